@@ -9,8 +9,8 @@ from kvbench.report.ruled import Column, ruled
 from kvbench.units import size
 
 _COLUMNS = (
-    Column("offset", "offset"),
-    Column("end", "end"),
+    Column("offset", "offset", "0x{:X}".format),
+    Column("end", "end", "0x{:X}".format),
     Column("size", "bytes", "{:,}".format),
     Column("name", "buffer"),
     Column("kind", "kind"),

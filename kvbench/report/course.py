@@ -1,7 +1,7 @@
 """What is said of a sweep while it is measured: what it will be, its newest visit, how it ended."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import count
 
 from kvbench.analysis.differs.questions import Open
@@ -9,43 +9,36 @@ from kvbench.analysis.measured.ceilings import value
 from kvbench.analysis.measured.launches import enough
 from kvbench.analysis.measured.machines import describe_record
 from kvbench.model import Check, Contrast, Point, Probe, Record
-from kvbench.report.gaps import left_out
+from kvbench.report.words import said
 from kvbench.store import Manifest
-from kvbench.texts import WIDTH
-from kvbench.units import counted, cut, size, span
-
-_OPEN = 6  # questions that are told, those that are nearest to an answer first
+from kvbench.texts import wrapped
+from kvbench.units import counted, size, span
 
 
-def heading(manifest: Manifest, place: str, checks: Sequence[Check], done: Sequence[Record], limit: float) -> list[str]:
+def heading(
+    manifest: Manifest, place: str, checks: Sequence[Check], done: Sequence[Record], limit: float
+) -> Iterator[str]:
     """`done`: what was measured before. `limit`: seconds that it may take."""
     plan, forecast = manifest.plan, manifest.forecast
-    points, probes = (sum(isinstance(each, kind) for each in plan.points) for kind in (Point, Probe))
-    sets = counted(len(plan.points) - points - probes, "contrast")
-    seconds = forecast.get("seconds", 0)
-    lines = [
-        f"{manifest.suite}: {manifest.question}",
-        f"{counted(points, 'point')}, {counted(probes, 'ceiling')} and {sets} in {counted(plan.launches, 'launch')}: "
-        f"at most {span(limit)} and {size(forecast.get('memory', 0))} of memory, into {place}",
-    ]
+    kinds = {Point: "point", Probe: "ceiling", Contrast: "contrast"}
+    counts = [counted(sum(isinstance(each, kind) for each in plan.points), name) for kind, name in kinds.items()]
+    launches = counted(plan.launches, "launch")
+    yield f"{manifest.suite}: {manifest.question}"
+    memory = size(forecast.get("memory", 0))
+    yield f"{', '.join(counts)} in {launches}: at most {span(limit)} and {memory} of memory, into {place}"
     if manifest.looks:
-        lines.append(f"up to {manifest.looks} launches are made while questions are open, of their points alone")
+        yield f"up to {manifest.looks} launches are made while questions are open, of their points alone"
     elif not enough(plan.launches):
         least = next(number for number in count(plan.launches) if enough(number))
-        lines.append(
-            f"{counted(plan.launches, 'launch')} cannot settle a question: that takes {least} (--launches {least})"
-        )
+        yield f"{launches} cannot settle a question: that takes {least} (--launches {least})"
     if classes := int(forecast.get("tuned", 0)):
-        lines.append(f"tuning {counted(classes, 'class')} of points in the first launch")
+        yield f"tuning {counted(classes, 'class')} of points in the first launch"
     if done:
-        lines.append(f"{len(done)} of {len(plan.points) * plan.launches} visits are done already")
-    launch = seconds / plan.launches
-    if launch > limit:
-        lines.append(f"a launch takes about {span(launch)}, more than the budget: one is made all the same")
-    warned = [check.name for check in checks if check.status == "warn"]
-    if warned:
-        lines.append(f"what may disturb it, see kvbench doctor: {', '.join(warned)}")
-    return lines
+        yield f"{len(done)} of {len(plan.points) * plan.launches} visits are done already"
+    if (launch := forecast.get("seconds", 0) / plan.launches) > limit:
+        yield f"a launch takes about {span(launch)}, more than the budget: one is made all the same"
+    if warned := [check.name for check in checks if check.status == "warn"]:
+        yield f"what may disturb it, see kvbench doctor: {', '.join(warned)}"
 
 
 class Newest:
@@ -75,39 +68,17 @@ class Newest:
         return f"{text}: {rate:.3g} GB/s{share}{tuned}"
 
 
-def left_open(found: Sequence[Open], manifest: Manifest, every: bool = True) -> list[str]:
-    """Where launches were added while there were such questions: those that are left, and what they would take."""
-    if not manifest.looks:
-        return []
-    nearest = sorted(found, key=lambda each: each.needs)
-    if not every:
-        many = (
-            f"{counted(len(nearest), 'question')}; the nearest takes about {counted(nearest[0].needs, 'launch')}"
-            if nearest
-            else "nothing"
-        )
-        return [f"  open      {many}"]
-    lines = [
-        f"  {each.ratio:.2f} ({each.low:.2f}..{each.high:.2f}), about {counted(each.needs, 'launch')}: {each.question}"
-        for each in nearest[:_OPEN]
-    ]
-    if left := nearest[_OPEN:]:
-        lines.append(f"  and {len(left)} more, up to about {counted(left[-1].needs, 'launch')}")
-    head = "left open, and how many launches in all would decide it:" if found else "no question is left open"
-    return [head, *(cut(line, WIDTH) for line in lines)]
-
-
-def ending(manifest: Manifest, place: str, records: Sequence[Record]) -> list[str]:
+def ending(manifest: Manifest, place: str, records: Sequence[Record], left: Sequence[Open] = ()) -> list[str]:
+    """`left`: questions that are open."""
     launches, planned = len({record.launch for record in records}), manifest.plan.launches
-    lines = [f"  stopped   after {launches} of {planned} launches"] if launches < planned else []
     failed = {each.point.name: each.error for each in records if each.error and isinstance(each.point, Probe)}
-    for name, error in list(failed.items())[:1]:
-        lines.append(f"  failed    {counted(len(failed), 'ceiling')}, first {name}: {error}")
-    if why := left_out(manifest):
-        lines.append(cut(f"  left out  {why}", WIDTH))
+    first = next((f"{name}: {error}" for name, error in failed.items()), "")
     peak = max((record.peak for record in records), default=0)
-    return [
-        *lines,
-        f"  memory    {size(peak)} at most, {size(manifest.forecast.get('memory', 0))} forecast",
-        f"  run       {place}",
-    ]
+    parts = {
+        "open": (said("gaps", "nearest", left) or "no question") if manifest.looks else "",
+        "stopped": f"after {launches} of {planned} launches" if launches < planned else "",
+        "failed": f"{counted(len(failed), 'ceiling')}, first {first}" if failed else "",
+        "left out": said("gaps", "left_out", manifest.skips) if manifest.skips else "",
+        "memory": f"{size(peak)} at most, {size(manifest.forecast.get('memory', 0))} forecast",
+    }
+    return [*wrapped((f"{name:<10}{told}" for name, told in parts.items() if told), hanging=10), f"  run       {place}"]

@@ -19,7 +19,7 @@ from kvbench.analysis.measured.schedules import SCHEDULES
 from kvbench.model import Check, Machine, Skip
 from kvbench.model.annotated import Printed, about
 from kvbench.report.gaps import gaps
-from kvbench.report.words import Sentence, sentences
+from kvbench.report.words.sentences import Sentence, sentences
 from kvbench.store import Manifest
 from kvbench.texts import table_csv
 

@@ -1,7 +1,7 @@
-"""A sweep in short: as values, and as lines of text: the first screen's answers, or all that a page can hold."""
+"""A sweep in short: as values, and as lines of text: the first screen's answers, or all that a page says."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Annotated
 
 import pandas as pd
@@ -10,17 +10,14 @@ from kvbench.analysis.differs.questions import Open
 from kvbench.analysis.limits.frames import Noise, known, noise
 from kvbench.analysis.means.findings import Findings
 from kvbench.analysis.means.headline import Headline
-from kvbench.model import Role
 from kvbench.model.annotated import Printed, about
-from kvbench.report.ruled import Column, ruled
-from kvbench.report.words import Sentence, sentences
 from kvbench.report.words.headline import badge, machine, tiles, workload
-from kvbench.report.words.phrases import WITNESS
+from kvbench.report.words.sentences import Sentence, sentences
 from kvbench.texts import WIDTH, wrapped
 from kvbench.units import counted, cut
 
 _FEW = 2  # errors that are told in full
-_LEGEND = {"read": "read: of the same rows, and nothing else", "copy": "copy: of as many bytes as are stored"}
+_TITLE, _VALUE = 16, 18  # letters of a column
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +34,8 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunSummary(Printed):
-    """What a run says in short."""
+class Swept(Printed):
+    """A summary of what there is; an interrupted sweep has one, too."""
 
     run: Annotated[str, about("its name")]
     points: Annotated[int, about("points")]
@@ -51,24 +48,14 @@ class RunSummary(Printed):
     diagnosis: Annotated[tuple[Sentence, ...], about("what the run says of the machine")]
     open: Annotated[tuple[Open, ...], about("questions that more launches may decide")]
     noise: Annotated[Noise, about("how far the launches lie apart")]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Swept(RunSummary):
-    """A summary of what there is; an interrupted sweep has one, too."""
-
     path: Annotated[str, about("its directory")]
     report: Annotated[str, about("the page that --report wrote; else empty")]
 
 
-def swept(summary: RunSummary, path: str, report: str) -> Swept:
-    return Swept(**{field.name: getattr(summary, field.name) for field in fields(summary)}, path=path, report=report)
-
-
-def summary(found: Findings) -> RunSummary:
+def summary(found: Findings, path: str = "", report: str = "") -> Swept:
     points, said = found.points, sentences(found)
     failed = points[points["error"] != ""]
-    return RunSummary(
+    return Swept(
         run=found.run,
         points=len(points),
         launches=found.launches,
@@ -80,6 +67,8 @@ def summary(found: Findings) -> RunSummary:
         diagnosis=said,
         open=found.open,
         noise=noise(points),
+        path=path,
+        report=report,
     )
 
 
@@ -88,27 +77,19 @@ def _places(points: pd.DataFrame) -> Iterator[Place]:
     decodes = points["op"] == "decode"
     for kind, rows in (("decode", points[decodes]), ("stores", points[~decodes])):
         rates, shares = rows["gbps"].dropna(), rows["efficiency"].dropna()
+        ranks = {}
         if len(rates) == 1:
-            yield _place(kind, "the only one", rows.loc[rates.idxmax()])
+            ranks = {"the only one": rates.index[0]}
         elif len(rates):
-            yield _place(kind, "fastest", rows.loc[rates.idxmax()])
-            yield _place(kind, "slowest", rows.loc[rates.idxmin()])
-            if len(shares):
-                yield _place(kind, "most efficient", rows.loc[shares.idxmax()])
-                yield _place(kind, "least efficient", rows.loc[shares.idxmin()])
+            ranks = {"fastest": rates.idxmax(), "slowest": rates.idxmin()}
+            ranks |= {"most efficient": shares.idxmax(), "least efficient": shares.idxmin()} if len(shares) else {}
+        for rank, at in ranks.items():
+            row = rows.loc[at]
+            numbers = float(row["gbps"]), known(row["efficiency"]), row["witness"]
+            yield Place(kind, rank, row["name"], row["short"], *numbers)
 
 
-def _place(kind: str, rank: str, row: pd.Series) -> Place:
-    return Place(kind, rank, row["name"], row["short"], float(row["gbps"]), known(row["efficiency"]), row["witness"])
-
-
-# ---- as text ---------------------------------------------------------------------------------------------------------
-
-
-_TITLE, _VALUE = 16, 18  # letters of a column
-
-
-def short(summary: RunSummary) -> list[str]:
+def short(summary: Swept) -> list[str]:
     """Ten lines at most, and one for each error that is told."""
     found = summary.headline
     lines = [_cut(f"{machine(found)} · {workload(found)}"), ""]
@@ -119,12 +100,11 @@ def short(summary: RunSummary) -> list[str]:
     return [*lines, *(_heading(summary) if summary.failed else ())]
 
 
-def text(summary: RunSummary) -> list[str]:
-    parts = (_heading(summary), _table(summary.places), wrapped(sentence.text for sentence in summary.diagnosis))
-    return [line for part in map(list, parts) if part for line in ("", *part)][1:]
+def text(summary: Swept) -> list[str]:
+    return [*_heading(summary), "", *wrapped(summary.verdicts)]
 
 
-def _heading(summary: RunSummary) -> Iterator[str]:
+def _heading(summary: Swept) -> Iterator[str]:
     failed = f"; {summary.failed} with errors" if summary.failed else ""
     yield f"{counted(summary.points, 'point')}, {counted(summary.launches, 'launch')}{failed}"
     for error in summary.errors:
@@ -135,22 +115,3 @@ def _heading(summary: RunSummary) -> Iterator[str]:
 
 def _cut(line: str) -> str:
     return cut(" ".join(line.splitlines()), WIDTH - 2)
-
-
-def _table(places: Sequence[Place]) -> list[str]:
-    """A point has one line, whatever it stands out in."""
-    rows: dict[str, dict[str, object]] = {}
-    for place in places:
-        form = WITNESS.get(Role.of(place.witness).kind, "")
-        share = "" if place.efficiency is None else f"{place.efficiency:.0%} of a {form}"
-        label = f"{rows[place.name]['label']}, {place.rank}" if place.name in rows else f"{place.kind}, {place.rank}"
-        rows[place.name] = {"label": label, "gbps": place.gbps, "share": share, "short": place.short}
-    columns = (
-        Column("label", ""),
-        Column("gbps", "GB/s", "{:.3g}".format),
-        Column("share", ""),
-        Column("short", ""),
-    )
-    lines = ruled(pd.DataFrame(rows.values()), columns) if rows else []
-    said = "; ".join(_LEGEND[form] for form in _LEGEND if any(f"of a {form}" in line for line in lines))
-    return [f"  {_cut(line)}" for line in filter(None, (*lines, said))]

@@ -4,67 +4,72 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from kvbench.model.explained import Explained
+from kvbench.model.explained import Explained, Row
 from kvbench.report.ruled import Column, ruled
-from kvbench.report.words import explain as words
+from kvbench.report.words import paragraphs
 from kvbench.report.words.phrases import number
 from kvbench.texts import markdown as plain
 from kvbench.texts import wrapped
 from kvbench.units import size
 
+_NEAR, _FAR = 8192, 131072  # tokens of the two contexts that are spoken of
+
+
+def lines(found: Explained) -> list[str]:
+    """Five."""
+    return paragraphs("explain", "lines", found, _row(found, _NEAR), _row(found, _FAR))
+
+
+def _row(found: Explained, tokens: int) -> Row:
+    return max((row for row in found.rows if row.context <= tokens), key=lambda row: row.context, default=found.rows[0])
+
 
 def explain_text(found: Explained) -> list[str]:
-    said = [*wrapped(words.titles(found), "", 2), "", *(f"  {line}".rstrip() for line in _table(found))]
-    said += ["", *wrapped(words.measured(found), "", 2)] if found.measured else []
-    return [*said, "", *wrapped(words.lines(found), "", 2)]
+    said = [*wrapped(paragraphs("explain", "titles", found), "", 2), "", *(f"  {line}" for line in _table(found))]
+    for part in (paragraphs("explain", "measured", found), lines(found)):
+        said += ["", *wrapped(part, "", 2)] if part else []
+    return [line.rstrip() for line in said]
 
 
 def explain_markdown(found: Explained) -> str:
-    said = [*(f"- {plain(line)}" for line in (*words.measured(found), *words.lines(found)))]
+    title, *rest = paragraphs("explain", "titles", found)
+    said = [f"- {plain(line)}" for line in (*paragraphs("explain", "measured", found), *lines(found))]
     table = ["```text", *_table(found), "```"]
-    title, *rest = words.titles(found)
     return "\n".join([f"### {plain(title)}", "", *map(plain, rest), "", *said, "", *table, ""])
 
 
 def _table(found: Explained) -> Iterator[str]:
-    rows, base = [], found.base
+    rows = []
     for row in found.rows:
-        own = row.of(base)
-        read = own.bytes + (found.read or 0)
-        facts = {
-            "context": row.context,
-            "weights": found.read,
-            "cache": own.bytes,
-            "most": own.most,
-            "users": own.users,
-        }
-        rows.append(facts | {"share": own.bytes / read, "level": row.level} | {c.dtype: c.tokens for c in row.cells})
-    rates = (Column(each.dtype, each.dtype + "*" * (not each.decode), number) for each in found.formats)
-    tail = (Column("users", "users", "{:.0f}".format), Column("level", "a layer in"))
-    table = pd.DataFrame(rows).astype({"weights": "float64", "most": "float64", "users": "float64"})
-    yield f"{'':<53}tokens/s with KV in (the core limits some formats)"
-    yield from ruled(table, (*_columns(base), *rates, *tail))
-    if not all(each.decode for each in found.formats):
-        yield "* no decode of it was measured: at most, as plain reads of memory and multiply-adds allow"
-
-
-def _columns(base: str) -> tuple[Column, ...]:
-    return (
+        own = row.of(found.base)
+        facts = {"context": row.context, "weights": found.read, "cache": own.bytes, "most": own.most}
+        facts |= {"share": own.bytes / (own.bytes + (found.read or 0)), "users": own.users, "level": row.level}
+        rows.append(facts | {cell.dtype: cell.tokens for cell in row.cells})
+    columns = (
         Column("context", "context", "{:,}".format),
         Column("weights", "weights", size),
-        Column("cache", f"KV, {base}", size),
+        Column("cache", f"KV, {found.base}", size),
         Column("share", "share", "{:.0%}".format),
-        Column("most", f"{base} at most", number),
+        Column("most", f"{found.base} at most", number),
+        *(Column(each.dtype, each.dtype + "*" * (not each.decode), number) for each in found.formats),
+        Column("users", "users", "{:.0f}".format),
+        Column("level", "a layer in"),
     )
+    yield f"{'':<53}tokens/s with KV in (the core limits some formats)"
+    yield from ruled(pd.DataFrame(rows).astype(dict.fromkeys(("weights", "most", "users"), "float64")), columns)
+    if not all(each.decode for each in found.formats):
+        yield "* no decode of it was measured: at most, as plain reads of memory and multiply-adds allow"
 
 
 def curves(found: Explained) -> pd.DataFrame:
     """Bytes and tokens per second by context, a line for each format, and one for the weights."""
     rows = []
     for row in found.rows:
-        if found.read:
-            rows.append({"panel": "bytes", "context": row.context, "line": "weights", "value": found.read})
-        for cell in row.cells:
-            rows.append({"panel": "bytes", "context": row.context, "line": cell.dtype, "value": cell.bytes})
-            rows.append({"panel": "rate", "context": row.context, "line": cell.dtype, "value": cell.tokens})
+        own = [("bytes", "weights", found.read)] if found.read else []
+        own += [
+            (panel, cell.dtype, value)
+            for cell in row.cells
+            for panel, value in (("bytes", cell.bytes), ("rate", cell.tokens))
+        ]
+        rows += [{"panel": panel, "context": row.context, "line": line, "value": value} for panel, line, value in own]
     return pd.DataFrame(rows)

@@ -1,15 +1,17 @@
 """The gallery: machines by their scores, and the files that hold one."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
-from kvbench.report.page import gallery_page
-from kvbench.report.tables import Cell, Sheet
-from kvbench.report.words import score as words
+from kvbench.report.page import rendered
+from kvbench.report.sheet import Cell, Columns, Sheet, plain, sheet
+from kvbench.report.words import said
 from kvbench.report.words.phrases import number
-from kvbench.score import WIDTHS, Figure, Score
+from kvbench.score import WIDTHS, Score
 from kvbench.store import write_text
 from kvbench.store.files import writing
+from kvbench.units import counted
 
 _ABOUT = (
     "Tokens per second of attention alone: Llama-3-8B's 32 layers, 4,096 tokens, one sequence, from memory, all cores. "
@@ -19,53 +21,42 @@ _ABOUT = (
     "overlap are tied. What is open has kernels or a build of its own; what is invalid has no figures, and says why. A "
     "virtual machine stands for itself, not for its host."
 )
+_RANKS = {"valid": 0, "noisy": 0, "open": 1}
 
 
 def write_gallery(page: Path, scores: Sequence[Score], notes: Sequence[str]) -> Path:
     """notes: what could not be read."""
+    title = f"kvbench scores of {counted(len(scores), 'machine')}"
+    text = rendered("gallery.html", title=title, subtitle="Sort by any column.", table=table(scores), notes=notes)
     with writing(page, "then call kvbench report again"):
-        write_text(page, gallery_page(sheet(scores), len(scores), notes))
+        write_text(page, text)
     return page
 
 
-def sheet(scores: Iterable[Score]) -> Sheet:
+def table(scores: Iterable[Score]) -> Sheet:
     """What counts first, then the faster with 16 bits."""
-    ranks = {"valid": 0, "noisy": 0, "open": 1}
-    order = sorted(scores, key=lambda each: (ranks.get(each.state, 2), -_first(each)))
-    rows = [tuple(_row(each)) for each in order]
-    cells = tuple(tuple(cell for _, cell in row) for row in rows)
-    heads = tuple(head for head, _ in rows[0]) if rows else ()
-    return Sheet("scores", "Machines", _ABOUT, heads, cells, (None,) * len(rows), ({},) * len(rows))
+    columns: Columns = {**plain("machine", "state", "class"), "cores": ("threads", str)}
+    for bits in WIDTHS:
+        columns |= {f"{bits} bits, tuned": (f"tuned {bits}", str), f"base, {bits}": (f"base {bits}", number)}
+    columns |= {"reads, GB/s": ("read_gbps", number), **plain("date", "version", "kernels", "why")}
+    order = sorted(scores, key=lambda each: (_RANKS.get(each.state, 2), -_first(each)))
+    return sheet("scores", "Machines", _ABOUT, columns, list(map(_row, order)))
 
 
 def _first(found: Score) -> float:
     return found.figures[0].tuned.tokens if found.figures else 0.0
 
 
-def _row(found: Score) -> Iterator[tuple[str, Cell]]:
+def _row(found: Score) -> dict[str, Any]:
     own = {} if found.state == "invalid" else {each.bits: each for each in found.figures}
-    yield "machine", _text(found.machine)
-    yield "state", _text(found.state)
-    yield "class", _text("virtual" if words.kind(found).startswith("virtual") else words.kind(found))
-    yield "cores", Cell(str(found.threads), found.threads)
+    kind = said("score", "kind", found)
+    row = {"class": "virtual" if kind.startswith("virtual") else kind, "date": found.created[:10], "version": found.tag}
+    row |= {name: getattr(found, name) for name in ("machine", "state", "threads", "read_gbps")}
     for bits in WIDTHS:
-        yield f"{bits} bits, tuned", _rate(own.get(bits))
-        base = own[bits].base if bits in own else None
-        yield "base", Cell(number(base.tokens), base.tokens) if base else Cell("", "")
-    yield "reads, GB/s", Cell(number(found.read_gbps), found.read_gbps) if found.read_gbps else Cell("", "")
-    yield "date", _text(found.created[:10])
-    yield "version", _text(found.tag)
-    yield "kernels", _text(", ".join(words.kernel(each) for each in own.values()))
-    yield "why", _text(words.why(found))
-
-
-def _text(text: str) -> Cell:
-    return Cell(text, text)
-
-
-def _rate(found: Figure | None) -> Cell:
-    if found is None:
-        return Cell("", "")
-    share = f", {found.share:.0%}" if found.share else ""
-    rate = found.tuned
-    return Cell(f"{number(rate.tokens)} ({number(rate.low)}..{number(rate.high)}{share})", rate.tokens)
+        each, row[f"tuned {bits}"], row[f"base {bits}"] = own.get(bits), None, None
+        if each:
+            share, rate = f", {each.share:.0%}" if each.share else "", each.tuned
+            text = f"{number(rate.tokens)} ({number(rate.low)}..{number(rate.high)}{share})"
+            row |= {f"tuned {bits}": Cell(text, rate.tokens), f"base {bits}": each.base and each.base.tokens}
+    kernels = ", ".join(said("score", "kernel", each) for each in own.values())
+    return row | {"kernels": kernels, "why": said("score", "why", found)}

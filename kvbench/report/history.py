@@ -1,19 +1,18 @@
-"""A history as lines of text, and as the tables of its page."""
+"""A history as JSON, which kvbench history show --json prints; as lines of text; and as the tables of its page."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Annotated
 
-from kvbench.analysis.differs.trend import ACCEPTED, LIMITS, OPEN, Past, Step, Trend
-from kvbench.report.sheet import Cell, Sheet, plain, sheet
+from kvbench.analysis.differs.trend import ACCEPTED, LIMITS, OPEN, Past, Ran, Step, Trend
+from kvbench.model.annotated import Printed, about
+from kvbench.report.sheet import Cell, Columns, Sheet, plain, sheet
 from kvbench.texts import wrapped
 from kvbench.units import counted, cut
 
 _NAME = 58  # characters of a name, at most
 _NOTES = 5  # that are told
-_DAY = 10  # characters of a date
-_COMMIT = 7  # and of a commit
-
-_Row = dict[str, Cell | str]  # by its head
-_Facts = dict[str, str]  # words to filter by
+_DAY, _COMMIT = 10, 7  # characters of a date, and of a commit
 
 HOW = (
     "Efficiency: the rate of a point as % of the rate of its witness in the same rounds (of a decode a read of the same "
@@ -23,18 +22,98 @@ HOW = (
     f"at a false-discovery rate of {LIMITS.rate:.0%} over all points, and over all families; its interval holds it with a "
     "probability of 95%."
 )
+_STEPS = (
+    "A lasting change, as a share of the efficiency before. The run may be off by one, or by a few where noise is as "
+    "large as the step. To accept one: kvbench history accept POINT --run RUN --reason TEXT."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A lasting change of a point's efficiency."""
+
+    state: Annotated[str, about("accepted: by somebody, as right", OPEN, ACCEPTED)]
+    effect: Annotated[float, about("share of the efficiency before: by which it changed")]
+    low: Annotated[float | None, about("share of that: the 95 % interval begins; null where runs are too few")]
+    high: Annotated[float | None, about("share of that: the 95 % interval ends; null where runs are too few")]
+    q: Annotated[float | None, about("probability: of such a step by chance at any point; null if accepted")]
+    run: Annotated[str, about("the first one after it")]
+    created: Annotated[str, about("when that began, ISO 8601")]
+    commits: Annotated[str, about("that came with it, as git log takes them; empty if unknown")]
+    changed: Annotated[tuple[str, ...], about("what else changed there: build, environment, schedule")]
+
+
+@dataclass(frozen=True, slots=True)
+class PointTrend:
+    """A point over its runs. Efficiency is its rate as a share of its witness's."""
+
+    point: Annotated[str, about("its name")]
+    short: Annotated[str, about("its name for people")]
+    runs: Annotated[int, about("that have it")]
+    latest: Annotated[float, about("share of the witness's rate: efficiency of the latest run")]
+    baseline: Annotated[float, about("share of the witness's rate: median of the runs it is held against")]
+    baseline_from: Annotated[str, about("the first of these runs")]
+    baseline_to: Annotated[str, about("the last of these runs")]
+    change: Annotated[float, about("share of the baseline: by which the latest run is above it")]
+    few: Annotated[bool, about("whether there are too few runs for a step to be seen")]
+    needs: Annotated[int, about("further runs, at least, before a step can be seen")]
+    steps: Annotated[tuple[Change, ...], about("changes for good, in the order of time")]
+
+
+@dataclass(frozen=True, slots=True)
+class MachineHistory:
+    """The runs of one machine."""
+
+    fingerprint: Annotated[str, about("digest of the hardware")]
+    machine: Annotated[str, about("its name")]
+    runs: Annotated[tuple[Ran, ...], about("in the order of time")]
+    points: Annotated[tuple[PointTrend, ...], about("what needs attention first")]
+    families: Annotated[tuple[PointTrend, ...], about("of kernels, likewise: medians of their points")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown(Printed):
+    """The histories of all machines."""
+
+    root: Annotated[str, about("the folder that holds the runs")]
+    machines: Annotated[tuple[MachineHistory, ...], about("most runs first")]
+    notes: Annotated[tuple[str, ...], about("what was left out, and why")]
+
+
+def shown(root: str, pasts: Sequence[Past], notes: Sequence[str]) -> Shown:
+    return Shown(root=root, machines=tuple(map(of, pasts)), notes=tuple(notes))
+
+
+def of(past: Past) -> MachineHistory:
+    points, families = (tuple(_trend(past, trend) for trend in ordered(each)) for each in (past.trends, past.families))
+    return MachineHistory(past.fingerprint, past.machine, tuple(past.runs), points, families)
 
 
 def ordered(trends: Iterable[Trend]) -> list[Trend]:
-    """What needs somebody's attention first."""
-    return sorted(trends, key=lambda trend: (trend.worst(), not trend.open(), not trend.steps, trend.series.point))
+    """What needs somebody's attention first: open steps, those that lead down before others; then what moved of late."""
+    return sorted(trends, key=lambda each: (each.worst(), not each.open(), not each.steps, -abs(each.change)))
+
+
+def _trend(past: Past, trend: Trend) -> PointTrend:
+    first, last = (past.runs[place].run for place in trend.baseline)
+    names = trend.series.point, past.names[trend.series.point]
+    rates = trend.latest, trend.level, first, last, trend.change, trend.few, trend.needs
+    return PointTrend(*names, len(trend.series.runs), *rates, tuple(_change(past, trend, step) for step in trend.steps))
+
+
+def _change(past: Past, trend: Trend, step: Step) -> Change:
+    before, after = past.before(trend, step), past.runs[step.run]
+    ends = [ran.commit[:_COMMIT] for ran in (before, after) if ran and ran.commit]
+    commits = "..".join(dict.fromkeys(ends)) if after.commit else ""
+    found = step.state, step.effect, step.low, step.high, step.q, after.run, after.created, commits
+    return Change(*found, tuple(past.beside(trend, step)))
 
 
 # ---- lines -----------------------------------------------------------------------------------------------------------
 
 
 def text(pasts: Sequence[Past], notes: Sequence[str]) -> list[str]:
-    lines = [line for past in pasts for line in (*_machine(past), "")]
+    lines = [line for past in pasts for line in (*_machine(of(past)), "")]
     said = [HOW] if lines else ["No run yet: kvbench history add RUN..."]
     return [*lines, *wrapped([*said, *few(notes)], "")]
 
@@ -44,143 +123,109 @@ def few(notes: Sequence[str]) -> list[str]:
     return [*notes[:_NOTES], *([f"and {left} more: --json"] if left > 0 else [])]
 
 
-def _machine(past: Past) -> Iterator[str]:
-    yield f"{past.machine} (fingerprint {past.fingerprint}): {summary(past)}"
-    for level, trends in (("family", past.families), ("point", past.trends)):
+def _machine(found: MachineHistory) -> Iterator[str]:
+    runs = {ran.run: ran for ran in found.runs}
+    yield f"{found.machine} (fingerprint {found.fingerprint}): {summary(found)}"
+    for level, trends in (("family", found.families), ("point", found.points)):
+        width = max((len(cut(trend.short, _NAME)) for trend in trends), default=0)
         if trends:
-            yield ""
-            yield from _lines(past, level, ordered(trends))
+            yield from ("", f"  {level:<{width}}  {'runs':>5}  {'latest':>7}  {'baseline':>8}  {'change':>7}")
+        for trend in trends:
+            numbers = f"{trend.runs:>5}  {trend.latest:>7.1%}  {trend.baseline:>8.1%}  {trend.change:>+7.1%}"
+            yield f"  {cut(trend.short, _NAME):<{width}}  {numbers}  {_too_few(trend)}".rstrip()
+            yield from (f"    {_state(step, runs[step.run])}" for step in trend.steps)
 
 
-def _lines(past: Past, level: str, trends: Sequence[Trend]) -> Iterator[str]:
-    said = [cut(past.names[trend.series.point], _NAME) for trend in trends]
-    width = max(map(len, [level, *said]))
-    yield f"  {level:<{width}}  {'runs':>5}  {'latest':>7}  {'baseline':>8}  {'change':>7}"
-    for name, trend in zip(said, trends, strict=True):
-        numbers = f"{len(trend.series.runs):>5}  {trend.latest:>7.1%}  {trend.level:>8.1%}  {trend.change:>+7.1%}"
-        yield f"  {name:<{width}}  {numbers}{f'  {few_runs(trend)}' if trend.few else ''}"
-        yield from (f"    {state(past, trend, step)}" for step in trend.steps)
-
-
-def few_runs(trend: Trend) -> str:
+def _too_few(trend: PointTrend) -> str:
     return f"too few runs: a step shows after {trend.needs} more" if trend.few else ""
 
 
-def summary(past: Past) -> str:
-    steps = [step for trend in past.every for step in trend.open()]
+def summary(found: MachineHistory) -> str:
+    every = [step for trend in (*found.families, *found.points) for step in trend.steps]
+    steps = [step for step in every if step.state == OPEN]
+    days = f", {found.runs[0].created[:_DAY]} to {found.runs[-1].created[:_DAY]}" if found.runs else ""
     down = sum(step.effect < 0 for step in steps)
-    days = f", {past.runs[0].created[:_DAY]} to {past.runs[-1].created[:_DAY]}" if past.runs else ""
-    found = f"{counted(len(past.runs), 'run')} of {counted(len(past.trends), 'point')}{days}"
     said = f"{counted(len(steps), 'open step')}, {down} of them down" if steps else "no open step"
-    accepted = sum(step.state == ACCEPTED for trend in past.every for step in trend.steps)
-    few = [trend.needs for trend in past.families if trend.few]
+    said += f", {len(every) - len(steps)} accepted" if len(every) > len(steps) else ""
+    few = [trend.needs for trend in found.families if trend.few]
     more = f"; of {counted(len(few), 'family')} a step shows after {max(few)} more runs at the latest" if few else ""
-    return f"{found}: {said}{f', {accepted} accepted' if accepted else ''}{more}"
+    return f"{counted(len(found.runs), 'run')} of {counted(len(found.points), 'point')}{days}: {said}{more}"
 
 
-def state(past: Past, trend: Trend, step: Step) -> str:
+def _state(step: Change, ran: Ran) -> str:
     """ "open −5.1% (−5.9 to −4.3) since run X, 2026-11-21, commit 3f2a91c Round tiles (main): git log 1b2c3d4..3f2a91c;
     with it the build changed"."""
-    ran = past.runs[step.run]
-    found = f"{step.state} {100 * step.effect:+.1f}%{_around(step)} since run {ran.run}, {ran.created[:_DAY]}"
+    found = f"{_effect(step)}{_around(step)} since run {step.run}, {step.created[:_DAY]}"
     if ran.commit:
-        branch, between = f" ({ran.branch})" if ran.branch else "", commits(past, trend, step)
-        found += f", commit {ran.commit[:_COMMIT]} {cut(ran.message, _NAME)}{branch}: git log {between}"
-    changed = past.beside(trend, step)
-    return f"{found}; with it the {' and the '.join(changed)} changed" if changed else found
+        branch = f" ({ran.branch})" if ran.branch else ""
+        found += f", commit {ran.commit[:_COMMIT]} {cut(ran.message, _NAME)}{branch}: git log {step.commits}"
+    return f"{found}; with it the {' and the '.join(step.changed)} changed" if step.changed else found
 
 
-def commits(past: Past, trend: Trend, step: Step) -> str:
-    """That came between the run before a step and the first one after it, as git names them."""
-    before, after = past.before(trend, step), past.runs[step.run]
-    ends = [ran.commit[:_COMMIT] for ran in (before, after) if ran and ran.commit]
-    return "..".join(dict.fromkeys(ends)) if after.commit else ""
+def _effect(step: Change) -> str:
+    return f"{step.state} {100 * step.effect:+.1f}%"
 
 
-def _around(step: Step) -> str:
+def _around(step: Change) -> str:
     return "" if step.low is None or step.high is None else f" ({100 * step.low:+.1f} to {100 * step.high:+.1f})"
 
 
 # ---- tables ----------------------------------------------------------------------------------------------------------
 
 
-def points(pasts: Sequence[Past]) -> Sheet:
-    """What needs attention first. Places are those of the trends, in the order of the machines: marks have them, too."""
-    every = [(past, trend) for past in pasts for trend in past.trends]
-    order = sorted(range(len(every)), key=lambda place: (every[place][1].worst(), not every[place][1].steps))
-    rows = [_row(*every[place], several=len(pasts) > 1) for place in order]
-    return _table("points", "All points", HOW, rows, order, [_facts(*every[place]) for place in order])
-
-
-def _row(past: Past, trend: Trend, several: bool) -> _Row:
-    first, runs = past.runs[trend.baseline[0]], len(trend.series.runs)
-    return {
-        "point": past.names[trend.series.point],
-        **({"machine": past.machine} if several else {}),
-        "runs": Cell(str(runs), runs),
-        "latest": Cell(f"{trend.latest:.1%}", trend.latest),
-        "baseline": Cell(f"{trend.level:.1%}", trend.level),
-        "change": Cell(f"{trend.change:+.1%}", trend.change),
-        "baseline since": f"{first.created[:_DAY]} {first.run}",
-        "steps": few_runs(trend) or "; ".join(state(past, trend, step) for step in trend.steps),
+def points(pasts: Sequence[Past], places: Mapping[str, int]) -> Sheet:
+    """What needs attention first. `places`: numbers that marks of a figure have, by fingerprint and point."""
+    found = [(past, trend) for past in pasts for trend in of(past).points]
+    rows = [
+        asdict(trend) | {"machine": past.machine, "said": _too_few(trend) or "; ".join(map(_effect, trend.steps))}
+        for past, trend in found
+    ]
+    columns: Columns = {"point": ("short", str), **(plain("machine") if len(pasts) > 1 else {}), **plain("runs")}
+    columns |= {"latest": ("latest", "{:.1%}".format), "baseline": ("baseline", "{:.1%}".format)}
+    columns |= {
+        "change": ("change", "{:+.1%}".format),
+        "baseline since": ("baseline_from", str),
+        "steps": ("said", str),
     }
-
-
-def _facts(past: Past, trend: Trend) -> dict[str, str]:
-    """Words to filter by, of the point; and of its steps."""
-    point, states = past.points[trend.series.point], {step.state for step in trend.steps}
-    own = {name: getattr(point, name) for name in ("op", "layout", "dtype")}
-    return own | {"steps": next((state for state in (OPEN, ACCEPTED) if state in states), "none")}
+    marks = [places[past.fingerprint + trend.point] for past, trend in found]
+    return sheet("points", "All points", HOW, columns, rows, marks)
 
 
 def steps(pasts: Sequence[Past]) -> Sheet:
     """Those that lead down first, each with what else changed."""
-    found = [(past, trend, step) for past in pasts for trend in past.every for step in trend.steps]
     rows = [
-        {
-            "state": step.state,
-            "step": Cell(f"{100 * step.effect:+.1f}%", step.effect),
-            "interval": _around(step).strip(" ()"),
-            "family or point": past.names[trend.series.point],
-            "date": past.runs[step.run].created[:_DAY],
-            "commits": commits(past, trend, step),
-            "message": past.runs[step.run].message,
-            "first run after it": past.runs[step.run].run,
-            "changed with it": ", ".join(past.beside(trend, step)),
-        }
-        for past, trend, step in sorted(found, key=lambda each: (each[2].state != OPEN, each[2].effect))
+        asdict(step)
+        | {"name": trend.short, "step": Cell(f"{100 * step.effect:+.1f}%", step.effect), "date": step.created[:_DAY]}
+        | {"interval": _around(step).strip(" ()"), "message": ran.message, "beside": ", ".join(step.changed)}
+        for past in pasts
+        for machine in [of(past)]
+        for trend in (*machine.families, *machine.points)
+        for step in trend.steps
+        for ran in past.runs
+        if ran.run == step.run
     ]
-    about = (
-        "A lasting change, as a share of the efficiency before. The run may be off by one, or by a few where noise is as "
-        "large as the step. To accept one: kvbench history accept POINT --run RUN --reason TEXT."
+    rows.sort(key=lambda row: (row["state"] != OPEN, row["effect"]))
+    columns = (
+        plain("state", "step", "interval") | {"family or point": ("name", str)} | plain("date", "commits", "message")
     )
-    return _table("steps", "Steps", about, rows)
+    columns |= {"first run after it": ("run", str), "changed with it": ("beside", str)}
+    return sheet("steps", "Steps", _STEPS, columns, rows)
 
 
 def accepted(pasts: Sequence[Past]) -> Sheet:
     rows = [
-        {"from run": each.run, "reason": each.reason, "who": each.who, "when": each.when}
-        | {"points": ", ".join(past.names.get(name, name) for name in each.points)}
+        asdict(each) | {"points": ", ".join(past.names.get(name, name) for name in each.points)}
         for past in pasts
         for each in past.accepted
     ]
+    columns = {"from run": ("run", str)} | plain("reason", "who", "when", "points")
     about = "Accepted steps: from these runs on, later runs are compared with what follows."
-    return _table("accepted", "What was accepted", about, rows)
+    return sheet("accepted", "What was accepted", about, columns, rows)
 
 
 def runs(pasts: Sequence[Past]) -> Sheet:
-    rows = [
-        {"created": ran.created, "run": ran.run, "machine": past.machine, "fingerprint": past.fingerprint}
-        | {name: getattr(ran, name) for name in ("suite", "build", "environment", "commit", "branch", "message")}
-        for past in pasts
-        for ran in reversed(past.runs)
-    ]
+    found = [(past, ran) for past in pasts for ran in reversed(past.runs)]
+    rows = [asdict(ran) | {"machine": past.machine, "fingerprint": past.fingerprint} for past, ran in found]
+    columns = plain("created", "run", "machine", "fingerprint", "suite", "build", "environment", "commit", "branch")
     about = "The latest first. Build and environment are digests: where one differs from the line below, it changed."
-    return _table("runs", "Runs", about, rows)
-
-
-def _table(
-    name: str, title: str, about: str, rows: Sequence[_Row], places: Sequence[int] = (), facts: Sequence[_Facts] = ()
-) -> Sheet:
-    """All rows have the same keys."""
-    return sheet(name, title, about, plain(*(rows[0] if rows else ())), rows, places, facts)
+    return sheet("runs", "Runs", about, columns | plain("message"), rows)

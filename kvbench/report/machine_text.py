@@ -12,7 +12,6 @@ from kvbench.report.ruled import Column, ruled
 from kvbench.units import counted, cpu_text, size
 
 _BAR = 40  # characters, for the highest rate
-_EIGHTHS = " ▏▎▍▌▋▊▉"
 _LONG = 160  # characters of a fact; --json has all of it
 _OPS = ("read", "write", "write_nt", "copy", "copy_nt", "triad", "latency")
 
@@ -148,12 +147,7 @@ def _stairs(profile: MachineProfile) -> Iterator[str]:
     levels = {c.bytes: c.level for c in profile.ceilings if c.cpus == cpus and c.op == "read"}
     yield f"Plain read by footprint in GB/s, {_threads(cpus)}, {usual_pages(profile.ceilings)} pages"
     for count, rate in zip(counts, rates, strict=True):
-        yield f"  {size(count):>11}  {levels[count]:<7}  {_bar(rate / max(rates))} {rate:.3g}"
-
-
-def _bar(share: float) -> str:
-    full, part = divmod(round(share * _BAR * 8), 8)
-    return "█" * full + (_EIGHTHS[part] if part else "")
+        yield f"  {size(count):>11}  {levels[count]:<7}  {'█' * round(_BAR * rate / max(rates))} {rate:.3g}"
 
 
 def _capacities(profile: MachineProfile) -> Iterator[str]:

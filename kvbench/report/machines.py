@@ -1,7 +1,6 @@
-"""Runs side by side: a table with a column for each, and figures with a bar for each."""
+"""Runs side by side: a table with a column for each, and a figure with a bar for each."""
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import pandas as pd
 
@@ -20,54 +19,39 @@ from kvbench.units import counted
 _LEVELS = {"L1": "l1_gbps", "L2": "l2_gbps", "L3": "l3_gbps", "memory": "dram_gbps"}
 _OPEN = "not measured"
 _Study = tuple[Findings, Manifest]
+_Rows = Iterator[tuple[str, list[str]]]  # what a row is about, and a text for each run
 
 
-def names(studies: Sequence[_Study], paths: Sequence[Path]) -> list[str]:
-    """The machine's, where all have names of their own; else the parts of the folders that differ, or a number where no
-    folder may be named."""
+def names(studies: Sequence[_Study]) -> list[str]:
+    """The machine's, with a number where several are of one name."""
     brands = [machine_name(found.machine) for found, _ in studies]
-    if len(set(brands)) == len(brands):
-        return brands
-    if not paths:
-        return [f"{place}: {brand}" for place, brand in enumerate(brands, 1)]
-    parts = [list(path.absolute().parts) for path in paths]
-    for end in (0, -1):
-        while min(map(len, parts)) > 1 and len({own[end] for own in parts}) == 1:
-            for own in parts:
-                own.pop(end)
-    folders = ["/".join(own[-2:]) for own in parts]
-    unique = len(set(folders)) == len(folders)
-    return folders if unique else [f"{place}: {name}" for place, name in enumerate(folders, 1)]
+    several = len(set(brands)) < len(brands)
+    return [f"{place}: {brand}" if several else brand for place, brand in enumerate(brands, 1)]
 
 
-def side_by_side(studies: Sequence[_Study], labels: Sequence[str]) -> Sheet:
+def side_by_side(studies: Sequence[_Study]) -> Sheet:
     """Ratios are to the first run."""
-    found = [study for study, _ in studies]
-    rows = [*_identity(studies), *_answers(found), *_decodes([each.headline for each in found]), *_reads(found)]
+    labels = names(studies)
     about = (
         f"In brackets: times the rate of {labels[0]}. Tokens/s: what the KV cache alone would allow, in the fastest layout "
         "of each dtype. Reads: the fastest of each level, by all threads."
     )
-    return sheet(
-        "machines",
-        "Side by side",
-        about,
-        plain("", *labels),
-        [dict(zip(("", *labels), (what, *texts), strict=True)) for what, texts in rows],
-    )
+    rows = [*_answers(studies), *_decodes([found.headline for found, _ in studies]), *_reads(studies)]
+    told = [dict(zip(("", *labels), (what, *texts), strict=True)) for what, texts in rows]
+    return sheet("machines", "Side by side", about, plain("", *labels), told)
 
 
-def _identity(studies: Sequence[_Study]) -> Iterator[tuple[str, list[str]]]:
+def _answers(studies: Sequence[_Study]) -> _Rows:
     heads = [found.headline for found, _ in studies]
     yield "machine", [f"{each.machine}{' (virtual)' if each.virtual else ''}" for each in heads]
     yield "threads", [f"{each.threads}, {each.isa.upper()}" for each in heads]
-    yield "run", [f"{manifest.suite}, {manifest.created[:10]}, {counted(found.launches, 'launch')}" for found, manifest in studies]  # fmt: skip
+    yield (
+        "run",
+        [f"{found.run}: {of.suite}, {of.created[:10]}, {counted(found.launches, 'launch')}" for found, of in studies],
+    )
     yield "quality", [badge(each.quality)[0].lower() for each in heads]
-
-
-def _answers(found: Sequence[Findings]) -> Iterator[tuple[str, list[str]]]:
-    yield "workload", [workload(each.headline) for each in found]
-    told = [tiles(each.headline) for each in found]
+    yield "workload", [workload(each) for each in heads]
+    told = [tiles(each) for each in heads]
     for place, title in ((0, "fastest decode"), (3, "does L3 help?"), (4, "what limits?")):
         yield title, [_answer(own[place]) for own in told]
 
@@ -77,7 +61,7 @@ def _answer(tile: Tile) -> str:
     return tile.detail if tile.value in tile.detail else f"{tile.value}: {tile.detail}"
 
 
-def _decodes(heads: Sequence[Headline]) -> Iterator[tuple[str, list[str]]]:
+def _decodes(heads: Sequence[Headline]) -> _Rows:
     """Ratios where the workload is one."""
     alike = len({(each.model, each.context) for each in heads}) == 1
     bars = [{bar.dtype: bar for bar in each.bars} for each in heads]
@@ -87,8 +71,8 @@ def _decodes(heads: Sequence[Headline]) -> Iterator[tuple[str, list[str]]]:
         yield dtype, [f"{rate}; {number(bar.gbps)} GB/s" if bar else rate for bar, rate in zip(own, rates, strict=True)]
 
 
-def _reads(found: Sequence[Findings]) -> Iterator[tuple[str, list[str]]]:
-    table = findings.machines(found)
+def _reads(studies: Sequence[_Study]) -> _Rows:
+    table = findings.machines([found for found, _ in studies])
     for level, column in _LEVELS.items():
         if table[column].notna().any():
             yield f"{level} read", _rates(table[column].tolist(), "GB/s")
@@ -107,31 +91,16 @@ def _rates(values: Sequence[float | None], unit: str, ratios: bool = True) -> li
     return texts
 
 
-# ---- figures ---------------------------------------------------------------------------------------------------------
-
-
-def figures(studies: Sequence[_Study], labels: Sequence[str]) -> list[Figure]:
-    heads, table = [found.headline for found, _ in studies], findings.machines([found for found, _ in studies])
+def figure(studies: Sequence[_Study]) -> Figure:
     bars = [
         (label, bar.dtype, bar.layout, rate.value, rate.low, rate.high, bar.gbps)
-        for label, head in zip(labels, heads, strict=True)
-        for bar in head.bars
+        for label, (found, _) in zip(names(studies), studies, strict=True)
+        for bar in found.headline.bars
         for rate in [bar.tokens_per_second]
     ]
-    reads = [
-        (label, level, rate)
-        for level, column in _LEVELS.items()
-        for label, rate in zip(labels, table[column], strict=True)
-        if known(rate)
-    ]
-    tokens = pd.DataFrame(bars, columns=["machine", "dtype", "layout", "tokens_per_second", "low", "high", "gbps"])
-    rates = pd.DataFrame(reads, columns=["machine", "level", "gbps"])
-    decode = Panel("dtype", "tokens_per_second", "", "tokens/s", by="machine", low="low", high="high", bars=True)
-    asked = listed(dict.fromkeys(workload(head) for head in heads))
+    table = pd.DataFrame(bars, columns=["machine", "dtype", "layout", "tokens_per_second", "low", "high", "gbps"])
+    panel = Panel("dtype", "tokens_per_second", "", "tokens/s", by="machine", low="low", high="high", bars=True)
+    asked = listed(dict.fromkeys(workload(found.headline) for found, _ in studies))
     about = f"{asked}, fastest layout of each dtype. Lines: intervals over launches."
     missing = "No run has such a rate: run kvbench sweep quick."
-    return [
-        chart("tokens-by-machine", "Which machine decodes faster?", about, tokens, [decode], missing=missing),
-        chart("reads-by-machine", "Which machine reads faster?", "The fastest read of each level, on a logarithmic scale.",
-              rates, [Panel("level", "gbps", "", "GB/s", by="machine", bars=True, log="y")], missing=missing),
-    ]  # fmt: skip
+    return chart("tokens-by-machine", "Which machine decodes faster?", about, table, [panel], missing=missing)

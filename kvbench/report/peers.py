@@ -11,9 +11,22 @@ from kvbench.model import Skip
 from kvbench.model.annotated import Printed, about
 from kvbench.report.data import rows_of
 from kvbench.report.ruled import Column, ruled
-from kvbench.report.words.peers import cell, summary
+from kvbench.report.words import paragraphs, said
 from kvbench.report.words.phrases import number
 from kvbench.texts import wrapped
+
+_COLUMNS = (
+    Column("engine", "engine"),
+    Column("layout", "layout"),
+    Column("variant", ""),
+    Column("gbps", "GB/s", number),
+    Column("tokens_per_second", "tokens/s", number),
+    Column("share", "% of read", "{:.0%}".format),
+    Column("max_abs_err", "error", "{:.0e}".format),
+    Column("overhead", "% overhead", "{:.1%}".format),
+    Column("times", "times ours", "{:.2f}".format),
+    Column("error", ""),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,34 +43,13 @@ class Compared(Printed):
 
 
 def compared(found: Findings, skips: Sequence[Skip], path: str, page: str) -> Compared:
-    own = tuple(cells(found.peers))
-    absent = tuple(skip.detail for skip in skips)
-    return Compared(
-        run=found.run,
-        path=path,
-        report=page,
-        cells=own,
-        times=mean_times(own),
-        rows=rows_of(found.peers),
-        absent=absent,
-    )
+    own, absent = tuple(cells(found.peers)), tuple(skip.detail for skip in skips)
+    facts = {"run": found.run, "path": path, "report": page, "absent": absent}
+    return Compared(cells=own, times=mean_times(own), rows=rows_of(found.peers), **facts)
 
 
 def text(found: Findings) -> list[str]:
-    rows, lines = found.peers, []
-    columns = (
-        Column("engine", "engine"),
-        Column("layout", "layout"),
-        Column("variant", ""),
-        Column("gbps", "GB/s", number),
-        Column("tokens_per_second", "tokens/s", number),
-        Column("share", "% of read", "{:.0%}".format),
-        Column("max_abs_err", "error", "{:.0e}".format),
-        Column("overhead", "% overhead", "{:.1%}".format),
-        Column("times", "times ours", "{:.2f}".format),
-        Column("error", ""),
-    )
-    own = cells(rows)
-    for each, (_, part) in zip(own, rows.groupby("cell", sort=False), strict=True):
-        lines += [cell(each), *(f"  {line}" for line in ruled(part, columns)), ""]
-    return [*lines, *wrapped(summary(own))]
+    lines, own = [], cells(found.peers)
+    for each, (_, part) in zip(own, found.peers.groupby("cell", sort=False), strict=True):
+        lines += [said("peers", "cell", each), *(f"  {line}" for line in ruled(part, _COLUMNS)), ""]
+    return [*lines, *wrapped(paragraphs("peers", "summary", own, mean_times(own)))]

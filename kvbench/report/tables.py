@@ -1,7 +1,10 @@
-"""The tables of a run: which columns they have, in what units, and what each percentage is a share of."""
+"""The tables of a run: which columns they have, and in what units. What is said above them stands in tables.toml."""
 
+import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
 from kvbench.analysis.means.findings import Findings
@@ -12,17 +15,23 @@ from kvbench.model import Ceiling, Check, Machine, Role, Skip
 from kvbench.model.tuning import PARTS
 from kvbench.report.machine_text import said
 from kvbench.report.sheet import Cell, Columns, Sheet, interval, known, plain, records, sheet
-from kvbench.report.words import peers as words
-from kvbench.report.words.limits import BINDS
-from kvbench.report.words.phrases import WITNESS, between, number
+from kvbench.report.words.phrases import BINDS, WITNESS, between, number
 from kvbench.store import Manifest
 from kvbench.units import cpu_text, duration, size
 
-_share, _times = "{:.0%}".format, "{:.2f}".format
+_share, _times, _error = "{:.0%}".format, "{:.2f}".format, "{:.0e}".format
 FILTERS = ("op", "layout", "dtype", "residency", "threads", "regime")
-_TOKENS = (  # per second
-    "tokens/s: what the KV cache alone would allow, from memory, with the weights and all other work left out"
-)
+
+
+@cache
+def texts(name: str) -> tuple[str, str]:
+    """Of a table: its title, and what it is about."""
+    found = tomllib.loads(files(__package__).joinpath("tables.toml").read_text(encoding="utf-8"))[name]
+    return found["title"], found.get("about", "").format(certain=CERTAIN, coverage=COVERAGE)
+
+
+def _sheet(name: str, columns: Columns, rows: Sequence[dict[str, Any]], *more: Any) -> Sheet:
+    return sheet(name, *texts(name), columns, rows, *more)
 
 
 def dtypes(found: Findings) -> Sheet:
@@ -42,13 +51,9 @@ def dtypes(found: Findings) -> Sheet:
         "% of memory read": ("memory", _share),
         "% of core speed": ("core", _share),
         "what limits": ("bound", lambda word: BINDS.get(word, "not clear")),
-        "largest error": ("max_abs_err", "{:.0e}".format),
+        "largest error": ("max_abs_err", _error),
     }
-    about = (
-        "Memory read: a plain read of memory by the same threads. Core speed: the same kernel with its data in a "
-        "private cache. The limit is the one that a dtype comes near to; near neither, it is not clear."
-    )
-    return sheet("dtypes", "Which dtype, and what limits it?", about, columns, rows)
+    return _sheet("dtypes", columns, rows)
 
 
 def points(found: Findings) -> Sheet:
@@ -59,6 +64,7 @@ def points(found: Findings) -> Sheet:
         "GB/s": ("gbps", number),
         "interval": interval("gbps"),
         "time of a pass": ("seconds", duration),
+        "slowest passes": (_slowest, str),
         "% of its witness": ("efficiency", _share),
         "witness": ("witness", lambda name: WITNESS.get(Role.of(name).kind, name)),
         "% of best read": ("ceiling_fraction", _share),
@@ -69,17 +75,12 @@ def points(found: Findings) -> Sheet:
         "L3 helps": ("l3", str),
         "notes": (_notes, str),
     }
-    about = (
-        "GB/s: bytes that a pass must read (K and V once for each KV head, scales, query, output, page table) over its "
-        f"time; the median of the launches, with an interval that holds it with a probability of {CERTAIN:.0%} where "
-        f"launches suffice. {_TOKENS}. Witness: what was timed beside it in the same rounds; of a decode a read of the same "
-        "rows, of a store a copy. Best read: the fastest read of such a working set in this run, by as many threads or "
-        "fewer; for stores, copy. Core speed: the same kernel with its data in a private cache."
-    )
+    if not found.points["pass_p99"].notna().any():
+        del columns["slowest passes"]
     tokens = tokens_of(found)
     rows = [row | {"tokens": tokens.get(row["name"])} for row in records(found.points)]
     facts = [{key: str(row[key]) for key in FILTERS if known(row.get(key))} for row in rows]
-    return sheet("points", "Every point", about, columns, rows, range(len(rows)), facts)
+    return _sheet("points", columns, rows, range(len(rows)), facts)
 
 
 def tokens_of(found: Findings) -> dict[str, float]:
@@ -88,6 +89,13 @@ def tokens_of(found: Findings) -> dict[str, float]:
     first = rows["model"].str.split(", ").map(lambda names: found.headline.model not in names)
     rows = rows.assign(other=first).sort_values("other", kind="stable").drop_duplicates("name")
     return dict(zip(rows["name"], rows["tokens_per_second"], strict=True))
+
+
+def _slowest(row: dict[str, Any]) -> Cell | None:
+    own, beside = (
+        row[f"{name}_p99"] / row[f"{name}_p50"] if known(row[f"{name}_p99"]) else None for name in ("pass", "neighbour")
+    )
+    return Cell(f"{own:.2f}x" + (f" ({beside:.2f}x)" if beside else ""), own) if own else None
 
 
 def _notes(row: dict[str, Any]) -> str:
@@ -107,13 +115,12 @@ def peers(found: Findings) -> Sheet:
         "GB/s": ("gbps", number),
         "tokens/s": ("tokens_per_second", number),
         "% of read": ("share", _share),
-        "largest error": ("max_abs_err", "{:.0e}".format),
+        "largest error": ("max_abs_err", _error),
         "% overhead": ("overhead", "{:.1%}".format),
         "times as long as ours": ("times", _times),
         "notes": ("error", str),
     }
-    about = f"{words.ABOUT} Overhead: a step with next to nothing to read, as a share of the time of a pass."
-    return sheet("peers", words.TITLE, about, columns, records(found.peers))
+    return _sheet("peers", columns, records(found.peers))
 
 
 def ceilings(found: Iterable[Ceiling]) -> Sheet:
@@ -126,30 +133,24 @@ def ceilings(found: Iterable[Ceiling]) -> Sheet:
         "rate": ("median", number),
         **plain("unit", "interval", "launches", "notes"),
     }
-    about = (
-        "What the machine itself reached in this run. A ceiling holds for its threads, pages and instruction set only. "
-        f"Intervals hold the median with a probability of {COVERAGE:.0%}, or span all launches where these are few."
-    )
-    return sheet("ceilings", "What the machine reached", about, columns, [_ceiling(each) for each in found])
-
-
-def _ceiling(found: Ceiling) -> dict[str, Any]:
-    probe = found.probe
-    return {
-        "op": probe.op,
-        "form": found.form if probe.bytes else "",
-        "threads": len(probe.cpus),
-        "CPUs": cpu_text(probe.cpus),
-        "bytes": probe.bytes or None,
-        "level": found.level,
-        "pages": probe.pages if probe.bytes else "",
-        "isa": probe.isa,
-        "median": found.median,
-        "unit": UNITS.get(probe.op, "GB/s"),
-        "interval": Cell(between(found.low, found.high), found.low),
-        "launches": len(found.samples),
-        "notes": "" if found.stable else "unstable",
-    }
+    rows = [
+        {
+            **{name: getattr(each.probe, name) for name in ("op", "isa")},
+            "level": each.level,
+            "median": each.median,
+            "launches": len(each.samples),
+            "threads": len(each.probe.cpus),
+            "CPUs": cpu_text(each.probe.cpus),
+            "bytes": each.probe.bytes or None,
+            "form": each.form if each.probe.bytes else "",
+            "pages": each.probe.pages if each.probe.bytes else "",
+            "unit": UNITS.get(each.probe.op, "GB/s"),
+            "interval": Cell(between(each.low, each.high), each.low),
+            "notes": "" if each.stable else "unstable",
+        }
+        for each in found
+    ]
+    return _sheet("ceilings", columns, rows)
 
 
 def contrasts(found: Findings) -> Sheet:
@@ -165,11 +166,7 @@ def contrasts(found: Findings) -> Sheet:
         "same within noise": ("same", str),
         "verdict": ("word", str),
     }
-    about = (
-        "Pairs of points that differ in one thing. Time of the base over time of the other, launch by launch: above 1 "
-        "the other is faster. Of several pairs, their median."
-    )
-    return sheet("contrasts", "Which choice is faster?", about, columns, records(found.overall))
+    return _sheet("contrasts", columns, records(found.overall))
 
 
 def tokens(found: Findings) -> Sheet:
@@ -181,8 +178,7 @@ def tokens(found: Findings) -> Sheet:
         **plain("note"),
     }
     rates = dict(zip(found.points["name"], found.points["gbps"], strict=True))
-    rows = [row | {"gbps": rates.get(row["name"])} for row in records(found.tokens)]
-    return sheet("tokens", "How many tokens per second, at most?", f"{_TOKENS}.", columns, rows)
+    return _sheet("tokens", columns, [row | {"gbps": rates.get(row["name"])} for row in records(found.tokens)])
 
 
 def fits(found: Findings) -> Sheet:
@@ -194,8 +190,7 @@ def fits(found: Findings) -> Sheet:
         "faster there": ("l3", str),
         **plain("example", "reason"),
     }
-    about = "Contexts of which one layer lies in L3, and whether decode is faster there than a plain read of memory."
-    return sheet("fits", "Which contexts fit in L3?", about, columns, records(found.fits))
+    return _sheet("fits", columns, records(found.fits))
 
 
 def lines(found: Findings) -> Sheet:
@@ -208,11 +203,7 @@ def lines(found: Findings) -> Sheet:
         "interval": interval("gbps"),
         "largest misfit, % of the line": ("misfit", _share),
     }
-    about = (
-        "A straight line through the time of a pass by context, from memory. Fixed cost: what a pass takes without "
-        "tokens. GB/s: the rate of each further token. Misfit: how far a median lies off the line."
-    )
-    return sheet("lines", "What does a short context cost?", about, columns, records(found.scaling))
+    return _sheet("lines", columns, records(found.scaling))
 
 
 def schedules(found: Findings) -> Sheet:
@@ -223,11 +214,7 @@ def schedules(found: Findings) -> Sheet:
         "interval": interval("gain"),
         **plain("default", "rounds"),
     }
-    about = (
-        "Schedule: the order of rows and prefetches. In the first launch all schedules were timed in turn. The default "
-        "stays unless another is more than 1.02 times as fast and its interval lies above 1; the simplest wins a tie."
-    )
-    return sheet("schedules", "Which schedule was chosen?", about, columns, records(found.schedules))
+    return _sheet("schedules", columns, records(found.schedules))
 
 
 def skips(found: Sequence[Skip]) -> Sheet:
@@ -236,8 +223,7 @@ def skips(found: Sequence[Skip]) -> Sheet:
         | {"combination": ", ".join(f"{key}={value}" for key, value in skip.facts.items())}
         for skip in found
     ]
-    about = "Combinations of the suite that this machine does not measure."
-    return sheet("skips", "Left out", about, plain("reason", "particulars", "combination"), rows)
+    return _sheet("skips", plain("reason", "particulars", "combination"), rows)
 
 
 def facts(machine: Machine) -> Sheet:
@@ -245,13 +231,13 @@ def facts(machine: Machine) -> Sheet:
         {**asdict(fact), "fact": name, "value": "unknown" if fact.value is None else said(name, fact.value)}
         for name, fact in machine.facts.items()
     ]
-    return sheet("facts", "The machine", "", plain("fact", "value", "source", "confidence", "note"), rows)
+    return _sheet("facts", plain("fact", "value", "source", "confidence", "note"), rows)
 
 
 def checks(found: Sequence[Check]) -> Sheet:
     columns = plain("status") | {"check": ("name", str), "value": ("value", str)}
     columns |= {"why it matters": ("why", str), "what to do": ("advice", str)}
-    return sheet("checks", "Before the run", "", columns, [asdict(check) for check in found])
+    return _sheet("checks", columns, [asdict(check) for check in found])
 
 
 def provenance(manifest: Manifest) -> Sheet:
@@ -269,7 +255,7 @@ def provenance(manifest: Manifest) -> Sheet:
         **{f"option {name}": word for name, word in manifest.options.items() if word not in (None, [], ())},
     }
     rows = [{"what": what, "value": str(value)} for what, value in known.items()]
-    return sheet("provenance", "How the run was made", "", plain("what", "value"), rows)
+    return _sheet("provenance", plain("what", "value"), rows)
 
 
 def every(found: Findings) -> list[Sheet]:

@@ -1,22 +1,24 @@
 """A report as files: its pages, and each figure as .svg, .png and the .csv of what it shows."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from kvbench.analysis.differs.trend import Past
 from kvbench.analysis.means.findings import Findings
 from kvbench.errors import Unwritable
-from kvbench.report import machines
+from kvbench.report import history, machines
 from kvbench.report.figures import every
 from kvbench.report.figures.figure import Figure
 from kvbench.report.figures.look import styled, svg
 from kvbench.report.figures.trend import trend
-from kvbench.report.page import Drawn, history_page, machines_page, page
+from kvbench.report.gaps import gaps
+from kvbench.report.page import Drawn, inline, page, rendered
+from kvbench.report.words.headline import badge
 from kvbench.store import Manifest, write_text
 from kvbench.store.files import replacing, writing
 from kvbench.texts import table_csv
+from kvbench.units import counted
 
 PAGE, FIGURES = "index.html", "figures"
 BESIDE = "report"  # the folder in a run directory
@@ -25,39 +27,51 @@ _AGAIN = "then call kvbench report again"
 _NO_NAME = re.compile(r"[^\w.-]+")  # what no folder or link should have in it
 
 
-def write(folder: Path, studies: Sequence[tuple[Findings, Manifest]], paths: Sequence[Path] = ()) -> Path:
-    """The path of the first page. Of several runs, whose own folders are `paths`, each has a page beside it."""
+def write(folder: Path, studies: Sequence[tuple[Findings, Manifest]]) -> Path:
+    """The path of the first page. Of several runs each has a page below it."""
     if len(studies) == 1:
-        return _one(folder, *studies[0])
+        found, manifest = studies[0]
+        with writing(folder, _AGAIN):
+            drawn = list(_drawn(folder, every(found, manifest.created[:10])))
+            write_text(folder / PAGE, page(found, manifest, drawn))
+        return folder / PAGE
     places = [f"{number}-{_NO_NAME.sub('-', found.run)}" for number, (found, _) in enumerate(studies, 1)]
-    names = machines.names(studies, paths)
     for place, study in zip(places, studies, strict=True):
-        _one(folder / place, *study)
-    with writing(folder, _AGAIN):
-        drawn = list(_drawn(_made(folder), machines.figures(studies, names)))
-        write_text(folder / PAGE, machines_page(studies, names, places, drawn))
-    return folder / PAGE
+        write(folder / place, [study])
+    told = zip(machines.names(studies), places, studies, strict=True)
+    runs = [
+        {
+            "name": name,
+            "place": place,
+            "badge": " ".join(badge(found.headline.quality)),
+            "missing": gaps(found, manifest),
+        }
+        for name, place, (found, manifest) in told
+    ]
+    different = {found.machine.fingerprint for found, _ in studies}
+    title = f"Decode attention on {counted(len(different), 'machine')}, {counted(len(runs), 'run')}"
+    facts = {"title": title, "subtitle": "Each run has a page of its own: follow its name.", "runs": runs}
+    return _written(folder, "machines.html", [machines.figure(studies)], table=machines.side_by_side(studies), **facts)
 
 
 def write_history(folder: Path, pasts: Sequence[Past], notes: Sequence[str]) -> Path:
     """The path of the page. Each machine has a figure of families, and one of points."""
-    figures, first = [], 0
+    every = [past.fingerprint + trend.series.point for past in pasts for trend in past.trends]
+    places, figures = {name: number for number, name in enumerate(every)}, []
     for number, past in enumerate(pasts, 1):
-        rows = range(first, first := first + len(past.trends))
+        rows = {each.series.point: places[past.fingerprint + each.series.point] for each in past.trends}
         end, of = ("", "") if len(pasts) == 1 else (f"-{number}", f": {past.machine}")
-        figures += [trend(past, (), f"families{end}", f"Families{of}")] if past.families else []
+        figures += [trend(past, {}, f"families{end}", f"Families{of}")] if past.families else []
         figures.append(trend(past, rows, f"trend{end}", f"Points{of}"))
-    with writing(folder, "then call kvbench history show again"):
-        drawn = list(_drawn(_made(folder), figures))
-        write_text(folder / PAGE, history_page(pasts, notes, drawn))
-    return folder / PAGE
-
-
-def _one(folder: Path, found: Findings, manifest: Manifest) -> Path:
-    with writing(folder, _AGAIN):
-        drawn = list(_drawn(_made(folder), every(found, manifest.created[:10])))
-        write_text(folder / PAGE, page(found, manifest, drawn))
-    return folder / PAGE
+    tables = {name: getattr(history, name)(pasts) for name in ("steps", "runs", "accepted")}
+    facts = {
+        "title": "Decode attention over time",
+        "subtitle": "; ".join(f"{past.machine}: {counted(len(past.runs), 'run')}" for past in pasts),
+        "pasts": [f"{past.machine} ({past.fingerprint}): {history.summary(history.of(past))}" for past in pasts],
+        "notes": history.few(notes),
+        "points": history.points(pasts, places),
+    }
+    return _written(folder, "history.html", figures, **tables, **facts)
 
 
 def own(folder: Path) -> Path:
@@ -67,36 +81,34 @@ def own(folder: Path) -> Path:
     return folder
 
 
-def _made(folder: Path) -> Path:
-    """Where its figures go."""
-    figures = own(folder / FIGURES)
-    figures.mkdir(parents=True, exist_ok=True)
-    return figures
+def _written(folder: Path, template: str, figures: Iterable[Figure], **content: object) -> Path:
+    with writing(folder, "then write it again"):
+        drawn = [inline(each) for each in _drawn(folder, figures)]
+        write_text(folder / PAGE, rendered(template, figures=drawn, **content))
+    return folder / PAGE
 
 
-def _drawn(folder: Path, figures: Sequence[Figure]) -> Iterator[Drawn]:
+def _drawn(folder: Path, figures: Iterable[Figure]) -> Iterator[Drawn]:
+    below = own(folder / FIGURES)
+    below.mkdir(parents=True, exist_ok=True)
     for figure in figures:
         data, text = table_csv(figure.table), ""
         if not figure.missing:
-            write_text(folder / f"{figure.name}.csv", data)
-            text = _pictures(folder, figure)
+            write_text(below / f"{figure.name}.csv", data)
+            text = _pictures(below, figure)
         yield Drawn(figure, text, data)
 
 
 def _pictures(folder: Path, figure: Figure) -> str:
-    """The .svg, whose text this is, and the .png."""
+    """The .svg, whose text this is, and the .png. It is laid out once, for that takes as long as drawing does, with
+    letters as wide as on a page."""
     canvas = figure.canvas()
-    _arrange(canvas)
+    with styled(**{"text.hinting": "no_hinting"}):
+        if engine := canvas.get_layout_engine():
+            engine.execute(canvas)
+            canvas.set_layout_engine("none")
     text = svg(canvas, figure.name, figure.title)
     write_text(folder / f"{figure.name}.svg", text)
     with replacing(folder / f"{figure.name}.png") as file, styled():
         canvas.savefig(file, format="png", dpi=_DPI)
     return text
-
-
-def _arrange(canvas: Any) -> None:
-    """Once, for it takes as long as drawing does, and each form would do it again. Letters are as wide as on a page."""
-    with styled(**{"text.hinting": "no_hinting"}):
-        if engine := canvas.get_layout_engine():
-            engine.execute(canvas)
-            canvas.set_layout_engine("none")

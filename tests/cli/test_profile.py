@@ -11,7 +11,7 @@ from kvbench.analysis.limits.profile import profile
 from kvbench.machine import describe
 from kvbench.model import Record, Sample, Shape, Traffic
 from kvbench.native import default_library
-from kvbench.report.words.advice import advice
+from kvbench.report.words import said as worded
 from kvbench.worker.answers import Answers
 from kvbench.worker.bench import Bench
 from kvbench.worker.ground import Ground
@@ -155,4 +155,5 @@ def test_the_table_names_every_denominator(capsys):
 def test_the_end_says_what_limits_it_and_what_to_try(seconds, bound, reason, said):
     facts = profile(visit_of({"point": [0.1], "ceiling": [0.05], "fma": [0.02]} | {k: [s] for k, s in seconds.items()}))
     assert facts.bound == bound and reason in facts.bound_reason
-    assert said in advice(facts) and " Try " in advice(facts)
+    advice = worded("advice", "advice", facts)
+    assert said in advice and " Try " in advice

@@ -93,7 +93,6 @@ def test_words_stand_beside_colours(text):
     assert set(re.findall(r"decode\.flash\.[\w.*]+", section(text, "families"))) >= {"decode.flash.*"}
     svg = section(text, "trend")
     assert re.search(r"open -1\d\.\d%|open -9\.\d%", svg) and re.search(r"accepted \+\d", svg)
-    assert "another environment" in svg
 
 
 def test_a_page_of_no_run(tmp_path):

@@ -53,31 +53,15 @@ def test_extremes():
     assert len(found) == 5
 
 
-def test_a_point_has_one_line():
-    lines = [line for line in text(summary_of(whole())) if line.startswith(("  decode,", "  stores,"))]
-    assert [line[:40].split("  ")[1] for line in lines] == [
-        "decode, fastest, most efficient",
-        "decode, slowest, least efficient",
-        "stores, the only one",
-    ]
-
-
 def test_failures_are_told():
     found = summary_of(whole())
     assert (found.points, found.launches, found.failed) == (5, 6, 1)
     assert found.errors == ("decode position f16 hot: it hung\nafter 300 s",)
     shown = text(found)
-    assert shown[0] == "5 points, 6 launches; 1 with errors"
-    assert shown[1] == "  decode position f16 hot: it hung after 300 s"
-
-
-def test_many_failures_are_counted():
+    assert shown[:2] == ["5 points, 6 launches; 1 with errors", "  decode position f16 hot: it hung after 300 s"]
     many = [failed(0, replace(HEAD, shape=replace(HEAD.shape, context=64 << n))) for n in range(9)]
     shown = text(summary_of(many))
     assert shown[0] == "9 points, 1 launch; 9 with errors" and shown[3] == "  and 7 more"
-    assert shown[-1].startswith(
-        "  Noise is unknown: no point has more than one launch. 9 of 9 points failed in a launch"
-    )
 
 
 def test_verdicts_are_the_sentences_of_the_diagnosis():
@@ -100,38 +84,19 @@ def test_noise_is_the_width_of_the_intervals():
     assert noise.gbps_most == pytest.approx(np.quantile([wide, wide, wide, 0], 0.9))
     assert noise.efficiency == pytest.approx(np.median([0, 0.04, 0.04, 0]))
     assert noise.disturbed == 0
-    told = " ".join(line.strip() for line in text(summary_of(whole())))
-    assert (
-        "a typical point varied by 4% of its time between launches. One point in ten varied by 4% of its time" in told
-    )
-
-
-def test_one_launch_knows_no_noise():
-    found = summary_of([visit(0, rates(15.0)), probe(0, 20.0)])
-    assert (found.noise.gbps, found.noise.efficiency_most) == (None, None)
-    assert [(place.kind, place.rank) for place in found.places] == [("decode", "the only one")]
+    alone = summary_of([visit(0, rates(15.0)), probe(0, 20.0)]).noise
+    assert (alone.gbps, alone.efficiency_most) == (None, None)
 
 
 @pytest.mark.parametrize(
-    "records", [[], [probe(0, 20.0)], [failed(0)], [visit(0, {"point": [9.0], "copy": [12.0]}, STORE)], whole()]
+    "records",
+    [[], [probe(0, 20.0)], [failed(0, error="x" * 500)], [visit(0, {"point": [9.0], "copy": [12.0]}, STORE)], whole()],
 )
 def test_it_is_short_and_valid_json(records):
     found = summary_of(records)
     facts = json.loads(json.dumps(plain(found), allow_nan=False))
-    assert facts["verdicts"] == [sentence["text"] for sentence in facts["diagnosis"]]
     assert facts["version"] == 1 and facts["run"] == RUN
     assert facts["points"] == len({record.point for record in records if hasattr(record.point, "shape")})
     lines = text(found)
     assert len(lines) <= 40 and max(map(len, lines)) <= 120
     assert not any("nan" in line or "None" in line for line in lines)
-
-
-def test_long_words_do_not_break_the_page():
-    error = "the worker said " + "x" * 500
-    records = [failed(0, error=error), *(visit(n, rates(9.0 + n), POSITION) for n in range(3))]
-    assert max(map(len, text(summary_of(records)))) <= 120
-
-
-def test_every_denominator_is_named():
-    lines = "\n".join(text(summary_of(whole())))
-    assert "91% of a read" in lines and "read: of the same rows" in lines and "50% of a copy" in lines

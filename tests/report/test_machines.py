@@ -1,11 +1,10 @@
 """Runs side by side: how they are called, what stands in their columns, and ratios to the first."""
 
 from dataclasses import replace
-from pathlib import Path
 
 from kvbench.analysis.means.findings import findings
 from kvbench.analysis.means.headline import Bar, Enclosed
-from kvbench.report.machines import figures, names, side_by_side
+from kvbench.report.machines import figure, names, side_by_side
 from tests.made_run import MACHINE, RUN
 from tests.report import made
 from tests.store.made import manifest
@@ -20,21 +19,21 @@ def study(*bars, machine=MACHINE):
     return replace(found, headline=head), manifest([], 2)
 
 
-def cells(studies, labels):
-    return {row[0].text: [cell.text for cell in row[1:]] for row in side_by_side(studies, labels).rows}
+def cells(*studies):
+    return {row[0].text: [cell.text for cell in row[1:]] for row in side_by_side(studies).rows}
 
 
-def test_machines_of_one_brand_are_called_by_the_parts_of_their_folders_that_differ():
-    one, other = study(), study(machine=made.NAMED)
-    assert names([one, other], [Path("a"), Path("b")]) == ["a machine without a name", "zorglub 9000 64-Core"]
-    assert names([one, one], [Path("runs/zen4/quick"), Path("runs/spr/quick")]) == ["zen4", "spr"]
-    assert names([one, one], [Path("runs/zen4/quick"), Path("runs/spr/full")]) == ["zen4/quick", "spr/full"]
-    assert names([one, one], [Path("same"), Path("same")]) == ["1: same", "2: same"]
-    assert names([one, one], []) == ["1: a machine without a name", "2: a machine without a name"]
+def test_machines_of_one_brand_have_numbers():
+    one, other = study(BAR), study(SLOW, machine=made.NAMED)
+    assert names([one, other]) == ["a machine without a name", "zorglub 9000 64-Core"]
+    assert names([one, one]) == ["1: a machine without a name", "2: a machine without a name"]
+    drawn = figure([one, other])
+    assert drawn.table["machine"].tolist() == names([one, other])
+    assert drawn.table["tokens_per_second"].tolist() == [40.0, 10.0] and figure([study()]).missing
 
 
 def test_rates_have_ratios_to_the_first_run_and_what_is_not_there_says_so():
-    found = cells([study(BAR), study(SLOW), study()], ["a", "b", "c"])
+    found = cells(study(BAR), study(SLOW), study())
     assert found["f16"] == ["40 tokens/s; 20 GB/s", "10 tokens/s (0.25x); 5 GB/s", "not measured"]
     assert found["memory read"][1].endswith("(1.00x)") and "L1 read" not in found
     assert found["workload"] == ["llama-3-8b, 4,096 tokens, KV cache only"] * 3
@@ -43,11 +42,4 @@ def test_rates_have_ratios_to_the_first_run_and_what_is_not_there_says_so():
 def test_other_workloads_have_no_ratios():
     found, of = study(SLOW)
     other = replace(found, headline=replace(found.headline, context=512)), of
-    assert cells([study(BAR), other], ["a", "b"])["f16"][1] == "10 tokens/s; 5 GB/s"
-
-
-def test_a_bar_a_machine():
-    tokens, reads = figures([study(BAR), study(SLOW)], ["a", "b"])
-    assert tokens.table["machine"].tolist() == ["a", "b"] and tokens.table["tokens_per_second"].tolist() == [40.0, 10.0]
-    assert set(reads.table["level"]) == {"L2", "L3", "memory"}
-    assert figures([study()], ["a"])[0].missing
+    assert cells(study(BAR), other)["f16"][1] == "10 tokens/s; 5 GB/s"

@@ -4,7 +4,6 @@ import base64
 import re
 
 import pandas as pd
-from matplotlib.colors import to_rgb
 
 import kvbench
 from kvbench.report.figures.look import COLOURS, FAINT, GRID, INK, PAPER, SHADES
@@ -81,26 +80,6 @@ def test_colours_of_figures_are_those_of_the_page():
     assert {name: light[name] for name in _NAMES.values()} == {name: colour for colour, name in _NAMES.items()}
     assert len(dark) == 2 and dark[0] == dark[1] and dark[0].keys() == light.keys()
     assert all(light[name] != dark[0][name] for name in light)
-
-
-def test_words_stand_out_from_every_ground():
-    """As WCAG 2 counts (AA): 4.5 for words of any size."""
-    for block in re.findall(r"\{([^{}]*--ink: [^{}]*)\}", _text("style.css")):
-        colours = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", block))
-        for words in ("ink", "faint", "accent", "warn"):
-            for ground in ("paper", "shade-1"):
-                assert contrast(colours[words], colours[ground]) >= 4.5, (words, ground)
-        assert contrast(colours["faint"], colours["shade-2"]) >= 4.5
-
-
-def contrast(one, other):
-    light, dark = sorted((luminance(to_rgb(each)) for each in (one, other)), reverse=True)
-    return (light + 0.05) / (dark + 0.05)
-
-
-def luminance(colour):
-    linear = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour)
-    return sum(weight * each for weight, each in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 
 def test_a_figure_takes_the_pages_width_and_colours():

@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from kvbench.report.figures.look import spread
-from kvbench.report.figures.roofline import roofline
+from kvbench.report.figures.roofline import roofline, spread
 from tests.made_run import DECODE, MIB, READ, probe, visit
 from tests.report.drawn import drawn, found_in, parts
 
@@ -75,8 +74,9 @@ def test_the_fastest_of_each_dtype_is_labelled_and_no_label_covers_another():
 
 
 def test_labels_keep_apart_and_near_their_marks():
-    assert spread([0.5, 0.5, 0.9], 0.1) == pytest.approx([0.45, 0.55, 0.9])
-    assert spread([0.3, 0.1, 0.2], 0.2) == pytest.approx([0.4, 0.0, 0.2])
+    assert spread([0.3, 0.5, 0.9], 0.1) == pytest.approx([0.3, 0.5, 0.9])
+    assert spread([0.5, 0.5, 0.5], 0.1) == pytest.approx([0.4, 0.5, 0.6])
+    assert spread([0.95, 0.96], 0.2) == pytest.approx([0.8, 1.0])
 
 
 def test_a_point_above_a_roof_has_a_cross_and_its_name_in_the_legend():

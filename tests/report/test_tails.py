@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from kvbench.model import MANY, NEIGHBOUR, STEP, Sample, tails
-from kvbench.report.figures.tails import tails as figure_of
+from kvbench.report.tables import points as table_of
 from tests.made_run import DECODE, visit
-from tests.report.drawn import drawn, found_in, strange_colours
+from tests.report.drawn import found_in
 
 
 def timed(seed, count=3 * MANY, program="point", least=5 * STEP):
@@ -47,15 +47,10 @@ def test_short_passes_are_not_told_apart():
     assert tails(short) == {} and tails(timed(1, program="twin")) == {}
 
 
-def test_the_figure_shows_the_tail_alone_and_beside_a_neighbour():
-    records = []
-    for context in (1024, 2048, 4096):
-        point = replace(DECODE, shape=replace(DECODE.shape, context=context, capacity=context))
-        samples = [*timed(1), *timed(2, program=NEIGHBOUR, least=10 * STEP)]
-        records += [of(samples, n, point, neighbour=7.0) for n in range(3)]
-    figure, text = drawn(figure_of, found_in(records))
-    assert len(figure.table) == 6 and figure.table["series"].nunique() == 2 and not strange_colours(text)
-    passes = np.concatenate([sample.pass_seconds for sample in timed(1)])
-    alone = figure.table[figure.table["beside"] == ""]
-    assert alone["tail"].tolist() == pytest.approx([np.percentile(passes, 99) / np.percentile(passes, 50)] * 3)
-    assert drawn(figure_of, found_in([visit(0, {"point": [1.0]})]))[0].missing
+def test_the_table_tells_the_tail_alone_and_beside_a_neighbour():
+    samples = [*timed(1), *timed(2, program=NEIGHBOUR, least=10 * STEP)]
+    table = table_of(found_in([of(samples, n, neighbour=7.0) for n in range(3)]))
+    cell = table.rows[0][table.heads.index("slowest passes")]
+    alone, beside = (np.concatenate([sample.pass_seconds for sample in timed(seed)]) for seed in (1, 2))
+    assert cell.order == pytest.approx(np.percentile(alone, 99) / np.percentile(alone, 50), rel=1e-3)
+    assert cell.text == f"{cell.order:.2f}x ({np.percentile(beside, 99) / np.percentile(beside, 50):.2f}x)"

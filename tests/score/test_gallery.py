@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from kvbench.report.gallery import sheet
+from kvbench.report.gallery import table as sheet
 from kvbench.submission import scored
 from tests.cli.test_cli import call
 from tests.report.made import READS, decodes, directory, whole

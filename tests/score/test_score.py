@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kvbench.report.words import score as words
+from kvbench.report.words import paragraphs, said
 from kvbench.score import VERSION, digest
 from kvbench.submission import SEAL, scored, seal
 from tests.made_run import failed, machine
@@ -39,10 +39,10 @@ def test_figures(valid):
 
 
 def test_six_lines_tell_a_stranger(valid):
-    lines = words.lines(scored(valid))
+    lines = paragraphs("score", "lines", scored(valid))
     assert len(lines) == 6 and all(len(line) <= 120 for line in lines)
     text = "\n".join(lines)
-    for said in (
+    for words in (
         f"score {VERSION} #{digest()} VALID",
         "virtual machine (KVM)",
         "8 bits",
@@ -50,7 +50,7 @@ def test_six_lines_tell_a_stranger(valid):
         "error",
         "compare",
     ):
-        assert said in text
+        assert words in text
 
 
 def planted(fault):
@@ -108,14 +108,17 @@ def test_a_planted_fault_is_named(fault, tmp_path):
     found = scored(made.run(tmp_path / "run", own, visits, longer=False))
     rule, text = FAULTS[fault]
     assert found.state == "invalid" and rule in [each.rule for each in found.breaches]
-    assert any(text in words.breach(each) for each in found.breaches), [*map(words.breach, found.breaches)]
-    assert "INVALID" in words.lines(found)[0] and "with nothing" in words.lines(found)[-1]
+    assert any(text in said("score", "breach", each) for each in found.breaches)
+    assert (
+        "INVALID" in paragraphs("score", "lines", found)[0]
+        and "with nothing" in paragraphs("score", "lines", found)[-1]
+    )
 
 
 def test_an_unknown_last_level_is_not_taken_for_none(tmp_path):
     bare = replace(made.MACHINE, caches=machine(2, l3=0, l2=0, l1=0).caches)
     found = scored(made.run(tmp_path / "run", machine=bare, longer=False))
-    assert found.state == "invalid" and "no last-level cache is known" in words.why(found, 9)
+    assert found.state == "invalid" and "no last-level cache is known" in said("score", "why", found, 9)
 
 
 def test_a_wide_interval_is_noisy_and_own_kernels_are_open(tmp_path):
@@ -123,7 +126,7 @@ def test_a_wide_interval_is_noisy_and_own_kernels_are_open(tmp_path):
     found = scored(made.run(tmp_path / "noisy", visits=wide, longer=False))
     assert found.state == "noisy" and {each.rule for each in found.breaches} == {"width"}
     found = scored(made.run(tmp_path / "open", longer=False, options={"plugin": "/x/mine.so"}))
-    assert found.state == "open" and words.why(found) == "own kernels or an own build"
+    assert found.state == "open" and said("score", "why", found) == "own kernels or an own build"
 
 
 # ---- files that were changed -----------------------------------------------------------------------------------------
@@ -131,7 +134,7 @@ def test_a_wide_interval_is_noisy_and_own_kernels_are_open(tmp_path):
 
 def test_what_is_not_finished_is_no_score(tmp_path):
     found = scored(made.run(tmp_path / "run", sealed=False, longer=False))
-    assert found.state == "invalid" and "--resume" in words.why(found)
+    assert found.state == "invalid" and "--resume" in said("score", "why", found)
 
 
 @pytest.mark.parametrize("name", ["journal.jsonl", "machine.json", "longer/journal.jsonl"])
@@ -140,7 +143,7 @@ def test_an_edited_file_is_named(name, tmp_path):
     text = (path / name).read_text()
     (path / name).write_text(text.replace("0", "1", 1) if name == "machine.json" else text.rsplit("\n", 2)[0] + "\n")
     found = scored(path)
-    assert found.state == "invalid" and f"{name} was changed since the score was made" in words.why(found)
+    assert found.state == "invalid" and f"{name} was changed since the score was made" in said("score", "why", found)
 
 
 @pytest.mark.parametrize("edit", [("1.0", "0.9"), ("df247ae3", "00000000")])
@@ -148,5 +151,5 @@ def test_another_version_is_never_compared(edit, tmp_path):
     path = made.run(tmp_path / "run", longer=False)
     (path / SEAL).write_text((path / SEAL).read_text().replace(*map('"{}"'.format, edit)))
     found = scored(path)
-    assert found.state == "invalid" and f"and this kvbench makes 1.0 #{digest()}" in words.why(found)
+    assert found.state == "invalid" and f"and this kvbench makes 1.0 #{digest()}" in said("score", "why", found)
     assert seal(path).state == "valid"

@@ -17,7 +17,7 @@ from kvbench.history.reading import summarized
 from kvbench.model import Contrast, Point, Record, Sample, Traffic
 from kvbench.model.contrast import value
 from kvbench.native import library_path
-from kvbench.report.course import left_open
+from kvbench.report.course import ending
 from kvbench.report.gaps import gaps
 from kvbench.session import Options, Session
 from kvbench.store import RunDirectory
@@ -279,7 +279,8 @@ def test_launches_are_added_for_what_is_open_alone(tmp_path):
         run = session.run()
     found = run.findings()
     assert found.open == (left,)
-    texts = " ".join(left_open(found.open, run.manifest)), " ".join(gaps(found, run.manifest))
+    told = " ".join(" ".join(ending(run.manifest, "run", run.records, found.open)).split())
+    texts = told, " ".join(gaps(found, run.manifest))
     assert all(left.question in text and f"about {left.needs} launches" in text for text in texts)
     assert sorted(seen) == list(range(14))
     assert all(len(seen[n]) > 4 for n in range(7))

@@ -9,7 +9,7 @@ import pytest
 
 from kvbench.model import Fact
 from kvbench.model.weights import Weights
-from kvbench.report.words.explain import lines
+from kvbench.report.explain import lines
 from kvbench.sizing.explained import explain
 from kvbench.suite import model
 from tests.checkpoint.made import config, folder

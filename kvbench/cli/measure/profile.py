@@ -43,7 +43,7 @@ def command(
     from kvbench.cli._point import point_of
     from kvbench.machine import describe
     from kvbench.native import library_of
-    from kvbench.report.words.advice import advice
+    from kvbench.report.words import said
     from kvbench.store.evidence import Evidence
     from kvbench.suite.values import LIMITS
     from kvbench.worker import visit, visit_plugin
@@ -67,7 +67,7 @@ def command(
         say_json(facts)
     else:
         lines = [*_heading(facts, asked["model"] or ""), "", *_rates(facts), "", *_details(facts), ""]
-        say("\n".join([*lines, *wrapped([advice(facts)], "")]))
+        say("\n".join([*lines, *wrapped([said("advice", "advice", facts)], "")]))
 
 
 def _heading(facts: Any, name: str) -> list[str]:

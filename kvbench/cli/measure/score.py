@@ -31,7 +31,7 @@ def command(run: Path | None, out: Path | None, resume: bool, as_json: bool, **a
 
     With RUN, say the score of a run that is there, or of an archive. results/README.md has the rules.
     """
-    from kvbench.report.words import score as words
+    from kvbench.report.words import paragraphs
     from kvbench.submission import of
 
     asked = given(asked)
@@ -45,7 +45,7 @@ def command(run: Path | None, out: Path | None, resume: bool, as_json: bool, **a
     if as_json:
         say_json(found)
     else:
-        say("\n".join(words.lines(found)))
+        say("\n  ".join(paragraphs("score", "lines", found)))
     return Exit.UNCLEAR if found.state == "invalid" else Exit.FINE
 
 

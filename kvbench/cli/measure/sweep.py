@@ -71,17 +71,17 @@ def command(out: Path | None, resume: bool, report: bool, verbose: bool, as_json
 
 def _tell(report: bool, verbose: bool, as_json: bool, run: Any) -> None:
     """What there is so far."""
-    from kvbench.report.course import ending, left_open
-    from kvbench.report.ending import short, summary, swept, text
+    from kvbench.report.course import ending
+    from kvbench.report.ending import short, summary, text
     from kvbench.report.write import BESIDE, own, write
 
     found, path = run.findings(), str(run.path)
     page = str(write(own(run.path / BESIDE), [(found, run.manifest)])) if report else ""
     if as_json:
-        say_json(swept(summary(found), path, page))
+        say_json(summary(found, path, page))
         return
     program = "kvbench" if shutil.which("kvbench") else f"{shlex.quote(sys.executable)} -m kvbench.cli"
     last = f"  report    {page}" if report else f"  next      {program} report {shlex.quote(path)}"
     lines = text(summary(found)) if verbose else short(summary(found))
-    lines += ["", *left_open(found.open, run.manifest, verbose), *ending(run.manifest, path, run.records)]
+    lines += ["", *ending(run.manifest, path, run.records, found.open)]
     say("\n".join([*lines, last]))

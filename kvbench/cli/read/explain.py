@@ -49,8 +49,7 @@ def command(
 
     asked = _asked(measured) if measured is not None else None
     name, model, why = find(source)  # before anything large is imported: what it refuses costs nothing
-    from kvbench.report.explain import curves, explain_markdown, explain_text
-    from kvbench.report.words.explain import lines
+    from kvbench.report.explain import curves, explain_markdown, explain_text, lines
     from kvbench.sizing.explained import decoder_of, explain
     from kvbench.sizing.known import known
 

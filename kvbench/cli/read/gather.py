@@ -31,11 +31,12 @@ def command(places: tuple[Path, ...], out: Path) -> None:
 def tell(found: Sequence[Path]) -> None:
     """How the hosts differ."""
     from kvbench.analysis.differs.hosts import hosts
-    from kvbench.report.words import hosts as words
+    from kvbench.report.words import template
     from kvbench.results import load
 
     runs = {path.name: load(path) for path in found}
     machines = {host: (run.machine.fingerprint, run.machine.environment) for host, run in runs.items()}
-    say("\n".join(words.lines(hosts({host: run.points for host, run in runs.items()}, machines))))
+    found_of = hosts({host: run.points for host, run in runs.items()}, machines)
+    say(template("hosts", "lines", found_of).rstrip())
     if found:
         say(f"their pages: kvbench report {found[0].parent}/* --out report")

@@ -62,8 +62,7 @@ def add(runs: tuple[Path, ...], root: Path) -> None:
 @json_option
 def show(root: Path, machine: str | None, pattern: str | None, folder: Path | None, gate: bool, as_json: bool) -> int:
     """Show each point: its runs, the latest beside its baseline, and its steps."""
-    from kvbench.report.history import text
-    from kvbench.report.past import shown
+    from kvbench.report.history import shown, text
 
     found = _history(root).only(pattern, machine)
     if as_json:

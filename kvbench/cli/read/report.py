@@ -49,7 +49,7 @@ def command(runs: tuple[Path, ...], out: Path | None, form: str, hide: bool) -> 
     else:
         from kvbench.report.write import BESIDE, own
 
-        _draw(studies, () if hide else runs, out or own(runs[0] / BESIDE))
+        _draw(studies, out or own(runs[0] / BESIDE))
 
 
 def _gallery(paths: tuple[Path, ...], out: Path | None) -> tuple[Path, ...]:
@@ -99,9 +99,9 @@ def _text(studies: list[Any], form: str) -> str:
     return json_text(facts[0] if len(facts) == 1 else Reports(runs=tuple(facts))) + "\n"
 
 
-def _draw(studies: list[Any], runs: tuple[Path, ...], out: Path) -> None:
+def _draw(studies: list[Any], out: Path) -> None:
     from kvbench.report.gaps import gaps
-    from kvbench.report.words import sentences
+    from kvbench.report.words.sentences import sentences
     from kvbench.report.write import write
     from kvbench.texts import wrapped
 
@@ -109,4 +109,4 @@ def _draw(studies: list[Any], runs: tuple[Path, ...], out: Path) -> None:
         say(f"run {found.run}")
         said = [*gaps(found, manifest), *(each.text for each in sentences(found))]
         say("\n".join([*wrapped(said), ""]))
-    say(f"report: {write(out, studies, runs)}")
+    say(f"report: {write(out, studies)}")

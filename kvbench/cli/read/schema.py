@@ -14,7 +14,7 @@ _TYPES = {  # of what is printed: one, or one of several
     "doctor": "cli.understand.doctor:Doctor",
     "explain": "model.explained:Explained",
     "gate": "exports.printed:Compared",
-    "history": "report.past:Shown",
+    "history": "report.history:Shown",
     "kernels": "cli.understand.kernels:Kernels",
     "lab": "cli.measure.lab:Found cli.measure.lab:Experiments",
     "machine": "analysis.measured.machines:MachineProfile",

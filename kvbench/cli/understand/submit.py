@@ -22,7 +22,7 @@ def command(path: Path, out: Path | None, name: str, check: bool) -> int:
     The CPU's name is left out too, unless it is given as --name. --check takes an archive from anybody: it unpacks
     nothing but a score's own files, and computes the score anew.
     """
-    from kvbench.report.words.score import machine, verdict
+    from kvbench.report.words import said
     from kvbench.submission import ENDING, checked, pack
 
     if check == bool(out):
@@ -30,5 +30,5 @@ def command(path: Path, out: Path | None, name: str, check: bool) -> int:
     if out and not out.name.endswith(ENDING):
         raise BadArgument(f"--out is {out}", f"a file that ends in {ENDING}")
     found = pack(path, out, name) if out else checked(path)
-    say(f"{verdict(found)}; {machine(found)}")
+    say("; ".join(said("score", name, found) for name in ("verdict", "machine")))
     return Exit.UNCLEAR if found.state == "invalid" else Exit.FINE

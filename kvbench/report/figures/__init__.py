@@ -15,7 +15,6 @@ from kvbench.report.figures.roofline import roofline
 from kvbench.report.figures.saturation import saturation
 from kvbench.report.figures.staircase import staircase
 from kvbench.report.figures.stores import stores
-from kvbench.report.figures.tails import tails
 
 
 def every(found: Findings, day: str = "") -> list[Figure]:
@@ -23,5 +22,5 @@ def every(found: Findings, day: str = "") -> list[Figure]:
     look = Look(found.points)
     beside = [draw(found, look) for draw, rows in ((peers, found.peers), (numa, found.placed)) if len(rows)]
     found = replace(found, points=found.points[found.points["engine"] == OURS])
-    others = [draw(found, look) for draw in (staircase, l3, saturation, stores, tails)]
+    others = [draw(found, look) for draw in (staircase, l3, saturation, stores)]
     return [hero(found, look), *beside, roofline(found, look, day), *others]

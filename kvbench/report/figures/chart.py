@@ -39,8 +39,9 @@ _WIDE = 0.8  # of the room that bars beside each other fill
 class Panel:
     """`y` over `x`, columns of the table, with a line (or `bars`) for each value of `by`.
 
-    low, high: columns that enclose y. A column `row` of the table: of the points' table, known to the marks. where: the rows that it shows, by a column's value. log: of which axes, such as
-    "xy". text: how a value of x is written. levels: heights that are marked, each with its name.
+    low, high: columns that enclose y. A column `row` of the table: of the points' table, known to the marks. where: the
+    rows that it shows, by a column's value. log: of which axes, such as "xy". text: how a value of x is written. levels:
+    heights that are marked, each with its name.
     """
 
     x: str
@@ -74,21 +75,22 @@ def chart(
 
 def _draw(table: pd.DataFrame, shown: tuple[Panel, ...], colours: Mapping[str, str]) -> Canvas:
     figure, every, _ = panels(len(shown), _HEIGHT)
-    names = {panel.by: list(dict.fromkeys(table[panel.by])) for panel in shown if panel.by}
     for axes, panel in zip(every, shown, strict=True):
         own = table if panel.where is None else table[table[panel.where[0]] == panel.where[1]]
-        _panel(axes, panel, own[own[panel.y].notna()], names.get(panel.by, [""]), colours)
-    legend_below(figure, columns=3)
+        names = list(dict.fromkeys(table[panel.by])) if panel.by else [""]
+        _panel(axes, panel, own[own[panel.y].notna()], names, colours)
+    legend_below(figure)
     return figure
 
 
 def _panel(axes: Axes, panel: Panel, rows: pd.DataFrame, names: list[Any], colours: Mapping[str, str]) -> None:
-    places = sorted(set(rows[panel.x])) if _numeric(rows, panel) else list(dict.fromkeys(rows[panel.x]))
-    series = [(name, rows if not panel.by else rows[rows[panel.by] == name]) for name in names]
-    series = [(number, name, own) for number, (name, own) in enumerate(series) if len(own)]
+    numeric = not panel.bars and pd.api.types.is_numeric_dtype(rows[panel.x])
+    places = sorted(set(rows[panel.x])) if numeric else list(dict.fromkeys(rows[panel.x]))
+    series = [(n, name, rows[rows[panel.by] == name] if panel.by else rows) for n, name in enumerate(names)]
+    series = [each for each in series if len(each[2])]
     for turn, (number, name, own) in enumerate(series):
         look = {"color": colours.get(name, COLOURS[number % len(COLOURS)]), "label": str(name) or None}
-        at = np.array([x if _numeric(rows, panel) else places.index(x) for x in own[panel.x]])
+        at = np.array([x if numeric else places.index(x) for x in own[panel.x]])
         if panel.bars:
             width = _WIDE / len(series)
             at = at + (turn + 0.5) * width - _WIDE / 2
@@ -102,55 +104,41 @@ def _panel(axes: Axes, panel: Panel, rows: pd.DataFrame, names: list[Any], colou
         if panel.low:
             for colour, wide in ((PAPER, 2.4), (INK, 0.8)) if panel.bars else ((INK, 0.8),):
                 axes.vlines(at, own[panel.low], own[panel.high], color=colour, lw=wide, zorder=3)
-    _axes(axes, panel, rows, places)
-
-
-def _numeric(rows: pd.DataFrame, panel: Panel) -> bool:
-    return not panel.bars and pd.api.types.is_numeric_dtype(rows[panel.x])
-
-
-def _axes(axes: Axes, panel: Panel, rows: pd.DataFrame, places: list[Any]) -> None:
-    axes.set_xlabel(panel.x_label)
     axes.set_title(panel.title)
-    rate_axis(axes, panel.y_label, log="y" in panel.log)
-    if "y" in panel.log:
-        if panel.bars and len(rows):  # they begin below the least of them
-            axes.set_ylim(bottom=10 ** math.floor(math.log10(rows[panel.y].min() / 3)))
-    else:
-        axes.set_ylim(bottom=min(0, rows[panel.y].min()) if len(rows) else 0)
-    if not _numeric(rows, panel):
+    _across(axes, panel, places, numeric)
+    _up(axes, panel, rows[panel.y])
+
+
+def _across(axes: Axes, panel: Panel, places: list[Any], numeric: bool) -> None:
+    axes.set_xlabel(panel.x_label)
+    if not numeric:
         axes.set_xticks(range(len(places)), [panel.text(place) for place in places])
         axes.grid(axis="x", visible=False)
     elif panel.text is size:
         bytes_axis(axes, panel.x_label)
     elif "x" in panel.log or len(places) <= _TICKS:
-        if "x" in panel.log:
+        apart = places
+        if "x" in panel.log:  # names of near ones would overlap
             axes.set_xscale("log", base=2)
-        apart = _far_apart(places) if "x" in panel.log else places
+            apart = places[:1]
+            for place in places[1:]:
+                apart += [place] if place > _NAMED * apart[-1] else []
         chosen = apart[:: -(-len(apart) // _TICKS) or 1]
         axes.set_xticks(chosen, [panel.text(place) for place in chosen])
         axes.xaxis.set_minor_locator(NullLocator())
+
+
+def _up(axes: Axes, panel: Panel, heights: pd.Series) -> None:
+    log = "y" in panel.log
+    rate_axis(axes, panel.y_label, log=log)
+    if not log:
+        axes.set_ylim(bottom=min(0, heights.min()) if len(heights) else 0)
+    elif panel.bars and len(heights):  # they begin below the least of them
+        axes.set_ylim(bottom=10 ** math.floor(math.log10(heights.min() / 3)))
     for height, name in panel.levels:
-        if "y" in panel.log:
+        if log:
             low, high = axes.get_ylim()
             axes.set_ylim(min(low, height / 1.5), max(high, height * 2))
         axes.axhline(height, color=FAINT, lw=1, ls=(0, (5, 3)))
-        at, side = _freer_side(panel, rows, places, height)
-        axes.annotate(name, (at, height), xycoords=("axes fraction", "data"), xytext=(0, 3), fontsize=8.5, color=FAINT,
-                      ha=side, textcoords="offset points", bbox={"fc": PAPER, "ec": "none", "pad": 0.6})  # fmt: skip
-
-
-def _far_apart(places: list[float]) -> list[float]:
-    """Those whose names do not overlap on a log axis."""
-    chosen = places[:1]
-    for place in places[1:]:
-        chosen += [place] if place > _NAMED * chosen[-1] else []
-    return chosen
-
-
-def _freer_side(panel: Panel, rows: pd.DataFrame, places: list[Any], height: float) -> tuple[float, str]:
-    """Where a name at this height hides less of the data: at the end that lies further from it."""
-    scale = np.log if "y" in panel.log else np.asarray
-    first, last = (rows.loc[rows[panel.x] == place, panel.y] for place in (places[:1] + places[-1:] or (0, 0)))
-    gaps = [np.abs(scale(end) - scale(height)).min() if len(end) else 0.0 for end in (first, last)]
-    return (0.01, "left") if gaps[0] >= gaps[1] else (0.99, "right")
+        look = {"fontsize": 8.5, "color": FAINT, "ha": "right", "bbox": {"fc": PAPER, "ec": "none", "pad": 0.6}}
+        axes.annotate(name, (0.99, height), (0, 3), ("axes fraction", "data"), "offset points", **look)

@@ -27,11 +27,6 @@ def usual(points: pd.DataFrame, free: Collection[str] = ()) -> pd.DataFrame:
     return points
 
 
-def left_out(shown: int, points: pd.DataFrame) -> str:
-    """A sentence; empty where all are shown."""
-    return "" if shown == len(points) else f"{shown} of {len(points)} points are of this kind; the table has all."
-
-
 def setting(points: pd.DataFrame) -> str:
     """What the points have in common, for people: "32 query heads on 8 KV heads of 128, flash, avx2"."""
     if points.empty:

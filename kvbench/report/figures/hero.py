@@ -1,5 +1,7 @@
 """Tokens per second by dtype: the fastest layout of each, beside what memory alone would allow."""
 
+from dataclasses import asdict
+
 import pandas as pd
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
@@ -7,36 +9,42 @@ from matplotlib.lines import Line2D
 from kvbench.analysis.means.findings import Findings
 from kvbench.report.figures.figure import Figure
 from kvbench.report.figures.look import INK, Look, bars, canvas
-from kvbench.report.words.headline import hero_about, hero_title
 from kvbench.report.words.phrases import number
+from kvbench.units import counted
 
-COLUMNS = ("row", "dtype", "layout", "variant", "tokens_per_second", "tokens_per_second_low", "tokens_per_second_high",
-           "gbps", "memory_allows", "max_abs_err", "bound", "point")  # fmt: skip
+COLUMNS = ["row", "dtype", "layout", "variant", "tokens_per_second", "tokens_per_second_low", "tokens_per_second_high",
+           "gbps", "memory_allows", "max_abs_err", "bound", "point"]  # fmt: skip
 _ROW = 0.32  # inches
+_ABOUT = (
+    "Fastest layout and variant of each dtype, one sequence, KV cache only: weights and all other work are left out. "
+    "Error: the largest difference of an output to float64 arithmetic on the same codes."
+)
 
 
 def hero(found: Findings, look: Look) -> Figure:
-    places = dict(zip(found.points["name"], found.points.index, strict=True))
+    places, head = dict(zip(found.points["name"], found.points.index, strict=True)), found.headline
     rows = [
-        (places[bar.name], bar.dtype, bar.layout, bar.variant, rate.value, rate.low, rate.high, bar.gbps,
-         bar.memory_allows, bar.max_abs_err, bar.bound, bar.name)
-        for bar in found.headline.bars for rate in [bar.tokens_per_second]
-    ]  # fmt: skip
-    table = pd.DataFrame(rows, columns=list(COLUMNS)).astype({"memory_allows": float})
+        asdict(bar)
+        | {"row": places[bar.name], "point": bar.name, "tokens_per_second": rate.value}
+        | {f"tokens_per_second_{end}": getattr(rate, end) for end in ("low", "high")}
+        for bar in head.bars
+        for rate in [bar.tokens_per_second]
+    ]
+    table = pd.DataFrame(rows, columns=COLUMNS).astype({"memory_allows": float})
     missing = "" if rows else "No decode of a known model was measured from memory: run kvbench sweep quick."
-    title, about = hero_title(found.headline), hero_about(found.headline)
-    return Figure("hero", title, about, table, lambda shown: _draw(shown, look), missing)
+    whose = f" {head.model}, {head.context:,} tokens, {counted(head.threads, 'thread')}" if rows else ""
+    title = f"Which dtype gives most tokens per second?{whose}"
+    return Figure("hero", title, _ABOUT, table, lambda shown: _draw(shown, look), missing)
 
 
 def _draw(table: pd.DataFrame, look: Look) -> Canvas:
     figure, (axes,) = canvas(height=0.9 + _ROW * len(table))
     rows = list(table.itertuples())
-    names = [f"{row.dtype}, {row.layout}" for row in rows]
     words = [
         f"{number(row.tokens_per_second)} tokens/s, {number(row.gbps)} GB/s, error {row.max_abs_err:.0e}"
         for row in rows
     ]
-    bars(axes, table, "tokens_per_second", names, words, look)
+    bars(axes, table, "tokens_per_second", [f"{row.dtype}, {row.layout}" for row in rows], words, look)
     axes.plot(table["memory_allows"], range(len(rows)), "|", color=INK, ms=15, mew=2, zorder=2)
     axes.set_xlim(left=0)
     axes.set_xlabel("tokens/s, reading the KV cache only")

@@ -50,7 +50,9 @@ def _told(question: str, of: str, row: pd.Series) -> dict[str, object]:
 
 def _series(row: pd.Series, question: str) -> str:
     threads = counted(int(row["threads"]), "thread")
-    return threads if question == "plain reads" else f"{row['dtype']} {row['layout']}, G = {row['group']:.0f}, {threads}"
+    return (
+        threads if question == "plain reads" else f"{row['dtype']} {row['layout']}, G = {row['group']:.0f}, {threads}"
+    )
 
 
 def _share(row: pd.Series, found: Findings) -> float:

@@ -30,26 +30,7 @@ SHADES = ("#f1f4f8", "#e4eaf2")  # of neighbouring areas behind the marks
 MARKS = "os^DvPX<"
 HOT = "hot"  # the residency that finds its caches warm
 WIDTH = 9.0  # inches; a page shows them from 600 to 1100 pixels wide
-
-_STYLE = {
-    "svg.fonttype": "none",  # words stay words, to be searched and restyled
-    "text.parse_math": False,  # names of machines may have dollar signs, which begin no formula
-    "font.family": "DejaVu Sans",
-    "font.size": 10,
-    "axes.titlesize": 10.5,
-    "axes.titlelocation": "left",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": GRID,
-    "grid.linewidth": 0.6,
-    "legend.frameon": False,
-    "legend.fontsize": 9,
-    "figure.facecolor": PAPER,
-    "axes.facecolor": "none",
-    **dict.fromkeys(("text.color", "axes.labelcolor", "xtick.color", "ytick.color", "axes.edgecolor"), INK),
-}
+_STYLE = matplotlib.rc_params_from_file(Path(__file__).with_name("look.mplstyle"), use_default_template=False)
 
 
 @contextmanager
@@ -116,36 +97,14 @@ def rate_axis(axes: Axes, label: str, log: bool = False) -> None:
         axes.set_ylim(bottom=0)
 
 
-def spread(wanted: Sequence[float], gap: float) -> list[float]:
-    """Places near the wanted ones, each `gap` or more from the next: for labels beside marks that lie close together."""
-    order = sorted(range(len(wanted)), key=lambda place: wanted[place])
-    groups: list[tuple[list[int], float]] = []  # of labels that touch, with the middle of each group
-    for place in order:
-        group, middle = [place], wanted[place]
-        while groups and middle - groups[-1][1] < gap * (len(group) + len(groups[-1][0])) / 2:
-            group = groups.pop()[0] + group
-            middle = sum(wanted[each] for each in group) / len(group)
-        groups.append((group, middle))
-    found = {
-        each: middle + gap * (at - (len(group) - 1) / 2) for group, middle in groups for at, each in enumerate(group)
-    }
-    return [found[place] for place in range(len(wanted))]
-
-
-def legend_below(figure: Canvas, columns: int = 3, **more: object) -> None:
+def legend_below(figure: Canvas, columns: int = 3, handles: Sequence[Artist] = ()) -> None:
     """Outside of the data, where it hides none."""
-    handles = more.pop("handles", None) or list(_handles(figure))
-    if handles:
-        figure.legend(handles=handles, loc="outside lower left", ncols=columns, frameon=False, fontsize=9, **more)
-
-
-def _handles(figure: Canvas) -> Iterator[Artist]:
-    seen = set()
+    named: dict[str, Artist] = {}
     for axes in figure.axes:
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            if label not in seen:
-                seen.add(label)
-                yield handle
+        handles_of, labels = axes.get_legend_handles_labels()
+        named |= {label: each for label, each in zip(labels, handles_of, strict=True) if label not in named}
+    if handles := handles or list(named.values()):
+        figure.legend(handles=handles, loc="outside lower left", ncols=columns)
 
 
 # ---- marks that know their point -------------------------------------------------------------------------------------
@@ -160,11 +119,6 @@ def tag(artist: Artist, row: int) -> Artist:
     """The artist shows the point in this row of the points' table: a page shows the row beside it."""
     artist.set_gid(f"point-{row}-{next(_count)}")
     return artist
-
-
-def whiskers(axes: Axes, row: int, x: float, ends: tuple[float, float], **look: object) -> None:
-    """An interval between `ends`, which knows its point as a mark does."""
-    tag(axes.plot([x, x], ends, lw=0.8, **look)[0], row)
 
 
 def bars(axes: Axes, rows: pd.DataFrame, value: str, names: Sequence[str], words: Sequence[str], look: Look) -> None:

@@ -4,21 +4,21 @@ import pandas as pd
 from matplotlib.figure import Figure as Canvas
 
 from kvbench.analysis.means.findings import Findings
-from kvbench.analysis.means.peers import PEERS
 from kvbench.model import AGAIN, OURS
 from kvbench.report.figures.figure import Figure
 from kvbench.report.figures.look import COLOURS, INK, MARKS, PAPER, Look, canvas, legend_below, tag
-from kvbench.report.words.peers import ABOUT, MISSING, TITLE
+from kvbench.report.tables import texts
 from kvbench.units import counted
 
 _LINE, _FRAME = 0.26, 1.4  # inches: of a cell, and of what is around
+_MISSING = "No peer was measured beside ours: run kvbench peers."
 
 
 def peers(found: Findings, look: Look) -> Figure:
     rows = found.peers[found.peers["share"].notna()]
     places = dict(zip(found.points["name"], found.points.index, strict=True))
-    shown = rows.assign(row=rows["name"].map(places)) if len(rows) else pd.DataFrame(columns=[*PEERS, "row"])
-    return Figure("peers", TITLE, ABOUT, shown, _draw, "" if len(rows) else MISSING)
+    shown = rows.assign(row=rows["name"].map(places))
+    return Figure("peers", *texts("peers"), shown, _draw, "" if len(rows) else _MISSING)
 
 
 def _draw(rows: pd.DataFrame) -> Canvas:
@@ -30,18 +30,10 @@ def _draw(rows: pd.DataFrame) -> Canvas:
         label=named["engine"] + ", " + named["variant"].where(named["engine"] == OURS, named["layout"])
     )
     for number, ((peer, label), own) in enumerate(named.groupby([named["engine"] != OURS, "label"])):
-        facts = {"color": COLOURS[number % len(COLOURS)] if peer else INK, "ms": 6 if peer else 8, "mec": PAPER}
+        look = {"color": COLOURS[number % len(COLOURS)] if peer else INK, "ms": 6 if peer else 8, "mec": PAPER}
         for place, row in enumerate(own.itertuples()):
-            mark = axes.plot(
-                row.share,
-                lines[row.cell],
-                MARKS[number % len(MARKS)],
-                label="" if place else label,
-                ls="",
-                zorder=3,
-                **facts,
-            )
-            tag(mark[0], int(row.row))
+            look |= {"label": "" if place else label, "ls": "", "zorder": 3}
+            tag(axes.plot(row.share, lines[row.cell], MARKS[number % len(MARKS)], **look)[0], int(row.row))
     axes.axvline(1.0, color=INK, lw=1)
     names = [f"{row.model}, {row.dtype}, {counted(row.threads, 'thread')}" for row in order.itertuples()]
     axes.set_yticks(range(len(names)), names, fontsize=9)

@@ -1,11 +1,10 @@
 """The roofline: what memory, the caches and the core allow, and how near the fastest decode of each dtype comes."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pandas as pd
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
@@ -14,7 +13,7 @@ from kvbench.analysis.limits.frames import decodes_of
 from kvbench.analysis.means.findings import Findings
 from kvbench.model import Ceiling
 from kvbench.report.figures.figure import Figure
-from kvbench.report.figures.look import FAINT, INK, PAPER, Look, canvas, legend_below, rate_axis, spread, tag
+from kvbench.report.figures.look import FAINT, INK, PAPER, Look, canvas, legend_below, rate_axis, tag
 from kvbench.report.words.headline import machine, workload
 from kvbench.report.words.phrases import number
 from kvbench.units import counted, cpu_text
@@ -26,8 +25,21 @@ _CLOSE = 1.3  # times as fast: of lines that lie nearer the faster one is left o
 _HEIGHT = 5.0  # inches
 _LINE = 0.046  # of the height of the axes: of a label
 
-COLUMNS = ("kind", "row", "label", "layout", "dtype", "group", "residency", "context", "footprint", "regime", "above")
-COLUMNS += ("ai", "ai_issued", "gflops", "gflops_low", "gflops_high", "gbps", "tokens_per_second")
+_SAME = [
+    "layout",
+    "dtype",
+    "group",
+    "residency",
+    "context",
+    "footprint",
+    "regime",
+    "above",
+    "ai",
+    "ai_issued",
+    "gflops",
+]
+_SAME += ["gbps", "tokens_per_second"]
+COLUMNS = ["kind", "row", "label", *_SAME, "gflops_low", "gflops_high"]
 
 
 def roofline(found: Findings, look: Look, day: str) -> Figure:
@@ -36,7 +48,7 @@ def roofline(found: Findings, look: Look, day: str) -> Figure:
     every = every[every["ai"].notna()]
     own = every[every["cpus"] == every.loc[every["threads"].idxmax(), "cpus"]] if len(every) else every
     tokens = {bar.name: bar.tokens_per_second.value for bar in found.headline.bars}
-    rows = [*_roofs(found.ceilings, own), *_points(_fastest(own, tokens), tokens)] if len(own) else []
+    rows = [*_roofs(found.ceilings, own), *_points(own, tokens)] if len(own) else []
     about = (
         "Each mark is the fastest decode of a dtype (where heads differ, of each number of query heads a KV head): hollow from memory, "
         "filled with its data in a cache. Slanted lines: what reads from memory or a cache allow (bytes per second times "
@@ -45,20 +57,26 @@ def roofline(found: Findings, look: Look, day: str) -> Figure:
     )
     heading = f"Decode attention on {machine(found.headline)}{f', {day}' if day else ''} (kvbench)"
     heading += f"\ntokens/s: {workload(found.headline)}" if tokens else ""
-    table = pd.DataFrame(rows, columns=list(COLUMNS))
     missing = "" if rows else "No decode has a rate: run kvbench sweep quick."
-    title = "How near does each dtype come to what memory and the core allow?"
+    title, table = (
+        "How near does each dtype come to what memory and the core allow?",
+        pd.DataFrame(rows, columns=COLUMNS),
+    )
     return Figure("roofline", title, about, table, lambda shown: _draw(shown, look, heading), missing)
 
 
 # ---- what is drawn ---------------------------------------------------------------------------------------------------
 
 
-def _fastest(points: pd.DataFrame, tokens: dict[str, float]) -> pd.DataFrame:
-    """Of each dtype and group, from memory and from caches; from memory rather one whose tokens per second are known."""
-    ranked = points.assign(known=points["name"].isin(tokens), near=points["regime"] != "DRAM")
+def _points(points: pd.DataFrame, tokens: dict[str, float]) -> Iterator[dict[str, Any]]:
+    """The fastest of each dtype and group, from memory and from caches; from memory rather one whose tokens per second are
+    known."""
+    rates = {f"gflops_{end}": points[f"gbps_{end}"] * points["ai"] for end in ("low", "high")}
+    ranked = points.assign(**rates, tokens_per_second=points["name"].map(tokens).astype(float))
+    ranked = ranked.assign(known=points["name"].isin(tokens), near=points["regime"] != "DRAM", row=points.index)
     ranked = ranked.sort_values(["known", "gflops"], ascending=False, kind="stable")
-    return ranked.drop_duplicates(["dtype", "group", "near"])
+    for facts in ranked.drop_duplicates(["dtype", "group", "near"]).to_dict("records"):
+        yield {"kind": "point", "label": facts["short"]} | {n: facts[n] for n in ("row", *_SAME, *rates)}
 
 
 def _roofs(ceilings: Iterable[Ceiling], points: pd.DataFrame) -> Iterator[dict[str, Any]]:
@@ -80,15 +98,6 @@ def _roofs(ceilings: Iterable[Ceiling], points: pd.DataFrame) -> Iterator[dict[s
         yield {"kind": "core speed", "gflops": best["roof"]} | same
 
 
-def _points(points: pd.DataFrame, tokens: dict[str, float]) -> Iterator[dict[str, Any]]:
-    same = ("layout", "dtype", "group", "residency", "context", "footprint", "regime", "above")
-    same += ("ai", "ai_issued", "gflops", "gbps")
-    for row, facts in zip(points.index, points.to_dict("records"), strict=True):
-        rates = {f"gflops_{end}": facts[f"gbps_{end}"] * facts["ai"] for end in ("low", "high")}
-        rates["tokens_per_second"] = tokens.get(facts["name"])
-        yield {"kind": "point", "row": row, "label": facts["short"]} | {n: facts[n] for n in same} | rates
-
-
 # ---- how it is drawn -------------------------------------------------------------------------------------------------
 
 
@@ -98,15 +107,15 @@ def _draw(table: pd.DataFrame, look: Look, heading: str) -> Canvas:
     figure, (axes,) = canvas(height=_HEIGHT)
     axes.set_xscale("log", base=2)
     rate_axis(axes, "GFLOP/s", log=True)
-    ends = points["ai"].min() / 6, points["ai"].max() * 1.6
-    axes.set_xlim(*ends)
+    left = points["ai"].min() / 6
+    axes.set_xlim(left, points["ai"].max() * 1.6)
     tops = [*points["gflops_high"], *cores["gflops"], *peaks["gflops"]]
     axes.set_ylim(points["gflops_low"].min() / 5, 2.0 * max(tops))
     _slopes(axes, reads.sort_values("gbps"), peaks["gflops"].max())
     for peak in peaks.itertuples():
         axes.axhline(peak.gflops, color=INK, lw=1.4)
         words = f"Multiply-add peak ({peak.label}) {number(peak.gflops)} GFLOP/s"
-        axes.text(ends[0] * 1.06, peak.gflops * 1.03, words, ha="left", va="bottom", fontsize=9)
+        axes.text(left * 1.06, peak.gflops * 1.03, words, ha="left", va="bottom", fontsize=9)
     for core in cores.itertuples():
         axes.plot([core.ai / 1.1, core.ai * 1.1], [core.gflops] * 2, color=look.colour(core.dtype), lw=2.4)
     for point in points.itertuples():
@@ -115,13 +124,18 @@ def _draw(table: pd.DataFrame, look: Look, heading: str) -> Canvas:
     axes.set_title(heading, fontsize=10.5, pad=10)
     axes.set_xlabel("FLOP per byte of K, V, scales, query, output and page table")
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    legend_below(figure, columns=4, handles=_legend(points))
+    dot = {"ls": "", "marker": "o", "ms": 6.5, "mew": 1.6}
+    lines = {"from memory": dot | {"mfc": PAPER}, "core speed": {"lw": 2.4}}
+    lines |= {"data in a cache": dot} if (points["regime"] != "DRAM").any() else {}
+    lines |= {"above a limit": {"ls": "", "marker": "x", "ms": 8}} if (points["above"] != "").any() else {}
+    legend_below(figure, 4, [Line2D([], [], color=INK, label=name, **how) for name, how in lines.items()])
     return figure
 
 
 def _slopes(axes: Axes, reads: pd.DataFrame, peak: float) -> None:
     """They stop where the core stops them. A cache that reads hardly faster than the one behind it has none."""
     (left, right), (bottom, _), before = axes.get_xlim(), axes.get_ylim(), 0.0
+    turned = {"rotation_mode": "anchor", "transform_rotates_text": True, "ha": "left", "va": "bottom", "fontsize": 9}
     for roof in reads.itertuples():
         start = max(left, bottom / roof.gbps)
         end = min(right, peak / roof.gbps) if not math.isnan(peak) else right
@@ -130,13 +144,8 @@ def _slopes(axes: Axes, reads: pd.DataFrame, peak: float) -> None:
         before = roof.gbps
         style = "-" if roof.label == "DRAM" else "--"
         axes.plot([start, end], [start * roof.gbps, end * roof.gbps], color=INK, lw=1.2, ls=style)
-        turned = {
-            "rotation": math.degrees(math.atan(roof.gbps)),
-            "rotation_mode": "anchor",
-            "transform_rotates_text": True,
-        }
         words, at = f"{_NAMES.get(roof.label, roof.label)} read {number(roof.gbps)} GB/s", 1.1 * start
-        axes.text(at, 1.08 * at * roof.gbps, words, ha="left", va="bottom", fontsize=9, **turned)
+        axes.text(at, 1.08 * at * roof.gbps, words, rotation=math.degrees(math.atan(roof.gbps)), **turned)
 
 
 def _mark(axes: Axes, point: Any, look: Look) -> None:
@@ -153,9 +162,10 @@ def _mark(axes: Axes, point: Any, look: Look) -> None:
 def _labels(axes: Axes, points: pd.DataFrame, look: Look) -> None:
     """In a column to the right of all marks, each with a line to its own."""
     low, high = (math.log(end) for end in axes.get_ylim())
-    heights = [(math.log(rate) - low) / (high - low) for rate in points["gflops"]]
+    points = points.sort_values("gflops")
+    heights = spread([(math.log(rate) - low) / (high - low) for rate in points["gflops"]], _LINE)
     most = points["group"].mode()[0]
-    for point, height in zip(points.itertuples(), spread(heights, _LINE), strict=True):
+    for point, height in zip(points.itertuples(), heights, strict=True):
         heads = "" if point.group == most else f", {counted(int(point.group), 'query head')} a KV head"
         where = "" if point.regime == "DRAM" else f", {_WHERE.get(point.regime, point.regime)}"
         tokens = "" if pd.isna(point.tokens_per_second) else f"{number(point.tokens_per_second)} tokens/s, "
@@ -166,14 +176,10 @@ def _labels(axes: Axes, points: pd.DataFrame, look: Look) -> None:
         axes.plot(1.025, height, "o", ms=5, color=look.colour(point.dtype), transform=axes.transAxes, clip_on=False)
 
 
-def _legend(points: pd.DataFrame) -> list[Artist]:
-    def dot(fill: str, label: str) -> Line2D:
-        return Line2D([], [], color=INK, ls="", marker="o", ms=6.5, mew=1.6, mfc=fill, label=label)
-
-    found: list[Artist] = [dot(PAPER, "from memory")]
-    if (points["regime"] != "DRAM").any():
-        found.append(dot(INK, "data in a cache"))
-    found.append(Line2D([], [], color=INK, lw=2.4, label="core speed"))
-    if (points["above"] != "").any():
-        found.append(Line2D([], [], color=INK, ls="", marker="x", ms=8, label="above a limit"))
-    return found
+def spread(wanted: Sequence[float], gap: float) -> list[float]:
+    """Places near the wanted ones, which rise, each `gap` or more above the last, and none above all axes."""
+    found: list[float] = []
+    for place in wanted:
+        found.append(max(place, found[-1] + gap) if found else place)
+    shift = (sum(found) - sum(wanted)) / len(wanted)
+    return [place - max(shift, found[-1] - 1) for place in found]

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,6 @@ from kvbench.report.figures.look import (
     legend_below,
     rate_axis,
     tag,
-    whiskers,
 )
 from kvbench.units import counted, cpu_text
 
@@ -39,8 +39,8 @@ _WIDE = 0.05  # of the axis: a level that has room for its name
 _HEADS = ("q_heads", "kv_heads", "head_dim")
 _WORDS = {"DRAM": "memory", "mixed": "between"}
 
-COLUMNS = ("kind", "row", "label", "threads", "cpus", "layout", "dtype", "group", "residency", "context")
-COLUMNS += ("regime", "bytes", "bytes_end", "gbps", "gbps_low", "gbps_high", "twin_gbps")
+_SAME = ["layout", "dtype", "group", "residency", "context", "regime", "gbps", "gbps_low", "gbps_high", "twin_gbps"]
+COLUMNS = ["kind", "row", "label", "threads", "cpus", *_SAME, "bytes", "bytes_end"]
 
 
 def staircase(found: Findings, look: Look) -> Figure:
@@ -52,7 +52,7 @@ def staircase(found: Findings, look: Look) -> Figure:
         "read of such a size in this run. Dashed: the fastest read of memory. Bars: intervals over launches."
     )
     missing = "" if len(points) else "No decode has a rate: run kvbench sweep quick."
-    table = pd.DataFrame(_rows(found, points) if len(points) else [], columns=list(COLUMNS))
+    table = pd.DataFrame(_rows(found, points) if len(points) else [], columns=COLUMNS)
     title = "Does decode get faster where a layer fits in a cache?"
     return Figure("staircase", title, about, table, lambda shown: _draw(shown, look), missing)
 
@@ -64,9 +64,8 @@ def _stairs(every: pd.DataFrame) -> pd.DataFrame:
         return every
     points = usual(every, _HEADS)
     points = points[points["cpus"] == points.loc[points["threads"].idxmax(), "cpus"]]
-    alike = ["dtype", *_HEADS]
-    far = points.groupby(alike)["footprint"].agg(lambda each: each.max() > SPAN * each.min())
-    tall = points[[bool(far[key]) for key in points[alike].itertuples(index=False, name=None)]]
+    sizes = points.groupby(["dtype", *_HEADS])["footprint"]
+    tall = points[sizes.transform("max") > SPAN * sizes.transform("min")]
     if len(tall):
         fewest = tall[tall["group"] == tall["group"].min()]
         points = tall.loc[sorted({*usual(tall).index, *usual(fewest).index})]
@@ -81,43 +80,31 @@ def _stairs(every: pd.DataFrame) -> pd.DataFrame:
 
 def _rows(found: Findings, points: pd.DataFrame) -> list[dict[str, Any]]:
     first = points.iloc[0]
-    common = {"threads": int(first["threads"]), "cpus": first["cpus"]}
     reads = list(_reads(found.ceilings, first))
+    own = points.assign(kind="point", row=points.index, label=points["short"], bytes=points["footprint"])
     sizes = [*points["footprint"], *(read["bytes"] for read in reads)]
     levels = _levels(found.machine, found.cpu_sets[first["cpus"]], min(sizes) / 1.5, max(sizes) * 1.5)
-    return [common | row for row in (*levels, *reads, *_points(points))]
+    rows = [*levels, *reads, *own[["kind", "row", "label", "bytes", *_SAME]].to_dict("records")]
+    return [{"threads": int(first["threads"]), "cpus": first["cpus"]} | row for row in rows]
 
 
 def _reads(ceilings: Iterable[Ceiling], point: pd.Series) -> Iterator[dict[str, Any]]:
     """Of the point's threads, instruction set and pages: the better form of each size."""
-    best: dict[int, Ceiling] = {}
-    for found in ceilings:
-        probe = found.probe
-        same = (cpu_text(probe.cpus), probe.isa, probe.pages) == (point["cpus"], point["isa"], point["pages"])
-        if probe.op == "read" and same:
-            best[probe.bytes] = max(best.get(probe.bytes, found), found, key=lambda c: c.median)
-    for count in sorted(best):
-        rates = {"gbps": best[count].median, "gbps_low": best[count].low, "gbps_high": best[count].high}
-        yield {"kind": "read", "label": "fastest read", "regime": best[count].level, "bytes": count} | rates
+    own = [c for c in ceilings if c.probe.op == "read" and cpu_text(c.probe.cpus) == point["cpus"]]
+    own = [c for c in own if (c.probe.isa, c.probe.pages) == (point["isa"], point["pages"])]
+    for count, alike in groupby(sorted(own, key=lambda c: c.probe.bytes), key=lambda c: c.probe.bytes):
+        best = max(alike, key=lambda c: c.median)
+        rates = {"gbps": best.median, "gbps_low": best.low, "gbps_high": best.high}
+        yield {"kind": "read", "label": "fastest read", "regime": best.level, "bytes": count} | rates
 
 
 def _levels(machine: Machine, cpus: tuple[int, ...], low: float, high: float) -> Iterator[dict[str, Any]]:
     """Where each begins and ends between two sizes."""
-    sizes = np.geomspace(low, high, STEPS)
-    words = [classify(machine, cpus, size).word for size in sizes]
-    start = 0
-    for place in range(1, STEPS + 1):
-        if place == STEPS or words[place] != words[start]:
-            end = sizes[min(place, STEPS - 1)]
-            yield {"kind": "level", "label": words[start], "bytes": sizes[start], "bytes_end": end}
-            start = place
-
-
-def _points(points: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    same = ("layout", "dtype", "group", "residency", "context", "regime", "gbps", "gbps_low", "gbps_high", "twin_gbps")
-    for row, facts in zip(points.index, points.to_dict("records"), strict=True):
-        own = {"kind": "point", "row": row, "label": facts["short"], "bytes": facts["footprint"]}
-        yield own | {name: facts[name] for name in same}
+    start = low
+    for word, sizes in groupby(np.geomspace(low, high, STEPS), lambda size: classify(machine, cpus, size).word):
+        *_, end = sizes
+        yield {"kind": "level", "label": word, "bytes": start, "bytes_end": end}
+        start = end
 
 
 # ---- how it is drawn -------------------------------------------------------------------------------------------------
@@ -137,18 +124,25 @@ def _draw(table: pd.DataFrame, look: Look) -> Canvas:
         _series(axes, series.sort_values("bytes"), look, points["group"].nunique() > 1)
     axes.set_ylim(points["gbps_low"].min() / 1.6, 1.5 * max(points["gbps_high"].max(), reads["gbps"].max(), 0))
     bytes_axis(axes, "working set: bytes read before the first is read again")
-    _contexts(axes, points)
-    legend_below(figure, columns=4, handles=_legend(points, look))
+    dot, warm = {"ls": "", "marker": "o", "ms": 6.5, "mew": 1.6}, points["residency"] == HOT
+    lines = {"one layer again and again": dot} if warm.any() else {}
+    lines |= {"all layers in turn": dot | {"mfc": PAPER}} if not warm.all() else {}
+    lines |= {"plain read of the same rows": {"color": FAINT, "ls": "", "marker": ".", "ms": 5}}
+    lines |= {"fastest read of such a size": {"lw": 1.2, "marker": "_"}}
+    lines |= {"fastest read of memory": {"lw": 0.9, "ls": (0, (5, 4))}}
+    handles = [Patch(color=look.colour(dtype), label=dtype) for dtype in dict.fromkeys(points["dtype"])]
+    handles += [Line2D([], [], label=name, **{"color": INK} | how) for name, how in lines.items()]
+    legend_below(figure, 4, handles)
     return figure
 
 
 def _background(axes: Axes, levels: pd.DataFrame) -> None:
     low, high = levels["bytes"].min(), levels["bytes_end"].max()
     axes.set_xlim(low, high)
+    at = {"transform": axes.get_xaxis_transform(), "ha": "center", "va": "top", "fontsize": 9, "color": FAINT}
     for place, level in enumerate(levels.itertuples()):
         axes.axvspan(level.bytes, level.bytes_end, color=SHADES[place % 2], lw=0, zorder=0)
         if math.log(level.bytes_end / level.bytes) > _WIDE * math.log(high / low):
-            at = {"transform": axes.get_xaxis_transform(), "ha": "center", "va": "top", "fontsize": 9, "color": FAINT}
             axes.text(math.sqrt(level.bytes * level.bytes_end), 0.985, _WORDS.get(level.label, level.label), **at)
 
 
@@ -157,39 +151,13 @@ def _series(axes: Axes, series: pd.DataFrame, look: Look, named: bool) -> None:
     axes.plot(series["bytes"], series["twin_gbps"], ".", color=FAINT, ms=5, zorder=2)
     axes.plot(warm["bytes"], warm["gbps"], color=colour, lw=1.4, zorder=3)
     for point in series.itertuples():
-        row, fill = int(point.row), colour if point.residency == HOT else PAPER
-        whiskers(axes, row, point.bytes, (point.gbps_low, point.gbps_high), color=colour, zorder=3)
-        tag(axes.plot(point.bytes, point.gbps, "o", ms=6.5, color=colour, mfc=fill, mew=1.6, zorder=4)[0], row)
+        fill = colour if point.residency == HOT else PAPER
+        drawn = axes.plot([point.bytes] * 2, [point.gbps_low, point.gbps_high], color=colour, lw=0.8, zorder=3)
+        drawn += axes.plot(point.bytes, point.gbps, "o", ms=6.5, color=colour, mfc=fill, mew=1.6, zorder=4)
+        for part in drawn:
+            tag(part, int(point.row))
     if named and len(warm):
         first = warm.iloc[0]
         at = {"xytext": (0, -9), "textcoords": "offset points", "ha": "center", "va": "top", "fontsize": 8.5}
         heads = counted(int(first["group"]), "query head")
         axes.annotate(f"{first['dtype']}, {heads} a KV head", (first["bytes"], first["gbps_low"]), **at)
-
-
-def _contexts(axes: Axes, points: pd.DataFrame) -> None:
-    """A second axis: the context of one layer that is as large, of the dtype that most such points have."""
-    warm = points[points["residency"] == HOT]
-    if warm.empty:
-        return
-    dtype, group = warm[["dtype", "group"]].value_counts().index[0]
-    own = warm[(warm["dtype"] == dtype) & (warm["group"] == group)]
-    each = float((own["bytes"] / own["context"].astype(float)).median())
-    upper = axes.secondary_xaxis("top", functions=(lambda x: x / each, lambda x: x * each))
-    upper.set_xscale("log", base=2)
-    bytes_axis(upper, "")
-    upper.xaxis.set_major_formatter(lambda count, _: f"{count / 1024:g}k" if count >= 1024 else f"{count:g}")
-    upper.set_xlabel(f"tokens of one {dtype} layer of that size", fontsize=9)
-
-
-def _legend(points: pd.DataFrame, look: Look) -> list[Any]:
-    found: list[Any] = [Patch(color=look.colour(dtype), label=dtype) for dtype in dict.fromkeys(points["dtype"])]
-    for fill, residency, label in ((INK, True, "one layer again and again"), (PAPER, False, "all layers in turn")):
-        if ((points["residency"] == HOT) == residency).any():
-            found.append(Line2D([], [], color=INK, ls="", marker="o", ms=6.5, mew=1.6, mfc=fill, label=label))
-    return [
-        *found,
-        Line2D([], [], color=FAINT, ls="", marker=".", ms=5, label="plain read of the same rows"),
-        Line2D([], [], color=INK, lw=1.2, marker="_", label="fastest read of such a size"),
-        Line2D([], [], color=INK, lw=0.9, ls=(0, (5, 4)), label="fastest read of memory"),
-    ]

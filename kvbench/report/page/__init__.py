@@ -10,31 +10,18 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from kvbench.analysis.differs.trend import Past
 from kvbench.analysis.means.findings import Findings
-from kvbench.report import history, machines, tables
+from kvbench.report import tables
 from kvbench.report.figures.figure import Figure
 from kvbench.report.figures.look import COLOURS, FAINT, GRID, INK, PAPER, SHADES
 from kvbench.report.gaps import gaps
-from kvbench.report.tables import FILTERS
-from kvbench.report.words import Sentence, sentences
 from kvbench.report.words.headline import badge, machine, subtitle, tiles, title, workload
+from kvbench.report.words.sentences import Sentence, sentences
 from kvbench.store import Manifest
 from kvbench.texts import shown
-from kvbench.units import counted
 
 LARGE = 50_000  # bytes of a figure's data beyond which it is in the file beside the page alone
 
-_LABELS = {  # of figures, where there is room for a word only
-    "peers": "Peers",
-    "roofline": "Roofline",
-    "staircase": "Caches",
-    "l3": "L3",
-    "saturation": "Threads",
-    "numa": "Nodes",
-    "stores": "Storing",
-    "tails": "Slowest steps",
-}
 _SHOWN = {  # by topic of a sentence: a word for it, and the figure or table that shows it
     "bandwidth": ("Memory", "roofline"),
     "l3": ("L3", "l3"),
@@ -69,15 +56,14 @@ class Drawn(NamedTuple):
 
 def page(found: Findings, manifest: Manifest, drawn: Sequence[Drawn]) -> str:
     """The page of one run."""
-    hero, *others = map(_inline, drawn)
-    shown, missing = [each for each in others if not each["missing"]], [each for each in others if each["missing"]]
+    hero, *others = map(inline, drawn)
+    figures, missing = ([each for each in others if bool(each["missing"]) is lacks] for lacks in (False, True))
     points, *more = tables.every(found)
     dtypes = tables.dtypes(found)
     said = [each for each in sentences(found) if not (dtypes.rows and each.topic == "bound")]  # its table says more
-    linked = (
-        {"checks"} | {each["name"] for each in shown} | {table.name for table in (dtypes, points, *more) if table.rows}
-    )
-    return _rendered(
+    linked = {"checks"} | {each["name"] for each in figures}
+    linked |= {table.name for table in (dtypes, points, *more) if table.rows}
+    return rendered(
         "run.html",
         title=title(found),
         machine=machine(found.headline),
@@ -91,13 +77,11 @@ def page(found: Findings, manifest: Manifest, drawn: Sequence[Drawn]) -> str:
         findings=[_finding(each, linked) for each in said],
         open=missing,
         dtypes=dtypes,
-        figures=shown,
+        figures=figures,
         filters=_filters(found),
         points=points,
         tables=more,
-        fingerprint=found.machine.fingerprint,
-        surroundings=found.machine.environment,
-        warnings=found.machine.warnings,
+        of=found.machine,
         facts=tables.facts(found.machine),
         checks=tables.checks(found.checks),
         command=manifest.command,
@@ -112,58 +96,15 @@ def _finding(sentence: Sentence, linked: set[str]) -> dict[str, str]:
     return {"topic": topic, "link": link if link in linked else "", "text": sentence.text}
 
 
-def machines_page(
-    studies: Sequence[tuple[Findings, Manifest]], names: Sequence[str], places: Sequence[str], drawn: Sequence[Drawn]
-) -> str:
-    """The page of several runs, whose own pages are in the folders `places`."""
-    runs = [
-        {
-            "name": name,
-            "place": place,
-            "badge": " ".join(badge(found.headline.quality)),
-            "missing": gaps(found, manifest),
-        }
-        for (found, manifest), name, place in zip(studies, names, places, strict=True)
-    ]
-    different = {found.machine.fingerprint for found, _ in studies}
-    return _rendered(
-        "machines.html",
-        title=f"Decode attention on {counted(len(different), 'machine')}, {counted(len(runs), 'run')}",
-        subtitle="Each run has a page of its own: follow its name.",
-        runs=runs,
-        table=machines.side_by_side(studies, names),
-        figures=[_inline(each) for each in drawn],
-    )
-
-
-def history_page(pasts: Sequence[Past], notes: Sequence[str], drawn: Sequence[Drawn]) -> str:
-    """`drawn`: a figure for each machine."""
-    points = history.points(pasts)
-    words = {
-        name: sorted({facts[name] for facts in points.facts}) for name in (points.facts[0] if points.facts else ())
+def _filters(found: Findings) -> dict[str, list[str]]:
+    """What points can be chosen by: where they differ."""
+    words = {name: found.points[name].dropna() for name in tables.FILTERS}
+    return {
+        name: [str(word) for word in sorted(set(each) - {""})] for name, each in words.items() if each.nunique() > 1
     }
-    return _rendered(
-        "history.html",
-        title="Decode attention over time",
-        subtitle="; ".join(f"{past.machine}: {counted(len(past.runs), 'run')}" for past in pasts),
-        pasts=[{"machine": p.machine, "fingerprint": p.fingerprint, "summary": history.summary(p)} for p in pasts],
-        notes=history.few(notes),
-        filters={name: each for name, each in words.items() if len(each) > 1},
-        figures=[_inline(each) for each in drawn],
-        steps=history.steps(pasts),
-        points=points,
-        runs=history.runs(pasts),
-        accepted=history.accepted(pasts),
-    )
 
 
-def gallery_page(table: tables.Sheet, count: int, notes: Sequence[str]) -> str:
-    """Scores of many machines."""
-    facts = {"title": f"kvbench scores of {counted(count, 'machine')}", "subtitle": "Sort by any column."}
-    return _rendered("gallery.html", table=table, notes=notes, **facts)
-
-
-def _rendered(template: str, **content: Any) -> str:
+def rendered(template: str, **content: Any) -> str:
     facts = {"undefined": StrictUndefined, "finalize": lambda fact: shown(fact) if type(fact) is str else fact}
     environment = Environment(
         loader=FunctionLoader(_text), autoescape=True, trim_blocks=True, lstrip_blocks=True, **facts
@@ -176,24 +117,16 @@ def _text(name: str) -> str:
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
-def _filters(found: Findings) -> dict[str, list[str]]:
-    """What points can be chosen by: where they differ."""
-    words = {name: found.points[name].dropna() for name in FILTERS}
-    return {
-        name: [str(word) for word in sorted(set(each) - {""})] for name, each in words.items() if each.nunique() > 1
-    }
-
-
 # ---- figures ---------------------------------------------------------------------------------------------------------
 
 
-def _inline(drawn: Drawn) -> dict[str, Any]:
+def inline(drawn: Drawn) -> dict[str, Any]:
     each, data = drawn.figure, drawn.csv.encode()
     link = f"data:text/csv;base64,{b64encode(data).decode()}" if len(data) <= LARGE else f"figures/{each.name}.csv"
     said = Markup('<svg role="img" aria-label="{}" ').format(each.title)
     svg = Markup(themed(drawn.svg, each.name).replace("<svg ", said, 1))
-    facts = {"name": each.name, "title": each.title, "about": each.about, "missing": each.missing}
-    return facts | {"label": _LABELS.get(each.name, each.title), "svg": svg, "csv": link}
+    facts = {name: getattr(each, name) for name in ("name", "title", "about", "missing")}
+    return facts | {"svg": svg, "csv": link}
 
 
 def themed(svg: str, name: str) -> str:

@@ -1,37 +1,54 @@
-"""What a run says of its machine, in sentences by topic. What it has nothing to say of is left out; but that memory or L3
-was not tested is said."""
+"""What is said, as templates that read as text: a file for each topic, in it a macro for each thing to say."""
 
-from dataclasses import dataclass
-from typing import Annotated
+import math
+from functools import cache
+from importlib.resources import files
+from statistics import median
+from typing import Any
 
-from kvbench.analysis.means.findings import Findings
-from kvbench.model import OURS
-from kvbench.model.annotated import about
-from kvbench.report.words import bandwidth, choices, limits, stores, trust
+from jinja2 import Environment, FunctionLoader, StrictUndefined
 
-
-@dataclass(frozen=True, slots=True)
-class Sentence:
-    """topic: a word to find it by."""
-
-    topic: Annotated[str, about("a word to find it by")]
-    text: Annotated[str, about("it")]
+from kvbench.report.words.phrases import between, listed, number
+from kvbench.texts import markdown
+from kvbench.units import counted, cpu_text, duration, size
 
 
-def sentences(found: Findings) -> tuple[Sentence, ...]:
-    points = found.points[found.points["engine"] == OURS]
-    said = {
-        "bandwidth": bandwidth.memory(points),
-        "l3": bandwidth.l3(points, found.machine),
-        **{factor: choices.choice(found.overall, factor) for factor in choices.FASTEST},
-        "fit": limits.fit(found.fits),
-        "threads": choices.threads(found.saturation, points, found.contrasts),
-        "bound": limits.bounds(points),
-        "tokens": limits.tokens(found.tokens),
-        "overhead": limits.overhead(found.scaling),
-        "stores": stores.stores(points, found.breakeven),
-        "suspect": trust.above(points),
-        "noise": trust.noise(points),
-        "doubt": trust.warnings(found.checks),
-    }
-    return tuple(Sentence(topic, text) for topic, text in said.items() if text)
+def said(topic: str, name: str, *facts: Any) -> str:
+    """Of these facts, in one line."""
+    return " ".join(paragraphs(topic, name, *facts))
+
+
+def paragraphs(topic: str, name: str, *facts: Any) -> list[str]:
+    """A line for each; between two of them the template has an empty one."""
+    found = template(topic, name, *facts).split("\n\n")
+    return [line for each in found if (line := " ".join(each.split()))]
+
+
+def template(topic: str, name: str, *facts: Any) -> str:
+    """As it stands, with its lines."""
+    return getattr(_templates(topic), name)(*facts)
+
+
+@cache
+def _templates(topic: str) -> Any:
+    """Its macros, and what else it sets."""
+    words = Environment(
+        loader=FunctionLoader(lambda name: files(__package__).joinpath(name).read_text(encoding="utf-8")),
+        extensions=["jinja2.ext.do"],
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    words.filters |= {each.__name__: each for each in (between, counted, duration, listed, number, size)}
+    words.filters |= {"commas": "{:,}".format, "cpus": cpu_text, "plain": markdown, "share": _share, "moved": _moved}
+    words.filters["median"] = median
+    return words.get_template(f"{topic}.jinja").module
+
+
+def _share(part: float, digits: int = 0) -> str:
+    return f"{part:.{digits}%}"
+
+
+def _moved(change: float) -> str:
+    """A change on a scale of logarithms."""
+    return f"{math.expm1(float(change)):+.1%}"

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 WITNESS = {"twin": "read", "copy": "copy"}  # what a point is timed beside, by its kind
+BINDS = {"memory": "memory", "core": "the core", "scheduling": "threads that wait for each other"}
 
 
 def number(value: float) -> str:

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from kvbench.analysis.differs.hosts import hosts
-from kvbench.report.words.hosts import lines
+from kvbench.report.words import template
 
 NAMES = [f"node{number:02}" for number in range(12)]
 
@@ -24,11 +24,13 @@ def test_the_slow_one_is_the_outlier_and_its_interval_holds_the_truth():
     assert first.low < 1 / 1.12 - 1 < first.high and first.high - first.low < 0.02
     assert not any(host.outlier for host in others)
     assert {host.name: host.other for host in others if host.other} == {"node03": "set-up"}
-    head, slow, *_ = lines((first, *others))
+    head, slow, *_ = template("hosts", "lines", (first, *others)).splitlines()
     assert head.startswith("12 hosts, 20 points on all of them; from -1") and slow.endswith(", outlier")
 
 
 def test_two_hosts_have_no_middle():
     two = {name: table for name, table in _fleet().items() if name in NAMES[:2]}
     found = hosts(two, dict.fromkeys(two, ("cpu", "kernel")))
-    assert [host.speed for host in found] == [None, None] and "too few hosts to compare" in lines(found)[1]
+    assert [host.speed for host in found] == [None, None] and "too few hosts to compare" in template(
+        "hosts", "lines", found
+    )

@@ -18,7 +18,7 @@ from kvbench.analysis.measured.launches import Estimate, PointRates
 from kvbench.model import Contrast
 from kvbench.model.contrast import value
 from kvbench.regime import Regime
-from kvbench.report.words import sentences
+from kvbench.report.words.sentences import sentences
 from tests.made_run import DECODE, MACHINE, MIB, RUN, visit
 
 PLANNED, MOST = 7, 14
