@@ -1,15 +1,6 @@
 """What a run is: what was asked, what it measures, and what must still be the same when it is resumed.
 
-Formats of a run directory. Names of points, by which records refer to them, are part of each.
-
-5  A plan may hold contrasts: points that are timed in the same rounds.
-4  The plan held what earlier runs have seen of schedules, and a record what was measured to choose one.
-3  A point has a schedule, the one that was asked for; a record says which one ran.
-2  It had `prefetch` and `distance`, which stood in its name as one. A line of the journal names its run. What a
-   resumption asks anew (launches, when to stop) is written here. The plan says sample_time, as suites do.
-1  Lines name no run, a resumption left the manifest as it was, and the plan said seconds.
-
-Older ones than the last are read, and no more written.
+Names of points, by which records refer to them, are part of its format.
 """
 
 from collections.abc import Mapping
@@ -17,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
 from typing import Any
 
-from kvbench.model import Plan, Point, Skip
+from kvbench.model import Plan, Skip
 from kvbench.model.annotated import Number
 from kvbench.model.point import Visited
 from kvbench.store.values import plain, read
@@ -47,7 +38,7 @@ class Manifest:
     versions: dict[str, str]
     command: str
     forecast: dict[str, Number]
-    models: tuple[str, ...] | None = None  # that were asked for by name; None: older runs do not say
+    models: tuple[str, ...] | None = None  # that were asked for by name
     format: int = FORMAT
 
     @property
@@ -56,10 +47,8 @@ class Manifest:
 
     @property
     def most_launches(self) -> int:
-        """That it can have, with those that --target-ci or --until-decided adds. Of format 1 nobody knows whether that
-        was asked for."""
-        added = self.format == 1 or self.options.get("target_ci")
-        return max(self.plan.launches, MOST_LAUNCHES if added else self.looks)
+        """That it can have, with those that --target-ci or --until-decided adds."""
+        return max(self.plan.launches, MOST_LAUNCHES if self.options.get("target_ci") else self.looks)
 
     @property
     def looks(self) -> int:
@@ -71,13 +60,12 @@ class Manifest:
 
     def named(self) -> dict[str, Visited]:
         """The points, by the names that records have for them."""
-        called = _name_before_3 if self.format < 3 else lambda point: point.name
-        return {called(point): point for point in self.plan.points}
+        return {point.name: point for point in self.plan.points}
 
     def refuse_foreign(self, facts: Mapping[str, Any]) -> None:
         """ValueError where a line of the journal, or another file of the directory, is of another run, or of a launch
         that this one cannot have."""
-        if (run := facts.get("run", self.run if self.format == 1 else None)) != self.run:
+        if (run := facts.get("run")) != self.run:
             raise ValueError(f"it is of run {str(run)[:60]!r}, and this is run {self.run!r}")
         launch = facts.get("launch", 0)
         if type(launch) is not int or not 0 <= launch < self.most_launches:
@@ -94,29 +82,11 @@ def to_json(manifest: Manifest) -> dict[str, Any]:
 def from_json(facts: Any) -> Manifest:
     """ValueError where it is none, or nothing could be measured with it."""
     found = read(dict[str, Any], facts).get("format")
-    if type(found) is not int or not 1 <= found <= FORMAT:
-        raise ValueError(f"format is {str(found)[:20]}, and this version of kvbench reads formats 1 to {FORMAT}")
-    if found < FORMAT and isinstance(facts.get("plan"), dict):
-        facts = facts | {"plan": _newer(facts["plan"])}
+    if found != FORMAT:
+        raise ValueError(f"format is {str(found)[:20]}, and this version of kvbench reads format {FORMAT}")
     manifest = read(Manifest, facts)
     _check(manifest)
     return replace(manifest, plan=replace(manifest.plan, run=manifest.run))
-
-
-def _newer(plan: dict[str, Any]) -> dict[str, Any]:
-    """A plan of an older format with today's words beside those of then."""
-    points = plan.get("points")
-    if isinstance(points, list):
-        points = [
-            point | {"schedule": point["prefetch"]} if isinstance(point, dict) and "prefetch" in point else point
-            for point in points
-        ]
-    return {"sample_time": plan.get("seconds")} | plan | {"points": points}
-
-
-def _name_before_3(point: Visited) -> str:
-    """Its prefetch scheme had the distance behind it, which was 0."""
-    return replace(point, schedule=f"{point.schedule}0").name if isinstance(point, Point) else point.name
 
 
 def _check(manifest: Manifest) -> None:

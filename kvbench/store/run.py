@@ -26,7 +26,7 @@ from kvbench.store.files import (
     writing,
 )
 from kvbench.store.journal import Journal, lines
-from kvbench.store.manifest import FORMAT, Manifest, from_json, to_json
+from kvbench.store.manifest import Manifest, from_json, to_json
 from kvbench.store.summary import JOURNAL as _JOURNAL
 from kvbench.store.summary import MANIFEST as _MANIFEST
 from kvbench.store.summary import SUMMARY, Result, Summary, stamp, write_summary
@@ -82,9 +82,6 @@ class RunDirectory(Closing):
         return found
 
     def _lock(self) -> None:
-        if self.manifest.format != FORMAT:
-            what = f"{self.path} is of format {self.manifest.format}, which is only read: this kvbench writes {FORMAT}"
-            raise BadRun(what, "begin another run with another --out")
         with writing(self.path):
             self._journal = Journal(self.path / _JOURNAL)
 
@@ -205,8 +202,6 @@ def _manifest(path: Path) -> Manifest:
         if not file.exists():
             if half_kept(path, _MANIFEST).exists():
                 raise BadRun(f"{path} was being replaced by --bless, and that was interrupted", "bless it once more")
-            if (page := path / "report" / "index.html").is_file():
-                raise BadRun(f"{path} holds a report, and not the measurements behind it", f"open {page}")
             raise BadRun(f"{path} is no run directory: there is no {file}", hint)
         found = from_json(read_json(file))
     with reading(path / _JOURNAL):

@@ -2,16 +2,14 @@
 
 import json
 import shutil
-from pathlib import Path
 
 import pytest
 
 from kvbench.store import RunDirectory
-from tests.cli.test_cli import call, refused
+from tests.cli.test_cli import call
 from tests.report import made
 from tests.report.texts import plain_text
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "results" / "spr-kvm-2" / "standard"
 POINTS = [*made.decodes(made.CONTEXTS[:1])[:1], *made.READS[:6]]
 
 
@@ -91,7 +89,3 @@ def test_while_it_is_being_measured(tmp_path, capsys):
         file.truncate(before)
         directory.append(records[9])
     assert call("report", str(run), "--format", "json") == 0
-
-
-def test_an_example_without_its_journal_is_not_called_damaged(capsys):
-    refused(capsys, "report", EXAMPLE, words=("holds a report", f"open {EXAMPLE}/report/index.html"))

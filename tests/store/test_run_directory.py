@@ -164,26 +164,6 @@ def test_another_format_is_not_read(filled):
     refused(raised.value, str(path), "another version of kvbench")
 
 
-def test_an_older_format_is_read_and_not_written(filled):
-    """Its points had a prefetch scheme and its distance, and its lines name no run. It may have been resumed with
-    --target-ci, which nobody wrote down."""
-    records, manifest = RunDirectory.open(filled).records, filled / "manifest.json"
-    facts = json.loads(manifest.read_text()) | {"format": 1}
-    for point in facts["plan"]["points"]:
-        if "shape" in point:
-            point |= {"prefetch": point.pop("schedule"), "distance": 0}
-    manifest.write_text(json.dumps(facts).replace('"sample_time": 0.', '"seconds": 0.'))
-    line = json.loads((filled / JOURNAL).read_text().splitlines()[0].replace("/cross.", "/cross0."))
-    del line["run"]
-    (filled / JOURNAL).write_text("".join(json.dumps(line | {"launch": launch}) + "\n" for launch in (0, 99)))
-    assert RunDirectory.open(filled).records == [records[0], replace(records[0], launch=99)]
-    with pytest.raises(BadRun, match="format 1, which is only read"):
-        RunDirectory.open(filled, write=True)
-    (filled / JOURNAL).write_text(json.dumps(line | {"launch": 100}) + "\n")
-    with pytest.raises(BadRun, match=r"journal\.jsonl:1 .* launch 100 is none of this run"):
-        RunDirectory.open(filled)
-
-
 @pytest.mark.parametrize(
     ("facts", "said"),
     [
