@@ -38,14 +38,14 @@ def apart(call: Callable[..., Any], *args: Any, patience: float | None = None) -
     """
     with TemporaryFile() as answer:
         child = subprocess.Popen(
-            [sys.executable, "-Pu", "-m", "kvbench.apart", str(answer.fileno())],
+            [sys.executable, "-Pu", "-m", "kvbench.apart"],
             stdin=subprocess.PIPE,
             stdout=2,
             pass_fds=[answer.fileno()],
             start_new_session=True,  # Ctrl-C is the parent's to handle
         )
         try:
-            child.communicate(pickle.dumps((os.getpid(), call, args)), patience)
+            child.communicate(pickle.dumps((os.getpid(), answer.fileno(), call, args)), patience)
         except subprocess.TimeoutExpired:
             raise Ended(f"was silent for {patience:g} s: it hangs") from None
         finally:
@@ -114,9 +114,9 @@ def kill_group(child: subprocess.Popen[Any]) -> None:
     child.wait()
 
 
-def _answer(to: int) -> None:
+def _answer() -> None:
     """It ends with its answer, and not with what the call has left to be done at an end."""
-    parent, call, args = pickle.load(sys.stdin.buffer)
+    parent, to, call, args = pickle.load(sys.stdin.buffer)
     end_with(parent)
     try:
         found = (True, call(*args))
@@ -125,9 +125,9 @@ def _answer(to: int) -> None:
             error.add_note(format_exc())  # a traceback does not travel
         found = (False, error)
     with os.fdopen(to, "wb") as file:
-        pickle.dump(found, file)
+        file.write(pickle.dumps(found))
     signal.raise_signal(signal.SIGKILL)
 
 
 if __name__ == "__main__":
-    _answer(int(sys.argv[1]))
+    _answer()

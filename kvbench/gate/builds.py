@@ -114,37 +114,15 @@ def _digest(path: Path) -> str:
 @dataclass(frozen=True, slots=True)
 class Tools:
     cmake: str
-    generator: tuple[str, ...]  # as arguments of cmake
     compiler: str  # command, path and version
     environment: dict[str, str]  # as CMake reads it
 
-    def configured(self, source: Path, made: Path) -> subprocess.CompletedProcess[bytes]:
-        """A release build of the sources in `source`, ready to be built in `made`."""
-        return self._run("-S", source / "kernels", "-B", made, *self.generator, "-DCMAKE_BUILD_TYPE=Release")
-
-    def built(self, made: Path) -> subprocess.CompletedProcess[bytes]:
-        return self._run("--build", made, "--target", "kvbench", "--parallel", str(len(os.sched_getaffinity(0))))
-
-    def _run(self, *arguments: str | Path) -> subprocess.CompletedProcess[bytes]:
-        words = {"LC_ALL": "C.UTF-8", "LANGUAGE": ""}  # English; but a path may have any letters
-        environment = {**os.environ, **self.environment, **words}
-        how = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "check": False}
-        return subprocess.run([self.cmake, *arguments], env=environment, **how)
-
-
-def _tool(name: str) -> str | None:
-    """Beside this Python, where pip puts it, or on the PATH."""
-    beside = Path(sys.executable).with_name(name)
-    return str(beside) if os.access(beside, os.X_OK) else shutil.which(name)
-
 
 def tools() -> Tools:
-    cmake, ninja = _tool("cmake"), _tool("ninja")
+    beside = Path(sys.executable).with_name("cmake")  # where pip puts it
+    cmake = str(beside) if os.access(beside, os.X_OK) else shutil.which("cmake")
     if not cmake:
         raise Refused("cmake is missing", "pip install cmake; or name libraries that are built")
-    if not ninja and not shutil.which("make"):
-        raise Refused("make is missing", "apt install make (Debian), dnf install make (Fedora)")
-    generator = ("-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}") if ninja else ("-G", "Unix Makefiles")
     asked = os.environ.get("CC", "").strip()
     command = asked or next(filter(shutil.which, ("cc", "gcc", "clang")), "cc")
     words = [command] if any(command.count(sign) % 2 for sign in "\"'") else shlex.split(command)  # a quotation ends
@@ -153,7 +131,7 @@ def tools() -> Tools:
         raise Refused(f"{f'CC={asked!r}' if asked else 'the C compiler cc'} is missing", hint)
     version = subprocess.run([*words, "--version"], capture_output=True, text=True, check=False).stdout
     flags = {name: os.environ.get(name, "") for name in ("CFLAGS", "LDFLAGS")}
-    return Tools(cmake, generator, f"{command}\n{path}\n{version}", {"CC": command, **flags})
+    return Tools(cmake, f"{command}\n{path}\n{version}", {"CC": command, **flags})
 
 
 # ---- the cache ----------------------------------------------------------------------------------------------------
@@ -186,8 +164,12 @@ def _key(source: Path, known: Tools) -> str:
 def _compiled(source: Path, known: Tools, text: str, log: Path) -> Path:
     """A folder with the library and its interface. `log` is left where that fails."""
     made, result, output = source.with_name("made"), source.with_name("result"), ""
-    for step in (lambda: known.configured(source, made), lambda: known.built(made)):
-        ran = step()
+    configured = ("-S", source / "kernels", "-B", made, "-DCMAKE_BUILD_TYPE=Release")
+    built = ("--build", made, "--target", "kvbench", "--parallel", str(len(os.sched_getaffinity(0))))
+    english = {"LC_ALL": "C.UTF-8", "LANGUAGE": ""}  # but a path may have any letters
+    how = {"env": {**os.environ, **known.environment, **english}, "stderr": subprocess.STDOUT}
+    for arguments in (configured, built):
+        ran = subprocess.run([known.cmake, *arguments], stdout=subprocess.PIPE, check=False, **how)
         output += ran.stdout.decode(errors="replace").replace(f"{source}/", "")
         if ran.returncode:
             log.write_text(output)

@@ -171,7 +171,6 @@ def test_powers_of_a_hybrid_are_of_strong_cores_then_of_all(tmp_path):
 @pytest.mark.parametrize(
     ("threads", "cpus", "found"),
     [
-        ("ccx", None, (0, 1)),
         ("node", None, (0, 1, 2, 3)),
         ("socket", "compact", tuple(range(8))),
         ("domain", "spread", (0, 8)),
