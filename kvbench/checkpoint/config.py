@@ -6,9 +6,8 @@ from typing import Any
 import msgspec
 
 from kvbench import named
-from kvbench.checkpoint.facts import Facts, model_of
+from kvbench.checkpoint.facts import LAYER, OTHER, Facts, model_of, weights_of
 from kvbench.checkpoint.shapes import sizes_of
-from kvbench.checkpoint.tensors import LAYER, OTHER, weights_of
 from kvbench.errors import BadArgument
 from kvbench.model.weights import Weights
 from kvbench.suite import Model

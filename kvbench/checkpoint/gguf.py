@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from kvbench import named
-from kvbench.checkpoint.facts import Facts, model_of
-from kvbench.checkpoint.tensors import weights_of
+from kvbench.checkpoint.facts import Facts, model_of, weights_of
 from kvbench.errors import BadArgument, Unsupported
 from kvbench.suite import Model
 

@@ -5,7 +5,7 @@ Only where the names of all are known; the sum is then held against the total th
 
 from collections.abc import Collection, Mapping
 
-from kvbench.checkpoint.tensors import OTHER
+from kvbench.checkpoint.facts import OTHER
 
 _SCALED = "_scale_inv"  # behind the name of a matrix of 8 bits: a float32 for each block of it
 _TILE = 128  # rows and columns of such a block

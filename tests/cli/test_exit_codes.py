@@ -82,29 +82,15 @@ def another_build(patch, folder):
     path.write_text(json.dumps(facts))
 
 
-def _gates(patch, execute):
-    """Visits of two builds, played."""
-    patch.setattr("kvbench.runner.launch", execute)
+def launching(execute):
+    """Two builds whose visits are played."""
+    return lambda patch, folder: patch.setattr("kvbench.runner.launch", execute())
 
 
-def alike(patch, folder):
-    """Two builds, neither of them slower."""
-    _gates(patch, player())
-
-
-def slowed(patch, folder):
-    """Two builds, of which head is slower."""
-    _gates(patch, player(lambda point, side: 1 + 0.1 * (side == "head")))
-
-
-def stormy(patch, folder):
-    """Two builds on a machine that tells nothing."""
-    _gates(patch, player(noise=0.5))
-
-
-def broken(patch, folder):
-    """Two builds whose kernels crash."""
-    _gates(patch, lambda job: (_failed(job, point) for point in job.points))
+alike = launching(player)
+slowed = launching(lambda: player(lambda point, side: 1 + 0.1 * (side == "head")))
+stormy = launching(lambda: player(noise=0.5))
+broken = launching(lambda: lambda job: (_failed(job, point) for point in job.points))
 
 
 def wrong(patch, folder):
@@ -244,9 +230,7 @@ def _library(folder, name):
     return made
 
 
-@pytest.mark.parametrize(
-    ("code", "situation", "line"), TABLE, ids=[f"{code}-{place.__name__}-{line}" for code, place, line in TABLE]
-)
+@pytest.mark.parametrize(("code", "situation", "line"), TABLE, ids=[f"{code}-{line}" for code, _, line in TABLE])
 def test_code(code, situation, line, runs, tmp_path, monkeypatch, capsys):
     situation(monkeypatch, tmp_path)
     capsys.readouterr()
