@@ -6,7 +6,7 @@ from statistics import median
 from typing import Annotated, Any
 
 import numpy as np
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 from kvbench.analysis.limits.bounds import bound, evidence
 from kvbench.analysis.measured.launches import SPREAD, untold
@@ -106,6 +106,17 @@ class Profile(Printed):
     faults: Annotated[int, about("page faults during the samples")]
     samples: Annotated[tuple[float, ...], about("seconds: of a pass, one for each sample")]
     rates: Annotated[dict[str, Rate], about("of every program that was timed in turn with the point, by name")]
+
+
+_DECODE = ["twin_gbps", "twin_form", "efficiency", "core_gbps", "core_form", "core_fraction"]
+_DECODE += ["core_level", "fma_gflops", "fma_fraction"]
+_STORE = ["copy_gbps", "copy_form", "copy_fraction", "copy_nt_gbps", "copy_nt_form", "copy_nt_fraction"]
+_CASES = {
+    "if": {"properties": {"point": {"properties": {"op": {"const": "decode"}}}}},
+    "then": {"required": _DECODE},
+    "else": {"required": _STORE},
+}
+DecodeOrStore = Annotated[Profile, Meta(extra_json_schema=_CASES)]
 
 
 def profile(visit: Record) -> Profile:

@@ -20,7 +20,7 @@ _TYPES = {  # of what is printed: one, or one of several
     "machine": "analysis.measured.machines:MachineProfile",
     "peers": "report.peers:Compared",
     "plan": "cli.understand.plan:PlannedSweep",
-    "profile": "analysis.limits.profile:Profile",
+    "profile": "analysis.limits.profile:DecodeOrStore",
     "report": "report.data:Report report.data:Reports",
     "score": "score:Score",
     "size": "model.size:Size",

@@ -17,6 +17,7 @@ from kvbench.report.figures.look import COLOURS, FAINT, GRID, INK, PAPER, SHADES
 from kvbench.report.gaps import gaps
 from kvbench.report.words.headline import badge, machine, subtitle, tiles, title, workload
 from kvbench.report.words.sentences import Sentence, sentences
+from kvbench.report.words.trust import warnings
 from kvbench.store import Manifest
 from kvbench.texts import shown
 
@@ -32,8 +33,7 @@ _SHOWN = {  # by topic of a sentence: a word for it, and the figure or table tha
     "overhead": ("Pass cost", "lines"),
     "stores": ("Storing", "stores"),
     "suspect": ("Suspect", "points"),
-    "noise": ("Trust", "points"),
-    "doubt": ("Trust", "checks"),
+    "doubt": ("Trust", "points"),
 }
 
 # What the colours of a figure are called in style.css, which has them for light and for dark.
@@ -61,8 +61,7 @@ def page(found: Findings, manifest: Manifest, drawn: Sequence[Drawn]) -> str:
     points, *more = tables.every(found)
     dtypes = tables.dtypes(found)
     said = [each for each in sentences(found) if not (dtypes.rows and each.topic == "bound")]  # its table says more
-    linked = {"checks"} | {each["name"] for each in figures}
-    linked |= {table.name for table in (dtypes, points, *more) if table.rows}
+    linked = {each["name"] for each in figures} | {table.name for table in (dtypes, points, *more) if table.rows}
     return rendered(
         "run.html",
         title=title(found),
@@ -74,7 +73,7 @@ def page(found: Findings, manifest: Manifest, drawn: Sequence[Drawn]) -> str:
         tiles=tiles(found.headline),
         hero=hero,
         missing=gaps(found, manifest),
-        findings=[_finding(each, linked) for each in said],
+        findings=[_finding(each, linked, warnings(found.checks)) for each in said],
         open=missing,
         dtypes=dtypes,
         figures=figures,
@@ -90,10 +89,12 @@ def page(found: Findings, manifest: Manifest, drawn: Sequence[Drawn]) -> str:
     )
 
 
-def _finding(sentence: Sentence, linked: set[str]) -> dict[str, str]:
-    """A sentence with what it is about, and the figure or table that shows it where the page has that."""
+def _finding(sentence: Sentence, linked: set[str], checks: str) -> dict[str, str]:
+    """A sentence with what it is about, and the figure or table that shows it where the page has that. `checks`: that on
+    those before the run."""
     topic, link = _SHOWN.get(sentence.topic, (sentence.topic.replace("_", " ").capitalize(), "contrasts"))
-    return {"topic": topic, "link": link if link in linked else "", "text": sentence.text}
+    link = "checks" if sentence.text == checks else link if link in linked else ""
+    return {"topic": topic, "link": link, "text": sentence.text}
 
 
 def _filters(found: Findings) -> dict[str, list[str]]:

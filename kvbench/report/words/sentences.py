@@ -12,7 +12,7 @@ from kvbench.report.words import bandwidth, choices, limits, stores, trust
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """topic: a word to find it by."""
+    """topic: a word to find it by; two sentences may share one."""
 
     topic: Annotated[str, about("a word to find it by")]
     text: Annotated[str, about("it")]
@@ -20,18 +20,18 @@ class Sentence:
 
 def sentences(found: Findings) -> tuple[Sentence, ...]:
     points = found.points[found.points["engine"] == OURS]
-    said = {
-        "bandwidth": bandwidth.memory(points),
-        "l3": bandwidth.l3(points, found.machine),
-        **{factor: choices.choice(found.overall, factor) for factor in choices.FASTEST},
-        "fit": limits.fit(found.fits),
-        "threads": choices.threads(found.saturation, points, found.contrasts),
-        "bound": limits.bounds(points),
-        "tokens": limits.tokens(found.tokens),
-        "overhead": limits.overhead(found.scaling),
-        "stores": stores.stores(points, found.breakeven),
-        "suspect": trust.above(points),
-        "noise": trust.noise(points),
-        "doubt": trust.warnings(found.checks),
-    }
-    return tuple(Sentence(topic, text) for topic, text in said.items() if text)
+    said = [
+        ("bandwidth", bandwidth.memory(points)),
+        ("l3", bandwidth.l3(points, found.machine)),
+        *((factor, choices.choice(found.overall, factor)) for factor in choices.FASTEST),
+        ("fit", limits.fit(found.fits)),
+        ("threads", choices.threads(found.saturation, points, found.contrasts)),
+        ("bound", limits.bounds(points)),
+        ("tokens", limits.tokens(found.tokens)),
+        ("overhead", limits.overhead(found.scaling)),
+        ("stores", stores.stores(points, found.breakeven)),
+        ("suspect", trust.above(points)),
+        ("doubt", trust.noise(points)),
+        ("doubt", trust.warnings(found.checks)),
+    ]
+    return tuple(Sentence(topic, text) for topic, text in said if text)

@@ -162,14 +162,14 @@ CASES = [  # topic, records, and what else is known
     ("overhead", line(2, 1e-5)),
     ("suspect", rated(40.0, twin=30.0) + reads() + rated(10.0, at(2048))),
     ("suspect", rated(40.0, twin=30.0) + reads(50.0) + rated(10.0, at(2048))),
-    ("noise", rated(15.0, noise=(0.95, 1.0, 1.0, 1.0, 1.0, 1.05)) + [failed(6)]),  # 1/0.95 - 1/1.05 of the median
-    ("noise", rated(15.0, noise=(1.0,))),
-    ("noise", rated(15.0, noise=(0.5, 0.5, 1.0, 1.0, 2.0, 2.0))),
-    ("noise", rated(15.0) + rated(9.0, at(2048), CALM[:4]) + rated(9.0, at(4096), CALM[:3]) + [failed(3, at(4096))]),
-    ("noise", uneven(rated(15.0, passes=10))),
-    ("noise", [replace(r, samples=(replace(r.samples[0], faults=1), *r.samples[1:])) for r in rated(15.0)]),
-    ("noise", host(4)),
-    ("noise", host(7)),
+    ("doubt", rated(15.0, noise=(0.95, 1.0, 1.0, 1.0, 1.0, 1.05)) + [failed(6)]),  # 1/0.95 - 1/1.05 of the median
+    ("doubt", rated(15.0, noise=(1.0,))),
+    ("doubt", rated(15.0, noise=(0.5, 0.5, 1.0, 1.0, 2.0, 2.0))),
+    ("doubt", rated(15.0) + rated(9.0, at(2048), CALM[:4]) + rated(9.0, at(4096), CALM[:3]) + [failed(3, at(4096))]),
+    ("doubt", uneven(rated(15.0, passes=10))),
+    ("doubt", [replace(r, samples=(replace(r.samples[0], faults=1), *r.samples[1:])) for r in rated(15.0)]),
+    ("doubt", host(4)),
+    ("doubt", host(7)),
     ("doubt", [], {"checks": CHECKS}),
 ]
 
@@ -217,7 +217,7 @@ def test_stores_beside_copies_and_what_pays(row, text):
 
 # ---- all of it -------------------------------------------------------------------------------------------------------
 
-TOPICS = ["bandwidth", "l3", "layout", "dtype", "fit", "threads", "bound", "tokens", "stores", "noise", "doubt"]
+TOPICS = ["bandwidth", "l3", "layout", "dtype", "fit", "threads", "bound", "tokens", "stores", "doubt", "doubt"]
 
 
 def whole():
