@@ -11,6 +11,7 @@ from kvbench.report.page import _NAMES, _text, themed
 from tests.cli.test_cli import call
 from tests.report import made
 from tests.report.texts import plain_text, tables
+from tests.store.made import manifest
 
 ORDER = ["answers", "hero", "verdict", "roofline", "staircase", "saturation", "stores", "tools", "points"]
 ORDER += ["contrasts", "ceilings", "machine", "provenance"]
@@ -29,21 +30,12 @@ def test_it_needs_nothing_else(report):
     assert "default-src 'none'" in page
 
 
-def test_provenance(rich, report):
-    text, manifest = plain_text((report / "index.html").read_text()), kvbench.load(rich).manifest
-    assert manifest.command in text and manifest.run in text and "f00d" in text and "cafe" in text
-    assert "does not fit memory" in text or not manifest.skips
-    for digest in manifest.identity.values():
-        assert digest in text
-
-
-def test_every_skip_has_its_reason(tmp_path):
-    from tests.store.made import manifest
-
-    points = [made.DECODE]
-    run = made.directory(tmp_path / "run", [], points, 1, skips=manifest().skips)
+def test_provenance_and_every_skip(tmp_path):
+    run = made.directory(tmp_path / "run", [], [made.DECODE], 1, skips=manifest().skips)
     assert call("report", str(run)) == 0
-    text = plain_text((run / "report" / "index.html").read_text())
+    text, known = plain_text((run / "report" / "index.html").read_text()), kvbench.load(run).manifest
+    for word in (known.command, known.run, "f00d", "cafe", *known.identity.values()):
+        assert word in text
     assert "does not fit memory" in text and "1 GiB of 2" in text and "context=5, dtype=f16" in text
 
 

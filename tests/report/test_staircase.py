@@ -39,20 +39,20 @@ def staircase_of(records_):
     return drawn(staircase, found_in(records_))
 
 
-def test_points_stand_at_their_footprint_beside_their_twin():
-    points = table(records()).query("kind == 'point'").set_index("bytes")
-    assert set(points.index) == {8 * MIB, 64 * MIB, 256 * MIB}
-    assert points["gbps"].tolist() == pytest.approx([30.0] * 3) and points["twin_gbps"].tolist() == pytest.approx(
-        [40.0] * 3
-    )
+def test_points_stand_at_their_footprint_beside_their_twin_and_ceilings():
+    """These are of the same threads and pages, in their better form."""
+    figure, text = staircase_of(records())
+    points = figure.table.query("kind == 'point'").set_index("bytes")
+    assert points["gbps"].to_dict() == pytest.approx(dict.fromkeys((8 * MIB, 64 * MIB, 256 * MIB), 30.0))
+    assert points["twin_gbps"].tolist() == pytest.approx([40.0] * 3)
     assert points.loc[8 * MIB, ["regime", "residency", "context"]].tolist() == ["L3", "hot", 1024]
     assert points.loc[256 * MIB, ["regime", "residency"]].tolist() == ["DRAM", "rotate"]
-
-
-def test_ceilings_are_those_of_the_same_threads_and_pages_in_their_better_form():
-    ceilings = table(records()).query("kind == 'read'")
+    ceilings = figure.table.query("kind == 'read'")
     assert dict(zip(ceilings["bytes"], ceilings["gbps"], strict=True)) == pytest.approx({8 * MIB: 60, 256 * MIB: 20})
-    assert ceilings["regime"].tolist() == ["L3", "DRAM"]
+    assert ceilings["regime"].tolist() == ["L3", "DRAM"] and "2 threads" in figure.about
+    assert parts(text) == dict.fromkeys(points["row"], 2)  # mark, bar
+    words = set(re.findall(r"<text[^>]*>([^<]*)</text>", text))
+    assert {"GB/s", "f16", "all layers in turn", "fastest read of memory", "L3", "memory"} <= words
 
 
 def test_regimes_cover_the_axis_and_change_where_the_table_of_regimes_says():
@@ -63,14 +63,6 @@ def test_regimes_cover_the_axis_and_change_where_the_table_of_regimes_says():
     assert (areas["bytes"].iloc[1:].to_numpy() == areas["bytes_end"].iloc[:-1].to_numpy()).all()
     expected = [1.6 * MIB, 3 * MIB, 0.7 * 32 * MIB, 128 * MIB]
     assert areas["bytes"].iloc[1:].tolist() == pytest.approx(expected, rel=0.04)
-
-
-def test_every_mark_knows_its_point():
-    figure, text = staircase_of(records())
-    assert parts(text) == dict.fromkeys(figure.table["row"].dropna(), 2)  # mark, bar
-    words = set(re.findall(r"<text[^>]*>([^<]*)</text>", text))
-    assert {"GB/s", "f16", "all layers in turn", "fastest read of memory", "L3", "memory"} <= words
-    assert "2 threads" in figure.about
 
 
 def test_of_points_of_one_size_the_fastest_is_shown_by_most_threads():
