@@ -3,6 +3,6 @@
 builds → rivals (what both can measure) → stages of duels → rows (candidates, confirmed) → verdicts
 """
 
-from kvbench.gate.builds import Build, build
+from kvbench.gate.builds import Build, build, sides
 from kvbench.gate.gate import gate
 from kvbench.gate.rivals import Request

@@ -32,7 +32,20 @@ class Build:
     text: str  # for people: "origin/main (3f2a91c)", "working tree", "libkvbench.so (sha256 ab12cd34)"
     library: Path
     interface: Path
-    digest: str  # of the library's bytes
+    digest: str  # of the library's bytes, or of its sources
+    unbuilt: bool = False  # then the installed library stands for it, which tells what there is to measure
+
+
+def sides(
+    base: str, head: str, every: bool = False, repository: Path = Path(), report: Report = lambda line: None
+) -> tuple[Build, Build]:
+    """As build() has them. Unless `every` side is wanted, sources that are the same are not built."""
+    if not (every or _is_library(base) or _is_library(head)):
+        (text, key), (other, same) = (_looked_at(asked, repository) for asked in (base, head))
+        if key == same:
+            known = (library_path(), library_path().with_name(_INTERFACE), key)
+            return Build(text, *known, unbuilt=True), Build(other, *known, unbuilt=True)
+    return build(base, repository, report=report), build(head, repository, report=report)
 
 
 def build(asked: str, repository: Path = Path(), report: Report = lambda line: None) -> Build:
@@ -59,6 +72,12 @@ def build(asked: str, repository: Path = Path(), report: Report = lambda line: N
                 if not (kept / _LIBRARY).is_file():
                     raise Unwritable(f"cannot write {kept}", "remove what stands in its place") from None
     return Build(text, kept / _LIBRARY, kept / _INTERFACE, _digest(kept / _LIBRARY))
+
+
+def _looked_at(asked: str, repository: Path) -> tuple[str, str]:
+    """The name of sources, and a digest of what they would become: comments and layout are no part of it."""
+    with tempfile.TemporaryDirectory(prefix=".", dir=_cache()) as temporary:
+        return copied(asked, repository, Path(temporary)), _key(Path(temporary), tools(), bare=True)
 
 
 # ---- a library ----------------------------------------------------------------------------------------------------
@@ -114,15 +133,37 @@ def _digest(path: Path) -> str:
 @dataclass(frozen=True, slots=True)
 class Tools:
     cmake: str
+    generator: tuple[str, ...]  # as arguments of cmake
     compiler: str  # command, path and version
     environment: dict[str, str]  # as CMake reads it
 
+    def configured(self, source: Path, made: Path) -> subprocess.CompletedProcess[bytes]:
+        """A release build of the sources in `source`, ready to be built in `made`."""
+        return self._run("-S", source / "kernels", "-B", made, *self.generator, "-DCMAKE_BUILD_TYPE=Release")
+
+    def built(self, made: Path) -> subprocess.CompletedProcess[bytes]:
+        return self._run("--build", made, "--target", "kvbench", "--parallel", str(len(os.sched_getaffinity(0))))
+
+    def _run(self, *arguments: str | Path) -> subprocess.CompletedProcess[bytes]:
+        words = {"LC_ALL": "C.UTF-8", "LANGUAGE": ""}  # English; but a path may have any letters
+        environment = {**os.environ, **self.environment, **words}
+        how = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "check": False}
+        return subprocess.run([self.cmake, *arguments], env=environment, **how)
+
+
+def _tool(name: str) -> str | None:
+    """Beside this Python, where pip puts it, or on the PATH."""
+    beside = Path(sys.executable).with_name(name)
+    return str(beside) if os.access(beside, os.X_OK) else shutil.which(name)
+
 
 def tools() -> Tools:
-    beside = Path(sys.executable).with_name("cmake")  # where pip puts it
-    cmake = str(beside) if os.access(beside, os.X_OK) else shutil.which("cmake")
+    cmake, ninja = _tool("cmake"), _tool("ninja")
     if not cmake:
         raise Refused("cmake is missing", "pip install cmake; or name libraries that are built")
+    if not ninja and not shutil.which("make"):
+        raise Refused("make is missing", "apt install make (Debian), dnf install make (Fedora)")
+    generator = ("-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}") if ninja else ("-G", "Unix Makefiles")
     asked = os.environ.get("CC", "").strip()
     command = asked or next(filter(shutil.which, ("cc", "gcc", "clang")), "cc")
     words = [command] if any(command.count(sign) % 2 for sign in "\"'") else shlex.split(command)  # a quotation ends
@@ -131,7 +172,7 @@ def tools() -> Tools:
         raise Refused(f"{f'CC={asked!r}' if asked else 'the C compiler cc'} is missing", hint)
     version = subprocess.run([*words, "--version"], capture_output=True, text=True, check=False).stdout
     flags = {name: os.environ.get(name, "") for name in ("CFLAGS", "LDFLAGS")}
-    return Tools(cmake, f"{command}\n{path}\n{version}", {"CC": command, **flags})
+    return Tools(cmake, generator, f"{command}\n{path}\n{version}", {"CC": command, **flags})
 
 
 # ---- the cache ----------------------------------------------------------------------------------------------------
@@ -147,13 +188,23 @@ def _cache() -> Path:
     return folder
 
 
-def _key(source: Path, known: Tools) -> str:
-    """A digest of everything that makes the library what it is."""
+# A comment; or a text in quotes, which may look like one.
+_NOT_CODE = re.compile(rb'//[^\n]*|/\*.*?\*/|("(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\')', re.DOTALL)
+
+
+def _code(found: re.Match[bytes]) -> bytes:
+    return found[1] or b" "
+
+
+def _key(source: Path, known: Tools, bare: bool = False) -> str:
+    """A digest of everything that makes the library what it is. `bare`: C as a compiler sees it, without comments."""
     version = re.findall(r"^version = .*", (source / "pyproject.toml").read_text(), re.MULTILINE)
     found = hashlib.sha256(repr((version, known.compiler, known.environment, platform.machine())).encode())
     for path in sorted((source / "kernels").rglob("*")):
         if path.is_file():
             content = path.read_bytes()
+            if bare and path.suffix in (".c", ".h"):
+                content = b"\n".join(filter(None, map(bytes.strip, _NOT_CODE.sub(_code, content).splitlines())))
             found.update(f"\n{path.relative_to(source)} {len(content)}\n".encode() + content)
     return found.hexdigest()[:24]
 
@@ -164,13 +215,10 @@ def _key(source: Path, known: Tools) -> str:
 def _compiled(source: Path, known: Tools, text: str, log: Path) -> Path:
     """A folder with the library and its interface. `log` is left where that fails."""
     made, result, output = source.with_name("made"), source.with_name("result"), ""
-    configured = ("-S", source / "kernels", "-B", made, "-DCMAKE_BUILD_TYPE=Release")
-    built = ("--build", made, "--target", "kvbench", "--parallel", str(len(os.sched_getaffinity(0))))
-    english = {"LC_ALL": "C.UTF-8", "LANGUAGE": ""}  # but a path may have any letters
-    how = {"env": {**os.environ, **known.environment, **english}, "stderr": subprocess.STDOUT}
-    for arguments in (configured, built):
-        ran = subprocess.run([known.cmake, *arguments], stdout=subprocess.PIPE, check=False, **how)
-        output += ran.stdout.decode(errors="replace").replace(f"{source}/", "")
+    for step in (lambda: known.configured(source, made), lambda: known.built(made)):
+        ran = step()
+        said = ran.stdout.decode(errors="replace").replace(f"{source}/", "")
+        output += said
         if ran.returncode:
             log.write_text(output)
             raise BadLibrary(f"cannot build {text}: {_complaint(output)}", f"the whole log is {log}")

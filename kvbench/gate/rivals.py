@@ -66,7 +66,7 @@ def rivals(base: Build, head: Build, asked: Request, folder: Path) -> Contest:
         notes += [f"schedule {w}: only {side} has it" for w in opened[side].words("schedule") if w not in theirs]
     same = ""
     if base.digest == head.digest and not asked.every:
-        same = "base and head are the same library, byte for byte"
+        same = f"base and head are {'of the same code, comments aside' if base.unbuilt else 'the same library, byte for byte'}"
     return Contest(
         machine=machine,
         plan=replace(

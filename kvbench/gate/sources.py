@@ -46,12 +46,25 @@ def _copy_revision(tree: Path, asked: str, to: Path) -> str:
     with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as tar:
         for member in tar:
             if member.isfile():
-                (to / member.name).parent.mkdir(parents=True, exist_ok=True)
-                (to / member.name).write_bytes(tar.extractfile(member).read())
+                _write(to / member.name, tar.extractfile(member).read())
     return commit[:7] if commit.startswith(asked) else f"{asked} ({commit[:7]})"
 
 
 def _copy_tree(tree: Path, to: Path) -> str:
-    shutil.copytree(tree / "kernels", to / "kernels")
-    shutil.copy(tree / "pyproject.toml", to)
+    """What git would commit, or without git what is there: so that what is compiled is what was digested."""
+    listed = None
+    if shutil.which("git"):
+        listed = _git(tree, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *_NAMES)
+    if listed and not listed.returncode:
+        names = set(filter(None, listed.stdout.decode().split("\0")))
+    else:
+        names = {str(path.relative_to(tree)) for name in _NAMES for path in (tree / name, *(tree / name).rglob("*"))}
+    for name in names:
+        if (tree / name).is_file():
+            _write(to / name, (tree / name).read_bytes())
     return "working tree"
+
+
+def _write(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)

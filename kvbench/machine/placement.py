@@ -33,6 +33,7 @@ def place(machine: Machine, cpus: str | None, threads: str | int | None) -> tupl
     more threads than CPUs it begins again at the first. Threads of a domain, node or socket are as many as one has cores,
     and on those of it unless `cpus` says otherwise.
     """
+    threads = "domain" if threads == "ccx" else threads
     if threads in UNITS:
         if cpus not in (None, "compact", "spread"):
             raise BadArgument(f"threads = {threads} already says which CPUs", "leave cpus out")

@@ -30,7 +30,7 @@ NODES = "nodes"  # of memory or of CPUs: each in turn
 _WORDS = {  # that stand beside counts, by kind
     "window": ("model",),
     "layers": ("model",),
-    "threads": (*UNITS, ALL, SIBLINGS, POWERS),
+    "threads": (*UNITS, "ccx", ALL, SIBLINGS, POWERS),
     "memory": (LOCAL, INTERLEAVE, NODES),
     "cpus": (NODES,),
 }

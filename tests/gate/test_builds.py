@@ -12,7 +12,7 @@ import pytest
 
 from kvbench.errors import BadArgument, BadLibrary, Refused
 from kvbench.gate import builds
-from kvbench.gate.builds import build
+from kvbench.gate.builds import build, sides
 from kvbench.native import library_path
 
 CMAKE = """\
@@ -21,8 +21,12 @@ file(STRINGS ../pyproject.toml version REGEX "^version = ")
 set(CMAKE_C_COMPILER_WORKS TRUE) # no trial of it: that takes longer than all the rest
 set(CMAKE_C_ABI_COMPILED TRUE)
 project(small C)
+set(ANSWER "" CACHE STRING "another answer")
 add_library(kvbench SHARED answer.c)
 set_target_properties(kvbench PROPERTIES NO_SONAME ON) # else it would stand for the real one in the tests' process
+if(ANSWER)
+  target_compile_definitions(kvbench PRIVATE ANSWER=${ANSWER})
+endif()
 """
 SOURCE = "#ifndef ANSWER\n#define ANSWER 1\n#endif\nint answer(void) { return ANSWER; }\n"
 
@@ -157,11 +161,28 @@ def test_no_revision(tree, tmp_path, cache):
         build("HEAD", tree)
 
 
-def test_comments_change_no_byte(tree):
-    first, path = build("v1", tree), tree / "kernels" / "answer.c"
-    path.write_text("/* what\n * it is */\n" + path.read_text())
-    other = build(".", tree)
-    assert other.library != first.library and other.digest == first.digest
+def test_the_same_sources_are_not_built(tree, cache):
+    one, other = sides("v1", ".", repository=tree)
+    assert one.unbuilt and one.digest == other.digest
+    assert (one.text[:4], other.text) == ("v1 (", "working tree")
+    assert list(cache.iterdir()) == []
+    one, other = sides("v1", ".", every=True, repository=tree)
+    assert not one.unbuilt and answer(one) == answer(other) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "same"),
+    [
+        ("answer.c", "int answer", "/* what\n * it is */\n\nint answer", True),
+        ("answer.c", "return ANSWER", "return ANSWER + 1", False),
+        ("CMakeLists.txt", "answer.c)", "answer.c)\ntarget_link_options(kvbench PRIVATE -Wl,-z,now)", False),
+    ],
+)
+def test_other_code_is_built_and_comments_are_none(tree, name, old, new, same):
+    path = tree / "kernels" / name
+    path.write_text(path.read_text().replace(old, new))
+    one, other = sides("v1", ".", repository=tree)
+    assert (one.unbuilt, one.digest == other.digest) == (same, same)
 
 
 def test_a_failed_build_says_why(tree, cache):
@@ -176,7 +197,7 @@ def test_a_failed_build_says_why(tree, cache):
         build(".", tree)
 
 
-@pytest.mark.parametrize("missing", ["git", "cmake", "cc"])
+@pytest.mark.parametrize("missing", ["git", "cmake", "make", "cc"])
 def test_missing_tools(tree, tmp_path, monkeypatch, missing):
     tools = tmp_path / "tools"
     tools.mkdir()

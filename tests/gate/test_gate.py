@@ -81,6 +81,8 @@ def test_the_same_file_is_not_measured():
     assert found.verdict == EQUIVALENT and not found.points
     (note,) = found.notes
     assert note.endswith("not measured: base and head are the same library, byte for byte")
+    (note,) = played(sides=[replace(side, unbuilt=True) for side in one]).notes
+    assert note.endswith("base and head are of the same code, comments aside")
     assert played(sides=one, every=True).points
 
 

@@ -173,6 +173,7 @@ def test_powers_of_a_hybrid_are_of_strong_cores_then_of_all(tmp_path):
     [
         ("node", None, (0, 1, 2, 3)),
         ("socket", "compact", tuple(range(8))),
+        ("ccx", None, (0, 1)),
         ("domain", "spread", (0, 8)),
         ("all", "node2", (8, 9, 10, 11)),
     ],

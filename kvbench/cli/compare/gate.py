@@ -9,7 +9,7 @@ import click
 from kvbench.cli._judgement import exit_code, export_option, tell, wanted
 from kvbench.cli._options import isa_option, json_option, only_option, plugin_option
 from kvbench.cli._streams import say
-from kvbench.cli._types import TIME, Count, Named
+from kvbench.cli._types import Count, Named, Seconds
 from kvbench.errors import Exit
 from kvbench.model.verdict import NOT_COMPARABLE
 
@@ -29,7 +29,7 @@ from kvbench.model.verdict import NOT_COMPARABLE
 @only_option
 @click.option(
     "--budget",
-    type=TIME,
+    type=Seconds(),
     default="4m",
     show_default=True,
     help="Time for the first round. Confirming a change takes longer.",
@@ -53,16 +53,16 @@ def command(
 ) -> int:
     """Build the kernels of BASE and HEAD, and say whether HEAD is slower or faster.
 
-    Both are measured in turn in the same processes. Nothing is measured where both are the same library, byte
-    for byte. A change counts only after fresh launches have confirmed it. The exit code gives the verdict: 0 fine, 1
+    Both are measured in turn in the same processes. Nothing is measured where both have the same code, comments
+    aside. A change counts only after fresh launches have confirmed it. The exit code gives the verdict: 0 fine, 1
     regression, 3 inconclusive, 4 a kernel crashed or gave a wrong answer.
     """
-    from kvbench.gate import Request, build, gate
+    from kvbench.gate import Request, gate, sides
     from kvbench.machine import available_memory
 
     exported = wanted(exports, as_json)
     available_memory()  # where nothing can be measured, nothing need be built
-    built = (build(side, report=lambda line: say(line, err=True)) for side in (base, head))
+    built = sides(base, head, asked["every"], report=lambda line: say(line, err=True))
     found, names = gate(*built, Request(**asked, plugin=plugin or ""), budget, out, _followed)
     tell(found, names, exported, as_json)
     code = exit_code(found.verdict)
