@@ -21,11 +21,7 @@ _COLUMNS = (
 
 def map_text(found: ArenaMap) -> list[str]:
     """A line for each buffer, and what the kinds of them take."""
-    rows = [
-        asdict(buffer)
-        | {"offset": f"0x{buffer.offset:X}", "end": f"0x{buffer.end:X}", "shape": str(list(buffer.shape))}
-        for buffer in found.buffers
-    ]
+    rows = [asdict(each) | {"end": each.end, "shape": str(list(each.shape))} for each in found.buffers]
     kinds = ", ".join(f"{kind} {taken.share:.1%}" for kind, taken in found.kinds.items())
     share = found.buffer("kv_cache").size / found.total
     fenced = ", a canary of 0xDEADBEEF behind each" if found.buffers[0].canary else ""

@@ -9,7 +9,7 @@ import click
 from kvbench.cli._judgement import exit_code, export_option, tell, wanted
 from kvbench.cli._options import isa_option, json_option, only_option, plugin_option
 from kvbench.cli._streams import say
-from kvbench.cli._types import Count, Named, Seconds
+from kvbench.cli._types import TIME, Count, Named
 from kvbench.errors import Exit
 from kvbench.model.verdict import NOT_COMPARABLE
 
@@ -29,7 +29,7 @@ from kvbench.model.verdict import NOT_COMPARABLE
 @only_option
 @click.option(
     "--budget",
-    type=Seconds(),
+    type=TIME,
     default="4m",
     show_default=True,
     help="Time for the first round. Confirming a change takes longer.",
