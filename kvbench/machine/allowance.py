@@ -1,13 +1,16 @@
-"""What is left to this process: CPU quota and memory, by its control groups up to the root."""
+"""What is left to this process: CPU quota and memory, by its control groups up to the root and by other limits."""
 
+import resource
 from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
 from kvbench.errors import Refused
+from kvbench.machine.cpus import listed_cpus
 from kvbench.machine.tree import Files, count
 
 _UNLIMITED = 1 << 62  # version 1 writes the largest multiple of a page that fits 63 bits; pages differ in size
 _ROOT = "/sys/fs/cgroup"
+_STRICT = 2  # of vm.overcommit_memory: the kernel promises no more than it has
 _LIMITS = ("memory.max", "memory.high", "memory.limit_in_bytes")  # a group above memory.high is made to wait
 
 
@@ -51,9 +54,30 @@ def memory_limit(files: Files) -> int | None:
 
 
 def available_memory(files: Files | None = None) -> int:
-    """Bytes that this process may still take: the least of what the system has available and of what its groups leave."""
+    """Bytes that this process may still take: the least of what the system has available and of what its nodes, the
+    kernel's promises, its own limit and its groups leave."""
     files = files or Files()
-    return max(0, min((_system(files), *_of_groups(files))))
+    return max(0, min((_system(files), *_of_nodes(files), *_of_process(files), *_of_groups(files))))
+
+
+def _of_nodes(files: Files) -> Iterator[int]:
+    """Where not every node with memory may be used: what is free on those that may, and page cache, which gives way."""
+    tables = {path: files.table(f"{path}/meminfo", skip=2) for path in files.glob("/sys/devices/system/node/node[0-9]*")}
+    nodes = {count(path.rpartition("/node")[2]): table for path, table in tables.items() if table.get("MemTotal")}
+    allowed = listed_cpus(files.field("/proc/self/status", "Mems_allowed_list")) & nodes.keys()
+    if allowed and allowed < nodes.keys() and all("MemFree" in nodes[node] for node in allowed):
+        yield sum(nodes[node]["MemFree"] + nodes[node].get("Inactive(file)", 0) for node in allowed) << 10
+
+
+def _of_process(files: Files) -> Iterator[int]:
+    """Memory counts from where it is mapped, touched or not: under strict accounting, and for what ulimit -v leaves. A
+    made-up tree has no such limit."""
+    table = _meminfo(files)
+    if files.number("/proc/sys/vm/overcommit_memory") == _STRICT and {"CommitLimit", "Committed_AS"} <= table.keys():
+        yield table["CommitLimit"] - table["Committed_AS"]
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if files.live and limit != resource.RLIM_INFINITY:
+        yield limit - (files.table("/proc/self/status").get("VmSize", 0) << 10)
 
 
 def _of_groups(files: Files) -> Iterator[int]:

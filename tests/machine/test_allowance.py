@@ -1,12 +1,14 @@
 """Control groups of both versions, nested, in namespaces, and not there."""
 
+import resource
+
 import pytest
 
 from kvbench.errors import Refused
 from kvbench.machine import available_memory
 from kvbench.machine.allowance import has_groups, memory_limit, quota_cpus, throttled
 from kvbench.machine.facts import limit_facts
-from tests.machine.trees import Live, put
+from tests.machine.trees import NODE, Live, put
 
 TOP = "sys/fs/cgroup"
 MEMINFO = {"proc/meminfo": "MemTotal: 8192 kB\nMemAvailable: 4096 kB"}
@@ -125,3 +127,34 @@ def test_missing_meminfo(tmp_path):
     for files in (none, Live(none.root)):
         with pytest.raises(Refused, match="does not say"):
             available_memory(files)
+
+
+def on_nodes(root, allowed, cached="Node 0 Inactive(file): 300 kB", **more):
+    """4 MiB available, 1 of them free on node 0; a node without memory is never allowed."""
+    free = {0: "MemTotal: 2048 kB\nNode 0 MemFree: 1024 kB", 1: "MemTotal: 6144 kB\nNode 1 MemFree: 3072 kB"}
+    nodes = {f"{NODE}/node{node}/meminfo": f"Node {node} {text}\n{cached}" for node, text in free.items()}
+    nodes[f"{NODE}/node2/meminfo"] = "Node 2 MemTotal: 0 kB"
+    return put(root, nodes | {"proc/self/status": f"Mems_allowed_list:\t{allowed}"} | MEMINFO | more)
+
+
+def test_memory_of_other_nodes_is_not_available(tmp_path):
+    assert available_memory(on_nodes(tmp_path, "0")) == 1324 << 10
+    assert available_memory(on_nodes(tmp_path, "0", cached="")) == 1024 << 10
+    for allowed in ("0-1", "0-2", "0-7", "5", "garbage", ""):
+        assert available_memory(on_nodes(tmp_path, allowed)) == 4096 << 10, allowed
+
+
+@pytest.mark.parametrize(("mode", "left"), [(0, 4096), (1, 4096), (2, 1000)])
+def test_under_strict_accounting_a_promise_counts(mode, left, tmp_path):
+    promised = "\nCommitLimit: 3000 kB\nCommitted_AS: 2000 kB"
+    more = {"proc/sys/vm/overcommit_memory": mode, "proc/meminfo": MEMINFO["proc/meminfo"] + promised}
+    assert available_memory(put(tmp_path, more)) == left << 10
+
+
+def test_a_limit_of_addresses(tmp_path, monkeypatch):
+    tree = put(tmp_path, MEMINFO | {"proc/self/status": "VmPeak:\t 900 kB\nVmSize:\t 500 kB"})
+    monkeypatch.setattr("resource.getrlimit", lambda which: (2000 << 10, resource.RLIM_INFINITY))
+    assert available_memory(Live(tree.root)) == 1500 << 10
+    assert available_memory(tree) == 4096 << 10, "the limit is this process's, not the tree's"
+    monkeypatch.setattr("resource.getrlimit", lambda which: (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    assert available_memory(Live(tree.root)) == 4096 << 10
