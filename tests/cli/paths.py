@@ -32,8 +32,8 @@ def put(kind: str, path: Path, sparse: Path) -> str:
         if kind == "closed":
             _shut(path.with_name("closed"), 0o700 | stat.S_IFDIR)
         return NAMES[kind] + (path.suffix if len(NAMES[kind]) > 1 else "")
-    if kind in ("zero", "full", "loop"):
-        path.symlink_to(path.name if kind == "loop" else f"/dev/{kind}")
+    if kind in ("zero", "full", "loop", "link"):
+        path.symlink_to({"loop": path.name, "link": f"{path.name}.else"}.get(kind, f"/dev/{kind}"))
     elif kind in ("pipe", "socket"):
         os.mknod(path, 0o600 | (stat.S_IFIFO if kind == "pipe" else stat.S_IFSOCK))
     elif kind == "folder":

@@ -6,6 +6,7 @@ import shutil
 import stat
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
 import click
@@ -50,6 +51,13 @@ TOLD = {  # what else a command is told, so that it does not measure: arguments,
     "verify": ([], ["--isa", "none"]),
 }
 VARIED = {"report": ("html", "md", "json", "csv")}
+FILES = ("manifest.json", "journal.jsonl", "machine.json")
+READERS = (
+    "report new --format csv", "report new", "compare old new", "history show --root .", "history add new --root other",
+    "size qwen3-0.6b --machine new", "sweep --out new --resume",
+)  # fmt: skip
+INSIDE = [*product(READERS, FILES, (*KINDS, "link")), *product(READERS[3:4], ["accepted.json"], (*KINDS, "link"))]
+
 
 
 def parameters(command=kvbench, *words):
@@ -140,6 +148,20 @@ def test_what_a_command_is_told(arguments, name, kind, scene, whole, server):
     assert [os.stat(f"/dev/{each}").st_rdev for each in ("zero", "full")] == devices
     if kind == "empty" or name not in OUTPUTS and kind in NO_FILE:
         assert found["code"], found
+
+
+@pytest.mark.parametrize(("command", "file", "kind"), list(named(INSIDE, 11)))
+def test_what_lies_in_a_run(command, file, kind, scene, whole, server):
+    path = scene / file if file == "accepted.json" else scene / "new" / file
+    if path.exists():
+        path.rename(path.with_name(f"{file}.else"))
+    put(kind, path, whole / "sparse")
+    found = ended(server, scene, command.split())
+    if "history show" not in command or file == "accepted.json":  # of runs it leaves out what it cannot read
+        fine = command.startswith("size") or (file, kind) == ("machine.json", "loop")  # it is not read, or not there
+        assert fine or found["code"] == 2 and len(found["err"].splitlines()) == 1, found
+    elif file != "machine.json" and (file, kind) != ("manifest.json", "folder"):  # which is no run
+        assert "left out" in found["out"], found
 
 
 def test_an_output_stays_what_it_is(tmp_path):
