@@ -62,7 +62,9 @@ def available_memory(files: Files | None = None) -> int:
 
 def _of_nodes(files: Files) -> Iterator[int]:
     """Where not every node with memory may be used: what is free on those that may, and page cache, which gives way."""
-    tables = {path: files.table(f"{path}/meminfo", skip=2) for path in files.glob("/sys/devices/system/node/node[0-9]*")}
+    tables = {
+        path: files.table(f"{path}/meminfo", skip=2) for path in files.glob("/sys/devices/system/node/node[0-9]*")
+    }
     nodes = {count(path.rpartition("/node")[2]): table for path, table in tables.items() if table.get("MemTotal")}
     allowed = listed_cpus(files.field("/proc/self/status", "Mems_allowed_list")) & nodes.keys()
     if allowed and allowed < nodes.keys() and all("MemFree" in nodes[node] for node in allowed):

@@ -59,7 +59,6 @@ READERS = (
 INSIDE = [*product(READERS, FILES, (*KINDS, "link")), *product(READERS[3:4], ["accepted.json"], (*KINDS, "link"))]
 
 
-
 def parameters(command=kvbench, *words):
     """Those of all commands that a path is given to."""
     context = click.Context(kvbench)
