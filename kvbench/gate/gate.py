@@ -46,20 +46,20 @@ def gate(
     """And short names of its points. `out`: a folder that gets every pair as soon as it is taken. `follow` measures the
     stages, and may say how far it is."""
     with TemporaryDirectory(prefix="kvbench-", ignore_cleanup_errors=True) as folder, _kept_pairs(out) as keep:
-        found = rivals(base, head, asked, Path(folder))
-        stages = Stages(found.plan, found.machine, budget, execute)
-        for stage, record in follow(stages) if found.plan.points else ():
+        machine, plan, unmeasured, missing, notes = rivals(base, head, asked, Path(folder))
+        stages = Stages(plan, machine, budget, execute)
+        for stage, record in follow(stages) if plan.points else ():
             keep(stage, record)
         said = judged(
             stages.course(),
             base.text,
             head.text,
-            machine_name(found.machine, found.machine.fingerprint),
+            machine_name(machine, machine.fingerprint),
             now(),
-            found.missing,
-            [*found.notes, *([found.unmeasured] if found.unmeasured else stages.notes())],
+            missing,
+            [*notes, *([unmeasured] if unmeasured else stages.notes())],
         )
-        return said, names(found.plan.points)
+        return said, names(plan.points)
 
 
 @contextmanager

@@ -33,20 +33,12 @@ class Request:
     every: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Contest:
-    """`plan`: what is measured. `unmeasured`: why that is nothing; "" where it is not. `missing`: points that one side
-    lacks, each with the reason. `notes`: what else differs."""
-
-    machine: Machine
-    plan: Plan
-    unmeasured: str
-    missing: tuple[str, ...]
-    notes: tuple[str, ...]
+_Contest = tuple[Machine, Plan, str, list[str], list[str]]
 
 
-def rivals(base: Build, head: Build, asked: Request, folder: Path) -> Contest:
-    """Both are copied into `folder`, where they must stay: one file would be one library, though it is opened twice."""
+def rivals(base: Build, head: Build, asked: Request, folder: Path) -> _Contest:
+    """What is measured; why that is nothing, or ""; points that one side lacks, each with the reason; and notes on what else
+    differs. Both are copied into `folder`, where they must stay: one file would be one library, though it is opened twice."""
     paths = {side: _copied(build, folder / side, asked) for side, build in zip(SIDES, (base, head), strict=True)}
     opened = {side: _driven(side, *map(str, files)) for side, files in paths.items()}
     machine = describe()
@@ -67,25 +59,21 @@ def rivals(base: Build, head: Build, asked: Request, folder: Path) -> Contest:
     same = ""
     if base.digest == head.digest and not asked.every:
         same = f"base and head are {'of the same code, comments aside' if base.unbuilt else 'the same library, byte for byte'}"
-    return Contest(
-        machine=machine,
-        plan=replace(
-            found.plan,
-            points=() if same else (*points, *own),
-            seed=secrets.randbits(31) if asked.seed is None else asked.seed,
-            run=new_run(),
-            patience=_PATIENCE,
-            library=str(paths["base"][0]),
-            plugin=paths["base"][1],
-            against=str(paths["head"][0]),
-            against_plugin=paths["head"][1],
-            foreign=opened["base"].foreign_variants,
-            tuning={},
-        ),
-        unmeasured=same and f"{counted(len(points), 'point')} not measured: {same}",
-        missing=tuple(f"{p.name}: only base has this kernel" for p in found.points if p.kernel not in there),
-        notes=tuple(notes),
+    plan = replace(
+        found.plan,
+        points=() if same else (*points, *own),
+        seed=secrets.randbits(31) if asked.seed is None else asked.seed,
+        run=new_run(),
+        patience=_PATIENCE,
+        library=str(paths["base"][0]),
+        plugin=paths["base"][1],
+        against=str(paths["head"][0]),
+        against_plugin=paths["head"][1],
+        foreign=opened["base"].foreign_variants,
+        tuning={},
     )
+    missing = [f"{p.name}: only base has this kernel" for p in found.points if p.kernel not in there]
+    return machine, plan, same and f"{counted(len(points), 'point')} not measured: {same}", missing, notes
 
 
 def _copied(build: Build, to: Path, asked: Request) -> tuple[Path, str]:

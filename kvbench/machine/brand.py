@@ -3,7 +3,7 @@
 import platform
 from functools import cache
 
-from kvbench.machine.arm import PARTS, implementer_name, part_name, parts
+from kvbench.machine.kinds import PARTS, implementer_name, part_name, parts
 from kvbench.machine.tree import UNSAID, Files, stated
 from kvbench.model import Fact
 

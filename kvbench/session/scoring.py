@@ -5,7 +5,7 @@ the score:   these alone, base and tuned, in launches of their own: that they we
 the longer:  the same on more tokens, in a folder of the run
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import inf
 from pathlib import Path
@@ -16,14 +16,13 @@ from kvbench.model import AUTO, Point, Record
 from kvbench.runner import run
 from kvbench.score import LONGER, LONGER_LAUNCHES, SUITE, WIDTHS, width
 from kvbench.session.options import Options
-from kvbench.session.session import Session, planned
+from kvbench.session.session import Follow, Session, planned
 from kvbench.store.evidence import Evidence
 
 MORE = "longer"  # the folder in the run's
 _FASTER = 1.02  # times, by which a candidate must be faster than those named before it
 _HEAT, _NEARLY = 1.3, 1.4  # times the fastest: who is nearer is timed again; launches that this makes, about
 _BRIEF = {"axes": ("layers=0",), "launches": 1, "samples": 3, "sample_time": 0.015}  # how candidates are timed
-Follow = Callable[[Iterable[Record], int], Iterator[Record]]
 
 
 def forecast(asked: dict[str, Any]) -> tuple[float, float]:

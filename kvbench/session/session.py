@@ -7,7 +7,7 @@ finish:           what others read, rebuilt from the journal
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Self
@@ -22,7 +22,7 @@ from kvbench.machine import available_memory, describe
 from kvbench.machine.placement import neighbours
 from kvbench.machine.preflight import preflight
 from kvbench.machine.tree import Files
-from kvbench.model import Check, Job, Machine, Plan, Record
+from kvbench.model import Check, Job, Machine, Plan, Record, Tuned
 from kvbench.model.point import Visited
 from kvbench.native import Library
 from kvbench.peers import Known, known
@@ -50,6 +50,8 @@ from kvbench.texts import printable
 from kvbench.units import now
 
 _SURE, _START = 1.5, 20.0  # times its forecast, and seconds more: no sweep took longer
+_TUNED = 0.001  # seconds of a sample; a visit has one of the point, for it is none of the tuning
+Follow = Callable[[Iterable[Record], int], Iterator[Record]]
 
 
 class Session(Closing):
@@ -309,3 +311,32 @@ def planned(options: Options, library: Library) -> tuple[Sweep, Forecast, Machin
             "fewer threads: --axis threads=1",
         )
     return found, seen, machine
+
+
+def tune(
+    options: Options, fresh: bool, follow: Follow = lambda records, count: iter(records)
+) -> tuple[str, tuple[Tuned, ...], str, list[str]]:
+    """Schedules alone: what the first launch of a sweep would choose, without the sweep. `fresh`: without what earlier runs
+    have seen. `follow` passes the visits on, of which there are so many. Returns the suite's name, what was tuned, the
+    file that holds what was seen, or "", and lines on what could not be done."""
+    library = options.kernels
+    sweep, seen, machine = planned(options, library)
+    evidence = _evidence(options, machine)
+    known, remark = evidence.read() if evidence and not fresh else ({}, "")
+    found = classes(sweep.points, sweep.needs, machine)
+    plan = replace(
+        sweep.plan,
+        points=tuple(dict.fromkeys(min(own, key=lambda point: sweep.needs[point].arena) for own in found.values())),
+        launches=1,
+        samples=1,
+        sample_time=_TUNED,
+        patience=seen.patience,
+        library=options.library or "",
+        tuning={name: known[name] for name in found if name in known},
+    )
+    visits = list(follow(run(plan), len(plan.points)))
+    tunings = tuple(tuned for visit in visits for tuned in visit.tuned)
+    unsaid = evidence.add(tunings, fresh) if evidence and tunings else ""
+    errors = (f"{visit.point.name}: {visit.error}" for visit in visits if visit.error)
+    file = str(evidence.path) if evidence and tunings and not unsaid else ""
+    return sweep.suite.name, tunings, file, list(filter(None, (remark, *errors, unsaid)))
