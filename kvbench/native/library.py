@@ -1,7 +1,7 @@
 """One opened kernel library: its interface, its words, its kernels, its errors."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ import cffi
 
 import kvbench
 from kvbench import named
+from kvbench.closing import Closing
 from kvbench.errors import (
     BadArgument,
     BadLibrary,
@@ -222,6 +223,27 @@ class Library:
                 f"in that layout it has: {offered}",
             )
         return {"variant": number}
+
+
+class Owned(Closing):
+    """What C has made: its `pointer`, which `free` takes back, once."""
+
+    _hint = "open another one"
+
+    def __init__(self, library: Library, pointer: Any, free: Callable[[Any], object]) -> None:
+        self.library = library
+        self._pointer = library.ffi.gc(pointer, lambda made: free(made))
+
+    def close(self) -> None:
+        if self._pointer is not None:
+            self.library.ffi.release(self._pointer)
+            self._pointer = None
+
+    @property
+    def pointer(self) -> Any:
+        if self._pointer is None:
+            raise BadArgument(f"the {type(self).__name__.lower()} is closed", self._hint)
+        return self._pointer
 
 
 @cache

@@ -1,16 +1,25 @@
-"""The probes that a sweep's points are held against, measured in the same run: reads and copies of the same footprints,
-CPUs, pages and tier; of memory by fewer of the threads, too; what computes, and the clock."""
+"""What a sweep measures beside its points, in the same run.
+
+Witnesses: probes that points are held against: reads and copies of the same footprints, CPUs, pages and tier; of memory by
+fewer of the threads, too; what computes, and the clock. Contrasts: which points are timed in the same rounds, one set for
+each question that a suite's points ask side by side.
+"""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
-from kvbench.model import Machine, Point, Probe
+from kvbench.model import DEFAULTS, POINT, Contrast, Machine, Point, Probe
+from kvbench.model.contrast import FACTORS, lines, value
+from kvbench.model.point import SHAPE
+from kvbench.plan.classes import level
 from kvbench.plan.needs import Needs, stores
 from kvbench.plan.probes import GRAIN
 from kvbench.regime import classify, dram_bytes, far_bytes
 
 _PER_OCTAVE = 4  # footprints closer together than that share a ceiling
 _COPIES = ("copy", "copy_nt")
+_MOST = 8  # points of a set
+_SHARE = 0.25  # of the memory there is, for a set's arenas
 
 
 def witnesses(found: Mapping[Point, Needs], machine: Machine) -> tuple[Probe, ...]:
@@ -44,3 +53,30 @@ def _near(footprint: int, point: Point, machine: Machine, far: int) -> float:
     near = 2.0 ** (round(math.log2(footprint) * _PER_OCTAVE) / _PER_OCTAVE)
     alike = classify(machine, point.cpus, near).word == classify(machine, point.cpus, footprint).word
     return near if alike else footprint
+
+
+def contrasts(needs: Mapping[Point, Needs], machine: Machine, memory: int) -> tuple[Contrast, ...]:
+    """`memory`: bytes that there are. Of points that differ in a factor alone and are fed from the same level, the line with
+    most of them, then the one nearest to the defaults, that fits a share of it."""
+    found: dict[tuple[str, ...], Contrast] = {}
+    for factor in FACTORS:
+        found_lines = (_of_each_value(line, factor) for line in lines(needs, factor))
+        for line in sorted(found_lines, key=lambda line: (-len(line), sum(map(_unusual, line)))):
+            levels = {level(point, needs[point], machine) for point in line}
+            if len(levels) == 1 and sum(needs[point].arena for point in line) <= _SHARE * memory:
+                found.setdefault((factor, line[0].op, *levels), Contrast(factor, line))
+    return tuple(found.values())
+
+
+def _of_each_value(line: Sequence[Point], factor: str) -> tuple[Point, ...]:
+    """Of points with one value the one nearest to the defaults."""
+    found: dict[str, Point] = {}
+    for point in sorted(line, key=_unusual):
+        found.setdefault(value(point, factor), point)
+    return tuple(sorted(list(found.values())[:_MOST], key=line.index))
+
+
+def _unusual(point: Point) -> int:
+    """How many values are not the defaults."""
+    owners = [(point, field) for field in POINT] + [(point.shape, field) for field in SHAPE]
+    return sum(getattr(owner, field.name) != DEFAULTS[field.name] for owner, field in owners)

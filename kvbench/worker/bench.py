@@ -13,8 +13,8 @@ from kvbench.closing import Owner
 from kvbench.errors import WrongAnswer
 from kvbench.machine.disturbances import Disturbed
 from kvbench.machine.placement import neighbours
-from kvbench.model import AHEAD, AUTO, COPY_NT, PACE, PLAIN, POINT, Plan, Point, Role, Sample
-from kvbench.model.program import CORE, MEMORY, ROTATED, SLICE
+from kvbench.model import AUTO, COPY_NT, PACE, PLAIN, POINT, Plan, Point, Role, Sample
+from kvbench.model.program import AHEAD, CORE, MEMORY, ROTATED, SLICE
 from kvbench.native import Arena, Cache, Part, Task, block_of, decode_task, forms, probe_task, store_task
 from kvbench.oracle import TILE, rounding
 from kvbench.plan import needs
