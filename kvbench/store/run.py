@@ -7,7 +7,10 @@ run.json.gz     for pyperf; rebuilt from the journal
 summary.json    for a history; likewise
 """
 
+import os
+import shutil
 from collections.abc import Iterable
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,25 +18,14 @@ from kvbench.closing import Closing
 from kvbench.errors import BadArgument, BadRun, Unwritable
 from kvbench.model import Record
 from kvbench.named import opened
-from kvbench.store.files import (
-    part_of,
-    read_json,
-    reading,
-    replacing,
-    short,
-    sync_folder,
-    write_json,
-    writing,
-)
+from kvbench.store.files import part_of, read_json, reading, replacing, short, sync_folder, write_json, writing
 from kvbench.store.journal import Journal, lines
 from kvbench.store.manifest import Manifest, from_json, to_json
-from kvbench.store.summary import JOURNAL as _JOURNAL
-from kvbench.store.summary import MANIFEST as _MANIFEST
-from kvbench.store.summary import SUMMARY, Result, Summary, stamp, write_summary
+from kvbench.store.summary import JOURNAL, MANIFEST, SUMMARY, Result, Summary, stamp, write_summary
 from kvbench.store.values import line, parsed, plain, read, record
 
 _MACHINE, _EXPORT = "machine.json", "run.json.gz"
-FILES = (_MANIFEST, _JOURNAL, _MACHINE, _EXPORT, SUMMARY)
+FILES = (MANIFEST, JOURNAL, _MACHINE, _EXPORT, SUMMARY)
 
 
 class RunDirectory(Closing):
@@ -58,11 +50,11 @@ class RunDirectory(Closing):
         with writing(path, "then begin again"):
             _refuse_taken(path)
             path.mkdir(parents=True, exist_ok=True)
-            found = cls(path, kept, Journal(path / _JOURNAL))
+            found = cls(path, kept, Journal(path / JOURNAL))
             try:
                 _refuse_taken(path)  # another process may have been faster, and be done
                 sync_folder(path.parent)
-                write_json(path / _MANIFEST, facts)
+                write_json(path / MANIFEST, facts)
             except BaseException:
                 found.close()
                 raise
@@ -83,12 +75,12 @@ class RunDirectory(Closing):
 
     def _lock(self) -> None:
         with writing(self.path):
-            self._journal = Journal(self.path / _JOURNAL)
+            self._journal = Journal(self.path / JOURNAL)
 
     # ---- reading -----------------------------------------------------------------------------------------------------
 
     def _load(self) -> None:
-        path = self.path / _JOURNAL
+        path = self.path / JOURNAL
         with reading(path):
             for number, text in enumerate(lines(path), 1):
                 try:
@@ -135,15 +127,15 @@ class RunDirectory(Closing):
             kept = self._record(text)  # nothing is written that could not be read
         except (TypeError, ValueError) as error:
             raise BadArgument(f"{found.point.name}: {short(error)}", "a record of this run, each point once") from None
-        with writing(self.path / _JOURNAL):
+        with writing(self.path / JOURNAL):
             journal.append(text)
         self._keep(kept)
 
     def rewrite(self, manifest: Manifest) -> None:
         """The manifest of the same run, with other launches or options."""
         self._writer()
-        with writing(self.path / _MANIFEST):
-            write_json(self.path / _MANIFEST, to_json(manifest))
+        with writing(self.path / MANIFEST):
+            write_json(self.path / MANIFEST, to_json(manifest))
         self.manifest = manifest
 
     def write_machine(self, facts: dict[str, Any]) -> None:
@@ -166,7 +158,7 @@ class RunDirectory(Closing):
     def summarize(self, results: Iterable[Result]) -> None:
         """`results`: of all points that have a witness."""
         self._writer()
-        with reading(self.path / _JOURNAL):
+        with reading(self.path / JOURNAL):
             found = Summary.of(self.manifest, stamp(self.path), results)
         write_summary(self.path, found)
 
@@ -188,27 +180,70 @@ def _refuse_taken(path: Path) -> None:
         return
     if not path.is_dir():
         raise Unwritable(f"{path} is a file", "name another --out")
-    if (path / _MANIFEST).exists():
+    if (path / MANIFEST).exists():
         raise BadArgument(f"{path} holds a run already", "name another --out, or finish that run with --resume")
     for entry in path.iterdir():
-        empty = entry.name == _JOURNAL and entry.is_file() and not entry.stat().st_size
-        if not empty and entry != part_of(path / _MANIFEST):
+        empty = entry.name == JOURNAL and entry.is_file() and not entry.stat().st_size
+        if not empty and entry != part_of(path / MANIFEST):
             raise BadArgument(f"{path} is not empty: it holds {entry.name}", "name another --out")
 
 
 def _manifest(path: Path) -> Manifest:
-    file, hint = path / _MANIFEST, "name a folder that kvbench sweep has written"
+    file, hint = path / MANIFEST, "name a folder that kvbench sweep has written"
     with reading(file):
         if not file.exists():
-            if half_kept(path, _MANIFEST).exists():
+            if _half_kept(path, MANIFEST).exists():
                 raise BadRun(f"{path} was being replaced by --bless, and that was interrupted", "bless it once more")
             raise BadRun(f"{path} is no run directory: there is no {file}", hint)
         found = from_json(read_json(file))
-    with reading(path / _JOURNAL):
-        opened(path / _JOURNAL, follow=False).close()
+    with reading(path / JOURNAL):
+        opened(path / JOURNAL, follow=False).close()
     return found
 
 
-def half_kept(path: Path, name: str) -> Path:
+def _half_kept(path: Path, name: str) -> Path:
     """A file of the run that is to take the place of the one at `path`. Without a manifest, that was interrupted."""
     return path / f".{name}.kept"
+
+
+# ---- a run that others are held against: its own files, in the place of those of the one before ------------------------
+
+
+def is_vacant(place: Path) -> bool:
+    """Is no run there, nor anything else that somebody would miss?"""
+    with reading(place):
+        half = _half_kept(place, MANIFEST).exists() and not (place / MANIFEST).exists()
+        return half or not place.exists() or place.is_dir() and not any(place.iterdir())
+
+
+def keep(run: Path, place: Path) -> None:
+    """Whatever else lies at `place` stays. Whenever this is killed, a run is there, the old or the new one; or a folder
+    of which RunDirectory.open() says that this must be done again."""
+    head, base = run.resolve(), place.resolve()
+    if head == base or head in base.parents or base in head.parents:
+        raise BadArgument(f"{place} and {run} are one folder, or one holds the other", "name two that lie apart")
+    with ExitStack() as held, writing(place, "then bless it again"):
+        if not is_vacant(place):
+            RunDirectory.open(place).close()  # nothing else is ever replaced
+            held.enter_context(closing(Journal(place / JOURNAL)))  # nobody may be writing it
+        place.mkdir(parents=True, exist_ok=True)
+        _clear(place)
+        held.callback(_clear, place)
+        for name in FILES:
+            if os.path.lexists(run / name):
+                with opened(run / name, follow=False) as file, _half_kept(place, name).open("wb") as copy:
+                    shutil.copyfileobj(file, copy)
+                    copy.flush()
+                    os.fsync(copy.fileno())
+        (place / MANIFEST).unlink(missing_ok=True)  # between the two manifests there is no run
+        for name in reversed(FILES):
+            (place / name).unlink(missing_ok=True)
+            if _half_kept(place, name).exists():
+                _half_kept(place, name).replace(place / name)
+        sync_folder(place)
+
+
+def _clear(place: Path) -> None:
+    """But for the manifest's where there is none: it says what was interrupted."""
+    for name in FILES if (place / MANIFEST).exists() else FILES[1:]:
+        _half_kept(place, name).unlink(missing_ok=True)
