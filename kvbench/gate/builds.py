@@ -139,14 +139,7 @@ class Tools:
     compiler: str  # command, path and version
     environment: dict[str, str]  # as CMake reads it
 
-    def configured(self, source: Path, made: Path) -> subprocess.CompletedProcess[bytes]:
-        """A release build of the sources in `source`, ready to be built in `made`."""
-        return self._run("-S", source / "kernels", "-B", made, *self.generator, "-DCMAKE_BUILD_TYPE=Release")
-
-    def built(self, made: Path) -> subprocess.CompletedProcess[bytes]:
-        return self._run("--build", made, "--target", "kvbench", "--parallel", str(len(os.sched_getaffinity(0))))
-
-    def _run(self, *arguments: str | Path) -> subprocess.CompletedProcess[bytes]:
+    def run(self, *arguments: str | Path) -> subprocess.CompletedProcess[bytes]:
         words = {"LC_ALL": "C.UTF-8", "LANGUAGE": ""}  # English; but a path may have any letters
         environment = {**os.environ, **self.environment, **words}
         how = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "check": False}
@@ -217,8 +210,10 @@ def _key(source: Path, known: Tools, bare: bool = False) -> str:
 def _compiled(source: Path, known: Tools, text: str, log: Path) -> Path:
     """A folder with the library and its interface. `log` is left where that fails."""
     made, result, output = source.with_name("made"), source.with_name("result"), ""
-    for step in (lambda: known.configured(source, made), lambda: known.built(made)):
-        ran = step()
+    configured = ("-S", source / "kernels", "-B", made, *known.generator, "-DCMAKE_BUILD_TYPE=Release")
+    built = ("--build", made, "--target", "kvbench", "--parallel", str(len(os.sched_getaffinity(0))))
+    for step in (configured, built):
+        ran = known.run(*step)
         said = ran.stdout.decode(errors="replace").replace(f"{source}/", "")
         output += said
         if ran.returncode:

@@ -40,12 +40,9 @@ def forecast(asked: dict[str, Any]) -> tuple[float, float]:
 def pick(asked: dict[str, Any], follow: Follow) -> tuple[str, ...]:
     """Names of the fastest kernels, one of each width. WrongAnswer where one of them has none that is right."""
     options = _candidates(asked)
-    library = options.kernels
-    sweep, seen, machine = planned(options, library)
-    evidence = Evidence.asked(options.tuning, machine.fingerprint, library.path)
-    facts = {"library": options.library or "", "plugin": options.plugin or "", "foreign": library.foreign_variants}
-    tuning = evidence.read()[0] if evidence else None
-    plan = replace(sweep.plan, points=sweep.points, patience=seen.patience, tuning=tuning, **facts)
+    sweep, _, machine = planned(options, options.kernels)
+    evidence = Evidence.asked(options.tuning, machine.fingerprint, options.kernels.path)
+    plan = replace(sweep.plan, points=sweep.points, tuning=evidence.read()[0] if evidence else None)
     records: list[Record] = []
     heats = [lambda: plan.points, lambda: _near(plan.points, records)]
     more = run(plan, more=lambda number: heats[number]() if number < len(heats) else ())

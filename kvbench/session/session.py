@@ -85,11 +85,8 @@ class Session(Closing):
         library = options.kernels
         sweep, seen, machine = planned(options, library)
         options = options.settled(sweep.suite)
-        facts = {"patience": options.patience or seen.patience, "library": options.library or ""}
-        facts |= {"plugin": options.plugin or "", "foreign": library.foreign_variants}
-        facts["tuning"], remark = _known(options, sweep, machine)
-        facts["peers"] = options.paths
-        plan = replace(sweep.plan, run=new_run(), **facts)
+        tuning, remark = _known(options, sweep, machine)
+        plan = replace(sweep.plan, run=new_run(), tuning=tuning)
         peers = _peers(plan)
         manifest = Manifest(
             run=plan.run,
@@ -299,9 +296,12 @@ def planned(options: Options, library: Library) -> tuple[Sweep, Forecast, Machin
     machine = describe()
     site = Site(machine, available_memory(), options.isa, library=library, peers=options.paths)
     found = expand(options.asked_suite, site, options.seed, options.only)
-    found = replace(found, plan=replace(found.plan, neighbour=bool(options.neighbour)))
+    how = {"library": options.library or "", "plugin": options.plugin or "", "foreign": library.foreign_variants}
+    how |= {"peers": options.paths, "neighbour": bool(options.neighbour)}
+    found = replace(found, plan=replace(found.plan, **how))
     tuned = classes(found.points, found.needs, machine) if options.tuning != OFF else ()
     seen = forecast(found, len(tuned))
+    found = replace(found, plan=replace(found.plan, patience=options.patience or seen.patience))
     refuse_too_large(found)
     refuse_empty(found, site, options.only)
     refuse_without_plugin(found, site)
@@ -319,8 +319,7 @@ def tune(
     """Schedules alone: what the first launch of a sweep would choose, without the sweep. `fresh`: without what earlier runs
     have seen. `follow` passes the visits on, of which there are so many. Returns the suite's name, what was tuned, the
     file that holds what was seen, or "", and lines on what could not be done."""
-    library = options.kernels
-    sweep, seen, machine = planned(options, library)
+    sweep, _, machine = planned(options, options.kernels)
     evidence = _evidence(options, machine)
     known, remark = evidence.read() if evidence and not fresh else ({}, "")
     found = classes(sweep.points, sweep.needs, machine)
@@ -330,8 +329,6 @@ def tune(
         launches=1,
         samples=1,
         sample_time=_TUNED,
-        patience=seen.patience,
-        library=options.library or "",
         tuning={name: known[name] for name in found if name in known},
     )
     visits = list(follow(run(plan), len(plan.points)))

@@ -66,16 +66,13 @@ class RunDirectory(Closing):
         found = cls(path, _manifest(path))
         try:
             if write:
-                found._lock()
+                with writing(path):
+                    found._journal = Journal(path / JOURNAL)
             found._load()
         except BaseException:
             found.close()
             raise
         return found
-
-    def _lock(self) -> None:
-        with writing(self.path):
-            self._journal = Journal(self.path / JOURNAL)
 
     # ---- reading -----------------------------------------------------------------------------------------------------
 

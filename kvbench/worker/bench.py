@@ -242,7 +242,10 @@ class Bench(Owner):
         """Samples, and the largest error of what the kernel answered before and after them. how: more for rounds()."""
         error = self.verified()
         with self.watching():
-            taken = tuple(self._sampled(programs, samples, seconds, how))
+            taken = tuple(  # seconds of passes, which may be millions, are dropped as they come, unless they tell of tails
+                sample if sample.one_by_one else replace(sample, pass_seconds=())
+                for sample in rounds(programs, samples, seconds, self._seed, **how)
+            )
         own = min(sample.passes for sample in taken if sample.program == self.own.name)
         if any(program.name == ROTATED for program in programs):
             written = [out for *_, out in self._rotated]
@@ -261,13 +264,6 @@ class Bench(Owner):
 
     def refuse_impossible(self, taken: Sequence[Sample]) -> None:
         """What our own kernels cannot do."""
-
-    def _sampled(
-        self, programs: Sequence[Program], samples: int, seconds: float, how: dict[str, Any]
-    ) -> Iterator[Sample]:
-        """Seconds of passes are dropped as they come, which may be millions, unless they tell of tails."""
-        for sample in rounds(programs, samples, seconds, self._seed, **how):
-            yield sample if sample.one_by_one else replace(sample, pass_seconds=())
 
     def _wrong(self, what: str) -> WrongAnswer:
         return WrongAnswer(
