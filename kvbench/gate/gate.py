@@ -21,16 +21,7 @@ from kvbench.units import now
 
 BUDGET = 240.0  # seconds
 _PROGRAMS, _SUMS = (*SIDES, *BESIDE.values()), ("switches", "steal", "throttled")
-_HEADING = (
-    "stage",
-    "launch",
-    "point",
-    "pair",
-    *(f"{name}_s" for name in _PROGRAMS),
-    "switches",
-    "steal_s",
-    "throttled",
-)
+_HEADING = ("stage", "launch", "point", "pair", *(f"{own}_s" for own in _PROGRAMS), "switches", "steal_s", "throttled")
 Follow = Callable[[Stages], Iterator[tuple[str, Record]]]
 
 

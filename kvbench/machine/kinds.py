@@ -52,10 +52,7 @@ def implementer_name(implementer: int) -> str:
 
 def core_kinds(files: Files, cpus: tuple[int, ...]) -> tuple[dict[str, tuple[int, ...]], str]:
     """CPUs by kind, and where that is from; no kinds where all cores are alike or nothing tells them apart."""
-    for found, source in (
-        (_by_counters(files, cpus), "/sys/devices/cpu_*/cpus"),
-        (_by_part(files, cpus), "MIDR"),
-    ):
+    for found, source in ((_by_counters(files, cpus), "/sys/devices/cpu_*/cpus"), (_by_part(files, cpus), "MIDR")):
         if len(found) > 1:
             return _strongest_first(files, found), source
     return {}, "/sys/devices"

@@ -4,7 +4,6 @@ from collections.abc import Collection, Sequence
 from threading import RLock
 from typing import Any
 
-from kvbench.closing import Closing
 from kvbench.errors import BadArgument
 from kvbench.model import Times, Traffic
 from kvbench.native.arguments import instance, place, whole

@@ -5,7 +5,7 @@ the score:   these alone, base and tuned, in launches of their own: that they we
 the longer:  the same on more tokens, in a folder of the run
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import inf
 from pathlib import Path

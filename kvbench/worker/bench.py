@@ -1,7 +1,7 @@
 """The programs of one point in a room: the kernel and its witnesses. And whether its answers are right."""
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 from functools import cached_property, reduce
@@ -242,7 +242,8 @@ class Bench(Owner):
         """Samples, and the largest error of what the kernel answered before and after them. how: more for rounds()."""
         error = self.verified()
         with self.watching():
-            taken = tuple(  # seconds of passes, which may be millions, are dropped as they come, unless they tell of tails
+            # Seconds of passes, which may be millions, are dropped as they come, unless they tell of tails.
+            taken = tuple(
                 sample if sample.one_by_one else replace(sample, pass_seconds=())
                 for sample in rounds(programs, samples, seconds, self._seed, **how)
             )
