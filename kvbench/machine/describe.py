@@ -6,20 +6,19 @@ from dataclasses import replace
 from pathlib import Path
 
 from kvbench.machine import allowance
-from kvbench.machine.caches import data_caches, last_levels
-from kvbench.machine.cpus import allowed_cpus, logical_cpus, nodes_per_socket, numa_nodes, online_cpus
+from kvbench.machine.cpus import allowed_cpus, data_caches, last_levels, logical_cpus, numa_nodes, online_cpus
 from kvbench.machine.identity import architecture, brand, environment, fingerprint, identity, system_facts, vendor
 from kvbench.machine.kinds import core_kinds
 from kvbench.machine.override import Override, load
-from kvbench.machine.sanity import doubts
 from kvbench.machine.tree import Files, stated
 from kvbench.machine.virtual import container, hypervisor, is_virtual
 from kvbench.model import Cpu, DataCache, Fact, Machine, Node
-from kvbench.units import cpu_text, size
+from kvbench.units import MIB, cpu_text, size
 
 _NODES = "/sys/devices/system/node"
 _CACHES = "/sys/devices/system/cpu/cpu*/cache"
 _GUEST = "a hypervisor states it"
+_MOST_PER_CORE = 12 * MIB  # of L3: parts with stacked cache have so much; more is a share of something larger
 _UNSAID_PEAK = Fact(None, "override", "none", "no file says it: [dram] of one that corrects the machine does")
 
 
@@ -95,15 +94,16 @@ def _cpu_facts(cpus: tuple[Cpu, ...], source: str, doubt: str, virtual: bool) ->
 
 
 def _node_facts(nodes: tuple[Node, ...], cpus: tuple[Cpu, ...], virtual: bool) -> dict[str, Fact]:
-    """nodes, and snc: nodes with CPUs in a socket, where 1 is off."""
+    """nodes, and snc: nodes with CPUs in a socket, where more than 1 are sub-NUMA clusters (SNC) or nodes per socket (NPS)."""
     if not nodes:
         return dict.fromkeys(
             ("nodes", "snc"), Fact(None, _NODES, "none", "the kernel does not show each CPU on a NUMA node")
         )
     trust, note = ("low", _GUEST) if virtual else ("high", "")
+    per_socket = Counter(socket for socket, _ in {(cpu.socket, cpu.node) for cpu in cpus})
     return {
         "nodes": Fact(len(nodes), _NODES, trust, _without_cpus(nodes) or note),
-        "snc": Fact(nodes_per_socket(cpus), _NODES, trust, note),
+        "snc": Fact(max(per_socket.values()), _NODES, trust, note),
     }
 
 
@@ -160,3 +160,43 @@ def _as_stated(facts: dict[str, Fact], names: Iterable[str]) -> dict[str, Fact]:
     """Those that a guest has only its hypervisor's word for."""
     known = {name: facts[name] for name in names if facts[name].value is not None}
     return {name: replace(fact, confidence="low", note=fact.note or _GUEST) for name, fact in known.items()}
+
+
+# ---- whether the declared last-level caches can be true. Hypervisors and firmware invent some of them. ------------------
+#
+# An L3 never spans sockets. NUMA nodes share one only inside a socket. There is not one for every core of a virtual machine.
+
+
+def doubts(cpus: tuple[Cpu, ...], caches: tuple[DataCache, ...], virtual: bool) -> tuple[str, ...]:
+    """A line for each thing that cannot be true; none if nothing speaks against it."""
+    thirds = [cache for cache in caches if cache.level == 3]
+    found = [line for cache in thirds if (line := _spans(cache, cpus))]
+    cores = {cpu.core for cpu in cpus}
+    if virtual and len(cores) > 1 and len(thirds) == len(cores):
+        found.append(
+            "every core has an L3 of its own: virtual machines declare that where the host's sharing is unknown"
+        )
+    if virtual:
+        found += [line for cache in thirds if (line := _too_large(cache, cpus))]
+    return tuple(found)
+
+
+def _spans(cache: DataCache, cpus: tuple[Cpu, ...]) -> str:
+    """Sockets and nodes over which one L3 is said to lie."""
+    inside = [cpu for cpu in cpus if cpu.cpu in cache.cpus]
+    sockets, nodes = {cpu.socket for cpu in inside}, {cpu.node for cpu in inside}
+    if len(sockets) > 1:
+        return f"the L3 of CPUs {cpu_text(cache.cpus)} spans {len(sockets)} sockets: no hardware does that"
+    if len(nodes) > 1 and len({cpu.socket for cpu in cpus if cpu.node in nodes}) > 1:
+        return f"the L3 of CPUs {cpu_text(cache.cpus)} is shared by NUMA nodes of several sockets"
+    return ""
+
+
+def _too_large(cache: DataCache, cpus: tuple[Cpu, ...]) -> str:
+    cores = len({cpu.core for cpu in cpus if cpu.cpu in cache.cpus})
+    if cache.size <= cores * _MOST_PER_CORE:
+        return ""
+    return (
+        f"{size(cache.size)} of L3 for the {cores} cores of CPUs {cpu_text(cache.cpus)} is the host's, "
+        "shared with other guests: what is left of it shows in measured bandwidth alone"
+    )

@@ -36,10 +36,7 @@ NO_NODE = "no such NUMA node"
 INVALID, CPUS, UNKNOWN = "invalid combination", "not enough CPUs", "cache size unknown"
 CLOSED, MEMORY = "no size that only L3 holds", "does not fit memory"
 NO_PEER, NO_FORMAT = "no such peer here", "no format of that peer"
-_SAME = {
-    NO_PEER: ("engine",),
-    NO_FORMAT: ("engine", "dtype", "layout"),
-}  # what such a reason rests on, and nothing else
+_SAME = {NO_PEER: ("engine",), NO_FORMAT: ("engine", "dtype", "layout")}  # all that such a reason rests on
 
 
 @dataclass(frozen=True, slots=True)

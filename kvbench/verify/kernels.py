@@ -16,7 +16,7 @@ from kvbench.oracle import rounding
 from kvbench.verify.faults import Fault, finite, plant
 from kvbench.verify.moves import Moves, Wrong, require
 from kvbench.verify.situation import FULL, QUICK, STALE, Prepared, how_taken
-from kvbench.worker.watch import watched
+from kvbench.worker.foreign import watched
 
 
 @dataclass(frozen=True, slots=True)
