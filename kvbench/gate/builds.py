@@ -187,10 +187,6 @@ def _cache() -> Path:
 _NOT_CODE = re.compile(rb'//[^\n]*|/\*.*?\*/|("(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\')', re.DOTALL)
 
 
-def _code(found: re.Match[bytes]) -> bytes:
-    return found[1] or b" "
-
-
 def _key(source: Path, known: Tools, bare: bool = False) -> str:
     """A digest of everything that makes the library what it is. `bare`: C as a compiler sees it, without comments."""
     version = re.findall(r"^version = .*", (source / "pyproject.toml").read_text(), re.MULTILINE)
@@ -199,7 +195,9 @@ def _key(source: Path, known: Tools, bare: bool = False) -> str:
         if path.is_file():
             content = path.read_bytes()
             if bare and path.suffix in (".c", ".h"):
-                content = b"\n".join(filter(None, map(bytes.strip, _NOT_CODE.sub(_code, content).splitlines())))
+                content = b"\n".join(
+                    filter(None, map(bytes.strip, _NOT_CODE.sub(lambda found: found[1] or b" ", content).splitlines()))
+                )
             found.update(f"\n{path.relative_to(source)} {len(content)}\n".encode() + content)
     return found.hexdigest()[:24]
 

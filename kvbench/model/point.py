@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, get_type_hints
 
 from kvbench.model.annotated import Count, Cpus, Size, about
-from kvbench.model.hardware import PLACES
-from kvbench.model.kernel import kernel_id
+from kvbench.model.hardware import PLACES, kernel_id
 from kvbench.units import cpu_text
 
 COMPUTE = ("flops", "dot8", "dot16")  # probes of instructions that stay in registers; dot16 is of older runs

@@ -16,12 +16,11 @@ from typing import Any
 
 from kvbench.errors import BadArgument, KvbenchError, Unsupported, unknown_word
 from kvbench.model import DEFAULTS, HEADS, OURS, POINT, Contrast, Kernel, Plan, Point, Shape, Skip
-from kvbench.model.kernel import kernel_id
+from kvbench.model.hardware import kernel_id
 from kvbench.model.point import INTERLEAVE, LOCAL, SHAPE
-from kvbench.plan.lines import crowded
 from kvbench.plan.needs import PROCESS, SIZED_BY, Needs, needs, tokens_in
 from kvbench.plan.site import Site, constraint, resolved
-from kvbench.plan.witnesses import contrasts, witnesses
+from kvbench.plan.witnesses import contrasts, crowded, witnesses
 from kvbench.regime import THRESHOLDS, lacking
 from kvbench.suite import AXES, Relative, Suite, model
 from kvbench.suite.axes import BY_KERNEL, MOST, words

@@ -39,7 +39,7 @@ from kvbench.plan import (
     visits,
 )
 from kvbench.plan.classes import classes
-from kvbench.plan.lines import is_peer
+from kvbench.plan.witnesses import is_peer
 from kvbench.results import Run
 from kvbench.runner import Execute, new_run, run
 from kvbench.session.identity import build, committed, identity, refuse_changed, versions

@@ -22,7 +22,7 @@ from kvbench.model.point import Visited
 from kvbench.peers import Failed, Host, known
 from kvbench.peers.host import steps
 from kvbench.peers.interface import LONG
-from kvbench.plan.lines import line_of
+from kvbench.plan.witnesses import line_of
 from kvbench.worker.answers import Answers
 from kvbench.worker.bench import Bench
 from kvbench.worker.loop import Program, rounds
