@@ -195,9 +195,8 @@ def _key(source: Path, known: Tools, bare: bool = False) -> str:
         if path.is_file():
             content = path.read_bytes()
             if bare and path.suffix in (".c", ".h"):
-                content = b"\n".join(
-                    filter(None, map(bytes.strip, _NOT_CODE.sub(lambda found: found[1] or b" ", content).splitlines()))
-                )
+                code = _NOT_CODE.sub(lambda found: found[1] or b" ", content)
+                content = b"\n".join(filter(None, map(bytes.strip, code.splitlines())))
             found.update(f"\n{path.relative_to(source)} {len(content)}\n".encode() + content)
     return found.hexdigest()[:24]
 

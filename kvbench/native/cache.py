@@ -108,14 +108,8 @@ class Cache(Closing):
         library = _library(library)
         cache = library.ffi.new("kvb_cache *")
         words = {"layout": layout, "inner": inner}
-        counts = {
-            "kv_heads": kv_heads,
-            "head_dim": head_dim,
-            "capacity": capacity,
-            "batch": batch,
-            "block_tokens": block_tokens,
-            "pad": library.lib.kvb_cache_pad() if pad is None else pad,
-        }
+        counts = dict(kv_heads=kv_heads, head_dim=head_dim, capacity=capacity, batch=batch, block_tokens=block_tokens)
+        counts["pad"] = library.lib.kvb_cache_pad() if pad is None else pad
         for name, word in words.items():
             setattr(cache, name, library.number(name, word))
         for name, count in counts.items():

@@ -63,14 +63,8 @@ class Team(Owned):
         pointers = ffi.new("kvb_task *[]", [task.pointer for task in tasks])
         last = between.pointer if between else ffi.NULL
         self.library.check(self.library.lib.kvb_run(self.pointer, pointers, len(tasks), passes, last, times))
-        return Times(
-            seconds=times.seconds,
-            pass_seconds=tuple(pass_seconds),
-            thread_seconds=tuple(thread_seconds),
-            stage_share=tuple(times.stage_share),
-            switches=times.switches,
-            faults=times.faults,
-        )
+        share, counts = tuple(times.stage_share), (times.switches, times.faults)
+        return Times(times.seconds, tuple(pass_seconds), tuple(thread_seconds), share, *counts)
 
 
 class Teams:

@@ -87,24 +87,15 @@ class Room(Owner):
     def cache(self, layer: int, arena: Arena | None = None) -> Cache:
         """A cache on the slice of that layer, of no tokens yet; or of as many slices in another arena."""
         point, shape = self.point, self.point.shape
-        return Cache(
-            shape.kv_heads,
-            shape.head_dim,
-            shape.capacity,
-            batch=shape.batch,
-            layout=point.layout,
-            dtype=point.dtype,
-            window=shape.window or None,
-            ring=point.op == "append",
-            block_tokens=point.block_tokens,
-            inner=point.inner,
-            scale=point.scale,
-            shuffle=point.shuffle,
-            pad=point.pad,
-            arena=arena or self.arena,
-            offset=layer * self.slice_bytes,
-            library=self.library,
-        )
+        facts = {name: getattr(point, name) for name in needs.SIZED_BY}
+        facts |= {
+            "batch": shape.batch,
+            "window": shape.window or None,
+            "ring": point.op == "append",
+            "shuffle": point.shuffle,
+        }
+        where = {"arena": arena or self.arena, "offset": layer * self.slice_bytes, "library": self.library}
+        return Cache(shape.kv_heads, shape.head_dim, shape.capacity, **facts, **where)
 
     # ---- data ----------------------------------------------------------------------------------------------------
 
