@@ -88,14 +88,9 @@ class Room(Owner):
         """A cache on the slice of that layer, of no tokens yet; or of as many slices in another arena."""
         point, shape = self.point, self.point.shape
         facts = {name: getattr(point, name) for name in needs.SIZED_BY}
-        facts |= {
-            "batch": shape.batch,
-            "window": shape.window or None,
-            "ring": point.op == "append",
-            "shuffle": point.shuffle,
-        }
+        facts |= {"batch": shape.batch, "shuffle": point.shuffle, "ring": point.op == "append"}
         where = {"arena": arena or self.arena, "offset": layer * self.slice_bytes, "library": self.library}
-        return Cache(shape.kv_heads, shape.head_dim, shape.capacity, **facts, **where)
+        return Cache(shape.kv_heads, shape.head_dim, shape.capacity, window=shape.window or None, **facts, **where)
 
     # ---- data ----------------------------------------------------------------------------------------------------
 
