@@ -1,6 +1,9 @@
-"""What is left to this process: CPU quota and memory, by its control groups up to the root."""
+"""What is left to this process: CPU quota and memory, by its control groups up to the root; and what takes CPUs away from it.
+Two readings of that tell what happened between."""
 
-from collections.abc import Iterable, Iterator
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from kvbench.errors import Refused
@@ -9,6 +12,8 @@ from kvbench.machine.tree import Files, count
 _UNLIMITED = 1 << 62  # version 1 writes the largest multiple of a page that fits 63 bits; pages differ in size
 _ROOT = "/sys/fs/cgroup"
 _LIMITS = ("memory.max", "memory.high", "memory.limit_in_bytes")  # a group above memory.high is made to wait
+_STEAL = 8  # place in a CPU's line of /proc/stat
+_HEAT = "/sys/devices/system/cpu/cpu{}/thermal_throttle/core_throttle_count"
 
 
 def has_groups(files: Files, controller: str) -> bool:
@@ -107,3 +112,35 @@ def _paths(files: Files) -> dict[str, str]:
         _, controllers, path = (line.split(":", 2) + ["", ""])[:3]
         paths.update(dict.fromkeys(controllers.split(","), path or "/"))
     return paths
+
+
+# ---- what takes CPUs away from a running measurement, counted by the system ------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Disturbed:
+    """steal: seconds that a hypervisor took from the CPUs; throttled: how often a quota or the heat stopped them."""
+
+    steal: float
+    throttled: int
+
+    def since(self, before: "Disturbed") -> "Disturbed":
+        return Disturbed(max(0.0, self.steal - before.steal), max(0, self.throttled - before.throttled))
+
+
+class Disturbances:
+    """What disturbs `cpus`. What the system does not count stays 0."""
+
+    def __init__(self, cpus: Sequence[int]) -> None:
+        self._files = Files("/")  # what is measured is always this machine
+        self._names = {f"cpu{cpu}" for cpu in cpus}
+        self._tables = throttle_tables(self._files)
+        heat = dict.fromkeys(_HEAT.format(cpu) for cpu in cpus)
+        self._heat = [path for path in heat if self._files.number(path) is not None]
+        self._tick = os.sysconf("SC_CLK_TCK")
+
+    def read(self) -> Disturbed:
+        hot = sum(self._files.number(path) or 0 for path in self._heat)
+        lines = (line.split() for line in (self._files.text("/proc/stat") or "").splitlines())
+        stolen = sum(int(words[_STEAL]) for words in lines if words[0] in self._names and len(words) > _STEAL)
+        return Disturbed(stolen / self._tick, hot + (counted_in(self._files, self._tables) or 0))

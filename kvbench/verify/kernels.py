@@ -50,19 +50,13 @@ class Checker(Moves):
         self._prepared: dict[tuple[str | None, ...], list[Prepared]] = {}
         self._plain: dict[tuple[Any, ...], np.ndarray] = {}  # the bytes that stores of the plainest tier leave
 
-    def close(self) -> None:
-        for prepared in self._prepared.values():
-            for one in prepared:
-                one.close()
-        super().close()
-
     def prepared(self, layout: str, dtype: str, taken: tuple[str | None, str | None] = (None, None)) -> list[Prepared]:
         """Every situation, with every dtype of scales where the dtype has scales; for kernels that take it so."""
         cell = (layout, dtype, taken[0] or dtype, taken[1])
         if cell not in self._prepared:
             scales = self.library.words("scale")
             self._prepared[cell] = [
-                Prepared(self.library, situation, *cell, scale=scales[index % len(scales)])
+                self.owned.enter_context(Prepared(self.library, situation, *cell, scale=scales[index % len(scales)]))
                 for index, situation in enumerate(self.situations)
             ]
         return self._prepared[cell]

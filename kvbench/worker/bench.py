@@ -11,7 +11,7 @@ import numpy as np
 
 from kvbench.closing import Owner
 from kvbench.errors import WrongAnswer
-from kvbench.machine.disturbances import Disturbed
+from kvbench.machine.allowance import Disturbed
 from kvbench.machine.placement import neighbours
 from kvbench.model import AUTO, COPY_NT, PACE, PLAIN, POINT, Plan, Point, Role, Sample
 from kvbench.model.program import AHEAD, CORE, MEMORY, ROTATED, SLICE

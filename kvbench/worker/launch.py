@@ -19,7 +19,7 @@ from pathlib import Path
 from kvbench.closing import Closing
 from kvbench.errors import KvbenchError
 from kvbench.machine import describe
-from kvbench.machine.disturbances import Disturbances, Disturbed
+from kvbench.machine.allowance import Disturbances, Disturbed
 from kvbench.model import Contrast, Job, Point, Probe, Record
 from kvbench.model.contrast import value
 from kvbench.model.point import Visited

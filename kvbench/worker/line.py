@@ -16,7 +16,7 @@ import numpy as np
 
 from kvbench.closing import Owner
 from kvbench.errors import KvbenchError, WrongAnswer
-from kvbench.machine.disturbances import Disturbed
+from kvbench.machine.allowance import Disturbed
 from kvbench.model import AGAIN, CORE, OURS, Job, Point, Record, Sample
 from kvbench.model.point import Visited
 from kvbench.peers import Failed, Host, known
