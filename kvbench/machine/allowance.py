@@ -35,16 +35,16 @@ def quota_cpus(files: Files) -> float | None:
 
 def throttled(files: Files) -> int | None:
     """In how many periods CPUs were taken away, since the groups of this process began; None where none counts."""
-    return counted_in(files, throttle_tables(files))
+    return _counted_in(files, _throttle_tables(files))
 
 
-def throttle_tables(files: Files) -> tuple[str, ...]:
+def _throttle_tables(files: Files) -> tuple[str, ...]:
     """The files that count; to find them takes longer than to read them."""
     paths = (f"{group}/cpu.stat" for group in _groups(files, "cpu"))
     return tuple(path for path in paths if "nr_throttled" in files.table(path))
 
 
-def counted_in(files: Files, paths: Iterable[str]) -> int | None:
+def _counted_in(files: Files, paths: Iterable[str]) -> int | None:
     counts = [counted["nr_throttled"] for path in paths if "nr_throttled" in (counted := files.table(path))]
     return sum(counts) if counts else None
 
@@ -134,7 +134,7 @@ class Disturbances:
     def __init__(self, cpus: Sequence[int]) -> None:
         self._files = Files("/")  # what is measured is always this machine
         self._names = {f"cpu{cpu}" for cpu in cpus}
-        self._tables = throttle_tables(self._files)
+        self._tables = _throttle_tables(self._files)
         heat = dict.fromkeys(_HEAT.format(cpu) for cpu in cpus)
         self._heat = [path for path in heat if self._files.number(path) is not None]
         self._tick = os.sysconf("SC_CLK_TCK")
@@ -143,4 +143,4 @@ class Disturbances:
         hot = sum(self._files.number(path) or 0 for path in self._heat)
         lines = (line.split() for line in (self._files.text("/proc/stat") or "").splitlines())
         stolen = sum(int(words[_STEAL]) for words in lines if words[0] in self._names and len(words) > _STEAL)
-        return Disturbed(stolen / self._tick, hot + (counted_in(self._files, self._tables) or 0))
+        return Disturbed(stolen / self._tick, hot + (_counted_in(self._files, self._tables) or 0))

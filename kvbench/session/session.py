@@ -26,19 +26,9 @@ from kvbench.model import Check, Job, Machine, Plan, Record, Tuned
 from kvbench.model.point import Visited
 from kvbench.native import Library
 from kvbench.peers import Known, known
-from kvbench.plan import (
-    Forecast,
-    Site,
-    Sweep,
-    expand,
-    forecast,
-    needs_here,
-    refuse_empty,
-    refuse_too_large,
-    refuse_without_plugin,
-    visits,
-)
+from kvbench.plan import Forecast, Site, Sweep, expand, forecast, needs_here, refuse_too_large, visits
 from kvbench.plan.classes import classes
+from kvbench.plan.expansion import refuse_empty, refuse_without_plugin
 from kvbench.plan.witnesses import is_peer
 from kvbench.results import Run
 from kvbench.runner import Execute, new_run, run
