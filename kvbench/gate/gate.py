@@ -64,10 +64,8 @@ def gate(
         stages = Stages(plan, machine, budget, execute)
         for stage, record in follow(stages) if plan.points else ():
             keep(stage, record)
-        name, notes = (
-            machine_name(machine, machine.fingerprint),
-            [*notes, *([unmeasured] if unmeasured else stages.notes())],
-        )
+        name = machine_name(machine, machine.fingerprint)
+        notes = [*notes, *([unmeasured] if unmeasured else stages.notes())]
         said = judged(stages.course(), base.text, head.text, name, now(), missing, notes)
         return said, names(plan.points)
 
