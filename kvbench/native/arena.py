@@ -40,7 +40,7 @@ class Arena(Owned):
         library = default_library() if library is None else instance("library", library, Library)
         arena, kind = library.ffi.new("kvb_arena *"), library.number("pages", pages)
         library.check(library.lib.kvb_arena_open(place("size", size, 1 << 61), kind, whole("guard", guard, 32), arena))
-        super().__init__(library, arena, library.lib.kvb_arena_close)
+        super().__init__(library, arena, "kvb_arena_close")
 
     @property
     def base(self) -> Any:

@@ -1,7 +1,7 @@
 """One opened kernel library: its interface, its words, its kernels, its errors."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -214,13 +214,13 @@ class Library:
 
 
 class Owned(Closing):
-    """What C has made: its `pointer`, which `free` takes back, once."""
+    """What C has made: its `pointer`, which the function `free` takes back, once."""
 
     _hint = "open another one"
 
-    def __init__(self, library: Library, pointer: Any, free: Callable[[Any], object]) -> None:
-        self.library = library
-        self._pointer = library.ffi.gc(pointer, lambda made: free(made))
+    def __init__(self, library: Library, pointer: Any, free: str) -> None:
+        self.library, lib = library, library.lib
+        self._pointer = library.ffi.gc(pointer, lambda made: getattr(lib, free)(made))  # which keeps lib open
 
     def close(self) -> None:
         if self._pointer is not None:

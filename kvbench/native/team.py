@@ -21,7 +21,7 @@ class Task(Owned):
     def __init__(self, library: Library, make: Any, *args: Any, keep: tuple[Any, ...] = ()) -> None:
         made = library.ffi.new("kvb_task **")
         library.check(make(*args, made))
-        super().__init__(library, made[0], library.lib.kvb_task_free)
+        super().__init__(library, made[0], "kvb_task_free")
         self._keep = (*args, *keep)
 
     def close(self) -> None:
@@ -46,7 +46,7 @@ class Team(Owned):
         made = ffi.new("kvb_team **")
         pins = ffi.NULL if cpus is None else ffi.new("int32_t[]", [whole("cpus", cpu, 32) for cpu in cpus])
         library.check(library.lib.kvb_team_open(pins, threads, made))
-        super().__init__(library, made[0], library.lib.kvb_team_close)
+        super().__init__(library, made[0], "kvb_team_close")
         self.threads = threads
 
     def run(self, *tasks: Task, passes: int = 1, between: Task | None = None) -> Times:
