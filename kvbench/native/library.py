@@ -67,14 +67,16 @@ class Library:
                 rows[f"{name}.{field}"] = (info.offset, self.ffi.sizeof(info.type))
         return rows
 
+    def _compiled(self) -> dict[str, tuple[int, int]]:
+        return {self._text(row.name): (row.offset, row.size) for row in self._rows(self.lib.kvb_fields)}
+
     def _refuse_another_interface(self) -> None:
         try:
             for name in dir(self.lib):
                 getattr(self.lib, name)
         except AttributeError as error:
             raise BadLibrary(f"{self.path} lacks a function of abi.h: {error}", "install kvbench again") from None
-        declared = self._declared()
-        compiled = {self._text(row.name): (row.offset, row.size) for row in self._rows(self.lib.kvb_fields)}
+        declared, compiled = self._declared(), self._compiled()
         different = sorted(
             name for name in declared.keys() | compiled.keys() if declared.get(name) != compiled.get(name)
         )

@@ -95,6 +95,12 @@ class Options:
         axes = from_options((*self.axes, *own), self.kernels)
         return replace(find(self.suite, self.kernels), **asked).with_axes(axes)
 
+    def settled(self, suite: Suite) -> Self:
+        """With what the suite says of until_decided, where nobody else does."""
+        by_hand = self.launches or self.target_ci
+        on = bool(suite.until_decided) and not by_hand if self.until_decided is None else self.until_decided
+        return replace(self, until_decided=on)
+
     @classmethod
     def kept(cls, facts: Mapping[str, Any], source: str) -> Self:
         """From a manifest. `source` is what messages call it."""

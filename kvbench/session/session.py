@@ -74,9 +74,7 @@ class Session(Closing):
         """Without `out`, a folder of its own below runs/. `command`: how the run came about."""
         library = options.kernels
         sweep, seen, machine = planned(options, library)
-        if options.until_decided is None:
-            by_hand = options.launches or options.target_ci
-            options = replace(options, until_decided=bool(sweep.suite.until_decided) and not by_hand)
+        options = options.settled(sweep.suite)
         tuning, remark = _known(options, sweep, machine)
         plan = replace(sweep.plan, run=new_run(), tuning=tuning)
         peers = _peers(plan)
