@@ -8,7 +8,8 @@ import click
 from kvbench.cli._options import cpus_option, isa_option, threads_option, with_options
 from kvbench.cli._types import Count
 from kvbench.errors import BadArgument, unknown_word
-from kvbench.model import DEFAULTS, FIELDS, HEADS, Field, Point
+from kvbench.model import DEFAULTS, FIELDS, HEADS, Point
+from kvbench.model.point import Field
 
 _OWN = {  # options that other commands have too, or that are called otherwise
     "isa": isa_option,

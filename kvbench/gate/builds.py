@@ -1,6 +1,7 @@
 """The libraries that a gate compares: a git revision, the working tree or a file, compiled once and kept by content."""
 
 import hashlib
+import io
 import os
 import platform
 import re
@@ -8,6 +9,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,13 +17,13 @@ from pathlib import Path
 from zipfile import BadZipFile, ZipFile
 
 from kvbench import named
-from kvbench.errors import BadLibrary, Refused, Unwritable
-from kvbench.gate.sources import copied
+from kvbench.errors import BadArgument, BadLibrary, Refused, Unwritable
 from kvbench.native import library_path
 from kvbench.store.evidence import cache_folder
 from kvbench.store.files import replacing, writing
 
 _LIBRARY, _INTERFACE, _WHEEL = "libkvbench.so", "abi.h", ".whl"
+_NAMES = ("kernels", "pyproject.toml")  # what is compared is what is compiled; CMakeLists.txt reads the version there
 Report = Callable[[str], object]
 
 
@@ -61,7 +63,7 @@ def build(asked: str, repository: Path = Path(), report: Report = lambda line: N
     builds = _cache()
     with tempfile.TemporaryDirectory(prefix=".", dir=builds) as temporary:
         source, known = Path(temporary, "source"), tools()
-        text = copied(asked, repository, source)
+        text = _copied(asked, repository, source)
         kept = builds / _key(source, known)
         if not (kept / _LIBRARY).is_file():
             report(f"building {text}")
@@ -77,7 +79,7 @@ def build(asked: str, repository: Path = Path(), report: Report = lambda line: N
 def _looked_at(asked: str, repository: Path) -> tuple[str, str]:
     """The name of sources, and a digest of what they would become: comments and layout are no part of it."""
     with tempfile.TemporaryDirectory(prefix=".", dir=_cache()) as temporary:
-        return copied(asked, repository, Path(temporary)), _key(Path(temporary), tools(), bare=True)
+        return _copied(asked, repository, Path(temporary)), _key(Path(temporary), tools(), bare=True)
 
 
 # ---- a library ----------------------------------------------------------------------------------------------------
@@ -137,14 +139,7 @@ class Tools:
     compiler: str  # command, path and version
     environment: dict[str, str]  # as CMake reads it
 
-    def configured(self, source: Path, made: Path) -> subprocess.CompletedProcess[bytes]:
-        """A release build of the sources in `source`, ready to be built in `made`."""
-        return self._run("-S", source / "kernels", "-B", made, *self.generator, "-DCMAKE_BUILD_TYPE=Release")
-
-    def built(self, made: Path) -> subprocess.CompletedProcess[bytes]:
-        return self._run("--build", made, "--target", "kvbench", "--parallel", str(len(os.sched_getaffinity(0))))
-
-    def _run(self, *arguments: str | Path) -> subprocess.CompletedProcess[bytes]:
+    def run(self, *arguments: str | Path) -> subprocess.CompletedProcess[bytes]:
         words = {"LC_ALL": "C.UTF-8", "LANGUAGE": ""}  # English; but a path may have any letters
         environment = {**os.environ, **self.environment, **words}
         how = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "check": False}
@@ -192,10 +187,6 @@ def _cache() -> Path:
 _NOT_CODE = re.compile(rb'//[^\n]*|/\*.*?\*/|("(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\')', re.DOTALL)
 
 
-def _code(found: re.Match[bytes]) -> bytes:
-    return found[1] or b" "
-
-
 def _key(source: Path, known: Tools, bare: bool = False) -> str:
     """A digest of everything that makes the library what it is. `bare`: C as a compiler sees it, without comments."""
     version = re.findall(r"^version = .*", (source / "pyproject.toml").read_text(), re.MULTILINE)
@@ -204,7 +195,8 @@ def _key(source: Path, known: Tools, bare: bool = False) -> str:
         if path.is_file():
             content = path.read_bytes()
             if bare and path.suffix in (".c", ".h"):
-                content = b"\n".join(filter(None, map(bytes.strip, _NOT_CODE.sub(_code, content).splitlines())))
+                code = _NOT_CODE.sub(lambda found: found[1] or b" ", content)
+                content = b"\n".join(filter(None, map(bytes.strip, code.splitlines())))
             found.update(f"\n{path.relative_to(source)} {len(content)}\n".encode() + content)
     return found.hexdigest()[:24]
 
@@ -215,8 +207,10 @@ def _key(source: Path, known: Tools, bare: bool = False) -> str:
 def _compiled(source: Path, known: Tools, text: str, log: Path) -> Path:
     """A folder with the library and its interface. `log` is left where that fails."""
     made, result, output = source.with_name("made"), source.with_name("result"), ""
-    for step in (lambda: known.configured(source, made), lambda: known.built(made)):
-        ran = step()
+    configured = ("-S", source / "kernels", "-B", made, *known.generator, "-DCMAKE_BUILD_TYPE=Release")
+    built = ("--build", made, "--target", "kvbench", "--parallel", str(len(os.sched_getaffinity(0))))
+    for step in (configured, built):
+        ran = known.run(*step)
         said = ran.stdout.decode(errors="replace").replace(f"{source}/", "")
         output += said
         if ran.returncode:
@@ -234,3 +228,65 @@ def _complaint(output: str) -> str:
         if found := re.search(pattern, output, re.MULTILINE):
             return found[found.lastindex or 0].strip()
     return (output.strip().splitlines() or ["no word why"])[-1].strip()
+
+
+# ---- sources -------------------------------------------------------------------------------------------------------
+
+
+def _copied(asked: str, repository: Path, to: Path) -> str:
+    """The tree around `repository`, "." as it stands, or a revision. Returns its name for people."""
+    here = repository.absolute()
+    for tree in (here, *here.parents):
+        if (tree / "kernels" / "CMakeLists.txt").is_file() and (tree / "pyproject.toml").is_file():
+            return _copy_tree(tree, to) if asked == "." else _copy_revision(tree, asked, to)
+    raise BadArgument(
+        f"{here} is in no source tree of kvbench", "run it in a clone of kvbench, or name libraries or wheels"
+    )
+
+
+def _git(tree: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    git = shutil.which("git")
+    if not git:
+        raise Refused("git is missing", "apt install git (Debian), dnf install git (Fedora); or name libraries")
+    return subprocess.run([git, "-C", tree, *arguments], capture_output=True, check=False)
+
+
+def _copy_revision(tree: Path, asked: str, to: Path) -> str:
+    """The sources of a revision; returns its name."""
+    inside = _git(tree, "rev-parse", "--git-dir")
+    if inside.returncode:
+        why = inside.stderr.decode(errors="replace").partition("\n")[0].removeprefix("fatal: ")
+        raise BadArgument(f"{asked}: {tree} is no git repository: {why}", "name libraries, or . for the tree itself")
+    found = _git(tree, "rev-parse", "--verify", "--quiet", f"{asked}^{{commit}}")
+    if found.returncode or asked.startswith("-"):
+        hint = "git fetch it first; in CI, check out with fetch-depth: 0. Or name a library"
+        raise BadArgument(f"{asked} is neither a revision of {tree} nor a library", hint)
+    commit = found.stdout.decode().strip()
+    archive = _git(tree, "archive", "--format=tar", commit, *_NAMES)
+    if archive.returncode:
+        raise BadArgument(f"{asked} ({commit[:7]}) has no {' and '.join(_NAMES)}", "name a later revision")
+    with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as tar:
+        for member in tar:
+            if member.isfile():
+                _write(to / member.name, tar.extractfile(member).read())
+    return commit[:7] if commit.startswith(asked) else f"{asked} ({commit[:7]})"
+
+
+def _copy_tree(tree: Path, to: Path) -> str:
+    """What git would commit, or without git what is there: so that what is compiled is what was digested."""
+    listed = None
+    if shutil.which("git"):
+        listed = _git(tree, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *_NAMES)
+    if listed and not listed.returncode:
+        names = set(filter(None, listed.stdout.decode().split("\0")))
+    else:
+        names = {str(path.relative_to(tree)) for name in _NAMES for path in (tree / name, *(tree / name).rglob("*"))}
+    for name in names:
+        if (tree / name).is_file():
+            _write(to / name, (tree / name).read_bytes())
+    return "working tree"
+
+
+def _write(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)

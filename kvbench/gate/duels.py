@@ -15,17 +15,10 @@ from kvbench.model import BESIDE, SIDES, Point, Record, Sample
 
 Pair = dict[str, Sample]  # by program
 
-
-@dataclass(frozen=True, slots=True)
-class DuelLimits:
-    """Which pairs, launches and points count: judgement, frozen before the runs that put them to the proof."""
-
-    usual: float = 0.9  # share of a run's or a point's pairs whose involuntary switches are usual; more disturb one
-    least_pairs: float = 0.5  # of a launch: with fewer left it does not count
-    least_launches: float = 0.75  # of a stage: with fewer left a point is not judged
-
-
-LIMITS = DuelLimits()
+# Which pairs, launches and points count: judgement, frozen before the runs that put them to the proof.
+USUAL = 0.9  # share of a run's or a point's pairs whose involuntary switches are usual; more disturb one
+LEAST_PAIRS = 0.5  # of a launch: with fewer left it does not count
+LEAST_LAUNCHES = 0.75  # of a stage: with fewer left a point is not judged
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +54,7 @@ def duels(records: Iterable[Record]) -> list[Duel]:
 def _usual(records: Iterable[Record]) -> float:
     """Involuntary switches of a pair, as most of a run have them: waking threads cost some on any machine."""
     counts = [_switches(pair) for record in records for pair in pairs(record)]
-    return float(np.quantile(counts, LIMITS.usual)) if counts else 0.0
+    return float(np.quantile(counts, USUAL)) if counts else 0.0
 
 
 def _duel(point: Point, records: Sequence[Record], usual: float) -> Duel:
@@ -73,7 +66,7 @@ def _duel(point: Point, records: Sequence[Record], usual: float) -> Duel:
         return Duel(point, fault=f"a pass moves {moved[0]:.0f} compulsory bytes in base and {moved[1]:.0f} in head")
     planned = {record.launch: list(pairs(record)) for record in records}
     kept = {n: [pair for pair in own if _undisturbed(pair, usual)] for n, own in planned.items()}
-    counted = {n: own for n, own in kept.items() if own and len(own) >= LIMITS.least_pairs * len(planned[n])}
+    counted = {n: own for n, own in kept.items() if own and len(own) >= LEAST_PAIRS * len(planned[n])}
     dropped = 1 - sum(map(len, kept.values())) / sum(map(len, planned.values()))
     few = f"{dropped:.0%} of its pairs were disturbed, which leaves {len(counted)} of {len(records)} launches"
     values = {n: [_over(pair, *SIDES) for pair in own] for n, own in counted.items()}
@@ -90,7 +83,7 @@ def _duel(point: Point, records: Sequence[Record], usual: float) -> Duel:
         footprint=records[0].footprint("base"),
         noise=float(np.subtract(*np.quantile(apart, (0.75, 0.25))) / 1.349) if apart else math.nan,
         dropped=dropped,
-        few="" if len(counted) >= LIMITS.least_launches * len(records) else few,
+        few="" if len(counted) >= LEAST_LAUNCHES * len(records) else few,
     )
 
 

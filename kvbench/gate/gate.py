@@ -1,37 +1,51 @@
-"""A gate from its builds to its verdict."""
+"""A gate from its builds to its verdict: two builds and the points that both have; nothing where the two are the same."""
 
+import secrets
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
+
 from kvbench.analysis.measured.columns import machine_name, names
-from kvbench.errors import Unwritable
-from kvbench.gate.builds import Build
+from kvbench.errors import KvbenchError, NotComparable, Unwritable
+from kvbench.gate.builds import Build, refuse_no_library
 from kvbench.gate.duels import pairs
-from kvbench.gate.rivals import Request, rivals
 from kvbench.gate.stages import Stages
 from kvbench.gate.verdict import judged
-from kvbench.model import BESIDE, SIDES, Comparison, Record
-from kvbench.runner import Execute
+from kvbench.machine import available_memory, describe
+from kvbench.model import AUTO, BESIDE, OWN, SIDES, Comparison, Machine, Plan, Record
+from kvbench.native import Cache, Library, is_plugin, library_of, library_path
+from kvbench.plan import Site, expand, refuse_too_large
+from kvbench.runner import Execute, new_run
 from kvbench.store.files import streams
+from kvbench.suite import find
 from kvbench.texts import csv_text
-from kvbench.units import now
+from kvbench.units import counted, now
 
 BUDGET = 240.0  # seconds
 _PROGRAMS, _SUMS = (*SIDES, *BESIDE.values()), ("switches", "steal", "throttled")
-_HEADING = (
-    "stage",
-    "launch",
-    "point",
-    "pair",
-    *(f"{name}_s" for name in _PROGRAMS),
-    "switches",
-    "steal_s",
-    "throttled",
-)
+_HEADING = ("stage", "launch", "point", "pair", *(f"{own}_s" for own in _PROGRAMS), "switches", "steal_s", "throttled")
 Follow = Callable[[Stages], Iterator[tuple[str, Record]]]
+_PATIENCE = 120.0  # seconds without a sign of life after which a visit has hung
+_LIBRARY, _INTERFACE, _PLUGIN = "libkvbench.so", "abi.h", "plugin.so"
+_OLD = "compare builds of a nearer version; or let each measure itself, and use kvbench compare"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """every: measure and judge all points though both sides are the same, as if they might not be."""
+
+    suite: str = "gate"
+    only: tuple[str, ...] = ()
+    seed: int | None = None
+    isa: str | None = None
+    plugin: str = ""
+    every: bool = False
 
 
 def gate(
@@ -46,20 +60,14 @@ def gate(
     """And short names of its points. `out`: a folder that gets every pair as soon as it is taken. `follow` measures the
     stages, and may say how far it is."""
     with TemporaryDirectory(prefix="kvbench-", ignore_cleanup_errors=True) as folder, _kept_pairs(out) as keep:
-        found = rivals(base, head, asked, Path(folder))
-        stages = Stages(found.plan, found.machine, budget, execute)
-        for stage, record in follow(stages) if found.plan.points else ():
+        machine, plan, unmeasured, missing, notes = rivals(base, head, asked, Path(folder))
+        stages = Stages(plan, machine, budget, execute)
+        for stage, record in follow(stages) if plan.points else ():
             keep(stage, record)
-        said = judged(
-            stages.course(),
-            base.text,
-            head.text,
-            machine_name(found.machine, found.machine.fingerprint),
-            now(),
-            found.missing,
-            [*found.notes, *([found.unmeasured] if found.unmeasured else stages.notes())],
-        )
-        return said, names(found.plan.points)
+        name = machine_name(machine, machine.fingerprint)
+        notes = [*notes, *([unmeasured] if unmeasured else stages.notes())]
+        said = judged(stages.course(), base.text, head.text, name, now(), missing, notes)
+        return said, names(plan.points)
 
 
 @contextmanager
@@ -89,3 +97,78 @@ def _rows(stage: str, record: Record) -> Iterator[tuple[Any, ...]]:
         sums = (sum(getattr(sample, what) for sample in pair.values()) for what in _SUMS)
         times = (pair[name].pass_seconds[0] for name in _PROGRAMS)
         yield stage, record.launch, record.point.name, pair["base"].round, *times, *sums
+
+
+# ---- what is measured ------------------------------------------------------------------------------------------------
+
+_Contest = tuple[Machine, Plan, str, list[str], list[str]]
+
+
+def rivals(base: Build, head: Build, asked: Request, folder: Path) -> _Contest:
+    """What is measured; why that is nothing, or ""; points that one side lacks, each with the reason; and notes on what else
+    differs. Both are copied into `folder`, where they must stay: one file would be one library, though it is opened twice."""
+    paths = {side: _copied(build, folder / side, asked) for side, build in zip(SIDES, (base, head), strict=True)}
+    opened = {side: _driven(side, *map(str, files)) for side, files in paths.items()}
+    machine = describe()
+    suite = find(asked.suite, opened["base"])
+    site = Site(machine, available_memory(), asked.isa, library=opened["base"])
+    found = expand(suite, site, only=asked.only)
+    refuse_too_large(found)
+    there = {kernel.id for kernel in opened["head"].kernels()}
+    points = [point for point in found.points if point.kernel in there]
+    if not points:
+        raise NotComparable(f"{found.suite.source} has no point here that both builds have", "name another --suite")
+    auto = {p.layout: p for p in reversed(points) if p.op == "decode" and p.schedule == AUTO}
+    own = [replace(point, schedule=OWN) for point in reversed(auto.values())]
+    notes = []
+    for side, other in (SIDES, SIDES[::-1]):  # no point is measured by a schedule that only one side has
+        theirs = opened[other].words("schedule")
+        notes += [f"schedule {w}: only {side} has it" for w in opened[side].words("schedule") if w not in theirs]
+    same = ""
+    if base.digest == head.digest and not asked.every:
+        same = f"base and head are {'of the same code, comments aside' if base.unbuilt else 'the same library, byte for byte'}"
+    plan = replace(
+        found.plan,
+        points=() if same else (*points, *own),
+        seed=secrets.randbits(31) if asked.seed is None else asked.seed,
+        run=new_run(),
+        patience=_PATIENCE,
+        library=str(paths["base"][0]),
+        plugin=paths["base"][1],
+        against=str(paths["head"][0]),
+        against_plugin=paths["head"][1],
+        foreign=opened["base"].foreign_variants,
+        tuning={},
+    )
+    missing = [f"{p.name}: only base has this kernel" for p in found.points if p.kernel not in there]
+    return machine, plan, same and f"{counted(len(points), 'point')} not measured: {same}", missing, notes
+
+
+def _copied(build: Build, to: Path, asked: Request) -> tuple[Path, str]:
+    """A library and its plug-in, "" for none. A side that is a plug-in itself stands on the installed library."""
+    foreign = is_plugin(build.library)
+    library = library_path() if foreign else build.library
+    to.mkdir(parents=True)
+    shutil.copy(library, to / _LIBRARY)
+    shutil.copy(library.with_name(_INTERFACE) if foreign else build.interface, to / _INTERFACE)
+    plugin = build.library if foreign else asked.plugin
+    if plugin:
+        refuse_no_library(Path(plugin))
+    return to / _LIBRARY, str(shutil.copy(plugin, to / _PLUGIN)) if plugin else ""
+
+
+def _driven(side: str, path: str, plugin: str) -> Library:
+    """A build of another interface may lack what is asked of it here, or mean something else by it."""
+    ones = np.ones((1, 1, 1, 16), dtype=np.float32)
+    try:
+        library = library_of(path, plugin)
+        with Cache(1, 16, 1, library=library) as cache:
+            cache.bulk(ones, ones)
+            right = np.allclose(cache.decode(ones[0]), 1.0)
+        library.schedule(AUTO)  # an older one lacks it
+    except (KvbenchError, AttributeError, TypeError) as error:  # the latter two are cffi's
+        why = error.args[0] if error.args else type(error).__name__
+        raise NotComparable(f"{side} has another interface than this kvbench: {why}", _OLD) from None
+    if not right:
+        raise NotComparable(f"{side} does not answer as its interface says", _OLD)
+    return library

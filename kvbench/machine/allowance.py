@@ -1,7 +1,10 @@
-"""What is left to this process: CPU quota and memory, by its control groups up to the root and by other limits."""
+"""What is left to this process: CPU quota and memory, by its control groups up to the root and by other limits; and what
+takes CPUs away from it. Two readings of that tell what happened between."""
 
+import os
 import resource
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from kvbench.errors import Refused
@@ -12,6 +15,8 @@ _UNLIMITED = 1 << 62  # version 1 writes the largest multiple of a page that fit
 _ROOT = "/sys/fs/cgroup"
 _STRICT = 2  # of vm.overcommit_memory: the kernel promises no more than it has
 _LIMITS = ("memory.max", "memory.high", "memory.limit_in_bytes")  # a group above memory.high is made to wait
+_STEAL = 8  # place in a CPU's line of /proc/stat
+_HEAT = "/sys/devices/system/cpu/cpu{}/thermal_throttle/core_throttle_count"
 
 
 def has_groups(files: Files, controller: str) -> bool:
@@ -33,16 +38,16 @@ def quota_cpus(files: Files) -> float | None:
 
 def throttled(files: Files) -> int | None:
     """In how many periods CPUs were taken away, since the groups of this process began; None where none counts."""
-    return counted_in(files, throttle_tables(files))
+    return _counted_in(files, _throttle_tables(files))
 
 
-def throttle_tables(files: Files) -> tuple[str, ...]:
+def _throttle_tables(files: Files) -> tuple[str, ...]:
     """The files that count; to find them takes longer than to read them."""
     paths = (f"{group}/cpu.stat" for group in _groups(files, "cpu"))
     return tuple(path for path in paths if "nr_throttled" in files.table(path))
 
 
-def counted_in(files: Files, paths: Iterable[str]) -> int | None:
+def _counted_in(files: Files, paths: Iterable[str]) -> int | None:
     counts = [counted["nr_throttled"] for path in paths if "nr_throttled" in (counted := files.table(path))]
     return sum(counts) if counts else None
 
@@ -133,3 +138,35 @@ def _paths(files: Files) -> dict[str, str]:
         _, controllers, path = (line.split(":", 2) + ["", ""])[:3]
         paths.update(dict.fromkeys(controllers.split(","), path or "/"))
     return paths
+
+
+# ---- what takes CPUs away from a running measurement, counted by the system ------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Disturbed:
+    """steal: seconds that a hypervisor took from the CPUs; throttled: how often a quota or the heat stopped them."""
+
+    steal: float
+    throttled: int
+
+    def since(self, before: "Disturbed") -> "Disturbed":
+        return Disturbed(max(0.0, self.steal - before.steal), max(0, self.throttled - before.throttled))
+
+
+class Disturbances:
+    """What disturbs `cpus`. What the system does not count stays 0."""
+
+    def __init__(self, cpus: Sequence[int]) -> None:
+        self._files = Files("/")  # what is measured is always this machine
+        self._names = {f"cpu{cpu}" for cpu in cpus}
+        self._tables = _throttle_tables(self._files)
+        heat = dict.fromkeys(_HEAT.format(cpu) for cpu in cpus)
+        self._heat = [path for path in heat if self._files.number(path) is not None]
+        self._tick = os.sysconf("SC_CLK_TCK")
+
+    def read(self) -> Disturbed:
+        hot = sum(self._files.number(path) or 0 for path in self._heat)
+        lines = (line.split() for line in (self._files.text("/proc/stat") or "").splitlines())
+        stolen = sum(int(words[_STEAL]) for words in lines if words[0] in self._names and len(words) > _STEAL)
+        return Disturbed(stolen / self._tick, hot + (_counted_in(self._files, self._tables) or 0))

@@ -1,12 +1,16 @@
-"""Logical CPUs: which are online, which this process may use, which of them are one core, one socket, one node."""
+"""Logical CPUs: which are online, which this process may use, which of them are one core, one socket, one node. And
+the caches that they declare in sysfs, and groups of CPUs that share a last level."""
 
 import os
 
 from kvbench.machine.tree import Files, count
-from kvbench.model import Cpu, Node
+from kvbench.model import Cpu, DataCache, Node
 from kvbench.units import cpu_list
 
 _SYSFS, _NODES = "/sys/devices/system/cpu", "/sys/devices/system/node"
+_HOLD_DATA = ("Data", "Unified")
+_SHARED = 3  # level of a cache, from which on
+_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 def read_list(files: Files, path: str) -> frozenset[int]:
@@ -76,9 +80,41 @@ def numa_nodes(files: Files, online: tuple[int, ...]) -> tuple[Node, ...]:
     return tuple(found) if placed == set(online) else ()
 
 
-def nodes_per_socket(cpus: tuple[Cpu, ...]) -> int:
-    """More than one: sub-NUMA clusters (SNC) or nodes per socket (NPS) are switched on."""
-    nodes: dict[int, set[int]] = {}
+def data_caches(cpus: tuple[int, ...], files: Files | None = None) -> list[DataCache]:
+    """Data and unified caches of `cpus`, each once; empty where the system declares none."""
+    files, found = files or Files(), set()
     for cpu in cpus:
-        nodes.setdefault(cpu.socket, set()).add(cpu.node)
-    return max(map(len, nodes.values()))
+        for index in files.glob(f"{_SYSFS}/cpu{cpu}/cache/index*"):
+            cache = _read(files, index, cpu)
+            if cache is not None:
+                found.add(cache)
+    return sorted(found, key=lambda cache: (cache.level, cache.cpus))
+
+
+def _read(files: Files, index: str, cpu: int) -> DataCache | None:
+    """None unless it is said to hold data, and how much: some firmware names caches and does not describe them.
+
+    Where sharing is not stated, the first levels are a core's own; of what lies behind them nothing is known.
+    """
+    level, size = files.number(f"{index}/level"), _bytes(files.text(f"{index}/size") or "")
+    if files.text(f"{index}/type") not in _HOLD_DATA or level is None or not size:
+        return None
+    shared = read_list(files, f"{index}/shared_cpu_list")
+    if not shared and level >= _SHARED:
+        return None
+    line = files.number(f"{index}/coherency_line_size") or DataCache.__dataclass_fields__["line"].default
+    return DataCache(level, size, tuple(sorted(shared | {cpu})), line)
+
+
+def _bytes(text: str) -> int:
+    """ "32K"; 0 for what is no size."""
+    number, unit = (text[:-1], _UNITS[text[-1]]) if text[-1:] in _UNITS else (text, 1)
+    return (count(number) or 0) * unit
+
+
+def last_levels(caches: tuple[DataCache, ...]) -> tuple[DataCache, ...]:
+    """The highest cache of every CPU, each once. Cores of one machine may differ: some stand beside the L3."""
+    top: dict[int, DataCache] = {}
+    for cache in sorted(caches, key=lambda cache: cache.level):
+        top.update(dict.fromkeys(cache.cpus, cache))
+    return tuple(sorted(set(top.values()), key=lambda cache: cache.cpus))

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, pairwise, zip_longest
 
 from kvbench.errors import BadArgument, Unsupported
-from kvbench.machine.caches import last_levels
+from kvbench.machine.cpus import last_levels
 from kvbench.model import PLACES, Cpu, Machine
 from kvbench.units import cpu_text
 

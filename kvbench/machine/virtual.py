@@ -26,13 +26,7 @@ _METAL = ".metal"  # ends the names of a cloud's machines that are a whole host
 _KVM = "/sys/devices/virtual/misc/kvm"
 _CLOCKS = {"kvm-clock": "KVM", "hyperv_clocksource_tsc_page": "Hyper-V", "xen": "Xen"}
 _MARKS = {"/.dockerenv": "Docker", "/run/.containerenv": "Podman", "/run/systemd/container": "container"}
-_HINTS = {
-    "kubepods": "Kubernetes",
-    "libpod": "Podman",
-    "/docker": "Docker",
-    "containerd": "containerd",
-    "/lxc": "LXC",
-}
+_HINTS = {"kubepods": "Kubernetes", "libpod": "Podman", "/docker": "Docker", "containerd": "containerd", "/lxc": "LXC"}
 
 
 def hypervisor(files: Files) -> Fact:

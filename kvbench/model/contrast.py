@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import Annotated, Any
 
 from kvbench.model.annotated import Cpus, about
-from kvbench.model.kernel import kernel_id
+from kvbench.model.hardware import kernel_id
 from kvbench.model.point import FIELDS, POINT, SHAPE, Point, Visited
 
 # What depends on each factor, and so differs with it.

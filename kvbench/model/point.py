@@ -1,14 +1,13 @@
 """What is measured: one cell of a sweep. Each field of a point is declared here, once; the order is that of tables, of
 short names, and of a suite's product."""
 
+import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 from kvbench.model.annotated import Count, Cpus, Size, about
-from kvbench.model.fields import Field, declared, of
-from kvbench.model.hardware import PLACES
-from kvbench.model.kernel import kernel_id
+from kvbench.model.hardware import PLACES, kernel_id
 from kvbench.units import cpu_text
 
 COMPUTE = ("flops", "dot8", "dot16")  # probes of instructions that stay in registers; dot16 is of older runs
@@ -17,6 +16,49 @@ LOCAL, INTERLEAVE = "local", "interleave"  # where memory lies
 OURS = "kvbench"  # the engine
 OWN = "own"  # in a duel: what is chosen for each side
 HEADS = ("q_heads", "kv_heads", "head_dim")  # of a Shape: what tells models apart
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """From this follow the axes of suites, options, columns of tables and short names.
+
+    kind: of its values; suite/axes.py has a reader for each. words: those that it may be, where they are not the
+    library's. default: of the axis. about: help of the option; without it there is none. short: how a short name says
+    it. within: the word that it depends on. Elsewhere it has its default, and only points with the same one are
+    compared in it.
+    """
+
+    name: str
+    kind: str
+    meaning: str = ""  # for the schemas; of a dataclass's field it is that of its type
+    default: Any = None
+    short: str = ""
+    about: str = ""
+    words: tuple[str, ...] = ()
+    within: str = ""
+    axis: bool = True  # whether suites may name it
+    column: str | None = ""  # of tables, where it is not the name; None: it has none
+    usual: bool = False  # whether a short name is silent about what most points have
+    sized: bool = False  # whether the size of a slice rests on it
+    walked: bool = False  # whether kvb_decode has a field of that name
+    later: bool = False  # whether older runs lack it: they have the default, and a point's name is silent about that
+
+
+def of(kind: str, default: Any = None, short: str = "", about: str = "", **more: Any) -> Any:
+    """A dataclass field of a point or a shape: see Field."""
+    metadata = {"kind": kind, "default": default, "short": short, "about": about, **more}
+    own = {"default": default} if more.get("later") else {}
+    return dataclasses.field(metadata=metadata, **own)
+
+
+def declared(kind: type) -> tuple[Field, ...]:
+    """Those of a dataclass, in its order."""
+    hints = get_type_hints(kind, include_extras=True)
+    found = []
+    for field in (field for field in dataclasses.fields(kind) if field.metadata):
+        said = (meta.description for meta in getattr(hints[field.name], "__metadata__", ()) if meta.description)
+        found.append(Field(field.name, meaning=next(said, ""), **field.metadata))
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)

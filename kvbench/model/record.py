@@ -9,7 +9,7 @@ from typing import Annotated, Self
 from msgspec import Meta
 
 from kvbench.model.annotated import Count, Number, Positive, Size, Timed
-from kvbench.model.kernel import Traffic
+from kvbench.model.hardware import Traffic
 from kvbench.model.point import Point, Probe, Visited
 from kvbench.model.program import NEIGHBOUR, PLAIN
 from kvbench.model.tuning import Tuned

@@ -5,10 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from kvbench.closing import Closing
 from kvbench.errors import BadArgument, OutOfMemory, Unsupported
 from kvbench.native.arguments import instance, place, whole
-from kvbench.native.library import Library, default_library
+from kvbench.native.library import Library, Owned, default_library
 
 
 def pages_given(size: int, library: Library | None = None) -> tuple[str, ...]:
@@ -31,40 +30,26 @@ class Part:
     size: int
 
 
-class Arena(Closing):
+class Arena(Owned):
     """`size` bytes on `pages`. guard: 1 ends the memory at an unreadable page, 2 begins it after one.
 
     A view is memory of the arena: it must not be used after close().
     """
 
     def __init__(self, size: int, pages: str = "thp", guard: int = 0, library: Library | None = None) -> None:
-        self.library = default_library() if library is None else instance("library", library, Library)
-        ffi, lib = self.library.ffi, self.library.lib
-        arena = ffi.new("kvb_arena *")
-        kind = self.library.number("pages", pages)
-        self.library.check(lib.kvb_arena_open(place("size", size, 1 << 61), kind, whole("guard", guard, 32), arena))
-        self._arena = ffi.gc(arena, lambda opened: lib.kvb_arena_close(opened))
-
-    def close(self) -> None:
-        if self._arena is not None:
-            self.library.ffi.release(self._arena)
-            self._arena = None
-
-    @property
-    def struct(self) -> Any:
-        """The `kvb_arena *`."""
-        if self._arena is None:
-            raise BadArgument("the arena is closed", "open another one")
-        return self._arena
+        library = default_library() if library is None else instance("library", library, Library)
+        arena, kind = library.ffi.new("kvb_arena *"), library.number("pages", pages)
+        library.check(library.lib.kvb_arena_open(place("size", size, 1 << 61), kind, whole("guard", guard, 32), arena))
+        super().__init__(library, arena, "kvb_arena_close")
 
     @property
     def base(self) -> Any:
         """The `uint8_t *` where the memory begins."""
-        return self.struct.base
+        return self.pointer.base
 
     @property
     def size(self) -> int:
-        return self.struct.bytes
+        return self.pointer.bytes
 
     def part(self, offset: int, size: int) -> Part:
         offset, size = whole("offset", offset), whole("size", size)
@@ -82,11 +67,6 @@ class Arena(Closing):
 
     def inspect(self) -> dict[str, int]:
         """What the system really gave, in bytes: page size, mapped, resident, backed by huge pages."""
-        arena = self.struct
+        arena = self.pointer
         self.library.check(self.library.lib.kvb_arena_inspect(arena))
-        return {
-            "page_bytes": arena.page_bytes,
-            "mapped": arena.mapped,
-            "resident_bytes": arena.resident_bytes,
-            "huge_bytes": arena.huge_bytes,
-        }
+        return {name: getattr(arena, name) for name in ("page_bytes", "mapped", "resident_bytes", "huge_bytes")}

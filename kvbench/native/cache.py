@@ -1,5 +1,6 @@
-"""A KV cache of one layer, and the library's kernels on it."""
+"""A KV cache of one layer, and the library's kernels on it; and what its rows are made of, as abi.h tells at kvb_cache."""
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,13 @@ from kvbench.native.arena import Arena
 from kvbench.native.arguments import floats, instance, place, whole
 from kvbench.native.library import Library, default_library
 from kvbench.native.ops import decode_task, pointer, store_task
-from kvbench.native.task import Task
-from kvbench.native.team import Teams
+from kvbench.native.team import Task, Teams
 from kvbench.units import size
 
 _INT64_MAX = (1 << 63) - 1
 _LONGEST = (1 << 31) - 1  # tokens that a ring takes: the library's bound
+_LINE = 64
+LANES = 16  # tokens of a block in which K lies transposed
 
 
 class Cache(Closing):
@@ -106,14 +108,8 @@ class Cache(Closing):
         library = _library(library)
         cache = library.ffi.new("kvb_cache *")
         words = {"layout": layout, "inner": inner}
-        counts = {
-            "kv_heads": kv_heads,
-            "head_dim": head_dim,
-            "capacity": capacity,
-            "batch": batch,
-            "block_tokens": block_tokens,
-            "pad": library.lib.kvb_cache_pad() if pad is None else pad,
-        }
+        counts = dict(kv_heads=kv_heads, head_dim=head_dim, capacity=capacity, batch=batch, block_tokens=block_tokens)
+        counts["pad"] = library.lib.kvb_cache_pad() if pad is None else pad
         for name, word in words.items():
             setattr(cache, name, library.number(name, word))
         for name, count in counts.items():
@@ -146,7 +142,7 @@ class Cache(Closing):
     def _refuse_closed(self) -> None:
         if self._arena is None:
             raise BadArgument("the cache is closed", "make another one")
-        self._arena.struct  # noqa: B018  # refuses when the arena itself is closed
+        self._arena.pointer  # noqa: B018  # refuses when the arena itself is closed
 
     @property
     def struct(self) -> Any:
@@ -302,3 +298,24 @@ class Cache(Closing):
 
 def _library(asked: Library | None) -> Library:
     return default_library() if asked is None else instance("library", asked, Library)
+
+
+def block_of(dtype: str, library: Library | None = None) -> tuple[int, int]:
+    """Elements and bytes: of one element, or of as many as a packed row keeps together. Other rows are whole lines."""
+
+    def row(elements: int) -> int:
+        return Cache.planned(1, elements, 1, dtype=dtype, library=library).k.row_bytes
+
+    if row(1) % _LINE == 0:
+        return 1, row(_LINE) // _LINE  # elements that fill lines leave nothing over
+    return next(count for count in itertools.count(1) if row(count + 1) > row(1)), row(1)
+
+
+def key_bytes(cache: Cache, token: int, head: int, sequence: int = 0) -> np.ndarray:
+    """Where each byte of a token's row of K lies in the plane: side by side, or transposed."""
+    c, row = cache.struct, cache.place(token, head, sequence)[0]
+    byte, cell = np.arange(c.k.row_bytes), cache.library.cell(cache.layout, cache.dtype)
+    if not cell:
+        return row + byte
+    lane = token % c.capacity % LANES
+    return row - lane * c.k.row_bytes + (byte // cell * LANES + lane) * cell + byte % cell

@@ -10,16 +10,8 @@ import cffi
 
 import kvbench
 from kvbench import named
-from kvbench.errors import (
-    BadArgument,
-    BadLibrary,
-    KvbenchError,
-    OutOfMemory,
-    Refused,
-    Unsupported,
-    WrongAnswer,
-    unknown_word,
-)
+from kvbench.closing import Closing
+from kvbench.errors import BadArgument, BadLibrary, OutOfMemory, Refused, Unsupported, WrongAnswer, unknown_word
 from kvbench.model import AUTO, OWN, Kernel
 from kvbench.native.plugin import Plugin, opened
 
@@ -106,18 +98,17 @@ class Library:
 
     def check(self, code: int) -> None:
         """Raise what a status code means, with the library's message."""
-        if code != self.lib.KVB_OK:
-            raise self._error(code, self._text(self.lib.kvb_message()))
-
-    def _error(self, code: int, message: str) -> KvbenchError:
-        meanings: dict[int, tuple[type[KvbenchError], str]] = {
+        if code == self.lib.KVB_OK:
+            return
+        message = self._text(self.lib.kvb_message())
+        meanings = {
             self.lib.KVB_BAD_ARGUMENT: (BadArgument, "change that argument"),
             self.lib.KVB_UNSUPPORTED: (Unsupported, f"this CPU runs: {', '.join(self.isas())}"),
             self.lib.KVB_NO_MEMORY: (OutOfMemory, "ask for less, or free some memory"),
             self.lib.KVB_FOREIGN: (WrongAnswer, "abi.h says at kvb_work what a kernel may do"),
         }
         kind, hint = meanings.get(code, (Refused, "the operating system refused; see its limits for this process"))
-        return kind(message, hint)
+        raise kind(message, hint)
 
     # ---- words and kernels ---------------------------------------------------------------------------------------
 
@@ -222,6 +213,27 @@ class Library:
                 f"in that layout it has: {offered}",
             )
         return {"variant": number}
+
+
+class Owned(Closing):
+    """What C has made: its `pointer`, which the function `free` takes back, once."""
+
+    _hint = "open another one"
+
+    def __init__(self, library: Library, pointer: Any, free: str) -> None:
+        self.library, lib = library, library.lib
+        self._pointer = library.ffi.gc(pointer, lambda made: getattr(lib, free)(made))  # which keeps lib open
+
+    def close(self) -> None:
+        if self._pointer is not None:
+            self.library.ffi.release(self._pointer)
+            self._pointer = None
+
+    @property
+    def pointer(self) -> Any:
+        if self._pointer is None:
+            raise BadArgument(f"the {type(self).__name__.lower()} is closed", self._hint)
+        return self._pointer
 
 
 @cache

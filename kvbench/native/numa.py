@@ -20,7 +20,7 @@ _SAMPLES, _PAGE = 512, 4096  # pages that are asked for, and bytes of the smalle
 
 def bind(arena: Arena, nodes: Sequence[int]) -> None:
     """Before its first touch: pages of one node, or page by page of each in turn."""
-    mask = _ffi().new("unsigned long[]", max(nodes) // _BITS + 2)
+    mask = _c()[0].new("unsigned long[]", max(nodes) // _BITS + 2)
     for node in nodes:
         mask[node // _BITS] |= 1 << node % _BITS
     mode = _BIND if len(nodes) == 1 else _INTERLEAVE
@@ -29,7 +29,7 @@ def bind(arena: Arena, nodes: Sequence[int]) -> None:
 
 def placed(arena: Arena, size: int) -> Counter[int]:
     """Pages by node, of some drawn from the first `size` bytes that are there: any step could fall in with interleaving."""
-    ffi, every = _ffi(), range(0, size, _PAGE)
+    ffi, every = _c()[0], range(0, size, _PAGE)
     at = random.Random(1).sample(every, min(_SAMPLES, len(every)))
     pages, status = ffi.new("void *[]", [arena.base + offset for offset in at]), ffi.new("int[]", len(at))
     _call("move_pages", 0, len(at), pages, ffi.NULL, status, 0)
@@ -37,23 +37,18 @@ def placed(arena: Arena, size: int) -> Counter[int]:
 
 
 def _call(name: str, first: Any, count: int, third: Any, fourth: Any, fifth: Any, flags: int) -> None:
-    ffi, number = _ffi(), _NUMBERS.get(os.uname().machine, {}).get(name)
+    (ffi, libc), number = _c(), _NUMBERS.get(os.uname().machine, {}).get(name)
     if number is None:
         raise Unsupported(f"{name} is not known for {os.uname().machine}", "leave memory local")
     words = (ffi.cast("long", value) for value in (first, count, third, fourth, fifth, flags))
-    if _libc().syscall(number, *words) < 0:
+    if libc.syscall(number, *words) < 0:
         why = os.strerror(ffi.errno)
         hint = "a container may need --cap-add SYS_NICE; or leave memory local"
         raise Unsupported(f"the system refuses {name}: {why}", hint)
 
 
 @cache
-def _ffi() -> FFI:
+def _c() -> tuple[FFI, Any]:
     ffi = FFI()
     ffi.cdef("long syscall(long number, long, long, long, long, long, long);")
-    return ffi
-
-
-@cache
-def _libc() -> Any:
-    return _ffi().dlopen(None)
+    return ffi, ffi.dlopen(None)

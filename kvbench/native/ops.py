@@ -7,8 +7,7 @@ import numpy as np
 from kvbench.model import PLAIN
 from kvbench.native.arena import Arena, Part
 from kvbench.native.library import Library
-from kvbench.native.task import Task
-from kvbench.native.team import Team
+from kvbench.native.team import Task, Team
 
 if TYPE_CHECKING:
     from kvbench.native.cache import Cache

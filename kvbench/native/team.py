@@ -1,43 +1,53 @@
-"""Persistent threads that run tasks."""
+"""Ops on given arguments, checked and planned once, and persistent threads that run them as often as wanted."""
 
 from collections.abc import Collection, Sequence
 from threading import RLock
 from typing import Any
 
-from kvbench.closing import Closing
 from kvbench.errors import BadArgument
-from kvbench.model import Times
+from kvbench.model import Times, Traffic
 from kvbench.native.arguments import instance, place, whole
-from kvbench.native.library import Library, default_library
-from kvbench.native.task import Task
+from kvbench.native.library import Library, Owned, default_library
 
 
-class Team(Closing):
+class Task(Owned):
+    """`make` is one of the library's kvb_task_… functions, called with `args` and a place for the new task.
+
+    `keep` names whatever C memory the task reaches (structs, arrays, arenas): it lives as long as the task.
+    """
+
+    _hint = "make another one"
+
+    def __init__(self, library: Library, make: Any, *args: Any, keep: tuple[Any, ...] = ()) -> None:
+        made = library.ffi.new("kvb_task **")
+        library.check(make(*args, made))
+        super().__init__(library, made[0], "kvb_task_free")
+        self._keep = (*args, *keep)
+
+    def close(self) -> None:
+        super().close()
+        self._keep = ()
+
+    def traffic(self) -> Traffic:
+        """What one pass moves and computes."""
+        traffic = self.library.ffi.new("kvb_traffic *")
+        self.library.check(self.library.lib.kvb_task_traffic(self.pointer, traffic))
+        return Traffic(**{name: getattr(traffic, name) for name in Traffic.__dataclass_fields__})
+
+
+class Team(Owned):
     """`threads` threads, thread i pinned to cpus[i] where cpus are given. They sleep whenever nothing runs."""
 
     def __init__(self, threads: int, cpus: Sequence[int] | None = None, library: Library | None = None) -> None:
-        self.library = default_library() if library is None else instance("library", library, Library)
-        ffi, lib = self.library.ffi, self.library.lib
-        threads = whole("threads", threads, 32)
+        library = default_library() if library is None else instance("library", library, Library)
+        ffi, threads = library.ffi, whole("threads", threads, 32)
         if cpus is not None and len(instance("cpus", cpus, Collection)) != threads:
             raise BadArgument(f"cpus names {len(cpus)} CPUs for {threads} threads", "name one CPU for each thread")
         made = ffi.new("kvb_team **")
         pins = ffi.NULL if cpus is None else ffi.new("int32_t[]", [whole("cpus", cpu, 32) for cpu in cpus])
-        self.library.check(lib.kvb_team_open(pins, threads, made))
+        library.check(library.lib.kvb_team_open(pins, threads, made))
+        super().__init__(library, made[0], "kvb_team_close")
         self.threads = threads
-        self._team = ffi.gc(made[0], lambda team: lib.kvb_team_close(team))
-
-    def close(self) -> None:
-        if self._team is not None:
-            self.library.ffi.release(self._team)
-            self._team = None
-
-    @property
-    def pointer(self) -> Any:
-        """The `kvb_team *`."""
-        if self._team is None:
-            raise BadArgument("the team is closed", "open another one")
-        return self._team
 
     def run(self, *tasks: Task, passes: int = 1, between: Task | None = None) -> Times:
         """`passes` passes, round robin over the tasks. `between` runs untimed before every pass."""
@@ -53,14 +63,8 @@ class Team(Closing):
         pointers = ffi.new("kvb_task *[]", [task.pointer for task in tasks])
         last = between.pointer if between else ffi.NULL
         self.library.check(self.library.lib.kvb_run(self.pointer, pointers, len(tasks), passes, last, times))
-        return Times(
-            seconds=times.seconds,
-            pass_seconds=tuple(pass_seconds),
-            thread_seconds=tuple(thread_seconds),
-            stage_share=tuple(times.stage_share),
-            switches=times.switches,
-            faults=times.faults,
-        )
+        share, counts = tuple(times.stage_share), (times.switches, times.faults)
+        return Times(times.seconds, tuple(pass_seconds), tuple(thread_seconds), share, *counts)
 
 
 class Teams:

@@ -15,16 +15,13 @@ from itertools import chain, product
 from typing import Any
 
 from kvbench.errors import BadArgument, KvbenchError, Unsupported, unknown_word
-from kvbench.model import DEFAULTS, HEADS, OURS, POINT, SHAPE, Contrast, Kernel, Plan, Point, Shape, Skip
-from kvbench.model.kernel import kernel_id
-from kvbench.model.point import INTERLEAVE, LOCAL
-from kvbench.plan.asked import constraint, resolved
-from kvbench.plan.lines import crowded
+from kvbench.model import DEFAULTS, HEADS, OURS, POINT, Contrast, Kernel, Plan, Point, Shape, Skip
+from kvbench.model.hardware import kernel_id
+from kvbench.model.point import INTERLEAVE, LOCAL, SHAPE
 from kvbench.plan.needs import PROCESS, SIZED_BY, Needs, needs, tokens_in
-from kvbench.plan.sets import contrasts
-from kvbench.plan.site import L3_SHARE, Site
-from kvbench.plan.witnesses import witnesses
-from kvbench.regime import lacking
+from kvbench.plan.site import Site, constraint, resolved
+from kvbench.plan.witnesses import contrasts, crowded, witnesses
+from kvbench.regime import THRESHOLDS, lacking
 from kvbench.suite import AXES, Relative, Suite, model
 from kvbench.suite.axes import BY_KERNEL, MOST, words
 from kvbench.suite.values import ALL, Axes
@@ -38,10 +35,7 @@ NO_NODE = "no such NUMA node"
 INVALID, CPUS, UNKNOWN = "invalid combination", "not enough CPUs", "cache size unknown"
 CLOSED, MEMORY = "no size that only L3 holds", "does not fit memory"
 NO_PEER, NO_FORMAT = "no such peer here", "no format of that peer"
-_SAME = {
-    NO_PEER: ("engine",),
-    NO_FORMAT: ("engine", "dtype", "layout"),
-}  # what such a reason rests on, and nothing else
+_SAME = {NO_PEER: ("engine",), NO_FORMAT: ("engine", "dtype", "layout")}  # all that such a reason rests on
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +236,7 @@ def _settled(facts: _Facts, site: Site) -> _Facts:
 
 
 def _kernel(facts: _Facts, site: Site) -> Kernel | None:
-    return site.kernel(*(facts[axis] for axis in _KERNEL))
+    return site.kernels.get(tuple(facts[axis] for axis in _KERNEL))
 
 
 def _refuse_kernel(facts: _Facts, site: Site) -> None:
@@ -322,7 +316,7 @@ def _tokens(facts: _Facts, heads: list[int], cpus: tuple[int, ...], site: Site) 
 def _refuse_closed(facts: _Facts, context: Relative, cpus: tuple[int, ...], site: Site) -> None:
     """Only what is meant to lie in L3: a slice or more of them, all small enough, walked again and again."""
     slices = facts["layers"] or (1 if facts["residency"] == "hot" else math.inf)
-    if facts["residency"] == "evicted" or context.level != 3 or context.factor * slices > L3_SHARE:
+    if facts["residency"] == "evicted" or context.level != 3 or context.factor * slices > THRESHOLDS.last:
         return
     if why := site.closed(cpus):
         raise _Left(CLOSED, why)

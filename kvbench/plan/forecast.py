@@ -7,8 +7,8 @@ from kvbench.errors import Refused
 from kvbench.model import Contrast, Plan, Point, Probe
 from kvbench.model.point import Visited
 from kvbench.plan.expansion import MEMORY, Sweep
-from kvbench.plan.lines import is_peer
 from kvbench.plan.needs import PROCESS, Needs, members, room, stores
+from kvbench.plan.witnesses import is_peer
 from kvbench.units import GB
 
 FILL = 0.5 * GB  # bytes/s that a thread fills: random rows, on pages touched for the first time

@@ -1,15 +1,20 @@
-"""What an expansion asks the machine and the library, each question once: points of a sweep repeat them."""
+"""What an expansion asks the machine and the library, each question once: points of a sweep repeat them. And what the words
+of a grid's axes stand for here."""
 
 from collections.abc import Mapping
 from functools import cache
+from typing import Any
 
 from kvbench.errors import BadArgument, unknown_word
-from kvbench.machine.placement import memory_nodes, place, powers, words_of
-from kvbench.model import PLACES, Kernel, Machine
+from kvbench.machine.placement import POWERS, memory_nodes, place, powers, words_of
+from kvbench.model import DEFAULTS, PLACES, Machine
 from kvbench.native import Cache, Library, default_library, pages_given
 from kvbench.peers import Known, known
 from kvbench.plan.needs import slice_bytes
-from kvbench.regime import THRESHOLDS, far_bytes, levels, suggestion
+from kvbench.regime import far_bytes, levels, suggestion
+from kvbench.suite import AXES
+from kvbench.suite.axes import BY_KERNEL, NODES, words
+from kvbench.suite.values import ALL, Axes
 
 
 class Site:
@@ -31,14 +36,8 @@ class Site:
         self.pages = pages_given(1, self.library) if pages is None else pages
         self.nodes = tuple(f"node{node}" for node in memory_nodes(machine))
         self.cpu_nodes = tuple(f"node{node.node}" for node in machine.nodes if set(node.cpus) & set(machine.allowed))
-        self._kernels = {
-            (kernel.op, kernel.variant, kernel.layout, kernel.dtype, kernel.isa): kernel
-            for kernel in self.library.kernels()
-        }
-
-    def kernel(self, *words: str) -> Kernel | None:
-        """By op, variant, layout, dtype and isa."""
-        return self._kernels.get(words)
+        axes = ("op", *BY_KERNEL)
+        self.kernels = {tuple(getattr(kernel, axis) for axis in axes): kernel for kernel in self.library.kernels()}
 
     def peer(self, engine: str) -> Known:
         return known(engine, self.peers.get(engine, ""))
@@ -49,7 +48,7 @@ class Site:
         format that the library's own kernels are not for."""
         kernels = (
             kernel
-            for kernel in self._kernels.values()
+            for kernel in self.kernels.values()
             if kernel.op == op and (axis == "variant" or kernel.variant not in self.library.foreign_variants)
         )
         return tuple(dict.fromkeys(getattr(kernel, axis) for kernel in kernels))
@@ -67,10 +66,6 @@ class Site:
         known = (*PLACES, *words_of(self.machine))
         if cpus and not cpus[0].isdigit() and cpus not in known:
             raise unknown_word("cpus", cpus, known)
-
-    @cache
-    def powers(self, cpus: str | None) -> tuple[int, ...]:
-        return powers(self.machine, cpus)
 
     @cache
     def far(self, cpus: tuple[int, ...]) -> int:
@@ -98,4 +93,36 @@ class Site:
         return Cache.is_paged(layout, self.library)
 
 
-L3_SHARE = THRESHOLDS.last  # of L3: a larger slice asks for something else
+def resolved(axes: Axes, op: str, site: Site) -> dict[str, tuple[Any, ...]]:
+    """All axes, for one op: "all" spelled out, "best" named, what is not asked for by default."""
+    found = {axis: axes.get(axis, (DEFAULTS[axis],)) for axis in AXES} | {"op": (op,)}
+    for axis, values in found.items():
+        if axis not in ("threads", "op") and ALL in values:
+            found[axis] = site.words_of(op, axis) if axis in BY_KERNEL else words(axis)
+    if found["variant"] == (None,):
+        first, *others = site.words_of(op, "variant")
+        found["variant"] = (first, *(word for word in others if word in site.library.foreign_variants))
+    return found | _named(found, site)
+
+
+def _named(axes: Axes, site: Site) -> Axes:
+    """What "best" and "powers" mean, where they are asked for; no place may be named that this machine lacks."""
+    found: dict[str, tuple[Any, ...]] = {}
+    if isas := axes.get("isa"):
+        found["isa"] = tuple(dict.fromkeys(site.isa if isa == DEFAULTS["isa"] else isa for isa in isas))
+    for axis, nodes in (("cpus", site.cpu_nodes), ("memory", site.nodes)):
+        if NODES in (asked := axes.get(axis, ())):
+            found[axis] = tuple(dict.fromkeys(one for word in asked for one in (nodes if word == NODES else (word,))))
+    places = found.get("cpus", axes.get("cpus", (None,)))
+    for word in places:
+        site.refuse_unknown(word)
+    if POWERS in (threads := axes.get("threads", ())):
+        series = sorted({count for word in places for count in powers(site.machine, word)})
+        found["threads"] = tuple(dict.fromkeys((*series, *(value for value in threads if value != POWERS))))
+    return found
+
+
+def constraint(table: Axes, site: Site) -> Axes:
+    """ "all" of an axis of words matches any."""
+    axes = {axis: values for axis, values in table.items() if axis == "threads" or ALL not in values}
+    return axes | _named(axes, site)

@@ -1,16 +1,27 @@
-"""The probes that a sweep's points are held against, measured in the same run: reads and copies of the same footprints,
-CPUs, pages and tier; of memory by fewer of the threads, too; what computes, and the clock."""
+"""What a sweep measures beside its points, in the same run.
+
+Witnesses: probes that points are held against: reads and copies of the same footprints, CPUs, pages and tier; of memory by
+fewer of the threads, too; what computes, and the clock. Contrasts: which points are timed in the same rounds, one set for
+each question that a suite's points ask side by side.
+"""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from kvbench.model import Machine, Point, Probe
-from kvbench.plan.needs import Needs, stores
+from kvbench.model import AUTO, DEFAULTS, OURS, POINT, Contrast, Machine, Point, Probe
+from kvbench.model.contrast import FACTORS, lines, value
+from kvbench.model.point import SHAPE, Visited
+from kvbench.native import default_library
+from kvbench.plan.classes import level
+from kvbench.plan.needs import PROCESS, Needs, stores
 from kvbench.plan.probes import GRAIN
 from kvbench.regime import classify, dram_bytes, far_bytes
 
 _PER_OCTAVE = 4  # footprints closer together than that share a ceiling
 _COPIES = ("copy", "copy_nt")
+_MOST = 8  # points of a set
+_SHARE = 0.25  # of the memory there is, for a set's arenas
 
 
 def witnesses(found: Mapping[Point, Needs], machine: Machine) -> tuple[Probe, ...]:
@@ -44,3 +55,66 @@ def _near(footprint: int, point: Point, machine: Machine, far: int) -> float:
     near = 2.0 ** (round(math.log2(footprint) * _PER_OCTAVE) / _PER_OCTAVE)
     alike = classify(machine, point.cpus, near).word == classify(machine, point.cpus, footprint).word
     return near if alike else footprint
+
+
+def contrasts(needs: Mapping[Point, Needs], machine: Machine, memory: int) -> tuple[Contrast, ...]:
+    """`memory`: bytes that there are. Of points that differ in a factor alone and are fed from the same level, the line with
+    most of them, then the one nearest to the defaults, that fits a share of it."""
+    found: dict[tuple[str, ...], Contrast] = {}
+    for factor in FACTORS:
+        found_lines = (_of_each_value(line, factor) for line in lines(needs, factor))
+        for line in sorted(found_lines, key=lambda line: (-len(line), sum(map(_unusual, line)))):
+            levels = {level(point, needs[point], machine) for point in line}
+            if len(levels) == 1 and sum(needs[point].arena for point in line) <= _SHARE * memory:
+                found.setdefault((factor, line[0].op, *levels), Contrast(factor, line))
+    return tuple(found.values())
+
+
+def _of_each_value(line: Sequence[Point], factor: str) -> tuple[Point, ...]:
+    """Of points with one value the one nearest to the defaults."""
+    found: dict[str, Point] = {}
+    for point in sorted(line, key=_unusual):
+        found.setdefault(value(point, factor), point)
+    return tuple(sorted(list(found.values())[:_MOST], key=line.index))
+
+
+def _unusual(point: Point) -> int:
+    """How many values are not the defaults."""
+    owners = [(point, field) for field in POINT] + [(point.shape, field) for field in SHAPE]
+    return sum(getattr(owner, field.name) != DEFAULTS[field.name] for owner, field in owners)
+
+
+# ---- lines of peers: what is timed in the same rounds ------------------------------------------------------------------
+
+
+def line_of(point: Point) -> Point:
+    """Ours whose memory, values and witnesses all of its line have: the first variant and layout."""
+    words = default_library().words
+    facts = {name: words(name)[0] for name in ("variant", "layout")}
+    return replace(point, **facts, engine=OURS, schedule=AUTO)
+
+
+def is_peer(point: Visited) -> bool:
+    return isinstance(point, Point) and point.engine != OURS
+
+
+def peer_lines(points: Iterable[Visited]) -> dict[Point, list[Point]]:
+    """Those that have peers, each with ours that are of it."""
+    own = [point for point in points if isinstance(point, Point)]
+    found: dict[Point, list[Point]] = {line_of(point): [] for point in own if is_peer(point)}
+    for point in own:
+        if (line := line_of(point)) in found:
+            found[line].append(point)
+    return found
+
+
+def crowded(needed: Mapping[Point, Needs], memory: int) -> list[Point]:
+    """Peers whose line does not fit memory: there each has a store of its own, beside the values that all of them get."""
+    found = []
+    for line, points in peer_lines(needed).items():
+        peers = [point for point in points if is_peer(point)]
+        shape = line.shape
+        values = 8 * shape.kv_heads * shape.context * shape.head_dim
+        each = max(needed[point].memory for point in points) + len(peers) * (2 * values + PROCESS)
+        found += peers if each + sum(needed[point].arena for point in peers) > memory else []
+    return found

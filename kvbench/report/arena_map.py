@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 import pandas as pd
 
-from kvbench.model import ArenaMap
+from kvbench.model.size import ArenaMap
 from kvbench.report.ruled import Column, ruled
 from kvbench.units import size
 

@@ -17,17 +17,8 @@ from kvbench.peers import Known
 from kvbench.suite import Suite
 from kvbench.texts import printable
 
-_MEASURING = (
-    "intervals.py",
-    "machine",
-    "model",
-    "native",
-    "oracle.py",
-    "peers",
-    "plan",
-    "regime.py",
-    "worker",
-)  # these say what a number means
+# These say what a number means.
+_MEASURING = ("intervals.py", "machine", "model", "native", "oracle.py", "peers", "plan", "regime.py", "worker")
 Peers = Sequence[Known]  # that a run measures
 _BRANCHES = ("GITHUB_HEAD_REF", "GITHUB_REF_NAME", "CI_COMMIT_REF_NAME")
 _CHANGED = "-dirty"  # as git describe has it

@@ -14,15 +14,8 @@ from kvbench.suite.axes import from_options
 from kvbench.suite.values import LIMITS
 
 _AXES = ("cpus", "pages", "schedule")  # options that stand for the axis of their name
-_LATER = frozenset(
-    {"launches", "budget", "target_ci", "until_decided", "patience"}
-)  # these say when to stop, not what to measure
-_LIMITS = LIMITS | {
-    "seed": (0, 1 << 62),
-    "budget": (1e-9, 1e9),
-    "target_ci": (1e-6, 1.0),
-    "patience": (0.1, 1e6),
-}
+_LATER = {"launches", "budget", "target_ci", "until_decided", "patience"}  # when to stop, not what to measure
+_LIMITS = LIMITS | {"seed": (0, 1 << 62), "budget": (1e-9, 1e9), "target_ci": (1e-6, 1.0), "patience": (0.1, 1e6)}
 
 
 @dataclass(frozen=True, slots=True)

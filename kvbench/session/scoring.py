@@ -5,7 +5,7 @@ the score:   these alone, base and tuned, in launches of their own: that they we
 the longer:  the same on more tokens, in a folder of the run
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import inf
 from pathlib import Path
@@ -16,14 +16,13 @@ from kvbench.model import AUTO, Point, Record
 from kvbench.runner import run
 from kvbench.score import LONGER, LONGER_LAUNCHES, SUITE, WIDTHS, width
 from kvbench.session.options import Options
-from kvbench.session.session import Session, planned
+from kvbench.session.session import Follow, Session, planned
 from kvbench.store.evidence import Evidence
 
 MORE = "longer"  # the folder in the run's
 _FASTER = 1.02  # times, by which a candidate must be faster than those named before it
 _HEAT, _NEARLY = 1.3, 1.4  # times the fastest: who is nearer is timed again; launches that this makes, about
 _BRIEF = {"axes": ("layers=0",), "launches": 1, "samples": 3, "sample_time": 0.015}  # how candidates are timed
-Follow = Callable[[Iterable[Record], int], Iterator[Record]]
 
 
 def forecast(asked: dict[str, Any]) -> tuple[float, float]:
@@ -41,12 +40,9 @@ def forecast(asked: dict[str, Any]) -> tuple[float, float]:
 def pick(asked: dict[str, Any], follow: Follow) -> tuple[str, ...]:
     """Names of the fastest kernels, one of each width. WrongAnswer where one of them has none that is right."""
     options = _candidates(asked)
-    library = options.kernels
-    sweep, seen, machine = planned(options, library)
-    evidence = Evidence.asked(options.tuning, machine.fingerprint, library.path)
-    facts = {"library": options.library or "", "plugin": options.plugin or "", "foreign": library.foreign_variants}
-    tuning = evidence.read()[0] if evidence else None
-    plan = replace(sweep.plan, points=sweep.points, patience=seen.patience, tuning=tuning, **facts)
+    sweep, _, machine = planned(options, options.kernels)
+    evidence = Evidence.asked(options.tuning, machine.fingerprint, options.kernels.path)
+    plan = replace(sweep.plan, points=sweep.points, tuning=evidence.read()[0] if evidence else None)
     records: list[Record] = []
     heats = [lambda: plan.points, lambda: _near(plan.points, records)]
     more = run(plan, more=lambda number: heats[number]() if number < len(heats) else ())

@@ -7,7 +7,7 @@ finish:           what others read, rebuilt from the journal
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Self
@@ -22,24 +22,14 @@ from kvbench.machine import available_memory, describe
 from kvbench.machine.placement import neighbours
 from kvbench.machine.preflight import preflight
 from kvbench.machine.tree import Files
-from kvbench.model import Check, Job, Machine, Plan, Record
+from kvbench.model import Check, Job, Machine, Plan, Record, Tuned
 from kvbench.model.point import Visited
 from kvbench.native import Library
 from kvbench.peers import Known, known
-from kvbench.plan import (
-    Forecast,
-    Site,
-    Sweep,
-    expand,
-    forecast,
-    needs_here,
-    refuse_empty,
-    refuse_too_large,
-    refuse_without_plugin,
-    visits,
-)
+from kvbench.plan import Forecast, Site, Sweep, expand, forecast, needs_here, refuse_too_large, visits
 from kvbench.plan.classes import classes
-from kvbench.plan.lines import is_peer
+from kvbench.plan.expansion import refuse_empty, refuse_without_plugin
+from kvbench.plan.witnesses import is_peer
 from kvbench.results import Run
 from kvbench.runner import Execute, new_run, run
 from kvbench.session.identity import build, committed, identity, refuse_changed, versions
@@ -50,6 +40,8 @@ from kvbench.texts import printable
 from kvbench.units import now
 
 _SURE, _START = 1.5, 20.0  # times its forecast, and seconds more: no sweep took longer
+_TUNED = 0.001  # seconds of a sample; a visit has one of the point, for it is none of the tuning
+Follow = Callable[[Iterable[Record], int], Iterator[Record]]
 
 
 class Session(Closing):
@@ -83,11 +75,8 @@ class Session(Closing):
         library = options.kernels
         sweep, seen, machine = planned(options, library)
         options = options.settled(sweep.suite)
-        facts = {"patience": options.patience or seen.patience, "library": options.library or ""}
-        facts |= {"plugin": options.plugin or "", "foreign": library.foreign_variants}
-        facts["tuning"], remark = _known(options, sweep, machine)
-        facts["peers"] = options.paths
-        plan = replace(sweep.plan, run=new_run(), **facts)
+        tuning, remark = _known(options, sweep, machine)
+        plan = replace(sweep.plan, run=new_run(), tuning=tuning)
         peers = _peers(plan)
         manifest = Manifest(
             run=plan.run,
@@ -297,9 +286,12 @@ def planned(options: Options, library: Library) -> tuple[Sweep, Forecast, Machin
     machine = describe()
     site = Site(machine, available_memory(), options.isa, library=library, peers=options.paths)
     found = expand(options.asked_suite, site, options.seed, options.only)
-    found = replace(found, plan=replace(found.plan, neighbour=bool(options.neighbour)))
+    how = {"library": options.library or "", "plugin": options.plugin or "", "foreign": library.foreign_variants}
+    how |= {"peers": options.paths, "neighbour": bool(options.neighbour)}
+    found = replace(found, plan=replace(found.plan, **how))
     tuned = classes(found.points, found.needs, machine) if options.tuning != OFF else ()
     seen = forecast(found, len(tuned))
+    found = replace(found, plan=replace(found.plan, patience=options.patience or seen.patience))
     refuse_too_large(found)
     refuse_empty(found, site, options.only)
     refuse_without_plugin(found, site)
@@ -309,3 +301,29 @@ def planned(options: Options, library: Library) -> tuple[Sweep, Forecast, Machin
             "fewer threads: --axis threads=1",
         )
     return found, seen, machine
+
+
+def tune(
+    options: Options, fresh: bool, follow: Follow = lambda records, count: iter(records)
+) -> tuple[str, tuple[Tuned, ...], str, list[str]]:
+    """Schedules alone: what the first launch of a sweep would choose, without the sweep. `fresh`: without what earlier runs
+    have seen. `follow` passes the visits on, of which there are so many. Returns the suite's name, what was tuned, the
+    file that holds what was seen, or "", and lines on what could not be done."""
+    sweep, _, machine = planned(options, options.kernels)
+    evidence = _evidence(options, machine)
+    known, remark = evidence.read() if evidence and not fresh else ({}, "")
+    found = classes(sweep.points, sweep.needs, machine)
+    plan = replace(
+        sweep.plan,
+        points=tuple(dict.fromkeys(min(own, key=lambda point: sweep.needs[point].arena) for own in found.values())),
+        launches=1,
+        samples=1,
+        sample_time=_TUNED,
+        tuning={name: known[name] for name in found if name in known},
+    )
+    visits = list(follow(run(plan), len(plan.points)))
+    tunings = tuple(tuned for visit in visits for tuned in visit.tuned)
+    unsaid = evidence.add(tunings, fresh) if evidence and tunings else ""
+    errors = (f"{visit.point.name}: {visit.error}" for visit in visits if visit.error)
+    file = str(evidence.path) if evidence and tunings and not unsaid else ""
+    return sweep.suite.name, tunings, file, list(filter(None, (remark, *errors, unsaid)))

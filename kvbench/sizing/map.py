@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from kvbench.errors import BadArgument
-from kvbench.model.arena_map import ArenaMap, Buffer, KindBytes
+from kvbench.model.size import ArenaMap, Buffer, KindBytes
 from kvbench.native import Cache
 from kvbench.suite import Model, stated
 

@@ -125,9 +125,6 @@ def _witnesses(record: Record) -> _Facts:
 
 def _clean(facts: _Facts) -> _Facts:
     """pyperf takes no None, no empty text and no second line."""
-    found = {}
-    for name, value in facts.items():
-        value = " ".join(value.split()) if isinstance(value, str) else value
-        if value is not None and value != "":
-            found[name] = int(value) if isinstance(value, bool) else value
-    return found
+    found = {name: " ".join(value.split()) if isinstance(value, str) else value for name, value in facts.items()}
+    kept = {name: value for name, value in found.items() if value is not None and value != ""}
+    return {name: int(value) if isinstance(value, bool) else value for name, value in kept.items()}

@@ -85,11 +85,6 @@ def from_json(facts: Any) -> Manifest:
     if found != FORMAT:
         raise ValueError(f"format is {str(found)[:20]}, and this version of kvbench reads format {FORMAT}")
     manifest = read(Manifest, facts)
-    _check(manifest)
-    return replace(manifest, plan=replace(manifest.plan, run=manifest.run))
-
-
-def _check(manifest: Manifest) -> None:
     if not manifest.run:
         raise ValueError("run is empty")
     try:
@@ -105,3 +100,4 @@ def _check(manifest: Manifest) -> None:
         if point.name in seen:
             raise ValueError(f"plan.points: {point.name} is there twice")
         seen.add(point.name)
+    return replace(manifest, plan=replace(manifest.plan, run=manifest.run))

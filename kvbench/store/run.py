@@ -7,33 +7,81 @@ run.json.gz     for pyperf; rebuilt from the journal
 summary.json    for a history; likewise
 """
 
-from collections.abc import Iterable
+import fcntl
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any, Self
 
+from kvbench import named
 from kvbench.closing import Closing
 from kvbench.errors import BadArgument, BadRun, Unwritable
 from kvbench.model import Record
-from kvbench.named import opened
-from kvbench.store.files import (
-    part_of,
-    read_json,
-    reading,
-    replacing,
-    short,
-    sync_folder,
-    write_json,
-    writing,
-)
-from kvbench.store.journal import Journal, lines
+from kvbench.store.files import part_of, read_json, reading, replacing, short, sync_folder, write_json, writing
 from kvbench.store.manifest import Manifest, from_json, to_json
-from kvbench.store.summary import JOURNAL as _JOURNAL
-from kvbench.store.summary import MANIFEST as _MANIFEST
-from kvbench.store.summary import SUMMARY, Result, Summary, stamp, write_summary
+from kvbench.store.summary import JOURNAL, MANIFEST, SUMMARY, Result, Summary, stamp, write_summary
 from kvbench.store.values import line, parsed, plain, read, record
 
 _MACHINE, _EXPORT = "machine.json", "run.json.gz"
-FILES = (_MANIFEST, _JOURNAL, _MACHINE, _EXPORT, SUMMARY)
+FILES = (MANIFEST, JOURNAL, _MACHINE, _EXPORT, SUMMARY)
+
+
+class Journal:
+    """The writer's end of a file of lines that only grows: each is on the disk before the next begins. A child process does not
+    keep it, and whoever comes second gets Unwritable.
+
+    A line counts once its newline is there. What a killed process has left behind the last newline is not read, and is cut
+    off before anything is added.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Makes the file where it is missing. One that is there is as it was, until append()."""
+        self._path, flags = path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+        self._file = os.fdopen(os.open(path, flags, 0o666), "ab", buffering=0)
+        try:
+            named.refuse_kind(path, os.fstat(self._file.fileno()))
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._size = sum(map(len, lines(path)))  # of what counts
+        except BaseException as error:
+            self._file.close()
+            if isinstance(error, BlockingIOError):
+                what = f"{path.parent} is being written by another process"
+                raise Unwritable(what, "wait for it, or name another --out") from None
+            raise
+
+    def append(self, line: bytes) -> None:
+        """A line without its newline. Where it fails or is interrupted, so much stands there as was written: a whole line
+        counts for whoever opens the file next."""
+        self.refuse_changed()
+        if os.fstat(self._file.fileno()).st_size != self._size:  # away with what is behind the lines that count
+            os.ftruncate(self._file.fileno(), self._size)
+            os.fsync(self._file.fileno())
+        left = line + b"\n"
+        while left:
+            left = left[os.write(self._file.fileno(), left) :]
+        os.fsync(self._file.fileno())
+        self._size += len(line) + 1
+
+    def refuse_changed(self) -> None:
+        """Unwritable where the file has another place than this process left it at, or is shorter."""
+        own = os.fstat(self._file.fileno())
+        with suppress(OSError):
+            if os.path.samestat(own, self._path.lstat()) and own.st_size >= self._size:
+                return
+        what = f"{self._path} was changed, moved or removed by another program while it was written"
+        raise Unwritable(
+            what, "whole lines of it still count: go on with kvbench sweep --resume, and --out with its place"
+        )
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def lines(path: Path) -> Iterator[bytes]:
+    """With their newlines. A writer may be at work on the last one."""
+    return (line for line in named.lines(path) if line.endswith(b"\n"))
 
 
 class RunDirectory(Closing):
@@ -58,11 +106,11 @@ class RunDirectory(Closing):
         with writing(path, "then begin again"):
             _refuse_taken(path)
             path.mkdir(parents=True, exist_ok=True)
-            found = cls(path, kept, Journal(path / _JOURNAL))
+            found = cls(path, kept, Journal(path / JOURNAL))
             try:
                 _refuse_taken(path)  # another process may have been faster, and be done
                 sync_folder(path.parent)
-                write_json(path / _MANIFEST, facts)
+                write_json(path / MANIFEST, facts)
             except BaseException:
                 found.close()
                 raise
@@ -74,21 +122,18 @@ class RunDirectory(Closing):
         found = cls(path, _manifest(path))
         try:
             if write:
-                found._lock()
+                with writing(path):
+                    found._journal = Journal(path / JOURNAL)
             found._load()
         except BaseException:
             found.close()
             raise
         return found
 
-    def _lock(self) -> None:
-        with writing(self.path):
-            self._journal = Journal(self.path / _JOURNAL)
-
     # ---- reading -----------------------------------------------------------------------------------------------------
 
     def _load(self) -> None:
-        path = self.path / _JOURNAL
+        path = self.path / JOURNAL
         with reading(path):
             for number, text in enumerate(lines(path), 1):
                 try:
@@ -135,15 +180,15 @@ class RunDirectory(Closing):
             kept = self._record(text)  # nothing is written that could not be read
         except (TypeError, ValueError) as error:
             raise BadArgument(f"{found.point.name}: {short(error)}", "a record of this run, each point once") from None
-        with writing(self.path / _JOURNAL):
+        with writing(self.path / JOURNAL):
             journal.append(text)
         self._keep(kept)
 
     def rewrite(self, manifest: Manifest) -> None:
         """The manifest of the same run, with other launches or options."""
         self._writer()
-        with writing(self.path / _MANIFEST):
-            write_json(self.path / _MANIFEST, to_json(manifest))
+        with writing(self.path / MANIFEST):
+            write_json(self.path / MANIFEST, to_json(manifest))
         self.manifest = manifest
 
     def write_machine(self, facts: dict[str, Any]) -> None:
@@ -166,7 +211,7 @@ class RunDirectory(Closing):
     def summarize(self, results: Iterable[Result]) -> None:
         """`results`: of all points that have a witness."""
         self._writer()
-        with reading(self.path / _JOURNAL):
+        with reading(self.path / JOURNAL):
             found = Summary.of(self.manifest, stamp(self.path), results)
         write_summary(self.path, found)
 
@@ -188,27 +233,70 @@ def _refuse_taken(path: Path) -> None:
         return
     if not path.is_dir():
         raise Unwritable(f"{path} is a file", "name another --out")
-    if (path / _MANIFEST).exists():
+    if (path / MANIFEST).exists():
         raise BadArgument(f"{path} holds a run already", "name another --out, or finish that run with --resume")
     for entry in path.iterdir():
-        empty = entry.name == _JOURNAL and entry.is_file() and not entry.stat().st_size
-        if not empty and entry != part_of(path / _MANIFEST):
+        empty = entry.name == JOURNAL and entry.is_file() and not entry.stat().st_size
+        if not empty and entry != part_of(path / MANIFEST):
             raise BadArgument(f"{path} is not empty: it holds {entry.name}", "name another --out")
 
 
 def _manifest(path: Path) -> Manifest:
-    file, hint = path / _MANIFEST, "name a folder that kvbench sweep has written"
+    file, hint = path / MANIFEST, "name a folder that kvbench sweep has written"
     with reading(file):
         if not file.exists():
-            if half_kept(path, _MANIFEST).exists():
+            if _half_kept(path, MANIFEST).exists():
                 raise BadRun(f"{path} was being replaced by --bless, and that was interrupted", "bless it once more")
             raise BadRun(f"{path} is no run directory: there is no {file}", hint)
         found = from_json(read_json(file))
-    with reading(path / _JOURNAL):
-        opened(path / _JOURNAL, follow=False).close()
+    with reading(path / JOURNAL):
+        named.opened(path / JOURNAL, follow=False).close()
     return found
 
 
-def half_kept(path: Path, name: str) -> Path:
+def _half_kept(path: Path, name: str) -> Path:
     """A file of the run that is to take the place of the one at `path`. Without a manifest, that was interrupted."""
     return path / f".{name}.kept"
+
+
+# ---- a run that others are held against: its own files, in the place of those of the one before ------------------------
+
+
+def is_vacant(place: Path) -> bool:
+    """Is no run there, nor anything else that somebody would miss?"""
+    with reading(place):
+        half = _half_kept(place, MANIFEST).exists() and not (place / MANIFEST).exists()
+        return half or not place.exists() or place.is_dir() and not any(place.iterdir())
+
+
+def keep(run: Path, place: Path) -> None:
+    """Whatever else lies at `place` stays. Whenever this is killed, a run is there, the old or the new one; or a folder
+    of which RunDirectory.open() says that this must be done again."""
+    head, base = run.resolve(), place.resolve()
+    if head == base or head in base.parents or base in head.parents:
+        raise BadArgument(f"{place} and {run} are one folder, or one holds the other", "name two that lie apart")
+    with ExitStack() as held, writing(place, "then bless it again"):
+        if not is_vacant(place):
+            RunDirectory.open(place).close()  # nothing else is ever replaced
+            held.enter_context(closing(Journal(place / JOURNAL)))  # nobody may be writing it
+        place.mkdir(parents=True, exist_ok=True)
+        _clear(place)
+        held.callback(_clear, place)
+        for name in FILES:
+            if os.path.lexists(run / name):
+                with named.opened(run / name, follow=False) as file, _half_kept(place, name).open("wb") as copy:
+                    shutil.copyfileobj(file, copy)
+                    copy.flush()
+                    os.fsync(copy.fileno())
+        (place / MANIFEST).unlink(missing_ok=True)  # between the two manifests there is no run
+        for name in reversed(FILES):
+            (place / name).unlink(missing_ok=True)
+            if _half_kept(place, name).exists():
+                _half_kept(place, name).replace(place / name)
+        sync_folder(place)
+
+
+def _clear(place: Path) -> None:
+    """But for the manifest's where there is none: it says what was interrupted."""
+    for name in FILES if (place / MANIFEST).exists() else FILES[1:]:
+        _half_kept(place, name).unlink(missing_ok=True)

@@ -21,7 +21,6 @@ from kvbench.units import COUNT, cpu_list, whole
 
 AXES = {field.name: field for field in FIELDS if field.axis}
 BY_KERNEL = ("variant", "layout", "dtype", "isa")  # "all" of these depends on the op
-BY_CPU = tuple(name for name in AXES if DEFAULTS[name] == "best")  # the default is a word for the CPU's own
 MOST = 100_000  # values of an axis, and points of a suite
 _LARGEST = 1 << 31  # of any count
 _RANGE = re.compile(rf"{COUNT}\s*\.\.\s*{COUNT}\s*x\s*([0-9]{{1,9}}(?:\.[0-9]{{1,9}})?)")

@@ -4,7 +4,8 @@ import tomllib
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 import kvbench
 from kvbench.errors import BadArgument, BadLibrary, unknown_word
@@ -42,13 +43,8 @@ def models() -> dict[str, Model]:
     """The models of suites/models.toml, by name."""
     for folder in kvbench.__path__:
         if (path := Path(folder) / _MODELS).is_file():
-            return {name: _model(facts) for name, facts in tomllib.loads(path.read_text()).items()}
+            return msgspec.convert(tomllib.loads(path.read_text()), dict[str, Model])
     raise BadLibrary(f"{_MODELS} is not installed", "install kvbench again: pip install .")
-
-
-def _model(facts: dict[str, Any]) -> Model:
-    weights = facts.pop("weights", None)
-    return Model(**facts, weights=Weights(**weights) if weights else None)
 
 
 def model(name: str) -> Model:

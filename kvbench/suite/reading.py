@@ -59,7 +59,7 @@ def find(name: str, library: Library | None = None) -> Suite:
 def load(path: Path, source: str = "", library: Library | None = None) -> Suite:
     """`source` is what messages call the file."""
     source = source or str(path)
-    content = _parsed(source, _text(path, source))
+    content = _content(path, source)
     for key in content:
         if key not in _KEYS:
             raise unknown(f"{source}: {_key(key)}", key, _KEYS, "is not a key of a suite")
@@ -77,17 +77,12 @@ def load(path: Path, source: str = "", library: Library | None = None) -> Suite:
     return Suite(path.stem, source, question, tuple(grids), tuple(skips), **facts)
 
 
-def _text(path: Path, source: str) -> str:
-    hint = "name a suite, see kvbench suites, or a TOML file in UTF-8"
+def _content(path: Path, source: str) -> dict[str, Any]:
     try:
-        return named.text(path, named.WRITTEN)
+        return tomllib.loads(named.text(path, named.WRITTEN))
     except OSError as error:
+        hint = "name a suite, see kvbench suites, or a TOML file in UTF-8"
         raise BadArgument(f"{source} cannot be read: {error.strerror}", hint) from None
-
-
-def _parsed(source: str, text: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         why = " ".join(str(error).split())[:120]
         raise BadArgument(f"{source} is not valid TOML: {why}", 'keys are written as: dtype = "f16"') from None

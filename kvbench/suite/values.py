@@ -37,9 +37,7 @@ class Suite:
     samples: int = 3
     sample_time: float = 0.03  # seconds
     contrasts: bool = True  # whether points that differ in one thing are also timed side by side
-    until_decided: float = (
-        0.0  # seconds of a run, within which launches are added while questions are open; 0: none are
-    )
+    until_decided: float = 0.0  # seconds of a run, in which launches are added while questions are open; 0: none are
 
     def with_axes(self, axes: Axes) -> "Suite":
         """These axes in place of the file's, in every grid. A model brings its own heads."""

@@ -124,16 +124,7 @@ def skipped_token(victim: Victim) -> np.ndarray:
     return victim.decode()
 
 
-FAULTS: tuple[Callable[[Victim], np.ndarray], ...] = (
-    flipped_bit,
-    one_slot_off,
-    swapped_head,
-    wrong_layer,
-    wrong_sequence,
-    stale_tail,
-    wrong_scale,
-    skipped_token,
-)
+FAULTS = (flipped_bit, one_slot_off, swapped_head, wrong_layer, wrong_sequence, stale_tail, wrong_scale, skipped_token)
 
 
 def plant(library: Library, kernels: Iterable[Kernel]) -> Iterator[Fault]:

@@ -2,20 +2,21 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, Self
 
 import numpy as np
 
+from kvbench.apart import Ended, apart
 from kvbench.errors import KvbenchError
 from kvbench.model import Kernel, Traffic
 from kvbench.model.annotated import Printed, about
-from kvbench.native import Cache, Library, block_of, decode_task, store_task
+from kvbench.native import Cache, Library, block_of, decode_task, library_of, store_task
 from kvbench.oracle import rounding
-from kvbench.verify.faults import Fault, finite
+from kvbench.verify.faults import Fault, finite, plant
 from kvbench.verify.moves import Moves, Wrong, require
 from kvbench.verify.situation import FULL, QUICK, STALE, Prepared, how_taken
-from kvbench.worker.watch import watched
+from kvbench.worker.foreign import watched
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,19 +50,13 @@ class Checker(Moves):
         self._prepared: dict[tuple[str | None, ...], list[Prepared]] = {}
         self._plain: dict[tuple[Any, ...], np.ndarray] = {}  # the bytes that stores of the plainest tier leave
 
-    def close(self) -> None:
-        for prepared in self._prepared.values():
-            for one in prepared:
-                one.close()
-        super().close()
-
     def prepared(self, layout: str, dtype: str, taken: tuple[str | None, str | None] = (None, None)) -> list[Prepared]:
         """Every situation, with every dtype of scales where the dtype has scales; for kernels that take it so."""
         cell = (layout, dtype, taken[0] or dtype, taken[1])
         if cell not in self._prepared:
             scales = self.library.words("scale")
             self._prepared[cell] = [
-                Prepared(self.library, situation, *cell, scale=scales[index % len(scales)])
+                self.owned.enter_context(Prepared(self.library, situation, *cell, scale=scales[index % len(scales)]))
                 for index, situation in enumerate(self.situations)
             ]
         return self._prepared[cell]
@@ -207,3 +202,43 @@ def _result(bench: Checker, kernel: Kernel) -> Checked:
         return Checked.of(kernel, np.inf, str(complaint))
     except KvbenchError as error:
         return Checked.of(kernel, np.inf, error.args[0])
+
+
+# ---- a plug-in's kernels, each in a process of its own, so that none of them can end the check of another ------------
+
+_PATIENCE = 120.0  # seconds that one kernel may take
+_Found = tuple[list[Checked], list[Fault]]
+
+
+def check_plugin(library: Library, isa: str | None = None, quick: bool = False) -> _Found:
+    """As check() and plant() do, of the plug-in's kernels alone."""
+    every = [_apart(library, kernel, quick) for kernel in library.plugin.kernels if isa in (None, kernel.isa)]
+    return [result for results, _ in every for result in results], list(_together(f for _, f in every))
+
+
+def _apart(library: Library, kernel: Kernel, quick: bool) -> _Found:
+    if not kernel.runnable:
+        return [], []
+    try:
+        return apart(_found, str(library.plugin.path), kernel, quick, patience=_PATIENCE)
+    except Ended as end:
+        return [Checked.of(kernel, np.inf, f"its process {end.how}")], []
+    except KvbenchError as error:
+        return [Checked.of(kernel, np.inf, error.args[0])], []
+
+
+def _found(plugin: str, kernel: Kernel, quick: bool) -> _Found:
+    library = library_of(None, plugin)
+    results = list(check(library, [kernel], quick))
+    return results, list(plant(library, [kernel])) if results[0].passed else []
+
+
+def _together(every: Iterator[list[Fault]]) -> Iterator[Fault]:
+    """Faults of one name as one, of those that could be planted."""
+    found: dict[str, Fault] = {}
+    for fault in (fault for faults in every for fault in faults):
+        old = found.get(fault.name, replace(fault, planted=0, caught=0))
+        known = [margin for margin in (old.margin, fault.margin) if margin is not None]
+        counts = {"planted": old.planted + fault.planted, "caught": old.caught + fault.caught}
+        found[fault.name] = replace(old, margin=min(known, default=None), **counts)
+    yield from (fault for fault in found.values() if fault.planted)

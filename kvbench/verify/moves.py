@@ -1,5 +1,6 @@
 """Checks of what moves or reads plain memory: repack, transpose, logits and the probes."""
 
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -29,11 +30,12 @@ class Moves(Closing):
     def __init__(self, library: Library) -> None:
         self.library = library
         self.plainest = library.isas()[0]
-        self._teams = Teams(library)
-        self.team = self._teams.of
+        teams, self.owned = Teams(library), ExitStack()
+        self.owned.callback(teams.close)
+        self.team = teams.of
 
     def close(self) -> None:
-        self._teams.close()
+        self.owned.close()
 
     # ---- moves ---------------------------------------------------------------------------------------------------
 

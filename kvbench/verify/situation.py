@@ -10,7 +10,7 @@ from kvbench.closing import Closing
 from kvbench.model import Kernel
 from kvbench.native import Arena, Cache, Library, Team, rewrite
 from kvbench.oracle import attention, attention_in_steps, rounded, tolerance, whole
-from kvbench.worker.watch import described
+from kvbench.worker.foreign import described
 
 _TOGETHER = 4  # the root mean square of what rounding does to many numbers is so much less than what it may do to one
 STALE = 0xFF  # stands wherever nothing was stored: NaN in every float format

@@ -1,7 +1,7 @@
 """The programs of one point in a room: the kernel and its witnesses. And whether its answers are right."""
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 from functools import cached_property, reduce
@@ -11,10 +11,10 @@ import numpy as np
 
 from kvbench.closing import Owner
 from kvbench.errors import WrongAnswer
-from kvbench.machine.disturbances import Disturbed
+from kvbench.machine.allowance import Disturbed
 from kvbench.machine.placement import neighbours
-from kvbench.model import AHEAD, AUTO, COPY_NT, PACE, PLAIN, POINT, Plan, Point, Role, Sample
-from kvbench.model.program import CORE, MEMORY, ROTATED, SLICE
+from kvbench.model import AUTO, COPY_NT, PACE, PLAIN, POINT, Plan, Point, Role, Sample
+from kvbench.model.program import AHEAD, CORE, MEMORY, ROTATED, SLICE
 from kvbench.native import Arena, Cache, Part, Task, block_of, decode_task, forms, probe_task, store_task
 from kvbench.oracle import TILE, rounding
 from kvbench.plan import needs
@@ -242,7 +242,11 @@ class Bench(Owner):
         """Samples, and the largest error of what the kernel answered before and after them. how: more for rounds()."""
         error = self.verified()
         with self.watching():
-            taken = tuple(self._sampled(programs, samples, seconds, how))
+            # Seconds of passes, which may be millions, are dropped as they come, unless they tell of tails.
+            taken = tuple(
+                sample if sample.one_by_one else replace(sample, pass_seconds=())
+                for sample in rounds(programs, samples, seconds, self._seed, **how)
+            )
         own = min(sample.passes for sample in taken if sample.program == self.own.name)
         if any(program.name == ROTATED for program in programs):
             written = [out for *_, out in self._rotated]
@@ -261,13 +265,6 @@ class Bench(Owner):
 
     def refuse_impossible(self, taken: Sequence[Sample]) -> None:
         """What our own kernels cannot do."""
-
-    def _sampled(
-        self, programs: Sequence[Program], samples: int, seconds: float, how: dict[str, Any]
-    ) -> Iterator[Sample]:
-        """Seconds of passes are dropped as they come, which may be millions, unless they tell of tails."""
-        for sample in rounds(programs, samples, seconds, self._seed, **how):
-            yield sample if sample.one_by_one else replace(sample, pass_seconds=())
 
     def _wrong(self, what: str) -> WrongAnswer:
         return WrongAnswer(

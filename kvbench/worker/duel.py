@@ -23,7 +23,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from kvbench.errors import NotComparable
-from kvbench.machine.disturbances import Disturbed
+from kvbench.machine.allowance import Disturbed
 from kvbench.model import BESIDE, OWN, SIDES, Job, Point, Record
 from kvbench.native import Arena, Library
 from kvbench.worker.answers import Answers

@@ -19,13 +19,13 @@ from pathlib import Path
 from kvbench.closing import Closing
 from kvbench.errors import KvbenchError
 from kvbench.machine import describe
-from kvbench.machine.disturbances import Disturbances, Disturbed
+from kvbench.machine.allowance import Disturbances, Disturbed
 from kvbench.model import Contrast, Job, Point, Probe, Record
 from kvbench.model.contrast import value
 from kvbench.model.point import Visited
 from kvbench.native import Library
 from kvbench.plan import needs_here
-from kvbench.plan.lines import is_peer, line_of, lines
+from kvbench.plan.witnesses import is_peer, line_of, peer_lines
 from kvbench.worker import probing, room
 from kvbench.worker.answers import Answers
 from kvbench.worker.bench import Bench, side_by_side
@@ -108,7 +108,7 @@ class _Visitor(Closing):
 
     def groups(self) -> list[list[Visited]]:
         found: dict[object, list[Visited]] = {}
-        peers = lines(self._job.points)
+        peers = peer_lines(self._job.points)
         for point in self._job.points:
             if isinstance(point, Point):
                 line = line_of(point)

@@ -16,13 +16,13 @@ import numpy as np
 
 from kvbench.closing import Owner
 from kvbench.errors import KvbenchError, WrongAnswer
-from kvbench.machine.disturbances import Disturbed
+from kvbench.machine.allowance import Disturbed
 from kvbench.model import AGAIN, CORE, OURS, Job, Point, Record, Sample
 from kvbench.model.point import Visited
 from kvbench.peers import Failed, Host, known
 from kvbench.peers.host import steps
 from kvbench.peers.interface import LONG
-from kvbench.plan.lines import line_of
+from kvbench.plan.witnesses import line_of
 from kvbench.worker.answers import Answers
 from kvbench.worker.bench import Bench
 from kvbench.worker.loop import Program, rounds

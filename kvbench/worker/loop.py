@@ -19,7 +19,7 @@ from itertools import chain
 from operator import attrgetter
 from time import perf_counter
 
-from kvbench.machine.disturbances import Disturbed
+from kvbench.machine.allowance import Disturbed
 from kvbench.model import Sample, Times, Traffic
 from kvbench.native import Task, Team
 

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 from kvbench.closing import Owner
-from kvbench.machine.disturbances import Disturbed
+from kvbench.machine.allowance import Disturbed
 from kvbench.model import COMPUTE, PLAIN, Job, Probe, Record
 from kvbench.native import Team, forms, probe_task
 from kvbench.regime import dram_bytes

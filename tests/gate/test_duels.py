@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from kvbench.gate.duels import LIMITS, duels
+from kvbench.gate.duels import LEAST_LAUNCHES, duels
 from tests.gate.made_duels import DECODE, STORE, duel
 
 
@@ -70,7 +70,7 @@ def test_a_launch_with_few_pairs_left_does_not_count():
     assert not found.few
     many = [duel(n, stormy, steal=(0, 1, 2) if n < 3 else ()) for n in range(6)]
     assert "3 of 6 launches" in only(many).few
-    assert 3 / 6 < LIMITS.least_launches <= 6 / 7
+    assert 3 / 6 < LEAST_LAUNCHES <= 6 / 7
 
 
 def test_failures_are_told():

@@ -7,7 +7,7 @@ import pytest
 from kvbench.errors import Refused
 from kvbench.machine import available_memory
 from kvbench.machine.allowance import has_groups, memory_limit, quota_cpus, throttled
-from kvbench.machine.facts import limit_facts
+from kvbench.machine.describe import limit_facts
 from tests.machine.trees import NODE, Live, put
 
 TOP = "sys/fs/cgroup"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kvbench.machine.caches import data_caches, last_levels
+from kvbench.machine.cpus import data_caches, last_levels
 from kvbench.model import DataCache
 from tests.machine.trees import CPU, SERVER, grow, put
 

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from kvbench.machine import brand as names
-from kvbench.machine.brand import brand, vendor
+from kvbench.machine import identity as names
+from kvbench.machine.identity import brand, vendor
 from kvbench.machine.virtual import container, hypervisor, is_virtual
 from tests.machine.trees import Live, grow, put
 

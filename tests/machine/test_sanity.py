@@ -2,7 +2,7 @@
 
 import pytest
 
-from kvbench.machine.sanity import doubts
+from kvbench.machine.describe import doubts
 from kvbench.model import Cpu, DataCache
 
 MIB = 1 << 20

@@ -6,9 +6,8 @@ import pytest
 
 from kvbench.analysis.measured.columns import POINT as COLUMNS
 from kvbench.analysis.measured.columns import facts
-from kvbench.model import FIELDS, POINT, SHAPE, Point, Shape
-from kvbench.model.fields import declared, of
-from kvbench.model.point import _later
+from kvbench.model import FIELDS, POINT, Point, Shape
+from kvbench.model.point import SHAPE, _later, declared, of
 from tests.made_run import DECODE, STORE
 
 PAGED = replace(

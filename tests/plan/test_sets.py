@@ -7,7 +7,7 @@ import pytest
 
 from kvbench.model.contrast import value
 from kvbench.plan import needs_here
-from kvbench.plan.sets import contrasts
+from kvbench.plan.witnesses import contrasts
 from tests.made_run import DECODE, MACHINE
 
 GIB = 1 << 30

@@ -8,7 +8,7 @@ import pytest
 
 from kvbench.errors import BadArgument, BadRun, Unwritable
 from kvbench.store import RunDirectory, keep
-from kvbench.store.keep import is_vacant
+from kvbench.store.run import is_vacant
 from tests.store.made import manifest, refused, visits
 from tests.store.test_survival import dying
 

@@ -12,7 +12,7 @@ import pytest
 from kvbench.errors import BadArgument, BadRun, Unwritable
 from kvbench.model import Skip
 from kvbench.store import RunDirectory
-from kvbench.store.journal import Journal
+from kvbench.store.run import Journal
 from tests.store.made import APPEND, DECODE, JOURNAL, POINTS, READ, RUN, failed, manifest, named, refused, visits
 
 # ---- what is written comes back --------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 from kvbench.errors import BadRun, Unwritable
 from kvbench.store import RunDirectory
 from kvbench.store.files import write_text
-from kvbench.store.journal import Journal
+from kvbench.store.run import Journal
 from tests.store.made import APPEND, DECODE, JOURNAL, READ, failed, manifest, named, refused, visit
 
 # ---- killed ----------------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kvbench.machine.disturbances import Disturbed
+from kvbench.machine.allowance import Disturbed
 from kvbench.model import Times
 from kvbench.worker import loop
 from kvbench.worker.loop import Program, rounds

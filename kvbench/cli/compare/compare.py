@@ -51,7 +51,7 @@ def command(
     timed beside it, and launches are compared with launches. Without --gate, the exit code is 0 if the runs can be
     compared.
     """
-    from kvbench.store.keep import is_vacant
+    from kvbench.store.run import is_vacant
 
     if bless and is_vacant(base):
         return _bless(base, head)

@@ -52,7 +52,7 @@ def command(run: Path | None, out: Path | None, resume: bool, as_json: bool, **a
 def _measured(asked: dict[str, Any], out: Path | None, resume: bool) -> Path | None:
     """The run directory; None where it was interrupted."""
     from kvbench.session import Session, scoring
-    from kvbench.store.keep import is_vacant
+    from kvbench.store.run import is_vacant
     from kvbench.submission import refuse_changed, seal
     from kvbench.units import span
 

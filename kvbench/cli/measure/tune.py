@@ -45,16 +45,16 @@ def command(fresh: bool, as_json: bool, **asked: Any) -> None:
     from kvbench.analysis.measured.schedules import schedules
     from kvbench.report.ruled import ruled
     from kvbench.session import Options
-    from kvbench.session.tuned import tune
+    from kvbench.session.session import tune
 
-    found = tune(Options(**given(asked)), fresh, _followed)
-    for remark in found.remarks:
+    suite, tunings, file, remarks = tune(Options(**given(asked)), fresh, _followed)
+    for remark in remarks:
         say(remark, err=True)
-    classes = tuple(TunedClass(tuned.of, tuned.choice) for tuned in found.tunings)
+    classes = tuple(TunedClass(tuned.of, tuned.choice) for tuned in tunings)
     if as_json:
-        say_json(TunedClasses(suite=found.suite, file=found.file, classes=classes))
+        say_json(TunedClasses(suite=suite, file=file, classes=classes))
     else:
-        say("\n".join(ruled(schedules(found.tunings), list(_columns()))))
+        say("\n".join(ruled(schedules(tunings), list(_columns()))))
 
 
 def _columns() -> Iterator[Any]:

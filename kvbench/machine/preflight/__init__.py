@@ -3,26 +3,14 @@
 from collections.abc import Sequence
 
 from kvbench.machine.preflight import clock, memory, sharing
-from kvbench.machine.preflight.live import Live
-from kvbench.machine.preflight.scene import Scene
+from kvbench.machine.preflight.scene import Live, Scene
 from kvbench.machine.tree import Files
 from kvbench.model import Check, Machine
 
 CHECKS = (
-    sharing.other_tasks,
-    sharing.steal,
-    sharing.allowed,
-    sharing.quota,
-    sharing.smt,
-    sharing.virtual_machine,
-    clock.governor,
-    clock.turbo,
-    clock.core_clock,
-    clock.clock_source,
-    memory.memory,
-    memory.transparent_huge_pages,
-    memory.placement,
-    memory.numa_balancing,
+    *(sharing.other_tasks, sharing.steal, sharing.allowed, sharing.quota, sharing.smt, sharing.virtual_machine),
+    *(clock.governor, clock.turbo, clock.core_clock, clock.clock_source),
+    *(memory.memory, memory.transparent_huge_pages, memory.placement, memory.numa_balancing),
 )
 
 

@@ -2,12 +2,13 @@
 
 from statistics import median
 
-from kvbench.machine.preflight.check import Finding, check, judged, ok, unknown, warn
-from kvbench.machine.preflight.scene import Scene
-from kvbench.machine.preflight.thresholds import CLOCK_APART, CLOCK_SHORT, CLOCK_SWING
+from kvbench.machine.preflight.scene import Finding, Scene, check, judged, ok, unknown, warn
 from kvbench.machine.tree import count
 from kvbench.units import counted
 
+_SWING = 0.05  # from the best round to the median; a steady core stays within 0.01
+_APART = 0.10  # between threads: neighbouring cores of one kind differ by 0.05 at the most
+_SHORT = 0.80  # of the nominal clock; wide vectors alone may cost 0.15, plain additions nothing
 _QUICK = ("tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page", "riscv_clocksource", "timebase")
 _SLOW = ("hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit")  # read from a device, or coarse
 _CURRENT = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
@@ -33,11 +34,11 @@ def core_clock(scene: Scene) -> Finding:
     value += "".join(f"; {name} {ghz:.2f}" for name, ghz in declared.items())
     nominal = declared.get("nominal")
     kinds = {cpu.kind for cpu in scene.machine.cpus if cpu.cpu in scene.cpus}
-    if nominal and low < CLOCK_SHORT * nominal:
+    if nominal and low < _SHORT * nominal:
         return warn(value, "look for heat or a power limit: sudo turbostat, or ask who else uses this core")
-    if swing > CLOCK_SWING:
+    if swing > _SWING:
         return warn(value, "it moves, or others interrupt it: fix the frequency, stop other work, run doctor again")
-    if 1 - low / high > CLOCK_APART and len(kinds) == 1:
+    if 1 - low / high > _APART and len(kinds) == 1:
         return warn(value, "the cores differ: look for other work and for limits of single CPUs; see cpupower")
     return ok(value)
 

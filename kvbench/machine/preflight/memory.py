@@ -3,13 +3,14 @@
 from collections import Counter
 
 from kvbench.machine.allowance import available_memory
-from kvbench.machine.preflight.check import Finding, check, judged, ok, warn
-from kvbench.machine.preflight.scene import Scene
-from kvbench.machine.preflight.thresholds import BUFFERS, HUGE_SHARE, STRAY_SHARE
+from kvbench.machine.preflight.scene import Finding, Scene, check, judged, ok, warn
 from kvbench.regime import far_bytes
 from kvbench.units import size
 
 _THP = "/sys/kernel/mm/transparent_hugepage"
+_BUFFERS = 3  # of a footprint that no cache helps with: what triad walks, and a store with what it is compared to
+_HUGE_SHARE = 0.95  # of the arena; below it base pages are walked often enough to cost bandwidth
+_STRAY_SHARE = 0.05  # of the pages, on another node than the threads that read them
 
 
 @check("transparent huge pages", "without, every 4 KiB need a translation of their own; partly huge buffers also vary")
@@ -26,7 +27,7 @@ def transparent_huge_pages(scene: Scene) -> Finding:
         if mode == "never"
         else "echo 1 | sudo tee /proc/sys/vm/compact_memory"
     )
-    return judged(mode != "never" and share >= HUGE_SHARE, value, more)
+    return judged(mode != "never" and share >= _HUGE_SHARE, value, more)
 
 
 @check("NUMA balancing", "the kernel unmaps and moves pages while they are measured, and far memory looks near")
@@ -53,15 +54,15 @@ def placement(scene: Scene) -> Finding:
     share = {node: pages[node] / pages.total() for node in pages}
     stray = sum(max(0.0, part - readers[node] / readers.total()) for node, part in share.items())
     value = ", ".join(f"{part:.0%} of the pages on node {node}" for node, part in sorted(share.items()))
-    if stray <= STRAY_SHARE:
+    if stray <= _STRAY_SHARE:
         return ok(value)
     return warn(f"{value}; threads run elsewhere", "drop numactl's policy, or free memory there: numactl --hardware")
 
 
 @check("memory", "a buffer that does not fit must shrink, and a small one is read from cache instead of DRAM")
 def memory(scene: Scene) -> Finding:
-    needed, available = BUFFERS * far_bytes(scene.machine, scene.cpus), available_memory(scene.files)
-    value = f"{size(available)} available, {size(needed)} for {BUFFERS} buffers that no cache helps"
+    needed, available = _BUFFERS * far_bytes(scene.machine, scene.cpus), available_memory(scene.files)
+    value = f"{size(available)} available, {size(needed)} for {_BUFFERS} buffers that no cache helps"
     if available >= needed:
         return ok(value)
     return warn(value, "free memory, or raise what limits it: control group, cpuset.mems")

@@ -1,20 +1,70 @@
-"""What the checks look at. What takes time to observe is observed once, when the first check asks for it."""
+"""What the checks look at, and how a look becomes a check. What takes time to observe is observed once, when the first
+check asks for it."""
 
+import os
+import time
 from collections import Counter
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from functools import cached_property, wraps
 from statistics import fmean
 from typing import Any
 
+from kvbench.errors import KvbenchError, Refused, Unsupported
 from kvbench.machine.allowance import available_memory
-from kvbench.machine.preflight.live import Live
-from kvbench.machine.preflight.thresholds import ARENA_BYTES, ARENA_SHARE, LOOKS, QUIET_SECONDS
 from kvbench.machine.tree import Files
-from kvbench.model import Machine
-from kvbench.units import MIB, size
+from kvbench.model import Check, Machine
+from kvbench.native import Arena, Team, default_library, numa, probe_task
+from kvbench.units import MIB, cpu_text, size
 
+_QUIET_SECONDS = 0.2  # of looking on while this process sleeps: 20 of the kernel's usual ticks on each CPU
+_LOOKS = 5  # in that time, at how many tasks could run
+_WARM_SECONDS = 0.05  # a governor that follows the load has gone up by then
+_CLOCK_ROUNDS = 12
+_CLOCK_SECONDS = 0.02  # of a round: two of the kernel's ticks
+_ARENA_BYTES = 64 * MIB  # of the arena that is tried: enough pages for a share, touched in some 20 ms
+_ARENA_SHARE = 0.25  # of the available memory at the most
+_ADDITIONS = 1 << 20  # of a pass: some 0.3 ms
 _IDLE, _WAIT, _STEAL, _TIMES = 3, 4, 7, 8  # places in a line of /proc/stat; what follows is counted in them already
 _THP_USUAL = 2 * MIB
+
+
+class Live:
+    """The running system. It uses memory and time of its own, and leaves no setting changed."""
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+    def touched(self, size: int, cpus: Sequence[int]) -> tuple[dict[str, int], Counter[int]]:
+        """Of an arena first touched by a thread on each of `cpus`: what inspect() says, and some of its pages by node."""
+        _refuse_absent(cpus)
+        library = default_library()
+        with Team(len(cpus), cpus, library) as team, Arena(size, "thp", library=library) as arena:
+            with probe_task(library, "write", len(cpus), isa=library.isas()[0], to=arena, size=size) as task:
+                team.run(task)
+            try:
+                return arena.inspect(), numa.placed(arena, arena.size)
+            except Unsupported:  # as in some containers
+                return arena.inspect(), Counter()
+
+    def clock(self, cpus: Sequence[int]) -> list[tuple[float, ...]]:
+        """GHz of each of `cpus`, all under load, in round after round."""
+        _refuse_absent(cpus)
+        library = default_library()
+        with (
+            Team(len(cpus), cpus, library) as team,
+            probe_task(library, "clock", len(cpus), isa=library.isa(), steps=_ADDITIONS) as task,
+        ):
+            pass_seconds = team.run(task, passes=4).seconds / 4
+            team.run(task, passes=max(1, round(_WARM_SECONDS / pass_seconds)))
+            passes = max(1, round(_CLOCK_SECONDS / pass_seconds))
+            rounds = [team.run(task, passes=passes).thread_seconds for _ in range(_CLOCK_ROUNDS)]
+        return [tuple(passes * _ADDITIONS / seconds / 1e9 for seconds in round_) for round_ in rounds]
+
+
+def _refuse_absent(cpus: Sequence[int]) -> None:
+    """A made-up tree may name CPUs that are not here."""
+    if absent := set(cpus) - os.sched_getaffinity(0):
+        raise Refused(f"CPUs {cpu_text(absent)} are not here to be tried", "run doctor on the machine itself")
 
 
 class Scene:
@@ -46,8 +96,8 @@ class Scene:
     def asleep(self) -> tuple[float, float]:
         """While this process sleeps: the share of their time that CPUs are busy, and how many tasks could run."""
         before, runnable = self._times(), []
-        for _ in range(LOOKS):
-            self.live.sleep(QUIET_SECONDS / LOOKS)
+        for _ in range(_LOOKS):
+            self.live.sleep(_QUIET_SECONDS / _LOOKS)
             runnable.append(self.files.table("/proc/stat").get("procs_running", 1) - 1)
         return busy_and_stolen(before, self._times())[0], fmean(runnable)
 
@@ -61,8 +111,8 @@ class Scene:
     def touched(self) -> tuple[dict[str, int], Counter[int]]:
         """As live.touched() has it, of an arena that memory is enough for."""
         page = self.files.number("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size") or _THP_USUAL
-        wanted, available = max(ARENA_BYTES, page), available_memory(self.files)
-        if wanted > available * ARENA_SHARE:
+        wanted, available = max(_ARENA_BYTES, page), available_memory(self.files)
+        if wanted > available * _ARENA_SHARE:
             raise LookupError(f"{size(available)} of memory are available, too little to try {size(wanted)}")
         return self.live.touched(wanted, self.cpus)
 
@@ -85,3 +135,48 @@ def busy_and_stolen(before: list[int], after: list[int]) -> tuple[float, float |
         raise LookupError("/proc/stat is missing, not understood or stands still")
     idle = sum(spent[_IDLE : _WAIT + 1])
     return 1 - idle / total, spent[_STEAL] / total if len(spent) > _STEAL else None
+
+
+# ---- checks ----------------------------------------------------------------------------------------------------------
+
+Finding = tuple[str, str, str]  # status, value and advice of a check; of what is unknown, the value says why
+
+
+def ok(value: str) -> Finding:
+    return "ok", value, ""
+
+
+def warn(value: str, advice: str) -> Finding:
+    return "warn", value, advice
+
+
+def judged(fine: bool, value: str, advice: str) -> Finding:
+    return ok(value) if fine else warn(value, advice)
+
+
+def unknown(reason: str, advice: str = "") -> Finding:
+    return "unknown", reason, advice
+
+
+def check(name: str, why: str) -> Callable[[Callable[[Scene], Finding]], Callable[[Scene], Check]]:
+    """Make a check of a function. What it does not find (LookupError), cannot try or does not understand is unknown: no
+    crash, and in no words of Python's."""
+
+    def named(look: Callable[[Scene], Finding]) -> Callable[[Scene], Check]:
+        @wraps(look)
+        def checked(scene: Scene) -> Check:
+            try:
+                status, value, advice = look(scene)
+            except KvbenchError as error:
+                status, value, advice = unknown(error.args[0], error.hint)
+            except OSError as error:
+                status, value, advice = unknown(f"the system does not allow it: {error.strerror or error}")
+            except (ValueError, IndexError, KeyError):
+                status, value, advice = unknown("what the system says of it is not understood")
+            except LookupError as error:
+                status, value, advice = unknown(str(error))
+            return Check(name, status, value, why, advice)
+
+        return checked
+
+    return named
