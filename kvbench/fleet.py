@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -81,13 +82,8 @@ def fleet(
         if not hosts:
             raise BadArgument(f"--scheduler {scheduler} has no workers", "start one on each host: dask worker ADDRESS")
         client.subscribe_topic(TOPIC, lambda event: told(event[1]["host"], event[1]["line"]))
-        left = {
-            client.submit(sweep_here, list(arguments), folder, workers=[address], pure=False, retries=0): (
-                host,
-                address,
-            )
-            for host, address in hosts.items()
-        }
+        submit = partial(client.submit, sweep_here, list(arguments), folder, pure=False, retries=0)
+        left = {submit(workers=[address]): (host, address) for host, address in hosts.items()}
         while left:
             for future in [future for future in left if future.status in ("finished", "error")]:
                 yield _arrived(future, left.pop(future)[0], into)
@@ -142,10 +138,8 @@ def _lost(client: Any, left: dict[Any, tuple[str, str]], folder: str) -> Iterato
     if client.status != "running" or any(future.cancelled() for future in left):
         why, alive = f"the scheduler is gone; its run goes on there in {folder}", set[str]()
     else:
-        why, alive = (
-            f"its worker is gone; what it had finished is there in {folder}",
-            set(client.scheduler_info(-1)["workers"]),
-        )
+        why = f"its worker is gone; what it had finished is there in {folder}"
+        alive = set(client.scheduler_info(-1)["workers"])
     for future, (host, address) in list(left.items()):
         if address not in alive:
             del left[future]

@@ -87,11 +87,8 @@ def _scored(path: Path, *more: Breach) -> Score:
 
 def _digests(path: Path) -> dict[str, str]:
     with reading(path):
-        return {
-            name: sha256(named.opened(path / name, follow=False).read()).hexdigest()
-            for name in _PARTS
-            if (path / name).exists()
-        }
+        there = [name for name in _PARTS if (path / name).exists()]
+        return {name: sha256(named.opened(path / name, follow=False).read()).hexdigest() for name in there}
 
 
 def found_in(path: Path) -> Iterator[Path]:
@@ -105,9 +102,6 @@ def found_in(path: Path) -> Iterator[Path]:
 def of(path: Path) -> Score:
     """What found_in() has found."""
     return scored(path) if path.is_dir() else checked(path)
-
-
-# ---- archives --------------------------------------------------------------------------------------------------------
 
 
 def pack(path: Path, out: Path, name: str) -> Score:

@@ -233,9 +233,8 @@ def _estimates(*sides: np.ndarray) -> np.ndarray:
 def _difference(estimates: np.ndarray, counts: tuple[int, ...], outside: float = OUTSIDE) -> Difference:
     chances = _chances(*counts)
     slower, faster = chances[(estimates > 0).sum(-1)], chances[(estimates < 0).sum(-1)]  # a tie speaks for neither
-    return Difference(
-        np.median(estimates, axis=-1), *_ends(estimates, chances, outside), slower, faster, counts, outside
-    )
+    middle, ends = np.median(estimates, axis=-1), _ends(estimates, chances, outside)
+    return Difference(middle, *ends, slower, faster, counts, outside)
 
 
 def _ends(estimates: np.ndarray, chances: np.ndarray, outside: float = OUTSIDE) -> tuple[np.ndarray, np.ndarray]:

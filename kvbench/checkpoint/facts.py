@@ -102,9 +102,6 @@ def _window(facts: Facts) -> dict[str, int]:
     return {"window": window, "window_every": layers // whole if whole else 0}
 
 
-# ---- weights ---------------------------------------------------------------------------------------------------------
-
-
 def weights_of(facts: Facts, sizes: Mapping[str, int], vocabulary: int, ahead: frozenset[int]) -> Weights:
     """`ahead`: numbers of layers that predict further tokens, which plain decoding does without."""
     found: Counter[str] = Counter()

@@ -20,19 +20,22 @@ export_option = click.option(
 Wanted = tuple[str, Path | None]  # a kind of export and its file, None for standard output
 
 
-def wanted(words: Sequence[str], as_json: bool) -> list[Wanted]:
-    return [_wanted(word, as_json) for word in words]
-
-
 def tell(found: Any, names: Mapping[str, str], exports: Sequence[Wanted], as_json: bool) -> None:
     """`found`: a Comparison. `names`: short ones of points, by their own."""
+    from kvbench.exports import write
     from kvbench.exports.printed import compared, text
 
-    shown = [_exported(found, kind, path) for kind, path in exports]
+    shown = ""
+    for kind, path in exports:
+        own = write(found, kind, path)
+        if path:
+            say(f"{kind}: {path}", err=True)
+        else:
+            shown += own
     if as_json:
         say_json(compared(found))
     elif None in (path for _, path in exports):
-        say("".join(filter(None, shown)), nl=False)
+        say(shown, nl=False)
     else:
         say("\n".join(text(found, names)))
 
@@ -42,7 +45,7 @@ def exit_code(verdict: str) -> Exit:
     return (fine | {REGRESSION: Exit.FAILED, NOT_COMPARABLE: Exit.NOTHING}).get(verdict, Exit.UNCLEAR)
 
 
-def _wanted(word: str, as_json: bool) -> Wanted:
+def wanted(word: str, as_json: bool) -> Wanted:
     from kvbench.exports import kinds
 
     kind, given, path = word.partition("=")
@@ -53,14 +56,3 @@ def _wanted(word: str, as_json: bool) -> Wanted:
     if path == "-" and as_json:
         raise BadArgument(f"--export {word}: --json already writes to standard output", "name a file")
     return kind, None if path == "-" else Path(path)
-
-
-def _exported(found: Any, kind: str, path: Path | None) -> str | None:
-    """What goes to standard output."""
-    from kvbench.exports import write
-
-    text = write(found, kind, path)
-    if path is None:
-        return text
-    say(f"{kind}: {path}", err=True)
-    return None

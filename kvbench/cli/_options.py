@@ -1,6 +1,7 @@
 """Options that several commands have in common."""
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import click
@@ -10,9 +11,9 @@ from kvbench.model import PLACES
 
 PLACED = f"Which CPUs: a list such as 0-3,8; or {', '.join(PLACES)}."
 
-_file = click.Path(exists=True, dir_okay=False, resolve_path=True)
+FILE = click.Path(exists=True, dir_okay=False, resolve_path=True)
 plugin_option = click.option(
-    "--plugin", type=_file, help="Shared object with decode kernels of your own, to use beside ours."
+    "--plugin", type=FILE, help="Shared object with decode kernels of your own, to use beside ours."
 )
 only_option = click.option(
     "--only", multiple=True, metavar="PATTERN", help="Only points whose name matches, such as 'decode.*.i8.*'."
@@ -32,28 +33,15 @@ out_option = click.option("--out", type=Named(), help="Run directory. [default: 
 neighbour_option = click.option(
     "--neighbour", is_flag=True, default=None, help="Also time each point while the other cores stream memory."
 )
-batch_option = click.option(
-    "--users",
-    "--batch",
-    "batch",
-    type=Count(),
-    default=1,
-    show_default=True,
-    help="Sequences decoded together on one copy of the model.",
-)
+_batch = {"default": 1, "show_default": True, "help": "Sequences decoded together on one copy of the model."}
+batch_option = click.option("--users", "--batch", "batch", type=Count(), **_batch)
 weights_option = click.option("--weights", type=BYTES, help="Bytes of weights that a step reads, such as 16GB.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 
 
 def with_options(*options: Callable[..., Any]) -> Callable[..., Any]:
     """As decorators that stand below each other in this order."""
-
-    def of(command: Callable[..., Any]) -> Callable[..., Any]:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return of
+    return lambda command: reduce(lambda own, option: option(own), reversed(options), command)
 
 
 _AXIS = click.option(
@@ -68,7 +56,7 @@ _PLACED = (
     isa_option,
     click.option("--pages", help="Memory pages to ask for, instead of the suite's: base, thp or huge."),
     click.option("--schedule", help="How rows are read and prefetched, instead of the suite's; auto: tuned."),
-    click.option("--library", type=_file, help="Measure another build of the kernel library."),
+    click.option("--library", type=FILE, help="Measure another build of the kernel library."),
 )
 which_options = with_options(_AXIS, only_option, *_PLACED)
 suite_options = with_options(  # what kvbench.session.Options has of them

@@ -38,9 +38,8 @@ def called(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def point_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    own = options(*(field.name for field in FIELDS if field.axis and field.name not in ("op", "engine")))
-    return with_options(*own)(command)
+_POINT = (field.name for field in FIELDS if field.axis and field.name not in ("op", "engine"))
+point_options = with_options(*options(*_POINT))
 
 
 def point_of(op: str, library: Any, **asked: Any) -> Point:

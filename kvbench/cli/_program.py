@@ -14,11 +14,8 @@ from kvbench.cli._streams import say, take_streams
 from kvbench.errors import Exit, KvbenchError, Unwritable
 from kvbench.texts import printable
 
-_CODES = "\n".join(
-    ["\b", "Exit codes:", *(f"{code:>5}  {code.about}" for code in Exit)]
-)  # click wraps nothing behind \b
-
-
+# click wraps nothing behind \b
+_CODES = "\n".join(["\b", "Exit codes:", *(f"{code:>5}  {code.about}" for code in Exit)])
 TASKS = ("measure", "read", "compare", "understand")  # folders of commands, in the order of --help
 
 

@@ -15,18 +15,16 @@ Show = Callable[[float, float, str], None]  # work done, all of it, words
 _QUIET_SECONDS = 10.0  # between two lines
 
 
-def follow(
-    records: Iterable[Done],
-    total: Callable[[], float],
-    weight: Callable[[Done], float],
-    about: Callable[[Done], str],
-) -> Iterator[Done]:
-    """Pass the records on, and say how far it is. `weight`: a record's part of the `total` work, which may
-    grow, in any unit.
+def counted(records: Iterable[Done], count: int, about: Callable[[Done], str]) -> Iterator[Done]:
+    """As many records, each as much work as the others."""
+    return follow(records, lambda: count, lambda record: 1.0, about)
 
-    `about`: a few words on the newest one. Nothing wakes up between two records: a sample may
-    be running.
-    """
+
+def follow(
+    records: Iterable[Done], total: Callable[[], float], weight: Callable[[Done], float], about: Callable[[Done], str]
+) -> Iterator[Done]:
+    """Pass the records on, and say how far it is. `weight`: a record's part of the `total` work, which may grow, in any
+    unit. `about`: a few words on the newest one. Nothing wakes up between two records: a sample may be running."""
     done = 0.0
     with _bar() if sys.stderr.isatty() else _lines() as show:
         for record in records:

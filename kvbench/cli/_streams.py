@@ -5,6 +5,7 @@ import io
 import json
 import os
 import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import IO, Any
 
@@ -21,6 +22,22 @@ def say(text: str, *, nl: bool = True, err: bool = False) -> None:
 
 def say_json(found: Any) -> None:
     say(json_text(found))
+
+
+def tell(found: Any, as_json: bool, lines: Callable[[], Iterable[str]]) -> None:
+    """What was found: all of it, or as lines for people."""
+    if as_json:
+        say_json(found)
+    else:
+        say("\n".join(lines()))
+
+
+def draw(figure: Any, path: Path) -> None:
+    """A figure of a report, into the file that --plot names."""
+    from kvbench.report.figures.look import save
+
+    save(figure.canvas(), path)
+    say(f"plot: {path}", err=True)
 
 
 def json_text(found: Any) -> str:

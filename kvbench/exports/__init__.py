@@ -1,21 +1,26 @@
 """A comparison in the forms that other tools read. Each is one function from a Comparison to text."""
 
+import math
 from collections.abc import Callable
+from dataclasses import fields, replace
 from functools import partial
+from numbers import Real
 from pathlib import Path
+from typing import Any
 
 from kvbench.errors import unknown_word
-from kvbench.exports import annotations, junit, markdown, numbers
-from kvbench.exports.sound import sound
-from kvbench.model import Comparison
+from kvbench.exports import junit, markdown, numbers
+from kvbench.model import Comparison, Judged
 from kvbench.store import write_text
 from kvbench.store.files import writing
+from kvbench.texts import printable
 
+_LARGEST = 1e30  # no time, rate or share that was measured comes near; its multiples are all finite
 _FORMS: dict[str, Callable[[Comparison], str]] = {
     "markdown": partial(markdown.fitted, limit=markdown.SUMMARY),
     "comment": partial(markdown.fitted, limit=markdown.COMMENT),
     "junit": junit.junit,
-    "annotations": annotations.annotations,
+    "annotations": markdown.annotations,
     "github-bigger": partial(numbers.github, unit="GB/s", name="head_gbps", times=1.0),
     "github-smaller": partial(numbers.github, unit="ns", name="head_seconds", times=1e9),
     "bencher": numbers.bencher,
@@ -31,8 +36,20 @@ def write(comparison: Comparison, kind: str, path: Path | str | None = None) -> 
     """The text; where a path is given, it takes the place of that file in one step, or goes to that pipe or device."""
     if kind not in _FORMS:
         raise unknown_word("export", kind, kinds())
-    text = _FORMS[kind](sound(comparison))
+    text = _FORMS[kind](_sound(comparison))
     if path is not None:
         with writing(Path(path), "then compare again"):
             write_text(Path(path), text, asked=True)
     return text
+
+
+def _sound(value: Any) -> Any:
+    """One-line printable texts and finite numbers, which every form can hold, so that none has to look after that."""
+    if isinstance(value, tuple):
+        return tuple(map(_sound, value))
+    if isinstance(value, Comparison | Judged):
+        return replace(value, **{field.name: _sound(getattr(value, field.name)) for field in fields(value)})
+    if isinstance(value, str):
+        return printable(value)
+    known = isinstance(value, Real) and math.isfinite(value) and abs(value) < _LARGEST
+    return value if known else None

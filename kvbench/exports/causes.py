@@ -28,17 +28,13 @@ def told(found: Comparison) -> list[Line]:
     families = [Line(each, tuple(_points(each, found))) for each in found.families]
     points = [Line(each, (each,)) for each in found.points if each.verdict in (*_CHANGED, CONTAMINATED)]
     lines, seen = [], {word: set[str]() for word in WORDS}
-    for line in sorted((*families, *points), key=_rank):
+    for line in sorted((*families, *points), key=lambda line: (WORDS.index(line.judged.verdict), -len(line.points))):
         own, word = {point.name for point in line.points}, line.judged.verdict
         elsewhere = set() if word in _CHANGED else seen[REGRESSION] | seen[IMPROVEMENT]  # of which is told already
         if not own or own - seen[word] - elsewhere:
             lines.append(line)
             seen[word] |= own | {p.name for p in found.points if _within(line.judged, p.name.partition("/")[0])}
     return lines
-
-
-def causes(found: Comparison) -> list[Line]:
-    return [line for line in told(found) if line.judged.verdict == REGRESSION]
 
 
 def sentence(line: Line, name: str = "") -> str:
@@ -90,7 +86,3 @@ def _points(family: Judged, found: Comparison) -> Iterator[Judged]:
 
 def _within(family: Judged, kernel: str) -> bool:
     return family.name.endswith(_ANY) and fnmatchcase(kernel, family.name)
-
-
-def _rank(line: Line) -> tuple[int, int]:
-    return WORDS.index(line.judged.verdict), -len(line.points)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
-from kvbench.exports.causes import Line, causes, headline, sensitivity
+from kvbench.exports.causes import Line, headline, sensitivity, told
 from kvbench.exports.causes import sentence as cause
 from kvbench.exports.wording import counts, sentence, sides
 from kvbench.model import Comparison, Judged
@@ -22,7 +22,7 @@ _COUNTED = {"failures": "failure", "errors": "error", "skipped": "skipped"}
 def junit(comparison: Comparison) -> str:
     numbers = [counts(comparison.families, "families"), counts(comparison.points, "points")]
     said = [*numbers, sides(comparison), *filter(None, [sensitivity(comparison)]), *comparison.notes]
-    found = causes(comparison)
+    found = [line for line in told(comparison) if line.judged.verdict == REGRESSION]
     whole = _case("comparison", "verdict", comparison.verdict, headline(comparison), said, "error", bool(found))
     suites = [
         _suite(comparison, "comparison", [whole]),

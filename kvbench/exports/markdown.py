@@ -1,15 +1,17 @@
-"""Markdown for GitHub: the summary of a job, and a comment that is found again and replaced.
+"""For GitHub: Markdown for the summary of a job, and for a comment that is found again and replaced; and its log.
 
 GitHub drops a summary that is too long altogether, and refuses such a comment, so both stop in time and say so."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from kvbench.exports import wording
 from kvbench.exports.causes import headline, sensitivity, sentence, told
 from kvbench.exports.wording import UNKNOWN, change, counts, detectable, probability, rates, sides, title
 from kvbench.model import Comparison, Judged
+from kvbench.model.verdict import CONTAMINATED, EQUIVALENT, INCONCLUSIVE, NOT_COMPARABLE, REGRESSION, WORDS
 from kvbench.texts import markdown as plain
-from kvbench.units import cut
+from kvbench.units import counted, cut
 
 SUMMARY = 1 << 20  # bytes that GitHub takes
 COMMENT = 1 << 16
@@ -19,6 +21,10 @@ _LONGEST = 200  # characters of one text
 _SIMPLE = re.compile(r"[\w./:,=+ -]+")
 _COMPLEX = re.compile(r"[^\w./:,=+ -]|_")
 _CHANGE = "change of time [95 % interval], in % of base's time"
+_LEVELS = {REGRESSION: "error", NOT_COMPARABLE: "error", CONTAMINATED: "warning", INCONCLUSIVE: "warning"}
+_NAMED, _SAID = 15, 300  # rows that an annotation names, and characters said of one of them
+_DATA = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
+_PROPERTY = _DATA | str.maketrans({":": "%3A", ",": "%2C"})
 
 
 def fitted(comparison: Comparison, limit: int) -> str:
@@ -91,3 +97,24 @@ def _code(name: str) -> str:
 
 def _plain(text: str, longest: int = _LONGEST) -> str:
     return plain(cut(text, longest))
+
+
+def annotations(comparison: Comparison) -> str:
+    """Workflow commands for the log: one for each verdict word that was given, for it shows about ten. The word of the
+    whole has its own level; what else was found is worth a notice."""
+    own, found = comparison.verdict, ""
+    for word in (own, *(word for word in WORDS if word != own)):
+        judged = [one for one in (*comparison.families, *comparison.points) if one.verdict == word != EQUIVALENT]
+        lines = [cut(f"{one.name}: {wording.sentence(one)}", _SAID) for one in judged[:_NAMED]]
+        lines += [f"{len(judged) - _NAMED} more"] if len(judged) > _NAMED else []
+        if word == own:
+            lost = [f"{counted(len(comparison.missing), 'point')} could not be compared"] if comparison.missing else []
+            found += _command(_LEVELS.get(word, "notice"), title(comparison), [sides(comparison), *lines, *lost])
+        elif lines:
+            found += _command("notice", f"kvbench {comparison.command}: also {word}", lines)
+    return found
+
+
+def _command(level: str, heading: str, lines: list[str]) -> str:
+    text = "\n".join(lines)
+    return f"::{level} title={heading.translate(_PROPERTY)}::{text.translate(_DATA)}\n"

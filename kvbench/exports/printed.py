@@ -59,9 +59,6 @@ def _small(row: Judged) -> str:
     return " slower" if row.effect > 0 else " faster"
 
 
-# ---- JSON ------------------------------------------------------------------------------------------------------------
-
-
 def compared(found: Comparison) -> Any:
     """A row says what it is by its level: a point, and the family that it is of; or a family."""
     facts = {field.name: getattr(found, field.name) for field in fields(found)}

@@ -62,6 +62,5 @@ def sentence(judged: Judged) -> str:
         parts += [f"{duration(judged.base_seconds)} → {duration(judged.head_seconds)} per pass"]
     parts += [f"q {probability(judged.q)}"] if judged.q is not None else []
     base, head = judged.launches
-    return "; ".join(
-        filter(None, [*parts, f"{counted(base, 'launch')} of base, {head} of head", detectable(judged), judged.note])
-    )
+    parts += [f"{counted(base, 'launch')} of base, {head} of head", detectable(judged), judged.note]
+    return "; ".join(filter(None, parts))

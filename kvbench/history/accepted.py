@@ -51,10 +51,8 @@ def accept(history: Any, pattern: str, run: str, reason: str, who: str) -> tuple
         told = ", ".join(f"{past.runs[place].run} ({count})" for place, count in counts[-_TOLD:])
         what = f"no point named {pattern!r} has an open step at run {run}"
         raise BadArgument(what, f"their open steps are at {told}" if told else "they have no open step")
-    when = now()
-    found = tuple(
-        Accepted(past.runs[place].run, tuple(own), reason, who, when) for place, own in sorted(points.items())
-    )
+    when, steps = now(), sorted(points.items())
+    found = tuple(Accepted(past.runs[place].run, tuple(own), reason, who, when) for place, own in steps)
     with writing(root / FILE, "then accept again"):
         write_json(root / FILE, {"format": _FORMAT, "accepted": [asdict(e) for e in (*accepted(root), *found)]})
     return found

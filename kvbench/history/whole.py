@@ -85,10 +85,8 @@ def _past(runs: Sequence[tuple[Summary, str]], said: Iterable[Accepted]) -> tupl
     members: dict[str, list[Series]] = {}
     for each, name in ((each, name) for each in series for name in groups(points[each.point])):
         members.setdefault(name, []).append(each)
-    wide = (
-        (name, own) for name, own in members.items() if len(own) >= JUDGED.members
-    )  # fewer are too few for a median
-    families = [each for name, own in wide if (each := _together(name, own, steps)).runs]
+    wide = {name: own for name, own in members.items() if len(own) >= JUDGED.members}  # fewer have no median
+    families = [each for name, own in wide.items() if (each := _together(name, own, steps)).runs]
     names = short_names(points.values()) | {each.point: each.point for each in families}
     return Past(latest.machine, latest.name, ran, (), names, points, own), series, families
 
@@ -122,8 +120,6 @@ def place(root: Path, run: Path, tell: Tell) -> tuple[Path, str]:
             write_summary(to, summarized(to))
     return to, name
 
-
-# ---- as a table for other tools --------------------------------------------------------------------------------------
 
 _NUMBERS = ("launches", "efficiency", "low", "high", "seconds")
 

@@ -21,11 +21,10 @@ _LARGE, _TIMES = 4, 20  # channels of a head, and by how much
 def experiment(setup: Setup, model: str = "llama-3-8b", context: int = 4096, layout: str = "head") -> Outcome:
     known = geometry(model)
     refuse_too_large(4 * 4 * context * (known.kv_heads * known.head_dim + known.q_heads))
-    kernels = [
-        kernel
-        for kernel in setup.library.kernels()
-        if (kernel.op, kernel.layout, kernel.isa) == ("decode", layout, setup.isa) and _wanted(setup, kernel, known)
+    own = [
+        each for each in setup.library.kernels() if (each.op, each.layout, each.isa) == ("decode", layout, setup.isa)
     ]
+    kernels = [kernel for kernel in own if _wanted(setup, kernel, known)]
     found = pd.DataFrame(row for keys in KEYS for row in _errors(setup, known, context, kernels, keys))
     found["token_share"] = found["token_bytes"] / found["token_bytes"].max()
     return Outcome(found, _COLUMNS, _sentence(found), _NOTES)
@@ -65,9 +64,6 @@ def _errors(setup: Setup, known: Model, context: int, kernels: list[Kernel], key
 
 def _size(values: np.ndarray) -> float:
     return float(np.sqrt(np.mean(np.square(values))))
-
-
-# ---- what is shown ---------------------------------------------------------------------------------------------------
 
 
 def _error(share: float) -> str:

@@ -78,10 +78,7 @@ def _even(lengths: np.ndarray) -> np.ndarray:
     return np.array([each + (place < more) for place in range(len(lengths))], dtype=np.int64)
 
 
-def _padded(lengths: np.ndarray) -> np.ndarray:
-    return np.full_like(lengths, lengths.max())
-
-
+_padded = lambda lengths: np.full_like(lengths, lengths.max())
 _WAYS = {"as it is": lambda lengths: lengths, "even": _even, "padded": _padded}
 
 
@@ -146,8 +143,6 @@ def refuse_wrong(cache: Cache, q: np.ndarray, out: np.ndarray) -> None:
     if not error <= tolerance(float(np.abs(v).max()), int(held.max())):
         raise WrongAnswer(f"a {cache.layout} {cache.dtype} cache is decoded off by {error:.3g}", "run kvbench verify")
 
-
-# ---- what is shown ---------------------------------------------------------------------------------------------------
 
 _COLUMNS = (
     Column("batch", "lengths"),

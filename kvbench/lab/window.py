@@ -50,8 +50,6 @@ def _local(k: np.ndarray, q: np.ndarray, reach: float) -> tuple[np.ndarray, np.n
     return k, q
 
 
-# ---- what is shown ---------------------------------------------------------------------------------------------------
-
 _COLUMNS = (
     Column("context", "context"),
     Column("random_deviation", "off, random", "{:.1e}".format),

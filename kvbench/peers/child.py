@@ -25,6 +25,7 @@ import numpy as np
 from kvbench.model import Shape
 from kvbench.peers.known import known
 
+_HELD = {"resident_bytes": "Rss", "huge_bytes": "AnonHugePages"}
 _EMPTY, _TIMES = 16, 30  # tokens of a step with next to nothing to read; how often it is timed
 
 
@@ -54,10 +55,8 @@ class Child:
         self._peer.ask(q)
         del first
         held = Path("/proc/self/smaps_rollup").read_text().split()
-        sizes = {
-            name: int(held[held.index(f"{word}:") + 1]) << 10 for name, word in _HELD.items() if f"{word}:" in held
-        }
-        return self._peer.bytes(), empty, sizes
+        kib = {name: held[held.index(f"{word}:") + 1] for name, word in _HELD.items() if f"{word}:" in held}
+        return self._peer.bytes(), empty, {name: int(count) << 10 for name, count in kib.items()}
 
     def _empty(self, shape: Shape, first: np.ndarray, signs: np.ndarray, q: np.ndarray) -> float:
         """Seconds of a layer's step over a few tokens: what the binding and the engine's own threads cost."""
@@ -100,9 +99,6 @@ class Child:
             step(layers[turn % len(layers)])
             marks.append(perf_counter())
         return [float(each) / count for each in np.diff(marks).repeat(count)[:passes]]
-
-
-_HELD = {"resident_bytes": "Rss", "huge_bytes": "AnonHugePages"}
 
 
 def serve(pipe: Connection, child: Child) -> None:

@@ -42,9 +42,6 @@ class Cke(Peer):
     def output(self, layer):
         return self._out
 
-    def bytes(self):
-        return sum(each.nbytes for each in self._layers[0])
-
 
 def _library(path):
     found = Path(path)

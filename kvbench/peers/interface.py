@@ -63,5 +63,5 @@ class Peer:
         raise NotImplementedError
 
     def bytes(self) -> int:
-        """Of a layer, that a step has to read: K and V once for each KV head, with their scales."""
-        raise NotImplementedError
+        """Of a layer, that a step has to read: K and V once for each KV head, with their scales; of those in _layers."""
+        return sum(each.nbytes for each in self._layers[0])

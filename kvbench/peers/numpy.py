@@ -26,6 +26,3 @@ class NumPy(Peer):
 
     def output(self, layer):
         return self._out.reshape(-1, self._dims[2])
-
-    def bytes(self):
-        return sum(each.nbytes for each in self._layers[0])

@@ -31,9 +31,6 @@ class Sdpa(Peer):
     def output(self, layer):
         return self._out.float().numpy().reshape(self._shape.q_heads, self._shape.head_dim)
 
-    def bytes(self):
-        return sum(each.nbytes for each in self._layers[0])
-
 
 class Bmm(Sdpa):
     def ask(self, q):

@@ -18,8 +18,7 @@ from kvbench.analysis.measured.scaling import SATURATION, SCALING
 from kvbench.analysis.measured.schedules import SCHEDULES
 from kvbench.model import Check, Machine, Skip
 from kvbench.model.annotated import Printed, about
-from kvbench.report.gaps import gaps
-from kvbench.report.words.sentences import Sentence, sentences
+from kvbench.report.words.sentences import Sentence, gaps, sentences
 from kvbench.store import Manifest
 from kvbench.texts import table_csv
 
@@ -64,6 +63,7 @@ class Reports(Printed):
     runs: Annotated[tuple[Report, ...], about("in the order they were named"), Meta(min_length=2)]
 
 
+_MANIFEST = ("suite", "created", "command", "identity", "versions", "skips")
 _TABLES = ("points", "scaling", "contrasts", "overall", "saturation", "tokens", "fits", "breakeven", "schedules")
 
 
@@ -71,12 +71,8 @@ def report(found: Findings, manifest: Manifest) -> Report:
     """What is not known is null."""
     return Report(
         run=found.run,
-        suite=manifest.suite,
-        created=manifest.created,
-        command=manifest.command,
+        **{name: getattr(manifest, name) for name in _MANIFEST},
         seed=manifest.plan.seed,
-        identity=manifest.identity,
-        versions=manifest.versions,
         missing=tuple(gaps(found, manifest)),
         diagnosis=sentences(found),
         fingerprint=found.machine.fingerprint,
@@ -85,7 +81,6 @@ def report(found: Findings, manifest: Manifest) -> Report:
         preflight=found.checks,
         ceilings=tuple(map(ceiling_row, found.ceilings)),
         **{name: rows_of(getattr(found, name)) for name in _TABLES},
-        skips=manifest.skips,
     )
 
 

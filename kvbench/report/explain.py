@@ -1,4 +1,4 @@
-"""What limits a model here: as lines of a terminal, as a page to paste and as a figure's table."""
+"""What limits a model here: as lines of a terminal, and as a page to paste."""
 
 from collections.abc import Iterator
 
@@ -59,17 +59,3 @@ def _table(found: Explained) -> Iterator[str]:
     yield from ruled(pd.DataFrame(rows).astype(dict.fromkeys(("weights", "most", "users"), "float64")), columns)
     if not all(each.decode for each in found.formats):
         yield "* no decode of it was measured: at most, as plain reads of memory and multiply-adds allow"
-
-
-def curves(found: Explained) -> pd.DataFrame:
-    """Bytes and tokens per second by context, a line for each format, and one for the weights."""
-    rows = []
-    for row in found.rows:
-        own = [("bytes", "weights", found.read)] if found.read else []
-        own += [
-            (panel, cell.dtype, value)
-            for cell in row.cells
-            for panel, value in (("bytes", cell.bytes), ("rate", cell.tokens))
-        ]
-        rows += [{"panel": panel, "context": row.context, "line": line, "value": value} for panel, line, value in own]
-    return pd.DataFrame(rows)

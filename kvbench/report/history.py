@@ -109,9 +109,6 @@ def _change(past: Past, trend: Trend, step: Step) -> Change:
     return Change(*found, tuple(past.beside(trend, step)))
 
 
-# ---- lines -----------------------------------------------------------------------------------------------------------
-
-
 def text(pasts: Sequence[Past], notes: Sequence[str]) -> list[str]:
     lines = [line for past in pasts for line in (*_machine(of(past)), "")]
     said = [HOW] if lines else ["No run yet: kvbench history add RUN..."]
@@ -170,9 +167,6 @@ def _around(step: Change) -> str:
     return "" if step.low is None or step.high is None else f" ({100 * step.low:+.1f} to {100 * step.high:+.1f})"
 
 
-# ---- tables ----------------------------------------------------------------------------------------------------------
-
-
 def points(pasts: Sequence[Past], places: Mapping[str, int]) -> Sheet:
     """What needs attention first. `places`: numbers that marks of a figure have, by fingerprint and point."""
     found = [(past, trend) for past in pasts for trend in of(past).points]
@@ -205,10 +199,9 @@ def steps(pasts: Sequence[Past]) -> Sheet:
         if ran.run == step.run
     ]
     rows.sort(key=lambda row: (row["state"] != OPEN, row["effect"]))
-    columns = (
-        plain("state", "step", "interval") | {"family or point": ("name", str)} | plain("date", "commits", "message")
-    )
-    columns |= {"first run after it": ("run", str), "changed with it": ("beside", str)}
+    columns: Columns = {**plain("state", "step", "interval"), "family or point": ("name", str)}
+    columns |= {**plain("date", "commits", "message"), "first run after it": ("run", str)}
+    columns |= {"changed with it": ("beside", str)}
     return sheet("steps", "Steps", _STEPS, columns, rows)
 
 

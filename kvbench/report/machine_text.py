@@ -13,6 +13,7 @@ from kvbench.units import counted, cpu_text, size
 
 _BAR = 40  # characters, for the highest rate
 _LONG = 160  # characters of a fact; --json has all of it
+_BYTES = frozenset({"l1d", "l2", "l3", "memory", "memory_limit", "page_bytes"})
 _OPS = ("read", "write", "write_nt", "copy", "copy_nt", "triad", "latency")
 
 
@@ -37,9 +38,6 @@ def _fact(name: str, fact: Fact) -> str:
     return f"{said(name, fact.value)}  ({fact.source}{doubt}{note})"
 
 
-_BYTES = frozenset({"l1d", "l2", "l3", "memory", "memory_limit", "page_bytes"})
-
-
 def said(name: str, value: object) -> str:
     """The value of a fact."""
     if isinstance(value, bool):
@@ -57,9 +55,6 @@ def _dictionary(value: dict[str, object]) -> str:
     concerned = [f"{name}: {said}" for name, said in value.items() if said != "Not affected"]
     rest = len(value) - len(concerned)
     return "; ".join(concerned + [f"{rest} not affected"] * (rest > 0)) or "none"
-
-
-# ---- ceilings --------------------------------------------------------------------------------------------------------
 
 
 def _ceilings(profile: MachineProfile) -> Iterator[str]:
@@ -134,9 +129,6 @@ def _threads(cpus: tuple[int, ...]) -> str:
 
 def _named(cpus: tuple[int, ...]) -> str:
     return f"CPU{'s' if len(cpus) > 1 else ''} {cpu_text(cpus)}"
-
-
-# ---- staircase -------------------------------------------------------------------------------------------------------
 
 
 def _stairs(profile: MachineProfile) -> Iterator[str]:

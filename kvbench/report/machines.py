@@ -4,19 +4,18 @@ from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
-from kvbench.analysis.means import findings
 from kvbench.analysis.means.findings import Findings
 from kvbench.analysis.means.headline import Headline
 from kvbench.analysis.measured.columns import machine_name
 from kvbench.report.figures.chart import Panel, chart
-from kvbench.report.figures.figure import Figure
+from kvbench.report.figures.look import Figure
 from kvbench.report.sheet import Sheet, known, plain, sheet
 from kvbench.report.words.headline import Tile, badge, tiles, workload
 from kvbench.report.words.phrases import listed, number
 from kvbench.store import Manifest
 from kvbench.units import counted
 
-_LEVELS = {"L1": "l1_gbps", "L2": "l2_gbps", "L3": "l3_gbps", "memory": "dram_gbps"}
+_LEVELS = {"L1": "L1", "L2": "L2", "L3": "L3", "DRAM": "memory"}
 _OPEN = "not measured"
 _Study = tuple[Findings, Manifest]
 _Rows = Iterator[tuple[str, list[str]]]  # what a row is about, and a text for each run
@@ -72,13 +71,20 @@ def _decodes(heads: Sequence[Headline]) -> _Rows:
 
 
 def _reads(studies: Sequence[_Study]) -> _Rows:
-    table = findings.machines([found for found, _ in studies])
-    for level, column in _LEVELS.items():
-        if table[column].notna().any():
-            yield f"{level} read", _rates(table[column].tolist(), "GB/s")
-    times = (table["l3_gbps"] / table["dram_gbps"]).tolist()
+    table = pd.DataFrame([_best(found) for found, _ in studies], columns=[*_LEVELS, "flops"], dtype=float)
+    for level, name in _LEVELS.items():
+        if table[level].notna().any():
+            yield f"{name} read", _rates(table[level].tolist(), "GB/s")
+    times = (table["L3"] / table["DRAM"]).tolist()
     yield "L3 over memory", [f"{value:.1f}x" if known(value) else _OPEN for value in times]
-    yield "multiply-add peak", _rates(table["fma_gflops"].tolist(), "GFLOP/s")
+    yield "multiply-add peak", _rates(table["flops"].tolist(), "GFLOP/s")
+
+
+def _best(found: Findings) -> dict[str, float]:
+    """Reads by level and the multiply-add peak, of the largest CPU set."""
+    most = max((c.probe.cpus for c in found.ceilings), key=len, default=())
+    own = [c for c in found.ceilings if c.probe.cpus == most and c.probe.op in ("read", "flops")]
+    return {c.level if c.probe.op == "read" else "flops": c.median for c in sorted(own, key=lambda c: c.median)}
 
 
 def _rates(values: Sequence[float | None], unit: str, ratios: bool = True) -> list[str]:

@@ -4,10 +4,9 @@ from collections.abc import Iterator, Sequence
 
 from kvbench.analysis.means.findings import Findings
 from kvbench.report import tables
-from kvbench.report.gaps import gaps
 from kvbench.report.sheet import Sheet
 from kvbench.report.words.headline import subtitle, title
-from kvbench.report.words.sentences import sentences
+from kvbench.report.words.sentences import gaps, sentences
 from kvbench.store import Manifest
 from kvbench.texts import markdown as plain
 

@@ -18,15 +18,11 @@ class Column:
 
 def ruled(table: pd.DataFrame, columns: Sequence[Column]) -> list[str]:
     """Numbers stand to the right, words to the left; what is not known is left blank."""
-    texts = [[column.head, *map(_writer(column), table[column.name])] for column in columns]
-    right = [pd.api.types.is_numeric_dtype(table[column.name]) for column in columns]
-    widths = [max(map(len, cells)) for cells in texts]
-    return ["  ".join(map(_padded, cells, widths, right)).rstrip() for cells in zip(*texts, strict=True)]
-
-
-def _writer(column: Column) -> Callable[[Any], str]:
-    return lambda value: "" if pd.isna(value) else column.write(value)
-
-
-def _padded(text: str, width: int, right: bool) -> str:
-    return text.rjust(width) if right else text.ljust(width)
+    drawn = []
+    for column in columns:
+        values = table[column.name]
+        cells = [column.head, *("" if pd.isna(value) else column.write(value) for value in values)]
+        pad = str.rjust if pd.api.types.is_numeric_dtype(values) else str.ljust
+        width = max(map(len, cells))
+        drawn.append([pad(cell, width) for cell in cells])
+    return ["  ".join(line).rstrip() for line in zip(*drawn, strict=True)]

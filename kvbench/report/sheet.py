@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import pandas as pd
@@ -44,7 +45,8 @@ def sheet(
     places: Sequence[int] = (),
     facts: Sequence[dict[str, str]] = (),
 ) -> Sheet:
-    cells = (tuple(cell(_value(row, read), write) for read, write in columns.values()) for row in rows)
+    reads = [(itemgetter(read) if isinstance(read, str) else read, write) for read, write in columns.values()]
+    cells = (tuple(cell(read(row), write) for read, write in reads) for row in rows)
     places, facts = places or [None] * len(rows), facts or [{}] * len(rows)
     return Sheet(name, title, about, tuple(columns), tuple(cells), tuple(places), tuple(facts))
 
@@ -80,7 +82,3 @@ def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 def known(value: Any) -> bool:
     return value is not None and value is not pd.NA and not (isinstance(value, float) and math.isnan(value))
-
-
-def _value(row: _Row, read: _Read) -> Any:
-    return row[read] if isinstance(read, str) else read(row)

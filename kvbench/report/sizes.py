@@ -1,4 +1,4 @@
-"""What a cache takes, as lines of a terminal."""
+"""What a cache takes, and where a decoder's buffers lie, as lines of a terminal."""
 
 import re
 import textwrap
@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 import pandas as pd
 
-from kvbench.model.size import Allocated, Size
+from kvbench.model.size import Allocated, ArenaMap, Size
 from kvbench.report.ruled import Column, ruled
 from kvbench.report.words import template
 from kvbench.texts import WIDTH
@@ -37,6 +37,15 @@ _LEVELS = (
     Column("context", "up to context"),
     Column("gbps", "GB/s read", "{:.3g}".format),
 )
+_BUFFERS = (
+    Column("offset", "offset", "0x{:X}".format),
+    Column("end", "end", "0x{:X}".format),
+    Column("size", "bytes", "{:,}".format),
+    Column("name", "buffer"),
+    Column("kind", "kind"),
+    Column("canary", "canary", "{:,}".format),
+    Column("shape", "shape"),
+)
 _REASONS = {
     "rows": "rows",
     "scales": "scales",
@@ -48,7 +57,8 @@ _REASONS = {
 }
 
 
-def size_text(found: Size) -> list[str]:
+def size_text(found: Size, plan: ArenaMap | None = None) -> list[str]:
+    """`plan`: where the buffers of the decoder lie."""
     rungs = [
         asdict(each) | {"size": size(each.bytes), "own": "this model" if each.own else ""} for each in found.ladder
     ]
@@ -64,7 +74,8 @@ def size_text(found: Size) -> list[str]:
         "levels": _table(levels, _LEVELS),
     }
     lines = re.sub(r"\n\n+", "\n\n", template("size", "lines", found, tables)).strip().splitlines()
-    return [part for line in lines for part in (textwrap.wrap(line, WIDTH, subsequent_indent="    ") or [""])]
+    lines = [part for line in lines for part in (textwrap.wrap(line, WIDTH, subsequent_indent="    ") or [""])]
+    return [*lines, "", *(f"  {line}".rstrip() for line in map_text(plan))] if plan else lines
 
 
 def _table(rows: Sequence[dict[str, object]], columns: Sequence[Column], indent: int = 4) -> str:
@@ -87,3 +98,18 @@ def _reserved(found: Size) -> str:
     rows += [{"way": f"blocks of {held.reservation.block_tokens} tokens", **asdict(blocks)}]
     more = [Column("sequences", f"sequences in {size(held.budget)}", "{:,}".format)] if held.budget else []
     return _table(rows, [*_RESERVED, *more])
+
+
+def map_text(found: ArenaMap) -> list[str]:
+    """A line for each buffer, and what the kinds of them take."""
+    rows = [asdict(each) | {"shape": str(list(each.shape))} for each in found.buffers]
+    kinds = ", ".join(f"{kind} {taken.share:.1%}" for kind, taken in found.kinds.items())
+    share = found.buffer("kv_cache").size / found.total
+    fenced = ", a canary of 0xDEADBEEF behind each" if found.buffers[0].canary else ""
+    return [
+        *ruled(pd.DataFrame(rows), _BUFFERS),
+        "",
+        f"{found.total:,} B ({size(found.total)}) in all, of which the cache is {share:.1%}",
+        f"by kind: {kinds}",
+        f"{found.model}, {found.context} tokens, cache {found.dtype}; every buffer at a multiple of {found.align}{fenced}",
+    ]

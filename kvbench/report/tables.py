@@ -10,7 +10,7 @@ from typing import Any
 from kvbench.analysis.means.findings import Findings
 from kvbench.analysis.measured.ceilings import COVERAGE
 from kvbench.analysis.measured.launches import COVERAGE as CERTAIN
-from kvbench.analysis.measured.machines import UNITS
+from kvbench.analysis.measured.machines import ceiling_row
 from kvbench.model import Ceiling, Check, Machine, Role, Skip
 from kvbench.model.tuning import PARTS
 from kvbench.report.machine_text import said
@@ -109,20 +109,6 @@ def _notes(row: dict[str, Any]) -> str:
     return "; ".join(said)
 
 
-def peers(found: Findings) -> Sheet:
-    columns: Columns = {
-        **plain("model", "dtype", "threads", "context", "engine", "layout", "variant"),
-        "GB/s": ("gbps", number),
-        "tokens/s": ("tokens_per_second", number),
-        "% of read": ("share", _share),
-        "largest error": ("max_abs_err", _error),
-        "% overhead": ("overhead", "{:.1%}".format),
-        "times as long as ours": ("times", _times),
-        "notes": ("error", str),
-    }
-    return _sheet("peers", columns, records(found.peers))
-
-
 def ceilings(found: Iterable[Ceiling]) -> Sheet:
     columns: Columns = {
         "probe": ("op", str),
@@ -134,39 +120,13 @@ def ceilings(found: Iterable[Ceiling]) -> Sheet:
         **plain("unit", "interval", "launches", "notes"),
     }
     rows = [
-        {
-            **{name: getattr(each.probe, name) for name in ("op", "isa")},
-            "level": each.level,
-            "median": each.median,
-            "launches": len(each.samples),
-            "threads": len(each.probe.cpus),
-            "CPUs": cpu_text(each.probe.cpus),
-            "bytes": each.probe.bytes or None,
-            "form": each.form if each.probe.bytes else "",
-            "pages": each.probe.pages if each.probe.bytes else "",
-            "unit": UNITS.get(each.probe.op, "GB/s"),
-            "interval": Cell(between(each.low, each.high), each.low),
-            "notes": "" if each.stable else "unstable",
-        }
-        for each in found
+        asdict(each)
+        | {"launches": len(each.samples), "CPUs": cpu_text(each.cpus), "notes": "" if each.stable else "unstable"}
+        | {"interval": Cell(between(each.low, each.high), each.low)}
+        | ({} if each.bytes else {"bytes": None, "form": "", "pages": ""})
+        for each in map(ceiling_row, found)
     ]
     return _sheet("ceilings", columns, rows)
-
-
-def contrasts(found: Findings) -> Sheet:
-    columns: Columns = {
-        "what differs": ("factor", str),
-        **plain("base", "other", "op"),
-        "level": ("regime", str),
-        **plain("pairs"),
-        "side by side": ("beside", lambda beside: "yes" if beside else "no"),
-        "times as fast as base": ("ratio", _times),
-        "interval": interval("ratio"),
-        **plain("faster", "slower"),
-        "same within noise": ("same", str),
-        "verdict": ("word", str),
-    }
-    return _sheet("contrasts", columns, records(found.overall))
 
 
 def tokens(found: Findings) -> Sheet:
@@ -179,42 +139,6 @@ def tokens(found: Findings) -> Sheet:
     }
     rates = dict(zip(found.points["name"], found.points["gbps"], strict=True))
     return _sheet("tokens", columns, [row | {"gbps": rates.get(row["name"])} for row in records(found.tokens)])
-
-
-def fits(found: Findings) -> Sheet:
-    columns: Columns = {
-        **plain("model", "dtype", "threads"),
-        "bytes per token and layer": ("bytes_per_token", number),
-        "in L3 from context": ("l3_low_context", str),
-        "to context": ("l3_high_context", str),
-        "faster there": ("l3", str),
-        **plain("example", "reason"),
-    }
-    return _sheet("fits", columns, records(found.fits))
-
-
-def lines(found: Findings) -> Sheet:
-    columns: Columns = {
-        **plain("layout", "dtype", "variant", "threads", "residency"),
-        "contexts": (lambda row: f"{row['context_low']} to {row['context_high']} ({row['contexts']})", str),
-        "fixed cost of a pass": ("fixed_seconds", _signed),
-        "its interval": interval("fixed_seconds", _signed),
-        "GB/s beyond it": ("gbps", number),
-        "interval": interval("gbps"),
-        "largest misfit, % of the line": ("misfit", _share),
-    }
-    return _sheet("lines", columns, records(found.scaling))
-
-
-def schedules(found: Findings) -> Sheet:
-    columns: Columns = {
-        **{part.replace("_", " "): (part, str) for part in PARTS},
-        "schedule": ("preset", str),
-        "times as fast as the default": ("gain", _times),
-        "interval": interval("gain"),
-        **plain("default", "rounds"),
-    }
-    return _sheet("schedules", columns, records(found.schedules))
 
 
 def skips(found: Sequence[Skip]) -> Sheet:
@@ -258,12 +182,64 @@ def provenance(manifest: Manifest) -> Sheet:
     return _sheet("provenance", plain("what", "value"), rows)
 
 
-def every(found: Findings) -> list[Sheet]:
-    """All tables of results, in the order of a report."""
-    results = [table(found) for table in (points, peers, tokens, contrasts, fits, lines, schedules)]
-    return [*results, ceilings(found.ceilings)]
-
-
 def _signed(seconds: float) -> str:
     """The fixed cost of a line may well be below zero."""
     return f"-{duration(-seconds)}" if seconds < 0 else duration(seconds)
+
+
+_COLUMNS: dict[str, Columns] = {  # of tables that are findings as they are
+    "peers": {
+        **plain("model", "dtype", "threads", "context", "engine", "layout", "variant"),
+        "GB/s": ("gbps", number),
+        "tokens/s": ("tokens_per_second", number),
+        "% of read": ("share", _share),
+        "largest error": ("max_abs_err", _error),
+        "% overhead": ("overhead", "{:.1%}".format),
+        "times as long as ours": ("times", _times),
+        "notes": ("error", str),
+    },
+    "contrasts": {
+        "what differs": ("factor", str),
+        **plain("base", "other", "op"),
+        "level": ("regime", str),
+        **plain("pairs"),
+        "side by side": ("beside", lambda beside: "yes" if beside else "no"),
+        "times as fast as base": ("ratio", _times),
+        "interval": interval("ratio"),
+        **plain("faster", "slower"),
+        "same within noise": ("same", str),
+        "verdict": ("word", str),
+    },
+    "fits": {
+        **plain("model", "dtype", "threads"),
+        "bytes per token and layer": ("bytes_per_token", number),
+        "in L3 from context": ("l3_low_context", str),
+        "to context": ("l3_high_context", str),
+        "faster there": ("l3", str),
+        **plain("example", "reason"),
+    },
+    "lines": {
+        **plain("layout", "dtype", "variant", "threads", "residency"),
+        "contexts": (lambda row: f"{row['context_low']} to {row['context_high']} ({row['contexts']})", str),
+        "fixed cost of a pass": ("fixed_seconds", _signed),
+        "its interval": interval("fixed_seconds", _signed),
+        "GB/s beyond it": ("gbps", number),
+        "interval": interval("gbps"),
+        "largest misfit, % of the line": ("misfit", _share),
+    },
+    "schedules": {
+        **{part.replace("_", " "): (part, str) for part in PARTS},
+        "schedule": ("preset", str),
+        "times as fast as the default": ("gain", _times),
+        "interval": interval("gain"),
+        **plain("default", "rounds"),
+    },
+}
+_CALLED = {"contrasts": "overall", "lines": "scaling"}  # in the findings
+
+
+def every(found: Findings) -> list[Sheet]:
+    """All tables of results, in the order of a report."""
+    rows = {name: records(getattr(found, _CALLED.get(name, name))) for name in _COLUMNS}
+    own = {name: _sheet(name, columns, rows[name]) for name, columns in _COLUMNS.items()}
+    return [points(found), own.pop("peers"), tokens(found), *own.values(), ceilings(found.ceilings)]

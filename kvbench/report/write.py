@@ -9,12 +9,11 @@ from kvbench.analysis.means.findings import Findings
 from kvbench.errors import Unwritable
 from kvbench.report import history, machines
 from kvbench.report.figures import every
-from kvbench.report.figures.figure import Figure
-from kvbench.report.figures.look import styled, svg
+from kvbench.report.figures.look import Figure, styled, svg
 from kvbench.report.figures.trend import trend
-from kvbench.report.gaps import gaps
 from kvbench.report.page import Drawn, inline, page, rendered
 from kvbench.report.words.headline import badge
+from kvbench.report.words.sentences import gaps
 from kvbench.store import Manifest, write_text
 from kvbench.store.files import replacing, writing
 from kvbench.texts import table_csv
@@ -38,16 +37,10 @@ def write(folder: Path, studies: Sequence[tuple[Findings, Manifest]]) -> Path:
     places = [f"{number}-{_NO_NAME.sub('-', found.run)}" for number, (found, _) in enumerate(studies, 1)]
     for place, study in zip(places, studies, strict=True):
         write(folder / place, [study])
-    told = zip(machines.names(studies), places, studies, strict=True)
-    runs = [
-        {
-            "name": name,
-            "place": place,
-            "badge": " ".join(badge(found.headline.quality)),
-            "missing": gaps(found, manifest),
-        }
-        for name, place, (found, manifest) in told
-    ]
+    runs = []
+    for name, place, (found, manifest) in zip(machines.names(studies), places, studies, strict=True):
+        own_facts = {"badge": " ".join(badge(found.headline.quality)), "missing": gaps(found, manifest)}
+        runs.append({"name": name, "place": place} | own_facts)
     different = {found.machine.fingerprint for found, _ in studies}
     title = f"Decode attention on {counted(len(different), 'machine')}, {counted(len(runs), 'run')}"
     facts = {"title": title, "subtitle": "Each run has a page of its own: follow its name.", "runs": runs}

@@ -81,13 +81,10 @@ def _of_workload(each: Measured, machine: Machine) -> Iterator[Breach]:
         yield Breach("workload", {"name": "variant", "found": point.variant, "wanted": "flash"}, each.bits)
     if len(set(point.cpus)) < (cores := len(place(machine, None, "all"))):
         yield Breach("cores", {"found": len(set(point.cpus)), "wanted": cores}, each.bits)
-    moved, count = _moved(each), counted(point.dtype, shape)
+    count = counted(point.dtype, shape)
+    moved = [record.traffic["point"].compulsory for record in each.records if complete(record)]
     if any(abs(found - count) > RULES.counted * count for found in moved):
         yield Breach("bytes", {"found": min(moved, key=lambda found: -abs(found - count)), "wanted": count}, each.bits)
-
-
-def _moved(each: Measured) -> list[float]:
-    return [record.traffic["point"].compulsory for record in each.records if complete(record)]
 
 
 def _of_numbers(each: Measured, machine: Machine) -> Iterator[Breach]:

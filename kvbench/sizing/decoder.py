@@ -131,9 +131,6 @@ def flops(decoder: Decoder) -> int:
     return sum(layers.count * layers.read for layers in parts(decoder)) * _flops(decoder)
 
 
-# ---- the formula, as one writes it -----------------------------------------------------------------------------------
-
-
 def formula(decoder: Decoder) -> str:
     """With the numbers in it: "2 (K, V) x 28 layers x 8 KV heads x 1,024 tokens x 128 elements x 4 bytes"."""
     return " x ".join(_factors(decoder))
@@ -159,9 +156,6 @@ def _factors(decoder: Decoder) -> Iterator[str]:
 
 def _many(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-# ---- what the library takes ------------------------------------------------------------------------------------------
 
 
 def allocated(decoder: Decoder, machine: Machine) -> Allocated:

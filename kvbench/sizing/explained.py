@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from kvbench.errors import BadArgument
-from kvbench.model import DEFAULTS, Ceiling
+from kvbench.model import DEFAULTS, HEADS, Ceiling
 from kvbench.model.explained import Cell, Explained, Format, Measured, Row
 from kvbench.model.size import Decoder
 from kvbench.model.weights import Weights
@@ -24,11 +24,9 @@ _L3 = 3
 
 
 def decoder_of(name: str, model: Model, batch: int) -> Decoder:
-    shape = {
-        key: getattr(model, key) for key in ("layers", "q_heads", "kv_heads", "head_dim", "window", "window_every")
-    }
+    shape = {key: getattr(model, key) for key in ("layers", *HEADS, "window", "window_every", "latent")}
     cache = {key: DEFAULTS[key] for key in ("dtype", "scale", "layout", "inner", "block_tokens")}
-    found = Decoder(name, **shape, context=model.max_context, batch=batch, latent=model.latent, **cache)
+    found = Decoder(name, **shape, context=model.max_context, batch=batch, **cache)
     refuse_nonsense(found)
     return found
 

@@ -8,16 +8,7 @@ from dataclasses import dataclass, replace
 from kvbench import named
 from kvbench.errors import BadArgument
 from kvbench.model.size import Admission, Decoder, Fleet, Reservation, Reserved, Rung
-from kvbench.sizing.decoder import (
-    block_bytes,
-    cache_bytes,
-    intensity,
-    kept,
-    layer_bytes,
-    parts,
-    sliding_layers,
-    token_bytes,
-)
+from kvbench.sizing import decoder as of
 from kvbench.units import COUNT, size, whole
 
 _GROUPED = 8  # KV heads of the rung between, for a model whose own are as many as its query heads, or one
@@ -37,16 +28,14 @@ def ladder(decoder: Decoder) -> tuple[Rung, ...]:
 
 def _rung(decoder: Decoder, name: str, kv_heads: int) -> Rung:
     other = replace(decoder, kv_heads=kv_heads)
-    counts = cache_bytes(other), kept(other) * token_bytes(other)
-    return Rung(name, kv_heads, other.group, *counts, intensity(other), kv_heads == decoder.kv_heads)
+    counts = of.cache_bytes(other), of.kept(other) * of.token_bytes(other)
+    return Rung(name, kv_heads, other.group, *counts, of.intensity(other), kv_heads == decoder.kv_heads)
 
 
 def fleet(decoder: Decoder, replicas: int, weights: int | None) -> Fleet:
-    replica = cache_bytes(decoder) + (weights or 0)
-    return Fleet(decoder.batch, replicas, cache_bytes(decoder) // decoder.batch, replica, replicas * replica, weights)
-
-
-# ---- lengths ---------------------------------------------------------------------------------------------------------
+    held = of.cache_bytes(decoder)
+    replica = held + (weights or 0)
+    return Fleet(decoder.batch, replicas, held // decoder.batch, replica, replicas * replica, weights)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,26 +89,22 @@ def _listed(path: str) -> Counter[int]:
     return Counter(map(int, words))
 
 
-# ---- admission -------------------------------------------------------------------------------------------------------
-
-
 def admission(decoder: Decoder, budget: int | None, lengths: Lengths | None) -> Admission:
     reserved = _reservation(decoder, budget, lengths) if lengths else None
     if budget is None:
         return Admission(None, None, None, reserved)
     tokens = _tokens(decoder, budget)
     if tokens == 0:
-        raise BadArgument(
-            f"--budget is {size(budget)}", f"one token takes {kept(decoder) * token_bytes(decoder):,} bytes"
-        )
+        each = of.kept(decoder) * of.token_bytes(decoder)
+        raise BadArgument(f"--budget is {size(budget)}", f"one token takes {each:,} bytes")
     one, _ = _ahead(replace(decoder, batch=1))
     return Admission(budget, tokens, budget // one if one else None, reserved)
 
 
 def _tokens(decoder: Decoder, budget: int) -> int | None:
     """The longest sequence that fits, each layer holding what it has room for. None: it can go on for ever."""
-    each, layers = token_bytes(decoder), kept(decoder)
-    rings = sliding_layers(decoder, decoder.window + 1)
+    each, layers = of.token_bytes(decoder), of.kept(decoder)
+    rings = of.sliding_layers(decoder, decoder.window + 1)
     if not layers:
         return None
     if decoder.capacity is not None:
@@ -139,10 +124,10 @@ def _reservation(decoder: Decoder, budget: int | None, lengths: Lengths) -> Rese
             "shorter lengths, or a longer context",
         )
     alone = replace(decoder, batch=1)
-    count, found, step = lengths.count, parts(alone), alone.block_tokens
-    held = token_bytes(alone) * sum(layers.count * lengths.tokens(layers.capacity) for layers in found)
+    count, found, step = lengths.count, of.parts(alone), alone.block_tokens
+    held = of.token_bytes(alone) * sum(layers.count * lengths.tokens(layers.capacity) for layers in found)
     blocks = sum(layers.count * lengths.tokens(layers.capacity, step) // step for layers in found)
-    (ahead, ahead_padding), (of_block, padding) = _ahead(alone), block_bytes(alone)
+    (ahead, ahead_padding), (of_block, padding) = _ahead(alone), of.block_bytes(alone)
     return Reservation(
         lengths.name,
         lengths.tokens() / count,
@@ -154,7 +139,7 @@ def _reservation(decoder: Decoder, budget: int | None, lengths: Lengths) -> Rese
 
 def _ahead(alone: Decoder) -> tuple[int, int]:
     """What is allocated for one sequence, however much of it is used; and its padding."""
-    each = [(layers.count, *layer_bytes(alone, layers)) for layers in parts(alone)]
+    each = [(layers.count, *of.layer_bytes(alone, layers)) for layers in of.parts(alone)]
     return sum(count * taken for count, taken, _ in each), sum(count * padding for count, _, padding in each)
 
 

@@ -24,7 +24,7 @@ from kvbench.units import GB, counted, cpu_text, size
 
 _FILE = "machine.json"  # of a run directory
 _HINT = "name a run directory, or a file that kvbench machine --json has printed"
-_DRAM = "DRAM"
+_DRAM, _NOTHING = "DRAM", "nothing was measured: name a run with --machine"
 _PROBE, _CEILING = ([field.name for field in fields(kind)] for kind in (Probe, Ceiling))
 
 
@@ -84,15 +84,11 @@ class Known:
             most = max((ceiling.probe.bytes for ceiling in smaller), default=0)
             reads = [ceiling for ceiling in smaller if ceiling.probe.bytes == most]
         if not reads:
-            return Bound(count, level, reason=self._lacking(count))
+            lacking = f"nothing as small as {size(count)} was read by {counted(len(self.cpus), 'thread')}"
+            return Bound(count, level, reason=lacking if self.reads else _NOTHING)
         best = max(reads, key=lambda ceiling: ceiling.median)
         rates = (sequences * rate * GB / count for rate in (best.median, best.low, best.high))
         return Bound(count, level, best.probe.bytes, best.median, *rates)
-
-    def _lacking(self, count: int) -> str:
-        if not self.reads:
-            return "nothing was measured: name a run with --machine"
-        return f"nothing as small as {size(count)} was read by {counted(len(self.cpus), 'thread')}"
 
 
 def here() -> Known:

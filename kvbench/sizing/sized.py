@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pandas as pd
 
@@ -10,68 +10,54 @@ from kvbench.errors import BadArgument
 from kvbench.model.size import Decoder, Ephemeral, Fit, Level, Rates, Size
 from kvbench.native import default_library
 from kvbench.regime import Regime, holds, levels
-from kvbench.sizing.decoder import (
-    LARGEST,
-    allocated,
-    blocks,
-    cache_bytes,
-    formula,
-    growing_layers,
-    intensity,
-    kept,
-    parts,
-    refuse_nonsense,
-    row,
-    streamed_bytes,
-    token_bytes,
-)
+from kvbench.sizing import decoder as of
 from kvbench.sizing.fleet import Lengths, admission, fleet, ladder
 from kvbench.sizing.known import Known
 from kvbench.units import counted
 
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What else is asked of a cache. budget, weights: bytes; weights are those that one step reads."""
-
-    replicas: int = 1
-    budget: int | None = None
-    weights: int | None = None
-    lengths: Lengths | None = None
+_SHORTEST = 128  # tokens
 
 
-def size_of(decoder: Decoder, known: Known, wanted: Wanted, max_context: int = 0) -> Size:
-    """`max_context`: of the model; 0 where it is not known."""
-    refuse_nonsense(decoder)
+def size_of(
+    decoder: Decoder,
+    known: Known,
+    max_context: int = 0,
+    replicas: int = 1,
+    budget: int | None = None,
+    weights: int | None = None,
+    lengths: Lengths | None = None,
+) -> Size:
+    """`max_context`: of the model; 0 where it is not known. `weights`: bytes of them that one step reads."""
+    of.refuse_nonsense(decoder)
     if decoder.latent:
         what = f"{decoder.model} keeps K and V of all heads in one row, which the library has no cache for"
         raise BadArgument(what, f"kvbench explain {decoder.model} has its bytes")
-    found, each, held = parts(decoder), row(decoder), allocated(decoder, known.machine)
-    streamed, together = streamed_bytes(decoder), fleet(decoder, wanted.replicas, wanted.weights)
-    if max(held.mapped, together.bytes) >= LARGEST:
-        raise BadArgument(f"the caches take {LARGEST} bytes or more", "smaller numbers")
+    found, each, held = of.parts(decoder), of.row(decoder), of.allocated(decoder, known.machine)
+    streamed, together = of.streamed_bytes(decoder), fleet(decoder, replicas, weights)
+    if max(held.mapped, together.bytes) >= of.LARGEST:
+        raise BadArgument(f"the caches take {of.LARGEST} bytes or more", "smaller numbers")
     of_layer = max((layers.bytes for layers in found), default=0)
-    passing = decoder.batch * decoder.context * token_bytes(decoder) if decoder.ephemeral else 0
+    passing = decoder.batch * decoder.context * of.token_bytes(decoder) if decoder.ephemeral else 0
     return Size(
         decoder=decoder,
-        formula=formula(decoder),
-        bytes=cache_bytes(decoder),
-        bytes_per_token=kept(decoder) * token_bytes(decoder),
-        bytes_per_next_token=growing_layers(decoder) * token_bytes(decoder),
+        formula=of.formula(decoder),
+        bytes=of.cache_bytes(decoder),
+        bytes_per_token=of.kept(decoder) * of.token_bytes(decoder),
+        bytes_per_next_token=of.growing_layers(decoder) * of.token_bytes(decoder),
         bytes_per_layer=of_layer,
         bytes_per_layer_side=of_layer // decoder.sides,
         streamed=streamed,
         scale_share=each.scale / each.data,
-        ai=intensity(decoder),
+        ai=of.intensity(decoder),
         layers=found,
         ephemeral=Ephemeral(decoder.ephemeral, 0, passing),
         allocated=held,
-        blocks=blocks(decoder),
+        blocks=of.blocks(decoder),
         ladder=ladder(decoder),
         fleet=together,
-        admission=admission(decoder, wanted.budget, wanted.lengths),
+        admission=admission(decoder, budget, lengths),
         fit=fit(decoder, known),
-        tokens_per_second=_rates(decoder, known, streamed, wanted.weights),
+        tokens_per_second=_rates(decoder, known, streamed, weights),
         notes=tuple(_notes(decoder, known, max_context)),
     )
 
@@ -79,19 +65,16 @@ def size_of(decoder: Decoder, known: Known, wanted: Wanted, max_context: int = 0
 def _notes(decoder: Decoder, known: Known, max_context: int) -> Iterator[str]:
     if 0 < max_context < decoder.context:
         yield f"{decoder.context:,} tokens are more than the longest context of {decoder.model}, {max_context:,}"
-    if known.decodes is not None and not known.decoded(decoder, streamed_bytes(decoder)):
+    if known.decodes is not None and not known.decoded(decoder, of.streamed_bytes(decoder)):
         kind = f"{decoder.dtype} in {decoder.layout} layout, {counted(decoder.group, 'query head')} on a KV head"
         yield f"{known.name} has no decode of {kind}: no decode is faster than the plain reads"
 
 
-# ---- on a machine ----------------------------------------------------------------------------------------------------
-
-
 def fit(decoder: Decoder, known: Known) -> Fit:
     """Where a layer that attends to most fits. Padding of rows lies in the same lines, so it takes room in a cache too."""
-    each = row(decoder)
+    each = of.row(decoder)
     token = decoder.sides * decoder.batch * decoder.kv_heads * (each.padded + each.scale)
-    found = parts(decoder)
+    found = of.parts(decoder)
     read, window = (found[0].read, found[0].window) if found else (0, 0)
     regime = known.regime(token * read) if read else Regime("", "no layer keeps anything", "")
     caches = levels(known.machine, known.cpus)
@@ -127,11 +110,6 @@ def _rates(decoder: Decoder, known: Known, streamed: int, weights: int | None) -
     return Rates(kv, replace(both, **mixed, decode=decoded.decode))
 
 
-# ---- over contexts ---------------------------------------------------------------------------------------------------
-
-_SHORTEST = 128  # tokens
-
-
 def sweep(decoder: Decoder, longest: int) -> pd.DataFrame:
     """Bytes of the whole cache by context, in octaves and at `longest`, for every dtype of the library."""
     contexts = [_SHORTEST << octave for octave in range(max(0, (longest - 1) // _SHORTEST).bit_length())]
@@ -140,4 +118,4 @@ def sweep(decoder: Decoder, longest: int) -> pd.DataFrame:
         for dtype in default_library().words("dtype")
         for context in (*contexts, longest)
     ]
-    return pd.DataFrame({"context": e.context, "dtype": e.dtype, "bytes": cache_bytes(e)} for e in every)
+    return pd.DataFrame({"context": e.context, "dtype": e.dtype, "bytes": of.cache_bytes(e)} for e in every)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 import kvbench
-from kvbench.report.gaps import gaps
+from kvbench.report.words.sentences import gaps
 from tests.cli.test_cli import call
 from tests.report import made
 from tests.report.texts import plain_text

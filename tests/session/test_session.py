@@ -18,7 +18,7 @@ from kvbench.model import Contrast, Point, Record, Sample, Traffic
 from kvbench.model.contrast import value
 from kvbench.native import library_path
 from kvbench.report.course import ending
-from kvbench.report.gaps import gaps
+from kvbench.report.words.sentences import gaps
 from kvbench.session import Options, Session
 from kvbench.store import RunDirectory
 from kvbench.store.summary import read_summary

@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 from kvbench.model import Ceiling
 from kvbench.model.size import Decoder
 from kvbench.sizing.known import Known
-from kvbench.sizing.sized import Wanted, size_of
+from kvbench.sizing.sized import size_of
 from kvbench.suite import model
 from tests.made_run import MACHINE, READ
 from tests.sizing.calculator import Case
@@ -28,7 +28,7 @@ def decoder(case):
 
 
 def sized(case, known=NOWHERE, **wanted):
-    return size_of(decoder(case), known, Wanted(**wanted))
+    return size_of(decoder(case), known, **wanted)
 
 
 def read_rate(footprint, level, gbps):

@@ -8,7 +8,7 @@ import pytest
 
 from kvbench.errors import BadArgument
 from kvbench.native import Arena, Cache
-from kvbench.report.arena_map import map_text
+from kvbench.report.sizes import map_text
 from kvbench.sizing.map import arena_map
 from kvbench.store import plain as plain_of
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from kvbench.analysis.judge import FASTER, SLOWER, paired
 from kvbench.analysis.looks import outside
-from kvbench.analysis.measured.columns import POINT, count, ends, flag, number, table, text
+from kvbench.analysis.measured.columns import POINT, band, count, flag, number, table, text
 from kvbench.analysis.measured.launches import by_launch
 from kvbench.model import Contrast, Point, Record, Sample, quotients
 from kvbench.model.contrast import FACTORS, lines, pairs, value
@@ -20,10 +20,7 @@ from kvbench.units import counted
 SAME, UNKNOWN = "same within noise", "unknown"
 DEPENDS = "depends"  # of several pairs: some are faster and some slower
 
-RATIO = {
-    "ratio": number("ratio: seconds of base over those of other: above 1 other is faster"),
-    **ends("ratio", "ratio"),
-}
+RATIO = band("ratio", "ratio: seconds of base over those of other: above 1 other is faster")
 CONTRAST = {
     "factor": text(f"what they differ in: {', '.join(FACTORS)}"),
     "base": text("its value of the one"),
@@ -41,21 +38,19 @@ CONTRAST = {
 }
 OVERALL = {
     "factor": text("what they differ in"),
-    "base": text("its value of the one"),
-    "other": text("its value of the other"),
-    "op": text("what it does: decode, append, bulk, ..."),
+    **{name: CONTRAST[name] for name in ("base", "other", "op")},
     "regime": text("what feeds them"),
     "pairs": count("how many: those timed in the same rounds, where there are such"),
     "beside": flag("whether they were timed in the same rounds"),
     **RATIO,
-    "faster": count("pairs whose word that is"),
-    "slower": count("pairs whose word that is"),
+    **dict.fromkeys(("faster", "slower"), count("pairs whose word that is")),
     "same": count("pairs that are the same within noise"),
     "unknown": count("pairs whose word that is"),
-    "word": text("faster, slower, same within noise, unknown, or depends"),
+    "word": CONTRAST["word"],
     "method": text("of the interval"),
 }
 
+_COUNTED = {"faster": FASTER, "slower": SLOWER, "same": SAME, "unknown": UNKNOWN}
 _ALIKE = 1.01  # bytes that differ by less, such as those of a page table, are as many
 _MANY = 0.1  # of the pairs: fewer say faster, or slower, by chance
 
@@ -166,6 +161,3 @@ def _together(pairs: pd.DataFrame, most: int) -> _Row:
     if words["unknown"] > len(pairs) / 2:
         word = UNKNOWN
     return row | words | {"pairs": len(pairs), "beside": bool(pairs["beside"].iloc[0]), "method": method, "word": word}
-
-
-_COUNTED = {"faster": FASTER, "slower": SLOWER, "same": SAME, "unknown": UNKNOWN}

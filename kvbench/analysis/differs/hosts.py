@@ -1,7 +1,7 @@
 """One suite on many hosts that should be alike: which of them are not."""
 
+from collections import namedtuple
 from collections.abc import Mapping
-from dataclasses import dataclass
 from statistics import mode
 
 import numpy as np
@@ -12,18 +12,9 @@ from kvbench.analysis.judge import LIMITS, as_share, paired
 _FEWEST = 3  # hosts, for a middle one
 
 
-@dataclass(frozen=True, slots=True)
-class Host:
-    """`speed`: its GB/s over the median of all hosts, point by point, as a share above 1; None where there is no middle.
-    `other`: its hardware or its set-up is not that of most."""
-
-    name: str
-    points: int
-    speed: float | None
-    low: float | None
-    high: float | None
-    outlier: bool
-    other: str
+# speed: its GB/s over the median of all hosts, point by point, as a share above 1; None where there is no middle.
+# other: its hardware or its set-up is not that of most.
+Host = namedtuple("Host", ("name", "points", "speed", "low", "high", "outlier", "other"))
 
 
 def hosts(points: Mapping[str, pd.DataFrame], machines: Mapping[str, tuple[str, str]]) -> tuple[Host, ...]:

@@ -24,6 +24,8 @@ _OTHER_PAGES = 0.5  # of the memory, that lies on huge pages here and not there
 _MOST = 2.0  # times a roof: beyond it nothing explains an excess
 _HALF = 0.45  # of the bytes are stores: a copy's share is a half
 
+_WITNESSES = {"twin": "plain twin", "twin_ahead": "twin in its own schedule", "copy": "copy", "copy_nt": "copy"}
+
 CONFIRMED, REFUTED, CORE, PRIVATE = "confirmed", "refuted", "core-bound", "private-cache"
 NOT_TESTABLE, UNSTABLE = "not testable", "unstable"
 
@@ -66,9 +68,6 @@ def bound(efficiency: float | None, core_fraction: float | None, thread_skew: fl
     if max(efficiency, core_fraction) >= CLOSE:
         return "memory" if efficiency >= core_fraction else "core"
     return "scheduling" if thread_skew > SKEW else "unknown"
-
-
-_WITNESSES = {"twin": "plain twin", "twin_ahead": "twin in its own schedule", "copy": "copy", "copy_nt": "copy"}
 
 
 def reached(efficiency: float, witness: str) -> str:

@@ -63,9 +63,6 @@ def points(
     return found.sort_values(order, ignore_index=True)
 
 
-# ---- one point -------------------------------------------------------------------------------------------------------
-
-
 _Visit = tuple[Record, float | None, bool]  # the cores' speed, and whether its numbers count
 _REGIME = {"": "word", "_reason": "reason", "_confidence": "confidence"}
 
@@ -201,9 +198,6 @@ def _against(
 def decodes_of(points: pd.DataFrame) -> pd.DataFrame:
     """Those with a rate, in their places."""
     return points[(points["op"] == "decode") & points["gbps"].notna()]
-
-
-# ---- noise -----------------------------------------------------------------------------------------------------------
 
 
 _STOLEN = 0.01  # of the threads' time, by a hypervisor: more disturbs a sample

@@ -36,6 +36,9 @@ class SliceMemory:
 
 
 _Known, _Share = float | None, float | None | UnsetType
+_BYTES = ("compulsory", "issued", "line", "kv", "scales", "table")
+_ALIKE = ("point", "schedule", "max_abs_err", "layers", "slice_bytes")
+_L3 = {"l3_reads": (SLICE, MEMORY), "l3_gain": ("point", ROTATED), "l3_decode": ("point", MEMORY)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,10 +145,6 @@ def profile(visit: Record) -> Profile:
     return Profile(**facts)
 
 
-_BYTES = ("compulsory", "issued", "line", "kv", "scales", "table")
-_ALIKE = ("point", "schedule", "max_abs_err", "layers", "slice_bytes")
-
-
 def _facts(visit: Record, samples: list[Sample]) -> dict[str, Any]:
     traffic, passes = visit.traffic["point"], [s.seconds / s.passes for s in samples]
     alone, seconds = visit.tails.get("point"), median(passes)
@@ -204,6 +203,3 @@ def _times(work: float, samples: list[Sample], own: list[Sample]) -> float | Non
     """The point's rate over the other's, where it does so many times its work; None where no round can tell."""
     found = quotients(samples, own)
     return work * median(found) if found else None
-
-
-_L3 = {"l3_reads": (SLICE, MEMORY), "l3_gain": ("point", ROTATED), "l3_decode": ("point", MEMORY)}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from kvbench.analysis.measured.columns import POINT, ends, flag, number, table, text
+from kvbench.analysis.measured.columns import POINT, band, flag, number, table, text
 from kvbench.analysis.measured.launches import enough
 from kvbench.model import HEADS
 
@@ -25,10 +25,8 @@ BREAKEVEN = {
         for op, what in _OPS.items()
         for side in ("dearer", "cheaper")
     },
-    "tokens": number("tokens: decoded, that pay a prompt's storing back"),
-    **ends("tokens", "tokens"),
-    "even": number("tokens: of context, from which on a decoded token's read saves more than its append costs"),
-    **ends("even", "tokens"),
+    **band("tokens", "tokens: decoded, that pay a prompt's storing back"),
+    **band("even", "tokens: of context, from which on a decoded token's read saves more than its append costs"),
     "word": text("pays back, never pays back, or no difference within noise"),
 }
 PAYS, NEVER, NOISE = "pays back", "never pays back", "no difference within noise"
@@ -105,14 +103,10 @@ def _pair(one: _Cache, other: _Cache, facts: Mapping[str, Any]) -> Iterator[dict
 def _on_a_line(lines: pd.DataFrame, context: int, batch: int) -> _Times | None:
     """A decode, for one sequence."""
     within = lines[(lines["context_low"] <= context) & (context <= lines["context_high"])]
-    ends = ("", "_low", "_high")
-    found = [
-        _sure(
-            tuple(float(row[f"fixed_seconds{end}"] + row[f"token_seconds{end}"] * context) / batch for end in ends),
-            row["launches"],
-        )
-        for row in within.to_dict("records")
-    ]
+    found = []
+    for row in within.to_dict("records"):
+        ends = ((row[f"fixed_seconds{end}"], row[f"token_seconds{end}"]) for end in ("", "_low", "_high"))
+        found.append(_sure(tuple(float(fixed + each * context) / batch for fixed, each in ends), row["launches"]))
     return min(found, default=None)
 
 

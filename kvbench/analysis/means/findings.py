@@ -1,4 +1,4 @@
-"""All that is found out about a run, once: what every form of a report shows; and beside other runs."""
+"""All that is found out about a run, once: what every form of a report shows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -65,16 +65,8 @@ def findings(
     said, records = records, [record for record in records if getattr(record.point, "engine", OURS) == OURS]
     pairs = contrasts(records, points, most)
     together = overall(pairs, most)
-    lines = scaling(records, points)
-    tables = {
-        "scaling": lines,
-        "overall": together,
-        "saturation": saturation(points),
-        "tokens": tokens(points, models),
-        "fits": fits(points, machine, models, cpu_sets),
-        "breakeven": breakeven(points, lines),
-    }
-    all_tokens = tables["tokens"] if len(every) == len(points) else tokens(every, models)
+    lines, rates = scaling(records, points), tokens(points, models)
+    all_rates = rates if len(every) == len(points) else tokens(every, models)
     launches = len({record.launch for record in records})
     return Findings(
         run=run,
@@ -85,30 +77,16 @@ def findings(
         ceilings=own,
         points=every,
         samples=frames.samples(said),
-        peers=peers(every, all_tokens, said),
+        peers=peers(every, all_rates, said),
+        scaling=lines,
         contrasts=pairs,
+        overall=together,
+        saturation=saturation(points),
+        tokens=rates,
+        fits=fits(points, machine, models, cpu_sets),
+        breakeven=breakeven(points, lines),
         schedules=schedules(tuned for record in records for tuned in record.tuned),
-        **tables,
         placed=matrix(points, cpu_sets, machine),
         open=questions(records, points, pairs, together),
-        headline=headline(points, tables["tokens"], own, machine, launches),
+        headline=headline(points, rates, own, machine, launches),
     )
-
-
-# ---- runs of several machines side by side ---------------------------------------------------------------------------
-
-
-def machines(studies: Sequence[Findings]) -> pd.DataFrame:
-    """A row for each run: the best reads of each level and the FMA peak, of the largest CPU set."""
-    return pd.DataFrame(map(_machine, studies), dtype=float)
-
-
-def _machine(found: Findings) -> dict[str, float | None]:
-    most = max((c.probe.cpus for c in found.ceilings), key=len, default=())
-    own = [c for c in found.ceilings if c.probe.cpus == most]
-    rates = {
-        f"{level.lower()}_gbps": [c.median for c in own if c.probe.op == "read" and c.level == level]
-        for level in ("L1", "L2", "L3", "DRAM")
-    }
-    rates["fma_gflops"] = [c.median for c in own if c.probe.op == "flops"]
-    return {name: max(each, default=None) for name, each in rates.items()}

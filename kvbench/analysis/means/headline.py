@@ -162,9 +162,6 @@ def _plain(ceilings: Sequence[Ceiling], level: str, threads: int) -> Enclosed | 
     return best and Enclosed(best.median, best.low, best.high, "GB/s")
 
 
-# ---- points whose data is in L3 ---------------------------------------------------------------------------------------
-
-
 def inside_l3(points: pd.DataFrame) -> pd.DataFrame:
     """Decodes that L3 serves, whatever their verdict."""
     decodes = decodes_of(points)

@@ -8,30 +8,22 @@ from typing import Any
 import pandas as pd
 
 from kvbench.analysis.limits.bounds import CORE
-from kvbench.analysis.measured.columns import POINT, count, ends, number, table, text
+from kvbench.analysis.measured.columns import POINT, band, count, number, table, text
 from kvbench.model import HEADS, Machine
 from kvbench.regime import suggestion, windows
 
 TOKENS = {
     "model": text("all of this shape"),
     "layers": count("of the model"),
-    "layout": text("of the cache; - where there is none"),
-    "dtype": text("number format of the cache; - where there is none"),
-    "variant": text("the way of doing it; - where there is but one"),
-    "threads": count("how many"),
-    "batch": count("sequences"),
-    "context": count("tokens that every sequence holds"),
+    **{name: POINT[name] for name in ("layout", "dtype", "variant", "threads", "batch", "context")},
     "residency": text("hot, rotate or evicted"),
-    "name": text("all that it is, in one word: what runs are joined by"),
-    "tokens_per_second": number("tokens per second: of the whole batch, were reading the cache all that a step does"),
-    **ends("tokens_per_second", "tokens per second"),
+    "name": POINT["name"],
+    **band("tokens_per_second", "tokens per second: of the whole batch, were reading the cache all that a step does"),
     "note": text("why there is no number, or what to know about it; else empty"),
 }
 FITS = {
     "model": text("its name"),
-    "dtype": text("number format of the cache; - where there is none"),
-    "scale": text("number format of the scales, where the dtype has any"),
-    "threads": count("how many"),
+    **{name: POINT[name] for name in ("dtype", "scale", "threads")},
     "cpus": text("of the threads, as a list such as 0-3,8"),
     "max_context": count("tokens: of the model"),
     "bytes_per_token": number("bytes: of one layer and one sequence"),
@@ -65,9 +57,6 @@ class Geometry:
         return self.layers - (self.layers // self.window_every if self.window_every else 0)
 
 
-# ---- tokens per second -----------------------------------------------------------------------------------------------
-
-
 def tokens(points: pd.DataFrame, models: Sequence[Geometry]) -> pd.DataFrame:
     """A row for each point that a model's layers would be, from memory; those of one shape and depth share it. A step
     takes at least as long as all its layers together."""
@@ -92,11 +81,8 @@ def tokens(points: pd.DataFrame, models: Sequence[Geometry]) -> pd.DataFrame:
             parts = {0: layers - sliding, window: sliding} if window else {0: layers}
             parts = {limit: count for limit, count in parts.items() if count}
             told = {name: any_row[name] for name in TOKENS if name in POINT and name != "layers"}
-            found.append(
-                told
-                | {"model": ", ".join(sorted(names)), "layers": layers, "note": note}
-                | _rate(by_window, parts, layers)
-            )
+            told |= {"model": ", ".join(sorted(names)), "layers": layers, "note": note}
+            found.append(told | _rate(by_window, parts, layers))
     return table(found, TOKENS)
 
 
@@ -112,9 +98,6 @@ def _rate(by_window: Mapping[int, Mapping[str, Any]], parts: Mapping[int, int], 
         seconds = sum(count * by_window[limit][f"seconds{other}"] for limit, count in parts.items())
         found[f"tokens_per_second{end}"] = row["batch"] / seconds
     return found
-
-
-# ---- what fits L3 ----------------------------------------------------------------------------------------------------
 
 
 _CpuSets = Mapping[str, Sequence[int]]  # by the text that the table of points has

@@ -1,7 +1,7 @@
 """What memory of each NUMA node gives to threads of each node."""
 
+from collections import namedtuple
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import pandas as pd
 
@@ -12,18 +12,9 @@ from kvbench.model.point import LOCAL
 ALL_NODES = "all nodes"  # longer than the name of a node, and so behind them
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
-    """A decode by the threads of a node, or of all, with memory of a node, of all in turn, or each row where it is read.
-    `read`: GB/s of plain reads of the same rows, in the same rounds."""
-
-    threads: str
-    memory: str
-    count: int
-    gbps: float
-    low: float
-    high: float
-    read: float | None
+# A decode by the threads of a node, or of all, with memory of a node, of all in turn, or each row where it is read.
+# read: GB/s of plain reads of the same rows, in the same rounds; or None.
+Placed = namedtuple("Placed", ("threads", "memory", "count", "gbps", "low", "high", "read"))
 
 
 def matrix(points: pd.DataFrame, cpu_sets: Mapping[str, tuple[int, ...]], machine: Machine) -> tuple[Placed, ...]:

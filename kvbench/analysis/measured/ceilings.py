@@ -17,6 +17,7 @@ COVERAGE = 0.99  # of the intervals: a shared host drifts from run to run, furth
 REACH = 2.0  # a footprint so many times larger or smaller may still lie on the same plateau
 
 READ, COPY = ("read",), ("copy", "copy_nt")  # ops that a decode and a store are held against
+_order = attrgetter("cpus", "pages", "isa", "bytes", "distance")
 _CORE = "core"  # the level of what needs no memory
 WITHOUT_MEMORY = frozenset({*COMPUTE, "clock"})
 
@@ -36,9 +37,6 @@ def ceilings(records: Iterable[Record], machine: Machine) -> tuple[Ceiling, ...]
     return tuple(made)
 
 
-_order = attrgetter("cpus", "pages", "isa", "bytes", "distance")
-
-
 def value(record: Record, sample: Sample) -> float:
     """GB/s; what computes: GFLOP/s; latency: ns for each load; clock: GHz, an addition being one cycle."""
     op, traffic = record.point.op, record.traffic[sample.program]
@@ -46,11 +44,6 @@ def value(record: Record, sample: Sample) -> float:
         return sample.seconds / sample.passes / record.steps * 1e9
     count = traffic.flops if op in COMPUTE else record.steps if op == "clock" else traffic.compulsory
     return gbps(count * sample.passes, sample.seconds)
-
-
-def form_of(probe: Probe, program: str) -> str:
-    """Its name; older runs have a probe of its own for each."""
-    return program if program != "point" else "ahead" if probe.distance else PLAIN
 
 
 def _ceiling(probe: Probe, program: str, records: list[Record], machine: Machine) -> Ceiling:
@@ -62,6 +55,7 @@ def _ceiling(probe: Probe, program: str, records: list[Record], machine: Machine
     medians = sorted(median(values) for values in launches.values())
     low, high = interval(medians, COVERAGE)
     core = probe.op in WITHOUT_MEMORY
+    form = program if program != "point" else "ahead" if probe.distance else PLAIN  # older runs have a probe for each
     return Ceiling(
         run=records[0].run,
         probe=probe,
@@ -72,7 +66,7 @@ def _ceiling(probe: Probe, program: str, records: list[Record], machine: Machine
         samples=tuple(tuple(values) for values in launches.values()),
         stable=steady(medians),
         huge=huge_share(records),
-        form=form_of(probe, program),
+        form=form,
     )
 
 

@@ -35,6 +35,11 @@ def ends(name: str, unit: str) -> dict[str, ColumnKind]:
     return {f"{name}_{end}": number(f"{unit}: {which} end of its interval") for end, which in _ENDS.items()}
 
 
+def band(name: str, about: str) -> dict[str, ColumnKind]:
+    """A column and its interval, in the unit that stands before the colon."""
+    return {name: number(about)} | ends(name, about.partition(":")[0])
+
+
 def row(title: str, columns: Mapping[str, ColumnKind]) -> type:
     """A row of a table as JSON has it."""
     kinds = [(name, Annotated[_AS_JSON[str(kind)], about(kind.about)]) for name, kind in columns.items()]
@@ -74,26 +79,19 @@ FOUND = {
     "samples": count("of the point itself"),
     "failed": count("launches without a number"),
     "uneven": count("launches whose samples, of the point and a witness, are too unlike in length to be divided"),
-    "seconds": number("seconds: of a pass, median of the launches"),
-    **ends("seconds", "seconds"),
+    **band("seconds", "seconds: of a pass, median of the launches"),
     "spread": number("share of the median: width of the interval of seconds"),
     "confidence": number("probability: with which low and high enclose the true median"),
     "unstable": flag("whether the middle half of the launches is too wide"),
     "outliers": count("launches that lie far out"),
-    "pass_p50": number("seconds: half of the passes took no longer; they were timed one by one"),
-    **ends("pass_p50", "seconds"),
-    "pass_p99": number("seconds: 99 % of the passes took no longer"),
-    **ends("pass_p99", "seconds"),
+    **band("pass_p50", "seconds: half of the passes took no longer; they were timed one by one"),
+    **band("pass_p99", "seconds: 99 % of the passes took no longer"),
     "pass_note": text("why there is no pass_p50 or no pass_p99, or what it is of; else empty"),
-    "neighbour_p50": number("seconds: as pass_p50, while other cores of its nodes streamed memory"),
-    **ends("neighbour_p50", "seconds"),
-    "neighbour_p99": number("seconds: as pass_p99, while other cores of its nodes streamed memory"),
-    **ends("neighbour_p99", "seconds"),
-    "neighbour_times": number("ratio: time of a pass meanwhile over that of one alone, in the same rounds"),
-    **ends("neighbour_times", "ratio"),
+    **band("neighbour_p50", "seconds: as pass_p50, while other cores of its nodes streamed memory"),
+    **band("neighbour_p99", "seconds: as pass_p99, while other cores of its nodes streamed memory"),
+    **band("neighbour_times", "ratio: time of a pass meanwhile over that of one alone, in the same rounds"),
     "neighbour_gbps": number("GB/s: what these other cores read meanwhile"),
-    "gbps": number("GB/s: compulsory bytes over time, median of the launches"),
-    **ends("gbps", "GB/s"),
+    **band("gbps", "GB/s: compulsory bytes over time, median of the launches"),
     "witness": text("the program that efficiency is a share of"),
     "efficiency": number("share of the point's time that its witness takes, round by round; a copy for as many bytes"),
     **ends("efficiency", "share of the witness"),
@@ -131,12 +129,9 @@ FOUND = {
     "l3": text("whether a slice in L3 is read faster than memory: confirmed, refuted, ...; empty: it says nothing"),
     "l3_reason": text("why"),
     "l3_needs": count("launches: about as many as decide it; none where it is decided, or more decide nothing"),
-    "l3_reads": number("ratio: plain reads of the slice over those of memory, by the same threads in the same rounds"),
-    **ends("l3_reads", "ratio"),
-    "l3_decode": number("ratio: GB/s of the point over those of plain reads of memory, in the same rounds"),
-    **ends("l3_decode", "ratio"),
-    "l3_gain": number("ratio: time of the same decode from memory over its own, in the same rounds"),
-    **ends("l3_gain", "ratio"),
+    **band("l3_reads", "ratio: plain reads of the slice over those of memory, by the same threads in the same rounds"),
+    **band("l3_decode", "ratio: GB/s of the point over those of plain reads of memory, in the same rounds"),
+    **band("l3_gain", "ratio: time of the same decode from memory over its own, in the same rounds"),
     "layers": count("slices in rotation"),
     "slice_bytes": count("bytes: of one slice"),
     "compulsory_bytes": number("bytes: of a pass"),

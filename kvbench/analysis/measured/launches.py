@@ -191,9 +191,6 @@ def by_launch(records: Iterable[Record]) -> dict[str, dict[int, float]]:
     return found
 
 
-# ---- the cores' speed -------------------------------------------------------------------------------------------------
-
-
 def speeds(records: Sequence[Record]) -> list[float | None]:
     """How fast the cores were in each visit, as a share of the best that the same ones were in any; None where nothing
     tells."""
@@ -219,9 +216,6 @@ def at_speed(records: Iterable[Record]) -> list[Record]:
             left.update(() if aside else (record.launch,))
     enough_left = {point for point, (own, left) in launches.items() if len(left) >= _LEFT * len(own)}
     return [record for record, aside in zip(records, slow, strict=True) if not aside or record.point not in enough_left]
-
-
-# ---- values of launches ----------------------------------------------------------------------------------------------
 
 
 def enough(launches: int) -> bool:

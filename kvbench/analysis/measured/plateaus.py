@@ -90,9 +90,7 @@ def corrections(capacities: Sequence[Capacity]) -> Mapping[int, float]:
     }
 
 
-# ---- segments: pairs of first and last cell --------------------------------------------------------------------------
-
-Segment = tuple[int, int]
+Segment = tuple[int, int]  # first and last cell
 
 
 def _sorted(footprints: Sequence[float], rates: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
@@ -120,9 +118,6 @@ def _segments(logs: np.ndarray) -> list[Segment]:
             found.append((back[end], end - 1))
         end = back[end]
     return found[::-1]
-
-
-# ---- capacities ------------------------------------------------------------------------------------------------------
 
 
 def _owners(

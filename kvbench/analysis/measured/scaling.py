@@ -10,13 +10,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from kvbench.analysis.measured.columns import POINT, count, ends, flag, names_without, number, table, text
+from kvbench.analysis.measured.columns import POINT, band, count, flag, names_without, number, table, text
 from kvbench.analysis.measured.launches import Estimate, by_launch, enclosed
 from kvbench.model import Record
 from kvbench.units import GB
 
 FAR = "DRAM"  # nearer memory has no single speed
 CONTEXTS = 3  # at least, of a line: two fit whatever the truth is
+_EXACT = 1e-12  # of a fit
+_UNEVEN = 0.01  # of the bytes, by which they may miss a straight line: page tables come in steps
 
 _ALONG = frozenset({"name", "context", "capacity"})  # what varies within a series
 
@@ -25,12 +27,9 @@ SCALING = {
     "contexts": count("on the line"),
     "context_low": count("tokens: the shortest"),
     "context_high": count("tokens: the longest"),
-    "fixed_seconds": number("seconds: of a pass before its first token"),
-    **ends("fixed_seconds", "seconds"),
-    "token_seconds": number("seconds: that each token adds"),
-    **ends("token_seconds", "seconds"),
-    "gbps": number("GB/s: compulsory bytes of a token over its seconds"),
-    **ends("gbps", "GB/s"),
+    **band("fixed_seconds", "seconds: of a pass before its first token"),
+    **band("token_seconds", "seconds: that each token adds"),
+    **band("gbps", "GB/s: compulsory bytes of a token over its seconds"),
     "misfit": number("share of a median time by which it is off the line, at most"),
     "launches": count("that gave a line"),
 }
@@ -73,10 +72,6 @@ def _line(series: pd.DataFrame, seconds: dict[str, dict[int, float]]) -> dict[st
     }
 
 
-_EXACT = 1e-12  # of a fit
-_UNEVEN = 0.01  # of the bytes, by which they may miss a straight line: page tables come in steps
-
-
 def _token_bytes(contexts: np.ndarray, compulsory: np.ndarray) -> float | None:
     """Bytes that each token adds; None where there are too few contexts, or they do not grow evenly."""
     if len(np.unique(contexts)) < CONTEXTS:
@@ -116,16 +111,12 @@ def _fit(contexts: np.ndarray, values: np.ndarray) -> tuple[float, float]:
     return float(low - rises * contexts[first]), float(rises)
 
 
-# ---- threads ---------------------------------------------------------------------------------------------------------
-
 SATURATION = {
     "series": text("for people"),
-    "name": text("all that it is, in one word: what runs are joined by"),
-    "threads": count("how many"),
+    **{name: POINT[name] for name in ("name", "threads")},
     "cpus": text("of the threads, as a list such as 0-3,8"),
     "regime": text("what feeds it"),
-    "gbps": number("GB/s: compulsory bytes over time"),
-    **ends("gbps", "GB/s"),
+    **band("gbps", "GB/s: compulsory bytes over time"),
     "twin_gbps": number("GB/s: the same reads and nothing else"),
     "ceiling_gbps": number("GB/s: the best reads of this footprint, by as many threads or fewer"),
     "fraction_of_best": number("share of the fastest of its series"),

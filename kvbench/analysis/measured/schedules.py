@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 import pandas as pd
 
-from kvbench.analysis.measured.columns import count, ends, number, table, text
+from kvbench.analysis.measured.columns import band, count, table, text
 from kvbench.model import Choice, Tuned
 from kvbench.model.tuning import PARTS
 
@@ -13,8 +13,7 @@ SCHEDULES = {
     **{part: text(f"of the points: {about}") for part, about in PARTS.items()},
     "preset": text("schedule that was chosen"),
     "default": text("schedule of these points where nothing is measured"),
-    "gain": number("ratio: time of the default over time of the choice, median of the rounds"),
-    **ends("gain", "ratio"),
+    **band("gain", "ratio: time of the default over time of the choice, median of the rounds"),
     "rounds": count("rounds that it rests on, those of earlier runs among them"),
 }
 

@@ -36,14 +36,7 @@ from kvbench.units import now
 @click.option("--bless", is_flag=True, help="Then replace BASE with HEAD. BASE need not exist yet.")
 @json_option
 def command(
-    base: Path,
-    head: Path,
-    gate: bool,
-    smallest: float | None,
-    others: tuple[Path, ...],
-    exports: tuple[str, ...],
-    bless: bool,
-    as_json: bool,
+    base: Path, head: Path, gate: bool, bless: bool, exports: tuple[str, ...], as_json: bool, **how: Any
 ) -> int:
     """Say whether the run HEAD is slower or faster than the run BASE.
 
@@ -55,8 +48,8 @@ def command(
 
     if bless and is_vacant(base):
         return _bless(base, head)
-    asked = wanted(exports, as_json)
-    found, names = _found(base, head, smallest, others)
+    asked = [wanted(word, as_json) for word in exports]
+    found, names = _found(base, head, **how)
     tell(found, names, asked, as_json)
     if bless:
         _bless(base, head)
@@ -84,9 +77,8 @@ def _found(base: Path, head: Path, smallest: float | None, others: tuple[Path, .
     sides = [_side(path) for path in (base, head, *others)]
     seen = [side.run for side in sides[2:]]
     if taken := {run for run in seen if run in (sides[0].run, sides[1].run) or seen.count(run) > 1}:
-        raise BadArgument(
-            f"--noise: run {min(taken)} is named twice", "name runs that are neither base nor head, once each"
-        )
+        hint = "name runs that are neither base nor head, once each"
+        raise BadArgument(f"--noise: run {min(taken)} is named twice", hint)
     learned = learn([sides[0], *sides[2:]]) if others else None
     return told(*compare(sides[0], sides[1], now(), smallest, learned)), short(sides[0], sides[1])
 

@@ -41,16 +41,7 @@ from kvbench.model.verdict import NOT_COMPARABLE
 @click.option("--out", type=Named(file_okay=False), help="Folder for the timings of every pair.")
 @export_option
 @json_option
-def command(
-    base: str,
-    head: str,
-    budget: float,
-    out: Path | None,
-    exports: tuple[str, ...],
-    as_json: bool,
-    plugin: str | None,
-    **asked: Any,
-) -> int:
+def command(base: str, head: str, budget: float, out: Path | None, as_json: bool, **asked: Any) -> int:
     """Build the kernels of BASE and HEAD, and say whether HEAD is slower or faster.
 
     Both are measured in turn in the same processes. Nothing is measured where both have the same code, comments
@@ -60,10 +51,10 @@ def command(
     from kvbench.gate import Request, gate, sides
     from kvbench.machine import available_memory
 
-    exported = wanted(exports, as_json)
+    exported, plugin = [wanted(word, as_json) for word in asked.pop("exports")], asked.pop("plugin") or ""
     available_memory()  # where nothing can be measured, nothing need be built
     built = sides(base, head, asked["every"], report=lambda line: say(line, err=True))
-    found, names = gate(*built, Request(**asked, plugin=plugin or ""), budget, out, _followed)
+    found, names = gate(*built, Request(**asked, plugin=plugin), budget, out, _followed)
     tell(found, names, exported, as_json)
     code = exit_code(found.verdict)
     return Exit.ERRORS if code != Exit.FAILED and any(row.verdict == NOT_COMPARABLE for row in found.points) else code

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import click
 
 from kvbench.cli._options import cpus_option, isa_option, json_option, threads_option
-from kvbench.cli._streams import say, say_json
+from kvbench.cli._streams import tell
 from kvbench.cli._types import Count, Named
 from kvbench.errors import BadArgument, unknown_word
 from kvbench.model.annotated import Printed, about
@@ -78,7 +78,8 @@ def command(name: str | None, out: Path, as_json: bool, **asked: Any) -> None:
     from kvbench.texts import table_csv
 
     if name is None:
-        _list([_described(each) for each in NAMES], as_json)
+        known = tuple(_described(each) for each in NAMES)
+        tell(Experiments(experiments=known), as_json, lambda: map(_line, known))
         return
     if name not in NAMES:
         raise unknown_word("NAME", name, NAMES)
@@ -93,12 +94,10 @@ def command(name: str | None, out: Path, as_json: bool, **asked: Any) -> None:
         write_text(path, table_csv(found.table), asked=True)
     facts = takes | options | {"isa": setup.isa, "threads": len(setup.cpus), "cpus": cpu_text(setup.cpus)}
     facts |= {"seed": setup.seed}
-    if as_json:
-        rows = tuple(json.loads(found.table.to_json(orient="records", double_precision=15)))
-        told = {"experiment": name, "asked": facts, "seconds": seconds, "sentence": found.sentence}
-        say_json(Found(**told, notes=tuple(found.notes), rows=rows))
-    else:
-        say("\n".join(_text(name, facts, found, seconds, path)))
+    rows = tuple(json.loads(found.table.to_json(orient="records", double_precision=15)))
+    told = {"experiment": name, "asked": facts, "seconds": seconds, "sentence": found.sentence}
+    shown = Found(**told, notes=tuple(found.notes), rows=rows)
+    tell(shown, as_json, lambda: _text(name, facts, found, seconds, path))
 
 
 def _experiment(name: str) -> Callable[..., Any]:
@@ -112,13 +111,9 @@ def _described(name: str) -> Experiment:
     return Experiment(name, question, {p.name: p.default for p in parameters if p.default is not p.empty})
 
 
-def _list(found: list[Experiment], as_json: bool) -> None:
-    if as_json:
-        say_json(Experiments(experiments=tuple(found)))
-        return
-    for each in found:
-        takes = ", ".join(f"--{key} {value}" for key, value in each.takes.items())
-        say(f"{each.name:<13}{each.about}\n{'':<13}  {takes}")
+def _line(each: Experiment) -> str:
+    takes = ", ".join(f"--{key} {value}" for key, value in each.takes.items())
+    return f"{each.name:<13}{each.about}\n{'':<13}  {takes}"
 
 
 def _refuse(name: str, options: dict[str, Any], takes: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ import click
 
 from kvbench.cli._measuring import called, concluded, given
 from kvbench.cli._options import json_option, tuning_option
-from kvbench.cli._streams import say, say_json
+from kvbench.cli._streams import say, tell
 from kvbench.cli._types import Named
 from kvbench.errors import BadArgument, unknown_word
 
@@ -56,12 +56,8 @@ def _options(asked: dict[str, Any]) -> dict[str, Any]:
         if name not in entries():
             raise unknown_word("--peers", name, entries())
     axes = tuple(f"{name}={value}" for name in _AXES if (value := asked.pop(name)))
-    return {
-        "suite": "peers",
-        "axes": axes,
-        "peers": tuple(f"{name}={paths.get(name, '')}" for name in names),
-        **given(asked),
-    }
+    own = tuple(f"{name}={paths.get(name, '')}" for name in names)
+    return {"suite": "peers", "axes": axes, "peers": own, **given(asked)}
 
 
 def _tell(run: Any, report: bool, as_json: bool) -> None:
@@ -70,7 +66,5 @@ def _tell(run: Any, report: bool, as_json: bool) -> None:
 
     found = run.findings()
     page = str(write(own(run.path / BESIDE), [(found, run.manifest)])) if report else ""
-    if as_json:
-        say_json(compared(found, run.manifest.skips, str(run.path), page))
-    else:
-        say("\n".join([*text(found), "", f"  {'report' if page else 'run'}    {page or run.path}"]))
+    own = compared(found, run.manifest.skips, str(run.path), page)
+    tell(own, as_json, lambda: [*text(found), "", f"  {'report' if page else 'run'}    {page or run.path}"])

@@ -1,6 +1,5 @@
 """kvbench profile"""
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -24,16 +23,7 @@ from kvbench.units import duration, size
 @click.option("--sample-time", type=float, default=0.03, show_default=True, help="Seconds per sample.")
 @neighbour_option
 @json_option
-def command(
-    op: str,
-    plugin: str | None,
-    tuning: Path | None,
-    samples: int,
-    sample_time: float,
-    neighbour: bool | None,
-    as_json: bool,
-    **asked: Any,
-) -> None:
+def command(op: str, plugin: str | None, samples: int, sample_time: float, as_json: bool, **asked: Any) -> None:
     """Measure one kernel in depth: OP is decode, append or bulk.
 
     It is timed in turn with what could limit it: the same reads without the arithmetic (its twin), the same kernel on
@@ -50,15 +40,14 @@ def command(
 
     refuse_beyond("--samples", samples, LIMITS["samples"])
     refuse_beyond("--sample-time", sample_time, LIMITS["sample_time"])
-    library = library_of(None, plugin)
+    library, tuning, neighbour = library_of(None, plugin), asked.pop("tuning"), bool(asked.pop("neighbour"))
     point = point_of(op, library, **asked)
-    foreign = point.variant in library.foreign_variants
-    if foreign:
-        seen = visit_plugin(point, samples, sample_time, plugin, bool(neighbour))
+    if point.variant in library.foreign_variants:
+        seen = visit_plugin(point, samples, sample_time, plugin, neighbour)
     else:
         evidence = Evidence.asked(tuning and str(tuning), describe().fingerprint, library.path)
         known, remark = evidence.read() if evidence else (None, "")
-        seen = visit(point, samples, sample_time, evidence=known, beside=bool(neighbour))
+        seen = visit(point, samples, sample_time, evidence=known, beside=neighbour)
         remark = (evidence.add(seen.tuned) if seen.tuned else "") or remark
         if remark:
             say(remark, err=True)
@@ -144,13 +133,11 @@ def _details(facts: Any) -> list[str]:
     ]
     if facts.neighbour_gbps is not None:
         times = "" if facts.neighbour_times is None else f"{facts.neighbour_times:.2f} times as long; "
-        lines.insert(
-            -1, f"  beside a neighbour that reads {facts.neighbour_gbps:.1f} GB/s: {times}{_tail(facts, 'neighbour')}"
-        )
+        rate = f"{facts.neighbour_gbps:.1f} GB/s"
+        lines.insert(-1, f"  beside a neighbour that reads {rate}: {times}{_tail(facts, 'neighbour')}")
     if facts.l3_reads and facts.l3_gain:
-        lines.append(
-            f"  L3: plain reads of the slice {facts.l3_reads:.2f} times memory's; the decode {facts.l3_gain:.2f}"
-        )
+        reads = f"plain reads of the slice {facts.l3_reads:.2f} times memory's"
+        lines.append(f"  L3: {reads}; the decode {facts.l3_gain:.2f}")
     if facts.flops:
         lines.append(f"  arithmetic intensity: {facts.ai:.2f} FLOP per compulsory byte")
     if facts.stage_share:
@@ -158,7 +145,6 @@ def _details(facts: Any) -> list[str]:
         lines.append(f"  stages: {shares} (from a run of its own, with clock reads between them)")
     if facts.point.op != "decode":
         tokens = shape.batch * (shape.context if facts.point.op == "bulk" else 1)
-        lines.append(
-            f"  {duration(facts.seconds_per_pass / tokens)} and {facts.bytes_line / 64 / tokens:.0f} lines per token"
-        )
+        each = duration(facts.seconds_per_pass / tokens)
+        lines.append(f"  {each} and {facts.bytes_line / 64 / tokens:.0f} lines per token")
     return lines

@@ -1,15 +1,16 @@
 """kvbench score"""
 
 import shlex
-from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
 from kvbench.cli._measuring import called, finished, follow_all, given
-from kvbench.cli._options import isa_option, json_option, plugin_option, tuning_option
-from kvbench.cli._streams import say, say_json
+from kvbench.cli._options import FILE, isa_option, json_option, plugin_option, tuning_option
+from kvbench.cli._progress import counted
+from kvbench.cli._streams import say, tell
 from kvbench.cli._types import Named
 from kvbench.errors import BadArgument, Exit
 
@@ -19,9 +20,7 @@ from kvbench.errors import BadArgument, Exit
 @click.option("--out", type=Named(), help="The run directory. [default: a new one below runs/]")
 @click.option("--resume", is_flag=True, help="Finish the run in --out.")
 @click.option("--pages", help="Kind of pages to ask the system for: base, thp or huge. [default: thp]")
-@click.option(
-    "--library", type=click.Path(exists=True, dir_okay=False, resolve_path=True), help="Another build: an open score."
-)
+@click.option("--library", type=FILE, help="Another build: an open score.")
 @plugin_option
 @isa_option
 @tuning_option
@@ -42,15 +41,13 @@ def command(run: Path | None, out: Path | None, resume: bool, as_json: bool, **a
     elif asked or out or resume:
         raise BadArgument("RUN is there already, and options of measuring are given", "leave out one or the other")
     found = of(run)
-    if as_json:
-        say_json(found)
-    else:
-        say("\n  ".join(paragraphs("score", "lines", found)))
+    tell(found, as_json, lambda: ["\n  ".join(paragraphs("score", "lines", found))])
     return Exit.UNCLEAR if found.state == "invalid" else Exit.FINE
 
 
 def _measured(asked: dict[str, Any], out: Path | None, resume: bool) -> Path | None:
     """The run directory; None where it was interrupted."""
+    from kvbench.report.course import Newest
     from kvbench.session import Session, scoring
     from kvbench.store.run import is_vacant
     from kvbench.submission import refuse_changed, seal
@@ -68,7 +65,7 @@ def _measured(asked: dict[str, Any], out: Path | None, resume: bool) -> Path | N
         else:
             seconds, filling = scoring.forecast(asked)
             say(f"score: about {span(seconds)}, {span(filling)} of it to fill memory and to begin", err=True)
-            kernels = scoring.pick(asked, _followed)
+            kernels = scoring.pick(asked, partial(counted, about=Newest()))
             say(f"score: picked {', '.join(kernels)}", err=True)
             begun = scoring.begin(asked, kernels, out, called())
         with begun:
@@ -83,10 +80,3 @@ def _measured(asked: dict[str, Any], out: Path | None, resume: bool) -> Path | N
         again = f"--resume --out {shlex.quote(str(begun.directory.path))}" if begun else ""
         say(f"kvbench: interrupted; to go on: kvbench score {again}".rstrip(), err=True)
         return None
-
-
-def _followed(records: Iterable[Any], count: int) -> Iterator[Any]:
-    from kvbench.cli._progress import follow
-    from kvbench.report.course import Newest
-
-    return follow(records, lambda: count, lambda record: 1.0, Newest())

@@ -1,16 +1,19 @@
 """kvbench tune"""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 
 import click
 
 from kvbench.cli._measuring import given
 from kvbench.cli._options import json_option, tuning_option, which_options
-from kvbench.cli._streams import say, say_json
+from kvbench.cli._progress import counted
+from kvbench.cli._streams import say, tell
 from kvbench.model.annotated import Printed, about
-from kvbench.model.tuning import Choice
+from kvbench.model.tuning import PARTS, Choice
+
+_GAIN = {"gain": "times as fast as the default", "gain_low": "from", "gain_high": "to"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,33 +46,17 @@ def command(fresh: bool, as_json: bool, **asked: Any) -> None:
     The timings are kept for later runs with this library on this machine.
     """
     from kvbench.analysis.measured.schedules import schedules
-    from kvbench.report.ruled import ruled
+    from kvbench.report.ruled import Column, ruled
     from kvbench.session import Options
     from kvbench.session.session import tune
 
-    suite, tunings, file, remarks = tune(Options(**given(asked)), fresh, _followed)
+    suite, tunings, file, remarks = tune(
+        Options(**given(asked)), fresh, partial(counted, about=lambda record: record.point.kernel)
+    )
     for remark in remarks:
         say(remark, err=True)
     classes = tuple(TunedClass(tuned.of, tuned.choice) for tuned in tunings)
-    if as_json:
-        say_json(TunedClasses(suite=suite, file=file, classes=classes))
-    else:
-        say("\n".join(ruled(schedules(tunings), list(_columns()))))
-
-
-def _columns() -> Iterator[Any]:
-    from kvbench.model.tuning import PARTS
-    from kvbench.report.ruled import Column
-
-    yield from (Column(part, part) for part in PARTS)
-    yield Column("preset", "schedule")
-    yield Column("gain", "times as fast as the default", "{:.2f}".format)
-    yield Column("gain_low", "from", "{:.2f}".format)
-    yield Column("gain_high", "to", "{:.2f}".format)
-    yield Column("rounds", "rounds")
-
-
-def _followed(records: Any, count: int) -> Any:
-    from kvbench.cli._progress import follow
-
-    return follow(records, lambda: count, lambda record: 1.0, lambda record: record.point.kernel)
+    shown = TunedClasses(suite=suite, file=file, classes=classes)
+    columns = [*(Column(part, part) for part in PARTS), Column("preset", "schedule")]
+    columns += [Column(name, head, "{:.2f}".format) for name, head in _GAIN.items()]
+    tell(shown, as_json, lambda: ruled(schedules(tunings), [*columns, Column("rounds", "rounds")]))

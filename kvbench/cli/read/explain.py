@@ -9,7 +9,7 @@ import click
 
 from kvbench.cli._measuring import called, measured
 from kvbench.cli._options import batch_option, json_option, weights_option
-from kvbench.cli._streams import say, say_json
+from kvbench.cli._streams import draw, say, say_json
 from kvbench.cli._types import Named, Plot
 from kvbench.errors import BadArgument, Exit
 from kvbench.units import COUNT, whole
@@ -31,14 +31,7 @@ _SUITE = "explain"
 @click.option("--markdown", "as_markdown", is_flag=True, help="A page to paste into an issue instead of text.")
 @json_option
 def command(
-    source: str,
-    batch: int,
-    weights: int | None,
-    machine: Path | None,
-    measured: str | None,
-    plot: Path | None,
-    as_markdown: bool,
-    as_json: bool,
+    source: str, batch: int, measured: str | None, machine: Path | None, plot: Path | None, as_json: bool, **asked: Any
 ) -> int:
     """Say what limits the decoding of MODEL on this machine: weights, KV cache or core, over all its contexts.
 
@@ -47,9 +40,9 @@ def command(
     """
     from kvbench.checkpoint import find
 
-    asked = _asked(measured) if measured is not None else None
+    rate = _asked(measured) if measured is not None else None
     name, model, why = find(source)  # before anything large is imported: what it refuses costs nothing
-    from kvbench.report.explain import curves, explain_markdown, explain_text, lines
+    from kvbench.report.explain import explain_markdown, explain_text, lines
     from kvbench.sizing.explained import decoder_of, explain
     from kvbench.sizing.known import known
 
@@ -57,26 +50,24 @@ def command(
     place = machine or _run_of(decoder)
     if place is None:
         return Exit.INTERRUPTED
-    found = explain(name, model, known(place), batch, why, weights, asked)
+    found = explain(name, model, known(place), batch, why, asked["weights"], rate)
     if plot:
-        from kvbench.report.figures.explain import explained
-        from kvbench.report.figures.look import save
+        from kvbench.report.figures.sizes import explained
 
-        save(explained(curves(found), found.model, found.machine).canvas(), plot)
-        say(f"plot: {plot}", err=True)
+        draw(explained(found), plot)
     if as_json:
         say_json(replace(found, lines=tuple(lines(found))))
     else:
-        say(explain_markdown(found) if as_markdown else "\n".join(explain_text(found)), nl=not as_markdown)
+        page = asked["as_markdown"]
+        say(explain_markdown(found) if page else "\n".join(explain_text(found)), nl=not page)
     return Exit.FINE
 
 
 def _asked(text: str) -> tuple[float, int]:
     found = re.fullmatch(rf"([0-9]{{1,9}}(?:\.[0-9]{{1,9}})?)@{COUNT}", text)
     if not found or not float(found[1]) or not whole(found[2], found[3]):
-        raise BadArgument(
-            f"--measured: {text[:60]!r} is not understood", "tokens per second and tokens, such as 5.2@8192"
-        )
+        hint = "tokens per second and tokens, such as 5.2@8192"
+        raise BadArgument(f"--measured: {text[:60]!r} is not understood", hint)
     return float(found[1]), whole(found[2], found[3])
 
 

@@ -22,9 +22,8 @@ def command(places: tuple[Path, ...], out: Path) -> None:
 
     found = gather(places, out)
     if not found:
-        raise BadRun(
-            f"no run directory below {' or '.join(map(str, places))}", "name the folder that kvbench fleet wrote"
-        )
+        where = " or ".join(map(str, places))
+        raise BadRun(f"no run directory below {where}", "name the folder that kvbench fleet wrote")
     tell(found)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from kvbench.cli._options import json_option
-from kvbench.cli._streams import put, say, say_json
+from kvbench.cli._streams import put, say, tell
 from kvbench.cli._types import Named
 from kvbench.errors import BadArgument, Exit
 from kvbench.texts import printable
@@ -65,10 +65,7 @@ def show(root: Path, machine: str | None, pattern: str | None, folder: Path | No
     from kvbench.report.history import shown, text
 
     found = _history(root).only(pattern, machine)
-    if as_json:
-        say_json(shown(str(root), found.pasts, found.notes))
-    else:
-        say("\n".join(text(found.pasts, found.notes)))
+    tell(shown(str(root), found.pasts, found.notes), as_json, lambda: text(found.pasts, found.notes))
     if folder:
         from kvbench.report.write import write_history
 
@@ -92,9 +89,8 @@ def accept(point: str, run: str, reason: str, who: str | None, root: Path) -> No
 
     if not reason.strip():
         raise BadArgument("--reason is empty", "say in a few words why the step is right")
-    for each in said(
-        _history(root), point, run, printable(reason), printable(who or os.environ.get("USER") or "unknown")
-    ):
+    who = printable(who or os.environ.get("USER") or "unknown")
+    for each in said(_history(root), point, run, printable(reason), who):
         say("\n".join(f"accepted from run {each.run} on: {name}" for name in each.points))
 
 

@@ -100,8 +100,7 @@ def _text(studies: list[Any], form: str) -> str:
 
 
 def _draw(studies: list[Any], out: Path) -> None:
-    from kvbench.report.gaps import gaps
-    from kvbench.report.words.sentences import sentences
+    from kvbench.report.words.sentences import gaps, sentences
     from kvbench.report.write import write
     from kvbench.texts import wrapped
 

@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from kvbench.cli._options import batch_option, json_option, weights_option, with_options
 from kvbench.cli._point import called, options, refuse_missing
-from kvbench.cli._streams import say, say_json
+from kvbench.cli._streams import draw, tell
 from kvbench.cli._types import BYTES, Count, Named, Plot
 from kvbench.errors import BadArgument
 from kvbench.model.size import Decoder
@@ -58,35 +58,33 @@ def command(model: str | None, mapped: bool, plot: Path | None, as_json: bool, *
     MODEL is one of suites/models.toml. Options override its geometry; without MODEL they give all of it. Nothing is
     measured: tokens per second come from the run that --machine names.
     """
-    from kvbench.report.arena_map import map_text
     from kvbench.report.sizes import size_text
     from kvbench.sizing.fleet import read_lengths
     from kvbench.sizing.known import here, known
     from kvbench.sizing.map import arena_map
-    from kvbench.sizing.sized import Wanted, size_of
+    from kvbench.sizing.sized import size_of, sweep
     from kvbench.suite import model as geometry
 
     laid = {"canaries": asked.pop("canaries") or None, "align": asked.pop("align")}
     laid = {name: value for name, value in laid.items() if value is not None}
     if laid and not mapped:
         raise BadArgument(f"--{min(laid)} only works with --map", "add --map")
-    path, names = asked.pop("machine"), ("replicas", "weights", "budget")
+    path, wanted = asked.pop("machine"), {name: asked.pop(name) for name in ("replicas", "weights", "budget")}
     lengths = read_lengths(text) if (text := asked.pop("lengths")) is not None else None
-    wanted = Wanted(**{name: asked.pop(name) for name in names}, lengths=lengths)
     if mapped:
         _refuse_own_shape(model, asked)
     shape = geometry(model) if model else None
     longest, decoder = shape.max_context if shape else 0, _decoder(model, shape, asked)
     place = known(path) if path else here()
-    found = size_of(decoder, place, wanted, longest)
+    found = size_of(decoder, place, longest, lengths=lengths, **wanted)
     plan = arena_map(model, decoder.context, decoder.dtype, **laid) if mapped else None
     if plot:
-        _draw(found, place, max(decoder.context, longest), plot)
-    if as_json:
-        say_json(replace(found, map=plan or UNSET))
-        return
-    lines = ["", *(f"  {line}".rstrip() for line in map_text(plan))] if plan else []
-    say("\n".join([*size_text(found), *lines]))
+        from kvbench.report.figures.sizes import sizes
+
+        memory = place.machine.facts.get("memory")
+        table = sweep(decoder, max(decoder.context, longest))
+        draw(sizes(table, decoder, found.fit, memory.value if memory else None), plot)
+    tell(replace(found, map=plan or UNSET), as_json, lambda: size_text(found, plan))
 
 
 def _decoder(name: str | None, model: Any, asked: dict[str, Any]) -> Decoder:
@@ -106,14 +104,3 @@ def _refuse_own_shape(model: str | None, asked: dict[str, Any]) -> None:
     for name in asked.keys() - {"context", "dtype"}:
         if source(name) is ParameterSource.COMMANDLINE:
             raise BadArgument("--map is of MODEL's own shape, and of one sequence", f"leave out {called(name)}")
-
-
-def _draw(found: Any, place: Any, longest: int, path: Path) -> None:
-    from kvbench.report.figures.look import save
-    from kvbench.report.figures.sizes import sizes
-    from kvbench.sizing.sized import sweep
-
-    memory = place.machine.facts.get("memory")
-    table = sweep(found.decoder, longest)
-    save(sizes(table, found.decoder, found.fit, memory.value if memory else None).canvas(), path)
-    say(f"plot: {path}", err=True)

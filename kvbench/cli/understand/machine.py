@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from kvbench.cli._options import cpus_option, isa_option, json_option, override_option, seed_option
-from kvbench.cli._streams import json_text, put, say, say_json
+from kvbench.cli._streams import draw, json_text, put, say, tell
 from kvbench.cli._types import Named, Plot
 from kvbench.errors import Exit
 
@@ -47,14 +47,14 @@ def command(**asked: Any) -> int:
     machine = describe(files, asked["override"])
     cpus = place(machine, asked["cpus"], asked["threads"])
     if asked["identify"]:
-        _tell(profile(machine), asked["as_json"], lambda found: identity(found.topology))
+        tell(profile(machine), asked["as_json"], lambda: identity(machine))
         return 0
     if not files.live:
         say(f"kvbench: {files.root} says who the machine is, but this one is measured", err=True)
     checks = preflight(files, machine, cpus)
     records = _measure(machine, cpus, asked)
     found = profile(machine, checks, records)
-    _tell(found, asked["as_json"], text)
+    tell(found, asked["as_json"], lambda: text(found))
     if found.ceilings:
         _keep(found, asked["out"], asked["plot"])
     if failed := [record for record in records if record.error]:
@@ -67,7 +67,7 @@ def _measure(machine: Any, cpus: tuple[int, ...], asked: dict[str, Any]) -> list
     from dataclasses import replace
 
     from kvbench.analysis.measured.machines import describe_record
-    from kvbench.cli._progress import follow
+    from kvbench.cli._progress import counted
     from kvbench.machine import available_memory
     from kvbench.machine.tree import Files
     from kvbench.native import default_library
@@ -78,12 +78,10 @@ def _measure(machine: Any, cpus: tuple[int, ...], asked: dict[str, Any]) -> list
     best = library.isa(asked["isa"])
     tiers = (*(isa for isa in library.isas() if isa != best), best)
     pages, memory = _pages(asked["pages"], asked["quick"]), min(available_memory(), available_memory(Files("/")))
-    plan = probes(
-        machine, Scope(cpus, tiers, memory, pages, asked["quick"], 1 if asked["seed"] is None else asked["seed"])
-    )
-    plan = replace(plan, run=new_run())
+    seed = 1 if asked["seed"] is None else asked["seed"]
+    plan = replace(probes(machine, Scope(cpus, tiers, memory, pages, asked["quick"], seed)), run=new_run())
     say(f"{len(plan.points)} probes in {plan.launches} launches, run {plan.run}", err=True)
-    return list(follow(run(plan), lambda: len(plan.points) * plan.launches, lambda record: 1.0, describe_record))
+    return list(counted(run(plan), len(plan.points) * plan.launches, describe_record))
 
 
 def _pages(asked: str | None, quick: bool) -> tuple[str, ...]:
@@ -102,15 +100,6 @@ def _keep(found: Any, path: Path | None, plot: Path | None) -> None:
     if path:
         put(json_text(found) + "\n", path, "profile", _AGAIN)
     if plot:
-        from kvbench.report.figures.look import save
-        from kvbench.report.figures.reads import reads
+        from kvbench.report.figures.sizes import reads
 
-        save(reads(found), plot)
-        say(f"plot: {plot}", err=True)
-
-
-def _tell(found: Any, as_json: bool, text: Any) -> None:
-    if as_json:
-        say_json(found)
-    else:
-        say("\n".join(text(found)))
+        draw(reads(found), plot)

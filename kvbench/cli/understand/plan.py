@@ -8,7 +8,7 @@ import click
 
 from kvbench.cli._measuring import given
 from kvbench.cli._options import json_option, suite_options
-from kvbench.cli._streams import say, say_json
+from kvbench.cli._streams import tell
 from kvbench.model import Point, Probe
 from kvbench.model.annotated import Printed, about
 from kvbench.units import GB, counted, duration, size, span
@@ -84,16 +84,13 @@ def command(as_json: bool, **asked: Any) -> None:
 
     options = Options(**given(asked))
     sweep, seen, _ = planned(options, options.kernels)
-    if as_json:
-        say_json(_planned(sweep, seen))
-    else:
-        say("\n".join([*_heading(sweep, seen), *_varying(sweep), *_skipped(sweep)]))
+    tell(_planned(sweep, seen), as_json, lambda: [*_heading(sweep, seen), *_varying(sweep), *_skipped(sweep)])
 
 
 def _planned(sweep: Any, seen: Any) -> PlannedSweep:
     from kvbench.plan.forecast import FILL, READ
 
-    plan = sweep.plan
+    plan, skips = sweep.plan, by_reason(sweep.skips).items()
     return PlannedSweep(
         suite=sweep.suite.name,
         question=sweep.suite.question,
@@ -105,15 +102,10 @@ def _planned(sweep: Any, seen: Any) -> PlannedSweep:
         assumed=Assumed(FILL, READ),
         memory=PlanMemory(seen.memory, sweep.memory),
         axes={axis: tuple(map(written, values)) for axis, values in sweep.varying().items()},
-        skips=tuple(
-            LeftOut(reason, len(skips), skips[0].detail, _example(sweep, skips[0]))
-            for reason, skips in by_reason(sweep.skips).items()
-        ),
+        skips=tuple(LeftOut(why, len(own), own[0].detail, _example(sweep, own[0])) for why, own in skips),
         points=tuple(sweep.points),
         ceilings=tuple(each for each in plan.points if isinstance(each, Probe)),
-        contrasts=tuple(
-            PlannedSet(each.factor, tuple(point.name for point in each.points)) for each in sweep.contrasts
-        ),
+        contrasts=tuple(PlannedSet(each.factor, tuple(p.name for p in each.points)) for each in sweep.contrasts),
     )
 
 

@@ -42,17 +42,10 @@ def command(as_json: bool) -> None:
     from kvbench.suite import find, shipped
 
     here = Site(describe(), available_memory())
-    sweeps = [expand(find(name), here) for name in shipped()]
-    rows = [
-        SuiteRow(
-            name=sweep.suite.name,
-            count=len(sweep.points),
-            seconds=forecast(sweep).seconds,
-            question=sweep.suite.question,
-            left_out="" if sweep.points else next(iter(by_reason(sweep.skips)), ""),
-        )
-        for sweep in sweeps
-    ]
+    rows = []
+    for sweep in (expand(find(name), here) for name in shipped()):
+        suite, why = sweep.suite, "" if sweep.points else next(iter(by_reason(sweep.skips)), "")
+        rows.append(SuiteRow(suite.name, len(sweep.points), forecast(sweep).seconds, suite.question, why))
     rows.sort(key=lambda row: row.seconds)
     if as_json:
         say_json(Suites(suites=tuple(rows)))

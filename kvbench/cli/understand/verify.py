@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from kvbench.cli._options import json_option, plugin_option
-from kvbench.cli._streams import say, say_json
+from kvbench.cli._streams import tell
 from kvbench.errors import BadArgument, Exit
 
 
@@ -33,11 +33,9 @@ def command(quick: bool, isa: str | None, plugin: str | None, as_json: bool) -> 
     if not results:
         raise BadArgument(f"--isa {isa}: {plugin} has no kernel of that tier", "leave --isa out")
     wrong = sum(not r.passed for r in results) + sum(f.caught < f.planted for f in faults)
-    if as_json:
-        say_json(Verified(passed=not wrong, kernels=tuple(results), faults=tuple(faults)))
-    else:
-        say("\n".join([*_kernels(results, library.foreign_variants), "", *_faults(faults)]))
-        say(f"{len(results)} kernels, {len(faults)} faults: " + (f"{wrong} failed" if wrong else "all well"))
+    whole = f"{len(results)} kernels, {len(faults)} faults: {f'{wrong} failed' if wrong else 'all well'}"
+    shown = Verified(passed=not wrong, kernels=tuple(results), faults=tuple(faults))
+    tell(shown, as_json, lambda: [*_kernels(results, library.foreign_variants), "", *_faults(faults), whole])
     return Exit.FAILED if wrong else Exit.FINE
 
 

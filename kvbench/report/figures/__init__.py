@@ -5,10 +5,9 @@ from dataclasses import replace
 import kvbench.report.figures.quietly  # noqa: F401  # before anything else loads Matplotlib
 from kvbench.analysis.means.findings import Findings
 from kvbench.model import OURS
-from kvbench.report.figures.figure import Figure
 from kvbench.report.figures.hero import hero
 from kvbench.report.figures.l3 import l3
-from kvbench.report.figures.look import Look
+from kvbench.report.figures.look import Figure, Look
 from kvbench.report.figures.numa import numa
 from kvbench.report.figures.peers import peers
 from kvbench.report.figures.roofline import roofline

@@ -13,19 +13,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import NullLocator
 
-from kvbench.report.figures.figure import Figure
-from kvbench.report.figures.look import (
-    COLOURS,
-    FAINT,
-    INK,
-    MARKS,
-    PAPER,
-    bytes_axis,
-    legend_below,
-    panels,
-    rate_axis,
-    tag,
-)
+from kvbench.report.figures import look as style
+from kvbench.report.figures.look import Figure
 from kvbench.units import size
 
 _HEIGHT = 3.2  # inches of a panel
@@ -74,12 +63,12 @@ def chart(
 
 
 def _draw(table: pd.DataFrame, shown: tuple[Panel, ...], colours: Mapping[str, str]) -> Canvas:
-    figure, every, _ = panels(len(shown), _HEIGHT)
+    figure, every, _ = style.panels(len(shown), _HEIGHT)
     for axes, panel in zip(every, shown, strict=True):
         own = table if panel.where is None else table[table[panel.where[0]] == panel.where[1]]
         names = list(dict.fromkeys(table[panel.by])) if panel.by else [""]
         _panel(axes, panel, own[own[panel.y].notna()], names, colours)
-    legend_below(figure)
+    style.legend_below(figure)
     return figure
 
 
@@ -89,20 +78,20 @@ def _panel(axes: Axes, panel: Panel, rows: pd.DataFrame, names: list[Any], colou
     series = [(n, name, rows[rows[panel.by] == name] if panel.by else rows) for n, name in enumerate(names)]
     series = [each for each in series if len(each[2])]
     for turn, (number, name, own) in enumerate(series):
-        look = {"color": colours.get(name, COLOURS[number % len(COLOURS)]), "label": str(name) or None}
+        look = {"color": colours.get(name, style.COLOURS[number % len(style.COLOURS)]), "label": str(name) or None}
         at = np.array([x if numeric else places.index(x) for x in own[panel.x]])
         if panel.bars:
             width = _WIDE / len(series)
             at = at + (turn + 0.5) * width - _WIDE / 2
             axes.bar(at, own[panel.y], 0.92 * width, **look)
         else:
-            mark = MARKS[number % len(MARKS)] if len(own) <= _MARKED else None
+            mark = style.MARKS[number % len(style.MARKS)] if len(own) <= _MARKED else None
             axes.plot(at, own[panel.y], marker=mark, ms=4.5, lw=1.4, **look)
             for x, y, row in zip(at, own[panel.y], own.get("row", [None] * len(own)), strict=True):
                 if mark and pd.notna(row):
-                    tag(axes.plot(x, y, mark, ms=4.5, color=look["color"])[0], int(row))
+                    style.tag(axes.plot(x, y, mark, ms=4.5, color=look["color"])[0], int(row))
         if panel.low:
-            for colour, wide in ((PAPER, 2.4), (INK, 0.8)) if panel.bars else ((INK, 0.8),):
+            for colour, wide in ((style.PAPER, 2.4), (style.INK, 0.8)) if panel.bars else ((style.INK, 0.8),):
                 axes.vlines(at, own[panel.low], own[panel.high], color=colour, lw=wide, zorder=3)
     axes.set_title(panel.title)
     _across(axes, panel, places, numeric)
@@ -115,7 +104,7 @@ def _across(axes: Axes, panel: Panel, places: list[Any], numeric: bool) -> None:
         axes.set_xticks(range(len(places)), [panel.text(place) for place in places])
         axes.grid(axis="x", visible=False)
     elif panel.text is size:
-        bytes_axis(axes, panel.x_label)
+        style.bytes_axis(axes, panel.x_label)
     elif "x" in panel.log or len(places) <= _TICKS:
         apart = places
         if "x" in panel.log:  # names of near ones would overlap
@@ -130,7 +119,7 @@ def _across(axes: Axes, panel: Panel, places: list[Any], numeric: bool) -> None:
 
 def _up(axes: Axes, panel: Panel, heights: pd.Series) -> None:
     log = "y" in panel.log
-    rate_axis(axes, panel.y_label, log=log)
+    style.rate_axis(axes, panel.y_label, log=log)
     if not log:
         axes.set_ylim(bottom=min(0, heights.min()) if len(heights) else 0)
     elif panel.bars and len(heights):  # they begin below the least of them
@@ -139,6 +128,7 @@ def _up(axes: Axes, panel: Panel, heights: pd.Series) -> None:
         if log:
             low, high = axes.get_ylim()
             axes.set_ylim(min(low, height / 1.5), max(high, height * 2))
-        axes.axhline(height, color=FAINT, lw=1, ls=(0, (5, 3)))
-        look = {"fontsize": 8.5, "color": FAINT, "ha": "right", "bbox": {"fc": PAPER, "ec": "none", "pad": 0.6}}
+        axes.axhline(height, color=style.FAINT, lw=1, ls=(0, (5, 3)))
+        box = {"fc": style.PAPER, "ec": "none", "pad": 0.6}
+        look = {"fontsize": 8.5, "color": style.FAINT, "ha": "right", "bbox": box}
         axes.annotate(name, (0.99, height), (0, 3), ("axes fraction", "data"), "offset points", **look)

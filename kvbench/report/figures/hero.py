@@ -7,8 +7,7 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 
 from kvbench.analysis.means.findings import Findings
-from kvbench.report.figures.figure import Figure
-from kvbench.report.figures.look import INK, Look, bars, canvas
+from kvbench.report.figures.look import INK, Figure, Look, bars, canvas
 from kvbench.report.words.phrases import number
 from kvbench.units import counted
 

@@ -7,8 +7,7 @@ from kvbench.analysis.means.findings import Findings
 from kvbench.analysis.means.headline import middle
 from kvbench.regime import levels
 from kvbench.report.figures.chart import Panel, chart
-from kvbench.report.figures.figure import Figure
-from kvbench.report.figures.look import Look
+from kvbench.report.figures.look import Figure, Look
 from kvbench.units import counted
 
 COLUMNS = ("question", "series", "threads", "kernel", "group", "bytes", "share", "ratio", "ratio_low", "ratio_high")
@@ -50,9 +49,8 @@ def _told(question: str, of: str, row: pd.Series) -> dict[str, object]:
 
 def _series(row: pd.Series, question: str) -> str:
     threads = counted(int(row["threads"]), "thread")
-    return (
-        threads if question == "plain reads" else f"{row['dtype']} {row['layout']}, G = {row['group']:.0f}, {threads}"
-    )
+    own = "" if question == "plain reads" else f"{row['dtype']} {row['layout']}, G = {row['group']:.0f}, "
+    return own + threads
 
 
 def _share(row: pd.Series, found: Findings) -> float:

@@ -1,12 +1,13 @@
-"""What all figures have in common: colours, marks, axes, and how a mark tells which point it is."""
+"""What all figures have in common: what each says, colours, marks, axes, and how a mark tells which point it is."""
 
 import io
 import itertools
 import math
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import matplotlib
@@ -39,6 +40,23 @@ def styled(**more: object) -> Iterator[None]:
     with matplotlib.rc_context(_STYLE | more), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")
         yield
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """`table` has every number that is drawn, and becomes a CSV file. Without rows `missing` says why there are none.
+    `about` tells how to read it, and what every percentage is a share of."""
+
+    name: str  # of its files
+    title: str
+    about: str
+    table: pd.DataFrame
+    draw: Callable[[pd.DataFrame], Canvas]
+    missing: str = ""
+
+    def canvas(self) -> Canvas:
+        with styled():
+            return self.draw(self.table)
 
 
 def save(figure: Canvas, path: Path) -> None:
@@ -74,9 +92,6 @@ class Look:
         return self._colours.get(dtype, FAINT)
 
 
-# ---- axes ------------------------------------------------------------------------------------------------------------
-
-
 def bytes_axis(axes: Axes, label: str) -> None:
     axes.set_xscale("log", base=2)
     axes.set_xlabel(label)
@@ -106,8 +121,6 @@ def legend_below(figure: Canvas, columns: int = 3, handles: Sequence[Artist] = (
     if handles := handles or list(named.values()):
         figure.legend(handles=handles, loc="outside lower left", ncols=columns)
 
-
-# ---- marks that know their point -------------------------------------------------------------------------------------
 
 _count = itertools.count()
 _TAGGED = re.compile(r'id="point-(\d+)-\d+"')

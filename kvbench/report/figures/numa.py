@@ -1,14 +1,11 @@
 """What memory of each node gives to the threads of each: a cell for each pair."""
 
-from dataclasses import asdict
-
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from kvbench.analysis.means.findings import Findings
-from kvbench.report.figures.figure import Figure
-from kvbench.report.figures.look import INK, PAPER, Look, canvas
+from kvbench.report.figures.look import INK, PAPER, Figure, Look, canvas
 
 _DARK = 0.6  # of the fastest of its row: from there on its number is light
 _CELL, _HEAD = 0.42, 1.6  # inches of a row, and of what stands around them
@@ -16,7 +13,7 @@ _PANELS = (("read", "Plain reads of the same rows, GB/s"), ("gbps", "Decode, GB/
 
 
 def numa(found: Findings, look: Look) -> Figure:
-    table = pd.DataFrame(map(asdict, found.placed))
+    table = pd.DataFrame(list(found.placed))
     about = (
         "Rows: where the threads run, one on each core. Columns: where the memory lies: on a node, on all nodes page by "
         "page (interleave), or each KV head's rows on the node that reads them (local). Darker is faster, of its "

@@ -5,8 +5,7 @@ from matplotlib.figure import Figure as Canvas
 
 from kvbench.analysis.means.findings import Findings
 from kvbench.model import AGAIN, OURS
-from kvbench.report.figures.figure import Figure
-from kvbench.report.figures.look import COLOURS, INK, MARKS, PAPER, Look, canvas, legend_below, tag
+from kvbench.report.figures.look import COLOURS, INK, MARKS, PAPER, Figure, Look, canvas, legend_below, tag
 from kvbench.report.tables import texts
 from kvbench.units import counted
 
@@ -26,9 +25,8 @@ def _draw(rows: pd.DataFrame) -> Canvas:
     lines = {number: place for place, number in enumerate(order["cell"])}
     figure, (axes,) = canvas(height=_FRAME + _LINE * len(lines))
     named = rows[rows["engine"] != AGAIN]
-    named = named.assign(
-        label=named["engine"] + ", " + named["variant"].where(named["engine"] == OURS, named["layout"])
-    )
+    way = named["variant"].where(named["engine"] == OURS, named["layout"])
+    named = named.assign(label=named["engine"] + ", " + way)
     for number, ((peer, label), own) in enumerate(named.groupby([named["engine"] != OURS, "label"])):
         look = {"color": COLOURS[number % len(COLOURS)] if peer else INK, "ms": 6 if peer else 8, "mec": PAPER}
         for place, row in enumerate(own.itertuples()):

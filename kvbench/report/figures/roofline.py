@@ -12,8 +12,7 @@ from matplotlib.lines import Line2D
 from kvbench.analysis.limits.frames import decodes_of
 from kvbench.analysis.means.findings import Findings
 from kvbench.model import Ceiling
-from kvbench.report.figures.figure import Figure
-from kvbench.report.figures.look import FAINT, INK, PAPER, Look, canvas, legend_below, rate_axis, tag
+from kvbench.report.figures.look import FAINT, INK, PAPER, Figure, Look, canvas, legend_below, rate_axis, tag
 from kvbench.report.words.headline import machine, workload
 from kvbench.report.words.phrases import number
 from kvbench.units import counted, cpu_text
@@ -25,20 +24,8 @@ _CLOSE = 1.3  # times as fast: of lines that lie nearer the faster one is left o
 _HEIGHT = 5.0  # inches
 _LINE = 0.046  # of the height of the axes: of a label
 
-_SAME = [
-    "layout",
-    "dtype",
-    "group",
-    "residency",
-    "context",
-    "footprint",
-    "regime",
-    "above",
-    "ai",
-    "ai_issued",
-    "gflops",
-]
-_SAME += ["gbps", "tokens_per_second"]
+_SAME = ["layout", "dtype", "group", "residency", "context", "footprint", "regime", "above", "ai", "ai_issued"]
+_SAME += ["gflops", "gbps", "tokens_per_second"]
 COLUMNS = ["kind", "row", "label", *_SAME, "gflops_low", "gflops_high"]
 
 
@@ -58,14 +45,9 @@ def roofline(found: Findings, look: Look, day: str) -> Figure:
     heading = f"Decode attention on {machine(found.headline)}{f', {day}' if day else ''} (kvbench)"
     heading += f"\ntokens/s: {workload(found.headline)}" if tokens else ""
     missing = "" if rows else "No decode has a rate: run kvbench sweep quick."
-    title, table = (
-        "How near does each dtype come to what memory and the core allow?",
-        pd.DataFrame(rows, columns=COLUMNS),
-    )
+    title = "How near does each dtype come to what memory and the core allow?"
+    table = pd.DataFrame(rows, columns=COLUMNS)
     return Figure("roofline", title, about, table, lambda shown: _draw(shown, look, heading), missing)
-
-
-# ---- what is drawn ---------------------------------------------------------------------------------------------------
 
 
 def _points(points: pd.DataFrame, tokens: dict[str, float]) -> Iterator[dict[str, Any]]:
@@ -96,9 +78,6 @@ def _roofs(ceilings: Iterable[Ceiling], points: pd.DataFrame) -> Iterator[dict[s
         best = alike.loc[alike["roof"].idxmax()]
         same = {"label": best["short"], "dtype": dtype, "group": group, "ai": best["ai"]}
         yield {"kind": "core speed", "gflops": best["roof"]} | same
-
-
-# ---- how it is drawn -------------------------------------------------------------------------------------------------
 
 
 def _draw(table: pd.DataFrame, look: Look, heading: str) -> Canvas:

@@ -6,8 +6,7 @@ from kvbench.analysis.means.findings import Findings
 from kvbench.analysis.measured.columns import POINT
 from kvbench.analysis.measured.scaling import KNEE
 from kvbench.report.figures.chart import Panel, chart
-from kvbench.report.figures.figure import Figure
-from kvbench.report.figures.look import FAINT, Look
+from kvbench.report.figures.look import FAINT, Figure, Look
 
 MOST = 6  # series of a panel
 _LINEAR = 16  # threads up to which their axis is linear
@@ -20,13 +19,11 @@ _FACTS = ("op", "layout", "dtype", "residency", "context")
 def saturation(found: Findings, look: Look) -> Figure:
     facts = found.points[["name", *_FACTS]].assign(row=found.points.index)
     every = found.saturation.merge(facts, on="name").astype({"row": "Int64", "context": POINT["context"]})
-    every = every[every["op"] == "decode"].assign(
-        where=every["regime"].eq("DRAM").map({True: "memory", False: "a cache"})
-    )
+    every = every[every["op"] == "decode"]
+    every = every.assign(where=every["regime"].eq("DRAM").map({True: "memory", False: "a cache"}))
     rows = every[every["series"].isin(_chosen(every))]
-    rows = rows.assign(line=rows["dtype"] + " " + rows["layout"]).sort_values(
-        ["line", "threads", "gbps"], kind="stable"
-    )
+    rows = rows.assign(line=rows["dtype"] + " " + rows["layout"])
+    rows = rows.sort_values(["line", "threads", "gbps"], kind="stable")
     rows = rows.drop_duplicates(["where", "series", "threads"], keep="last")
     wide = "x" if len(rows) and rows["threads"].max() > _LINEAR else ""
     panels = [

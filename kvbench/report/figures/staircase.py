@@ -16,21 +16,9 @@ from kvbench.analysis.limits.frames import decodes_of
 from kvbench.analysis.means.findings import Findings
 from kvbench.model import Ceiling, Machine
 from kvbench.regime import classify
+from kvbench.report.figures import look as style
 from kvbench.report.figures.choice import setting, usual
-from kvbench.report.figures.figure import Figure
-from kvbench.report.figures.look import (
-    FAINT,
-    HOT,
-    INK,
-    PAPER,
-    SHADES,
-    Look,
-    bytes_axis,
-    canvas,
-    legend_below,
-    rate_axis,
-    tag,
-)
+from kvbench.report.figures.look import Figure, Look
 from kvbench.units import counted, cpu_text
 
 STEPS = 400  # of the axis, to find where levels begin and end
@@ -75,9 +63,6 @@ def _stairs(every: pd.DataFrame) -> pd.DataFrame:
     return fastest.sort_values(["dtype", "group", "footprint"])
 
 
-# ---- what is drawn ---------------------------------------------------------------------------------------------------
-
-
 def _rows(found: Findings, points: pd.DataFrame) -> list[dict[str, Any]]:
     first = points.iloc[0]
     reads = list(_reads(found.ceilings, first))
@@ -107,55 +92,52 @@ def _levels(machine: Machine, cpus: tuple[int, ...], low: float, high: float) ->
         start = end
 
 
-# ---- how it is drawn -------------------------------------------------------------------------------------------------
-
-
 def _draw(table: pd.DataFrame, look: Look) -> Canvas:
-    figure, (axes,) = canvas(height=4.6)
+    figure, (axes,) = style.canvas(height=4.6)
     points, reads = table[table["kind"] == "point"], table[table["kind"] == "read"]
-    rate_axis(axes, "GB/s", log=True)
+    style.rate_axis(axes, "GB/s", log=True)
     _background(axes, table[table["kind"] == "level"])
-    axes.plot(reads["bytes"], reads["gbps"], color=INK, lw=1.2, marker="_", ms=8, zorder=2)
-    axes.vlines(reads["bytes"], reads["gbps_low"], reads["gbps_high"], color=INK, lw=0.8)
+    axes.plot(reads["bytes"], reads["gbps"], color=style.INK, lw=1.2, marker="_", ms=8, zorder=2)
+    axes.vlines(reads["bytes"], reads["gbps_low"], reads["gbps_high"], color=style.INK, lw=0.8)
     memory = reads.loc[reads["regime"] == "DRAM", "gbps"].max()
     if not math.isnan(memory):
-        axes.axhline(memory, color=INK, lw=0.9, ls=(0, (5, 4)), zorder=1)
+        axes.axhline(memory, color=style.INK, lw=0.9, ls=(0, (5, 4)), zorder=1)
     for _, series in points.groupby(["dtype", "group"], sort=True):
         _series(axes, series.sort_values("bytes"), look, points["group"].nunique() > 1)
     axes.set_ylim(points["gbps_low"].min() / 1.6, 1.5 * max(points["gbps_high"].max(), reads["gbps"].max(), 0))
-    bytes_axis(axes, "working set: bytes read before the first is read again")
-    dot, warm = {"ls": "", "marker": "o", "ms": 6.5, "mew": 1.6}, points["residency"] == HOT
+    style.bytes_axis(axes, "working set: bytes read before the first is read again")
+    dot, warm = {"ls": "", "marker": "o", "ms": 6.5, "mew": 1.6}, points["residency"] == style.HOT
     lines = {"one layer again and again": dot} if warm.any() else {}
-    lines |= {"all layers in turn": dot | {"mfc": PAPER}} if not warm.all() else {}
-    lines |= {"plain read of the same rows": {"color": FAINT, "ls": "", "marker": ".", "ms": 5}}
+    lines |= {"all layers in turn": dot | {"mfc": style.PAPER}} if not warm.all() else {}
+    lines |= {"plain read of the same rows": {"color": style.FAINT, "ls": "", "marker": ".", "ms": 5}}
     lines |= {"fastest read of such a size": {"lw": 1.2, "marker": "_"}}
     lines |= {"fastest read of memory": {"lw": 0.9, "ls": (0, (5, 4))}}
     handles = [Patch(color=look.colour(dtype), label=dtype) for dtype in dict.fromkeys(points["dtype"])]
-    handles += [Line2D([], [], label=name, **{"color": INK} | how) for name, how in lines.items()]
-    legend_below(figure, 4, handles)
+    handles += [Line2D([], [], label=name, **{"color": style.INK} | how) for name, how in lines.items()]
+    style.legend_below(figure, 4, handles)
     return figure
 
 
 def _background(axes: Axes, levels: pd.DataFrame) -> None:
     low, high = levels["bytes"].min(), levels["bytes_end"].max()
     axes.set_xlim(low, high)
-    at = {"transform": axes.get_xaxis_transform(), "ha": "center", "va": "top", "fontsize": 9, "color": FAINT}
+    at = {"transform": axes.get_xaxis_transform(), "ha": "center", "va": "top", "fontsize": 9, "color": style.FAINT}
     for place, level in enumerate(levels.itertuples()):
-        axes.axvspan(level.bytes, level.bytes_end, color=SHADES[place % 2], lw=0, zorder=0)
+        axes.axvspan(level.bytes, level.bytes_end, color=style.SHADES[place % 2], lw=0, zorder=0)
         if math.log(level.bytes_end / level.bytes) > _WIDE * math.log(high / low):
             axes.text(math.sqrt(level.bytes * level.bytes_end), 0.985, _WORDS.get(level.label, level.label), **at)
 
 
 def _series(axes: Axes, series: pd.DataFrame, look: Look, named: bool) -> None:
-    colour, warm = look.colour(series["dtype"].iloc[0]), series[series["residency"] == HOT]
-    axes.plot(series["bytes"], series["twin_gbps"], ".", color=FAINT, ms=5, zorder=2)
+    colour, warm = look.colour(series["dtype"].iloc[0]), series[series["residency"] == style.HOT]
+    axes.plot(series["bytes"], series["twin_gbps"], ".", color=style.FAINT, ms=5, zorder=2)
     axes.plot(warm["bytes"], warm["gbps"], color=colour, lw=1.4, zorder=3)
     for point in series.itertuples():
-        fill = colour if point.residency == HOT else PAPER
+        fill = colour if point.residency == style.HOT else style.PAPER
         drawn = axes.plot([point.bytes] * 2, [point.gbps_low, point.gbps_high], color=colour, lw=0.8, zorder=3)
         drawn += axes.plot(point.bytes, point.gbps, "o", ms=6.5, color=colour, mfc=fill, mew=1.6, zorder=4)
         for part in drawn:
-            tag(part, int(point.row))
+            style.tag(part, int(point.row))
     if named and len(warm):
         first = warm.iloc[0]
         at = {"xytext": (0, -9), "textcoords": "offset points", "ha": "center", "va": "top", "fontsize": 8.5}

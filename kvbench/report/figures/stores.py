@@ -6,28 +6,15 @@ from matplotlib.lines import Line2D
 
 from kvbench.analysis.means.findings import Findings
 from kvbench.report.figures.choice import usual
-from kvbench.report.figures.figure import Figure
-from kvbench.report.figures.look import INK, PAPER, Look, bars, canvas, legend_below
+from kvbench.report.figures.look import INK, PAPER, Figure, Look, bars, canvas, legend_below
 from kvbench.report.words.phrases import number
 from kvbench.units import duration
 
 MOST = 20  # bars of a panel
 _BAR, _FRAME = 0.3, 0.75  # inches: of a bar with its gap, and of a panel's title and axis
 
-COLUMNS = [
-    "op",
-    "row",
-    "name",
-    "label",
-    "layout",
-    "variant",
-    "dtype",
-    "residency",
-    "regime",
-    "batch",
-    "context",
-    "threads",
-]
+COLUMNS = ["op", "row", "name", "label", "layout", "variant", "dtype", "residency", "regime", "batch"]
+COLUMNS += ["context", "threads"]
 COLUMNS += ["token_ns", "token_ns_low", "token_ns_high"]  # of a token of all KV heads of one layer
 COLUMNS += ["gbps", "gbps_low", "gbps_high", "witness", "copy_gbps"]  # of compulsory bytes; a copy in the same rounds
 

@@ -15,8 +15,7 @@ from matplotlib.ticker import MaxNLocator
 
 from kvbench.analysis.differs.trend import OPEN, Past, Trend
 from kvbench.analysis.measured.columns import table
-from kvbench.report.figures.figure import Figure
-from kvbench.report.figures.look import COLOURS, FAINT, legend_below, panels, tag
+from kvbench.report.figures.look import COLOURS, FAINT, Figure, legend_below, panels, tag
 from kvbench.report.history import ordered
 from kvbench.units import counted
 
@@ -62,9 +61,8 @@ def _lines(past: Past, own: Trend, row: int | None) -> Iterator[dict[str, Any]]:
     for (start, end), step in zip(pairwise(starts), [None, *own.steps], strict=True):
         level = float(np.median(series.efficiency[start:end]))
         for at in range(start, end):
-            begins = (
-                {"step": step.effect, "state": step.state} if step and at == start else {"step": math.nan, "state": ""}
-            )
+            own_step = step if at == start else None
+            begins = {"step": own_step.effect if own_step else math.nan, "state": own_step.state if own_step else ""}
             ran = {name: getattr(past.runs[series.runs[at]], name) for name in ("run", "created", "commit")}
             yield facts | {"place": series.runs[at], "efficiency": series.efficiency[at], "level": level} | ran | begins
 

@@ -12,12 +12,9 @@ from markupsafe import Markup
 
 from kvbench.analysis.means.findings import Findings
 from kvbench.report import tables
-from kvbench.report.figures.figure import Figure
-from kvbench.report.figures.look import COLOURS, FAINT, GRID, INK, PAPER, SHADES
-from kvbench.report.gaps import gaps
+from kvbench.report.figures.look import COLOURS, FAINT, GRID, INK, PAPER, SHADES, Figure
 from kvbench.report.words.headline import badge, machine, subtitle, tiles, title, workload
-from kvbench.report.words.sentences import Sentence, sentences
-from kvbench.report.words.trust import warnings
+from kvbench.report.words.sentences import Sentence, gaps, sentences, warnings
 from kvbench.store import Manifest
 from kvbench.texts import shown
 
@@ -116,9 +113,6 @@ def rendered(template: str, **content: Any) -> str:
 
 def _text(name: str) -> str:
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
-
-
-# ---- figures ---------------------------------------------------------------------------------------------------------
 
 
 def inline(drawn: Drawn) -> dict[str, Any]:

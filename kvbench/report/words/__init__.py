@@ -40,15 +40,7 @@ def _templates(topic: str) -> Any:
         lstrip_blocks=True,
     )
     words.filters |= {each.__name__: each for each in (between, counted, duration, listed, number, size)}
-    words.filters |= {"commas": "{:,}".format, "cpus": cpu_text, "plain": markdown, "share": _share, "moved": _moved}
-    words.filters["median"] = median
+    words.filters |= {"commas": "{:,}".format, "cpus": cpu_text, "plain": markdown, "median": median}
+    words.filters["share"] = lambda part, digits=0: f"{part:.{digits}%}"
+    words.filters["moved"] = lambda change: f"{math.expm1(float(change)):+.1%}"  # on a scale of logarithms
     return words.get_template(f"{topic}.jinja").module
-
-
-def _share(part: float, digits: int = 0) -> str:
-    return f"{part:.{digits}%}"
-
-
-def _moved(change: float) -> str:
-    """A change on a scale of logarithms."""
-    return f"{math.expm1(float(change)):+.1%}"

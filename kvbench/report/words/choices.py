@@ -100,10 +100,8 @@ def _help(fewer: pd.DataFrame, best: pd.Series, contrasts: pd.DataFrame) -> str:
     (row, *_) = contrasts[contrasts["base_name"].isin(both) & contrasts["other_name"].isin(both)].to_dict("records")
     row = row if row["base_name"] == before["name"] else _turned(row)
     more = "More threads help" if row["ratio_low"] > 1 else "Whether more threads help is not decided"
-    rates = f"{_team(best)} read {number(best['gbps'])} GB/s from memory"
-    return (
-        f"{more}: {rates}, {times(row, 'ratio')} the rate of {_team(before)}.{'' if row['beside'] else f' {_APART}.'}"
-    )
+    rates = f"{_team(best)} read {number(best['gbps'])} GB/s from memory, {times(row, 'ratio')} the rate"
+    return f"{more}: {rates} of {_team(before)}.{'' if row['beside'] else f' {_APART}.'}"
 
 
 def _team(row: pd.Series) -> str:

@@ -1,6 +1,6 @@
 """The first screen: the machine, five answers, and how far to trust them."""
 
-from dataclasses import dataclass
+from collections import namedtuple
 
 from kvbench.analysis.means.findings import Findings
 from kvbench.analysis.means.headline import FEWEST, Headline, Quality
@@ -9,12 +9,7 @@ from kvbench.report.words import paragraphs, said
 from kvbench.store import Manifest
 from kvbench.units import counted
 
-
-@dataclass(frozen=True, slots=True)
-class Tile:
-    title: str
-    value: str
-    detail: str
+Tile = namedtuple("Tile", ("title", "value", "detail"))
 
 
 def title(found: Findings) -> str:

@@ -1,17 +1,19 @@
-"""Sentences on what fits, what limits, and what follows for published models."""
+"""Sentences on what fits, what limits, what follows for published models, and what it costs to store tokens."""
 
 from collections.abc import Iterator
 
 import pandas as pd
 
 from kvbench.analysis.limits.bounds import CLOSE
+from kvbench.analysis.means.breakeven import NEVER, PAYS
 from kvbench.analysis.measured.launches import enough
-from kvbench.report.words.phrases import between, listed, number
+from kvbench.report.words.phrases import BINDS, between, listed, number
 from kvbench.units import counted, duration
 
 _MODELS = 4  # that a sentence names
-BINDS = {"memory": "memory", "core": "the core", "scheduling": "threads that wait for each other"}
 _UNCLEAR = "neither memory nor the core alone"
+_COPIES = {"copy": "an ordinary copy", "copy_nt": "a non-temporal copy"}
+_WHAT = {"append": "Storing one token", "bulk": "Storing a prompt"}
 
 
 def fit(fits: pd.DataFrame) -> str:
@@ -93,3 +95,33 @@ def overhead(scaling: pd.DataFrame) -> str:
     else:
         said = f"costs {duration(row['fixed_seconds'])} before its first token ({duration(low)} to {duration(high)})"
     return f"A pass over one layer {said}: {setting}. Beyond it, tokens are read at {rate}."
+
+
+def stores(points: pd.DataFrame, breakeven: pd.DataFrame) -> str:
+    """The fastest point of each op; and what is known at the longest context that says anything beyond noise."""
+    good = points[points["gbps"].notna() & (points["op"] != "decode")]
+    said = [_rate(rows.loc[rows["gbps"].idxmax()]) for _, rows in good.groupby("op")]
+    known = breakeven[breakeven["word"].isin([PAYS, NEVER])].sort_values(["context", "dtype", "dearer", "cheaper"])
+    if said and len(known):
+        said.append(_payback(known.iloc[-1]))
+    elif said and len(breakeven):
+        said.append("No layout saves or costs more than the noise.")
+    return " ".join(said)
+
+
+def _rate(row: pd.Series) -> str:
+    seconds = row["seconds"] / (row["batch"] * (row["context"] if row["op"] == "bulk" else 1))
+    share = f", {row['efficiency']:.0%} of the speed of {_COPIES[row['witness']]}" if row["witness"] else ""
+    each = f"{duration(seconds)} a token and layer"
+    return f"{_WHAT.get(row['op'], row['op'])} takes {each} ({row['short']}): {number(row['gbps'])} GB/s{share}."
+
+
+def _payback(row: pd.Series) -> str:
+    said = f"{row['dearer']} costs more to store than {row['cheaper']}"
+    if row["word"] == PAYS:
+        tokens = f"{number(row['tokens'])} decoded tokens ({between(row['tokens_low'], row['tokens_high'])})"
+        return f"{said} and pays off after {tokens} at a context of {row['context']:,}."
+    if pd.isna(row["even"]):
+        return f"{said} and saves nothing in reading above the noise."
+    tokens = f"{number(row['even'])} tokens ({between(row['even_low'], row['even_high'])})"
+    return f"{said} and pays off from a context of {tokens}."

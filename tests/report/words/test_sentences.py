@@ -10,8 +10,8 @@ from kvbench.analysis.means.findings import findings
 from kvbench.analysis.means.models import Geometry
 from kvbench.analysis.measured.columns import table
 from kvbench.model import Check, Contrast, Fact
+from kvbench.report.words.limits import stores
 from kvbench.report.words.sentences import sentences
-from kvbench.report.words.stores import stores
 from tests.analysis.measured.test_launches import paced
 from tests.made_run import DECODE, MACHINE, MIB, READ, RUN, STORE, failed, probe, visit
 from tests.report.texts import unnamed
