@@ -238,7 +238,7 @@ def claim(point: Against) -> tuple[str, str]:
         return NOT_TESTABLE, "no reads of its slice and of memory were timed beside it"
     launches = found.near.launches
     if 0.5**launches > chance(launches, point.most):  # so often all lie on one side by chance
-        return NOT_TESTABLE, f"the point has {launches} launches, too few to tell"
+        return NOT_TESTABLE, f"the point has {counted(launches, 'launch')}, too few to tell"
     if not _way(found.near, point.most):
         said = f"plain reads of its {size(point.footprint)} run at {_times(found.near)} those of memory"
         return NOT_TESTABLE, f"{said}: the L3 serves less than it declares, or strangers share it ({regime.reason})"
