@@ -10,7 +10,7 @@ from kvbench.cli._streams import say
 from kvbench.errors import Exit
 
 
-def called() -> str:
+def command_line() -> str:
     return shlex.join(["kvbench", *sys.argv[1:]])
 
 

@@ -31,10 +31,10 @@ def _option(field: Field) -> Callable[..., Any]:
     default = None if field.default == "best" else field.default
     value = {"type": _TYPES.get(field.kind, str), "default": default, "show_default": True}
     how = {"is_flag": True} if field.kind == "flag" else value
-    return click.option(called(field.name), help=field.about, **how)
+    return click.option(option_name(field.name), help=field.about, **how)
 
 
-def called(name: str) -> str:
+def option_name(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
@@ -66,14 +66,14 @@ def _value(name: str, value: Any, library: Any) -> Any:
     from kvbench.suite import read_axis
     from kvbench.suite.values import ALL
 
-    first, *others = read_axis(called(name), name, value, library)
+    first, *others = read_axis(option_name(name), name, value, library)
     if others or first == ALL:
-        raise BadArgument(f"{called(name)}: {str(value)[:60]!r} stands for several values", "give one value")
+        raise BadArgument(f"{option_name(name)}: {str(value)[:60]!r} stands for several values", "give one value")
     return first
 
 
 def refuse_missing(geometry: dict[str, Any], hint: str) -> None:
     """What neither an option nor a model gave."""
-    missing = [called(name) for name, value in geometry.items() if value is None]
+    missing = [option_name(name) for name, value in geometry.items() if value is None]
     if missing:
         raise BadArgument(f"the geometry lacks {', '.join(missing)}", hint)

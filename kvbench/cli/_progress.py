@@ -15,7 +15,7 @@ Show = Callable[[float, float, str], None]  # work done, all of it, words
 _QUIET_SECONDS = 10.0  # between two lines
 
 
-def counted(records: Iterable[Done], count: int, about: Callable[[Done], str]) -> Iterator[Done]:
+def follow_each(records: Iterable[Done], count: int, about: Callable[[Done], str]) -> Iterator[Done]:
     """As many records, each as much work as the others."""
     return follow(records, lambda: count, lambda record: 1.0, about)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from kvbench.cli._measuring import called, concluded, given
+from kvbench.cli._measuring import command_line, concluded, given
 from kvbench.cli._options import out_option, suite_options, tuning_option
 from kvbench.cli._streams import say
 from kvbench.errors import Exit
@@ -34,5 +34,5 @@ def command(out: Path | None, **asked: Any) -> int:
     def tell(run: Any) -> None:
         say("\n".join([*words.lines(run.findings().placed), "", f"  run  {run.path}"]))
 
-    with Session.begin(options, out, called()) as session:
+    with Session.begin(options, out, command_line()) as session:
         return concluded(session, "sweep", tell)

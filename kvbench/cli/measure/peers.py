@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from kvbench.cli._measuring import called, concluded, given
+from kvbench.cli._measuring import command_line, concluded, given
 from kvbench.cli._options import json_option, tuning_option
 from kvbench.cli._streams import say, tell
 from kvbench.cli._types import Named
@@ -40,7 +40,7 @@ def command(out: Path | None, resume: bool, report: bool, as_json: bool, **asked
 
     if resume and (out is None or any(asked.values())):
         raise BadArgument("--resume finishes the run in --out as it was begun", "name it with --out, and nothing else")
-    with Session.resume(out) if resume else Session.begin(Options(**_options(asked)), out, called()) as session:
+    with Session.resume(out) if resume else Session.begin(Options(**_options(asked)), out, command_line()) as session:
         for skip in session.directory.manifest.skips:
             if skip.reason == NO_PEER:
                 say(f"left out: {skip.detail}", err=True)

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from kvbench.cli._measuring import called, finished, follow_all, given
+from kvbench.cli._measuring import command_line, finished, follow_all, given
 from kvbench.cli._options import FILE, isa_option, json_option, plugin_option, tuning_option
-from kvbench.cli._progress import counted
+from kvbench.cli._progress import follow_each
 from kvbench.cli._streams import say, tell
 from kvbench.cli._types import Named
 from kvbench.errors import BadArgument, Exit
@@ -65,9 +65,9 @@ def _measured(asked: dict[str, Any], out: Path | None, resume: bool) -> Path | N
         else:
             seconds, filling = scoring.forecast(asked)
             say(f"score: about {span(seconds)}, {span(filling)} of it to fill memory and to begin", err=True)
-            kernels = scoring.pick(asked, partial(counted, about=Newest()))
+            kernels = scoring.pick(asked, partial(follow_each, about=Newest()))
             say(f"score: picked {', '.join(kernels)}", err=True)
-            begun = scoring.begin(asked, kernels, out, called())
+            begun = scoring.begin(asked, kernels, out, command_line())
         with begun:
             with finished(begun):
                 follow_all(begun)

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from kvbench.cli._measuring import called, concluded, given
+from kvbench.cli._measuring import command_line, concluded, given
 from kvbench.cli._options import json_option, out_option, suite_options, tuning_option
 from kvbench.cli._streams import say, say_json
 from kvbench.cli._types import SHARE, TIME
@@ -65,7 +65,7 @@ def command(out: Path | None, resume: bool, report: bool, verbose: bool, as_json
     asked = given(asked)
     if resume and out is None:
         raise BadArgument("--resume needs --out", "name the run directory that is to be finished")
-    with Session.resume(out, asked) if resume else Session.begin(Options(**asked), out, called()) as session:
+    with Session.resume(out, asked) if resume else Session.begin(Options(**asked), out, command_line()) as session:
         return concluded(session, "sweep", partial(_tell, report, verbose, as_json))
 
 

@@ -8,7 +8,7 @@ import click
 
 from kvbench.cli._measuring import given
 from kvbench.cli._options import json_option, tuning_option, which_options
-from kvbench.cli._progress import counted
+from kvbench.cli._progress import follow_each
 from kvbench.cli._streams import say, tell
 from kvbench.model.annotated import Printed, about
 from kvbench.model.tuning import PARTS, Choice
@@ -51,7 +51,7 @@ def command(fresh: bool, as_json: bool, **asked: Any) -> None:
     from kvbench.session.session import tune
 
     suite, tunings, file, remarks = tune(
-        Options(**given(asked)), fresh, partial(counted, about=lambda record: record.point.kernel)
+        Options(**given(asked)), fresh, partial(follow_each, about=lambda record: record.point.kernel)
     )
     for remark in remarks:
         say(remark, err=True)

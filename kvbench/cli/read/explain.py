@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from kvbench.cli._measuring import called, measured
+from kvbench.cli._measuring import command_line, measured
 from kvbench.cli._options import batch_option, json_option, weights_option
 from kvbench.cli._streams import draw, say, say_json
 from kvbench.cli._types import Named, Plot
@@ -78,5 +78,5 @@ def _run_of(decoder: Any) -> Path | None:
 
     heads = () if decoder.latent else ("q_heads", "kv_heads", "head_dim")
     options = Options(_SUITE, axes=[f"{name}={getattr(decoder, name)}" for name in heads])
-    with Session.begin(options, None, called()) as session:
+    with Session.begin(options, None, command_line()) as session:
         return session.run().path if measured(session) else None

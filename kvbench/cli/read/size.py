@@ -9,7 +9,7 @@ from click.core import ParameterSource
 from msgspec import UNSET
 
 from kvbench.cli._options import batch_option, json_option, weights_option, with_options
-from kvbench.cli._point import called, options, refuse_missing
+from kvbench.cli._point import option_name, options, refuse_missing
 from kvbench.cli._streams import draw, tell
 from kvbench.cli._types import BYTES, Count, Named, Plot
 from kvbench.errors import BadArgument
@@ -103,4 +103,4 @@ def _refuse_own_shape(model: str | None, asked: dict[str, Any]) -> None:
     source = click.get_current_context().get_parameter_source
     for name in asked.keys() - {"context", "dtype"}:
         if source(name) is ParameterSource.COMMANDLINE:
-            raise BadArgument("--map is of MODEL's own shape, and of one sequence", f"leave out {called(name)}")
+            raise BadArgument("--map is of MODEL's own shape, and of one sequence", f"leave out {option_name(name)}")

@@ -67,7 +67,7 @@ def _measure(machine: Any, cpus: tuple[int, ...], asked: dict[str, Any]) -> list
     from dataclasses import replace
 
     from kvbench.analysis.measured.machines import describe_record
-    from kvbench.cli._progress import counted
+    from kvbench.cli._progress import follow_each
     from kvbench.machine import available_memory
     from kvbench.machine.tree import Files
     from kvbench.native import default_library
@@ -81,7 +81,7 @@ def _measure(machine: Any, cpus: tuple[int, ...], asked: dict[str, Any]) -> list
     seed = 1 if asked["seed"] is None else asked["seed"]
     plan = replace(probes(machine, Scope(cpus, tiers, memory, pages, asked["quick"], seed)), run=new_run())
     say(f"{len(plan.points)} probes in {plan.launches} launches, run {plan.run}", err=True)
-    return list(counted(run(plan), len(plan.points) * plan.launches, describe_record))
+    return list(follow_each(run(plan), len(plan.points) * plan.launches, describe_record))
 
 
 def _pages(asked: str | None, quick: bool) -> tuple[str, ...]:
