@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from kvbench.errors import Refused
-from kvbench.machine.cpus import listed_cpus
+from kvbench.machine.cpus import listed_cpus, node_memory
 from kvbench.machine.tree import Files, count
 
 _UNLIMITED = 1 << 62  # version 1 writes the largest multiple of a page that fits 63 bits; pages differ in size
@@ -67,13 +67,10 @@ def available_memory(files: Files | None = None) -> int:
 
 def _of_nodes(files: Files) -> Iterator[int]:
     """Where not every node with memory may be used: what is free on those that may, and page cache, which gives way."""
-    tables = {
-        path: files.table(f"{path}/meminfo", skip=2) for path in files.glob("/sys/devices/system/node/node[0-9]*")
-    }
-    nodes = {count(path.rpartition("/node")[2]): table for path, table in tables.items() if table.get("MemTotal")}
+    nodes = {node: table for node, table in node_memory(files).items() if table.get("MemTotal")}
     allowed = listed_cpus(files.field("/proc/self/status", "Mems_allowed_list")) & nodes.keys()
     if allowed and allowed < nodes.keys() and all("MemFree" in nodes[node] for node in allowed):
-        yield sum(nodes[node]["MemFree"] + nodes[node].get("Inactive(file)", 0) for node in allowed) << 10
+        yield sum(nodes[node]["MemFree"] + nodes[node].get("Inactive(file)", 0) for node in allowed)
 
 
 def _of_process(files: Files) -> Iterator[int]:

@@ -68,14 +68,19 @@ def _siblings(files: Files, cpu: int) -> frozenset[int]:
     return read_list(files, f"{folder}/core_cpus_list") or read_list(files, f"{folder}/thread_siblings_list")
 
 
+def node_memory(files: Files) -> dict[int, dict[str, int]]:
+    """By node, bytes by name, of lines such as "Node 0 MemTotal:  16384 kB"."""
+    numbers = (count(folder.rpartition("/node")[2]) for folder in files.glob(f"{_NODES}/node[0-9]*"))
+    tables = {n: files.table(f"{_NODES}/node{n}/meminfo", skip=2) for n in numbers if n is not None}
+    return {n: {name: kib << 10 for name, kib in table.items()} for n, table in tables.items()}
+
+
 def numa_nodes(files: Files, online: tuple[int, ...]) -> tuple[Node, ...]:
     """Every node, those without CPUs too; empty where the kernel does not show each CPU on one."""
     found = []
-    numbers = (count(folder.rpartition("/node")[2]) for folder in files.glob(f"{_NODES}/node[0-9]*"))
-    for number in (number for number in numbers if number is not None):
-        memory = files.table(f"{_NODES}/node{number}/meminfo", skip=2).get("MemTotal")  # "Node 0 MemTotal:  16384 kB"
+    for number, memory in node_memory(files).items():
         cpus = read_list(files, f"{_NODES}/node{number}/cpulist") & set(online)
-        found.append(Node(number, tuple(sorted(cpus)), None if memory is None else memory << 10))
+        found.append(Node(number, tuple(sorted(cpus)), memory.get("MemTotal")))
     placed = {cpu for node in found for cpu in node.cpus}
     return tuple(found) if placed == set(online) else ()
 

@@ -24,9 +24,11 @@ def stated(text: str) -> dict[str, float]:
 class Peer:
     """Subclasses import their engine where it is first used, so that this costs nothing where they are listed.
 
-    formats: the largest error of an output that is right, as a share of the outputs' root mean square, by dtype of the
-    store: what that engine's own arithmetic explains on up to LONG tokens; in proportion, where there are more. package: that has to be installed, and whose version is told. install:
-    how. whole: a step goes over all layers, and takes no number.
+    formats: by dtype of the store, the largest error of an output that is right, as a share of the outputs' root mean
+             square: what that engine's own arithmetic explains on up to LONG tokens; in proportion, where there are more
+    package: what has to be installed, and whose version is told
+    install: how
+    whole:   a step goes over all layers, and takes no number
     """
 
     formats: dict[str, float] = {}
@@ -63,5 +65,6 @@ class Peer:
         raise NotImplementedError
 
     def bytes(self) -> int:
-        """Of a layer, that a step has to read: K and V once for each KV head, with their scales; of those in _layers."""
+        """Of a layer, that a step has to read: K and V once for each KV head, with their scales. Unless a subclass says
+        otherwise, all that its `_layers` holds for a layer."""
         return sum(each.nbytes for each in self._layers[0])

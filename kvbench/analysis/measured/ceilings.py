@@ -23,9 +23,9 @@ WITHOUT_MEMORY = frozenset({*COMPUTE, "clock"})
 
 
 def ceilings(records: Iterable[Record], machine: Machine) -> tuple[Ceiling, ...]:
-    """One for each probe and form that has samples in the records of a run, sorted. `low` and `high` are two of the launches' medians: the
-    narrowest symmetric pair that holds the true one with COVERAGE, whatever the distribution; of 11 launches or fewer
-    their range."""
+    """One for each probe and form that has samples in the records of a run, sorted. `low` and `high` are two of the
+    launches' medians: the narrowest symmetric pair that holds the true one with COVERAGE, whatever the distribution; of
+    11 launches or fewer their range."""
     found: dict[Probe, list[Record]] = {}
     for record in records:
         if isinstance(record.point, Probe) and complete(record):
