@@ -116,7 +116,9 @@ def kill_group(child: subprocess.Popen[Any]) -> None:
 
 def _answer() -> None:
     """It ends with its answer, and not with what the call has left to be done at an end."""
-    parent, to, call, args = pickle.load(sys.stdin.buffer)
+    if not (asked := sys.stdin.buffer.read()):
+        return  # the parent was interrupted before it could ask
+    parent, to, call, args = pickle.loads(asked)
     end_with(parent)
     try:
         found = (True, call(*args))

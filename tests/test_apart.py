@@ -42,6 +42,13 @@ def refused():
     raise BadArgument("a value is wrong", "another one")
 
 
+@pytest.mark.parametrize("process", ["kvbench.apart", "kvbench.worker"])
+def test_one_that_is_asked_nothing_says_nothing(process):
+    """Its parent was interrupted where it began it."""
+    done = subprocess.run([sys.executable, "-m", process], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
 def test_its_prints_are_no_answer(capfd):
     assert apart(os.write, 1, b"hello\n") == 6
     assert capfd.readouterr() == ("", "hello\n")

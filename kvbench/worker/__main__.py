@@ -18,7 +18,9 @@ from kvbench.worker.launch import launch
 
 
 def serve(asked: TextIO, answers: TextIO) -> None:
-    facts = json.loads(asked.readline())
+    if not (job := asked.readline()):
+        return  # the parent was interrupted before it could ask
+    facts = json.loads(job)
     end_with(facts.pop("parent"))
     todo = read(Job, facts)
     duel = bool(todo.plan.against)
