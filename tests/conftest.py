@@ -5,6 +5,8 @@ import signal
 
 import pytest
 
+from tests.limits import advice
+
 signal.signal(
     signal.SIGINT, signal.default_int_handler
 )  # jobs begun with & ignore it, and so would what is interrupted here
@@ -23,3 +25,13 @@ def nothing_is_kept_for_the_user(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    """A test that ran out of time says so, and how busy the machine is."""
+    report = yield
+    words = advice(call.excinfo.value) if call.excinfo else ""
+    if words:
+        report.sections.append(("time limit", words))
+    return report

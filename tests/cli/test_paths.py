@@ -16,8 +16,9 @@ from kvbench.cli._program import kvbench
 from kvbench.machine.tree import Files
 from kvbench.native import library_path
 from kvbench.store import write_text
-from tests.cli.paths import KINDS, NAMES, NO_FILE, STAYS, put
+from tests.cli.paths import KINDS, NAMES, NO_FILE, PATIENCE, STAYS, put
 from tests.cli.test_cli import call
+from tests.limits import OutOfTime
 from tests.report import made
 
 PLENTY = 1 << 30  # bytes
@@ -127,7 +128,8 @@ def ended(server, folder, arguments):
     server.stdin.write(json.dumps({"arguments": arguments, "folder": str(folder)}).encode() + b"\n")
     server.stdin.flush()
     found = json.loads(server.stdout.readline())
-    assert not found["hung"], found["err"]
+    if found["hung"]:
+        raise OutOfTime(f"{arguments} took more than {PATIENCE:g} s; it had said: {found['err']}")
     assert found["code"] in CODES, (found["code"], found["err"])
     assert "Traceback" not in found["err"] and "internal error" not in found["err"], found["err"]
     assert found["memory"] < PLENTY, found["err"]
