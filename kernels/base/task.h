@@ -23,7 +23,7 @@ struct kvb_task {
     int32_t threads;
     int32_t stages;         /* 1: the first 64 bytes of the scratch are double ticks[3], zeroed before each pass */
     int64_t scratch_bytes;  /* per thread; 64-byte aligned, its content is whatever the last pass left */
-    kvb_sum *sums;          /* [threads], or null: what each thread has read in the last pass */
+    kvb_sum *sums;          /* [threads], or null: what each thread has read in all passes */
     const char *fault;      /* null, or what a plug-in's kernel did wrong in some pass; set on any thread */
     kvb_traffic traffic;
 };

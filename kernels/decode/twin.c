@@ -34,7 +34,6 @@ static void read_rows(kvb_task *base, int32_t thread, void *scratch)
     kvb_walk walk;
     kvb_pair *pair = &s->pair;
     kvb_sum *sum = &base->sums[thread];
-    *sum = (kvb_sum){0};
     kvb_walk_start(&walk, a, task->plan.units + task->plan.thread_units[thread],
                    task->plan.units + task->plan.thread_units[thread + 1]);
     kvb_schedule_twin(a, &walk.steady);

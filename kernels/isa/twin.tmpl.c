@@ -4,6 +4,7 @@
 /* Sums of as many vectors, which hide the latency of an addition. They stay in registers for a tile. */
 enum { SUMS = SUM_LANES / (2 * VL) };
 typedef uint16_t octet __attribute__((vector_size(2 * SUM_REST)));
+typedef uint64_t pair __attribute__((vector_size(16)));
 typedef struct reading {
     vi sums[SUMS];
     octet rest;
@@ -36,11 +37,9 @@ INLINE void add_line(reading *all, const uint8_t *line, const int nth)
 /* 8, 4 or 2 bytes. */
 INLINE void add_bytes(reading *all, const uint8_t *from, const size_t bytes)
 {
-    uint64_t few[2] = {0};
-    octet words;
-    memcpy(few, from, bytes);
-    memcpy(&words, few, sizeof words);
-    all->rest += words;
+    uint64_t few = 0;
+    memcpy(&few, from, bytes);
+    all->rest += (octet)(pair){few, 0};
 }
 
 /* What a packed row has behind its last whole line. */

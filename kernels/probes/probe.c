@@ -76,8 +76,6 @@ static void work(kvb_task *task, int32_t thread, void *scratch)
     int64_t first = lines * thread / task->threads * LINE, bytes = lines * (thread + 1) / task->threads * LINE - first;
     uint8_t *a = share(args->a, first), *b = share(args->b, first), *c = share(args->c, first);
     (void)scratch;
-    if (task->sums)
-        task->sums[thread] = (kvb_sum){0};
     switch (args->op) {
     case OP_FLOPS:
     case OP_DOT8: compute(args->op, tier)(args->steps); return;
