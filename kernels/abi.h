@@ -268,6 +268,10 @@ typedef struct kvb_traffic {
 } kvb_traffic;
 
 int32_t kvb_task_traffic(const kvb_task *task, kvb_traffic *traffic);
+/* What all passes so far of a twin, or of the probe `read`, have loaded, as one number: the sum of its 16-bit words modulo
+ * 2^16, each as often as it was read. A scale counts as the float32 that it stands for. Other tasks have none:
+ * KVB_UNSUPPORTED. */
+int32_t kvb_task_sum(const kvb_task *task, uint32_t *sum);
 
 /* ---- threads and time ------------------------------------------------------------------------------------------ */
 

@@ -17,14 +17,14 @@ HEADS = 8  # query heads that the scalar tier serves with one load
 
 
 class Trace:
-    """Addresses by region. `issued`: bytes asked for, each time they are; `flops`: a multiply and an add are two. `dead`:
-    bytes of keys beside those attended to, which lie in vectors with them."""
+    """Addresses by region. `issued`: bytes asked for, each time they are; `flops`: a multiply and an add are two. `twin`:
+    bytes that the pure read asks for: whole rows with their padding, whole lines of transposed blocks, scales, the table."""
 
     def __init__(self) -> None:
         self._rows: dict[str, dict[int, tuple[int, int]]] = defaultdict(dict)  # region -> address: elements, their size
         self.issued = 0
         self.flops = 0
-        self.dead = 0
+        self.twin = 0
 
     def touch(self, region: str, address: int, elements: int, size: int, times: int = 1) -> None:
         """`elements` side by side, asked for `times` times."""
@@ -113,12 +113,20 @@ class Layout:
             trace.touch("k", block + byte * LANES + lane * self.cell, min(self.cell, wide - byte), 1, times)
 
     def load_blocks(self, trace: Trace, tokens: list[int], loads: int) -> None:
-        """One head: all LANES rows of every block that one of the tokens lies in."""
-        for _ in {self.slot(token) // LANES for token in tokens}:
-            trace.issued += loads * LANES * self.wide * self.element
-            trace.dead += LANES * self.wide * self.element
+        """One head: of every block that one of the tokens lies in, all LANES tokens' cells with elements. A block in which
+        a ring ends and begins anew is taken from both sides."""
+        cells = len(range(0, self.wide * self.element, self.cell))
+        lines = len(range(0, LANES * cells * self.cell, LINE))
+        turns = {(token // self.shape.capacity, self.slot(token) // LANES) for token in tokens}
+        for _ in turns:
+            trace.issued += loads * LANES * cells * self.cell
+            trace.twin += LINE * lines
+
+    def read_rows(self, trace: Trace, tokens: list[int], walks: int) -> None:
+        """One head, by the twin: rows of V, and of K that is not transposed, and the scales of both."""
+        planes = 1 if self.cell else 2
         for _ in tokens:
-            trace.dead -= self.wide * self.element
+            trace.twin += walks * (planes * self.bytes + 2 * self.scale)
 
 
 def decode(
@@ -138,8 +146,10 @@ def decode(
         if table is not None:
             for entry in {layout.entry(seq, token) for token in tokens}:
                 trace.touch("table", entry * ENTRY, 1, ENTRY)
+                trace.twin += ENTRY
         for head in range(shape.kv_heads):
             loads = len(range(0, group, shared))
+            layout.read_rows(trace, tokens, group if shared == 1 else 1)
             if layout.cell:  # never a row by itself, so heads beyond HEADS load it again
                 layout.load_blocks(trace, tokens, len(range(0, group, min(shared, HEADS))))
             for token in tokens:

@@ -3,6 +3,7 @@
 #define KVB_TASK_H
 
 #include "base/check.h"
+#include "base/sum.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -22,11 +23,14 @@ struct kvb_task {
     int32_t threads;
     int32_t stages;         /* 1: the first 64 bytes of the scratch are double ticks[3], zeroed before each pass */
     int64_t scratch_bytes;  /* per thread; 64-byte aligned, its content is whatever the last pass left */
+    kvb_sum *sums;          /* [threads], or null: what each thread has read in all passes */
     const char *fault;      /* null, or what a plug-in's kernel did wrong in some pass; set on any thread */
     kvb_traffic traffic;
 };
 /* A zeroed task of `bytes` (a struct that begins with kvb_task), or null with the message set. `cache` may be null. */
 void *kvb_task_new(size_t bytes, const kvb_cache *cache, int32_t threads);
+/* Room for the sums of a task that reads and nothing else; a code where memory is lacking. */
+int32_t kvb_task_sums(kvb_task *task);
 /* Hand a task out; or, where a code says why it could not be made, free it. Returns the code. */
 int32_t kvb_task_made(kvb_task *task, int32_t code, kvb_task **out);
 

@@ -83,12 +83,6 @@ static double blocks(const kvb_touched *t)
     return (double)count;
 }
 
-/* Rows of K that one walk loads: all tokens of a block. */
-double kvb_k_rows(const kvb_touched *t, double rows)
-{
-    return kvb_layouts[t->cache->layout].transposed ? blocks(t) * LANES : rows;
-}
-
 /* Lines of `rows` rows of each side, and of their scales. Blocks of transposed K are read but for cells of padding,
  * which are behind all others; and stored whole. */
 int32_t kvb_lines_of(const kvb_touched *t, double rows, double *lines)

@@ -18,8 +18,6 @@ double kvb_tokens(const kvb_touched *t);
 /* Bytes of a row's elements, and of its scale. */
 double kvb_row_size(const kvb_cache *cache);
 double kvb_scale_size(const kvb_cache *cache);
-/* Rows of K that one walk over `rows` tokens' loads: all tokens of a block, where K is transposed. */
-double kvb_k_rows(const kvb_touched *t, double rows);
 /* Lines of `rows` rows of each side, and of their scales: a code where memory to count with is lacking. */
 int32_t kvb_lines_of(const kvb_touched *t, double rows, double *lines);
 /* Lines of bytes from .. to that no earlier call has counted. Calls go upwards; `next` starts as 0. */

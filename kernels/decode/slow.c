@@ -27,6 +27,7 @@ void kvb_slow(const kvb_decode_task *task, kvb_state *state, const kvb_unit *uni
         rows += (double)(u->count * u->heads);
     int64_t left = (int64_t)(rows * (KVB_SLOW) + 0.5);
     kvb_walk walk;
+    kvb_sum unused;
     kvb_block *block = &state->pair.blocks[0];
     kvb_tile *tile = &state->tile;
     kvb_walk_start(&walk, a, unit, end);
@@ -36,7 +37,7 @@ void kvb_slow(const kvb_decode_task *task, kvb_state *state, const kvb_unit *uni
             tile->count = (int32_t)at_most(tile->count, left);
             tile->schedule = &kvb_plain;
             tile->k_scale = NULL;
-            kvb_tier_of(a->isa)->twin(tile, a->cache->k.row_bytes);
+            kvb_tier_of(a->isa)->twin(tile, a->cache->k.row_bytes, &unused);
             left -= tile->count;
         }
 }

@@ -33,6 +33,7 @@ static void read_rows(kvb_task *base, int32_t thread, void *scratch)
     twin_scratch *s = scratch;
     kvb_walk walk;
     kvb_pair *pair = &s->pair;
+    kvb_sum *sum = &base->sums[thread];
     kvb_walk_start(&walk, a, task->plan.units + task->plan.thread_units[thread],
                    task->plan.units + task->plan.thread_units[thread + 1]);
     kvb_schedule_twin(a, &walk.steady);
@@ -40,7 +41,7 @@ static void read_rows(kvb_task *base, int32_t thread, void *scratch)
         for (int64_t h = 0; h < pair->block->unit->heads; h += s->tile.schedule->kv_heads) {
             s->tile.k_scale = NULL; /* of formats without any */
             kvb_tile_make(&walk, pair, h, false, &s->tile, &s->lists);
-            kvb_tier_of(a->isa)->twin(&s->tile, a->cache->k.row_bytes);
+            kvb_tier_of(a->isa)->twin(&s->tile, a->cache->k.row_bytes, sum);
         }
 }
 
@@ -119,7 +120,9 @@ static int32_t make(const kvb_decode *args, int32_t threads, rows_task model, kv
     task->task.dispose = dispose;
     task->task.scratch_bytes = model.task.scratch_bytes;
     int32_t code = kvb_plan_make(&task->args, threads, &task->plan);
-    code = code ? code : kvb_traffic_twin(&task->args, &task->task.traffic);
+    code = code ? code : kvb_traffic_twin(&task->args, &task->plan, &task->task.traffic);
+    if (!code && model.task.work == read_rows)
+        code = kvb_task_sums(&task->task);
     return kvb_task_made(&task->task, code, out);
 }
 

@@ -17,8 +17,7 @@ INLINE void probe_line(const int op, uint8_t *to, const uint8_t *a, const uint8_
                 x = v_fma(v_set1(3.0f), v_load_f32(b + at + in), x);
             if (op != OP_WRITE)
                 v_pin(x);
-            if (op != OP_READ)
-                v_store_f32(to + at + in, x);
+            v_store_f32(to + at + in, x);
         }
 }
 
@@ -37,21 +36,32 @@ INLINE void probe_walk(const int op, uint8_t *to, const uint8_t *a, const uint8_
         probe_line(op, to, a, b, at);
 }
 
+/* Every line of a share, in the order of addresses. */
+INLINE void read_plain(reading *all, const uint8_t *from, int64_t bytes)
+{
+    int64_t at = 0;
+    for (; at + PROBE_LINES * LINE <= bytes; at += PROBE_LINES * LINE)
+        PROBE_UNROLL for (int i = 0; i < PROBE_LINES; i++)
+            add_line(all, from + at + i * LINE, i);
+    for (; at < bytes; at += LINE)
+        add_line(all, from + at, 0);
+}
+
 /* Every line of a share, from one eighth of it after another in turn: prefetchers in hardware follow each of them. */
-INLINE void probe_runs(const uint8_t *from, int64_t bytes, int64_t distance)
+INLINE void read_runs(reading *all, const uint8_t *from, int64_t bytes, int64_t distance)
 {
     const int64_t run = bytes / LINE / PROBE_LINES * LINE;
     for (int64_t at = 0; at < run; at += LINE)
         PROBE_UNROLL for (int i = 0; i < PROBE_LINES; i++) {
             __builtin_prefetch((const void *)((uintptr_t)from + (uintptr_t)(i * run + at + distance)));
-            probe_line(OP_READ, NULL, from, NULL, i * run + at);
+            add_line(all, from + i * run + at, i);
         }
     for (int64_t at = run * PROBE_LINES; at < bytes; at += LINE)
-        probe_line(OP_READ, NULL, from, NULL, at);
+        add_line(all, from + at, 0);
 }
 
 /* Every line of a share in the order of addresses, and meanwhile those of the block of `distance` bytes behind it. */
-INLINE void probe_ahead(const uint8_t *from, int64_t bytes, kvb_ahead ahead, const bool to_l2, const int every)
+INLINE void read_ahead(reading *all, const uint8_t *from, int64_t bytes, kvb_ahead ahead, const bool to_l2, const int every)
 {
     const int64_t step = ahead.streams > 1 ? ahead.distance / ahead.streams : LINE;
     int64_t at = 0;
@@ -61,23 +71,27 @@ INLINE void probe_ahead(const uint8_t *from, int64_t bytes, kvb_ahead ahead, con
         PROBE_UNROLL for (int i = 0; i < PROBE_LINES; i++) {
             if (i % every == 0)
                 kvb_fetch((const uint8_t *)(asked + (uintptr_t)(i * step)), to_l2);
-            probe_line(OP_READ, NULL, from, NULL, at + i * LINE);
+            add_line(all, from + at + i * LINE, i);
         }
     }
     for (; at < bytes; at += LINE)
-        probe_line(OP_READ, NULL, from, NULL, at);
+        add_line(all, from + at, 0);
 }
 
-static void probe_read(const void *from, int64_t bytes, kvb_ahead ahead)
+/* What is loaded is added up, as the twin does. */
+static void probe_read(const void *from, int64_t bytes, kvb_ahead ahead, kvb_sum *sum)
 {
+    reading all;
+    reading_load(&all, sum);
     if (!ahead.distance)
-        probe_walk(OP_READ, NULL, from, NULL, bytes, 0, false);
+        read_plain(&all, from, bytes);
     else if (!ahead.streams)
-        probe_runs(from, bytes, ahead.distance);
+        read_runs(&all, from, bytes, ahead.distance);
     else if (ahead.to_l2)
-        probe_ahead(from, bytes, ahead, true, LINES_PER_REQUEST);
+        read_ahead(&all, from, bytes, ahead, true, LINES_PER_REQUEST);
     else
-        probe_ahead(from, bytes, ahead, false, 1);
+        read_ahead(&all, from, bytes, ahead, false, 1);
+    reading_store(&all, sum);
 }
 
 static void probe_write(void *to, int64_t bytes) { probe_walk(OP_WRITE, to, NULL, NULL, bytes, 0, false); }

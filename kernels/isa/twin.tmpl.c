@@ -1,72 +1,124 @@
-/* The pure read of a tile: every line of its rows, and its scales, in the order of its schedule. No dtype is asked for. */
+/* The pure read of a tile: every line of its rows, and its scales, in the order of its schedule. No dtype is asked for. What is
+ * loaded is added up, 16-bit word by word, so that each load is of use and a test sees that it was made. */
 
-/* What a packed row has behind its last whole line: 8 bytes at a time, the last of them once more where less are left. */
-INLINE void twin_rest(const uint8_t *row, int64_t from, int64_t bytes)
+/* Sums of as many vectors, which hide the latency of an addition. They stay in registers for a tile. */
+enum { SUMS = SUM_LANES / (2 * VL) };
+typedef uint16_t octet __attribute__((vector_size(2 * SUM_REST)));
+typedef uint64_t pair __attribute__((vector_size(16)));
+typedef struct reading {
+    vi sums[SUMS];
+    octet rest;
+} reading;
+
+INLINE void reading_load(reading *to, const kvb_sum *from)
 {
-    for (; from < bytes; from += 8) {
-        uint64_t word;
-        memcpy(&word, row + at_most(from, bytes - 8), sizeof word);
-        __asm__ volatile("" : : "r"(word));
+    UNROLL for (int i = 0; i < SUMS; i++)
+        to->sums[i] = v_load_words(from->lanes + i * 2 * VL);
+    memcpy(&to->rest, from->rest, sizeof to->rest);
+}
+
+INLINE void reading_store(const reading *from, kvb_sum *to)
+{
+    UNROLL for (int i = 0; i < SUMS; i++)
+        v_store_words(to->lanes + i * 2 * VL, from->sums[i]);
+    memcpy(to->rest, &from->rest, sizeof to->rest);
+}
+
+/* The nth of several lines. Sums are hidden from a compiler that would add up loads first, and so change their order. */
+INLINE void add_line(reading *all, const uint8_t *line, const int nth)
+{
+    UNROLL for (int i = 0; i < LINE; i += 4 * VL) {
+        vi *sum = &all->sums[(nth * LINE + i) / (4 * VL) % SUMS];
+        *sum = v_add_words(*sum, v_load_f32(line + i));
+        v_hide(sum);
     }
 }
 
-INLINE void twin_line(const uint8_t *line, prefetch *cursor, const int nth, const int order)
+/* 8, 4 or 2 bytes. */
+INLINE void add_bytes(reading *all, const uint8_t *from, const size_t bytes)
+{
+    uint64_t few = 0;
+    memcpy(&few, from, bytes);
+    all->rest += (octet)(pair){few, 0};
+}
+
+/* What a packed row has behind its last whole line. */
+INLINE void add_rest(reading *all, const uint8_t *row, int64_t from, int64_t bytes)
+{
+    for (; from + 8 <= bytes; from += 8)
+        add_bytes(all, row + from, 8);
+    if (bytes & 4)
+        add_bytes(all, row + (bytes & ~7), 4);
+    if (bytes & 2)
+        add_bytes(all, row + (bytes & ~3), 2);
+}
+
+INLINE void twin_line(reading *all, const uint8_t *line, prefetch *cursor, const int nth, const int order)
 {
     prefetch_with(cursor, line, nth, order);
-    UNROLL for (int i = 0; i < LINE; i += 4 * VL)
-        v_pin(v_load_f32(line + i));
+    add_line(all, line, nth);
 }
 
 /* The bytes of the rows from `first` to `end`, or of every step-th of them, and no others, in address order inside a row. */
-INLINE void twin_rows(const kvb_tile *tile, kvb_places rows, int first, int end, int step, int64_t bytes, prefetch cursor,
-                      const int order)
+INLINE void twin_rows(reading *all, const kvb_tile *tile, kvb_places rows, int first, int end, int step, int64_t bytes,
+                      prefetch cursor, const int order)
 {
     enum { STEP = 4 * LINE };
     for (int t = first; t < end; t += step) {
         const uint8_t *row = row_of(tile, rows, t, order), *line = row, *whole = row + bytes / LINE * LINE;
         for (; whole - line >= STEP; line += STEP)
             UNROLL for (int i = 0; i < STEP; i += LINE)
-                twin_line(line + i, &cursor, i / LINE, order);
+                twin_line(all, line + i, &cursor, i / LINE, order);
         for (; line < whole; line += LINE)
-            twin_line(line, &cursor, 0, order);
+            twin_line(all, line, &cursor, 0, order);
         if (bytes % LINE) {
             prefetch_with(&cursor, line, 0, order);
-            twin_rest(row, bytes / LINE * LINE, bytes);
+            add_rest(all, row, bytes / LINE * LINE, bytes);
         }
     }
 }
 
 /* Between K and V, as softmax reads them. */
-INLINE void twin_scales(const kvb_tile *tile)
+INLINE void twin_scales(reading *all, const kvb_tile *tile)
 {
-    for (int t = 0; tile->k_scale && t < tile->count; t += VL) {
-        v_pin(v_load(tile->k_scale + t));
-        v_pin(v_load(tile->v_scale + t));
+    if (!tile->k_scale)
+        return;
+    int t = tile->lead;
+    for (; t + VL <= tile->count; t += VL) {
+        all->sums[0] = v_add_words(all->sums[0], v_load(tile->k_scale + t));
+        all->sums[1] = v_add_words(all->sums[1], v_load(tile->v_scale + t));
+    }
+    if (t < tile->count) {
+        all->sums[0] = v_add_words(all->sums[0], v_load_n(tile->k_scale + t, tile->count - t));
+        all->sums[1] = v_add_words(all->sums[1], v_load_n(tile->v_scale + t, tile->count - t));
     }
 }
 
-INLINE void twin_tile(const kvb_tile *tile, int64_t bytes, const int order)
+INLINE void twin_tile(const kvb_tile *tile, int64_t bytes, kvb_sum *sum, const int order)
 {
     const bool one = order == ORDER_ROWS; /* whole steps, without gaps: as if each plane's rows were one */
     const int end = one ? 1 : tile->count;
     const int64_t wide = one ? tile->count * tile->schedule->kv_heads * bytes : bytes;
     prefetch k = prefetch_from(tile, tile->next.k, bytes), v = prefetch_from(tile, tile->next.v, bytes);
+    reading all;
+    reading_load(&all, sum);
     if (tile->k_block) /* gaps behind a block's cells */
-        twin_rows(tile, tile->k, 0, tile->count, LANES, tile->k_block, k, order);
+        twin_rows(&all, tile, tile->k, 0, tile->count, LANES, tile->k_block, k, order);
     else
-        twin_rows(tile, tile->k, 0, end, 1, wide, k, order);
-    twin_scales(tile);
-    twin_rows(tile, tile->v, tile->lead, end, 1, wide, v, order);
+        twin_rows(&all, tile, tile->k, 0, end, 1, wide, k, order);
+    twin_scales(&all, tile);
+    twin_rows(&all, tile, tile->v, tile->lead, end, 1, wide, v, order);
+    reading_store(&all, sum);
 }
 
-static void twin(const kvb_tile *tile, int64_t bytes)
+static void twin(const kvb_tile *tile, int64_t bytes, kvb_sum *sum)
 {
     if (tile->schedule->order == ORDER_PLAIN)
-        twin_tile(tile, bytes, ORDER_PLAIN);
+        twin_tile(tile, bytes, sum, ORDER_PLAIN);
     else if (tile->schedule->order == ORDER_ROWS)
-        twin_tile(tile, bytes, ORDER_ROWS);
+        twin_tile(tile, bytes, sum, ORDER_ROWS);
     else if (tile->schedule->order == ORDER_LISTED)
-        twin_tile(tile, bytes, ORDER_LISTED);
+        twin_tile(tile, bytes, sum, ORDER_LISTED);
     else
-        twin_tile(tile, bytes, ORDER_LISTED_L2);
+        twin_tile(tile, bytes, sum, ORDER_LISTED_L2);
 }

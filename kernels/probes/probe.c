@@ -87,7 +87,7 @@ static void work(kvb_task *task, int32_t thread, void *scratch)
     }
     for (int64_t sweep = at_least(1, args->steps); sweep > 0; sweep--)
         switch (args->op) {
-        case OP_READ: tier->read(a, bytes, ahead_of(args)); break;
+        case OP_READ: tier->read(a, bytes, ahead_of(args), &task->sums[thread]); break;
         case OP_WRITE: tier->write(a, bytes); break;
         case OP_WRITE_NT: tier->write_nt(a, bytes); break;
         case OP_COPY: tier->copy(a, b, bytes, args->distance); break;
@@ -172,8 +172,7 @@ int32_t kvb_task_probe(const kvb_probe *args, int32_t threads, kvb_task **task)
     count_traffic(args, &probe->task.traffic);
     if (computes(args->op)) /* the length of a round is the tier's own */
         probe->task.traffic.flops = compute(args->op, probe->tier)(1) * (double)args->steps * threads;
-    *task = &probe->task;
-    return KVB_OK;
+    return kvb_task_made(&probe->task, args->op == OP_READ ? kvb_task_sums(&probe->task) : KVB_OK, task);
 }
 
 static void **link_of(void *buffer, uint64_t line) { return (void **)(void *)((uint8_t *)buffer + line * LINE); }

@@ -5,10 +5,9 @@
 #include "scalar/scalar.h"
 #include "base/stream.h"
 
-typedef uint64_t __attribute__((may_alias)) word;
 typedef float __attribute__((may_alias)) real;
 
-enum { WORDS = LINE / sizeof(word), REALS = LINE / sizeof(real), CHAINS = 16 };
+enum { WORDS = LINE / sizeof(uint16_t), REALS = LINE / sizeof(real), CHAINS = 16 };
 
 #define USE(x) __asm__ volatile("" : : "r"(x))
 #define USE_MEMORY() __asm__ volatile("" : : : "memory")
@@ -20,18 +19,27 @@ static void fetch(const void *line, int64_t distance)
         __builtin_prefetch((const void *)((uintptr_t)line + (uintptr_t)distance));
 }
 
-void kvb_scalar_read(const void *from, int64_t bytes, kvb_ahead ahead)
+/* The words of a line, at an even address, to the sums of each. */
+static void add_line(const uint8_t *line, uint16_t *sums)
 {
-    word sum[WORDS] = {0}, all = 0;
-    for (int64_t at = 0; at < bytes; at += LINE) {
-        const word *line = (const word *)(const void *)((const uint8_t *)from + at);
-        fetch(line, ahead.distance);
-        for (size_t i = 0; i < WORDS; i++)
-            sum[i] += line[i];
+    for (size_t i = 0; i < WORDS; i++) {
+        uint16_t word;
+        memcpy(&word, line + i * sizeof word, sizeof word);
+        sums[i] += word;
     }
-    for (size_t i = 0; i < WORDS; i++)
-        all += sum[i];
-    USE(all);
+}
+
+/* Lanes are summed in registers: where a thread's sums lie, every line would wait for the one before. */
+void kvb_scalar_read(const void *from, int64_t bytes, kvb_ahead ahead, kvb_sum *sum)
+{
+    uint16_t lanes[WORDS];
+    memcpy(lanes, sum->lanes, sizeof lanes);
+    for (int64_t at = 0; at < bytes; at += LINE) {
+        const uint8_t *line = (const uint8_t *)from + at;
+        fetch(line, ahead.distance);
+        add_line(line, lanes);
+    }
+    memcpy(sum->lanes, lanes, sizeof lanes);
 }
 
 void kvb_scalar_write(void *to, int64_t bytes)
@@ -113,40 +121,43 @@ double kvb_scalar_dots(int64_t rounds)
     return (double)rounds * (2 * CHAINS);
 }
 
-/* A line's bytes of a packed row, which begins anywhere: words, the last one again where less is left of the row. */
-static void read_packed(const uint8_t *row, int64_t from, int64_t bytes)
+/* The first `bytes` of a row: whole lines, and words of what is left. */
+static void add_row(const uint8_t *row, int64_t bytes, kvb_sum *sum)
 {
-    for (int64_t end = at_most(from + LINE, bytes); from < end; from += (int64_t)sizeof(word)) {
-        word value;
-        memcpy(&value, row + at_most(from, bytes - (int64_t)sizeof value), sizeof value);
-        USE(value);
+    const int64_t whole = bytes / LINE * LINE;
+    kvb_scalar_read(row, whole, (kvb_ahead){0}, sum);
+    for (int64_t at = whole; at < bytes; at += 2) {
+        uint16_t word;
+        memcpy(&word, row + at, sizeof word);
+        sum->rest[at / 2 % SUM_REST] += word;
     }
 }
 
 /* The first `bytes` of rows, or of blocks of `step` rows. */
-static void twin_rows(kvb_places rows, int32_t count, int32_t step, int64_t bytes)
+static void add_rows(kvb_places rows, int32_t count, int32_t step, int64_t bytes, kvb_sum *sum)
 {
-    for (int32_t t = 0; t < count; t += step) {
-        const uint8_t *row = kvb_row_at(rows, t);
-        for (int64_t b = 0; b < bytes; b += LINE) {
-            if ((uintptr_t)row % LINE || bytes % LINE)
-                read_packed(row, b, bytes);
-            else
-                kvb_scalar_read(row + b, LINE, (kvb_ahead){0});
-        }
-    }
+    for (int32_t t = 0; t < count; t += step)
+        add_row(kvb_row_at(rows, t), bytes, sum);
+}
+
+static void add_scale(float scale, kvb_sum *sum)
+{
+    uint16_t words[2];
+    memcpy(words, &scale, sizeof words);
+    sum->rest[0] += words[0];
+    sum->rest[1] += words[1];
 }
 
 /* The bytes of the rows and the scales, and no others. */
-void kvb_scalar_twin(const kvb_tile *tile, int64_t bytes)
+void kvb_scalar_twin(const kvb_tile *tile, int64_t bytes, kvb_sum *sum)
 {
-    for (int32_t t = 0; tile->k_scale && t < tile->count; t++) {
-        USE(tile->k_scale[t]);
-        USE(tile->v_scale[t]);
+    for (int32_t t = tile->lead; tile->k_scale && t < tile->count; t++) {
+        add_scale(tile->k_scale[t], sum);
+        add_scale(tile->v_scale[t], sum);
     }
     if (tile->k_block)
-        twin_rows(tile->k, tile->count, LANES, tile->k_block);
+        add_rows(tile->k, tile->count, LANES, tile->k_block, sum);
     else
-        twin_rows(tile->k, tile->count, 1, bytes);
-    twin_rows(kvb_rows_from(tile->v, tile->lead), tile->count - tile->lead, 1, bytes);
+        add_rows(tile->k, tile->count, 1, bytes, sum);
+    add_rows(kvb_rows_from(tile->v, tile->lead), tile->count - tile->lead, 1, bytes, sum);
 }

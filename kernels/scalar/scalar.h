@@ -53,8 +53,8 @@ void kvb_scalar_pv_dot(int32_t dtype, const kvb_tile *tile, const kvb_group *gro
 
 /* ---- probe.c --------------------------------------------------------------------------------------------------- */
 
-void kvb_scalar_twin(const kvb_tile *tile, int64_t bytes);
-void kvb_scalar_read(const void *from, int64_t bytes, kvb_ahead ahead);
+void kvb_scalar_twin(const kvb_tile *tile, int64_t bytes, kvb_sum *sum);
+void kvb_scalar_read(const void *from, int64_t bytes, kvb_ahead ahead, kvb_sum *sum);
 void kvb_scalar_write(void *to, int64_t bytes);
 void kvb_scalar_write_nt(void *to, int64_t bytes);
 void kvb_scalar_copy(void *to, const void *from, int64_t bytes, int64_t distance);

@@ -30,7 +30,7 @@ DOT(i8, I8)
 KVB_DOT_PACKS(DOT)
 
 #define ALL(function) {function, function, function, function}
-#define SHARED .qk_heads = HEADS, .qk_t_heads = HEADS, .pv_heads = HEADS
+#define SHARED .qk_heads = HEADS, .qk_t_heads = HEADS, .pv_heads = HEADS, .k_step = 1, .v_step = 1
 #define FLOATS(word) .qk = ALL(qk_##word), .pv = ALL(pv_##word), .decode = decode_##word, SHARED
 #define ROWS(word, name, ...) [DTYPE_##name] = {FLOATS(word), .perhead = perhead_##word, .encode = encode_##word},
 #define DOTS(word) .prepare_query = prepare_##word, .qk = ALL(dot_##word), .qk_t = ALL(dot_##word)

@@ -2,6 +2,7 @@
 #ifndef KVB_TIER_H
 #define KVB_TIER_H
 
+#include "base/sum.h"
 #include "cache/cache.h"
 #include "tier/schedule.h"
 
@@ -141,6 +142,8 @@ typedef struct kvb_rows {
     void (*decode)(const uint8_t *row, float scale, int64_t dim, float *to);
     /* query heads of a group that share one load of a row, in qk, qk_t and pv; more load it again, from L1 */
     int32_t qk_heads, qk_t_heads, pv_heads;
+    /* elements of a row that a load takes, in qk and in pv: a row is read to a multiple of them */
+    int32_t k_step, v_step;
     /* whether qk, qk_t and pv take rows of `dim` elements whole for so many query heads of a KV head; null where they never do */
     bool (*whole)(int64_t heads, int64_t dim);
     int32_t in_turn; /* most query heads for which they take those of several KV heads in turn */
@@ -170,10 +173,11 @@ typedef struct kvb_tier {
     void (*max)(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled);
     /* scores -> p = exp2(score - max) in place, times v_scale where scaled; sum = sum * rescale + sum of p */
     void (*exp)(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled);
-    /* reads `bytes` of every K row, or its blocks, and of every V row of a tile, and its scales unless they are null */
-    void (*twin)(const kvb_tile *tile, int64_t bytes);
+    /* reads `bytes` of every K row, or its blocks, and of every V row of a tile, and its scales unless they are null: adds them
+     * to `sum` */
+    void (*twin)(const kvb_tile *tile, int64_t bytes, kvb_sum *sum);
     /* probes on one thread's share; bytes are a multiple of LINE; nothing orders the non-temporal stores of _nt */
-    void (*read)(const void *from, int64_t bytes, kvb_ahead ahead);
+    void (*read)(const void *from, int64_t bytes, kvb_ahead ahead, kvb_sum *sum);
     void (*write)(void *to, int64_t bytes);
     void (*write_nt)(void *to, int64_t bytes);
     void (*copy)(void *to, const void *from, int64_t bytes, int64_t distance);

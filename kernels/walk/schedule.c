@@ -73,11 +73,14 @@ void kvb_schedule_make(const kvb_decode *a, kvb_schedule *steady, kvb_schedule *
         order_rows(a, preset, heads, whole, steady);
 }
 
-/* It is the fastest way to read, whatever the stages do. */
+/* It is the fastest way to read, whatever the stages do. A tile has the scales of one KV head, so those of scaled formats are
+ * not read in turn. */
 void kvb_schedule_twin(const kvb_decode *a, kvb_schedule *steady)
 {
     const int64_t heads = kvb_presets[a->schedule].in_order ? heads_behind(a) : 0;
-    const bool whole = heads == 1 || (heads > 1 && kvb_tier_of(a->isa)->rows[a->cache->k.dtype].in_turn);
+    const bool scaled = kvb_formats[a->cache->k.dtype].scaled;
+    const bool in_turn = heads > 1 && !scaled && kvb_tier_of(a->isa)->rows[a->cache->k.dtype].in_turn;
+    const bool whole = heads == 1 || in_turn;
     if (steady->order == ORDER_PLAIN)
         return;
     if (whole)

@@ -15,6 +15,7 @@ from kvbench.native import Cache, Library, block_of, decode_task, library_of, st
 from kvbench.oracle import rounding
 from kvbench.verify.faults import Fault, finite, plant
 from kvbench.verify.moves import Moves, Wrong, require
+from kvbench.verify.reads import rows_sum, told
 from kvbench.verify.situation import FULL, QUICK, STALE, Prepared, how_taken
 from kvbench.worker.foreign import watched
 
@@ -48,6 +49,7 @@ class Checker(Moves):
         super().__init__(library)
         self.situations = QUICK if quick else FULL
         self._prepared: dict[tuple[str | None, ...], list[Prepared]] = {}
+        self._sums: dict[Prepared, int] = {}
         self._plain: dict[tuple[Any, ...], np.ndarray] = {}  # the bytes that stores of the plainest tier leave
 
     def prepared(self, layout: str, dtype: str, taken: tuple[str | None, str | None] = (None, None)) -> list[Prepared]:
@@ -85,7 +87,8 @@ class Checker(Moves):
         return kernel.variant not in self.library.own_variants
 
     def check_twin(self, kernel: Kernel) -> float:
-        """It reads guarded memory to both ends, changes nothing, and counts the bytes of decode."""
+        """It reads the rows and scales of guarded memory, all of them and once, changes nothing, and counts the bytes of
+        decode."""
         for one in self.prepared(kernel.layout, kernel.dtype):
             before, out = one.cache.arena.view().copy(), np.empty_like(one.q)
             counted = []
@@ -94,9 +97,16 @@ class Checker(Moves):
                     counted.append(task.traffic().kv)
                     if op == kernel.op:
                         self.team(2).run(task)
+                        require(told(task) == self.right_sum(one), "it does not read every row and scale once")
             require(counted[0] == counted[1], "it counts other bytes than decode")
             require(np.array_equal(before, one.cache.arena.view()), "it wrote")
         return 0.0
+
+    def right_sum(self, one: Prepared) -> int:
+        """Made once for all tiers."""
+        if one not in self._sums:
+            self._sums[one] = rows_sum(one.cache)
+        return self._sums[one]
 
     def check_fill(self, kernel: Kernel) -> float:
         one = self.prepared(kernel.layout, kernel.dtype)[0]

@@ -10,6 +10,7 @@ from kvbench.model import Kernel
 from kvbench.native import Cache, Library, probe_task
 from kvbench.native.ops import pointer
 from kvbench.native.team import Teams
+from kvbench.verify.reads import told, words_sum
 from kvbench.verify.situation import scratch
 
 _SIZES = (64, 448, 4096 + 64)  # bytes of a probe's buffers
@@ -148,6 +149,8 @@ class Moves(Closing):
             facts = dict(zip(("to", "source", "second"), arenas, strict=True)) | more
             with probe_task(self.library, kernel.op, 2, isa=kernel.isa, size=size, **facts) as task:
                 self.team(2).run(task)
+                if kernel.op == "read":
+                    require(told(task) == words_sum(before[0]), "it does not read every line once")
             seen.append(([view.copy() for view in views], before))
             del views, view
             for arena in arenas:

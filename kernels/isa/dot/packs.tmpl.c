@@ -39,16 +39,17 @@ INLINE void prepare_packs(const kvb_group *group, const int bias)
 #define DTYPE q8_0
 #define ELEMENT 34
 #define BIAS 0
-#define CODES v_pack_bytes
+#define PACKED_CODES v_pack_bytes
 #include "isa/dot/packs_kernel.tmpl.c"
 #define DTYPE q4_0
 #define ELEMENT 18
 #define BIAS 8
-#define CODES v_pack_nibbles
+#define PACKED_CODES v_pack_nibbles
 #include "isa/dot/packs_kernel.tmpl.c"
 
 #define ROWS_DOT_PACKED(dtype, name)                                                                                   \
     .rows[READ_DOT_##name] = {                                                                                         \
         .prepare_query = prepare_query_dot_##dtype, .qk = CLASSES(qk_dot, dtype), .pv = CLASSES(pv_dot, dtype),        \
-        .qk_heads = QK_HEADS, .qk_t_heads = QK_HEADS, .pv_heads = SLICE_SUMS / DOT_VECS                                \
+        .qk_heads = QK_HEADS, .qk_t_heads = QK_HEADS, .pv_heads = SLICE_SUMS / DOT_VECS, \
+        .k_step = VB, .v_step = VB                                                                                     \
     },

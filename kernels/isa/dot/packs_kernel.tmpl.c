@@ -1,4 +1,4 @@
-/* QK of packs.tmpl.c for DTYPE, whose packs have ELEMENT bytes, and whose codes CODES loads, with BIAS added; and its PV. */
+/* QK of packs.tmpl.c for DTYPE, whose packs have ELEMENT bytes, and whose codes PACKED_CODES loads, with BIAS added; and its PV. */
 #define PACK 32
 #define QK_BIAS (BIAS ? BIAS : DOT_BIAS) /* one without a sign wherever a tier multiplies such ones alone */
 
@@ -11,7 +11,7 @@ INLINE void CAT(qk_packs_, DTYPE)(vf *acc, kvb_places k, int next, const dot_par
     UNROLL for (int t = 0; t < tokens; t++) {
         const uint8_t *pack = kvb_row_at(k, t);
         vi x[DOT_VECS];
-        CODES(pack, pack + next, x);
+        PACKED_CODES(pack, pack + next, x);
         const vf scale = v_pack_scales(pack, pack + next);
         UNROLL for (int h = 0; h < heads; h++) {
             vi sum = QK_BIAS ? v_load_ints(q[h].first) : v_none();
@@ -75,5 +75,5 @@ STAGE(pv_dot, DTYPE, const float, NEVER, 1)
 #undef ELEMENT
 #undef PACK
 #undef BIAS
-#undef CODES
+#undef PACKED_CODES
 #undef QK_BIAS

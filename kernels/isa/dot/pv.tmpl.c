@@ -60,7 +60,7 @@ INLINE void CAT(dot_quads_, DTYPE)(const uint8_t *const *rows, int at, int dim, 
     (void)slice;
     const int next = at + 32 < dim ? ELEMENT : 0;
     UNROLL for (int i = 0; i < 4; i++)
-        CODES(rows[i] + OFFSET(at), rows[i] + OFFSET(at) + next, codes[i]);
+        PACKED_CODES(rows[i] + OFFSET(at), rows[i] + OFFSET(at) + next, codes[i]);
     UNROLL for (int v = 0; v < DOT_VECS; v++) {
         const vi own[4] = {codes[0][v], codes[1][v], codes[2][v], codes[3][v]};
         v_quads(own, x + 4 * v);

@@ -65,5 +65,6 @@ STAGE(pv_dot, i8, const float, FEW_DOTS, 1)
     {                                                                                                                  \
         .prepare_query = prepare_query_dot_i8, .qk = CLASSES(qk, dot_i8), .qk_t = CLASSES(qkt, dot_i8),                \
         .pv = CLASSES(pv_dot, i8), .qk_heads = QK_HEADS, .qk_t_heads = BLOCK_SUMS, .pv_heads = SLICE_SUMS,             \
+        .k_step = VB, .v_step = VB,                                                                                    \
         .whole = whole_dot_i8,                                                                                         \
     }

@@ -54,6 +54,6 @@ enum { CAT(in_turn_, DTYPE) = ROW_HEADS };
 /* The stages of one that tiers say of themselves. */
 #define STAGES(dtype)                                                                                                   \
     .qk = CLASSES(qk, dtype), .pv = CLASSES(pv, dtype), .decode = CAT(decode_, dtype), .qk_heads = QK_HEADS,            \
-    .qk_t_heads = QK_HEADS, .pv_heads = PV_HEADS, .whole = CAT(whole_, dtype), .in_turn = CAT(in_turn_, dtype)
+    .qk_t_heads = QK_HEADS, .pv_heads = PV_HEADS, .k_step = VL, .v_step = VL, .whole = CAT(whole_, dtype), .in_turn = CAT(in_turn_, dtype)
 #define ROW_KERNEL(dtype) {STAGES(dtype), .perhead = CAT(perhead_, dtype), .encode = CAT(encode_, dtype)}
 #endif

@@ -214,6 +214,11 @@ static inline void v_store_i8(uint8_t *p, vf a)
 #include "isa/vec/fp8_avx2.h"
 #include "isa/vec/dot_avx2.h"
 
+/* The 16-bit words of b, added to those of a. */
+static inline vi v_add_words(vi a, vf b) { return _mm256_add_epi16(a, _mm256_castps_si256(b)); }
+static inline vi v_load_words(const uint16_t *p) { return _mm256_loadu_si256((const __m256i *)(const void *)p); }
+static inline void v_store_words(uint16_t *p, vi a) { _mm256_storeu_si256((__m256i *)(void *)p, a); }
+
 /* One 64-byte line past the caches; `to` is aligned. */
 static inline void v_stream(void *to, const void *from)
 {

@@ -228,6 +228,11 @@ static inline void v_store_i8(uint8_t *p, vf a)
 #include "isa/vec/fp8_avx512.h"
 #include "isa/vec/dot_avx512.h"
 
+/* The 16-bit words of b, added to those of a. */
+static inline vi v_add_words(vi a, vf b) { return _mm512_add_epi16(a, _mm512_castps_si512(b)); }
+static inline vi v_load_words(const uint16_t *p) { return _mm512_loadu_si512(p); }
+static inline void v_store_words(uint16_t *p, vi a) { _mm512_storeu_si512(p, a); }
+
 /* One 64-byte line past the caches; `to` is aligned. */
 static inline void v_stream(void *to, const void *from)
 {

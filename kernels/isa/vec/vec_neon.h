@@ -185,6 +185,14 @@ static inline void v_store_e5m2(uint8_t *p, vf a)
 
 #include "isa/vec/dot_neon.h"
 
+/* The 16-bit words of b, added to those of a. */
+static inline vi v_add_words(vi a, vf b)
+{
+    return vreinterpretq_s32_u16(vaddq_u16(vreinterpretq_u16_s32(a), vreinterpretq_u16_f32(b)));
+}
+static inline vi v_load_words(const uint16_t *p) { return vreinterpretq_s32_u16(vld1q_u16(p)); }
+static inline void v_store_words(uint16_t *p, vi a) { vst1q_u16(p, vreinterpretq_u16_s32(a)); }
+
 /* One 64-byte line past the caches; `to` is aligned. */
 static inline void v_stream_pair(void *to, uint8x16_t a, uint8x16_t b)
 {

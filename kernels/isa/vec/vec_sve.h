@@ -179,6 +179,15 @@ static inline void v_store_e5m2(uint8_t *p, vf a)
 
 #include "isa/vec/dot_sve.h"
 
+/* The 16-bit words of b, added to those of a. */
+static inline vi v_add_words(vi a, vf b)
+{
+    const svuint16_t words = svreinterpret_u16_f32(b);
+    return svreinterpret_s32_u16(svadd_u16_x(svptrue_b16(), svreinterpret_u16_s32(a), words));
+}
+static inline vi v_load_words(const uint16_t *p) { return svreinterpret_s32_u16(svld1_u16(svptrue_b16(), p)); }
+static inline void v_store_words(uint16_t *p, vi a) { svst1_u16(svptrue_b16(), p, svreinterpret_u16_s32(a)); }
+
 /* One 64-byte line past the caches; `to` is aligned. */
 static inline void v_stream(void *to, const void *from)
 {

@@ -1,0 +1,164 @@
+"""What the twin and the read probe have loaded: the sum of its 16-bit words, against one made in NumPy of the raw bytes.
+
+Every byte of a cache is random, that of padding and of tokens that nobody attends to as well: so a row that is left out, one
+that is read twice, and one that is none of the pass's all show, but for one time in 65,536.
+"""
+
+import numpy as np
+import pytest
+
+from tests import oracle
+from tests.cases import Words, draw_table
+from tests.kernels.test_decode import shape_of
+from tests.oracle import CELL, LANES, LINE, Shape, places, round_up, slots_of, spans
+from tests.raw import Arena, Bound, Raw, Refused, Team, decode_args
+
+SEED = 11
+CELLS = sorted({(kernel["layout"], kernel["dtype"]) for kernel in Raw().kernels() if kernel["op"] == "twin"})
+# head dims; lengths; window; ring: what a row, a tile and a walk begin and end with
+SITUATIONS = [
+    {"head_dim": 64, "lengths": [300, 0, 17]},
+    {"head_dim": 33, "lengths": [47, 201]},
+    {"head_dim": 80, "lengths": [700], "window": 123},
+    {"head_dim": 20, "lengths": [530], "ring": 200, "window": 150},
+    {"head_dim": 128, "lengths": [1500]},
+]
+
+
+def words_of(data: np.ndarray) -> int:
+    return int(np.ascontiguousarray(data).view(np.uint16).astype(np.uint64).sum())
+
+
+def randomised(bound: Bound, rng) -> None:
+    """Scales are numbers, for they count as the float32 that they stand for."""
+    bound.arena_bytes = bound.raw.bytes_at(bound.arena.base, bound.cache.bytes)
+    bound.arena_bytes[:] = rng.integers(0, 256, bound.cache.bytes, np.uint8)
+    kind = oracle.STORED[bound.shape.scale]
+    for plane in (bound.planes.k_scale, bound.planes.v_scale):
+        plane[:] = rng.uniform(0.01, 2.0, plane.size // np.dtype(kind).itemsize).astype(kind).view(np.uint8)
+
+
+def attended(shape: Shape, length: int, window: int) -> list[np.ndarray]:
+    """The slots of a sequence's tokens, in stretches that no ring's end cuts."""
+    first = max(0, length - window) if window else 0
+    slots = slots_of(shape, first, length - first)
+    cuts = np.flatnonzero(np.diff(slots) < 0) + 1
+    return np.split(slots, cuts)
+
+
+def k_words(shape: Shape, plane: np.ndarray, rows: np.ndarray, slots: np.ndarray) -> int:
+    """Whole rows; transposed, the lines of each block in front of which cells have elements."""
+    if shape.layout != "blockt":
+        return words_of(plane[spans(rows, shape.row)])
+    lines = round_up(round_up(shape.payload, CELL[shape.dtype]) * LANES, LINE)
+    blocks = {int(at) for at in (rows - slots % LANES * shape.row).ravel()}
+    return sum(words_of(plane[at : at + lines]) for at in blocks)
+
+
+def rows_words(bound: Bound, window: int) -> int:
+    """Of all rows that a decode attends to, and of their scales."""
+    shape, planes, total = bound.shape, bound.planes, 0
+    for seq, length in enumerate(bound.lengths.tolist()):
+        for slots in attended(shape, length, window):
+            if not len(slots):
+                continue
+            rows, scales = places(shape, bound.table, seq, slots)
+            total += k_words(shape, planes.k, rows, slots) + words_of(planes.v[spans(rows, shape.row)])
+            for plane in (planes.k_scale, planes.v_scale) if shape.scaled else ():
+                raw = np.ascontiguousarray(plane[spans(scales, shape.scale_bytes)])
+                total += words_of(raw.view(oracle.STORED[shape.scale]).astype(np.float32))
+    return total
+
+
+def told(raw: Raw, team: Team, task, passes: int = 1) -> int:
+    sum_ = raw.ffi.new("uint32_t *")
+    try:
+        team.run(task[0], passes)
+        raw.check(raw.lib.kvb_task_sum(task[0], sum_))
+    finally:
+        raw.lib.kvb_task_free(task[0])
+    return sum_[0]
+
+
+def twin_sum(raw: Raw, team: Team, args) -> int:
+    task = raw.ffi.new("kvb_task **")
+    raw.check(raw.lib.kvb_task_twin(args, team.threads, task))
+    return told(raw, team, task)
+
+
+def situation(layout: str, dtype: str, index: int) -> tuple[Shape, list[int], int]:
+    facts = dict(SITUATIONS[index])
+    lengths, window, ring = facts.pop("lengths"), facts.pop("window", 0), facts.pop("ring", 0)
+    capacity = ring or max(lengths)
+    facts |= {"batch": len(lengths), "kv_heads": 1 + index % 3, "capacity": capacity, "ring": bool(ring)}
+    facts |= {"inner": ("head", "token")[index % 2], "scale": ("f32", "f16")[index % 2], "pad": 64 * index}
+    facts["block_tokens"] = (16, 7, 33, 16, 100)[index]
+    facts["blocks"] = len(lengths) * -(-capacity // facts["block_tokens"]) + 2
+    return shape_of(layout, dtype, **facts), lengths, window
+
+
+@pytest.fixture(scope="module")
+def teams(raw):
+    teams = [Team(raw, threads) for threads in (1, 2)]
+    yield teams
+    for team in teams:
+        team.close()
+
+
+@pytest.mark.parametrize("index", range(len(SITUATIONS)))
+@pytest.mark.parametrize(("layout", "dtype"), CELLS)
+def test_the_twin_reads_the_rows_and_nothing_else(raw, teams, layout, dtype, index):
+    rng = np.random.default_rng([SEED, index])
+    shape, lengths, window = situation(layout, dtype, index)
+    table = draw_table(rng, shape) if layout == "paged" else None
+    variants = {"flash", "perhead"} & set(Words.of(raw).variants(layout, dtype))
+    with Bound(raw, shape, lengths, table) as bound:
+        randomised(bound, rng)
+        right, found = rows_words(bound, window), {}
+        for variant in variants:
+            for group in (1, 4):
+                q = np.zeros((shape.batch, shape.kv_heads * group, shape.head_dim), np.float32)
+                walks = group if variant == "perhead" else 1
+                for isa in raw.tiers():
+                    for schedule in raw.words("schedule"):
+                        args = decode_args(raw, bound, q, q.copy(), isa, variant, schedule, window=window)
+                        for team in teams:
+                            key = (variant, group, isa, schedule, team.threads)
+                            found[key] = (twin_sum(raw, team, args) - walks * right) % 65536
+    assert not {key: off for key, off in found.items() if off}
+
+
+@pytest.mark.parametrize("dtype", ["f16", "i8"])
+def test_a_block_that_a_ring_ends_in_is_read_from_both_sides(raw, teams, isa, dtype):
+    """Capacity 20 of blocks of 16: tokens behind the ring's end lie in the block that its first ones are in."""
+    shape = shape_of("blockt", dtype, batch=1, kv_heads=1, head_dim=40, capacity=20, ring=True)
+    with Bound(raw, shape, [33]) as bound:
+        randomised(bound, np.random.default_rng(SEED))
+        q = np.zeros((1, 1, 40), np.float32)
+        args = decode_args(raw, bound, q, q.copy(), isa, window=20)
+        assert (twin_sum(raw, teams[0], args) - rows_words(bound, 20)) % 65536 == 0
+
+
+@pytest.mark.parametrize("lines", [1, 7, 8, 63, 1000])
+@pytest.mark.parametrize("how", [{}, {"distance": 2048}, {"schedule": 1}, {"schedule": 2}, {"schedule": 3}])
+def test_a_read_reads_every_line_as_often_as_it_says(raw, teams, isa, lines, how):
+    with Arena(raw, lines * LINE) as arena:
+        data = raw.bytes_at(arena.base, lines * LINE)
+        data[:] = np.random.default_rng(SEED).integers(0, 256, data.size, np.uint8)
+        for steps in (1, 3):
+            for team in teams:
+                args = raw.ffi.new("kvb_probe *", {"op": raw.word("op", "read"), "isa": raw.word("isa", isa)} | how)
+                args.a, args.bytes, args.steps = arena.base, data.size, steps
+                task = raw.ffi.new("kvb_task **")
+                raw.check(raw.lib.kvb_task_probe(args, team.threads, task))
+                assert told(raw, team, task, passes=2) == 2 * steps * words_of(data) % 65536
+
+
+def test_other_tasks_have_no_sum(raw):
+    task, found = raw.ffi.new("kvb_task **"), raw.ffi.new("uint32_t *", 7)
+    args = raw.ffi.new("kvb_probe *", {"op": raw.word("op", "clock"), "steps": 1})
+    raw.check(raw.lib.kvb_task_probe(args, 1, task))
+    with pytest.raises(Refused, match="sum"):
+        raw.check(raw.lib.kvb_task_sum(task[0], found))
+    raw.lib.kvb_task_free(task[0])
+    assert found[0] == 7
