@@ -114,6 +114,18 @@ def test_the_copy_is_made_what_the_tree_is(tree):
     assert (tree.place / "test_sums.py").stat().st_mtime_ns == same
 
 
+def test_python_finds_the_package_of_the_copy(tmp_path):
+    """And the other packages of this Python: not the kvbench that is installed here, from wherever it is called."""
+    (tmp_path / "root" / "kvbench").mkdir(parents=True)
+    (tmp_path / "root" / "kvbench" / "__init__.py").write_text("")
+    copy = Copy(tmp_path / "root", tmp_path / "copy", ["kvbench/__init__.py"])
+    copy.refresh()
+    copy.furnish()
+    program = "import os; os.chdir('/'); import cffi, numpy, pytest, kvbench; print(*kvbench.__path__)"
+    ended = copy.run([str(copy.python), "-c", program], 60)
+    assert ended.said == f"{copy.place / 'kvbench'}\n"
+
+
 def test_what_runs_out_of_time_ends_with_its_children(tree, tmp_path):
     program = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(60)  # {0}'])"
     mark = str(tmp_path)
