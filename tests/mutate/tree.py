@@ -93,7 +93,7 @@ class Copy:
 
     @staticmethod
     def _link(path: Path, target: Path) -> None:
-        if target.parent.exists() and path.parent.exists() and not path.is_symlink():
+        if path.parent.exists() and not path.is_symlink():
             path.symlink_to(target)
 
     def build(self, program: bool = False) -> Ended | None:
@@ -124,11 +124,11 @@ class Copy:
         )
         ended = self.run([str(self.python), "-c", program], 60)
         if ended.code != 0:
-            raise RuntimeError(f"the copy's Python opens no library: {ended.said}")
+            raise SystemExit(f"the copy's Python opens no library: {ended.said}")
         package, library, *tiers = ended.said.split()
         for path in (package, library):
             if not Path(path).is_relative_to(self.place):
-                raise RuntimeError(f"the copy's Python took {path}, which is not in {self.place}")
+                raise SystemExit(f"the copy's Python took {path}, which is not in {self.place}")
         return tiers
 
     # ---- commands ----------------------------------------------------------------------------------------------------
