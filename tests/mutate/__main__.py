@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from kvbench.native import default_library
 from tests.mutate import planting
 from tests.mutate.faults import FOLDER, ROOT, Fault, read
 from tests.mutate.planting import Planting, Row
@@ -86,6 +87,13 @@ def run(faults: list[Fault], copy: Copy, place: Path, rows: list[Row]) -> dict[s
     return work.broken
 
 
+def tiers_for(faults: list[Fault]) -> list[str]:
+    """One in vectors is enough for most, and builds soonest; more where a fault asks for them."""
+    here = default_library().isas()
+    asked = {fault.tier for fault in faults}
+    return [tier for place, tier in enumerate(here) if place < 2 or tier in asked]
+
+
 def main(words: list[str] | None = None) -> int:
     given = arguments(words)
     faults = chosen(read(FOLDER), given.only)
@@ -96,8 +104,10 @@ def main(words: list[str] | None = None) -> int:
         return show(faults, ROOT)
     place = ROOT / "build" / "mutate"
     place.mkdir(parents=True, exist_ok=True)
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    for each in (signal.SIGINT, signal.SIGTERM):  # a job begun with & ignores the first
+        signal.signal(each, signal.default_int_handler)
     rows: list[Row] = []
+    copy = Copy(ROOT, place / "tree", listed(ROOT), tiers_for(faults))
     with (place / "lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -105,7 +115,7 @@ def main(words: list[str] | None = None) -> int:
             print(f"another one runs in {place}: wait for it, or end it", file=sys.stderr)
             return 2
         try:
-            broken = run(faults, Copy(ROOT, place / "tree", listed(ROOT)), place, rows)
+            broken = run(faults, copy, place, rows)
         except KeyboardInterrupt:
             table(rows, {})
             print(f"interrupted after {len(rows)} of {len(faults)} faults; nothing but the copy was touched")

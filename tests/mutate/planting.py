@@ -67,8 +67,9 @@ class Planting:
             yield row
 
     def _of(self, fault: Fault, tiers: set[str]) -> tuple[str, str]:
-        path = self.copy.root / fault.file
-        text = fault.edited(path.read_text()) if path.is_file() else None
+        path = self.copy.place / fault.file
+        sound_text = path.read_text() if path.is_file() else ""
+        text = fault.edited(sound_text)
         if text is None:
             return GONE, f"find stands not exactly once in {fault.file}"
         if fault.why:
@@ -82,7 +83,7 @@ class Planting:
             self.copy.write(fault.file, text)
             return self._checked(fault, text, sound)
         finally:
-            self.copy.restore(fault.file)
+            self.copy.write(fault.file, sound_text)
 
     def _checked(self, fault: Fault, text: str, checks: list[str]) -> tuple[str, str]:
         if fault.file.endswith(".py"):

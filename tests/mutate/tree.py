@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,13 +31,15 @@ class Ended:
 
 
 class Copy:
-    """`root` is the tree, `place` the folder of the copy, `files` what is copied, from the root on."""
+    """`root` is the tree, `place` the folder of the copy, `files` what is copied, from the root on. `tiers`: those that the
+    library is built with."""
 
-    def __init__(self, root: Path, place: Path, files: list[str]) -> None:
-        self.root, self.place, self.files = root, place, files
+    def __init__(self, root: Path, place: Path, files: list[str], tiers: Iterable[str] = ()) -> None:
+        self.root, self.place, self.files, self.wanted = root, place, files, tuple(tiers)
         self.library = place / "build" / "library"
         self.python = place / "build" / "venv" / "bin" / "python"
         self._stale = set(_TARGETS)  # what is older than its C files
+        self._configured = False
 
     # ---- files -------------------------------------------------------------------------------------------------------
 
@@ -60,9 +63,6 @@ class Copy:
         self._forget(path)
         if file.startswith("kernels/"):
             self._stale = set(_TARGETS)
-
-    def restore(self, file: str) -> None:
-        self.write(file, (self.root / file).read_text())
 
     @staticmethod
     def _forget(path: Path) -> None:
@@ -104,11 +104,11 @@ class Copy:
         self.library.mkdir(parents=True, exist_ok=True)
         cmake = shutil.which("cmake", path=f"{self.python.parent}:{os.environ['PATH']}") or "cmake"
         options = ["-DKVB_CHECK=ON", "-DCMAKE_BUILD_TYPE=None", "-DCMAKE_C_FLAGS=-O1 -DNDEBUG"]
+        options += [f"-DKVB_TIERS={';'.join(self.wanted)}"] if self.wanted else []
         configure = [cmake, "-S", str(self.place / "kernels"), "-B", str(self.library), *options]
-        ended = Ended(0, 0.0, "")
-        if not (self.library / "CMakeCache.txt").exists():
-            ended = self.run(configure, BUILD_LIMIT)
+        ended = Ended(0, 0.0, "") if self._configured else self.run(configure, BUILD_LIMIT)
         if ended.code == 0:
+            self._configured = True
             targets = [word for name in wanted for word in ("--target", name)]
             build = [cmake, "--build", str(self.library), "--parallel", "2", *targets]
             ended = self.run(build, BUILD_LIMIT)
