@@ -21,7 +21,7 @@ def arguments(words: list[str] | None) -> argparse.Namespace:
         description="Plant each fault of tests/mutate/*.toml in a copy of the tree, below build/mutate, and run its"
         " checks. Exit code 1: a fault was not caught, or no longer fits; 130: interrupted, which does no harm.",
     )
-    parser.add_argument("--only", nargs="+", default=[], metavar="WORD",
+    parser.add_argument("--only", nargs="+", action="extend", default=[], metavar="WORD",
                         help="faults whose name, room and file have all of these words")  # fmt: skip
     parser.add_argument("--list", action="store_true", help="show the faults and whether they fit, and run nothing")
     return parser.parse_args(words)

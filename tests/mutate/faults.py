@@ -40,13 +40,15 @@ class Fault:
 
 
 def pattern(find: str) -> re.Pattern[str]:
-    """Its tokens in this order, with any white space between them, and none where none may be."""
+    """Its tokens in this order, with any white space between them, and the comma that a formatter of Python puts before a
+    bracket which it moves to a line of its own."""
     tokens = _TOKEN.findall(find)
-    parts = [r"(?<!\w)" if tokens[0][0].isalnum() else ""]
+    parts = [r"(?<!\w)" if re.match(r"\w", tokens[0]) else ""]
     for before, token in zip(["", *tokens], tokens, strict=False):
         words = re.match(r"\w", before) and re.match(r"\w", token)
         parts.append(_SPACE + ("+" if words else "*") if before else "")
-        parts.append(re.escape(token))
+        comma = f"(?:,{_SPACE}*)?" if token in ")]}" and before != "," else ""
+        parts.append(comma + re.escape(token))
     parts.append(r"(?!\w)" if re.match(r"\w", tokens[-1]) else "")
     return re.compile("".join(parts))
 

@@ -154,6 +154,7 @@ def test_an_interruption_restores_the_file(tree, tmp_path):
 def test_white_space_does_not_matter():
     for text in ("a->b[i + 1] = x;", "a->b[ i+1 ]\n    =x ;", "a->b[i + \\\n 1] = x;"):
         assert pattern("a->b[i+1] = x").search(text)
+    assert pattern("f(a, b)").search("f(\n  a,\n  b,\n)") and pattern("_A = 2").search("_A = 2")
     assert not pattern("a + b").search("aa + b") and not pattern("a + b").search("a + bb")
     assert not pattern("return x").search("returnx") and pattern("return x").search("return\n  x")
 
