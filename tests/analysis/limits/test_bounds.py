@@ -83,6 +83,15 @@ def test_above_a_roof(rates, facts, roof, reason):
     assert row_of(rates, **facts) == (roof, reason)
 
 
+@pytest.mark.parametrize(("rate", "explained"), [(59.0, True), (61.0, False)])
+def test_no_reason_explains_twice_a_roof(rate, explained):
+    """A ceiling of 30 GB/s, between levels."""
+    roof, reason = row_of(beside(rate, rate + 1, 90.0), **BETWEEN)
+    assert roof == "read ceiling"
+    assert reason.startswith("suspect: more than this, which explains no 2.0 times: ") is not explained
+    assert reason.endswith("between levels, where less is faster: it walks 40 MiB, the ceiling's probe 48 MiB")
+
+
 def on_pages(huge, ceiling):
     """What is said where so many percent of the point's memory, and of the ceiling's, are on huge pages."""
     visits = [visit(n, {"point": [25.0]}, memory={"huge_bytes": huge, "resident_bytes": 100}) for n in range(6)]
