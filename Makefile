@@ -6,8 +6,8 @@ CASES ?= 400
 COMMA := ,
 START := $(shell date +%s)
 
-.PHONY: sweep test lint lint-c test-full gate-selftest wheel wheels bundle clean prerequisites \
-	prerequisites-wheels check-sanitize check-neon check-sve check-emulated check-clang \
+.PHONY: sweep test lint lint-c test-full gate-selftest mutate wheel wheels bundle clean \
+	prerequisites prerequisites-wheels check-sanitize check-neon check-sve check-emulated check-clang \
 	check-clang-neon
 
 sweep: $(VENV)/installed
@@ -56,6 +56,10 @@ GATE ?= results/$(shell uname -n)/gate
 MINUTES ?= 60
 gate-selftest: $(VENV)/tested
 	$(BIN)/python -m tests.gate.selftest $(GATE) --minutes $(MINUTES)
+
+# Whether checks fail: each fault of tests/mutate/*.toml is planted in a copy of the tree. ONLY=probes: those with this word.
+mutate: $(VENV)/tested
+	$(BIN)/python -m tests.mutate $(ONLY:%=--only %)
 
 # One line for what is missing, before anything else happens.
 NO_CC := kvbench needs a C compiler: apt install gcc libc6-dev (Debian), dnf install gcc glibc-devel (Fedora)

@@ -11,6 +11,7 @@ from kvbench.analysis.judge import (
     FASTER,
     LIMITS,
     SLOWER,
+    Difference,
     Question,
     any_error,
     apart,
@@ -150,6 +151,22 @@ def test_the_smallest_effect_is_a_share_of_bases_time_both_ways(effect, way):
     """2.95 % less is 3 % more of head's own time."""
     (found,) = together([asked(effect, noise=1e-4)])
     assert found.changed(LIMITS.rate) == way
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "same"),
+    [
+        (-0.04, 0.04, True),
+        (-0.06, 0.04, False),
+        (-0.04, 0.06, False),
+        (0.01, 0.049, True),
+        (-0.049, -0.01, True),
+        (-0.07, -0.06, False),
+    ],
+)
+def test_the_same_is_within_five_per_cent_on_both_sides(low, high, same):
+    found = Difference(math.log1p((low + high) / 2), math.log1p(low), math.log1p(high), 0.5, 0.5, (12,))
+    assert found.same is same
 
 
 def test_questions_are_corrected_together():

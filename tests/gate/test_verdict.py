@@ -120,6 +120,14 @@ def test_what_fresh_launches_do_not_show_is_no_change():
     assert "slower at first; not confirmed" in row.note and "12 fresh launches" in row.note
 
 
+def test_a_candidate_that_nothing_confirmed_is_no_change():
+    """Where there was no time for fresh launches."""
+    found = said(Course(screened(suite(shifted({3: 0.1})[0]), MACHINE), None, None, LAUNCHES))
+    (row,) = [row for row in found.points if row.name == POINTS[3].name]
+    assert found.verdict == INCONCLUSIVE and row.verdict == INCONCLUSIVE
+    assert row.note == "slower at first; not confirmed by fresh launches"
+
+
 def test_a_change_that_its_witness_shares_is_the_machines():
     values = shifted({3: 0.08})
     found = gated(*values, beside=values[0])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.oracle import Planes, Shape
-from tests.raw import Bound, Refused, decode_args, store_args
+from tests.raw import Arena, Bound, Refused, decode_args, store_args
 
 INT32_MAX, INT64_MAX = (1 << 31) - 1, (1 << 63) - 1
 SHAPE = Shape(layout="paged", dtype="f16", batch=2, kv_heads=2, head_dim=24, capacity=40, block_tokens=8, blocks=10)
@@ -138,3 +138,17 @@ def test_a_tier_that_does_not_run(raw, bound, maker):
         }  # fmt: skip
         refused(raw, isa, calls[maker], code="KVB_UNSUPPORTED")
     assert missing and (out == SENTINEL).all() and (bound.planes.k == 0x3C).all()
+
+
+@pytest.mark.parametrize("line", [0, 1, 31, 63])
+def test_a_chain_whose_lines_do_not_all_lead_to_lines(raw, line):
+    """Whichever it is that leads out, or into the middle of one: no task is planned."""
+    with Arena(raw, 64 * 64) as arena:
+        facts = {"op": raw.word("op", "latency"), "bytes": 64 * 64, "steps": 64, "a": arena.base}
+        args = raw.ffi.new("kvb_probe *", facts)
+        links = np.frombuffer(raw.ffi.buffer(arena.base, 64 * 64), dtype=np.uint64)[::8]
+        for wrong in (0, 64 * 64, 8):
+            raw.check(raw.lib.kvb_chain(arena.base, 64 * 64, 1))
+            task_of(raw, "probe", args)
+            links[line] = int(raw.ffi.cast("uintptr_t", arena.base)) + wrong if wrong else 0
+            refused(raw, f"a is not a chain: line {line} leads out of it", lambda: task_of(raw, "probe", args))

@@ -303,6 +303,38 @@ def test_slices_in_rotation(sweep):
             assert (seen.layers - 1) * rows < far <= seen.layers * rows
 
 
+@pytest.mark.parametrize("context", [1000, 3001, 4097, 5000, 70001])
+def test_a_footprint_is_never_less_than_what_no_cache_helps_with(sweep, context):
+    """Of sizes that divide into nothing: the rows, by hand, of as many slices as it takes and not one more."""
+    far = far_bytes(TWO, TWO.allowed)
+    (point,) = sweep(f'dtype = "f16"\ncontext = {context}').points
+    seen, rows = needs(point, far), 2 * 8 * context * 128 * 2
+    assert far % rows, "or the test shows nothing"
+    assert (seen.layers - 1) * rows < far <= seen.layers * rows
+    assert seen.footprint >= far
+
+
+@pytest.mark.parametrize("context", [100, 300, 513, 1000])
+def test_whole_sets_of_a_model_reach_as_far(sweep, context):
+    """So many sets of Llama's 32 layers, by hand, that their rows are no less than what no cache helps with."""
+    far = far_bytes(TWO, TWO.allowed)
+    (point,) = sweep(f'model = "llama-3-8b"\nlayers = "model"\ndtype = "f16"\ncontext = {context}').points
+    one_set = 32 * 2 * 8 * context * 128 * 2
+    assert far % one_set and far > one_set, "or the test shows nothing"
+    assert point.shape.layers == 32 * -(-far // one_set)
+    assert needs(point, far).footprint >= far
+
+
+@pytest.mark.parametrize("batch", [1, 3, 8])
+def test_the_check_s_memory_is_for_all_sequences(sweep, batch):
+    """Scores in float64 of each sequence, and two more of one; K and V of each in float32, decoded, by blocks."""
+    far = far_bytes(TWO, TWO.allowed)
+    (seen,) = sweep(f'layers = 1\ncontext = 1024\nbatch = {batch}\ndtype = "f16"').needs.values()
+    scores, decoded = (batch + 2) * 32 * 1024 * 8, 5 * batch * 1024 * 8 * 128 * 4
+    held = 12288 + 256 * 8 * batch + 2 * batch * 32 * 128 * 4
+    assert seen.beside == far + scores + decoded + held
+
+
 def test_what_a_store_walks(sweep):
     """A prompt: its rows and its float32 sources. Tokens one by one: along all of the cache, from the same sources."""
     bulk, append = sweep('op = ["bulk", "append"]\ncontext = 1024\nlayers = 4\npad = 0').needs.values()

@@ -83,6 +83,15 @@ def test_above_a_roof(rates, facts, roof, reason):
     assert row_of(rates, **facts) == (roof, reason)
 
 
+@pytest.mark.parametrize(("rate", "explained"), [(59.0, True), (61.0, False)])
+def test_no_reason_explains_twice_a_roof(rate, explained):
+    """A ceiling of 30 GB/s, between levels."""
+    roof, reason = row_of(beside(rate, rate + 1, 90.0), **BETWEEN)
+    assert roof == "read ceiling"
+    assert reason.startswith("suspect: more than this, which explains no 2.0 times: ") is not explained
+    assert reason.endswith("between levels, where less is faster: it walks 40 MiB, the ceiling's probe 48 MiB")
+
+
 def on_pages(huge, ceiling):
     """What is said where so many percent of the point's memory, and of the ceiling's, are on huge pages."""
     visits = [visit(n, {"point": [25.0]}, memory={"huge_bytes": huge, "resident_bytes": 100}) for n in range(6)]
@@ -264,3 +273,30 @@ def test_the_better_twin_is_named_and_none_is_beaten(rates, said):
     (row,) = points(records, MACHINE).to_dict("records")
     assert row["bound_reason"].startswith(f"{said}50% of its core roof in L1")
     assert row["core_level"] == "L1"
+
+
+@pytest.mark.parametrize(
+    ("rates", "roof"),
+    [
+        (beside(20.0, 21.0, 15.0), "core roof"),  # near its twin too, which then may not limit it either
+        (beside(20.0, 40.0, 15.0), "core roof"),
+        (beside(20.0, 15.0, 21.0), "twin"),
+        (beside(20.0, 15.0, 60.0), "twin"),
+    ],
+)
+def test_a_roof_that_the_point_surely_beats_limits_nothing(rates, roof):
+    """In each of six launches the point is a third faster than what does less."""
+    visits = [visit(n, {name: [rate] for name, rate in rates.items()}) for n in range(6)]
+    (row,) = points(visits, MACHINE).to_dict("records")
+    assert row["bound"] == "unknown"
+    assert f"the point itself beats its {roof}, which so limits nothing" in row["bound_reason"]
+
+
+def test_a_roof_that_one_launch_beats_still_limits():
+    visits = [visit(n, beside_rounds(15.0 if n else 21.0)) for n in range(6)]
+    (row,) = points(visits, MACHINE).to_dict("records")
+    assert row["bound"] == "core"
+
+
+def beside_rounds(point):
+    return {"point": [point], "twin": [30.0], "core": [15.5]}

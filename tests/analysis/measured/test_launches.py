@@ -10,8 +10,18 @@ import numpy as np
 import pytest
 
 from kvbench.analysis.limits.frames import points
-from kvbench.analysis.measured.launches import Estimate, at_speed, by_launch, held, interval, outliers, speeds, steady
-from kvbench.model import PACE, Sample
+from kvbench.analysis.measured.launches import (
+    Estimate,
+    at_speed,
+    by_launch,
+    held,
+    interval,
+    outliers,
+    speeds,
+    steady,
+    tailed,
+)
+from kvbench.model import MANY, PACE, Sample, Tail
 from tests.made_run import DECODE, MACHINE, traffic, visit
 
 
@@ -68,6 +78,18 @@ def test_outliers(count):
         fence = 3 * (high - low)
         expected = np.sum((values < low - fence) | (values > high + fence))
         assert outliers(values.tolist()) == expected
+
+
+@pytest.mark.parametrize(("whole", "of"), [(0, "all"), (1, "all"), (2, "all"), (3, "launches"), (4, "launches")])
+def test_a_minority_of_launches_says_no_p99(whole, of):
+    """Of four launches some have passes enough for one, all of 9 ms, and the others half as many, of 1 ms."""
+    many, few = Tail.of([9e-3] * MANY), Tail.of([1e-3] * (MANY // 2))
+    row = tailed([many] * whole + [few] * (4 - whole), "point")
+    if of == "launches":
+        assert row["point_p99"] == pytest.approx(9e-3) and "point_p99_low" in row
+    else:
+        assert "point_p99_low" not in row
+        assert row["point_p99"] == pytest.approx(1e-3), "of the passes that all others have"
 
 
 # ---- the cores' speed ------------------------------------------------------------------------------------------------
