@@ -1,6 +1,7 @@
 """The program behind main(): the group of all commands, and what becomes of their errors."""
 
 import difflib
+import errno
 import os
 import sys
 import traceback
@@ -86,8 +87,18 @@ def _refused(error: OSError) -> int:
     """By the system, which names the file; but for the current folder."""
     if isinstance(error, FileNotFoundError) and error.filename is None:
         return _fail("the current folder is gone", "call kvbench from another one", Exit.USAGE)
-    said = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+    said = f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error)
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return _fail(said, "allow more open files: ulimit -n 1024", Exit.REFUSED)
+    if error.errno == errno.ENOMEM:
+        return _no_memory()
     return _fail(said, "see whether it is there, can be written and has space left", Exit.USAGE)
+
+
+def _no_memory() -> int:
+    return _fail(
+        "there is not enough memory", "allow more: ulimit -v and the memory limit of the container", Exit.REFUSED
+    )
 
 
 def _unforeseen(error: Exception) -> int:
@@ -116,5 +127,7 @@ def run(arguments: list[str] | None) -> int:
         return _fail("interrupted", "run the command again", Exit.INTERRUPTED)
     except OSError as error:
         return _refused(error)
+    except MemoryError:
+        return _no_memory()
     except Exception as error:
         return _unforeseen(error)
