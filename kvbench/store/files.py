@@ -96,16 +96,15 @@ def refuse_output(path: Path, then: str) -> None:
 
 @contextmanager
 def within(folder: Path) -> Iterator[None]:
-    """A folder, made where it is missing, its name on the disk. On an error those that were made are taken away again,
-    unless they hold something."""
+    """A folder, made where it is missing, its name on the disk. Where nothing was put into those that were made, they
+    are taken away again."""
     made = make_folder(folder)
     try:
         yield
-    except BaseException:
+    finally:
         for each in reversed(made):
             with suppress(OSError):
                 each.rmdir()
-        raise
 
 
 def make_folder(path: Path) -> list[Path]:
