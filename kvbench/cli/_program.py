@@ -17,6 +17,7 @@ from kvbench.texts import printable
 
 # click wraps nothing behind \b
 _CODES = "\n".join(["\b", "Exit codes:", *(f"{code:>5}  {code.about}" for code in Exit)])
+_UNMAPPED = ("failed to map segment", "annot allocate memory")  # of a library, as the loader says it
 TASKS = ("measure", "read", "compare", "understand")  # folders of commands, in the order of --help
 
 
@@ -130,4 +131,6 @@ def run(arguments: list[str] | None) -> int:
     except MemoryError:
         return _no_memory()
     except Exception as error:
+        if isinstance(error, ImportError) and any(words in str(error) for words in _UNMAPPED):
+            return _no_memory()
         return _unforeseen(error)
