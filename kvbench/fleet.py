@@ -20,10 +20,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from kvbench.errors import BadArgument, Exit, Unsupported
+from kvbench import named
+from kvbench.errors import BadArgument, BadRun, Exit, Unsupported
 from kvbench.store import Manifest, RunDirectory
+from kvbench.store.files import copy_file, replacing, sync_folder, within, writing
+from kvbench.store.locks import locked
+from kvbench.store.names import EXPORT, JOURNAL, MACHINE, MANIFEST
 
-FILES = ("manifest.json", "journal.jsonl", "machine.json", "run.json.gz")  # of a run directory
+FILES = (MANIFEST, JOURNAL, MACHINE, EXPORT)  # what comes back of a run directory
+_NEEDED = (MANIFEST, JOURNAL, MACHINE)  # without which it is none
+_HALF = ".gathering"  # folder of a copy that is not whole yet
 TOPIC = "kvbench"
 _POLL = 0.5  # seconds between two looks at who is still there
 _PATIENCE = 5  # seconds for the scheduler to answer
@@ -54,7 +60,7 @@ def sweep_here(arguments: Sequence[str], folder: str) -> tuple[int, str, dict[st
     lock = Path(tempfile.gettempdir()) / f"kvbench-{os.getuid()}-{host}.lock"
     with lock.open("a") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        more = ["--resume"] if (out / "manifest.json").exists() else list(arguments)
+        more = ["--resume"] if (out / MANIFEST).exists() else list(arguments)
         command = [sys.executable, "-m", "kvbench.cli", "sweep", *more, "--out", str(out)]
         last = ""
         with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as running:
@@ -95,32 +101,86 @@ def _arrived(future: Any, host: str, into: Path) -> Arrived:
     if future.status != "finished":
         return Arrived(host, None, f"its worker failed: {future.exception()}"[:300])
     code, last, files = future.result()
-    if not files.keys() >= set(FILES[:3]):
+    if not files.keys() >= set(_NEEDED):
         return Arrived(host, None, last or f"kvbench sweep ended with {code} there")
     own = into / _folder(host)
-    own.mkdir(parents=True, exist_ok=True)
-    for name in FILES:
-        if name in files:
-            (own / name).write_bytes(files[name])
+    try:
+        with within(own):
+            for name in files.keys() & set(FILES):
+                with replacing(own / name) as file:
+                    file.write(files[name])
+    except OSError as error:
+        return Arrived(host, None, f"cannot write {own}: {error.strerror}; its run is there, on the host")
     return Arrived(host, own, errors=code != Exit.FINE)
 
 
-def gather(places: Iterable[Path], into: Path) -> list[Path]:
+def gather(places: Iterable[Path], into: Path, told: Callable[[str], None] = lambda line: None) -> list[Path]:
     """Run directories below these, copied: each named as its host, with a number where one has several. Those that are
-    there already stay as they are."""
-    found = []
-    for place in (manifest.parent for each in places for manifest in sorted(each.rglob(FILES[0]))):
-        manifest = _manifest(place)
-        host = manifest.versions.get("hostname", "host")
-        for number in itertools.count(1):
-            own = into / _folder(host if number == 1 else f"{host}-{number}")
-            if not own.exists():
-                shutil.copytree(place, own, ignore=lambda _, names: [name for name in names if name not in FILES])
-            elif _manifest(own).run != manifest.run:
-                continue
-            found.append(own)
-            break
+    there already stay as they are. `told`: a line on each that is left out; where nothing is left, the first is raised."""
+    found, refused = [], []
+    with writing(into, "then gather again"), within(into), locked(into):
+        for place in (place for each in places for place in _runs(each)):
+            try:
+                found.append(_gathered(place, into, told))
+            except BadRun as error:
+                refused.append(error)
+    if refused and not found:
+        raise refused[0]
+    for error in refused:
+        told(f"left out: {error.args[0]}")
     return list(dict.fromkeys(found))
+
+
+def _runs(below: Path) -> Iterator[Path]:
+    """What begins with a dot is not finished."""
+    for manifest in sorted(below.rglob(MANIFEST)):
+        if not any(part.startswith(".") for part in manifest.relative_to(below).parts):
+            yield manifest.parent
+
+
+def _gathered(place: Path, into: Path, told: Callable[[str], None]) -> Path:
+    """Where it is now."""
+    manifest = _manifest(place)
+    host = manifest.versions.get("hostname", "host")
+    for number in itertools.count(1):
+        own = into / _folder(host if number == 1 else f"{host}-{number}")
+        if not os.path.lexists(own):
+            _copy(place, own, told)
+        elif _manifest(own).run != manifest.run:
+            continue
+        return own
+    raise AssertionError
+
+
+def _copy(place: Path, own: Path, told: Callable[[str], None]) -> None:
+    """Ordinary files alone: a link may lead to anything. It has its name when it is whole."""
+    half = own.with_name(_HALF)
+    shutil.rmtree(half, ignore_errors=True)  # of a process that was killed
+    half.mkdir()
+    try:
+        for name in FILES:
+            if not os.path.lexists(place / name):
+                continue
+            if why := _no_file(place / name):
+                if name in _NEEDED:
+                    raise BadRun(f"{place / name}: {why}", "bring the file itself")
+                told(f"left out: {place / name}: {why}")
+                continue
+            copy_file(place / name, half / name)
+        sync_folder(half)
+        half.rename(own)
+    finally:
+        shutil.rmtree(half, ignore_errors=True)
+    sync_folder(own.parent)
+
+
+def _no_file(path: Path) -> str:
+    """Why it is not copied; empty where it is an ordinary file that can be read."""
+    try:
+        named.opened(path, follow=False).close()
+    except OSError as error:
+        return error.strerror
+    return ""
 
 
 def _manifest(place: Path) -> Manifest:

@@ -3,30 +3,31 @@
 score.json lies beside a run's own files: the version of the score, and digests of all files that it is made of.
 """
 
-import tarfile
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO
 
 from kvbench import named
 from kvbench.analysis.measured.machines import ceiling_rows, profile
-from kvbench.errors import BadRun
+from kvbench.errors import BadRun, KvbenchError, OutOfMemory
 from kvbench.model import Fact
 from kvbench.report.redact import redact
 from kvbench.results import Run, load
 from kvbench.score import VERSION, Breach, Score, digest, score
-from kvbench.store import RunDirectory, plain, read, write_json
-from kvbench.store.files import read_json, reading, replacing, writing
+from kvbench.store import RunDirectory, archive, plain, read, write_json
+from kvbench.store.files import read_json, reading, replacing, within, writing
+from kvbench.store.names import JOURNAL, LONGER, MACHINE, MANIFEST, SEAL
 
-SEAL, LONGER, ENDING = "score.json", "longer", ".tar.gz"
-_OWN = ("manifest.json", "journal.jsonl", "machine.json")
+ENDING = ".tar.gz"
+_OWN = (MANIFEST, JOURNAL, MACHINE)
 _PARTS = (*_OWN, *(f"{LONGER}/{name}" for name in _OWN))
-_MOST = 64 << 20  # bytes of a file in an archive
-_HINT = "an archive that kvbench submit has written"
+_MIB = 1 << 20
+_SIZES = {MANIFEST: _MIB, JOURNAL: 16 * _MIB, MACHINE: 4 * _MIB}  # bytes at most: ten times what a score has, or more
+_LIMITS = {name: _SIZES[name.removeprefix(f"{LONGER}/")] for name in _PARTS} | {SEAL: _MIB}
+_POINTS, _LAUNCHES = 256, 200  # in an archive, at most: a score has 11 in 10
+_HINT = "name an archive that kvbench submit has written"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +51,17 @@ def holds(path: Path) -> bool:
     return (path / SEAL).is_file()
 
 
-def scored(path: Path) -> Score:
-    """Of a run directory, computed anew. What was changed since it was sealed makes it invalid."""
+def scored(path: Path, archived: bool = False) -> Score:
+    """Of a run directory, computed anew. What was changed since it was sealed makes it invalid. `archived`: it is, or is to
+    be, what others get, so it must be consistent too."""
     if not holds(path):
-        return _scored(path, Breach("unsealed", {}))
+        return _scored(path, Breach("unsealed", {}), archived=archived)
     then, own = _kept(path), f"{VERSION} #{digest()}"
     kept = f"{then.score} #{then.digest}"[:40]
     found = [Breach("files", {"name": name}) for name in _changed(path, then)]
-    return _scored(path, *found, *([Breach("version", {"found": kept, "wanted": own})] if kept != own else []))
+    if kept != own:
+        found.append(Breach("version", {"found": kept, "wanted": own}))
+    return _scored(path, *found, archived=archived)
 
 
 def refuse_changed(path: Path) -> None:
@@ -76,11 +80,14 @@ def _changed(path: Path, then: Seal) -> list[str]:
     return sorted(name for name in {*then.files, *now} if then.files.get(name) != now.get(name))
 
 
-def _scored(path: Path, *more: Breach) -> Score:
+def _scored(path: Path, *more: Breach, archived: bool = False) -> Score:
     run, beside = load(path), path / LONGER
-    longer = load(beside).records if (beside / _OWN[0]).is_file() else ()
+    more_runs = [load(beside)] if (beside / MANIFEST).is_file() else []
+    for each in (run, *more_runs) if archived else ():
+        _refuse_more(each)
+    longer = [record for each in more_runs for record in each.records]
     try:
-        return score(run.manifest, run.machine, run.records, longer, more)
+        return score(run.manifest, run.machine, run.records, longer, more, archived)
     except (KeyError, ArithmeticError) as error:
         raise BadRun(f"{path}: no score can be made of it: {error!r}", "name a run of kvbench score") from None
 
@@ -114,9 +121,10 @@ def pack(path: Path, out: Path, name: str) -> Score:
         _copy(load(path), place / "run", name)
         if (path / LONGER).is_dir():
             _copy(load(path / LONGER), place / "run" / LONGER, name)
-        found = seal(place / "run")
-        with writing(out, "then submit it again"), replacing(out, asked=True) as file:
-            _pack(place / "run", file)
+        seal(place / "run")
+        found = scored(place / "run", archived=True)
+        with writing(out, "then submit it again"), within(out.parent), replacing(out, asked=True) as file:
+            archive.pack(place / "run", (*_PARTS, SEAL), file)
     return found
 
 
@@ -131,38 +139,37 @@ def _copy(run: Run, place: Path, name: str) -> None:
         directory.write_machine(plain(found))
 
 
-def _pack(path: Path, file: IO[bytes]) -> None:
-    """Of each file its name and content alone."""
-    with tarfile.open(fileobj=file, mode="w:gz") as tar:
-        for name in (*_PARTS, SEAL):
-            if (path / name).is_file():
-                member = tarfile.TarInfo(name)
-                member.size = (path / name).stat().st_size
-                with (path / name).open("rb") as content:
-                    tar.addfile(member, content)
-
-
 def checked(file: Path) -> Score:
-    """Of an archive, as scored(). Anybody may have made it."""
+    """Of an archive, as scored(). Anybody may have made it, so whatever is wrong with it is a BadRun that names it."""
     with TemporaryDirectory(prefix="kvbench-") as folder:
+        place = Path(folder)
+        _unpack(file, place)
         try:
-            _unpack(file, Path(folder))
-        except (OSError, EOFError, zlib.error, tarfile.TarError, ValueError, OverflowError) as error:
-            said = (error.strerror if isinstance(error, OSError) else None) or str(error)
-            raise BadRun(f"{file} is no submission: {said}", _HINT) from None
-        return scored(Path(folder))
+            return scored(place, archived=True)
+        except (MemoryError, OutOfMemory):
+            raise
+        except KvbenchError as error:
+            said = error.args[0].replace(folder, str(file))  # that folder is gone when this is read
+        except Exception as error:  # what nobody has foreseen
+            said = f"{file}: no score can be made of it: {type(error).__name__}: {error}"
+        raise BadRun(" ".join(said.split())[:300], _HINT)
 
 
 def _unpack(file: Path, place: Path) -> None:
-    left = {*_PARTS, SEAL}
-    with named.opened(file) as packed, tarfile.open(fileobj=packed, mode="r:gz") as tar:
-        for member in tar:
-            if member.name not in left:
-                raise ValueError(f"it holds {member.name[:60]!r}, which is no file of a score, or there twice")
-            if member.type != tarfile.REGTYPE or member.issparse() or member.size > _MOST:
-                raise ValueError(f"its {member.name} is no ordinary file of {_MOST >> 20} MiB at most")
-            left.remove(member.name)
-            (place / member.name).parent.mkdir(exist_ok=True)
-            (place / member.name).write_bytes(tar.extractfile(member).read())
-    if missing := left & {*_OWN, SEAL}:
-        raise ValueError(f"it lacks {min(missing)}")
+    try:
+        found = archive.unpack(file, place, _LIMITS)
+        if missing := {*_OWN, SEAL} - found:
+            raise ValueError(f"it lacks {min(missing)}")
+    except OSError as error:
+        raise BadRun(f"{file} is no submission: {error.strerror or error}", _HINT) from None
+    except (ValueError, OverflowError) as error:
+        raise BadRun(f"{file} is no submission: {error}", _HINT) from None
+
+
+def _refuse_more(run: Run) -> None:
+    """Points and launches that no score has: they would take minutes."""
+    plan, visits = run.manifest.plan, len(run.records)
+    if len(plan.points) > _POINTS:
+        raise BadRun(f"{run.path / MANIFEST} has {len(plan.points)} points, and a score {_POINTS} at most", _HINT)
+    if visits > len(plan.points) * _LAUNCHES:
+        raise BadRun(f"{run.path / JOURNAL} has {visits} visits, and a score {_LAUNCHES} launches at most", _HINT)

@@ -47,6 +47,7 @@ def exit_code(verdict: str) -> Exit:
 
 def wanted(word: str, as_json: bool) -> Wanted:
     from kvbench.exports import kinds
+    from kvbench.store.files import refuse_output
 
     kind, given, path = word.partition("=")
     if kind not in kinds():
@@ -55,4 +56,7 @@ def wanted(word: str, as_json: bool) -> Wanted:
         raise BadArgument(f"--export {word} names no file", f"write --export {kind}=FILE, or {kind}=- for stdout")
     if path == "-" and as_json:
         raise BadArgument(f"--export {word}: --json already writes to standard output", "name a file")
-    return kind, None if path == "-" else Path(path)
+    if path == "-":
+        return kind, None
+    refuse_output(Path(path), "then compare again")
+    return kind, Path(path)

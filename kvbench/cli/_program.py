@@ -1,6 +1,7 @@
 """The program behind main(): the group of all commands, and what becomes of their errors."""
 
 import difflib
+import errno
 import os
 import sys
 import traceback
@@ -16,6 +17,7 @@ from kvbench.texts import printable
 
 # click wraps nothing behind \b
 _CODES = "\n".join(["\b", "Exit codes:", *(f"{code:>5}  {code.about}" for code in Exit)])
+_UNMAPPED = ("failed to map segment", "annot allocate memory")  # of a library, as the loader says it
 TASKS = ("measure", "read", "compare", "understand")  # folders of commands, in the order of --help
 
 
@@ -86,8 +88,18 @@ def _refused(error: OSError) -> int:
     """By the system, which names the file; but for the current folder."""
     if isinstance(error, FileNotFoundError) and error.filename is None:
         return _fail("the current folder is gone", "call kvbench from another one", Exit.USAGE)
-    said = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+    said = f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error)
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return _fail(said, "allow more open files: ulimit -n 1024", Exit.REFUSED)
+    if error.errno == errno.ENOMEM:
+        return _no_memory()
     return _fail(said, "see whether it is there, can be written and has space left", Exit.USAGE)
+
+
+def _no_memory() -> int:
+    return _fail(
+        "there is not enough memory", "allow more: ulimit -v and the memory limit of the container", Exit.REFUSED
+    )
 
 
 def _unforeseen(error: Exception) -> int:
@@ -116,5 +128,9 @@ def run(arguments: list[str] | None) -> int:
         return _fail("interrupted", "run the command again", Exit.INTERRUPTED)
     except OSError as error:
         return _refused(error)
+    except MemoryError:
+        return _no_memory()
     except Exception as error:
+        if isinstance(error, ImportError) and any(words in str(error) for words in _UNMAPPED):
+            return _no_memory()
         return _unforeseen(error)

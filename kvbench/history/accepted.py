@@ -11,10 +11,11 @@ from typing import Any
 from kvbench.analysis.differs.trend import Accepted, Past
 from kvbench.errors import BadArgument, BadRun
 from kvbench.store.files import read_json, short, write_json, writing
+from kvbench.store.locks import locked
+from kvbench.store.names import ACCEPTED
 from kvbench.store.values import read
 from kvbench.units import now
 
-FILE = "accepted.json"
 _FORMAT = 1
 _NEAR = 1  # runs by which the step's own may differ: noise leaves that open
 _TOLD = 4  # steps that a hint names
@@ -22,7 +23,7 @@ PATTERNS = "patterns are as of a shell, such as 'decode.*.i8.*'; kvbench history
 
 
 def accepted(root: Path) -> tuple[Accepted, ...]:
-    path = root / FILE
+    path = root / ACCEPTED
     if not os.path.lexists(path):
         return ()
     try:
@@ -53,8 +54,8 @@ def accept(history: Any, pattern: str, run: str, reason: str, who: str) -> tuple
         raise BadArgument(what, f"their open steps are at {told}" if told else "they have no open step")
     when, steps = now(), sorted(points.items())
     found = tuple(Accepted(past.runs[place].run, tuple(own), reason, who, when) for place, own in steps)
-    with writing(root / FILE, "then accept again"):
-        write_json(root / FILE, {"format": _FORMAT, "accepted": [asdict(e) for e in (*accepted(root), *found)]})
+    with writing(root / ACCEPTED, "then accept again"), locked(root):
+        write_json(root / ACCEPTED, {"format": _FORMAT, "accepted": [asdict(e) for e in (*accepted(root), *found)]})
     return found
 
 

@@ -8,7 +8,8 @@ from kvbench.analysis.measured.launches import results
 from kvbench.errors import BadArgument, BadRun
 from kvbench.store import RunDirectory
 from kvbench.store.files import reading
-from kvbench.store.summary import JOURNAL, MANIFEST, Summary, read_summary, stamp
+from kvbench.store.names import JOURNAL, MANIFEST
+from kvbench.store.summary import Summary, read_summary, stamp
 from kvbench.texts import printable
 
 Tell = Callable[[str], None]

@@ -16,11 +16,14 @@ from kvbench.history.accepted import PATTERNS, accepted
 from kvbench.history.reading import Tell, summaries, summarized
 from kvbench.model import Point
 from kvbench.store import RunDirectory, keep
+from kvbench.store.files import within, writing
+from kvbench.store.locks import locked
 from kvbench.store.manifest import COMMIT
 from kvbench.store.summary import Summary, read_summary, write_summary
 from kvbench.texts import csv_text
 from kvbench.units import GB
 
+_AGAIN = "then add it again"
 _WHO = ("run", "created", "suite", "build", "environment")
 
 
@@ -109,16 +112,22 @@ def place(root: Path, run: Path, tell: Tell) -> tuple[Path, str]:
         found.machine()  # what cannot be read is not copied
     to, source = run, Path(os.path.realpath(run))  # resolve() minds links that lead to themselves
     if not source.is_relative_to(os.path.realpath(root)):
-        root.mkdir(parents=True, exist_ok=True)
-        there = next((root / path for path, own in summaries(root, tell)[0].items() if own.run == name), None)
-        to = there or root / source.name
-        if not there and to.exists():
-            raise BadArgument(f"{to} holds something else already", f"rename {run}, or take it away")
-        keep(run, to)
+        with writing(root, _AGAIN), within(root), locked(root):  # two runs of one folder's name never take one place
+            to = _copied(root, run, source.name, name, tell)
     if not read_summary(to):
         with suppress(Unwritable):  # then its journal is read each time
             write_summary(to, summarized(to))
     return to, name
+
+
+def _copied(root: Path, run: Path, folder: str, name: str, tell: Tell) -> Path:
+    """`folder`: what it is to be called below the root, unless a copy of the run has a place there already."""
+    there = next((root / path for path, own in summaries(root, tell)[0].items() if own.run == name), None)
+    to = there or root / folder
+    if not there and to.exists():
+        raise BadArgument(f"{to} holds something else already", f"rename {run}, or take it away")
+    keep(run, to, _AGAIN)
+    return to
 
 
 _NUMBERS = ("launches", "efficiency", "low", "high", "seconds")

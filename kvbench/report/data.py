@@ -1,6 +1,6 @@
 """All that a run found out, as JSON."""
 
-import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -92,4 +92,13 @@ def points(studies: Sequence[Findings]) -> str:
 
 
 def rows_of(table: pd.DataFrame) -> list[dict[str, Any]]:
-    return json.loads(table.to_json(orient="records", double_precision=15))
+    """A dictionary for each row. Numbers keep all of their digits; what is not known, or no finite number, is None."""
+    names = list(map(str, table.columns))
+    columns = [[_value(each) for each in table[name].tolist()] for name in table.columns]
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _value(each: Any) -> Any:
+    if isinstance(each, float):
+        return float(each) if math.isfinite(each) else None
+    return None if each is pd.NA or each is pd.NaT else each

@@ -17,7 +17,8 @@ _ABOUT = (
     "Tokens per second of attention alone: Llama-3-8B's 32 layers, 4,096 tokens, one sequence, from memory, all cores. "
     "16 bits are exact; 8 and 4 bits are the fastest verified kernel of that width. Tuned: the schedule was chosen by a "
     "measurement on that machine; base: it was not. In brackets the interval, and the share of plain reads of memory in "
-    "the same run. Rows may be compared where the version is the same and both are valid or noisy; two whose intervals "
+    "the same run. Valid means consistent, not true: what was edited or cannot be shows, what was invented with care does not. "
+    "Rows may be compared where the version is the same and both are valid or noisy; two whose intervals "
     "overlap are tied. What is open has kernels or a build of its own; what is invalid has no figures, and says why. A "
     "virtual machine stands for itself, not for its host."
 )

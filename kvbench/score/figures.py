@@ -9,6 +9,8 @@ from kvbench.analysis.limits.frames import known
 from kvbench.analysis.measured.columns import machine_name
 from kvbench.model import AUTO, TUNER, Machine, Point, Record
 from kvbench.model.annotated import Printed, about
+from kvbench.model.point import Visited
+from kvbench.score.consistency import impossible
 from kvbench.score.definition import VERSION, WIDTHS, digest, geometry, width
 from kvbench.score.rules import Breach, Measured, breaches, state, weighed
 from kvbench.store import Manifest
@@ -83,11 +85,15 @@ def score(
     records: Sequence[Record],
     longer: Sequence[Record] = (),
     more: Iterable[Breach] = (),
+    archived: bool = False,
 ) -> Score:
-    """longer: visits of the second line. more: what was found of the run's files."""
+    """longer: visits of the second line. more: what was found of the run's files. archived: anybody may have written them,
+    so what no machine can do is looked for."""
     measured = list(_measured(manifest, machine, records))
     own = any(manifest.options.get(option) for option in ("library", "plugin"))
-    found = weighed([*more, *breaches(machine, measured, records), *([Breach("own", {})] if own else [])])
+    beside = _rows(longer, machine)
+    claims = _impossible(measured, records, beside, longer) if archived else ()
+    found = weighed([*more, *claims, *breaches(machine, measured, records), *([Breach("own", {})] if own else [])])
     tuned = [each for each in measured if each.point.schedule == AUTO and each.row.get("launches")]
     first = tuned[0].row if tuned else {}
     fact = machine.facts.get("hypervisor")
@@ -103,7 +109,7 @@ def score(
         read_gbps=known(first["dram_gbps"]) if first else None,
         best_gbps=known(first["ceiling_gbps"]) if first else None,
         figures=tuple(_figure(each, measured) for each in sorted(tuned, key=lambda each: -each.bits)),
-        longer=tuple(_longer(longer, machine)),
+        longer=tuple(_longer(longer, beside)),
         created=manifest.created,
         run=manifest.run,
         build=manifest.versions.get("library", ""),
@@ -112,11 +118,13 @@ def score(
 
 
 def _measured(manifest: Manifest, machine: Machine, records: Sequence[Record]) -> Iterator[Measured]:
-    rows = {row["name"]: row for row in frames.points(records, machine).to_dict("records")}
+    rows = {row["name"]: row for row in _rows(records, machine)}
+    visits: dict[Visited, list[Record]] = {}
+    for record in records:
+        visits.setdefault(record.point, []).append(record)
     for point in manifest.plan.points:
         if isinstance(point, Point):
-            own = tuple(record for record in records if record.point == point)
-            yield Measured(width(point), point, rows.get(point.name, {}), own)
+            yield Measured(width(point), point, rows.get(point.name, {}), tuple(visits.get(point, ())))
 
 
 def _figure(tuned: Measured, measured: Sequence[Measured]) -> Figure:
@@ -135,10 +143,22 @@ def _figure(tuned: Measured, measured: Sequence[Measured]) -> Figure:
     )
 
 
-def _longer(records: Sequence[Record], machine: Machine) -> Iterator[Longer]:
+def _rows(records: Sequence[Record], machine: Machine) -> list[dict[str, Any]]:
+    return frames.points(records, machine).to_dict("records") if records else []
+
+
+def _impossible(
+    measured: Sequence[Measured], records: Sequence[Record], beside: Sequence[dict[str, Any]], longer: Sequence[Record]
+) -> Iterator[Breach]:
+    """Of the score, and of the second line."""
+    yield from impossible([each.row for each in measured if each.row], records)
+    yield from impossible(beside, longer)
+
+
+def _longer(records: Sequence[Record], rows: Sequence[dict[str, Any]]) -> Iterator[Longer]:
     points = {record.point.name: record.point for record in records if isinstance(record.point, Point)}
     found = []
-    for row in frames.points(records, machine).to_dict("records") if records else ():
+    for row in rows:
         if row["launches"]:
             shape, bits = points[row["name"]].shape, width(points[row["name"]])
             found.append(Longer(bits, shape.batch, shape.context, Rate.of(row, shape.batch)))

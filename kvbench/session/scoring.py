@@ -17,9 +17,9 @@ from kvbench.runner import run
 from kvbench.score import LONGER, LONGER_LAUNCHES, SUITE, WIDTHS, width
 from kvbench.session.options import Options
 from kvbench.session.session import Follow, Session, planned
+from kvbench.store import names
 from kvbench.store.evidence import Evidence
 
-MORE = "longer"  # the folder in the run's
 _FASTER = 1.02  # times, by which a candidate must be faster than those named before it
 _HEAT, _NEARLY = 1.3, 1.4  # times the fastest: who is nearer is timed again; launches that this makes, about
 _BRIEF = {"axes": ("layers=0",), "launches": 1, "samples": 3, "sample_time": 0.015}  # how candidates are timed
@@ -88,8 +88,8 @@ def begin(asked: dict[str, Any], kernels: Sequence[str], out: Path | None, comma
 
 def begin_longer(first: Session) -> Session:
     """Of the kernels that another one measures; or what is left of it."""
-    folder = first.directory.path / MORE
-    if (folder / "manifest.json").exists():
+    folder = first.directory.path / names.LONGER
+    if (folder / names.MANIFEST).exists():
         return Session.resume(folder)
     points, options = first.directory.manifest.plan.points, first.options
     kernels = list(dict.fromkeys(point.kernel for point in points if isinstance(point, Point)))

@@ -18,11 +18,10 @@ from kvbench.model.size import Bound, Decoder
 from kvbench.regime import NO_LEVEL, Regime, classify, corrected
 from kvbench.results import load
 from kvbench.store.files import read_json, reading
-from kvbench.store.summary import MANIFEST
+from kvbench.store.names import MACHINE, MANIFEST
 from kvbench.store.values import read
 from kvbench.units import GB, counted, cpu_text, size
 
-_FILE = "machine.json"  # of a run directory
 _HINT = "name a run directory, or a file that kvbench machine --json has printed"
 _DRAM, _NOTHING = "DRAM", "nothing was measured: name a run with --machine"
 _PROBE, _CEILING = ([field.name for field in fields(kind)] for kind in (Probe, Ceiling))
@@ -99,7 +98,7 @@ def here() -> Known:
 
 def known(path: Path) -> Known:
     """The threads are those of the most that have read from DRAM."""
-    file = path / _FILE if path.is_dir() else path
+    file = path / MACHINE if path.is_dir() else path
     try:
         with reading(file):
             found = _known(str(path), read(dict[str, Any], read_json(file, follow=file is path)))

@@ -1,22 +1,28 @@
 """What tunings of this machine and build have seen, kept over runs: a file in the user's cache folder, or another one.
 
-The file is whole at any instant. Two runs that end at once may lose what one of them has seen; its own journal has it.
+The file is whole at any instant. Runs that end at once add to it one after the other, under a lock of its folder.
 """
 
+import errno
 import hashlib
 import os
 from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
+from kvbench import named
 from kvbench.errors import Unwritable
 from kvbench.model import TUNER, Tuned, pooled
 from kvbench.model.annotated import Number
-from kvbench.store.files import read_json, refuse_output, short, write_json
-from kvbench.store.values import read
+from kvbench.store.files import refuse_output, short, streams, write_json
+from kvbench.store.locks import locked
+from kvbench.store.values import parsed, read
 
 OFF = "off"  # in place of a file: nothing is tuned
+_MOST = 16 << 20  # bytes: a class has 64 rounds of a dozen presets, 20 KB; a plan has some hundred classes at most
+_FAILED = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO)  # nobody knows what the file holds
 
 
 def cache_folder() -> Path:
@@ -55,28 +61,48 @@ class Evidence:
             except Unwritable as error:
                 raise Unwritable(error.args[0], "name another file with --tuning, or off") from None
         try:
-            found = read(_Kept, read_json(self.path, follow=self._asked))
+            return self._held()
+        except OSError as error:
+            return {}, self._afresh(_why(error))
+
+    def _held(self) -> tuple[dict[str, dict[str, tuple[float, ...]]], str]:
+        """As read(). OSError where the system could not read it."""
+        try:
+            found = read(_Kept, parsed(named.text(self.path, _MOST, follow=self._asked)))
         except FileNotFoundError:
             return {}, ""
         except (OSError, ValueError, RecursionError) as error:
-            return {}, f"{self.path}: {_why(error)}: all classes are tuned afresh"
+            if isinstance(error, OSError) and error.errno in _FAILED:
+                raise
+            return {}, self._afresh(_why(error))
         own = self._own
         different = [name for name in ("machine", "build", "tuner") if getattr(found, name) != getattr(own, name)]
         if different:
             return {}, f"{self.path} is of another {' and '.join(different)}: all classes are tuned afresh"
         return found.classes, ""
 
+    def _afresh(self, why: str) -> str:
+        return f"{self.path}: {why}: all classes are tuned afresh"
+
     def add(self, tunings: Iterable[Tuned], fresh: bool = False) -> str:
         """To what the file holds by now, or `fresh` in place of it. A line on why not, where it cannot be written."""
-        classes = {} if fresh else self.read()[0]
-        for tuned in tunings:
-            classes[tuned.of] = pooled(classes.get(tuned.of, {}), tuned.ratios)
-        own = self._own
         try:
-            write_json(self.path, _Kept(own.machine, own.build, own.tuner, classes), self._asked)
+            with self._alone():
+                self._replace(tunings, {} if fresh else self._held()[0])
         except OSError as error:
             return f"what was tuned is not kept for later runs: {self.path}: {_why(error)}"
         return ""
+
+    def _alone(self) -> AbstractContextManager[None]:
+        """No other process adds to it meanwhile. What is no file of its own, as /dev/null, cannot be added to."""
+        path = Path(os.path.realpath(self.path)) if self._asked else self.path
+        return nullcontext() if streams(self.path, self._asked) else locked(path.parent)
+
+    def _replace(self, tunings: Iterable[Tuned], classes: dict[str, dict[str, tuple[float, ...]]]) -> None:
+        for tuned in tunings:
+            classes[tuned.of] = pooled(classes.get(tuned.of, {}), tuned.ratios)
+        own = self._own
+        write_json(self.path, _Kept(own.machine, own.build, own.tuner, classes), self._asked)
 
 
 def _why(error: Exception) -> str:

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -13,9 +14,13 @@ import msgspec
 
 from kvbench import named
 from kvbench.errors import BadRun, Unwritable
+from kvbench.store.names import owner
+from kvbench.store.parts import new_part, remove_left
 from kvbench.store.values import line, parsed
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_TOO_MANY = (errno.EMFILE, errno.ENFILE)
+MORE_FILES = "allow more open files: ulimit -n 1024"
 
 
 def write_json(path: Path, value: Any, asked: bool = False) -> None:
@@ -25,8 +30,7 @@ def write_json(path: Path, value: Any, asked: bool = False) -> None:
 def write_text(path: Path, text: str, asked: bool = False) -> None:
     """Replace a file in one step; its folder is made where it is missing. Halves of characters, as the name of a folder
     may hold them, become escapes. `asked` is that of replacing()."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path, asked) as file:
+    with within(path.parent), replacing(path, asked) as file:
         file.write(text.encode(errors="backslashreplace"))
 
 
@@ -49,22 +53,29 @@ def replacing(path: Path, asked: bool = False) -> Iterator[IO[bytes]]:
             yield file
         return
     path = Path(os.path.realpath(path)) if asked else path
-    part = part_of(path)
-    try:
-        with part.open("wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
+    remove_left(path)
+    with new_part(path) as (part, file):
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
         part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
     sync_folder(path.parent)
+
+
+def copy_file(source: Path, to: Path) -> None:
+    """An ordinary file, onto the disk. OSError for a link, a pipe, a device or a folder: they are not opened."""
+    with named.opened(source, follow=False) as file, to.open("wb") as copy:
+        shutil.copyfileobj(file, copy)
+        copy.flush()
+        os.fsync(copy.fileno())
 
 
 def streams(path: Path, asked: bool) -> bool:
     """Whether it is a pipe or a device, which cannot be replaced. OSError for what is nothing to be written."""
     if path.is_symlink() and not asked:
         raise OSError(errno.ELOOP, "it is a link, and must be a file of its own", str(path))
+    if asked and (whose := owner(Path(os.path.realpath(path)))):
+        raise OSError(errno.EEXIST, f"it is a file of {whose}, which would be lost", str(path))
     try:
         found = os.stat(path)  # by the links of /proc, too, which lead to no path
     except FileNotFoundError:
@@ -83,9 +94,34 @@ def refuse_output(path: Path, then: str) -> None:
             TemporaryFile(dir=folder).close()
 
 
-def part_of(path: Path) -> Path:
-    """A new file until it is whole. What a process that was killed has left of it is in nobody's way."""
-    return path.with_name(f".{path.name}.part")
+@contextmanager
+def within(folder: Path) -> Iterator[None]:
+    """A folder, made where it is missing, its name on the disk. Where nothing was put into those that were made, they
+    are taken away again."""
+    made = make_folder(folder)
+    try:
+        yield
+    finally:
+        for each in reversed(made):
+            with suppress(OSError):
+                each.rmdir()
+
+
+def make_folder(path: Path) -> list[Path]:
+    """With those above it. Returns the ones that were missing, the outermost first."""
+    missing = []
+    for folder in (path, *path.parents):
+        if folder.exists():
+            break
+        missing.append(folder)
+    made = []
+    for folder in reversed(missing):
+        with suppress(FileExistsError):  # another process was faster
+            folder.mkdir()
+            made.append(folder)
+        sync_folder(folder.parent)
+    path.mkdir(exist_ok=True)  # an error where it is a file
+    return made
 
 
 def sync_folder(path: Path) -> None:
@@ -104,7 +140,8 @@ def reading(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise BadRun(f"cannot read {path}: {error.strerror}", "name a folder that kvbench sweep has written") from None
+        hint = MORE_FILES if error.errno in _TOO_MANY else "name a folder that kvbench sweep has written"
+        raise BadRun(f"cannot read {path}: {error.strerror}", hint) from None
     except (ValueError, RecursionError) as error:
         hint = "it was damaged, or written by another version of kvbench: sweep again into another folder"
         raise BadRun(f"{path} cannot be used: {short(error)}", hint) from None
@@ -116,9 +153,16 @@ def writing(path: Path, then: str = "what was written is whole, and --resume goe
     try:
         yield
     except OSError as error:
-        hint = f"make room; {then}" if error.errno in _NO_ROOM else "name another --out"
         found = error.filename if error.errno == errno.ELOOP else path  # which of the files in a folder
-        raise Unwritable(f"cannot write {found}: {error.strerror}", hint) from None
+        raise Unwritable(f"cannot write {found}: {error.strerror}", _unwritten(error, then)) from None
+
+
+def _unwritten(error: OSError, then: str) -> str:
+    if error.errno in _NO_ROOM:
+        return f"make room; {then}"
+    if error.errno in _TOO_MANY:
+        return f"{MORE_FILES}; {then}"
+    return "name another --out"
 
 
 def short(error: Exception) -> str:

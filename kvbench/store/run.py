@@ -9,7 +9,6 @@ summary.json    for a history; likewise
 
 import fcntl
 import os
-import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
@@ -19,13 +18,23 @@ from kvbench import named
 from kvbench.closing import Closing
 from kvbench.errors import BadArgument, BadRun, Unwritable
 from kvbench.model import Record
-from kvbench.store.files import part_of, read_json, reading, replacing, short, sync_folder, write_json, writing
+from kvbench.store.files import (
+    copy_file,
+    read_json,
+    reading,
+    replacing,
+    short,
+    sync_folder,
+    within,
+    write_json,
+    writing,
+)
+from kvbench.store.locks import locked
 from kvbench.store.manifest import Manifest, from_json, to_json
-from kvbench.store.summary import JOURNAL, MANIFEST, SUMMARY, Result, Summary, stamp, write_summary
+from kvbench.store.names import EXPORT, FILES, JOURNAL, MACHINE, MANIFEST
+from kvbench.store.parts import is_part
+from kvbench.store.summary import Result, Summary, stamp, write_summary
 from kvbench.store.values import line, parsed, plain, read, record
-
-_MACHINE, _EXPORT = "machine.json", "run.json.gz"
-FILES = (MANIFEST, JOURNAL, _MACHINE, _EXPORT, SUMMARY)
 
 
 class Journal:
@@ -105,15 +114,15 @@ class RunDirectory(Closing):
             raise BadArgument(f"this run cannot be kept: {short(error)}", "ask for other values") from None
         with writing(path, "then begin again"):
             _refuse_taken(path)
-            path.mkdir(parents=True, exist_ok=True)
-            found = cls(path, kept, Journal(path / JOURNAL))
-            try:
-                _refuse_taken(path)  # another process may have been faster, and be done
-                sync_folder(path.parent)
-                write_json(path / MANIFEST, facts)
-            except BaseException:
-                found.close()
-                raise
+            with within(path):
+                found = cls(path, kept, Journal(path / JOURNAL))
+                try:
+                    _refuse_taken(path)  # another process may have been faster, and be done
+                    write_json(path / MANIFEST, facts)
+                except BaseException:
+                    _take_away(path)
+                    found.close()
+                    raise
         return found
 
     @classmethod
@@ -160,7 +169,7 @@ class RunDirectory(Closing):
 
     def machine(self) -> dict[str, Any] | None:
         """What write_machine() was given last, and the `run`."""
-        path = self.path / _MACHINE
+        path = self.path / MACHINE
         with reading(path):
             if not path.exists():
                 return None
@@ -193,8 +202,8 @@ class RunDirectory(Closing):
 
     def write_machine(self, facts: dict[str, Any]) -> None:
         self._writer()
-        with writing(self.path / _MACHINE):
-            write_json(self.path / _MACHINE, facts | {"run": self.manifest.run})
+        with writing(self.path / MACHINE):
+            write_json(self.path / MACHINE, facts | {"run": self.manifest.run})
 
     def export(self) -> bool:
         """Rebuild run.json.gz. False where no launch is complete: then it stays as it is."""
@@ -204,7 +213,7 @@ class RunDirectory(Closing):
         found = suite(self.manifest, self.records)
         if found is None:
             return False
-        with writing(self.path / _EXPORT), replacing(self.path / _EXPORT) as file:
+        with writing(self.path / EXPORT), replacing(self.path / EXPORT) as file:
             dump(found, file)
         return True
 
@@ -237,8 +246,15 @@ def _refuse_taken(path: Path) -> None:
         raise BadArgument(f"{path} holds a run already", "name another --out, or finish that run with --resume")
     for entry in path.iterdir():
         empty = entry.name == JOURNAL and entry.is_file() and not entry.stat().st_size
-        if not empty and entry != part_of(path / MANIFEST):
+        if not empty and not is_part(entry.name, MANIFEST):
             raise BadArgument(f"{path} is not empty: it holds {entry.name}", "name another --out")
+
+
+def _take_away(path: Path) -> None:
+    """The journal of a run that could not be made, by who holds it."""
+    with suppress(OSError):
+        if not (path / MANIFEST).exists() and not (path / JOURNAL).stat().st_size:
+            (path / JOURNAL).unlink()
 
 
 def _manifest(path: Path) -> Manifest:
@@ -269,25 +285,23 @@ def is_vacant(place: Path) -> bool:
         return half or not place.exists() or place.is_dir() and not any(place.iterdir())
 
 
-def keep(run: Path, place: Path) -> None:
+def keep(run: Path, place: Path, then: str = "then bless it again") -> None:
     """Whatever else lies at `place` stays. Whenever this is killed, a run is there, the old or the new one; or a folder
-    of which RunDirectory.open() says that this must be done again."""
+    of which RunDirectory.open() says that this must be done again. `then`: what to do when there is room."""
     head, base = run.resolve(), place.resolve()
     if head == base or head in base.parents or base in head.parents:
         raise BadArgument(f"{place} and {run} are one folder, or one holds the other", "name two that lie apart")
-    with ExitStack() as held, writing(place, "then bless it again"):
+    with ExitStack() as held, writing(place, then):
+        held.enter_context(within(place))
+        held.enter_context(locked(place))
         if not is_vacant(place):
             RunDirectory.open(place).close()  # nothing else is ever replaced
             held.enter_context(closing(Journal(place / JOURNAL)))  # nobody may be writing it
-        place.mkdir(parents=True, exist_ok=True)
         _clear(place)
         held.callback(_clear, place)
         for name in FILES:
             if os.path.lexists(run / name):
-                with named.opened(run / name, follow=False) as file, _half_kept(place, name).open("wb") as copy:
-                    shutil.copyfileobj(file, copy)
-                    copy.flush()
-                    os.fsync(copy.fileno())
+                copy_file(run / name, _half_kept(place, name))
         (place / MANIFEST).unlink(missing_ok=True)  # between the two manifests there is no run
         for name in reversed(FILES):
             (place / name).unlink(missing_ok=True)

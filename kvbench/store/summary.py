@@ -19,8 +19,7 @@ from kvbench.model import Point
 from kvbench.model.annotated import Positive, Size
 from kvbench.store.files import replacing, writing
 from kvbench.store.manifest import COMMIT, Manifest
-
-MANIFEST, JOURNAL, SUMMARY = "manifest.json", "journal.jsonl", "summary.json"
+from kvbench.store.names import JOURNAL, MANIFEST, SUMMARY
 
 
 @dataclass(frozen=True, slots=True)

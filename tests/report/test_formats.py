@@ -8,6 +8,8 @@ import pytest
 from markdown_it import MarkdownIt
 
 import kvbench
+from kvbench.cli._streams import json_text
+from kvbench.report.data import rows_of
 from kvbench.texts import markdown as plain
 from tests.cli.test_cli import call
 from tests.report.texts import markdown_tables
@@ -42,6 +44,20 @@ def test_json(rich, small, capsys):
 
 
 # ---- CSV -------------------------------------------------------------------------------------------------------------
+
+
+def test_numbers_in_json_are_those_of_the_tables(rich, capsys):
+    numbers = [1e-300, 2.3e-7, 1 / 3, 1e20, float("nan"), float("inf")]
+    table = pd.DataFrame({"number": numbers, "count": pd.array([1, None, 3, 4, 5, 1 << 60], "Int64"), "word": "x"})
+    table["flag"] = pd.array([True, False, None, True, True, True], "boolean")
+    rows = strict(json_text(rows_of(table)))
+    assert [row["number"] for row in rows] == [*numbers[:4], None, None]
+    assert [row["count"] for row in rows] == [1, None, 3, 4, 5, 1 << 60] and rows[0]["word"] == "x"
+    assert [row["flag"] for row in rows[:3]] == [True, False, None]
+    facts, points = strict(told(capsys, rich, "--format", "json")), kvbench.load(rich).points
+    for name in ("seconds", "gbps", "efficiency", "max_abs_err"):
+        known = [(row[name], value) for row, value in zip(facts["points"], points[name], strict=True) if value == value]
+        assert known and all(row == value for row, value in known)
 
 
 def test_csv_reads_back(rich, capsys):

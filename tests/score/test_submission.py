@@ -43,6 +43,7 @@ def test_it_says_the_same_without_what_must_not_leave_the_house(archive, capsys)
     assert call("submit", str(archive), "--check") == 0
     out = capsys.readouterr().out
     assert out.count("\n") == 1 and "VALID; Machine A, 2 cores, virtual machine (KVM)" in out
+    assert out.endswith("; valid means consistent, not true\n")
 
 
 def test_an_edited_journal_is_named(archive, tmp_path, capsys):

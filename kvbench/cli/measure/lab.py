@@ -1,7 +1,6 @@
 """kvbench lab"""
 
 import inspect
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
@@ -73,6 +72,7 @@ def command(name: str | None, out: Path, as_json: bool, **asked: Any) -> None:
     and options.
     """
     from kvbench.lab.experiment import NAMES
+    from kvbench.report.data import rows_of
     from kvbench.store import write_text
     from kvbench.store.files import refuse_output, writing
     from kvbench.texts import table_csv
@@ -94,7 +94,7 @@ def command(name: str | None, out: Path, as_json: bool, **asked: Any) -> None:
         write_text(path, table_csv(found.table), asked=True)
     facts = takes | options | {"isa": setup.isa, "threads": len(setup.cpus), "cpus": cpu_text(setup.cpus)}
     facts |= {"seed": setup.seed}
-    rows = tuple(json.loads(found.table.to_json(orient="records", double_precision=15)))
+    rows = tuple(rows_of(found.table))
     told = {"experiment": name, "asked": facts, "seconds": seconds, "sentence": found.sentence}
     shown = Found(**told, notes=tuple(found.notes), rows=rows)
     tell(shown, as_json, lambda: _text(name, facts, found, seconds, path))

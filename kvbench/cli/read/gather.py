@@ -1,6 +1,7 @@
 """kvbench gather"""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import click
@@ -15,12 +16,13 @@ from kvbench.cli._types import Named
 def command(places: tuple[Path, ...], out: Path) -> None:
     """Bring the runs of many hosts together, whatever brought them here, and say which hosts are not like the others.
 
-    A FOLDER is searched for run directories: a shared file system, or what rsync has fetched.
+    A FOLDER is searched for run directories: a shared file system, or what rsync has fetched. Only ordinary files are
+    copied: links, pipes and devices are left out.
     """
     from kvbench.errors import BadRun
     from kvbench.fleet import gather
 
-    found = gather(places, out)
+    found = gather(places, out, partial(say, err=True))
     if not found:
         where = " or ".join(map(str, places))
         raise BadRun(f"no run directory below {where}", "name the folder that kvbench fleet wrote")

@@ -37,7 +37,9 @@ def command(runs: tuple[Path, ...], out: Path | None, form: str, hide: bool) -> 
     Several runs get a page each, and one that compares their machines. Of scores, their archives,
     or folders of these, such as results/*, a gallery shows all machines.
     """
-    if form == "html" and (len(runs) > 1 or not (runs[0] / "manifest.json").exists()):
+    from kvbench.store.names import MANIFEST
+
+    if form == "html" and (len(runs) > 1 or not (runs[0] / MANIFEST).exists()):
         runs = _gallery(runs, out)
         if not runs:
             return
@@ -55,6 +57,7 @@ def command(runs: tuple[Path, ...], out: Path | None, form: str, hide: bool) -> 
 def _gallery(paths: tuple[Path, ...], out: Path | None) -> tuple[Path, ...]:
     """Draws those that hold a score. The others, unless they are nothing that a report is made of."""
     from kvbench.report.gallery import write_gallery
+    from kvbench.store.names import MANIFEST
     from kvbench.submission import found_in, of
 
     places = {path: list(found_in(path)) for path in paths}
@@ -67,8 +70,8 @@ def _gallery(paths: tuple[Path, ...], out: Path | None) -> tuple[Path, ...]:
             scores.append(of(place))
         except KvbenchError as error:
             notes.append(f"{place} is left out: {error.args[0]}")
-    runs = tuple(path for path in left if (path / "manifest.json").exists())
-    notes += [f"{path} holds no score" for path in left if path not in runs]
+    runs = tuple(path for path in left if (path / MANIFEST).exists())
+    notes += [f"{path} holds no score" for path in left if path not in runs and not path.is_file()]
     for note in notes:
         say(note, err=True)
     page = write_gallery((out or Path("gallery")) / ("scores.html" if runs else "index.html"), scores, notes)

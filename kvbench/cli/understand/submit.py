@@ -20,7 +20,8 @@ def command(path: Path, out: Path | None, name: str, check: bool) -> int:
     """Make an archive of a score that others can check: its journal and digests, without host names and paths.
 
     The CPU's name is left out too, unless it is given as --name. --check takes an archive from anybody: it unpacks
-    nothing but a score's own files, and computes the score anew.
+    nothing but a score's own files, and computes the score anew. Valid means consistent, not true: nobody can tell an
+    invented journal from a measured one.
     """
     from kvbench.report.words import said
     from kvbench.submission import ENDING, checked, pack
@@ -30,5 +31,6 @@ def command(path: Path, out: Path | None, name: str, check: bool) -> int:
     if out and not out.name.endswith(ENDING):
         raise BadArgument(f"--out is {out}", f"a file that ends in {ENDING}")
     found = pack(path, out, name) if out else checked(path)
-    say("; ".join(said("score", name, found) for name in ("verdict", "machine")))
+    topics = ("verdict", "machine", "consistent") if check else ("verdict", "machine")
+    say("; ".join(filter(None, (said("score", name, found) for name in topics))))
     return Exit.UNCLEAR if found.state == "invalid" else Exit.FINE

@@ -1,0 +1,59 @@
+"""What no machine can do. An archive that claims it is not consistent, and therefore invalid.
+
+These are no rules of the score: RULES, what they mean and their digest say nothing of them. Who invents all numbers of a
+journal can keep below these limits: valid means consistent, not true.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from statistics import median
+from typing import Any
+
+from kvbench.model import Point, Record
+from kvbench.score.definition import width
+from kvbench.score.rules import Breach
+from kvbench.units import GB
+
+BYTES = 128  # of a cycle and core: two loads of 64 bytes, the most that cores are built for
+CLOCK = 6.5  # GHz, where an archive states no clock or a higher one: cores are sold with up to 6.2
+READS = 1.1  # times as fast as reads of the same rows in the same rounds, with the whole of the interval
+
+
+def impossible(rows: Iterable[Mapping[str, Any]], records: Sequence[Record]) -> Iterator[Breach]:
+    """`rows`: of the table of points. `records`: all visits, probes too."""
+    bits = {r.point.name: width(r.point) for r in records if isinstance(r.point, Point)}
+    yield from _too_fast(records, bits)
+    for row in rows:
+        if row.get("efficiency_low", 0.0) > READS:
+            yield Breach("faster", {"found": row["efficiency"], "wanted": READS}, bits.get(row["name"], 0))
+
+
+def stated_clock(records: Iterable[Record]) -> float:
+    """GHz: the highest that a clock probe of the run has found, CLOCK at most."""
+    found = [
+        median(record.steps * sample.passes / sample.seconds for sample in record.samples) / GB
+        for record in records
+        if record.point.op == "clock" and record.steps and record.samples
+    ]
+    return min(max(found, default=CLOCK), CLOCK)
+
+
+def _too_fast(records: Sequence[Record], bits: Mapping[str, int]) -> Iterator[Breach]:
+    """The fastest program of each point that is above what its cores can load."""
+    clock, worst = stated_clock(records), dict[str, Breach]()
+    for record in records:
+        most = BYTES * clock * len(set(record.point.cpus))
+        for program, rate in _rates(record).items():
+            name = record.point.name
+            if rate > most and (name not in worst or rate > worst[name].facts["found"]):
+                facts = {"program": program, "found": rate, "wanted": most, "clock": clock}
+                worst[name] = Breach("impossible", facts, bits.get(name, 0))
+    yield from worst.values()
+
+
+def _rates(record: Record) -> dict[str, float]:
+    """GB/s of each program of a visit: the median of its samples."""
+    taken: dict[str, list[float]] = {}
+    for sample in record.samples:
+        moved = record.traffic[sample.program].compulsory
+        taken.setdefault(sample.program, []).append(moved * sample.passes / sample.seconds / GB)
+    return {program: median(rates) for program, rates in taken.items()}

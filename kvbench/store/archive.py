@@ -1,0 +1,112 @@
+"""Files packed into one, as .tar.gz, and taken out of one that anybody may have made.
+
+Only plain headers are read, one after the other. Python's tarfile follows extended headers by calling itself, and reads
+them whole: a small file with many of them, or a large one, would take all of the stack or the memory.
+"""
+
+import gzip
+import tarfile
+import zlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import IO
+
+from kvbench import named
+from kvbench.errors import Unwritable
+
+MOST = 16 << 20  # bytes of an archive: one of a score has 0.2 MiB
+_BLOCK = tarfile.BLOCKSIZE
+_PIECE = 1 << 20  # bytes that are in memory at once
+_KINDS = {
+    tarfile.LNKTYPE: "a link",
+    tarfile.SYMTYPE: "a link",
+    tarfile.CHRTYPE: "a device",
+    tarfile.BLKTYPE: "a device",
+    tarfile.DIRTYPE: "a folder",
+    tarfile.FIFOTYPE: "a pipe",
+    tarfile.XHDTYPE: "an extended header",
+    tarfile.XGLTYPE: "a global header",
+    tarfile.GNUTYPE_LONGNAME: "a long name",
+    tarfile.GNUTYPE_LONGLINK: "a long link",
+    tarfile.GNUTYPE_SPARSE: "a sparse file",
+}
+
+
+def pack(folder: Path, names: Iterable[str], file: IO[bytes]) -> None:
+    """Those that are there; of each its name and content alone."""
+    with tarfile.open(fileobj=file, mode="w:gz", format=tarfile.USTAR_FORMAT) as tar:
+        for name in names:
+            if (folder / name).is_file():
+                member = tarfile.TarInfo(name)
+                member.size = (folder / name).stat().st_size
+                with (folder / name).open("rb") as content:
+                    tar.addfile(member, content)
+
+
+def unpack(file: Path, folder: Path, limits: Mapping[str, int]) -> set[str]:
+    """Into a new folder. `limits`: the names that it may hold, and how many bytes of each. Returns those that it held.
+    ValueError, which names the member, where it holds anything else; OSError where it cannot be read, and Unwritable where
+    the folder has no room."""
+    found: set[str] = set()
+    with named.opened(file) as packed:
+        if packed.seek(0, 2) > MOST:
+            raise ValueError(f"it is larger than {MOST >> 20} MiB")
+        packed.seek(0)
+        with gzip.GzipFile(fileobj=packed, mode="rb") as stream:
+            while member := _next(stream, len(found) + 1):
+                _refuse(member, found, limits)
+                try:
+                    _take(stream, member, folder / member.name)
+                except OSError as error:
+                    what = f"{file}: its {member.name} cannot be unpacked: {error.strerror}"
+                    raise Unwritable(what, f"make room in {folder.parent}, or set TMPDIR") from None
+                found.add(member.name)
+    return found
+
+
+def _next(stream: IO[bytes], number: int) -> tarfile.TarInfo | None:
+    """The header of the next member; None at the end."""
+    block = _read(stream, _BLOCK)
+    if not block.strip(b"\0"):
+        if not block and number == 1:
+            raise ValueError("it is empty")
+        return None
+    try:
+        return tarfile.TarInfo.frombuf(block, "utf-8", "backslashreplace")
+    except tarfile.HeaderError as error:
+        raise ValueError(f"the header of its member {number} cannot be used: {error}") from None
+
+
+def _refuse(member: tarfile.TarInfo, found: set[str], limits: Mapping[str, int]) -> None:
+    name = member.name[:60]
+    if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE):
+        kind = _KINDS.get(member.type, f"of kind {member.type!r}")
+        raise ValueError(f"its member {len(found) + 1}, {name!r}, is no ordinary file but {kind}")
+    if member.name not in limits or member.name in found:
+        raise ValueError(f"it holds {name!r}, which is no file of a score, or there twice")
+    if not 0 <= member.size <= limits[member.name]:
+        raise ValueError(f"its {name} is larger than {limits[member.name] >> 20} MiB")
+
+
+def _take(stream: IO[bytes], member: tarfile.TarInfo, path: Path) -> None:
+    path.parent.mkdir(exist_ok=True)
+    with path.open("wb") as file:
+        _read_into(stream, file, member)
+    _read(stream, -member.size % _BLOCK)
+
+
+def _read_into(stream: IO[bytes], file: IO[bytes], member: tarfile.TarInfo) -> None:
+    left = member.size
+    while left:
+        if not (piece := _read(stream, min(left, _PIECE))):
+            raise ValueError(f"it ends inside its {member.name}")
+        file.write(piece)
+        left -= len(piece)
+
+
+def _read(stream: IO[bytes], count: int) -> bytes:
+    """Fewer bytes at the end."""
+    try:
+        return stream.read(count)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise ValueError(f"it is no .tar.gz, or damaged: {error}") from None
