@@ -96,7 +96,7 @@ class ForeignBench(Bench):
         self._answer = Answers().of(self.point, self.room.caches[0], self.asked)
 
     def _wrong(self, what: str) -> WrongAnswer:
-        hint = f"kvbench verify --plugin {self.room.library.plugin.path} says more"
+        hint = f"kvbench verify --plugin {self.room.library.plugins.of(self.point.variant).path} says more"
         return WrongAnswer(f"the plug-in's kernel {self.point.kernel} {what}", hint)
 
     def _read(self) -> bytes:

@@ -30,7 +30,7 @@ def profiled(capfd, plugin, variant):
 @pytest.mark.parametrize("variant", SOME)
 def test_profile(capfd, monkeypatch, plugin, variant):
     """What is wrong is one line and no JSON; what a plug-in prints is no part of it."""
-    monkeypatch.setattr(import_module("kvbench.worker.visit"), "_PATIENCE", 5.0)
+    monkeypatch.setattr(import_module("kvbench.worker.visit"), "PATIENCE", 5.0)
     code, out, err = profiled(capfd, plugin, variant)
     if variant in HONEST:
         assert code == 0 and json.loads(out)["point"]["variant"] == variant
