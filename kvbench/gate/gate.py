@@ -129,16 +129,10 @@ def rivals(base: Build, head: Build, asked: Request, folder: Path) -> _Contest:
     points = [point for point in found.points if point.kernel in there]
     if not points:
         raise NotComparable(f"{found.suite.source} has no point here that both builds have", "name another --suite")
-    auto = {p.layout: p for p in reversed(points) if p.op == "decode" and p.schedule == AUTO}
+    scheduled = () if foreign else points  # a plug-in reads and prefetches as it likes
+    auto = {p.layout: p for p in reversed(scheduled) if p.op == "decode" and p.schedule == AUTO}
     own = [replace(point, schedule=OWN) for point in reversed(auto.values())]
-    notes = []
-    for side, other in (SIDES, SIDES[::-1]):  # no point is measured by a schedule that only one side has
-        theirs = opened[other].words("schedule")
-        notes += [f"schedule {w}: only {side} has it" for w in opened[side].words("schedule") if w not in theirs]
-    same = ""
-    if base.digest == head.digest and not asked.every:
-        what = f"the same {'plug-in' if foreign else 'library'}, byte for byte"
-        same = f"base and head are {'of the same code, comments aside' if base.unbuilt else what}"
+    same = "" if asked.every else _same(base, head, foreign)
     plan = replace(
         found.plan,
         points=() if same else (*points, *own),
@@ -153,7 +147,24 @@ def rivals(base: Build, head: Build, asked: Request, folder: Path) -> _Contest:
         tuning={},
     )
     missing = [f"{p.name}: only base has this kernel" for p in found.points if p.kernel not in there]
-    return machine, plan, same and f"{counted(len(points), 'point')} not measured: {same}", missing, notes
+    return machine, plan, same and f"{counted(len(points), 'point')} not measured: {same}", missing, _lacking(opened)
+
+
+def _lacking(opened: dict[str, Library]) -> list[str]:
+    """Schedules that only one side has: no point is measured by them."""
+    notes = []
+    for side, other in (SIDES, SIDES[::-1]):
+        theirs = opened[other].words("schedule")
+        notes += [f"schedule {w}: only {side} has it" for w in opened[side].words("schedule") if w not in theirs]
+    return notes
+
+
+def _same(base: Build, head: Build, foreign: bool) -> str:
+    """Why nothing need be measured; "" where the sides differ."""
+    if base.digest != head.digest:
+        return ""
+    what = f"the same {'plug-in' if foreign else 'library'}, byte for byte"
+    return f"base and head are {'of the same code, comments aside' if base.unbuilt else what}"
 
 
 def _are_plugins(base: Build, head: Build) -> bool:

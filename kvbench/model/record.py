@@ -123,7 +123,7 @@ class Plan:
     ) = ()  # paths of plug-ins, whose kernels stand beside that library's; older runs have one
     foreign: tuple[str, ...] = ()  # their variants, whose points have processes of their own
     against: str = ""  # path of a second library: then every visit is a duel of the two
-    against_plugin: tuple[str, ...] = ()  # and of the plug-ins beside that
+    against_plugin: tuple[str, ...] | str = ()  # and of the plug-ins beside that
     controls: tuple[str, ...] = ()  # names of points that in a duel have `library` on both sides, loaded twice
     # What earlier runs have seen, by class of points, as Tuned has it. None: nothing is tuned, and who asks for no schedule
     # has the default.

@@ -2,9 +2,10 @@
 
 import hashlib
 import json
+import os
 import re
-import shlex
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -28,13 +29,15 @@ EXAMPLE = ROOT / "kernels" / "example" / "plugin.c"
 
 @pytest.fixture(scope="module")
 def example(tmp_path_factory):
-    """Built by the line that the example itself gives."""
-    made = tmp_path_factory.mktemp("example") / "my.so"
-    (line,) = re.findall(r"^ \* +(cc .*)$", EXAMPLE.read_text(), re.MULTILINE)
-    command = [str(made) if word == "my.so" else word for word in shlex.split(line)]
-    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert not said.stderr
-    return made
+    """Built by the lines that the example itself gives, in an empty folder."""
+    folder, here = tmp_path_factory.mktemp("example"), Path(sys.executable).parent
+    lines = re.findall(r"^ \* +(kvbench verify --example .*|cc .*)$", EXAMPLE.read_text(), re.MULTILINE)
+    assert len(lines) == 2
+    environment = {**os.environ, "PATH": f"{here}:{os.environ['PATH']}"}
+    for line in lines:
+        how = {"shell": True, "cwd": folder, "env": environment, "capture_output": True, "text": True}
+        assert not subprocess.run(line, check=True, **how).stderr
+    return folder / "my.so"
 
 
 @pytest.fixture(scope="module")
