@@ -115,13 +115,17 @@ def _facts(
 
 
 def _shown(facts: Any, name: str, as_json: bool) -> None:
+    from kvbench.machine import describe
+    from kvbench.native import default_library
     from kvbench.report.words import said
 
     if as_json:
         say_json(facts)
         return
+    foreign = facts.point.op == "decode" and facts.point.variant not in default_library().words("variant")
+    more = len(facts.point.cpus) < len(describe().allowed)
     lines = [*_heading(facts, name), "", *_rates(facts), "", *_details(facts), ""]
-    say("\n".join([*lines, *wrapped([said("advice", "advice", facts)], "")]))
+    say("\n".join([*lines, *wrapped([said("advice", "advice", facts, foreign, more)], "")]))
 
 
 def _heading(facts: Any, name: str) -> list[str]:
