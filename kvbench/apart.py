@@ -20,6 +20,7 @@ from typing import Any
 
 from kvbench.errors import KvbenchError, Refused
 
+SILENT = "gave no sign of life"
 _DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
 
 
@@ -47,7 +48,7 @@ def apart(call: Callable[..., Any], *args: Any, patience: float | None = None) -
         try:
             child.communicate(pickle.dumps((os.getpid(), answer.fileno(), call, args)), patience)
         except subprocess.TimeoutExpired:
-            raise Ended(f"was silent for {patience:g} s: it hangs") from None
+            raise Ended(f"{SILENT} for {patience:g} s: it hangs") from None
         finally:
             kill_group(child)
         answer.seek(0)

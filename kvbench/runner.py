@@ -88,7 +88,7 @@ class _Progress:
     def launch(self, number: int, points: Collection[Visited], execute: Execute) -> Iterator[Record]:
         killed: set[Visited | None] = set()
         while left := self._next(number, points):
-            plan = self._plan if self._plan.is_foreign(left[0]) else replace(self._plan, plugin="", against_plugin="")
+            plan = self._plan if self._plan.is_foreign(left[0]) else replace(self._plan, plugin=(), against_plugin=())
             plan = replace(plan, chosen=dict(self._chosen))
             todo = tuple(point for point in left if point.name not in self._failed)
             job = Job(plan, number, self._parts.get(number, 0), todo, self._references)
@@ -107,10 +107,15 @@ class _Progress:
                 killed.add(death.point)
 
     def _next(self, number: int, points: Collection[Visited]) -> list[Visited]:
-        """What one process visits. A plug-in's points have processes of their own, in every other launch the first."""
+        """What one process visits. A plug-in's points have processes of their own, in every other launch the first. Of
+        several plug-ins each variant has one, in turn in either order."""
         left = [point for point in points if (number, point.name) not in self._visited]
         ours = [point for point in left if not self._plan.is_foreign(point)]
         theirs = [point for point in left if self._plan.is_foreign(point)]
+        if theirs and len(self._plan.plugin) > 1:
+            variants = list(dict.fromkeys(point.variant for point in theirs))
+            chosen = variants[-1] if number // 2 % 2 else variants[0]
+            theirs = [point for point in theirs if point.variant == chosen]
         return (theirs or ours) if number % 2 else (ours or theirs)
 
     def _all(self, job: Job, left: list[Visited], execute: Execute) -> Iterator[Record]:

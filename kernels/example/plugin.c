@@ -1,6 +1,7 @@
 /* A kernel of your own: attention as a textbook has it, over float32 rows in any layout.
  *
- *     cc -O3 -march=native -shared -fPIC -I kernels -o my.so kernels/example/plugin.c -lm
+ *     kvbench verify --example > my.c
+ *     cc -O3 -march=native -shared -fPIC -I "$(kvbench verify --include)" -o my.so my.c -lm
  *     kvbench verify --plugin my.so
  *     kvbench sweep --plugin my.so --axis dtype=f32
  *

@@ -6,14 +6,21 @@ from typing import Any
 
 import click
 
-from kvbench.cli._types import BYTES, Count, Named
+from kvbench.cli._types import BYTES, TIME, Count, Named
 from kvbench.model import PLACES
 
 PLACED = f"Which CPUs: a list such as 0-3,8; or {', '.join(PLACES)}."
 
 FILE = click.Path(exists=True, dir_okay=False, resolve_path=True)
 plugin_option = click.option(
-    "--plugin", type=FILE, help="Shared object with decode kernels of your own, to use beside ours."
+    "--plugin",
+    type=FILE,
+    multiple=True,
+    help="Shared object with decode kernels of your own, to use beside ours. May be repeated: a variant that old.so and"
+    " new.so both have is called VARIANT@old and VARIANT@new.",
+)
+patience_option = click.option(
+    "--patience", type=TIME, help="End a plug-in's kernel that has given no answer after this time, such as 2m."
 )
 only_option = click.option(
     "--only", multiple=True, metavar="PATTERN", help="Only points whose name matches, such as 'decode.*.i8.*'."

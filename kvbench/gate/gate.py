@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from kvbench.analysis.measured.columns import machine_name, names
-from kvbench.errors import KvbenchError, NotComparable, Unwritable
+from kvbench.errors import KvbenchError, NotComparable, Unsupported, Unwritable
 from kvbench.gate.builds import Build, refuse_no_library
 from kvbench.gate.duels import pairs
 from kvbench.gate.stages import Stages
@@ -23,7 +23,9 @@ from kvbench.native import Cache, Library, is_plugin, library_of, library_path
 from kvbench.plan import Site, expand, refuse_too_large
 from kvbench.runner import Execute, new_run
 from kvbench.store.files import streams
-from kvbench.suite import find
+from kvbench.suite import Suite, find
+from kvbench.suite.axes import BY_KERNEL
+from kvbench.suite.values import ALL
 from kvbench.texts import csv_text
 from kvbench.units import counted, now
 
@@ -31,8 +33,12 @@ BUDGET = 240.0  # seconds
 _PROGRAMS, _SUMS = (*SIDES, *BESIDE.values()), ("switches", "steal", "throttled")
 _HEADING = ("stage", "launch", "point", "pair", *(f"{own}_s" for own in _PROGRAMS), "switches", "steal_s", "throttled")
 Follow = Callable[[Stages], Iterator[tuple[str, Record]]]
+_PLUGINS = "plugins"  # a folder of its own: one may be called as a library
 _PATIENCE = 120.0  # seconds without a sign of life after which a visit has hung
-_LIBRARY, _INTERFACE, _PLUGIN = "libkvbench.so", "abi.h", "plugin.so"
+_LIBRARY, _INTERFACE = "libkvbench.so", "abi.h"
+_OTHER_ENGINE = (
+    "kvbench verify --example shows a plug-in; two builds of another engine: kvbench peers for each, then compare"
+)
 _OLD = "compare builds of a nearer version; or let each measure itself, and use kvbench compare"
 
 
@@ -44,7 +50,7 @@ class Request:
     only: tuple[str, ...] = ()
     seed: int | None = None
     isa: str | None = None
-    plugin: str = ""
+    plugin: tuple[str, ...] = ()
     every: bool = False
 
 
@@ -107,10 +113,15 @@ _Contest = tuple[Machine, Plan, str, list[str], list[str]]
 def rivals(base: Build, head: Build, asked: Request, folder: Path) -> _Contest:
     """What is measured; why that is nothing, or ""; points that one side lacks, each with the reason; and notes on what else
     differs. Both are copied into `folder`, where they must stay: one file would be one library, though it is opened twice."""
-    paths = {side: _copied(build, folder / side, asked) for side, build in zip(SIDES, (base, head), strict=True)}
-    opened = {side: _driven(side, *map(str, files)) for side, files in paths.items()}
+    foreign = _are_plugins(base, head)
+    paths = {
+        side: _copied(build, folder / side, asked, foreign) for side, build in zip(SIDES, (base, head), strict=True)
+    }
+    opened = {side: _driven(side, str(path), plugins) for side, (path, plugins) in paths.items()}
     machine = describe()
     suite = find(asked.suite, opened["base"])
+    if foreign:
+        suite = _for_plugin(suite, opened["base"])
     site = Site(machine, available_memory(), asked.isa, library=opened["base"])
     found = expand(suite, site, only=asked.only)
     refuse_too_large(found)
@@ -118,15 +129,10 @@ def rivals(base: Build, head: Build, asked: Request, folder: Path) -> _Contest:
     points = [point for point in found.points if point.kernel in there]
     if not points:
         raise NotComparable(f"{found.suite.source} has no point here that both builds have", "name another --suite")
-    auto = {p.layout: p for p in reversed(points) if p.op == "decode" and p.schedule == AUTO}
+    scheduled = () if foreign else points  # a plug-in reads and prefetches as it likes
+    auto = {p.layout: p for p in reversed(scheduled) if p.op == "decode" and p.schedule == AUTO}
     own = [replace(point, schedule=OWN) for point in reversed(auto.values())]
-    notes = []
-    for side, other in (SIDES, SIDES[::-1]):  # no point is measured by a schedule that only one side has
-        theirs = opened[other].words("schedule")
-        notes += [f"schedule {w}: only {side} has it" for w in opened[side].words("schedule") if w not in theirs]
-    same = ""
-    if base.digest == head.digest and not asked.every:
-        same = f"base and head are {'of the same code, comments aside' if base.unbuilt else 'the same library, byte for byte'}"
+    same = "" if asked.every else _same(base, head, foreign)
     plan = replace(
         found.plan,
         points=() if same else (*points, *own),
@@ -141,23 +147,61 @@ def rivals(base: Build, head: Build, asked: Request, folder: Path) -> _Contest:
         tuning={},
     )
     missing = [f"{p.name}: only base has this kernel" for p in found.points if p.kernel not in there]
-    return machine, plan, same and f"{counted(len(points), 'point')} not measured: {same}", missing, notes
+    return machine, plan, same and f"{counted(len(points), 'point')} not measured: {same}", missing, _lacking(opened)
 
 
-def _copied(build: Build, to: Path, asked: Request) -> tuple[Path, str]:
-    """A library and its plug-in, "" for none. A side that is a plug-in itself stands on the installed library."""
-    foreign = is_plugin(build.library)
+def _lacking(opened: dict[str, Library]) -> list[str]:
+    """Schedules that only one side has: no point is measured by them."""
+    notes = []
+    for side, other in (SIDES, SIDES[::-1]):
+        theirs = opened[other].words("schedule")
+        notes += [f"schedule {w}: only {side} has it" for w in opened[side].words("schedule") if w not in theirs]
+    return notes
+
+
+def _same(base: Build, head: Build, foreign: bool) -> str:
+    """Why nothing need be measured; "" where the sides differ."""
+    if base.digest != head.digest:
+        return ""
+    what = f"the same {'plug-in' if foreign else 'library'}, byte for byte"
+    return f"base and head are {'of the same code, comments aside' if base.unbuilt else what}"
+
+
+def _are_plugins(base: Build, head: Build) -> bool:
+    """What both files are: plug-ins, or libraries of kernels."""
+    base_is, head_is = (is_plugin(build.library, _OTHER_ENGINE) for build in (base, head))
+    if base_is != head_is:
+        plugin, library = (base, head) if base_is else (head, base)
+        what = f"{plugin.text} is a plug-in, and {library.text} is a library of kernels"
+        raise NotComparable(what, "name two plug-ins; or two libraries, wheels or revisions")
+    return base_is
+
+
+def _for_plugin(suite: Suite, library: Library) -> Suite:
+    """Its decodes with the plug-in's kernels alone: all others are the same on both sides."""
+    kernels = [kernel for kernel in library.plugins.kernels if kernel.runnable]
+    if not kernels:
+        isas = " ".join(sorted({kernel.isa for kernel in library.plugins.kernels}))
+        raise Unsupported(f"no kernel of base runs here: they are for {isas}", "build it for this CPU")
+    own = {axis: tuple(dict.fromkeys(getattr(kernel, axis) for kernel in kernels)) for axis in BY_KERNEL}
+    decodes = (grid for grid in suite.grids if set(grid.get("op", ("decode",))) & {"decode", ALL})
+    return replace(suite, grids=tuple({**grid, "op": ("decode",), **own} for grid in decodes))
+
+
+def _copied(build: Build, to: Path, asked: Request, foreign: bool) -> tuple[Path, tuple[str, ...]]:
+    """A library and its plug-ins. A side that is a plug-in itself stands on the installed library."""
     library = library_path() if foreign else build.library
     to.mkdir(parents=True)
     shutil.copy(library, to / _LIBRARY)
     shutil.copy(library.with_name(_INTERFACE) if foreign else build.interface, to / _INTERFACE)
-    plugin = build.library if foreign else asked.plugin
-    if plugin:
+    plugins = (build.library,) if foreign else asked.plugin
+    for plugin in plugins:
         refuse_no_library(Path(plugin))
-    return to / _LIBRARY, str(shutil.copy(plugin, to / _PLUGIN)) if plugin else ""
+    (to / _PLUGINS).mkdir()
+    return to / _LIBRARY, tuple(str(shutil.copy(plugin, to / _PLUGINS)) for plugin in plugins)
 
 
-def _driven(side: str, path: str, plugin: str) -> Library:
+def _driven(side: str, path: str, plugin: tuple[str, ...]) -> Library:
     """A build of another interface may lack what is asked of it here, or mean something else by it."""
     ones = np.ones((1, 1, 1, 16), dtype=np.float32)
     try:

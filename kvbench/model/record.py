@@ -99,6 +99,13 @@ def quotients(samples: Iterable[Sample], others: Iterable[Sample]) -> list[float
     ]
 
 
+def several(paths: Iterable[str] | str | None) -> tuple[str, ...]:
+    """Paths where one may stand alone, and "" or None for none."""
+    if isinstance(paths, str):
+        paths = (paths,)
+    return tuple(filter(None, paths or ()))
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What a run measures. Every launch visits all points, `samples` samples of `sample_time` seconds each time."""
@@ -111,10 +118,12 @@ class Plan:
     run: str = ""  # which run it is; its records bear the name, and are compared with no other run's
     patience: Positive = 300.0  # seconds without a sign of life after which a visit has hung
     library: str = ""  # path of the kernels' library; the installed one where none is named
-    plugin: str = ""  # path of a plug-in, whose kernels stand beside that library's
-    foreign: tuple[str, ...] = ()  # its variants: their points have processes of their own
+    plugin: (
+        tuple[str, ...] | str
+    ) = ()  # paths of plug-ins, whose kernels stand beside that library's; older runs have one
+    foreign: tuple[str, ...] = ()  # their variants, whose points have processes of their own
     against: str = ""  # path of a second library: then every visit is a duel of the two
-    against_plugin: str = ""  # and of the plug-in beside that
+    against_plugin: tuple[str, ...] | str = ()  # and of the plug-ins beside that
     controls: tuple[str, ...] = ()  # names of points that in a duel have `library` on both sides, loaded twice
     # What earlier runs have seen, by class of points, as Tuned has it. None: nothing is tuned, and who asks for no schedule
     # has the default.
@@ -123,8 +132,12 @@ class Plan:
     neighbour: bool = False  # whether points are timed beside a neighbour too
     peers: dict[str, str] = field(default_factory=dict)  # engines that have a path of their own
 
+    def __post_init__(self) -> None:
+        for name in ("plugin", "against_plugin"):
+            object.__setattr__(self, name, several(getattr(self, name)))
+
     def is_foreign(self, point: Visited) -> bool:
-        """Whether its kernel is the plug-in's."""
+        """Whether its kernel is a plug-in's."""
         return isinstance(point, Point) and point.variant in self.foreign
 
 

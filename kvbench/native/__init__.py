@@ -5,5 +5,5 @@ from kvbench.native.arena import Arena, Part, pages_given
 from kvbench.native.cache import LANES, Cache, block_of, key_bytes
 from kvbench.native.library import Library, default_library, library_of, library_path
 from kvbench.native.ops import decode_task, forms, probe_task, rewrite, store_task
-from kvbench.native.plugin import is_plugin
+from kvbench.native.plugin import Plugin, is_plugin
 from kvbench.native.team import Task, Team

@@ -1,7 +1,7 @@
 """One opened kernel library: its interface, its words, its kernels, its errors."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,8 @@ import kvbench
 from kvbench import named
 from kvbench.closing import Closing
 from kvbench.errors import BadArgument, BadLibrary, OutOfMemory, Refused, Unsupported, WrongAnswer, unknown_word
-from kvbench.model import AUTO, OWN, Kernel
-from kvbench.native.plugin import Plugin, opened
+from kvbench.model import AUTO, OWN, Kernel, several
+from kvbench.native.plugin import Plugins, opened
 
 _LIBRARY = "libkvbench.so"
 _INTERFACE = "abi.h"
@@ -32,14 +32,19 @@ def library_path() -> Path:
 
 
 class Library:
-    """`path` is a shared object; abi.h, from the same build, lies beside it (or at `interface`). `plugin`: one with
-    kernels of somebody else.
+    """`path` is a shared object; abi.h, from the same build, lies beside it (or at `interface`). `plugin`: such
+    with kernels of somebody else, one or several.
 
     `ffi` and `lib` are cffi's: everything in kvbench.native is written with them. Two libraries share nothing, but for
     the types of an interface that both have.
     """
 
-    def __init__(self, path: Path | str, interface: Path | str | None = None, plugin: Path | str | None = None) -> None:
+    def __init__(
+        self,
+        path: Path | str,
+        interface: Path | str | None = None,
+        plugin: Sequence[Path | str] | Path | str | None = None,
+    ) -> None:
         self.path, self._words = Path(path), dict[str, tuple[str, ...]]()
         self.interface = Path(interface) if interface else self.path.with_name(_INTERFACE)
         try:
@@ -51,7 +56,8 @@ class Library:
             raise BadLibrary(f"{self.interface} is not an interface: {error}", "install kvbench again") from None
         self.lib = opened(self.ffi, self.path, "it is no library for this machine: install kvbench again")
         self._refuse_another_interface()
-        self.plugin = Plugin(plugin, self) if plugin else None
+        paths = (str(plugin),) if isinstance(plugin, Path | str) else map(str, plugin or ())
+        self.plugins = Plugins(several(paths), self)
 
     # ---- the interface -------------------------------------------------------------------------------------------
 
@@ -155,8 +161,8 @@ class Library:
         return self.words("schedule")[self.lib.kvb_schedule_default()] if word in (AUTO, OWN) else word
 
     def kernels(self) -> list[Kernel]:
-        """The library's own, then those of the plug-in."""
-        return [*self._own_kernels(), *(self.plugin.kernels if self.plugin else ())]
+        """The library's own, then those of the plug-ins."""
+        return [*self._own_kernels(), *self.plugins.kernels]
 
     def _own_kernels(self) -> list[Kernel]:
         words = ("op", "variant", "layout", "dtype", "isa", "about")
@@ -172,8 +178,8 @@ class Library:
 
     @property
     def foreign_variants(self) -> tuple[str, ...]:
-        """The plug-in's."""
-        return self.plugin.variants if self.plugin else ()
+        """The plug-ins'."""
+        return self.plugins.variants
 
     def reads(self, variant: str, layout: str, dtype: str) -> str | None:
         """The dtype as whose values a variant takes a cache's: mostly its own. None: it has no kernel for it."""
@@ -203,8 +209,8 @@ class Library:
 
     def way(self, variant: str, layout: str, dtype: str, isa: str) -> dict[str, Any]:
         """How a kvb_decode is told its variant: by its number, or by the function of a plug-in's."""
-        if self.plugin and variant not in self.words("variant"):
-            return {"run": self.plugin.run(variant, layout, dtype, isa)}
+        if self.plugins and variant not in self.words("variant"):
+            return {"run": self.plugins.run(variant, layout, dtype, isa)}
         number = self.number("variant", variant)
         if self.reads(variant, layout, dtype) is None:
             offered = ", ".join(word for word in self.words("dtype") if self.reads(variant, layout, word)) or "none"
@@ -251,6 +257,11 @@ def default_library() -> Library:
 
 
 @cache
-def library_of(path: str | None, plugin: str | None = None) -> Library:
-    """The one at `path`; the default one where none is named. With the kernels of a `plugin` where one is."""
-    return Library(path or library_path(), plugin=plugin) if path or plugin else default_library()
+def _library_of(path: str, plugins: tuple[str, ...]) -> Library:
+    return Library(path or library_path(), plugin=plugins)
+
+
+def library_of(path: str | None, plugin: Sequence[str] | str | None = None) -> Library:
+    """The one at `path`; the default one where none is named. With the kernels of these plug-ins, if any."""
+    plugins = several(plugin)
+    return _library_of(path or "", plugins) if path or plugins else default_library()

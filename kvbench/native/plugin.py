@@ -5,7 +5,9 @@ found. It is loaded for good where its kernels run, see kvbench.worker.
 """
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import cached_property
 from itertools import count
 from pathlib import Path
@@ -13,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import cffi
 
+from kvbench import named
 from kvbench.apart import Ended, apart
-from kvbench.errors import BadArgument, BadLibrary
+from kvbench.errors import BadArgument, BadLibrary, unknown_word
 from kvbench.model import Kernel
 
 if TYPE_CHECKING:
@@ -22,9 +25,11 @@ if TYPE_CHECKING:
 
 _OP = "decode"
 _WORD = re.compile(r"[a-z0-9_]{1,32}")
+_AT = "@"  # between a variant and the stem of its plug-in, where two have it
 _ALL = "all"  # of the words of an axis: none of them may be called so
-_EXAMPLE = "kernels/example/plugin.c shows how one is made"
-_PATIENCE = 60.0  # seconds that loading it and listing its kernels may take
+_EXAMPLE = "kvbench verify --example shows how one is made"
+_PATIENCE = 30.0  # seconds that loading it and listing its kernels may take
+_EXPORTED = (b"kvb_kernels\0", b"kvb_plugin\0")  # as a shared object names what it exports
 _symbol = cffi.FFI()
 _symbol.cdef("extern int32_t kvb_plugin;")  # of plug-ins alone: abi.h cannot declare what the library lacks
 
@@ -38,9 +43,14 @@ def opened(ffi: cffi.FFI, path: Path, hint: str = "a shared object for this mach
         raise BadLibrary(why, hint) from None
 
 
-def is_plugin(path: Path | str) -> bool:
-    """Whether a shared object calls itself a plug-in; other ones may be libraries of kernels."""
-    return _looked_at(_version, Path(path)) is not None
+def is_plugin(path: Path | str, hint: str = _EXAMPLE) -> bool:
+    """Whether a shared object is a plug-in, and not a library of kernels. `hint`: where it is neither."""
+    path = Path(path)
+    with named.opened(path) as file:
+        exported = file.read()
+    if not any(name in exported for name in _EXPORTED):  # another project's is not even loaded
+        raise BadLibrary(f"{path} is neither a kernel library of kvbench nor a plug-in: it has no kvb_kernels", hint)
+    return _looked_at(_version, path) is not None
 
 
 def _looked_at(look: Any, path: Path, *args: Any) -> Any:
@@ -66,6 +76,73 @@ def _listed(path: Path, library: Path, interface: Path) -> tuple[Kernel, ...]:
     return tuple(kernel for kernel, _ in Plugin(path, Library(library, interface)).rows)
 
 
+class Plugins:
+    """All that stand beside `library`. A variant that two of them have is told apart by the stem of the file: a library
+    that is asked for `textbook@old` goes by the `textbook` of old.so."""
+
+    def __init__(self, paths: Iterable[Path | str], library: "Library") -> None:
+        self.each = tuple(Plugin(path, library) for path in paths)
+        named: dict[str, Path] = {}
+        for plugin in self.each:
+            other = named.setdefault(plugin.stem, plugin.path)
+            if other is not plugin.path:
+                what = f"--plugin: {other} and {plugin.path} are both called {plugin.stem}"
+                raise BadArgument(what, "rename one: a plug-in is told apart by the stem of its file")
+
+    def __bool__(self) -> bool:
+        return bool(self.each)
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        return tuple(plugin.path for plugin in self.each)
+
+    @cached_property
+    def _shared(self) -> set[str]:
+        """Variants that more than one has. Of one plug-in alone nothing need be listed."""
+        if len(self.each) < 2:
+            return set()
+        offers = Counter(variant for plugin in self.each for variant in plugin.variants)
+        return {variant for variant, count in offers.items() if count > 1}
+
+    def told(self, plugin: "Plugin") -> tuple[Kernel, ...]:
+        """A plug-in's kernels, by the names that they have here."""
+        return tuple(
+            replace(kernel, variant=f"{kernel.variant}{_AT}{plugin.stem}") if kernel.variant in self._shared else kernel
+            for kernel in plugin.kernels
+        )
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        return tuple(kernel for plugin in self.each for kernel in self.told(plugin))
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(kernel.variant for kernel in self.kernels))
+
+    def of(self, variant: str) -> "Plugin":
+        """Whose it is. Where the name says that, no other plug-in is listed."""
+        stem = variant.partition(_AT)[2]
+        if stem:
+            found = (plugin for plugin in self.each if plugin.stem == stem)
+        elif len(self.each) == 1:
+            found = iter(self.each)
+        else:
+            found = (plugin for plugin in self.each if variant in plugin.variants)
+        if (plugin := next(found, None)) is None:
+            raise unknown_word("variant", variant, self.variants)
+        return plugin
+
+    def refuse_lacking(self, *words: str) -> None:
+        """A variant, layout, dtype and isa that none has a kernel for."""
+        variant, *cell = words
+        self.of(variant).refuse_lacking(variant.partition(_AT)[0], *cell)
+
+    def run(self, *words: str) -> Any:
+        """The function for a variant, layout, dtype and isa. Its plug-in is loaded into this process, and no other."""
+        variant, *cell = words
+        return self.of(variant).run(variant.partition(_AT)[0], *cell)
+
+
 class Plugin:
     """A plug-in beside `library`. What is wrong with it is told when its kernels are first asked for."""
 
@@ -81,6 +158,11 @@ class Plugin:
         if not found:
             raise BadLibrary(f"{self.path} lists no kernels", _EXAMPLE)
         return found
+
+    @property
+    def stem(self) -> str:
+        """Its file's, as a word that stands in names of points."""
+        return re.sub(r"[^A-Za-z0-9_-]", "_", self.path.stem)
 
     @property
     def variants(self) -> tuple[str, ...]:

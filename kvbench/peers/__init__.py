@@ -3,4 +3,4 @@
 
 from kvbench.peers.host import Failed, Host
 from kvbench.peers.interface import Peer
-from kvbench.peers.known import Known, known
+from kvbench.peers.known import Known, digest, known

@@ -21,6 +21,10 @@ class Cke(Peer):
             return f"not named: {cls.install}"
         return "" if _library(path) else f"{path} has no library"
 
+    @classmethod
+    def library(cls, path):
+        return str(_library(path) or "") if path else ""
+
     def setup(self, shape, k, v):
         kind = np.dtype(f"f{int(self.dtype[1:]) // 8}")
         name = _FLASH if kind.itemsize == 4 else f"{_FLASH}_f16cache"

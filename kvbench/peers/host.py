@@ -18,6 +18,7 @@ from kvbench.errors import KvbenchError
 from kvbench.model import Point, Times
 
 _THREADS = ("OMP", "OPENBLAS", "MKL")
+_FOLDERS = ("TMPDIR", "TMP", "TEMP", "TEMPDIR")
 _HUGE = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}  # what malloc maps asks for huge pages
 
 
@@ -28,11 +29,14 @@ class Failed(KvbenchError):
 class Host(Closing):
     """As a team: `run` takes layers, all of them side by side in the walk. It ends with the thread that began it."""
 
-    def __init__(self, point: Point, path: str, patience: float, data: int) -> None:
+    def __init__(self, point: Point, path: str, patience: float, folder: str, data: int) -> None:
+        """folder: in which it gets one of its own for what engines leave behind, such as traces of their use."""
         self.point, self._patience, self._data = point, patience, data
         self._said = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115  # close() does
+        self._left = tempfile.TemporaryDirectory(dir=folder, ignore_cleanup_errors=True)
         self._pipe, other = Pipe()
         environment = {f"{name}_NUM_THREADS": str(len(point.cpus)) for name in _THREADS}
+        environment |= dict.fromkeys(_FOLDERS, self._left.name)
         asked = {"pipe": other.fileno(), "parent": os.getpid(), "cpus": point.cpus}
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "kvbench.peers.child"],
@@ -73,6 +77,7 @@ class Host(Closing):
         self._process.wait()
         self._pipe.close()
         self._said.close()
+        self._left.cleanup()
 
     def _signal(self, which: int) -> None:
         with suppress(ProcessLookupError):

@@ -7,7 +7,10 @@ for layer in ...: peer.step(layer)      # that alone is timed
 peer.output()
 """
 
+import os
 from collections.abc import Sequence
+from fnmatch import fnmatch
+from importlib import metadata
 
 import numpy as np
 
@@ -28,6 +31,7 @@ class Peer:
              square: what that engine's own arithmetic explains on up to LONG tokens; in proportion, where there are more
     package: what has to be installed, and whose version is told
     install: how
+    engine:  the name of the file of its package that its kernels lie in, as a pattern; of several the largest
     whole:   a step goes over all layers, and takes no number
     """
 
@@ -35,6 +39,7 @@ class Peer:
     layouts = "head"
     package = ""
     install = ""
+    engine = "*.so*"
     whole = False
 
     def __init__(self, dtype: str, layout: str, threads: int, path: str = "") -> None:
@@ -44,6 +49,15 @@ class Peer:
     def lacks(cls, path: str) -> str:
         """What else it needs and does not have here; empty where all is there."""
         return ""
+
+    @classmethod
+    def library(cls, path: str) -> str:
+        """The file that its kernels lie in: the one that was named, or one of its package; empty where there is none."""
+        if path or not cls.package:
+            return path
+        files = metadata.files(cls.package) or ()
+        found = [str(file.locate()) for file in files if fnmatch(file.name, cls.engine)]
+        return max(filter(os.path.isfile, found), key=os.path.getsize, default="")
 
     def setup(self, shape: Shape, k: Sequence[np.ndarray], v: Sequence[np.ndarray]) -> None:
         """k, v: of each layer float32 [kv_heads][context][head_dim], made when it is asked for; the values are such as

@@ -1,22 +1,33 @@
 """Which peers there are, and which of them are here."""
 
+import hashlib
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
+from pathlib import Path
+from typing import Any
 
 from kvbench.peers.interface import Peer
 
 GROUP = "kvbench.peers"
+_FOLDERS = 3  # around a library that is named, where its package may say its version
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """`lacking`: why it cannot be measured, with what would help; empty where it can."""
+    """`lacking`: why it cannot be measured, with what would help; empty where it can. `library`: the file that its kernels
+    lie in, "" if that is not known."""
 
     name: str
     kind: type[Peer] = Peer
     version: str = ""
     lacking: str = ""
+    library: str = ""
 
     def takes(self, dtype: str, layout: str) -> bool:
         return dtype in self.kind.formats and layout in self.kind.layouts.split()
@@ -24,17 +35,77 @@ class Known:
 
 @cache
 def known(name: str, path: str = "") -> Known:
-    """Nothing of its engine is imported."""
+    """Nothing of its engine is imported. Somebody's module may do anything, and must not end ours."""
+    kind = Peer
     try:
-        kind = entries()[name].load()
-        version = metadata.version(kind.package) if kind.package and not path else ""
-        return Known(name, kind, version, kind.lacks(path))
+        with _own_interruptions() as interrupted:
+            kind = entries()[name].load()
+            version, lacking = _version(kind, path), kind.lacks(path)
+            return Known(name, kind, version, lacking, "" if lacking else kind.library(path))
     except metadata.PackageNotFoundError:
         return Known(name, kind, lacking=f"not installed: {kind.install}")
-    except Exception as error:  # noqa: BLE001  # somebody's module may do anything
-        return Known(name, lacking=f"{type(error).__name__}: {error}")
+    except (Exception, SystemExit, KeyboardInterrupt) as error:
+        if interrupted():
+            raise
+        why = str(error) if not isinstance(error, SystemExit) else f"its module ends Python with {error.code}"
+        return Known(name, lacking=f"{type(error).__name__}: {why}" if why else type(error).__name__)
 
 
 @cache
 def entries() -> dict[str, metadata.EntryPoint]:
     return {entry.name: entry for entry in sorted(metadata.entry_points(group=GROUP), key=lambda each: each.name)}
+
+
+def digest(path: str) -> str:
+    """Of a file as it is now; empty where it cannot be read."""
+    try:
+        found = os.stat(path)
+        return _digest(path, found.st_size, found.st_mtime_ns, found.st_ino)
+    except OSError:
+        return ""
+
+
+@cache
+def _digest(path: str, *state: int) -> str:
+    """Engines are large: one that has not changed is read once."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _version(kind: type[Peer], path: str) -> str:
+    """Its package's. Of a library that is named: that of the package which the library lies in."""
+    if not kind.package:
+        return ""
+    if not path:
+        return metadata.version(kind.package)
+    library = Path(kind.library(path)).resolve()
+    folders = list(map(str, library.parents[:_FOLDERS]))
+    for package in metadata.distributions(name=kind.package, path=folders):
+        if any(Path(str(file.locate())).resolve() == library for file in package.files or ()):
+            return package.version
+    return ""
+
+
+@contextmanager
+def _own_interruptions() -> Iterator[Callable[[], bool]]:
+    """Whether a KeyboardInterrupt meanwhile was somebody's signal, or is a module's own."""
+    seen: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    before = {which: signal.getsignal(which) for which in (signal.SIGINT, signal.SIGTERM)}
+
+    def noted(which: int, frame: Any) -> None:
+        seen.append(which)
+        if callable(handler := before[signal.Signals(which)]):
+            handler(which, frame)
+
+    for which, handler in before.items():
+        if callable(handler):
+            signal.signal(which, noted)
+    try:
+        yield lambda: bool(seen)
+    finally:
+        for which, handler in before.items():
+            if callable(handler):
+                signal.signal(which, handler)

@@ -7,6 +7,7 @@ from kvbench.peers.interface import Peer, stated
 
 class Sdpa(Peer):
     formats = stated("f32 1e-4, f16 0.05, bf16 0.1")
+    engine = "libtorch_cpu.so"
     package, install = "torch", "pip install 'kvbench[torch]'"
 
     def setup(self, shape, k, v):

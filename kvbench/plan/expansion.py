@@ -20,7 +20,7 @@ from kvbench.model.hardware import kernel_id
 from kvbench.model.point import INTERLEAVE, LOCAL, SHAPE
 from kvbench.plan.needs import PROCESS, SIZED_BY, Needs, needs, tokens_in
 from kvbench.plan.site import Site, constraint, resolved
-from kvbench.plan.witnesses import contrasts, crowded, witnesses
+from kvbench.plan.witnesses import contrasts, crowded, is_peer, witnesses
 from kvbench.regime import THRESHOLDS, lacking
 from kvbench.suite import AXES, Relative, Suite, model
 from kvbench.suite.axes import BY_KERNEL, MOST, words
@@ -131,13 +131,23 @@ def refuse_empty(sweep: Sweep, site: Site, only: tuple[str, ...] = ()) -> None:
 
 def refuse_without_plugin(sweep: Sweep, site: Site) -> None:
     """A plug-in none of whose kernels is among the points was not meant to be there."""
-    plugin = site.library.plugin
-    if plugin and not any(point.variant in plugin.variants for point in sweep.points):
-        offered = ", ".join(kernel.id for kernel in plugin.kernels[:8])
-        raise BadArgument(
-            f"no kernel of {plugin.path.name} is among the points of {sweep.suite.source}",
-            f"it has {offered}: choose layout, dtype and isa by --axis",
-        )
+    there, plugins = {point.variant for point in sweep.points}, site.library.plugins
+    for plugin in plugins.each:
+        kernels = plugins.told(plugin)
+        if there.isdisjoint(kernel.variant for kernel in kernels):
+            offered = ", ".join(kernel.id for kernel in kernels[:8])
+            raise BadArgument(
+                f"no kernel of {plugin.path.name} is among the points of {sweep.suite.source}",
+                f"it has {offered}: choose layout, dtype and isa by --axis",
+            )
+
+
+def refuse_without_peer(sweep: Sweep, site: Site) -> None:
+    """Where peers are asked for and none can be measured, ours alone answer nothing."""
+    if site.peers and not any(is_peer(point) for point in sweep.points):
+        lost = [skip.detail for skip in sweep.skips if skip.reason in (NO_PEER, NO_FORMAT, INVALID)]
+        why = "; ".join(dict.fromkeys(lost)) or "the points that are left have no engine but ours"
+        raise BadArgument(f"no peer that was asked for can be measured: {why}", "kvbench plan peers says which can be")
 
 
 # ---- the product of the axes -----------------------------------------------------------------------------------------
@@ -190,7 +200,7 @@ def only_point(facts: _Facts, cpus: tuple[int, ...], site: Site) -> Point:
         raise unknown_word("--variant", variant, known)
     variant = variant or known[0]
     if variant in site.library.foreign_variants:
-        site.library.plugin.refuse_lacking(variant, *cell)
+        site.library.plugins.refuse_lacking(variant, *cell)
     elif op == "decode":
         site.library.way(variant, *cell)  # it refuses what a variant lacks
     try:

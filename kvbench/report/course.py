@@ -8,7 +8,7 @@ from kvbench.analysis.differs.questions import Open
 from kvbench.analysis.measured.ceilings import value
 from kvbench.analysis.measured.launches import enough
 from kvbench.analysis.measured.machines import describe_record
-from kvbench.model import Check, Contrast, Point, Probe, Record
+from kvbench.model import OURS, Check, Contrast, Point, Probe, Record
 from kvbench.report.words import said
 from kvbench.store import Manifest
 from kvbench.texts import wrapped
@@ -28,7 +28,7 @@ def heading(
     yield f"{', '.join(counts)} in {launches}: at most {span(limit)} and {memory} of memory, into {place}"
     if manifest.looks:
         yield f"up to {manifest.looks} launches are made while questions are open, of their points alone"
-    elif not enough(plan.launches):
+    elif not enough(plan.launches) and not any(getattr(point, "engine", OURS) != OURS for point in plan.points):
         least = next(number for number in count(plan.launches) if enough(number))
         yield f"{launches} cannot settle a question: that takes {least} (--launches {least})"
     if classes := int(forecast.get("tuned", 0)):

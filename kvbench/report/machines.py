@@ -48,6 +48,9 @@ def _answers(studies: Sequence[_Study]) -> _Rows:
         "run",
         [f"{found.run}: {of.suite}, {of.created[:10]}, {counted(found.launches, 'launch')}" for found, of in studies],
     )
+    told = [", ".join(f"{engine.name} {engine.told}" for engine in of.engines) for _, of in studies]
+    if len(set(told)) > 1:
+        yield "engines", [each or "not known" for each in told]
     yield "quality", [badge(each.quality)[0].lower() for each in heads]
     yield "workload", [workload(each) for each in heads]
     told = [tiles(each) for each in heads]

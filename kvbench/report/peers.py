@@ -1,17 +1,22 @@
 """Other engines beside ours: as values, and as lines of text."""
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isnan
 from typing import Annotated
 
 from kvbench.analysis.means.findings import Findings
-from kvbench.analysis.means.peers import PEERS, Cell, cells, mean_times
+from kvbench.analysis.means.headline import Quality
+from kvbench.analysis.means.peers import PEERS, Cell, Together
 from kvbench.analysis.measured.columns import row
+from kvbench.analysis.measured.launches import enough
 from kvbench.model import Skip
 from kvbench.model.annotated import Printed, about
 from kvbench.report.data import rows_of
 from kvbench.report.ruled import Column, ruled
 from kvbench.report.words import paragraphs, said
+from kvbench.report.words.headline import badge
 from kvbench.report.words.phrases import number
 from kvbench.texts import wrapped
 
@@ -25,6 +30,8 @@ _COLUMNS = (
     Column("max_abs_err", "error", "{:.0e}".format),
     Column("overhead", "% overhead", "{:.1%}".format),
     Column("times", "times ours", "{:.2f}".format),
+    Column("within", "interval"),
+    Column("word", ""),
     Column("error", ""),
 )
 
@@ -38,18 +45,33 @@ class Compared(Printed):
     report: Annotated[str, about("the page that --report wrote; else empty")]
     cells: Annotated[tuple[Cell, ...], about("what is compared, with the fastest of both")]
     times: Annotated[float | None, about("ratio: geometric mean of the cells; null if unknown")]
+    together: Annotated[Together, about("all cells, with the interval of that mean")]
+    quality: Annotated[Quality, about("how far to trust the run")]
     rows: Annotated[list[row("PeerRow", PEERS)], about("every engine of every cell, as the report's table peers")]
     absent: Annotated[tuple[str, ...], about("peers and formats that were left out, and why")]
 
 
 def compared(found: Findings, skips: Sequence[Skip], path: str, page: str) -> Compared:
-    own, absent = tuple(cells(found.peers)), tuple(skip.detail for skip in skips)
-    facts = {"run": found.run, "path": path, "report": page, "absent": absent}
-    return Compared(cells=own, times=mean_times(own), rows=rows_of(found.peers), **facts)
+    facts = {"run": found.run, "path": path, "report": page, "absent": tuple(skip.detail for skip in skips)}
+    facts |= {"together": found.beside.together, "quality": found.headline.quality}
+    return Compared(cells=found.beside.cells, times=found.beside.together.times, rows=rows_of(found.peers), **facts)
 
 
 def text(found: Findings) -> list[str]:
-    lines, own = [], cells(found.peers)
-    for each, (_, part) in zip(own, found.peers.groupby("cell", sort=False), strict=True):
+    lines = []
+    for each, (_, part) in zip(found.beside.cells, found.peers.groupby("cell", sort=False), strict=True):
+        part = part.assign(within=[_within(*ends) for ends in zip(part["times_low"], part["times_high"], strict=True)])
         lines += [said("peers", "cell", each), *(f"  {line}" for line in ruled(part, _COLUMNS)), ""]
-    return [*lines, *wrapped(paragraphs("peers", "summary", own, mean_times(own)))]
+    lines += wrapped(paragraphs("peers", "summary", found.beside))
+    grade, reason = badge(found.headline.quality)
+    return [*lines, "", *wrapped([f"{grade}: {reason}"], indent="", hanging=0)]
+
+
+def _within(low: float, high: float) -> str:
+    return "" if isnan(low) else f"{low:.2f} to {high:.2f}"
+
+
+def launches(count: int) -> str:
+    """What a run of so many can decide."""
+    fewest = next(number for number in itertools.count(1) if enough(number))
+    return said("peers", "launches", count, fewest, enough(count))

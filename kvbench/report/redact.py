@@ -57,6 +57,7 @@ def _manifest(manifest: Manifest, names: Sequence[str]) -> Manifest:
             name: HIDDEN if word and (name in _OWN or "/" in str(word)) else word
             for name, word in manifest.options.items()
         },
+        engines=tuple(replace(engine, path=HIDDEN if engine.path else "") for engine in manifest.engines),
         plan=None,
     )
     paths = {name: HIDDEN for name in _PATHS if getattr(manifest.plan, name)}

@@ -196,6 +196,8 @@ _COLUMNS: dict[str, Columns] = {  # of tables that are findings as they are
         "largest error": ("max_abs_err", _error),
         "% overhead": ("overhead", "{:.1%}".format),
         "times as long as ours": ("times", _times),
+        "interval": interval("times"),
+        "than ours": ("word", str),
         "notes": ("error", str),
     },
     "contrasts": {

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import kvbench
 from kvbench.errors import NotComparable
-from kvbench.model import Machine
-from kvbench.native import Library
-from kvbench.peers import Known
+from kvbench.model import Engine, Machine
+from kvbench.native import Library, Plugin
+from kvbench.peers import Known, digest
 from kvbench.suite import Suite
 from kvbench.texts import printable
 
@@ -51,18 +51,32 @@ def refuse_changed(then: Mapping[str, str], now: Mapping[str, str], source: str)
 
 
 def versions(library: Library, machine: Machine, peers: Peers = ()) -> dict[str, str]:
-    host, plugin = os.uname(), library.plugin
-    brought = plugin and ", ".join(kernel.id for kernel in plugin.kernels)
+    host, plugins = os.uname(), "; ".join(map(_brought, library.plugins.each))
     return {
         "kvbench": kvbench.__version__,
         "library": library.build,
-        **({"plugin": f"{plugin.path.name} ({_digest(plugin.path.read_bytes())}): {brought}"} if plugin else {}),
+        **({"plugin": plugins} if plugins else {}),
         **{f"peer {peer.name}": peer.version for peer in peers if peer.version},
         "python_version": sys.version.split()[0],
         "hostname": host.nodename,
         "platform": f"{host.sysname}-{host.release}-{host.machine}",
         "cpu_model_name": str(machine.facts["brand"].value or "unknown"),
     }
+
+
+def engines(library: Library, peers: Peers = ()) -> tuple[Engine, ...]:
+    """Whose kernels a run measures beside ours, each by its file as that is now."""
+    interface = f"interface {library.lib.KVB_PLUGIN}"
+    plugins = (
+        Engine(f"plug-in {path.name}", interface, str(path.absolute()), digest(str(path)))
+        for path in library.plugins.paths
+    )
+    return *(Engine(peer.name, peer.version, peer.library, digest(peer.library)) for peer in peers), *plugins
+
+
+def _brought(plugin: Plugin) -> str:
+    kernels = ", ".join(kernel.id for kernel in plugin.kernels)
+    return f"{plugin.path.name} ({_digest(plugin.path.read_bytes())}): {kernels}"
 
 
 def committed(asked: str | None) -> dict[str, str]:
@@ -92,10 +106,10 @@ def build(library: Library, peers: Peers = ()) -> str:
     """A digest of the files as they are now, whichever are open. One that is gone counts as empty."""
     parts = [Path(folder, part) for folder in kvbench.__path__ for part in _MEASURING]
     sources = {file for part in parts for file in ([part] if part.is_file() else part.rglob("*.py"))}
-    paths = (library.path, *([library.plugin.path] if library.plugin else []))
+    paths = (library.path, *library.plugins.paths)
     kernels = (path.read_bytes() if path.is_file() else b"" for path in paths)
-    engines = (f"{peer.name} {peer.version}".encode() for peer in peers)
-    return _digest(*engines, *kernels, *(file.read_bytes() for file in sorted(sources)))
+    others = (f"{peer.name} {peer.version} {digest(peer.library)}".encode() for peer in peers)
+    return _digest(*others, *kernels, *(file.read_bytes() for file in sorted(sources)))
 
 
 def _digest(*parts: bytes) -> str:

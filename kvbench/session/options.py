@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from kvbench.errors import BadArgument, BadRun, refuse_beyond
+from kvbench.model import several
 from kvbench.native import Library, library_of
 from kvbench.store.evidence import OFF
 from kvbench.store.values import read
@@ -43,7 +44,7 @@ class Options:
     isa: str | None = None
     pages: str | None = None
     library: str | None = None
-    plugin: str | None = None
+    plugin: tuple[str, ...] | str | None = ()  # older runs have one, or none
     schedule: str | None = None
     tuning: str | None = None
     budget: float | None = None
@@ -61,9 +62,10 @@ class Options:
             path = getattr(self, name) or ""
             if path.endswith((".toml", ".so")):
                 object.__setattr__(self, name, str(Path(path).absolute()))
-        for name in ("plugin", "tuning"):
-            if path := str(getattr(self, name) or ""):
-                object.__setattr__(self, name, path if path == OFF else str(Path(path).absolute()))
+        plugins = tuple(str(Path(path).absolute()) for path in several(self.plugin))
+        object.__setattr__(self, "plugin", plugins)
+        if path := str(self.tuning or ""):
+            object.__setattr__(self, "tuning", path if path == OFF else str(Path(path).absolute()))
         for name, limits in _LIMITS.items():
             if (value := getattr(self, name)) is not None:
                 refuse_beyond(name, value, limits)
@@ -84,7 +86,7 @@ class Options:
 
     @property
     def kernels(self) -> Library:
-        """The library to be measured, with the plug-in."""
+        """The library to be measured, with the plug-ins."""
         return library_of(self.library, self.plugin)
 
     @property

@@ -28,11 +28,11 @@ from kvbench.native import Library
 from kvbench.peers import Known, known
 from kvbench.plan import Forecast, Site, Sweep, expand, forecast, needs_here, refuse_too_large, visits
 from kvbench.plan.classes import classes
-from kvbench.plan.expansion import refuse_empty, refuse_without_plugin
+from kvbench.plan.expansion import refuse_empty, refuse_without_peer, refuse_without_plugin
 from kvbench.plan.witnesses import is_peer
 from kvbench.results import Run
 from kvbench.runner import Execute, new_run, run
-from kvbench.session.identity import build, committed, identity, refuse_changed, versions
+from kvbench.session.identity import build, committed, engines, identity, refuse_changed, versions
 from kvbench.session.options import Options
 from kvbench.store import Manifest, RunDirectory, plain
 from kvbench.store.evidence import OFF, Evidence
@@ -90,6 +90,7 @@ class Session(Closing):
             identity=identity(sweep.suite, library, machine, peers),
             versions=versions(library, machine, peers) | committed(options.commit),
             command=printable(command),
+            engines=engines(library, peers),
             forecast={"seconds": seen.seconds, "timed": seen.timed, "memory": float(seen.memory), "tuned": seen.tuned},
         )
         checks = _checks(plan, machine)  # it takes its time, so there is no directory yet
@@ -286,7 +287,7 @@ def planned(options: Options, library: Library) -> tuple[Sweep, Forecast, Machin
     machine = describe()
     site = Site(machine, available_memory(), options.isa, library=library, peers=options.paths)
     found = expand(options.asked_suite, site, options.seed, options.only)
-    how = {"library": options.library or "", "plugin": options.plugin or "", "foreign": library.foreign_variants}
+    how = {"library": options.library or "", "plugin": options.plugin, "foreign": library.foreign_variants}
     how |= {"peers": options.paths, "neighbour": bool(options.neighbour)}
     found = replace(found, plan=replace(found.plan, **how))
     tuned = classes(found.points, found.needs, machine) if options.tuning != OFF else ()
@@ -295,6 +296,7 @@ def planned(options: Options, library: Library) -> tuple[Sweep, Forecast, Machin
     refuse_too_large(found)
     refuse_empty(found, site, options.only)
     refuse_without_plugin(found, site)
+    refuse_without_peer(found, site)
     if options.neighbour and not any(neighbours(machine, point.cpus) for point in found.points):
         raise Refused(
             "every point uses all cores of its NUMA nodes, so none is free for a neighbour",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
 from typing import Any
 
-from kvbench.model import Plan, Skip
+from kvbench.model import Engine, Plan, Skip
 from kvbench.model.annotated import Number
 from kvbench.model.point import Visited
 from kvbench.store.values import plain, read
@@ -39,6 +39,7 @@ class Manifest:
     command: str
     forecast: dict[str, Number]
     models: tuple[str, ...] | None = None  # that were asked for by name
+    engines: tuple[Engine, ...] = ()  # whose kernels stand beside ours; none where an older kvbench wrote it
     format: int = FORMAT
 
     @property

@@ -216,29 +216,31 @@ def _result(bench: Checker, kernel: Kernel) -> Checked:
 
 # ---- a plug-in's kernels, each in a process of its own, so that none of them can end the check of another ------------
 
-_PATIENCE = 120.0  # seconds that one kernel may take
+PATIENCE = 60.0  # seconds that one kernel may take
 _Found = tuple[list[Checked], list[Fault]]
 
 
-def check_plugin(library: Library, isa: str | None = None, quick: bool = False) -> _Found:
+def check_plugin(library: Library, isa: str | None = None, quick: bool = False, patience: float = PATIENCE) -> _Found:
     """As check() and plant() do, of the plug-in's kernels alone."""
-    every = [_apart(library, kernel, quick) for kernel in library.plugin.kernels if isa in (None, kernel.isa)]
+    every = [
+        _apart(library, kernel, quick, patience) for kernel in library.plugins.kernels if isa in (None, kernel.isa)
+    ]
     return [result for results, _ in every for result in results], list(_together(f for _, f in every))
 
 
-def _apart(library: Library, kernel: Kernel, quick: bool) -> _Found:
+def _apart(library: Library, kernel: Kernel, quick: bool, patience: float) -> _Found:
     if not kernel.runnable:
         return [], []
     try:
-        return apart(_found, str(library.plugin.path), kernel, quick, patience=_PATIENCE)
+        return apart(_found, tuple(map(str, library.plugins.paths)), kernel, quick, patience=patience)
     except Ended as end:
         return [Checked.of(kernel, np.inf, f"its process {end.how}")], []
     except KvbenchError as error:
         return [Checked.of(kernel, np.inf, error.args[0])], []
 
 
-def _found(plugin: str, kernel: Kernel, quick: bool) -> _Found:
-    library = library_of(None, plugin)
+def _found(plugins: tuple[str, ...], kernel: Kernel, quick: bool) -> _Found:
+    library = library_of(None, plugins)
     results = list(check(library, [kernel], quick))
     return results, list(plant(library, [kernel])) if results[0].passed else []
 

@@ -24,7 +24,7 @@ def serve(asked: TextIO, answers: TextIO) -> None:
     end_with(facts.pop("parent"))
     todo = read(Job, facts)
     duel = bool(todo.plan.against)
-    for found in launch(library_of("" if duel else todo.plan.library, "" if duel else todo.plan.plugin), todo):
+    for found in launch(library_of("" if duel else todo.plan.library, () if duel else todo.plan.plugin), todo):
         ended = isinstance(found, Record)
         answers.write(line({"record": found} if ended else {"visiting": found.name}) + "\n")
         answers.flush()

@@ -113,12 +113,12 @@ class Sides:
             )
 
 
-def _opened(folder: Path, library: str, plugin: str) -> Library:
+def _opened(folder: Path, library: str, plugins: tuple[str, ...]) -> Library:
     folder.mkdir()
-    copies = [shutil.copy(path, folder) for path in (library, Path(library).with_name("abi.h"), plugin) if path]
-    found = Library(copies[0], plugin=copies[2] if plugin else None)
-    if found.plugin:
-        found.plugin.rows  # noqa: B018  # loads it, while the file is there
+    copies = [shutil.copy(path, folder) for path in (library, Path(library).with_name("abi.h"), *plugins)]
+    found = Library(copies[0], plugin=copies[2:])
+    for each in found.plugins.each:
+        each.rows  # noqa: B018  # loads it, while the file is there
     return found
 
 

@@ -27,6 +27,7 @@ from kvbench.worker.bench import Bench
 from kvbench.worker.loop import Program
 from kvbench.worker.room import Room, near_threads
 
+_Places = dict[int, frozenset[int]]  # by thread
 _READS = ("twin", "ceiling")  # in all their forms
 _SPREAD = 1 / 3  # by which a launch may differ from others
 
@@ -75,7 +76,12 @@ class ForeignBench(Bench):
             return self.verify()
 
     def watching(self) -> AbstractContextManager[None]:
-        return watched(self._read)
+        return watched(self._read, self._placed)
+
+    @cached_property
+    def _placed(self) -> _Places:
+        """Before any run of the kernel: what it may set between two looks is noticed too."""
+        return _places()
 
     def change_token(self) -> None:
         """Other rows of K and V at one place of every layer."""
@@ -96,7 +102,7 @@ class ForeignBench(Bench):
         self._answer = Answers().of(self.point, self.room.caches[0], self.asked)
 
     def _wrong(self, what: str) -> WrongAnswer:
-        hint = f"kvbench verify --plugin {self.room.library.plugin.path} says more"
+        hint = f"kvbench verify --plugin {self.room.library.plugins.of(self.point.variant).path} says more"
         return WrongAnswer(f"the plug-in's kernel {self.point.kernel} {what}", hint)
 
     def _read(self) -> bytes:
@@ -120,8 +126,10 @@ _MOMENT = 0.2  # seconds until a thread that was joined is gone
 
 
 @contextmanager
-def watched(read: Callable[[], bytes]) -> Iterator[None]:
-    """Around runs of a plug-in's kernel. read: a digest of what it must not write."""
+def watched(read: Callable[[], bytes], placed: _Places | None = None) -> Iterator[None]:
+    """Around runs of a plug-in's kernel. read: a digest of what it must not write. placed: where threads ran before any
+    run of it."""
+    placed = placed or _places()
     before, threads, process = read(), _threads(), time.process_time()
     seconds = _seconds(threads)
     yield
@@ -131,6 +139,9 @@ def watched(read: Callable[[], bytes]) -> Iterator[None]:
         raise _wrong(f"leaves {counted(len(left), 'thread')} behind")
     if process - own > max(_LEAST, _OTHERS * process):
         raise _wrong(f"spends {process - own:.2g} of {process:.2g} CPU seconds in threads of its own")
+    now = _places()
+    if any(now.get(thread, cpus) != cpus for thread, cpus in placed.items()):
+        raise _wrong("changes which CPUs its threads may run on")
     if read() != before:
         raise _wrong("writes to what it reads: the cache, its description or the queries")
 
@@ -161,6 +172,15 @@ def _seconds(threads: Iterable[int]) -> dict[int, float]:
     for thread in threads:
         with suppress(OSError):
             found[thread] = time.clock_gettime(~thread << 3 | 6)  # Linux: the clock of a thread's CPU time
+    return found
+
+
+def _places() -> _Places:
+    """The CPUs that each thread may run on."""
+    found = {}
+    for thread in _threads():
+        with suppress(OSError):
+            found[thread] = frozenset(os.sched_getaffinity(thread))
     return found
 
 

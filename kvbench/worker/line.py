@@ -35,11 +35,11 @@ _FIRST, _LAST = -1, 1  # places in a round
 class Guest(Owner):
     """A peer in a line. `error`: the largest so far."""
 
-    def __init__(self, point: Point, bench: Bench, data: int, path: str, patience: float) -> None:
+    def __init__(self, point: Point, bench: Bench, data: int, path: str, patience: float, folder: str) -> None:
         self.point, self._bench = point, bench
         share = known(point.engine, path).kind.formats[point.dtype] * max(1.0, point.shape.context / LONG)
         self._file, self._share, self.error = data, share, 0.0
-        self._how = path, patience
+        self._how = path, patience, folder
         super().__init__()
 
     def _prepare(self) -> None:
@@ -124,7 +124,7 @@ class Line(Owner):
                 continue
             yield point
             try:
-                how = plan.peers.get(point.engine, ""), plan.patience / 2
+                how = plan.peers.get(point.engine, ""), plan.patience / 2, self._job.references
                 self._guests.append(self._owned.enter_context(Guest(point, self._first, data, *how)))
             except KvbenchError as error:
                 yield self._lost(point, error)

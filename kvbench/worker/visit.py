@@ -1,16 +1,17 @@
 """A visit of one point: choose a schedule, verify, measure beside the witnesses, verify again."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from kvbench.apart import Ended, apart
 from kvbench.errors import Refused, WrongAnswer
+from kvbench.machine import describe
 from kvbench.machine.placement import neighbours
 from kvbench.model import NEIGHBOUR, Point, Record, tails
 from kvbench.model.tuning import Ratios
 from kvbench.native import library_of
+from kvbench.plan.needs import needs_here
 from kvbench.worker.answers import Answers
 from kvbench.worker.bench import Bench
 from kvbench.worker.foreign import bench_of
@@ -19,7 +20,8 @@ from kvbench.worker.loop import Program
 from kvbench.worker.room import Room
 from kvbench.worker.tuning import Tuner
 
-_PATIENCE = 300.0  # seconds, beside what the samples take
+PATIENCE = 60.0  # seconds that a plug-in may take, beside those of its samples and of its memory
+_PREPARED = 40e6  # bytes of memory a second, at the least, that are filled and checked
 
 
 def visit(
@@ -28,7 +30,7 @@ def visit(
     seconds: float,
     evidence: Mapping[str, Ratios] | None = None,
     beside: bool = False,
-    plugin: str = "",
+    plugin: tuple[str, ...] = (),
 ) -> Record:
     """By itself, in depth: beside all witnesses that there are, and with its stages. evidence: as a Tuner has it."""
     with (
@@ -78,13 +80,22 @@ def record(
     )
 
 
-def visit_plugin(point: Point, samples: int, seconds: float, plugin: Path | str, beside: bool = False) -> Record:
-    """The same of a plug-in's kernel, in a process of its own."""
-    patience = _PATIENCE + 40 * samples * seconds
+def visit_plugin(
+    point: Point,
+    samples: int,
+    seconds: float,
+    plugin: Sequence[str],
+    beside: bool = False,
+    patience: float | None = None,
+) -> Record:
+    """The same of a plug-in's kernel, in a process of its own. patience: seconds that it may take in all."""
+    if patience is None:
+        prepared = needs_here((point,), describe())[point].memory / _PREPARED
+        patience = round(PATIENCE + 40 * samples * seconds + prepared)
     try:
-        return apart(visit, point, samples, seconds, None, beside, str(plugin), patience=patience)
+        return apart(visit, point, samples, seconds, None, beside, tuple(plugin), patience=patience)
     except Ended as end:
-        hint = f"kvbench verify --plugin {plugin} says in which case"
+        hint = f"kvbench verify --plugin {' --plugin '.join(plugin)} says in which case"
         raise WrongAnswer(f"the plug-in's kernel {point.kernel} failed: its process {end.how}", hint) from None
 
 

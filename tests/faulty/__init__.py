@@ -33,6 +33,7 @@ FAULTS = {
     "closes": "ended with exit code 1",
     "spins": "leaves 1 thread behind",
     "crowds": "in threads of its own",
+    "moves": "changes which CPUs its threads may run on",
     "rounds": "changed how the CPU rounds",
     "flushes": "changed how the CPU rounds",
 }

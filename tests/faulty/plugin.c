@@ -196,6 +196,16 @@ KERNEL_OF(crowds) /* many threads, gone when it returns */
         pthread_join(threads[i], NULL);
 }
 
+KERNEL_OF(moves) /* its threads to any CPU */
+{
+    cpu_set_t all;
+    memset(&all, 0xff, sizeof all);
+    textbook(w);
+    sched_setaffinity(0, sizeof all, &all);
+}
+
+KERNEL_OF(stops) { raise(w->count ? SIGSTOP : 0); }
+
 KERNEL_OF(rounds)
 {
     textbook(w);
@@ -226,7 +236,7 @@ KERNEL_OF(talks)
 #define LISTED                                                                                                           \
     ONE(right), ONE(wrong), ONE(nans), ONE(late), ONE(rarely), ONE(silent), ONE(places), ONE(glances), ONE(samples),     \
         ONE(before), ONE(behind), ONE(nudges), ONE(asks), ONE(shortens), ONE(crash), ONE(leaves), ONE(quits),            \
-        ONE(hangs), ONE(closes), ONE(spins), ONE(crowds), ONE(rounds), ONE(flushes), ONE(talks)
+        ONE(hangs), ONE(closes), ONE(spins), ONE(crowds), ONE(rounds), ONE(flushes), ONE(moves), ONE(talks)
 #endif
 
 #ifdef LOADED

@@ -30,7 +30,7 @@ def profiled(capfd, plugin, variant):
 @pytest.mark.parametrize("variant", SOME)
 def test_profile(capfd, monkeypatch, plugin, variant):
     """What is wrong is one line and no JSON; what a plug-in prints is no part of it."""
-    monkeypatch.setattr(import_module("kvbench.worker.visit"), "_PATIENCE", 5.0)
+    monkeypatch.setattr(import_module("kvbench.worker.visit"), "PATIENCE", 5.0)
     code, out, err = profiled(capfd, plugin, variant)
     if variant in HONEST:
         assert code == 0 and json.loads(out)["point"]["variant"] == variant
@@ -46,6 +46,19 @@ def test_verify_checks_the_plug_in_alone(capfd, tmp_path):
     assert code == 1 and "4 kernels, 8 faults: 3 failed" in out
     for name, said in {"places": "times the allowed error", "leaves": "exit code 0", "behind": "beside max"}.items():
         assert any(name in line and said in line for line in out.splitlines() if "WRONG" in line)
+
+
+@pytest.mark.parametrize("kind", ["hangs", "stops"])
+def test_what_hangs_or_stops_itself_is_ended(capfd, tmp_path, kind):
+    """In the words of a sweep; other kernels, and other plug-ins, are checked and measured all the same."""
+    made = build_plugin(tmp_path / "made.so", f"-DLISTED=ONE({kind})")
+    good = build_plugin(tmp_path / "good.so", "-DLISTED=ONE(right)")
+    both = ["--plugin", made, "--plugin", good, "--patience", "15s"]
+    code, out, _ = told(capfd, "verify", "--quick", *both)
+    assert code == 1 and "no sign of life for 15 s: it hangs" in out and "2 kernels" in out and "1 failed" in out
+    code, out, err = told(capfd, "profile", "decode", *both, *SHAPE, *SHORT)
+    assert code == 4 and "no sign of life for 15 s: it hangs" in err and len(err.splitlines()) == 1
+    assert "decode.right.head.f32" in out
 
 
 @pytest.mark.parametrize("command", [["verify"], ["profile", "decode", "--variant", "hangs", *SHAPE, *SHORT]])

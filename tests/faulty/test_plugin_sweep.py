@@ -1,6 +1,7 @@
 """Plug-ins in a real sweep: their kernels are verified, measured and reported beside ours, and those that lie, cheat or
 spoil get no time and cost nobody else anything."""
 
+import hashlib
 import subprocess
 import sys
 
@@ -82,7 +83,10 @@ def test_a_fault_never_yields_a_time(outcome, variant, said):
 def test_the_run_knows_what_was_measured(outcome):
     _, run, made = outcome
     manifest = run.manifest
-    assert manifest.plan.plugin == manifest.options["plugin"] == str(made)
+    assert list(manifest.plan.plugin) == manifest.options["plugin"] == [str(made)]
+    (engine,) = manifest.engines
+    assert (engine.name, engine.path) == ("plug-in mixed.so", str(made))
+    assert engine.sha256 == hashlib.sha256(made.read_bytes()).hexdigest() and engine.version == "interface 3"
     assert set(manifest.plan.foreign) == HONEST | FAULTS.keys()
     assert (
         manifest.versions["plugin"].startswith("mixed.so (") and "decode.right.head.f32." in manifest.versions["plugin"]

@@ -12,7 +12,7 @@ from kvbench.analysis.means.breakeven import breakeven
 from kvbench.analysis.means.headline import Headline, headline
 from kvbench.analysis.means.models import Geometry, fits, tokens
 from kvbench.analysis.means.numa import Placed, matrix
-from kvbench.analysis.means.peers import peers
+from kvbench.analysis.means.peers import Beside, beside, peers
 from kvbench.analysis.measured.ceilings import ceilings
 from kvbench.analysis.measured.columns import short_names
 from kvbench.analysis.measured.scaling import saturation, scaling
@@ -43,6 +43,7 @@ class Findings:
     schedules: pd.DataFrame
     placed: tuple[Placed, ...]
     peers: pd.DataFrame  # where any was measured; all else but points, samples and tokens is of ours alone
+    beside: Beside  # what these say
     open: tuple[Open, ...]
     headline: Headline
 
@@ -68,6 +69,7 @@ def findings(
     lines, rates = scaling(records, points), tokens(points, models)
     all_rates = rates if len(every) == len(points) else tokens(every, models)
     launches = len({record.launch for record in records})
+    engines = peers(every, all_rates, said)
     return Findings(
         run=run,
         launches=launches,
@@ -77,7 +79,8 @@ def findings(
         ceilings=own,
         points=every,
         samples=frames.samples(said),
-        peers=peers(every, all_rates, said),
+        peers=engines,
+        beside=beside(engines, said),
         scaling=lines,
         contrasts=pairs,
         overall=together,

@@ -1,15 +1,18 @@
 """Peers beside ours: a cell is one shape, dtype and set of CPUs, and all of it was timed in the same rounds."""
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from statistics import geometric_mean, median
+from statistics import fmean, median
 from typing import Annotated, Any
 
+import numpy as np
 import pandas as pd
 
-from kvbench.analysis.measured.columns import count, number, table, text
+from kvbench.analysis.judge import paired
+from kvbench.analysis.measured.columns import band, count, number, table, text
 from kvbench.analysis.measured.launches import complete, measured
-from kvbench.model import AGAIN, OURS, Record
+from kvbench.model import AGAIN, OURS, Record, quotients
 from kvbench.model.annotated import about
 
 PEERS = {
@@ -26,10 +29,15 @@ PEERS = {
     "share": number("share of the rate of a read of the same rows"),
     "max_abs_err": number("absolute: largest difference of an output element to float64"),
     "overhead": number("share of a pass, that one takes with next to nothing to read"),
-    "times": number("ratio: its time over that of the fastest of ours"),
+    **band("times", "ratio: its time over that of the fastest of ours, by the same rounds"),
+    "launches": count("that measured both"),
+    "word": text("faster than ours, slower, same within noise, or not decided; empty of the fastest of ours"),
     "error": text("why there are no numbers; else empty"),
     "name": text("of the point"),
 }
+_TIMES = ("times", "times_low", "times_high")
+_Visits = dict[str, list[Record]]  # by the point's name
+SAME, UNDECIDED = "same within noise", "not decided"
 _CELL = ["q_heads", "kv_heads", "head_dim", "context", "dtype", "cpus", "pages"]
 
 
@@ -44,17 +52,40 @@ class Cell:
     best: Annotated[str, about("engine and layout of the fastest peer; empty if none has a rate")]
     best_share: Annotated[float | None, about("share of a read of the same rows, that it reaches; null if unknown")]
     times: Annotated[float | None, about("ratio: the fastest peer's time over ours; null if unknown")]
+    low: Annotated[float | None, about("ratio: low end of its interval; null where launches are too few for one")]
+    high: Annotated[float | None, about("ratio: high end of its interval; null where launches are too few for one")]
+    launches: Annotated[int, about("that measured both")]
+    word: Annotated[
+        str, about("what the peer is: faster, slower, same within noise, or not decided; empty without one")
+    ]
     drift: Annotated[float | None, about("ratio: ours after the peers over ours before them; null if unknown")]
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """All cells: the geometric mean of how long the fastest peer takes beside the fastest of ours."""
+
+    cells: Annotated[int, about("that have a peer with a rate")]
+    times: Annotated[float | None, about("ratio: that mean; null if unknown")]
+    low: Annotated[float | None, about("ratio: low end of its interval; null where launches are too few for one")]
+    high: Annotated[float | None, about("ratio: high end of its interval; null where launches are too few for one")]
+    launches: Annotated[int, about("that measured all of these cells")]
+    word: Annotated[str, about("what peers are: faster, slower, same within noise, or not decided; empty without one")]
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Peers beside ours, in the cells of a run and in all of them."""
+
+    cells: tuple[Cell, ...] = ()
+    together: Together = Together(0, None, None, None, 0, "")
 
 
 def peers(points: pd.DataFrame, tokens: pd.DataFrame, records: Iterable[Record]) -> pd.DataFrame:
     """A row for each engine of a cell: ours, the peers from the fastest on, and ours again."""
     theirs = points[points["engine"] != OURS]
     known = tokens.set_index("name")[["model", "tokens_per_second"]] if len(tokens) else pd.DataFrame()
-    visits: dict[str, list[Record]] = {}
-    for record in records:
-        if complete(record):
-            visits.setdefault(record.point.name, []).append(record)
+    visits = _visits(records)
     cells = points.merge(theirs[_CELL].drop_duplicates(), on=_CELL)
     rows: list[dict[str, Any]] = []
     for number_of, (_, own) in enumerate(cells.groupby(_CELL, sort=False)):
@@ -62,15 +93,27 @@ def peers(points: pd.DataFrame, tokens: pd.DataFrame, records: Iterable[Record])
     return table(rows, PEERS)
 
 
-def _cell(number_of: int, own: pd.DataFrame, known: pd.DataFrame, visits: dict[str, list[Record]]) -> list[dict]:
+def _visits(records: Iterable[Record]) -> _Visits:
+    """Those that are complete, by the point's name."""
+    visits: _Visits = {}
+    for record in records:
+        if complete(record):
+            visits.setdefault(record.point.name, []).append(record)
+    return visits
+
+
+def _cell(number_of: int, own: pd.DataFrame, known: pd.DataFrame, visits: _Visits) -> list[dict]:
     own = own.assign(other=own["engine"] != OURS).sort_values(["other", "seconds"], kind="stable")
     least = own.loc[~own["other"], "seconds"].min()
+    fastest = next((name for name in own.loc[~own["other"]].sort_values("seconds")["name"]), "")
     models = [known.at[name, "model"] for name in own["name"] if name in known.index]
     found = []
     for row in own.to_dict("records"):
         kept = {name: row[name] for name in PEERS if name in row}
         kept |= {"cell": number_of, "model": models[0] if models else "", "share": row["efficiency"]}
         kept |= {"times": row["seconds"] / least, "variant": "" if row["other"] else row["variant"]}
+        if row["name"] != fastest:
+            kept |= _held(list(_logs(visits, row["name"], fastest).values()))
         if row["name"] in known.index:
             kept["tokens_per_second"] = known.at[row["name"], "tokens_per_second"]
         if row["other"] and (seen := visits.get(row["name"])):
@@ -79,35 +122,78 @@ def _cell(number_of: int, own: pd.DataFrame, known: pd.DataFrame, visits: dict[s
     return [*found, *_again(found, visits)]
 
 
-def _again(found: Sequence[dict[str, Any]], visits: dict[str, list[Record]]) -> Iterable[dict[str, Any]]:
+def _again(found: Sequence[dict[str, Any]], visits: _Visits) -> Iterable[dict[str, Any]]:
     for row in found:
         seen = [record for record in visits.get(row["name"], ()) if AGAIN in record.traffic]
         if seen and AGAIN in (shares := measured(seen).shares):
             times = shares[AGAIN].median
             slower = {name: row.get(name) and row[name] / times for name in ("gbps", "tokens_per_second", "share")}
-            yield row | slower | {"engine": AGAIN, "times": row["times"] * times}
+            again = {"engine": AGAIN, "times": row["times"] * times, "word": ""}
+            yield row | slower | again | dict.fromkeys(("times_low", "times_high"))
 
 
-def cells(rows: pd.DataFrame) -> list[Cell]:
-    found = []
-    for _, own in rows.groupby("cell", sort=False):
-        first, again = own.iloc[0], own[own["engine"] == AGAIN]
-        theirs = own[~own["engine"].isin((OURS, AGAIN)) & own["times"].notna()]
-        best = theirs.loc[theirs["times"].idxmin()] if len(theirs) else None
-        before = own.loc[own["name"].isin(again["name"]) & (own["engine"] == OURS), "gbps"]
-        found.append(
-            Cell(
-                *(first["model"], first["dtype"], int(first["threads"]), int(first["context"])),
-                best="" if best is None else f"{best['engine']}, {best['layout']}",
-                best_share=None if best is None or pd.isna(best["share"]) else float(best["share"]),
-                times=None if best is None else float(best["times"]),
-                drift=float(again["gbps"].iloc[0] / before.iloc[0]) if len(again) and len(before) else None,
-            )
-        )
+def _logs(visits: _Visits, name: str, ours: str) -> dict[int, float]:
+    """By launch, the logarithm of how long a pass takes beside one of ours: the median of the rounds that have both."""
+    others = {(record.launch, record.part): record for record in visits.get(ours, ())}
+    found = {}
+    for record in visits.get(name, ()):
+        if other := others.get((record.launch, record.part)):
+            if ratios := quotients(*([s for s in each.samples if s.program == "point"] for each in (record, other))):
+                found[record.launch] = math.log(median(ratios))
     return found
 
 
-def mean_times(found: Sequence[Cell]) -> float | None:
-    """The geometric mean of how many times as fast ours are as the fastest peer."""
-    known = [each.times for each in found if each.times]
-    return geometric_mean(known) if known else None
+def _held(logs: Sequence[float]) -> dict[str, Any]:
+    """The ratio as the judge has it, with its interval where launches are enough for one, and what follows."""
+    if not logs:
+        return {"launches": 0, "word": UNDECIDED}
+    found = paired(np.array(logs))
+    held = {"times": math.exp(found.estimate), "launches": len(logs), "word": UNDECIDED}
+    if found.enclosed:
+        held |= {"times_low": math.exp(found.low), "times_high": math.exp(found.high)}
+        held["word"] = found.way or (SAME if found.same else UNDECIDED)
+    return held
+
+
+def beside(rows: pd.DataFrame, records: Iterable[Record]) -> Beside:
+    """From the table of peers, and the records that it was made of."""
+    found = tuple(_cells(rows))
+    return Beside(found, _together(rows, _visits(records)))
+
+
+def _together(rows: pd.DataFrame, visits: _Visits) -> Together:
+    """A launch counts where it has every cell."""
+    series = []
+    for _, own in rows.groupby("cell", sort=False):
+        theirs = _rated(own)
+        if len(theirs):
+            fastest = own.loc[(own["engine"] == OURS) & own["times"].notna()].sort_values("times")["name"]
+            best = theirs.loc[theirs["times"].idxmin(), "name"]
+            series.append(_logs(visits, best, fastest.iloc[0]) if len(fastest) else {})
+    launches = set.intersection(*map(set, series)) if series else set()
+    held = _held([fmean(each[launch] for each in series) for launch in sorted(launches)])
+    ends = (held.get(name) for name in ("times", "times_low", "times_high"))
+    return Together(len(series), *ends, held["launches"], held["word"] if series else "")
+
+
+def _rated(own: pd.DataFrame) -> pd.DataFrame:
+    """The peers of a cell that have a rate."""
+    return own[~own["engine"].isin((OURS, AGAIN)) & own["times"].notna()]
+
+
+def _cells(rows: pd.DataFrame) -> Iterator[Cell]:
+    for _, own in rows.groupby("cell", sort=False):
+        first, again = own.iloc[0], own[own["engine"] == AGAIN]
+        theirs = _rated(own)
+        best = theirs.loc[theirs["times"].idxmin()] if len(theirs) else None
+        before = own.loc[own["name"].isin(again["name"]) & (own["engine"] == OURS), "gbps"]
+        ends = (None if best is None or pd.isna(best[name]) else float(best[name]) for name in _TIMES)
+        yield Cell(
+            *(first["model"], first["dtype"], int(first["threads"]), int(first["context"])),
+            "" if best is None else f"{best['engine']}, {best['layout']}",
+            None if best is None or pd.isna(best["share"]) else float(best["share"]),
+            *ends,
+            launches=0 if best is None else int(best["launches"]),
+            word="" if best is None else str(best["word"]),
+            drift=float(again["gbps"].iloc[0] / before.iloc[0]) if len(again) and len(before) else None,
+        )

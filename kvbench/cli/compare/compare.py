@@ -89,4 +89,4 @@ def _side(path: Path) -> Any:
 
     run = load(path)
     points = tuple(point for point in run.manifest.plan.points if isinstance(point, Point))
-    return Side(run.manifest.run, run.manifest.identity, run.machine, points, run.records)
+    return Side(run.manifest.run, run.manifest.identity, run.machine, points, run.records, run.manifest.engines)

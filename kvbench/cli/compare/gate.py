@@ -51,7 +51,7 @@ def command(base: str, head: str, budget: float, out: Path | None, as_json: bool
     from kvbench.gate import Request, gate, sides
     from kvbench.machine import available_memory
 
-    exported, plugin = [wanted(word, as_json) for word in asked.pop("exports")], asked.pop("plugin") or ""
+    exported, plugin = [wanted(word, as_json) for word in asked.pop("exports")], asked.pop("plugin")
     available_memory()  # where nothing can be measured, nothing need be built
     built = sides(base, head, asked["every"], report=lambda line: say(line, err=True))
     found, names = gate(*built, Request(**asked, plugin=plugin), budget, out, _followed)

@@ -36,11 +36,13 @@ def command(out: Path | None, resume: bool, report: bool, as_json: bool, **asked
     The run directory is an ordinary one: report, compare and history work on it.
     """
     from kvbench.plan.expansion import NO_PEER
+    from kvbench.report.peers import launches
     from kvbench.session import Options, Session
 
     if resume and (out is None or any(asked.values())):
         raise BadArgument("--resume finishes the run in --out as it was begun", "name it with --out, and nothing else")
     with Session.resume(out) if resume else Session.begin(Options(**_options(asked)), out, command_line()) as session:
+        say(launches(session.directory.manifest.plan.launches), err=True)
         for skip in session.directory.manifest.skips:
             if skip.reason == NO_PEER:
                 say(f"left out: {skip.detail}", err=True)

@@ -1,15 +1,17 @@
 """kvbench profile"""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import click
 from msgspec import UNSET
 
-from kvbench.cli._options import json_option, neighbour_option, plugin_option, tuning_option
+from kvbench.cli._options import json_option, neighbour_option, patience_option, plugin_option, tuning_option
 from kvbench.cli._point import point_options
 from kvbench.cli._streams import say, say_json
 from kvbench.cli._types import Count
-from kvbench.errors import refuse_beyond
+from kvbench.errors import BadArgument, Exit, WrongAnswer, refuse_beyond
 from kvbench.texts import wrapped
 from kvbench.units import duration, size
 
@@ -18,45 +20,112 @@ from kvbench.units import duration, size
 @click.argument("op", metavar="OP")
 @point_options
 @plugin_option
+@patience_option
 @tuning_option
 @click.option("--samples", type=Count(), default=12, show_default=True, help="Rounds of samples.")
 @click.option("--sample-time", type=float, default=0.03, show_default=True, help="Seconds per sample.")
 @neighbour_option
 @json_option
-def command(op: str, plugin: str | None, samples: int, sample_time: float, as_json: bool, **asked: Any) -> None:
+def command(op: str, plugin: tuple[str, ...], as_json: bool, **asked: Any) -> int:
     """Measure one kernel in depth: OP is decode, append or bulk.
 
     It is timed in turn with what could limit it: the same reads without the arithmetic (its twin), the same kernel on
     data in a private cache (the core roof), the fastest reads of as much memory, and the FMA peak.
+
+    With --plugin and no --variant, every variant of the plug-ins is profiled, one after another. A plug-in that hangs is
+    ended: after a minute and the time of its samples, unless --patience says otherwise.
     """
+    from kvbench.native import library_of
+    from kvbench.suite.values import LIMITS
+
+    refuse_beyond("--samples", asked["samples"], LIMITS["samples"])
+    refuse_beyond("--sample-time", asked["sample_time"], LIMITS["sample_time"])
+    library, name = library_of(None, plugin), asked["model"] or ""
+    variants = _variants(library, op, asked.pop("variant"))
+    if len(variants) == 1:
+        facts = _facts(op, library, plugin, variant=variants[0], **asked)
+        _shown(facts, name, as_json)
+        return Exit.FINE
+    if as_json:
+        raise BadArgument(f"--json is of one kernel, and there are {' and '.join(variants)}", "name one with --variant")
+    return _each(variants, name, partial(_facts, op, library, plugin, **asked))
+
+
+def _variants(library: Any, op: str, asked: str | None) -> list[str | None]:
+    """Those that are meant: a name that several plug-ins have stands for all of them."""
+    foreign = library.foreign_variants if op == "decode" else ()
+    if asked is None:
+        return list(foreign) or [None]
+    return [variant for variant in foreign if variant.partition("@")[0] == asked] or [asked]
+
+
+def _each(variants: list[str], name: str, facts_of: Callable[..., Any]) -> int:
+    """One profile after another. Who fails costs the others nothing."""
+    found, failed = [], False
+    for variant in variants:
+        try:
+            found.append(facts_of(variant=variant))
+            _shown(found[-1], name, False)
+            say("")
+        except WrongAnswer as error:
+            failed = True
+            say(f"kvbench: {error}", err=True)
+    if len(found) > 1:
+        width = max(len(facts.kernel) for facts in found)
+        lines = [f"{'':<{width}}{'GB/s':>8}   {'middle half':<16}of reads of its rows"]
+        for facts in found:
+            rate, share = facts.rates["point"], facts.efficiency
+            middle = f"{rate.low:.1f} .. {rate.high:.1f}"
+            of_reads = "not known" if share is None else f"{share:.0%}"
+            lines.append(f"{facts.kernel:<{width}}{rate.median:>8.1f}   {middle:<16}{of_reads}")
+        lines += [
+            "",
+            "They were timed one after another. kvbench gate --base A.so --head B.so times two in the same rounds.",
+        ]
+        say("\n".join(lines))
+    return Exit.ERRORS if failed else Exit.FINE
+
+
+def _facts(
+    op: str,
+    library: Any,
+    plugin: tuple[str, ...],
+    samples: int,
+    sample_time: float,
+    patience: float | None,
+    **asked: Any,
+) -> Any:
     from kvbench.analysis.limits.profile import profile
     from kvbench.cli._point import point_of
     from kvbench.machine import describe
-    from kvbench.native import library_of
-    from kvbench.report.words import said
     from kvbench.store.evidence import Evidence
-    from kvbench.suite.values import LIMITS
     from kvbench.worker import visit, visit_plugin
 
-    refuse_beyond("--samples", samples, LIMITS["samples"])
-    refuse_beyond("--sample-time", sample_time, LIMITS["sample_time"])
-    library, tuning, neighbour = library_of(None, plugin), asked.pop("tuning"), bool(asked.pop("neighbour"))
+    tuning, neighbour = asked.pop("tuning"), bool(asked.pop("neighbour"))
     point = point_of(op, library, **asked)
     if point.variant in library.foreign_variants:
-        seen = visit_plugin(point, samples, sample_time, plugin, neighbour)
-    else:
-        evidence = Evidence.asked(tuning and str(tuning), describe().fingerprint, library.path)
-        known, remark = evidence.read() if evidence else (None, "")
-        seen = visit(point, samples, sample_time, evidence=known, beside=neighbour)
-        remark = (evidence.add(seen.tuned) if seen.tuned else "") or remark
-        if remark:
-            say(remark, err=True)
-    facts = profile(seen)
+        return profile(visit_plugin(point, samples, sample_time, plugin, neighbour, patience))
+    evidence = Evidence.asked(tuning and str(tuning), describe().fingerprint, library.path)
+    known, remark = evidence.read() if evidence else (None, "")
+    seen = visit(point, samples, sample_time, evidence=known, beside=neighbour)
+    remark = (evidence.add(seen.tuned) if seen.tuned else "") or remark
+    if remark:
+        say(remark, err=True)
+    return profile(seen)
+
+
+def _shown(facts: Any, name: str, as_json: bool) -> None:
+    from kvbench.machine import describe
+    from kvbench.native import default_library
+    from kvbench.report.words import said
+
     if as_json:
         say_json(facts)
-    else:
-        lines = [*_heading(facts, asked["model"] or ""), "", *_rates(facts), "", *_details(facts), ""]
-        say("\n".join([*lines, *wrapped([said("advice", "advice", facts)], "")]))
+        return
+    foreign = facts.point.op == "decode" and facts.point.variant not in default_library().words("variant")
+    more = len(facts.point.cpus) < len(describe().allowed)
+    lines = [*_heading(facts, name), "", *_rates(facts), "", *_details(facts), ""]
+    say("\n".join([*lines, *wrapped([said("advice", "advice", facts, foreign, more)], "")]))
 
 
 def _heading(facts: Any, name: str) -> list[str]:

@@ -21,7 +21,7 @@ class Kernels(Printed):
 @click.command("kernels")
 @plugin_option
 @json_option
-def command(plugin: str | None, as_json: bool) -> None:
+def command(plugin: tuple[str, ...], as_json: bool) -> None:
     """List the kernels, and say which of them this CPU can run."""
     from kvbench.native import library_of
 

@@ -5,9 +5,11 @@ from typing import Any
 
 import click
 
-from kvbench.cli._options import json_option, plugin_option
-from kvbench.cli._streams import tell
-from kvbench.errors import BadArgument, Exit
+from kvbench.cli._options import json_option, patience_option, plugin_option
+from kvbench.cli._streams import say, tell
+from kvbench.errors import BadArgument, BadLibrary, Exit
+
+_EXAMPLE = "plugin.c"  # installed beside the library
 
 
 @click.command("verify")
@@ -16,27 +18,66 @@ from kvbench.errors import BadArgument, Exit
     "--isa", envvar="KVBENCH_ISA", metavar="TIER", help="Check one instruction set instead of all that run here."
 )
 @plugin_option
+@patience_option
+@click.option("--example", is_flag=True, help="Only print a plug-in in C, to begin your own with.")
+@click.option("--include", is_flag=True, help="Only print the folder of the headers that a plug-in includes.")
 @json_option
-def command(quick: bool, isa: str | None, plugin: str | None, as_json: bool) -> int:
+def command(
+    quick: bool,
+    isa: str | None,
+    plugin: tuple[str, ...],
+    patience: float | None,
+    example: bool,
+    include: bool,
+    as_json: bool,
+) -> int:
     """Check every kernel that runs here against a float64 reference.
 
     Then plant faults and check that each is noticed. With --plugin, check only the plug-in's kernels, each in a process
-    of its own.
+    of its own. One that gives no answer for a minute hangs, and is ended; --patience says otherwise.
+
+    \b
+    A plug-in of your own:
+      kvbench verify --example > my.c
+      cc -O3 -march=native -shared -fPIC -I "$(kvbench verify --include)" -o my.so my.c -lm
+      kvbench verify --plugin my.so
     """
     from kvbench.native import library_of
-    from kvbench.verify import check_plugin
+    from kvbench.verify import PATIENCE, check_plugin
     from kvbench.verify.kernels import Verified
 
+    if example or include:
+        return _printed(example, include)
     library = library_of(None, plugin)
     isa = library.isa(isa) if isa else None
-    results, faults = (check_plugin if plugin else _checked)(library, isa, quick)
+    if plugin:
+        results, faults = check_plugin(library, isa, quick, patience or PATIENCE)
+    else:
+        results, faults = _checked(library, isa, quick)
     if not results:
-        raise BadArgument(f"--isa {isa}: {plugin} has no kernel of that tier", "leave --isa out")
+        raise BadArgument(f"--isa {isa}: {' and '.join(plugin)} has no kernel of that tier", "leave --isa out")
     wrong = sum(not r.passed for r in results) + sum(f.caught < f.planted for f in faults)
     whole = f"{len(results)} kernels, {len(faults)} faults: {f'{wrong} failed' if wrong else 'all well'}"
     shown = Verified(passed=not wrong, kernels=tuple(results), faults=tuple(faults))
     tell(shown, as_json, lambda: [*_kernels(results, library.foreign_variants), "", *_faults(faults), whole])
     return Exit.FAILED if wrong else Exit.FINE
+
+
+def _printed(example: bool, include: bool) -> int:
+    from kvbench.native import library_path
+
+    if example and include:
+        raise BadArgument("--example and --include each print one thing", "give one of them")
+    folder = library_path().parent
+    if include:
+        say(str(folder))
+        return Exit.FINE
+    path = folder / _EXAMPLE
+    try:
+        say(path.read_text().rstrip())
+    except OSError as error:
+        raise BadLibrary(f"cannot read {path}: {error.strerror}", "install kvbench again") from None
+    return Exit.FINE
 
 
 def _checked(library: Any, isa: str | None, quick: bool) -> tuple[list[Any], list[Any]]:

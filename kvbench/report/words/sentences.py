@@ -14,6 +14,7 @@ from kvbench.analysis.measured.launches import COVERAGE, held
 from kvbench.model import OURS, Check, Point, Probe
 from kvbench.model.annotated import about
 from kvbench.report.words import bandwidth, choices, limits, paragraphs
+from kvbench.report.words import said as words
 from kvbench.report.words.phrases import listed
 from kvbench.store import Manifest
 from kvbench.units import counted
@@ -33,6 +34,7 @@ def sentences(found: Findings) -> tuple[Sentence, ...]:
     """What it has nothing to say of is left out; but that memory or L3 was not tested is said."""
     points = found.points[found.points["engine"] == OURS]
     said = [
+        ("peers", words("peers", "summary", found.beside) if len(found.peers) else ""),
         ("bandwidth", bandwidth.memory(points)),
         ("l3", bandwidth.l3(points, found.machine)),
         *((factor, choices.choice(found.overall, factor)) for factor in choices.FASTEST),

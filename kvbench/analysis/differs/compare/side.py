@@ -6,18 +6,20 @@ from dataclasses import dataclass
 from kvbench.analysis.measured.columns import machine_name, names
 from kvbench.analysis.measured.launches import complete
 from kvbench.errors import NotComparable
-from kvbench.model import Machine, Point, Record
+from kvbench.model import Engine, Machine, Point, Record
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A run. `identity`: digests of its machine, environment, build and suite. `planned`: its points."""
+    """A run. `identity`: digests of its machine, environment, build and suite. `planned`: its points. `engines`: whose
+    kernels stand beside ours."""
 
     run: str
     identity: Mapping[str, str]
     machine: Machine
     planned: tuple[Point, ...]
     records: Sequence[Record]
+    engines: tuple[Engine, ...] = ()
 
     def same(self, other: "Side", what: str) -> bool:
         return self.identity.get(what) == other.identity.get(what)

@@ -15,7 +15,8 @@ from kvbench.analysis.differs.compare.words import LIMITS, Effects, Floor, Viewe
 from kvbench.analysis.judge import Difference, family, incomparable, whole, worst_first
 from kvbench.analysis.measured.launches import complete
 from kvbench.errors import NotComparable
-from kvbench.model import Comparison, Judged, Point
+from kvbench.model import Comparison, Engine, Judged, Point
+from kvbench.model.engine import differing
 from kvbench.model.tuning import rescheduled
 from kvbench.regime import classify
 from kvbench.units import gbps
@@ -44,12 +45,14 @@ class _Seen:
 @dataclass(frozen=True, slots=True)
 class Terms:
     """What a comparison was made under. `differ`: identities that are not the same. `failed`: visits of base and of head.
-    `moved`: by view, what both runs measured over all points, where that differs."""
+    `moved`: by view, what both runs measured over all points, where that differs. `engines`: those of base and of head
+    that are of two libraries."""
 
     differ: frozenset[str]
     failed: tuple[int, int]
     moved: tuple[tuple[str, Difference], ...]
     effects: Effects
+    engines: tuple[tuple[Engine, Engine], ...] = ()
 
 
 def compare(
@@ -75,7 +78,7 @@ def compare(
     missing += [f"{each.name}: {each.note}" for each in lost]
     said = whole(points, families), worst_first(points), worst_first(families), tuple(missing)
     found = Comparison("compare", base.run, head.run, base.named, created, *said, notes=())
-    return found, Terms(differ, failed, tuple(_moved(seen)), enough)
+    return found, Terms(differ, failed, tuple(_moved(seen)), enough, differing(base.engines, head.engines))
 
 
 def _moved(seen: Sequence[_Seen]) -> Iterator[tuple[str, Difference]]:
