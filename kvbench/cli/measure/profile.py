@@ -5,6 +5,7 @@ from typing import Any
 import click
 from msgspec import UNSET
 
+from kvbench.cli._measuring import say_busy
 from kvbench.cli._options import json_option, neighbour_option, plugin_option, tuning_option
 from kvbench.cli._point import point_options
 from kvbench.cli._streams import say, say_json
@@ -42,6 +43,7 @@ def command(op: str, plugin: str | None, samples: int, sample_time: float, as_js
     refuse_beyond("--sample-time", sample_time, LIMITS["sample_time"])
     library, tuning, neighbour = library_of(None, plugin), asked.pop("tuning"), bool(asked.pop("neighbour"))
     point = point_of(op, library, **asked)
+    say_busy()
     if point.variant in library.foreign_variants:
         seen = visit_plugin(point, samples, sample_time, plugin, neighbour)
     else:

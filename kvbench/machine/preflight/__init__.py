@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from kvbench.machine.preflight import clock, memory, sharing
 from kvbench.machine.preflight.scene import Live, Scene
+from kvbench.machine.preflight.sharing import busy
 from kvbench.machine.tree import Files
 from kvbench.model import Check, Machine
 
