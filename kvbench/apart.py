@@ -149,10 +149,11 @@ def descendants(parent: int) -> list[int]:
     return found
 
 
-def end_descendants() -> None:
-    """Of this process. All are stopped first, so that none begins another meanwhile."""
-    found: set[int] = set()
-    while new := set(descendants(os.getpid())) - found:
+def end_descendants(of: int | None = None) -> None:
+    """Of this process, or of another one and that as well. All are stopped first, so that none begins another meanwhile."""
+    found = set[int]() if of is None else {of}
+    _signal(found, signal.SIGSTOP)
+    while new := set(descendants(of or os.getpid())) - found:
         found |= new
         _signal(new, signal.SIGSTOP)
     _signal(found, signal.SIGKILL)
