@@ -23,7 +23,7 @@ from kvbench.store.files import replacing, writing
 from kvbench.units import span
 
 _WHEEL = ".whl"
-_BASE, _UNIT = 25.0, 60.0  # seconds of one CPU: all but the tiers of vectors, and one of these
+_BASE, _UNIT = 15.0, 45.0  # seconds of one CPU: all but the tiers of vectors, and one of these
 _UNITS = 2  # how many of them there are, where all are built
 Report = Callable[[str], object]
 
@@ -86,7 +86,7 @@ def _built(asked: Sequence[str], repository: Path, report: Report, tiers: Tiers)
 def _expected(tiers: Tiers) -> float:
     """Seconds of a build on the allowed CPUs."""
     units = len(tiers) - 1 if tiers else _UNITS  # the plainest one is no vectors
-    return (_BASE + units * _UNIT) / min(len(os.sched_getaffinity(0)), 1 + units)
+    return max(_UNIT, (_BASE + units * _UNIT) / len(os.sched_getaffinity(0)))  # a tier is one file, for one CPU
 
 
 def _library(asked: str) -> Build:
