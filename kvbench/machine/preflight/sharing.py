@@ -2,14 +2,11 @@
 
 from math import floor
 
-from kvbench.machine.preflight.scene import Finding, Live, Scene, busy_and_stolen, check, judged, ok, warn
-from kvbench.machine.tree import Files
-from kvbench.model import Machine
+from kvbench.machine.preflight.scene import Finding, Scene, busy_and_stolen, check, judged, ok, warn
 from kvbench.units import cpu_text
 
 # A pass ends with its slowest thread, so that little work by others shows in every sample.
 _BUSY_SHARE = 0.05  # of the CPUs' time; one tick of 20 is 0.05
-_BUSY = 0.1  # of the CPUs' time: more is said before anything is measured
 _OTHER_TASKS = 0.5  # runnable on average; what wakes now and then stays below
 _STEAL_SHARE = 0.02  # of the CPUs' time under load; samples differ by about as much anyway
 
@@ -20,16 +17,6 @@ def other_tasks(scene: Scene) -> Finding:
     value = f"{max(0.0, runnable):.1f} runnable, these CPUs busy {busy:.0%} of the time"
     quiet = runnable <= _OTHER_TASKS and busy <= _BUSY_SHARE
     return judged(quiet, value, "wait until it is over, or stop it: see top")
-
-
-def busy(machine: Machine, files: Files | None = None, live: Live | None = None) -> float:
-    """The share of the allowed CPUs' time that others use at this moment; 0 where that is too little to tell, or unknown."""
-    scene = Scene(files or Files("/"), machine, machine.allowed, live or Live())
-    try:
-        share, _ = scene.asleep()
-    except LookupError:
-        return 0.0
-    return share if share > _BUSY else 0.0
 
 
 @check("steal", "the hypervisor gives the CPU to others: a thread stands still inside its pass and the others wait")
