@@ -23,7 +23,7 @@ class Exit(IntEnum):
     ERRORS = 4, "finished, but some of what was to be measured failed"
     REFUSED = 5, "the environment does not allow it"
     NOTHING = 6, "nothing is comparable"
-    INTERRUPTED = 130, "interrupted; kvbench sweep --resume finishes a sweep"
+    INTERRUPTED = 130, "interrupted; kvbench sweep --out RUN --resume finishes a sweep"
 
 
 class KvbenchError(Exception):

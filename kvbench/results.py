@@ -17,6 +17,7 @@ from kvbench.model import Check, Machine, Point, Record
 from kvbench.store import Manifest, RunDirectory, read
 from kvbench.suite.models import model as geometry
 from kvbench.suite.models import models
+from kvbench.texts import resume_command
 from kvbench.units import counted, cpu_text
 
 _FRAMES = ("points", "samples", "ceilings", "contrasts")
@@ -102,7 +103,7 @@ def load(path: Path | str) -> Run:
     with RunDirectory.open(path) as directory:
         facts = directory.machine()
         if facts is None:
-            raise BadRun(f"{path} has no machine.json yet", "resume the run: kvbench sweep --resume")
+            raise BadRun(f"{path} has no machine.json yet", f"resume the run: {resume_command('sweep', path)}")
         try:
             found = read(Machine, facts.get("topology"))
         except ValueError as error:

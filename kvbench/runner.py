@@ -4,9 +4,11 @@ for each launch:
     while points are left:
         for record in a process that visits them, or only a plug-in's: yield it
         where it died: an error record of the point that it was at, and another process for the rest
+        where the budget is spent: the process is ended, and nothing more is visited
 """
 
 import json
+import math
 import os
 import secrets
 import select
@@ -21,7 +23,7 @@ from dataclasses import replace
 from itertools import count, takewhile
 from typing import IO
 
-from kvbench.apart import Ear, ending, kill_group
+from kvbench.apart import Ear, ending, kill_group, scratch
 from kvbench.model import Job, Plan, Record
 from kvbench.model.point import Visited
 from kvbench.store import plain, record
@@ -29,6 +31,42 @@ from kvbench.store import plain, record
 Execute = Callable[[Job], Iterator[Record]]
 _GOODBYE = 2.0  # seconds from the end of its output to its own
 _ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}  # NumPy's would stay awake
+
+
+class Budget:
+    """Seconds that measuring may take, from its first process on; by default all the time. It may serve several runs.
+
+    No visit begins behind it. One that has begun may end, but is cut off at GRACE times the seconds.
+    """
+
+    GRACE = 1.2
+
+    def __init__(self, seconds: float = math.inf) -> None:
+        self.seconds = seconds
+        self._began: float | None = None
+        self.spent = False  # whether it has ended something
+
+    def begin(self) -> None:
+        if self._began is None:
+            self._began = time.monotonic()
+
+    @property
+    def used(self) -> float:
+        return 0.0 if self._began is None else time.monotonic() - self._began
+
+    @property
+    def left(self) -> float:
+        return self.seconds - self.used
+
+    @property
+    def until(self) -> float | None:
+        """When a process is cut off, as Job has it."""
+        return None if math.isinf(self.seconds) else self._began + self.GRACE * self.seconds
+
+    def ends(self) -> bool:
+        """Whether it is spent; asked where something is left to be visited."""
+        self.spent = self.spent or self.left <= 0
+        return self.spent
 
 
 class Killed(Exception):
@@ -44,19 +82,23 @@ def run(
     execute: Execute | None = None,
     done: Iterable[Record] = (),
     more: Callable[[int], Collection[Visited]] | None = None,
+    budget: Budget | None = None,
 ) -> Iterator[Record]:
-    """Every point once in every launch, without what is `done` already.
+    """Every point once in every launch, without what is `done` already, while the budget lasts.
 
     `more` is asked before each launch what it visits; where that is nothing there is no other. Else there are as many as
     planned, of all points. `execute` does a job; tests give one that replays recorded times. A point that failed once is
     not tried again, unless memory was short.
     """
-    with tempfile.TemporaryDirectory(prefix="kvbench-", ignore_cleanup_errors=True) as references:
-        progress = _Progress(plan, references, done)
+    budget = budget or Budget()
+    with scratch() as references:
+        progress = _Progress(plan, references, done, budget)
         ask = more or (lambda number: plan.points if number < plan.launches else ())
         for number, points in enumerate(takewhile(bool, map(ask, count()))):
             for found in progress.launch(number, points, execute or launch):
                 yield replace(found, run=plan.run)
+            if budget.spent:
+                return
 
 
 def new_run() -> str:
@@ -67,8 +109,8 @@ def new_run() -> str:
 class _Progress:
     """What is known of a run so far."""
 
-    def __init__(self, plan: Plan, references: str, done: Iterable[Record]) -> None:
-        self._plan, self._references = plan, references
+    def __init__(self, plan: Plan, references: str, done: Iterable[Record], budget: Budget) -> None:
+        self._plan, self._references, self._budget = plan, references, budget
         self._visited: set[tuple[int, str]] = set()
         self._parts: dict[int, int] = {}
         self._failed: dict[str, str] = {}
@@ -87,11 +129,12 @@ class _Progress:
 
     def launch(self, number: int, points: Collection[Visited], execute: Execute) -> Iterator[Record]:
         killed: set[Visited | None] = set()
-        while left := self._next(number, points):
+        self._budget.begin()
+        while (left := self._next(number, points)) and not self._budget.ends():
             plan = self._plan if self._plan.is_foreign(left[0]) else replace(self._plan, plugin=(), against_plugin=())
             plan = replace(plan, chosen=dict(self._chosen))
             todo = tuple(point for point in left if point.name not in self._failed)
-            job = Job(plan, number, self._parts.get(number, 0), todo, self._references)
+            job = Job(plan, number, self._parts.get(number, 0), todo, self._references, self._budget.until)
             self._parts[number] = job.part + 1
             try:
                 for found in self._all(job, left, execute):
@@ -126,6 +169,10 @@ class _Progress:
         for found in execute(job) if missing else ():
             missing.pop(found.point, None)
             yield found
+            if missing and self._budget.ends():
+                return
+        if missing and self._budget.ends():
+            return
         if len(missing) == len(job.points):  # nothing came of it, nor would it the next time
             yield from (_failure(job, point, "the launch ended without it") for point in missing)
 
@@ -155,7 +202,8 @@ class _Worker:
         self._job, self._complaints = job, complaints
         self._owed = {point.name: point for point in job.points}
         self._at: Visited | None = None
-        self._fault, self._useful = "", False
+        self._fault, self._useful, self._cut = "", False, False
+        self._until = math.inf if job.until is None else job.until
         self._process = subprocess.Popen(
             [sys.executable, "-P", *program],  # -P: no module of the current folder
             stdin=subprocess.PIPE,
@@ -170,7 +218,7 @@ class _Worker:
         job = replace(self._job, plan=replace(self._job.plan, points=()))
         try:
             self._say(json.dumps(plain(job) | {"parent": os.getpid()}))
-            for line in _lines(self._process.stdout.fileno(), self._ear, self._job.plan.patience):
+            for line in _lines(self._process.stdout.fileno(), self._ear, self._job.plan.patience, self._until):
                 found = self._understood(line)
                 if found is None:
                     self._fault = f"the worker said {line[:60]!r}, which is no record of a point"
@@ -184,7 +232,9 @@ class _Worker:
                     return
             self._process.wait(_GOODBYE)
         except TimeoutError:
-            if self._process.poll() is None:  # else it has died, and nobody could hear it
+            if time.monotonic() >= self._until:
+                self._cut = True
+            elif self._process.poll() is None:  # else it has died, and nobody could hear it
                 self._fault = f"no sign of life for {self._job.plan.patience:g} s: it hangs"
         except subprocess.TimeoutExpired:
             self._fault = "the worker closed its output"
@@ -218,8 +268,8 @@ class _Worker:
             self._process.stdin.close()
 
     def failures(self) -> Iterator[Record]:
-        if not self._owed or self._useful and self._at is None and not self._fault:
-            return  # at no point: another process may do the rest
+        if not self._owed or self._cut or self._useful and self._at is None and not self._fault:
+            return  # all is done, or time is up; or it was at no point, and another process may do the rest
         if not self._fault and self._process.returncode == -signal.SIGKILL:
             raise Killed(self._at)
         self._complaints.seek(0)
@@ -229,11 +279,11 @@ class _Worker:
             yield _failure(self._job, point, error)
 
 
-def _lines(pipe: int, ear: Ear, patience: float) -> Iterator[str]:
-    """Asleep until there is one. TimeoutError where no whole one comes for so many seconds."""
+def _lines(pipe: int, ear: Ear, patience: float, until: float) -> Iterator[str]:
+    """Asleep until there is one. TimeoutError where no whole one comes for so many seconds, or `until` is over."""
     pending, end = b"", time.monotonic() + patience
     while True:
-        if not ear.ready(pipe, select.POLLIN, end) or not (got := os.read(pipe, 1 << 20)):
+        if not ear.ready(pipe, select.POLLIN, min(end, until)) or not (got := os.read(pipe, 1 << 20)):
             return
         *whole, pending = (pending + got).split(b"\n")
         yield from (line.decode(errors="replace") for line in whole)

@@ -3,8 +3,10 @@
 import csv
 import io
 import re
+import shlex
 import textwrap
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 WIDTH = 120  # letters of a line of a terminal
@@ -27,6 +29,11 @@ def shown(text: str) -> str:
 def printable(text: str) -> str:
     """The same, in one line."""
     return shown(" ".join(text.split()))
+
+
+def resume_command(command: str, run: Path | str) -> str:
+    """The whole command that finishes a run of `kvbench command`."""
+    return f"kvbench {command} --out {shlex.quote(str(run))} --resume"
 
 
 def wrapped(sentences: Iterable[str], indent: str = "  ", hanging: int = 2) -> Iterator[str]:

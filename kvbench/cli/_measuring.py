@@ -3,11 +3,14 @@
 import shlex
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
+from kvbench.cli._signals import interrupted_line, resumable
 from kvbench.cli._streams import say
 from kvbench.errors import Exit
+from kvbench.texts import resume_command
+from kvbench.units import counted, cpu_text, span
 
 
 def command_line() -> str:
@@ -18,31 +21,62 @@ def given(asked: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in asked.items() if value not in (None, ())}
 
 
+def say_busy(others: str = "--cpus") -> None:
+    """In a line, where other work would disturb what is measured next. `others`: what chooses other CPUs."""
+    from kvbench.machine import describe
+    from kvbench.machine.preflight import busy
+
+    machine = describe()
+    if share := busy(machine):
+        cpus = f"CPUs {cpu_text(machine.allowed)} are {share:.0%} busy with other work"
+        say(f"{cpus}: expect CONTAMINATED; wait, or use other CPUs with {others}", err=True)
+
+
 def concluded(session: Any, command: str, tell: Callable[[Any], None]) -> Exit:
     """Measures it; `tell` prints what there is of the run."""
-    whole = False
+    resumable(command, session.directory.path)
     try:
-        ended = measured(session)
+        whole = measured(session)
         tell(session.run())
-        whole = ended
     except KeyboardInterrupt:
-        pass
+        whole = False
     if not whole:
-        path = shlex.quote(str(session.directory.path))
-        say(f"kvbench: interrupted; to go on: kvbench {command} --out {path} --resume", err=True)
+        say(interrupted_line(), err=True)
         return Exit.INTERRUPTED
+    if session.budget.spent:
+        say(f"{_spent(session)}; to go on: {resume_command(command, session.directory.path)}", err=True)
+        if not session.directory.records:
+            return Exit.UNCLEAR
     return Exit.ERRORS if any(record.error for record in session.directory.records) else Exit.FINE
 
 
+def _spent(session: Any) -> str:
+    """That the budget has ended it, and where."""
+    records, points = session.directory.records, session.directory.manifest.plan.points
+    launch = max((record.launch for record in records), default=0)
+    made = sum(record.launch == launch for record in records)
+    return (
+        f"kvbench: the budget of {span(session.budget.seconds)} ended it "
+        f"after {made} of {counted(len(points), 'visit')} of launch {launch + 1}"
+    )
+
+
 def measured(session: Any) -> bool:
-    """Whether it came to its end."""
+    """Whether it came to its end, which may be that of its budget."""
     from kvbench.report.course import heading
 
     try:
         with finished(session):
-            manifest, limit = session.directory.manifest, session.limit
-            lines = heading(manifest, str(session.directory.path), session.checks, session.done, limit)
+            lines = heading(
+                session.directory.manifest,
+                str(session.directory.path),
+                session.checks,
+                session.done,
+                session.forecast,
+                session.options.budget,
+            )
             say("\n".join([*lines, *filter(None, [session.remark])]), err=True)
+            say_busy()
             follow_all(session)
     except KeyboardInterrupt:
         return False
@@ -55,8 +89,9 @@ def follow_all(session: Any) -> None:
 
     left, weights = session.left(), session.weights()
     whole = (lambda: left + session.added, lambda record: weights[record.point.name])
-    for _ in follow(session.records(), *whole, Newest()):
-        pass
+    with closing(session.records()) as records:  # the worker ends before anything is written
+        for _ in follow(records, *whole, Newest()):
+            pass
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from kvbench import cli
+from kvbench.cli._signals import interrupted_line, was_interrupted
 from kvbench.cli._streams import say, take_streams
 from kvbench.errors import Exit, KvbenchError, Unwritable
 from kvbench.texts import printable
@@ -80,8 +81,15 @@ def kvbench(ctx: click.Context, version: bool) -> None:
 
 
 def _fail(message: str, hint: str, code: int) -> int:
+    if was_interrupted():  # whatever came of that
+        return _interrupted()
     say(printable(f"kvbench: {message} ({hint})"), err=True)
     return code
+
+
+def _interrupted() -> int:
+    say(printable(interrupted_line()), err=True)
+    return Exit.INTERRUPTED
 
 
 def _refused(error: OSError) -> int:
@@ -125,7 +133,7 @@ def run(arguments: list[str] | None) -> int:
     except click.ClickException as error:
         return _fail(error.format_message(), "see kvbench --help", Exit.USAGE)
     except (click.Abort, KeyboardInterrupt):
-        return _fail("interrupted", "run the command again", Exit.INTERRUPTED)
+        return _interrupted()
     except OSError as error:
         return _refused(error)
     except MemoryError:

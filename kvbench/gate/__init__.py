@@ -4,4 +4,4 @@ builds → rivals (what both can measure) → stages of duels → rows (candidat
 """
 
 from kvbench.gate.builds import Build, build, sides
-from kvbench.gate.gate import Request, gate
+from kvbench.gate.gate import Request, gate, tiers

@@ -1,29 +1,30 @@
 """The libraries that a gate compares: a git revision, the working tree or a file, compiled once and kept by content."""
 
 import hashlib
-import io
 import os
 import platform
 import re
-import shlex
-import shutil
-import subprocess
-import sys
-import tarfile
-import tempfile
-from collections.abc import Callable
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 from zipfile import BadZipFile, ZipFile
 
 from kvbench import named
-from kvbench.errors import BadArgument, BadLibrary, Refused, Unwritable
+from kvbench.apart import scratch
+from kvbench.errors import BadLibrary, Unwritable
+from kvbench.gate.compiling import INTERFACE, LIBRARY, SWITCH, Tiers, Tools, compiled, tools
+from kvbench.gate.sources import copied
 from kvbench.native import library_path
 from kvbench.store.evidence import cache_folder
 from kvbench.store.files import replacing, writing
+from kvbench.units import span
 
-_LIBRARY, _INTERFACE, _WHEEL = "libkvbench.so", "abi.h", ".whl"
-_NAMES = ("kernels", "pyproject.toml")  # what is compared is what is compiled; CMakeLists.txt reads the version there
+_WHEEL = ".whl"
+_BASE, _UNIT = 15.0, 45.0  # seconds of one CPU: all but the tiers of vectors, and one of these
+_UNITS = 2  # how many of them there are, where all are built
 Report = Callable[[str], object]
 
 
@@ -39,47 +40,115 @@ class Build:
 
 
 def sides(
-    base: str, head: str, every: bool = False, repository: Path = Path(), report: Report = lambda line: None
+    base: str,
+    head: str,
+    every: bool = False,
+    repository: Path = Path(),
+    report: Report = lambda line: None,
+    tiers: Tiers = (),
 ) -> tuple[Build, Build]:
-    """As build() has them. Unless `every` side is wanted, sources that are the same are not built."""
-    if not (every or _is_library(base) or _is_library(head)):
-        (text, key), (other, same) = (_looked_at(asked, repository) for asked in (base, head))
-        if key == same:
-            known = (library_path(), library_path().with_name(_INTERFACE), key)
-            return Build(text, *known, unbuilt=True), Build(other, *known, unbuilt=True)
-    return build(base, repository, report=report), build(head, repository, report=report)
+    """As build() has them. Unless `every` side is wanted, sources that are the same are not built. `tiers`: that are built,
+    where the sources of both sides can leave some out: a library is whole, and so is then the other side."""
+    asked = base, head
+    if any(map(_is_library, asked)):
+        return _built(asked, repository, report, tiers=())
+    looks = [_looked_at(each, repository) for each in asked]
+    if not every and looks[0].key == looks[1].key:
+        known = (library_path(), library_path().with_name(INTERFACE))
+        return tuple(Build(look.text, *known, look.key, unbuilt=True) for look in looks)
+    return _built(asked, repository, report, tiers if all(look.switch for look in looks) else ())
 
 
-def build(asked: str, repository: Path = Path(), report: Report = lambda line: None) -> Build:
+def build(asked: str, repository: Path = Path(), report: Report = lambda line: None, tiers: Tiers = ()) -> Build:
     """`asked` is a library or a wheel, taken as it is; "." for the sources around `repository` as they stand; or a git revision.
     `report` hears what takes long."""
-    if _is_library(asked):
-        path = _unpacked(Path(asked)) if asked.endswith(_WHEEL) else Path(asked)
-        refuse_no_library(path)
-        interface, digest = path.with_name(_INTERFACE), _digest(path)
-        if not interface.is_file():
-            interface = library_path().with_name(_INTERFACE)
-        return Build(f"{Path(asked).name} (sha256 {digest[:8]})", path.absolute(), interface.absolute(), digest)
+    return _built((asked,), repository, report, tiers)[0]
+
+
+def _built(asked: Sequence[str], repository: Path, report: Report, tiers: Tiers) -> tuple[Build, ...]:
+    """How long it may take is reported before, and how long it took after."""
+    with ExitStack() as owned:
+        found: list[Build | _Source] = [
+            _library(each) if _is_library(each) else _prepared(each, repository, tiers, owned) for each in asked
+        ]
+        sources = dict.fromkeys(each for each in found if isinstance(each, _Source) and not each.is_built)
+        if sources:
+            names = " and ".join(source.text for source in sources)
+            report(f"building {names}: about {span(len(sources) * _expected(tiers))}, which no budget counts")
+        start = time.monotonic()
+        for source in sources:
+            source.make()
+        if sources:
+            report(f"built in {span(time.monotonic() - start)}")
+        return tuple(each.build if isinstance(each, _Source) else each for each in found)
+
+
+def _expected(tiers: Tiers) -> float:
+    """Seconds of a build on the allowed CPUs."""
+    units = len(tiers) - 1 if tiers else _UNITS  # the plainest one is no vectors
+    return max(_UNIT, (_BASE + units * _UNIT) / len(os.sched_getaffinity(0)))  # a tier is one file, for one CPU
+
+
+def _library(asked: str) -> Build:
+    path = _unpacked(Path(asked)) if asked.endswith(_WHEEL) else Path(asked)
+    refuse_no_library(path)
+    interface, digest = path.with_name(INTERFACE), _digest(path)
+    if not interface.is_file():
+        interface = library_path().with_name(INTERFACE)
+    return Build(f"{Path(asked).name} (sha256 {digest[:8]})", path.absolute(), interface.absolute(), digest)
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A copy of sources in `folder`; what becomes of them is kept in `kept`, the same for the same sources and tools."""
+
+    text: str
+    folder: Path = field(compare=False)
+    tools: Tools = field(compare=False)
+    tiers: Tiers
+    kept: Path
+
+    @property
+    def is_built(self) -> bool:
+        return (self.kept / LIBRARY).is_file()
+
+    @property
+    def build(self) -> Build:
+        library = self.kept / LIBRARY
+        return Build(self.text, library, self.kept / INTERFACE, _digest(library))
+
+    def make(self) -> None:
+        if self.is_built:  # the other side is the same
+            return
+        made = compiled(self.folder, self.tools, self.tiers, self.text, self.kept.with_suffix(".log"))
+        try:
+            made.rename(self.kept)
+        except OSError:  # another process may have been faster, with the same
+            if not self.is_built:
+                raise Unwritable(f"cannot write {self.kept}", "remove what stands in its place") from None
+
+
+def _prepared(asked: str, repository: Path, tiers: Tiers, owned: ExitStack) -> _Source:
     builds = _cache()
-    with tempfile.TemporaryDirectory(prefix=".", dir=builds) as temporary:
-        source, known = Path(temporary, "source"), tools()
-        text = _copied(asked, repository, source)
-        kept = builds / _key(source, known)
-        if not (kept / _LIBRARY).is_file():
-            report(f"building {text}")
-            made = _compiled(source, known, text, kept.with_suffix(".log"))
-            try:
-                made.rename(kept)
-            except OSError:  # another process may have been faster, with the same
-                if not (kept / _LIBRARY).is_file():
-                    raise Unwritable(f"cannot write {kept}", "remove what stands in its place") from None
-    return Build(text, kept / _LIBRARY, kept / _INTERFACE, _digest(kept / _LIBRARY))
+    folder, known = Path(owned.enter_context(scratch(builds, ".")), "source"), tools()
+    text = copied(asked, repository, folder)
+    return _Source(text, folder, known, tiers, builds / _key(folder, known, tiers))
 
 
-def _looked_at(asked: str, repository: Path) -> tuple[str, str]:
-    """The name of sources, and a digest of what they would become: comments and layout are no part of it."""
-    with tempfile.TemporaryDirectory(prefix=".", dir=_cache()) as temporary:
-        return _copied(asked, repository, Path(temporary)), _key(Path(temporary), tools(), bare=True)
+class _Look(NamedTuple):
+    """At sources: their name; a digest of what they would become, of which comments and layout are no part; and whether
+    CMake can leave out tiers of them."""
+
+    text: str
+    key: str
+    switch: bool
+
+
+def _looked_at(asked: str, repository: Path) -> _Look:
+    with scratch(_cache(), ".") as temporary:
+        text = copied(asked, repository, Path(temporary))
+        rules = Path(temporary, "kernels", "CMakeLists.txt").read_text(errors="replace")
+        return _Look(text, _key(Path(temporary), tools(), bare=True), f"set({SWITCH} " in rules)
 
 
 # ---- a library ----------------------------------------------------------------------------------------------------
@@ -102,17 +171,17 @@ def _unpacked(wheel: Path) -> Path:
     """The library of a wheel of kvbench, with its interface beside it."""
     try:
         with named.opened(wheel) as file, ZipFile(file) as packed:
-            library, interface = (packed.read(f"kvbench/{name}") for name in (_LIBRARY, _INTERFACE))
+            library, interface = (packed.read(f"kvbench/{name}") for name in (LIBRARY, INTERFACE))
     except OSError as error:
         raise BadLibrary(f"cannot read {wheel}: {error.strerror}", "name a wheel, a library or a revision") from None
     except (BadZipFile, KeyError):
         raise BadLibrary(f"{wheel} is no wheel of kvbench", "name a wheel, a library, a git revision, or .") from None
     folder = _cache() / hashlib.sha256(library + interface).hexdigest()[:24]
     folder.mkdir(exist_ok=True)
-    for name, content in ((_INTERFACE, interface), (_LIBRARY, library)):
+    for name, content in ((INTERFACE, interface), (LIBRARY, library)):
         with writing(folder / name, "then gate again"), replacing(folder / name) as file:
             file.write(content)
-    return folder / _LIBRARY
+    return folder / LIBRARY
 
 
 def _kind(path: Path) -> bytes:
@@ -127,47 +196,6 @@ def _kind(path: Path) -> bytes:
 
 def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-# ---- tools --------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Tools:
-    cmake: str
-    generator: tuple[str, ...]  # as arguments of cmake
-    compiler: str  # command, path and version
-    environment: dict[str, str]  # as CMake reads it
-
-    def run(self, *arguments: str | Path) -> subprocess.CompletedProcess[bytes]:
-        words = {"LC_ALL": "C.UTF-8", "LANGUAGE": ""}  # English; but a path may have any letters
-        environment = {**os.environ, **self.environment, **words}
-        how = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "check": False}
-        return subprocess.run([self.cmake, *arguments], env=environment, **how)
-
-
-def _tool(name: str) -> str | None:
-    """Beside this Python, where pip puts it, or on the PATH."""
-    beside = Path(sys.executable).with_name(name)
-    return str(beside) if os.access(beside, os.X_OK) else shutil.which(name)
-
-
-def tools() -> Tools:
-    cmake, ninja = _tool("cmake"), _tool("ninja")
-    if not cmake:
-        raise Refused("cmake is missing", "pip install cmake; or name libraries that are built")
-    if not ninja and not shutil.which("make"):
-        raise Refused("make is missing", "apt install make (Debian), dnf install make (Fedora)")
-    generator = ("-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}") if ninja else ("-G", "Unix Makefiles")
-    asked = os.environ.get("CC", "").strip()
-    command = asked or next(filter(shutil.which, ("cc", "gcc", "clang")), "cc")
-    words = [command] if any(command.count(sign) % 2 for sign in "\"'") else shlex.split(command)  # a quotation ends
-    if not (path := shutil.which(words[0])):
-        hint = "mend it, or unset CC" if asked else "apt install gcc libc6-dev (Debian), dnf install gcc (Fedora)"
-        raise Refused(f"{f'CC={asked!r}' if asked else 'the C compiler cc'} is missing", hint)
-    version = subprocess.run([*words, "--version"], capture_output=True, text=True, check=False).stdout
-    flags = {name: os.environ.get(name, "") for name in ("CFLAGS", "LDFLAGS")}
-    return Tools(cmake, generator, f"{command}\n{path}\n{version}", {"CC": command, **flags})
 
 
 # ---- the cache ----------------------------------------------------------------------------------------------------
@@ -187,10 +215,11 @@ def _cache() -> Path:
 _NOT_CODE = re.compile(rb'//[^\n]*|/\*.*?\*/|("(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\')', re.DOTALL)
 
 
-def _key(source: Path, known: Tools, bare: bool = False) -> str:
+def _key(source: Path, known: Tools, tiers: Tiers = (), bare: bool = False) -> str:
     """A digest of everything that makes the library what it is. `bare`: C as a compiler sees it, without comments."""
     version = re.findall(r"^version = .*", (source / "pyproject.toml").read_text(), re.MULTILINE)
-    found = hashlib.sha256(repr((version, known.compiler, known.environment, platform.machine())).encode())
+    facts = (version, known.compiler, known.environment, platform.machine(), *([tiers] if tiers else []))
+    found = hashlib.sha256(repr(facts).encode())
     for path in sorted((source / "kernels").rglob("*")):
         if path.is_file():
             content = path.read_bytes()
@@ -199,94 +228,3 @@ def _key(source: Path, known: Tools, bare: bool = False) -> str:
                 content = b"\n".join(filter(None, map(bytes.strip, code.splitlines())))
             found.update(f"\n{path.relative_to(source)} {len(content)}\n".encode() + content)
     return found.hexdigest()[:24]
-
-
-# ---- compiling ----------------------------------------------------------------------------------------------------
-
-
-def _compiled(source: Path, known: Tools, text: str, log: Path) -> Path:
-    """A folder with the library and its interface. `log` is left where that fails."""
-    made, result, output = source.with_name("made"), source.with_name("result"), ""
-    configured = ("-S", source / "kernels", "-B", made, *known.generator, "-DCMAKE_BUILD_TYPE=Release")
-    built = ("--build", made, "--target", "kvbench", "--parallel", str(len(os.sched_getaffinity(0))))
-    for step in (configured, built):
-        ran = known.run(*step)
-        said = ran.stdout.decode(errors="replace").replace(f"{source}/", "")
-        output += said
-        if ran.returncode:
-            log.write_text(output)
-            raise BadLibrary(f"cannot build {text}: {_complaint(output)}", f"the whole log is {log}")
-    result.mkdir()
-    shutil.copy(made / _LIBRARY, result)
-    shutil.copy(source / "kernels" / _INTERFACE, result)
-    return result
-
-
-def _complaint(output: str) -> str:
-    """The line that says why: the first error of the compiler, linker or CMake."""
-    for pattern in (r"^.*\berror: .*$", r"^.*\bundefined reference .*$", r"CMake Error[^\n]*:\s+(.+)$"):
-        if found := re.search(pattern, output, re.MULTILINE):
-            return found[found.lastindex or 0].strip()
-    return (output.strip().splitlines() or ["no word why"])[-1].strip()
-
-
-# ---- sources -------------------------------------------------------------------------------------------------------
-
-
-def _copied(asked: str, repository: Path, to: Path) -> str:
-    """The tree around `repository`, "." as it stands, or a revision. Returns its name for people."""
-    here = repository.absolute()
-    for tree in (here, *here.parents):
-        if (tree / "kernels" / "CMakeLists.txt").is_file() and (tree / "pyproject.toml").is_file():
-            return _copy_tree(tree, to) if asked == "." else _copy_revision(tree, asked, to)
-    raise BadArgument(
-        f"{here} is in no source tree of kvbench", "run it in a clone of kvbench, or name libraries or wheels"
-    )
-
-
-def _git(tree: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-    git = shutil.which("git")
-    if not git:
-        raise Refused("git is missing", "apt install git (Debian), dnf install git (Fedora); or name libraries")
-    return subprocess.run([git, "-C", tree, *arguments], capture_output=True, check=False)
-
-
-def _copy_revision(tree: Path, asked: str, to: Path) -> str:
-    """The sources of a revision; returns its name."""
-    inside = _git(tree, "rev-parse", "--git-dir")
-    if inside.returncode:
-        why = inside.stderr.decode(errors="replace").partition("\n")[0].removeprefix("fatal: ")
-        raise BadArgument(f"{asked}: {tree} is no git repository: {why}", "name libraries, or . for the tree itself")
-    found = _git(tree, "rev-parse", "--verify", "--quiet", f"{asked}^{{commit}}")
-    if found.returncode or asked.startswith("-"):
-        hint = "git fetch it first; in CI, check out with fetch-depth: 0. Or name a library"
-        raise BadArgument(f"{asked} is neither a revision of {tree} nor a library", hint)
-    commit = found.stdout.decode().strip()
-    archive = _git(tree, "archive", "--format=tar", commit, *_NAMES)
-    if archive.returncode:
-        raise BadArgument(f"{asked} ({commit[:7]}) has no {' and '.join(_NAMES)}", "name a later revision")
-    with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as tar:
-        for member in tar:
-            if member.isfile():
-                _write(to / member.name, tar.extractfile(member).read())
-    return commit[:7] if commit.startswith(asked) else f"{asked} ({commit[:7]})"
-
-
-def _copy_tree(tree: Path, to: Path) -> str:
-    """What git would commit, or without git what is there: so that what is compiled is what was digested."""
-    listed = None
-    if shutil.which("git"):
-        listed = _git(tree, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *_NAMES)
-    if listed and not listed.returncode:
-        names = set(filter(None, listed.stdout.decode().split("\0")))
-    else:
-        names = {str(path.relative_to(tree)) for name in _NAMES for path in (tree / name, *(tree / name).rglob("*"))}
-    for name in names:
-        if (tree / name).is_file():
-            _write(to / name, (tree / name).read_bytes())
-    return "working tree"
-
-
-def _write(path: Path, content: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content)

@@ -6,19 +6,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
 from kvbench.analysis.measured.columns import machine_name, names
+from kvbench.apart import scratch
 from kvbench.errors import KvbenchError, NotComparable, Unsupported, Unwritable
 from kvbench.gate.builds import Build, refuse_no_library
 from kvbench.gate.duels import pairs
 from kvbench.gate.stages import Stages
 from kvbench.gate.verdict import judged
 from kvbench.machine import available_memory, describe
-from kvbench.model import AUTO, BESIDE, OWN, SIDES, Comparison, Machine, Plan, Record
+from kvbench.model import AUTO, BESIDE, DEFAULTS, OWN, SIDES, Comparison, Machine, Plan, Record
 from kvbench.native import Cache, Library, is_plugin, library_of, library_path
 from kvbench.plan import Site, expand, refuse_too_large
 from kvbench.runner import Execute, new_run
@@ -54,6 +54,17 @@ class Request:
     every: bool = False
 
 
+def tiers(asked: Request) -> tuple[str, ...]:
+    """What must be built for it: the plainest tier, and the one that is measured. None, which is all, where the suite names
+    tiers by itself."""
+    library = library_of(None, "")
+    grids = find(asked.suite, library).grids
+    best = DEFAULTS["isa"]
+    if any(set(grid.get("isa", (best,))) != {best} for grid in grids):
+        return ()
+    return tuple(dict.fromkeys((library.isas()[0], library.isa(asked.isa))))
+
+
 def gate(
     base: Build,
     head: Build,
@@ -65,11 +76,13 @@ def gate(
 ) -> tuple[Comparison, dict[str, str]]:
     """And short names of its points. `out`: a folder that gets every pair as soon as it is taken. `follow` measures the
     stages, and may say how far it is."""
-    with TemporaryDirectory(prefix="kvbench-", ignore_cleanup_errors=True) as folder, _kept_pairs(out) as keep:
+    with scratch() as folder, _kept_pairs(out) as keep:
         machine, plan, unmeasured, missing, notes = rivals(base, head, asked, Path(folder))
         stages = Stages(plan, machine, budget, execute)
         for stage, record in follow(stages) if plan.points else ():
             keep(stage, record)
+        if plan.points:
+            missing += [f"{point}: not measured: the budget ended it" for point in stages.unmeasured()]
         name = machine_name(machine, machine.fingerprint)
         notes = [*notes, *([unmeasured] if unmeasured else stages.notes())]
         said = judged(stages.course(), base.text, head.text, name, now(), missing, notes)

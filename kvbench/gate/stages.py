@@ -4,10 +4,11 @@ screen:   every point, in as many launches as its suite has
 extend:   the same again for what is not clear yet, where there is time
 confirm:  the same again for candidates alone: what these launches do not show is no change
 control:  in the same launches some points of base against base, loaded twice, which must show nothing
+
+All of it within a budget: a stage has as many launches as that allows, and the last may be cut off.
 """
 
 import random
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -15,12 +16,14 @@ from kvbench.gate.duels import duels
 from kvbench.gate.rows import Screened, StageRow, screened
 from kvbench.gate.verdict import Course
 from kvbench.model import Machine, Plan, Point, Record
-from kvbench.runner import Execute, run
-from kvbench.units import counted
+from kvbench.runner import Budget, Execute, run
+from kvbench.units import counted, span
 
 SCREEN, EXTEND, CONFIRM, CONTROL = "screen", "extend", "confirm", "control"
 CONTROLS = 3
-_SCREEN = 0.9  # of the budget is for the screening
+_SCREEN = 0.65  # of the budget is for the screening: what it finds has to be confirmed
+_LATE = 0.72  # of the budget, behind which no launch of the screening begins
+_LEAST = 7  # launches that may confirm a change, by exact ranks: 1 in 128 is less than LIMITS.rate
 _PAIRS = (6, 16)  # of a visit: the fewest that a median helps with, and as many as pay
 _START, _VISIT = 1.0, 0.055  # seconds of a launch, and of a visit, beside its pairs
 _PAIR = 5.5  # times a sample's seconds: two sides, two witnesses of half that time, and what is untimed before each
@@ -31,8 +34,9 @@ class Stages:
 
     def __init__(self, plan: Plan, machine: Machine, budget: float, execute: Execute | None = None) -> None:
         self._plan = replace(plan, samples=pairs(plan, budget))
-        self._machine, self._budget, self._execute = machine, budget, execute
-        self._start = time.monotonic()
+        self._machine, self._execute = machine, execute
+        self.budget = Budget(budget)
+        self._late = ""  # what the budget left no time for
         self._begun = [len(plan.points)]
         self.records: dict[str, list[Record]] = {}
 
@@ -43,13 +47,32 @@ class Stages:
 
     def measure(self) -> Iterator[tuple[str, Record]]:
         """Each record with its stage."""
-        yield from self._stage(SCREEN, self._plan.points)
+        yield from self._stage(SCREEN, self._plan.points, until=_LATE)
+        if self.budget.spent:
+            return
         unclear = _points(row for row in self._screened().rows if not row.candidate and not row.found.same)
-        spent = time.monotonic() - self._start  # by the screening
-        if unclear and spent * (1 + len(unclear) / len(self._plan.points)) <= self._budget:
+        if unclear and self._fits(len(unclear) + len(_points(self._screened().candidates))):
             yield from self._stage(EXTEND, unclear)
-        if candidates := _points(self._screened().candidates):
+        if not self.budget.spent and (candidates := self._confirmable()):
             yield from self._stage(CONFIRM, candidates, self._controls(candidates))
+
+    def _fits(self, points: int) -> bool:
+        """Whether there is time for so many, in all launches of a stage."""
+        return self._plan.launches * points * self._each() <= self.budget.left
+
+    def _each(self) -> float:
+        """Seconds of a visit, so far, with its part in its launch."""
+        return self.budget.used / max(1, sum(map(len, self.records.values())))
+
+    def _confirmable(self) -> list[Point]:
+        """Candidates, as many as there is time for in the fewest launches that can confirm one; the largest changes first."""
+        rows = sorted(self._screened().candidates, key=lambda row: -row.found.share)
+        candidates = _points(rows)
+        time = int(self.budget.left / (_LEAST * max(self._each(), 1e-9))) - CONTROLS
+        kept = candidates[: max(0, time)]
+        if left := len(candidates) - len(kept):
+            self._late = f"no time was left to confirm {counted(left, 'candidate')}: give more --budget"
+        return kept
 
     def course(self) -> Course:
         """What was found, so far."""
@@ -57,6 +80,11 @@ class Stages:
         return Course(self._screened(), fresh, controls, self._plan.launches)
 
     def notes(self) -> Iterator[str]:
+        if self.budget.spent:
+            stage = next(reversed(self.records), SCREEN)
+            yield f"the budget of {span(self.budget.seconds)} ended it within the launches of stage {stage}"
+        if self._late:
+            yield self._late
         for stage, own in self.records.items():
             points, launches = (len(set(each)) for each in zip(*((r.point, r.launch) for r in own), strict=True))
             each = counted(self._plan.samples, "pair")
@@ -78,16 +106,30 @@ class Stages:
         found = [record for stage in stages or (SCREEN, EXTEND) for record in self.records.get(stage, ())]
         return screened(duels(found), self._machine)
 
+    def unmeasured(self) -> list[str]:
+        """Names of points that the budget left no time for, though they were planned."""
+        seen = {record.point for own in self.records.values() for record in own}
+        return [point.name for point in self._plan.points if point not in seen]
+
     def _stage(
-        self, stage: str, points: Sequence[Point], controls: Sequence[Point] = ()
+        self, stage: str, points: Sequence[Point], controls: Sequence[Point] = (), until: float = 1.0
     ) -> Iterator[tuple[str, Record]]:
-        """Its launches are numbered on from the stage before it, and have coins of their own."""
+        """Its launches are numbered on from the stage before it, and have coins of their own. `until`: the share of the
+        budget in which they must end, but for the fewest that a change can be seen in."""
         first = 1 + max((record.launch for own in self.records.values() for record in own), default=-1)
         names = tuple(point.name for point in controls)
         plan = replace(self._plan, points=(*points, *controls), controls=names, seed=self._plan.seed + first)
         if stage != SCREEN:
             self._begun.append(len(plan.points))
-        for record in run(plan, self._execute):
+        began = self.budget.used
+
+        def more(number: int) -> Sequence[Point]:
+            """What launch `number` visits."""
+            each = (self.budget.used - began) / max(1, number)
+            late = self.budget.used + each > until * self.budget.seconds
+            return () if number >= plan.launches or number >= _LEAST and late else plan.points
+
+        for record in run(plan, self._execute, more=more, budget=self.budget):
             own = CONTROL if record.point.name in names else stage
             chosen = {tuned.of: tuned.choice.preset for tuned in record.tuned}
             self._plan = replace(self._plan, chosen=chosen | self._plan.chosen)

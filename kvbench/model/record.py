@@ -150,6 +150,7 @@ class Job:
     part: Count
     points: tuple[Visited, ...]
     references: str  # a folder where the run's processes leave each other what answers are checked against
+    until: Number | None = None  # time.monotonic() at which it is ended, whatever it is at; None: it has all the time
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Which points answer a question on this machine."""
 
 from kvbench.plan.expansion import Sweep, expand, only_point, refuse_without_plugin
-from kvbench.plan.forecast import Forecast, forecast, refuse_too_large, visits
+from kvbench.plan.forecast import Forecast, forecast, refuse_too_large, told, visits
 from kvbench.plan.needs import needs_here
 from kvbench.plan.probes import Scope, cpu_sets, probes
 from kvbench.plan.site import Site

@@ -9,7 +9,7 @@ from kvbench.model.point import Visited
 from kvbench.plan.expansion import MEMORY, Sweep
 from kvbench.plan.needs import PROCESS, Needs, members, room, stores
 from kvbench.plan.witnesses import is_peer
-from kvbench.units import GB
+from kvbench.units import GB, span
 
 FILL = 0.5 * GB  # bytes/s that a thread fills: random rows, on pages touched for the first time
 REPEAT = 2.0 * GB  # bytes/s of the other slices, that a thread copies
@@ -30,7 +30,9 @@ _SLOWER = 20  # times its forecast, and a visit still has not hung
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """Seconds of the whole run, and of them inside timed samples.
+    """Seconds of the whole run, from its start to its end: processes, memory, tuning, and all launches that are planned.
+    `timed`: of them inside timed samples. `until`: seconds within which launches are added while questions are open; 0
+    where none are.
 
     `memory`: bytes at the most; `largest`: the point that needs most, where any is. `patience`: seconds after which a
     visit has hung.
@@ -42,6 +44,21 @@ class Forecast:
     memory: int
     patience: float
     tuned: int = 0  # classes of points that a schedule is chosen for
+    until: float = 0.0
+
+    @property
+    def whole(self) -> float:
+        """Seconds from start to end, with launches that are added."""
+        return max(self.seconds, self.until)
+
+    @property
+    def text(self) -> str:
+        return told(self.seconds, self.until)
+
+
+def told(seconds: float, until: float = 0.0) -> str:
+    """A forecast as listings, plans and sweeps say it."""
+    return f"up to {span(until)}" if until > seconds else f"about {span(seconds)}"
 
 
 def forecast(sweep: Sweep, tuned: int = 0) -> Forecast:

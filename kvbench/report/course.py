@@ -16,16 +16,18 @@ from kvbench.units import counted, size, span
 
 
 def heading(
-    manifest: Manifest, place: str, checks: Sequence[Check], done: Sequence[Record], limit: float
+    manifest: Manifest, place: str, checks: Sequence[Check], done: Sequence[Record], time: str, budget: float | None
 ) -> Iterator[str]:
-    """`done`: what was measured before. `limit`: seconds that it may take."""
+    """`done`: what was measured before. `time`: that it takes, by its forecast; `budget`: seconds that it may take."""
     plan, forecast = manifest.plan, manifest.forecast
     kinds = {Point: "point", Probe: "ceiling", Contrast: "contrast"}
     counts = [counted(sum(isinstance(each, kind) for each in plan.points), name) for kind, name in kinds.items()]
     launches = counted(plan.launches, "launch")
     yield f"{manifest.suite}: {manifest.question}"
     memory = size(forecast.get("memory", 0))
-    yield f"{', '.join(counts)} in {launches}: at most {span(limit)} and {memory} of memory, into {place}"
+    yield f"{', '.join(counts)} in {launches}: {time} from start to end and {memory} of memory, into {place}"
+    if budget:
+        yield f"its budget of {span(budget)} ends it, within a launch if need be"
     if manifest.looks:
         yield f"up to {manifest.looks} launches are made while questions are open, of their points alone"
     elif not enough(plan.launches) and not any(getattr(point, "engine", OURS) != OURS for point in plan.points):
@@ -35,8 +37,8 @@ def heading(
         yield f"tuning {counted(classes, 'class')} of points in the first launch"
     if done:
         yield f"{len(done)} of {len(plan.points) * plan.launches} visits are done already"
-    if (launch := forecast.get("seconds", 0) / plan.launches) > limit:
-        yield f"a launch takes about {span(launch)}, more than the budget: one is made all the same"
+    if budget and (launch := forecast.get("seconds", 0) / plan.launches) > budget:
+        yield f"a launch takes about {span(launch)}, more than the budget, which ends it before all is measured"
     if warned := [check.name for check in checks if check.status == "warn"]:
         yield f"what may disturb it, see kvbench doctor: {', '.join(warned)}"
 
@@ -55,7 +57,7 @@ class Newest:
         rate = max((value(record, sample) for sample in record.samples if sample.program == "point"), default=0.0)
         reads = self._reads.setdefault(point.cpus, {})
         if isinstance(point, Probe):
-            if point.op == "read":
+            if point.op == "read" and rate > 0:  # one that failed says nothing of how fast reads are
                 reads[point.bytes] = max(reads.get(point.bytes, 0.0), rate)
             return describe_record(record)
         text = f"{point.kernel}, context {point.shape.context}, {counted(len(point.cpus), 'thread')}"

@@ -1,4 +1,4 @@
 """A sweep from its suite to its run directory: what was asked, measured and kept."""
 
 from kvbench.session.options import Options
-from kvbench.session.session import Session, planned, sweep
+from kvbench.session.session import Session, foreseen, planned, sweep

@@ -5,13 +5,14 @@ the score:   these alone, base and tuned, in launches of their own: that they we
 the longer:  the same on more tokens, in a folder of the run
 """
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import inf
 from pathlib import Path
 from typing import Any
 
-from kvbench.errors import WrongAnswer
+from kvbench.errors import BadArgument, Unwritable, WrongAnswer
 from kvbench.model import AUTO, Point, Record
 from kvbench.runner import run
 from kvbench.score import LONGER, LONGER_LAUNCHES, SUITE, WIDTHS, width
@@ -19,6 +20,7 @@ from kvbench.session.options import Options
 from kvbench.session.session import Follow, Session, planned
 from kvbench.store import names
 from kvbench.store.evidence import Evidence
+from kvbench.store.run import is_vacant
 
 _FASTER = 1.02  # times, by which a candidate must be faster than those named before it
 _HEAT, _NEARLY = 1.3, 1.4  # times the fastest: who is nearer is timed again; launches that this makes, about
@@ -80,6 +82,16 @@ def _fastest(points: Sequence[Point], records: Iterable[Record], bits: int) -> s
     for point in right[1:]:
         best = point if seconds[best] > _FASTER * seconds[point] else best
     return best.kernel
+
+
+def refuse_no_room(out: Path | None) -> None:
+    """Before anything is measured: a place that holds something already, or where nothing can be written."""
+    if out and not is_vacant(out):
+        raise BadArgument(f"{out} holds something already", "name another --out, or finish that run with --resume")
+    place = (out or Path("runs")).absolute()
+    there = next(folder for folder in (place, *place.parents) if os.path.lexists(folder))
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        raise Unwritable(f"cannot write {there}", "name another --out")
 
 
 def begin(asked: dict[str, Any], kernels: Sequence[str], out: Path | None, command: str) -> Session:

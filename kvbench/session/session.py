@@ -6,7 +6,6 @@ finish:           what others read, rebuilt from the journal
 """
 
 import math
-import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -26,12 +25,12 @@ from kvbench.model import Check, Job, Machine, Plan, Record, Tuned
 from kvbench.model.point import Visited
 from kvbench.native import Library
 from kvbench.peers import Known, known
-from kvbench.plan import Forecast, Site, Sweep, expand, forecast, needs_here, refuse_too_large, visits
+from kvbench.plan import Forecast, Site, Sweep, expand, forecast, needs_here, refuse_too_large, told, visits
 from kvbench.plan.classes import classes
 from kvbench.plan.expansion import refuse_empty, refuse_without_peer, refuse_without_plugin
 from kvbench.plan.witnesses import is_peer
 from kvbench.results import Run
-from kvbench.runner import Execute, new_run, run
+from kvbench.runner import Budget, Execute, new_run, run
 from kvbench.session.identity import build, committed, engines, identity, refuse_changed, versions
 from kvbench.session.options import Options
 from kvbench.store import Manifest, RunDirectory, plain
@@ -39,7 +38,6 @@ from kvbench.store.evidence import OFF, Evidence
 from kvbench.texts import printable
 from kvbench.units import now
 
-_SURE, _START = 1.5, 20.0  # times its forecast, and seconds more: no sweep took longer
 _TUNED = 0.001  # seconds of a sample; a visit has one of the point, for it is none of the tuning
 Follow = Callable[[Iterable[Record], int], Iterator[Record]]
 
@@ -60,7 +58,7 @@ class Session(Closing):
         self.directory, self.options, self.machine, self.checks = directory, options, machine, checks
         self.done = tuple(directory.records)
         self._execute, self.remark = execute, remark
-        self._start = time.monotonic()
+        self.budget = Budget(options.budget or math.inf)
         self.added = 0.0  # seconds that the visits of added launches may take
 
     @classmethod
@@ -91,7 +89,7 @@ class Session(Closing):
             versions=versions(library, machine, peers) | committed(options.commit),
             command=printable(command),
             engines=engines(library, peers),
-            forecast={"seconds": seen.seconds, "timed": seen.timed, "memory": float(seen.memory), "tuned": seen.tuned},
+            forecast=_kept(seen),
         )
         checks = _checks(plan, machine)  # it takes its time, so there is no directory yet
         directory = RunDirectory.create(Path(out) if out else Path("runs", f"{sweep.suite.name}-{plan.run}"), manifest)
@@ -121,7 +119,7 @@ class Session(Closing):
     def records(self) -> Iterator[Record]:
         """Measure what is left. Each record is kept before it is yielded."""
         self._write_machine()
-        for found in run(self.directory.manifest.plan, self._unchanged, self.done, self._more):
+        for found in run(self.directory.manifest.plan, self._unchanged, self.done, self._more, self.budget):
             self.directory.append(found)
             yield found
 
@@ -163,13 +161,12 @@ class Session(Closing):
         return plan.launches * sum(weights.values()) - sum(made)
 
     @property
-    def limit(self) -> float:
-        """Seconds that it may take, before any is measured: to be above them is unlikely."""
+    def forecast(self) -> str:
+        """How long it takes, before any of it is measured; where some was measured before, what is left."""
         manifest = self.directory.manifest
         whole = manifest.plan.launches * math.fsum(self.weights().values())
-        planned = _START + _SURE * manifest.forecast["seconds"] * self.left() / whole if whole else 0.0
-        until = self.options.asked_suite.until_decided if manifest.looks else 0.0
-        return self.options.budget or max(planned, until)
+        left = self.left() / whole if whole else 1.0
+        return told(left * manifest.forecast["seconds"], manifest.forecast.get("until", 0.0))
 
     def _more(self, number: int) -> tuple[Visited, ...]:
         """What launch `number` visits; nothing where it does not begin. One that has begun is finished."""
@@ -203,15 +200,15 @@ class Session(Closing):
     def _in_time(self, number: int, points: tuple[Visited, ...]) -> bool:
         """Whether it would end within the budget, its visits as long as those of this session. The suite's own time is one
         for launches that are added."""
-        plan, budget, weights = self.directory.manifest.plan, self.options.budget, self.weights()
-        if number >= plan.launches and not budget and self.directory.manifest.looks:
-            budget = self.options.asked_suite.until_decided
+        plan, weights = self.directory.manifest.plan, self.weights()
+        if number >= plan.launches and self.directory.manifest.looks and not self.options.budget:
+            self.budget.seconds = self.options.asked_suite.until_decided or math.inf
         whole, launches = math.fsum(weights.values()), dict[int, list[float]]()
         for record in self.directory.records[len(self.done) :]:
             launches.setdefault(record.launch, []).append(weights[record.point.name])
         fresh = sum(math.fsum(made) / whole for made in launches.values())
-        spent, ahead = time.monotonic() - self._start, math.fsum(weights[point.name] for point in points)
-        if budget and fresh and spent + spent / fresh * (ahead / whole) > budget:
+        used, ahead = self.budget.used, math.fsum(weights[point.name] for point in points)
+        if fresh and used + used / fresh * (ahead / whole) > self.budget.seconds:
             return False
         self.added += ahead if number >= plan.launches else 0.0
         return True
@@ -290,8 +287,7 @@ def planned(options: Options, library: Library) -> tuple[Sweep, Forecast, Machin
     how = {"library": options.library or "", "plugin": options.plugin, "foreign": library.foreign_variants}
     how |= {"peers": options.paths, "neighbour": bool(options.neighbour)}
     found = replace(found, plan=replace(found.plan, **how))
-    tuned = classes(found.points, found.needs, machine) if options.tuning != OFF else ()
-    seen = forecast(found, len(tuned))
+    seen = foreseen(found, options, machine)
     found = replace(found, plan=replace(found.plan, patience=options.patience or seen.patience))
     refuse_too_large(found)
     refuse_empty(found, site, options.only)
@@ -303,6 +299,19 @@ def planned(options: Options, library: Library) -> tuple[Sweep, Forecast, Machin
             "fewer threads: --axis threads=1",
         )
     return found, seen, machine
+
+
+def foreseen(found: Sweep, options: Options, machine: Machine) -> Forecast:
+    """The one forecast of a suite, for whoever lists, plans or sweeps it."""
+    tuned = classes(found.points, found.needs, machine) if options.tuning != OFF else ()
+    adds = options.settled(found.suite).until_decided
+    return replace(forecast(found, len(tuned)), until=found.suite.until_decided if adds else 0.0)
+
+
+def _kept(seen: Forecast) -> dict[str, float]:
+    """Of a forecast, in a manifest."""
+    facts = {name: float(getattr(seen, name)) for name in ("seconds", "timed", "memory", "until")}
+    return facts | {"tuned": seen.tuned}
 
 
 def tune(

@@ -81,7 +81,7 @@ class Journal:
                 return
         what = f"{self._path} was changed, moved or removed by another program while it was written"
         raise Unwritable(
-            what, "whole lines of it still count: go on with kvbench sweep --resume, and --out with its place"
+            what, "whole lines of it still count: go on with kvbench sweep --out RUN --resume, where RUN is its place"
         )
 
     def close(self) -> None:

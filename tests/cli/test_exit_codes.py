@@ -302,3 +302,45 @@ def test_every_code_is_in_the_table_and_in_the_help(capsys):
 
 def test_codes_are_those_that_scripts_know():
     assert list(Exit) == [0, 1, 2, 3, 4, 5, 6, 130]
+
+
+# ---- what is said first -------------------------------------------------------------------------------------------------
+
+MEASURING = {
+    f"sweep {TINY} --out run": "--cpus",
+    "score --out run": "taskset",
+    f"profile decode {POINT} {BRIEF}": "--cpus",
+    f"tune {TINY.partition(' --launches')[0]}": "--cpus",
+    "peers --peers numpy --context 64 --launches 1 --out run": "--cpus",
+    "gate --base one/libkvbench.so --head other/libkvbench.so": "taskset",
+}
+
+
+@pytest.mark.parametrize("command", MEASURING, ids=lambda command: command.split()[0])
+@pytest.mark.parametrize("share", [0.0, 0.87])
+def test_a_busy_host_is_told_so_before_it_is_measured(command, share, tmp_path, monkeypatch, capsys):
+    """The first worker stands for what is measured: nothing behind it is needed here."""
+    monkeypatch.chdir(tmp_path)
+    unwatched(monkeypatch, tmp_path)
+    monkeypatch.setattr("kvbench.machine.preflight.busy", lambda *_: share)
+    for name in ("one", "other"):
+        shutil.copytree(kvbench.native.library_path().parent, name, ignore=lambda _, names: all_but_the_library(names))
+        with open(f"{name}/libkvbench.so", "ab") as file:
+            file.write(name.encode())
+
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    for place in ("runner.launch", "worker.visit"):
+        monkeypatch.setattr(f"kvbench.{place}", stop)
+    assert call(*command.split()) == Exit.INTERRUPTED
+    said = [line for line in capsys.readouterr().err.splitlines() if "busy with other work" in line]
+    if not share:
+        assert said == []
+        return
+    assert len(said) == 1 and "87% busy with other work: expect CONTAMINATED; wait, or use other CPUs with " in said[0]
+    assert said[0].rpartition("with ")[2].startswith(MEASURING[command])
+
+
+def all_but_the_library(names):
+    return set(names) - {"libkvbench.so", "abi.h"}

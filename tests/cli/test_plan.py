@@ -1,6 +1,7 @@
 """kvbench plan and kvbench suites on a made-up machine, as a user meets them."""
 
 import json
+import re
 from collections import Counter
 
 import pytest
@@ -101,6 +102,20 @@ def test_suites(capsys):
     assert all(" points " in line and line.endswith("?") for line in out.splitlines())
 
 
+@pytest.mark.parametrize(("suite", "word"), [("quick", "up to"), ("smoke", "about"), ("standard", "about")])
+def test_one_forecast_a_suite(capsys, suite, word):
+    """The listing's is the plan's, in words and in JSON. quick adds launches for up to 360 s."""
+    _, listed, note = told(capsys, "suites")
+    (line,) = (line for line in listed.splitlines() if line.split()[0] == suite)
+    time = re.search(r"points  (.*?)  +", line)[1]
+    assert time.startswith(word) and "from start to end" in note
+    assert f"  time: {time} from start to end" in told(capsys, "plan", suite)[1]
+    (row,) = (row for row in json.loads(told(capsys, "suites", "--json")[1])["suites"] if row["name"] == suite)
+    assert row["seconds"] == json.loads(told(capsys, "plan", suite, "--json")[1])["seconds"]
+    if suite == "quick":
+        assert row["seconds"] >= 360
+
+
 def test_without_caches_there_is_nothing_to_take_time(capsys, made_up, monkeypatch):
     grow(made_up / "bare", cores=2, caches=[])
     monkeypatch.setenv("KVBENCH_ROOT", str(made_up / "bare"))
@@ -108,7 +123,7 @@ def test_without_caches_there_is_nothing_to_take_time(capsys, made_up, monkeypat
     assert (code, out) == (2, "") and "left out: cache size unknown" in err
     code, out, _ = told(capsys, "suites")
     (line,) = (line for line in out.splitlines() if line.startswith("l3fit"))
-    assert line.split()[1:5] == ["0", "points", "0", "s"] and line.endswith("? (cache size unknown)")
+    assert line.split()[1:6] == ["0", "points", "about", "0", "s"] and line.endswith("? (cache size unknown)")
 
 
 def test_the_largest_plan_is_quick(capsys, monkeypatch):

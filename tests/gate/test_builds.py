@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -11,9 +12,10 @@ from zipfile import ZipFile
 import pytest
 
 from kvbench.errors import BadArgument, BadLibrary, Refused
-from kvbench.gate import builds
+from kvbench.gate import Request, builds, tiers
 from kvbench.gate.builds import build, sides
-from kvbench.native import library_path
+from kvbench.gate.compiling import tools
+from kvbench.native import default_library, library_path
 
 CMAKE = """\
 cmake_minimum_required(VERSION 3.18)
@@ -70,7 +72,9 @@ def test_revisions_and_the_working_tree(tree, cache):
     assert (answer(old), answer(new)) == (1, 2)
     assert old.interface.read_text().endswith("first */\n") and new.interface.read_text().endswith("second */\n")
     assert old.text.startswith("v1 (") and new.text == "working tree"
-    assert said == [f"building {old.text}", "building working tree"]
+    begun = [line.partition(": about ")[0] for line in said[::2]]
+    assert begun == [f"building {old.text}", "building working tree"]
+    assert all(re.fullmatch(r"built in .*(s|min)", line) for line in said[1::2])
     assert old.digest != new.digest
     assert not any(path.name.startswith(".") for path in cache.iterdir())
 
@@ -183,6 +187,82 @@ def test_other_code_is_built_and_comments_are_none(tree, name, old, new, same):
     path.write_text(path.read_text().replace(old, new))
     one, other = sides("v1", ".", repository=tree)
     assert (one.unbuilt, one.digest == other.digest) == (same, same)
+
+
+SWITCHED = """\
+set(KVB_TIERS all CACHE STRING "")
+if(NOT KVB_TIERS STREQUAL "all")
+  list(LENGTH KVB_TIERS count)
+  target_compile_definitions(kvbench PRIVATE ANSWER=7${count})
+endif()
+"""
+
+
+def test_some_tiers_alone_are_built_where_both_sides_can(tree, cache):
+    """The answer is 72 where two tiers are asked for. Kept builds of all and of some are told apart."""
+    path = tree / "kernels" / "CMakeLists.txt"
+    some = ("plain", "wide")
+    whole = sides("v1", ".", every=True, repository=tree, tiers=some)
+    assert [answer(side) for side in whole] == [1, 1]
+    path.write_text(CMAKE + SWITCHED)
+    (tree / "kernels" / "answer.c").write_text(SOURCE + "/* another */ int other;")
+    for asked in (("v1", "."), (".", "v1")):
+        assert [answer(side) for side in sides(*asked, repository=tree, tiers=some)] == [1, 1]
+    git(tree, "commit", "-a", "-m", "two")
+    git(tree, "tag", "v2")
+    (tree / "kernels" / "more.c").write_text("")
+    said = []
+    pair = sides("v2", ".", repository=tree, tiers=some, report=said.append)
+    assert [answer(side) for side in pair] == [72, 72]
+    assert said[0].startswith(f"building {pair[0].text} and working tree: about ") and "no budget" in said[0]
+    assert [answer(side) for side in sides("v2", ".", repository=tree)] == [1, 1]
+    said.clear()
+    assert [answer(side) for side in sides("v2", ".", repository=tree, tiers=some, report=said.append)] == [72, 72]
+    assert said == []
+
+
+def test_a_library_is_held_against_a_whole_build(tree):
+    (tree / "kernels" / "CMakeLists.txt").write_text(CMAKE + SWITCHED)
+    base, head = sides(str(library_path()), ".", repository=tree, tiers=("plain", "wide"))
+    assert base.library == library_path() and answer(head) == 1
+
+
+def test_tiers_that_are_measured():
+    """The plainest one and that of the points; all where a suite names them itself."""
+    library = default_library()
+    plainest, best = library.isas()[0], library.isa()
+    assert tiers(Request()) == tuple(dict.fromkeys((plainest, best)))
+    assert tiers(Request(isa=plainest)) == (plainest,)
+    assert tiers(Request(suite="full")) == ()
+
+
+@pytest.mark.parametrize(
+    ("asked", "built"),
+    [
+        ("all", None),
+        ("scalar", ["scalar"]),
+        ("wide", "'wide' is no tier here: all, or some of scalar"),
+        ("scalar;x", "'x'"),
+    ],
+)
+def test_the_switch_of_the_kernels(tmp_path, asked, built):
+    """What it builds stands in the line that kvb_build() answers; a word that it does not know is one line."""
+    kernels = Path(__file__).resolve().parents[2] / "kernels"
+    done = subprocess.run(
+        [tools().cmake, "-S", kernels, "-B", tmp_path, f"-DKVB_TIERS={asked}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if isinstance(built, str):
+        complaint = [line for line in done.stderr.splitlines() if "KVB_TIERS" in line]
+        assert done.returncode and len(complaint) == 1 and built in complaint[0], done.stderr
+        return
+    assert done.returncode == 0, done.stderr
+    (line,) = (line for line in done.stdout.splitlines() if "tiers: " in line)
+    here = set(default_library().isas()) if built is None else set(built)
+    assert here <= set(line.partition("tiers: ")[2].split())
+    assert built is None or set(line.partition("tiers: ")[2].split()) == here
 
 
 def test_a_failed_build_says_why(tree, cache):

@@ -146,13 +146,74 @@ def test_what_is_not_clear_is_measured_again_while_there_is_time():
         by_name = {r.point.name: r for r in calm(job)} | {r.point.name: r for r in stormy(job) if r.point.name in noisy}
         return iter(by_name.values())
 
-    for budget, stages in ((240.0, ["screen", "extend"]), (0.001, ["screen"])):
-        measured = Stages(_plan(), MACHINE, budget, execute)
-        seen = list(measured.measure())
-        assert list(dict.fromkeys(stage for stage, _ in seen)) == stages
-        assert measured.visits == len(seen)
+    measured = Stages(_plan(), MACHINE, 240.0, execute)
+    seen = list(measured.measure())
+    assert list(dict.fromkeys(stage for stage, _ in seen)) == ["screen", "extend"]
+    assert measured.visits == len(seen)
     again = {record.point.name for stage, record in seen if stage == "extend"}
-    assert not again or again >= {point.name for point in POINTS[:3]}
+    assert again >= {point.name for point in POINTS[:3]}
+
+
+class Clocked:
+    """Visits take `each` seconds by a clock of their own, and a worker is ended where its time is up."""
+
+    def __init__(self, monkeypatch, execute, each):
+        self.now, self.execute, self.each = 0.0, execute, each
+        self.first = None
+        monkeypatch.setattr("kvbench.runner.time.monotonic", lambda: self.now)
+
+    def __call__(self, job):
+        for record in self.execute(job):
+            if job.until is not None and self.now + self.each > job.until:
+                self.now = job.until
+                return
+            self.now += self.each
+            yield record
+
+
+@pytest.mark.parametrize("budget", [20.0, 60.0, 90.0, 240.0])
+@pytest.mark.parametrize("each", [0.01, 0.1, 0.5, 3.0, 100.0])
+@pytest.mark.parametrize("ratio", [SAME, slower(0.1, "decode.flash.head"), slower(0.1, "decode.")])
+def test_a_budget_is_a_bound(monkeypatch, budget, each, ratio):
+    """Whatever a visit takes, and however much has to be confirmed."""
+    clocked = Clocked(monkeypatch, player(ratio), each)
+    measured = Stages(_plan(), MACHINE, budget, clocked)
+    seen = list(measured.measure())
+    assert clocked.now <= 1.2 * budget + 1e-6
+    if each <= 0.1 * budget / len(POINTS) / 12:
+        assert sum(stage == "screen" for stage, _ in seen) == 12 * len(POINTS) and not measured.budget.spent
+
+
+@pytest.mark.parametrize("each", [0.01, 0.05, 0.2, 0.5])
+def test_what_is_slower_is_confirmed_within_the_budget(monkeypatch, each):
+    """Some ten points: even where a visit takes 0.5 s, there is time for seven launches of all, and for seven of those found."""
+    clocked = Clocked(monkeypatch, player(slower(0.1, "decode.flash.head.i8")), each)
+    found = played(
+        budget=150.0, execute=clocked, only=[f"decode.flash.head.{name}.*" for name in ("i8", "f16", "bf16")]
+    )
+    assert clocked.now <= 1.2 * 150
+    assert found.verdict == REGRESSION and words(found, SLOW) == {REGRESSION}, found.notes
+
+
+def test_a_budget_that_ends_it_is_told(monkeypatch):
+    """Within the first launch: what was not visited is missing, and nothing is called the same."""
+    clocked = Clocked(monkeypatch, player(), 2.0)
+    found = played(budget=30.0, execute=clocked)
+    assert clocked.now <= 36 and found.verdict == INCONCLUSIVE
+    assert any("the budget of 30 s ended it within the launches of stage screen" in note for note in found.notes)
+    lost = [line for line in found.missing if line.endswith("not measured: the budget ended it")]
+    assert len(lost) > 10
+
+
+def test_candidates_that_no_time_is_left_for_are_told(monkeypatch):
+    """All of the budget is gone when the screening ends: seven launches of so many visits."""
+    points = len(POINTS)
+    clocked = Clocked(monkeypatch, player(slower(0.1, "decode.")), 0.9 * 100 / 7 / points)
+    measured = Stages(_plan(), MACHINE, 100.0, clocked)
+    stages = [stage for stage, _ in measured.measure()]
+    assert stages.count("screen") == 7 * points and clocked.now <= 120
+    assert "confirm" not in stages or stages.count("confirm") < 7 * points
+    assert any("no time was left to confirm" in note for note in measured.notes())
 
 
 def test_launches_are_numbered_on_and_have_coins_of_their_own():

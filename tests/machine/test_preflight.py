@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from kvbench.errors import Refused
-from kvbench.machine.preflight import CHECKS, Live, preflight
+from kvbench.machine.preflight import CHECKS, Live, busy, preflight
 from kvbench.machine.tree import Files
 from kvbench.model import Cpu, DataCache, Fact, Machine, Node
 from tests.machine.healthy import CLOCKSOURCE, CPU, HEALTHY, THP, Still
@@ -63,6 +63,17 @@ def test_a_healthy_machine(tmp_path):
     assert {check.name: check for check in checks if check.status != "ok"} == {}
     assert len({check.name for check in checks}) == len(CHECKS)
     assert all(check.why and check.value and not check.advice for check in checks)
+
+
+@pytest.mark.parametrize(
+    ("idle", "user", "share"), [(20, 0, 0.0), (19, 1, 0.0), (15, 5, 0.25), (2, 18, 0.9), (0, 0, 0.0)]
+)
+def test_how_busy_the_allowed_cpus_are(tmp_path, idle, user, share):
+    """Ticks of CPU 0, the only one that is allowed, while this process sleeps; a tenth of its time is too little to tell."""
+    put(tmp_path, HEALTHY)
+    line = f"cpu0 {user} 0 0 {idle} 0 0 0 0\ncpu1 999 0 0 0 0 0 0 0\nprocs_running 1\n"
+    found = busy(machine(allowed=(0,)), Files(tmp_path), Still(tmp_path, quiet={"/proc/stat": line}))
+    assert found == pytest.approx(share)
 
 
 def test_nothing_is_known(tmp_path):

@@ -63,7 +63,7 @@ def test_an_interrupted_one_goes_on(still, tmp_path, capsys):
     still(interrupted)
     path = tmp_path / "run"
     assert call("score", "--out", str(path)) == 130
-    assert f"kvbench score --resume --out {path}" in capsys.readouterr().err
+    assert f"to go on: kvbench score --out {path} --resume" in capsys.readouterr().err
     assert facts(path, capsys)["state"] == "invalid" and call("submit", str(path), "--out", str(path) + ".tar.gz") == 2
     still(made.played)
     assert call("score", "--resume", "--out", str(path)) == 0
@@ -74,3 +74,32 @@ def test_where_no_kernel_is_right_there_is_no_score(still, tmp_path, capsys):
     still(lambda job: (replace(r, samples=(), error="is off by 1") for r in made.played(job)))
     assert call("score", "--out", str(tmp_path / "run")) == 4
     assert "no kernel of 16 bits is right: is off by 1" in capsys.readouterr().err and not (tmp_path / "run").exists()
+
+
+def test_where_nothing_can_be_written_nothing_is_measured(still, tmp_path, capsys, monkeypatch):
+    def measured(job):
+        raise AssertionError("this should not have begun")
+
+    still(measured)
+    (tmp_path / "file").write_text("")
+    assert call("score", "--out", str(tmp_path / "file" / "run")) == 2
+    assert "cannot write" in capsys.readouterr().err
+    monkeypatch.setattr("kvbench.session.scoring.os.access", lambda path, how: path != tmp_path)
+    assert call("score", "--out", str(tmp_path / "new" / "run")) == 2
+    assert f"cannot write {tmp_path} (name another --out)" in capsys.readouterr().err
+
+
+def test_interrupted_before_there_is_a_run(still, tmp_path, capsys, monkeypatch):
+    """There is nothing to go on with, and the whole command is named."""
+
+    def interrupted(job):
+        raise KeyboardInterrupt
+
+    still(interrupted)
+    path = str(tmp_path / "a run")
+    monkeypatch.setattr("sys.argv", ["kvbench", "score", "--out", path])
+    assert call("score", "--out", path) == 130
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said == f"kvbench: interrupted, and nothing was kept; once more: kvbench score --out '{path}'"
+    still(made.played)
+    assert call("score", "--out", path) == 0

@@ -10,16 +10,20 @@ from statistics import median
 
 import pytest
 
+import kvbench.runner
 import kvbench.session.session
 from kvbench.analysis.differs.questions import open_questions
 from kvbench.errors import BadArgument, NotComparable
 from kvbench.history.reading import summarized
-from kvbench.model import Contrast, Point, Record, Sample, Traffic
+from kvbench.model import Contrast, Point, Probe, Record, Sample, Traffic
 from kvbench.model.contrast import value
 from kvbench.native import library_path
-from kvbench.report.course import ending
+from kvbench.report.course import Newest, ending, heading
+from kvbench.report.ending import short, summary, text
+from kvbench.report.markdown import markdown
 from kvbench.report.words.sentences import gaps
-from kvbench.session import Options, Session
+from kvbench.report.write import write
+from kvbench.session import Options, Session, planned
 from kvbench.store import RunDirectory
 from kvbench.store.summary import read_summary
 
@@ -74,7 +78,7 @@ def quick(monkeypatch):
 @pytest.fixture
 def clock(monkeypatch):
     found = Clock()
-    monkeypatch.setattr(kvbench.session.session.time, "monotonic", found.monotonic)
+    monkeypatch.setattr(kvbench.runner.time, "monotonic", found.monotonic)
     return found
 
 
@@ -197,16 +201,101 @@ def test_a_library_that_is_replaced_is_not_measured(tmp_path, when):
         assert {found.launch for found in session.directory.records} == {0, 1}
 
 
+@pytest.mark.parametrize("suite", ["quick", "smoke"])
+def test_a_sweep_begins_with_the_forecast_of_its_plan(tmp_path, suite):
+    asked = Options(suite, cpus=CPU)
+    seen = planned(asked, asked.kernels)[1]
+    with Session.begin(asked, tmp_path / "run", execute=Played()) as session:
+        said = list(heading(session.directory.manifest, "run", (), (), session.forecast, None))
+    assert f": {seen.text} from start to end and " in said[1]
+    assert seen.text.startswith("up to" if suite == "quick" else "about")
+
+
 # ---- when to stop ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("budget", "launches"), [(1, 1), (10, 1), (19, 1), (20, 2), (29, 2), (100, 2)])
+class Timed(Played):
+    """Visits take what is written here, in turn, and a worker is ended where its time is up, as a real one."""
+
+    def __init__(self, clock, takes):
+        super().__init__(clock=clock)
+        self.takes = takes
+
+    def __call__(self, job):
+        self.launches.append(job.launch)
+        for point in job.points:
+            end = self.clock.now + Fraction(self.takes(job.launch))
+            if job.until is not None and end > job.until:
+                self.clock.now = Fraction(job.until)
+                return
+            self.clock.now = end
+            yield next(Played()(replace(job, points=(point,))))
+
+
+@pytest.mark.parametrize(("budget", "launches"), [(10, 1), (19, 1), (20, 2), (29, 2), (100, 2)])
 def test_no_launch_begins_that_would_not_end_in_time(tmp_path, clock, budget, launches):
-    """A launch takes 10 s; the first is made whatever it takes."""
+    """A launch takes 10 s."""
     played = Played(seconds=10.0, clock=clock)
     with begun(tmp_path, played, budget=float(budget)) as session:
         list(session.records())
+        assert not session.budget.spent
     assert played.launches == list(range(launches))
+
+
+@pytest.mark.parametrize(
+    ("budget", "each", "made", "ended"),
+    [
+        (5.0, 2.0, 3, 6.0),  # the third visit begins at 4 s and may end
+        (5.0, 2.5, 2, 5.0),  # none begins behind the budget
+        (4.0, 3.0, 1, 4.8),  # the second would end at 6 s: it is cut off at 1.2 times the budget
+        (1.0, 2.0, 0, 1.2),  # and so is a first one
+    ],
+)
+def test_a_budget_is_a_bound(tmp_path, clock, budget, each, made, ended):
+    """Times of visits are exact. What was finished counts, and the run can be gone on with."""
+    played = Timed(clock, lambda launch: each)
+    with begun(tmp_path, played, budget=budget) as session:
+        assert len(list(session.records())) == made
+        assert session.budget.spent
+        assert clock.now == pytest.approx(ended)
+        assert clock.now <= 1.2 * budget + 1e-9
+        session.finish()
+        assert not any(record.error for record in session.directory.records)
+        plan = session.directory.manifest.plan
+    assert len(RunDirectory.open(tmp_path / "run").records) == made
+    with Session.resume(tmp_path / "run", {"budget": 1e6}, execute=Played()) as session:
+        list(session.records())
+        assert not session.budget.spent
+        assert len(session.directory.records) == 2 * len(plan.points)
+
+
+def test_a_launch_that_is_slower_than_those_before_is_cut_off(tmp_path, clock):
+    """Of the second launch, ten times as slow, some visits are made."""
+    with begun(tmp_path, Timed(clock, lambda launch: (1.0, 10.0)[launch]), budget=60.0) as session:
+        records = list(session.records())
+        points = len(session.directory.manifest.plan.points)
+    assert sum(record.launch == 0 for record in records) == points
+    assert 0 < sum(record.launch == 1 for record in records) < points
+    assert 60 <= clock.now <= 72
+
+
+def test_added_launches_end_within_the_time_of_their_suite(tmp_path, clock):
+    """360 s of quick are for launches that are added; those that are planned are made, whatever they take."""
+    torn_one = torn()
+
+    def executor(job):
+        for record in torn_one(job):
+            clock.now += 10 if job.launch < 7 else 100
+            if job.until is not None and clock.now > job.until:
+                clock.now = Fraction(job.until)
+                return
+            yield record
+
+    with until(tmp_path, executor, suite="quick") as session:
+        seen = [(record.launch, clock.now) for record in session.records()]
+        assert session.budget.seconds == session.options.asked_suite.until_decided == 360
+    planned = max(now for launch, now in seen if launch < 7)
+    assert clock.now <= max(planned, 1.2 * 360)
 
 
 def test_launches_are_added_until_the_points_are_sure(tmp_path, clock):
@@ -258,8 +347,9 @@ def torn(stop_after=None):
 def until(path, executor, **facts):
     axes = (*(axis for axis in AXES if axis.split("=")[0] not in ("layout", "op", "context")), "layout=head,paged")
     asked = {"launches": 7, "until_decided": True} | facts
+    suite = asked.pop("suite", "smoke")
     return Session.begin(
-        Options("smoke", (*axes, "op=decode,append", "context=64"), cpus=CPU, **asked), path, execute=executor
+        Options(suite, (*axes, "op=decode,append", "context=64"), cpus=CPU, **asked), path, execute=executor
     )
 
 
@@ -378,3 +468,50 @@ def test_the_library_function(tmp_path, monkeypatch):
     assert again.records == found.records
     with pytest.raises(BadArgument, match="points, samples"):
         found.frame("nonsense")
+
+
+def test_a_read_that_failed_is_no_end(tmp_path):
+    """All reads of launch 0 have failed: nothing is said of shares of them, and the run is resumed to its end."""
+
+    def failing(job):
+        for record in Played(stop_after=None)(job):
+            bad = isinstance(record.point, Probe) and record.point.op == "read" and not job.launch
+            yield replace(record, samples=(), error="its process was killed") if bad else record
+
+    def cut(job):
+        for number, record in enumerate(failing(job)):
+            if job.launch and number > 2:
+                raise KeyboardInterrupt
+            yield record
+
+    told = []
+    with begun(tmp_path, cut) as session, pytest.raises(KeyboardInterrupt):
+        told += map(Newest(), session.records())
+    with Session.resume(tmp_path / "run", execute=failing) as session:
+        told += map(Newest(), session.records())
+        assert session.finish()
+        run = session.run()
+    assert len(told) == 2 * len(run.manifest.plan.points)
+    assert not any("of reads" in line for line in told)
+    found = run.findings()
+    assert short(summary(found)) and text(summary(found)) and gaps(found, run.manifest)
+    assert ending(run.manifest, "run", run.records, found.open)
+
+
+@pytest.mark.parametrize("bad", ["read", "probes", "all"])
+def test_a_run_whose_probes_failed_can_be_told_and_shown(tmp_path, bad):
+    def failing(job):
+        for record in Played()(job):
+            probe = isinstance(record.point, Probe)
+            hit = {"read": probe and record.point.op == "read", "probes": probe, "all": True}[bad]
+            yield replace(record, samples=(), error="its process was killed") if hit else record
+
+    with begun(tmp_path, failing) as session:
+        assert all(map(Newest(), session.records()))
+        session.finish()
+        run = session.run()
+    found = run.findings()
+    assert short(summary(found)) and text(summary(found))
+    assert ending(run.manifest, "run", run.records, found.open)
+    assert write(tmp_path / "report", [(found, run.manifest)]).is_file()
+    assert markdown(found, run.manifest)

@@ -107,7 +107,7 @@ def describe_record(record: Record) -> str:
     probe = record.point
     walked = "" if probe.op in WITHOUT_MEMORY else f" of {size(probe.bytes)}"
     threads = counted(len(probe.cpus), "thread")
-    if record.error:
-        return f"{probe.op}{walked}, {threads}: {record.error}"
+    if record.error or not record.samples:
+        return f"{probe.op}{walked}, {threads}: {record.error or 'no sample was taken'}"
     last = value(record, record.samples[-1])
     return f"{probe.op}{walked}, {threads}: {last:.3g} {UNITS.get(probe.op, 'GB/s')}"

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from kvbench.cli._judgement import exit_code, export_option, tell, wanted
+from kvbench.cli._measuring import say_busy
 from kvbench.cli._options import isa_option, json_option, only_option, plugin_option
 from kvbench.cli._streams import say
 from kvbench.cli._types import TIME, Count, Named
@@ -32,7 +33,7 @@ from kvbench.model.verdict import NOT_COMPARABLE
     type=TIME,
     default="4m",
     show_default=True,
-    help="Time for the first round. Confirming a change takes longer.",
+    help="Time to measure in, confirming included; it may end within a launch. Building is not counted.",
 )
 @click.option("--seed", type=Count(0), help="Seed of the random order of the sides. [default: drawn]")
 @isa_option
@@ -48,13 +49,16 @@ def command(base: str, head: str, budget: float, out: Path | None, as_json: bool
     aside. A change counts only after fresh launches have confirmed it. The exit code gives the verdict: 0 fine, 1
     regression, 3 inconclusive, 4 a kernel crashed or gave a wrong answer.
     """
-    from kvbench.gate import Request, gate, sides
+    from kvbench.gate import Request, gate, sides, tiers
     from kvbench.machine import available_memory
 
     exported, plugin = [wanted(word, as_json) for word in asked.pop("exports")], asked.pop("plugin")
     available_memory()  # where nothing can be measured, nothing need be built
-    built = sides(base, head, asked["every"], report=lambda line: say(line, err=True))
-    found, names = gate(*built, Request(**asked, plugin=plugin), budget, out, _followed)
+    request = Request(**asked, plugin=plugin)
+    built = sides(base, head, request.every, report=lambda line: say(line, err=True), tiers=tiers(request))
+    if request.every or built[0].digest != built[1].digest:
+        say_busy("taskset -c LIST")
+    found, names = gate(*built, request, budget, out, _followed)
     tell(found, names, exported, as_json)
     code = exit_code(found.verdict)
     return Exit.ERRORS if code != Exit.FAILED and any(row.verdict == NOT_COMPARABLE for row in found.points) else code

@@ -7,6 +7,7 @@ from typing import Any
 import click
 from msgspec import UNSET
 
+from kvbench.cli._measuring import say_busy
 from kvbench.cli._options import json_option, neighbour_option, patience_option, plugin_option, tuning_option
 from kvbench.cli._point import point_options
 from kvbench.cli._streams import say, say_json
@@ -103,6 +104,7 @@ def _facts(
 
     tuning, neighbour = asked.pop("tuning"), bool(asked.pop("neighbour"))
     point = point_of(op, library, **asked)
+    say_busy()
     if point.variant in library.foreign_variants:
         return profile(visit_plugin(point, samples, sample_time, plugin, neighbour, patience))
     evidence = Evidence.asked(tuning and str(tuning), describe().fingerprint, library.path)

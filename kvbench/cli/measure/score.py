@@ -1,15 +1,15 @@
 """kvbench score"""
 
-import shlex
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from kvbench.cli._measuring import command_line, finished, follow_all, given
+from kvbench.cli._measuring import command_line, finished, follow_all, given, say_busy
 from kvbench.cli._options import FILE, isa_option, json_option, plugin_option, tuning_option
 from kvbench.cli._progress import follow_each
+from kvbench.cli._signals import begun_anew, interrupted_line, resumable
 from kvbench.cli._streams import say, tell
 from kvbench.cli._types import Named
 from kvbench.errors import BadArgument, Exit
@@ -47,36 +47,51 @@ def command(run: Path | None, out: Path | None, resume: bool, as_json: bool, **a
 
 def _measured(asked: dict[str, Any], out: Path | None, resume: bool) -> Path | None:
     """The run directory; None where it was interrupted."""
-    from kvbench.report.course import Newest
     from kvbench.session import Session, scoring
-    from kvbench.store.run import is_vacant
-    from kvbench.submission import refuse_changed, seal
-    from kvbench.units import span
+    from kvbench.submission import refuse_changed
 
     if resume and (out is None or asked):
         raise BadArgument("--resume finishes the run in --out as it was begun", "name it with --out, and nothing else")
-    if not resume and out and not is_vacant(out):
-        raise BadArgument(f"{out} holds something already", "name another --out, or finish that run with --resume")
-    begun: Session | None = None
+    if resume:
+        refuse_changed(out)
+        resumable("score", out)
+        begun = Session.resume(out)
+    else:
+        begun_anew(command_line())
+        scoring.refuse_no_room(out)
+        begun = _begun(asked, out)
     try:
-        if resume:
-            refuse_changed(out)
-            begun = Session.resume(out)
-        else:
-            seconds, filling = scoring.forecast(asked)
-            say(f"score: about {span(seconds)}, {span(filling)} of it to fill memory and to begin", err=True)
-            kernels = scoring.pick(asked, partial(follow_each, about=Newest()))
-            say(f"score: picked {', '.join(kernels)}", err=True)
-            begun = scoring.begin(asked, kernels, out, command_line())
-        with begun:
-            with finished(begun):
-                follow_all(begun)
-            with scoring.begin_longer(begun) as longer, finished(longer):
-                follow_all(longer)
-        say(f"run: {begun.directory.path}", err=True)
-        seal(begun.directory.path)
-        return Path(begun.directory.path)
+        _finished(begun)
     except KeyboardInterrupt:
-        again = f"--resume --out {shlex.quote(str(begun.directory.path))}" if begun else ""
-        say(f"kvbench: interrupted; to go on: kvbench score {again}".rstrip(), err=True)
+        say(interrupted_line(), err=True)
         return None
+    say(f"run: {begun.directory.path}", err=True)
+    return Path(begun.directory.path)
+
+
+def _begun(asked: dict[str, Any], out: Path | None) -> Any:
+    """The session of a score, of the fastest kernels, which are timed here."""
+    from kvbench.report.course import Newest
+    from kvbench.session import scoring
+    from kvbench.units import span
+
+    seconds, filling = scoring.forecast(asked)
+    say(f"score: about {span(seconds)}, {span(filling)} of it to fill memory and to begin", err=True)
+    say_busy("taskset -c LIST")
+    kernels = scoring.pick(asked, partial(follow_each, about=Newest()))
+    say(f"score: picked {', '.join(kernels)}", err=True)
+    return scoring.begin(asked, kernels, out, command_line())
+
+
+def _finished(begun: Any) -> None:
+    """With its longer part, and sealed."""
+    from kvbench.session import scoring
+    from kvbench.submission import seal
+
+    resumable("score", begun.directory.path)
+    with begun:
+        with finished(begun):
+            follow_all(begun)
+        with scoring.begin_longer(begun) as longer, finished(longer):
+            follow_all(longer)
+    seal(begun.directory.path)

@@ -11,6 +11,7 @@ import click
 
 from kvbench.cli._measuring import command_line, concluded, given
 from kvbench.cli._options import json_option, out_option, suite_options, tuning_option
+from kvbench.cli._signals import resumable
 from kvbench.cli._streams import say, say_json
 from kvbench.cli._types import SHARE, TIME
 from kvbench.errors import BadArgument
@@ -44,7 +45,7 @@ _EXAMPLES = [
     default=None,
     help="Add launches for points whose questions are open. [default: as the suite says, unless --launches is given]",
 )
-@click.option("--budget", type=TIME, help="Start no launch that would end after this time, such as 90s, 10m or 2h.")
+@click.option("--budget", type=TIME, help="Time to measure in, such as 90s, 10m or 2h; it may end within a launch.")
 @click.option(
     "--patience", type=TIME, help="Stop a visit that makes no progress for this time. [default: by the forecast]"
 )
@@ -65,6 +66,8 @@ def command(out: Path | None, resume: bool, report: bool, verbose: bool, as_json
     asked = given(asked)
     if resume and out is None:
         raise BadArgument("--resume needs --out", "name the run directory that is to be finished")
+    if out:
+        resumable("sweep", out)
     with Session.resume(out, asked) if resume else Session.begin(Options(**asked), out, command_line()) as session:
         return concluded(session, "sweep", partial(_tell, report, verbose, as_json))
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import click
 
-from kvbench.cli._measuring import given
+from kvbench.cli._measuring import given, say_busy
 from kvbench.cli._options import json_option, tuning_option, which_options
 from kvbench.cli._progress import follow_each
 from kvbench.cli._streams import say, tell
@@ -50,6 +50,7 @@ def command(fresh: bool, as_json: bool, **asked: Any) -> None:
     from kvbench.session import Options
     from kvbench.session.session import tune
 
+    say_busy()
     suite, tunings, file, remarks = tune(
         Options(**given(asked)), fresh, partial(follow_each, about=lambda record: record.point.kernel)
     )

@@ -11,7 +11,7 @@ from kvbench.cli._options import json_option, suite_options
 from kvbench.cli._streams import tell
 from kvbench.model import Point, Probe
 from kvbench.model.annotated import Printed, about
-from kvbench.units import GB, counted, duration, size, span
+from kvbench.units import GB, counted, duration, size
 
 Written = str | int | float | bool | None  # a value as a suite writes it
 
@@ -60,7 +60,7 @@ class PlannedSweep(Printed):
     launches: Annotated[int, about("fresh processes, each visiting all points")]
     samples: Annotated[int, about("of a visit")]
     sample_time: Annotated[float, about("seconds: of a sample")]
-    seconds: Annotated[float, about("seconds: of the whole sweep, forecast")]
+    seconds: Annotated[float, about("seconds: of the whole sweep, forecast, with launches that may be added")]
     assumed: Annotated[Assumed, about("by the forecast")]
     memory: Annotated[PlanMemory, about("of the sweep")]
     axes: Annotated[dict[str, tuple[Written, ...]], about("what varies, by axis")]
@@ -71,11 +71,11 @@ class PlannedSweep(Printed):
 
 
 @click.command("plan")
-@click.argument("suite", metavar="SUITE")
+@click.argument("suite", metavar="[SUITE]", default="quick")
 @suite_options
 @json_option
 def command(as_json: bool, **asked: Any) -> None:
-    """Show what a sweep of SUITE would measure here: points, time, memory, and what is left out.
+    """Show what a sweep of SUITE (default: quick) would measure here: points, time, memory, and what is left out.
 
     Nothing is measured. SUITE is a name from kvbench suites, or a path that ends in .toml. The axes are listed by
     kvbench sweep --help.
@@ -98,7 +98,7 @@ def _planned(sweep: Any, seen: Any) -> PlannedSweep:
         launches=plan.launches,
         samples=plan.samples,
         sample_time=plan.sample_time,
-        seconds=seen.seconds,
+        seconds=seen.whole,
         assumed=Assumed(FILL, READ),
         memory=PlanMemory(seen.memory, sweep.memory),
         axes={axis: tuple(map(written, values)) for axis, values in sweep.varying().items()},
@@ -124,7 +124,7 @@ def _heading(sweep: Any, seen: Any) -> list[str]:
         f"  {len(sweep.points)} points, {len(plan.points) - len(sweep.points) - len(sweep.contrasts)} ceilings and "
         f"{counted(len(sweep.contrasts), 'contrast')}, {plan.launches} launches "
         f"of {plan.samples} samples of {duration(plan.sample_time)}",
-        f"  time: about {span(seen.seconds)}, {seen.timed / seen.seconds:.0%} of it in samples "
+        f"  time: {seen.text} from start to end, {seen.timed / seen.seconds:.0%} of the planned launches in samples "
         f"(estimate: {FILL / GB:g} GB/s per thread to fill memory, "
         f"{READ / GB:g} GB/s in total to read it, or {READ_EACH / GB:g} GB/s per thread where that is more)",
         f"  memory: {needs}; {size(sweep.memory)} available",

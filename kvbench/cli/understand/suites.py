@@ -1,5 +1,6 @@
 """kvbench suites"""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -8,7 +9,6 @@ import click
 from kvbench.cli._options import json_option
 from kvbench.cli._streams import say, say_json
 from kvbench.model.annotated import Printed, about
-from kvbench.units import span
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class SuiteRow:
 
     name: Annotated[str, about("as sweep and plan take it")]
     count: Annotated[int, about("points on this machine")]
-    seconds: Annotated[float, about("seconds: that a sweep would take here, forecast")]
+    seconds: Annotated[float, about("seconds: forecast of a sweep here, from start to end, as plan has it")]
     question: Annotated[str, about("what it asks")]
     left_out: Annotated[str, about("without points, why most were left out; else empty")]
 
@@ -29,6 +29,11 @@ class Suites(Printed):
     suites: Annotated[tuple[SuiteRow, ...], about("those that are shipped, by rising time")]
 
 
+_NOTE = """
+Times are forecasts of kvbench sweep SUITE, from start to end, with tuning. Up to: launches are added while questions are
+open. kvbench score takes less than the suite: it measures the fastest kernels alone."""
+
+
 @click.command("suites")
 @json_option
 def command(as_json: bool) -> None:
@@ -36,21 +41,37 @@ def command(as_json: bool) -> None:
 
     For more about one suite: kvbench plan SUITE.
     """
-    from kvbench.cli.understand.plan import by_reason
-    from kvbench.machine import available_memory, describe
-    from kvbench.plan import Site, expand, forecast
-    from kvbench.suite import find, shipped
-
-    here = Site(describe(), available_memory())
-    rows = []
-    for sweep in (expand(find(name), here) for name in shipped()):
-        suite, why = sweep.suite, "" if sweep.points else next(iter(by_reason(sweep.skips)), "")
-        rows.append(SuiteRow(suite.name, len(sweep.points), forecast(sweep).seconds, suite.question, why))
+    rows, times = _rows()
     rows.sort(key=lambda row: row.seconds)
     if as_json:
         say_json(Suites(suites=tuple(rows)))
         return
+    say("\n".join(_lines(rows, times)))
+    say(_NOTE, err=True)
+
+
+def _rows() -> tuple[list[SuiteRow], dict[str, str]]:
+    """And their times in words, by suite."""
+    from kvbench.cli.understand.plan import by_reason
+    from kvbench.machine import available_memory, describe
+    from kvbench.plan import Site, expand
+    from kvbench.session import Options, foreseen
+    from kvbench.suite import find, shipped
+
+    here = Site(describe(), available_memory())
+    rows, times = [], {}
+    for name in shipped():
+        sweep = expand(find(name), here)
+        seen = foreseen(sweep, Options(name), here.machine)
+        why = "" if sweep.points else next(iter(by_reason(sweep.skips)), "")
+        rows.append(SuiteRow(sweep.suite.name, len(sweep.points), seen.whole, sweep.suite.question, why))
+        times[sweep.suite.name] = seen.text
+    return rows, times
+
+
+def _lines(rows: list[SuiteRow], times: dict[str, str]) -> Iterator[str]:
     width = max(len(row.name) for row in rows)
+    longest = max(map(len, times.values()))
     for row in rows:
         why = f" ({row.left_out})" if row.left_out else ""
-        say(f"{row.name:<{width}}  {row.count:>5} points  {span(row.seconds):>10}  {row.question}{why}")
+        yield f"{row.name:<{width}}  {row.count:>5} points  {times[row.name]:<{longest}}  {row.question}{why}"

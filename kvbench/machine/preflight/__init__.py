@@ -7,6 +7,7 @@ from kvbench.machine.preflight.scene import Live, Scene
 from kvbench.machine.tree import Files
 from kvbench.model import Check, Machine
 
+_BUSY = 0.1  # of the CPUs' time: more is said before anything is measured
 CHECKS = (
     *(sharing.other_tasks, sharing.steal, sharing.allowed, sharing.quota, sharing.smt, sharing.virtual_machine),
     *(clock.governor, clock.turbo, clock.core_clock, clock.clock_source),
@@ -18,3 +19,13 @@ def preflight(files: Files, machine: Machine, cpus: Sequence[int] = (), live: Li
     """All checks. `cpus`: where threads would run, one each; without them on every allowed CPU."""
     scene = Scene(files, machine, cpus or machine.allowed, live or Live())
     return tuple(look(scene) for look in CHECKS)
+
+
+def busy(machine: Machine, files: Files | None = None, live: Live | None = None) -> float:
+    """The share of the allowed CPUs' time that others use at this moment; 0 where that is too little to tell, or unknown."""
+    scene = Scene(files or Files("/"), machine, machine.allowed, live or Live())
+    try:
+        share, _ = scene.asleep()
+    except LookupError:
+        return 0.0
+    return share if share > _BUSY else 0.0

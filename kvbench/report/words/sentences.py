@@ -1,5 +1,6 @@
 """What a run says of its machine, in sentences by topic; and what it lacks, which a report says before all else."""
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -17,9 +18,11 @@ from kvbench.report.words import bandwidth, choices, limits, paragraphs
 from kvbench.report.words import said as words
 from kvbench.report.words.phrases import listed
 from kvbench.store import Manifest
+from kvbench.texts import resume_command
 from kvbench.units import counted
 
 _WARNINGS = 6  # that a sentence names
+_RESUMED = ("sweep", "peers", "score")  # commands that finish runs of their own
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +104,19 @@ def warnings(checks: Sequence[Check]) -> str:
     return f"What may have disturbed the run: {listed(warned, _WARNINGS)}." if warned else ""
 
 
-def gaps(found: Findings, manifest: Manifest) -> list[str]:
-    """A visit that failed was made."""
+def _resume(manifest: Manifest, place: str) -> str:
+    """The command that finishes a run."""
+    try:
+        words = shlex.split(manifest.command)
+    except ValueError:  # anybody may have written it
+        words = []
+    command = next((word for word in words[1:2] if word in _RESUMED), "sweep")
+    begun = words[words.index("--out") + 1 :][:1] if "--out" in words else []
+    return resume_command(command, place or "".join(begun) or f"runs/{manifest.suite}-{manifest.run}")
+
+
+def gaps(found: Findings, manifest: Manifest, place: str = "") -> list[str]:
+    """A visit that failed was made. `place`: of the run; where nobody says, the one that it was begun in."""
     points, plan = found.points, manifest.plan
     planned = sum(isinstance(point, Point) for point in plan.points)
     made = points[["launches", "set_aside", "failed"]].fillna(0).sum(axis=1)
@@ -115,6 +129,7 @@ def gaps(found: Findings, manifest: Manifest) -> list[str]:
         "launches": int(found.samples["launch"].nunique()),
         "enough": next(number for number in count(1) if held(number, COVERAGE) >= COVERAGE),
         "coverage": COVERAGE,
+        "resume": _resume(manifest, place),
     }
     lost = {point for point in plan.points if isinstance(point, Probe)} - {c.probe for c in found.ceilings}
     far = any(c.level == "DRAM" and c.probe.op == "read" for c in found.ceilings)
