@@ -1,5 +1,6 @@
 """A run that was measured: as tidy tables and figures."""
 
+import shlex
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
@@ -102,7 +103,9 @@ def load(path: Path | str) -> Run:
     with RunDirectory.open(path) as directory:
         facts = directory.machine()
         if facts is None:
-            raise BadRun(f"{path} has no machine.json yet", "resume the run: kvbench sweep --resume")
+            raise BadRun(
+                f"{path} has no machine.json yet", f"go on: kvbench sweep --out {shlex.quote(str(path))} --resume"
+            )
         try:
             found = read(Machine, facts.get("topology"))
         except ValueError as error:

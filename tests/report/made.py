@@ -127,7 +127,7 @@ RICH = [*decodes(), *stores(), *PROBES]
 # Runs that have little to show, each with what its report must say is missing.
 ONE = [DECODE]
 BARE: dict[str, tuple[list[Record], list[Point | Probe], int, tuple[str, ...]]] = {
-    "nothing visited": ([], [*ONE, *PROBES], 3, ("None of 1 point was measured", "kvbench sweep --resume")),
+    "nothing visited": ([], [*ONE, *PROBES], 3, ("None of 1 point was measured", "kvbench sweep --out DIR --resume")),
     "one launch of three": (whole([*ONE, *PROBES], 1), [*ONE, *PROBES], 3, ("1 of 3 planned launches gave", "One launch is too few")),
     "cut within a launch": (whole([*decodes()[:4], *PROBES], 3)[:-20], [*decodes()[:4], *PROBES], 3, ("10 of 12 visits are done",)),
     "a point never visited": (whole([*ONE, *PROBES], 1), [*decodes()[:2], *ONE, *PROBES], 1, ("2 points were never measured",)),

@@ -71,11 +71,11 @@ class PlannedSweep(Printed):
 
 
 @click.command("plan")
-@click.argument("suite", metavar="SUITE")
+@click.argument("suite", metavar="[SUITE]", required=False)
 @suite_options
 @json_option
 def command(as_json: bool, **asked: Any) -> None:
-    """Show what a sweep of SUITE would measure here: points, time, memory, and what is left out.
+    """Show what a sweep of SUITE (default: quick) would measure here: points, time, memory, and what is left out.
 
     Nothing is measured. SUITE is a name from kvbench suites, or a path that ends in .toml. The axes are listed by
     kvbench sweep --help.

@@ -1,5 +1,6 @@
 """What a run says of its machine, in sentences by topic; and what it lacks, which a report says before all else."""
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -19,6 +20,7 @@ from kvbench.store import Manifest
 from kvbench.units import counted
 
 _WARNINGS = 6  # that a sentence names
+_OWN_COMMAND = ("peers", "score")  # suites that have a command of their own
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +101,8 @@ def warnings(checks: Sequence[Check]) -> str:
     return f"What may have disturbed the run: {listed(warned, _WARNINGS)}." if warned else ""
 
 
-def gaps(found: Findings, manifest: Manifest) -> list[str]:
-    """A visit that failed was made."""
+def gaps(found: Findings, manifest: Manifest, path: str = "DIR") -> list[str]:
+    """A visit that failed was made. `path`: the run directory, for the command that finishes it."""
     points, plan = found.points, manifest.plan
     planned = sum(isinstance(point, Point) for point in plan.points)
     made = points[["launches", "set_aside", "failed"]].fillna(0).sum(axis=1)
@@ -116,4 +118,11 @@ def gaps(found: Findings, manifest: Manifest) -> list[str]:
     }
     lost = {point for point in plan.points if isinstance(point, Probe)} - {c.probe for c in found.ceilings}
     far = any(c.level == "DRAM" and c.probe.op == "read" for c in found.ceilings)
-    return paragraphs("gaps", "gaps", found, manifest, visits, {"lost": len(lost), "far": far})
+    ceilings = {"lost": len(lost), "far": far}
+    return paragraphs("gaps", "gaps", found, manifest, visits, ceilings, resume(manifest, path))
+
+
+def resume(manifest: Manifest, path: str) -> str:
+    """The command that finishes a run: that which began it, but for suites that any sweep takes."""
+    command = manifest.suite if manifest.suite in _OWN_COMMAND else "sweep"
+    return f"kvbench {command} --out {shlex.quote(path)} --resume"
