@@ -190,7 +190,7 @@ TABLE = [  # what verify ends with after it has checked every kernel, which take
     (REFUSED, no_library, "kernels"),
     (REFUSED, here, "kernels --plugin {base}/manifest.json"),
     (REFUSED, here, "verify --plugin {base}/manifest.json"),
-    (REFUSED, no_library, f"peers {PEERS}"),
+    (REFUSED, here, "peers --model gpt-2 --context 400m --threads 1 --peers numpy"),
     (REFUSED, here, "gate --base {base}/manifest.json"),
     (REFUSED, here, "plan quick --axis context=400m"),
     (REFUSED, here, "profile decode --model llama-3-8b --context 1000000000"),
