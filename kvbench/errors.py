@@ -23,7 +23,39 @@ class Exit(IntEnum):
     ERRORS = 4, "finished, but some of what was to be measured failed"
     REFUSED = 5, "the environment does not allow it"
     NOTHING = 6, "nothing is comparable"
-    INTERRUPTED = 130, "interrupted; kvbench sweep --out RUN --resume finishes a sweep"
+    INTERRUPTED = 130, "interrupted; kvbench sweep --out DIR --resume finishes a sweep"
+
+
+_USUAL = {code: code.about for code in (Exit.FINE, Exit.USAGE, Exit.REFUSED)} | {Exit.INTERRUPTED: "interrupted"}
+_RUN = _USUAL | {
+    Exit.ERRORS: "finished, but some points failed",
+    Exit.NOTHING: "--resume: kvbench, the suite or the machine has changed since",
+    Exit.INTERRUPTED: "interrupted; the command that goes on is printed",
+}
+_VERDICT = _USUAL | {
+    Exit.FINE: "no regression",
+    Exit.FAILED: "a confirmed regression",
+    Exit.UNCLEAR: Exit.UNCLEAR.about,
+    Exit.NOTHING: Exit.NOTHING.about,
+}
+_CODES = {  # of commands whose codes scripts go by: all that each ends with
+    "compare": {code: about for code, about in _VERDICT.items() if code != Exit.REFUSED}
+    | {
+        Exit.FINE: "compared; with --gate also: no regression",
+        Exit.FAILED: "with --gate: a confirmed regression",
+        Exit.UNCLEAR: f"with --gate: {Exit.UNCLEAR.about}",
+    },
+    "gate": _VERDICT | {Exit.ERRORS: "a kernel crashed or gave a wrong answer"},
+    "peers": _RUN,
+    "profile": _USUAL | {Exit.ERRORS: "a kernel crashed or gave a wrong answer"},
+    "sweep": _RUN,
+    "verify": _USUAL | {Exit.FINE: "every kernel is right", Exit.FAILED: "a kernel is wrong, or a fault was missed"},
+}
+
+
+def exit_codes(command: str) -> dict[Exit, str]:
+    """What each exit code of a command means, lowest first. Empty where only kvbench --help says it."""
+    return dict(sorted(_CODES.get(command, {}).items()))
 
 
 class KvbenchError(Exception):

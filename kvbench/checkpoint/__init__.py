@@ -6,10 +6,12 @@ from pathlib import Path
 from kvbench.errors import BadArgument, one_of
 from kvbench.suite import Model, models
 
+TAKES = "a name of suites/models.toml, a config.json or the folder that holds it, or a .gguf file"
 
-def find(text: str) -> tuple[str, Model, str]:
+
+def find(text: str, where: str = "MODEL") -> tuple[str, Model, str]:
     """A model of suites/models.toml by its name, or a file of one: what it is called, its geometry, and why its weights
-    are not known; else empty."""
+    are not known; else empty. `where`: the option or argument that names it."""
     if (known := models().get(text)) is not None:
         return text, known, "" if known.weights else "suites/models.toml does not say them"
     path = Path(text)
@@ -23,4 +25,18 @@ def find(text: str) -> tuple[str, Model, str]:
 
         return path.absolute().parent.name, *read_config(path)
     hint = f"{one_of(text, models())}; a config.json, or a .gguf"
-    raise BadArgument(f"MODEL: {text[:60]!r} is no known model, and no file", hint)
+    raise BadArgument(f"{where}: {text[:60]!r} is no known model, and no file", hint)
+
+
+def walked(text: str, where: str) -> Model:
+    """The same, where a kernel is to walk its cache: none walks rows that K and V share."""
+    _, found, _ = find(text, where)
+    if found.latent:
+        hint = "kvbench explain and kvbench size take it"
+        raise BadArgument(f"{where}: no kernel walks the latent rows of {text[:60]!r}", hint)
+    return found
+
+
+def is_file(text: str) -> bool:
+    """Whether this is to be read as a file, and not as a name."""
+    return text not in models()

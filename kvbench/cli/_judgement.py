@@ -1,6 +1,6 @@
 """What compare and gate have in common: how a judgement is told, and the exit code that it ends in."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,18 +10,29 @@ from kvbench.cli._streams import say, say_json
 from kvbench.errors import BadArgument, Exit, unknown_word
 from kvbench.model.verdict import EQUIVALENT, IMPROVEMENT, NOT_COMPARABLE, REGRESSION
 
-export_option = click.option(
-    "--export",
-    "exports",
-    multiple=True,
-    metavar="KIND=FILE",
-    help="Also write the result as junit or markdown; - is stdout.",
-)
+
+class _Export(click.Option):
+    """The kinds are asked for when the help is shown: to import them takes longer than kvbench --help may."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        from kvbench.exports import kinds
+
+        self.help = f"Also write the result in this form; - is stdout. May be repeated. KIND: {', '.join(kinds())}."
+        return super().get_help_record(ctx)
+
+
+export_option = click.option("--export", "exports", cls=_Export, multiple=True, metavar="KIND=FILE")
 Wanted = tuple[str, Path | None]  # a kind of export and its file, None for standard output
 
 
-def tell(found: Any, names: Mapping[str, str], exports: Sequence[Wanted], as_json: bool) -> None:
-    """`found`: a Comparison. `names`: short ones of points, by their own."""
+def tell(
+    found: Any,
+    names: Mapping[str, str],
+    exports: Sequence[Wanted],
+    as_json: bool,
+    sides: Callable[[], Sequence[str]] = tuple,
+) -> None:
+    """`found`: a Comparison. `names`: short ones of points, by their own. `sides`: what each run measured, in lines."""
     from kvbench.exports import write
     from kvbench.exports.printed import compared, text
 
@@ -37,7 +48,7 @@ def tell(found: Any, names: Mapping[str, str], exports: Sequence[Wanted], as_jso
     elif None in (path for _, path in exports):
         say(shown, nl=False)
     else:
-        say("\n".join(text(found, names)))
+        say("\n".join(text(found, names, sides())))
 
 
 def exit_code(verdict: str) -> Exit:

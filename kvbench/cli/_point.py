@@ -11,7 +11,12 @@ from kvbench.errors import BadArgument, unknown_word
 from kvbench.model import DEFAULTS, FIELDS, HEADS, Point
 from kvbench.model.point import Field
 
+_MODEL = (
+    "A name of suites/models.toml, a config.json or the folder that holds it, or a .gguf file. Options for its heads "
+    "override it."
+)
 _OWN = {  # options that other commands have too, or that are called otherwise
+    "model": click.option("--model", help=_MODEL),
     "isa": isa_option,
     "threads": threads_option,
     "cpus": cpus_option,
@@ -47,18 +52,35 @@ def point_of(op: str, library: Any, **asked: Any) -> Point:
     from kvbench.machine import available_memory, describe
     from kvbench.machine.placement import place
     from kvbench.plan import Site, only_point
-    from kvbench.suite import model
     from kvbench.suite.axes import words
 
     if op not in words("op"):
         raise unknown_word("OP", op, words("op"))
     machine = describe()
     cpus = place(machine, asked.pop("cpus"), asked.pop("threads"))
-    given = {name: _value(name, value, library) for name, value in asked.items() if value is not None}
-    known = model(given["model"]) if "model" in given else None
-    refuse_missing({name: given.get(name, getattr(known, name, None)) for name in HEADS}, "give them, or a --model")
+    own, asked = _of_model(asked)
+    given = own | {name: _value(name, value, library) for name, value in asked.items() if value is not None}
+    refuse_missing({name: given.get(name) for name in HEADS}, "give them, or a --model")
     site = Site(machine, available_memory(), given.get("isa"), library=library)
     return only_point(DEFAULTS | given | {"op": op, "isa": site.isa}, cpus, site)
+
+
+def _of_model(asked: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What follows from --model; and what else was asked. Of a file its numbers stand in place of a name."""
+    from kvbench.checkpoint import is_file, walked
+
+    name, other = asked.get("model"), {key: value for key, value in asked.items() if key != "model"}
+    if name is None:
+        return {}, other
+    found = walked(name, "--model")
+    own = {key: getattr(found, key) for key in HEADS}
+    if not is_file(name):
+        return own | {"model": name}, other
+    if other.get("layers") == "model":
+        raise BadArgument("--layers model takes a model of suites/models.toml", f"--layers {found.layers}")
+    if other.get("window") == "model":
+        other["window"] = str(found.window)
+    return own, other
 
 
 def _value(name: str, value: Any, library: Any) -> Any:

@@ -5,6 +5,7 @@ import errno
 import os
 import sys
 import traceback
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 
@@ -13,12 +14,17 @@ import click
 from kvbench import cli
 from kvbench.cli._signals import interrupted_line, was_interrupted
 from kvbench.cli._streams import say, take_streams
-from kvbench.errors import Exit, KvbenchError, Unwritable
+from kvbench.errors import Exit, KvbenchError, Unwritable, exit_codes
 from kvbench.texts import printable
 
-# click wraps nothing behind \b
-_CODES = "\n".join(["\b", "Exit codes:", *(f"{code:>5}  {code.about}" for code in Exit)])
 _UNMAPPED = ("failed to map segment", "annot allocate memory")  # of a library, as the loader says it
+
+
+def _codes(about: Mapping[Exit, str]) -> str:
+    """For the end of a help. click wraps nothing behind \\b."""
+    return "\n".join(["\b", "Exit codes:", *(f"{code:>5}  {meaning}" for code, meaning in about.items())])
+
+
 TASKS = ("measure", "read", "compare", "understand")  # folders of commands, in the order of --help
 
 
@@ -37,7 +43,12 @@ class Commands(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         home = _homes().get(cmd_name)
-        return import_module(f"{home}.{cmd_name}").command if home else None
+        if not home:
+            return None
+        command = import_module(f"{home}.{cmd_name}").command
+        if codes := exit_codes(cmd_name):
+            command.epilog = _codes(codes)
+        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -66,7 +77,10 @@ class Commands(click.Group):
 
 
 @click.command(
-    cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}, epilog=_CODES
+    cls=Commands,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=_codes({code: code.about for code in Exit}),
 )
 @click.option("--version", is_flag=True, help="Show the version and exit.")
 @click.pass_context

@@ -19,8 +19,9 @@ _NAME = 46  # characters of a name, at most
 _MISSING = 5  # that are told
 
 
-def text(found: Comparison, names: Mapping[str, str]) -> list[str]:
-    """`names`: short ones of points, by their own. Points that cannot be compared are told as far as there is room."""
+def text(found: Comparison, names: Mapping[str, str], sides: Sequence[str] = ()) -> list[str]:
+    """`names`: short ones of points, by their own. `sides`: lines on what each run measured, which come next to the
+    verdict. Points that cannot be compared are told as far as there is room."""
     lost = [f"not compared: {counted(len(found.missing), 'point')}"] if found.missing else []
     for name, _, why in (line.partition(": ") for line in found.missing[:_MISSING]):
         lost.append(f"{names.get(name, name)}: {why}")
@@ -29,7 +30,7 @@ def text(found: Comparison, names: Mapping[str, str]) -> list[str]:
     head = [f"{found.verdict}: {headline(found)}", f"head {found.head} against base {found.base}, on {found.machine}"]
     told_of = (sentence(line, names.get(line.judged.name, "")) for line in told(found))
     seen = filter(None, [sensitivity(found)])
-    parts = (wrapped(head, ""), wrapped(told_of), _table(found.points, names), wrapped(seen, ""), wrapped(lost))
+    parts = (wrapped(head, ""), sides, wrapped(told_of), _table(found.points, names), wrapped(seen, ""), wrapped(lost))
     return [line for part in map(list, (*parts, wrapped(found.notes))) if part for line in ("", *part)][1:]
 
 

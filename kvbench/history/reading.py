@@ -21,7 +21,7 @@ def summaries(root: Path, tell: Tell) -> tuple[dict[str, Summary], list[str]]:
     if not root.is_dir():
         hint = "name the folder that your runs are in with --root; kvbench sweep writes into runs/"
         raise BadArgument(f"--root: {root} is no folder", hint)
-    kept = {name: read_summary(root / name) for name in sorted(_runs(root))}
+    kept = {name: read_summary(root / name) for name in sorted(below(root))}
     if (journals := list(kept.values()).count(None)) >= _MANY:
         tell(f"reading {journals} journals: kvbench history add RUN... puts a summary beside each")
     found: dict[str, Summary] = {}
@@ -51,10 +51,10 @@ def summarized(run: Path) -> Summary:
             return Summary.of(found.manifest, mark, results(found.records))
 
 
-def _runs(root: Path) -> Iterator[str]:
-    """Wherever they are below it. What begins with a dot is unfinished, or none of ours."""
-    for folder, below, files in os.walk(root):
+def below(root: Path) -> Iterator[str]:
+    """Names of folders that hold a run, wherever they are below the root. What begins with a dot is unfinished, or none of ours."""
+    for folder, inner, files in os.walk(root):
         if MANIFEST in files:
-            below.clear()
+            inner.clear()
             yield str(Path(folder).relative_to(root))
-        below[:] = [name for name in below if not name.startswith(".")]
+        inner[:] = [name for name in inner if not name.startswith(".")]

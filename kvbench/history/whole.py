@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 
-from kvbench.analysis.differs.trend import LIMITS, Accepted, Past, Ran, Series, trends
+from kvbench.analysis.differs.trend import LIMITS, Accepted, Past, Ran, Series, refuse_without_ruptures, trends
 from kvbench.analysis.judge import LIMITS as JUDGED
 from kvbench.analysis.judge import groups, of_family
 from kvbench.analysis.measured.columns import names as short_names
 from kvbench.errors import BadArgument, Unwritable
 from kvbench.history.accepted import PATTERNS, accepted
-from kvbench.history.reading import Tell, summaries, summarized
+from kvbench.history.reading import Tell, below, summaries, summarized
 from kvbench.model import Point
 from kvbench.store import RunDirectory, keep
 from kvbench.store.files import within, writing
@@ -51,6 +51,8 @@ class History:
 
 
 def load(root: Path, tell: Tell) -> History:
+    if sum(1 for _ in below(root)) >= 2 * LIMITS.least:  # fewer have no step to be found
+        refuse_without_ruptures()
     found, notes = summaries(root, tell)
     said = accepted(root)
     machines: dict[str, list[tuple[Summary, str]]] = {}

@@ -6,20 +6,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from kvbench.checkpoint import find
 from kvbench.lab.experiment import Outcome, Setup, refuse_too_large
 from kvbench.model import Kernel
 from kvbench.native import Cache, decode_task
 from kvbench.oracle import attention, whole
 from kvbench.report.ruled import Column
 from kvbench.suite import Model
-from kvbench.suite import model as geometry
 
 KEYS = ("normal", "heavy")  # heavy: some channels are larger, as those of a model are
 _LARGE, _TIMES = 4, 20  # channels of a head, and by how much
 
 
 def experiment(setup: Setup, model: str = "llama-3-8b", context: int = 4096, layout: str = "head") -> Outcome:
-    known = geometry(model)
+    known = find(model, "--model")[1]
     refuse_too_large(4 * 4 * context * (known.kv_heads * known.head_dim + known.q_heads))
     own = [
         each for each in setup.library.kernels() if (each.op, each.layout, each.isa) == ("decode", layout, setup.isa)

@@ -10,10 +10,11 @@ import numpy as np
 import pandas as pd
 
 from kvbench.analysis.measured.launches import Estimate, enclosed
+from kvbench.checkpoint import find
 from kvbench.errors import BadArgument, Refused, WrongAnswer
 from kvbench.lab.experiment import Outcome, Setup
 from kvbench.machine import available_memory
-from kvbench.model import AUTO, DEFAULTS, Point, Sample, quotients
+from kvbench.model import AUTO, DEFAULTS, HEADS, Point, Sample, quotients
 from kvbench.native import Cache, decode_task
 from kvbench.oracle import attention, tolerance, whole
 from kvbench.plan import Site, only_point
@@ -21,7 +22,6 @@ from kvbench.plan.needs import slice_bytes
 from kvbench.regime import far_bytes
 from kvbench.report.ruled import Column
 from kvbench.report.words.phrases import listed, number
-from kvbench.suite import model as geometry
 from kvbench.units import GB, counted, size
 from kvbench.worker.ground import Ground
 from kvbench.worker.loop import Program, rounds
@@ -56,7 +56,7 @@ def _batches(context: int, seed: int) -> dict[str, np.ndarray]:
 
 def _point(setup: Setup, batches: dict[str, np.ndarray], **facts: Any) -> Point:
     """With so many layers that even the smallest batch leaves the caches behind."""
-    known, context = geometry(facts["model"]), facts["context"]
+    known, context = find(facts["model"], "--model")[1], facts["context"]
     cache = {"dtype": facts["dtype"], "layout": facts["layout"], "pad": 0}
     token = slice_bytes(known.kv_heads, known.head_dim, context, _SEQUENCES, **cache) / (_SEQUENCES * context)
     least = token * min(int(lengths.sum()) for lengths in batches.values())  # bytes that a batch walks of a slice
@@ -69,7 +69,8 @@ def _point(setup: Setup, batches: dict[str, np.ndarray], **facts: Any) -> Point:
         )
     site = Site(setup.machine, available_memory(), setup.isa, library=setup.library)
     own = {"op": "decode", "isa": setup.isa, "batch": _SEQUENCES, "layers": layers}
-    return only_point(DEFAULTS | facts | own, setup.cpus, site)
+    heads = {"model": None} | {name: getattr(known, name) for name in HEADS}
+    return only_point(DEFAULTS | facts | heads | own, setup.cpus, site)
 
 
 def _even(lengths: np.ndarray) -> np.ndarray:

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from kvbench.checkpoint import find
 from kvbench.errors import BadArgument
 from kvbench.lab.experiment import Outcome, Setup, refuse_too_large
 from kvbench.oracle import attention, whole
 from kvbench.report.ruled import Column
 from kvbench.suite import Model
-from kvbench.suite import model as geometry
 
 _NEAR = 8  # where attention is local, its reach is the window over this
 
@@ -19,7 +19,7 @@ _NEAR = 8  # where attention is local, its reach is the window over this
 def experiment(setup: Setup, model: str = "llama-3-8b", context: int = 32768, window: int = 1024) -> Outcome:
     if context <= window:
         raise BadArgument(f"--context {context} never leaves a window of {window}", "more context, or less window")
-    known = geometry(model)
+    known = find(model, "--model")[1]
     refuse_too_large(8 * context * (4 * known.head_dim + known.q_heads))
     contexts = [window << octave for octave in range(((context - 1) // window).bit_length())]
     found = pd.DataFrame(_deviations(setup.seed, known, [*contexts, context], window))

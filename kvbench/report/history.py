@@ -22,6 +22,10 @@ HOW = (
     f"at a false-discovery rate of {LIMITS.rate:.0%} over all points, and over all families; its interval holds it with a "
     "probability of 95%."
 )
+ORDER = (
+    "Order of the rows: open steps that lead down, the largest first; then other open steps, then accepted ones; then the "
+    "largest change of the latest run."
+)
 _STEPS = (
     "A lasting change, as a share of the efficiency before. The run may be off by one, or by a few where noise is as "
     "large as the step. To accept one: kvbench history accept POINT --run RUN --reason TEXT."
@@ -90,7 +94,7 @@ def of(past: Past) -> MachineHistory:
 
 
 def ordered(trends: Iterable[Trend]) -> list[Trend]:
-    """What needs somebody's attention first: open steps, those that lead down before others; then what moved of late."""
+    """What needs somebody's attention first, as ORDER says."""
     return sorted(trends, key=lambda each: (each.worst(), not each.open(), not each.steps, -abs(each.change)))
 
 
@@ -111,7 +115,8 @@ def _change(past: Past, trend: Trend, step: Step) -> Change:
 
 def text(pasts: Sequence[Past], notes: Sequence[str]) -> list[str]:
     lines = [line for past in pasts for line in (*_machine(of(past)), "")]
-    said = [HOW] if lines else ["No run yet: kvbench history add RUN..."]
+    rows = any(trend.steps or not trend.few for past in pasts for trend in past.every)
+    said = [HOW, *([ORDER] if rows else [])] if lines else ["No run yet: kvbench history add RUN..."]
     return [*lines, *wrapped([*said, *few(notes)], "")]
 
 
@@ -122,29 +127,50 @@ def few(notes: Sequence[str]) -> list[str]:
 
 def _machine(found: MachineHistory) -> Iterator[str]:
     runs = {ran.run: ran for ran in found.runs}
-    yield f"{found.machine} (fingerprint {found.fingerprint}): {summary(found)}"
+    yield f"{found.machine} (fingerprint {found.fingerprint}): {summary(found, waiting=False)}"
     for level, trends in (("family", found.families), ("point", found.points)):
-        width = max((len(cut(trend.short, _NAME)) for trend in trends), default=0)
-        if trends:
-            yield from ("", f"  {level:<{width}}  {'runs':>5}  {'latest':>7}  {'baseline':>8}  {'change':>7}")
-        for trend in trends:
-            numbers = f"{trend.runs:>5}  {trend.latest:>7.1%}  {trend.baseline:>8.1%}  {trend.change:>+7.1%}"
-            yield f"  {cut(trend.short, _NAME):<{width}}  {numbers}  {_too_few(trend)}".rstrip()
-            yield from (f"    {_state(step, runs[step.run])}" for step in trend.steps)
+        yield from _level(level, trends, runs)
+
+
+def _level(level: str, trends: Sequence[PointTrend], runs: Mapping[str, Ran]) -> Iterator[str]:
+    """A row for each point or family of which something is known; one line for all others."""
+    told = [trend for trend in trends if trend.steps or not trend.few]
+    few = [trend for trend in trends if trend.few]
+    if few:
+        yield from ("", *wrapped([_all_too_few(level, few, trends)]))
+    if not told:
+        return
+    width = max(len(cut(trend.short, _NAME)) for trend in told)
+    yield from ("", f"  {level:<{width}}  {'runs':>5}  {'latest':>7}  {'baseline':>8}  {'change':>7}")
+    for trend in told:
+        numbers = f"{trend.runs:>5}  {trend.latest:>7.1%}  {trend.baseline:>8.1%}  {trend.change:>+7.1%}"
+        yield f"  {cut(trend.short, _NAME):<{width}}  {numbers}  {_too_few(trend)}".rstrip()
+        yield from (f"    {_state(step, runs[step.run])}" for step in trend.steps)
+
+
+def _all_too_few(level: str, few: Sequence[PointTrend], every: Sequence[PointTrend]) -> str:
+    """ "70 of 70 points have too few runs for a step to be seen: 1 run, and 19 more are needed."."""
+    needs, runs = ({getattr(trend, name) for trend in few} for name in ("needs", "runs"))
+    noun = counted(len(every), level).partition(" ")[2]
+    have = counted(max(runs), "run") if len(runs) == 1 else f"{min(runs)} to {max(runs)} runs"
+    more = f"{max(needs)}" if len(needs) == 1 else f"{min(needs)} to {max(needs)}"
+    said = f"{len(few)} of {len(every)} {noun} {'has' if len(few) == 1 else 'have'} too few runs for a step to be seen"
+    return f"{said}: {have}, and {more} more {'is' if more == '1' else 'are'} needed. --json and --report have the numbers."
 
 
 def _too_few(trend: PointTrend) -> str:
     return f"too few runs: a step shows after {trend.needs} more" if trend.few else ""
 
 
-def summary(found: MachineHistory) -> str:
+def summary(found: MachineHistory, waiting: bool = True) -> str:
+    """`waiting`: whether to say how many families have too few runs."""
     every = [step for trend in (*found.families, *found.points) for step in trend.steps]
     steps = [step for step in every if step.state == OPEN]
     days = f", {found.runs[0].created[:_DAY]} to {found.runs[-1].created[:_DAY]}" if found.runs else ""
     down = sum(step.effect < 0 for step in steps)
     said = f"{counted(len(steps), 'open step')}, {down} of them down" if steps else "no open step"
     said += f", {len(every) - len(steps)} accepted" if len(every) > len(steps) else ""
-    few = [trend.needs for trend in found.families if trend.few]
+    few = [trend.needs for trend in found.families if trend.few and waiting]
     more = f"; of {counted(len(few), 'family')} a step shows after {max(few)} more runs at the latest" if few else ""
     return f"{counted(len(found.runs), 'run')} of {counted(len(found.points), 'point')}{days}: {said}{more}"
 
@@ -182,7 +208,7 @@ def points(pasts: Sequence[Past], places: Mapping[str, int]) -> Sheet:
         "steps": ("said", str),
     }
     marks = [places[past.fingerprint + trend.point] for past, trend in found]
-    return sheet("points", "All points", HOW, columns, rows, marks)
+    return sheet("points", "All points", f"{HOW} {ORDER}", columns, rows, marks)
 
 
 def steps(pasts: Sequence[Past]) -> Sheet:

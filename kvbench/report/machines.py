@@ -1,6 +1,7 @@
 """Runs side by side: a table with a column for each, and a figure with a bar for each."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import pandas as pd
 
@@ -9,16 +10,43 @@ from kvbench.analysis.means.headline import Headline
 from kvbench.analysis.measured.columns import machine_name
 from kvbench.report.figures.chart import Panel, chart
 from kvbench.report.figures.look import Figure
+from kvbench.report.ruled import Column, ruled
 from kvbench.report.sheet import Sheet, known, plain, sheet
-from kvbench.report.words.headline import Tile, badge, tiles, workload
+from kvbench.report.words.headline import Tile, badge, machine, tiles, workload
 from kvbench.report.words.phrases import listed, number
 from kvbench.store import Manifest
+from kvbench.texts import wrapped
 from kvbench.units import counted
 
 _LEVELS = {"L1": "L1", "L2": "L2", "L3": "L3", "DRAM": "memory"}
 _OPEN = "not measured"
 _Study = tuple[Findings, Manifest]
 _Rows = Iterator[tuple[str, list[str]]]  # what a row is about, and a text for each run
+_READS = "Reads: the fastest of each level, by all threads."
+_WIDE = 5  # runs that stand beside each other on a terminal
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """One rate of every run, None where a run lacks it. `ratios`: whether those to the first run mean something."""
+
+    what: str
+    unit: str
+    values: tuple[float | None, ...]
+    ratios: bool = True
+    beside: tuple[str, ...] = ()  # what a page says after each
+
+    def cells(self, unit: str = "") -> list[str]:
+        """Each value, with its ratio to the first run."""
+        first = self.values[0] if self.ratios else None
+        texts = []
+        for place, value in enumerate(self.values):
+            if not known(value):
+                texts.append(_OPEN)
+                continue
+            ratio = f" ({value / first:.2f}x)" if place and known(first) and first else ""
+            texts.append(f"{number(value)}{unit}{ratio}")
+        return texts
 
 
 def names(studies: Sequence[_Study]) -> list[str]:
@@ -33,11 +61,66 @@ def side_by_side(studies: Sequence[_Study]) -> Sheet:
     labels = names(studies)
     about = (
         f"In brackets: times the rate of {labels[0]}. Tokens/s: what the KV cache alone would allow, in the fastest layout "
-        "of each dtype. Reads: the fastest of each level, by all threads."
+        f"of each dtype. {_READS}"
     )
-    rows = [*_answers(studies), *_decodes([found.headline for found, _ in studies]), *_reads(studies)]
+    rows = [*_answers(studies), *((each.what, _told(each)) for each in rates(studies))]
     told = [dict(zip(("", *labels), (what, *texts), strict=True)) for what, texts in rows]
     return sheet("machines", "Side by side", about, plain("", *labels), told)
+
+
+def _told(each: Rates) -> list[str]:
+    cells = each.cells("x" if each.unit == "times" else f" {each.unit}")
+    pairs = zip(cells, each.beside or [""] * len(cells), strict=True)
+    return [f"{cell}; {more}" if more else cell for cell, more in pairs]
+
+
+def text(studies: Sequence[_Study], labels: Sequence[str] = ()) -> list[str]:
+    """The same for a terminal: who the runs are, their rates with ratios to the first, and what each answers.
+
+    `labels`: what the runs are called in the table, by default 1, 2, ...
+    """
+    labels = labels or [str(place) for place, _ in enumerate(studies, 1)]
+    heads = [found.headline for found, _ in studies]
+    wide = max(map(len, labels)) + 2
+    runs = [f"{label:<{wide}}{_who(*study)}" for label, study in zip(labels, studies, strict=True)]
+    every = list(rates(studies))
+    lines = [*wrapped(runs, hanging=wide), *_workloads(heads, labels)]
+    for start in range(0, len(labels), _WIDE):
+        lines += ["", *_ruled(every, labels, range(start, min(start + _WIDE, len(labels))))]
+    for title, answers in _answered(heads):
+        lines += ["", f"  {title}"]
+        named = (f"{label:<{wide}}{answer}" for label, answer in zip(labels, answers, strict=True))
+        lines += wrapped(named, indent=" " * 4, hanging=wide)
+    return lines
+
+
+def _who(found: Findings, manifest: Manifest) -> str:
+    head = found.headline
+    made = f"{manifest.suite}, {manifest.created[:10]}, {counted(found.launches, 'launch')}"
+    return f"{machine(head)}: {badge(head.quality)[0].lower()}; {found.run} ({made})"
+
+
+def _workloads(heads: Sequence[Headline], labels: Sequence[str]) -> Iterator[str]:
+    """What tokens/s are of. Where that differs, they have no ratio."""
+    asked = [workload(each) for each in heads]
+    if len(set(asked)) == 1:
+        yield from ("", *wrapped([f"Decode of {asked[0]}. In brackets: times {labels[0]}. {_READS}"], hanging=0))
+        return
+    each = "; ".join(f"{label}: {what}" for label, what in zip(labels, asked, strict=True))
+    said = (
+        f"Decodes of different workloads, so tokens/s have no ratio ({each}). In brackets: times {labels[0]}. {_READS}"
+    )
+    yield from ("", *wrapped([said], hanging=0))
+
+
+def _ruled(every: Iterable[Rates], labels: Sequence[str], places: range) -> list[str]:
+    rows = []
+    for each in every:
+        cells, decode = each.cells(), "decode " * (each.unit == "tokens/s")
+        rows.append([f"{decode}{each.what}", each.unit, *(cells[place] for place in places)])
+    names = ["", "unit", *(labels[place] for place in places)]
+    table = pd.DataFrame(rows, columns=range(len(names)))
+    return [f"  {line}" for line in ruled(table, [Column(at, name) for at, name in enumerate(names)])]
 
 
 def _answers(studies: Sequence[_Study]) -> _Rows:
@@ -53,6 +136,10 @@ def _answers(studies: Sequence[_Study]) -> _Rows:
         yield "engines", [each or "not known" for each in told]
     yield "quality", [badge(each.quality)[0].lower() for each in heads]
     yield "workload", [workload(each) for each in heads]
+    yield from _answered(heads)
+
+
+def _answered(heads: Sequence[Headline]) -> _Rows:
     told = [tiles(each) for each in heads]
     for place, title in ((0, "fastest decode"), (3, "does L3 help?"), (4, "what limits?")):
         yield title, [_answer(own[place]) for own in told]
@@ -63,24 +150,31 @@ def _answer(tile: Tile) -> str:
     return tile.detail if tile.value in tile.detail else f"{tile.value}: {tile.detail}"
 
 
-def _decodes(heads: Sequence[Headline]) -> _Rows:
+def rates(studies: Sequence[_Study]) -> Iterator[Rates]:
+    """Tokens/s by dtype, reads by level, the multiply-add peak."""
+    yield from _decodes([found.headline for found, _ in studies])
+    yield from _reads(studies)
+
+
+def _decodes(heads: Sequence[Headline]) -> Iterator[Rates]:
     """Ratios where the workload is one."""
     alike = len({(each.model, each.context) for each in heads}) == 1
     bars = [{bar.dtype: bar for bar in each.bars} for each in heads]
     for dtype in dict.fromkeys(dtype for own in bars for dtype in own):
         own = [each.get(dtype) for each in bars]
-        rates = _rates([bar and bar.tokens_per_second.value for bar in own], "tokens/s", alike)
-        yield dtype, [f"{rate}; {number(bar.gbps)} GB/s" if bar else rate for bar, rate in zip(own, rates, strict=True)]
+        values = tuple(bar and bar.tokens_per_second.value for bar in own)
+        beside = tuple(f"{number(bar.gbps)} GB/s" if bar else "" for bar in own)
+        yield Rates(dtype, "tokens/s", values, alike, beside)
 
 
-def _reads(studies: Sequence[_Study]) -> _Rows:
+def _reads(studies: Sequence[_Study]) -> Iterator[Rates]:
     table = pd.DataFrame([_best(found) for found, _ in studies], columns=[*_LEVELS, "flops"], dtype=float)
-    for level, name in _LEVELS.items():
-        if table[level].notna().any():
-            yield f"{name} read", _rates(table[level].tolist(), "GB/s")
-    times = (table["L3"] / table["DRAM"]).tolist()
-    yield "L3 over memory", [f"{value:.1f}x" if known(value) else _OPEN for value in times]
-    yield "multiply-add peak", _rates(table["flops"].tolist(), "GFLOP/s")
+    levels = [level for level in _LEVELS if table[level].notna().any()]
+    for level in levels:
+        yield Rates(f"{_LEVELS[level]} read", "GB/s", tuple(table[level]))
+    beside = (found.headline.l3_reads for found, _ in studies)
+    yield Rates("L3 over memory, side by side", "times", tuple(each and each.value for each in beside), ratios=False)
+    yield Rates("multiply-add peak", "GFLOP/s", tuple(table["flops"]))
 
 
 def _best(found: Findings) -> dict[str, float]:
@@ -88,16 +182,6 @@ def _best(found: Findings) -> dict[str, float]:
     most = max((c.probe.cpus for c in found.ceilings), key=len, default=())
     own = [c for c in found.ceilings if c.probe.cpus == most and c.probe.op in ("read", "flops")]
     return {c.level if c.probe.op == "read" else "flops": c.median for c in sorted(own, key=lambda c: c.median)}
-
-
-def _rates(values: Sequence[float | None], unit: str, ratios: bool = True) -> list[str]:
-    """Each with its ratio to the first."""
-    first = values[0] if ratios and known(values[0]) else None
-    texts = []
-    for place, value in enumerate(values):
-        ratio = f" ({value / first:.2f}x)" if place and first and known(value) else ""
-        texts.append(f"{number(value)} {unit}{ratio}" if known(value) else _OPEN)
-    return texts
 
 
 def figure(studies: Sequence[_Study]) -> Figure:

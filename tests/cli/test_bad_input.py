@@ -1,11 +1,13 @@
 """Bad input, command by command: exit code 2, nothing written, and one line that names what is wrong and what is right."""
 
+import json
 import os
 import shlex
 
 import pytest
 
 from kvbench.cli.read.schema import names
+from tests.checkpoint.made import config, shape
 from tests.cli.test_cli import refused
 from tests.report import made
 
@@ -31,7 +33,6 @@ CASES = [  # what is called, and words of the line; {run} is a run directory
     ("machine --quick --identify --seed -1", "--seed"),
     ("verify --isa nonsense", "isa", "scalar"),
     # plan and sweep
-    ("plan",),
     ("plan nope", "nope"),
     ("plan nope.toml", "nope.toml"),
     ("plan ''",),
@@ -74,6 +75,14 @@ CASES = [  # what is called, and words of the line; {run} is a run directory
     ("lab window --layout head", "--layout"),
     ("lab users --layout diagonal", "layout: 'diagonal'", "head"),
     ("lab users --dtype f17", "dtype: 'f17'", "f16"),
+    ("peers --model gpt-9", "--model", "gpt-9", "gpt-2", "config.json", ".gguf"),
+    ("peers --model {run}/config.json,gpt-2", "--model", "one file alone"),
+    ("peers --model deepseek-v3", "--model", "latent", "kvbench explain"),
+    ("profile decode --model gpt-9", "--model", "gpt-9", "gpt-2", "config.json", ".gguf"),
+    ("profile decode --model deepseek-v3", "--model", "latent", "kvbench explain"),
+    ("profile decode --model {run}/config.json --layers model", "--layers", "suites/models.toml", "--layers 2"),
+    ("size {run}/config.json --map", "--map", "config.json", "suites/models.toml"),
+    ("size gpt-9", "MODEL", "gpt-2", "config.json", ".gguf"),
     ("lab users --model gpt-9", "model: 'gpt-9'", "gpt-2"),
     ("lab quant --context 0", "--context"),
     ("lab quant --threads 0", "--threads"),
@@ -98,6 +107,7 @@ CASES = [  # what is called, and words of the line; {run} is a run directory
 def run(tmp_path_factory):
     path = made.directory(tmp_path_factory.mktemp("bad") / "run", made.whole(made.READS[:1], 1), made.READS[:1], 1)
     (path / "folder").mkdir()
+    (path / "config.json").write_text(json.dumps(config(**shape(2, 4, 2, 32, 128, 256, 1000))))
     return path
 
 

@@ -133,6 +133,10 @@ def test_the_table(runs, capsys):
     lines = out.splitlines()
     assert not err and max(map(len, lines)) <= 120
     assert "machine" in out and "m1" in lines[1]
+    sides = [next(at for at, line in enumerate(lines) if line.startswith(f"  {side}")) for side in ("base", "head")]
+    table = next(at for at, line in enumerate(lines) if line.split() == ["unit", "base", "head"])
+    assert 1 < sides[0] < sides[1] < table and re.search(r"memory read +GB/s +[\d.]+ +[\d.]+ \(1\.00x\)", out)
+    assert table < next(at for at, line in enumerate(lines) if "points are 30.0 % slower" in line and at)
     assert lines[0].startswith("REGRESSION: all 2 decode.flash.paged.f32 DRAM points are 30.0 % slower (")
     assert re.search("2 decode.flash.head.f32 DRAM points: no change, [+-]", out)
     first = next(line for line in lines if line.startswith("  REGRESSION") and "paged" in line)

@@ -11,7 +11,8 @@ from dataclasses import replace
 import pytest
 
 import kvbench
-from kvbench.errors import Exit
+from kvbench.errors import Exit, exit_codes
+from kvbench.exports import kinds
 from kvbench.model import Probe, Record
 from kvbench.native import library
 from tests.cli import test_compare as compared
@@ -27,6 +28,7 @@ from tests.report import made
 CPU = str(min(os.sched_getaffinity(0)))
 POINT = f"--q-heads 4 --kv-heads 2 --head-dim 32 --context 64 --residency hot --cpus {CPU} --threads 1"
 BRIEF = "--samples 1 --sample-time 0.001"
+PEERS = "--model gpt-2 --context 64 --dtype f32 --threads 1 --peers numpy --launches 1"
 TINY = f"smoke --axis context=64 --axis dtype=f16 --axis op=decode --axis threads=1 --cpus {CPU} --launches 1 {BRIEF}"
 
 
@@ -153,7 +155,9 @@ TABLE = [  # what verify ends with after it has checked every kernel, which take
     (FINE, here, f"profile decode {POINT} {BRIEF}"),
     (FINE, played, f"sweep {TINY} --out {{tmp}}/run"),
     (FINE, half, "sweep --out {tmp}/run --resume"),
+    (FINE, played, f"peers {PEERS} --out {{tmp}}/run"),
     (FINE, here, "report {base} --format csv"),
+    (FINE, here, "compare {base} {again} --gate"),
     (FINE, here, "history show --root {past}"),  # a step down, and nobody asked
     (FINE, here, "history export --root {past}"),
     (FINE, alike, "gate --base {one} --head {other}"),
@@ -161,34 +165,47 @@ TABLE = [  # what verify ends with after it has checked every kernel, which take
     (FINE, explained, "lab quant --out {tmp}/lab"),
     (FINE, here, "gate --base {one} --head {one}"),  # nothing to measure
     (FAILED, slowed, "gate --base {one} --head {other}"),
+    (FAILED, here, "compare {base} {slow} --gate"),
     (FAILED, here, "history show --root {past} --gate"),
     (USAGE, here, "size"),
     (USAGE, here, "explain llama-3-8b --machine {base}"),  # of a machine without facts
     (USAGE, unwatched, "sweep smoke --out /proc/kvbench"),
     (USAGE, here, "history show --root {past} --point nothing"),
     (USAGE, here, "history add --root {tmp} {tmp}/none"),
+    (USAGE, here, "compare {base} {tmp}/none --gate"),
+    (USAGE, here, "peers --peers nobody"),
+    (USAGE, here, "profile encode"),
+    (USAGE, here, "verify --isa nonsense"),
     (USAGE, here, "gate --base nosuchrevision"),
     (USAGE, here, "gate --base {one} --head {other} --out /proc/kvbench"),
+    (UNCLEAR, here, "compare {base} {few} --gate"),
     (UNCLEAR, stormy, "gate --base {one} --head {other}"),
     (ERRORS, broken, "gate --base {one} --head {other}"),
     (ERRORS, failing, "machine --quick --out {tmp}/machine.json"),
     (ERRORS, failing, f"sweep {TINY} --out {{tmp}}/run"),
+    (ERRORS, failing, f"peers {PEERS} --out {{tmp}}/run"),
     (ERRORS, wrong, f"profile decode {POINT} {BRIEF}"),
     (ERRORS, wrong, "lab users --model gpt-2 --out {tmp}/lab"),
     (REFUSED, unfit, "doctor --strict"),
     (REFUSED, no_library, "kernels"),
     (REFUSED, here, "kernels --plugin {base}/manifest.json"),
+    (REFUSED, here, "verify --plugin {base}/manifest.json"),
+    (REFUSED, here, "peers --model gpt-2 --context 400m --threads 1 --peers numpy"),
     (REFUSED, here, "gate --base {base}/manifest.json"),
     (REFUSED, here, "plan quick --axis context=400m"),
     (REFUSED, here, "profile decode --model llama-3-8b --context 1000000000"),
     (REFUSED, here, "lab quant --context 400000000 --out {tmp}/lab"),
     (REFUSED, here, "sweep smoke --library {base}/manifest.json --out {tmp}/run"),
     (NOTHING, another_build, "sweep --out {tmp}/run --resume"),
+    (NOTHING, another_build, "peers --out {tmp}/run --resume"),
+    (NOTHING, here, "compare {base} {base} --gate"),
     (NOTHING, here, "gate --base {one} --head {odd}"),  # another interface
     (NOTHING, here, "gate --base {one} --head {other} --only nothing.*"),
     (INTERRUPTED, interrupted, "kernels"),
     (INTERRUPTED, interrupted, "history show --root {past}"),
     (INTERRUPTED, interrupted, "machine"),
+    (INTERRUPTED, interrupted, "compare {base} {again}"),
+    (INTERRUPTED, interrupted, f"peers {PEERS}"),
     (INTERRUPTED, interrupted, "profile decode --model gpt-2"),
     (INTERRUPTED, interrupted, "explain llama-3-8b"),
     (INTERRUPTED, interrupted, "lab quant --out {tmp}/lab"),
@@ -208,6 +225,7 @@ def runs(tmp_path_factory):
         "base": (compared.records(points=points), {}),
         "again": (compared.records(points=points), {}),
         "slow": (compared.records(**slow), {"build": "b2"}),
+        "few": (compared.records(1, points=points), {}),
     }
     shares = history.flat(16, 1)
     shares[8:] *= 0.8
@@ -298,6 +316,27 @@ def test_every_code_is_in_the_table_and_in_the_help(capsys):
     help_ = capsys.readouterr().out
     for code in Exit:
         assert f"{code:>5}  {code.about}" in help_
+
+
+ELSEWHERE = {("verify", FINE), ("verify", FAILED)}  # in tests/verify: it checks every kernel, which takes a while
+
+
+@pytest.mark.parametrize("command", ["compare", "gate", "peers", "profile", "sweep", "verify"])
+def test_help_has_every_code_of_its_command_and_no_other(capsys, command):
+    """Those that the table above has calls for."""
+    seen = {(line.split()[0], code) for code, _, line in TABLE if line} | ELSEWHERE
+    assert set(exit_codes(command)) == {code for name, code in seen if name == command}
+    call(command, "--help")
+    _, _, codes = capsys.readouterr().out.partition("Exit codes:\n")
+    lines = [f"{code:>7}  {about}" for code, about in exit_codes(command).items()]
+    assert codes.splitlines() == lines
+
+
+@pytest.mark.parametrize("command", ["compare", "gate"])
+def test_help_names_every_kind_of_export(capsys, command):
+    call(command, "--help")
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"KIND: {', '.join(kinds())}." in said and len(kinds()) >= 8
 
 
 def test_codes_are_those_that_scripts_know():

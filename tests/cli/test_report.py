@@ -1,6 +1,8 @@
 """kvbench report as it is called: where it writes, what it prints, how it fails."""
 
 import json
+import re
+import shlex
 import shutil
 
 import pytest
@@ -59,7 +61,9 @@ def test_several_runs(run, tmp_path, capsys):
     other = made.directory(tmp_path / "other", faster, POINTS, run="mine", machine=made.MACHINE)
     out = tmp_path / "both"
     assert call("report", str(run), str(other), "-o", str(out)) == 0
-    assert capsys.readouterr().out.count("run mine\n") == 2
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("  1  zorglub 9000 64-Core") and lines[1].startswith("  2  a machine without a name")
+    assert re.fullmatch(r"  memory read +GB/s +[\d.]+ +[\d.]+ \(1\.00x\)", next(x for x in lines if "memory read" in x))
     page = (out / "index.html").read_text()
     for place in ("1-mine", "2-mine"):
         assert f'href="{place}/index.html"' in page and (out / place / "index.html").is_file()
@@ -89,3 +93,13 @@ def test_while_it_is_being_measured(tmp_path, capsys):
         file.truncate(before)
         directory.append(records[9])
     assert call("report", str(run), "--format", "json") == 0
+
+
+@pytest.mark.parametrize("more", [[], ["--redact"]], ids=["shown", "redacted"])
+def test_an_unfinished_run_ends_in_the_command_that_finishes_it(tmp_path, capsys, more):
+    path = made.directory(tmp_path / "it's mine", made.whole(POINTS)[:3], POINTS)
+    assert call("report", str(path), *more) == 0
+    said = capsys.readouterr().out.partition("\nreport: ")[0]
+    place = "DIR" if more else shlex.quote(str(path))
+    assert f"\n  To go on: kvbench sweep --out {place} --resume\n" in said
+    assert bool(more) != (str(tmp_path) in said)

@@ -3,7 +3,9 @@
 import csv
 import io
 import json
+import re
 import shutil
+import sys
 from datetime import datetime
 
 import numpy as np
@@ -120,7 +122,46 @@ def test_no_run_and_one_run(capsys, tmp_path):
     assert "No run yet" in capsys.readouterr().out
     made.write(tmp_path, made.flat(1, 2))
     assert call("history", "show", "--root", str(tmp_path)) == 0
-    assert capsys.readouterr().out.count("too few runs: a step shows after") == 2
+    out = capsys.readouterr().out
+    needs = {point["needs"] for point in shown(capsys, tmp_path)["machines"][0]["points"]}
+    assert f"2 of 2 points have too few runs for a step to be seen: 1 run, and {min(needs)} more are needed." in out
+    assert "+0.0%" not in out and "-0.0%" not in out and "Order of the rows" not in out
+    assert max(map(len, out.splitlines())) <= 120
+
+
+def test_a_new_point_among_old_ones_is_told_in_a_line_and_has_no_row(capsys, tmp_path):
+    shares = made.flat(30, 10)
+    shares[:27, 4] = np.nan
+    made.write(tmp_path, shares)
+    assert call("history", "show", "--root", str(tmp_path)) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"\b1 of 10 points has too few runs for a step to be seen: 3 runs, and \d+ more are needed", out)
+    rows = [line for line in out.splitlines() if re.search(r" 30 +\d+\.\d% ", line) and not line.startswith("  family")]
+    assert len(rows) >= 9 and "Order of the rows: open steps that lead down, the largest first" in " ".join(out.split())
+
+
+def test_rows_are_in_the_order_that_is_stated(capsys, root):
+    """Down before up, then the largest change of late."""
+    facts = shown(capsys, root)["machines"][0]["points"]
+    assert call("history", "show", "--root", str(root)) == 0
+    out = capsys.readouterr().out
+    effects = [[step["effect"] for step in point["steps"]] for point in facts]
+    assert effects[0][0] < 0 < effects[1][0] and not any(effects[2:])
+    changes = [abs(point["change"]) for point in facts[2:]]
+    assert changes == sorted(changes, reverse=True)
+    places = [out.index(f"  {point['short']} ") for point in facts]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("runs", [5, 6])
+def test_without_ruptures_nothing_is_read_of_runs_that_need_it(capsys, tmp_path, monkeypatch, runs):
+    made.write(tmp_path, made.flat(runs, 2))
+    monkeypatch.setitem(sys.modules, "ruptures", None)
+    if runs < 6:
+        assert call("history", "show", "--root", str(tmp_path)) == 0
+        return
+    monkeypatch.setattr("kvbench.history.whole.summaries", lambda *_: pytest.fail("runs were read"))
+    refused(capsys, "history", "show", "--root", str(tmp_path), words=["ruptures", "pip install 'kvbench[history]'"])
 
 
 def test_broken_runs_are_told(capsys, root):

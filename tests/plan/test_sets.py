@@ -6,6 +6,7 @@ from itertools import combinations
 import pytest
 
 from kvbench.model.contrast import value
+from kvbench.native import default_library
 from kvbench.plan import needs_here
 from kvbench.plan.witnesses import contrasts
 from tests.made_run import DECODE, MACHINE
@@ -13,10 +14,11 @@ from tests.made_run import DECODE, MACHINE
 GIB = 1 << 30
 GOES_WITH = {"dtype": {"scale"}, "layout": {"inner", "block_tokens", "shuffle"}, "order": {"shuffle"}}
 GOES_WITH |= {"threads": {"cpus"}, "group": {"q_heads"}}
+DTYPES = default_library().words("dtype")
 ALL = [
     replace(DECODE, layout=layout, dtype=dtype, pages=pages, cpus=cpus)
     for layout in ("head", "position", "paged")
-    for dtype in ("f32", "f16", "bf16", "e4m3", "e5m2", "i8", "q8_0", "q4_0")
+    for dtype in DTYPES
     for pages in ("thp", "base")
     for cpus in ((0,), (0, 1))
 ]
@@ -35,7 +37,7 @@ def test_points_of_a_set_differ_in_its_factor_alone():
     found = sets_of(ALL)
     assert {name: len(each.points) for name, each in found.items()} == {
         "layout": 3,
-        "dtype": 8,
+        "dtype": len(DTYPES),
         "pages": 2,
         "threads": 2,
     }

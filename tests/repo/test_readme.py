@@ -1,89 +1,185 @@
-"""Commands of the README and of the pages that it leads to work as written; its two make targets are there."""
+"""Every command of the README and of the pages that it leads to ends in what the page promises."""
 
 import html
 import re
 import shlex
+import shutil
 import subprocess
+import sys
+from glob import glob
 from pathlib import Path
 
 import pytest
+import yaml
 
+import kvbench
+from kvbench.errors import Exit
+from kvbench.exports import kinds
 from tests.cli.test_cli import call
 from tests.cli.test_exit_codes import played
+from tests.cli.test_workflows import parsed
+from tests.repo.promises import PROMISES, Promise, gated
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = {
-    path: (ROOT / path).read_text()
-    for path in ("README.md", "suites/README.md", "results/README.md", "kvbench/cli/README.md")
-}
+PAGES = {path: (ROOT / path).read_text() for path in PROMISES}
 README, EVERY = PAGES["README.md"], "\n".join(PAGES.values())
-COMMANDS = list(dict.fromkeys(re.findall(r"^    (kvbench .*)$", EVERY, re.MULTILINE)))
+INDENTED = re.compile(r"^    ((?:kvbench|cc) .*)$", re.MULTILINE)
+FENCED = re.compile(r"```(?:sh|bash)\n(.*?)```", re.DOTALL)
 TARGETS = re.findall(r"^    make ([\w-]+)", README, re.MULTILINE)
 PYTHON = re.findall(r"```python\n(.*?)```", EVERY, re.DOTALL)
 
 
+def commands(text):
+    """Those that a page shows, as they are to be typed."""
+    fenced = (line for block in FENCED.findall(text) for line in block.splitlines())
+    lines = [*INDENTED.findall(text), *(line for line in fenced if line.startswith("kvbench "))]
+    return [re.sub(r" {2,}#.*", "", line) for line in lines]
+
+
+COMMANDS = list(dict.fromkeys(line for line in commands(EVERY) if line.startswith("kvbench ")))
+COMPILED = next(line for line in commands(README) if line.startswith("cc "))
+
+
 def test_there_is_something_to_run():
-    assert len(README.splitlines()) <= 150 and len(COMMANDS) >= 30
+    assert len(README.splitlines()) <= 150 and len(COMMANDS) >= 45
     assert set(TARGETS) == {"sweep", "test"} and len(PYTHON) == 2
 
 
-def furnished(folder):
-    """One folder for all commands: some go on where others have stopped. With what they are given to work on."""
-    line = re.search(r"^    (cc .*)$", README, re.MULTILINE)[1]
-    subprocess.run(
-        [str(folder / word) if word == "my.so" else word for word in shlex.split(line)], cwd=ROOT, check=True
-    )
-    (folder / "results").symlink_to(ROOT / "results")
-    return folder
+@pytest.mark.parametrize("page", PAGES)
+def test_every_command_promises_something(page):
+    shown = {line for line in commands(PAGES[page]) if line.startswith("kvbench ")}
+    others = {line for other, promised in PROMISES.items() if other != page for line in promised}
+    assert PROMISES[page].keys() <= shown and shown <= PROMISES[page].keys() | others
 
 
-def run(command, folder, capsys, patch, more=()):
-    """As written, but for how long is measured."""
-    patch.chdir(folder)
-    arguments = [*shlex.split(command)[1:], *more]
-    if arguments[0] in ("profile", "sweep"):
-        arguments += ["--samples", "1", "--sample-time", "0.001"]
-    if arguments[0] == "sweep":
-        arguments += ["--launches", "1"]
-    assert call(*arguments) == 0
-    assert capsys.readouterr().out
+class Place:
+    """A folder in which commands are called one after another: some go on where others have stopped."""
+
+    def __init__(self, folder, shortened):
+        self.folder, self.shortened, self.said = folder, shortened, {}
+        (folder / "results").mkdir()
+        for path in (ROOT / "results").iterdir():
+            (folder / "results" / path.name).symlink_to(path)
+        for number, name in enumerate(("zen3-kvm-2", "zen4-kvm-2")):
+            shutil.copytree(ROOT / "results" / name / "quick", folder / "shared" / f"host{number}")
+
+    def call(self, command, capsys, patch):
+        """What it printed; a command is called once."""
+        if command not in self.said:
+            promise = Promise(()) if command == "cc" else _promise(command)
+            for other in promise.after:
+                self.call(other, capsys, patch)
+            patch.chdir(self.folder)
+            if command == "cc" or ">" in command:
+                self.said[command] = _in_a_shell(COMPILED if command == "cc" else command)
+            else:
+                with pytest.MonkeyPatch.context() as own:
+                    self.said[command] = self._here(command, promise, capsys, own)
+        return self.said[command]
+
+    def _here(self, command, promise, capsys, patch):
+        if promise.how and (self.shortened or promise.how is gated):
+            promise.how(patch, self.folder)
+        patch.chdir(self.folder)
+        words = shlex.split(command)[1:]
+        arguments = [path for word in words for path in (sorted(glob(word)) if "*" in word else [word])]
+        capsys.readouterr()
+        code = call(*arguments, *(promise.more if self.shortened or "sweep" in words else ()))
+        said = capsys.readouterr()
+        assert code == promise.code, said.err
+        return said.out
+
+
+def _promise(command):
+    return next(promised[command] for promised in PROMISES.values() if command in promised)
+
+
+def _in_a_shell(line):
+    """With this kvbench, and from another folder than its sources."""
+    program = f"{shlex.quote(sys.executable)} -m kvbench.cli"
+    text = f'kvbench() {{ {program} "$@"; }}\n{line}'
+    done = subprocess.run(["bash", "-e", "-o", "pipefail", "-c", text], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def holds(command, place, capsys, patch):
+    said, promise = place.call(command, capsys, patch), _promise(command)
+    for pattern in promise.shows:
+        assert re.search(pattern, f"\n{said}" if pattern.startswith("\\n") else said), f"{pattern}\n{said}"
+    for name, pattern in promise.writes.items():
+        found = sorted(place.folder.glob(name))
+        assert found, f"{name} was not written"
+        texts = (path.read_bytes().decode(errors="replace") for path in found)
+        assert any(re.search(pattern, text) for text in texts), f"{name}: {pattern}"
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    return furnished(tmp_path_factory.mktemp("readme"))
-
-
-# What takes long, and what is done instead: the visits of some sweeps are played; not all that verify knows is
-# tried.
-SHORTENED = {
-    "kvbench sweep --report": (played, ()),
-    "kvbench sweep smoke --plugin my.so --axis op=decode --axis dtype=f32 --report": (played, ()),
-    "kvbench machine --quick": (played, ()),
-    "kvbench tune": (played, ()),
-    "kvbench sweep --schedule weave": (played, ()),
-    "kvbench sweep --axis schedule=off,cross,weave,stream": (played, ()),
-    "kvbench verify --plugin my.so": (None, ("--quick",)),
-}
+    return Place(tmp_path_factory.mktemp("read me"), shortened=True)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_command(command, capsys, monkeypatch, place, tmp_path):
-    situation, more = SHORTENED.get(command, (None, ()))
-    if situation:
-        situation(monkeypatch, tmp_path)
-    run(command, place, capsys, monkeypatch, more)
-
-
-def test_what_is_shortened_is_there():
-    assert SHORTENED.keys() <= set(COMMANDS)
+def test_command(command, capsys, monkeypatch, place):
+    holds(command, place, capsys, monkeypatch)
 
 
 @pytest.mark.full
 def test_all_in_earnest(capsys, monkeypatch, tmp_path):
-    furnished(tmp_path)
+    place = Place(tmp_path, shortened=False)
     for command in COMMANDS:
-        run(command, tmp_path, capsys, monkeypatch)
+        holds(command, place, capsys, monkeypatch)
+
+
+def test_two_launches_a_side_are_inconclusive_as_the_page_says(tmp_path, capsys, monkeypatch):
+    played(monkeypatch, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    for name in ("base", "head"):
+        assert call("sweep", "smoke", "--launches", "2", "--out", name) == 0
+    capsys.readouterr()
+    assert call("compare", "base", "head", "--gate") == Exit.UNCLEAR
+    assert capsys.readouterr().out.startswith("INCONCLUSIVE: ")
+
+
+def test_what_you_get_is_what_that_run_prints(monkeypatch):
+    from kvbench.report.ending import short, summary
+
+    found = kvbench.load(ROOT / "results" / "zen4-kvm-2" / "quick").findings()
+    block = README[README.index("    AMD EPYC") : README.index("The report's first screen")].rstrip()
+    assert [line[4:] for line in block.splitlines()] == short(summary(found))
+
+
+def test_the_table_of_exit_codes_is_whole():
+    text = PAGES["results/README.md"]
+    table = text[text.index("| exit code |") :].partition("\n\n")[0]
+    cells = [line.split("|")[1] for line in table.splitlines()[2:]]
+    assert sorted(int(code) for cell in cells for code in re.findall(r"(?:^| )(\d+) ", cell)) == sorted(Exit)
+
+
+def test_the_table_of_exports_is_whole():
+    text = PAGES["results/README.md"]
+    table = text[text.index("| kind | for |") :].partition("\n\n")[0]
+    assert sorted(re.findall(r"`([\w-]+)`", "\n".join(x.split("|")[1] for x in table.splitlines()))) == sorted(kinds())
+
+
+def test_the_workflow_for_another_repository(tmp_path, monkeypatch):
+    (text,) = (each for each in re.findall(r"```yaml\n(.*?)```", EVERY, re.DOTALL) if each.startswith("name:"))
+    (tmp_path / "kernel.yml").write_text(text)
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.github-workflows", "kernel.yml"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    monkeypatch.chdir(tmp_path)
+    for name in ("base.so", "head.so"):
+        Path(name).touch()
+    steps = yaml.safe_load(text)["jobs"]["gate"]["steps"]
+    lines = [line.strip() for step in steps for line in step.get("run", "").splitlines()]
+    calls = [line for line in lines if line.startswith("kvbench ")]
+    assert [parsed(line)["head"] for line in calls if " gate " in line] == ["head.so"] and len(calls) == 2
+    assert all(parsed(line) for line in calls)
+    for code in Exit:  # the last step ends as the gate does, but where that is not clear
+        script = f"kvbench() {{ return {int(code)}; }}\n{steps[-1]['run']}"
+        ended = subprocess.run(["bash", "-e", "-c", script], env={"GITHUB_STEP_SUMMARY": "x"}, check=False)
+        assert ended.returncode == (0 if code == Exit.UNCLEAR else code)
 
 
 def test_claims_are_the_report_s():

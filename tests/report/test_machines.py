@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from kvbench.analysis.means.findings import findings
 from kvbench.analysis.means.headline import Bar, Enclosed
-from kvbench.report.machines import figure, names, side_by_side
+from kvbench.report.machines import figure, names, side_by_side, text
 from tests.made_run import MACHINE, RUN
 from tests.report import made
 from tests.store.made import manifest
@@ -43,3 +43,32 @@ def test_other_workloads_have_no_ratios():
     found, of = study(SLOW)
     other = replace(found, headline=replace(found.headline, context=512)), of
     assert cells(study(BAR), other)["f16"][1] == "10 tokens/s; 5 GB/s"
+
+
+def test_a_terminal_has_who_they_are_then_one_table_with_units_and_ratios():
+    lines = text([study(BAR), study(SLOW), study()], ["old", "new", "none"])
+    assert [line.split()[0] for line in lines[:3]] == ["old", "new", "none"] and " run; " in lines[0]
+    assert any(line.split() == ["unit", "old", "new", "none"] for line in lines)
+    assert any(
+        line.split() == ["decode", "f16", "tokens/s", "40", "10", "(0.25x)", "not", "measured"] for line in lines
+    )
+    assert sum("memory read" in line for line in lines) == 1
+    place = {word: at for at, line in enumerate(lines) for word in ("decode f16", "fastest decode") if word in line}
+    assert place["decode f16"] < place["fastest decode"]
+    assert max(map(len, lines)) <= 120
+
+
+def test_on_a_terminal_runs_of_different_workloads_say_why_they_have_no_ratio():
+    found, of = study(SLOW)
+    other = replace(found, headline=replace(found.headline, context=512)), of
+    lines = text([study(BAR), other])
+    assert "different workloads, so tokens/s have no ratio" in " ".join(" ".join(lines).split())
+    assert any(line.split() == ["decode", "f16", "tokens/s", "40", "10"] for line in lines)
+
+
+def test_many_runs_stand_in_several_tables():
+    lines = text([study(BAR)] * 15)
+    assert [line.split()[1:] for line in lines if line.split()[:1] == ["unit"]] == [
+        list(map(str, range(first, min(first + 5, 16)))) for first in (1, 6, 11)
+    ]
+    assert max(map(len, lines)) <= 120

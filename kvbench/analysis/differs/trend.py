@@ -21,7 +21,7 @@ from fnmatch import fnmatchcase
 from functools import cache
 from itertools import count, pairwise
 from statistics import NormalDist
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -321,10 +321,19 @@ def _wander(logs: np.ndarray, ends: Sequence[int]) -> float:
 
 def _breaks(logs: np.ndarray, **wanted: float) -> list[int]:
     """Where ruptures breaks a series. `pen`: the price of a further break; `n_bkps`: so many breaks."""
+    fitted = _ruptures()(kernel="linear", min_size=LIMITS.least).fit(logs.reshape(-1, 1))
+    return list(map(int, fitted.predict(**wanted)))[:-1]
+
+
+def refuse_without_ruptures() -> None:
+    """For who is about to read many runs, which takes long."""
+    _ruptures()
+
+
+def _ruptures() -> Any:
     try:
         from ruptures import KernelCPD  # slow to load, and not always there
     except ImportError:
         hint = "pip install 'kvbench[history]', or pip install ruptures"
         raise Unsupported("ruptures, which finds the steps of a history, is not installed", hint) from None
-    fitted = KernelCPD(kernel="linear", min_size=LIMITS.least).fit(logs.reshape(-1, 1))
-    return list(map(int, fitted.predict(**wanted)))[:-1]
+    return KernelCPD

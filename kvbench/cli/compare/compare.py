@@ -1,5 +1,6 @@
 """kvbench compare"""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,16 @@ from kvbench.errors import BadArgument, Exit
 from kvbench.model import Point
 from kvbench.units import now
 
+_NO_VERDICT = (
+    "These are rates as each run measured them, hours or days apart. The verdict is of the ratios below: each point beside "
+    "the reads of its own rounds."
+)
+
 
 @click.command("compare")
 @click.argument("base", type=Named())
 @click.argument("head", type=Named())
-@click.option("--gate", is_flag=True, help="Exit with the verdict: 0 fine, 1 regression, 3 inconclusive.")
+@click.option("--gate", is_flag=True, help="Exit with the verdict, by the codes below.")
 @click.option(
     "--min-effect",
     "smallest",
@@ -44,13 +50,15 @@ def command(
     timed beside it, and launches are compared with launches. Without --gate, the exit code is 0 if the runs can be
     compared.
     """
+    from kvbench.results import load
     from kvbench.store.run import is_vacant
 
     if bless and is_vacant(base):
         return _bless(base, head)
     asked = [wanted(word, as_json) for word in exports]
-    found, names = _found(base, head, **how)
-    tell(found, names, asked, as_json)
+    runs = [load(path) for path in (base, head, *how.pop("others"))]
+    found, names = _found(runs, **how)
+    tell(found, names, asked, as_json, lambda: _sides(runs[:2]))
     if bless:
         _bless(base, head)
     return exit_code(found.verdict) if gate else Exit.FINE
@@ -69,24 +77,31 @@ def _bless(base: Path, head: Path) -> int:
     return 0
 
 
-def _found(base: Path, head: Path, smallest: float | None, others: tuple[Path, ...]) -> tuple[Any, dict[str, str]]:
-    """The comparison, and short names of its points."""
+def _found(runs: Sequence[Any], smallest: float | None) -> tuple[Any, dict[str, str]]:
+    """The comparison, and short names of its points. `runs`: base, head, and others of base's build."""
     from kvbench.analysis.differs.compare import compare, learn, short
     from kvbench.report.words.compared import told
 
-    sides = [_side(path) for path in (base, head, *others)]
+    sides = [_side(run) for run in runs]
     seen = [side.run for side in sides[2:]]
     if taken := {run for run in seen if run in (sides[0].run, sides[1].run) or seen.count(run) > 1}:
         hint = "name runs that are neither base nor head, once each"
         raise BadArgument(f"--noise: run {min(taken)} is named twice", hint)
-    learned = learn([sides[0], *sides[2:]]) if others else None
+    learned = learn([sides[0], *sides[2:]]) if seen else None
     return told(*compare(sides[0], sides[1], now(), smallest, learned)), short(sides[0], sides[1])
 
 
-def _side(path: Path) -> Any:
+def _side(run: Any) -> Any:
     from kvbench.analysis.differs.compare import Side
-    from kvbench.results import load
 
-    run = load(path)
     points = tuple(point for point in run.manifest.plan.points if isinstance(point, Point))
     return Side(run.manifest.run, run.manifest.identity, run.machine, points, run.records, run.manifest.engines)
+
+
+def _sides(runs: Sequence[Any]) -> list[str]:
+    """What each run measured, and what of it is no verdict."""
+    from kvbench.report.machines import text
+    from kvbench.texts import wrapped
+
+    lines = text([(run.findings(), run.manifest) for run in runs], ("base", "head"))
+    return [*lines, "", *wrapped([_NO_VERDICT])]

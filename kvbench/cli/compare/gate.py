@@ -46,8 +46,7 @@ def command(base: str, head: str, budget: float, out: Path | None, as_json: bool
     """Build the kernels of BASE and HEAD, and say whether HEAD is slower or faster.
 
     Both are measured in turn in the same processes. Nothing is measured where both have the same code, comments
-    aside. A change counts only after fresh launches have confirmed it. The exit code gives the verdict: 0 fine, 1
-    regression, 3 inconclusive, 4 a kernel crashed or gave a wrong answer.
+    aside. A change counts only after fresh launches have confirmed it. The exit code gives the verdict.
     """
     from kvbench.gate import Request, gate, sides, tiers
     from kvbench.machine import available_memory

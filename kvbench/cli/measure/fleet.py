@@ -19,7 +19,7 @@ from kvbench.errors import Exit
     "--out", type=Named(), default=Path("fleet"), show_default=True, help="Here: a folder for each host's run."
 )
 def command(arguments: tuple[str, ...], scheduler: str, folder: str, out: Path) -> int:
-    """Measure a suite once on each host of a Dask cluster, and bring the runs back.
+    """Measure SUITE (default: quick) once on each host of a Dask cluster, and bring the runs back.
 
     Start the cluster by any of Dask's means (SSH, Slurm, Kubernetes), with kvbench[fleet] on each host. A host has one
     sweep at a time. What is in --folder there stays: the next call resumes it, and kvbench gather brings it without Dask.

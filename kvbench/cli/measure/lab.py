@@ -54,7 +54,7 @@ class Experiments(Printed):
 
 @click.command("lab")
 @click.argument("name", metavar="[NAME]", required=False)
-@click.option("--model", help="A model of suites/models.toml: its heads and layers.")
+@click.option("--model", help="A name of suites/models.toml, a config.json or its folder, or a .gguf.")
 @click.option("--context", type=Count(1), help="Tokens in every sequence, or in the longest.")
 @click.option("--dtype", help="Number format of the cache.")
 @click.option("--layout", help="Layout of the cache.")

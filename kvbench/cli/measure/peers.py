@@ -12,11 +12,13 @@ from kvbench.cli._streams import say, tell
 from kvbench.cli._types import Named
 from kvbench.errors import BadArgument, unknown_word
 
-_AXES = ("model", "context", "dtype", "threads")
+_AXES = ("context", "dtype", "threads")
 
 
 @click.command("peers")
-@click.option("--model", help="Models whose heads to take, such as llama-3-8b,llama-2-7b. [default: the suite's]")
+@click.option(
+    "--model", help="Models whose heads to take, such as llama-3-8b,llama-2-7b; or one file. [default: the suite's]"
+)
 @click.option("--context", help="Tokens, such as 4k,16k. [default: the suite's]")
 @click.option("--dtype", help="Number formats of the cache. [default: the suite's]")
 @click.option("--threads", help="Such as 1,all. [default: the suite's]")
@@ -33,6 +35,7 @@ def command(out: Path | None, resume: bool, report: bool, as_json: bool, **asked
     """Time other engines' decode attention beside ours: same values, same CPUs, same rounds.
 
     Engines come with pip install 'kvbench[peers]', 'kvbench[torch]', or an entry point kvbench.peers of another package.
+    --model takes names of suites/models.toml, or one file: a config.json or the folder that holds it, or a .gguf.
     The run directory is an ordinary one: report, compare and history work on it.
     """
     from kvbench.plan.expansion import NO_PEER
@@ -57,9 +60,28 @@ def _options(asked: dict[str, Any]) -> dict[str, Any]:
     for name in names:
         if name not in entries():
             raise unknown_word("--peers", name, entries())
-    axes = tuple(f"{name}={value}" for name in _AXES if (value := asked.pop(name)))
+    axes = _heads(asked.pop("model"))
+    axes += tuple(f"{name}={value}" for name in _AXES if (value := asked.pop(name)))
     own = tuple(f"{name}={paths.get(name, '')}" for name in names)
     return {"suite": "peers", "axes": axes, "peers": own, **given(asked)}
+
+
+def _heads(text: str | None) -> tuple[str, ...]:
+    """Axes for --model: names of suites/models.toml, or the heads of one file."""
+    from kvbench.checkpoint import is_file, walked
+    from kvbench.model import HEADS
+
+    if not text:
+        return ()
+    names = text.split(",")
+    files = [name for name in names if is_file(name)]
+    if not files or len(names) == 1:
+        found = [walked(name, "--model") for name in names]
+        return tuple(f"{key}={getattr(found[0], key)}" for key in HEADS) if files else (f"model={text}",)
+    walked(files[0], "--model")
+    raise BadArgument(
+        f"--model {text[:60]} names a file among others", "names of suites/models.toml, or one file alone"
+    )
 
 
 def _tell(run: Any, report: bool, as_json: bool) -> None:

@@ -26,6 +26,7 @@ class _WithAxes(click.Command):
             formatter.write_dl([(field.name, field.about) for field in FIELDS if field.axis])
         with formatter.section("Examples"):
             formatter.write_dl(_EXAMPLES)
+        super().format_epilog(ctx, formatter)
 
 
 _EXAMPLES = [

@@ -35,8 +35,8 @@ def command(
 ) -> int:
     """Say what limits the decoding of MODEL on this machine: weights, KV cache or core, over all its contexts.
 
-    MODEL is one of suites/models.toml, the config.json of a Hugging Face folder, or a .gguf file. Weights count as they are
-    stored, of a mixture of experts those that a step meets.
+    MODEL is a name of suites/models.toml, a config.json or the folder that holds it, or a .gguf file. Weights count as
+    they are stored, of a mixture of experts those that a step meets.
     """
     from kvbench.checkpoint import find
 

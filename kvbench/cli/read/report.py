@@ -1,5 +1,6 @@
 """kvbench report"""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +35,8 @@ def command(runs: tuple[Path, ...], out: Path | None, form: str, hide: bool) -> 
     """Report what each RUN found: a page with figures, which needs no network.
 
     A RUN is a folder that kvbench sweep has written, finished or not. The numbers of each figure lie beside it as CSV.
-    Several runs get a page each, and one that compares their machines. Of scores, their archives,
-    or folders of these, such as results/*, a gallery shows all machines.
+    Several runs get a page each, one that compares their machines, and on the terminal a table with their ratios. Of
+    scores, their archives, or folders of these, such as results/*, a gallery shows all machines.
     """
     from kvbench.store.names import MANIFEST
 
@@ -51,7 +52,7 @@ def command(runs: tuple[Path, ...], out: Path | None, form: str, hide: bool) -> 
     else:
         from kvbench.report.write import BESIDE, own
 
-        _draw(studies, out or own(runs[0] / BESIDE))
+        _draw(studies, ["DIR" if hide else str(path) for path in runs], out or own(runs[0] / BESIDE))
 
 
 def _gallery(paths: tuple[Path, ...], out: Path | None) -> tuple[Path, ...]:
@@ -102,13 +103,22 @@ def _text(studies: list[Any], form: str) -> str:
     return json_text(facts[0] if len(facts) == 1 else Reports(runs=tuple(facts))) + "\n"
 
 
-def _draw(studies: list[Any], out: Path) -> None:
-    from kvbench.report.words.sentences import gaps, sentences
+def _draw(studies: list[Any], places: list[str], out: Path) -> None:
+    from kvbench.report.machines import text
     from kvbench.report.write import write
+
+    if len(studies) > 1:
+        say("\n".join([*text(studies), ""]))
+    for study, place in zip(studies, places, strict=True):
+        if lines := list(_said(*study, place, len(studies) == 1)):
+            say("\n".join([f"run {study[0].run}", *lines, ""]))
+    say(f"report: {write(out, studies)}")
+
+
+def _said(found: Any, manifest: Any, place: str, whole: bool) -> Iterator[str]:
+    """What the run lacks; and all that it says, where it is `whole`. A command stays in one line, to be copied."""
+    from kvbench.report.words.sentences import gaps, resume, sentences
     from kvbench.texts import wrapped
 
-    for found, manifest in studies:
-        say(f"run {found.run}")
-        said = [*gaps(found, manifest), *(each.text for each in sentences(found))]
-        say("\n".join([*wrapped(said), ""]))
-    say(f"report: {write(out, studies)}")
+    for sentence in (*gaps(found, manifest, place), *(each.text for each in sentences(found) if whole)):
+        yield from [f"  {sentence}"] if resume(manifest, place) in sentence else wrapped([sentence])

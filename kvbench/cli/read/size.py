@@ -55,15 +55,16 @@ _OF_MODEL = {"context": "max_context"}  # what the option is called there, where
 def command(model: str | None, mapped: bool, plot: Path | None, as_json: bool, **asked: Any) -> None:
     """Compute what the KV cache of MODEL takes: bytes, what fits, and tokens per second at most.
 
-    MODEL is one of suites/models.toml. Options override its geometry; without MODEL they give all of it. Nothing is
-    measured: tokens per second come from the run that --machine names.
+    MODEL is a name of suites/models.toml, a config.json or the folder that holds it, or a .gguf file. Options override
+    its geometry; without MODEL they give all of it. Nothing is measured: tokens per second come from the run that
+    --machine names.
     """
+    from kvbench.checkpoint import find
     from kvbench.report.sizes import size_text
     from kvbench.sizing.fleet import read_lengths
     from kvbench.sizing.known import here, known
     from kvbench.sizing.map import arena_map
     from kvbench.sizing.sized import size_of, sweep
-    from kvbench.suite import model as geometry
 
     laid = {"canaries": asked.pop("canaries") or None, "align": asked.pop("align")}
     laid = {name: value for name, value in laid.items() if value is not None}
@@ -73,7 +74,7 @@ def command(model: str | None, mapped: bool, plot: Path | None, as_json: bool, *
     lengths = read_lengths(text) if (text := asked.pop("lengths")) is not None else None
     if mapped:
         _refuse_own_shape(model, asked)
-    shape = geometry(model) if model else None
+    model, shape, _ = find(model) if model else (None, None, "")
     longest, decoder = shape.max_context if shape else 0, _decoder(model, shape, asked)
     place = known(path) if path else here()
     found = size_of(decoder, place, longest, lengths=lengths, **wanted)
@@ -98,8 +99,13 @@ def _decoder(name: str | None, model: Any, asked: dict[str, Any]) -> Decoder:
 
 def _refuse_own_shape(model: str | None, asked: dict[str, Any]) -> None:
     """The map is of the model as it is: it knows no other shape than its own, and no other cache."""
+    from kvbench.checkpoint import find, is_file
+
     if not model:
         raise BadArgument("--map needs a MODEL", "name one of suites/models.toml")
+    if is_file(model):
+        find(model)  # which says what else is wrong with it
+        raise BadArgument(f"--map takes no file such as {model[:60]!r}", "name a MODEL of suites/models.toml")
     source = click.get_current_context().get_parameter_source
     for name in asked.keys() - {"context", "dtype"}:
         if source(name) is ParameterSource.COMMANDLINE:

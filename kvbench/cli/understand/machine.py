@@ -14,7 +14,7 @@ _AGAIN = "then measure again"
 
 
 @click.command("machine")
-@click.option("--quick", is_flag=True, help="Fewer sizes, CPU sets and page kinds: a minute on a small machine.")
+@click.option("--quick", is_flag=True, help="Fewer sizes, CPU sets and page kinds: a minute on two idle cores.")
 @click.option("--identify", is_flag=True, help="Describe the machine without measuring it.")
 @click.option("--threads", default="all", show_default=True, help="Largest number of threads, or all.")
 @cpus_option

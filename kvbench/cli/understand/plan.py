@@ -71,7 +71,7 @@ class PlannedSweep(Printed):
 
 
 @click.command("plan")
-@click.argument("suite", metavar="[SUITE]", default="quick")
+@click.argument("suite", metavar="[SUITE]", required=False)
 @suite_options
 @json_option
 def command(as_json: bool, **asked: Any) -> None:

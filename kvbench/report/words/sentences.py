@@ -104,7 +104,7 @@ def warnings(checks: Sequence[Check]) -> str:
     return f"What may have disturbed the run: {listed(warned, _WARNINGS)}." if warned else ""
 
 
-def _resume(manifest: Manifest, place: str) -> str:
+def resume(manifest: Manifest, place: str) -> str:
     """The command that finishes a run."""
     try:
         words = shlex.split(manifest.command)
@@ -129,8 +129,15 @@ def gaps(found: Findings, manifest: Manifest, place: str = "") -> list[str]:
         "launches": int(found.samples["launch"].nunique()),
         "enough": next(number for number in count(1) if held(number, COVERAGE) >= COVERAGE),
         "coverage": COVERAGE,
-        "resume": _resume(manifest, place),
+        "resume": resume(manifest, place),
     }
     lost = {point for point in plan.points if isinstance(point, Probe)} - {c.probe for c in found.ceilings}
     far = any(c.level == "DRAM" and c.probe.op == "read" for c in found.ceilings)
-    return paragraphs("gaps", "gaps", found, manifest, visits, {"lost": len(lost), "far": far})
+    ceilings = {"lost": len(lost), "far": far}
+    return paragraphs("gaps", "gaps", found, manifest, visits, ceilings, resume(manifest, path))
+
+
+def resume(manifest: Manifest, path: str) -> str:
+    """The command that finishes a run: that which began it, but for suites that any sweep takes."""
+    command = manifest.suite if manifest.suite in _OWN_COMMAND else "sweep"
+    return f"kvbench {command} --out {shlex.quote(path)} --resume"
