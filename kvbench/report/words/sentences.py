@@ -134,10 +134,4 @@ def gaps(found: Findings, manifest: Manifest, place: str = "") -> list[str]:
     lost = {point for point in plan.points if isinstance(point, Probe)} - {c.probe for c in found.ceilings}
     far = any(c.level == "DRAM" and c.probe.op == "read" for c in found.ceilings)
     ceilings = {"lost": len(lost), "far": far}
-    return paragraphs("gaps", "gaps", found, manifest, visits, ceilings, resume(manifest, path))
-
-
-def resume(manifest: Manifest, path: str) -> str:
-    """The command that finishes a run: that which began it, but for suites that any sweep takes."""
-    command = manifest.suite if manifest.suite in _OWN_COMMAND else "sweep"
-    return f"kvbench {command} --out {shlex.quote(path)} --resume"
+    return paragraphs("gaps", "gaps", found, manifest, visits, ceilings)
