@@ -5,7 +5,7 @@ import fcntl
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from kvbench.store.files import within
@@ -26,6 +26,8 @@ def locked(folder: Path, patience: float = _PATIENCE) -> Iterator[None]:
             _take(held, folder, time.monotonic() + patience)
             yield
         finally:
+            with suppress(OSError):
+                fcntl.flock(held, fcntl.LOCK_UN)  # a child that was forked meanwhile has the descriptor, too
             os.close(held)
 
 
