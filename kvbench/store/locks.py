@@ -17,9 +17,10 @@ _HELD = (errno.EWOULDBLOCK, errno.EACCES)
 
 @contextmanager
 def locked(folder: Path, patience: float = _PATIENCE) -> Iterator[None]:
-    """Holds the lock of a folder, which is made where it is missing. It leaves no file behind, and needs no right to
-    write. The system frees it when its holder ends, however that is; a holder that was stopped is not waited for
-    without end: then this is an OSError. Where the file system has no locks there is none."""
+    """Holds the lock of a folder, which is made where it is missing. It leaves no file behind, and
+    needs no right to write. The system frees it when its holder ends, however that is; a holder
+    that was stopped is not waited for without end: then this is an OSError. Where the file system
+    has no locks there is none."""
     with within(folder):
         held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:

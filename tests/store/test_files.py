@@ -1,4 +1,5 @@
-"""Files that are whole or not there, with several writers, short writes and a disk that may fail at any time."""
+"""Files that are whole or not there, with several writers, short writes and a disk that may fail at
+any time."""
 
 import json
 import multiprocessing
@@ -49,7 +50,8 @@ def tuned(of, value):
 
 
 def wrote(library, file, writer, rounds):
-    """A class of its own in every round, and a ratio of a class that all share. It must never be refused."""
+    """A class of its own in every round, and a ratio of a class that all share. It must never be
+    refused."""
     for number in range(rounds):
         value = 1.0 + writer + number / 1000
         own = tuned(f"own/{writer}/{number}", value)
