@@ -1,7 +1,7 @@
 """What no machine can do. An archive that claims it is not consistent, and therefore invalid.
 
-These are no rules of the score: RULES, what they mean and their digest say nothing of them. Who invents all numbers of a
-journal can keep below these limits: valid means consistent, not true.
+These are no rules of the score: RULES, what they mean and their digest say nothing of them. Who
+invents all numbers of a journal can keep below these limits: valid means consistent, not true.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,8 @@
 """Files packed into one, as .tar.gz, and taken out of one that anybody may have made.
 
-Only plain headers are read, one after the other. Python's tarfile follows extended headers by calling itself, and reads
-them whole: a small file with many of them, or a large one, would take all of the stack or the memory.
+Only plain headers are read, one after the other. Python's tarfile follows extended headers by
+calling itself, and reads them whole: a small file with many of them, or a large one, would take all
+of the stack or the memory.
 """
 
 import gzip
@@ -44,9 +45,9 @@ def pack(folder: Path, names: Iterable[str], file: IO[bytes]) -> None:
 
 
 def unpack(file: Path, folder: Path, limits: Mapping[str, int]) -> set[str]:
-    """Into a new folder. `limits`: the names that it may hold, and how many bytes of each. Returns those that it held.
-    ValueError, which names the member, where it holds anything else; OSError where it cannot be read, and Unwritable where
-    the folder has no room."""
+    """Into a new folder. `limits`: the names that it may hold, and how many bytes of each. Returns
+    those that it held. ValueError, which names the member, where it holds anything else; OSError
+    where it cannot be read, and Unwritable where the folder has no room."""
     found: set[str] = set()
     with named.opened(file) as packed:
         if packed.seek(0, 2) > MOST:

@@ -79,7 +79,7 @@ class Evidence:
         different = [name for name in ("machine", "build", "tuner") if getattr(found, name) != getattr(own, name)]
         if different:
             return {}, f"{self.path} is of another {' and '.join(different)}: all classes are tuned afresh"
-        return found.classes, ""
+        return {of: pooled(ratios) for of, ratios in found.classes.items()}, ""  # no more than are kept
 
     def _afresh(self, why: str) -> str:
         return f"{self.path}: {why}: all classes are tuned afresh"

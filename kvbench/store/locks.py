@@ -5,10 +5,10 @@ import fcntl
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from kvbench.store.files import make_folder
+from kvbench.store.files import within
 
 _PATIENCE = 30.0  # seconds: who is read, changed and written takes a fraction of one
 _POLL = 0.005  # seconds
@@ -17,16 +17,19 @@ _HELD = (errno.EWOULDBLOCK, errno.EACCES)
 
 @contextmanager
 def locked(folder: Path, patience: float = _PATIENCE) -> Iterator[None]:
-    """Holds the lock of a folder, which is made where it is missing. It leaves no file behind, and needs no right to
-    write. The system frees it when its holder ends, however that is; a holder that was stopped is not waited for
-    without end: then this is an OSError. Where the file system has no locks there is none."""
-    make_folder(folder)
-    held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        _take(held, folder, time.monotonic() + patience)
-        yield
-    finally:
-        os.close(held)
+    """Holds the lock of a folder, which is made where it is missing. It leaves no file behind, and
+    needs no right to write. The system frees it when its holder ends, however that is; a holder
+    that was stopped is not waited for without end: then this is an OSError. Where the file system
+    has no locks there is none."""
+    with within(folder):
+        held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            _take(held, folder, time.monotonic() + patience)
+            yield
+        finally:
+            with suppress(OSError):
+                fcntl.flock(held, fcntl.LOCK_UN)  # a child that was forked meanwhile has the descriptor, too
+            os.close(held)
 
 
 def _take(held: int, folder: Path, until: float) -> None:

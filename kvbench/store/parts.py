@@ -1,7 +1,8 @@
 """A file that is being written: it has a name of its own until it is whole.
 
-Each writer has a part file of its own, and holds a lock on it while it lives. The system frees the lock of a process that
-is killed; so a part without a lock is left over, and the next writer of that file removes it.
+Each writer has a part file of its own, and holds a lock on it while it lives. The system frees the
+lock of a process that is killed; so a part without a lock is left over, and the next writer of that
+file removes it.
 """
 
 import fcntl
@@ -19,7 +20,8 @@ _TRIES = 100  # other writers may remove it between its creation and its lock
 
 @contextmanager
 def new_part(path: Path) -> Iterator[tuple[Path, IO[bytes]]]:
-    """A new file beside `path`, open to be written. At the end it is removed, unless it was renamed."""
+    """A new file beside `path`, open to be written. At the end it is removed, unless it was
+    renamed."""
     part, file = _begun(path)
     with file:
         try:
@@ -50,7 +52,8 @@ def is_part(name: str, of: str) -> bool:
 
 
 def remove_left(path: Path) -> None:
-    """Parts of this file that processes have left behind that were killed. Those of living ones stay."""
+    """Parts of this file that processes have left behind that were killed. Those of living ones
+    stay."""
     with suppress(OSError), os.scandir(path.parent) as entries:
         for name in [entry.name for entry in entries if is_part(entry.name, path.name)]:
             _remove_unless_locked(path.with_name(name))

@@ -298,7 +298,7 @@ def keep(run: Path, place: Path, then: str = "then bless it again") -> None:
             RunDirectory.open(place).close()  # nothing else is ever replaced
             held.enter_context(closing(Journal(place / JOURNAL)))  # nobody may be writing it
         _clear(place)
-        held.callback(_clear, place)
+        held.callback(_clear, place, empty=not any(place.iterdir()))
         for name in FILES:
             if os.path.lexists(run / name):
                 copy_file(run / name, _half_kept(place, name))
@@ -310,7 +310,7 @@ def keep(run: Path, place: Path, then: str = "then bless it again") -> None:
         sync_folder(place)
 
 
-def _clear(place: Path) -> None:
-    """But for the manifest's where there is none: it says what was interrupted."""
-    for name in FILES if (place / MANIFEST).exists() else FILES[1:]:
+def _clear(place: Path, empty: bool = False) -> None:
+    """But for the manifest's where there is none: it says what was interrupted, unless the place was empty before."""
+    for name in FILES if empty or (place / MANIFEST).exists() else FILES[1:]:
         _half_kept(place, name).unlink(missing_ok=True)

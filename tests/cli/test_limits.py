@@ -1,4 +1,5 @@
-"""A process with little memory or few open files: one line that says so, and never an internal error."""
+"""A process with little memory or few open files: one line that says so, and never an internal
+error."""
 
 import resource
 import subprocess

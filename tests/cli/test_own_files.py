@@ -1,4 +1,5 @@
-"""An output that is called like a file of a run, in the folder of one: refused in a line, and nothing is written."""
+"""An output that is called like a file of a run, in the folder of one: refused in a line, and
+nothing is written."""
 
 import shlex
 

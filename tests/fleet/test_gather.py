@@ -1,4 +1,5 @@
-"""Runs that something has brought here: what is copied, and what one that cannot be used costs the others."""
+"""Runs that something has brought here: what is copied, and what one that cannot be used costs the
+others."""
 
 import json
 import os

@@ -3,17 +3,22 @@
 import csv
 import io
 import json
+import multiprocessing
 import re
 import shutil
 import sys
+import time
 from datetime import datetime
 
 import numpy as np
 import pytest
 
 from kvbench.analysis.judge import groups
-from kvbench.history import load
+from kvbench.history import accept, load
+from kvbench.history.accepted import accepted
 from kvbench.report.history import text
+from kvbench.store import write_json
+from kvbench.store.locks import locked
 from tests.cli.test_cli import call, refused
 from tests.history import made
 from tests.report import made as report
@@ -220,6 +225,19 @@ def test_steps_are_at_their_commits_whatever_the_host_does(seed, tmp_path):
 
 def accepting(root, point, run, *more):
     return call("history", "accept", point, "--run", run, "--reason", "a new layout", "--root", str(root), *more)
+
+
+def test_two_who_accept_at_once_lose_nothing(root):
+    """One reads what is accepted while another holds the lock, and waits for what that writes."""
+    history, (fell, *_) = load(root, print), [made.points(POINTS)[FELL].name]
+    other = {"run": STEPPED, "points": ["p"], "reason": "mine", "who": "Bob", "when": "2026-01-01T00:00:00+00:00"}
+    child = multiprocessing.get_context("fork").Process(target=accept, args=(history, fell, STEPPED, "a tile", "Ada"))
+    with locked(root):
+        child.start()
+        time.sleep(0.3)
+        write_json(root / "accepted.json", {"format": 1, "accepted": [other]})
+    child.join()
+    assert [each.who for each in accepted(root)] == ["Bob", "Ada"]
 
 
 def test_accept_resets_the_baseline(capsys, root):

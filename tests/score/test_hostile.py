@@ -1,6 +1,7 @@
 """Archives that somebody made to do harm, and archives whose numbers no machine can have measured.
 
-The forged ones are made of the archive in results/, whose journal is edited and sealed again: its digests are right.
+The forged ones are made of the archive in results/, whose journal is edited and sealed again: its
+digests are right.
 """
 
 import gzip
@@ -190,7 +191,8 @@ def test_faster_than_the_reads_beside_it(times, tmp_path):
 
 
 def test_a_little_faster_is_within_what_is_allowed(tmp_path):
-    """5 % can be a kernel that prefetches better than the twin: the page says that valid is not true."""
+    """5 % can be a kernel that prefetches better than the twin: the page says that valid is not
+    true."""
     score, rules = found(tmp_path, of_decodes(faster(1.05, ["point"])))
     assert score.state == "valid" and not rules
 
@@ -206,7 +208,8 @@ def test_everything_a_hundred_times_as_fast(tmp_path, capsys):
 
 
 def test_the_clock_that_an_archive_states_is_its_ceiling(tmp_path):
-    """2 cores of 3.7 GHz load 940 GB/s: 40 times its 32 GB/s are more, and 20 times nobody can tell."""
+    """2 cores of 3.7 GHz load 940 GB/s: 40 times its 32 GB/s are more, and 20 times nobody can
+    tell."""
     honest_clock = lambda change: lambda v: v if v["point"].startswith("clock") else change(v)
     score, rules = found(tmp_path, honest_clock(faster(40)))
     assert score.state == "invalid" and "impossible" in rules

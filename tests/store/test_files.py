@@ -1,4 +1,5 @@
-"""Files that are whole or not there, with several writers, short writes and a disk that may fail at any time."""
+"""Files that are whole or not there, with several writers, short writes and a disk that may fail at
+any time."""
 
 import json
 import multiprocessing
@@ -49,7 +50,8 @@ def tuned(of, value):
 
 
 def wrote(library, file, writer, rounds):
-    """A class of its own in every round, and a ratio of a class that all share. It must never be refused."""
+    """A class of its own in every round, and a ratio of a class that all share. It must never be
+    refused."""
     for number in range(rounds):
         value = 1.0 + writer + number / 1000
         own = tuned(f"own/{writer}/{number}", value)
@@ -178,6 +180,16 @@ def test_a_tuning_file_that_is_too_large_is_refused_in_a_line(library, tmp_path)
         whole.truncate(17 << 20)
     found, remark = Evidence("m", library, str(file)).read()
     assert not found and remark == f"{file}: it is larger than 16 MiB: all classes are tuned afresh"
+
+
+def test_of_a_tuning_file_no_more_is_read_than_is_kept(library, tmp_path):
+    """Whoever wrote it: what is read goes to every worker."""
+    evidence = Evidence("m", library, str(tmp_path / "seen.json"))
+    evidence.add([tuned("a", 1.0)])
+    text = evidence.path.read_text()
+    assert text.count("1.0") == 1
+    evidence.path.write_text(text.replace("1.0", ", ".join(map(str, range(10_000)))))
+    assert evidence.read()[0]["a"]["off"] == tuple(map(float, range(10_000 - 64, 10_000)))
 
 
 def test_a_tuning_file_has_room_for_more_than_any_machine_has(library, tmp_path):
