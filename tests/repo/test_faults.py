@@ -46,7 +46,7 @@ def unknown(check, c_tests):
     text = "\n".join(file.read_text() for file in files)
     chosen = [after for word, after in zip(words, words[1:]) if word == "-k"]
     chosen += [word.rpartition("::")[2].partition("[")[0] for word in words if "::" in word]
-    for word in (part for each in chosen for part in re.findall(r"[\w-]+", each)):
+    for word in (part for each in chosen for part in re.findall(r"\w+", each)):
         if word not in ("and", "or", "not") and word not in text:
             yield word
 
