@@ -180,5 +180,7 @@ class Copy:
 def listed(root: Path) -> list[str]:
     """What git knows of the tree, and what it would not ignore."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
-    names = subprocess.run(command, cwd=root, check=True, capture_output=True, text=True).stdout
-    return sorted({name for name in names.split("\0") if name and (root / name).is_file()})
+    done = subprocess.run(command, cwd=root, check=False, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise SystemExit(f"{root} is no git checkout, which says what is to be copied: {done.stderr.strip()}")
+    return sorted({name for name in done.stdout.split("\0") if name and (root / name).is_file()})

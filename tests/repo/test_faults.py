@@ -34,7 +34,8 @@ def test_checks_name_what_there_is():
 
 
 def unknown(check, c_tests):
-    """What it names and nothing is called. The words of -k stand somewhere in the files."""
+    """What it names and nothing is called. The words of -k stand somewhere in the files, but for parameters, as
+    head-f16."""
     kind, *words = shlex.split(check)
     if kind == "kvb-check":
         yield from (after for word, after in zip(words, words[1:]) if word == "--only" and after not in c_tests)
@@ -47,7 +48,7 @@ def unknown(check, c_tests):
     chosen = [after for word, after in zip(words, words[1:]) if word == "-k"]
     chosen += [word.rpartition("::")[2].partition("[")[0] for word in words if "::" in word]
     for word in (part for each in chosen for part in re.findall(r"[\w-]+", each)):
-        if word not in ("and", "or", "not") and word not in text:
+        if word not in ("and", "or", "not") and "-" not in word and word not in text:
             yield word
 
 
