@@ -6,8 +6,6 @@ from pathlib import Path
 from kvbench.errors import BadArgument, one_of
 from kvbench.suite import Model, models
 
-TAKES = "a name of suites/models.toml, a config.json or the folder that holds it, or a .gguf file"
-
 
 def find(text: str, where: str = "MODEL") -> tuple[str, Model, str]:
     """A model of suites/models.toml by its name, or a file of one: what it is called, its geometry, and why its weights

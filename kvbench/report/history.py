@@ -26,6 +26,7 @@ ORDER = (
     "Order of the rows: open steps that lead down, the largest first; then other open steps, then accepted ones; then the "
     "largest change of the latest run."
 )
+_WITHOUT_ROWS = "Numbers of points without a row: --json, or --report."
 _STEPS = (
     "A lasting change, as a share of the efficiency before. The run may be off by one, or by a few where noise is as "
     "large as the step. To accept one: kvbench history accept POINT --run RUN --reason TEXT."
@@ -115,8 +116,10 @@ def _change(past: Past, trend: Trend, step: Step) -> Change:
 
 def text(pasts: Sequence[Past], notes: Sequence[str]) -> list[str]:
     lines = [line for past in pasts for line in (*_machine(of(past)), "")]
-    rows = any(trend.steps or not trend.few for past in pasts for trend in past.every)
-    said = [HOW, *([ORDER] if rows else [])] if lines else ["No run yet: kvbench history add RUN..."]
+    every = [trend for past in pasts for trend in past.every]
+    said = [] if lines else ["No run yet: kvbench history add RUN..."]
+    said += [HOW, ORDER] if any(map(_told, every)) else []
+    said += [_WITHOUT_ROWS] if not all(map(_told, every)) else []
     return [*lines, *wrapped([*said, *few(notes)], "")]
 
 
@@ -134,8 +137,7 @@ def _machine(found: MachineHistory) -> Iterator[str]:
 
 def _level(level: str, trends: Sequence[PointTrend], runs: Mapping[str, Ran]) -> Iterator[str]:
     """A row for each point or family of which something is known; one line for all others."""
-    told = [trend for trend in trends if trend.steps or not trend.few]
-    few = [trend for trend in trends if trend.few]
+    told, few = [trend for trend in trends if _told(trend)], [trend for trend in trends if trend.few]
     if few:
         yield from ("", *wrapped([_all_too_few(level, few, trends)]))
     if not told:
@@ -148,6 +150,11 @@ def _level(level: str, trends: Sequence[PointTrend], runs: Mapping[str, Ran]) ->
         yield from (f"    {_state(step, runs[step.run])}" for step in trend.steps)
 
 
+def _told(trend: PointTrend | Trend) -> bool:
+    """Whether enough is known of it for a row."""
+    return bool(trend.steps) or not trend.few
+
+
 def _all_too_few(level: str, few: Sequence[PointTrend], every: Sequence[PointTrend]) -> str:
     """ "70 of 70 points have too few runs for a step to be seen: 1 run, and 19 more are needed."."""
     needs, runs = ({getattr(trend, name) for trend in few} for name in ("needs", "runs"))
@@ -155,7 +162,7 @@ def _all_too_few(level: str, few: Sequence[PointTrend], every: Sequence[PointTre
     have = counted(max(runs), "run") if len(runs) == 1 else f"{min(runs)} to {max(runs)} runs"
     more = f"{max(needs)}" if len(needs) == 1 else f"{min(needs)} to {max(needs)}"
     said = f"{len(few)} of {len(every)} {noun} {'has' if len(few) == 1 else 'have'} too few runs for a step to be seen"
-    return f"{said}: {have}, and {more} more {'is' if more == '1' else 'are'} needed. --json and --report have the numbers."
+    return f"{said}: {have}, and {more} more {'is' if more == '1' else 'are'} needed."
 
 
 def _too_few(trend: PointTrend) -> str:

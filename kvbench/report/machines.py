@@ -118,9 +118,10 @@ def _ruled(every: Iterable[Rates], labels: Sequence[str], places: range) -> list
     for each in every:
         cells, decode = each.cells(), "decode " * (each.unit == "tokens/s")
         rows.append([f"{decode}{each.what}", each.unit, *(cells[place] for place in places)])
-    names = ["", "unit", *(labels[place] for place in places)]
-    table = pd.DataFrame(rows, columns=range(len(names)))
-    return [f"  {line}" for line in ruled(table, [Column(at, name) for at, name in enumerate(names)])]
+    heads = ["", "unit", *(labels[place] for place in places)]
+    columns = [Column(str(at), head) for at, head in enumerate(heads)]  # two runs may have one label
+    table = pd.DataFrame(rows, columns=[column.name for column in columns])
+    return [f"  {line}" for line in ruled(table, columns)]
 
 
 def _answers(studies: Sequence[_Study]) -> _Rows:

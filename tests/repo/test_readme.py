@@ -193,6 +193,12 @@ def test_claims_are_the_report_s():
         assert " ".join(claim.split()) in report, claim
 
 
+@pytest.mark.parametrize("page", ["kvbench/README.md", "kernels/README.md"])
+def test_files_of_tests_that_a_page_names_exist(page):
+    found = re.findall(r"\btests/[\w/.]*\w", (ROOT / page).read_text())
+    assert found and all((ROOT / path).exists() for path in found), found
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_links_lead_somewhere(page):
     for link in re.findall(r"\]\(([^)#]+)[^)]*\)", PAGES[page]):
