@@ -114,7 +114,7 @@ def test_faults_are_those_of_the_run(raw, team):
 
 def switched() -> int:
     """Of this thread, against its will."""
-    with open(f"/proc/thread-self/status") as status:
+    with open("/proc/thread-self/status") as status:
         return next(int(line.split()[1]) for line in status if line.startswith("nonvoluntary"))
 
 
