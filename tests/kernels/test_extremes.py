@@ -207,14 +207,16 @@ def test_fills_are_of_unit_variance_and_k_is_not_v(raw, team):
 
 
 @pytest.mark.parametrize("dtype", ["e4m3", "e5m2"])
-@pytest.mark.parametrize("tensor", [3.0, 0.7])
+@pytest.mark.parametrize("tensor", [41.0, 55.0])
 def test_stores_divide_by_the_scale_of_a_tensor(raw, team, isa, dtype, tensor):
     """Divided in float32 and then rounded: times 1 / scale some numbers would become another code."""
     kind = {"e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2}[dtype]
-    tokens, dim = 64, 256
-    quarter = np.arange(tokens * dim, dtype=np.float32).reshape(1, tokens, 1, dim) / 64
-    halves = (quarter.astype(kind).astype(np.float32) + 2.0**-8) * np.float32(tensor)  # near where two codes meet
-    rows = np.minimum(halves, 400 * np.float32(tensor))
+    tokens, dim = 8, 128
+    values = np.arange(0x78, dtype=np.uint8).view(kind).astype(np.float32)
+    middles = np.resize((values[1:-4] + values[:-5]) / 2, tokens * dim)  # where two codes meet
+    rows = (middles * np.float32(tensor)).reshape(1, tokens, 1, dim)
+    wrong = rows * (np.float32(1) / np.float32(tensor))
+    assert not np.array_equal(wrong.astype(kind), (rows / np.float32(tensor)).astype(kind))
     shape = shape_of(dtype=dtype, kv_heads=1, head_dim=dim, capacity=tokens, tensor=(tensor, tensor))
     with Bound(raw, shape, [0]) as bound:
         team.do("bulk", store_args(raw, bound, rows, rows, tokens, isa))
