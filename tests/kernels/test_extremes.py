@@ -82,6 +82,22 @@ def test_a_nan_comes_out(raw, team, variant, layout, dtype, tier):
         assert np.isfinite(out[0, :GROUP]).all()
 
 
+def test_a_nan_scale_of_v_counts_as_nothing_in_dot(raw, team, isa):
+    """Of i8: the output is that of a token whose scale is 0. A kernel of floats gives NaN."""
+    if ("dot", "head", "i8", isa) not in EVERY:
+        pytest.skip("no dot here")
+    rng = np.random.default_rng(4)
+    shape = shape_of("head", "i8", kv_heads=1, head_dim=DIM, capacity=TOKENS)
+    q, found = rng.standard_normal((1, GROUP, DIM), dtype=np.float32), []
+    with Bound(raw, shape, [TOKENS]) as bound:
+        stored(raw, team, bound, *rng.standard_normal((2, 1, TOKENS, 1, DIM), dtype=np.float32))
+        for scale in (0.0, NAN):
+            bound.planes.v_scale.view(np.float32)[17] = scale
+            found.append(decoded(raw, team, bound, q, isa, "dot"))
+        assert np.isnan(decoded(raw, team, bound, q, isa, "flash")).all()
+    assert np.isfinite(found[0]).all() and np.array_equal(*found)
+
+
 # ---- scores far apart -----------------------------------------------------------------------------------------------
 
 
