@@ -27,7 +27,7 @@ void kvb_slow(const kvb_decode_task *task, kvb_state *state, const kvb_unit *uni
         rows += (double)(u->count * u->heads);
     int64_t left = (int64_t)(rows * (KVB_SLOW) + 0.5);
     kvb_walk walk;
-    kvb_sum unused;
+    kvb_sum unused = {0};
     kvb_block *block = &state->pair.blocks[0];
     kvb_tile *tile = &state->tile;
     kvb_walk_start(&walk, a, unit, end);

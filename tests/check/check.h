@@ -63,5 +63,6 @@ void check_guards(void);
 void check_threads(void);
 void check_foreign(void);
 void check_runs(void);
+void check_sums(void);
 
 #endif

@@ -8,7 +8,10 @@ static const kvb_cache *cache;
 /* What no fill comes to. */
 const kvb_tier *kvb_tier_of(int32_t isa) { return (void)isa, NULL; }
 int32_t kvb_check_decode(const kvb_decode *args, int32_t threads) { return (void)args, (void)threads, KVB_OK; }
-int32_t kvb_traffic_twin(const kvb_decode *args, kvb_traffic *traffic) { return (void)args, (void)traffic, KVB_OK; }
+int32_t kvb_traffic_twin(const kvb_decode *args, const kvb_plan *plan, kvb_traffic *traffic)
+{
+    return (void)args, (void)plan, (void)traffic, KVB_OK;
+}
 
 void kvb_encode_rows(int32_t isa, int32_t dtype, float tensor, const kvb_encode *rows)
 {

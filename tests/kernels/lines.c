@@ -3,7 +3,7 @@
  * One cache of CONTEXT tokens is filled, then thrown out of every cache, then decoded RUNS times (0 or 1) by the scalar
  * tier. What 1 run misses beyond what 0 runs do are the lines that a decode touches. Prints how many it should be.
  *
- * With a variant (or "twin"), a tier (or "best") and a scheme the cache is read as it comes, for a tool that lists loads.
+ * With a variant (or "twin", or "twin." and a variant), a tier (or "best") and a scheme the cache is read as it comes, for a tool that lists loads.
  * Prints where it lies, its bytes, and how many the loads of it should ask for. Exit 3 where the tier has no such kernel. */
 #include <stdbool.h>
 #include <stdio.h>
@@ -76,12 +76,13 @@ int main(int argc, char **argv)
     if (argc != 8 && argc != 11)
         return 2;
     kvb_cache cache = planned(argv);
-    const bool listed = argc == 11, twin = listed && !strcmp(argv[8], "twin");
+    const bool listed = argc == 11, twin = listed && !strncmp(argv[8], "twin", 4);
+    const char *variant = !listed || !strcmp(argv[8], "twin") ? "flash" : twin ? argv[8] + strlen("twin.") : argv[8];
     const char *isa = listed && strcmp(argv[9], "best") ? argv[9] : "scalar";
     int64_t q_heads = cache.kv_heads * atoi(argv[4]);
     size_t vector = (size_t)(q_heads * cache.head_dim) * sizeof(float);
     kvb_decode args = {.cache = &cache, .q = need(vector), .out = need(vector), .q_heads = q_heads,
-                       .variant = word("variant", listed && !twin ? argv[8] : "flash"), .isa = word("isa", isa),
+                       .variant = word("variant", variant), .isa = word("isa", isa),
                        .schedule = word("schedule", listed ? argv[10] : "off")};
     if (listed && !strcmp(argv[9], "best"))
         args.isa = kvb_isa_best();

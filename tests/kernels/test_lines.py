@@ -3,7 +3,8 @@
 The simulated caches are small and the same everywhere. A decode is run once by the scalar tier after its cache was
 thrown out, and its misses of the last level, less those of the same program without it, are the lines it touches.
 
-Loads are those of the best tier that valgrind runs, one by one: of whole vectors and blocks, so that none is rounded up.
+Loads are those of the best tier that valgrind runs, one by one: of whole tiles, so that none is rounded up. Rows that are no
+whole vectors are loaded with some of their padding.
 """
 
 import re
@@ -41,6 +42,20 @@ LOADS = [  # layout, dtype, KV heads, query heads of each, D, context: whole ste
     ("paged", "f16", 2, 4, 128, 304, "twin", "best", "weave"),
     ("blockt", "i8", 2, 4, 128, 304, "twin", "best", "stream"),
     ("head", "i8", 2, 4, 128, 304, "twin", "scalar", "weave"),
+    ("head", "f32", 1, 3, 33, 304, "flash"),
+    ("head", "f16", 2, 5, 20, 304, "flash"),
+    ("position", "i8", 2, 3, 33, 304, "flash"),
+    ("paged", "bf16", 1, 4, 8, 304, "flash"),
+    ("head", "e4m3", 1, 12, 20, 304, "flash"),
+    ("head", "f16", 1, 3, 33, 304, "perhead"),
+    ("head", "f16", 1, 3, 40, 304, "perhead"),
+    ("head", "i8", 1, 5, 40, 304, "dot"),
+    ("blockt", "bf16", 1, 1, 33, 304, "flash"),
+    ("blockt", "i8", 2, 2, 33, 304, "flash"),
+    ("head", "f32", 1, 3, 33, 304, "twin.perhead", "best", "off"),
+    ("head", "f16", 2, 3, 40, 304, "twin", "best", "weave"),
+    ("head", "q8_0", 2, 3, 96, 304, "twin", "best", "off"),
+    ("head", "q4_0", 2, 3, 64, 304, "twin.perhead", "best", "off"),
 ]
 
 

@@ -14,7 +14,7 @@ INLINE void CAT(qk_packs_, DTYPE)(vf *acc, kvb_places k, int next, const dot_par
         PACKED_CODES(pack, pack + next, x);
         const vf scale = v_pack_scales(pack, pack + next);
         UNROLL for (int h = 0; h < heads; h++) {
-            vi sum = QK_BIAS ? v_load_ints(q[h].first) : v_none();
+            vi sum = QK_BIAS != 0 ? v_load_ints(q[h].first) : v_none();
             UNROLL for (int i = 0; i < DOT_VECS; i++)
                 v_dot_codes_into(&sum, BIAS ? x[i] : v_biased(x[i]), v_load_bytes(q[h].codes + i * VB), QK_BIAS);
             v_fma_into(&acc[INDEX(h, heads) * tokens + t], v_mul(scale, v_load(q[h].step)), v_floats(sum));

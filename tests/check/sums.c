@@ -1,0 +1,87 @@
+/* What a tier's twin and its read probe have loaded comes to what the plain C one's have. */
+#include <string.h>
+
+#include "check.h"
+
+enum { DIM = 80, KV_HEADS = 2, Q_HEADS = 4, CAPACITY = 330 };
+
+static uint32_t sum_of(kvb_team *team, int32_t code, kvb_task *task)
+{
+    kvb_run_times times;
+    uint32_t sum = UINT32_MAX;
+    memset(&times, 0, sizeof times);
+    if (expect(!code, "task: %s", kvb_message()) &&
+        expect(!kvb_run(team, &task, 1, 1, NULL, &times), "run: %s", kvb_message()))
+        expect(!kvb_task_sum(task, &sum), "sum: %s", kvb_message());
+    kvb_task_free(task);
+    return sum;
+}
+
+/* Any bytes, but scales that are numbers. */
+static void fill(rig *r, const float *source)
+{
+    uint8_t *rows = r->arena.base;
+    for (int64_t i = 0; i < r->cache.bytes; i++)
+        rows[i] = (uint8_t)(i * 167 + i / 251);
+    kvb_store put = {.cache = &r->cache, .k = source, .v = source, .tokens = CAPACITY, .isa = word_of("isa", "scalar")};
+    expect(!run_bulk(&put, 1), "bulk: %s", kvb_message());
+    r->lengths[0] = CAPACITY;
+}
+
+static void check_twins(kvb_team *team, int32_t layout, int32_t dtype, const float *source)
+{
+    rig r;
+    kvb_cache shape = {.layout = layout, PLANES(dtype, dtype % 2), .batch = 1, .kv_heads = KV_HEADS, .head_dim = DIM,
+                       .capacity = CAPACITY, .block_tokens = 33, .blocks = 10, .pad = kvb_cache_pad()};
+    if (!rig_open(&r, shape, 1))
+        return;
+    fill(&r, source);
+    float q[Q_HEADS * DIM] = {0}, out[Q_HEADS * DIM];
+    for (int32_t schedule = 0; kvb_word("schedule", schedule); schedule++) {
+        kvb_decode args = {.cache = &r.cache, .q = q, .out = out, .q_heads = Q_HEADS, .schedule = schedule, .window = 300};
+        kvb_task *task = NULL;
+        args.isa = word_of("isa", "scalar");
+        int32_t code = kvb_task_twin(&args, 1, &task);
+        const uint32_t right = sum_of(team, code, task);
+        for (int i = 0; tiers[i] >= 0; i++) {
+            args.isa = tiers[i];
+            code = kvb_task_twin(&args, 1, &task);
+            const uint32_t found = sum_of(team, code, task);
+            expect(found == right, "%s twin.%s.%s by %s: sum %u, not %u", kvb_word("isa", tiers[i]),
+                   kvb_word("layout", layout), kvb_word("dtype", dtype), kvb_word("schedule", schedule), found, right);
+        }
+    }
+    rig_close(&r);
+}
+
+static void check_reads(kvb_team *team, const float *source)
+{
+    kvb_probe args = {.op = word_of("op", "read"), .a = (void *)(uintptr_t)source, .bytes = 4096 + 7 * 64, .steps = 2};
+    for (args.distance = 0; args.distance <= 2048; args.distance += 2048) {
+        kvb_task *task = NULL;
+        args.isa = word_of("isa", "scalar");
+        int32_t code = kvb_task_probe(&args, 1, &task);
+        const uint32_t right = sum_of(team, code, task);
+        for (int i = 0; tiers[i] >= 0; i++) {
+            args.isa = tiers[i];
+            code = kvb_task_probe(&args, 1, &task);
+            const uint32_t found = sum_of(team, code, task);
+            expect(found == right, "%s read: sum %u, not %u", kvb_word("isa", tiers[i]), found, right);
+        }
+    }
+}
+
+void check_sums(void)
+{
+    static _Alignas(64) float source[CAPACITY * KV_HEADS * DIM];
+    kvb_team *team = NULL;
+    noise(source, CAPACITY * KV_HEADS * DIM, 21);
+    if (!expect(!kvb_team_open(NULL, 1, &team), "team: %s", kvb_message()))
+        return;
+    for (int32_t layout = 0; kvb_word("layout", layout); layout++)
+        for (int32_t dtype = 0; kvb_word("dtype", dtype); dtype++)
+            if (kvb_reads(0, layout, dtype) >= 0)
+                check_twins(team, layout, dtype, source);
+    check_reads(team, source);
+    kvb_team_close(team);
+}

@@ -1,0 +1,130 @@
+"""What probes do against what they say: the chain, work that grows with `steps`, and traffic counted by hand."""
+
+import numpy as np
+import pytest
+
+from tests.oracle import LINE
+from tests.raw import Arena, Refused, Team
+
+
+@pytest.fixture(scope="module")
+def team(raw):
+    team = Team(raw, 1)
+    yield team
+    team.close()
+
+
+def probe(raw, op, isa, **fields):
+    task = raw.ffi.new("kvb_task **")
+    words = {"op": raw.word("op", op), "isa": raw.word("isa", isa)}
+    raw.check(raw.lib.kvb_task_probe(raw.ffi.new("kvb_probe *", words | fields), 1, task))
+    return task
+
+
+def run_once(raw, team, op, isa, **fields):
+    task = probe(raw, op, isa, **fields)
+    team.run(task[0])
+    raw.lib.kvb_task_free(task[0])
+
+
+def links(raw, arena) -> np.ndarray:
+    """The line that each line leads to."""
+    base = int(raw.ffi.cast("uintptr_t", arena.base))
+    return (raw.bytes_at(arena.base, arena.size).view(np.uint64)[:: LINE // 8] - base).astype(np.int64) // LINE
+
+
+@pytest.mark.parametrize("lines", [1, 2, 3, 64, 1000])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_chain_visits_every_line(raw, lines, seed):
+    with Arena(raw, lines * LINE) as arena:
+        raw.check(raw.lib.kvb_chain(arena.base, lines * LINE, seed))
+        to, at, seen = links(raw, arena), 0, set()
+        while at not in seen:
+            seen.add(at)
+            at = int(to[at])
+        assert at == 0 and seen == set(range(lines))
+
+
+@pytest.mark.parametrize("steps", [1, 2, 7, 64, 100])
+def test_a_chase_takes_as_many_steps_as_it_says(raw, team, steps):
+    """It goes on where it stopped: where that line's link is broken, the next run is refused, and only there."""
+    lines = 200
+    with Arena(raw, lines * LINE) as arena:
+        raw.check(raw.lib.kvb_chain(arena.base, lines * LINE, 5))
+        to, stopped = links(raw, arena), 0
+        for _ in range(steps):
+            stopped = int(to[stopped])
+        words = raw.bytes_at(arena.base, arena.size).view(np.uint64)[:: LINE // 8]
+        right = words.copy()
+        for broken in (stopped, (stopped + 1) % lines, int(to[stopped])):
+            words[:] = right
+            task = probe(raw, "latency", "scalar", a=arena.base, bytes=lines * LINE, steps=steps)
+            team.run(task[0])
+            words[broken] = 0
+            if broken == stopped:
+                with pytest.raises(Refused, match="no chain any more"):
+                    team.run(task[0])
+            else:
+                team.run(task[0])
+            raw.lib.kvb_task_free(task[0])
+
+
+@pytest.mark.parametrize("op", ["copy", "copy_nt"])
+@pytest.mark.parametrize("steps", [0, 1, 2, 5])
+@pytest.mark.parametrize("distance", [0, 2048])
+def test_a_copy_sweeps_as_often_as_it_says(raw, team, isa, op, steps, distance):
+    """Onto the line below: with each sweep everything moves down by a line."""
+    lines, more = 41, 8
+    with Arena(raw, (lines + more) * LINE) as arena:
+        data = raw.bytes_at(arena.base, arena.size).reshape(-1, LINE)
+        data[:] = np.arange(len(data))[:, None]
+        fields = {"a": arena.base, "b": arena.base + LINE, "bytes": lines * LINE, "steps": steps, "distance": distance}
+        run_once(raw, team, op, isa, **fields)
+        last = lines  # which no sweep writes
+        assert data[:lines, 0].tolist() == [min(at + max(1, steps), last) for at in range(lines)]
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2, 5])
+def test_a_triad_sweeps_as_often_as_it_says(raw, team, isa, steps):
+    """Into its own first source: with each sweep it grows by three times the second one."""
+    lines = 41
+    with Arena(raw, lines * LINE) as one, Arena(raw, lines * LINE) as other:
+        floats = [raw.bytes_at(arena.base, arena.size).view(np.float32) for arena in (one, other)]
+        floats[0][:], floats[1][:] = np.arange(lines * 16), np.arange(lines * 16) + 7
+        run_once(raw, team, "triad", isa, a=one.base, b=one.base, c=other.base, bytes=one.size, steps=steps)
+        assert np.array_equal(floats[0], np.arange(lines * 16) + 3.0 * max(1, steps) * floats[1])
+
+
+TRAFFIC = {  # bytes moved, and FLOPs, of a sweep of 640 bytes: 160 floats
+    "read": (640, 0),
+    "write": (640, 0),
+    "write_nt": (640, 0),
+    "copy": (1280, 0),
+    "copy_nt": (1280, 0),
+    "triad": (1920, 320),
+}
+
+
+@pytest.mark.parametrize("op", TRAFFIC)
+def test_traffic_by_hand(raw, op):
+    moved, flops = TRAFFIC[op]
+    with Arena(raw, 640) as arena:
+        for steps in (0, 1, 3):
+            fields = {"a": arena.base, "b": arena.base, "c": arena.base, "bytes": 640, "steps": steps}
+            task, found = probe(raw, op, "scalar", **fields), raw.ffi.new("kvb_traffic *")
+            raw.check(raw.lib.kvb_task_traffic(task[0], found))
+            raw.lib.kvb_task_free(task[0])
+            sweeps = max(1, steps)
+            assert found.compulsory == found.issued == found.line == sweeps * moved
+            assert found.flops == sweeps * flops
+            assert found.ai == flops / moved
+
+
+def test_traffic_of_a_chase(raw):
+    with Arena(raw, 640) as arena:
+        raw.check(raw.lib.kvb_chain(arena.base, 640, 1))
+        task = probe(raw, "latency", "scalar", a=arena.base, bytes=640, steps=11)
+        found = raw.ffi.new("kvb_traffic *")
+        raw.check(raw.lib.kvb_task_traffic(task[0], found))
+        raw.lib.kvb_task_free(task[0])
+        assert (found.issued, found.line) == (11 * 8, 11 * 64)

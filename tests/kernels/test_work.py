@@ -1,0 +1,54 @@
+"""Work of probes that compute, in instructions that valgrind counts: no clock is asked."""
+
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from tests.raw import ROOT, library_path
+
+STEPS = 30_000
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if not compiler:
+        pytest.skip("no C compiler")
+    if not shutil.which("valgrind"):
+        pytest.skip("no valgrind: apt install valgrind")
+    path, library = tmp_path_factory.mktemp("work") / "work", library_path()
+    source = ROOT / "tests" / "kernels" / "work.c"
+    command = [compiler, "-O1", "-Wall", "-Wextra", "-I", ROOT / "kernels", source, "-o", path, library]
+    folder = library.rpartition("/")[0]
+    done = subprocess.run([*command, f"-Wl,-rpath,{folder}"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return path
+
+
+def counted(program, *arguments) -> tuple[int, float]:
+    """Instructions of all of the program, and the FLOPs that the probe says."""
+    command = ["valgrind", "--tool=lackey", program, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    if done.returncode == 3:
+        pytest.skip(done.stderr)
+    assert done.returncode == 0, done.stderr
+    return int(re.search(r"guest instrs:\s+([\d,]+)", done.stderr)[1].replace(",", "")), float(done.stdout)
+
+
+def grown(program, *arguments) -> tuple[float, float]:
+    """Instructions and FLOPs of a step: of twice as many steps, less those of as many."""
+    (few, less), (many, more) = (counted(program, *arguments, steps) for steps in (STEPS, 2 * STEPS))
+    return (many - few) / STEPS, (more - less) / STEPS
+
+
+def test_a_step_of_the_clock_is_an_addition(program):
+    each, _ = grown(program, "clock", "scalar")
+    assert 1 <= each < 1.1
+
+
+def test_flops_are_multiply_adds(program):
+    """A round of AVX2: an instruction for each 16 FLOPs, and few for the loop."""
+    each, flops = grown(program, "flops", "avx2")
+    assert flops / 16 <= each <= flops / 16 + 4
