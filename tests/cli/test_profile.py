@@ -157,3 +157,21 @@ def test_the_end_says_what_limits_it_and_what_to_try(seconds, bound, reason, sai
     assert facts.bound == bound and reason in facts.bound_reason
     advice = worded("advice", "advice", facts)
     assert said in advice and " Try " in advice
+
+
+@pytest.mark.parametrize(
+    ("seconds", "named", "unhelpful"),
+    [
+        ({"twin": 0.095, "core": 0.02}, ("prefetch distance",), ("shuffles",)),
+        ({"twin": 0.05, "core": 0.098}, ("all 2 query heads", "shuffles", "conversions", "exp"), ()),
+        ({"twin": 0.05, "core": 0.06}, ("prefetch distance", "shuffles"), ()),
+    ],
+)
+def test_the_author_of_a_plug_in_hears_what_can_be_changed(seconds, named, unhelpful):
+    """By what limits it: no variants and formats that it does not have, and no threads that the machine does not have."""
+    facts = profile(visit_of({"point": [0.1], "ceiling": [0.05], "fma": [0.02]} | {k: [s] for k, s in seconds.items()}))
+    advice = worded("advice", "advice", facts, True, False)
+    assert all(word in advice for word in named) and not any(word in advice for word in unhelpful)
+    assert not any(option in advice for option in ("--variant", "--dtype", "--threads", "kvbench tune"))
+    if facts.bound != "unknown":
+        assert "More --threads" in worded("advice", "advice", facts, True, True)

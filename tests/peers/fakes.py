@@ -1,6 +1,7 @@
 """Peers that are NumPy's, and what else may become of one. They come as an outsider's do: by an entry point."""
 
 import os
+import tempfile
 import time
 
 from kvbench.peers.numpy import NumPy
@@ -18,7 +19,11 @@ _SOON = 40  # steps: after what verifies it, in the rounds
 
 
 class Right(NumPy):
-    """And nothing else."""
+    """But it leaves a file behind, as engines do."""
+
+    def setup(self, shape, k, v):
+        os.close(tempfile.mkstemp(suffix=".ses")[0])
+        super().setup(shape, k, v)
 
 
 class _Later(NumPy):

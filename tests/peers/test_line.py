@@ -49,7 +49,8 @@ def outside(tmp_path_factory):
 def sweep(outside, names, out, *more):
     peers = ",".join([OURS, *map(str.lower, names)])
     command = [sys.executable, "-m", "kvbench.cli", "sweep", str(outside / "peers.toml"), *SHORT, *more]
-    environment = {**os.environ, "PYTHONPATH": str(outside)}
+    (outside / "tmp").mkdir(exist_ok=True)
+    environment = {**os.environ, "PYTHONPATH": str(outside), "TMPDIR": str(outside / "tmp")}
     return subprocess.Popen(
         [*command, "--axis", f"engine={peers}", "--out", str(out)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
@@ -85,6 +86,10 @@ def test_what_is_right_is_measured_beside_ours(outcome):
     assert rows.loc["right", "kernel"].startswith("decode.right.head.f32")
     assert rows.loc["right", "kv_bytes"] == rows.loc[OURS, "kv_bytes"] == 2 * 2 * 2048 * 32 * 4
     assert rows.loc["right", "efficiency"] > 0
+
+
+def test_nothing_that_an_engine_left_stays(outcome, outside):
+    assert not list((outside / "tmp").rglob("*.ses"))
 
 
 def test_both_are_of_the_same_rounds(outcome):

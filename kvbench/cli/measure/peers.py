@@ -56,13 +56,14 @@ def _options(asked: dict[str, Any]) -> dict[str, Any]:
     from kvbench.peers.known import entries
 
     paths = {name: path for name in ("ggml", "cke") if (path := asked.pop(name))}
-    names = (asked.pop("wanted") or ",".join(entries())).split(",")
+    wanted = asked.pop("wanted")
+    names = wanted.split(",") if wanted else list(entries())
     for name in names:
         if name not in entries():
             raise unknown_word("--peers", name, entries())
     axes = _heads(asked.pop("model"))
     axes += tuple(f"{name}={value}" for name in _AXES if (value := asked.pop(name)))
-    own = tuple(f"{name}={paths.get(name, '')}" for name in names)
+    own = tuple(f"{name}={paths.get(name, '')}" for name in names) if wanted or paths else ()
     return {"suite": "peers", "axes": axes, "peers": own, **given(asked)}
 
 
