@@ -71,4 +71,4 @@ def _followed(stages: Any) -> Iterator[tuple[str, Any]]:
         stage, record = done
         return f"{stage}: {record.point.kernel}, context {record.point.shape.context}"
 
-    return follow(stages.measure(), lambda: stages.visits, lambda done: 1.0, about)
+    return follow(stages.measure(), lambda: stages.visits, lambda done: 1.0, about, lambda: stages.budget.left)
