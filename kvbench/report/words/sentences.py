@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, pairwise
 from typing import Annotated
 
 import pandas as pd
@@ -102,19 +102,20 @@ def warnings(checks: Sequence[Check]) -> str:
     return f"What may have disturbed the run: {listed(warned, _WARNINGS)}." if warned else ""
 
 
-def _resume(manifest: Manifest, place: str) -> str:
-    """The command that finishes a run."""
+def _resume(manifest: Manifest) -> str:
+    """The command that finishes a run, in the place where it was begun."""
     try:
         words = shlex.split(manifest.command)
     except ValueError:  # anybody may have written it
         words = []
     command = next((word for word in words[1:2] if word in _RESUMED), "sweep")
-    begun = words[words.index("--out") + 1 :][:1] if "--out" in words else []
-    return resume_command(command, place or "".join(begun) or f"runs/{manifest.suite}-{manifest.run}")
+    places = [after for word, after in pairwise([*words, ""]) if word == "--out"]
+    places += [word.removeprefix("--out=") for word in words if word.startswith("--out=")]
+    return resume_command(command, next(iter(places), f"runs/{manifest.suite}-{manifest.run}"))
 
 
-def gaps(found: Findings, manifest: Manifest, place: str = "") -> list[str]:
-    """A visit that failed was made. `place`: of the run; where nobody says, the one that it was begun in."""
+def gaps(found: Findings, manifest: Manifest) -> list[str]:
+    """A visit that failed was made."""
     points, plan = found.points, manifest.plan
     planned = sum(isinstance(point, Point) for point in plan.points)
     made = points[["launches", "set_aside", "failed"]].fillna(0).sum(axis=1)
@@ -127,7 +128,7 @@ def gaps(found: Findings, manifest: Manifest, place: str = "") -> list[str]:
         "launches": int(found.samples["launch"].nunique()),
         "enough": next(number for number in count(1) if held(number, COVERAGE) >= COVERAGE),
         "coverage": COVERAGE,
-        "resume": _resume(manifest, place),
+        "resume": _resume(manifest),
     }
     lost = {point for point in plan.points if isinstance(point, Probe)} - {c.probe for c in found.ceilings}
     far = any(c.level == "DRAM" and c.probe.op == "read" for c in found.ceilings)
