@@ -31,7 +31,6 @@ CASES = [  # what is called, and words of the line; {run} is a run directory
     ("machine --quick --identify --seed -1", "--seed"),
     ("verify --isa nonsense", "isa", "scalar"),
     # plan and sweep
-    ("plan",),
     ("plan nope", "nope"),
     ("plan nope.toml", "nope.toml"),
     ("plan ''",),
