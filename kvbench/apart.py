@@ -8,15 +8,13 @@ import ctypes
 import os
 import pickle
 import select
-import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
-from pathlib import Path
-from tempfile import TemporaryDirectory, TemporaryFile
+from collections.abc import Callable
+from contextlib import suppress
+from tempfile import TemporaryFile
 from traceback import format_exc
 from typing import Any
 
@@ -24,7 +22,6 @@ from kvbench.errors import KvbenchError, Refused
 
 SILENT = "gave no sign of life"
 _DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
-_SCRATCH: set[str] = set()  # temporary folders of this process
 
 
 class Ended(Refused):
@@ -116,54 +113,6 @@ def kill_group(child: subprocess.Popen[Any]) -> None:
     with suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
     child.wait()
-
-
-@contextmanager
-def scratch(folder: Path | str | None = None, prefix: str = "kvbench-") -> Iterator[str]:
-    """A temporary folder that remove_scratch() knows."""
-    made = TemporaryDirectory(prefix=prefix, dir=folder, ignore_cleanup_errors=True)
-    _SCRATCH.add(made.name)
-    try:
-        yield made.name
-    finally:
-        made.cleanup()
-        _SCRATCH.discard(made.name)
-
-
-def remove_scratch() -> None:
-    """All such folders of this process, where it ends at once."""
-    for folder in tuple(_SCRATCH):
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def descendants(parent: int) -> list[int]:
-    """Processes that this one has begun, those that they have begun, and so on."""
-    children: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        with suppress(OSError, ValueError):
-            child = int(entry.name)
-            fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            children.setdefault(int(fields[1]), []).append(child)
-    found = children.get(parent, [])
-    for child in found:  # which grows meanwhile
-        found += children.get(child, [])
-    return found
-
-
-def end_descendants(of: int | None = None) -> None:
-    """Of this process, or of another one and that as well. All are stopped first, so that none begins another meanwhile."""
-    found = set[int]() if of is None else {of}
-    _signal(found, signal.SIGSTOP)
-    while new := set(descendants(of or os.getpid())) - found:
-        found |= new
-        _signal(new, signal.SIGSTOP)
-    _signal(found, signal.SIGKILL)
-
-
-def _signal(processes: Iterable[int], number: int) -> None:
-    for process in processes:
-        with suppress(OSError):
-            os.kill(process, number)
 
 
 def _answer() -> None:

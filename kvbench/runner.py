@@ -23,7 +23,8 @@ from dataclasses import replace
 from itertools import count, takewhile
 from typing import IO
 
-from kvbench.apart import Ear, ending, kill_group, scratch
+from kvbench.apart import Ear, ending, kill_group
+from kvbench.leftovers import scratch
 from kvbench.model import Job, Plan, Record
 from kvbench.model.point import Visited
 from kvbench.store import plain, record

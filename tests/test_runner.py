@@ -13,7 +13,7 @@ import pytest
 
 from kvbench.model import Job, Plan, Probe, Record, Sample
 from kvbench.native import default_library
-from kvbench.runner import Killed, launch, run
+from kvbench.runner import Budget, Killed, launch, run
 from kvbench.store import plain
 
 READ = Probe("read", "scalar", (min(os.sched_getaffinity(0)),), "base", 6 * 64 * 100)
@@ -35,6 +35,15 @@ def test_a_launch_answers_for_every_point():
         assert record.memory["resident_bytes"] > 0
         assert record.wall > sum(sample.seconds for sample in record.samples)
         assert abs(record.began - time.time()) < 600
+
+
+def test_a_worker_is_ended_when_its_time_is_up():
+    """Within a visit of an hour: that is no fault of the point, and no record."""
+    long = replace(PLAN, points=(READ,), samples=3600, sample_time=1.0)
+    asked = replace(job(long), until=time.monotonic() + 1.5)
+    assert list(launch(asked)) == []
+    budget = Budget(1.5)
+    assert list(run(long, budget=budget)) == [] and budget.spent
 
 
 def test_memory_is_that_of_the_worker():

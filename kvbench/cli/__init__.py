@@ -5,7 +5,7 @@ All that takes time to import is imported by main(), where an interrupt is no tr
 
 import sys
 
-from kvbench.cli._signals import ignore_signals, take_signals, was_interrupted
+from kvbench.cli._signals import ignore_signals, leave, take_signals, was_interrupted
 from kvbench.errors import Exit
 
 
@@ -13,26 +13,15 @@ def main(arguments: list[str] | None = None) -> None:
     """The `kvbench` program. SIGTERM is Ctrl-C to it. With `arguments` it is called by a program that goes on."""
     put_back = take_signals()
     try:
-        code = _run(arguments)
-    finally:
-        if arguments is None:
-            ignore_signals()
-        else:
-            put_back()
-    sys.exit(code)
-
-
-def _run(arguments: list[str] | None) -> int:
-    try:
         from kvbench.cli._program import run
 
         code = run(arguments)
     except KeyboardInterrupt:
         code = Exit.INTERRUPTED
-    if not was_interrupted():
-        return code
-    from kvbench.apart import end_descendants, remove_scratch
-
-    end_descendants()
-    remove_scratch()
-    return Exit.INTERRUPTED
+    if arguments is not None:
+        put_back()
+    elif was_interrupted():
+        leave()
+    else:
+        ignore_signals()
+    sys.exit(code)

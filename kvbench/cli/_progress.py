@@ -1,5 +1,6 @@
 """What a run is doing, on standard error: a bar on a terminal, else a line now and then."""
 
+import math
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -11,7 +12,7 @@ from kvbench.texts import printable
 from kvbench.units import span
 
 Done = Any  # a record, or whatever else is passed on
-Show = Callable[[float, float, str], None]  # work done, all of it, words
+Show = Callable[[float, float, str], None]  # share of the work that is done, seconds left, words
 _QUIET_SECONDS = 10.0  # between two lines
 
 
@@ -21,47 +22,55 @@ def follow_each(records: Iterable[Done], count: int, about: Callable[[Done], str
 
 
 def follow(
-    records: Iterable[Done], total: Callable[[], float], weight: Callable[[Done], float], about: Callable[[Done], str]
+    records: Iterable[Done],
+    total: Callable[[], float],
+    weight: Callable[[Done], float],
+    about: Callable[[Done], str],
+    most: Callable[[], float] = lambda: math.inf,
 ) -> Iterator[Done]:
     """Pass the records on, and say how far it is. `weight`: a record's part of the `total` work, which may grow, in any
-    unit. `about`: a few words on the newest one. Nothing wakes up between two records: a sample may be running."""
-    done = 0.0
+    unit. `about`: a few words on the newest one. `most`: seconds after which it ends whatever is left. Nothing wakes up
+    between two records: a sample may be running."""
+    done, start = 0.0, time.monotonic()
     with _bar() if sys.stderr.isatty() else _lines() as show:
         for record in records:
             done += weight(record)
-            show(done, max(total(), done), about(record))
+            whole = max(total(), done)
+            left = (time.monotonic() - start) / done * (whole - done) if done else math.inf
+            show(done / whole if whole else 1.0, min(left, max(0.0, most())), about(record))
             yield record
 
 
 @contextmanager
 def _bar() -> Iterator[Show]:
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, TextColumn
 
     columns = (
         BarColumn(),
         TextColumn("{task.percentage:>3.0f} %"),
-        TimeRemainingColumn(),
+        TextColumn("{task.fields[left]}"),
         TextColumn("{task.description}", markup=False),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False) as progress:
-        task = progress.add_task("starting")
+        task = progress.add_task("starting", total=1.0, left="")
 
-        def show(done: float, whole: float, words: str) -> None:
-            progress.update(task, completed=done, total=whole, description=printable(words), refresh=True)
+        def show(share: float, left: float, words: str) -> None:
+            facts = {"completed": share, "left": f"{span(left)} left", "description": printable(words)}
+            progress.update(task, refresh=True, **facts)
 
         yield show
 
 
 @contextmanager
 def _lines() -> Iterator[Show]:
-    start = said = time.monotonic()
+    said = time.monotonic()
 
-    def show(done: float, whole: float, words: str) -> None:
+    def show(share: float, left: float, words: str) -> None:
         nonlocal said
         now = time.monotonic()
         if now - said > _QUIET_SECONDS:
             said = now
-            say(f"{done / whole:.0%} done, {span((now - start) / done * (whole - done))} left: {words}", err=True)
+            say(f"{share:.0%} done, {span(left)} left: {words}", err=True)
 
     yield show

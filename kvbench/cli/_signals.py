@@ -8,11 +8,14 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from kvbench.errors import Exit
+from kvbench.leftovers import end_descendants, remove_scratch
+from kvbench.texts import resume_command, shown
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _GRACE = 4.0  # seconds from the first signal to the end
@@ -59,7 +62,6 @@ def was_interrupted() -> bool:
 
 def resumable(command: str, run: Path) -> None:
     """An interrupted command is gone on with by `kvbench command --out run --resume`, as soon as the run is there."""
-    from kvbench.texts import resume_command
 
     def message() -> str:
         if not (run / "manifest.json").exists():
@@ -90,15 +92,25 @@ def _received(number: int, frame: FrameType | None) -> None:
 
 
 def _end() -> None:
-    """At once, from wherever it is: no `finally` runs any more."""
-    from kvbench.apart import end_descendants, remove_scratch
-    from kvbench.texts import shown
+    """At once, from wherever it is: no `finally` of others runs any more, and nothing is imported."""
+    try:
+        end_descendants()
+        remove_scratch()
+        if not _State.told:
+            os.write(2, f"{shown(interrupted_line())}\n".encode(errors="backslashreplace"))
+    finally:
+        os._exit(Exit.INTERRUPTED)
 
-    end_descendants()
-    remove_scratch()
-    if not _State.told:
-        os.write(2, f"{shown(interrupted_line())}\n".encode(errors="backslashreplace"))
-    os._exit(Exit.INTERRUPTED)
+
+def leave() -> None:
+    """The end of a program that was interrupted, all that it had to say being said. Python's own end would take an interrupt
+    that once fell into an exec() for one that nobody caught, and turn the exit code into a signal."""
+    _State.told = True
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+    with suppress(OSError, ValueError):
+        sys.stderr.flush()
+    _end()
 
 
 def _unraisable(found: Any) -> None:

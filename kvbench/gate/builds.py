@@ -13,10 +13,10 @@ from typing import NamedTuple
 from zipfile import BadZipFile, ZipFile
 
 from kvbench import named
-from kvbench.apart import scratch
 from kvbench.errors import BadLibrary, Unwritable
 from kvbench.gate.compiling import INTERFACE, LIBRARY, SWITCH, Tiers, Tools, compiled, tools
 from kvbench.gate.sources import copied
+from kvbench.leftovers import scratch
 from kvbench.native import library_path
 from kvbench.store.evidence import cache_folder
 from kvbench.store.files import replacing, writing

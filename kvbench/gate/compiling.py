@@ -9,8 +9,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from kvbench.apart import end_descendants
 from kvbench.errors import BadLibrary, Refused
+from kvbench.leftovers import end_descendants
 
 LIBRARY, INTERFACE = "libkvbench.so", "abi.h"
 SWITCH = "KVB_TIERS"  # of CMakeLists.txt

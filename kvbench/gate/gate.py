@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from kvbench.analysis.measured.columns import machine_name, names
-from kvbench.apart import scratch
 from kvbench.errors import KvbenchError, NotComparable, Unsupported, Unwritable
 from kvbench.gate.builds import Build, refuse_no_library
 from kvbench.gate.duels import pairs
 from kvbench.gate.stages import Stages
 from kvbench.gate.verdict import judged
+from kvbench.leftovers import scratch
 from kvbench.machine import available_memory, describe
 from kvbench.model import AUTO, BESIDE, DEFAULTS, OWN, SIDES, Comparison, Machine, Plan, Record
 from kvbench.native import Cache, Library, is_plugin, library_of, library_path

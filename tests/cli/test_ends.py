@@ -14,7 +14,7 @@ import pytest
 STUBBORN = """
 import os, signal, subprocess, sys, time
 from pathlib import Path
-from kvbench.apart import scratch
+from kvbench.leftovers import scratch
 from kvbench.cli import _program, _signals, main
 
 def run(arguments):

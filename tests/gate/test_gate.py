@@ -171,8 +171,8 @@ class Clocked:
             yield record
 
 
-@pytest.mark.parametrize("budget", [20.0, 60.0, 90.0, 240.0])
-@pytest.mark.parametrize("each", [0.01, 0.1, 0.5, 3.0, 100.0])
+@pytest.mark.parametrize("budget", [20.0, 240.0])
+@pytest.mark.parametrize("each", [0.01, 0.5, 100.0])
 @pytest.mark.parametrize("ratio", [SAME, slower(0.1, "decode.flash.head"), slower(0.1, "decode.")])
 def test_a_budget_is_a_bound(monkeypatch, budget, each, ratio):
     """Whatever a visit takes, and however much has to be confirmed."""

@@ -40,3 +40,21 @@ def test_a_whole_run_lacks_nothing_though_visits_were_set_aside_and_added(rich):
     assert gaps(found, run.manifest) == gaps(replace(found, points=aside), run.manifest) == []
     added = found.points.assign(launches=[20] * (len(found.points) - 1) + [1])
     assert gaps(replace(found, points=added), run.manifest)[0].startswith("The run is not finished: ")
+
+
+@pytest.mark.parametrize(
+    ("began", "again"),
+    [
+        ("kvbench sweep quick --out 'a b' --launches 3", "kvbench sweep --out 'a b' --resume"),
+        ("kvbench peers --out=there", "kvbench peers --out there --resume"),
+        ("kvbench score", "kvbench score --out runs/quick-mine --resume"),
+        ("kvbench numa", "kvbench sweep --out runs/quick-mine --resume"),
+        ("kvbench.sweep()", "kvbench sweep --out runs/quick-mine --resume"),
+        ("kvbench sweep --out 'torn", "kvbench sweep --out runs/quick-mine --resume"),
+    ],
+)
+def test_how_to_go_on_is_a_whole_command(began, again, tmp_path):
+    records, points, launches, _ = made.BARE["nothing visited"]
+    run = kvbench.load(made.directory(tmp_path / "run", records, points, launches))
+    manifest = replace(run.manifest, command=began, suite="quick", run="mine")
+    assert gaps(run.findings(), manifest)[0].endswith(f"To go on: {again}")

@@ -36,13 +36,21 @@ COMMANDS = {
     "gate": ["gate", "--base", "one/libkvbench.so", "--head", "other/libkvbench.so", "--budget", "60s"],
     "build": ["gate", "--base", "v1", "--head", "."],
 }
+SLOW_COMPILER = """\
+#!/bin/sh
+case "$*" in *--version*) exec cc "$@" ;; esac
+: > "$TMPDIR/left-by-the-compiler"
+sleep 60
+exec cc "$@"
+"""
 TERM, INT = (signal.SIGTERM,), (signal.SIGINT,)
+WHILE_IT_COMPILES = 0.0
 SOME = [  # command, seconds from the moment that it hears signals, signals, seconds between two
     ("sweep", 4.0, TERM, 0.0),
     ("sweep", 2.5, (*INT, *INT), 0.05),
     ("tune", 3.0, INT, 0.0),
-    ("build", 1.5, TERM, 0.0),
-    ("build", 1.5, (*TERM, *INT), 0.02),
+    ("build", WHILE_IT_COMPILES, TERM, 0.0),
+    ("build", WHILE_IT_COMPILES, (*TERM, *INT), 0.02),
 ]
 PATIENCE = 60.0  # seconds, on a machine that is busy; an idle one takes four
 
@@ -69,6 +77,8 @@ def trial(folder, command, after, signals, between):
     facts["env"]["KVBENCH_TRIAL"] = mark
     process = start(COMMANDS[command], facts)
     wait_for_handlers(process)
+    if after == WHILE_IT_COMPILES:
+        wait_for_compiler(folder)
     with suppress(subprocess.TimeoutExpired):
         process.wait(after)
     ended = process.poll()
@@ -96,7 +106,7 @@ def surroundings(folder):
         with Path(shutil.copy(library_path(), folder / name / "libkvbench.so")).open("ab") as file:
             file.write(name.encode())
     compiler = folder / "slow-cc"
-    compiler.write_text('#!/bin/sh\n: > "$TMPDIR/left-by-the-compiler"\nsleep 60\nexec cc "$@"\n')
+    compiler.write_text(SLOW_COMPILER)
     compiler.chmod(0o755)
     (folder / "kernels" / "CMakeLists.txt").write_text(CMAKE)
     (folder / "kernels" / "answer.c").write_text(SOURCE)
@@ -126,6 +136,12 @@ def wait_for_handlers(process):
         if found and int(found[1], 16) & caught:
             return
         time.sleep(0.005)
+
+
+def wait_for_compiler(folder):
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end and not [*folder.rglob("left-by-the-compiler")]:
+        time.sleep(0.05)
 
 
 def left(mark):

@@ -55,8 +55,6 @@ def command(base: str, head: str, budget: float, out: Path | None, as_json: bool
     available_memory()  # where nothing can be measured, nothing need be built
     request = Request(**asked, plugin=plugin)
     built = sides(base, head, request.every, report=lambda line: say(line, err=True), tiers=tiers(request))
-    if request.every or built[0].digest != built[1].digest:
-        say_busy("taskset -c LIST")
     found, names = gate(*built, request, budget, out, _followed)
     tell(found, names, exported, as_json)
     code = exit_code(found.verdict)
@@ -70,4 +68,5 @@ def _followed(stages: Any) -> Iterator[tuple[str, Any]]:
         stage, record = done
         return f"{stage}: {record.point.kernel}, context {record.point.shape.context}"
 
-    return follow(stages.measure(), lambda: stages.visits, lambda done: 1.0, about)
+    say_busy("taskset -c LIST")
+    return follow(stages.measure(), lambda: stages.visits, lambda done: 1.0, about, lambda: stages.budget.left)

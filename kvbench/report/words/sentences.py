@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, pairwise
 from typing import Annotated
 
 import pandas as pd
@@ -105,18 +105,20 @@ def warnings(checks: Sequence[Check]) -> str:
 
 
 def resume(manifest: Manifest, place: str) -> str:
-    """The command that finishes a run."""
+    """The command that finishes a run: in `place`, or where it was begun."""
     try:
         words = shlex.split(manifest.command)
     except ValueError:  # anybody may have written it
         words = []
     command = next((word for word in words[1:2] if word in _RESUMED), "sweep")
-    begun = words[words.index("--out") + 1 :][:1] if "--out" in words else []
-    return resume_command(command, place or "".join(begun) or f"runs/{manifest.suite}-{manifest.run}")
+    places = [after for word, after in pairwise([*words, ""]) if word == "--out"]
+    places += [word.removeprefix("--out=") for word in words if word.startswith("--out=")]
+    begun = next(iter(places), f"runs/{manifest.suite}-{manifest.run}")
+    return resume_command(command, place or begun)
 
 
-def gaps(found: Findings, manifest: Manifest, place: str = "") -> list[str]:
-    """A visit that failed was made. `place`: of the run; where nobody says, the one that it was begun in."""
+def gaps(found: Findings, manifest: Manifest) -> list[str]:
+    """A visit that failed was made."""
     points, plan = found.points, manifest.plan
     planned = sum(isinstance(point, Point) for point in plan.points)
     made = points[["launches", "set_aside", "failed"]].fillna(0).sum(axis=1)
