@@ -117,8 +117,8 @@ def resume(manifest: Manifest, place: str) -> str:
     return resume_command(command, place or begun)
 
 
-def gaps(found: Findings, manifest: Manifest) -> list[str]:
-    """A visit that failed was made."""
+def gaps(found: Findings, manifest: Manifest, place: str = "") -> list[str]:
+    """A visit that failed was made. `place`: of the run, where it is known."""
     points, plan = found.points, manifest.plan
     planned = sum(isinstance(point, Point) for point in plan.points)
     made = points[["launches", "set_aside", "failed"]].fillna(0).sum(axis=1)
