@@ -6,7 +6,7 @@ from kvbench.native import LANES, Cache, Task, block_of
 
 _LINE = 64
 _MODULUS = 1 << 16
-_SCALE = {"f32": np.float32, "f16": np.float16}
+_FLOAT = {4: np.float32, 2: np.float16}  # by its bytes
 
 
 def told(task: Task) -> int:
@@ -63,5 +63,6 @@ def _words(data: np.ndarray) -> int:
 
 
 def _scale(cache: Cache, data: np.ndarray) -> int:
-    kind = np.dtype(_SCALE[cache.library.words("scale")[cache.struct.k.scale]])
-    return _words(data[: kind.itemsize].view(kind).astype(np.float32).view(np.uint8))
+    k = cache.struct.k
+    wide = min(k.scale_token_stride, k.scale_head_stride)  # from one to its neighbour
+    return _words(data[:wide].view(_FLOAT[wide]).astype(np.float32).view(np.uint8))
