@@ -27,6 +27,12 @@ def nothing_is_kept_for_the_user(tmp_path_factory):
         yield
 
 
+@pytest.fixture(autouse=True)
+def other_tests_are_no_news(monkeypatch):
+    """Tests run side by side, so that commands would find the CPUs busy and say so."""
+    monkeypatch.setattr("kvbench.machine.preflight.busy", lambda machine: 0.0)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item, call):
     """A test that ran out of time says so, and how busy the machine is."""

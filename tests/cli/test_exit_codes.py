@@ -118,10 +118,9 @@ def unfit(patch, folder):
 def no_library(patch, folder):
     """A build whose library is missing."""
     patch.setattr(library, "_LIBRARY", "libnowhere.so")
-    for name in ("default_library", "library_of"):  # as they are before anything was opened
-        found = getattr(library, name).__wrapped__
-        patch.setattr(library, name, found)
-        patch.setattr(kvbench.native, name, found)
+    for name in ("default_library", "_library_of"):  # as they are before anything was opened
+        patch.setattr(library, name, getattr(library, name).__wrapped__)
+    patch.setattr(kvbench.native, "default_library", library.default_library)
 
 
 def interrupted(patch, folder):

@@ -3,9 +3,9 @@
 
 static const uint8_t **to;
 
-static void note(const kvb_tile *tile, int64_t bytes)
+static void note(const kvb_tile *tile, int64_t bytes, kvb_sum *sum)
 {
-    (void)bytes;
+    (void)bytes, (void)sum;
     if (tile->k_scale) /* whatever lay in the scratch */
         *to++ = NULL;
     for (int32_t t = 0; t < tile->count; t++) {

@@ -113,8 +113,8 @@ README = {
 }
 
 SUITES = {
-    "kvbench suites": Promise((r"(?m)^quick +\d+ points +\d+ \w+ ", r"(?m)^score ")),
-    "kvbench plan": Promise((r"^quick: ", r"time: about ", r"memory: ")),
+    "kvbench suites": Promise((r"(?m)^quick +\d+ points +up to \d+ min ", r"(?m)^score ")),
+    "kvbench plan": Promise((r"^quick: ", r"time: up to \d+ min", r"memory: ")),
     SMALL: Promise((WHOLE, r"run +runs/small"), {"runs/small/journal.jsonl": ""}, how=played),
     "kvbench sweep --out runs/small --resume": Promise((WHOLE, r"run +runs/small"), after=(SMALL,), how=halved),
     "kvbench tune": Promise((r"schedule +times as fast as the default",), how=played),

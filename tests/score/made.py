@@ -19,6 +19,7 @@ MACHINE = machine(
 )
 SHAPE = replace(SHAPE, layers=LAYERS)
 RATES = {"f16": 20.0, "i8": 15.0, "q4_0": 8.0}  # GB/s, of memory that reads 21
+CLOCK = 3e9  # Hz
 READ = Probe("read", "scalar", (0, 1), "thp", 256 * MIB)
 
 
@@ -37,7 +38,10 @@ def records(points, launches=10, times=1.0, wobble=0.01):
 def measured(launch, point, luck=1.0, rounds=3):
     """Base is a tenth slower, and any layout but the first a fifth."""
     if isinstance(point, Probe):
-        return replace(probe(launch, 21 * luck, replace(point, bytes=point.bytes or MIB)), point=point, steps=1)
+        found = probe(launch, 21 * luck, replace(point, bytes=point.bytes or MIB))
+        sample = found.samples[0]
+        ticks = CLOCK * sample.seconds / sample.passes
+        return replace(found, point=point, steps=round(ticks) if point.op == "clock" else 1)
     layers = point.shape.layers or 16
     rate = luck * RATES.get(point.dtype, 5.0) * (1.0 if point.schedule == AUTO else 0.9)
     rates = {"point": rate * (1.0 if point.layout == "head" else 0.8), "twin": 21 * luck, "core": 60 * luck}

@@ -104,11 +104,12 @@ def _facts(
 
     tuning, neighbour = asked.pop("tuning"), bool(asked.pop("neighbour"))
     point = point_of(op, library, **asked)
-    say_busy()
     if point.variant in library.foreign_variants:
+        say_busy()
         return profile(visit_plugin(point, samples, sample_time, plugin, neighbour, patience))
     evidence = Evidence.asked(tuning and str(tuning), describe().fingerprint, library.path)
     known, remark = evidence.read() if evidence else (None, "")
+    say_busy()
     seen = visit(point, samples, sample_time, evidence=known, beside=neighbour)
     remark = (evidence.add(seen.tuned) if seen.tuned else "") or remark
     if remark:

@@ -105,7 +105,7 @@ def _refuse_own_shape(model: str | None, asked: dict[str, Any]) -> None:
         raise BadArgument("--map needs a MODEL", "name one of suites/models.toml")
     if is_file(model):
         find(model)  # which says what else is wrong with it
-        raise BadArgument(f"--map takes no file such as {model[:60]!r}", "name a MODEL of suites/models.toml")
+        raise BadArgument(f"--map takes no file such as {Path(model).name!r}", "name a MODEL of suites/models.toml")
     source = click.get_current_context().get_parameter_source
     for name in asked.keys() - {"context", "dtype"}:
         if source(name) is ParameterSource.COMMANDLINE:
