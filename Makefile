@@ -34,6 +34,7 @@ WATCH = packages=0; quiet=0; \
 	    "["*"] Building") \
 	        count=$${first\#[}; count=$${count%]}; \
 	        words="C file $${count%/*} of $${count\#*/}: $${rest\#\#*.dir/}" ;; \
+	    "Installing collected") words="installing packages" ;; \
 	    "ended "*) exit $$second ;; \
 	    *) continue ;; \
 	    esac; \

@@ -99,7 +99,7 @@ README = {
     "kvbench explain gemma-3-4b --machine results/zen4-kvm-2/quick": Promise(
         (r"At 131,072 tokens reading the weights is the limit", r"KV format: \w+\.", r"\nMemory: ")
     ),
-    "kvbench peers --model llama-3-8b --dtype f16 --report": Promise(
+    "kvbench peers --model llama-3-8b --dtype f16 --launches 6 --report": Promise(
         (r"\n +report +runs/\S+/report/index.html",), {"runs/*/report/index.html": "numpy"}, how=played
     ),
     "kvbench gate --base origin/main --head . --export junit=gate.xml": Promise(

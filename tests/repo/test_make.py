@@ -54,6 +54,11 @@ def test_a_c_file_is_counted(tmp_path):
     assert done.stdout.splitlines()[1].endswith("C file 1 of 44: base/check.c.o")
 
 
+def test_installing_is_said(tmp_path):
+    done = made(tmp_path, "Installing collected packages: scipy, numpy\n", 0)
+    assert done.stdout.splitlines()[1].endswith("installing packages")
+
+
 def test_where_pip_fails_its_last_lines_are_shown(tmp_path):
     done = made(tmp_path, PIP + "error: no space left\n", 1)
     assert done.returncode
