@@ -15,14 +15,11 @@ import kvbench.session.session
 from kvbench.analysis.differs.questions import open_questions
 from kvbench.errors import BadArgument, NotComparable
 from kvbench.history.reading import summarized
-from kvbench.model import Contrast, Point, Probe, Record, Sample, Traffic
+from kvbench.model import Contrast, Point, Record, Sample, Traffic
 from kvbench.model.contrast import value
 from kvbench.native import library_path
-from kvbench.report.course import Newest, ending, heading
-from kvbench.report.ending import short, summary, text
-from kvbench.report.markdown import markdown
+from kvbench.report.course import ending, heading
 from kvbench.report.words.sentences import gaps
-from kvbench.report.write import write
 from kvbench.session import Options, Session, planned
 from kvbench.store import RunDirectory
 from kvbench.store.summary import read_summary
@@ -404,33 +401,6 @@ def test_added_launches_are_resumed(tmp_path):
         Session.resume(path, {"launches": 7})
 
 
-@pytest.mark.parametrize(
-    ("facts", "on"),
-    [
-        ({}, True),
-        ({"launches": 3}, False),
-        ({"launches": 3, "until_decided": True}, True),
-        ({"until_decided": False}, False),
-    ]
-    + [({"target_ci": 0.1, "budget": 9.0}, False), ({"budget": 9.0}, True), ({"suite": "standard"}, False)],
-)
-def test_who_asks_for_it(facts, on):
-    asked = Options(**facts)
-    assert asked.settled(asked.asked_suite).until_decided is on
-
-
-IMPOSSIBLE = [dict(target_ci=0.01), dict(launches=0), dict(samples=0), dict(sample_time=0.0), dict(budget=-1.0)]
-IMPOSSIBLE += [dict(until_decided=True, target_ci=0.1, budget=9.0)]
-IMPOSSIBLE += [dict(patience=0.0), dict(target_ci=2.0, budget=1.0), dict(sample_time=float("nan")), dict(seed=-1)]
-IMPOSSIBLE += [dict(axes=("pages=thp",), pages="base"), dict(samples=10**400)]
-
-
-@pytest.mark.parametrize("facts", IMPOSSIBLE, ids=str)
-def test_options_that_cannot_be(facts):
-    with pytest.raises(BadArgument):
-        Options(**facts)
-
-
 # ---- what is measured, and where -------------------------------------------------------------------------------------
 
 
@@ -468,50 +438,3 @@ def test_the_library_function(tmp_path, monkeypatch):
     assert again.records == found.records
     with pytest.raises(BadArgument, match="points, samples"):
         found.frame("nonsense")
-
-
-def test_a_read_that_failed_is_no_end(tmp_path):
-    """All reads of launch 0 have failed: nothing is said of shares of them, and the run is resumed to its end."""
-
-    def failing(job):
-        for record in Played(stop_after=None)(job):
-            bad = isinstance(record.point, Probe) and record.point.op == "read" and not job.launch
-            yield replace(record, samples=(), error="its process was killed") if bad else record
-
-    def cut(job):
-        for number, record in enumerate(failing(job)):
-            if job.launch and number > 2:
-                raise KeyboardInterrupt
-            yield record
-
-    told = []
-    with begun(tmp_path, cut) as session, pytest.raises(KeyboardInterrupt):
-        told += map(Newest(), session.records())
-    with Session.resume(tmp_path / "run", execute=failing) as session:
-        told += map(Newest(), session.records())
-        assert session.finish()
-        run = session.run()
-    assert len(told) == 2 * len(run.manifest.plan.points)
-    assert not any("of reads" in line for line in told)
-    found = run.findings()
-    assert short(summary(found)) and text(summary(found)) and gaps(found, run.manifest)
-    assert ending(run.manifest, "run", run.records, found.open)
-
-
-@pytest.mark.parametrize("bad", ["read", "probes", "all"])
-def test_a_run_whose_probes_failed_can_be_told_and_shown(tmp_path, bad):
-    def failing(job):
-        for record in Played()(job):
-            probe = isinstance(record.point, Probe)
-            hit = {"read": probe and record.point.op == "read", "probes": probe, "all": True}[bad]
-            yield replace(record, samples=(), error="its process was killed") if hit else record
-
-    with begun(tmp_path, failing) as session:
-        assert all(map(Newest(), session.records()))
-        session.finish()
-        run = session.run()
-    found = run.findings()
-    assert short(summary(found)) and text(summary(found))
-    assert ending(run.manifest, "run", run.records, found.open)
-    assert write(tmp_path / "report", [(found, run.manifest)]).is_file()
-    assert markdown(found, run.manifest)
