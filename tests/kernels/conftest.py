@@ -1,6 +1,9 @@
+import shutil
+import subprocess
+
 import pytest
 
-from tests.raw import Raw
+from tests.raw import ROOT, Raw, library_path
 from tests.trial import Bench
 
 
@@ -20,3 +23,20 @@ def bench(raw):
     bench = Bench(raw)
     yield bench
     bench.close()
+
+
+@pytest.fixture(scope="module")
+def program(request, tmp_path_factory):
+    """SOURCE of the module, linked to the library: a program for valgrind to watch."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if not compiler:
+        pytest.skip("no C compiler")
+    if not shutil.which("valgrind"):
+        pytest.skip("no valgrind: apt install valgrind")
+    source = ROOT / "tests" / "kernels" / request.module.SOURCE
+    path, library = tmp_path_factory.mktemp(source.stem) / source.stem, library_path()
+    command = [compiler, "-O1", "-Wall", "-Wextra", "-I", ROOT / "kernels", source, "-o", path, library]
+    folder = library.rpartition("/")[0]
+    done = subprocess.run([*command, f"-Wl,-rpath,{folder}"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return path

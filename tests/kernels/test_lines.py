@@ -13,11 +13,10 @@ import subprocess
 
 import pytest
 
-from tests.raw import ROOT, library_path
-
 CLOSE = 0.02
 CACHES = ("--I1=32768,8,64", "--D1=16384,8,64", "--LL=262144,8,64")
 # Which lines meet in a simulated set hangs on their addresses: the same in every run, where the system allows that.
+SOURCE = "lines.c"  # what `program` is built of
 STILL = ["setarch", "-R"] if shutil.which("setarch") else []
 SHAPES = [  # layout, dtype, KV heads, query heads of each, D, context: so many lines that a call's other few do not count
     ("head", "f16", 2, 4, 64, 3000),
@@ -57,22 +56,6 @@ LOADS = [  # layout, dtype, KV heads, query heads of each, D, context: whole ste
     ("head", "q8_0", 2, 3, 96, 304, "twin", "best", "off"),
     ("head", "q4_0", 2, 3, 64, 304, "twin.perhead", "best", "off"),
 ]
-
-
-@pytest.fixture(scope="module")
-def program(tmp_path_factory):
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if not compiler:
-        pytest.skip("no C compiler")
-    if not shutil.which("valgrind"):
-        pytest.skip("no valgrind: apt install valgrind")
-    path, library = tmp_path_factory.mktemp("lines") / "lines", library_path()
-    source = ROOT / "tests" / "kernels" / "lines.c"
-    command = [compiler, "-O1", "-Wall", "-Wextra", "-I", ROOT / "kernels", source, "-o", path, library]
-    folder = library.rpartition("/")[0]
-    done = subprocess.run([*command, f"-Wl,-rpath,{folder}"], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return path
 
 
 def run(program, tmp_path, *arguments) -> tuple[int, int]:

@@ -1,30 +1,12 @@
 """Work of probes that compute, in instructions that valgrind counts: no clock is asked."""
 
 import re
-import shutil
 import subprocess
 
 import pytest
 
-from tests.raw import ROOT, library_path
-
+SOURCE = "work.c"  # what `program` is built of
 STEPS = 30_000
-
-
-@pytest.fixture(scope="module")
-def program(tmp_path_factory):
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if not compiler:
-        pytest.skip("no C compiler")
-    if not shutil.which("valgrind"):
-        pytest.skip("no valgrind: apt install valgrind")
-    path, library = tmp_path_factory.mktemp("work") / "work", library_path()
-    source = ROOT / "tests" / "kernels" / "work.c"
-    command = [compiler, "-O1", "-Wall", "-Wextra", "-I", ROOT / "kernels", source, "-o", path, library]
-    folder = library.rpartition("/")[0]
-    done = subprocess.run([*command, f"-Wl,-rpath,{folder}"], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return path
 
 
 def counted(program, *arguments) -> tuple[int, float]:
