@@ -1,4 +1,5 @@
-# make sweep: measure this machine.  make test: prove the kernels.  Needs python3 with venv, a C compiler and make.
+# make sweep: measure this machine.  make test: prove the kernels.  Needs python3 with venv, a C
+# compiler and make.
 PYTHON ?= python3
 VENV := build/venv
 BIN := $(VENV)/bin
@@ -52,13 +53,15 @@ lint-c: $(VENV)/tested
 test-full: $(VENV)/tested check-sanitize check-neon check-sve check-emulated check-clang check-clang-neon
 	$(BIN)/python -m pytest -m "full or not full"
 
-# Gates whose right answer is known, one after another; every one is kept as a line, and none is made twice.
+# Gates whose right answer is known, one after another; every one is kept as a line, and none is
+# made twice.
 GATE ?= results/$(shell uname -n)/gate
 MINUTES ?= 60
 gate-selftest: $(VENV)/tested
 	$(BIN)/python -m tests.gate.selftest $(GATE) --minutes $(MINUTES)
 
-# Whether checks fail: each fault of tests/mutate/*.toml is planted in a copy of the tree. ONLY=probes: those with this word.
+# Whether checks fail: each fault of tests/mutate/*.toml is planted in a copy of the tree.
+# ONLY=probes: those with this word.
 mutate: $(VENV)/tested
 	$(BIN)/python -m tests.mutate $(ONLY:%=--only %)
 
@@ -88,7 +91,8 @@ $(BIN)/python: | prerequisites
 	@$(call SAY,environment: $(VENV))
 	$(PYTHON) -m venv $(VENV)
 
-# Python files are used where they stand; all is installed again when a C file, the packaging or a package changes.
+# Python files are used where they stand; all is installed again when a C file, the packaging or a
+# package changes.
 BUILT_FROM := pyproject.toml $(wildcard kernels/*.* kernels/*/* kernels/*/*/* suites/* kvbench/*/__init__.py kvbench/*/*/__init__.py)
 $(VENV)/installed: $(BIN)/python $(BUILT_FROM)
 	@$(call SAY,packages$(COMMA) then the C library: its last two files take most of two minutes)
@@ -100,7 +104,8 @@ $(VENV)/tested: $(BIN)/python $(BUILT_FROM)
 	@$(call PIP,$(VENV)/install.log,install --verbose --editable '.[test]')
 	@touch $@ $(VENV)/installed
 
-# The C check program replays cases and the oracle's answers from files: under sanitizers, and as Arm code under qemu.
+# The C check program replays cases and the oracle's answers from files: under sanitizers, and as
+# Arm code under qemu.
 build/cases: $(VENV)/tested $(wildcard tests/*.py)
 	rm -rf $@
 	$(BIN)/python -m tests.fuzz --cases $(CASES) --write $@
@@ -123,8 +128,8 @@ check-sanitize: build/sanitize/kvb-check build/cases
 check-neon: build/neon/kvb-check build/cases
 	qemu-aarch64 -cpu cortex-a57 $< --isa scalar,neon --refuses sve256,sve512 build/cases/*
 
-# Vectors of one length run the tier of that length and no other; lengths are in bytes. ONLY=codes leaves most of the
-# built-in tests out, which take an emulator a minute.
+# Vectors of one length run the tier of that length and no other; lengths are in bytes. ONLY=codes
+# leaves most of the built-in tests out, which take an emulator a minute.
 SVE = qemu-aarch64 -cpu max,sve-default-vector-length
 check-sve: build/neon/kvb-check build/cases
 	$(SVE)=16 $< --isa neon --refuses sve256,sve512 --only tiers
@@ -135,7 +140,8 @@ check-sve: build/neon/kvb-check build/cases
 check-emulated: build/emulated/kvb-check build/cases
 	$< --isa avx512 build/cases/*
 
-# The other compiler. A loop that it was to unroll and could not would keep sums in memory: that is an error here.
+# The other compiler. A loop that it was to unroll and could not would keep sums in memory: that is
+# an error here.
 CLANG = -DCMAKE_C_COMPILER=clang -DCMAKE_C_FLAGS=-Werror=pass-failed
 build/clang/kvb-check: $(VENV)/tested $(C_SOURCES)
 	$(call CHECK_BUILD,$(CLANG))

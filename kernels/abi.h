@@ -1,8 +1,9 @@
 /* The binary interface of the kvbench kernel library.
  *
- * Plain declarations only: C includes this file through kvbench.h, and Python (cffi) reads it verbatim, so no
- * preprocessor line may stand here. Sizes are in bytes and counts are int64_t unless a name says otherwise. A word
- * (layout, dtype, isa...) crosses the interface as its index in the list that kvb_word() spells out.
+ * Plain declarations only: C includes this file through kvbench.h, and Python (cffi) reads it
+ * verbatim, so no preprocessor line may stand here. Sizes are in bytes and counts are int64_t
+ * unless a name says otherwise. A word (layout, dtype, isa...) crosses the interface as its index
+ * in the list that kvb_word() spells out.
  */
 
 enum kvb_code {
@@ -10,17 +11,17 @@ enum kvb_code {
     KVB_BAD_ARGUMENT = 1, /* a value is wrong: kvb_message() names the argument */
     KVB_UNSUPPORTED = 2,  /* this CPU, or this build, cannot do it */
     KVB_NO_MEMORY = 3,
-    KVB_SYSTEM = 4,       /* the operating system refused */
-    KVB_FOREIGN = 5       /* a plug-in's kernel did what kvb_work forbids */
+    KVB_SYSTEM = 4, /* the operating system refused */
+    KVB_FOREIGN = 5 /* a plug-in's kernel did what kvb_work forbids */
 };
 
 /* The message that belongs to the last non-zero code returned on this thread. */
 const char *kvb_message(void);
 
-/* ---- words ---------------------------------------------------------------------------------------------------- */
+/* ---- words ----------------------------------------------------------------------------------- */
 
-/* The index-th word of a list ("op", "variant", "layout", "inner", "dtype", "scale", "isa", "pages", "schedule"),
- * or null past its end. */
+/* The index-th word of a list ("op", "variant", "layout", "inner", "dtype", "scale", "isa",
+ * "pages", "schedule"), or null past its end. */
 const char *kvb_word(const char *list, int32_t index);
 
 typedef struct kvb_work kvb_work; /* see "a kernel of your own" */
@@ -34,23 +35,28 @@ typedef struct kvb_kernel {
     const char *isa;
     const char *about;
     int32_t runnable; /* this CPU has what the tier needs */
-    int32_t takes;    /* 0: nothing beyond one query a sequence, and K and V of one dtype and width, apart */
-    void (*run)(const kvb_work *work); /* a plug-in's kernel; null for the library's own, which are tasks */
+    /* 0: nothing beyond one query a sequence, and K and V of one dtype and width, apart */
+    int32_t takes;
+    /* a plug-in's kernel; null for the library's own, which are tasks */
+    void (*run)(const kvb_work *work);
 } kvb_kernel;
 
 /* The index-th kernel, or null past the end. */
 const kvb_kernel *kvb_kernels(int32_t index);
 
-/* The dtype as whose values a variant of decode takes those of a cache: the cache's own, or another one that they are
- * rounded to while they are read. -1 where the variant has no kernel for the layout and dtype. */
+/* The dtype as whose values a variant of decode takes those of a cache: the cache's own, or another
+ * one that they are rounded to while they are read. -1 where the variant has no kernel for the
+ * layout and dtype. */
 int32_t kvb_reads(int32_t variant, int32_t layout, int32_t dtype);
-/* The largest whole number that a variant of decode rounds to: `which` 0, for the elements of a query, times the scale
- * of the scores, of which the largest becomes it; 1, for a tile's weights, each times the scale of its row, likewise.
- * 0 where it rounds none. `which` 2: so many elements of a query have a largest of their own; 0 for all together. */
+/* The largest whole number that a variant of decode rounds to: `which` 0, for the elements of a
+ * query, times the scale of the scores, of which the largest becomes it; 1, for a tile's weights,
+ * each times the scale of its row, likewise. 0 where it rounds none. `which` 2: so many elements of
+ * a query have a largest of their own; 0 for all together. */
 int32_t kvb_levels(int32_t variant, int32_t dtype, int32_t which);
 
-/* Bytes of a row of K that stay side by side in a layout, which transposes K: a cell, see kvb_cache. 0 where rows of K
- * lie as those of V do, or where the layout has no caches of the dtype. */
+/* Bytes of a row of K that stay side by side in a layout, which transposes K: a cell, see
+ * kvb_cache. 0 where rows of K lie as those of V do, or where the layout has no caches of the
+ * dtype. */
 int32_t kvb_cell(int32_t layout, int32_t dtype);
 
 /* 1 when this CPU runs the tier, 0 when it cannot (or this build lacks it). */
@@ -60,9 +66,11 @@ int32_t kvb_isa_best(void);
 /* The schedule that is taken where nobody asks for another one: the same on every CPU. */
 int32_t kvb_schedule_default(void);
 
-/* One row per struct field of this file, so that a reader can refuse a library built from another one. */
+/* One row per struct field of this file, so that a reader can refuse a library built from another
+ * one. */
 typedef struct kvb_field {
-    const char *name; /* "kvb_cache.capacity"; a struct itself stands as "kvb_cache" with offset 0 */
+    /* "kvb_cache.capacity"; a struct itself stands as "kvb_cache" with offset 0 */
+    const char *name;
     int64_t offset;
     int64_t size;
 } kvb_field;
@@ -70,14 +78,14 @@ const kvb_field *kvb_fields(int32_t index);
 /* Compiler and flags that made the library, and its version. */
 const char *kvb_build(void);
 
-/* ---- the cache ------------------------------------------------------------------------------------------------ */
+/* ---- the cache ------------------------------------------------------------------------------- */
 
 /* K of a cache, or V: what its rows are, and where. */
 typedef struct kvb_plane {
     int32_t dtype;
-    int32_t scale;  /* dtype of the scales, where the dtype has any */
-    float tensor;   /* e4m3, e5m2: what every stored element stands for is its code times this, 0 = 1; stores divide by it,
-                     * in float32 */
+    int32_t scale; /* dtype of the scales, where the dtype has any */
+    float tensor; /* e4m3, e5m2: what every stored element stands for is its code times this, 0 = 1;
+                   * stores divide by it, in float32 */
     int32_t reserved; /* 0 */
     /* set by kvb_cache_plan */
     int64_t row_bytes;
@@ -94,21 +102,25 @@ typedef struct kvb_plane {
     uint8_t *scales;
 } kvb_plane;
 
-/* K and V of one layer. The row of token t, KV head h, sequence b lies at, with the strides of its plane,
- *   head, position:  b * seq_stride + h * head_stride + slot * token_stride
- *   paged:           table[b * table_stride + slot / block_tokens] * seq_stride
+/* K and V of one layer. The row of token t, KV head h, sequence b lies at, with the strides of its
+ * plane, head, position:  b * seq_stride + h * head_stride + slot * token_stride paged: table[b *
+ * table_stride + slot / block_tokens] * seq_stride
  *                      + h * head_stride + (slot % block_tokens) * token_stride
- *   blockt:          as head for V. K lies in blocks of 16 slots, each at b * seq_stride + h * head_stride
- *                      + slot / 16 * 16 * token_stride: a matrix [cells of a row][16] of four bytes each (f32: one
- *                      element, bf16: a pair, i8: a quad), or of two (f16: one). Cell i of a slot lies at
+ *   blockt:          as head for V. K lies in blocks of 16 slots, each at b * seq_stride + h *
+ * head_stride
+ *                      + slot / 16 * 16 * token_stride: a matrix [cells of a row][16] of four bytes
+ * each (f32: one element, bf16: a pair, i8: a quad), or of two (f16: one). Cell i of a slot lies at
  *                      (i * 16 + slot % 16) * bytes of a cell. There is room for whole blocks
  * with slot = t, or t % capacity for a ring. Scales (i8) use the scale strides in the same way.
- * This library's kernels take K and V of one dtype and of one width, each in a plane of its own: anything else is refused. */
+ * This library's kernels take K and V of one dtype and of one width, each in a plane of its own:
+ * anything else is refused. */
 typedef struct kvb_cache {
     int32_t layout;
     int32_t inner; /* paged only: order of a block, by head or by token */
     int32_t ring;  /* 1: the slots are a ring, and a sequence may be longer than the capacity */
-    int32_t v_in_k;   /* 1: rows of V lie in those of K, v_offset bytes behind where these begin; then V has no plane */
+    /* 1: rows of V lie in those of K, v_offset bytes behind where these begin; then V has no plane
+     */
+    int32_t v_in_k;
     int64_t v_offset;
     int64_t batch;
     int64_t kv_heads;
@@ -124,8 +136,9 @@ typedef struct kvb_cache {
     int64_t bytes;        /* of rows of K, of V, then scales of K, of V */
     int64_t table_stride; /* table entries per sequence */
     /* owned by the caller */
-    const int32_t *table;  /* [batch][table_stride], paged only; a negative entry is skipped by stores */
-    int64_t *lengths;      /* [batch], tokens stored so far */
+    /* [batch][table_stride], paged only; a negative entry is skipped by stores */
+    const int32_t *table;
+    int64_t *lengths; /* [batch], tokens stored so far */
 } kvb_cache;
 
 /* Check the shape and fill in strides and sizes. */
@@ -135,86 +148,101 @@ int32_t kvb_cache_bind(kvb_cache *cache, void *memory);
 /* Default padding of a head's plane: an odd number of lines. */
 int64_t kvb_cache_pad(void);
 
-/* ---- tasks: one op on given arguments, checked and planned ------------------------------------------------------ */
+/* ---- tasks: one op on given arguments, checked and planned ----------------------------------- */
 
 typedef struct kvb_task kvb_task;
 void kvb_task_free(kvb_task *task);
 
-/* Decode attention for one new token per sequence. More of them, and sinks, have their place and are refused. */
+/* Decode attention for one new token per sequence. More of them, and sinks, have their place and
+ * are refused. */
 typedef struct kvb_decode {
     const kvb_cache *cache;
     const float *q; /* [batch][q_len][q_heads][head_dim] */
     float *out;     /* [batch][q_len][q_heads][v_dim] */
     int64_t q_heads;
     int64_t q_len;       /* queries of each sequence; 0 = 1 */
-    const int64_t *ends; /* [batch][q_len]: how many of its sequence's tokens each attends to. Null: the last query to all,
-                          * and the one before it to one less */
-    const float *sink;   /* [q_heads]: a score that takes its share of the weights and has no value; null: none */
+    const int64_t *ends; /* [batch][q_len]: how many of its sequence's tokens each attends to. Null:
+                          * the last query to all, and the one before it to one less */
+    /* [q_heads]: a score that takes its share of the weights and has no value; null: none */
+    const float *sink;
     int64_t window; /* attend to the last `window` tokens; 0 = all */
     float scale;    /* 0 = 1 / sqrt(head_dim) */
     int32_t variant;
     int32_t isa;
-    int32_t schedule;      /* in which order rows are read, and what is prefetched meanwhile: off, nothing; cross, V while
-                            * K is consumed, and K while V is; weave, K and V of what comes next, line by line from
-                            * several pages of each; stream, of the same plane what comes next, in address order, into L2 */
-    int64_t wrap;          /* 0, or: walk a window of `wrap` tokens of the first head again and again (core roof) */
+    int32_t schedule; /* in which order rows are read, and what is prefetched meanwhile: off,
+                       * nothing; cross, V while K is consumed, and K while V is; weave, K and V of
+                       * what comes next, line by line from several pages of each; stream, of the
+                       * same plane what comes next, in address order, into L2 */
+    /* 0, or: walk a window of `wrap` tokens of the first head again and again (core roof) */
+    int64_t wrap;
     int32_t deterministic; /* split by shape only, never by the number of threads */
     int32_t stages;        /* 1: time QK, softmax and PV apart (costs a few clock reads per tile) */
-    void (*run)(const kvb_work *work); /* null, or: a plug-in's kernel in place of the variant, which must be flash (its
-                                        * units are cut alike). Schedule and stages do not concern it; with `wrap` it is
-                                        * called anew for every window */
+    void (*run)(
+        const kvb_work *work); /* null, or: a plug-in's kernel in place of the variant, which must
+                                * be flash (its units are cut alike). Schedule and stages do not
+                                * concern it; with `wrap` it is called anew for every window */
 } kvb_decode;
 
 int32_t kvb_task_decode(const kvb_decode *args, int32_t threads, kvb_task **task);
 /* A pure read of the rows that the decode task would read: same threads, same order. */
 int32_t kvb_task_twin(const kvb_decode *args, int32_t threads, kvb_task **task);
-/* Pseudo-random rows of unit variance, each written by a thread that the decode task will read it with. */
+/* Pseudo-random rows of unit variance, each written by a thread that the decode task will read it
+ * with. */
 int32_t kvb_task_fill(const kvb_decode *args, int32_t threads, uint64_t seed, kvb_task **task);
 
-/* ---- a kernel of your own --------------------------------------------------------------------------------------- */
+/* ---- a kernel of your own -------------------------------------------------------------------- */
 
 /* A plug-in is a shared object that exports
  *     const int32_t kvb_plugin = KVB_PLUGIN;
  *     const kvb_kernel *kvb_kernels(int32_t index);
- * The kernels it lists have the op "decode", a variant that only it has ([a-z0-9_]+), our words of layout, dtype and
- * isa (the tier whose instructions it needs), and `run`. It is linked to no library of ours: see example/plugin.c. */
-enum { KVB_PLUGIN = 3 }; /* version: another one when kvb_kernel, kvb_plane, kvb_cache or kvb_work change */
+ * The kernels it lists have the op "decode", a variant that only it has ([a-z0-9_]+), our words of
+ * layout, dtype and isa (the tier whose instructions it needs), and `run`. It is linked to no
+ * library of ours: see example/plugin.c. */
+/* version: another one when kvb_kernel, kvb_plane, kvb_cache or kvb_work change */
+enum { KVB_PLUGIN = 3 };
 
-/* What `run` is called for: tokens first .. first + count of one sequence, for the query heads of some KV heads. Our
- * threads call it for different units at once, in no order; it keeps nothing between calls and may use the stack.
- * Rows lie as kvb_cache says, each at a multiple of 64 bytes but for packed ones and K of blockt; a row of i8 is
- * multiplied by its scale, and all of e4m3 and e5m2 by its plane's `tensor` where that is not 0. What lies
- * behind a sequence's last token, or a row's last element, is not to be trusted. Writes nothing but max, sum and acc. */
+/* What `run` is called for: tokens first .. first + count of one sequence, for the query heads of
+ * some KV heads. Our threads call it for different units at once, in no order; it keeps nothing
+ * between calls and may use the stack. Rows lie as kvb_cache says, each at a multiple of 64 bytes
+ * but for packed ones and K of blockt; a row of i8 is multiplied by its scale, and all of e4m3 and
+ * e5m2 by its plane's `tensor` where that is not 0. What lies behind a sequence's last token, or a
+ * row's last element, is not to be trusted. Writes nothing but max, sum and acc. */
 struct kvb_work {
-    const kvb_cache *cache; /* of the kernel's layout and dtype; the scale of its planes is 0 for f32, 1 for f16 */
+    /* of the kernel's layout and dtype; the scale of its planes is 0 for f32, 1 for f16 */
+    const kvb_cache *cache;
     int64_t seq;
-    int64_t head;   /* the first KV head, */
-    int64_t heads;  /* and how many: 1, or all of them where the heads of a token lie side by side */
-    int64_t group;  /* query heads of each KV head */
-    int64_t q_len;  /* queries of the sequence: 1, */
-    const int64_t *ends; /* [q_len], and how many of the sequence's tokens each attends to; null: all of the unit's */
-    int64_t first;  /* token */
-    int64_t count;  /* tokens, at least one */
-    const float *q; /* [q_len] of [heads][group][head_dim], unscaled, */
+    int64_t head; /* the first KV head, */
+    /* and how many: 1, or all of them where the heads of a token lie side by side */
+    int64_t heads;
+    int64_t group; /* query heads of each KV head */
+    int64_t q_len; /* queries of the sequence: 1, */
+    /* [q_len], and how many of the sequence's tokens each attends to; null: all of the unit's */
+    const int64_t *ends;
+    int64_t first;    /* token */
+    int64_t count;    /* tokens, at least one */
+    const float *q;   /* [q_len] of [heads][group][head_dim], unscaled, */
     int64_t q_stride; /* and floats from one to the next */
-    float scale;    /* score = scale * q . k */
-    float *max;     /* [q_len][heads][group], out: the largest score, */
-    float *sum;     /* [q_len][heads][group]: the sum of exp(score - max), */
-    float *acc;     /* [q_len][heads][group][v_dim]: and of exp(score - max) * v. They come with any content */
+    float scale;      /* score = scale * q . k */
+    float *max;       /* [q_len][heads][group], out: the largest score, */
+    float *sum;       /* [q_len][heads][group]: the sum of exp(score - max), */
+    /* [q_len][heads][group][v_dim]: and of exp(score - max) * v. They come with any content */
+    float *acc;
 };
 
-/* ---- stores, moves, probes -------------------------------------------------------------------------------------- */
+/* ---- stores, moves, probes ------------------------------------------------------------------- */
 
 /* Stores into a cache. */
 typedef struct kvb_store {
     kvb_cache *cache;
     const float *k;
     const float *v;
-    int64_t tokens;    /* per sequence: 1 for append */
-    int32_t head_major; /* source order: 0 [batch][tokens][kv_heads][head_dim], 1 [batch][kv_heads][tokens][head_dim] */
-    int32_t nt;        /* non-temporal stores */
+    int64_t tokens; /* per sequence: 1 for append */
+    /* source order: 0 [batch][tokens][kv_heads][head_dim], 1 [batch][kv_heads][tokens][head_dim] */
+    int32_t head_major;
+    int32_t nt; /* non-temporal stores */
     int32_t isa;
-    int32_t advance;   /* 1: lengths grow by `tokens` after the pass; 0: the pass can be repeated in place */
+    /* 1: lengths grow by `tokens` after the pass; 0: the pass can be repeated in place */
+    int32_t advance;
 } kvb_store;
 
 /* One token for every sequence, at its length. */
@@ -223,32 +251,37 @@ int32_t kvb_task_append(const kvb_store *args, int32_t threads, kvb_task **task)
 int32_t kvb_task_bulk(const kvb_store *args, int32_t threads, kvb_task **task);
 /* Zero every byte of the planes. */
 int32_t kvb_task_clear(const kvb_cache *cache, int32_t isa, int32_t threads, kvb_task **task);
-/* The decoded rows as float32 [batch][tokens][kv_heads][head_dim], first `tokens` of each sequence's live rows. */
-int32_t kvb_task_unpack(const kvb_cache *cache, int64_t first, int64_t tokens, float *k, float *v, int32_t isa,
-                        int32_t threads, kvb_task **task);
+/* The decoded rows as float32 [batch][tokens][kv_heads][head_dim], first `tokens` of each
+ * sequence's live rows. */
+int32_t kvb_task_unpack(const kvb_cache *cache, int64_t first, int64_t tokens, float *k, float *v,
+                        int32_t isa, int32_t threads, kvb_task **task);
 /* Forget all tokens: lengths become zero, bytes stay. */
 int32_t kvb_reset(kvb_cache *cache);
-/* Grow a cache whose heads are whole stretches (head, blockt) in place to a planned, bound cache of larger capacity over
- * the same memory. */
+/* Grow a cache whose heads are whole stretches (head, blockt) in place to a planned, bound cache of
+ * larger capacity over the same memory. */
 int32_t kvb_repack(const kvb_cache *from, const kvb_cache *to);
 /* float32 [rows][heads][dim] -> [heads][rows][dim], and back: to_head_major chooses. */
-int32_t kvb_transpose(const float *from, float *to, int64_t rows, int64_t heads, int64_t dim, int32_t to_head_major);
-/* Copy one row of `width` floats to row `position` of a [rows][width] matrix; the two may overlap. */
+int32_t kvb_transpose(const float *from, float *to, int64_t rows, int64_t heads, int64_t dim,
+                      int32_t to_head_major);
+/* Copy one row of `width` floats to row `position` of a [rows][width] matrix; the two may overlap.
+ */
 int32_t kvb_logits(const float *row, float *matrix, int64_t position, int64_t rows, int64_t width);
 
 /* Probes: what the machine itself can do. */
 typedef struct kvb_probe {
-    int32_t op;    /* read write write_nt copy copy_nt triad flops dot8 latency clock */
+    int32_t op; /* read write write_nt copy copy_nt triad flops dot8 latency clock */
     int32_t isa;
-    void *a;       /* read: source; write, copy, triad: destination; latency: the chain */
-    const void *b; /* copy, triad: source */
-    const void *c; /* triad: second source */
-    int64_t bytes; /* of each buffer; a multiple of 64 */
-    int64_t distance; /* read, copy: prefetch so many bytes ahead; 0 = leave it to the hardware. Then read takes the
-                       * eighths of a share in turn, for one run of lines leaves a core idle that follows eight */
-    int64_t steps; /* times over the buffers, 0 = once; latency: loads, each pass on from where the last one stopped;
-                    * flops, dot8: rounds; clock: additions */
-    int32_t schedule; /* read: prefetch as it does, lines in the order of addresses; 0 = off, then `distance` says */
+    void *a;          /* read: source; write, copy, triad: destination; latency: the chain */
+    const void *b;    /* copy, triad: source */
+    const void *c;    /* triad: second source */
+    int64_t bytes;    /* of each buffer; a multiple of 64 */
+    int64_t distance; /* read, copy: prefetch so many bytes ahead; 0 = leave it to the hardware.
+                       * Then read takes the eighths of a share in turn, for one run of lines leaves
+                       * a core idle that follows eight */
+    int64_t steps; /* times over the buffers, 0 = once; latency: loads, each pass on from where the
+                    * last one stopped; flops, dot8: rounds; clock: additions */
+    /* read: prefetch as it does, lines in the order of addresses; 0 = off, then `distance` says */
+    int32_t schedule;
 } kvb_probe;
 
 int32_t kvb_task_probe(const kvb_probe *args, int32_t threads, kvb_task **task);
@@ -258,22 +291,25 @@ int32_t kvb_chain(void *buffer, int64_t bytes, uint64_t seed);
 /* What one pass moves and computes. */
 typedef struct kvb_traffic {
     double flops;
-    double compulsory; /* K and V once per KV head, scales, q, out, page table; stores: payload and source */
-    double issued;     /* bytes that load and store instructions ask for; a plug-in's are unknown: the compulsory ones */
-    double line;       /* 64-byte lines touched, times 64 */
-    double kv;         /* rows of K and V alone */
+    /* K and V once per KV head, scales, q, out, page table; stores: payload and source */
+    double compulsory;
+    /* bytes that load and store instructions ask for; a plug-in's are unknown: the compulsory ones
+     */
+    double issued;
+    double line; /* 64-byte lines touched, times 64 */
+    double kv;   /* rows of K and V alone */
     double scales;
     double table;
-    double ai;         /* flops / compulsory */
+    double ai; /* flops / compulsory */
 } kvb_traffic;
 
 int32_t kvb_task_traffic(const kvb_task *task, kvb_traffic *traffic);
-/* What all passes so far of a twin, or of the probe `read`, have loaded, as one number: the sum of its 16-bit words modulo
- * 2^16, each as often as it was read. A scale counts as the float32 that it stands for. Other tasks have none:
- * KVB_UNSUPPORTED. */
+/* What all passes so far of a twin, or of the probe `read`, have loaded, as one number: the sum of
+ * its 16-bit words modulo 2^16, each as often as it was read. A scale counts as the float32 that it
+ * stands for. Other tasks have none: KVB_UNSUPPORTED. */
 int32_t kvb_task_sum(const kvb_task *task, uint32_t *sum);
 
-/* ---- threads and time ------------------------------------------------------------------------------------------ */
+/* ---- threads and time ------------------------------------------------------------------------ */
 
 /* Persistent threads, pinned to cpus[i] (null: not pinned), asleep unless kvb_run needs them. */
 typedef struct kvb_team kvb_team;
@@ -284,18 +320,20 @@ typedef struct kvb_run_times {
     double seconds;         /* from the common start to the end of the last pass */
     double *pass_seconds;   /* [passes] or null */
     double *thread_seconds; /* [threads] or null: time in the op's own work, without waiting */
-    double stage_share[3];  /* QK, softmax, PV: shares of the clock ticks, where the task counts stages */
-    int64_t switches;       /* involuntary context switches of the team during the run */
-    int64_t faults;         /* page faults of the team during the run */
+    /* QK, softmax, PV: shares of the clock ticks, where the task counts stages */
+    double stage_share[3];
+    int64_t switches; /* involuntary context switches of the team during the run */
+    int64_t faults;   /* page faults of the team during the run */
 } kvb_run_times;
 
-/* Run tasks[pass % count] for `passes` passes. With `between`, that task runs untimed before every pass and
- * `seconds` is the sum of the passes alone. Every task must be planned for the team's number of threads. A decode, twin
- * or fill attends to the lengths that it was planned for: a run that would add to them before its pass is refused. */
-int32_t kvb_run(kvb_team *team, kvb_task *const *tasks, int32_t count, int64_t passes, kvb_task *between,
-                kvb_run_times *times);
+/* Run tasks[pass % count] for `passes` passes. With `between`, that task runs untimed before every
+ * pass and `seconds` is the sum of the passes alone. Every task must be planned for the team's
+ * number of threads. A decode, twin or fill attends to the lengths that it was planned for: a run
+ * that would add to them before its pass is refused. */
+int32_t kvb_run(kvb_team *team, kvb_task *const *tasks, int32_t count, int64_t passes,
+                kvb_task *between, kvb_run_times *times);
 
-/* ---- memory ---------------------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 typedef struct kvb_arena {
     uint8_t *base;      /* 64-byte aligned at least; on a page of the kind got, unless guarded */
@@ -304,10 +342,10 @@ typedef struct kvb_arena {
     int64_t page_bytes; /* of the pages asked for */
     int64_t huge_bytes; /* really backed by huge pages at the last kvb_arena_inspect */
     int64_t resident_bytes;
-    int32_t pages;      /* as asked */
-    int32_t guard;      /* 0, or: 1 the end touches an unreadable page, 2 the start does */
-    void *map;          /* private */
-    int64_t map_bytes;  /* private */
+    int32_t pages;     /* as asked */
+    int32_t guard;     /* 0, or: 1 the end touches an unreadable page, 2 the start does */
+    void *map;         /* private */
+    int64_t map_bytes; /* private */
 } kvb_arena;
 
 int32_t kvb_arena_open(int64_t bytes, int32_t pages, int32_t guard, kvb_arena *arena);

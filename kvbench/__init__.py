@@ -1,4 +1,5 @@
-"""Decode attention over the KV cache, measured against the memory bandwidth of the machine it runs on.
+"""Decode attention over the KV cache, measured against the memory bandwidth of the machine it runs
+on.
 
 run = kvbench.load("runs/quick-...")   # or kvbench.sweep("quick")
 run.points, run.ceilings, run.tokens(), run.plot("hero")

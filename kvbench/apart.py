@@ -1,7 +1,9 @@
-"""Calls in a process of their own: what a call breaks there stays there, and whatever ends the wait ends the process.
+"""Calls in a process of their own: what a call breaks there stays there, and whatever ends the wait
+ends the process.
 
-The child is `python -m kvbench.apart`. It reads a pickled call from standard input and leaves a pickled result in a file:
-a call is a module's function and its arguments. What the call prints goes to standard error.
+The child is `python -m kvbench.apart`. It reads a pickled call from standard input and leaves a
+pickled result in a file: a call is a module's function and its arguments. What the call prints goes
+to standard error.
 """
 
 import ctypes
@@ -27,7 +29,9 @@ _DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
 class Ended(Refused):
     """The process ended, or was ended, before it had an answer. `how`: in the past tense."""
 
-    def __init__(self, how: str, hint: str = "it may have been too large for this machine's memory") -> None:
+    def __init__(
+        self, how: str, hint: str = "it may have been too large for this machine's memory"
+    ) -> None:
         super().__init__(f"the process {how}, before it had an answer", hint)
         self.how = how
 
@@ -83,7 +87,9 @@ def own_output() -> int:
 
 
 class Ear:
-    """Waits for a process's pipes, and hears when it has ended: a pipe alone stays open while a child of it lives."""
+    """Waits for a process's pipes, and hears when it has ended: a pipe alone stays open while a
+    child of it lives.
+    """
 
     def __init__(self, process: subprocess.Popen[Any]) -> None:
         try:
@@ -92,7 +98,9 @@ class Ear:
             self._died = None
 
     def ready(self, pipe: int, event: int, end: float | None) -> bool:
-        """False where it has ended and left nothing to read. TimeoutError where nothing comes until `end`."""
+        """False where it has ended and left nothing to read. TimeoutError where nothing comes until
+        `end`.
+        """
         waiting = select.poll()
         waiting.register(pipe, event)
         if self._died is not None:

@@ -17,8 +17,9 @@ class Closing:
 
 
 class Owner(Closing):
-    """What holds memory, threads or tasks, and gives all of it back at its end, or at once where it cannot be made.
-    Subclasses put what they own into `_owned`, in `_prepare()`."""
+    """What holds memory, threads or tasks, and gives all of it back at its end, or at once where it
+    cannot be made. Subclasses put what they own into `_owned`, in `_prepare()`.
+    """
 
     def __init__(self) -> None:
         self._owned = ExitStack()

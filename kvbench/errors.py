@@ -1,4 +1,6 @@
-"""Every error that kvbench raises: a line that says what is wrong, a hint, and the exit code that it ends in."""
+"""Every error that kvbench raises: a line that says what is wrong, a hint, and the exit code that
+it ends in.
+"""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -26,7 +28,9 @@ class Exit(IntEnum):
     INTERRUPTED = 130, "interrupted; kvbench sweep --out DIR --resume finishes a sweep"
 
 
-_USUAL = {code: code.about for code in (Exit.FINE, Exit.USAGE, Exit.REFUSED)} | {Exit.INTERRUPTED: "interrupted"}
+_USUAL = {code: code.about for code in (Exit.FINE, Exit.USAGE, Exit.REFUSED)} | {
+    Exit.INTERRUPTED: "interrupted"
+}
 _RUN = _USUAL | {
     Exit.ERRORS: "finished, but some points failed",
     Exit.NOTHING: "--resume: kvbench, the suite or the machine has changed since",
@@ -39,22 +43,32 @@ _VERDICT = _USUAL | {
     Exit.NOTHING: Exit.NOTHING.about,
 }
 _CODES = {  # of commands whose codes scripts go by: all that each ends with
-    "compare": {code: about for code, about in _VERDICT.items() if code != Exit.REFUSED}
-    | {
-        Exit.FINE: "compared; with --gate also: no regression",
-        Exit.FAILED: "with --gate: a confirmed regression",
-        Exit.UNCLEAR: f"with --gate: {Exit.UNCLEAR.about}",
-    },
+    "compare": (
+        {code: about for code, about in _VERDICT.items() if code != Exit.REFUSED}
+        | {
+            Exit.FINE: "compared; with --gate also: no regression",
+            Exit.FAILED: "with --gate: a confirmed regression",
+            Exit.UNCLEAR: f"with --gate: {Exit.UNCLEAR.about}",
+        }
+    ),
     "gate": _VERDICT | {Exit.ERRORS: "a kernel crashed or gave a wrong answer"},
     "peers": _RUN,
     "profile": _USUAL | {Exit.ERRORS: "a kernel crashed or gave a wrong answer"},
     "sweep": _RUN,
-    "verify": _USUAL | {Exit.FINE: "every kernel is right", Exit.FAILED: "a kernel is wrong, or a fault was missed"},
+    "verify": (
+        _USUAL
+        | {
+            Exit.FINE: "every kernel is right",
+            Exit.FAILED: "a kernel is wrong, or a fault was missed",
+        }
+    ),
 }
 
 
 def exit_codes(command: str) -> dict[Exit, str]:
-    """What each exit code of a command means, lowest first. Empty where only kvbench --help says it."""
+    """What each exit code of a command means, lowest first. Empty where only kvbench --help says
+    it.
+    """
     return dict(sorted(_CODES.get(command, {}).items()))
 
 
@@ -103,7 +117,9 @@ class WrongAnswer(KvbenchError):
 
 
 class BadRun(KvbenchError):
-    """This is no run directory, or one that was damaged; the message names the file and what is wrong."""
+    """This is no run directory, or one that was damaged; the message names the file and what is
+    wrong.
+    """
 
 
 class Unwritable(KvbenchError):

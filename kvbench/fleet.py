@@ -1,7 +1,9 @@
-"""One sweep on each host of a cluster that somebody has started, by Dask: over SSH, under Slurm, in Kubernetes, or by hand.
+"""One sweep on each host of a cluster that somebody has started, by Dask: over SSH, under Slurm, in
+Kubernetes, or by hand.
 
-Nothing about a measurement is distributed. Each host runs `kvbench sweep` as a process of its own, alone on the host, into
-a run directory there, whose files come back. What is on a host stays there, so that a scheduler that is gone loses
+Nothing about a measurement is distributed. Each host runs `kvbench sweep` as a process of its own,
+alone on the host, into a run directory there, whose files come back. What is on a host stays there,
+so that a scheduler that is gone loses
 nothing: kvbench gather takes run directories, whatever brought them.
 """
 
@@ -51,7 +53,9 @@ def host_name() -> str:
 
 
 def sweep_here(arguments: Sequence[str], folder: str) -> tuple[int, str, dict[str, bytes]]:
-    """On a worker: the exit code, the last line that was said, and the files of the run. One at a time on a host."""
+    """On a worker: the exit code, the last line that was said, and the files of the run. One at a
+    time on a host.
+    """
     from distributed import get_worker
 
     host, worker = host_name(), get_worker()
@@ -63,30 +67,51 @@ def sweep_here(arguments: Sequence[str], folder: str) -> tuple[int, str, dict[st
         more = ["--resume"] if (out / MANIFEST).exists() else list(arguments)
         command = [sys.executable, "-m", "kvbench.cli", "sweep", *more, "--out", str(out)]
         last = ""
-        with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as running:
+        with subprocess.Popen(
+            command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+        ) as running:
             for line in running.stderr:
                 last = line.strip() or last
                 worker.log_event(TOPIC, {"host": host, "line": last})
-        return running.returncode, last, {name: (out / name).read_bytes() for name in FILES if (out / name).exists()}
+        return (
+            running.returncode,
+            last,
+            {name: (out / name).read_bytes() for name in FILES if (out / name).exists()},
+        )
 
 
 def fleet(
-    scheduler: str, arguments: Sequence[str], folder: str, into: Path, told: Callable[[str, str], None]
+    scheduler: str,
+    arguments: Sequence[str],
+    folder: str,
+    into: Path,
+    told: Callable[[str, str], None],
 ) -> Iterator[Arrived]:
-    """Each host as it ends or is lost. `folder`: on the hosts; `into`: here. `told`: a host, and a line of its progress."""
+    """Each host as it ends or is lost. `folder`: on the hosts; `into`: here. `told`: a host, and a
+    line of its progress.
+    """
     try:
         from distributed import Client
     except ImportError:
-        raise Unsupported("a fleet needs Dask's distributed", "pip install 'kvbench[fleet]'") from None
+        raise Unsupported(
+            "a fleet needs Dask's distributed", "pip install 'kvbench[fleet]'"
+        ) from None
     try:
         client = Client(scheduler, timeout=_PATIENCE, set_as_default=False)
     except (OSError, ValueError) as error:
         why = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise BadArgument(f"--scheduler {scheduler}: {why[:200]}", "an address such as tcp://10.0.0.1:8786") from None
+        raise BadArgument(
+            f"--scheduler {scheduler}: {why[:200]}", "an address such as tcp://10.0.0.1:8786"
+        ) from None
     with client:
-        hosts = {host: address for address, host in sorted(client.run(host_name).items(), reverse=True)}
+        hosts = {
+            host: address for address, host in sorted(client.run(host_name).items(), reverse=True)
+        }
         if not hosts:
-            raise BadArgument(f"--scheduler {scheduler} has no workers", "start one on each host: dask worker ADDRESS")
+            raise BadArgument(
+                f"--scheduler {scheduler} has no workers",
+                "start one on each host: dask worker ADDRESS",
+            )
         client.subscribe_topic(TOPIC, lambda event: told(event[1]["host"], event[1]["line"]))
         submit = partial(client.submit, sweep_here, list(arguments), folder, pure=False, retries=0)
         left = {submit(workers=[address]): (host, address) for host, address in hosts.items()}
@@ -110,13 +135,19 @@ def _arrived(future: Any, host: str, into: Path) -> Arrived:
                 with replacing(own / name) as file:
                     file.write(files[name])
     except OSError as error:
-        return Arrived(host, None, f"cannot write {own}: {error.strerror}; its run is there, on the host")
+        return Arrived(
+            host, None, f"cannot write {own}: {error.strerror}; its run is there, on the host"
+        )
     return Arrived(host, own, errors=code != Exit.FINE)
 
 
-def gather(places: Iterable[Path], into: Path, told: Callable[[str], None] = lambda line: None) -> list[Path]:
-    """Run directories below these, copied: each named as its host, with a number where one has several. Those that are
-    there already stay as they are. `told`: a line on each that is left out; where nothing is left, the first is raised."""
+def gather(
+    places: Iterable[Path], into: Path, told: Callable[[str], None] = lambda line: None
+) -> list[Path]:
+    """Run directories below these, copied: each named as its host, with a number where one has
+    several. Those that are there already stay as they are. `told`: a line on each that is left out;
+    where nothing is left, the first is raised.
+    """
     found, refused = [], []
     with writing(into, "then gather again"), within(into), locked(into):
         for place in (place for each in places for place in _runs(each)):

@@ -7,8 +7,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _SCRATCH: set[str] = set()  # temporary folders of this process
-# Processes that were stopped and are to be killed: if that is interrupted, whoever comes next does it. Some of them may be
-# nobody's descendants by then.
+# Processes that were stopped and are to be killed: if that is interrupted, whoever comes next does
+# it. Some of them may be nobody's descendants by then.
 _STOPPED: set[int] = set()
 
 
@@ -49,7 +49,9 @@ def descendants(parent: int) -> list[int]:
 
 
 def end_descendants(of: int | None = None) -> None:
-    """Of this process, or of another one and that as well. All are stopped first, so that none begins another meanwhile."""
+    """Of this process, or of another one and that as well. All are stopped first, so that none
+    begins another meanwhile.
+    """
     new = set[int]() if of is None else {of}
     while True:
         _STOPPED.update(new)

@@ -1,7 +1,10 @@
-"""Files as somebody names them, or as others may have left them in a run directory: read without ever waiting.
+"""Files as somebody names them, or as others may have left them in a run directory: read without
+ever waiting.
 
-What is no ordinary file, or larger than it may be, is refused with an OSError, as if the system had refused it:
-`strerror` is the reason, in words that fit a message. Devices are not even opened, for to open one may do something.
+What is no ordinary file, or larger than it may be, is refused with an OSError, as if the system had
+refused it:
+`strerror` is the reason, in words that fit a message. Devices are not even opened, for to open one
+    may do something.
 """
 
 import errno

@@ -1,4 +1,5 @@
-"""The reference that a kernel's answer is checked against before and after it is timed: float64 NumPy.
+"""The reference that a kernel's answer is checked against before and after it is timed: float64
+NumPy.
 
 for each block of tokens: scores
 softmax, over the tokens that a sequence attends to
@@ -10,36 +11,46 @@ from itertools import product
 
 import numpy as np
 
-Rows = Callable[[int, int], tuple[np.ndarray, np.ndarray]]  # first token, count -> K and V [B, count, Hkv, D]
+# first token, count -> K and V [B, count, Hkv, D]
+Rows = Callable[[int, int], tuple[np.ndarray, np.ndarray]]
 
 TILE = 1024  # tokens, at most, whose weights a kernel takes together
 _LONG = 4096  # tokens from which float32 sums get more room
 BLOCK = 4096  # tokens taken together: decoded, a long cache is many times what it was
 
 
-def attention(q: np.ndarray, rows: Rows, lengths: Sequence[int], window: int | None = None) -> np.ndarray:
+def attention(
+    q: np.ndarray, rows: Rows, lengths: Sequence[int], window: int | None = None
+) -> np.ndarray:
     """Decode attention on a decoded cache: q [B, Hq, D] -> float64 [B, Hq, D].
 
-    Sequence b holds lengths[b] tokens and attends to the last `window` of them. No token, no weight: zero.
+    Sequence b holds lengths[b] tokens and attends to the last `window` of them. No token, no
+    weight: zero.
     """
     weights, first = _weights(q, rows, lengths, window)
     return _sums(weights, first, q, rows)
 
 
 def attention_in_steps(
-    q: np.ndarray, rows: Rows, lengths: Sequence[int], levels: tuple[int, int, int], window: int | None = None
+    q: np.ndarray,
+    rows: Rows,
+    lengths: Sequence[int],
+    levels: tuple[int, int, int],
+    window: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The same of a kernel that multiplies whole numbers: with q as it takes that, and how far its weights may be off.
+    """The same of a kernel that multiplies whole numbers: with q as it takes that, and how far its
+    weights may be off.
 
-    levels: the largest whole numbers of a query and of weights, as kvb_levels tells, and how many elements share a step.
-    A weight is off by at most half a step: six standard deviations of their sum, for it has no sign in common on
-    ordinary data.
+    levels: the largest whole numbers of a query and of weights, as kvb_levels tells, and how many
+    elements share a step. A weight is off by at most half a step: six standard deviations of their
+    sum, for it has no sign in common on ordinary data.
     """
     q = _in_steps(q, levels[0], levels[2])
     weights, first = _weights(q, rows, lengths, window)
     out, variance = _sums(weights, first, q, rows), np.zeros(q.shape)
     for b, d in product(range(len(q)), range(0, q.shape[2], levels[2])):
-        one, part = slice(b, b + 1), slice(d, d + levels[2])  # elements that share a scale of V share weights
+        # elements that share a scale of V share weights
+        one, part = slice(b, b + 1), slice(d, d + levels[2])
         own = _of(rows, one, part)
         off = _variances(weights[one].copy(), levels[1], first, q[one], own)
         variance[one, :, part] = _sums(
@@ -49,8 +60,9 @@ def attention_in_steps(
 
 
 def _in_steps(q: np.ndarray, levels: int, together: int) -> np.ndarray:
-    """In float32, as kernels do it: times the scale of the scores, then in steps of the largest / levels of each head, or
-    of so many elements of it."""
+    """In float32, as kernels do it: times the scale of the scores, then in steps of the largest /
+    levels of each head, or of so many elements of it.
+    """
     scale = np.float32(1) / np.sqrt(np.float32(q.shape[2])) * np.float32(1.44269504)
     scaled = q.astype(np.float32) * scale
     most = np.maximum.reduceat(np.abs(scaled), np.arange(0, q.shape[2], together), axis=2)
@@ -71,23 +83,33 @@ def _codes(v: np.ndarray) -> np.ndarray:
     return np.divide(v, most, out=np.zeros_like(v), where=most > 0)
 
 
-def _variances(weights: np.ndarray, levels: int, first: int, q: np.ndarray, rows: Rows) -> np.ndarray:
-    """In place, what rounding does to each. A step is at least the largest weight of a token's tile, each times its
-    row's largest element: the tile may begin at any token, and has no more than TILE."""
+def _variances(
+    weights: np.ndarray, levels: int, first: int, q: np.ndarray, rows: Rows
+) -> np.ndarray:
+    """In place, what rounding does to each. A step is at least the largest weight of a token's
+    tile, each times its row's largest element: the tile may begin at any token, and has no more
+    than TILE.
+    """
     for at, count in _blocks(first, first + weights.shape[2]):
         _, v = rows(at, count)
         for b, queried, head in _heads(q, v):
-            weights[b, queried, at - first : at - first + count] *= np.abs(v[b, :, head]).max(axis=-1)
+            weights[b, queried, at - first : at - first + count] *= np.abs(v[b, :, head]).max(
+                axis=-1
+            )
         del v, _
     tokens = weights.shape[2]
     for b, head in np.ndindex(weights.shape[:2]):
-        tiles = np.pad(weights[b, head], (TILE, -tokens % TILE + TILE)).reshape(-1, TILE).max(axis=1)
+        tiles = (
+            np.pad(weights[b, head], (TILE, -tokens % TILE + TILE)).reshape(-1, TILE).max(axis=1)
+        )
         near = np.maximum(np.maximum(tiles[:-2], tiles[1:-1]), tiles[2:])
         weights[b, head] = np.repeat((near / levels) ** 2 / 12, TILE)[:tokens]
     return weights
 
 
-def _weights(q: np.ndarray, rows: Rows, lengths: Sequence[int], window: int | None) -> tuple[np.ndarray, int]:
+def _weights(
+    q: np.ndarray, rows: Rows, lengths: Sequence[int], window: int | None
+) -> tuple[np.ndarray, int]:
     """[B, Hq, tokens] from the first token on that any sequence attends to."""
     ends = np.asarray(lengths, dtype=np.int64)
     starts = np.maximum(0, ends - window) if window else np.zeros_like(ends)
@@ -97,7 +119,9 @@ def _weights(q: np.ndarray, rows: Rows, lengths: Sequence[int], window: int | No
     for at, count in _blocks(first, last):
         k, _ = rows(at, count)
         for b, queried, head in _heads(q, k):
-            scores[b, queried, at - first : at - first + count] = queries[b, queried] @ k[b, :, head].astype(float).T
+            scores[b, queried, at - first : at - first + count] = (
+                queries[b, queried] @ k[b, :, head].astype(float).T
+            )
         del k, _  # the next block takes their place
     return _softmax(scores, starts - first, ends - first), first
 
@@ -108,7 +132,9 @@ def _sums(weights: np.ndarray, first: int, q: np.ndarray, rows: Rows) -> np.ndar
     for at, count in _blocks(first, first + weights.shape[2]):
         _, v = rows(at, count)
         for b, queried, head in _heads(q, v):
-            out[b, queried] += weights[b, queried, at - first : at - first + count] @ v[b, :, head].astype(float)
+            out[b, queried] += weights[b, queried, at - first : at - first + count] @ v[
+                b, :, head
+            ].astype(float)
         del v, _
     return out
 
@@ -119,28 +145,34 @@ def whole(k: np.ndarray, v: np.ndarray) -> Rows:
 
 
 def rounded(rows: np.ndarray, dtype: str) -> np.ndarray:
-    """float32 rows as a kernel takes them that rounds them to a dtype while it reads: f16 is NumPy's float of 2 bytes.
-    What is beyond its range is infinite."""
+    """float32 rows as a kernel takes them that rounds them to a dtype while it reads: f16 is
+    NumPy's float of 2 bytes. What is beyond its range is infinite.
+    """
     with np.errstate(over="ignore"):
         return rows.astype(f"f{int(dtype.removeprefix('f')) // 8}").astype(np.float32)
 
 
-# The coarsest rounding of formats with so many bytes for an element: half a step, as a share of it and near zero.
+# The coarsest rounding of formats with so many bytes for an element: half a step, as a share of it
+# and near zero.
 _STEPS = {4: (0.0, 0.0), 2: (2.0**-8, 2.0**-25), 1: (2.0**-3, 2.0**-10)}
-# Where elements share a scale, by elements and bytes of a block: half a step, as a share of the largest of them. A
-# block of 4 bits has one code less for elements of the other sign than its largest, and its scale is rounded, too.
+# Where elements share a scale, by elements and bytes of a block: half a step, as a share of the
+# largest of them. A block of 4 bits has one code less for elements of the other sign than its
+# largest, and its scale is rounded, too.
 _SCALED_STEPS = {(1, 1): 1 / 250, (32, 34): 1 / 220, (32, 18): 1 / 7.9}
 
 
 def rounding(rows: np.ndarray, block: tuple[int, int], scaled: bool) -> np.ndarray:
-    """By how much each element may be off once it is stored in blocks of so many elements and bytes. scaled: each row
-    has a scale."""
+    """By how much each element may be off once it is stored in blocks of so many elements and
+    bytes. scaled: each row has a scale.
+    """
     elements, size = block
     allowed = np.abs(rows)
     if elements > 1 or scaled:
         dim = rows.shape[-1]
         together = dim if scaled else elements
-        largest = np.maximum.reduceat(allowed, np.arange(0, dim, together), axis=-1) * np.float32(_SCALED_STEPS[block])
+        largest = np.maximum.reduceat(allowed, np.arange(0, dim, together), axis=-1) * np.float32(
+            _SCALED_STEPS[block]
+        )
         return np.repeat(largest, together, axis=-1)[..., :dim]
     share, least = _STEPS[size]
     allowed *= share
@@ -149,7 +181,9 @@ def rounding(rows: np.ndarray, block: tuple[int, int], scaled: bool) -> np.ndarr
 
 
 def tolerance(v: float, tokens: int) -> float:
-    """The largest error that float32 arithmetic explains on ordinary data; `v`: the largest magnitude of a value."""
+    """The largest error that float32 arithmetic explains on ordinary data; `v`: the largest
+    magnitude of a value.
+    """
     return (2e-6 if tokens <= _LONG else 1e-5) * v
 
 
@@ -160,7 +194,11 @@ def _blocks(first: int, last: int) -> Iterator[tuple[int, int]]:
 def _heads(q: np.ndarray, rows: np.ndarray) -> Iterator[tuple[int, slice, int]]:
     """Sequence, the query heads of a group, and their KV head."""
     group = q.shape[1] // rows.shape[2]
-    yield from ((b, slice(h * group, (h + 1) * group), h) for b in range(len(q)) for h in range(rows.shape[2]))
+    yield from (
+        (b, slice(h * group, (h + 1) * group), h)
+        for b in range(len(q))
+        for h in range(rows.shape[2])
+    )
 
 
 def _softmax(scores: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:

@@ -1,8 +1,10 @@
-"""Which level of the machine feeds a walk, from its footprint, its threads and the caches that they use.
+"""Which level of the machine feeds a walk, from its footprint, its threads and the caches that they
+use.
 
-Every thread walks its share again and again. A share that fits what one core has for itself never reaches the level
-behind it: where all private caches together hold as much as the last level, no footprint tests that last level with all
-cores. So the last level has a *window*, and it may be empty.
+Every thread walks its share again and again. A share that fits what one core has for itself never
+reaches the level behind it: where all private caches together hold as much as the last level, no
+footprint tests that last level with all cores. So the last level has a *window*, and it may be
+empty.
 """
 
 import math
@@ -19,17 +21,23 @@ from kvbench.units import MIB, cpu_text, size
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """Every threshold, as a multiple of a cache's size. They are judgement: between them the word is "mixed"."""
+    """Every threshold, as a multiple of a cache's size. They are judgement: between them the word
+    is "mixed".
+    """
 
     l1: float = 0.5  # share in L1: a thread's queries, scores and stack want the other half
     private: float = 0.8  # share in a private cache: beyond it, conflicts already evict some lines
-    beyond: float = 1.5  # share that a private cache no longer serves, even where it replaces lines cleverly
-    last: float = 0.7  # footprint in the last level of a domain: hashing is uneven, and others use it too
-    dram: float = 4.0  # footprint against all last levels used: at most a quarter can still come from them
+    # share that a private cache no longer serves, even where it replaces lines cleverly
+    beyond: float = 1.5
+    # footprint in the last level of a domain: hashing is uneven, and others use it too
+    last: float = 0.7
+    # footprint against all last levels used: at most a quarter can still come from them
+    dram: float = 4.0
 
 
 THRESHOLDS = Thresholds()
-NO_LEVEL = frozenset({"mixed", "unknown"})  # words that are no level: footprints of all kinds bear them
+# words that are no level: footprints of all kinds bear them
+NO_LEVEL = frozenset({"mixed", "unknown"})
 FAR_BYTES = 256 * MIB  # where caches are small or unknown
 
 
@@ -44,7 +52,9 @@ class Regime:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Footprints, in bytes, at which the L3 shared by `cpus` feeds its `threads`: from `low` to `high`."""
+    """Footprints, in bytes, at which the L3 shared by `cpus` feeds its `threads`: from `low` to
+    `high`.
+    """
 
     cpus: Annotated[tuple[int, ...], about("those that share the L3")]
     threads: Annotated[int, about("those that run there")]
@@ -58,7 +68,8 @@ class Window:
 class _Domain:
     """The threads behind one last-level cache. Without one (`last` None) only L1 is known.
 
-    `private`: by level below the last, what a thread has of it: where it has least, and where it has most.
+    `private`: by level below the last, what a thread has of it: where it has least, and where it
+    has most.
     """
 
     last: DataCache | None
@@ -71,9 +82,12 @@ class _Domain:
         return THRESHOLDS.beyond * max((most for _, most in self.private.values()), default=0.0)
 
 
-def classify(machine: Machine, cpus: Sequence[int], footprint: float, *, evicted: bool = False) -> Regime:
-    """`footprint`: bytes that all threads (one for each of `cpus`) walk in a pass, together, split evenly. `evicted`: caches are
-    swept before each pass."""
+def classify(
+    machine: Machine, cpus: Sequence[int], footprint: float, *, evicted: bool = False
+) -> Regime:
+    """`footprint`: bytes that all threads (one for each of `cpus`) walk in a pass, together, split
+    evenly. `evicted`: caches are swept before each pass.
+    """
     hierarchies = _hierarchies(machine, cpus)
     domains = _domains(hierarchies)
     if evicted:
@@ -88,14 +102,21 @@ def classify(machine: Machine, cpus: Sequence[int], footprint: float, *, evicted
         if "unknown" in words:
             word = "unknown"
     elif word == "mixed" and footprint >= (least := _dram_bytes(domains)):
-        word, reason = "DRAM", f"{size(footprint)}, at least the {size(least)} that leave all caches behind"
+        word, reason = (
+            "DRAM",
+            f"{size(footprint)}, at least the {size(least)} that leave all caches behind",
+        )
     doubted = word == "DRAM" and _kept(hierarchies, even) or _doubted(machine, hierarchies, word)
     return Regime(word, reason, "none" if word == "unknown" else "low" if doubted else "high")
 
 
 def corrected(machine: Machine, sizes: Mapping[int, float]) -> Machine:
-    """With caches of these sizes, by level, in place of declared ones: they were seen, so that nobody doubts them."""
-    caches = tuple(replace(cache, size=int(sizes.get(cache.level, cache.size))) for cache in machine.caches)
+    """With caches of these sizes, by level, in place of declared ones: they were seen, so that
+    nobody doubts them.
+    """
+    caches = tuple(
+        replace(cache, size=int(sizes.get(cache.level, cache.size))) for cache in machine.caches
+    )
     seen = {"l1d" if level == 1 else f"l{level}" for level in sizes}
     facts = {name: fact for name, fact in machine.facts.items() if name not in seen}
     return replace(machine, caches=caches, facts=facts)
@@ -131,22 +152,30 @@ def lacking(machine: Machine, cpus: Sequence[int], level: int) -> str:
 
 
 def holds(machine: Machine, cpus: Sequence[int]) -> dict[int, float]:
-    """The largest footprint, split evenly over all threads, that the caches of each level hold. Empty where a CPU has
-    no known cache."""
+    """The largest footprint, split evenly over all threads, that the caches of each level hold.
+    Empty where a CPU has no known cache.
+    """
     shares: dict[int, list[float]] = {}
     domains = _domains(_hierarchies(machine, cpus))
     for domain in domains:
         for level, (least, _) in domain.private.items():
-            shares.setdefault(level, []).append((THRESHOLDS.l1 if level == 1 else THRESHOLDS.private) * least)
+            shares.setdefault(level, []).append(
+                (THRESHOLDS.l1 if level == 1 else THRESHOLDS.private) * least
+            )
         if domain.last:
-            shares.setdefault(domain.last.level, []).append(THRESHOLDS.last * domain.last.size / domain.threads)
+            shares.setdefault(domain.last.level, []).append(
+                THRESHOLDS.last * domain.last.size / domain.threads
+            )
     return {level: min(shares[level]) * len(cpus) for level in sorted(shares)}
 
 
 def near_l3(machine: Machine, cpus: Sequence[int], footprint: float) -> bool:
     """Whether the L3 feeds so much, or holds a part of it."""
     opened = [window for window in windows(machine, cpus) if window.open]
-    low, high = (max((getattr(each, end) / each.threads for each in opened), default=0.0) for end in ("low", "high"))
+    low, high = (
+        max((getattr(each, end) / each.threads for each in opened), default=0.0)
+        for end in ("low", "high")
+    )
     return bool(opened) and low <= footprint / len(cpus) <= _BEYOND * high
 
 
@@ -165,21 +194,32 @@ def suggestion(machine: Machine, cpus: Sequence[int]) -> str:
     found = windows(machine, cpus)
     if sum(window.threads for window in found) < len(cpus):
         return f"not testable: no L3 is known for {lacking(machine, cpus, _LAST)}"
-    if max(window.low / window.threads for window in found) <= min(window.high / window.threads for window in found):
+    if max(window.low / window.threads for window in found) <= min(
+        window.high / window.threads for window in found
+    ):
         return ""  # one share per thread suits every domain
     at = f"at {len(cpus)} thread{'s' if len(cpus) > 1 else ''}"
     cores = min(
-        len({cpu.core for cpu in machine.cpus if cpu.cpu in window.cpus and cpu.cpu in machine.allowed})
+        len(
+            {
+                cpu.core
+                for cpu in machine.cpus
+                if cpu.cpu in window.cpus and cpu.cpu in machine.allowed
+            }
+        )
         for window in found
     )
     opening = (_opening(machine, cpus, last) for _, last in _behind_l3(machine, cpus))
     others = set(range(1, cores + 1)).intersection(*opening) - {len(cpus)}
     if not others:
-        return f"not testable {at}, nor at fewer: a core's private caches hold too much of what L3 holds"
+        return (
+            f"not testable {at}, nor at fewer: a core's private caches hold too much of what L3"
+            " holds"
+        )
     return f"not testable {at}; try --axis threads={max(others)}"
 
 
-# ---- where a thread's share lies -------------------------------------------------------------------------------------
+# ---- where a thread's share lies -----------------------------------------------------------------
 
 _LAST = 3  # what lies behind L3 (memory-side caches) is no level of its own
 _BEYOND = 3  # times what L3 feeds: a part of it may be there still
@@ -208,14 +248,21 @@ def _place(domain: _Domain, each: float) -> tuple[str, str]:
 
 
 def _dram_bytes(domains: Sequence[_Domain]) -> float:
-    """All last levels together several times over, and each thread past what it shares with fewest or has alone."""
-    share = max(max(domain.beyond, THRESHOLDS.last * domain.last.size / domain.threads) for domain in domains)
+    """All last levels together several times over, and each thread past what it shares with fewest
+    or has alone.
+    """
+    share = max(
+        max(domain.beyond, THRESHOLDS.last * domain.last.size / domain.threads)
+        for domain in domains
+    )
     threads = sum(domain.threads for domain in domains)
     return max(THRESHOLDS.dram * sum(domain.last.size for domain in domains), share * threads)
 
 
 def _domains(hierarchies: Sequence[Sequence[DataCache]]) -> tuple[_Domain, ...]:
-    """The threads by the last-level cache that serves them. Empty where a CPU has no known cache."""
+    """The threads by the last-level cache that serves them. Empty where a CPU has no known
+    cache.
+    """
     if not all(hierarchies):
         return ()
     users = _users(hierarchies)
@@ -251,12 +298,14 @@ def _hierarchies(machine: Machine, cpus: Sequence[int]) -> tuple[tuple[DataCache
 
 def _behind_l3(machine: Machine, cpus: Sequence[int]) -> list[tuple[_Domain, DataCache]]:
     domains = _domains(_hierarchies(machine, cpus))
-    return [(domain, domain.last) for domain in domains if domain.last and domain.last.level == _LAST]
+    return [
+        (domain, domain.last) for domain in domains if domain.last and domain.last.level == _LAST
+    ]
 
 
 def _opening(machine: Machine, cpus: Sequence[int], last: DataCache) -> tuple[int, ...]:
-    """Numbers of threads that open the window of `last`: the first ones of `cpus`, then others of the domain. Of unlike
-    cores they may have gaps.
+    """Numbers of threads that open the window of `last`: the first ones of `cpus`, then others of
+    the domain. Of unlike cores they may have gaps.
 
     Others are taken as a placement takes them, one for each core before the cores' second threads.
     """
@@ -274,7 +323,7 @@ def _opening(machine: Machine, cpus: Sequence[int], last: DataCache) -> tuple[in
     return tuple(found)
 
 
-# ---- how sure it is --------------------------------------------------------------------------------------------------
+# ---- how sure it is ------------------------------------------------------------------------------
 
 _RESTS_ON = {"L1": ("l1d",), "L2": ("l1d", "l2")}  # facts; the other words rest on all of them
 
@@ -282,9 +331,12 @@ _RESTS_ON = {"L1": ("l1d",), "L2": ("l1d", "l2")}  # facts; the other words rest
 def _kept(hierarchies: Sequence[Sequence[DataCache]], even: float) -> bool:
     """Whether some cache could keep more than a quarter of what its threads walk.
 
-    So it is where private caches together hold more than the last level, or where a domain has few threads.
+    So it is where private caches together hold more than the last level, or where a domain has few
+    threads.
     """
-    return any(count * even < THRESHOLDS.dram * cache.size for cache, count in _users(hierarchies).items())
+    return any(
+        count * even < THRESHOLDS.dram * cache.size for cache, count in _users(hierarchies).items()
+    )
 
 
 def _doubted(machine: Machine, hierarchies: Sequence[Sequence[DataCache]], word: str) -> bool:

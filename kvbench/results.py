@@ -25,9 +25,11 @@ _FRAMES = ("points", "samples", "ceilings", "contrasts")
 
 @dataclass(frozen=True, repr=False)
 class Run:
-    """`path` is the run directory. `records`: one for each visit. `checks`: of the preflight before the first.
+    """`path` is the run directory. `records`: one for each visit. `checks`: of the preflight before
+    the first.
 
-    Tables: points, samples, ceilings, contrasts, tokens(). Figures: plot("hero"), plot("roofline"), ...
+    Tables: points, samples, ceilings, contrasts, tokens(). Figures: plot("hero"), plot("roofline"),
+    ...
     """
 
     path: Path
@@ -54,9 +56,13 @@ class Run:
 
     @cached_property
     def ceilings(self) -> pd.DataFrame:
-        """A row for each read, write, copy or FLOP rate that the run measured of the machine itself."""
+        """A row for each read, write, copy or FLOP rate that the run measured of the machine
+        itself.
+        """
         rows = (asdict(ceiling_row(each)) for each in self.findings().ceilings)
-        return pd.DataFrame(row | {"cpus": cpu_text(row["cpus"])} for row in rows).drop(columns="samples")
+        return pd.DataFrame(row | {"cpus": cpu_text(row["cpus"])} for row in rows).drop(
+            columns="samples"
+        )
 
     @cached_property
     def contrasts(self) -> pd.DataFrame:
@@ -64,22 +70,27 @@ class Run:
         return self.findings().contrasts
 
     def tokens(self, model: str | None = None) -> pd.DataFrame:
-        """Tokens per second by layout, dtype and context, if reading the cache were all that a step does: of the models
-        that the run was asked for, or of this one."""
+        """Tokens per second by layout, dtype and context, if reading the cache were all that a step
+        does: of the models that the run was asked for, or of this one.
+        """
         if model is None:
             return self.findings().tokens
         geometry(model)  # it refuses what it does not know
         return tokens(self.points, geometries([model]))
 
     def plot(self, name: str) -> Any:
-        """The Matplotlib axes of a figure of the report, the first where it has several; all of it is their `figure`."""
+        """The Matplotlib axes of a figure of the report, the first where it has several; all of it
+        is their `figure`.
+        """
         from kvbench.report.figures import every
 
         figures = {figure.name: figure for figure in every(self.findings())}
         if name not in figures:
             raise unknown_word("figure", name, figures)
         if figures[name].missing:
-            raise BadRun(f"{self.path} has no {name}: {figures[name].missing}", "plot another figure")
+            raise BadRun(
+                f"{self.path} has no {name}: {figures[name].missing}", "plot another figure"
+            )
         return figures[name].canvas().axes[0]
 
     def findings(self) -> Findings:
@@ -89,7 +100,9 @@ class Run:
     @cached_property
     def _findings(self) -> Findings:
         models = geometries(self.manifest.models)
-        return findings(self.manifest.run, self.records, self.machine, self.checks, models, self.manifest.looks)
+        return findings(
+            self.manifest.run, self.records, self.machine, self.checks, models, self.manifest.looks
+        )
 
     def __repr__(self) -> str:
         points = {record.point for record in self.records if isinstance(record.point, Point)}
@@ -103,19 +116,32 @@ def load(path: Path | str) -> Run:
     with RunDirectory.open(path) as directory:
         facts = directory.machine()
         if facts is None:
-            raise BadRun(f"{path} has no machine.json yet", f"resume the run: {resume_command('sweep', path)}")
+            raise BadRun(
+                f"{path} has no machine.json yet",
+                f"resume the run: {resume_command('sweep', path)}",
+            )
         try:
             found = read(Machine, facts.get("topology"))
         except ValueError as error:
-            raise BadRun(f"{path}/machine.json: {error}", "the file was damaged; --resume writes it anew") from None
-        return Run(Path(path), directory.manifest, found, tuple(directory.records), _checks(facts.get("preflight")))
+            raise BadRun(
+                f"{path}/machine.json: {error}", "the file was damaged; --resume writes it anew"
+            ) from None
+        return Run(
+            Path(path),
+            directory.manifest,
+            found,
+            tuple(directory.records),
+            _checks(facts.get("preflight")),
+        )
 
 
 def geometries(asked: Iterable[str] | None) -> tuple[Geometry, ...]:
     """The shapes of these published models; of all where nobody knows which were asked for."""
     keys, known = [field.name for field in fields(Geometry) if field.name != "name"], models()
     own = {name: known[name] for name in (known if asked is None else asked) if name in known}
-    return tuple(Geometry(name, **{key: getattr(model, key) for key in keys}) for name, model in own.items())
+    return tuple(
+        Geometry(name, **{key: getattr(model, key) for key in keys}) for name, model in own.items()
+    )
 
 
 def _checks(lines: Any) -> tuple[Check, ...]:

@@ -1,4 +1,5 @@
-"""Runs a plan: one fresh process for each launch, records as they come. Whoever asks for records keeps them.
+"""Runs a plan: one fresh process for each launch, records as they come. Whoever asks for records
+keeps them.
 
 for each launch:
     while points are left:
@@ -31,13 +32,16 @@ from kvbench.store import plain, record
 
 Execute = Callable[[Job], Iterator[Record]]
 _GOODBYE = 2.0  # seconds from the end of its output to its own
-_ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}  # NumPy's would stay awake
+# NumPy's would stay awake
+_ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
 
 
 class Budget:
-    """Seconds that measuring may take, from its first process on; by default all the time. It may serve several runs.
+    """Seconds that measuring may take, from its first process on; by default all the time. It may
+    serve several runs.
 
-    No visit begins behind it. One that has begun may end, but is cut off at GRACE times the seconds.
+    No visit begins behind it. One that has begun may end, but is cut off at GRACE times the
+    seconds.
     """
 
     GRACE = 1.2
@@ -87,9 +91,9 @@ def run(
 ) -> Iterator[Record]:
     """Every point once in every launch, without what is `done` already, while the budget lasts.
 
-    `more` is asked before each launch what it visits; where that is nothing there is no other. Else there are as many as
-    planned, of all points. `execute` does a job; tests give one that replays recorded times. A point that failed once is
-    not tried again, unless memory was short.
+    `more` is asked before each launch what it visits; where that is nothing there is no other. Else
+    there are as many as planned, of all points. `execute` does a job; tests give one that replays
+    recorded times. A point that failed once is not tried again, unless memory was short.
     """
     budget = budget or Budget()
     with scratch() as references:
@@ -128,14 +132,22 @@ class _Progress:
         for tuned in found.tuned:
             self._chosen.setdefault(tuned.of, tuned.choice.preset)
 
-    def launch(self, number: int, points: Collection[Visited], execute: Execute) -> Iterator[Record]:
+    def launch(
+        self, number: int, points: Collection[Visited], execute: Execute
+    ) -> Iterator[Record]:
         killed: set[Visited | None] = set()
         self._budget.begin()
         while (left := self._next(number, points)) and not self._budget.ends():
-            plan = self._plan if self._plan.is_foreign(left[0]) else replace(self._plan, plugin=(), against_plugin=())
+            plan = (
+                self._plan
+                if self._plan.is_foreign(left[0])
+                else replace(self._plan, plugin=(), against_plugin=())
+            )
             plan = replace(plan, chosen=dict(self._chosen))
             todo = tuple(point for point in left if point.name not in self._failed)
-            job = Job(plan, number, self._parts.get(number, 0), todo, self._references, self._budget.until)
+            job = Job(
+                plan, number, self._parts.get(number, 0), todo, self._references, self._budget.until
+            )
             self._parts[number] = job.part + 1
             try:
                 for found in self._all(job, left, execute):
@@ -143,7 +155,9 @@ class _Progress:
                     yield found
             except Killed as death:  # by somebody, or for want of memory: once may be bad luck
                 if death.point in killed:
-                    error = "its process was killed twice (see whether memory ran out: dmesg | tail)"
+                    error = (
+                        "its process was killed twice (see whether memory ran out: dmesg | tail)"
+                    )
                     for point in [death.point] if death.point else left:
                         found = _failure(job, point, error)
                         self._note(found)
@@ -151,8 +165,9 @@ class _Progress:
                 killed.add(death.point)
 
     def _next(self, number: int, points: Collection[Visited]) -> list[Visited]:
-        """What one process visits. A plug-in's points have processes of their own, in every other launch the first. Of
-        several plug-ins each variant has one, in turn in either order."""
+        """What one process visits. A plug-in's points have processes of their own, in every other
+        launch the first. Of several plug-ins each variant has one, in turn in either order.
+        """
         left = [point for point in points if (number, point.name) not in self._visited]
         ours = [point for point in left if not self._plan.is_foreign(point)]
         theirs = [point for point in left if self._plan.is_foreign(point)]
@@ -182,11 +197,13 @@ def _failure(job: Job, point: Visited, error: str) -> Record:
     return Record(job.launch, point, (), {}, {}, error=error, part=job.part, began=time.time())
 
 
-# ---- one process -----------------------------------------------------------------------------------------------------
+# ---- one process ---------------------------------------------------------------------------------
 
 
 def launch(job: Job, program: tuple[str, ...] = ("-m", "kvbench.worker")) -> Iterator[Record]:
-    """The records of one process. Where it dies: one for the point that it was at, or for all if it was at none."""
+    """The records of one process. Where it dies: one for the point that it was at, or for all if it
+    was at none.
+    """
     with tempfile.TemporaryFile("w+", errors="replace") as complaints:
         worker = _Worker(job, program, complaints)
         try:
@@ -219,7 +236,9 @@ class _Worker:
         job = replace(self._job, plan=replace(self._job.plan, points=()))
         try:
             self._say(json.dumps(plain(job) | {"parent": os.getpid()}))
-            for line in _lines(self._process.stdout.fileno(), self._ear, self._job.plan.patience, self._until):
+            for line in _lines(
+                self._process.stdout.fileno(), self._ear, self._job.plan.patience, self._until
+            ):
                 found = self._understood(line)
                 if found is None:
                     self._fault = f"the worker said {line[:60]!r}, which is no record of a point"
@@ -241,8 +260,14 @@ class _Worker:
             self._fault = "the worker closed its output"
 
     def _say(self, line: str) -> None:
-        """In pieces, each of which a pipe that is ready takes at once. TimeoutError where it is not in time."""
-        pipe, left, end = self._process.stdin.fileno(), f"{line}\n".encode(), time.monotonic() + self._job.plan.patience
+        """In pieces, each of which a pipe that is ready takes at once. TimeoutError where it is not
+        in time.
+        """
+        pipe, left, end = (
+            self._process.stdin.fileno(),
+            f"{line}\n".encode(),
+            time.monotonic() + self._job.plan.patience,
+        )
         with suppress(BrokenPipeError):  # it is dead: its end says why
             while left:
                 if not self._ear.ready(pipe, select.POLLOUT, end):
@@ -250,7 +275,9 @@ class _Worker:
                 left = left[os.write(pipe, left[: select.PIPE_BUF]) :]
 
     def _understood(self, line: str) -> Record | Visited | None:
-        """The record in a line, or the point whose visit begins; None where it is neither, or not of those owed."""
+        """The record in a line, or the point whose visit begins; None where it is neither, or not
+        of those owed.
+        """
         try:
             said = json.loads(line)
             if "visiting" in said:
@@ -261,7 +288,9 @@ class _Worker:
             return None
 
     def stop(self) -> None:
-        """It has nothing to do any more, or cannot be trusted to end by itself; nor can whom it has begun."""
+        """It has nothing to do any more, or cannot be trusted to end by itself; nor can whom it has
+        begun.
+        """
         kill_group(self._process)
         self._ear.close()
         self._process.stdout.close()
@@ -270,7 +299,8 @@ class _Worker:
 
     def failures(self) -> Iterator[Record]:
         if not self._owed or self._cut or self._useful and self._at is None and not self._fault:
-            return  # all is done, or time is up; or it was at no point, and another process may do the rest
+            # all is done, or time is up; or it was at no point, and another process may do the rest
+            return
         if not self._fault and self._process.returncode == -signal.SIGKILL:
             raise Killed(self._at)
         self._complaints.seek(0)
@@ -281,10 +311,14 @@ class _Worker:
 
 
 def _lines(pipe: int, ear: Ear, patience: float, until: float) -> Iterator[str]:
-    """Asleep until there is one. TimeoutError where no whole one comes for so many seconds, or `until` is over."""
+    """Asleep until there is one. TimeoutError where no whole one comes for so many seconds, or
+    `until` is over.
+    """
     pending, end = b"", time.monotonic() + patience
     while True:
-        if not ear.ready(pipe, select.POLLIN, min(end, until)) or not (got := os.read(pipe, 1 << 20)):
+        if not ear.ready(pipe, select.POLLIN, min(end, until)) or not (
+            got := os.read(pipe, 1 << 20)
+        ):
             return
         *whole, pending = (pending + got).split(b"\n")
         yield from (line.decode(errors="replace") for line in whole)

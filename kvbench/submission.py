@@ -1,6 +1,8 @@
-"""The files of a score: a run directory that is sealed when it is complete, and an archive of it that others may read.
+"""The files of a score: a run directory that is sealed when it is complete, and an archive of it
+that others may read.
 
-score.json lies beside a run's own files: the version of the score, and digests of all files that it is made of.
+score.json lies beside a run's own files: the version of the score, and digests of all files that it
+is made of.
 """
 
 from collections.abc import Iterator
@@ -24,7 +26,8 @@ ENDING = ".tar.gz"
 _OWN = (MANIFEST, JOURNAL, MACHINE)
 _PARTS = (*_OWN, *(f"{LONGER}/{name}" for name in _OWN))
 _MIB = 1 << 20
-_SIZES = {MANIFEST: _MIB, JOURNAL: 16 * _MIB, MACHINE: 4 * _MIB}  # bytes at most: ten times what a score has, or more
+# bytes at most: ten times what a score has, or more
+_SIZES = {MANIFEST: _MIB, JOURNAL: 16 * _MIB, MACHINE: 4 * _MIB}
 _LIMITS = {name: _SIZES[name.removeprefix(f"{LONGER}/")] for name in _PARTS} | {SEAL: _MIB}
 _POINTS, _LAUNCHES = 256, 200  # in an archive, at most: a score has 11 in 10
 _HINT = "name an archive that kvbench submit has written"
@@ -52,8 +55,9 @@ def holds(path: Path) -> bool:
 
 
 def scored(path: Path, archived: bool = False) -> Score:
-    """Of a run directory, computed anew. What was changed since it was sealed makes it invalid. `archived`: it is, or is to
-    be, what others get, so it must be consistent too."""
+    """Of a run directory, computed anew. What was changed since it was sealed makes it invalid.
+    `archived`: it is, or is to be, what others get, so it must be consistent too.
+    """
     if not holds(path):
         return _scored(path, Breach("unsealed", {}), archived=archived)
     then, own = _kept(path), f"{VERSION} #{digest()}"
@@ -89,21 +93,30 @@ def _scored(path: Path, *more: Breach, archived: bool = False) -> Score:
     try:
         return score(run.manifest, run.machine, run.records, longer, more, archived)
     except (KeyError, ArithmeticError) as error:
-        raise BadRun(f"{path}: no score can be made of it: {error!r}", "name a run of kvbench score") from None
+        raise BadRun(
+            f"{path}: no score can be made of it: {error!r}", "name a run of kvbench score"
+        ) from None
 
 
 def _digests(path: Path) -> dict[str, str]:
     with reading(path):
         there = [name for name in _PARTS if (path / name).exists()]
-        return {name: sha256(named.opened(path / name, follow=False).read()).hexdigest() for name in there}
+        return {
+            name: sha256(named.opened(path / name, follow=False).read()).hexdigest()
+            for name in there
+        }
 
 
 def found_in(path: Path) -> Iterator[Path]:
-    """Scores that a path names: a run, an archive, or what a folder that is no run holds of these."""
+    """Scores that a path names: a run, an archive, or what a folder that is no run holds of
+    these.
+    """
     if path.name.endswith(ENDING) or holds(path):
         yield path
     elif path.is_dir() and not (path / _OWN[0]).exists():
-        yield from (each for each in sorted(path.iterdir()) if each.name.endswith(ENDING) or holds(each))
+        yield from (
+            each for each in sorted(path.iterdir()) if each.name.endswith(ENDING) or holds(each)
+        )
 
 
 def of(path: Path) -> Score:
@@ -112,10 +125,15 @@ def of(path: Path) -> Score:
 
 
 def pack(path: Path, out: Path, name: str) -> Score:
-    """Without host names and paths. `name`: what the machine is called, in place of its CPU's name."""
+    """Without host names and paths. `name`: what the machine is called, in place of its CPU's
+    name.
+    """
     found = scored(path)
     if spoilt := [each for each in found.breaches if each.rule in ("unsealed", "version", "files")]:
-        raise BadRun(f"{path} is no whole score: {spoilt[0].rule}", "kvbench score RUN says what is wrong with it")
+        raise BadRun(
+            f"{path} is no whole score: {spoilt[0].rule}",
+            "kvbench score RUN says what is wrong with it",
+        )
     with TemporaryDirectory(prefix="kvbench-") as folder:
         place = Path(folder)
         _copy(load(path), place / "run", name)
@@ -123,7 +141,11 @@ def pack(path: Path, out: Path, name: str) -> Score:
             _copy(load(path / LONGER), place / "run" / LONGER, name)
         seal(place / "run")
         found = scored(place / "run", archived=True)
-        with writing(out, "then submit it again"), within(out.parent), replacing(out, asked=True) as file:
+        with (
+            writing(out, "then submit it again"),
+            within(out.parent),
+            replacing(out, asked=True) as file,
+        ):
             archive.pack(place / "run", (*_PARTS, SEAL), file)
     return found
 
@@ -131,7 +153,9 @@ def pack(path: Path, out: Path, name: str) -> Score:
 def _copy(run: Run, place: Path, name: str) -> None:
     manifest, machine, checks, records = redact(run.manifest, run.machine, run.checks, run.records)
     name = name or f"machine {machine.fingerprint[:6]}"
-    machine = replace(machine, facts=machine.facts | {"brand": Fact(name, "named by its owner", "low")})
+    machine = replace(
+        machine, facts=machine.facts | {"brand": Fact(name, "named by its owner", "low")}
+    )
     with RunDirectory.create(place, manifest) as directory:
         for record in records:
             directory.append(record)
@@ -140,7 +164,9 @@ def _copy(run: Run, place: Path, name: str) -> None:
 
 
 def checked(file: Path) -> Score:
-    """Of an archive, as scored(). Anybody may have made it, so whatever is wrong with it is a BadRun that names it."""
+    """Of an archive, as scored(). Anybody may have made it, so whatever is wrong with it is a
+    BadRun that names it.
+    """
     with TemporaryDirectory(prefix="kvbench-") as folder:
         place = Path(folder)
         _unpack(file, place)
@@ -170,6 +196,12 @@ def _refuse_more(run: Run) -> None:
     """Points and launches that no score has: they would take minutes."""
     plan, visits = run.manifest.plan, len(run.records)
     if len(plan.points) > _POINTS:
-        raise BadRun(f"{run.path / MANIFEST} has {len(plan.points)} points, and a score {_POINTS} at most", _HINT)
+        raise BadRun(
+            f"{run.path / MANIFEST} has {len(plan.points)} points, and a score {_POINTS} at most",
+            _HINT,
+        )
     if visits > len(plan.points) * _LAUNCHES:
-        raise BadRun(f"{run.path / JOURNAL} has {visits} visits, and a score {_LAUNCHES} launches at most", _HINT)
+        raise BadRun(
+            f"{run.path / JOURNAL} has {visits} visits, and a score {_LAUNCHES} launches at most",
+            _HINT,
+        )

@@ -1,4 +1,6 @@
-"""Texts of which somebody else may have written a part (names of runs, files, suites, CPUs), fit to be shown."""
+"""Texts of which somebody else may have written a part (names of runs, files, suites, CPUs), fit to
+be shown.
+"""
 
 import csv
 import io
@@ -18,11 +20,17 @@ _FORMULA = re.compile(r"[=@＝＋－＠]|[+-](?!(?:[\d.]+(?:e[+-]?\d+)?|inf|nan)
 
 
 def shown(text: str) -> str:
-    """Lines that no terminal, browser or XML reader obeys or refuses. Blanks other than spaces become spaces; control
-    characters, halves of characters and marks that turn the direction of text become Python's escapes."""
+    """Lines that no terminal, browser or XML reader obeys or refuses. Blanks other than spaces
+    become spaces; control characters, halves of characters and marks that turn the direction of
+    text become Python's escapes.
+    """
     if text.replace("\n", "").isprintable():
         return text
-    spelt = {sign: " " if sign.isspace() else ascii(sign)[1:-1] for sign in set(text) if not sign.isprintable()}
+    spelt = {
+        sign: " " if sign.isspace() else ascii(sign)[1:-1]
+        for sign in set(text)
+        if not sign.isprintable()
+    }
     return text.translate(str.maketrans(spelt | {"\n": "\n"}))
 
 
@@ -39,11 +47,15 @@ def resume_command(command: str, run: Path | str) -> str:
 def wrapped(sentences: Iterable[str], indent: str = "  ", hanging: int = 2) -> Iterator[str]:
     """Sentences as lines of a terminal; what is left of one stands `hanging` letters further in."""
     for sentence in sentences:
-        yield from textwrap.wrap(sentence, WIDTH, initial_indent=indent, subsequent_indent=indent + " " * hanging)
+        yield from textwrap.wrap(
+            sentence, WIDTH, initial_indent=indent, subsequent_indent=indent + " " * hanging
+        )
 
 
 def markdown(text: str) -> str:
-    """In one line, of which no sign means anything to Markdown, nor draws a formula; nobody is called by "@"."""
+    """In one line, of which no sign means anything to Markdown, nor draws a formula; nobody is
+    called by "@".
+    """
     return _SIGNS.sub(r"\\\1", printable(text)).replace("@", "@<!-- -->")
 
 
@@ -54,18 +66,27 @@ def csv_text(rows: Iterable[Iterable[Any]]) -> str:
 
 
 def table_csv(table: Any) -> str:
-    """A pandas table as CSV. Whole numbers stay whole, though a column that lacks some holds them as others."""
+    """A pandas table as CSV. Whole numbers stay whole, though a column that lacks some holds them
+    as others.
+    """
     numbers = table.select_dtypes("float")
     whole = ((numbers % 1 == 0) & (numbers.abs() < 1 << 53) | numbers.isna()).all()
     table = table.astype(dict.fromkeys(numbers.columns[whole], "Int64"))
     texts = table.select_dtypes(exclude=["number", "bool"])
-    fits = {value: cell(value) for name in texts for value in texts[name].unique() if isinstance(value, str)}
+    fits = {
+        value: cell(value)
+        for name in texts
+        for value in texts[name].unique()
+        if isinstance(value, str)
+    }
     odd = {value: fit for value, fit in fits.items() if fit != value}
     return (table.replace(odd) if odd else table).rename(columns=cell).to_csv(index=False)
 
 
 def cell(value: Any) -> Any:
-    """A value as CSV may hold it: text that would be a formula begins with an apostrophe, as OWASP advises."""
+    """A value as CSV may hold it: text that would be a formula begins with an apostrophe, as OWASP
+    advises.
+    """
     if not isinstance(value, str):
         return value
     text = printable(value)

@@ -1,4 +1,6 @@
-"""Numbers and names as people read them. GB is 10^9 bytes, for rates; KiB, MiB, GiB are for capacities: never mixed."""
+"""Numbers and names as people read them. GB is 10^9 bytes, for rates; KiB, MiB, GiB are for
+capacities: never mixed.
+"""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -27,7 +29,11 @@ def whole(digits: str, unit: str) -> int:
 def counted(number: int, noun: str) -> str:
     """ "1 thread", "2 threads", "10 launches", "3 families"."""
     if number != 1:
-        noun = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}{'es' if noun.endswith(('ch', 's', 'x')) else 's'}"
+        noun = (
+            f"{noun[:-1]}ies"
+            if noun.endswith("y")
+            else f"{noun}{'es' if noun.endswith(('ch', 's', 'x')) else 's'}"
+        )
     return f"{number} {noun}"
 
 

@@ -1,4 +1,5 @@
-"""Cases as files for the C checker (tests/check). Little-endian; a file is one record after another:
+"""Cases as files for the C checker (tests/check). Little-endian; a file is one record after
+another:
 
 8 bytes   "KVBCASE2"
 int64     the fields of FIELDS, words as their index in the library's lists
@@ -17,10 +18,37 @@ from pathlib import Path
 from tests import cases
 
 MAGIC = b"KVBCASE2"
-FIELDS = ("seed", "index", "op", "layout", "inner", "dtype", "scale_dtype", "ring", "batch", "kv_heads", "head_dim",
-          "capacity", "block_tokens", "blocks", "pad", "plane_bytes", "scale_plane_bytes", "q_heads", "window",
-          "variant", "schedule", "threads", "deterministic", "guard", "fill", "tokens", "head_major",
-          "nt", "paged")  # fmt: skip
+FIELDS = (
+    "seed",
+    "index",
+    "op",
+    "layout",
+    "inner",
+    "dtype",
+    "scale_dtype",
+    "ring",
+    "batch",
+    "kv_heads",
+    "head_dim",
+    "capacity",
+    "block_tokens",
+    "blocks",
+    "pad",
+    "plane_bytes",
+    "scale_plane_bytes",
+    "q_heads",
+    "window",
+    "variant",
+    "schedule",
+    "threads",
+    "deterministic",
+    "guard",
+    "fill",
+    "tokens",
+    "head_major",
+    "nt",
+    "paged",
+)
 LARGEST = 256 << 10  # bytes of planes worth carrying to an emulator
 
 
@@ -30,8 +58,16 @@ def fields(raw, case: cases.Case, op: str) -> dict[str, int]:
     values |= {name: getattr(shape, name) for name in FIELDS if hasattr(shape, name)}
     values |= {name: raw.word(name, getattr(shape, name)) for name in ("layout", "inner", "dtype")}
     values |= {name: raw.word(name, getattr(case, name)) for name in ("variant", "schedule")}
-    values |= {"op": raw.word("op", op), "scale_dtype": raw.word("scale", shape.scale), "ring": int(shape.ring)}
-    values |= {"plane_bytes": shape.plane(), "scale_plane_bytes": shape.scale_plane(), "paged": case.table is not None}
+    values |= {
+        "op": raw.word("op", op),
+        "scale_dtype": raw.word("scale", shape.scale),
+        "ring": int(shape.ring),
+    }
+    values |= {
+        "plane_bytes": shape.plane(),
+        "scale_plane_bytes": shape.scale_plane(),
+        "paged": case.table is not None,
+    }
     if op != "decode":
         values |= {"tokens": store.tokens, "head_major": store.head_major, "nt": store.nt}
     return values

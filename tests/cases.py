@@ -1,4 +1,6 @@
-"""Random cases: a cache with its rows, one decode over it and one store into it. A case is its seed and its index."""
+"""Random cases: a cache with its rows, one decode over it and one store into it. A case is its seed
+and its index.
+"""
 
 from dataclasses import dataclass, field
 
@@ -22,7 +24,8 @@ class Words:
     scale: list[str]
     variant: list[str]
     schedule: list[str]
-    kernels: set[tuple[str, str, str, str]]  # variant, layout, dtype and tier of decode, where it runs here
+    # variant, layout, dtype and tier of decode, where it runs here
+    kernels: set[tuple[str, str, str, str]]
 
     @staticmethod
     def of(raw) -> "Words":
@@ -104,7 +107,10 @@ def draw_sizes(rng) -> dict[str, int]:
         "batch": pick(rng, (1, 1, 1, 2, 2, 3, 5)),
         "kv_heads": pick(rng, (1, 1, 2, 2, 3, 4, 8)),
         "group": pick(rng, (1, 1, 2, 3, 4, 5, 6, 7, 8, between(rng, 9, 64))),
-        "head_dim": pick(rng, (64, 80, 96, 128, 256, between(rng, 1, 24), between(rng, 1, 320), between(rng, 1, 320))),
+        "head_dim": pick(
+            rng,
+            (64, 80, 96, 128, 256, between(rng, 1, 24), between(rng, 1, 320), between(rng, 1, 320)),
+        ),
         "tokens": tokens,
     }
     budget = pick(rng, (3e5,) * 14 + (1e6,) * 5 + (8e6,))
@@ -116,7 +122,9 @@ def draw_sizes(rng) -> dict[str, int]:
 
 def draw_lengths(rng, batch: int, tokens: int) -> np.ndarray:
     """Ragged, one of them `tokens` long; zero now and then."""
-    lengths = [tokens] + [between(rng, 0 if chance(rng, 0.3) else min(1, tokens), tokens) for _ in range(batch - 1)]
+    lengths = [tokens] + [
+        between(rng, 0 if chance(rng, 0.3) else min(1, tokens), tokens) for _ in range(batch - 1)
+    ]
     return rng.permutation(np.array(lengths, dtype=np.int64))
 
 
@@ -134,17 +142,30 @@ def draw_shape(rng, words: Words, sizes: dict[str, int], ring: bool) -> Shape:
         capacity = max(1, int(sizes["tokens"] * rng.uniform(0.2, 1.2)))
     width, dtype = -(-capacity // block), pick(rng, words.dtypes(layout))
     tensor = (
-        tuple(float(np.float32(10 ** rng.uniform(-1.5, 1.5))) for _ in range(2)) if chance(rng, 0.5) else (0.0, 0.0)
+        tuple(float(np.float32(10 ** rng.uniform(-1.5, 1.5))) for _ in range(2))
+        if chance(rng, 0.5)
+        else (0.0, 0.0)
     )
     return Shape(
-        layout=layout, inner=pick(rng, words.inner), dtype=dtype, scale=pick(rng, words.scale),
+        layout=layout,
+        inner=pick(rng, words.inner),
+        dtype=dtype,
+        scale=pick(rng, words.scale),
         tensor=tensor if dtype in oracle.MOST else (0.0, 0.0),
-        batch=sizes["batch"], kv_heads=sizes["kv_heads"], head_dim=sizes["head_dim"], capacity=capacity, ring=ring,
-        block_tokens=block, blocks=sizes["batch"] * width + between(rng, 0, 3), pad=64 * pick(rng, (0, 1, 5, 8)),
-    )  # fmt: skip
+        batch=sizes["batch"],
+        kv_heads=sizes["kv_heads"],
+        head_dim=sizes["head_dim"],
+        capacity=capacity,
+        ring=ring,
+        block_tokens=block,
+        blocks=sizes["batch"] * width + between(rng, 0, 3),
+        pad=64 * pick(rng, (0, 1, 5, 8)),
+    )
 
 
-def draw_rows(rng, kind: str, count: tuple[int, ...], q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def draw_rows(
+    rng, kind: str, count: tuple[int, ...], q: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """K and V [H, n, D] as float32; may change q [Hq, D] in place."""
     k = rng.standard_normal(count, dtype=np.float32)
     v = rng.standard_normal(count, dtype=np.float32)
@@ -163,7 +184,9 @@ def draw_rows(rng, kind: str, count: tuple[int, ...], q: np.ndarray) -> tuple[np
 
 
 def fill_rows(rng, case: Case) -> None:
-    """Put the live rows into the planes: elements and scales alone, so that padding stays as filled."""
+    """Put the live rows into the planes: elements and scales alone, so that padding stays as
+    filled.
+    """
     shape = case.shape
     for seq, length in enumerate(case.lengths):
         first, count = oracle.attended(int(length), case.window)
@@ -177,7 +200,13 @@ def fill_rows(rng, case: Case) -> None:
         sides = [oracle.encode_rows(shape, *side) for side in zip(data, shape.tensor, strict=True)]
         coded, coded_scales = zip(*sides, strict=True)
         oracle.put(
-            shape, case.planes, rows, scales, slots, [codes[..., : shape.payload] for codes in coded], coded_scales
+            shape,
+            case.planes,
+            rows,
+            scales,
+            slots,
+            [codes[..., : shape.payload] for codes in coded],
+            coded_scales,
         )
 
 
@@ -198,8 +227,10 @@ def draw_source(rng, shape: tuple[int, ...]) -> np.ndarray:
         with np.errstate(over="ignore", under="ignore"):
             values *= np.exp2(rng.uniform(-45, 20, size=shape)).astype(np.float32)
         wild = rng.random(shape) < 0.02
-        values[wild] = rng.choice(np.array([np.inf, -np.inf, 0.0, -0.0, 1e-42, 65520, 65519.996, 3e38], np.float32),
-                                  size=int(wild.sum()))  # fmt: skip
+        values[wild] = rng.choice(
+            np.array([np.inf, -np.inf, 0.0, -0.0, 1e-42, 65520, 65519.996, 3e38], np.float32),
+            size=int(wild.sum()),
+        )
     elif style < 0.4:
         values[:] = 0
     return values
@@ -218,7 +249,16 @@ def draw_store(rng, case: Case) -> Store:
         table[rng.random(table.shape) < pick(rng, (0, 0, 0.2))] = -1
     count = (shape.batch, tokens, shape.kv_heads, shape.head_dim)
     k, v = draw_source(rng, count), draw_source(rng, count)
-    return Store(lengths, table, tokens, append, 0 if append else between(rng, 0, 1), between(rng, 0, 1), k, v)
+    return Store(
+        lengths,
+        table,
+        tokens,
+        append,
+        0 if append else between(rng, 0, 1),
+        between(rng, 0, 1),
+        k,
+        v,
+    )
 
 
 def make(words: Words, seed: int, index: int) -> Case:
@@ -231,15 +271,36 @@ def make(words: Words, seed: int, index: int) -> Case:
         window = between(rng, 1, shape.capacity)
     fill = pick(rng, (0xFF, 0xFF, 0x7F))
     case = Case(
-        seed, index, shape, lengths, draw_table(rng, shape) if shape.layout == "paged" else None,
-        q_heads=sizes["kv_heads"] * sizes["group"], window=window, variant=pick(rng, words.variants(shape.layout, shape.dtype)),
+        seed,
+        index,
+        shape,
+        lengths,
+        draw_table(rng, shape) if shape.layout == "paged" else None,
+        q_heads=sizes["kv_heads"] * sizes["group"],
+        window=window,
+        variant=pick(rng, words.variants(shape.layout, shape.dtype)),
         schedule=pick(rng, words.schedule),
-        threads=pick(rng, (1, 1, 1, 1, 2, 2, 3, 4)), deterministic=int(chance(rng, 0.3)), guard=between(rng, 1, 2),
-        fill=fill, scale=0.0 if chance(rng, 0.7) else float(np.float32(rng.uniform(0.5, 1.5) / shape.head_dim**0.5)),
-        kind="plain" if chance(rng, 0.75) else pick(rng, ("steep", "equal", "single", "skewed", "zero")),
-        evicted=chance(rng, 0.5), planes=Planes.filled(shape, fill), store=None,
-        q=rng.standard_normal((shape.batch, sizes["kv_heads"] * sizes["group"], shape.head_dim), dtype=np.float32),
-    )  # fmt: skip
+        threads=pick(rng, (1, 1, 1, 1, 2, 2, 3, 4)),
+        deterministic=int(chance(rng, 0.3)),
+        guard=between(rng, 1, 2),
+        fill=fill,
+        scale=(
+            0.0
+            if chance(rng, 0.7)
+            else float(np.float32(rng.uniform(0.5, 1.5) / shape.head_dim**0.5))
+        ),
+        kind=(
+            "plain"
+            if chance(rng, 0.75)
+            else pick(rng, ("steep", "equal", "single", "skewed", "zero"))
+        ),
+        evicted=chance(rng, 0.5),
+        planes=Planes.filled(shape, fill),
+        store=None,
+        q=rng.standard_normal(
+            (shape.batch, sizes["kv_heads"] * sizes["group"], shape.head_dim), dtype=np.float32
+        ),
+    )
     fill_rows(rng, case)
     if case.table is not None:
         dead_entries(rng, case)
@@ -254,9 +315,18 @@ def levels(variant: str) -> tuple[int, int] | None:
 
 def answer(case: Case) -> tuple[np.ndarray, np.ndarray]:
     """What decode must give, and how far from it a kernel may be."""
-    return oracle.decode(case.shape, case.planes, case.table, case.lengths, case.q, case.window, case.scale,
-                         plain=case.kind == "plain", halves=case.variant == "round16",
-                         levels=levels(case.variant))  # fmt: skip
+    return oracle.decode(
+        case.shape,
+        case.planes,
+        case.table,
+        case.lengths,
+        case.q,
+        case.window,
+        case.scale,
+        plain=case.kind == "plain",
+        halves=case.variant == "round16",
+        levels=levels(case.variant),
+    )
 
 
 def stored(case: Case) -> Planes:

@@ -14,7 +14,9 @@ signal.signal(
 
 @pytest.fixture(scope="session", autouse=True)
 def nobody_switches_the_machine_off():
-    """Runs that are made up here need not be on the disk before a test goes on: that takes longer than to make them."""
+    """Runs that are made up here need not be on the disk before a test goes on: that takes longer
+    than to make them.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda file: None)
         yield

@@ -1,7 +1,7 @@
 """Random cases for every tier that runs here: `python -m tests.fuzz --cases 20000`.
 
-A failing case prints the command that repeats it. Where a case kills its process (a guard page), those are named that it
-may have been.
+A failing case prints the command that repeats it. Where a case kills its process (a guard page),
+those are named that it may have been.
 """
 
 import argparse
@@ -42,7 +42,9 @@ def run(seed: int, count: int, isas: list[str], jobs: int) -> list[int]:
     begin, failed, done = time.monotonic(), [], 0
     with ProcessPoolExecutor(min(jobs, count), mp.get_context("spawn")) as pool:
         try:
-            for index, found in enumerate(pool.map(partial(run_one, seed, isas), range(count), chunksize=CHUNK)):
+            for index, found in enumerate(
+                pool.map(partial(run_one, seed, isas), range(count), chunksize=CHUNK)
+            ):
                 done += 1
                 if found:
                     failed.append(index)
@@ -52,7 +54,10 @@ def run(seed: int, count: int, isas: list[str], jobs: int) -> list[int]:
             failed.append(done)
             report(seed, done, [f"a process died, in this case or one of the next {CHUNK * jobs}"])
     seconds = time.monotonic() - begin
-    print(f"{done - len(failed)} passed, {len(failed)} failed: tiers {' '.join(isas)}, seed {seed}, {seconds:.0f} s")
+    print(
+        f"{done - len(failed)} passed, {len(failed)} failed: tiers {' '.join(isas)}, seed {seed},"
+        f" {seconds:.0f} s"
+    )
     return failed
 
 
@@ -71,13 +76,17 @@ def run_case(name: str, isas: list[str]) -> bool:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.fuzz", description=__doc__.split("\n")[0]
+    )
     parser.add_argument("--cases", type=int, default=20000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--isa", help="one tier instead of all that run here")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--case", metavar="SEED:INDEX", help="repeat one case")
-    parser.add_argument("--write", metavar="DIR", type=Path, help="write the cases for the C checker; run nothing")
+    parser.add_argument(
+        "--write", metavar="DIR", type=Path, help="write the cases for the C checker; run nothing"
+    )
     options = parser.parse_args()
     raw = Raw()
     if options.write:

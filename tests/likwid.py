@@ -1,8 +1,9 @@
 """Our plain probes beside likwid-bench's, run by run in turn: python -m tests.likwid [--rounds N]
 
-Both walk the same bytes on the same CPUs and base pages (likwid-bench asks for no huge ones), first touched by the
-thread that walks them. likwid counts what the loop names and no write-allocate, as we do; its sizes here are in bytes.
-Prints medians, and the median of the ratios of neighbours; exits with 1 where one is further from 1 than 5 %.
+Both walk the same bytes on the same CPUs and base pages (likwid-bench asks for no huge ones), first
+touched by the thread that walks them. likwid counts what the loop names and no write-allocate, as
+we do; its sizes here are in bytes. Prints medians, and the median of the ratios of neighbours;
+exits with 1 where one is further from 1 than 5 %.
 """
 
 import argparse
@@ -46,7 +47,10 @@ class Cell:
     def likwid(self, guess: float) -> float:
         """GB/s, or GFLOP/s, of one run of likwid-bench of about SECONDS."""
         flops = self.probe.op == "flops"
-        threads, count = len(self.probe.cpus), self.probe.bytes or FLOPS_BYTES * len(self.probe.cpus)
+        threads, count = (
+            len(self.probe.cpus),
+            self.probe.bytes or FLOPS_BYTES * len(self.probe.cpus),
+        )
         turns = max(3, round(guess * 1e9 * SECONDS / count / (FLOPS_A_BYTE if flops else 1)))
         group = f"S0:{count}B:{threads}"
         done = subprocess.run(
@@ -57,7 +61,10 @@ class Cell:
         )
         found = re.search(rf"{'MFlops/s' if flops else 'MByte/s'}:\s+([\d.]+)", done.stdout)
         if not found:
-            sys.exit(f"likwid-bench -t {self.test} -W {group} failed: {done.stdout[-200:]}{done.stderr[-200:]}")
+            sys.exit(
+                f"likwid-bench -t {self.test} -W {group} failed:"
+                f" {done.stdout[-200:]}{done.stderr[-200:]}"
+            )
         return float(found[1]) / 1e3
 
     def ours(self) -> float:
@@ -77,12 +84,19 @@ def footprints(machine: Machine, cpus: tuple[int, ...]) -> dict[str, int]:
             found.setdefault(word, []).append(count)
         count += count // 8
     middles = {word: counts[len(counts) // 2] for word, counts in found.items()}
-    return {word: count // grain * grain for word, count in (middles | {"DRAM": round(far or 256 << 20)}).items()}
+    return {
+        word: count // grain * grain
+        for word, count in (middles | {"DRAM": round(far or 256 << 20)}).items()
+    }
 
 
 def cells(ops: list[str], isa: str) -> list[Cell]:
     machine, suffix = describe(), SUFFIXES.get(isa, isa)
-    sets = [machine.allowed[:1], machine.allowed[:2]] if len(machine.allowed) > 1 else [machine.allowed]
+    sets = (
+        [machine.allowed[:1], machine.allowed[:2]]
+        if len(machine.allowed) > 1
+        else [machine.allowed]
+    )
     walks = [
         Cell(Probe(op, isa, cpus, "base", count), level, f"{TESTS[op]}_{suffix}".rstrip("_"))
         for op in ops
@@ -91,11 +105,15 @@ def cells(ops: list[str], isa: str) -> list[Cell]:
         for level, count in footprints(machine, cpus).items()
     ]
     peak = f"{TESTS['flops']}_{suffix}{'_fma' if isa in FUSED else ''}".rstrip("_")
-    return walks + [Cell(Probe("flops", isa, cpus, "base", 0), "core", peak) for cpus in sets if "flops" in ops]
+    return walks + [
+        Cell(Probe("flops", isa, cpus, "base", 0), "core", peak) for cpus in sets if "flops" in ops
+    ]
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--ops", default="read,copy,write_nt,flops")
     parser.add_argument("--isa", default=default_library().isa())
@@ -109,18 +127,26 @@ def main() -> int:
             own = cell.ours()
             theirs = cell.likwid(own)
             pairs[cell].append((own, theirs) if number % 2 else (cell.ours(), theirs))
-    print(f"{'op':<9}{'threads':>7}  {'level':<6}{'footprint':>10}{'ours':>9}{'likwid':>9}  ratio (range of rounds)")
+    print(
+        f"{'op':<9}{'threads':>7}  {'level':<6}{'footprint':>10}{'ours':>9}{'likwid':>9}  ratio"
+        " (range of rounds)"
+    )
     off = 0
     for cell, seen in pairs.items():
         ratios = sorted(own / theirs for own, theirs in seen)
         middle = median(ratios)
         off += abs(middle - 1) > ALLOWED
         print(
-            f"{cell.probe.op:<9}{len(cell.probe.cpus):>7}  {cell.level:<6}{size(cell.probe.bytes):>10}"
-            f"{median(own for own, _ in seen):>9.1f}{median(theirs for _, theirs in seen):>9.1f}"
-            f"  {middle:.3f} ({ratios[0]:.2f}..{ratios[-1]:.2f}){'' if abs(middle - 1) <= ALLOWED else '  OFF'}"
+            f"{cell.probe.op:<9}{len(cell.probe.cpus):>7} "
+            f" {cell.level:<6}{size(cell.probe.bytes):>10}{median(own for own, _ in seen):>9.1f}"
+            f"{median(theirs for _, theirs in seen):>9.1f}"
+            f"  {middle:.3f}"
+            f" ({ratios[0]:.2f}..{ratios[-1]:.2f}){'' if abs(middle - 1) <= ALLOWED else '  OFF'}"
         )
-    print(f"{len(todo)} cells, {off} further than {ALLOWED:.0%} from likwid-bench ({asked.isa}, {asked.rounds} rounds)")
+    print(
+        f"{len(todo)} cells, {off} further than {ALLOWED:.0%} from likwid-bench ({asked.isa},"
+        f" {asked.rounds} rounds)"
+    )
     return off > 0
 
 

@@ -33,4 +33,6 @@ def advice(error: BaseException) -> str:
     """What a failed test adds where a time limit was the reason; "" where it was not."""
     if not isinstance(error, LATE):
         return ""
-    return f"A time limit ran out. This machine: {busy()}. Run this test alone before you believe it."
+    return (
+        f"A time limit ran out. This machine: {busy()}. Run this test alone before you believe it."
+    )

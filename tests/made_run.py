@@ -2,22 +2,44 @@
 
 from dataclasses import replace
 
-from kvbench.model import COMPUTE, Cpu, DataCache, Machine, Node, Point, Probe, Record, Sample, Shape, Traffic
+from kvbench.model import (
+    COMPUTE,
+    Cpu,
+    DataCache,
+    Machine,
+    Node,
+    Point,
+    Probe,
+    Record,
+    Sample,
+    Shape,
+    Traffic,
+)
 
 KIB, MIB, GIGA = 1 << 10, 1 << 20, 10**9
 
 
-def machine(cores, *, l1=32 * KIB, l2=MIB, l3=32 * MIB, per_l2=1, per_l3=None, smt=1, nodes=1, **facts):
-    """`cores` alike. Second threads are numbered after all cores, as Linux does. l1, l2 and l3: bytes of one cache."""
+def machine(
+    cores, *, l1=32 * KIB, l2=MIB, l3=32 * MIB, per_l2=1, per_l3=None, smt=1, nodes=1, **facts
+):
+    """`cores` alike. Second threads are numbered after all cores, as Linux does. l1, l2 and l3:
+    bytes of one cache.
+    """
     share = cores // nodes
-    cpus = tuple(Cpu(core + cores * n, core, 0, core // share, n) for n in range(smt) for core in range(cores))
+    cpus = tuple(
+        Cpu(core + cores * n, core, 0, core // share, n)
+        for n in range(smt)
+        for core in range(cores)
+    )
 
     def alike(each):
         groups = [range(first, min(first + each, cores)) for first in range(0, cores, each)]
         return [tuple(cpu.cpu for cpu in cpus if cpu.core in group) for group in groups]
 
     levels = ((1, l1, 1), (2, l2, per_l2), (3, l3, per_l3 or cores))
-    caches = tuple(DataCache(level, size, own) for level, size, each in levels if size for own in alike(each))
+    caches = tuple(
+        DataCache(level, size, own) for level, size, each in levels if size for own in alike(each)
+    )
     homes = tuple(Node(n, own, 64 << 30) for n, own in enumerate(alike(share))) if nodes > 1 else ()
     return Machine(cpus, tuple(cpu.cpu for cpu in cpus), caches, homes, facts, (), "", "")
 
@@ -29,7 +51,9 @@ DECODE = Point(
     layout="head",
     dtype="f16",
     isa="scalar",
-    shape=Shape(layers=0, batch=1, q_heads=8, kv_heads=2, head_dim=64, context=1024, capacity=1024, window=0),
+    shape=Shape(
+        layers=0, batch=1, q_heads=8, kv_heads=2, head_dim=64, context=1024, capacity=1024, window=0
+    ),
     cpus=(0, 1),
     pages="thp",
     residency="rotate",
@@ -48,20 +72,39 @@ RUN = "mine"
 
 def traffic(compulsory, flops=0.0):
     ai = flops / compulsory if compulsory else 0.0
-    return Traffic(flops, compulsory, issued=7.0, line=compulsory, kv=compulsory, scales=0, table=0, ai=ai)
+    return Traffic(
+        flops, compulsory, issued=7.0, line=compulsory, kv=compulsory, scales=0, table=0, ai=ai
+    )
 
 
-def visit(launch, rates, point=DECODE, *, walked=256 * MIB, layers=16, passes=4, flops=0.0, memory=None, **facts):
-    """`rates`: GB/s of each round, by program. `walked` bytes of `layers` slices; all but twins move a tenth less. All samples
-    are as long as they were meant to be."""
-    counts = {name: walked / layers * (1.0 if name.startswith(("point", "twin")) else 0.9) for name in rates}
+def visit(
+    launch,
+    rates,
+    point=DECODE,
+    *,
+    walked=256 * MIB,
+    layers=16,
+    passes=4,
+    flops=0.0,
+    memory=None,
+    **facts,
+):
+    """`rates`: GB/s of each round, by program. `walked` bytes of `layers` slices; all but twins
+    move a tenth less. All samples are as long as they were meant to be.
+    """
+    counts = {
+        name: walked / layers * (1.0 if name.startswith(("point", "twin")) else 0.9)
+        for name in rates
+    }
     samples = [
         Sample(name, number, passes, seconds, (), 0.01, 0, 0, asked=seconds)
         for name, each in rates.items()
         for number, rate in enumerate(each)
         for seconds in [counts[name] * passes / (rate * GIGA)]
     ]
-    moved = {name: traffic(count, flops if name == "point" else 0.0) for name, count in counts.items()}
+    moved = {
+        name: traffic(count, flops if name == "point" else 0.0) for name, count in counts.items()
+    }
     facts |= {"layers": layers, "slice_bytes": 4096, "run": RUN}
     return Record(launch, point, tuple(samples), moved, memory or {}, **facts)
 
@@ -71,7 +114,14 @@ def probe(launch, rate, of=READ):
     flops = 1e9 if of.op in COMPUTE else 0.0
     seconds = (flops or of.bytes) / (rate * GIGA)
     taken = Sample("point", 0, 1, seconds, (), 0.0, 0, 0)
-    return Record(launch, of, (taken,), {"point": traffic(0.0 if flops else float(of.bytes), flops)}, {}, run=RUN)
+    return Record(
+        launch,
+        of,
+        (taken,),
+        {"point": traffic(0.0 if flops else float(of.bytes), flops)},
+        {},
+        run=RUN,
+    )
 
 
 def failed(launch, point=DECODE, error="the worker ended with signal 11", **facts):

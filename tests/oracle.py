@@ -1,7 +1,8 @@
 """What the kernels must compute, restated in NumPy from the raw bytes of a cache.
 
-Nothing here asks the library: addresses come from the shape alone, rows are decoded with numpy and ml_dtypes, and
-attention runs in float64. Planes are one-dimensional uint8 arrays; T tokens, H KV heads, G query heads per KV head.
+Nothing here asks the library: addresses come from the shape alone, rows are decoded with numpy and
+ml_dtypes, and attention runs in float64. Planes are one-dimensional uint8 arrays; T tokens, H KV
+heads, G query heads per KV head.
 """
 
 from dataclasses import dataclass
@@ -19,9 +20,11 @@ SCALED = ("i8",)
 PACKED = {"q8_0": 34, "q4_0": 18}  # bytes of a block
 BLOCK = 32  # elements of one
 DTYPES = (*STORED, *PACKED)
-CELL = {"f32": 4, "f16": 2, "bf16": 4, "i8": 4}  # bytes of a row that K transposed in blocks keeps together
+# bytes of a row that K transposed in blocks keeps together
+CELL = {"f32": 4, "f16": 2, "bf16": 4, "i8": 4}
 LANES = 16  # tokens of such a block
-MOST = {"e4m3": 448.0, "e5m2": 57344.0}  # what lies beyond is stored as this; the others have an Inf for it
+# what lies beyond is stored as this; the others have an Inf for it
+MOST = {"e4m3": 448.0, "e5m2": 57344.0}
 
 
 def round_up(n: int, to: int) -> int:
@@ -78,7 +81,11 @@ class Shape:
         """Bytes of the K plane, and of the V plane."""
         if self.layout in ("head", "blockt"):
             return round_up(self.batch * self.kv_heads * (self.room * self.row + self.pad), LINE)
-        tokens = self.blocks * self.block_tokens if self.layout == "paged" else self.batch * self.capacity
+        tokens = (
+            self.blocks * self.block_tokens
+            if self.layout == "paged"
+            else self.batch * self.capacity
+        )
         return round_up(tokens * self.kv_heads * self.row, LINE)
 
     def scale_plane(self) -> int:
@@ -92,9 +99,12 @@ class Shape:
         return round_up(tight * self.scale_bytes, LINE)
 
 
-def places(shape: Shape, table: np.ndarray | None, seq: int, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Byte offsets of the rows and of the scales of some slots: two [H, slots] arrays; -1 behind a negative entry.
-    Rows are those of V where K is transposed."""
+def places(
+    shape: Shape, table: np.ndarray | None, seq: int, slots: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Byte offsets of the rows and of the scales of some slots: two [H, slots] arrays; -1 behind a
+    negative entry. Rows are those of V where K is transposed.
+    """
     heads = np.arange(shape.kv_heads, dtype=np.int64)[:, None]
     slots = np.asarray(slots, dtype=np.int64)[None, :]
     gone = np.zeros(slots.shape, dtype=bool)
@@ -121,7 +131,7 @@ def slots_of(shape: Shape, first: int, count: int) -> np.ndarray:
     return tokens % shape.capacity if shape.ring else tokens
 
 
-# ---- rows ---------------------------------------------------------------------------------------------------------
+# ---- rows ----------------------------------------------------------------------------------------
 
 
 def spans(offsets: np.ndarray, width: int) -> np.ndarray:
@@ -130,7 +140,9 @@ def spans(offsets: np.ndarray, width: int) -> np.ndarray:
 
 
 def k_spans(shape: Shape, rows: np.ndarray, slots: np.ndarray, width: int) -> np.ndarray:
-    """The same of rows of K, [H, slots]. Transposed, a block of 16 rows is a matrix [cells of a row][16 slots]."""
+    """The same of rows of K, [H, slots]. Transposed, a block of 16 rows is a matrix [cells of a
+    row][16 slots].
+    """
     if shape.layout != "blockt":
         return spans(rows, width)
     byte, lane, cell = np.arange(width), np.asarray(slots)[:, None] % LANES, CELL[shape.dtype]
@@ -141,7 +153,9 @@ def k_spans(shape: Shape, rows: np.ndarray, slots: np.ndarray, width: int) -> np
 def decode_rows(
     shape: Shape, plane: np.ndarray, scales: np.ndarray | None, where, scale_rows, tensor=0.0
 ) -> np.ndarray:
-    """The stored rows as float64, [..., D]. `where`: all their bytes with elements, [..., payload]."""
+    """The stored rows as float64, [..., D]. `where`: all their bytes with elements, [...,
+    payload].
+    """
     raw = np.ascontiguousarray(plane[where])
     if shape.dtype in PACKED:
         size = PACKED[shape.dtype]
@@ -156,10 +170,11 @@ def decode_rows(
 
 
 def quantise(values: np.ndarray, scale_dtype: str) -> tuple[np.ndarray, np.ndarray]:
-    """int8 rows and their scales, in float32 steps: scale = amax * (1 / 127) as stored, code = RNE(x * (1 / scale)).
+    """int8 rows and their scales, in float32 steps: scale = amax * (1 / 127) as stored, code =
+    RNE(x * (1 / scale)).
 
-    The scale saturates (float32: where 127 codes still fit; float16: at its largest), an infinite inverse counts as
-    0, and so does a NaN element.
+    The scale saturates (float32: where 127 codes still fit; float16: at its largest), an infinite
+    inverse counts as 0, and so does a NaN element.
     """
     values = np.asarray(values, dtype=np.float32)
     values = np.where(np.isnan(values), np.float32(0), values)
@@ -181,8 +196,10 @@ def rounded(dtype: str, values: np.ndarray) -> np.ndarray:
         return np.clip(values, -most, most).astype(STORED[dtype])
 
 
-# Packed rows, restated from the definition of ggml's blocks: 32 elements behind a float16 `d`. What ggml leaves open is
-# ours: a NaN counts as 0, a `d` beyond float16 is its largest, 1 / d counts as 0 where it is infinite.
+# Packed rows, restated from the definition of ggml's blocks: 32 elements behind a float16 `d`. What
+# ggml leaves open is
+# ours: a NaN counts as 0, a `d` beyond float16 is its largest, 1 / d counts as 0 where it is
+#     infinite.
 
 
 def to_blocks(dtype: str, values: np.ndarray) -> np.ndarray:
@@ -196,15 +213,19 @@ def to_blocks(dtype: str, values: np.ndarray) -> np.ndarray:
         if dtype == "q8_0":
             d, inverse = block_scale(size.max(axis=-1, keepdims=True) / np.float32(127))
             y = np.clip(x * inverse, -127, 127).astype(np.float64)
-            codes = (np.sign(y) * np.floor(np.abs(y) + 0.5)).astype(np.int8)  # half way: away from zero
+            # half way: away from zero
+            codes = (np.sign(y) * np.floor(np.abs(y) + 0.5)).astype(np.int8)
         else:
-            first = np.take_along_axis(x, size.argmax(axis=-1, keepdims=True), axis=-1)  # of equals, too
+            # of equals, too
+            first = np.take_along_axis(x, size.argmax(axis=-1, keepdims=True), axis=-1)
             first = np.where(first == 0, np.float32(0), first)
             d, inverse = block_scale(first / np.float32(-8))
             y = np.clip(x * inverse, -8, 8) + np.float32(8.5)
             nibbles = np.minimum(y.astype(np.uint8), 15)  # cut
             codes = nibbles[..., : BLOCK // 2] | nibbles[..., BLOCK // 2 :] << 4
-    return np.concatenate([np.ascontiguousarray(part).view(np.uint8) for part in (d, codes)], axis=-1)
+    return np.concatenate(
+        [np.ascontiguousarray(part).view(np.uint8) for part in (d, codes)], axis=-1
+    )
 
 
 def block_scale(d: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -227,8 +248,12 @@ def from_blocks(dtype: str, raw: np.ndarray) -> np.ndarray:
     return values.reshape(*raw.shape[:-2], raw.shape[-2] * BLOCK)
 
 
-def encode_rows(shape: Shape, values: np.ndarray, tensor=0.0) -> tuple[np.ndarray, np.ndarray | None]:
-    """float32 [..., D] as whole rows of bytes (padding zero) [..., row], and their scales' bytes or None."""
+def encode_rows(
+    shape: Shape, values: np.ndarray, tensor=0.0
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """float32 [..., D] as whole rows of bytes (padding zero) [..., row], and their scales' bytes or
+    None.
+    """
     scale = None
     if shape.dtype in PACKED:
         return to_blocks(shape.dtype, values).reshape(*values.shape[:-1], shape.row), None
@@ -237,7 +262,10 @@ def encode_rows(shape: Shape, values: np.ndarray, tensor=0.0) -> tuple[np.ndarra
         scale = np.ascontiguousarray(scale)[..., None].view(np.uint8)
     else:
         with np.errstate(all="ignore"):
-            codes = rounded(shape.dtype, np.asarray(values, dtype=np.float32) / (np.float32(tensor) or np.float32(1)))
+            codes = rounded(
+                shape.dtype,
+                np.asarray(values, dtype=np.float32) / (np.float32(tensor) or np.float32(1)),
+            )
     rows = np.zeros((*codes.shape[:-1], shape.row), dtype=np.uint8)
     rows[..., : shape.payload] = np.ascontiguousarray(codes).view(np.uint8)
     return rows, scale
@@ -264,15 +292,22 @@ class Planes:
         return Planes(*(plane.copy() for plane in self.all()))
 
 
-def store(shape: Shape, planes: Planes, table, seq: int, first: int, k: np.ndarray, v: np.ndarray) -> None:
-    """Write tokens [n, H, D] of one sequence from token `first` on; a row's padding included, nothing else."""
+def store(
+    shape: Shape, planes: Planes, table, seq: int, first: int, k: np.ndarray, v: np.ndarray
+) -> None:
+    """Write tokens [n, H, D] of one sequence from token `first` on; a row's padding included,
+    nothing else.
+    """
     over = max(0, len(k) - shape.capacity)  # of a ring: overwritten by the tokens that follow
     slots = slots_of(shape, first + over, len(k) - over)
     rows, scales = places(shape, table, seq, slots)
     kept = rows[0] >= 0
     rows, scales, slots = rows[:, kept], scales[:, kept], slots[kept]
     sides = zip((k, v), shape.tensor, strict=True)
-    coded = [encode_rows(shape, np.swapaxes(values[over:][kept], 0, 1), tensor) for values, tensor in sides]
+    coded = [
+        encode_rows(shape, np.swapaxes(values[over:][kept], 0, 1), tensor)
+        for values, tensor in sides
+    ]
     put(shape, planes, rows, scales, slots, *zip(*coded, strict=True))
 
 
@@ -285,17 +320,23 @@ def put(shape: Shape, planes: Planes, rows, scales, slots, coded, coded_scales) 
             plane[spans(scales, data.shape[-1])] = data
 
 
-def load(shape: Shape, planes: Planes, table, seq: int, first: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+def load(
+    shape: Shape, planes: Planes, table, seq: int, first: int, count: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Decoded K and V of tokens first .. first + count: two float64 [H, count, D]."""
     slots = slots_of(shape, first, count)
     rows, scales = places(shape, table, seq, slots)
     spots = k_spans(shape, rows, slots, shape.payload), spans(rows, shape.payload)
-    sides = zip((planes.k, planes.v), (planes.k_scale, planes.v_scale), spots, shape.tensor, strict=True)
-    k, v = (decode_rows(shape, plane, own, where, scales, tensor) for plane, own, where, tensor in sides)
+    sides = zip(
+        (planes.k, planes.v), (planes.k_scale, planes.v_scale), spots, shape.tensor, strict=True
+    )
+    k, v = (
+        decode_rows(shape, plane, own, where, scales, tensor) for plane, own, where, tensor in sides
+    )
     return k, v
 
 
-# ---- attention ----------------------------------------------------------------------------------------------------
+# ---- attention -----------------------------------------------------------------------------------
 
 
 def attended(length: int, window: int) -> tuple[int, int]:
@@ -310,7 +351,9 @@ def softmax(scores: np.ndarray) -> np.ndarray:
 
 
 def attend(q: np.ndarray, k: np.ndarray, v: np.ndarray, scale: float):
-    """Attention of q [H, G, D] over k, v [H, T, D] in float64 -> out [H, G, D] and a bound of a float32 kernel's error on it."""
+    """Attention of q [H, G, D] over k, v [H, T, D] in float64 -> out [H, G, D] and a bound of a
+    float32 kernel's error on it.
+    """
     if k.shape[1] == 0:
         return np.zeros(q.shape), np.zeros(q.shape)
     q = q.astype(np.float64)
@@ -318,42 +361,66 @@ def attend(q: np.ndarray, k: np.ndarray, v: np.ndarray, scale: float):
     scores = scale * (q @ k.swapaxes(1, 2))  # [H, G, T]
     weights = softmax(scores)
     steps = dim + 8  # 8: q * scale, scale of the row, shift by the maximum
-    slip = steps * UNIT * (abs(scale) * (np.abs(q) @ np.abs(k).swapaxes(1, 2))).max(axis=-1, keepdims=True)
+    slip = (
+        steps
+        * UNIT
+        * (abs(scale) * (np.abs(q) @ np.abs(k).swapaxes(1, 2))).max(axis=-1, keepdims=True)
+    )
     grown = np.expm1(np.minimum(2 * slip, 700))  # of a weight, as a factor
     relative = grown + 2 * EXP_ERROR + (tokens + 8) * UNIT
-    flushed = tokens * 2.0**-126 * np.abs(v).max(axis=1)[:, None, :]  # a kernel drops weights below the normal range
+    # a kernel drops weights below the normal range
+    flushed = tokens * 2.0**-126 * np.abs(v).max(axis=1)[:, None, :]
     bound = relative * (weights @ np.abs(v)) + flushed + 1e-37
     # two weighted means of the same rows never differ by more than the rows' spread
-    spread = (v.max(axis=1) - v.min(axis=1))[:, None, :] + 4 * UNIT * np.abs(v).max(axis=1)[:, None, :]
+    spread = (v.max(axis=1) - v.min(axis=1))[:, None, :] + 4 * UNIT * np.abs(v).max(axis=1)[
+        :, None, :
+    ]
     return weights @ v, np.minimum(bound, np.maximum(spread, flushed + 1e-37))
 
 
 def in_steps(q: np.ndarray, scale: float, levels: int, block: int) -> np.ndarray:
-    """q as a kernel takes it that multiplies whole numbers, the largest of each block of a head being `levels`: float32
-    steps."""
+    """q as a kernel takes it that multiplies whole numbers, the largest of each block of a head
+    being `levels`: float32 steps.
+    """
     factor = np.float32(scale) * np.float32(1.44269504)
     scaled = q.astype(np.float32) * factor
-    parts = [np.abs(scaled[..., at : at + block]).max(axis=-1, keepdims=True) for at in range(0, q.shape[-1], block)]
+    parts = [
+        np.abs(scaled[..., at : at + block]).max(axis=-1, keepdims=True)
+        for at in range(0, q.shape[-1], block)
+    ]
     most = np.concatenate(parts, axis=-1).repeat(block, axis=-1)[..., : q.shape[-1]]
     with np.errstate(all="ignore"):
         inverse = np.float32(levels) / most
         whole = np.rint(scaled * np.where(inverse <= np.float32(3e38), inverse, np.float32(0)))
-    return whole.astype(np.float64) * (most / np.float32(levels)).astype(np.float64) / np.float64(factor)
+    return (
+        whole.astype(np.float64)
+        * (most / np.float32(levels)).astype(np.float64)
+        / np.float64(factor)
+    )
 
 
-def weights_off(weights: np.ndarray, v: np.ndarray, v_scale: np.ndarray, levels: int, plain: bool) -> np.ndarray:
-    """How far an output [H, G, D] may be off for its weights [H, G, T] being whole numbers, the largest of a tile `levels`:
-    half a step each, of whatever tile a token falls into. v_scale: [H, T, parts], each of as many elements that share
-    weights. `plain`: half a step times a sign that nobody chose."""
+def weights_off(
+    weights: np.ndarray, v: np.ndarray, v_scale: np.ndarray, levels: int, plain: bool
+) -> np.ndarray:
+    """How far an output [H, G, D] may be off for its weights [H, G, T] being whole numbers, the
+    largest of a tile `levels`: half a step each, of whatever tile a token falls into. v_scale: [H,
+    T, parts], each of as many elements that share weights. `plain`: half a step times a sign that
+    nobody chose.
+    """
     parts = range(v_scale.shape[2])
     block = BLOCK if len(parts) > 1 else v.shape[2]
     own = (
-        _part_off(weights, v[..., i * block : (i + 1) * block], np.abs(v_scale[..., i]), levels, plain) for i in parts
+        _part_off(
+            weights, v[..., i * block : (i + 1) * block], np.abs(v_scale[..., i]), levels, plain
+        )
+        for i in parts
     )
     return np.concatenate(list(own), axis=2)
 
 
-def _part_off(weights: np.ndarray, v: np.ndarray, v_scale: np.ndarray, levels: int, plain: bool) -> np.ndarray:
+def _part_off(
+    weights: np.ndarray, v: np.ndarray, v_scale: np.ndarray, levels: int, plain: bool
+) -> np.ndarray:
     heavy = weights * v_scale[:, None, :]
     blocks = -(-heavy.shape[2] // TILE)
     tiles = np.zeros((*heavy.shape[:2], (blocks + 2) * TILE))
@@ -361,8 +428,11 @@ def _part_off(weights: np.ndarray, v: np.ndarray, v_scale: np.ndarray, levels: i
     tiles = tiles.reshape(*heavy.shape[:2], blocks + 2, TILE).max(axis=3)
     near = np.maximum(np.maximum(tiles[..., :-2], tiles[..., 1:-1]), tiles[..., 2:])
     step = np.repeat(near, TILE, axis=2)[..., : heavy.shape[2]] / levels
-    codes = np.divide(np.abs(v), v_scale[..., None], out=np.zeros_like(v), where=v_scale[..., None] > 0)
-    most = step @ codes / 2 + 1e-31 * heavy.shape[2]  # a tile that is lighter than that weighs nothing
+    codes = np.divide(
+        np.abs(v), v_scale[..., None], out=np.zeros_like(v), where=v_scale[..., None] > 0
+    )
+    # a tile that is lighter than that weighs nothing
+    most = step @ codes / 2 + 1e-31 * heavy.shape[2]
     return np.minimum(most, 6 * np.sqrt(step**2 @ codes**2 / 12)) if plain else most
 
 
@@ -373,7 +443,9 @@ def v_scales(shape: Shape, planes: Planes, table, seq: int, first: int, count: i
         raw = planes.v[spans(rows, shape.payload)].reshape(*rows.shape, -1, PACKED[shape.dtype])
         return np.ascontiguousarray(raw[..., :2]).view(np.float16)[..., 0].astype(float)
     return (
-        np.ascontiguousarray(planes.v_scale[spans(scales, shape.scale_bytes)]).view(STORED[shape.scale]).astype(float)
+        np.ascontiguousarray(planes.v_scale[spans(scales, shape.scale_bytes)])
+        .view(STORED[shape.scale])
+        .astype(float)
     )
 
 
@@ -396,9 +468,12 @@ def decode(
     halves: bool = False,
     levels: tuple[int, int] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """q [B, Hq, D] -> out and bound, both float64 [B, Hq, D]. `plain`: data of unit size, held to `practical`.
-    `halves`: of a kernel that rounds K and V to float16 as it loads them. `levels`: of one that multiplies whole numbers,
-    the largest of a query and of weights, of each block of packed rows' or of all."""
+    """q [B, Hq, D] -> out and bound, both float64 [B, Hq, D]. `plain`: data of unit size, held to
+    `practical`.
+    `halves`: of a kernel that rounds K and V to float16 as it loads them. `levels`: of one that
+        multiplies whole numbers, the largest of a query and of weights, of each block of packed
+        rows' or of all.
+    """
     out, bound = np.zeros(q.shape), np.zeros(q.shape)
     scale = scale or 1 / np.sqrt(shape.head_dim)
     for seq, length in enumerate(np.asarray(lengths)):

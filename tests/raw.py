@@ -17,7 +17,9 @@ _alive: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # arrays that a
 
 
 def compiled(path: Path, source: Path, names: tuple[str, ...], declared: str, *definitions: str):
-    """A C file of a test and some of the library's, as one library that cffi has opened; and that cffi."""
+    """A C file of a test and some of the library's, as one library that cffi has opened; and that
+    cffi.
+    """
     sources = [source, *(ROOT / "kernels" / f"{name}.c" for name in names)]
     flags = [
         "-shared",
@@ -89,7 +91,11 @@ class Raw:
         return self.ffi.cast("float *", array.ctypes.data)
 
     def bytes_at(self, pointer, size: int) -> np.ndarray:
-        return np.frombuffer(self.ffi.buffer(pointer, size), dtype=np.uint8) if size else np.zeros(0, np.uint8)
+        return (
+            np.frombuffer(self.ffi.buffer(pointer, size), dtype=np.uint8)
+            if size
+            else np.zeros(0, np.uint8)
+        )
 
 
 class Arena:
@@ -121,13 +127,18 @@ class Arena:
 class Bound:
     """A kvb_cache over an arena, with its planes as NumPy views that share its memory."""
 
-    def __init__(self, raw: Raw, shape: Shape, lengths, table: np.ndarray | None = None, guard: int = 0):
+    def __init__(
+        self, raw: Raw, shape: Shape, lengths, table: np.ndarray | None = None, guard: int = 0
+    ):
         self.raw, self.shape = raw, shape
         self.cache = cache = raw.ffi.new("kvb_cache *")
         for list_name in ("layout", "inner"):
             setattr(cache, list_name, raw.word(list_name, getattr(shape, list_name)))
         for plane, tensor in zip((cache.k, cache.v), shape.tensor, strict=True):
-            plane.dtype, plane.scale = raw.word("dtype", shape.dtype), raw.word("scale", shape.scale)
+            plane.dtype, plane.scale = (
+                raw.word("dtype", shape.dtype),
+                raw.word("scale", shape.scale),
+            )
             plane.tensor = tensor
         for name in ("batch", "kv_heads", "head_dim", "capacity", "block_tokens", "blocks", "pad"):
             setattr(cache, name, getattr(shape, name))

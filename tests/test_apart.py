@@ -1,4 +1,6 @@
-"""A process of its own: it never outlives who waits for it, and where it ends early that is one clear line."""
+"""A process of its own: it never outlives who waits for it, and where it ends early that is one
+clear line.
+"""
 
 import os
 import signal
@@ -45,7 +47,9 @@ def refused():
 @pytest.mark.parametrize("process", ["kvbench.apart", "kvbench.worker"])
 def test_one_that_is_asked_nothing_says_nothing(process):
     """Its parent was interrupted where it began it."""
-    done = subprocess.run([sys.executable, "-m", process], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", process], stdin=subprocess.DEVNULL, capture_output=True, check=False
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 

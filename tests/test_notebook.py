@@ -8,7 +8,9 @@ NOTEBOOK = Path(__file__).resolve().parents[1] / "suites" / "notebook.ipynb"
 
 def test_it_runs(monkeypatch):
     monkeypatch.chdir(NOTEBOOK.parent)
-    cells = [cell for cell in json.loads(NOTEBOOK.read_text())["cells"] if cell["cell_type"] == "code"]
+    cells = [
+        cell for cell in json.loads(NOTEBOOK.read_text())["cells"] if cell["cell_type"] == "code"
+    ]
     scope = {}
     for cell in cells:
         assert not cell["outputs"] and cell["execution_count"] is None

@@ -1,4 +1,6 @@
-"""The package's reference against plain loops: ragged lengths, windows, empty sequences, blocks of any size."""
+"""The package's reference against plain loops: ragged lengths, windows, empty sequences, blocks of
+any size.
+"""
 
 import math
 import tracemalloc
@@ -19,13 +21,18 @@ def by_hand(q, k, v, lengths, window):
         first = max(0, lengths[b] - window) if window else 0
         tokens = range(first, lengths[b])
         scores = [
-            math.fsum(float(x) * float(y) for x, y in zip(q[b, head], k[b, t, head // group], strict=True))
+            math.fsum(
+                float(x) * float(y) for x, y in zip(q[b, head], k[b, t, head // group], strict=True)
+            )
             / math.sqrt(q.shape[2])
             for t in tokens
         ]
         weights = [math.exp(score - max(scores)) for score in scores]
         for d in range(q.shape[2]):
-            values = (weight * float(v[b, t, head // group, d]) for weight, t in zip(weights, tokens, strict=True))
+            values = (
+                weight * float(v[b, t, head // group, d])
+                for weight, t in zip(weights, tokens, strict=True)
+            )
             out[b, head, d] = math.fsum(values) / math.fsum(weights) if weights else 0.0
     return out
 
@@ -33,7 +40,13 @@ def by_hand(q, k, v, lengths, window):
 @pytest.mark.parametrize("block", [1, 7, 50, 4096])
 @pytest.mark.parametrize(
     ("lengths", "window"),
-    [((50, 1, 33), None), ((50, 0, 33), 10), ((0, 0, 0), None), ((50, 50, 50), 100), ((20, 40, 8), 8)],
+    [
+        ((50, 1, 33), None),
+        ((50, 0, 33), 10),
+        ((0, 0, 0), None),
+        ((50, 50, 50), 100),
+        ((20, 40, 8), 8),
+    ],
 )
 def test_attention(monkeypatch, block, lengths, window):
     monkeypatch.setattr(kvbench.oracle, "BLOCK", block)
@@ -43,7 +56,10 @@ def test_attention(monkeypatch, block, lengths, window):
     for b, length in enumerate(lengths):
         k[b, length:], v[b, length:] = 1e30, 1e30  # what lies behind an end must not matter
     assert np.allclose(
-        attention(q, whole(k, v), lengths, window), by_hand(q, k, v, lengths, window), rtol=0, atol=1e-13
+        attention(q, whole(k, v), lengths, window),
+        by_hand(q, k, v, lengths, window),
+        rtol=0,
+        atol=1e-13,
     )
 
 
@@ -61,9 +77,14 @@ def test_rounding(dtype):
 
 @pytest.mark.parametrize("levels", [None, (127, 127, 8)])
 def test_no_more_than_the_scores_are_held_of_all_tokens(levels):
-    """And two more of one sequence, as a sweep's forecast counts them; what is held of a block is little here."""
+    """And two more of one sequence, as a sweep's forecast counts them; what is held of a block is
+    little here.
+    """
     rng = np.random.default_rng(1)
-    q, (k, v) = rng.standard_normal((3, 8, 8)), rng.standard_normal((2, 3, 40000, 1, 8), dtype=np.float32)
+    q, (k, v) = (
+        rng.standard_normal((3, 8, 8)),
+        rng.standard_normal((2, 3, 40000, 1, 8), dtype=np.float32),
+    )
     scores = 8 * 40000 * 8
     tracemalloc.start()
     try:

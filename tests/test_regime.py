@@ -1,4 +1,6 @@
-"""Regimes on made-up machines. The numbers are worked out by hand from the parts' data sheets, never from the code."""
+"""Regimes on made-up machines. The numbers are worked out by hand from the parts' data sheets,
+never from the code.
+"""
 
 from dataclasses import replace
 
@@ -8,13 +10,26 @@ from hypothesis import strategies as st
 
 from kvbench.errors import BadArgument
 from kvbench.model import Cpu, DataCache, Fact, Machine
-from kvbench.regime import classify, corrected, dram_bytes, far_bytes, holds, levels, suggestion, windows
+from kvbench.regime import (
+    classify,
+    corrected,
+    dram_bytes,
+    far_bytes,
+    holds,
+    levels,
+    suggestion,
+    windows,
+)
 from tests.made_run import KIB, MIB, machine
 
 
 def hybrid():
-    """8 performance cores of 2 MiB, 4 clusters of 4 efficient cores on 4 MiB, and 36 MiB behind them all."""
-    cpus = tuple(Cpu(cpu, cpu, 0, 0, 0, "performance" if cpu < 8 else "efficient") for cpu in range(24))
+    """8 performance cores of 2 MiB, 4 clusters of 4 efficient cores on 4 MiB, and 36 MiB behind
+    them all.
+    """
+    cpus = tuple(
+        Cpu(cpu, cpu, 0, 0, 0, "performance" if cpu < 8 else "efficient") for cpu in range(24)
+    )
     l1 = tuple(DataCache(1, 48 * KIB if cpu < 8 else 32 * KIB, (cpu,)) for cpu in range(24))
     l2 = tuple(DataCache(2, 2 * MIB, (cpu,)) for cpu in range(8))
     l2 += tuple(DataCache(2, 4 * MIB, tuple(range(first, first + 4))) for first in range(8, 24, 4))
@@ -40,7 +55,15 @@ MERGED = machine(16, l2=512 * KIB, l3=260 * MIB)
 MERGED = replace(MERGED, facts={"l3": Fact(260 * MIB, "sysfs", "low", "spans two sockets")})
 ONE = machine(1, l3=16 * MIB)
 NOTHING = machine(4, l1=None, l2=None, l3=None)
-PARTS = dict(zen4=ZEN4, x3d=ZEN4_X3D, dies=ZEN4_DIES, skylake=SKYLAKE, sapphire=SAPPHIRE, snc4=SNC4, merged=MERGED)
+PARTS = dict(
+    zen4=ZEN4,
+    x3d=ZEN4_X3D,
+    dies=ZEN4_DIES,
+    skylake=SKYLAKE,
+    sapphire=SAPPHIRE,
+    snc4=SNC4,
+    merged=MERGED,
+)
 PARTS |= dict(graviton2=GRAVITON2, graviton4=GRAVITON4, hybrid=HYBRID, apple=APPLE, one=ONE)
 
 
@@ -117,7 +140,8 @@ def test_a_private_cache_as_large_as_l3_leaves_nothing_to_try():
         (SKYLAKE, 12, 1.6 * MIB, "L3"),
         (SAPPHIRE, 60, 3 * MIB, "mixed"),
         (SAPPHIRE, 60, 7.5 * MIB, "DRAM"),
-        (GRAVITON4, 64, 2.25 * MIB, "mixed"),  # 144 MiB, four times L3: but the shares have not left the L2s
+        # 144 MiB, four times L3: but the shares have not left the L2s
+        (GRAVITON4, 64, 2.25 * MIB, "mixed"),
         (GRAVITON4, 64, 3 * MIB, "DRAM"),
         (HYBRID, 8, 3 * MIB, "L3"),
         (HYBRID, 24, 0.79 * MIB, "L2"),
@@ -141,7 +165,10 @@ def test_words(part, threads, each, word):
 
 
 def test_the_reason_names_the_numbers():
-    assert classify(SAPPHIRE, first(SAPPHIRE, 60), 60 * MIB).reason == "1 MiB per thread, within 0.8 x 2 MiB of L2"
+    assert (
+        classify(SAPPHIRE, first(SAPPHIRE, 60), 60 * MIB).reason
+        == "1 MiB per thread, within 0.8 x 2 MiB of L2"
+    )
     assert "24 MiB, more than 0.7 x 32 MiB of L3" in classify(ZEN4, first(ZEN4, 8), 24 * MIB).reason
     assert "no cache size" in classify(NOTHING, (0,), MIB).reason
 
@@ -156,7 +183,8 @@ def test_domains_that_differ_are_mixed():
     cpus = (0, 1, 2, 3, 4, 5, 6, 8)
     found = classify(ZEN4_DIES, cpus, 160 * MIB)
     assert found.word == "mixed" and "domains differ: L3, mixed" in found.reason
-    alone = classify(ZEN4_DIES, cpus, 256 * MIB)  # 32 MiB each: the one would still find some of it in L3
+    # 32 MiB each: the one would still find some of it in L3
+    alone = classify(ZEN4_DIES, cpus, 256 * MIB)
     assert (alone.word, alone.confidence) == ("DRAM", "low")
     assert classify(ZEN4_DIES, cpus, 1024 * MIB).confidence == "high"
 
@@ -176,7 +204,8 @@ def test_confidence():
     assert classify(ZEN4, (0,), 4 * MIB).confidence == "high"
     assert classify(NOTHING, (0,), 4 * MIB).confidence == "none"
     assert classify(MERGED, (0,), 16 * KIB).confidence == "high"  # L3 has no part in it
-    hidden = machine(4, l3=None)  # a private last level: virtual machines leave out the L3 behind it
+    # a private last level: virtual machines leave out the L3 behind it
+    hidden = machine(4, l3=None)
     assert classify(hidden, (0, 1), 64 * MIB).confidence == "low"
     assert classify(APPLE, first(APPLE, 4), 64 * MIB).confidence == "high"
     sure = [classify(SAPPHIRE, first(SAPPHIRE, 60), total * MIB).confidence for total in (450, 480)]
@@ -186,7 +215,9 @@ def test_confidence():
 def test_a_cache_behind_l3_is_no_level_but_a_doubt():
     part = replace(ONE, caches=(*ONE.caches, DataCache(4, 128 * MIB, (0,))))
     assert classify(part, (0,), 8 * MIB) == classify(ONE, (0,), 8 * MIB)
-    assert classify(part, (0,), 64 * MIB) == replace(classify(ONE, (0,), 64 * MIB), confidence="low")
+    assert classify(part, (0,), 64 * MIB) == replace(
+        classify(ONE, (0,), 64 * MIB), confidence="low"
+    )
 
 
 def test_a_level_behind_l1_must_be_known():
@@ -205,13 +236,20 @@ def test_an_offline_cpu_zero_and_more_threads_than_cpus():
 
 
 def test_caches_in_use_are_counted_once():
-    assert {level: len(caches) for level, caches in levels(SAPPHIRE, (0, 1, 60)).items()} == {1: 2, 2: 2, 3: 1}
+    assert {level: len(caches) for level, caches in levels(SAPPHIRE, (0, 1, 60)).items()} == {
+        1: 2,
+        2: 2,
+        3: 1,
+    }
     assert levels(NOTHING, (0,)) == {}
 
 
 ORDER = ("L1", "L2", "L3", "DRAM")
 WALKS = st.tuples(
-    st.sampled_from(sorted(PARTS)), st.integers(1, 64), st.integers(1 * KIB, 2048 * MIB), st.integers(1, 100)
+    st.sampled_from(sorted(PARTS)),
+    st.integers(1, 64),
+    st.integers(1 * KIB, 2048 * MIB),
+    st.integers(1, 100),
 )
 
 
@@ -220,10 +258,18 @@ def test_never_l3_while_the_share_fits_the_private_cache(walk):
     name, threads, footprint, _ = walk
     cpus = first(PARTS[name], threads)
     users = {
-        cpu: sum(cpu in c.cpus and other in c.cpus for c in PARTS[name].caches if c.level == 2 for other in cpus)
+        cpu: sum(
+            cpu in c.cpus and other in c.cpus
+            for c in PARTS[name].caches
+            if c.level == 2
+            for other in cpus
+        )
         for cpu in cpus
     }
-    sizes = {cpu: next(c.size for c in PARTS[name].caches if c.level == 2 and cpu in c.cpus) for cpu in cpus}
+    sizes = {
+        cpu: next(c.size for c in PARTS[name].caches if c.level == 2 and cpu in c.cpus)
+        for cpu in cpus
+    }
     share = footprint / len(cpus)
     if any(share <= 0.8 * sizes[cpu] / users[cpu] for cpu in cpus):
         assert classify(PARTS[name], cpus, footprint).word != "L3"
@@ -233,7 +279,10 @@ def test_never_l3_while_the_share_fits_the_private_cache(walk):
 def test_more_bytes_never_move_to_a_nearer_level(walk):
     name, threads, footprint, percent = walk
     cpus = first(PARTS[name], threads)
-    pair = [classify(PARTS[name], cpus, size).word for size in (footprint, footprint * (1 + percent / 10))]
+    pair = [
+        classify(PARTS[name], cpus, size).word
+        for size in (footprint, footprint * (1 + percent / 10))
+    ]
     ranks = [ORDER.index(word) for word in pair if word in ORDER]
     assert ranks == sorted(ranks)
     assert pair[0] != "DRAM" or pair[1] == "DRAM"
@@ -249,7 +298,9 @@ def test_dram_begins_where_it_says(walk):
 
 
 def test_far_bytes_leave_the_caches_of_every_domain_in_use():
-    """Zen 4: 4 x 32 MiB, but at least 256 MiB; with 96 MiB 384 MiB, of one die; nothing known: the least."""
+    """Zen 4: 4 x 32 MiB, but at least 256 MiB; with 96 MiB 384 MiB, of one die; nothing known: the
+    least.
+    """
     assert far_bytes(ZEN4, first(ZEN4, 8)) == 256 * MIB
     assert far_bytes(ZEN4_X3D, first(ZEN4_X3D, 8)) == 384 * MIB
     assert far_bytes(NOTHING, first(NOTHING, 4)) == 256 * MIB
@@ -267,10 +318,14 @@ def test_what_a_level_holds_is_what_its_word_means(part):
 
 
 def test_second_threads_are_not_what_to_try():
-    """Ten cores on 1 MiB each and four of 2 MiB: with both threads on the four it would open again."""
+    """Ten cores on 1 MiB each and four of 2 MiB: with both threads on the four it would open
+    again.
+    """
     cpus = tuple(Cpu(cpu, cpu if cpu < 14 else cpu - 14, 0, 0, cpu // 14) for cpu in range(18))
     l2 = tuple(DataCache(2, 2 * MIB, (cpu, cpu + 14)) for cpu in range(4))
     l2 += tuple(DataCache(2, MIB, (cpu,)) for cpu in range(4, 14))
-    part = Machine(cpus, tuple(range(18)), (*l2, DataCache(3, 40 * MIB, tuple(range(18)))), (), {}, (), "", "")
+    part = Machine(
+        cpus, tuple(range(18)), (*l2, DataCache(3, 40 * MIB, tuple(range(18)))), (), {}, (), "", ""
+    )
     assert windows(part, range(14))[0].largest_threads == 18
     assert suggestion(part, range(14)) == "not testable at 14 threads; try --axis threads=9"

@@ -38,7 +38,10 @@ def written(path, facts):
 def test_a_run_says_what_was_measured_and_what_was_checked(tmp_path):
     run = written(tmp_path / "run", {"preflight": [asdict(WARNED)]})
     assert run.checks == (WARNED,) and run.machine == MACHINE
-    said = {sentence["topic"]: sentence["text"] for sentence in plain(summary(run.findings()))["diagnosis"]}
+    said = {
+        sentence["topic"]: sentence["text"]
+        for sentence in plain(summary(run.findings()))["diagnosis"]
+    }
     assert said["bandwidth"].startswith(
         "Decode reads up to 15 GB/s from memory (head f16). That is 75% of a plain read"
     )
@@ -60,7 +63,7 @@ def test_geometries_are_those_of_the_file():
         assert got == {key: expected[key] for key in got}
 
 
-# ---- what is shipped -------------------------------------------------------------------------------------------------
+# ---- what is shipped -----------------------------------------------------------------------------
 
 
 READERS = (  # and whether it takes long
@@ -81,7 +84,9 @@ def test_every_command_that_a_readme_names_reads_it(shipped, whole, tmp_path, mo
     monkeypatch.chdir(tmp_path)
     assert set(FILES) <= {path.name for path in shipped.iterdir()}
     for command in (command for command, slow in READERS if whole or not slow):
-        assert call(*(word.replace("RUN", str(shipped)) for word in command.split())) == 0, capsys.readouterr().err
+        assert call(*(word.replace("RUN", str(shipped)) for word in command.split())) == 0, (
+            capsys.readouterr().err
+        )
     asked = [sys.executable, "-m", "pyperf", "stats", shipped / "run.json.gz"]
     subprocess.run(asked, check=True, stdout=subprocess.DEVNULL)
 
@@ -92,7 +97,9 @@ def shipped():
 
 
 def test_a_run_says_what_it_is(shipped):
-    assert repr(shipped).startswith("<kvbench run 20261127-160340-a01e of quick: 58 points in 14 launches, ")
+    assert repr(shipped).startswith(
+        "<kvbench run 20261127-160340-a01e of quick: 58 points in 14 launches, "
+    )
 
 
 def test_tables(shipped):
@@ -108,7 +115,9 @@ def test_tables(shipped):
 
 
 def test_figures(shipped):
-    assert "tokens/s" in shipped.plot("hero").get_xlabel() and len(shipped.plot("roofline").figure.axes)
+    assert "tokens/s" in shipped.plot("hero").get_xlabel() and len(
+        shipped.plot("roofline").figure.axes
+    )
     with pytest.raises(BadArgument) as caught:
         shipped.plot("rooflin")
     assert caught.value.hint.startswith("did you mean roofline?")

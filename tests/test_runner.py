@@ -1,4 +1,6 @@
-"""Launches as processes: what they answer, how they die, that nobody stays behind, and that no visit is made twice."""
+"""Launches as processes: what they answer, how they die, that nobody stays behind, and that no
+visit is made twice.
+"""
 
 import json
 import os
@@ -52,7 +54,7 @@ def test_memory_is_that_of_the_worker():
     assert all(0 < record.peak < len(held) for record in launch(job()))
 
 
-# ---- the order of a run, with a made-up executor ---------------------------------------------------------------------
+# ---- the order of a run, with a made-up executor -------------------------------------------------
 
 
 def answered(job, point, **facts):
@@ -67,24 +69,38 @@ def everything(job):
 
 def test_launches_follow_one_another():
     seen = list(run(PLAN, everything))
-    assert [(r.launch, r.point) for r in seen] == [(n, point) for n in (0, 1) for point in PLAN.points]
+    assert [(r.launch, r.point) for r in seen] == [
+        (n, point) for n in (0, 1) for point in PLAN.points
+    ]
 
 
 def test_more_decides_what_launches_visit():
     asked = []
     few = {2: PLAN.points[1:], 3: PLAN.points[:1], 4: ()}
-    seen = list(run(PLAN, everything, more=lambda number: asked.append(number) or few.get(number, PLAN.points)))
+    seen = list(
+        run(
+            PLAN,
+            everything,
+            more=lambda number: asked.append(number) or few.get(number, PLAN.points),
+        )
+    )
     assert asked == [0, 1, 2, 3, 4]
-    assert [(r.launch, r.point) for r in seen] == [(n, p) for n in range(4) for p in few.get(n, PLAN.points)]
+    assert [(r.launch, r.point) for r in seen] == [
+        (n, p) for n in range(4) for p in few.get(n, PLAN.points)
+    ]
 
 
 def test_what_is_done_is_not_done_again():
-    """Cut off after any number of visits: the rest completes the run, as a new part of the launch that was broken."""
+    """Cut off after any number of visits: the rest completes the run, as a new part of the launch
+    that was broken.
+    """
     whole = list(run(PLAN, everything))
     for cut in range(len(whole) + 1):
         done = whole[:cut]
         rest = list(run(PLAN, everything, done))
-        assert sorted((r.launch, r.point.name) for r in done + rest) == sorted((r.launch, r.point.name) for r in whole)
+        assert sorted((r.launch, r.point.name) for r in done + rest) == sorted(
+            (r.launch, r.point.name) for r in whole
+        )
         begun = {r.launch for r in done}
         assert all(r.part == (1 if r.launch in begun else 0) for r in rest)
 
@@ -95,7 +111,11 @@ def test_a_point_that_failed_is_not_tried_again():
     def wrong(job):
         for point in job.points:
             tried.append((job.launch, point.op))
-            yield answered(job, point, error="off by 3") if point.op == "copy" else answered(job, point)
+            yield (
+                answered(job, point, error="off by 3")
+                if point.op == "copy"
+                else answered(job, point)
+            )
 
     seen = list(run(PLAN, wrong))
     assert tried.count((0, "copy")) == 1 and (1, "copy") not in tried
@@ -110,7 +130,12 @@ def test_a_point_that_lacked_memory_is_tried_in_the_next_launch():
     def short(job):
         for point in job.points:
             if point.op == "copy" and not job.launch:
-                yield replace(answered(job, point), samples=(), error="needs 1 GiB, 1 MiB are free", short=True)
+                yield replace(
+                    answered(job, point),
+                    samples=(),
+                    error="needs 1 GiB, 1 MiB are free",
+                    short=True,
+                )
             else:
                 yield answered(job, point)
 
@@ -149,7 +174,11 @@ def test_a_process_killed_once_gets_a_second_chance():
     died.clear()
     times = 2
     seen = list(run(replace(PLAN, launches=1), killed))
-    assert [(r.point.op, "killed twice" in r.error) for r in seen] == [("read", 0), ("copy", 1), ("triad", 0)]
+    assert [(r.point.op, "killed twice" in r.error) for r in seen] == [
+        ("read", 0),
+        ("copy", 1),
+        ("triad", 0),
+    ]
 
 
 def test_an_executor_that_does_nothing_is_not_asked_for_ever():
@@ -157,7 +186,7 @@ def test_an_executor_that_does_nothing_is_not_asked_for_ever():
     assert len(seen) == 3 and all("ended without it" in r.error for r in seen)
 
 
-# ---- processes that misbehave ----------------------------------------------------------------------------------------
+# ---- processes that misbehave --------------------------------------------------------------------
 
 ANSWER = json.dumps({"record": plain(Record(0, READ, (), {}, {}))})
 VISITING = json.dumps({"visiting": READ.name})
@@ -174,12 +203,15 @@ HEAR = "import os, sys, time; sys.stdin.readline(); say = lambda line: print(lin
 )
 def test_a_worker_that_dies_before_any_visit_fails_them_all(program, said):
     records = list(launch(job(), ("-c", HEAR + program)))
-    assert {record.point for record in records} == set(PLAN.points) and len(records) == len(PLAN.points)
+    assert {record.point for record in records} == set(PLAN.points) and len(records) == len(
+        PLAN.points
+    )
     assert all(said in record.error for record in records)
 
 
 @pytest.mark.parametrize(
-    ("end", "said"), [("sys.exit(3)", "exit code 3"), ("os.kill(os.getpid(), 4)", "was killed by SIGILL")]
+    ("end", "said"),
+    [("sys.exit(3)", "exit code 3"), ("os.kill(os.getpid(), 4)", "was killed by SIGILL")],
 )
 def test_a_worker_that_dies_in_a_visit_fails_that_one(end, said):
     (record,) = launch(job(), ("-c", f"{HEAR} say({VISITING!r}); {end}"))
@@ -189,7 +221,10 @@ def test_a_worker_that_dies_in_a_visit_fails_that_one(end, said):
 @pytest.mark.parametrize("signal", [9, 11])
 def test_a_worker_that_dies_between_visits_fails_none(signal):
     """What it was asked for is left to the next one."""
-    (record,) = launch(job(), ("-c", f"{HEAR} say({ANSWER!r}); sys.stdin.readline(); os.kill(os.getpid(), {signal})"))
+    (record,) = launch(
+        job(),
+        ("-c", f"{HEAR} say({ANSWER!r}); sys.stdin.readline(); os.kill(os.getpid(), {signal})"),
+    )
     assert record.point == READ and not record.error
 
 
@@ -209,7 +244,9 @@ def test_a_worker_that_hangs_is_stopped():
 def test_nobody_is_left_of_a_worker_that_began_others(end, tmp_path):
     """One of them holds its output: how it ended is told all the same."""
     mark, plan = tmp_path / "pid", replace(PLAN, patience=3.0)
-    child = f"child = os.fork(); child or time.sleep(600); open({str(mark)!r}, 'w').write(str(child))"
+    child = (
+        f"child = os.fork(); child or time.sleep(600); open({str(mark)!r}, 'w').write(str(child))"
+    )
     (record,) = launch(job(plan), ("-c", f"{HEAR} say({VISITING!r}); {child}; {end}"))
     assert record.point == READ and ("SIGSEGV" if "kill" in end else "it hangs") in record.error
     assert gone(mark.read_text())
@@ -237,10 +274,20 @@ def test_a_worker_that_does_not_listen_is_stopped():
     """Its job is more than a pipe holds."""
     asked = replace(job(replace(PLAN, patience=0.5)), references="x" * (1 << 20))
     records = list(launch(asked, ("-c", "import time; time.sleep(600)")))
-    assert len(records) == 3 and all("no sign of life for 0.5 s" in record.error for record in records)
+    assert len(records) == 3 and all(
+        "no sign of life for 0.5 s" in record.error for record in records
+    )
 
 
-NONSENSE = ["hello", "\xff", "{}", "[1]", "null", '{"visiting": "nobody"}', '{"record": {"launch": 0}}']
+NONSENSE = [
+    "hello",
+    "\xff",
+    "{}",
+    "[1]",
+    "null",
+    '{"visiting": "nobody"}',
+    '{"record": {"launch": 0}}',
+]
 NONSENSE += [ANSWER.replace('"traffic": {}', '"traffic": []'), ANSWER.replace('"read"', '"write"')]
 
 
@@ -252,10 +299,14 @@ def test_a_worker_that_talks_nonsense_is_stopped(line):
 
 
 def test_it_goes_on_only_when_it_is_told_to():
-    """A record must be kept before the next visit begins: the worker says how many go-aheads it had heard by then."""
+    """A record must be kept before the next visit begins: the worker says how many go-aheads it had
+    heard by then.
+    """
     second = json.loads(ANSWER)
     second["record"]["point"] = plain(PLAN.points[1])
-    program = f"{HEAR} say({ANSWER!r}); sys.stdin.readline(); say({json.dumps(second)!r}); time.sleep(60)"
+    program = (
+        f"{HEAR} say({ANSWER!r}); sys.stdin.readline(); say({json.dumps(second)!r}); time.sleep(60)"
+    )
     records = launch(job(), ("-c", program))
     assert next(records).point == READ
     assert next(records).point == PLAN.points[1]
@@ -264,7 +315,9 @@ def test_it_goes_on_only_when_it_is_told_to():
 
 def test_an_abandoned_launch_kills_its_worker(tmp_path):
     mark = tmp_path / "pid"
-    program = f"{HEAR} open({str(mark)!r}, 'w').write(str(os.getpid())); say({ANSWER!r}); time.sleep(60)"
+    program = (
+        f"{HEAR} open({str(mark)!r}, 'w').write(str(os.getpid())); say({ANSWER!r}); time.sleep(60)"
+    )
     records = launch(job(), ("-c", program))
     next(records)
     records.close()
@@ -272,18 +325,21 @@ def test_an_abandoned_launch_kills_its_worker(tmp_path):
 
 
 def test_the_worker_dies_with_its_parent():
-    """Even in a visit, when nobody reads its pipes: the parent is killed while the first point is measured."""
+    """Even in a visit, when nobody reads its pipes: the parent is killed while the first point is
+    measured.
+    """
     plan = replace(PLAN, points=(READ,), samples=1, sample_time=5.0)
     program = (
-        "import json, sys; from kvbench import runner; from kvbench.model import Job; from kvbench.store import read;"
-        "records = runner.launch(read(Job, json.loads(sys.argv[1])));"
-        "Popen = runner.subprocess.Popen\n"
-        "def told(*a, **k):\n"
-        "    worker = Popen(*a, **k); print(worker.pid, flush=True); return worker\n"
-        "runner.subprocess.Popen = told; next(records)"
+        "import json, sys; from kvbench import runner; from kvbench.model import Job; from"
+        " kvbench.store import read;records = runner.launch(read(Job,"
+        " json.loads(sys.argv[1])));Popen = runner.subprocess.Popen\ndef told(*a, **k):\n    worker"
+        " = Popen(*a, **k); print(worker.pid, flush=True); return worker\nrunner.subprocess.Popen ="
+        " told; next(records)"
     )
     with subprocess.Popen(
-        [os.sys.executable, "-c", program, json.dumps(plain(job(plan)))], stdout=subprocess.PIPE, text=True
+        [os.sys.executable, "-c", program, json.dumps(plain(job(plan)))],
+        stdout=subprocess.PIPE,
+        text=True,
     ) as parent:
         worker = int(parent.stdout.readline())
         time.sleep(random.Random(1).uniform(0.5, 1.0))
@@ -308,9 +364,13 @@ def test_every_launch_has_an_order_of_its_own_and_keeps_it():
 
 
 def test_every_probe():
-    sizes = dict.fromkeys(("read", "write", "write_nt", "copy", "copy_nt", "triad", "latency"), READ.bytes)
+    sizes = dict.fromkeys(
+        ("read", "write", "write_nt", "copy", "copy_nt", "triad", "latency"), READ.bytes
+    )
     sizes |= {"flops": 0, "clock": 0}
-    points = tuple(replace(READ, op=op, bytes=size, isa=default_library().isa()) for op, size in sizes.items())
+    points = tuple(
+        replace(READ, op=op, bytes=size, isa=default_library().isa()) for op, size in sizes.items()
+    )
     records = {record.point: record for record in launch(job(replace(PLAN, points=points)))}
     assert records.keys() == set(points)
     assert all(record.error == "" and record.steps > 0 for record in records.values())

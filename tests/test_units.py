@@ -31,13 +31,19 @@ def test_duration(seconds, text):
     assert duration(seconds) == text
 
 
-@pytest.mark.parametrize(("cpus", "text"), [((), ""), ((3,), "3"), ((0, 1, 2, 5), "0-2,5"), ((0, 2, 8, 9), "0,2,8-9")])
+@pytest.mark.parametrize(
+    ("cpus", "text"), [((), ""), ((3,), "3"), ((0, 1, 2, 5), "0-2,5"), ((0, 2, 8, 9), "0,2,8-9")]
+)
 def test_cpu_lists(cpus, text):
     assert cpu_text(cpus) == text and cpu_list(text) == set(cpus)
 
 
 def test_counted():
-    assert [counted(1, "launch"), counted(2, "launch"), counted(0, "point")] == ["1 launch", "2 launches", "0 points"]
+    assert [counted(1, "launch"), counted(2, "launch"), counted(0, "point")] == [
+        "1 launch",
+        "2 launches",
+        "0 points",
+    ]
 
 
 @pytest.mark.parametrize(("longest", "text"), [(5, "paged"), (4, "pag…"), (1, "…")])

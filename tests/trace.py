@@ -1,7 +1,9 @@
-"""An address trace: every element that a decode or a store touches, listed one by one and then counted.
+"""An address trace: every element that a decode or a store touches, listed one by one and then
+counted.
 
-Nothing here asks the library, and nothing is worked out by a formula over a whole shape: loops over sequences, heads and
-tokens, a list of addresses for each row, and sets of them. Every plane and array is a region that begins on a line.
+Nothing here asks the library, and nothing is worked out by a formula over a whole shape: loops over
+sequences, heads and tokens, a list of addresses for each row, and sets of them. Every plane and
+array is a region that begins on a line.
 """
 
 from collections import defaultdict
@@ -17,11 +19,14 @@ HEADS = 8  # query heads that the scalar tier serves with one load
 
 
 class Trace:
-    """Addresses by region. `issued`: bytes asked for, each time they are; `flops`: a multiply and an add are two. `twin`:
-    bytes that the pure read asks for: whole rows with their padding, whole lines of transposed blocks, scales, the table."""
+    """Addresses by region. `issued`: bytes asked for, each time they are; `flops`: a multiply and
+    an add are two. `twin`: bytes that the pure read asks for: whole rows with their padding, whole
+    lines of transposed blocks, scales, the table.
+    """
 
     def __init__(self) -> None:
-        self._rows: dict[str, dict[int, tuple[int, int]]] = defaultdict(dict)  # region -> address: elements, their size
+        # region -> address: elements, their size
+        self._rows: dict[str, dict[int, tuple[int, int]]] = defaultdict(dict)
         self.issued = 0
         self.flops = 0
         self.twin = 0
@@ -41,7 +46,9 @@ class Trace:
         return sum(len(self._addresses(region)) for region in regions)
 
     def lines_in(self, *regions: str) -> int:
-        return sum(len({address // LINE for address in self._addresses(region)}) for region in regions)
+        return sum(
+            len({address // LINE for address in self._addresses(region)}) for region in regions
+        )
 
     def _addresses(self, region: str) -> set[int]:
         rows = self._rows.get(region, {}).items()
@@ -58,7 +65,8 @@ class Layout:
         self.shape, self.table = shape, table
         self.packed = shape.dtype in PACKED
         self.element = 1 if self.packed else ELEMENT[shape.dtype]
-        self.wide = shape.head_dim  # what is asked for of a row: elements, or the bytes of a packed one
+        # what is asked for of a row: elements, or the bytes of a packed one
+        self.wide = shape.head_dim
         self.bytes = 0  # from a row to the next
         if self.packed:
             self.bytes = self.wide = len(range(0, shape.head_dim, 32)) * PACKED[shape.dtype]
@@ -76,7 +84,9 @@ class Layout:
         return seq * self.table.shape[1] + self.slot(token) // self.shape.block_tokens
 
     def place(self, seq: int, head: int, token: int) -> tuple[int, int] | None:
-        """How many rows lie before this one, and how many planes of heads. None where the table leaves it out."""
+        """How many rows lie before this one, and how many planes of heads. None where the table
+        leaves it out.
+        """
         shape, slot = self.shape, self.slot(token)
         if shape.layout == "head" or self.cell:
             plane = seq * shape.kv_heads + head
@@ -87,14 +97,20 @@ class Layout:
         if block < 0:
             return None
         before = block * shape.block_tokens * shape.kv_heads
-        inside = head * shape.block_tokens + within if shape.inner == "head" else within * shape.kv_heads + head
+        inside = (
+            head * shape.block_tokens + within
+            if shape.inner == "head"
+            else within * shape.kv_heads + head
+        )
         return before + inside, 0
 
     def row(self, place: tuple[int, int]) -> int:
         rows, planes = place
         return rows * self.bytes + planes * self.shape.pad
 
-    def touch(self, trace: Trace, place: tuple[int, int], times: int, scales: int, padded: bool = False) -> None:
+    def touch(
+        self, trace: Trace, place: tuple[int, int], times: int, scales: int, padded: bool = False
+    ) -> None:
         """A row of K and one of V, and their scales. `padded`: to the end of the last line."""
         wide = self.bytes // self.element if padded else self.wide
         for plane in ("k", "v"):
@@ -110,11 +126,14 @@ class Layout:
         lane = place[0] % LANES
         block = self.row(place) - lane * self.bytes
         for byte in range(0, wide, self.cell):
-            trace.touch("k", block + byte * LANES + lane * self.cell, min(self.cell, wide - byte), 1, times)
+            trace.touch(
+                "k", block + byte * LANES + lane * self.cell, min(self.cell, wide - byte), 1, times
+            )
 
     def load_blocks(self, trace: Trace, tokens: list[int], loads: int) -> None:
-        """One head: of every block that one of the tokens lies in, all LANES tokens' cells with elements. A block in which
-        a ring ends and begins anew is taken from both sides."""
+        """One head: of every block that one of the tokens lies in, all LANES tokens' cells with
+        elements. A block in which a ring ends and begins anew is taken from both sides.
+        """
         cells = len(range(0, self.wide * self.element, self.cell))
         lines = len(range(0, LANES * cells * self.cell, LINE))
         turns = {(token // self.shape.capacity, self.slot(token) // LANES) for token in tokens}
@@ -123,23 +142,35 @@ class Layout:
             trace.twin += LINE * lines
 
     def read_rows(self, trace: Trace, tokens: list[int], walks: int) -> None:
-        """One head, by the twin: rows of V, and of K that is not transposed, and the scales of both."""
+        """One head, by the twin: rows of V, and of K that is not transposed, and the scales of
+        both.
+        """
         planes = 1 if self.cell else 2
         for _ in tokens:
             trace.twin += walks * (planes * self.bytes + 2 * self.scale)
 
 
 def decode(
-    shape: Shape, table: np.ndarray | None, lengths, q_heads: int, window: int, shared: int, scale_reads: int
+    shape: Shape,
+    table: np.ndarray | None,
+    lengths,
+    q_heads: int,
+    window: int,
+    shared: int,
+    scale_reads: int,
 ) -> Trace:
-    """`shared`: query heads that one load of a row serves. `scale_reads`: of a scale, for all of a KV head's group."""
+    """`shared`: query heads that one load of a row serves. `scale_reads`: of a scale, for all of a
+    KV head's group.
+    """
     trace, layout, group = Trace(), Layout(shape, table), q_heads // shape.kv_heads
     elements = range(shape.head_dim)
     for seq, length in enumerate(lengths):
         tokens = [token for token in range(length) if not window or token >= length - window]
         for query in range(q_heads):
             for array in ("q", "out"):
-                trace.touch(array, (seq * q_heads + query) * shape.head_dim * FLOAT, shape.head_dim, FLOAT)
+                trace.touch(
+                    array, (seq * q_heads + query) * shape.head_dim * FLOAT, shape.head_dim, FLOAT
+                )
             for _ in tokens:
                 trace.multiply_add(elements)  # q . k
                 trace.multiply_add(elements)  # out += weight * v
@@ -158,7 +189,9 @@ def decode(
 
 
 def store(shape: Shape, table: np.ndarray | None, lengths, tokens: int, head_major: bool) -> Trace:
-    """Tokens from each sequence's length on. A ring keeps the last ones; what the table leaves out is never read."""
+    """Tokens from each sequence's length on. A ring keeps the last ones; what the table leaves out
+    is never read.
+    """
     trace, layout = Trace(), Layout(shape, table)
     reads = 2 if layout.scale or layout.packed else 1  # once for the scale, once for the codes
     for seq, length in enumerate(lengths):

@@ -1,4 +1,6 @@
-"""One case through one tier of the library: decode within its bound, twin and stores byte for byte, guards on."""
+"""One case through one tier of the library: decode within its bound, twin and stores byte for byte,
+guards on.
+"""
 
 from contextlib import ExitStack
 
@@ -52,7 +54,9 @@ def failures(bench: Bench, case: cases.Case, isas: list[str]) -> list[str]:
 
 def decode_failures(bench: Bench, case: cases.Case, isa: str, expected, bound) -> list[str]:
     with ExitStack() as stack:
-        cache = stack.enter_context(Bound(bench.raw, case.shape, case.lengths, case.table, case.guard))
+        cache = stack.enter_context(
+            Bound(bench.raw, case.shape, case.lengths, case.table, case.guard)
+        )
         cache.put(case.planes)
         q = bench.floats(stack, case.q, case.guard)
         out = bench.floats(stack, np.full(case.q.shape, SENTINEL), case.guard)
@@ -66,10 +70,15 @@ def decode_failures(bench: Bench, case: cases.Case, isa: str, expected, bound) -
             first = out.tobytes()
             bench.team(case.threads % 4 + 1).do("decode", args)
             if out.tobytes() != first:
-                found.append(f"not deterministic: {case.threads} against {case.threads % 4 + 1} threads")
+                found.append(
+                    f"not deterministic: {case.threads} against {case.threads % 4 + 1} threads"
+                )
         if case.index % 3 == 0:
             bench.team(case.threads).do("twin", args)
-        if any(not np.array_equal(a, b) for a, b in zip(cache.planes.all(), case.planes.all(), strict=True)):
+        if any(
+            not np.array_equal(a, b)
+            for a, b in zip(cache.planes.all(), case.planes.all(), strict=True)
+        ):
             found.append("decode or twin wrote into the cache")
         return found
 
@@ -82,7 +91,9 @@ def refusal_failures(bench: Bench, case: cases.Case, isa: str, *_) -> list[str]:
         try:
             bench.team(case.threads).do("decode", args)
         except Refused as refused:
-            named = all(word in refused.args[1] for word in (f"variant {case.variant}", f"isa {isa}"))
+            named = all(
+                word in refused.args[1] for word in (f"variant {case.variant}", f"isa {isa}")
+            )
             return [] if named and (out == SENTINEL).all() else [f"refused, but: {refused}"]
         return [f"decode {case.variant} ran, which is not listed"]
 
@@ -94,8 +105,9 @@ def compare(case: cases.Case, out: np.ndarray, expected, bound) -> list[str]:
         return []
     at = np.unravel_index(np.argmax(np.where(np.isnan(error), np.inf, error) * wrong), wrong.shape)
     return [
-        f"decode {case.variant} out[{', '.join(map(str, at))}] is {out[at]:.9g}, expected {expected[at]:.9g}; "
-        f"error {error[at]:.3g}, bound {bound[at]:.3g}; {int(wrong.sum())} of {wrong.size} wrong"
+        f"decode {case.variant} out[{', '.join(map(str, at))}] is {out[at]:.9g}, expected"
+        f" {expected[at]:.9g}; error {error[at]:.3g}, bound {bound[at]:.3g}; {int(wrong.sum())} of"
+        f" {wrong.size} wrong"
     ]
 
 
@@ -104,14 +116,28 @@ def store_failures(bench: Bench, case: cases.Case, isa: str, planes: oracle.Plan
     with ExitStack() as stack:
         cache = stack.enter_context(Bound(bench.raw, shape, store.lengths, store.table, case.guard))
         cache.put(oracle.Planes.filled(shape, case.fill))
-        k, v = (bench.floats(stack, cases.source(store, values), case.guard) for values in (store.k, store.v))
-        args = store_args(bench.raw, cache, k, v, store.tokens, isa, head_major=store.head_major, nt=store.nt,
-                          advance=case.index % 2)  # fmt: skip
+        k, v = (
+            bench.floats(stack, cases.source(store, values), case.guard)
+            for values in (store.k, store.v)
+        )
+        args = store_args(
+            bench.raw,
+            cache,
+            k,
+            v,
+            store.tokens,
+            isa,
+            head_major=store.head_major,
+            nt=store.nt,
+            advance=case.index % 2,
+        )
         op = "append" if store.append else "bulk"
         bench.team(case.threads).do(op, args)
         found = list(compare_planes(op, cache.planes, planes))
         if not np.array_equal(cache.lengths, store.lengths + (case.index % 2) * store.tokens):
-            found.append(f"{op}: lengths are {cache.lengths.tolist()} after {store.lengths.tolist()}")
+            found.append(
+                f"{op}: lengths are {cache.lengths.tolist()} after {store.lengths.tolist()}"
+            )
         if not found:
             cache.lengths[:] = store.lengths + store.tokens
             found += unpack_failures(bench, case, cache, isa)
@@ -124,28 +150,45 @@ def store_failures(bench: Bench, case: cases.Case, isa: str, planes: oracle.Plan
 
 def compare_planes(op: str, got: oracle.Planes, expected: oracle.Planes) -> list[str]:
     found = []
-    for name, mine, right in zip(("k", "v", "k_scale", "v_scale"), got.all(), expected.all(), strict=True):
+    for name, mine, right in zip(
+        ("k", "v", "k_scale", "v_scale"), got.all(), expected.all(), strict=True
+    ):
         wrong = np.flatnonzero(mine != right)
         if len(wrong):
             at = int(wrong[0])
-            found.append(f"{op}: {name}[{at}] is {mine[at]:#04x}, expected {right[at]:#04x}; {len(wrong)} bytes wrong")
+            found.append(
+                f"{op}: {name}[{at}] is {mine[at]:#04x}, expected {right[at]:#04x}; {len(wrong)}"
+                " bytes wrong"
+            )
     return found
 
 
 def unpack_failures(bench: Bench, case: cases.Case, cache: Bound, isa: str) -> list[str]:
-    """All live rows decoded, the oldest first; zeros where a sequence ends or a block was left out."""
+    """All live rows decoded, the oldest first; zeros where a sequence ends or a block was left
+    out.
+    """
     store, shape = case.store, case.shape
     held = np.minimum(cache.lengths, shape.capacity)
     count = int(held.max())
     if count * shape.batch * shape.kv_heads * shape.head_dim > 200_000:
         return []
-    got = [np.full((shape.batch, count, shape.kv_heads, shape.head_dim), SENTINEL) for _ in range(2)]
-    bench.team(case.threads).do("unpack", cache.cache, 0, count, *(bench.raw.floats(x) for x in got),
-                                bench.raw.word("isa", isa))  # fmt: skip
+    got = [
+        np.full((shape.batch, count, shape.kv_heads, shape.head_dim), SENTINEL) for _ in range(2)
+    ]
+    bench.team(case.threads).do(
+        "unpack",
+        cache.cache,
+        0,
+        count,
+        *(bench.raw.floats(x) for x in got),
+        bench.raw.word("isa", isa),
+    )
     found = []
     for seq, live in enumerate(held):
         first = int(cache.lengths[seq] - live)
-        gone = oracle.places(shape, store.table, seq, oracle.slots_of(shape, first, int(live)))[0] < 0
+        gone = (
+            oracle.places(shape, store.table, seq, oracle.slots_of(shape, first, int(live)))[0] < 0
+        )
         right = oracle.load(shape, cache.planes, store.table, seq, first, int(live))
         for name, mine, rows in zip("kv", got, right, strict=True):
             expected = np.zeros((count, shape.kv_heads, shape.head_dim), np.float32)

@@ -30,23 +30,28 @@ int32_t kvb_check_aligned(const char *name, const void *buffer)
 int32_t kvb_check_lines(const char *name, int64_t bytes)
 {
     if (bytes % LINE)
-        return kvb_fail(KVB_BAD_ARGUMENT, "%s is %lld; it must be a multiple of %d", name, (long long)bytes, LINE);
+        return kvb_fail(KVB_BAD_ARGUMENT, "%s is %lld; it must be a multiple of %d", name,
+                        (long long)bytes, LINE);
     return KVB_OK;
 }
 
 int32_t kvb_check_word(const char *list, int32_t word, int32_t count)
 {
     if (word < 0 || word >= count)
-        return kvb_fail(KVB_BAD_ARGUMENT, "%s %d is not a word of the list (0 to %d)", list, word, count - 1);
+        return kvb_fail(KVB_BAD_ARGUMENT, "%s %d is not a word of the list (0 to %d)", list, word,
+                        count - 1);
     return KVB_OK;
 }
 
 int32_t kvb_check_range(const char *name, int64_t value, int64_t low, int64_t high)
 {
     if (value < low || value > high)
-        return kvb_fail(KVB_BAD_ARGUMENT, "%s is %lld; allowed is %lld to %lld", name, (long long)value,
-                        (long long)low, (long long)high);
+        return kvb_fail(KVB_BAD_ARGUMENT, "%s is %lld; allowed is %lld to %lld", name,
+                        (long long)value, (long long)low, (long long)high);
     return KVB_OK;
 }
 
-int32_t kvb_check_threads(int32_t threads) { return kvb_check_range("threads", threads, 1, THREADS_MAX); }
+int32_t kvb_check_threads(int32_t threads)
+{
+    return kvb_check_range("threads", threads, 1, THREADS_MAX);
+}

@@ -7,14 +7,16 @@
 #pragma GCC visibility push(hidden)
 
 /* Keep the message for kvb_message() and return the code. */
-int32_t kvb_fail(int32_t code, const char *format, ...) __attribute__((format(printf, 2, 3), visibility("hidden")));
+int32_t kvb_fail(int32_t code, const char *format, ...)
+    __attribute__((format(printf, 2, 3), visibility("hidden")));
 
 int32_t kvb_fail_null(const char *name);
 static inline int32_t kvb_check_given(const char *name, const void *pointer)
 {
     return pointer ? KVB_OK : kvb_fail_null(name);
 }
-/* A buffer that begins on a line; a multiple of a line; a word of a list; a number within limits. */
+/* A buffer that begins on a line; a multiple of a line; a word of a list; a number within limits.
+ */
 int32_t kvb_check_aligned(const char *name, const void *buffer);
 int32_t kvb_check_lines(const char *name, int64_t bytes);
 int32_t kvb_check_word(const char *list, int32_t word, int32_t count);
@@ -22,15 +24,16 @@ int32_t kvb_check_range(const char *name, int64_t value, int64_t low, int64_t hi
 int32_t kvb_check_threads(int32_t threads);
 
 /* Leave with the code of a check that failed. */
-#define TRY(call)             \
-    do {                      \
-        int32_t code = call;  \
-        if (code)             \
-            return code;      \
+#define TRY(call)            \
+    do {                     \
+        int32_t code = call; \
+        if (code)            \
+            return code;     \
     } while (0)
 
 enum { BATCH_MAX = 1 << 20, HEADS_MAX = 1 << 16, THREADS_MAX = 1024 };
-static const int64_t tokens_max = INT32_MAX; /* so that token arithmetic times row bytes stays inside int64 */
+/* so that token arithmetic times row bytes stays inside int64 */
+static const int64_t tokens_max = INT32_MAX;
 static const int64_t bytes_max = INT64_MAX / 8;
 
 #pragma GCC visibility pop

@@ -1,6 +1,7 @@
-/* The number formats of a cache, one line each: X(word, enumerator, elements and bytes of a block, one scale per token
- * and head). A block is one element, or as many as share a scale inside the row: such rows are packed. Words, enum, formats
- * and the tables of all tiers are made from this list, in its order. */
+/* The number formats of a cache, one line each: X(word, enumerator, elements and bytes of a block,
+ * one scale per token and head). A block is one element, or as many as share a scale inside the
+ * row: such rows are packed. Words, enum, formats and the tables of all tiers are made from this
+ * list, in its order. */
 #ifndef KVB_DTYPES_H
 #define KVB_DTYPES_H
 
@@ -14,7 +15,8 @@
     X(q8_0, Q8_0, 32, 34, false) \
     X(q4_0, Q4_0, 32, 18, false)
 
-/* The packed ones that `dot` takes as they are: X(word, enumerator). isa/dot/packs.tmpl.c says how their codes are loaded. */
+/* The packed ones that `dot` takes as they are: X(word, enumerator). isa/dot/packs.tmpl.c says how
+ * their codes are loaded. */
 #define KVB_DOT_PACKS(X) X(q8_0, Q8_0) X(q4_0, Q4_0)
 
 #endif

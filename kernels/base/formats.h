@@ -23,7 +23,8 @@ static inline int64_t kvb_payload(int32_t dtype, int64_t dim)
 /* Bytes from a row to the next: packed ones follow at once, all others begin on a line. */
 static inline int64_t kvb_row(int32_t dtype, int64_t dim)
 {
-    return kvb_formats[dtype].elements > 1 ? kvb_payload(dtype, dim) : round_up(kvb_payload(dtype, dim), LINE);
+    return kvb_formats[dtype].elements > 1 ? kvb_payload(dtype, dim)
+                                           : round_up(kvb_payload(dtype, dim), LINE);
 }
 
 #endif

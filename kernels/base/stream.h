@@ -1,4 +1,5 @@
-/* Non-temporal stores: the one thing that plain C cannot say. Where none is known, ordinary ones. */
+/* Non-temporal stores: the one thing that plain C cannot say. Where none is known, ordinary ones.
+ */
 #ifndef KVB_STREAM_H
 #define KVB_STREAM_H
 
@@ -19,14 +20,18 @@ static inline void stream(void *to, const void *from, int64_t bytes)
         _mm_stream_si64((long long *)(void *)((char *)to + at), pair[0]);
         _mm_stream_si64((long long *)(void *)((char *)to + at + 8), pair[1]);
 #elif defined(__aarch64__)
-        __asm__ volatile("stnp %0, %1, [%2]" : : "r"(pair[0]), "r"(pair[1]), "r"((char *)to + at) : "memory");
+        __asm__ volatile("stnp %0, %1, [%2]"
+                         :
+                         : "r"(pair[0]), "r"(pair[1]), "r"((char *)to + at)
+                         : "memory");
 #else
         memcpy((char *)to + at, pair, sizeof pair);
 #endif
     }
 }
 
-/* After the last stream(): the stores are ordered before later ones, so that other threads may be told. */
+/* After the last stream(): the stores are ordered before later ones, so that other threads may be
+ * told. */
 static inline void stream_end(void)
 {
 #if defined(__x86_64__)

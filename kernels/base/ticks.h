@@ -1,4 +1,5 @@
-/* Clocks. Ticks are the cheapest counter of constant rate, for shares of time inside a pass; their unit is unknown. */
+/* Clocks. Ticks are the cheapest counter of constant rate, for shares of time inside a pass; their
+ * unit is unknown. */
 #ifndef KVB_TICKS_H
 #define KVB_TICKS_H
 

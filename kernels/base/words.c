@@ -3,9 +3,10 @@
 
 #include "base/words.h"
 
-static const char *const ops[] = {"decode", "twin", "append", "bulk", "clear", "unpack", "fill", "repack",
-                                  "transpose", "logits", "reset", "read", "write", "write_nt", "copy", "copy_nt",
-                                  "triad", "flops", "dot8", "latency", "clock"};
+static const char *const ops[] = {"decode", "twin",     "append",    "bulk",    "clear", "unpack",
+                                  "fill",   "repack",   "transpose", "logits",  "reset", "read",
+                                  "write",  "write_nt", "copy",      "copy_nt", "triad", "flops",
+                                  "dot8",   "latency",  "clock"};
 static const char *const variants[] = {"flash", "twopass", "perhead", "round16", "dot"};
 static const char *const layouts[] = {"head", "position", "paged", "blockt"};
 static const char *const inners[] = {"head", "token"};
@@ -16,17 +17,25 @@ static const char *const isas[] = {"scalar", "avx2", "avx512", "neon", "sve256",
 static const char *const pages[] = {"base", "thp", "huge"};
 static const char *const schedules[] = {KVB_PRESETS(WORD)};
 
-#define LIST(name, words, count) \
-    {name, words, sizeof words / sizeof *words + 0 * sizeof(char[sizeof words / sizeof *words == (count) ? 1 : -1])}
+#define LIST(name, words, count)    \
+    {name, words,                   \
+     sizeof words / sizeof *words + \
+         0 * sizeof(char[sizeof words / sizeof *words == (count) ? 1 : -1])}
 
 static const struct {
     const char *name;
     const char *const *words;
     size_t count;
 } lists[] = {
-    LIST("op", ops, OPS),          LIST("variant", variants, VARIANTS), LIST("layout", layouts, LAYOUTS),
-    LIST("inner", inners, INNERS), LIST("dtype", dtypes, DTYPES),       LIST("scale", scales, SCALES),
-    LIST("isa", isas, ISAS),       LIST("pages", pages, PAGES),         LIST("schedule", schedules, SCHEDULES),
+    LIST("op", ops, OPS),
+    LIST("variant", variants, VARIANTS),
+    LIST("layout", layouts, LAYOUTS),
+    LIST("inner", inners, INNERS),
+    LIST("dtype", dtypes, DTYPES),
+    LIST("scale", scales, SCALES),
+    LIST("isa", isas, ISAS),
+    LIST("pages", pages, PAGES),
+    LIST("schedule", schedules, SCHEDULES),
 };
 
 const char *kvb_word(const char *list, int32_t index)

@@ -10,9 +10,30 @@
 #include "base/presets.h"
 #include "kvbench.h"
 
-enum { OP_DECODE, OP_TWIN, OP_APPEND, OP_BULK, OP_CLEAR, OP_UNPACK, OP_FILL, OP_REPACK, OP_TRANSPOSE, OP_LOGITS,
-       OP_RESET, OP_READ, OP_WRITE, OP_WRITE_NT, OP_COPY, OP_COPY_NT, OP_TRIAD, OP_FLOPS, OP_DOT8,
-       OP_LATENCY, OP_CLOCK, OPS };
+enum {
+    OP_DECODE,
+    OP_TWIN,
+    OP_APPEND,
+    OP_BULK,
+    OP_CLEAR,
+    OP_UNPACK,
+    OP_FILL,
+    OP_REPACK,
+    OP_TRANSPOSE,
+    OP_LOGITS,
+    OP_RESET,
+    OP_READ,
+    OP_WRITE,
+    OP_WRITE_NT,
+    OP_COPY,
+    OP_COPY_NT,
+    OP_TRIAD,
+    OP_FLOPS,
+    OP_DOT8,
+    OP_LATENCY,
+    OP_CLOCK,
+    OPS
+};
 enum { VARIANT_FLASH, VARIANT_TWOPASS, VARIANT_PERHEAD, VARIANT_ROUND16, VARIANT_DOT, VARIANTS };
 enum { LAYOUT_HEAD, LAYOUT_POSITION, LAYOUT_PAGED, LAYOUT_BLOCKT, LAYOUTS };
 enum { INNER_HEAD, INNER_TOKEN, INNERS };
@@ -36,8 +57,8 @@ static inline uint64_t kvb_mix(uint64_t x)
     return x ^ x >> 31;
 }
 
-/* Every turn of a loop is written out, `most` at most: else arrays would not be registers. Clang knows gcc's words, and does
- * not heed them. */
+/* Every turn of a loop is written out, `most` at most: else arrays would not be registers. Clang
+ * knows gcc's words, and does not heed them. */
 #define KVB_PRAGMA(words) _Pragma(#words)
 #ifdef __clang__
 #define UNROLL_UP_TO(most) KVB_PRAGMA(clang loop unroll(full))

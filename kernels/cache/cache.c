@@ -6,7 +6,8 @@ int64_t kvb_cache_pad(void) { return 5 * LINE; }
 int32_t kvb_cache_plan(kvb_cache *c)
 {
     TRY(kvb_check_shape(c));
-    c->table_stride = kvb_layouts[c->layout].paged ? (c->capacity + c->block_tokens - 1) / c->block_tokens : 0;
+    c->table_stride =
+        kvb_layouts[c->layout].paged ? (c->capacity + c->block_tokens - 1) / c->block_tokens : 0;
     kvb_layout_plan(c, &c->k);
     kvb_layout_plan(c, &c->v);
     c->bytes = c->k.bytes + c->v.bytes + c->k.scale_bytes + c->v.scale_bytes;

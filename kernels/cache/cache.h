@@ -7,11 +7,13 @@
 
 #pragma GCC visibility push(hidden)
 
-/* ---- layouts.c: where a token's row lies ----------------------------------------------------------------------- */
+/* ---- layouts.c: where a token's row lies ----------------------------------------------------- */
 
 typedef struct kvb_layout {
-    bool paged;      /* blocks of block_tokens, which a table knows, in the order that `inner` says */
-    bool by_token;   /* the rows of a token's heads lie side by side; else those of a head's tokens */
+    /* blocks of block_tokens, which a table knows, in the order that `inner` says */
+    bool paged;
+    /* the rows of a token's heads lie side by side; else those of a head's tokens */
+    bool by_token;
     bool whole;      /* a head's rows are one stretch, which a cache that grows moves as it is */
     bool transposed; /* K in blocks of LANES tokens, whose cells lie side by side: transposed.c */
 } kvb_layout;
@@ -23,53 +25,58 @@ void kvb_layout_plan(const kvb_cache *cache, kvb_plane *plane);
 /* Whether the layout has caches of the dtype. */
 bool kvb_layout_has(int32_t layout, int32_t dtype);
 
-/* Heads of a token lie side by side, so a walk takes all heads of a block of tokens before the next block. */
+/* Heads of a token lie side by side, so a walk takes all heads of a block of tokens before the next
+ * block. */
 bool kvb_heads_inner(const kvb_cache *cache);
 
-/* Slots from a token's on without a wrap or an edge of a block, in bytes from the start of a plane: the rows lie token
- * strides apart. K that is transposed lies in blocks: there it is where the row would lie, if the block were one of
- * rows. -1: the table leaves the block out. */
+/* Slots from a token's on without a wrap or an edge of a block, in bytes from the start of a plane:
+ * the rows lie token strides apart. K that is transposed lies in blocks: there it is where the row
+ * would lie, if the block were one of rows. -1: the table leaves the block out. */
 typedef struct kvb_stretch {
     int64_t count, row, scale;
 } kvb_stretch;
 kvb_stretch kvb_stretch_of(const kvb_cache *cache, int64_t seq, int64_t head, int64_t token);
 
 /* The same for each of `count` tokens from `first` on; scales may be null. */
-void kvb_offsets(const kvb_cache *cache, int64_t seq, int64_t head, int64_t first, int64_t count, int64_t *rows,
-                 int64_t *scales);
+void kvb_offsets(const kvb_cache *cache, int64_t seq, int64_t head, int64_t first, int64_t count,
+                 int64_t *rows, int64_t *scales);
 
-/* ---- transposed.c: blocks of LANES tokens as matrices [cells of a row][tokens] ----------------------------------- */
+/* ---- transposed.c: blocks of LANES tokens as matrices [cells of a row][tokens] --------------- */
 
-/* Bytes of a cell, the elements of a row that stay side by side. 0: no transposed layout has the dtype. */
+/* Bytes of a cell, the elements of a row that stay side by side. 0: no transposed layout has the
+ * dtype. */
 int32_t kvb_cell_bytes(int32_t dtype);
 
 /* The lane of a token in its block of K; 0 where K is not transposed. */
 int64_t kvb_lane(const kvb_cache *cache, int64_t token);
 
-/* Whole lines from a block's start on, that hold all cells with elements. 0 where K is not transposed. */
+/* Whole lines from a block's start on, that hold all cells with elements. 0 where K is not
+ * transposed. */
 int64_t kvb_block_bytes(const kvb_cache *cache);
 
-/* Encoded rows of one head, up to LANES of them side by side, into a block: the first one to `lane`. `to` is where that
- * row would lie if the block were one of rows. */
-void kvb_lay_rows(int32_t dtype, const uint8_t *rows, int64_t row_bytes, int64_t count, int64_t lane, bool nt,
-                  uint8_t *to);
+/* Encoded rows of one head, up to LANES of them side by side, into a block: the first one to
+ * `lane`. `to` is where that row would lie if the block were one of rows. */
+void kvb_lay_rows(int32_t dtype, const uint8_t *rows, int64_t row_bytes, int64_t count,
+                  int64_t lane, bool nt, uint8_t *to);
 /* The bytes of a row with elements, out of its block. */
 void kvb_gather(int32_t dtype, const uint8_t *block, int64_t lane, int64_t dim, uint8_t *row);
 
 /* Blocks that some tokens' slots lie in, each counted once. */
 int64_t kvb_blocks_of(const kvb_cache *cache, int64_t first, int64_t end);
 
-/* What a plane's scale of the whole tensor is. Decode folds K's into the scale of the scores and V's into the output,
- * so no tile knows of them. */
+/* What a plane's scale of the whole tensor is. Decode folds K's into the scale of the scores and
+ * V's into the output, so no tile knows of them. */
 static inline float kvb_tensor(float scale) { return scale == 0.0f ? 1.0f : scale; }
 
-/* ---- check.c ------------------------------------------------------------------------------------------------------ */
+/* ---- check.c --------------------------------------------------------------------------------- */
 
 int32_t kvb_check_shape(const kvb_cache *cache); /* before planning */
 int32_t kvb_check_cache(const kvb_cache *cache); /* planned, bound, with lengths and table */
 bool kvb_same_rows(const kvb_cache *a, const kvb_cache *b); /* but for the capacity */
-/* Entries of the tokens first .. end of a sequence, none below `low`: -1 where a negative entry means skip. */
-int32_t kvb_check_table(const kvb_cache *cache, int64_t seq, int64_t first, int64_t end, int32_t low);
+/* Entries of the tokens first .. end of a sequence, none below `low`: -1 where a negative entry
+ * means skip. */
+int32_t kvb_check_table(const kvb_cache *cache, int64_t seq, int64_t first, int64_t end,
+                        int32_t low);
 
 #pragma GCC visibility pop
 

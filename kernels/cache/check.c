@@ -11,11 +11,15 @@ static int32_t check_size(const kvb_cache *c)
     int64_t row = kvb_row(c->k.dtype, c->head_dim), bytes;
     int64_t tokens = kvb_layouts[c->layout].transposed ? round_up(c->capacity, LANES) : c->capacity;
     int64_t places = c->batch * tokens; /* both bounded: no overflow */
-    if (kvb_layouts[c->layout].paged && (__builtin_mul_overflow(c->blocks, c->block_tokens, &places)))
+    if (kvb_layouts[c->layout].paged &&
+        (__builtin_mul_overflow(c->blocks, c->block_tokens, &places)))
         return kvb_fail(KVB_BAD_ARGUMENT, "blocks * block_tokens overflows");
-    if (__builtin_mul_overflow(places, c->kv_heads, &bytes) || __builtin_mul_overflow(bytes, row, &bytes) ||
-        __builtin_add_overflow(bytes, c->batch * c->kv_heads * c->pad, &bytes) || bytes > bytes_max / 4)
-        return kvb_fail(KVB_BAD_ARGUMENT, "capacity %lld: the size of the cache overflows", (long long)c->capacity);
+    if (__builtin_mul_overflow(places, c->kv_heads, &bytes) ||
+        __builtin_mul_overflow(bytes, row, &bytes) ||
+        __builtin_add_overflow(bytes, c->batch * c->kv_heads * c->pad, &bytes) ||
+        bytes > bytes_max / 4)
+        return kvb_fail(KVB_BAD_ARGUMENT, "capacity %lld: the size of the cache overflows",
+                        (long long)c->capacity);
     return KVB_OK;
 }
 
@@ -25,12 +29,14 @@ static int32_t fail_dtype(const kvb_cache *c)
     char has[128] = "";
     for (int32_t dtype = 0, at = 0; dtype < DTYPES && at < (int32_t)sizeof has; dtype++)
         if (kvb_layout_has(c->layout, dtype))
-            at += snprintf(has + at, sizeof has - (size_t)at, "%s%s", at ? ", " : "", kvb_word("dtype", dtype));
-    return kvb_fail(KVB_BAD_ARGUMENT, "dtype %s is none of the layout %s, which has: %s", kvb_word("dtype", c->k.dtype),
-                    kvb_word("layout", c->layout), has);
+            at += snprintf(has + at, sizeof has - (size_t)at, "%s%s", at ? ", " : "",
+                           kvb_word("dtype", dtype));
+    return kvb_fail(KVB_BAD_ARGUMENT, "dtype %s is none of the layout %s, which has: %s",
+                    kvb_word("dtype", c->k.dtype), kvb_word("layout", c->layout), has);
 }
 
-/* Kernels take K and V that are alike. What else has its place in a cache, none of them takes yet. */
+/* Kernels take K and V that are alike. What else has its place in a cache, none of them takes yet.
+ */
 static int32_t check_planes(const kvb_cache *c)
 {
     TRY(kvb_check_word("dtype", c->k.dtype, DTYPES));
@@ -40,16 +46,21 @@ static int32_t check_planes(const kvb_cache *c)
     TRY(kvb_check_range("reserved", c->k.reserved | c->v.reserved, 0, 0));
     TRY(kvb_check_range("v_in_k", c->v_in_k, 0, 1));
     if (c->v.dtype != c->k.dtype)
-        return kvb_fail(KVB_UNSUPPORTED, "v.dtype is %s and k.dtype is %s; there are no kernels yet for two dtypes",
+        return kvb_fail(KVB_UNSUPPORTED,
+                        "v.dtype is %s and k.dtype is %s; there are no kernels yet for two dtypes",
                         kvb_word("dtype", c->v.dtype), kvb_word("dtype", c->k.dtype));
     if (c->v.scale != c->k.scale)
-        return kvb_fail(KVB_UNSUPPORTED, "v.scale is %s and k.scale is %s; there are no kernels yet for two dtypes",
+        return kvb_fail(KVB_UNSUPPORTED,
+                        "v.scale is %s and k.scale is %s; there are no kernels yet for two dtypes",
                         kvb_word("scale", c->v.scale), kvb_word("scale", c->k.scale));
     if (c->v_dim && c->v_dim != c->head_dim)
-        return kvb_fail(KVB_UNSUPPORTED, "v_dim is %lld and head_dim is %lld; there are no kernels yet for two widths",
-                        (long long)c->v_dim, (long long)c->head_dim);
+        return kvb_fail(
+            KVB_UNSUPPORTED,
+            "v_dim is %lld and head_dim is %lld; there are no kernels yet for two widths",
+            (long long)c->v_dim, (long long)c->head_dim);
     if (c->v_in_k || c->v_offset)
-        return kvb_fail(KVB_UNSUPPORTED, "%s is not 0; there are no kernels yet for V inside rows of K",
+        return kvb_fail(KVB_UNSUPPORTED,
+                        "%s is not 0; there are no kernels yet for V inside rows of K",
                         c->v_in_k ? "v_in_k" : "v_offset");
     return KVB_OK;
 }
@@ -59,7 +70,8 @@ static int32_t check_tensor(const kvb_cache *c, const char *name, float scale)
     if (scale == 0.0f)
         return KVB_OK;
     if (!(scale > 0.0f && isfinite(scale)))
-        return kvb_fail(KVB_BAD_ARGUMENT, "%s is %g; it must be finite and positive, or 0 for none", name, (double)scale);
+        return kvb_fail(KVB_BAD_ARGUMENT, "%s is %g; it must be finite and positive, or 0 for none",
+                        name, (double)scale);
     if (c->k.dtype != DTYPE_E4M3 && c->k.dtype != DTYPE_E5M2)
         return kvb_fail(KVB_BAD_ARGUMENT, "%s: the dtype %s has no scale of the whole tensor", name,
                         kvb_word("dtype", c->k.dtype));
@@ -96,20 +108,22 @@ static int32_t check_lengths(const kvb_cache *c)
     for (int64_t b = 0; b < c->batch; b++) {
         int64_t high = c->ring ? tokens_max : c->capacity;
         if (c->lengths[b] < 0 || c->lengths[b] > high)
-            return kvb_fail(KVB_BAD_ARGUMENT, "lengths[%lld] is %lld; allowed is 0 to the capacity, %lld", (long long)b,
-                            (long long)c->lengths[b], (long long)high);
+            return kvb_fail(KVB_BAD_ARGUMENT,
+                            "lengths[%lld] is %lld; allowed is 0 to the capacity, %lld",
+                            (long long)b, (long long)c->lengths[b], (long long)high);
     }
     return KVB_OK;
 }
 
 int32_t kvb_check_table(const kvb_cache *c, int64_t seq, int64_t first, int64_t end, int32_t low)
 {
-    for (int64_t t = first, slot; t < end; t += at_most(c->block_tokens - slot % c->block_tokens, c->capacity - slot)) {
+    for (int64_t t = first, slot; t < end;
+         t += at_most(c->block_tokens - slot % c->block_tokens, c->capacity - slot)) {
         slot = c->ring ? t % c->capacity : t;
         int64_t at = seq * c->table_stride + slot / c->block_tokens;
         if (c->table[at] >= c->blocks || c->table[at] < (low < 0 ? INT32_MIN : low))
-            return kvb_fail(KVB_BAD_ARGUMENT, "table[%lld] is %d; the pool has blocks 0 to %lld", (long long)at,
-                            c->table[at], (long long)c->blocks - 1);
+            return kvb_fail(KVB_BAD_ARGUMENT, "table[%lld] is %d; the pool has blocks 0 to %lld",
+                            (long long)at, c->table[at], (long long)c->blocks - 1);
     }
     return KVB_OK;
 }
@@ -130,6 +144,7 @@ int32_t kvb_check_cache(const kvb_cache *c)
 
 bool kvb_same_rows(const kvb_cache *a, const kvb_cache *b)
 {
-    return a->layout == b->layout && a->inner == b->inner && a->k.dtype == b->k.dtype && a->k.scale == b->k.scale &&
-           a->ring == b->ring && a->batch == b->batch && a->kv_heads == b->kv_heads && a->head_dim == b->head_dim;
+    return a->layout == b->layout && a->inner == b->inner && a->k.dtype == b->k.dtype &&
+           a->k.scale == b->k.scale && a->ring == b->ring && a->batch == b->batch &&
+           a->kv_heads == b->kv_heads && a->head_dim == b->head_dim;
 }

@@ -1,4 +1,5 @@
-/* Where rows lie. A layout is a choice of strides; walks differ only in whether a table stands between. */
+/* Where rows lie. A layout is a choice of strides; walks differ only in whether a table stands
+ * between. */
 #include "cache/cache.h"
 
 const kvb_layout kvb_layouts[LAYOUTS] = {
@@ -8,14 +9,15 @@ const kvb_layout kvb_layouts[LAYOUTS] = {
     [LAYOUT_BLOCKT] = {.whole = true, .transposed = true},
 };
 
-/* A sequence, or a block of a paged cache, is a matrix of rows [heads][tokens] or [tokens][heads]. Scales are another
- * one with `scale` bytes in place of a row. Where K is transposed V and scales have room for whole blocks too, so that
- * all have the same places. */
+/* A sequence, or a block of a paged cache, is a matrix of rows [heads][tokens] or [tokens][heads].
+ * Scales are another one with `scale` bytes in place of a row. Where K is transposed V and scales
+ * have room for whole blocks too, so that all have the same places. */
 void kvb_layout_plan(const kvb_cache *c, kvb_plane *p)
 {
     const kvb_layout *l = &kvb_layouts[c->layout];
     const bool by_token = l->paged ? c->inner == INNER_TOKEN : l->by_token;
-    const int64_t tokens = l->paged ? c->block_tokens : round_up(c->capacity, l->transposed ? LANES : 1);
+    const int64_t tokens =
+        l->paged ? c->block_tokens : round_up(c->capacity, l->transposed ? LANES : 1);
     const int64_t count = l->paged ? c->blocks : c->batch, pad = l->whole ? c->pad : 0;
     const int64_t row = p->row_bytes = kvb_row(p->dtype, c->head_dim);
     const int64_t scale = kvb_formats[p->dtype].scaled ? kvb_scale_bytes[p->scale] : 0;
@@ -29,9 +31,15 @@ void kvb_layout_plan(const kvb_cache *c, kvb_plane *p)
     p->scale_bytes = round_up(count * p->scale_seq_stride, LINE);
 }
 
-bool kvb_layout_has(int32_t layout, int32_t dtype) { return !kvb_layouts[layout].transposed || kvb_cell_bytes(dtype); }
+bool kvb_layout_has(int32_t layout, int32_t dtype)
+{
+    return !kvb_layouts[layout].transposed || kvb_cell_bytes(dtype);
+}
 
-bool kvb_heads_inner(const kvb_cache *c) { return c->kv_heads > 1 && c->k.head_stride < c->k.token_stride; }
+bool kvb_heads_inner(const kvb_cache *c)
+{
+    return c->kv_heads > 1 && c->k.head_stride < c->k.token_stride;
+}
 
 kvb_stretch kvb_stretch_of(const kvb_cache *c, int64_t seq, int64_t head, int64_t token)
 {
@@ -44,17 +52,21 @@ kvb_stretch kvb_stretch_of(const kvb_cache *c, int64_t seq, int64_t head, int64_
     }
     return (kvb_stretch){
         .count = end - slot,
-        .row = place < 0 ? -1 : place * c->k.seq_stride + head * c->k.head_stride + in * c->k.token_stride,
-        .scale = place * c->k.scale_seq_stride + head * c->k.scale_head_stride + in * c->k.scale_token_stride,
+        .row = place < 0
+                   ? -1
+                   : place * c->k.seq_stride + head * c->k.head_stride + in * c->k.token_stride,
+        .scale = place * c->k.scale_seq_stride + head * c->k.scale_head_stride +
+                 in * c->k.scale_token_stride,
     };
 }
 
-void kvb_offsets(const kvb_cache *c, int64_t seq, int64_t head, int64_t first, int64_t count, int64_t *rows,
-                 int64_t *scales)
+void kvb_offsets(const kvb_cache *c, int64_t seq, int64_t head, int64_t first, int64_t count,
+                 int64_t *rows, int64_t *scales)
 {
     for (int64_t done = 0; done < count;) {
         const kvb_stretch s = kvb_stretch_of(c, seq, head, first + done);
-        const int64_t begin = done, end = at_most(count, done + s.count), step = s.row < 0 ? 0 : c->k.token_stride;
+        const int64_t begin = done, end = at_most(count, done + s.count),
+                      step = s.row < 0 ? 0 : c->k.token_stride;
         for (int64_t at = s.row; done < end; done++, at += step)
             rows[done] = at;
         if (scales && s.row >= 0)

@@ -1,4 +1,5 @@
-/* What a pass touches of a cache: bytes and lines, each counted once and here. Buffers count as if each began on a line. */
+/* What a pass touches of a cache: bytes and lines, each counted once and here. Buffers count as if
+ * each began on a line. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,15 +17,19 @@ double kvb_tokens(const kvb_touched *t)
     return tokens;
 }
 
-double kvb_scale_size(const kvb_cache *c) { return kvb_formats[c->k.dtype].scaled ? kvb_scale_bytes[c->k.scale] : 0; }
+double kvb_scale_size(const kvb_cache *c)
+{
+    return kvb_formats[c->k.dtype].scaled ? kvb_scale_bytes[c->k.scale] : 0;
+}
 
 double kvb_row_size(const kvb_cache *c) { return (double)kvb_payload(c->k.dtype, c->head_dim); }
 
 static bool packed(const kvb_cache *c) { return kvb_formats[c->k.dtype].elements > 1; }
 
-/* ---- lines ------------------------------------------------------------------------------------------------------ */
+/* ---- lines ----------------------------------------------------------------------------------- */
 
-/* Lines of bytes from .. to that no earlier call has counted. Calls go upwards; `next` starts as 0. */
+/* Lines of bytes from .. to that no earlier call has counted. Calls go upwards; `next` starts as 0.
+ */
 double kvb_lines_on(int64_t from, int64_t to, int64_t *next)
 {
     int64_t first = at_least(*next, from / LINE), end = (to + LINE - 1) / LINE;
@@ -34,8 +39,10 @@ double kvb_lines_on(int64_t from, int64_t to, int64_t *next)
     return (double)(end - first);
 }
 
-/* Mark the lines of a plane that one sequence and KV head touches: of rows, or of scales, of so many bytes. */
-static void mark(const kvb_touched *t, int64_t seq, int64_t head, bool of_scales, int64_t bytes, uint8_t *marks)
+/* Mark the lines of a plane that one sequence and KV head touches: of rows, or of scales, of so
+ * many bytes. */
+static void mark(const kvb_touched *t, int64_t seq, int64_t head, bool of_scales, int64_t bytes,
+                 uint8_t *marks)
 {
     int64_t first, end, rows[TILE], scales[TILE];
     const int64_t *from = of_scales ? scales : rows;
@@ -44,13 +51,14 @@ static void mark(const kvb_touched *t, int64_t seq, int64_t head, bool of_scales
         int64_t count = at_most(TILE, end - at);
         kvb_offsets(t->cache, seq, head, at, count, rows, scales);
         for (int64_t i = 0; i < count; i++)
-            for (int64_t line = from[i] / LINE; rows[i] >= 0 && line * LINE < from[i] + bytes; line++)
+            for (int64_t line = from[i] / LINE; rows[i] >= 0 && line * LINE < from[i] + bytes;
+                 line++)
                 marks[line] = 1;
     }
 }
 
-/* Lines of one plane of scales or of packed rows. Neighbours share them, whichever head, block or sequence they are of,
- * and blocks lie in any order: so each is marked. */
+/* Lines of one plane of scales or of packed rows. Neighbours share them, whichever head, block or
+ * sequence they are of, and blocks lie in any order: so each is marked. */
 static int32_t shared_lines(const kvb_touched *t, bool of_scales, double *lines)
 {
     const kvb_cache *c = t->cache;
@@ -69,7 +77,7 @@ static int32_t shared_lines(const kvb_touched *t, bool of_scales, double *lines)
     return KVB_OK;
 }
 
-/* ---- blocks of K that is transposed ----------------------------------------------------------------------------- */
+/* ---- blocks of K that is transposed ---------------------------------------------------------- */
 
 /* All of a pass. */
 static double blocks(const kvb_touched *t)
@@ -83,8 +91,8 @@ static double blocks(const kvb_touched *t)
     return (double)count;
 }
 
-/* Lines of `rows` rows of each side, and of their scales. Blocks of transposed K are read but for cells of padding,
- * which are behind all others; and stored whole. */
+/* Lines of `rows` rows of each side, and of their scales. Blocks of transposed K are read but for
+ * cells of padding, which are behind all others; and stored whole. */
 int32_t kvb_lines_of(const kvb_touched *t, double rows, double *lines)
 {
     const kvb_cache *c = t->cache;
@@ -94,14 +102,17 @@ int32_t kvb_lines_of(const kvb_touched *t, double rows, double *lines)
         code = shared_lines(t, true, &of_scales);
     *lines = 2.0 * (of_rows + of_scales);
     if (kvb_layouts[c->layout].transposed)
-        *lines += blocks(t) * (double)(t->stores ? LANES * c->k.row_bytes : kvb_block_bytes(c)) / LINE - of_rows;
+        *lines +=
+            blocks(t) * (double)(t->stores ? LANES * c->k.row_bytes : kvb_block_bytes(c)) / LINE -
+            of_rows;
     return code;
 }
 
-/* ---- the page table --------------------------------------------------------------------------------------------- */
+/* ---- the page table -------------------------------------------------------------------------- */
 
 /* Entries of slots first .. end of one sequence, and their lines. */
-static double entries(const kvb_cache *c, int64_t seq, int64_t first, int64_t end, int64_t *next, double *lines)
+static double entries(const kvb_cache *c, int64_t seq, int64_t first, int64_t end, int64_t *next,
+                      double *lines)
 {
     if (end <= first)
         return 0.0;

@@ -18,9 +18,11 @@ double kvb_tokens(const kvb_touched *t);
 /* Bytes of a row's elements, and of its scale. */
 double kvb_row_size(const kvb_cache *cache);
 double kvb_scale_size(const kvb_cache *cache);
-/* Lines of `rows` rows of each side, and of their scales: a code where memory to count with is lacking. */
+/* Lines of `rows` rows of each side, and of their scales: a code where memory to count with is
+ * lacking. */
 int32_t kvb_lines_of(const kvb_touched *t, double rows, double *lines);
-/* Lines of bytes from .. to that no earlier call has counted. Calls go upwards; `next` starts as 0. */
+/* Lines of bytes from .. to that no earlier call has counted. Calls go upwards; `next` starts as 0.
+ */
 double kvb_lines_on(int64_t from, int64_t to, int64_t *next);
 /* Bytes of the table's entries that a decode needs, and the lines they lie in. */
 double kvb_table_bytes(const kvb_touched *t, double *lines);

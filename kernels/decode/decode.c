@@ -5,7 +5,7 @@
 
 #include "decode/decode.h"
 
-/* ---- scratch --------------------------------------------------------------------------------------------------- */
+/* ---- scratch --------------------------------------------------------------------------------- */
 
 /* Take `bytes` from *at, on a line of its own; with a null base this only counts. */
 static void *take(uintptr_t *at, int64_t bytes)
@@ -25,7 +25,8 @@ static int64_t carve(const kvb_decode_task *task, void *scratch, kvb_state **sta
     take(&at, LINE);
     kvb_state *s = take(&at, sizeof *s);
     kvb_group *groups = take(&at, units * (int64_t)sizeof *groups);
-    float *q = take(&at, floats(slots * task->dim_pad)), *acc = take(&at, floats(slots * task->dim_pad));
+    float *q = take(&at, floats(slots * task->dim_pad)),
+          *acc = take(&at, floats(slots * task->dim_pad));
     float *sum = take(&at, floats(slots * LANES));
     float *max = take(&at, floats(units * HEADS)), *rescale = take(&at, floats(units * HEADS));
     float *scores = take(&at, floats(at_least(1, task->rooms) * units * HEAD_SCORES));
@@ -61,7 +62,7 @@ static int64_t carve(const kvb_decode_task *task, void *scratch, kvb_state **sta
     return (int64_t)(at - (uintptr_t)scratch);
 }
 
-/* ---- units ----------------------------------------------------------------------------------------------------- */
+/* ---- units ----------------------------------------------------------------------------------- */
 
 static int64_t query_of(const kvb_decode_task *task, const kvb_unit *unit, int64_t group)
 {
@@ -107,17 +108,21 @@ void kvb_unit_end(const kvb_decode_task *task, kvb_state *state, const kvb_unit 
         const kvb_group *g = &state->groups[i];
         int64_t query = query_of(task, unit, i);
         for (int64_t h = 0; h < g->heads; h++)
-            kvb_head_end(task, unit, query + h, g->max[h], total(g->sum + h * LANES), g->acc + h * task->dim_pad,
-                         kvb_tensor(task->args.cache->v.tensor));
+            kvb_head_end(task, unit, query + h, g->max[h], total(g->sum + h * LANES),
+                         g->acc + h * task->dim_pad, kvb_tensor(task->args.cache->v.tensor));
     }
 }
 
 static void work(kvb_task *base, int32_t thread, void *scratch)
 {
-    static void (*const variants[VARIANTS])(const kvb_decode_task *, kvb_state *, kvb_walk *, double *) = {
-        [VARIANT_FLASH] = kvb_flash, [VARIANT_TWOPASS] = kvb_twopass, [VARIANT_PERHEAD] = kvb_perhead,
+    static void (*const variants[VARIANTS])(const kvb_decode_task *, kvb_state *, kvb_walk *,
+                                            double *) = {
+        [VARIANT_FLASH] = kvb_flash,
+        [VARIANT_TWOPASS] = kvb_twopass,
+        [VARIANT_PERHEAD] = kvb_perhead,
         /* these are flash over other row kernels */
-        [VARIANT_ROUND16] = kvb_flash, [VARIANT_DOT] = kvb_flash};
+        [VARIANT_ROUND16] = kvb_flash,
+        [VARIANT_DOT] = kvb_flash};
     kvb_decode_task *task = (kvb_decode_task *)base;
     kvb_state *state = NULL;
     kvb_walk walk;
@@ -136,7 +141,7 @@ static void work(kvb_task *base, int32_t thread, void *scratch)
 #endif
 }
 
-/* ---- the task -------------------------------------------------------------------------------------------------- */
+/* ---- the task -------------------------------------------------------------------------------- */
 
 /* twopass: rooms for the scores of a unit with the most blocks. */
 static int64_t most_rooms(const kvb_decode_task *task)
@@ -165,8 +170,9 @@ static int32_t ready(const kvb_task *base, int64_t grown)
     int32_t code = kvb_plan_ready(&task->args, base->threads, grown, &task->plan);
     if (code || c->capacity == base->shape.capacity || task->args.variant != VARIANT_TWOPASS)
         return code;
-    return most_rooms(task) <= task->rooms ? KVB_OK
-                                           : kvb_fail(KVB_BAD_ARGUMENT, "capacity of the cache changed its tiles");
+    return most_rooms(task) <= task->rooms
+               ? KVB_OK
+               : kvb_fail(KVB_BAD_ARGUMENT, "capacity of the cache changed its tiles");
 }
 
 static void dispose(kvb_task *base)
@@ -183,7 +189,8 @@ static int32_t prepare(kvb_decode_task *task)
     TRY(kvb_plan_make(a, task->task.threads, &task->plan));
     task->group = a->variant == VARIANT_PERHEAD ? 1 : a->q_heads / a->cache->kv_heads;
     task->parts = (task->group + HEADS - 1) / HEADS;
-    task->slots = (task->parts - 1) * HEADS + (1 << kvb_class(task->group - (task->parts - 1) * HEADS));
+    task->slots =
+        (task->parts - 1) * HEADS + (1 << kvb_class(task->group - (task->parts - 1) * HEADS));
     task->heads = kvb_unit_heads(a);
     task->dim_pad = round_up(a->cache->head_dim, LANES);
     task->row_kernel = kvb_row_kernel_of(a->variant, a->cache->k.dtype);
@@ -209,7 +216,8 @@ int32_t kvb_task_decode(const kvb_decode *args, int32_t threads, kvb_task **out)
     if (!task)
         return KVB_NO_MEMORY;
     task->args = *args;
-    task->args.scale = args->scale > 0.0f ? args->scale : 1.0f / sqrtf((float)args->cache->head_dim);
+    task->args.scale =
+        args->scale > 0.0f ? args->scale : 1.0f / sqrtf((float)args->cache->head_dim);
     task->task.ready = ready;
     task->task.work = args->run ? kvb_foreign : work;
     task->task.dispose = dispose;

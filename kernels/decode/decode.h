@@ -12,15 +12,17 @@ typedef struct kvb_decode_task {
     kvb_task task;
     kvb_decode args;
     kvb_plan plan;
-    int32_t row_kernel;      /* of reading rows: index into the tier's */
-    int64_t group;    /* query heads per KV head, or 1 where every query head walks for itself */
-    int64_t parts;    /* groups of at most HEADS that it is served in */
-    int64_t slots;    /* states of a part, padded to a class: of all parts of a KV head together */
-    int64_t heads;    /* KV heads of a unit */
+    int32_t row_kernel; /* of reading rows: index into the tier's */
+    int64_t group;      /* query heads per KV head, or 1 where every query head walks for itself */
+    int64_t parts;      /* groups of at most HEADS that it is served in */
+    int64_t slots; /* states of a part, padded to a class: of all parts of a KV head together */
+    int64_t heads; /* KV heads of a unit */
     int64_t dim_pad;
-    int64_t step;     /* most tokens of a block */
-    int64_t rooms;    /* for scores, each of a tile of the most tokens; twopass: as many as all blocks of a unit want */
-    float *partials;  /* [plan.partials][LANES + dim_pad]: max, sum, then acc */
+    int64_t step; /* most tokens of a block */
+    /* for scores, each of a tile of the most tokens; twopass: as many as all blocks of a unit want
+     */
+    int64_t rooms;
+    float *partials; /* [plan.partials][LANES + dim_pad]: max, sum, then acc */
 } kvb_decode_task;
 
 /* Of a walk, the block that is consumed and the one that is asked for meanwhile. */
@@ -46,8 +48,8 @@ static inline void kvb_pair_start(kvb_pair *pair, kvb_walk *walk)
 }
 
 /* The tile of one KV head: its rows and scales, and what it asks for. */
-static inline void kvb_tile_make(const kvb_walk *walk, const kvb_pair *pair, int64_t head, bool one_plane,
-                                 kvb_tile *tile, kvb_lists *lists)
+static inline void kvb_tile_make(const kvb_walk *walk, const kvb_pair *pair, int64_t head,
+                                 bool one_plane, kvb_tile *tile, kvb_lists *lists)
 {
     kvb_tile_rows(walk->args, pair->block, head, tile);
     if (walk->scaled)
@@ -66,8 +68,10 @@ static inline void kvb_lap(double *stage, uint64_t *from)
 /* A thread's scratch. */
 typedef struct kvb_state {
     kvb_group *groups; /* [heads][parts] */
-    float *scores;     /* [HEADS][QUERY_SCORES]; widened groups [parts] of it, twopass [rooms][heads][parts] */
-    float *wide;       /* [step][dim_pad]: a tile's rows as float32, for groups of more than HEADS */
+    /* [HEADS][QUERY_SCORES]; widened groups [parts] of it, twopass [rooms][heads][parts] */
+    float *scores;
+    /* [step][dim_pad]: a tile's rows as float32, for groups of more than HEADS */
+    float *wide;
     kvb_tile tile, wide_tile;
     int64_t wide_rows[TILE];
     kvb_lists lists;
@@ -76,17 +80,18 @@ typedef struct kvb_state {
 
 void kvb_unit_begin(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit);
 void kvb_unit_end(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit);
-/* merge.c: one query head of a unit, its output where the unit is the whole row, else a partial state. `max` in units of log2;
- * `tensor`: what acc is still to be multiplied by. */
-void kvb_head_end(const kvb_decode_task *task, const kvb_unit *unit, int64_t query, float max, float sum,
-                  const float *acc, float tensor);
+/* merge.c: one query head of a unit, its output where the unit is the whole row, else a partial
+ * state. `max` in units of log2; `tensor`: what acc is still to be multiplied by. */
+void kvb_head_end(const kvb_decode_task *task, const kvb_unit *unit, int64_t query, float max,
+                  float sum, const float *acc, float tensor);
 /* and rows that were cut, on every thread, when all are done. */
 void kvb_merge(kvb_task *base, int32_t thread, void *scratch);
 
 static const float kvb_log2_e = 1.44269504f;
 
 /* slow.c: reads rows of these units once more, in a library that is slowed on purpose */
-void kvb_slow(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit, const kvb_unit *end);
+void kvb_slow(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit,
+              const kvb_unit *end);
 
 /* All units of a thread, by variant. `ticks` is null unless stages are timed. */
 void kvb_flash(const kvb_decode_task *task, kvb_state *state, kvb_walk *walk, double *ticks);
@@ -97,7 +102,8 @@ void kvb_perhead(const kvb_decode_task *task, kvb_state *state, kvb_walk *walk, 
 int32_t kvb_traffic_decode(const kvb_decode *args, const kvb_plan *plan, kvb_traffic *traffic);
 int32_t kvb_traffic_twin(const kvb_decode *args, const kvb_plan *plan, kvb_traffic *traffic);
 
-/* foreign.c: a plug-in's kernel, called for all units of a thread; and the bytes of scratch that it takes. */
+/* foreign.c: a plug-in's kernel, called for all units of a thread; and the bytes of scratch that it
+ * takes. */
 void kvb_foreign(kvb_task *base, int32_t thread, void *scratch);
 int64_t kvb_foreign_scratch(const kvb_decode_task *task);
 

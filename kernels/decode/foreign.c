@@ -1,4 +1,5 @@
-/* A plug-in's kernel: our units and our merge around its arithmetic, and a watch on what it may touch. */
+/* A plug-in's kernel: our units and our merge around its arithmetic, and a watch on what it may
+ * touch. */
 #include <math.h>
 #include <string.h>
 
@@ -6,10 +7,12 @@
 
 enum { FRAME = 4 }; /* lines before max, sum and acc, and behind acc, that nobody may write */
 
-/* Where max, sum and acc of a thread begin in its scratch, and their floats: the rest of it is frame. */
+/* Where max, sum and acc of a thread begin in its scratch, and their floats: the rest of it is
+ * frame. */
 typedef struct frame {
     uint8_t *base;
-    int64_t begin[4]; /* bytes; the last is where the frame behind acc would make room for another array */
+    /* bytes; the last is where the frame behind acc would make room for another array */
+    int64_t begin[4];
     int64_t floats[3];
 } frame;
 
@@ -18,7 +21,8 @@ static frame frame_of(const kvb_decode_task *task, uint8_t *scratch)
     int64_t states = task->heads * task->group, dim = task->args.cache->head_dim;
     frame f = {.base = scratch, .begin = {FRAME * LINE}, .floats = {states, states, states * dim}};
     for (int i = 0; i < 3; i++)
-        f.begin[i + 1] = round_up(f.begin[i] + f.floats[i] * (int64_t)sizeof(float), LINE) + FRAME * LINE;
+        f.begin[i + 1] =
+            round_up(f.begin[i] + f.floats[i] * (int64_t)sizeof(float), LINE) + FRAME * LINE;
     return f;
 }
 
@@ -87,7 +91,8 @@ static void leave_empty(const kvb_work *work)
     memset(work->acc, 0, (size_t)(states * work->cache->head_dim) * sizeof *work->acc);
 }
 
-/* The core roof: as many tokens as the unit has, in windows of the first head. The answer is the last window's. */
+/* The core roof: as many tokens as the unit has, in windows of the first head. The answer is the
+ * last window's. */
 static void call_wrapped(kvb_decode_task *task, const kvb_unit *unit, kvb_work work)
 {
     work.seq = work.head = work.first = 0;
@@ -103,16 +108,27 @@ void kvb_foreign(kvb_task *base, int32_t thread, void *scratch)
     const kvb_decode *a = &task->args;
     int64_t dim = a->cache->head_dim;
     frame f = frame_of(task, scratch);
-    float *max = (float *)(void *)(f.base + f.begin[0]), *sum = (float *)(void *)(f.base + f.begin[1]);
+    float *max = (float *)(void *)(f.base + f.begin[0]),
+          *sum = (float *)(void *)(f.base + f.begin[1]);
     float *acc = (float *)(void *)(f.base + f.begin[2]);
     frame_bytes(&f, true);
-    for (int64_t u = task->plan.thread_units[thread]; u < task->plan.thread_units[thread + 1]; u++) {
+    for (int64_t u = task->plan.thread_units[thread]; u < task->plan.thread_units[thread + 1];
+         u++) {
         const kvb_unit *unit = &task->plan.units[u];
-        kvb_work work = {.cache = a->cache, .seq = unit->seq, .head = unit->head, .heads = unit->heads,
-                         .group = task->group, .first = unit->first, .count = unit->count,
-                         .q_len = 1, .q_stride = a->q_heads * dim,
-                         .q = a->q + (unit->seq * a->q_heads + unit->query) * dim, .scale = a->scale,
-                         .max = max, .sum = sum, .acc = acc};
+        kvb_work work = {.cache = a->cache,
+                         .seq = unit->seq,
+                         .head = unit->head,
+                         .heads = unit->heads,
+                         .group = task->group,
+                         .first = unit->first,
+                         .count = unit->count,
+                         .q_len = 1,
+                         .q_stride = a->q_heads * dim,
+                         .q = a->q + (unit->seq * a->q_heads + unit->query) * dim,
+                         .scale = a->scale,
+                         .max = max,
+                         .sum = sum,
+                         .acc = acc};
         if (!unit->count)
             leave_empty(&work);
         else if (a->wrap)
@@ -120,7 +136,8 @@ void kvb_foreign(kvb_task *base, int32_t thread, void *scratch)
         else
             call(task, work);
         for (int64_t i = 0; i < unit->heads * task->group; i++)
-            kvb_head_end(task, unit, unit->query + i, max[i] * kvb_log2_e, sum[i], acc + i * dim, 1.0f);
+            kvb_head_end(task, unit, unit->query + i, max[i] * kvb_log2_e, sum[i], acc + i * dim,
+                         1.0f);
     }
     if (frame_bytes(&f, false))
         complain(task, "wrote beside max, sum and acc");

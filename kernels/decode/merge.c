@@ -12,8 +12,8 @@ static float *partial_of(const kvb_decode_task *task, int64_t index)
     return task->partials + index * (LANES + task->dim_pad);
 }
 
-void kvb_head_end(const kvb_decode_task *task, const kvb_unit *unit, int64_t query, float max, float sum,
-                  const float *acc, float tensor)
+void kvb_head_end(const kvb_decode_task *task, const kvb_unit *unit, int64_t query, float max,
+                  float sum, const float *acc, float tensor)
 {
     const kvb_decode *a = &task->args;
     int64_t dim = a->cache->head_dim;
@@ -31,12 +31,13 @@ void kvb_head_end(const kvb_decode_task *task, const kvb_unit *unit, int64_t que
         to[d] = acc[d] * factor;
 }
 
-/* One query head from the partial states of its row's units, in token order whatever thread made them. */
+/* One query head from the partial states of its row's units, in token order whatever thread made
+ * them. */
 static void merge(const kvb_decode_task *task, int64_t row, int64_t state)
 {
     const kvb_decode *a = &task->args;
-    const kvb_unit *unit = task->plan.units + task->plan.row_units[row], *end =
-        task->plan.units + task->plan.row_units[row + 1];
+    const kvb_unit *unit = task->plan.units + task->plan.row_units[row],
+                   *end = task->plan.units + task->plan.row_units[row + 1];
     float *out = a->out + (unit->seq * a->q_heads + unit->query + state) * a->cache->head_dim;
     float max = -INFINITY, sum = 0.0f;
     for (const kvb_unit *u = unit; u < end; u++)

@@ -1,4 +1,5 @@
-/* perhead: each query head walks K and V by itself, with an online softmax per token. What most public kernels do. */
+/* perhead: each query head walks K and V by itself, with an online softmax per token. What most
+ * public kernels do. */
 #include "decode/decode.h"
 
 void kvb_perhead(const kvb_decode_task *task, kvb_state *state, kvb_walk *walk, double *ticks)

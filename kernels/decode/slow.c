@@ -1,4 +1,5 @@
-/* A slowdown of known size, compiled in by KVB_SLOW=<share> alone: what a comparison of two builds must notice. */
+/* A slowdown of known size, compiled in by KVB_SLOW=<share> alone: what a comparison of two builds
+ * must notice. */
 #include "decode/decode.h"
 
 #ifdef KVB_SLOW
@@ -15,8 +16,10 @@
 
 static bool chosen(int32_t one, int32_t word) { return one < 0 || one == word; }
 
-/* `share` of the rows of a thread's units, from the start of the first on, as the twin reads them without prefetching. */
-void kvb_slow(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit, const kvb_unit *end)
+/* `share` of the rows of a thread's units, from the start of the first on, as the twin reads them
+ * without prefetching. */
+void kvb_slow(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit,
+              const kvb_unit *end)
 {
     const kvb_decode *a = &task->args;
     if (!chosen(KVB_SLOW_DTYPE, a->cache->k.dtype) || !chosen(KVB_SLOW_LAYOUT, a->cache->layout) ||

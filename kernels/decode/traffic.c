@@ -10,11 +10,12 @@ static void attended(const kvb_touched *t, int64_t seq, int64_t *first, int64_t 
 /* Lines of a buffer that is walked as a whole. */
 static double lines_in(double bytes) { return (double)(((int64_t)bytes + LINE - 1) / LINE); }
 
-/* ---- what the walk of a plan visits --------------------------------------------------------------------------------- */
+/* ---- what the walk of a plan visits ---------------------------------------------------------- */
 
 typedef struct visits {
-    double rows;     /* of each plane; perhead's query heads each walk by themselves */
-    double blocks;   /* of K that is transposed: one that a ring ends in, or a cut, is visited from both sides */
+    double rows; /* of each plane; perhead's query heads each walk by themselves */
+    /* of K that is transposed: one that a ring ends in, or a cut, is visited from both sides */
+    double blocks;
     double in_place; /* rows whose scales are taken where they lie */
 } visits;
 
@@ -50,7 +51,8 @@ int32_t kvb_traffic_twin(const kvb_decode *a, const kvb_plan *plan, kvb_traffic 
     const kvb_touched all = {.cache = c, .of = a, .tokens_of = attended};
     const visits v = visits_of(a, plan);
     double rows = kvb_tokens(&all) * (double)c->kv_heads, of_rows, of_table;
-    *t = (kvb_traffic){.kv = 2.0 * rows * kvb_row_size(c), .scales = 2.0 * rows * kvb_scale_size(c)};
+    *t =
+        (kvb_traffic){.kv = 2.0 * rows * kvb_row_size(c), .scales = 2.0 * rows * kvb_scale_size(c)};
     TRY(kvb_lines_of(&all, rows, &of_rows));
     t->table = kvb_table_bytes(&all, &of_table);
     t->line = LINE * (of_rows + of_table);
@@ -59,7 +61,8 @@ int32_t kvb_traffic_twin(const kvb_decode *a, const kvb_plan *plan, kvb_traffic 
     return KVB_OK;
 }
 
-/* ---- how often loads ask for a row or a scale: once for all heads that share one, as tiers say ------------------- */
+/* ---- how often loads ask for a row or a scale: once for all heads that share one, as tiers say
+ * --- */
 
 /* A group of more than HEADS heads, whose rows are made floats first. */
 static bool wide(const kvb_decode *a)
@@ -72,20 +75,25 @@ static bool wide(const kvb_decode *a)
 static double loads_of(int64_t group, int64_t shared)
 {
     int64_t rest = group % HEADS, slots = rest ? 1 << kvb_class(rest) : 0;
-    return (double)(group / HEADS * ((HEADS + shared - 1) / shared) + (slots + shared - 1) / shared);
+    return (double)(group / HEADS * ((HEADS + shared - 1) / shared) +
+                    (slots + shared - 1) / shared);
 }
 
-/* A converted row is loaded once. K that is transposed is not converted beforehand. A walk of perhead serves one head. */
+/* A converted row is loaded once. K that is transposed is not converted beforehand. A walk of
+ * perhead serves one head. */
 static double loads(const kvb_decode *a, bool k)
 {
     const kvb_rows *rows = kvb_rows_of(a);
     int64_t group = a->q_heads / a->cache->kv_heads;
     if (a->variant == VARIANT_PERHEAD || (wide(a) && !(k && transposed(a))))
         return 1.0;
-    return loads_of(group, k && transposed(a) ? rows->qk_t_heads : k ? rows->qk_heads : rows->pv_heads);
+    return loads_of(group, k && transposed(a) ? rows->qk_t_heads
+                           : k                ? rows->qk_heads
+                                              : rows->pv_heads);
 }
 
-/* Bytes of a row, loaded in steps of so many elements: the last one may reach into the padding. Packed rows have none. */
+/* Bytes of a row, loaded in steps of so many elements: the last one may reach into the padding.
+ * Packed rows have none. */
 static double loaded_row(const kvb_cache *c, int64_t step)
 {
     const bool packed = kvb_formats[c->k.dtype].elements > 1;
@@ -99,8 +107,8 @@ static double loaded_block(const kvb_cache *c)
     return (double)(LANES * row);
 }
 
-/* Collected ones are loaded with each walk, for all heads of the group; from their place for each head by softmax, or
- * once with a row that is converted. */
+/* Collected ones are loaded with each walk, for all heads of the group; from their place for each
+ * head by softmax, or once with a row that is converted. */
 static double scale_loads(const kvb_decode *a, const visits *v)
 {
     const double group = (double)(a->q_heads / a->cache->kv_heads);
@@ -115,7 +123,8 @@ static double decode_loads(const kvb_decode *a, const visits *v)
 {
     const kvb_cache *c = a->cache;
     const kvb_rows *rows = kvb_rows_of(a);
-    const double k = transposed(a) ? v->blocks * loaded_block(c) : v->rows * loaded_row(c, rows->k_step);
+    const double k =
+        transposed(a) ? v->blocks * loaded_block(c) : v->rows * loaded_row(c, rows->k_step);
     return k * loads(a, true) + v->rows * loaded_row(c, rows->v_step) * loads(a, false) +
            scale_loads(a, v) * kvb_scale_size(c);
 }
@@ -130,7 +139,8 @@ int32_t kvb_traffic_decode(const kvb_decode *a, const kvb_plan *plan, kvb_traffi
     TRY(kvb_traffic_twin(a, plan, t));
     t->flops = 4.0 * kvb_tokens(&all) * (double)(a->q_heads * c->head_dim);
     t->compulsory += vectors;
-    t->issued = a->run ? t->compulsory : decode_loads(a, &v) + t->table + vectors; /* nobody knows what a plug-in loads */
+    /* nobody knows what a plug-in loads */
+    t->issued = a->run ? t->compulsory : decode_loads(a, &v) + t->table + vectors;
     t->line += 2.0 * LINE * lines_in(vector * sizeof *a->q);
     t->ai = t->compulsory > 0.0 ? t->flops / t->compulsory : 0.0;
     return KVB_OK;

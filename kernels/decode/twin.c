@@ -1,4 +1,5 @@
-/* twin: what a decode point reads, and nothing else. fill: data for it, first touched by the thread that reads it. */
+/* twin: what a decode point reads, and nothing else. fill: data for it, first touched by the thread
+ * that reads it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,10 +54,12 @@ static float uniform(uint64_t bits)
 
 /* A generator per row, two numbers a step: the data does not depend on threads, layout or dtype.
  * Each coordinate is mixed in by itself, so that no row is another one shifted. */
-static void random_row(uint64_t seed, int64_t seq, int64_t head, int64_t token, int64_t dim, float *row)
+static void random_row(uint64_t seed, int64_t seq, int64_t head, int64_t token, int64_t dim,
+                       float *row)
 {
     const uint64_t step = 0x9e3779b97f4a7c15u;
-    uint64_t x = kvb_mix(kvb_mix(kvb_mix(seed + step) + step * (uint64_t)seq) + step * (uint64_t)head);
+    uint64_t x =
+        kvb_mix(kvb_mix(kvb_mix(seed + step) + step * (uint64_t)seq) + step * (uint64_t)head);
     x = kvb_mix(x + step * (uint64_t)token);
     for (int64_t d = 0; d < dim; d += 2) {
         uint64_t bits = kvb_mix(x += step);
@@ -66,37 +69,48 @@ static void random_row(uint64_t seed, int64_t seq, int64_t head, int64_t token, 
     }
 }
 
-static void write_row(const rows_task *task, const kvb_unit *unit, int64_t head, int64_t token, int64_t row,
-                      int64_t scale, float *values)
+static void write_row(const rows_task *task, const kvb_unit *unit, int64_t head, int64_t token,
+                      int64_t row, int64_t scale, float *values)
 {
     const kvb_cache *c = task->args.cache;
     _Alignas(LINE) uint8_t beside[DIM_MAX * 4];
-    uint8_t *planes[2] = {c->k.rows + row, c->v.rows + row}, *scales[2] = {c->k.scales + scale, c->v.scales + scale};
+    uint8_t *planes[2] = {c->k.rows + row, c->v.rows + row},
+            *scales[2] = {c->k.scales + scale, c->v.scales + scale};
     for (int i = 0; i < 2; i++) {
-        kvb_encode run = {.to = planes[i], .scale = scales[i], .scale_dtype = c->k.scale, .from = values, .rows = 1,
-                          .dim = c->head_dim, .row_bytes = c->k.row_bytes};
+        kvb_encode run = {.to = planes[i],
+                          .scale = scales[i],
+                          .scale_dtype = c->k.scale,
+                          .from = values,
+                          .rows = 1,
+                          .dim = c->head_dim,
+                          .row_bytes = c->k.row_bytes};
         random_row(task->seed + (uint64_t)i, unit->seq, head, token, c->head_dim, values);
         if (i == 0 && kvb_layouts[c->layout].transposed)
             run.to = beside;
         kvb_encode_rows(task->args.isa, c->k.dtype, i ? c->v.tensor : c->k.tensor, &run);
         if (run.to == beside)
-            kvb_lay_rows(c->k.dtype, beside, c->k.row_bytes, 1, kvb_lane(c, token), false, planes[i]);
+            kvb_lay_rows(c->k.dtype, beside, c->k.row_bytes, 1, kvb_lane(c, token), false,
+                         planes[i]);
     }
 }
 
-/* Of the units of a row of tokens, each writes all of its own; perhead's query heads all read them, and share them out. */
+/* Of the units of a row of tokens, each writes all of its own; perhead's query heads all read them,
+ * and share them out. */
 static void fill_rows(kvb_task *base, int32_t thread, void *scratch)
 {
     const rows_task *task = (const rows_task *)base;
     const kvb_cache *c = task->args.cache;
-    const int64_t sharers = task->args.variant == VARIANT_PERHEAD ? task->args.q_heads / c->kv_heads : 1;
-    for (int64_t u = task->plan.thread_units[thread]; u < task->plan.thread_units[thread + 1]; u++) {
+    const int64_t sharers =
+        task->args.variant == VARIANT_PERHEAD ? task->args.q_heads / c->kv_heads : 1;
+    for (int64_t u = task->plan.thread_units[thread]; u < task->plan.thread_units[thread + 1];
+         u++) {
         const kvb_unit *unit = &task->plan.units[u];
         const int64_t sharer = unit->query % sharers;
         int64_t first, end;
         kvb_attended(&task->args, unit->seq, &first, &end);
         const int64_t from = at_least(unit->first, first + (end - first) * sharer / sharers);
-        const int64_t to = at_most(unit->first + unit->count, first + (end - first) * (sharer + 1) / sharers);
+        const int64_t to =
+            at_most(unit->first + unit->count, first + (end - first) * (sharer + 1) / sharers);
         for (int64_t token = from; token < to; token++)
             for (int64_t h = 0; h < unit->heads; h++) {
                 int64_t row, scale = 0;
@@ -128,11 +142,14 @@ static int32_t make(const kvb_decode *args, int32_t threads, rows_task model, kv
 
 int32_t kvb_task_twin(const kvb_decode *args, int32_t threads, kvb_task **out)
 {
-    return make(args, threads, (rows_task){.task = {.work = read_rows, .scratch_bytes = sizeof(twin_scratch)}}, out);
+    return make(args, threads,
+                (rows_task){.task = {.work = read_rows, .scratch_bytes = sizeof(twin_scratch)}},
+                out);
 }
 
 int32_t kvb_task_fill(const kvb_decode *args, int32_t threads, uint64_t seed, kvb_task **out)
 {
     const int64_t row = DIM_MAX * (int64_t)sizeof(float);
-    return make(args, threads, (rows_task){.seed = seed, .task = {.work = fill_rows, .scratch_bytes = row}}, out);
+    return make(args, threads,
+                (rows_task){.seed = seed, .task = {.work = fill_rows, .scratch_bytes = row}}, out);
 }

@@ -1,17 +1,20 @@
 /* twopass: all scores of a unit are written down, then softmax over them, then one pass over V. */
 #include "decode/decode.h"
 
-static float *scores_of(const kvb_decode_task *task, kvb_state *state, int64_t block, int64_t head, int64_t part)
+static float *scores_of(const kvb_decode_task *task, kvb_state *state, int64_t block, int64_t head,
+                        int64_t part)
 {
     const int64_t side = TILE / task->step, room = block / side;
-    return state->scores + ((room * task->heads + head) * task->parts + part) * HEAD_SCORES + block % side * task->step;
+    return state->scores + ((room * task->heads + head) * task->parts + part) * HEAD_SCORES +
+           block % side * task->step;
 }
 
 enum pass { SCORES, SUMS };
 
-/* One walk over the unit: scores and their maximum, or the weighted sum of V. It reads one plane, and prefetches that
- * one alone. */
-static void pass_over(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit, enum pass pass)
+/* One walk over the unit: scores and their maximum, or the weighted sum of V. It reads one plane,
+ * and prefetches that one alone. */
+static void pass_over(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit,
+                      enum pass pass)
 {
     const kvb_tier *tier = kvb_tier_of(task->args.isa);
     const kvb_rows *rows = &tier->rows[task->args.cache->k.dtype];
@@ -37,7 +40,8 @@ static void pass_over(const kvb_decode_task *task, kvb_state *state, const kvb_u
         }
 }
 
-/* Probabilities of the whole unit, now that every maximum is known and no rescaling is left to do. */
+/* Probabilities of the whole unit, now that every maximum is known and no rescaling is left to do.
+ */
 static void softmax(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit)
 {
     const kvb_tier *tier = kvb_tier_of(task->args.isa);
@@ -56,8 +60,8 @@ static void softmax(const kvb_decode_task *task, kvb_state *state, const kvb_uni
             if (scaled)
                 kvb_tile_scales(&task->args, block, h, &state->tile);
             for (int64_t p = 0; p < task->parts; p++)
-                tier->exp(&state->tile, &state->groups[h * task->parts + p], scores_of(task, state, i, h, p),
-                            scaled);
+                tier->exp(&state->tile, &state->groups[h * task->parts + p],
+                          scores_of(task, state, i, h, p), scaled);
         }
 }
 

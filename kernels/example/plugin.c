@@ -22,14 +22,16 @@
 #define ISA "scalar"
 #endif
 
-static const float *row(const kvb_cache *c, const kvb_plane *p, int64_t seq, int64_t head, int64_t token)
+static const float *row(const kvb_cache *c, const kvb_plane *p, int64_t seq, int64_t head,
+                        int64_t token)
 {
     int64_t slot = c->ring ? token % c->capacity : token, place = seq;
     if (c->table_stride) { /* paged: the table knows the block */
         place = c->table[seq * c->table_stride + slot / c->block_tokens];
         slot %= c->block_tokens;
     }
-    return (const float *)(const void *)(p->rows + place * p->seq_stride + head * p->head_stride + slot * p->token_stride);
+    return (const float *)(const void *)(p->rows + place * p->seq_stride + head * p->head_stride +
+                                         slot * p->token_stride);
 }
 
 /* An online softmax: where a score tops the maximum so far, what was summed so far shrinks. */
@@ -47,7 +49,8 @@ static void textbook(const kvb_work *w)
             for (int64_t d = 0; d < c->head_dim; d++)
                 score += q[d] * k[d];
             score *= w->scale;
-            float top = fmaxf(max, score), shrink = max == top ? 1.0f : expf(max - top); /* both may be -INFINITY */
+            /* both may be -INFINITY */
+            float top = fmaxf(max, score), shrink = max == top ? 1.0f : expf(max - top);
             float p = expf(score - (top == -INFINITY ? 0.0f : top));
             for (int64_t d = 0; d < c->head_dim; d++)
                 acc[d] = acc[d] * shrink + p * v[d];
@@ -59,9 +62,13 @@ static void textbook(const kvb_work *w)
     }
 }
 
-#define KERNEL(layout) {"decode", "textbook", layout, "f32", ISA, "one query head after another", 1, 0, textbook}
+#define KERNEL(layout) \
+    {"decode", "textbook", layout, "f32", ISA, "one query head after another", 1, 0, textbook}
 static const kvb_kernel kernels[] = {KERNEL("head"), KERNEL("position"), KERNEL("paged")};
 
-const kvb_kernel *kvb_kernels(int32_t index) { return index >= 0 && index < 3 ? &kernels[index] : NULL; }
+const kvb_kernel *kvb_kernels(int32_t index)
+{
+    return index >= 0 && index < 3 ? &kernels[index] : NULL;
+}
 
 const int32_t kvb_plugin = KVB_PLUGIN;

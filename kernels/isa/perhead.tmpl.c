@@ -1,16 +1,18 @@
-/* One query head, token by token: dot product, online softmax, accumulators in memory. The honest baseline. */
+/* One query head, token by token: dot product, online softmax, accumulators in memory. The honest
+ * baseline. */
 
-/* Of four vectors at a time, whether a line begins with that of element at + i, and which line it is. Rows to convert are much
- * work, and ask for every line. */
+/* Of four vectors at a time, whether a line begins with that of element at + i, and which line it
+ * is. Rows to convert are much work, and ask for every line. */
 #define BEGINS(at, i) ((i) % SPAN == 0 && (SPAN <= 4 * VL || (at) % SPAN == 0))
 #define NTH(i) (ELEMENT < 4 ? 0 : (i) / SPAN)
 
-INLINE float CAT(perhead_dot_, DTYPE)(const uint8_t *k, const float *q, int dim, prefetch *cursor, const int order)
+INLINE float CAT(perhead_dot_, DTYPE)(const uint8_t *k, const float *q, int dim, prefetch *cursor,
+                                      const int order)
 {
     vf sum[4] = {v_zero(), v_zero(), v_zero(), v_zero()};
     int at = 0;
     for (; at + 4 * VL <= dim; at += 4 * VL)
-        UNROLL for (int i = 0; i < 4 * VL; i += VL) {
+        UNROLL_FOR (int i = 0; i < 4 * VL; i += VL) {
             if (BEGINS(at, i))
                 prefetch_with(cursor, k + OFFSET(at + i), NTH(i), order);
             sum[i / VL] = v_fma(v_load(q + at + i), VALUES(k, at + i), sum[i / VL]);
@@ -25,11 +27,12 @@ INLINE float CAT(perhead_dot_, DTYPE)(const uint8_t *k, const float *q, int dim,
 }
 
 /* acc += w * v */
-INLINE void CAT(perhead_add_, DTYPE)(float *acc, const uint8_t *v, vf w, int dim, prefetch *cursor, const int order)
+INLINE void CAT(perhead_add_, DTYPE)(float *acc, const uint8_t *v, vf w, int dim, prefetch *cursor,
+                                     const int order)
 {
     int at = 0;
     for (; at + 4 * VL <= dim; at += 4 * VL)
-        UNROLL for (int i = 0; i < 4 * VL; i += VL) {
+        UNROLL_FOR (int i = 0; i < 4 * VL; i += VL) {
             if (BEGINS(at, i))
                 prefetch_with(cursor, v + OFFSET(at + i), NTH(i), order);
             v_store(acc + at + i, v_fma(w, VALUES(v, at + i), v_load(acc + at + i)));
@@ -43,10 +46,12 @@ INLINE void CAT(perhead_add_, DTYPE)(float *acc, const uint8_t *v, vf w, int dim
 
 INLINE void CAT(perhead_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const int order)
 {
-    prefetch k_next = PREFETCH(tile, tile->next.k, group->dim), v_next = PREFETCH(tile, tile->next.v, group->dim);
+    prefetch k_next = PREFETCH(tile, tile->next.k, group->dim),
+             v_next = PREFETCH(tile, tile->next.v, group->dim);
     float max = group->max[0], sum = group->sum[0], *acc = group->acc;
     for (int t = 0; t < tile->count; t++) {
-        float score = CAT(perhead_dot_, DTYPE)(row_of(tile, tile->k, t, order), group->q, group->dim, &k_next, order);
+        float score = CAT(perhead_dot_, DTYPE)(row_of(tile, tile->k, t, order), group->q,
+                                               group->dim, &k_next, order);
         if (SCALED)
             score *= tile->k_scale[t];
         if (score > max) {
@@ -59,7 +64,8 @@ INLINE void CAT(perhead_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *gro
         float p = exp2_of(score - (max == -INFINITY ? 0.0f : max));
         sum += p;
         vf w = v_set1(SCALED ? p * tile->v_scale[t] : p);
-        CAT(perhead_add_, DTYPE)(acc, row_of(tile, tile->v, t, order), w, group->dim, &v_next, order);
+        CAT(perhead_add_, DTYPE)(acc, row_of(tile, tile->v, t, order), w, group->dim, &v_next,
+                                 order);
     }
     group->max[0] = max;
     group->sum[0] = sum;

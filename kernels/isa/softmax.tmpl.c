@@ -1,7 +1,7 @@
 /* Softmax over a tile of scores, in log2 units: no dtype is asked for. */
 
-/* 2^x for x <= 0: exact at 0, within 1 ulp elsewhere, 0 below -126, NaN stays NaN. The polynomial is the degree 6 one
- * of least relative error on [-0.5, 0.5] among those that are 1 at 0. */
+/* 2^x for x <= 0: exact at 0, within 1 ulp elsewhere, 0 below -126, NaN stays NaN. The polynomial
+ * is the degree 6 one of least relative error on [-0.5, 0.5] among those that are 1 at 0. */
 INLINE vf v_exp2(vf x)
 {
     const vf low = v_set1(-126.0f);
@@ -54,18 +54,19 @@ static void softmax_exp(const kvb_tile *tile, const kvb_group *group, float *sco
     int end = (int)round_up(tile->count, LANES);
     for (int h = 0; h < group->heads; h++) {
         float *s = scores + h * QUERY_SCORES, *sum = group->sum + h * LANES;
-        vf max = v_set1(group->max[h] == -INFINITY ? 0.0f : group->max[h]), rescale = v_set1(group->rescale[h]);
+        vf max = v_set1(group->max[h] == -INFINITY ? 0.0f : group->max[h]),
+           rescale = v_set1(group->rescale[h]);
         vf sums[LANES / VL];
-        UNROLL for (int i = 0; i < LANES / VL; i++)
+        UNROLL_FOR (int i = 0; i < LANES / VL; i++)
             sums[i] = v_mul(v_load(sum + i * VL), rescale);
         for (int t = 0; t < end; t += LANES)
-            UNROLL for (int i = 0; i < LANES / VL; i++) {
+            UNROLL_FOR (int i = 0; i < LANES / VL; i++) {
                 float *at = s + t + i * VL;
                 vf p = v_exp2(v_sub(v_load(at), max));
                 sums[i] = v_add(sums[i], p);
                 v_store(at, scaled ? v_mul(p, v_load(tile->v_scale + t + i * VL)) : p);
             }
-        UNROLL for (int i = 0; i < LANES / VL; i++)
+        UNROLL_FOR (int i = 0; i < LANES / VL; i++)
             v_store(sum + i * VL, sums[i]);
     }
 }

@@ -1,13 +1,15 @@
-/* The words that templates (*.tmpl.c) are written in: all macros that several of them use stand here.
+/* The words that templates (*.tmpl.c) are written in: all macros that several of them use stand
+ * here.
  *
- * Templates are compiled once for each row kernel: a dtype, or another way to read rows. One is said by
+ * Templates are compiled once for each row kernel: a dtype, or another way to read rows. One is
+ * said by
  *
  *   DTYPE    its word, the end of each function's name
  *   ELEMENT  bytes that hold PACK elements
- *   PACK     elements that share a scale in a row, 32; or 1 (as where nothing is said), and elements follow each other
- *   PLAIN    1: elements are floats as they stand
- *   SCALED   1: a row has a scale beside it
- *   FOLD     a power of two: vectors are loaded that much smaller than their values, and sums are multiplied at their end */
+ *   PACK     elements that share a scale in a row, 32; or 1 (as where nothing is said), and
+ * elements follow each other PLAIN    1: elements are floats as they stand SCALED   1: a row has a
+ * scale beside it FOLD     a power of two: vectors are loaded that much smaller than their values,
+ * and sums are multiplied at their end */
 #ifndef KVB_ISA_TEMPLATE_H
 #define KVB_ISA_TEMPLATE_H
 
@@ -18,17 +20,20 @@
 #else
 #define NOINLINE __attribute__((noinline, noclone))
 #endif
-#define UNROLL UNROLL_UP_TO(16)
+#define UNROLL_FOR UNROLL_UP_TO(16) for
 /* Of a loop of so many, as an index of registers: Clang sees too late that the only one's is 0. */
 #define INDEX(i, count) ((count) > 1 ? (i) : 0)
-/* What was stored is read again from memory: compilers would rather take a vector apart, lane by lane. */
+/* What was stored is read again from memory: compilers would rather take a vector apart, lane by
+ * lane. */
 #define KEEP_IN_MEMORY(array) __asm__("" : "+m"(array))
-/* What follows from it is computed anew: compilers would rather keep all of that in registers that an inner loop wants. */
+/* What follows from it is computed anew: compilers would rather keep all of that in registers that
+ * an inner loop wants. */
 #define HIDE(variable) __asm__("" : "+r"(variable))
 #define CAT_(a, b) a##b
 #define CAT(a, b) CAT_(a, b)
 
-/* Elements of a head that lie side by side in a group's q: of eight, where four share a vector, a fourth of it. */
+/* Elements of a head that lie side by side in a group's q: of eight, where four share a vector, a
+ * fourth of it. */
 enum { SHARE = 4 };
 #ifdef V_FOURS
 #define Q_PART(slots) ((slots) == HEADS ? SHARE : LANES)
@@ -42,8 +47,8 @@ enum { USUAL = 128 };
 /* What sums are rescaled by in front of a tile's later rows. */
 static const float ones[HEADS] = {1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f};
 
-/* *acc += a * b. What is used once need not be kept, and may be multiplied from memory: the fewer instructions to a line, the
- * more lines a core looks ahead. */
+/* *acc += a * b. What is used once need not be kept, and may be multiplied from memory: the fewer
+ * instructions to a line, the more lines a core looks ahead. */
 INLINE void fma_of(vf *acc, vf a, vf b, const bool once)
 {
     if (once)
@@ -52,33 +57,38 @@ INLINE void fma_of(vf *acc, vf a, vf b, const bool once)
         v_fma_into(acc, a, b);
 }
 
-/* ---- rows of DTYPE: row/load.tmpl.c ------------------------------------------------------------------------------ */
+/* ---- rows of DTYPE: row/load.tmpl.c ---------------------------------------------------------- */
 
-/* Elements from one prefetch to the next: a line of them, or about as much or less in two packs; and their vectors. */
+/* Elements from one prefetch to the next: a line of them, or about as much or less in two packs;
+ * and their vectors. */
 #define SPAN (PACK == 1 ? LINE / ELEMENT : 2 * PACK)
 #define STEPS (SPAN / VL)
 /* Byte of a row at which element `at` lies, or the pack that it is in. */
 #define OFFSET(at) (PACK == 1 ? (at) * ELEMENT : (int)((unsigned)(at) / PACK) * ELEMENT)
-/* Two vectors of a row are converted at once; and dealt: row/deal.tmpl.c. 0 where a tier does not say. */
+/* Two vectors of a row are converted at once; and dealt: row/deal.tmpl.c. 0 where a tier does not
+ * say. */
 #define PAIRED CAT(V_PAIR_, DTYPE)
 #define DEALT CAT(V_DEAL_, DTYPE)
 #define LOAD CAT(load_, DTYPE)
 #define CODES CAT(codes_, DTYPE)
 #define VALUES CAT(values_, DTYPE)
 /* A cursor over rows of `dim` elements. */
-#define PREFETCH(tile, rows, dim) prefetch_by(tile, rows, ((dim) + SPAN - 1) / SPAN, SPAN / PACK * ELEMENT)
+#define PREFETCH(tile, rows, dim) \
+    prefetch_by(tile, rows, ((dim) + SPAN - 1) / SPAN, SPAN / PACK * ELEMENT)
 
-/* ---- stages: qk pv ----------------------------------------------------------------------------------------------- */
+/* ---- stages: qk pv --------------------------------------------------------------------------- */
 
-/* The most heads that take rows of DTYPE whole: FEW_HEADS, or four where its elements are floats as they stand and a line is
- * a vector. */
+/* The most heads that take rows of DTYPE whole: FEW_HEADS, or four where its elements are floats as
+ * they stand and a line is a vector. */
 #define ROW_HEADS (PLAIN && VL == 16 ? 4 : 2)
 
-/* <stage><heads>_<DTYPE>, out of line of the stages that call it: those would lose registers to what they do not use. */
-#define OUT_OF_LINE(stage, heads, floats)                                                                               \
-    static NOINLINE void CAT(stage##heads##_, DTYPE)(const kvb_tile *tile, const kvb_group *group, floats *scores)      \
-    {                                                                                                                   \
-        CAT(stage##_of_, DTYPE)(tile, group, scores, heads);                                                            \
+/* <stage><heads>_<DTYPE>, out of line of the stages that call it: those would lose registers to
+ * what they do not use. */
+#define OUT_OF_LINE(stage, heads, floats)                                                          \
+    static NOINLINE void CAT(stage##heads##_, DTYPE)(const kvb_tile *tile, const kvb_group *group, \
+                                                     floats *scores)                               \
+    {                                                                                              \
+        CAT(stage##_of_, DTYPE)(tile, group, scores, heads);                                       \
     }
 
 #endif

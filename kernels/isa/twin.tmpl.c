@@ -1,7 +1,9 @@
-/* The pure read of a tile: every line of its rows, and its scales, in the order of its schedule. No dtype is asked for. What is
- * loaded is added up, 16-bit word by word, so that each load is of use and a test sees that it was made. */
+/* The pure read of a tile: every line of its rows, and its scales, in the order of its schedule. No
+ * dtype is asked for. What is loaded is added up, 16-bit word by word, so that each load is of use
+ * and a test sees that it was made. */
 
-/* Sums of as many vectors, which hide the latency of an addition. They stay in registers for a tile. */
+/* Sums of as many vectors, which hide the latency of an addition. They stay in registers for a
+ * tile. */
 enum { SUMS = SUM_LANES / (2 * VL) };
 typedef uint16_t octet __attribute__((vector_size(2 * SUM_REST)));
 typedef uint64_t pair __attribute__((vector_size(16)));
@@ -12,22 +14,23 @@ typedef struct reading {
 
 INLINE void reading_load(reading *to, const kvb_sum *from)
 {
-    UNROLL for (int i = 0; i < SUMS; i++)
+    UNROLL_FOR (int i = 0; i < SUMS; i++)
         to->sums[i] = v_load_words(from->lanes + i * 2 * VL);
     memcpy(&to->rest, from->rest, sizeof to->rest);
 }
 
 INLINE void reading_store(const reading *from, kvb_sum *to)
 {
-    UNROLL for (int i = 0; i < SUMS; i++)
+    UNROLL_FOR (int i = 0; i < SUMS; i++)
         v_store_words(to->lanes + i * 2 * VL, from->sums[i]);
     memcpy(to->rest, &from->rest, sizeof to->rest);
 }
 
-/* The nth of several lines. Sums are hidden from a compiler that would add up loads first, and so change their order. */
+/* The nth of several lines. Sums are hidden from a compiler that would add up loads first, and so
+ * change their order. */
 INLINE void add_line(reading *all, const uint8_t *line, const int nth)
 {
-    UNROLL for (int i = 0; i < LINE; i += 4 * VL) {
+    UNROLL_FOR (int i = 0; i < LINE; i += 4 * VL) {
         vi *sum = &all->sums[(nth * LINE + i) / (4 * VL) % SUMS];
         *sum = v_add_words(*sum, v_load_f32(line + i));
         v_hide(sum);
@@ -53,21 +56,24 @@ INLINE void add_rest(reading *all, const uint8_t *row, int64_t from, int64_t byt
         add_bytes(all, row + (bytes & ~3), 2);
 }
 
-INLINE void twin_line(reading *all, const uint8_t *line, prefetch *cursor, const int nth, const int order)
+INLINE void twin_line(reading *all, const uint8_t *line, prefetch *cursor, const int nth,
+                      const int order)
 {
     prefetch_with(cursor, line, nth, order);
     add_line(all, line, nth);
 }
 
-/* The bytes of the rows from `first` to `end`, or of every step-th of them, and no others, in address order inside a row. */
-INLINE void twin_rows(reading *all, const kvb_tile *tile, kvb_places rows, int first, int end, int step, int64_t bytes,
-                      prefetch cursor, const int order)
+/* The bytes of the rows from `first` to `end`, or of every step-th of them, and no others, in
+ * address order inside a row. */
+INLINE void twin_rows(reading *all, const kvb_tile *tile, kvb_places rows, int first, int end,
+                      int step, int64_t bytes, prefetch cursor, const int order)
 {
     enum { STEP = 4 * LINE };
     for (int t = first; t < end; t += step) {
-        const uint8_t *row = row_of(tile, rows, t, order), *line = row, *whole = row + bytes / LINE * LINE;
+        const uint8_t *row = row_of(tile, rows, t, order), *line = row,
+                      *whole = row + bytes / LINE * LINE;
         for (; whole - line >= STEP; line += STEP)
-            UNROLL for (int i = 0; i < STEP; i += LINE)
+            UNROLL_FOR (int i = 0; i < STEP; i += LINE)
                 twin_line(all, line + i, &cursor, i / LINE, order);
         for (; line < whole; line += LINE)
             twin_line(all, line, &cursor, 0, order);
@@ -96,10 +102,12 @@ INLINE void twin_scales(reading *all, const kvb_tile *tile)
 
 INLINE void twin_tile(const kvb_tile *tile, int64_t bytes, kvb_sum *sum, const int order)
 {
-    const bool one = order == ORDER_ROWS; /* whole steps, without gaps: as if each plane's rows were one */
+    /* whole steps, without gaps: as if each plane's rows were one */
+    const bool one = order == ORDER_ROWS;
     const int end = one ? 1 : tile->count;
     const int64_t wide = one ? tile->count * tile->schedule->kv_heads * bytes : bytes;
-    prefetch k = prefetch_from(tile, tile->next.k, bytes), v = prefetch_from(tile, tile->next.v, bytes);
+    prefetch k = prefetch_from(tile, tile->next.k, bytes),
+             v = prefetch_from(tile, tile->next.v, bytes);
     reading all;
     reading_load(&all, sum);
     if (tile->k_block) /* gaps behind a block's cells */

@@ -1,4 +1,5 @@
-/* One tier. Compiled once per instruction set, with that set's flags and KVB_VEC naming its vector header. */
+/* One tier. Compiled once per instruction set, with that set's flags and KVB_VEC naming its vector
+ * header. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -73,8 +74,7 @@ const kvb_tier TIER = {
 #endif
     .rows[DTYPE_I8].qk_t = CLASSES(qkt, i8),
     .rows[READ_DOT_I8] = ROWS_DOT_I8,
-    KVB_DOT_PACKS(ROWS_DOT_PACKED)
-    .max = softmax_max,
+    KVB_DOT_PACKS(ROWS_DOT_PACKED).max = softmax_max,
     .exp = softmax_exp,
     .twin = twin,
     .read = probe_read,

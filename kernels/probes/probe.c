@@ -1,4 +1,5 @@
-/* Probe tasks: each thread streams its own contiguous run of lines, or computes, or chases a chain. */
+/* Probe tasks: each thread streams its own contiguous run of lines, or computes, or chases a chain.
+ */
 #include "base/stream.h"
 #include "base/task.h"
 #include "tier/tier.h"
@@ -9,7 +10,8 @@ typedef struct probe_task {
     kvb_task task;
     kvb_probe args;
     const kvb_tier *tier;
-    const void *at; /* latency: where the last pass stopped, so that a walk comes back only after the whole chain */
+    /* latency: where the last pass stopped, so that a walk comes back only after the whole chain */
+    const void *at;
 } probe_task;
 
 /* Whether a place is a line of the buffer that a chain lies in. */
@@ -21,8 +23,9 @@ static bool in_chain(const kvb_probe *args, const void *at)
 
 static const void *next_of(const void *at) { return *(void *const *)at; }
 
-/* `steps` dependent loads from a place of the chain; the place reached. A walk over a chain that was written over ends
- * where it would leave the buffer: the branch is foretold, and no load waits for it. */
+/* `steps` dependent loads from a place of the chain; the place reached. A walk over a chain that
+ * was written over ends where it would leave the buffer: the branch is foretold, and no load waits
+ * for it. */
 static const void *chase(const kvb_probe *args, const void *at)
 {
     for (int64_t i = 0; i < args->steps && in_chain(args, at); i++)
@@ -30,14 +33,15 @@ static const void *chase(const kvb_probe *args, const void *at)
     return at;
 }
 
-/* `steps` additions, each of which needs the one before: a cycle each on every core known. Registers are added, since
- * some cores add constants while they rename. */
+/* `steps` additions, each of which needs the one before: a cycle each on every core known.
+ * Registers are added, since some cores add constants while they rename. */
 static void count(int64_t steps)
 {
     uint64_t sum = 0, one = 1;
     __asm__("" : "+r"(sum), "+r"(one));
     for (int64_t i = 0; i < steps / ADDITIONS; i++)
-        UNROLL_UP_TO(64) for (int j = 0; j < ADDITIONS; j++) {
+        UNROLL_UP_TO(64) for (int j = 0; j < ADDITIONS; j++)
+        {
             sum += one;
             __asm__ volatile("" : "+r"(sum));
         }
@@ -54,18 +58,23 @@ static double (*compute(int32_t op, const kvb_tier *tier))(int64_t)
 
 static bool computes(int32_t op) { return op == OP_FLOPS || op == OP_DOT8; }
 
-/* As the schedule asks while it reads rows: in the order of addresses, or of a block of K and one of V those behind it. */
+/* As the schedule asks while it reads rows: in the order of addresses, or of a block of K and one
+ * of V those behind it. */
 static kvb_ahead ahead_of(const kvb_probe *args)
 {
     const kvb_preset *preset = &kvb_presets[args->schedule];
     if (!preset->asks)
         return (kvb_ahead){.distance = args->distance};
-    return (kvb_ahead){.distance = preset->in_order ? preset->distance : 2 * preset->block, .streams = preset->streams,
+    return (kvb_ahead){.distance = preset->in_order ? preset->distance : 2 * preset->block,
+                       .streams = preset->streams,
                        .to_l2 = preset->to_l2};
 }
 
 /* Null stays null: an op has only the buffers it needs. */
-static uint8_t *share(const void *buffer, int64_t first) { return buffer ? (uint8_t *)buffer + first : NULL; }
+static uint8_t *share(const void *buffer, int64_t first)
+{
+    return buffer ? (uint8_t *)buffer + first : NULL;
+}
 
 static void work(kvb_task *task, int32_t thread, void *scratch)
 {
@@ -73,13 +82,18 @@ static void work(kvb_task *task, int32_t thread, void *scratch)
     const kvb_probe *args = &probe->args;
     const kvb_tier *tier = probe->tier;
     int64_t lines = args->bytes / LINE;
-    int64_t first = lines * thread / task->threads * LINE, bytes = lines * (thread + 1) / task->threads * LINE - first;
+    int64_t first = lines * thread / task->threads * LINE,
+            bytes = lines * (thread + 1) / task->threads * LINE - first;
     uint8_t *a = share(args->a, first), *b = share(args->b, first), *c = share(args->c, first);
     (void)scratch;
     switch (args->op) {
     case OP_FLOPS:
-    case OP_DOT8: compute(args->op, tier)(args->steps); return;
-    case OP_CLOCK: count(args->steps); return;
+    case OP_DOT8:
+        compute(args->op, tier)(args->steps);
+        return;
+    case OP_CLOCK:
+        count(args->steps);
+        return;
     case OP_LATENCY:
         if (thread == 0)
             probe->at = chase(args, probe->at);
@@ -87,12 +101,24 @@ static void work(kvb_task *task, int32_t thread, void *scratch)
     }
     for (int64_t sweep = at_least(1, args->steps); sweep > 0; sweep--)
         switch (args->op) {
-        case OP_READ: tier->read(a, bytes, ahead_of(args), &task->sums[thread]); break;
-        case OP_WRITE: tier->write(a, bytes); break;
-        case OP_WRITE_NT: tier->write_nt(a, bytes); break;
-        case OP_COPY: tier->copy(a, b, bytes, args->distance); break;
-        case OP_COPY_NT: tier->copy_nt(a, b, bytes, args->distance); break;
-        case OP_TRIAD: tier->triad(a, b, c, bytes); break;
+        case OP_READ:
+            tier->read(a, bytes, ahead_of(args), &task->sums[thread]);
+            break;
+        case OP_WRITE:
+            tier->write(a, bytes);
+            break;
+        case OP_WRITE_NT:
+            tier->write_nt(a, bytes);
+            break;
+        case OP_COPY:
+            tier->copy(a, b, bytes, args->distance);
+            break;
+        case OP_COPY_NT:
+            tier->copy_nt(a, b, bytes, args->distance);
+            break;
+        case OP_TRIAD:
+            tier->triad(a, b, c, bytes);
+            break;
         }
     if (args->op == OP_WRITE_NT || args->op == OP_COPY_NT)
         stream_end(); /* once: after every sweep it would drain buffers that the next one fills */
@@ -103,18 +129,21 @@ static int32_t check_chain(const kvb_probe *args)
 {
     for (int64_t at = 0; at < args->bytes; at += LINE)
         if (!in_chain(args, next_of((const uint8_t *)args->a + at)))
-            return kvb_fail(KVB_BAD_ARGUMENT, "a is not a chain: line %lld leads out of it", (long long)(at / LINE));
+            return kvb_fail(KVB_BAD_ARGUMENT, "a is not a chain: line %lld leads out of it",
+                            (long long)(at / LINE));
     return KVB_OK;
 }
 
-/* Where the walk goes on. To look at every line again would bring them into the caches that its loads are to miss. */
+/* Where the walk goes on. To look at every line again would bring them into the caches that its
+ * loads are to miss. */
 static int32_t ready(const kvb_task *base, int64_t grown)
 {
     const probe_task *probe = (const probe_task *)(const void *)base;
     (void)grown;
     if (in_chain(&probe->args, probe->at) && in_chain(&probe->args, next_of(probe->at)))
         return KVB_OK;
-    return kvb_fail(KVB_BAD_ARGUMENT, "a is no chain any more: it was written over since the task was planned");
+    return kvb_fail(KVB_BAD_ARGUMENT,
+                    "a is no chain any more: it was written over since the task was planned");
 }
 
 static int32_t check_probe(const kvb_probe *a, int32_t threads)
@@ -126,9 +155,11 @@ static int32_t check_probe(const kvb_probe *a, int32_t threads)
     TRY(kvb_check_isa(a->isa));
     TRY(kvb_check_word("schedule", a->schedule, SCHEDULES));
     if (computes(a->op) && !compute(a->op, kvb_tier_of(a->isa)))
-        return kvb_fail(KVB_UNSUPPORTED, "isa %s has no %s", kvb_word("isa", a->isa), kvb_word("op", a->op));
+        return kvb_fail(KVB_UNSUPPORTED, "isa %s has no %s", kvb_word("isa", a->isa),
+                        kvb_word("op", a->op));
     if (a->op == OP_DOT8 && !kvb_row_kernel_runs(a->isa, READ_DOT_I8))
-        return kvb_fail(KVB_UNSUPPORTED, "%s of isa %s does not run on this CPU", kvb_word("op", a->op), kvb_word("isa", a->isa));
+        return kvb_fail(KVB_UNSUPPORTED, "%s of isa %s does not run on this CPU",
+                        kvb_word("op", a->op), kvb_word("isa", a->isa));
     TRY(kvb_check_range("steps", a->steps, a->op >= OP_FLOPS, INT64_MAX / 1024));
     if (computes(a->op) || a->op == OP_CLOCK)
         return KVB_OK;
@@ -138,13 +169,15 @@ static int32_t check_probe(const kvb_probe *a, int32_t threads)
     TRY(kvb_check_aligned("a", a->a));
     if (a->op == OP_COPY || a->op == OP_COPY_NT || a->op == OP_TRIAD)
         TRY(kvb_check_aligned("b", a->b));
-    return a->op == OP_TRIAD ? kvb_check_aligned("c", a->c) : a->op == OP_LATENCY ? check_chain(a) : KVB_OK;
+    return a->op == OP_TRIAD     ? kvb_check_aligned("c", a->c)
+           : a->op == OP_LATENCY ? check_chain(a)
+                                 : KVB_OK;
 }
 
 static void count_traffic(const kvb_probe *a, kvb_traffic *t)
 {
-    static const int streams[OPS] = {[OP_READ] = 1, [OP_WRITE] = 1, [OP_WRITE_NT] = 1, [OP_COPY] = 2, [OP_COPY_NT] = 2,
-                                     [OP_TRIAD] = 3};
+    static const int streams[OPS] = {[OP_READ] = 1, [OP_WRITE] = 1,   [OP_WRITE_NT] = 1,
+                                     [OP_COPY] = 2, [OP_COPY_NT] = 2, [OP_TRIAD] = 3};
     double sweeps = (double)at_least(1, a->steps);
     *t = (kvb_traffic){0};
     t->compulsory = t->issued = t->line = streams[a->op] * sweeps * (double)a->bytes;
@@ -171,13 +204,19 @@ int32_t kvb_task_probe(const kvb_probe *args, int32_t threads, kvb_task **task)
     probe->task.work = work;
     count_traffic(args, &probe->task.traffic);
     if (computes(args->op)) /* the length of a round is the tier's own */
-        probe->task.traffic.flops = compute(args->op, probe->tier)(1) * (double)args->steps * threads;
-    return kvb_task_made(&probe->task, args->op == OP_READ ? kvb_task_sums(&probe->task) : KVB_OK, task);
+        probe->task.traffic.flops =
+            compute(args->op, probe->tier)(1) * (double)args->steps * threads;
+    return kvb_task_made(&probe->task, args->op == OP_READ ? kvb_task_sums(&probe->task) : KVB_OK,
+                         task);
 }
 
-static void **link_of(void *buffer, uint64_t line) { return (void **)(void *)((uint8_t *)buffer + line * LINE); }
+static void **link_of(void *buffer, uint64_t line)
+{
+    return (void **)(void *)((uint8_t *)buffer + line * LINE);
+}
 
-/* Sattolo's shuffle: swapping each link with an earlier one only ever joins cycles, so one cycle is left. */
+/* Sattolo's shuffle: swapping each link with an earlier one only ever joins cycles, so one cycle is
+ * left. */
 int32_t kvb_chain(void *buffer, int64_t bytes, uint64_t seed)
 {
     TRY(kvb_check_aligned("buffer", buffer));
@@ -187,7 +226,8 @@ int32_t kvb_chain(void *buffer, int64_t bytes, uint64_t seed)
     for (uint64_t i = 0; i < lines; i++)
         *link_of(buffer, i) = link_of(buffer, i);
     for (uint64_t i = lines - 1; i > 0; i--) {
-        void **here = link_of(buffer, i), **there = link_of(buffer, kvb_mix(seed += 0x9e3779b97f4a7c15u) % i), *to = *here;
+        void **here = link_of(buffer, i),
+             **there = link_of(buffer, kvb_mix(seed += 0x9e3779b97f4a7c15u) % i), *to = *here;
         *here = *there;
         *there = to;
     }

@@ -14,7 +14,8 @@
 #define MAP_HUGE_SHIFT 26 /* log2 of the page size stands from here on in the flags of mmap */
 #endif
 
-/* Transparent huge pages grow with the base page, up to 512 MiB: too much to round a small arena up to. */
+/* Transparent huge pages grow with the base page, up to 512 MiB: too much to round a small arena up
+ * to. */
 enum { THP_USUAL = 2 << 20, THP_SPARED = 32 << 20 };
 static const int64_t arena_max = INT64_MAX / 4;
 
@@ -26,7 +27,8 @@ typedef struct paging {
     int advice; /* or -1 */
 } paging;
 
-/* The number behind "name:" in a file of such lines, or the first number of the file without a name; else -1. */
+/* The number behind "name:" in a file of such lines, or the first number of the file without a
+ * name; else -1. */
 static int64_t number_in(const char *path, const char *name)
 {
     char line[128];
@@ -67,7 +69,8 @@ static int64_t free_pages(int64_t kib)
                       : at_least(0, unused - at_least(0, number_in(path, NULL)));
 }
 
-/* The smallest huge page of which enough are free; else the usual one; 0 where there are none at all. */
+/* The smallest huge page of which enough are free; else the usual one; 0 where there are none at
+ * all. */
 static int64_t huge_page(int64_t bytes)
 {
     int64_t usual = number_in("/proc/meminfo", "Hugepagesize"), best = 0;
@@ -107,26 +110,32 @@ static int32_t choose(int64_t bytes, int32_t pages, paging *how)
 static int32_t fail_map(int64_t bytes, int32_t pages, const paging *how, int error)
 {
     if (pages != PAGES_HUGE)
-        return kvb_fail(KVB_NO_MEMORY, "bytes is %lld; the system does not map that much: %s", (long long)bytes,
-                        strerror(error));
+        return kvb_fail(KVB_NO_MEMORY, "bytes is %lld; the system does not map that much: %s",
+                        (long long)bytes, strerror(error));
     int64_t needed = how->mapped / how->page, kib = how->page >> 10;
-    return kvb_fail(KVB_NO_MEMORY, "pages: %lld huge pages of %lld KiB are needed, %lld are free (vm.nr_hugepages): %s",
-                    (long long)needed, (long long)kib, (long long)free_pages(kib), strerror(error));
+    return kvb_fail(
+        KVB_NO_MEMORY,
+        "pages: %lld huge pages of %lld KiB are needed, %lld are free (vm.nr_hugepages): %s",
+        (long long)needed, (long long)kib, (long long)free_pages(kib), strerror(error));
 }
 
-/* Reserve [a page, the data, a page] with the data on a page of its kind, and make the data usable. */
+/* Reserve [a page, the data, a page] with the data on a page of its kind, and make the data usable.
+ */
 static int32_t map(kvb_arena *arena, const paging *how, uint8_t **data)
 {
     int64_t base = base_page(), reserved = how->mapped + how->page + 2 * base;
-    void *room = mmap(NULL, (size_t)reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *room =
+        mmap(NULL, (size_t)reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (room == MAP_FAILED)
         return fail_map(arena->bytes, arena->pages, how, errno);
     uintptr_t start = (uintptr_t)round_up((int64_t)(uintptr_t)room + base, how->page);
     void *got = mmap((void *)start, (size_t)how->mapped, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | how->flags, -1, 0);
     int32_t code = got == MAP_FAILED ? fail_map(arena->bytes, arena->pages, how, errno) : KVB_OK;
-    if (!code && how->advice >= 0 && madvise(got, (size_t)how->mapped, how->advice) && arena->pages == PAGES_THP)
-        code = kvb_fail(KVB_UNSUPPORTED, "pages: this kernel has no transparent huge pages: %s", strerror(errno));
+    if (!code && how->advice >= 0 && madvise(got, (size_t)how->mapped, how->advice) &&
+        arena->pages == PAGES_THP)
+        code = kvb_fail(KVB_UNSUPPORTED, "pages: this kernel has no transparent huge pages: %s",
+                        strerror(errno));
     if (code) {
         munmap(room, (size_t)reserved);
         return code;
@@ -155,7 +164,8 @@ int32_t kvb_arena_open(int64_t bytes, int32_t pages, int32_t guard, kvb_arena *a
     return KVB_OK;
 }
 
-/* Add up the mappings that /proc/self/smaps lists inside the arena; its unreadable pages count nothing. */
+/* Add up the mappings that /proc/self/smaps lists inside the arena; its unreadable pages count
+ * nothing. */
 static void add_up(FILE *smaps, uintptr_t first, uintptr_t end, kvb_arena *arena)
 {
     char *line = NULL, name[32];
@@ -186,7 +196,8 @@ int32_t kvb_arena_inspect(kvb_arena *arena)
         return kvb_fail(KVB_SYSTEM, "arena: cannot read /proc/self/smaps: %s", strerror(errno));
     arena->huge_bytes = 0;
     arena->resident_bytes = 0;
-    add_up(smaps, (uintptr_t)arena->map, (uintptr_t)arena->map + (uintptr_t)arena->map_bytes, arena);
+    add_up(smaps, (uintptr_t)arena->map, (uintptr_t)arena->map + (uintptr_t)arena->map_bytes,
+           arena);
     fclose(smaps);
     return KVB_OK;
 }

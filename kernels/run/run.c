@@ -17,7 +17,8 @@ typedef struct run {
     int64_t nanoseconds;
 } run;
 
-/* One pass of a task on one thread; everyone has met when it returns. The time inside the task's own work. */
+/* One pass of a task on one thread; everyone has met when it returns. The time inside the task's
+ * own work. */
 static int64_t do_pass(kvb_team *team, kvb_task *task, int32_t thread)
 {
     void *scratch = team->members[thread].scratch.base;
@@ -56,7 +57,8 @@ static void do_passes(kvb_team *team, int32_t thread, run *job, kvb_member *me)
             do_pass(team, job->between, thread);
             start = team->met;
         }
-        me->nanoseconds += task->stages ? do_staged_pass(team, task, thread) : do_pass(team, task, thread);
+        me->nanoseconds +=
+            task->stages ? do_staged_pass(team, task, thread) : do_pass(team, task, thread);
         int64_t end = team->met;
         sum += end - start;
         if (thread == 0 && job->pass_seconds)
@@ -104,8 +106,8 @@ static int32_t check_task(const kvb_team *team, const kvb_task *task, const char
 {
     TRY(kvb_check_given(name, task));
     if (task->threads != team->threads)
-        return kvb_fail(KVB_BAD_ARGUMENT, "%s is planned for %d threads, but the team has %d", name, task->threads,
-                        team->threads);
+        return kvb_fail(KVB_BAD_ARGUMENT, "%s is planned for %d threads, but the team has %d", name,
+                        task->threads, team->threads);
     return KVB_OK;
 }
 
@@ -132,7 +134,8 @@ static __int128 added(const kvb_task *task, int64_t passes, const int64_t *lengt
 }
 
 /* What so many of the tasks and of `between` add to them. */
-static int64_t added_by_all(const run *job, int64_t passes, int64_t betweens, const int64_t *lengths)
+static int64_t added_by_all(const run *job, int64_t passes, int64_t betweens,
+                            const int64_t *lengths)
 {
     __int128 sum = job->between ? added(job->between, betweens, lengths) : 0;
     for (int32_t i = 0; i < job->count; i++)
@@ -140,8 +143,8 @@ static int64_t added_by_all(const run *job, int64_t passes, int64_t betweens, co
     return sum < INT64_MAX / 2 ? (int64_t)sum : INT64_MAX / 2;
 }
 
-/* At least what all of them add to any of their caches. Of most runs it is nothing, and those may be of thousands of
- * tasks, each with a cache of its own. */
+/* At least what all of them add to any of their caches. Of most runs it is nothing, and those may
+ * be of thousands of tasks, each with a cache of its own. */
 static int64_t added_at_most(const run *job)
 {
     __int128 sum = job->between ? (__int128)job->between->advance * job->passes : 0;
@@ -150,16 +153,19 @@ static int64_t added_at_most(const run *job)
     return sum < INT64_MAX / 2 ? (int64_t)sum : INT64_MAX / 2;
 }
 
-/* Whether a task can do its last pass, behind so many of the tasks and of `between`. Those of one cache share its
- * lengths: what each of them asks for lies behind what all have stored. Who could go on behind `most` tokens, more than
- * there can be, need not ask how many there are. */
-static int32_t check_ready(const run *job, const kvb_task *task, int64_t most, int64_t passes, int64_t betweens)
+/* Whether a task can do its last pass, behind so many of the tasks and of `between`. Those of one
+ * cache share its lengths: what each of them asks for lies behind what all have stored. Who could
+ * go on behind `most` tokens, more than there can be, need not ask how many there are. */
+static int32_t check_ready(const run *job, const kvb_task *task, int64_t most, int64_t passes,
+                           int64_t betweens)
 {
     if (task->cache && !kvb_same_rows(task->cache, &task->shape))
-        return kvb_fail(KVB_BAD_ARGUMENT, "cache was planned anew since the task was, for another shape");
+        return kvb_fail(KVB_BAD_ARGUMENT,
+                        "cache was planned anew since the task was, for another shape");
     if (!task->ready || !task->ready(task, most))
         return KVB_OK;
-    return task->ready(task, most && task->cache ? added_by_all(job, passes, betweens, task->cache->lengths) : 0);
+    return task->ready(
+        task, most && task->cache ? added_by_all(job, passes, betweens, task->cache->lengths) : 0);
 }
 
 /* Lengths and tables are what another caller's run has left of them: so the caller has the turn. */
@@ -171,14 +177,16 @@ static int32_t check_run(const kvb_team *team, const run *job)
         int64_t last = i + (passes_of(job, i, job->passes) - 1) * job->count;
         TRY(check_ready(job, job->tasks[i], most, last, last + 1));
     }
-    return job->between ? check_ready(job, job->between, most, job->passes - 1, job->passes - 1) : KVB_OK;
+    return job->between ? check_ready(job, job->between, most, job->passes - 1, job->passes - 1)
+                        : KVB_OK;
 }
 
 static int32_t check_call(const kvb_team *team, const run *job, const kvb_run_times *times)
 {
     TRY(kvb_check_given("team", team));
     if (team->process != getpid())
-        return kvb_fail(KVB_BAD_ARGUMENT, "team was opened before a fork: its threads are in the other process");
+        return kvb_fail(KVB_BAD_ARGUMENT,
+                        "team was opened before a fork: its threads are in the other process");
     TRY(kvb_check_given("tasks", job->tasks));
     TRY(kvb_check_given("times", times));
     TRY(kvb_check_range("count", job->count, 1, INT32_MAX));
@@ -202,8 +210,8 @@ static int32_t check_faults(const run *job)
     return KVB_OK;
 }
 
-int32_t kvb_run(kvb_team *team, kvb_task *const *tasks, int32_t count, int64_t passes, kvb_task *between,
-                kvb_run_times *times)
+int32_t kvb_run(kvb_team *team, kvb_task *const *tasks, int32_t count, int64_t passes,
+                kvb_task *between, kvb_run_times *times)
 {
     run job = {tasks, count, passes, between, times ? times->pass_seconds : NULL, 0};
     TRY(check_call(team, &job, times));

@@ -11,15 +11,17 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { CPU_SETS = 8, CPU_LIMIT = CPU_SETS * CPU_SETSIZE }; /* more CPUs than a Linux kernel counts */
-enum { BIG_SCRATCH = 2 << 20 };                            /* from here on, huge pages pay */
+/* more CPUs than a Linux kernel counts */
+enum { CPU_SETS = 8, CPU_LIMIT = CPU_SETS * CPU_SETSIZE };
+enum { BIG_SCRATCH = 2 << 20 }; /* from here on, huge pages pay */
 
 static void *live(void *argument)
 {
     kvb_member *me = argument;
     kvb_team *team = me->team;
     int64_t seen = 0;
-    fesetenv(FE_DFL_ENV); /* numbers are rounded as ever, however the one who opens the team rounds his */
+    /* numbers are rounded as ever, however the one who opens the team rounds his */
+    fesetenv(FE_DFL_ENV);
     pthread_mutex_lock(&team->lock);
     for (;;) {
         while (team->jobs == seen && !team->closing)
@@ -78,7 +80,8 @@ int32_t kvb_team_scratch(kvb_team *team, int64_t bytes)
     return code;
 }
 
-/* CPUs' worth of time that this process may take: the least that its control group or one around it is given. */
+/* CPUs' worth of time that this process may take: the least that its control group or one around it
+ * is given. */
 static double quota(void)
 {
     char line[4000], group[sizeof line] = "", path[sizeof line + 32], *end;
@@ -102,7 +105,8 @@ static double quota(void)
     return least;
 }
 
-/* Whether every CPU asked for may be used, and whether there are more threads than CPUs, or than time on them. */
+/* Whether every CPU asked for may be used, and whether there are more threads than CPUs, or than
+ * time on them. */
 static int32_t check_cpus(const int32_t *cpus, int32_t threads, bool *crowded)
 {
     cpu_set_t allowed[CPU_SETS], taken[CPU_SETS];
@@ -112,8 +116,10 @@ static int32_t check_cpus(const int32_t *cpus, int32_t threads, bool *crowded)
         return kvb_fail(KVB_SYSTEM, "threads: cannot read the CPUs allowed: %s", strerror(errno));
     *crowded = threads > CPU_COUNT_S(sizeof allowed, allowed) || threads > quota();
     for (int32_t i = 0; cpus && i < threads; i++) {
-        if (cpus[i] < 0 || cpus[i] >= CPU_LIMIT || !CPU_ISSET_S((size_t)cpus[i], sizeof allowed, allowed))
-            return kvb_fail(KVB_BAD_ARGUMENT, "cpus[%d]: CPU %d is not one that this process may use", i, cpus[i]);
+        if (cpus[i] < 0 || cpus[i] >= CPU_LIMIT ||
+            !CPU_ISSET_S((size_t)cpus[i], sizeof allowed, allowed))
+            return kvb_fail(KVB_BAD_ARGUMENT,
+                            "cpus[%d]: CPU %d is not one that this process may use", i, cpus[i]);
         *crowded |= CPU_ISSET_S((size_t)cpus[i], sizeof taken, taken) != 0;
         CPU_SET_S((size_t)cpus[i], sizeof taken, taken);
     }
@@ -193,7 +199,8 @@ static int32_t fail_start(int32_t thread, int32_t cpu, int error)
 {
     if (cpu < 0)
         return kvb_fail(KVB_SYSTEM, "threads: cannot start thread %d: %s", thread, strerror(error));
-    return kvb_fail(KVB_SYSTEM, "cpus[%d]: cannot start a thread on CPU %d: %s", thread, cpu, strerror(error));
+    return kvb_fail(KVB_SYSTEM, "cpus[%d]: cannot start a thread on CPU %d: %s", thread, cpu,
+                    strerror(error));
 }
 
 int32_t kvb_team_open(const int32_t *cpus, int32_t threads, kvb_team **team)

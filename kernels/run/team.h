@@ -10,8 +10,10 @@
 #include "base/task.h"
 #include "base/ticks.h"
 
-enum { APART = 128 };            /* bytes between what two threads write: processors fetch lines in pairs */
-enum { SPINS_BEFORE_YIELD = 4096 }; /* some 0.1 ms: another process may sit on the CPU of the thread waited for */
+/* bytes between what two threads write: processors fetch lines in pairs */
+enum { APART = 128 };
+/* some 0.1 ms: another process may sit on the CPU of the thread waited for */
+enum { SPINS_BEFORE_YIELD = 4096 };
 
 typedef void (*kvb_job)(kvb_team *team, int32_t thread, void *argument);
 
@@ -61,13 +63,14 @@ static inline void kvb_pause(void)
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();
 #elif defined(__aarch64__)
-    __asm__ volatile("isb"); /* `yield` is a no-op on most cores; isb waits about as long as pause */
+    /* `yield` is a no-op on most cores; isb waits about as long as pause */
+    __asm__ volatile("isb");
 #endif
 }
 
-/* Return when every thread is here. The last one to arrive does what a task has to `count`, if one is given, and takes
- * `met`, so that a thread which is late to leave neither shortens nor lengthens a pass; it stands until the reader arrives
- * at the next meeting. */
+/* Return when every thread is here. The last one to arrive does what a task has to `count`, if one
+ * is given, and takes `met`, so that a thread which is late to leave neither shortens nor lengthens
+ * a pass; it stands until the reader arrives at the next meeting. */
 static inline void kvb_team_meet(kvb_team *team, kvb_task *task)
 {
     uint32_t round = atomic_load_explicit(&team->round, memory_order_relaxed);
@@ -92,7 +95,8 @@ static inline void kvb_team_meet(kvb_team *team, kvb_task *task)
         pthread_mutex_unlock(&team->lock);
         return;
     }
-    for (int64_t spins = 1; atomic_load_explicit(&team->round, memory_order_acquire) == round; spins++)
+    for (int64_t spins = 1; atomic_load_explicit(&team->round, memory_order_acquire) == round;
+         spins++)
         if (spins % SPINS_BEFORE_YIELD == 0)
             sched_yield();
         else

@@ -1,4 +1,5 @@
-/* Attention over one tile. Sums over D and over a tile are double, so that this tier is the closest to the truth. */
+/* Attention over one tile. Sums over D and over a tile are double, so that this tier is the closest
+ * to the truth. */
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -12,8 +13,8 @@ static float exp2_of(float x)
         return x;
     if (x < -126.0f)
         return 0.0f;
-    int whole = (int)(x - 0.5f);                               /* nearest integer */
-    double f = ((double)x - whole) * 0.69314718055994530942;   /* 2^x = 2^whole * e^f */
+    int whole = (int)(x - 0.5f);                             /* nearest integer */
+    double f = ((double)x - whole) * 0.69314718055994530942; /* 2^x = 2^whole * e^f */
     double sum = 1.0, term = 1.0;
     for (int n = 1; n <= 9; n++) {
         term *= f / n;
@@ -27,7 +28,8 @@ static float exp2_of(float x)
 
 void kvb_scalar_assert(const kvb_tile *tile, const kvb_group *group)
 {
-    assert(tile->count > 0 && tile->count <= TILE && tile->lead >= 0 && tile->lead < LANES && tile->lead < tile->count);
+    assert(tile->count > 0 && tile->count <= TILE && tile->lead >= 0 && tile->lead < LANES &&
+           tile->lead < tile->count);
     assert(group->heads > 0 && group->heads <= HEADS && group->dim > 0 && group->dim <= DIM_MAX);
     assert(group->part == group->dim_pad);
     (void)tile, (void)group; /* a release build asserts nothing */
@@ -48,7 +50,8 @@ void kvb_scalar_qk(int32_t read, const kvb_tile *tile, const kvb_group *group, f
     _Alignas(LINE) uint8_t beside[DIM_MAX * 4];
     float k[DIM_MAX];
     for (int32_t t = 0; t < round_up(tile->count, LANES); t++) {
-        kvb_scalar_decode(read, kvb_scalar_k(read, tile, t, group->dim, beside), 1.0f, group->dim, k);
+        kvb_scalar_decode(read, kvb_scalar_k(read, tile, t, group->dim, beside), 1.0f, group->dim,
+                          k);
         for (int64_t h = 0; h < group->heads; h++)
             scores[h * QUERY_SCORES + t] = dot(group, h, k);
     }
@@ -117,14 +120,16 @@ void kvb_scalar_perhead(int32_t dtype, const kvb_tile *tile, const kvb_group *gr
     const bool scaled = kvb_formats[dtype].scaled;
     float row[DIM_MAX], *acc = group->acc;
     for (int32_t t = 0; t < tile->count; t++) {
-        kvb_scalar_decode(dtype, kvb_row_at(tile->k, t), scaled ? tile->k_scale[t] : 1.0f, group->dim, row);
+        kvb_scalar_decode(dtype, kvb_row_at(tile->k, t), scaled ? tile->k_scale[t] : 1.0f,
+                          group->dim, row);
         float score = dot(group, 0, row);
         float max = score > group->max[0] ? score : group->max[0];
         float rescale = rescale_of(group->max[0], max);
         float p = exp2_of(score - (max == -INFINITY ? 0.0f : max));
         group->max[0] = max;
         group->sum[0] = group->sum[0] * rescale + p;
-        kvb_scalar_decode(dtype, kvb_row_at(tile->v, t), scaled ? tile->v_scale[t] : 1.0f, group->dim, row);
+        kvb_scalar_decode(dtype, kvb_row_at(tile->v, t), scaled ? tile->v_scale[t] : 1.0f,
+                          group->dim, row);
         for (int64_t d = 0; d < group->dim; d++)
             acc[d] = acc[d] * rescale + p * row[d];
     }

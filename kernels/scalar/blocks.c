@@ -1,5 +1,6 @@
-/* Packed rows: blocks of 32 elements behind one another, each with an f16 of its own, the scale, and then its codes. With
- * whole blocks they are ggml's q8_0 and q4_0, to the bit, as its reference in plain C stores them. */
+/* Packed rows: blocks of 32 elements behind one another, each with an f16 of its own, the scale,
+ * and then its codes. With whole blocks they are ggml's q8_0 and q4_0, to the bit, as its reference
+ * in plain C stores them. */
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -8,21 +9,22 @@
 
 enum { PACK = 32, HALF = PACK / 2, CODES = 2 /* bytes of the scale before them */ };
 
-/* ---- the rules --------------------------------------------------------------------------------------------------
+/* ---- the rules ----------------------------------------------------------------------------------
  *
  * q8_0, 34 bytes: x = code * scale
  *   scale   = max |x| / 127
  *   code    = x * inverse rounded to nearest, and half way away from zero, within [-127, 127]
  *
- * q4_0, 18 bytes: x = (code - 8) * scale; byte i holds element i in its lower half, element i + 16 in the upper one
- *   scale   = p / -8 for the first p of the largest magnitude, so that p becomes code 0; p is +0 in a block of zeros
- *   code    = x * inverse, within [-8, 8], + 8.5 cut to an integer; at most 15
+ * q4_0, 18 bytes: x = (code - 8) * scale; byte i holds element i in its lower half, element i + 16
+ * in the upper one scale   = p / -8 for the first p of the largest magnitude, so that p becomes
+ * code 0; p is +0 in a block of zeros code    = x * inverse, within [-8, 8], + 8.5 cut to an
+ * integer; at most 15
  *
- * inverse   = 1 / scale, before the scale is rounded; 0 where that is not finite (a block of zeros, or of nothing above
- *             about 2^-121)
- * A scale that would round to an infinite f16 is +-65504 instead, and counts as that in `inverse`: so Inf, and what lies
- * beyond such a scale, saturates, as far as its neighbours allow. A NaN counts as 0. Each step is one float32 operation.
- * Zeros fill the last block of a row. */
+ * inverse   = 1 / scale, before the scale is rounded; 0 where that is not finite (a block of zeros,
+ * or of nothing above about 2^-121) A scale that would round to an infinite f16 is +-65504 instead,
+ * and counts as that in `inverse`: so Inf, and what lies beyond such a scale, saturates, as far as
+ * its neighbours allow. A NaN counts as 0. Each step is one float32 operation. Zeros fill the last
+ * block of a row. */
 
 static float at_most_by(float x, float most) { return x > most ? most : x < -most ? -most : x; }
 
@@ -43,7 +45,8 @@ static void put_q8_0(const float *x, uint8_t *to)
         most = fabsf(kvb_scalar_number(x[i])) > most ? fabsf(x[i]) : most;
     float inverse = put_scale(most / 127.0f, to);
     for (int i = 0; i < PACK; i++)
-        to[CODES + i] = (uint8_t)(int8_t)roundf(at_most_by(kvb_scalar_number(x[i]) * inverse, 127.0f));
+        to[CODES + i] =
+            (uint8_t)(int8_t)roundf(at_most_by(kvb_scalar_number(x[i]) * inverse, 127.0f));
 }
 
 static void put_q4_0(const float *x, uint8_t *to)
@@ -59,7 +62,7 @@ static void put_q4_0(const float *x, uint8_t *to)
     }
 }
 
-/* ---- rows ------------------------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 void kvb_scalar_pack(int32_t dtype, const float *from, int64_t dim, uint8_t *row)
 {

@@ -44,9 +44,10 @@ void kvb_scalar_prepare_query(int32_t dtype, const kvb_group *group)
             int64_t count = at_most(block, group->dim - from);
             float most = largest(q, count), inverse = steps(DOT_QUERY, most), check = 0.0f;
             for (int64_t d = 0; d < count; d++)
-                check += q[d] * 0.0f; /* NaN where it is not finite */
+                check += q[d] * 0.0f;           /* NaN where it is not finite */
             for (int64_t d = 0; d < count; d++) /* [heads][dim] */
-                group->prepared->codes[h * group->dim + from + d] = check == 0.0f ? (int8_t)rintf(q[d] * inverse) : 0;
+                group->prepared->codes[h * group->dim + from + d] =
+                    check == 0.0f ? (int8_t)rintf(q[d] * inverse) : 0;
             steps_of(group, h)[from / block] = most / DOT_QUERY + check;
         }
 }
@@ -73,7 +74,8 @@ void kvb_scalar_qk_dot(int32_t dtype, const kvb_tile *tile, const kvb_group *gro
     }
 }
 
-/* A weight times what a code of V is worth. A NaN counts as nothing here: it stays in the sum of the weights. */
+/* A weight times what a code of V is worth. A NaN counts as nothing here: it stays in the sum of
+ * the weights. */
 static float weighted(int32_t dtype, const uint8_t *v, int64_t d, float p)
 {
     float w = p * kvb_scalar_step(dtype, v, d);
@@ -81,7 +83,8 @@ static float weighted(int32_t dtype, const uint8_t *v, int64_t d, float p)
 }
 
 /* Of the elements of a head that share weights, from `from` on. */
-static void sum_block(int32_t dtype, const kvb_tile *tile, const kvb_group *group, const float *p, int64_t h, int64_t from)
+static void sum_block(int32_t dtype, const kvb_tile *tile, const kvb_group *group, const float *p,
+                      int64_t h, int64_t from)
 {
     float weights[TILE];
     for (int32_t t = 0; t < tile->count; t++)
@@ -90,9 +93,11 @@ static void sum_block(int32_t dtype, const kvb_tile *tile, const kvb_group *grou
     for (int64_t d = from; d < at_most(from + together(dtype), group->dim); d++) {
         int32_t sum = 0;
         for (int32_t t = 0; t < tile->count; t++)
-            sum += (int32_t)rintf(weights[t] * inverse) * kvb_scalar_code(dtype, kvb_row_at(tile->v, t), d);
+            sum += (int32_t)rintf(weights[t] * inverse) *
+                   kvb_scalar_code(dtype, kvb_row_at(tile->v, t), d);
         float *acc = &group->acc[h * group->dim_pad + d];
-        *acc = (float)((double)*acc * (double)group->rescale[h] + (double)sum * (double)(most / DOT_WEIGHT));
+        *acc = (float)((double)*acc * (double)group->rescale[h] +
+                       (double)sum * (double)(most / DOT_WEIGHT));
     }
 }
 

@@ -1,5 +1,5 @@
-/* What plain C streams and computes. An empty asm makes the compiler believe that a value or memory is used, and
- * keeps a copy or fill loop from becoming a library call. */
+/* What plain C streams and computes. An empty asm makes the compiler believe that a value or memory
+ * is used, and keeps a copy or fill loop from becoming a library call. */
 #include <string.h>
 
 #include "scalar/scalar.h"
@@ -29,7 +29,8 @@ static void add_line(const uint8_t *line, uint16_t *sums)
     }
 }
 
-/* Lanes are summed in registers: where a thread's sums lie, every line would wait for the one before. */
+/* Lanes are summed in registers: where a thread's sums lie, every line would wait for the one
+ * before. */
 void kvb_scalar_read(const void *from, int64_t bytes, kvb_ahead ahead, kvb_sum *sum)
 {
     uint16_t lanes[WORDS];
@@ -92,7 +93,8 @@ void kvb_scalar_triad(void *to, const void *from, const void *from2, int64_t byt
     }
 }
 
-/* Independent chains of x = x / 2 + 1 / 4, which settle at 1 / 2: never denormal, never infinite. */
+/* Independent chains of x = x / 2 + 1 / 4, which settle at 1 / 2: never denormal, never infinite.
+ */
 double kvb_scalar_flops(int64_t rounds)
 {
     volatile float half = 0.5f, quarter = 0.25f;

@@ -1,4 +1,5 @@
-/* Rows of float32 to stored bytes and back. Conversions are integer arithmetic, so no rounding mode reaches them. */
+/* Rows of float32 to stored bytes and back. Conversions are integer arithmetic, so no rounding mode
+ * reaches them. */
 #include <assert.h>
 #include <float.h>
 #include <math.h>
@@ -30,11 +31,12 @@ static uint32_t round_even(uint32_t value, uint32_t drop)
     return kept + (rest > half || (rest == half && (kept & 1)));
 }
 
-/* ---- f16: 5 bits of exponent, 10 of fraction ------------------------------------------------------------------- */
+/* ---- f16: 5 bits of exponent, 10 of fraction ------------------------------------------------- */
 
 uint16_t kvb_scalar_f16(float x)
 {
-    uint32_t bits = bits_of(x), sign = bits >> 16 & 0x8000, size = bits & 0x7fffffff, exponent = size >> 23;
+    uint32_t bits = bits_of(x), sign = bits >> 16 & 0x8000, size = bits & 0x7fffffff,
+             exponent = size >> 23;
     if (size > 0x7f800000) /* NaN: quiet, and its upper payload stays */
         return (uint16_t)(sign | 0x7e00 | (size >> 13 & 0x3ff));
     if (size >= 0x477ff000) /* 65520, half way from the largest to the next power of two */
@@ -43,12 +45,14 @@ uint16_t kvb_scalar_f16(float x)
         return (uint16_t)(sign | round_even(size - (112u << 23), 13));
     if (exponent < 102) /* at most a quarter of the smallest subnormal */
         return (uint16_t)sign;
-    return (uint16_t)(sign | round_even((size & 0x7fffff) | 0x800000, 126 - exponent)); /* in units of 2^-24 */
+    /* in units of 2^-24 */
+    return (uint16_t)(sign | round_even((size & 0x7fffff) | 0x800000, 126 - exponent));
 }
 
 float kvb_scalar_from_f16(uint16_t bits)
 {
-    uint32_t sign = (uint32_t)(bits & 0x8000) << 16, exponent = bits >> 10 & 31, fraction = bits & 0x3ff;
+    uint32_t sign = (uint32_t)(bits & 0x8000) << 16, exponent = bits >> 10 & 31,
+             fraction = bits & 0x3ff;
     if (exponent == 31)
         return float_of(sign | 0x7f800000 | (fraction ? 0x400000 : 0) | fraction << 13);
     if (exponent == 0)
@@ -56,7 +60,7 @@ float kvb_scalar_from_f16(uint16_t bits)
     return float_of(sign | (exponent + 112) << 23 | fraction << 13);
 }
 
-/* ---- bf16: the upper half of a float32 -------------------------------------------------------------------------- */
+/* ---- bf16: the upper half of a float32 ------------------------------------------------------- */
 
 static uint16_t bf16(float x)
 {
@@ -68,13 +72,15 @@ static uint16_t bf16(float x)
 
 static float from_bf16(uint16_t bits) { return float_of((uint32_t)bits << 16); }
 
-/* ---- e4m3, e5m2: 8 bits, 4 or 5 of them exponent ----------------------------------------------------------------
+/* ---- e4m3, e5m2: 8 bits, 4 or 5 of them exponent
+ * ----------------------------------------------------------------
  *
- * What lies beyond the largest finite value, Inf included, becomes that value; every NaN becomes 0x7f with its sign.
- * e4m3 has no Inf, so its exponents go one further: 448. e5m2 is the upper byte of an f16, Inf and NaN included, but a
- * float32 is rounded to it at once, not by way of f16. */
+ * What lies beyond the largest finite value, Inf included, becomes that value; every NaN becomes
+ * 0x7f with its sign. e4m3 has no Inf, so its exponents go one further: 448. e5m2 is the upper byte
+ * of an f16, Inf and NaN included, but a float32 is rounded to it at once, not by way of f16. */
 
-/* Without the lowest `drop` bits of a float32's fraction; normal from the exponent `least` on, at most `most`. */
+/* Without the lowest `drop` bits of a float32's fraction; normal from the exponent `least` on, at
+ * most `most`. */
 static uint8_t byte_float(float x, uint32_t drop, uint32_t least, float most)
 {
     uint32_t bits = bits_of(x), sign = bits >> 24 & 0x80, size = bits & 0x7fffffff;
@@ -86,7 +92,8 @@ static uint8_t byte_float(float x, uint32_t drop, uint32_t least, float most)
         return (uint8_t)(sign | (round_even(size, drop) - ((least - 1) << (23 - drop))));
     if (shift > 24) /* less than half of the smallest subnormal */
         return (uint8_t)sign;
-    return (uint8_t)(sign | round_even((size & 0x7fffff) | 0x800000, shift)); /* in units of the smallest subnormal */
+    /* in units of the smallest subnormal */
+    return (uint8_t)(sign | round_even((size & 0x7fffff) | 0x800000, shift));
 }
 
 static uint8_t e4m3(float x) { return byte_float(x, 20, 121, 448.0f); }
@@ -104,14 +111,17 @@ static float from_e4m3(uint8_t code)
 
 static float from_e5m2(uint8_t code) { return kvb_scalar_from_f16((uint16_t)(code << 8)); }
 
-/* ---- i8: x = code * scale, one scale per row --------------------------------------------------------------------
+/* ---- i8: x = code * scale, one scale per row
+ * --------------------------------------------------------------------
  *
  *   amax    = max |x|, where a NaN counts as 0
- *   scale   = amax * (1 / 127), at most FLT_MAX / 127 (f32) or 65504 (f16), then rounded to the scale's dtype
- *   inverse = 1 / scale, or 0 where that is not finite (a row of zeros, or of nothing above about 2^-121)
- *   code    = x * inverse rounded to nearest even, within [-127, 127]; 0 for a NaN
+ *   scale   = amax * (1 / 127), at most FLT_MAX / 127 (f32) or 65504 (f16), then rounded to the
+ * scale's dtype inverse = 1 / scale, or 0 where that is not finite (a row of zeros, or of nothing
+ * above about 2^-121) code    = x * inverse rounded to nearest even, within [-127, 127]; 0 for a
+ * NaN
  *
- * Each step is one float32 operation. So Inf, and what lies beyond an f16 scale, saturates and poisons no neighbour. */
+ * Each step is one float32 operation. So Inf, and what lies beyond an f16 scale, saturates and
+ * poisons no neighbour. */
 
 float kvb_scalar_inverse(float scale)
 {
@@ -127,7 +137,8 @@ static float put_i8_scale(const float *from, int64_t dim, int32_t scale_dtype, u
         float size = fabsf(kvb_scalar_number(from[d]));
         amax = size > amax ? size : amax;
     }
-    float scale = amax * (1.0f / 127.0f), most = scale_dtype == SCALE_F16 ? 65504.0f : FLT_MAX * (1.0f / 127.0f);
+    float scale = amax * (1.0f / 127.0f),
+          most = scale_dtype == SCALE_F16 ? 65504.0f : FLT_MAX * (1.0f / 127.0f);
     scale = scale < most ? scale : most;
     if (scale_dtype == SCALE_F16) {
         uint16_t half = kvb_scalar_f16(scale);
@@ -150,31 +161,51 @@ static uint8_t i8(float x, float inverse)
     return (uint8_t)(int8_t)whole;
 }
 
-/* ---- rows ------------------------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 static void put_element(int32_t dtype, float x, float inverse, uint8_t *row, int64_t d)
 {
     switch (dtype) {
-    case DTYPE_F32: memcpy((float *)(void *)row + d, &x, sizeof x); break;
-    case DTYPE_F16: ((uint16_t *)(void *)row)[d] = kvb_scalar_f16(x); break;
-    case DTYPE_BF16: ((uint16_t *)(void *)row)[d] = bf16(x); break;
-    case DTYPE_I8: row[d] = i8(x, inverse); break;
-    case DTYPE_E4M3: row[d] = e4m3(x); break;
-    case DTYPE_E5M2: row[d] = e5m2(x); break;
+    case DTYPE_F32:
+        memcpy((float *)(void *)row + d, &x, sizeof x);
+        break;
+    case DTYPE_F16:
+        ((uint16_t *)(void *)row)[d] = kvb_scalar_f16(x);
+        break;
+    case DTYPE_BF16:
+        ((uint16_t *)(void *)row)[d] = bf16(x);
+        break;
+    case DTYPE_I8:
+        row[d] = i8(x, inverse);
+        break;
+    case DTYPE_E4M3:
+        row[d] = e4m3(x);
+        break;
+    case DTYPE_E5M2:
+        row[d] = e5m2(x);
+        break;
     }
 }
 
 static float element(int32_t read, const uint8_t *row, float scale, int64_t d)
 {
     switch (read) {
-    case DTYPE_F32: return ((const float *)(const void *)row)[d];
-    case READ_ROUND16: return kvb_scalar_from_f16(kvb_scalar_f16(((const float *)(const void *)row)[d]));
-    case DTYPE_F16: return kvb_scalar_from_f16(((const uint16_t *)(const void *)row)[d]);
-    case DTYPE_BF16: return from_bf16(((const uint16_t *)(const void *)row)[d]);
-    case DTYPE_I8: return (float)(int8_t)row[d] * scale;
-    case DTYPE_E4M3: return from_e4m3(row[d]);
-    case DTYPE_E5M2: return from_e5m2(row[d]);
-    default: return kvb_scalar_packed(read, row, d);
+    case DTYPE_F32:
+        return ((const float *)(const void *)row)[d];
+    case READ_ROUND16:
+        return kvb_scalar_from_f16(kvb_scalar_f16(((const float *)(const void *)row)[d]));
+    case DTYPE_F16:
+        return kvb_scalar_from_f16(((const uint16_t *)(const void *)row)[d]);
+    case DTYPE_BF16:
+        return from_bf16(((const uint16_t *)(const void *)row)[d]);
+    case DTYPE_I8:
+        return (float)(int8_t)row[d] * scale;
+    case DTYPE_E4M3:
+        return from_e4m3(row[d]);
+    case DTYPE_E5M2:
+        return from_e5m2(row[d]);
+    default:
+        return kvb_scalar_packed(read, row, d);
     }
 }
 
@@ -187,10 +218,12 @@ void kvb_scalar_encode(int32_t dtype, const kvb_encode *rows)
     gather_begin(&lines);
     for (int64_t r = 0; r < rows->rows; r++) {
         const float *from = rows->from + r * rows->from_stride;
-        uint8_t *to = rows->to + r * rows->to_stride, *row = rows->nt ? gather_room(&lines, to) : to;
+        uint8_t *to = rows->to + r * rows->to_stride,
+                *row = rows->nt ? gather_room(&lines, to) : to;
         float scale = 1.0f;
         if (format->scaled)
-            scale = put_i8_scale(from, rows->dim, rows->scale_dtype, rows->scale + r * rows->scale_stride);
+            scale = put_i8_scale(from, rows->dim, rows->scale_dtype,
+                                 rows->scale + r * rows->scale_stride);
         float inverse = kvb_scalar_inverse(scale);
         memset(row, 0, (size_t)rows->row_bytes);
         if (format->elements > 1)

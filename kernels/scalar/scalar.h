@@ -6,7 +6,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* ---- rows.c: `read` is a dtype, or a way to read its rows ------------------------------------------------------- */
+/* ---- rows.c: `read` is a dtype, or a way to read its rows ------------------------------------ */
 
 uint16_t kvb_scalar_f16(float x); /* rounded to nearest even */
 float kvb_scalar_from_f16(uint16_t bits);
@@ -17,21 +17,26 @@ static inline float kvb_scalar_number(float x) { return x == x ? x : 0.0f; } /* 
 void kvb_scalar_encode(int32_t dtype, const kvb_encode *rows);
 void kvb_scalar_decode(int32_t read, const uint8_t *row, float scale, int64_t dim, float *to);
 
-/* ---- blocks.c: packed rows -------------------------------------------------------------------------------------- */
+/* ---- blocks.c: packed rows ------------------------------------------------------------------- */
 
 void kvb_scalar_pack(int32_t dtype, const float *from, int64_t dim, uint8_t *row);
 float kvb_scalar_packed(int32_t dtype, const uint8_t *row, int64_t d); /* element d: */
 int kvb_scalar_code(int32_t dtype, const uint8_t *row, int64_t d);     /* its code, also of i8, */
-float kvb_scalar_step(int32_t dtype, const uint8_t *row, int64_t d);   /* times its block's scale; of i8 1 */
+/* times its block's scale; of i8 1 */
+float kvb_scalar_step(int32_t dtype, const uint8_t *row, int64_t d);
 
-/* ---- attend.c -------------------------------------------------------------------------------------------------- */
+/* ---- attend.c -------------------------------------------------------------------------------- */
 
 /* What every stage may count on. */
 void kvb_scalar_assert(const kvb_tile *tile, const kvb_group *group);
 /* A head of q: in this tier heads lie one after another. */
-static inline const float *kvb_scalar_q(const kvb_group *g, int64_t head) { return g->q + head * g->dim_pad; }
+static inline const float *kvb_scalar_q(const kvb_group *g, int64_t head)
+{
+    return g->q + head * g->dim_pad;
+}
 /* Row t of K: where it lies, or out of its block to `beside`. */
-static inline const uint8_t *kvb_scalar_k(int32_t dtype, const kvb_tile *tile, int64_t t, int64_t dim, uint8_t *beside)
+static inline const uint8_t *kvb_scalar_k(int32_t dtype, const kvb_tile *tile, int64_t t,
+                                          int64_t dim, uint8_t *beside)
 {
     if (!tile->k_block)
         return kvb_row_at(tile->k, t);
@@ -45,13 +50,13 @@ void kvb_scalar_exp(const kvb_tile *tile, const kvb_group *group, float *scores,
 void kvb_scalar_pv(int32_t read, const kvb_tile *tile, const kvb_group *group, const float *p);
 void kvb_scalar_perhead(int32_t dtype, const kvb_tile *tile, const kvb_group *group);
 
-/* ---- dot.c ------------------------------------------------------------------------------------------------------ */
+/* ---- dot.c ----------------------------------------------------------------------------------- */
 
 void kvb_scalar_prepare_query(int32_t dtype, const kvb_group *group);
 void kvb_scalar_qk_dot(int32_t dtype, const kvb_tile *tile, const kvb_group *group, float *scores);
 void kvb_scalar_pv_dot(int32_t dtype, const kvb_tile *tile, const kvb_group *group, const float *p);
 
-/* ---- probe.c --------------------------------------------------------------------------------------------------- */
+/* ---- probe.c --------------------------------------------------------------------------------- */
 
 void kvb_scalar_twin(const kvb_tile *tile, int64_t bytes, kvb_sum *sum);
 void kvb_scalar_read(const void *from, int64_t bytes, kvb_ahead ahead, kvb_sum *sum);

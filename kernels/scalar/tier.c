@@ -1,17 +1,26 @@
-/* The table of the scalar tier. Group classes differ in nothing here: a loop over heads serves all of them, and one
- * function K in rows and K transposed. */
+/* The table of the scalar tier. Group classes differ in nothing here: a loop over heads serves all
+ * of them, and one function K in rows and K transposed. */
 #include "scalar/scalar.h"
 
-#define STAGES(word, read)                                                                                            \
-    static void qk_##word(const kvb_tile *t, const kvb_group *g, float *s) { kvb_scalar_qk(read, t, g, s); }          \
-    static void pv_##word(const kvb_tile *t, const kvb_group *g, const float *p) { kvb_scalar_pv(read, t, g, p); }    \
-    static void decode_##word(const uint8_t *row, float scale, int64_t dim, float *to)                                \
-    {                                                                                                                 \
-        kvb_scalar_decode(read, row, scale, dim, to);                                                                 \
+#define STAGES(word, read)                                                             \
+    static void qk_##word(const kvb_tile *t, const kvb_group *g, float *s)             \
+    {                                                                                  \
+        kvb_scalar_qk(read, t, g, s);                                                  \
+    }                                                                                  \
+    static void pv_##word(const kvb_tile *t, const kvb_group *g, const float *p)       \
+    {                                                                                  \
+        kvb_scalar_pv(read, t, g, p);                                                  \
+    }                                                                                  \
+    static void decode_##word(const uint8_t *row, float scale, int64_t dim, float *to) \
+    {                                                                                  \
+        kvb_scalar_decode(read, row, scale, dim, to);                                  \
     }
-#define DTYPE(word, name, ...)                                                                                        \
-    STAGES(word, DTYPE_##name)                                                                                        \
-    static void perhead_##word(const kvb_tile *t, const kvb_group *g) { kvb_scalar_perhead(DTYPE_##name, t, g); }     \
+#define DTYPE(word, name, ...)                                        \
+    STAGES(word, DTYPE_##name)                                        \
+    static void perhead_##word(const kvb_tile *t, const kvb_group *g) \
+    {                                                                 \
+        kvb_scalar_perhead(DTYPE_##name, t, g);                       \
+    }                                                                 \
     static void encode_##word(const kvb_encode *rows) { kvb_scalar_encode(DTYPE_##name, rows); }
 #define DOT(word, name)                                                                           \
     static void prepare_##word(const kvb_group *g) { kvb_scalar_prepare_query(DTYPE_##name, g); } \
@@ -32,7 +41,8 @@ KVB_DOT_PACKS(DOT)
 #define ALL(function) {function, function, function, function}
 #define SHARED .qk_heads = HEADS, .qk_t_heads = HEADS, .pv_heads = HEADS, .k_step = 1, .v_step = 1
 #define FLOATS(word) .qk = ALL(qk_##word), .pv = ALL(pv_##word), .decode = decode_##word, SHARED
-#define ROWS(word, name, ...) [DTYPE_##name] = {FLOATS(word), .perhead = perhead_##word, .encode = encode_##word},
+#define ROWS(word, name, ...) \
+    [DTYPE_##name] = {FLOATS(word), .perhead = perhead_##word, .encode = encode_##word},
 #define DOTS(word) .prepare_query = prepare_##word, .qk = ALL(dot_##word), .qk_t = ALL(dot_##word)
 #define WHOLE(word) {DOTS(word), .pv = ALL(dot_pv_##word), SHARED}
 #define PACKS(word, name) .rows[READ_DOT_##name] = WHOLE(word),
@@ -45,8 +55,7 @@ const kvb_tier kvb_tier_scalar = {
     .rows[DTYPE_I8].qk_t = ALL(qk_i8),
     .rows[READ_ROUND16] = {FLOATS(round16)},
     .rows[READ_DOT_I8] = WHOLE(i8),
-    KVB_DOT_PACKS(PACKS)
-    .max = kvb_scalar_max,
+    KVB_DOT_PACKS(PACKS).max = kvb_scalar_max,
     .exp = kvb_scalar_exp,
     .twin = kvb_scalar_twin,
     .read = kvb_scalar_read,

@@ -16,7 +16,8 @@ static void clear_share(const clear_task *task, uint8_t *plane, int64_t bytes, i
     const int64_t lines = bytes / LINE, end = lines * (thread + 1) / task->task.threads * LINE;
     for (int64_t at = lines * thread / task->task.threads * LINE, row; at < end; at += row) {
         row = at_most((int64_t)sizeof zeros, end - at);
-        kvb_encode run = {.to = plane + at, .from = zeros, .rows = 1, .dim = row / 4, .row_bytes = row};
+        kvb_encode run = {
+            .to = plane + at, .from = zeros, .rows = 1, .dim = row / 4, .row_bytes = row};
         task->tier->rows[DTYPE_F32].encode(&run);
     }
 }

@@ -12,8 +12,10 @@ static void written(const kvb_touched *t, int64_t seq, int64_t *first, int64_t *
     *first = *end - (a->cache->ring ? at_most(a->tokens, a->cache->capacity) : a->tokens);
 }
 
-/* How many of a sequence's tokens first .. end are kept, which the table may leave out; kept[i]: whether first + i is. */
-static int64_t kept_tokens(const kvb_cache *c, int64_t seq, int64_t first, int64_t end, uint8_t *kept)
+/* How many of a sequence's tokens first .. end are kept, which the table may leave out; kept[i]:
+ * whether first + i is. */
+static int64_t kept_tokens(const kvb_cache *c, int64_t seq, int64_t first, int64_t end,
+                           uint8_t *kept)
 {
     int64_t row, count = 0;
     for (int64_t i = 0; i < end - first; i++) {
@@ -24,8 +26,10 @@ static int64_t kept_tokens(const kvb_cache *c, int64_t seq, int64_t first, int64
     return count;
 }
 
-/* Lines of the source rows of the last `count` tokens of one sequence, in the order in which they lie. */
-static double source_lines(const kvb_store *a, int64_t seq, const uint8_t *kept, int64_t count, int64_t *next)
+/* Lines of the source rows of the last `count` tokens of one sequence, in the order in which they
+ * lie. */
+static double source_lines(const kvb_store *a, int64_t seq, const uint8_t *kept, int64_t count,
+                           int64_t *next)
 {
     int64_t turns = a->head_major ? a->cache->kv_heads : 1;
     int64_t bytes = a->cache->kv_heads / turns * a->cache->head_dim * (int64_t)sizeof *a->k;
@@ -39,13 +43,16 @@ static double source_lines(const kvb_store *a, int64_t seq, const uint8_t *kept,
     return lines;
 }
 
-/* Stores count the rows that they keep, and what those are made from; padding is in `issued` and `line`. */
+/* Stores count the rows that they keep, and what those are made from; padding is in `issued` and
+ * `line`. */
 int32_t kvb_traffic_store(const kvb_store *a, kvb_traffic *t)
 {
     const kvb_cache *c = a->cache;
     const kvb_touched all = {.cache = c, .of = a, .stores = true, .tokens_of = written};
     double rows = 0.0, of_source = 0.0, of_rows;
-    double reads = kvb_formats[c->k.dtype].scaled || kvb_formats[c->k.dtype].elements > 1 ? 2.0 : 1.0; /* for scales, and for codes */
+    /* for scales, and for codes */
+    double reads =
+        kvb_formats[c->k.dtype].scaled || kvb_formats[c->k.dtype].elements > 1 ? 2.0 : 1.0;
     int64_t next = 0;
     uint8_t *kept = malloc((size_t)at_most(a->tokens, c->capacity));
     if (!kept)
@@ -58,7 +65,8 @@ int32_t kvb_traffic_store(const kvb_store *a, kvb_traffic *t)
     free(kept);
     int32_t code = kvb_lines_of(&all, rows, &of_rows);
     double source = 2.0 * rows * (double)c->head_dim * sizeof *a->k;
-    *t = (kvb_traffic){.kv = 2.0 * rows * kvb_row_size(c), .scales = 2.0 * rows * kvb_scale_size(c)};
+    *t =
+        (kvb_traffic){.kv = 2.0 * rows * kvb_row_size(c), .scales = 2.0 * rows * kvb_scale_size(c)};
     t->compulsory = t->kv + t->scales + source;
     t->issued = 2.0 * rows * (double)c->k.row_bytes + t->scales + reads * source;
     t->line = LINE * (of_rows + 2.0 * of_source);

@@ -15,14 +15,19 @@ typedef struct unpack_task {
     float *v;
 } unpack_task;
 
-/* Tokens that the planes still hold. The oldest is token 0, or in a ring the one `capacity` before the end. */
-static int64_t live(const kvb_cache *c, int64_t seq) { return at_most(c->lengths[seq], c->capacity); }
+/* Tokens that the planes still hold. The oldest is token 0, or in a ring the one `capacity` before
+ * the end. */
+static int64_t live(const kvb_cache *c, int64_t seq)
+{
+    return at_most(c->lengths[seq], c->capacity);
+}
 
 static float scale_at(const kvb_cache *c, const uint8_t *at)
 {
     float scale = 1.0f;
     if (kvb_formats[c->k.dtype].scaled)
-        kvb_tier_scalar.rows[c->k.scale == SCALE_F16 ? DTYPE_F16 : DTYPE_F32].decode(at, 1.0f, 1, &scale);
+        kvb_tier_scalar.rows[c->k.scale == SCALE_F16 ? DTYPE_F16 : DTYPE_F32].decode(at, 1.0f, 1,
+                                                                                     &scale);
     return scale;
 }
 
@@ -41,13 +46,15 @@ static void times(float *row, int64_t dim, float tensor)
         row[d] *= tensor;
 }
 
-/* Tokens at .. at + count of the output, of one sequence and KV head. What the cache does not hold becomes zero: tokens
- * behind the length, and blocks that the table leaves out. */
-static void unpack_block(const unpack_task *task, int64_t seq, int64_t head, int64_t at, int64_t count)
+/* Tokens at .. at + count of the output, of one sequence and KV head. What the cache does not hold
+ * becomes zero: tokens behind the length, and blocks that the table leaves out. */
+static void unpack_block(const unpack_task *task, int64_t seq, int64_t head, int64_t at,
+                         int64_t count)
 {
     const kvb_cache *c = task->cache;
     void (*decode)(const uint8_t *, float, int64_t, float *) = task->tier->rows[c->k.dtype].decode;
-    int64_t held = at_most(count, at_least(0, live(c, seq) - task->first - at)), rows[BLOCK], scales[BLOCK];
+    int64_t held = at_most(count, at_least(0, live(c, seq) - task->first - at)), rows[BLOCK],
+            scales[BLOCK];
     int64_t first = c->lengths[seq] - live(c, seq) + task->first + at;
     _Alignas(LINE) uint8_t row[DIM_MAX * 4];
     kvb_offsets(c, seq, head, first, held, rows, scales);
@@ -56,7 +63,8 @@ static void unpack_block(const unpack_task *task, int64_t seq, int64_t head, int
         if (i < held && rows[i] >= 0) {
             const uint8_t *k = k_row(c, rows[i], kvb_lane(c, first + i), row);
             decode(k, scale_at(c, c->k.scales + scales[i]), c->head_dim, task->k + to);
-            decode(c->v.rows + rows[i], scale_at(c, c->v.scales + scales[i]), c->head_dim, task->v + to);
+            decode(c->v.rows + rows[i], scale_at(c, c->v.scales + scales[i]), c->head_dim,
+                   task->v + to);
             times(task->k + to, c->head_dim, kvb_tensor(c->k.tensor));
             times(task->v + to, c->head_dim, kvb_tensor(c->v.tensor));
         } else {
@@ -72,9 +80,11 @@ static void work(kvb_task *base, int32_t thread, void *scratch)
     int64_t heads = task->cache->kv_heads, blocks = (task->tokens + BLOCK - 1) / BLOCK;
     int64_t units = task->cache->batch * blocks * heads;
     (void)scratch;
-    for (int64_t u = units * thread / base->threads; u < units * (thread + 1) / base->threads; u++) {
+    for (int64_t u = units * thread / base->threads; u < units * (thread + 1) / base->threads;
+         u++) {
         int64_t block = u / heads % blocks * BLOCK;
-        unpack_block(task, u / (heads * blocks), u % heads, block, at_most(BLOCK, task->tokens - block));
+        unpack_block(task, u / (heads * blocks), u % heads, block,
+                     at_most(BLOCK, task->tokens - block));
     }
 }
 
@@ -91,8 +101,8 @@ static int32_t ready(const kvb_task *base, int64_t grown)
 }
 
 /* `first` counts from the oldest token that is held. */
-int32_t kvb_task_unpack(const kvb_cache *cache, int64_t first, int64_t tokens, float *k, float *v, int32_t isa,
-                        int32_t threads, kvb_task **out)
+int32_t kvb_task_unpack(const kvb_cache *cache, int64_t first, int64_t tokens, float *k, float *v,
+                        int32_t isa, int32_t threads, kvb_task **out)
 {
     unpack_task args = {.cache = cache, .first = first, .tokens = tokens, .k = k, .v = v};
     TRY(kvb_check_threads(threads));
@@ -111,11 +121,15 @@ int32_t kvb_task_unpack(const kvb_cache *cache, int64_t first, int64_t tokens, f
     task->task.work = work;
     double rows = 2.0 * (double)(cache->batch * tokens * cache->kv_heads);
     double kv = rows * (double)kvb_payload(cache->k.dtype, cache->head_dim);
-    double scales = kvb_formats[cache->k.dtype].scaled ? rows * kvb_scale_bytes[cache->k.scale] : 0.0;
+    double scales =
+        kvb_formats[cache->k.dtype].scaled ? rows * kvb_scale_bytes[cache->k.scale] : 0.0;
     double out_bytes = rows * (double)(cache->head_dim * 4);
-    task->task.traffic = (kvb_traffic){.kv = kv, .scales = scales, .compulsory = kv + scales + out_bytes,
-                                       .issued = rows * (double)cache->k.row_bytes + scales + out_bytes,
-                                       .line = rows * (double)cache->k.row_bytes + scales + out_bytes};
+    task->task.traffic =
+        (kvb_traffic){.kv = kv,
+                      .scales = scales,
+                      .compulsory = kv + scales + out_bytes,
+                      .issued = rows * (double)cache->k.row_bytes + scales + out_bytes,
+                      .line = rows * (double)cache->k.row_bytes + scales + out_bytes};
     *out = &task->task;
     return KVB_OK;
 }

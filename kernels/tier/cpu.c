@@ -1,4 +1,5 @@
-/* Which tiers this CPU runs. A tier needs instructions and, on x86, an operating system that saves its registers. */
+/* Which tiers this CPU runs. A tier needs instructions and, on x86, an operating system that saves
+ * its registers. */
 #include "tier/tier.h"
 
 #if defined(__x86_64__) || defined(__i386__)
@@ -9,7 +10,7 @@
 enum { FMA = 1 << 12, OSXSAVE = 1 << 27, AVX = 1 << 28, F16C = 1 << 29 };
 enum { AVX2 = 1 << 5, AVX512F = 1 << 16, AVX512DQ = 1 << 17, AVX512BW = 1 << 30 };
 enum { AVX512VNNI = 1 << 11 }; /* leaf 7 ecx */
-#define AVX512VL (1u << 31) /* no int, so no enum */
+#define AVX512VL (1u << 31)    /* no int, so no enum */
 enum { STATE_XMM = 1 << 1, STATE_YMM = 1 << 2, STATE_ZMM = 7 << 5 };
 
 typedef struct needs {
@@ -34,24 +35,30 @@ static needs found(void)
 
 static bool covers(needs cpu, needs tier)
 {
-    return !(tier.leaf1 & ~cpu.leaf1) && !(tier.leaf7 & ~cpu.leaf7) && !(tier.leaf7c & ~cpu.leaf7c) &&
-           !(tier.state & ~cpu.state);
+    return !(tier.leaf1 & ~cpu.leaf1) && !(tier.leaf7 & ~cpu.leaf7) &&
+           !(tier.leaf7c & ~cpu.leaf7c) && !(tier.state & ~cpu.state);
 }
 
-#define LADDER                                                                         \
-    {ISA_AVX512, {FMA | OSXSAVE | AVX | F16C,                                          \
-                  AVX2 | AVX512F | AVX512DQ | AVX512BW | AVX512VL,                     \
-                  STATE_XMM | STATE_YMM | STATE_ZMM, 0}},                              \
-    {ISA_AVX2, {FMA | OSXSAVE | AVX | F16C, AVX2, STATE_XMM | STATE_YMM, 0}},          \
-    {ISA_SCALAR, {0, 0, 0, 0}}
-#define DOTS {ISA_AVX512, {0, 0, 0, AVX512VNNI}}
+#define LADDER                                                                     \
+    {ISA_AVX512,                                                                   \
+     {FMA | OSXSAVE | AVX | F16C, AVX2 | AVX512F | AVX512DQ | AVX512BW | AVX512VL, \
+      STATE_XMM | STATE_YMM | STATE_ZMM, 0}},                                      \
+        {ISA_AVX2, {FMA | OSXSAVE | AVX | F16C, AVX2, STATE_XMM | STATE_YMM, 0}},  \
+    {                                                                              \
+        ISA_SCALAR, {0, 0, 0, 0}                                                   \
+    }
+#define DOTS                                \
+    {                                       \
+        ISA_AVX512, { 0, 0, 0, AVX512VNNI } \
+    }
 
 #elif defined(__aarch64__)
 
 #include <sys/auxv.h>
 #include <sys/prctl.h>
 
-/* Bits of AT_HWCAP, and the bits of an SVE vector: 0 for none, or for a tier to which it is all the same. */
+/* Bits of AT_HWCAP, and the bits of an SVE vector: 0 for none, or for a tier to which it is all the
+ * same. */
 enum { ASIMD = 1 << 1, ASIMDDP = 1 << 20, SVE = 1 << 22 };
 
 typedef struct needs {
@@ -59,8 +66,9 @@ typedef struct needs {
     int32_t vector;
 } needs;
 
-/* The length is the calling thread's, and those that it starts inherit it: one that changes its own, or is started by
- * one that did, must not run a tier. The kernel may hold it below what the CPU can do. */
+/* The length is the calling thread's, and those that it starts inherit it: one that changes its
+ * own, or is started by one that did, must not run a tier. The kernel may hold it below what the
+ * CPU can do. */
 static needs found(void)
 {
     needs cpu = {getauxval(AT_HWCAP), 0};
@@ -75,11 +83,11 @@ static bool covers(needs cpu, needs tier)
     return !(tier.hwcap & ~cpu.hwcap) && (!tier.vector || tier.vector == cpu.vector);
 }
 
-#define LADDER                          \
-    {ISA_SVE512, {ASIMD | SVE, 512}},   \
-    {ISA_SVE256, {ASIMD | SVE, 256}},   \
-    {ISA_NEON, {ASIMD, 0}},             \
-    {ISA_SCALAR, {0, 0}}
+#define LADDER                                                                                  \
+    {ISA_SVE512, {ASIMD | SVE, 512}}, {ISA_SVE256, {ASIMD | SVE, 256}}, {ISA_NEON, {ASIMD, 0}}, \
+    {                                                                                           \
+        ISA_SCALAR, {0, 0}                                                                      \
+    }
 #define DOTS {ISA_NEON, {ASIMDDP, 0}}
 
 #else
@@ -107,7 +115,8 @@ static const struct {
     needs extra;
 } dots = DOTS;
 
-/* Asked once, when the library is loaded: a virtual machine answers each cpuid itself, in tens of microseconds. */
+/* Asked once, when the library is loaded: a virtual machine answers each cpuid itself, in tens of
+ * microseconds. */
 static needs cpu;
 __attribute__((constructor)) static void ask(void) { cpu = found(); }
 

@@ -1,6 +1,7 @@
-/* Packed rows on their way past the caches: rows that lie one behind another are gathered, and leave as whole lines.
- * What is of a line that other rows share goes by ordinary stores, and no byte of theirs is touched. Whoever includes this
- * says how a line is streamed: GATHER_LINE(to, from). */
+/* Packed rows on their way past the caches: rows that lie one behind another are gathered, and
+ * leave as whole lines. What is of a line that other rows share goes by ordinary stores, and no
+ * byte of theirs is touched. Whoever includes this says how a line is streamed: GATHER_LINE(to,
+ * from). */
 #ifndef KVB_GATHER_H
 #define KVB_GATHER_H
 
@@ -10,9 +11,9 @@
 
 typedef struct gather {
     _Alignas(LINE) uint8_t bytes[LINE + DIM_MAX * 4];
-    uint8_t *line;  /* where the first of them belongs: a line begins there */
-    uint8_t *next;  /* where the next one does; null before the first row */
-    int64_t begin;  /* bytes from begin to before end are there */
+    uint8_t *line; /* where the first of them belongs: a line begins there */
+    uint8_t *next; /* where the next one does; null before the first row */
+    int64_t begin; /* bytes from begin to before end are there */
     int64_t end;
 } gather;
 

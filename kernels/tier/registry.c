@@ -47,8 +47,10 @@ typedef struct op_row {
 
 static const op_row rows[] = {
     {OP_DECODE, NULL, true, true, true, NULL},
-    {OP_TWIN, "-", true, true, true, "pure read of the rows that decode reads: same threads, same order"},
-    {OP_FILL, "-", true, true, true, "pseudo-random rows, first touched by the thread that reads them"},
+    {OP_TWIN, "-", true, true, true,
+     "pure read of the rows that decode reads: same threads, same order"},
+    {OP_FILL, "-", true, true, true,
+     "pseudo-random rows, first touched by the thread that reads them"},
     {OP_APPEND, "-", true, true, true, "one token for every sequence and KV head"},
     {OP_BULK, "plain", true, true, true, "prompt tokens, ordinary stores"},
     {OP_BULK, "nt", true, true, true, "prompt tokens, non-temporal stores"},
@@ -75,15 +77,16 @@ static const char *const decode_about[VARIANTS] = {
     [VARIANT_TWOPASS] = "all scores, then softmax, then the weighted sum of V",
     [VARIANT_PERHEAD] = "every query head walks K and V by itself, token by token",
     [VARIANT_ROUND16] = "flash whose K and V are rounded to f16 as they are loaded",
-    [VARIANT_DOT] = "flash with dot products of whole numbers: queries of 8 bits, and weights of i8",
+    [VARIANT_DOT] =
+        "flash with dot products of whole numbers: queries of 8 bits, and weights of i8",
 };
 
 enum { MOST = (sizeof rows / sizeof *rows + VARIANTS) * LAYOUTS * DTYPES * ISAS };
 static kvb_kernel kernels[MOST];
 static int32_t count;
 
-/* Of an op, in one variant: every layout, dtype and tier that has it. `index`: the variant's place in its list, or -1
- * where it is no way to decode. */
+/* Of an op, in one variant: every layout, dtype and tier that has it. `index`: the variant's place
+ * in its list, or -1 where it is no way to decode. */
 static void add(const op_row *row, int32_t index, const char *variant, const char *about)
 {
     const int32_t layouts = row->layouts ? LAYOUTS : 1, isas = row->isas ? ISAS : 1;
@@ -94,7 +97,9 @@ static void add(const op_row *row, int32_t index, const char *variant, const cha
             (row->layouts && row->dtypes && !kvb_layout_has(layout, dtype)) ||
             (index >= 0 && kvb_reads(index, layout, dtype) < 0))
             continue;
-        const int32_t row_kernel = row->op == OP_DOT8 ? READ_DOT_I8 : index < 0 ? dtype : kvb_row_kernel_of(index, dtype);
+        const int32_t row_kernel = row->op == OP_DOT8 ? READ_DOT_I8
+                                   : index < 0        ? dtype
+                                                      : kvb_row_kernel_of(index, dtype);
         if (!kvb_has_row_kernel(isa, row_kernel))
             continue;
         kernels[count++] = (kvb_kernel){

@@ -5,31 +5,39 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* In which order the rows of a tile are taken, and what is prefetched meanwhile. Stages are compiled for each. */
+/* In which order the rows of a tile are taken, and what is prefetched meanwhile. Stages are
+ * compiled for each. */
 enum {
     /* rows of a list, in the order that suits a stage; nothing is asked for */
     ORDER_PLAIN,
-    /* the same, and with every line of a row a line of those that come next, as they are listed: into L1, or no further than
-     * L2 */
+    /* the same, and with every line of a row a line of those that come next, as they are listed:
+     * into L1, or no further than L2 */
     ORDER_LISTED,
     ORDER_LISTED_L2,
-    /* row after row, each whole, at computed addresses: hardware that learns the stride of an instruction's addresses does
-     * not where they come out of a list. Lines ask for what lies `distance` further */
+    /* row after row, each whole, at computed addresses: hardware that learns the stride of an
+     * instruction's addresses does not where they come out of a list. Lines ask for what lies
+     * `distance` further */
     ORDER_ROWS,
-    /* a run of rows in the order that suits a stage; with every line it touches, that is loads, one of the next run, in the
-     * order of addresses, and asks for the one `distance` behind that. Hardware runs ahead of those loads and sees no
-     * others: the run's own lines were touched before, and are in L1 */
+    /* a run of rows in the order that suits a stage; with every line it touches, that is loads, one
+     * of the next run, in the order of addresses, and asks for the one `distance` behind that.
+     * Hardware runs ahead of those loads and sees no others: the run's own lines were touched
+     * before, and are in L1 */
     ORDER_RUNS,
 };
 
 typedef struct kvb_schedule {
     int32_t order;
-    int32_t tokens;   /* of a block, at most */
-    int32_t grain;    /* blocks that are one stretch are some times so many tokens, and others at most so many */
-    int32_t streams;  /* rows, or pages of them, that are asked for in turn, of both planes together */
-    int64_t distance; /* ORDER_ROWS, ORDER_RUNS: bytes from what is read or touched to what is asked for */
-    int64_t kv_heads; /* 1, or those of a token, whose rows are read in turn: groups follow the first one's, scores every */
-                      /* HEAD_SCORES */
+    int32_t tokens; /* of a block, at most */
+    /* blocks that are one stretch are some times so many tokens, and others at most so many */
+    int32_t grain;
+    /* rows, or pages of them, that are asked for in turn, of both planes together */
+    int32_t streams;
+    /* ORDER_ROWS, ORDER_RUNS: bytes from what is read or touched to what is asked for */
+    int64_t distance;
+    /* 1, or those of a token, whose rows are read in turn: groups follow the first one's, scores
+     * every */
+    int64_t kv_heads;
+    /* HEAD_SCORES */
     int64_t run_rows; /* ORDER_ROWS, ORDER_RUNS: rows of a run. Slices of V end with it */
 } kvb_schedule;
 

@@ -18,12 +18,17 @@ static kvb_unit row_of(const kvb_decode *a, int64_t index)
     int64_t kv_heads = a->cache->kv_heads, group = a->q_heads / kv_heads;
     if (a->variant == VARIANT_PERHEAD) {
         int64_t query = index % a->q_heads;
-        return (kvb_unit){.seq = index / a->q_heads, .head = query / group, .heads = 1, .query = query, .queries = 1};
+        return (kvb_unit){.seq = index / a->q_heads,
+                          .head = query / group,
+                          .heads = 1,
+                          .query = query,
+                          .queries = 1};
     }
     if (kvb_heads_inner(a->cache))
         return (kvb_unit){.seq = index, .head = 0, .heads = kv_heads, .query = 0, .queries = group};
     int64_t head = index % kv_heads;
-    return (kvb_unit){.seq = index / kv_heads, .head = head, .heads = 1, .query = head * group, .queries = group};
+    return (kvb_unit){
+        .seq = index / kv_heads, .head = head, .heads = 1, .query = head * group, .queries = group};
 }
 
 static int64_t rows_per_seq(const kvb_decode *a)
@@ -42,12 +47,14 @@ static int64_t snap(int64_t cut, int64_t tokens, int64_t grid)
     if (cut < UNIT_MIN)
         return 2 * cut < UNIT_MIN ? 0 : UNIT_MIN;
     if (tokens - cut < UNIT_MIN)
-        return 2 * (tokens - cut) < UNIT_MIN ? tokens : at_most(cut, (tokens - UNIT_MIN) / grid * grid);
+        return 2 * (tokens - cut) < UNIT_MIN ? tokens
+                                             : at_most(cut, (tokens - UNIT_MIN) / grid * grid);
     return cut;
 }
 
 /* Append the row's units between cuts[0..n) (ascending; 0 and `tokens` are implied). */
-static void add_row(kvb_plan *plan, kvb_unit row, int64_t first, int64_t tokens, const int64_t *cuts, int64_t n)
+static void add_row(kvb_plan *plan, kvb_unit row, int64_t first, int64_t tokens,
+                    const int64_t *cuts, int64_t n)
 {
     int64_t begin = plan->row_units[plan->rows], at = begin, from = 0;
     for (int64_t i = 0; i <= n; i++) {
@@ -66,10 +73,11 @@ static void add_row(kvb_plan *plan, kvb_unit row, int64_t first, int64_t tokens,
     plan->row_units[++plan->rows] = at;
 }
 
-/* Cuts of a row: at fixed places (deterministic), or where the threads' equal shares of all tokens end. They count from
- * the block in which the row's first token has this lane, so that transposed blocks stay whole. */
-static int64_t cuts_of(const kvb_decode *a, int64_t before, int64_t lane, int64_t tokens, int64_t total,
-                       int64_t threads, int64_t *cuts)
+/* Cuts of a row: at fixed places (deterministic), or where the threads' equal shares of all tokens
+ * end. They count from the block in which the row's first token has this lane, so that transposed
+ * blocks stay whole. */
+static int64_t cuts_of(const kvb_decode *a, int64_t before, int64_t lane, int64_t tokens,
+                       int64_t total, int64_t threads, int64_t *cuts)
 {
     int64_t n = 0;
     if (a->deterministic) {
@@ -133,7 +141,8 @@ int32_t kvb_plan_make(const kvb_decode *a, int32_t threads, kvb_plan *plan)
         int64_t first, end;
         kvb_attended(a, row.seq, &first, &end);
         int64_t lane = kvb_lane(a->cache, first);
-        add_row(plan, row, first, end - first, cuts, cuts_of(a, before, lane, end - first, total, threads, cuts));
+        add_row(plan, row, first, end - first, cuts,
+                cuts_of(a, before, lane, end - first, total, threads, cuts));
         before += end - first;
     }
     free(cuts);
@@ -154,8 +163,10 @@ int32_t kvb_plan_ready(const kvb_decode *a, int32_t threads, int64_t grown, cons
     if (memcmp(plan->lengths, a->cache->lengths, (size_t)a->cache->batch * sizeof *plan->lengths))
         return kvb_fail(KVB_BAD_ARGUMENT, "lengths changed since the task was planned");
     if (grown)
-        return kvb_fail(KVB_BAD_ARGUMENT, "lengths grow by %lld in this run, and the task is planned for those of now",
-                        (long long)grown);
+        return kvb_fail(
+            KVB_BAD_ARGUMENT,
+            "lengths grow by %lld in this run, and the task is planned for those of now",
+            (long long)grown);
     return KVB_OK;
 }
 

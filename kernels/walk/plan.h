@@ -6,7 +6,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* A range of tokens of one sequence: one KV head (one query head for perhead), or all heads where they lie inside. */
+/* A range of tokens of one sequence: one KV head (one query head for perhead), or all heads where
+ * they lie inside. */
 typedef struct kvb_unit {
     int64_t seq;
     int64_t head;    /* KV head of the first query head */
@@ -24,20 +25,24 @@ static inline int64_t kvb_unit_heads(const kvb_decode *a)
     return a->variant != VARIANT_PERHEAD && kvb_heads_inner(a->cache) ? a->cache->kv_heads : 1;
 }
 
-/* Rows are what an output state is made from: (sequence, KV head), (sequence, query head) or a whole sequence. */
+/* Rows are what an output state is made from: (sequence, KV head), (sequence, query head) or a
+ * whole sequence. */
 typedef struct kvb_plan {
-    int64_t *lengths;       /* [batch], those that the plan was made for */
-    kvb_unit *units;        /* by row, then by token */
-    int64_t *row_units;     /* [rows + 1] */
-    int64_t *thread_units;  /* [threads + 1] */
+    int64_t *lengths;      /* [batch], those that the plan was made for */
+    kvb_unit *units;       /* by row, then by token */
+    int64_t *row_units;    /* [rows + 1] */
+    int64_t *thread_units; /* [threads + 1] */
     int64_t rows;
-    int64_t states;         /* query heads of a row */
-    int64_t partials;       /* partial states in all: `states` for each unit of a row that was cut */
+    int64_t states; /* query heads of a row */
+    /* partial states in all: `states` for each unit of a row that was cut */
+    int64_t partials;
 } kvb_plan;
 
 int32_t kvb_plan_make(const kvb_decode *args, int32_t threads, kvb_plan *plan);
-/* Whether the plan still holds: table and lengths belong to the caller and may have changed, and a run may add `grown`. */
-int32_t kvb_plan_ready(const kvb_decode *args, int32_t threads, int64_t grown, const kvb_plan *plan);
+/* Whether the plan still holds: table and lengths belong to the caller and may have changed, and a
+ * run may add `grown`. */
+int32_t kvb_plan_ready(const kvb_decode *args, int32_t threads, int64_t grown,
+                       const kvb_plan *plan);
 void kvb_plan_free(kvb_plan *plan);
 
 /* First token that a sequence attends to, and one past the last. */

@@ -1,6 +1,7 @@
 #include "walk/walk.h"
 
-void kvb_walk_start(kvb_walk *walk, const kvb_decode *args, const kvb_unit *unit, const kvb_unit *end)
+void kvb_walk_start(kvb_walk *walk, const kvb_decode *args, const kvb_unit *unit,
+                    const kvb_unit *end)
 {
     walk->args = args;
     walk->unit = unit;
@@ -23,16 +24,19 @@ static void repeat_last(int64_t *offsets, int64_t count, int64_t end)
         offsets[t] = last;
 }
 
-/* Whether the block's rows, from `token` of this sequence and head on, are one stretch: then nothing has to be written down
- * but where it begins. The block is cut to as many grains as the stretch has; where that is none, to one at most. */
-static bool one_stretch(const kvb_walk *walk, int64_t seq, int64_t head, int64_t token, kvb_block *block)
+/* Whether the block's rows, from `token` of this sequence and head on, are one stretch: then
+ * nothing has to be written down but where it begins. The block is cut to as many grains as the
+ * stretch has; where that is none, to one at most. */
+static bool one_stretch(const kvb_walk *walk, int64_t seq, int64_t head, int64_t token,
+                        kvb_block *block)
 {
     const kvb_cache *c = walk->args->cache;
     if (kvb_layouts[c->layout].paged && c->block_tokens < block->count)
         return false;
     const kvb_stretch s = kvb_stretch_of(c, seq, head, token);
     const int64_t grains = block->lead ? 0 : at_most(block->count, s.count) / walk->steady.grain;
-    block->count = (int32_t)(grains ? grains * walk->steady.grain : at_most(block->count, walk->steady.grain));
+    block->count =
+        (int32_t)(grains ? grains * walk->steady.grain : at_most(block->count, walk->steady.grain));
     block->place = s.row;
     block->scale = s.scale;
     block->rows = walk->rows;
@@ -51,7 +55,8 @@ static void write_down(const kvb_walk *walk, kvb_block *block, int64_t rows)
         repeat_last(block->own_scales, block->count, walk->steady.grain);
 }
 
-/* The core roof's walk stays on the first `wrap` tokens of the first head, whatever the unit says. */
+/* The core roof's walk stays on the first `wrap` tokens of the first head, whatever the unit says.
+ */
 static void block_offsets(const kvb_walk *walk, int64_t first, kvb_block *block)
 {
     const kvb_decode *a = walk->args;
@@ -62,12 +67,14 @@ static void block_offsets(const kvb_walk *walk, int64_t first, kvb_block *block)
         block->count = (int32_t)at_most(block->count, a->wrap - from);
     if (one_stretch(walk, seq, head, from, block))
         return;
-    kvb_offsets(a->cache, seq, head, from, block->count, block->own_rows, walk->scaled ? block->own_scales : NULL);
+    kvb_offsets(a->cache, seq, head, from, block->count, block->own_rows,
+                walk->scaled ? block->own_scales : NULL);
     write_down(walk, block, block->count);
 }
 
-/* Transposed: tiles begin where a block of K does, with tokens in front that are not the unit's, and end where the
- * slots run on elsewhere. So their lanes are those of the blocks. `left` tokens of the unit are still to come. */
+/* Transposed: tiles begin where a block of K does, with tokens in front that are not the unit's,
+ * and end where the slots run on elsewhere. So their lanes are those of the blocks. `left` tokens
+ * of the unit are still to come. */
 static void block_lanes(const kvb_walk *walk, int64_t token, int64_t left, kvb_block *block)
 {
     const kvb_decode *a = walk->args;
@@ -125,7 +132,8 @@ void kvb_tile_rows(const kvb_decode *a, const kvb_block *block, int64_t head, kv
 }
 
 /* Scales in their place, or collected in `to`. */
-static const float *scales_at(const kvb_decode *a, const uint8_t *plane, const kvb_block *block, float *to)
+static const float *scales_at(const kvb_decode *a, const uint8_t *plane, const kvb_block *block,
+                              float *to)
 {
     const int64_t count = round_up(block->count, LANES);
     if (kvb_scales_in_place(a, block))

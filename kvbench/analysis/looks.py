@@ -1,16 +1,20 @@
-"""How sure a verdict must be where launches are added until questions are decided (--until-decided), by launches.
+"""How sure a verdict must be where launches are added until questions are decided
+(--until-decided), by launches.
 
-Who looks again after every launch, and stops where the test says yes, errs as often as all the looks together. So each
-number of launches has a bound of its own, and all that these spend adds up to what a single look may spend (Lan and
-DeMets): LIMITS.rate each way, over all launches that a run can have. Nobody need say when it is looked.
+Who looks again after every launch, and stops where the test says yes, errs as often as all the
+looks together. So each number of launches has a bound of its own, and all that these spend adds up
+to what a single look may spend (Lan and DeMets): LIMITS.rate each way, over all launches that a run
+can have. Nobody need say when it is looked.
 
-The bounds are exact. Where both sides are alike a coin decides the sign of a launch, and a new one takes any place among
-the sizes of those before it. So each pattern of signs by size is followed from launch to launch, without those that an
-earlier look has stopped. (Of pairs of points, which a contrast also ranks, they hold nearly.)
+The bounds are exact. Where both sides are alike a coin decides the sign of a launch, and a new one
+takes any place among the sizes of those before it. So each pattern of signs by size is followed
+from launch to launch, without those that an earlier look has stopped. (Of pairs of points, which a
+contrast also ranks, they hold nearly.)
 
-Signed ranks of n launches show nothing below a chance of 2**-n: at 1 % seven are the fewest, all on one side, and they
-spend 0.0078 of the 0.01. So spending grows early, with the cube root of the launches: 0.0079 by the seventh of 14. What
-is left buys a chance of 0.0012 at 14. O'Brien and Fleming's bounds would decide nothing before the tenth.
+Signed ranks of n launches show nothing below a chance of 2**-n: at 1 % seven are the fewest, all on
+one side, and they spend 0.0078 of the 0.01. So spending grows early, with the cube root of the
+launches: 0.0079 by the seventh of 14. What is left buys a chance of 0.0012 at 14. O'Brien and
+Fleming's bounds would decide nothing before the tenth.
 """
 
 import math
@@ -20,14 +24,16 @@ import numpy as np
 
 from kvbench.analysis.judge import LIMITS, OUTSIDE
 
-_EARLY = 1 / 3  # power of the share of the launches, that the share of the rate is which they may spend
+# power of the share of the launches, that the share of the rate is which they may spend
+_EARLY = 1 / 3
 _ROUNDING = 1 + 1e-9
 _FEWEST = math.ceil(-math.log2(LIMITS.rate))  # launches, that show anything
 
 
 def chance(launches: int, most: int = 0) -> float:
-    """One-sided: so much or less shows a difference in so many launches. `most`: that the run can have, where some are
-    added until questions are decided; 0: none are, and it is looked once."""
+    """One-sided: so much or less shows a difference in so many launches. `most`: that the run can
+    have, where some are added until questions are decided; 0: none are, and it is looked once.
+    """
     return _bounds(most)[min(launches, most)] * _ROUNDING if most else LIMITS.rate
 
 
@@ -37,10 +43,12 @@ def outside(launches: int, most: int = 0) -> float:
 
 
 def needs(ratio: float, low: float, high: float, launches: int) -> int | None:
-    """About how many launches as noisy as these show that a ratio is not 1, or that it is no matter; None where it is
-    known to be none.
+    """About how many launches as noisy as these show that a ratio is not 1, or that it is no
+    matter; None where it is known to be none.
 
-    An interval shrinks with the root of the launches, and must leave 1 outside or lie within what counts as the same."""
+    An interval shrinks with the root of the launches, and must leave 1 outside or lie within what
+    counts as the same.
+    """
     if launches >= _FEWEST and -LIMITS.same < low - 1 and high - 1 < LIMITS.same:
         return None
     far, half = abs(math.log(ratio)), math.log(high / low) / 2
@@ -51,15 +59,19 @@ def needs(ratio: float, low: float, high: float, launches: int) -> int | None:
 
 @cache
 def _bounds(most: int) -> tuple[float, ...]:
-    """By the number of launches, from none on. A pattern has a bit for each launch, that of the smallest first."""
-    left, ranks = np.ones(1), np.zeros(1, int)  # by pattern: its chance without what was stopped; of its positive ones
+    """By the number of launches, from none on. A pattern has a bit for each launch, that of the
+    smallest first.
+    """
+    # by pattern: its chance without what was stopped; of its positive ones
+    left, ranks = np.ones(1), np.zeros(1, int)
     spent, found = 0.0, [0.0]
     for count in range(1, most + 1):
         grown = np.zeros(2 * len(left))
         for place in range(count):  # that the new one takes, with either sign
             grown.reshape(-1, 2, 1 << place)[...] += left.reshape(-1, 1, 1 << place) / (2 * count)
         left, ranks = grown, np.concatenate((ranks, ranks + count))
-        tail = np.cumsum(np.bincount(ranks, left)[::-1])[::-1]  # by sum of ranks: the chance of that or more
+        # by sum of ranks: the chance of that or more
+        tail = np.cumsum(np.bincount(ranks, left)[::-1])[::-1]
         stops = ranks >= int((tail > LIMITS.rate * (count / most) ** _EARLY - spent).sum())
         spent += float(left[stops].sum())
         found.append(float(stops.mean()))

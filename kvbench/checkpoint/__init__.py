@@ -1,4 +1,6 @@
-"""Models as others publish them, read from their files: geometry, and what a step reads of their weights."""
+"""Models as others publish them, read from their files: geometry, and what a step reads of their
+weights.
+"""
 
 import os
 from pathlib import Path
@@ -8,8 +10,9 @@ from kvbench.suite import Model, models
 
 
 def find(text: str, where: str = "MODEL") -> tuple[str, Model, str]:
-    """A model of suites/models.toml by its name, or a file of one: what it is called, its geometry, and why its weights
-    are not known; else empty. `where`: the option or argument that names it."""
+    """A model of suites/models.toml by its name, or a file of one: what it is called, its geometry,
+    and why its weights are not known; else empty. `where`: the option or argument that names it.
+    """
     if (known := models().get(text)) is not None:
         return text, known, "" if known.weights else "suites/models.toml does not say them"
     path = Path(text)

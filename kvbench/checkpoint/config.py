@@ -15,7 +15,8 @@ from kvbench.suite import Model
 _INDEX = "model.safetensors.index.json"
 _LONGEST, _COLONS = 1 << 24, 400_000  # bytes of an index, and names in it; no model has so many
 _GEMMA = {"num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "vocab_size": 262208}
-_SILENT: dict[str, dict[str, Any]] = {  # what transformers takes where a config.json of that type says nothing
+# what transformers takes where a config.json of that type says nothing
+_SILENT: dict[str, dict[str, Any]] = {
     "gemma3_text": _GEMMA | {"sliding_window_pattern": 6, "max_position_embeddings": 131072},
     "llama4_text": {"head_dim": 128, "attention_chunk_size": 8192, "sliding_window_pattern": 4},
 }
@@ -54,7 +55,9 @@ def _parsed(path: Path, most: int, kind: type) -> Any:
         return msgspec.json.decode(text, type=kind)
     except (OSError, ValueError, RecursionError) as error:
         why = getattr(error, "strerror", None) or str(error)[:120]
-        raise BadArgument(f"{path} cannot be read: {why}", "name a config.json as Hugging Face publishes it") from None
+        raise BadArgument(
+            f"{path} cannot be read: {why}", "name a config.json as Hugging Face publishes it"
+        ) from None
 
 
 def _weights(facts: Facts) -> tuple[Weights | None, str]:

@@ -1,5 +1,6 @@
-"""The numbers of a model, by the names that config.json has for them; the geometry that they make, and what of its tensors,
-by name, a step reads."""
+"""The numbers of a model, by the names that config.json has for them; the geometry that they make,
+and what of its tensors, by name, a step reads.
+"""
 
 import re
 from collections import Counter
@@ -13,13 +14,23 @@ from kvbench.suite import Model
 
 _LARGEST = 1 << 31
 _FORMS = ("full_attention", "sliding_attention", "chunked_attention")
-_NOT_YET = ("index_topk", "full_attention_interval", "linear_num_key_heads", "hybrid_override_pattern", "attn_layer_period",
-            "layers_block_type", "mamba_d_state", "num_kv_shared_layers")  # fmt: skip
+_NOT_YET = (
+    "index_topk",
+    "full_attention_interval",
+    "linear_num_key_heads",
+    "hybrid_override_pattern",
+    "attn_layer_period",
+    "layers_block_type",
+    "mamba_d_state",
+    "num_kv_shared_layers",
+)
 LAYER = re.compile(r"(?:^|\.)(?:layers|blk)\.(\d{1,9})\.")
 _EXPERTS = re.compile(r"\.experts\.|_exps\.")
 _INPUT = re.compile(r"(?:^|\.)(?:embed_tokens|token_embd|wte)\.weight$")
 _OUTPUT = re.compile(r"(?:^|\.)(?:lm_head|output)\.weight$")
-OTHER = re.compile(r"(?:^|\.)(?:vision\w*|visual|audio\w*|multi_modal_projector|mm_projector|mm|v|a)\.")
+OTHER = re.compile(
+    r"(?:^|\.)(?:vision\w*|visual|audio\w*|multi_modal_projector|mm_projector|mm|v|a)\."
+)
 
 
 class Facts:
@@ -37,7 +48,11 @@ class Facts:
         name = next((name for name in names if name in self.found), names[0])
         value = self.found.get(name, default)
         if type(value) is not int or not least <= value < _LARGEST:
-            what = "missing" if value is None else f"{str(value)[:60]}, and no number from {least} to {_LARGEST - 1}"
+            what = (
+                "missing"
+                if value is None
+                else f"{str(value)[:60]}, and no number from {least} to {_LARGEST - 1}"
+            )
             raise self.refuse(f"{name} is {what}")
         return value
 
@@ -58,13 +73,16 @@ class Facts:
     def head_dim(self) -> int:
         heads = self.count("num_attention_heads", "n_head")
         return self.count(
-            "head_dim", default=self.found.get("head_dim") or self.count("hidden_size", "n_embd") // heads
+            "head_dim",
+            default=self.found.get("head_dim") or self.count("hidden_size", "n_embd") // heads,
         )
 
 
 def model_of(facts: Facts, weights: Weights | None) -> Model:
     if odd := [name for name in _NOT_YET if facts.found.get(name)]:
-        raise facts.refuse(f"it has {odd[0]}: not every layer keeps K and V of all its tokens, or reads them")
+        raise facts.refuse(
+            f"it has {odd[0]}: not every layer keeps K and V of all its tokens, or reads them"
+        )
     longest = facts.count("max_position_embeddings", "n_positions")
     shape = {**_heads(facts), **_window(facts), "max_context": longest, "source": str(facts.path)}
     return Model(layers=facts.layers, **shape, weights=weights)
@@ -74,7 +92,12 @@ def _heads(facts: Facts) -> dict[str, int]:
     """As the cache has them: where K and V come from one latent row, all query heads share it."""
     heads = facts.count("num_attention_heads", "n_head")
     if rank := facts.some("kv_lora_rank"):
-        return {"q_heads": heads, "kv_heads": 1, "head_dim": rank + facts.count("qk_rope_head_dim"), "latent": rank}
+        return {
+            "q_heads": heads,
+            "kv_heads": 1,
+            "head_dim": rank + facts.count("qk_rope_head_dim"),
+            "latent": rank,
+        }
     own = facts.count("num_key_value_heads", default=heads)
     if heads % own:
         raise facts.refuse(f"{heads} query heads do not divide into {own} KV heads")
@@ -83,7 +106,11 @@ def _heads(facts: Facts) -> dict[str, int]:
 
 def _window(facts: Facts) -> dict[str, int]:
     """Tokens of a sliding layer, and of how many layers one attends to everything."""
-    kinds, turned, layers = facts.listed("layer_types"), facts.listed("no_rope_layers"), facts.layers
+    kinds, turned, layers = (
+        facts.listed("layer_types"),
+        facts.listed("no_rope_layers"),
+        facts.layers,
+    )
     if odd := [kind for kind in kinds if kind not in _FORMS]:
         raise facts.refuse(f"layer_types: {str(odd[0])[:60]!r} is not known")
     window = facts.some("attention_chunk_size", "sliding_window")
@@ -102,12 +129,16 @@ def _window(facts: Facts) -> dict[str, int]:
     return {"window": window, "window_every": layers // whole if whole else 0}
 
 
-def weights_of(facts: Facts, sizes: Mapping[str, int], vocabulary: int, ahead: frozenset[int]) -> Weights:
+def weights_of(
+    facts: Facts, sizes: Mapping[str, int], vocabulary: int, ahead: frozenset[int]
+) -> Weights:
     """`ahead`: numbers of layers that predict further tokens, which plain decoding does without."""
     found: Counter[str] = Counter()
     for name, count in sizes.items():
         found[_kind(name, ahead)] += count
-    experts = facts.some("n_routed_experts", "num_local_experts", "num_experts") if found["routed"] else 0
+    experts = (
+        facts.some("n_routed_experts", "num_local_experts", "num_experts") if found["routed"] else 0
+    )
     chosen = facts.some("num_experts_per_tok", "experts_per_token") if experts else 0
     if found["routed"] and not 0 < chosen <= experts:
         raise facts.refuse(f"it has experts, and says {chosen} of {experts} for a token")

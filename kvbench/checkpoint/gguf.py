@@ -1,7 +1,8 @@
-"""A .gguf file: its header alone. What it counts is held against the file before anything is read by these counts.
+"""A .gguf file: its header alone. What it counts is held against the file before anything is read
+by these counts.
 
-The package gguf says what types of tensors take; its reader is not used, for it maps and unpacks all that a header
-claims.
+The package gguf says what types of tensors take; its reader is not used, for it maps and unpacks
+all that a header claims.
 """
 
 import math
@@ -38,7 +39,8 @@ _NAMES = {
     "expert_count": "num_experts",
     "expert_used_count": "num_experts_per_tok",
 }
-_ORDER = {"gemma2": 2, "gemma3": 6, "gpt-oss": 2, "llama4": 4, "cohere2": 4}  # of so many layers the last has no window
+# of so many layers the last has no window
+_ORDER = {"gemma2": 2, "gemma3": 6, "gpt-oss": 2, "llama4": 4, "cohere2": 4}
 _SILENT = {"llama4": {"attention_chunk_size": 8192}}
 
 
@@ -60,7 +62,9 @@ class _Header:
         """Where it began."""
         begin, self._at = self._at, self._at + count
         if self._at > self._end:
-            raise self.refuse("the file was cut off, or is no GGUF: its header goes on beyond its end")
+            raise self.refuse(
+                "the file was cut off, or is no GGUF: its header goes on beyond its end"
+            )
         return begin
 
     def count(self, most: int, what: str) -> int:
@@ -86,14 +90,23 @@ class _Header:
             return None
         form = self._form(inner)
         begin = self.skip(length * struct.calcsize(form))
-        return list(struct.unpack_from(f"<{length}{form}", self._room, begin)) if length <= _KEPT else None
+        return (
+            list(struct.unpack_from(f"<{length}{form}", self._room, begin))
+            if length <= _KEPT
+            else None
+        )
 
     def _skip_texts(self, count: int) -> None:
         """Hundreds of thousands of words: without a call for each."""
         self._texts += count
         if self._texts > _TEXTS:
             raise self.refuse(f"it has {self._texts} texts, more than any model has")
-        at, room, end, length_at = self._at, self._room, self._end - 8, struct.Struct("<Q").unpack_from
+        at, room, end, length_at = (
+            self._at,
+            self._room,
+            self._end - 8,
+            struct.Struct("<Q").unpack_from,
+        )
         for _ in range(count):
             if at > end:
                 break
@@ -131,7 +144,9 @@ class _Header:
             ends = max(ends, self.number() + found[name])
         begin = -(-self._at // start) * start
         if begin + ends > len(self._room):
-            raise self.refuse(f"the file was cut off: {begin + ends - len(self._room)} bytes are missing")
+            raise self.refuse(
+                f"the file was cut off: {begin + ends - len(self._room)} bytes are missing"
+            )
         return found
 
     def _bytes(self, elements: int, kind: int, name: str) -> int:
@@ -149,14 +164,21 @@ def read_gguf(path: Path) -> tuple[Model, str]:
     try:
         import gguf.constants  # noqa: F401
     except ImportError:
-        raise Unsupported(f"{path}: to read it needs the package gguf", "pip install 'kvbench[explain]'") from None
+        raise Unsupported(
+            f"{path}: to read it needs the package gguf", "pip install 'kvbench[explain]'"
+        ) from None
     try:
-        with named.opened(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as room:
+        with (
+            named.opened(path) as file,
+            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as room,
+        ):
             return _read(path, _Header(path, room))
     except (OSError, ValueError) as error:  # what is empty cannot be mapped
         if isinstance(error, BadArgument):
             raise
-        raise BadArgument(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}", _HINT) from None
+        raise BadArgument(
+            f"{path} cannot be read: {getattr(error, 'strerror', None) or error}", _HINT
+        ) from None
 
 
 def _read(path: Path, header: _Header) -> tuple[Model, str]:
@@ -177,10 +199,15 @@ def _facts(path: Path, found: Mapping[str, Any]) -> Facts:
     """Under the names of a config.json. One number may stand there for each layer."""
     arch = str(found.get("general.architecture", ""))
     own = {name: found.get(f"{arch}.{key}") for key, name in _NAMES.items()}
-    own = {name: value[0] if isinstance(value, list) and len(set(value)) == 1 else value for name, value in own.items()}
+    own = {
+        name: value[0] if isinstance(value, list) and len(set(value)) == 1 else value
+        for name, value in own.items()
+    }
     facts = Facts(path, own | {"sliding_window_pattern": _ORDER.get(arch)} | _SILENT.get(arch, {}))
     if facts.some("sliding_window") and arch not in _ORDER:
         raise facts.refuse("its layers have a window, and nothing says which of them")
-    if facts.count("value_length", default=facts.head_dim) != facts.head_dim and not facts.some("kv_lora_rank"):
+    if facts.count("value_length", default=facts.head_dim) != facts.head_dim and not facts.some(
+        "kv_lora_rank"
+    ):
         raise facts.refuse("its rows of K and of V differ")
     return facts

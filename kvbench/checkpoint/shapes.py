@@ -1,4 +1,5 @@
-"""Bytes of tensors that an index names without their sizes: from the shapes that the configuration gives to these names.
+"""Bytes of tensors that an index names without their sizes: from the shapes that the configuration
+gives to these names.
 
 Only where the names of all are known; the sum is then held against the total that the index states.
 """
@@ -14,13 +15,19 @@ _FLOAT = 4
 
 
 def sizes_of(names: Collection[str], facts: Mapping[str, int], element: int) -> dict[str, int]:
-    """`facts`: the configuration's numbers. `element`: bytes of one that is not quantized. KeyError: a name is not known.
-    Of vision and audio, which no shape is known for, they are 0."""
+    """`facts`: the configuration's numbers. `element`: bytes of one that is not quantized.
+    KeyError: a name is not known. Of vision and audio, which no shape is known for, they are 0.
+    """
     every, tables = frozenset(names), (_matrices(facts), _vectors(facts), _fused(facts))
-    return {name: 0 if OTHER.search(name) else _bytes(name, every, facts, element, tables) for name in every}
+    return {
+        name: 0 if OTHER.search(name) else _bytes(name, every, facts, element, tables)
+        for name in every
+    }
 
 
-def _bytes(name: str, every: frozenset[str], facts: Mapping[str, int], element: int, tables: tuple) -> int:
+def _bytes(
+    name: str, every: frozenset[str], facts: Mapping[str, int], element: int, tables: tuple
+) -> int:
     matrices, vectors, fused = tables
     path, _, last = name.rpartition(".")
     module = path.rpartition(".")[2]
@@ -47,7 +54,9 @@ def _wide(module: str, path: str, facts: Mapping[str, int]) -> tuple[int, int]:
     """A part of a gated feed-forward: all of a layer's, its shared one, or an expert."""
     place = "routed" if ".experts." in path else "shared" if "shared_expert" in path else "dense"
     width, hidden = facts[place], facts["hidden"]
-    return {"gate_proj": (width, hidden), "up_proj": (width, hidden), "down_proj": (hidden, width)}[module]
+    return {"gate_proj": (width, hidden), "up_proj": (width, hidden), "down_proj": (hidden, width)}[
+        module
+    ]
 
 
 def _matrices(facts: Mapping[str, int]) -> dict[str, tuple[int, int]]:
@@ -80,12 +89,20 @@ def _vectors(facts: Mapping[str, int]) -> dict[str, int]:
 
 
 def _fused(facts: Mapping[str, int]) -> dict[str, tuple[int, bool]]:
-    """All experts of a layer in one tensor: how many elements, or bytes; and whether they are elements."""
+    """All experts of a layer in one tensor: how many elements, or bytes; and whether they are
+    elements.
+    """
     hidden, width, experts = facts["hidden"], facts["routed"], facts["experts"]
     found: dict[str, tuple[int, bool]] = {}
     for name, rows, columns in (("gate_up_proj", 2 * width, hidden), ("down_proj", hidden, width)):
         blocks = experts * rows * -(-columns // _GROUP)
         found[name] = experts * rows * columns, True
         found[f"{name}_bias"] = experts * rows, True
-        found[f"{name}_blocks"], found[f"{name}_scales"] = (blocks * _GROUP // 2, False), (blocks, False)
+        found[f"{name}_blocks"], found[f"{name}_scales"] = (
+            (blocks * _GROUP // 2, False),
+            (
+                blocks,
+                False,
+            ),
+        )
     return found

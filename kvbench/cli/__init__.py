@@ -1,4 +1,5 @@
-"""The command line: one file per command, imported when it is called or listed. Nothing else prints or exits.
+"""The command line: one file per command, imported when it is called or listed. Nothing else prints
+or exits.
 
 All that takes time to import is imported by main(), where an interrupt is no traceback.
 """
@@ -10,7 +11,9 @@ from kvbench.errors import Exit
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """The `kvbench` program. SIGTERM is Ctrl-C to it. With `arguments` it is called by a program that goes on."""
+    """The `kvbench` program. SIGTERM is Ctrl-C to it. With `arguments` it is called by a program
+    that goes on.
+    """
     put_back = take_signals()
     try:
         from kvbench.cli._program import run

@@ -1,4 +1,6 @@
-"""What compare and gate have in common: how a judgement is told, and the exit code that it ends in."""
+"""What compare and gate have in common: how a judgement is told, and the exit code that it ends
+in.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -12,12 +14,17 @@ from kvbench.model.verdict import EQUIVALENT, IMPROVEMENT, NOT_COMPARABLE, REGRE
 
 
 class _Export(click.Option):
-    """The kinds are asked for when the help is shown: to import them takes longer than kvbench --help may."""
+    """The kinds are asked for when the help is shown: to import them takes longer than kvbench
+    --help may.
+    """
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         from kvbench.exports import kinds
 
-        self.help = f"Also write the result in this form; - is stdout. May be repeated. KIND: {', '.join(kinds())}."
+        self.help = (
+            "Also write the result in this form; - is stdout. May be repeated. KIND:"
+            f" {', '.join(kinds())}."
+        )
         return super().get_help_record(ctx)
 
 
@@ -32,7 +39,9 @@ def tell(
     as_json: bool,
     sides: Callable[[], Sequence[str]] = tuple,
 ) -> None:
-    """`found`: a Comparison. `names`: short ones of points, by their own. `sides`: what each run measured, in lines."""
+    """`found`: a Comparison. `names`: short ones of points, by their own. `sides`: what each run
+    measured, in lines.
+    """
     from kvbench.exports import write
     from kvbench.exports.printed import compared, text
 
@@ -53,7 +62,9 @@ def tell(
 
 def exit_code(verdict: str) -> Exit:
     fine = dict.fromkeys((EQUIVALENT, IMPROVEMENT), Exit.FINE)
-    return (fine | {REGRESSION: Exit.FAILED, NOT_COMPARABLE: Exit.NOTHING}).get(verdict, Exit.UNCLEAR)
+    return (fine | {REGRESSION: Exit.FAILED, NOT_COMPARABLE: Exit.NOTHING}).get(
+        verdict, Exit.UNCLEAR
+    )
 
 
 def wanted(word: str, as_json: bool) -> Wanted:
@@ -64,9 +75,13 @@ def wanted(word: str, as_json: bool) -> Wanted:
     if kind not in kinds():
         raise unknown_word("--export", kind, kinds())
     if not given or not path:
-        raise BadArgument(f"--export {word} names no file", f"write --export {kind}=FILE, or {kind}=- for stdout")
+        raise BadArgument(
+            f"--export {word} names no file", f"write --export {kind}=FILE, or {kind}=- for stdout"
+        )
     if path == "-" and as_json:
-        raise BadArgument(f"--export {word}: --json already writes to standard output", "name a file")
+        raise BadArgument(
+            f"--export {word}: --json already writes to standard output", "name a file"
+        )
     if path == "-":
         return kind, None
     refuse_output(Path(path), "then compare again")

@@ -22,7 +22,9 @@ def given(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def say_busy(others: str = "--cpus") -> None:
-    """In a line, where other work would disturb what is measured next. `others`: what chooses other CPUs."""
+    """In a line, where other work would disturb what is measured next. `others`: what chooses other
+    CPUs.
+    """
     from kvbench.machine import describe
     from kvbench.machine.preflight import busy
 
@@ -44,7 +46,10 @@ def concluded(session: Any, command: str, tell: Callable[[Any], None]) -> Exit:
         say(interrupted_line(), err=True)
         return Exit.INTERRUPTED
     if session.budget.spent:
-        say(f"{_spent(session)}; to go on: {resume_command(command, session.directory.path)}", err=True)
+        say(
+            f"{_spent(session)}; to go on: {resume_command(command, session.directory.path)}",
+            err=True,
+        )
         if not session.directory.records:
             return Exit.UNCLEAR
     return Exit.ERRORS if any(record.error for record in session.directory.records) else Exit.FINE

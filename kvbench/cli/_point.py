@@ -1,4 +1,6 @@
-"""Options that describe one point, and the point that they describe. Both follow from the fields in model/point.py."""
+"""Options that describe one point, and the point that they describe. Both follow from the fields in
+model/point.py.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,8 +14,8 @@ from kvbench.model import DEFAULTS, FIELDS, HEADS, Point
 from kvbench.model.point import Field
 
 _MODEL = (
-    "A name of suites/models.toml, a config.json or the folder that holds it, or a .gguf file. Options for its heads "
-    "override it."
+    "A name of suites/models.toml, a config.json or the folder that holds it, or a .gguf file."
+    " Options for its heads override it."
 )
 _OWN = {  # options that other commands have too, or that are called otherwise
     "model": click.option("--model", help=_MODEL),
@@ -21,10 +23,14 @@ _OWN = {  # options that other commands have too, or that are called otherwise
     "threads": threads_option,
     "cpus": cpus_option,
     "order": click.option(
-        "--sequential", "order", flag_value="sequential", help="Keep the blocks of a paged cache in order."
+        "--sequential",
+        "order",
+        flag_value="sequential",
+        help="Keep the blocks of a paged cache in order.",
     ),
 }
-_TYPES = {"count": Count(), "count from 0": Count()}  # of a kind of field; suite/axes.py reads the others
+# of a kind of field; suite/axes.py reads the others
+_TYPES = {"count": Count(), "count from 0": Count()}
 
 
 def options(*names: str) -> list[Callable[..., Any]]:
@@ -48,7 +54,9 @@ point_options = with_options(*options(*_POINT))
 
 
 def point_of(op: str, library: Any, **asked: Any) -> Point:
-    """The point, of one of the library's kernels: what a suite with these values alone would have."""
+    """The point, of one of the library's kernels: what a suite with these values alone would
+    have.
+    """
     from kvbench.machine import available_memory, describe
     from kvbench.machine.placement import place
     from kvbench.plan import Site, only_point
@@ -59,14 +67,18 @@ def point_of(op: str, library: Any, **asked: Any) -> Point:
     machine = describe()
     cpus = place(machine, asked.pop("cpus"), asked.pop("threads"))
     own, asked = _of_model(asked)
-    given = own | {name: _value(name, value, library) for name, value in asked.items() if value is not None}
+    given = own | {
+        name: _value(name, value, library) for name, value in asked.items() if value is not None
+    }
     refuse_missing({name: given.get(name) for name in HEADS}, "give them, or a --model")
     site = Site(machine, available_memory(), given.get("isa"), library=library)
     return only_point(DEFAULTS | given | {"op": op, "isa": site.isa}, cpus, site)
 
 
 def _of_model(asked: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What follows from --model; and what else was asked. Of a file its numbers stand in place of a name."""
+    """What follows from --model; and what else was asked. Of a file its numbers stand in place of a
+    name.
+    """
     from kvbench.checkpoint import is_file, walked
 
     name, other = asked.get("model"), {key: value for key, value in asked.items() if key != "model"}
@@ -77,7 +89,9 @@ def _of_model(asked: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     if not is_file(name):
         return own | {"model": name}, other
     if other.get("layers") == "model":
-        raise BadArgument("--layers model takes a model of suites/models.toml", f"--layers {found.layers}")
+        raise BadArgument(
+            "--layers model takes a model of suites/models.toml", f"--layers {found.layers}"
+        )
     if other.get("window") == "model":
         other["window"] = str(found.window)
     return own, other
@@ -90,7 +104,9 @@ def _value(name: str, value: Any, library: Any) -> Any:
 
     first, *others = read_axis(option_name(name), name, value, library)
     if others or first == ALL:
-        raise BadArgument(f"{option_name(name)}: {str(value)[:60]!r} stands for several values", "give one value")
+        raise BadArgument(
+            f"{option_name(name)}: {str(value)[:60]!r} stands for several values", "give one value"
+        )
     return first
 
 

@@ -17,12 +17,15 @@ from kvbench.cli._streams import say, take_streams
 from kvbench.errors import Exit, KvbenchError, Unwritable, exit_codes
 from kvbench.texts import printable
 
-_UNMAPPED = ("failed to map segment", "annot allocate memory")  # of a library, as the loader says it
+# of a library, as the loader says it
+_UNMAPPED = ("failed to map segment", "annot allocate memory")
 
 
 def _codes(about: Mapping[Exit, str]) -> str:
     """For the end of a help. click wraps nothing behind \\b."""
-    return "\n".join(["\b", "Exit codes:", *(f"{code:>5}  {meaning}" for code, meaning in about.items())])
+    return "\n".join(
+        ["\b", "Exit codes:", *(f"{code:>5}  {meaning}" for code, meaning in about.items())]
+    )
 
 
 TASKS = ("measure", "read", "compare", "understand")  # folders of commands, in the order of --help
@@ -31,12 +34,17 @@ TASKS = ("measure", "read", "compare", "understand")  # folders of commands, in 
 def _homes() -> dict[str, str]:
     """The package that each command lies in."""
     folder = Path(cli.__file__).parent
-    return {file.stem: f"{cli.__name__}.{task}" for task in TASKS for file in (folder / task).glob("[!_]*.py")}
+    return {
+        file.stem: f"{cli.__name__}.{task}"
+        for task in TASKS
+        for file in (folder / task).glob("[!_]*.py")
+    }
 
 
 class Commands(click.Group):
-    """A command is a module `cli/<task>/<name>.py` that holds `command`. What commands share lies beside the folders.
-    Heavy imports stay inside functions."""
+    """A command is a module `cli/<task>/<name>.py` that holds `command`. What commands share lies
+    beside the folders. Heavy imports stay inside functions.
+    """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(_homes())
@@ -64,7 +72,9 @@ class Commands(click.Group):
         for task in TASKS:
             names = [name for name, home in sorted(_homes().items()) if home.endswith(f".{task}")]
             with formatter.section(task.capitalize()):
-                formatter.write_dl([(name, self.get_command(ctx, name).get_short_help_str(200)) for name in names])
+                formatter.write_dl(
+                    [(name, self.get_command(ctx, name).get_short_help_str(200)) for name in names]
+                )
 
     def invoke(self, ctx: click.Context) -> object:
         """click would exit with 1 where a pipe breaks that was named as a file."""
@@ -72,7 +82,8 @@ class Commands(click.Group):
             return super().invoke(ctx)
         except BrokenPipeError as error:
             raise Unwritable(
-                f"cannot write: {error.strerror}", "the program that read it has ended: name another file"
+                f"cannot write: {error.strerror}",
+                "the program that read it has ended: name another file",
             ) from None
 
 
@@ -87,7 +98,9 @@ class Commands(click.Group):
 def kvbench(ctx: click.Context, version: bool) -> None:
     """Decode attention over the KV cache, measured against the memory bandwidth of this machine."""
     if version and ctx.invoked_subcommand:
-        raise click.UsageError(f"--version takes no command, and here it has {ctx.invoked_subcommand}", ctx)
+        raise click.UsageError(
+            f"--version takes no command, and here it has {ctx.invoked_subcommand}", ctx
+        )
     if version:
         say(f"kvbench {import_module('kvbench').__version__}")
     elif ctx.invoked_subcommand is None:
@@ -120,7 +133,9 @@ def _refused(error: OSError) -> int:
 
 def _no_memory() -> int:
     return _fail(
-        "there is not enough memory", "allow more: ulimit -v and the memory limit of the container", Exit.REFUSED
+        "there is not enough memory",
+        "allow more: ulimit -v and the memory limit of the container",
+        Exit.REFUSED,
     )
 
 

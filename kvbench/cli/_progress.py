@@ -16,7 +16,9 @@ Show = Callable[[float, float, str], None]  # share of the work that is done, se
 _QUIET_SECONDS = 10.0  # between two lines
 
 
-def follow_each(records: Iterable[Done], count: int, about: Callable[[Done], str]) -> Iterator[Done]:
+def follow_each(
+    records: Iterable[Done], count: int, about: Callable[[Done], str]
+) -> Iterator[Done]:
     """As many records, each as much work as the others."""
     return follow(records, lambda: count, lambda record: 1.0, about)
 
@@ -28,9 +30,10 @@ def follow(
     about: Callable[[Done], str],
     most: Callable[[], float] = lambda: math.inf,
 ) -> Iterator[Done]:
-    """Pass the records on, and say how far it is. `weight`: a record's part of the `total` work, which may grow, in any
-    unit. `about`: a few words on the newest one. `most`: seconds after which it ends whatever is left. Nothing wakes up
-    between two records: a sample may be running."""
+    """Pass the records on, and say how far it is. `weight`: a record's part of the `total` work,
+    which may grow, in any unit. `about`: a few words on the newest one. `most`: seconds after which
+    it ends whatever is left. Nothing wakes up between two records: a sample may be running.
+    """
     done, start = 0.0, time.monotonic()
     with _bar() if sys.stderr.isatty() else _lines() as show:
         for record in records:
@@ -52,11 +55,17 @@ def _bar() -> Iterator[Show]:
         TextColumn("{task.fields[left]}"),
         TextColumn("{task.description}", markup=False),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False) as progress:
+    with Progress(
+        *columns, console=Console(stderr=True), transient=True, auto_refresh=False
+    ) as progress:
         task = progress.add_task("starting", total=1.0, left="")
 
         def show(share: float, left: float, words: str) -> None:
-            facts = {"completed": share, "left": f"{span(left)} left", "description": printable(words)}
+            facts = {
+                "completed": share,
+                "left": f"{span(left)} left",
+                "description": printable(words),
+            }
             progress.update(task, refresh=True, **facts)
 
         yield show

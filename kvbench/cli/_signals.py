@@ -1,4 +1,5 @@
-"""SIGINT and SIGTERM: the first ends a command in order, a second one at once, and so do a few seconds after the first.
+"""SIGINT and SIGTERM: the first ends a command in order, a second one at once, and so do a few
+seconds after the first.
 
 In any case the exit code is 130, no process is left behind, and what can be gone on with is named.
 """
@@ -23,7 +24,9 @@ _NOTHING = "interrupted (run the command again)"
 
 
 class _State:
-    """Of this process. `timer`: what ends it after the first signal. `said`: what people are told, and whether they were."""
+    """Of this process. `timer`: what ends it after the first signal. `said`: what people are told,
+    and whether they were.
+    """
 
     timer: threading.Timer | None = None
     message: Callable[[], str] = staticmethod(lambda: _NOTHING)
@@ -36,7 +39,8 @@ def take_signals() -> Callable[[], None]:
     hook = sys.unraisablehook
     _State.timer, _State.message, _State.told = None, lambda: _NOTHING, False
     for number in _SIGNALS:
-        if number == signal.SIGTERM or before[number] is not signal.SIG_IGN:  # jobs begun with & ignore Ctrl-C
+        # jobs begun with & ignore Ctrl-C
+        if number == signal.SIGTERM or before[number] is not signal.SIG_IGN:
             signal.signal(number, _received)
     sys.unraisablehook = _unraisable
 
@@ -61,7 +65,9 @@ def was_interrupted() -> bool:
 
 
 def resumable(command: str, run: Path) -> None:
-    """An interrupted command is gone on with by `kvbench command --out run --resume`, as soon as the run is there."""
+    """An interrupted command is gone on with by `kvbench command --out run --resume`, as soon as
+    the run is there.
+    """
 
     def message() -> str:
         if not (run / "manifest.json").exists():
@@ -92,7 +98,9 @@ def _received(number: int, frame: FrameType | None) -> None:
 
 
 def _end() -> None:
-    """At once, from wherever it is: no `finally` of others runs any more, and nothing is imported."""
+    """At once, from wherever it is: no `finally` of others runs any more, and nothing is
+    imported.
+    """
     try:
         end_descendants()
         remove_scratch()
@@ -103,8 +111,10 @@ def _end() -> None:
 
 
 def leave() -> None:
-    """The end of a program that was interrupted, all that it had to say being said. Python's own end would take an interrupt
-    that once fell into an exec() for one that nobody caught, and turn the exit code into a signal."""
+    """The end of a program that was interrupted, all that it had to say being said. Python's own
+    end would take an interrupt that once fell into an exec() for one that nobody caught, and turn
+    the exit code into a signal.
+    """
     _State.told = True
     with suppress(OSError, ValueError):
         sys.stdout.flush()
@@ -114,6 +124,8 @@ def leave() -> None:
 
 
 def _unraisable(found: Any) -> None:
-    """An interrupt that fell where nothing can be raised is no traceback: the timer ends the command."""
+    """An interrupt that fell where nothing can be raised is no traceback: the timer ends the
+    command.
+    """
     if not isinstance(found.exc_value, KeyboardInterrupt):
         sys.__unraisablehook__(found)

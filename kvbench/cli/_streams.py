@@ -1,5 +1,6 @@
-"""The standard streams as commands meet them: a reader that is gone changes neither what they do nor how they end, and
-no text makes a terminal do anything."""
+"""The standard streams as commands meet them: a reader that is gone changes neither what they do
+nor how they end, and no text makes a terminal do anything.
+"""
 
 import io
 import json
@@ -41,14 +42,18 @@ def draw(figure: Any, path: Path) -> None:
 
 
 def json_text(found: Any) -> str:
-    """In ASCII: what a terminal would obey, and half a character, as a path may hold it, are escaped."""
+    """In ASCII: what a terminal would obey, and half a character, as a path may hold it, are
+    escaped.
+    """
     from kvbench.store import plain
 
     return json.dumps(plain(found))
 
 
 def put(text: str, out: Path | None, what: str, again: str) -> None:
-    """To standard output or into a file. `what` the text is, and what to do `again` where it cannot be written."""
+    """To standard output or into a file. `what` the text is, and what to do `again` where it cannot
+    be written.
+    """
     from kvbench.store import write_text
     from kvbench.store.files import writing
 
@@ -67,10 +72,13 @@ class _Output(io.FileIO):
         try:
             return super().write(data)
         except OSError as error:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())  # nor is it tried when the interpreter ends
+            # nor is it tried when the interpreter ends
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
             if isinstance(error, BrokenPipeError):
                 return len(data)
-            raise Unwritable(f"cannot write standard output: {error.strerror}", "make room, or write a file") from None
+            raise Unwritable(
+                f"cannot write standard output: {error.strerror}", "make room, or write a file"
+            ) from None
 
 
 class _Messages(io.FileIO):
@@ -84,7 +92,9 @@ class _Messages(io.FileIO):
 
 
 def take_streams() -> None:
-    """Where one is closed, what would go there is dropped. One that somebody else has put there is left alone."""
+    """Where one is closed, what would go there is dropped. One that somebody else has put there is
+    left alone.
+    """
     sys.stdout = _taken(sys.stdout, sys.__stdout__, _Output)
     sys.stderr = _taken(sys.stderr, sys.__stderr__, _Messages)
 
@@ -95,4 +105,6 @@ def _taken(stream: Any, own: Any, kind: type[io.FileIO]) -> IO[str]:
     if stream is not own:
         return stream
     raw = io.BufferedWriter(kind(stream.fileno(), "wb", closefd=False))
-    return io.TextIOWrapper(raw, stream.encoding, "backslashreplace", line_buffering=stream.line_buffering)
+    return io.TextIOWrapper(
+        raw, stream.encoding, "backslashreplace", line_buffering=stream.line_buffering
+    )

@@ -14,7 +14,9 @@ _LARGEST = 1 << 63
 
 
 class Amount(click.ParamType):
-    """A number and its unit. `exact`: of the least unit there is a whole number, and one at least."""
+    """A number and its unit. `exact`: of the least unit there is a whole number, and one at
+    least.
+    """
 
     def __init__(self, name: str, units: dict[str, Any], such: str, exact: bool = False) -> None:
         self.name, self._units, self._such, self._exact = name, units, such, exact
@@ -29,8 +31,23 @@ class Amount(click.ParamType):
         return round(amount) if self._exact else float(amount)
 
 
-BYTES = Amount("BYTES", {"": 1, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KiB": KIB, "MiB": MIB,
-                         "GiB": GIB, "TiB": TIB}, "40GiB, 16GB or 1073741824", exact=True)  # fmt: skip
+BYTES = Amount(
+    "BYTES",
+    {
+        "": 1,
+        "B": 1,
+        "kB": 10**3,
+        "MB": 10**6,
+        "GB": 10**9,
+        "TB": 10**12,
+        "KiB": KIB,
+        "MiB": MIB,
+        "GiB": GIB,
+        "TiB": TIB,
+    },
+    "40GiB, 16GB or 1073741824",
+    exact=True,
+)
 TIME = Amount("TIME", {"": 1, "s": 1, "m": 60, "h": 3600}, "90, 90s, 10m or 2h")
 SHARE = Amount("PERCENT", {"": Fraction(1, 100), "%": Fraction(1, 100)}, "1% or 0.5%")
 

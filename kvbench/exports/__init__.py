@@ -1,4 +1,6 @@
-"""A comparison in the forms that other tools read. Each is one function from a Comparison to text."""
+"""A comparison in the forms that other tools read. Each is one function from a Comparison to
+text.
+"""
 
 import math
 from collections.abc import Callable
@@ -33,7 +35,9 @@ def kinds() -> tuple[str, ...]:
 
 
 def write(comparison: Comparison, kind: str, path: Path | str | None = None) -> str:
-    """The text; where a path is given, it takes the place of that file in one step, or goes to that pipe or device."""
+    """The text; where a path is given, it takes the place of that file in one step, or goes to that
+    pipe or device.
+    """
     if kind not in _FORMS:
         raise unknown_word("export", kind, kinds())
     text = _FORMS[kind](_sound(comparison))
@@ -44,11 +48,15 @@ def write(comparison: Comparison, kind: str, path: Path | str | None = None) -> 
 
 
 def _sound(value: Any) -> Any:
-    """One-line printable texts and finite numbers, which every form can hold, so that none has to look after that."""
+    """One-line printable texts and finite numbers, which every form can hold, so that none has to
+    look after that.
+    """
     if isinstance(value, tuple):
         return tuple(map(_sound, value))
     if isinstance(value, Comparison | Judged):
-        return replace(value, **{field.name: _sound(getattr(value, field.name)) for field in fields(value)})
+        return replace(
+            value, **{field.name: _sound(getattr(value, field.name)) for field in fields(value)}
+        )
     if isinstance(value, str):
         return printable(value)
     known = isinstance(value, Real) and math.isfinite(value) and abs(value) < _LARGEST

@@ -1,5 +1,6 @@
-"""What a comparison comes to, in the fewest lines: a change that all points of a family share is one of the widest such
-family, and none of theirs."""
+"""What a comparison comes to, in the fewest lines: a change that all points of a family share is
+one of the widest such family, and none of theirs.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -26,14 +27,21 @@ class Line:
 def told(found: Comparison) -> list[Line]:
     """Worst first; of one word the widest first. Of points, changes alone."""
     families = [Line(each, tuple(_points(each, found))) for each in found.families]
-    points = [Line(each, (each,)) for each in found.points if each.verdict in (*_CHANGED, CONTAMINATED)]
+    points = [
+        Line(each, (each,)) for each in found.points if each.verdict in (*_CHANGED, CONTAMINATED)
+    ]
     lines, seen = [], {word: set[str]() for word in WORDS}
-    for line in sorted((*families, *points), key=lambda line: (WORDS.index(line.judged.verdict), -len(line.points))):
+    for line in sorted(
+        (*families, *points), key=lambda line: (WORDS.index(line.judged.verdict), -len(line.points))
+    ):
         own, word = {point.name for point in line.points}, line.judged.verdict
-        elsewhere = set() if word in _CHANGED else seen[REGRESSION] | seen[IMPROVEMENT]  # of which is told already
+        # of which is told already
+        elsewhere = set() if word in _CHANGED else seen[REGRESSION] | seen[IMPROVEMENT]
         if not own or own - seen[word] - elsewhere:
             lines.append(line)
-            seen[word] |= own | {p.name for p in found.points if _within(line.judged, p.name.partition("/")[0])}
+            seen[word] |= own | {
+                p.name for p in found.points if _within(line.judged, p.name.partition("/")[0])
+            }
     return lines
 
 
@@ -51,7 +59,10 @@ def sentence(line: Line, name: str = "") -> str:
         way, sign = ("slower", 1) if one.effect > 0 else ("faster", -1)
         ends = sorted((sign * one.low, sign * one.high)) if known else ()
         around = f" ({'..'.join(f'{100 * end:.1f}' for end in ends)})" if known else ""
-        return f"{who} {'are' if alike and many > 1 else 'is'} {100 * abs(one.effect):.1f} % {way}{around}{note}"
+        return (
+            f"{who} {'are' if alike and many > 1 else 'is'} {100 * abs(one.effect):.1f} %"
+            f" {way}{around}{note}"
+        )
     said = "no change" if one.verdict == EQUIVALENT else one.verdict.lower()
     around = f" ({100 * one.low:+.1f}..{100 * one.high:+.1f})" if known else ""
     return f"{who}: {said}, {100 * one.effect:+.1f} %{around}{note}"
@@ -67,12 +78,14 @@ def headline(found: Comparison) -> str:
 
 
 def sensitivity(found: Comparison) -> str:
-    """The smallest slowdown of one point alone that would have been seen; "" where nothing is known of it."""
+    """The smallest slowdown of one point alone that would have been seen; "" where nothing is known
+    of it.
+    """
     if not (seen := [point.detectable for point in found.points if point.detectable is not None]):
         return ""
     return (
-        f"a slowdown of {median(seen):.1%} at the typical point would have been seen, {LIMITS.power:.0%} of the time; "
-        f"{min(seen):.1%} to {max(seen):.1%} over all"
+        f"a slowdown of {median(seen):.1%} at the typical point would have been seen,"
+        f" {LIMITS.power:.0%} of the time; {min(seen):.1%} to {max(seen):.1%} over all"
     )
 
 

@@ -1,8 +1,9 @@
 """JUnit XML: a test case for the verdict of the whole, for each family and for each point.
 
-A slowdown that was found is one failure, of the widest family that shares it; what could not be said is skipped, with
-the reason. What the whole comes to is a case of its own, so that a comparison in which nothing could be judged is not
-read as a success."""
+A slowdown that was found is one failure, of the widest family that shares it; what could not be
+said is skipped, with the reason. What the whole comes to is a case of its own, so that a comparison
+in which nothing could be judged is not read as a success.
+"""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -21,25 +22,51 @@ _COUNTED = {"failures": "failure", "errors": "error", "skipped": "skipped"}
 
 def junit(comparison: Comparison) -> str:
     numbers = [counts(comparison.families, "families"), counts(comparison.points, "points")]
-    said = [*numbers, sides(comparison), *filter(None, [sensitivity(comparison)]), *comparison.notes]
+    said = [
+        *numbers,
+        sides(comparison),
+        *filter(None, [sensitivity(comparison)]),
+        *comparison.notes,
+    ]
     found = [line for line in told(comparison) if line.judged.verdict == REGRESSION]
-    whole = _case("comparison", "verdict", comparison.verdict, headline(comparison), said, "error", bool(found))
+    whole = _case(
+        "comparison",
+        "verdict",
+        comparison.verdict,
+        headline(comparison),
+        said,
+        "error",
+        bool(found),
+    )
     suites = [
         _suite(comparison, "comparison", [whole]),
-        _suite(comparison, "families", [_judged(one, "families", found) for one in comparison.families]),
-        _suite(comparison, "points", [_judged(one, one.family, found) for one in comparison.points]),
-        _suite(comparison, "missing", [_case("missing", why, NOT_COMPARABLE, why) for why in comparison.missing]),
+        _suite(
+            comparison, "families", [_judged(one, "families", found) for one in comparison.families]
+        ),
+        _suite(
+            comparison, "points", [_judged(one, one.family, found) for one in comparison.points]
+        ),
+        _suite(
+            comparison,
+            "missing",
+            [_case("missing", why, NOT_COMPARABLE, why) for why in comparison.missing],
+        ),
     ]
     root = Element("testsuites", name=f"kvbench {comparison.command}")
     for name in ("tests", "failures", "errors"):
         root.set(name, str(sum(int(suite.get(name, "0")) for suite in suites)))
     root.extend(suites)
     ElementTree.indent(root)
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
+    return (
+        '<?xml version="1.0"'
+        f' encoding="UTF-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
+    )
 
 
 def _suite(comparison: Comparison, name: str, cases: list[Element]) -> Element:
-    suite = Element("testsuite", name=f"kvbench {comparison.command}: {name}", tests=str(len(cases)))
+    suite = Element(
+        "testsuite", name=f"kvbench {comparison.command}: {name}", tests=str(len(cases))
+    )
     for attribute, outcome in _COUNTED.items():
         suite.set(attribute, str(sum(case.find(outcome) is not None for case in cases)))
     suite.set("time", f"{sum(float(case.get('time', '0')) for case in cases):.9f}")
@@ -57,7 +84,11 @@ def _judged(judged: Judged, group: str, found: Sequence[Line]) -> Element:
     """The time is that of a pass, as measured: of head. `found`: all causes."""
     line = next((line for line in found if line.judged is judged), None)
     said = f"{cause(line)}; {sentence(judged)}" if line else sentence(judged)
-    more = [f"{point.name}: {sentence(point)}" for point in line.points if point != judged] if line else []
+    more = (
+        [f"{point.name}: {sentence(point)}" for point in line.points if point != judged]
+        if line
+        else []
+    )
     case = _case(group, judged.name, judged.verdict, said, more, elsewhere=not line)
     if judged.head_seconds is not None:
         case.set("time", f"{max(judged.head_seconds, 0):.9f}")
@@ -73,11 +104,17 @@ def _case(
     lost: str = "skipped",
     elsewhere: bool = False,
 ) -> Element:
-    """Some readers keep the message of an outcome and some its text. `lost`: the outcome of what cannot be compared;
-    `elsewhere`: a slowdown is another case's failure."""
+    """Some readers keep the message of an outcome and some its text. `lost`: the outcome of what
+    cannot be compared;
+    `elsewhere`: a slowdown is another case's failure.
+    """
     case, said = Element("testcase", classname=group, name=name), f"{word}: {text}"
     outcome = lost if word == NOT_COMPARABLE else _OUTCOMES.get(word)
     outcome = None if elsewhere and outcome == "failure" else outcome
-    place = SubElement(case, outcome, type=word, message=said) if outcome else SubElement(case, "system-out")
+    place = (
+        SubElement(case, outcome, type=word, message=said)
+        if outcome
+        else SubElement(case, "system-out")
+    )
     place.text = "\n".join([said, *more])
     return case

@@ -1,15 +1,34 @@
-"""For GitHub: Markdown for the summary of a job, and for a comment that is found again and replaced; and its log.
+"""For GitHub: Markdown for the summary of a job, and for a comment that is found again and
+replaced; and its log.
 
-GitHub drops a summary that is too long altogether, and refuses such a comment, so both stop in time and say so."""
+GitHub drops a summary that is too long altogether, and refuses such a comment, so both stop in time
+and say so.
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from kvbench.exports import wording
 from kvbench.exports.causes import headline, sensitivity, sentence, told
-from kvbench.exports.wording import UNKNOWN, change, counts, detectable, probability, rates, sides, title
+from kvbench.exports.wording import (
+    UNKNOWN,
+    change,
+    counts,
+    detectable,
+    probability,
+    rates,
+    sides,
+    title,
+)
 from kvbench.model import Comparison, Judged
-from kvbench.model.verdict import CONTAMINATED, EQUIVALENT, INCONCLUSIVE, NOT_COMPARABLE, REGRESSION, WORDS
+from kvbench.model.verdict import (
+    CONTAMINATED,
+    EQUIVALENT,
+    INCONCLUSIVE,
+    NOT_COMPARABLE,
+    REGRESSION,
+    WORDS,
+)
 from kvbench.texts import markdown as plain
 from kvbench.units import counted, cut
 
@@ -21,7 +40,12 @@ _LONGEST = 200  # characters of one text
 _SIMPLE = re.compile(r"[\w./:,=+ -]+")
 _COMPLEX = re.compile(r"[^\w./:,=+ -]|_")
 _CHANGE = "change of time [95 % interval], in % of base's time"
-_LEVELS = {REGRESSION: "error", NOT_COMPARABLE: "error", CONTAMINATED: "warning", INCONCLUSIVE: "warning"}
+_LEVELS = {
+    REGRESSION: "error",
+    NOT_COMPARABLE: "error",
+    CONTAMINATED: "warning",
+    INCONCLUSIVE: "warning",
+}
 _NAMED, _SAID = 15, 300  # rows that an annotation names, and characters said of one of them
 _DATA = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
 _PROPERTY = _DATA | str.maketrans({":": "%3A", ",": "%2C"})
@@ -42,27 +66,54 @@ def _page(comparison: Comparison, most: int) -> Iterator[str]:
     lines = [sentence(line) for line in told(comparison)]
     yield from map(_item, lines[:_TOP])
     yield from _folded(f"{len(lines[_TOP:])} more families", [], map(_item, lines[_TOP:most]))
-    numbers = (counts(comparison.points, "points"), sensitivity(comparison), *comparison.notes[:_NOTES])
+    numbers = (
+        counts(comparison.points, "points"),
+        sensitivity(comparison),
+        *comparison.notes[:_NOTES],
+    )
     yield from ("", _plain(sides(comparison), 3 * _LONGEST), "", *map(_item, filter(None, numbers)))
     if top := comparison.points[: min(_TOP, most)]:
         yield from ("", *_heads("point"), *map(_row, top))
-    yield from _folded(f"{len(comparison.missing)} could not be compared", [], map(_item, comparison.missing[:most]))
+    yield from _folded(
+        f"{len(comparison.missing)} could not be compared",
+        [],
+        map(_item, comparison.missing[:most]),
+    )
     for level, judged in (("family", comparison.families), ("point", comparison.points)):
         first = _TOP if level == "point" else 0
-        yield from _folded(f"{len(judged[first:])} rows, by {level}", _heads(level), map(_row, judged[first:most]))
-    lost = sum(max(len(each) - most, 0) for each in (comparison.families, comparison.points, comparison.missing))
+        yield from _folded(
+            f"{len(judged[first:])} rows, by {level}", _heads(level), map(_row, judged[first:most])
+        )
+    lost = sum(
+        max(len(each) - most, 0)
+        for each in (comparison.families, comparison.points, comparison.missing)
+    )
     lost += max(len(comparison.notes) - _NOTES, 0)
     if lost:
-        yield from ("", f"{lost} more lines do not fit here; the CSV form of this comparison has them.")
+        yield from (
+            "",
+            f"{lost} more lines do not fit here; the CSV form of this comparison has them.",
+        )
 
 
 def _folded(about: str, head: Sequence[str], rows: Iterable[str]) -> Iterator[str]:
     if lines := list(rows):
-        yield from ("", "<details>", f"<summary>{about}</summary>", "", *head, *lines, "", "</details>")
+        yield from (
+            "",
+            "<details>",
+            f"<summary>{about}</summary>",
+            "",
+            *head,
+            *lines,
+            "",
+            "</details>",
+        )
 
 
 def _marker(comparison: Comparison) -> str:
-    """What a job looks for to replace its comment of last time: one for each command and machine."""
+    """What a job looks for to replace its comment of last time: one for each command and
+    machine.
+    """
     place = re.sub(r"[^A-Za-z0-9.]+", "-", comparison.machine)[:_LONGEST].strip("-")
     return f"<!-- kvbench {re.sub('[^a-z]', '', comparison.command)} {place} -->"
 
@@ -79,7 +130,12 @@ def _item(text: str) -> str:
 def _row(judged: Judged) -> str:
     base, head = judged.launches
     why = _plain("; ".join(filter(None, (judged.note, detectable(judged)))))
-    numbers = (_plain(change(judged)), rates(judged) or UNKNOWN, probability(judged.q), f"{base} / {head}")
+    numbers = (
+        _plain(change(judged)),
+        rates(judged) or UNKNOWN,
+        probability(judged.q),
+        f"{base} / {head}",
+    )
     return _cells(_plain(judged.verdict), _code(judged.name), *numbers, why)
 
 
@@ -88,7 +144,9 @@ def _cells(*cells: str) -> str:
 
 
 def _code(name: str) -> str:
-    """As it is; signs that mean something to Markdown, which a code span cannot hold in a table, by their numbers."""
+    """As it is; signs that mean something to Markdown, which a code span cannot hold in a table, by
+    their numbers.
+    """
     name = cut(name, _LONGEST)
     if _SIMPLE.fullmatch(name):
         return f"`{name}`"
@@ -100,16 +158,27 @@ def _plain(text: str, longest: int = _LONGEST) -> str:
 
 
 def annotations(comparison: Comparison) -> str:
-    """Workflow commands for the log: one for each verdict word that was given, for it shows about ten. The word of the
-    whole has its own level; what else was found is worth a notice."""
+    """Workflow commands for the log: one for each verdict word that was given, for it shows about
+    ten. The word of the whole has its own level; what else was found is worth a notice.
+    """
     own, found = comparison.verdict, ""
     for word in (own, *(word for word in WORDS if word != own)):
-        judged = [one for one in (*comparison.families, *comparison.points) if one.verdict == word != EQUIVALENT]
+        judged = [
+            one
+            for one in (*comparison.families, *comparison.points)
+            if one.verdict == word != EQUIVALENT
+        ]
         lines = [cut(f"{one.name}: {wording.sentence(one)}", _SAID) for one in judged[:_NAMED]]
         lines += [f"{len(judged) - _NAMED} more"] if len(judged) > _NAMED else []
         if word == own:
-            lost = [f"{counted(len(comparison.missing), 'point')} could not be compared"] if comparison.missing else []
-            found += _command(_LEVELS.get(word, "notice"), title(comparison), [sides(comparison), *lines, *lost])
+            lost = (
+                [f"{counted(len(comparison.missing), 'point')} could not be compared"]
+                if comparison.missing
+                else []
+            )
+            found += _command(
+                _LEVELS.get(word, "notice"), title(comparison), [sides(comparison), *lines, *lost]
+            )
         elif lines:
             found += _command("notice", f"kvbench {comparison.command}: also {word}", lines)
     return found

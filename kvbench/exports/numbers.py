@@ -1,7 +1,10 @@
-"""The numbers of a comparison as other tools take them: JSON for github-action-benchmark and for Bencher, and CSV.
+"""The numbers of a comparison as other tools take them: JSON for github-action-benchmark and for
+Bencher, and CSV.
 
-The interval is that of the change, not that of a value, so that neither JSON has one. github-action-benchmark compares
-with the last entry of the suite `name` in its own settings: the machine belongs into that, as into Bencher's testbed."""
+The interval is that of the change, not that of a value, so that neither JSON has one.
+github-action-benchmark compares with the last entry of the suite `name` in its own settings: the
+machine belongs into that, as into Bencher's testbed.
+"""
 
 import json
 from operator import attrgetter
@@ -13,9 +16,11 @@ from kvbench.model.verdict import CONTAMINATED, NOT_COMPARABLE
 from kvbench.texts import csv_text
 from kvbench.units import GB
 
-_IGNORED = "-bencher-ignore"  # at a name's end, from which Bencher takes it: no alert for this value
+# at a name's end, from which Bencher takes it: no alert for this value
+_IGNORED = "-bencher-ignore"
 
-# An effect is a share of base's time by which head takes longer: 0.08 is 8 % of it. An unknown number is an empty cell.
+# An effect is a share of base's time by which head takes longer: 0.08 is 8 % of it. An unknown
+# number is an empty cell.
 _WHOLE = ("command", "base", "head", "machine", "created")
 _SHARES = ("effect", "low", "high", "detectable")
 _NUMBERS = ("p", "q", "base_seconds", "head_seconds")
@@ -29,7 +34,12 @@ def github(comparison: Comparison, unit: str, name: str, times: float) -> str:
     """Of head. A file has one direction: rates are better when bigger, times when smaller."""
     about = sides(comparison)
     entries = [
-        {"name": one.name, "unit": unit, "value": value * times, "extra": f"{one.verdict}: {sentence(one)}\n{about}"}
+        {
+            "name": one.name,
+            "unit": unit,
+            "value": value * times,
+            "extra": f"{one.verdict}: {sentence(one)}\n{about}",
+        }
         for one in comparison.points
         if (value := getattr(one, name)) is not None
     ]
@@ -37,13 +47,19 @@ def github(comparison: Comparison, unit: str, name: str, times: float) -> str:
 
 
 def bencher(comparison: Comparison) -> str:
-    """Bencher Metric Format: a benchmark's name → measure → value, of head. Its own measure of time is in nanoseconds;
-    `bandwidth` is in bytes per second."""
+    """Bencher Metric Format: a benchmark's name → measure → value, of head. Its own measure of time
+    is in nanoseconds;
+    `bandwidth` is in bytes per second.
+    """
     results = {}
     for one in comparison.points:
         values = {"latency": (one.head_seconds, 1e9), "bandwidth": (one.head_gbps, GB)}
-        if measures := {name: {"value": own * unit} for name, (own, unit) in values.items() if own is not None}:
-            results[one.name + _IGNORED * (one.verdict in (CONTAMINATED, NOT_COMPARABLE))] = measures
+        if measures := {
+            name: {"value": own * unit} for name, (own, unit) in values.items() if own is not None
+        }:
+            results[one.name + _IGNORED * (one.verdict in (CONTAMINATED, NOT_COMPARABLE))] = (
+                measures
+            )
     return _json(results)
 
 
@@ -54,7 +70,10 @@ def table(comparison: Comparison) -> str:
         for one in judged:
             rates = (None if rate is None else rate * GB for rate in (one.base_gbps, one.head_gbps))
             rows.append([*whole, level, *_one(one), *rates, *one.launches])
-    rows += [[*whole, "missing", "", "", "", why, *[""] * (len(_HEAD) - 11)] for why in comparison.missing]
+    rows += [
+        [*whole, "missing", "", "", "", why, *[""] * (len(_HEAD) - 11)]
+        for why in comparison.missing
+    ]
     return csv_text(rows)
 
 

@@ -20,26 +20,43 @@ _MISSING = 5  # that are told
 
 
 def text(found: Comparison, names: Mapping[str, str], sides: Sequence[str] = ()) -> list[str]:
-    """`names`: short ones of points, by their own. `sides`: lines on what each run measured, which come next to the
-    verdict. Points that cannot be compared are told as far as there is room."""
+    """`names`: short ones of points, by their own. `sides`: lines on what each run measured, which
+    come next to the verdict. Points that cannot be compared are told as far as there is room.
+    """
     lost = [f"not compared: {counted(len(found.missing), 'point')}"] if found.missing else []
     for name, _, why in (line.partition(": ") for line in found.missing[:_MISSING]):
         lost.append(f"{names.get(name, name)}: {why}")
     if len(found.missing) > _MISSING:
         lost.append(f"and {len(found.missing) - _MISSING} more: --json")
-    head = [f"{found.verdict}: {headline(found)}", f"head {found.head} against base {found.base}, on {found.machine}"]
+    head = [
+        f"{found.verdict}: {headline(found)}",
+        f"head {found.head} against base {found.base}, on {found.machine}",
+    ]
     told_of = (sentence(line, names.get(line.judged.name, "")) for line in told(found))
     seen = filter(None, [sensitivity(found)])
-    parts = (wrapped(head, ""), sides, wrapped(told_of), _table(found.points, names), wrapped(seen, ""), wrapped(lost))
-    return [line for part in map(list, (*parts, wrapped(found.notes))) if part for line in ("", *part)][1:]
+    parts = (
+        wrapped(head, ""),
+        sides,
+        wrapped(told_of),
+        _table(found.points, names),
+        wrapped(seen, ""),
+        wrapped(lost),
+    )
+    return [
+        line for part in map(list, (*parts, wrapped(found.notes))) if part for line in ("", *part)
+    ][1:]
 
 
 def _table(rows: Sequence[Judged], names: Mapping[str, str]) -> Iterator[str]:
-    """Points, worst first; what there is to say of one stands below it, but why it cannot be compared elsewhere."""
+    """Points, worst first; what there is to say of one stands below it, but why it cannot be
+    compared elsewhere.
+    """
     if not rows:
         return
     names_of = [cut(names.get(row.name, row.name), _NAME) for row in rows]
-    table = pd.DataFrame({"verdict": [row.verdict for row in rows], "name": names_of, "rates": [*map(rates, rows)]})
+    table = pd.DataFrame(
+        {"verdict": [row.verdict for row in rows], "name": names_of, "rates": [*map(rates, rows)]}
+    )
     table["change"] = ["" if row.effect is None else f"{change(row)}{_small(row)}" for row in rows]
     table["q"] = ["" if row.q is None else probability(row.q) for row in rows]
     columns = [Column("verdict", ""), Column("name", "point"), Column("rates", "GB/s base → head")]
@@ -64,7 +81,13 @@ def compared(found: Comparison) -> Any:
     """A row says what it is by its level: a point, and the family that it is of; or a family."""
     facts = {field.name: getattr(found, field.name) for field in fields(found)}
     points = tuple(PointRow(point=row.name, **_row(row)) for row in found.points)
-    return Compared(**facts | {"points": points, "families": tuple(FamilyRow(**_row(row)) for row in found.families)})
+    return Compared(
+        **facts
+        | {
+            "points": points,
+            "families": tuple(FamilyRow(**_row(row)) for row in found.families),
+        }
+    )
 
 
 def _row(row: Judged) -> dict[str, Any]:
@@ -72,7 +95,9 @@ def _row(row: Judged) -> dict[str, Any]:
 
 
 def _like(kind: type, title: str, base: type = object, /, **other: Any) -> type:
-    """A dataclass of the fields of `kind`, of which some are of `other` types, or more, or None for none."""
+    """A dataclass of the fields of `kind`, of which some are of `other` types, or more, or None for
+    none.
+    """
     hints = get_type_hints(kind, include_extras=True) | other
     kept = [(key, hint) for key, hint in hints.items() if hint is not None]
     return make_dataclass(title, kept, bases=(base,), frozen=True, kw_only=True)

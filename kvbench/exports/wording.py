@@ -14,7 +14,10 @@ def title(comparison: Comparison) -> str:
 
 
 def sides(comparison: Comparison) -> str:
-    return f"head {comparison.head} against base {comparison.base}, on {comparison.machine}, {comparison.created}"
+    return (
+        f"head {comparison.head} against base {comparison.base}, on {comparison.machine},"
+        f" {comparison.created}"
+    )
 
 
 def counts(judged: Sequence[Judged], noun: str) -> str:
@@ -25,11 +28,15 @@ def counts(judged: Sequence[Judged], noun: str) -> str:
 
 
 def change(judged: Judged) -> str:
-    """ "+8.0 [+6.9, +9.1]": % of base's time by which head takes longer, which the caller has to say."""
+    """ "+8.0 [+6.9, +9.1]": % of base's time by which head takes longer, which the caller has to
+    say.
+    """
     if judged.effect is None:
         return UNKNOWN
     known = judged.low is not None and judged.high is not None
-    return percent(judged.effect) + (f" [{percent(judged.low)}, {percent(judged.high)}]" if known else "")
+    return percent(judged.effect) + (
+        f" [{percent(judged.low)}, {percent(judged.high)}]" if known else ""
+    )
 
 
 def percent(share: float) -> str:
@@ -38,9 +45,15 @@ def percent(share: float) -> str:
 
 
 def rates(judged: Judged) -> str:
-    """ "38.4 → 36.1": GB/s of base and of head, which the caller has to say; "" where neither is known."""
+    """ "38.4 → 36.1": GB/s of base and of head, which the caller has to say; "" where neither is
+    known.
+    """
     both = (judged.base_gbps, judged.head_gbps)
-    return "" if both == (None, None) else " → ".join(UNKNOWN if rate is None else f"{rate:.4g}" for rate in both)
+    return (
+        ""
+        if both == (None, None)
+        else " → ".join(UNKNOWN if rate is None else f"{rate:.4g}" for rate in both)
+    )
 
 
 def probability(value: float | None) -> str:
@@ -51,7 +64,10 @@ def detectable(judged: Judged) -> str:
     """What would have been seen, where nothing was found."""
     if judged.detectable is None or judged.verdict not in (INCONCLUSIVE, EQUIVALENT):
         return ""
-    return f"a slowdown of {percent(judged.detectable).lstrip('+')} % of base's time would have been seen"
+    return (
+        f"a slowdown of {percent(judged.detectable).lstrip('+')} % of base's time would have been"
+        " seen"
+    )
 
 
 def sentence(judged: Judged) -> str:

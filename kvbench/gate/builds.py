@@ -1,4 +1,6 @@
-"""The libraries that a gate compares: a git revision, the working tree or a file, compiled once and kept by content."""
+"""The libraries that a gate compares: a git revision, the working tree or a file, compiled once and
+kept by content.
+"""
 
 import hashlib
 import os
@@ -32,11 +34,13 @@ Report = Callable[[str], object]
 class Build:
     """A library with the interface that it was built from."""
 
-    text: str  # for people: "origin/main (3f2a91c)", "working tree", "libkvbench.so (sha256 ab12cd34)"
+    # for people: "origin/main (3f2a91c)", "working tree", "libkvbench.so (sha256 ab12cd34)"
+    text: str
     library: Path
     interface: Path
     digest: str  # of the library's bytes, or of its sources
-    unbuilt: bool = False  # then the installed library stands for it, which tells what there is to measure
+    # then the installed library stands for it, which tells what there is to measure
+    unbuilt: bool = False
 
 
 def sides(
@@ -47,8 +51,10 @@ def sides(
     report: Report = lambda line: None,
     tiers: Tiers = (),
 ) -> tuple[Build, Build]:
-    """As build() has them. Unless `every` side is wanted, sources that are the same are not built. `tiers`: that are built,
-    where the sources of both sides can leave some out: a library is whole, and so is then the other side."""
+    """As build() has them. Unless `every` side is wanted, sources that are the same are not built.
+    `tiers`: that are built, where the sources of both sides can leave some out: a library is whole,
+    and so is then the other side.
+    """
     asked = base, head
     if any(map(_is_library, asked)):
         return _built(asked, repository, report, tiers=())
@@ -59,22 +65,34 @@ def sides(
     return _built(asked, repository, report, tiers if all(look.switch for look in looks) else ())
 
 
-def build(asked: str, repository: Path = Path(), report: Report = lambda line: None, tiers: Tiers = ()) -> Build:
-    """`asked` is a library or a wheel, taken as it is; "." for the sources around `repository` as they stand; or a git revision.
-    `report` hears what takes long."""
+def build(
+    asked: str, repository: Path = Path(), report: Report = lambda line: None, tiers: Tiers = ()
+) -> Build:
+    """`asked` is a library or a wheel, taken as it is; "." for the sources around `repository` as
+    they stand; or a git revision.
+    `report` hears what takes long.
+    """
     return _built((asked,), repository, report, tiers)[0]
 
 
-def _built(asked: Sequence[str], repository: Path, report: Report, tiers: Tiers) -> tuple[Build, ...]:
+def _built(
+    asked: Sequence[str], repository: Path, report: Report, tiers: Tiers
+) -> tuple[Build, ...]:
     """How long it may take is reported before, and how long it took after."""
     with ExitStack() as owned:
         found: list[Build | _Source] = [
-            _library(each) if _is_library(each) else _prepared(each, repository, tiers, owned) for each in asked
+            _library(each) if _is_library(each) else _prepared(each, repository, tiers, owned)
+            for each in asked
         ]
-        sources = dict.fromkeys(each for each in found if isinstance(each, _Source) and not each.is_built)
+        sources = dict.fromkeys(
+            each for each in found if isinstance(each, _Source) and not each.is_built
+        )
         if sources:
             names = " and ".join(source.text for source in sources)
-            report(f"building {names}: about {span(len(sources) * _expected(tiers))}, which no budget counts")
+            report(
+                f"building {names}: about {span(len(sources) * _expected(tiers))}, which no budget"
+                " counts"
+            )
         start = time.monotonic()
         for source in sources:
             source.make()
@@ -86,7 +104,8 @@ def _built(asked: Sequence[str], repository: Path, report: Report, tiers: Tiers)
 def _expected(tiers: Tiers) -> float:
     """Seconds of a build on the allowed CPUs."""
     units = len(tiers) - 1 if tiers else _UNITS  # the plainest one is no vectors
-    return max(_UNIT, (_BASE + units * _UNIT) / len(os.sched_getaffinity(0)))  # a tier is one file, for one CPU
+    # a tier is one file, for one CPU
+    return max(_UNIT, (_BASE + units * _UNIT) / len(os.sched_getaffinity(0)))
 
 
 def _library(asked: str) -> Build:
@@ -95,12 +114,16 @@ def _library(asked: str) -> Build:
     interface, digest = path.with_name(INTERFACE), _digest(path)
     if not interface.is_file():
         interface = library_path().with_name(INTERFACE)
-    return Build(f"{Path(asked).name} (sha256 {digest[:8]})", path.absolute(), interface.absolute(), digest)
+    return Build(
+        f"{Path(asked).name} (sha256 {digest[:8]})", path.absolute(), interface.absolute(), digest
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """A copy of sources in `folder`; what becomes of them is kept in `kept`, the same for the same sources and tools."""
+    """A copy of sources in `folder`; what becomes of them is kept in `kept`, the same for the same
+    sources and tools.
+    """
 
     text: str
     folder: Path = field(compare=False)
@@ -120,12 +143,16 @@ class _Source:
     def make(self) -> None:
         if self.is_built:  # the other side is the same
             return
-        made = compiled(self.folder, self.tools, self.tiers, self.text, self.kept.with_suffix(".log"))
+        made = compiled(
+            self.folder, self.tools, self.tiers, self.text, self.kept.with_suffix(".log")
+        )
         try:
             made.rename(self.kept)
         except OSError:  # another process may have been faster, with the same
             if not self.is_built:
-                raise Unwritable(f"cannot write {self.kept}", "remove what stands in its place") from None
+                raise Unwritable(
+                    f"cannot write {self.kept}", "remove what stands in its place"
+                ) from None
 
 
 def _prepared(asked: str, repository: Path, tiers: Tiers, owned: ExitStack) -> _Source:
@@ -136,8 +163,9 @@ def _prepared(asked: str, repository: Path, tiers: Tiers, owned: ExitStack) -> _
 
 
 class _Look(NamedTuple):
-    """At sources: their name; a digest of what they would become, of which comments and layout are no part; and whether
-    CMake can leave out tiers of them."""
+    """At sources: their name; a digest of what they would become, of which comments and layout are
+    no part; and whether CMake can leave out tiers of them.
+    """
 
     text: str
     key: str
@@ -151,7 +179,7 @@ def _looked_at(asked: str, repository: Path) -> _Look:
         return _Look(text, _key(Path(temporary), tools(), bare=True), f"set({SWITCH} " in rules)
 
 
-# ---- a library ----------------------------------------------------------------------------------------------------
+# ---- a library -----------------------------------------------------------------------------------
 
 
 def refuse_no_library(path: Path) -> None:
@@ -160,7 +188,9 @@ def refuse_no_library(path: Path) -> None:
     if kind[:4] != b"\x7fELF":
         raise BadLibrary(f"{path} is no library", "name a shared object, a git revision, or .")
     if kind[4:] != _kind(Path("/proc/self/exe"))[4:]:
-        raise BadLibrary(f"{path} is a library for another machine", f"this one is {platform.machine()}")
+        raise BadLibrary(
+            f"{path} is a library for another machine", f"this one is {platform.machine()}"
+        )
 
 
 def _is_library(asked: str) -> bool:
@@ -173,9 +203,13 @@ def _unpacked(wheel: Path) -> Path:
         with named.opened(wheel) as file, ZipFile(file) as packed:
             library, interface = (packed.read(f"kvbench/{name}") for name in (LIBRARY, INTERFACE))
     except OSError as error:
-        raise BadLibrary(f"cannot read {wheel}: {error.strerror}", "name a wheel, a library or a revision") from None
+        raise BadLibrary(
+            f"cannot read {wheel}: {error.strerror}", "name a wheel, a library or a revision"
+        ) from None
     except (BadZipFile, KeyError):
-        raise BadLibrary(f"{wheel} is no wheel of kvbench", "name a wheel, a library, a git revision, or .") from None
+        raise BadLibrary(
+            f"{wheel} is no wheel of kvbench", "name a wheel, a library, a git revision, or ."
+        ) from None
     folder = _cache() / hashlib.sha256(library + interface).hexdigest()[:24]
     folder.mkdir(exist_ok=True)
     for name, content in ((INTERFACE, interface), (LIBRARY, library)):
@@ -190,7 +224,9 @@ def _kind(path: Path) -> bytes:
         with named.opened(path) as file:
             head = file.read(20)
     except OSError as error:
-        raise BadLibrary(f"cannot read {path}: {error.strerror}", "name a library, a git revision, or .") from None
+        raise BadLibrary(
+            f"cannot read {path}: {error.strerror}", "name a library, a git revision, or ."
+        ) from None
     return head[:6] + head[18:]
 
 
@@ -198,7 +234,7 @@ def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-# ---- the cache ----------------------------------------------------------------------------------------------------
+# ---- the cache -----------------------------------------------------------------------------------
 
 
 def _cache() -> Path:
@@ -212,13 +248,23 @@ def _cache() -> Path:
 
 
 # A comment; or a text in quotes, which may look like one.
-_NOT_CODE = re.compile(rb'//[^\n]*|/\*.*?\*/|("(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\')', re.DOTALL)
+_NOT_CODE = re.compile(
+    rb'//[^\n]*|/\*.*?\*/|("(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\')', re.DOTALL
+)
 
 
 def _key(source: Path, known: Tools, tiers: Tiers = (), bare: bool = False) -> str:
-    """A digest of everything that makes the library what it is. `bare`: C as a compiler sees it, without comments."""
+    """A digest of everything that makes the library what it is. `bare`: C as a compiler sees it,
+    without comments.
+    """
     version = re.findall(r"^version = .*", (source / "pyproject.toml").read_text(), re.MULTILINE)
-    facts = (version, known.compiler, known.environment, platform.machine(), *([tiers] if tiers else []))
+    facts = (
+        version,
+        known.compiler,
+        known.environment,
+        platform.machine(),
+        *([tiers] if tiers else []),
+    )
     found = hashlib.sha256(repr(facts).encode())
     for path in sorted((source / "kernels").rglob("*")):
         if path.is_file():

@@ -25,8 +25,9 @@ class Tools:
     environment: dict[str, str]  # as CMake reads it
 
     def run(self, *arguments: str | Path, temporary: Path) -> tuple[int, str]:
-        """Exit code and what it said. However the wait ends, cmake, ninja and compilers end with it, and what they leave
-        lies in `temporary`."""
+        """Exit code and what it said. However the wait ends, cmake, ninja and compilers end with
+        it, and what they leave lies in `temporary`.
+        """
         words = {
             "LC_ALL": "C.UTF-8",
             "LANGUAGE": "",
@@ -55,14 +56,23 @@ def tools() -> Tools:
         raise Refused("cmake is missing", "pip install cmake; or name libraries that are built")
     if not ninja and not shutil.which("make"):
         raise Refused("make is missing", "apt install make (Debian), dnf install make (Fedora)")
-    generator = ("-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}") if ninja else ("-G", "Unix Makefiles")
+    generator = (
+        ("-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}") if ninja else ("-G", "Unix Makefiles")
+    )
     asked = os.environ.get("CC", "").strip()
     command = asked or next(filter(shutil.which, ("cc", "gcc", "clang")), "cc")
-    words = [command] if any(command.count(sign) % 2 for sign in "\"'") else shlex.split(command)  # a quotation ends
+    # a quotation ends
+    words = [command] if any(command.count(sign) % 2 for sign in "\"'") else shlex.split(command)
     if not (path := shutil.which(words[0])):
-        hint = "mend it, or unset CC" if asked else "apt install gcc libc6-dev (Debian), dnf install gcc (Fedora)"
+        hint = (
+            "mend it, or unset CC"
+            if asked
+            else "apt install gcc libc6-dev (Debian), dnf install gcc (Fedora)"
+        )
         raise Refused(f"{f'CC={asked!r}' if asked else 'the C compiler cc'} is missing", hint)
-    version = subprocess.run([*words, "--version"], capture_output=True, text=True, check=False).stdout
+    version = subprocess.run(
+        [*words, "--version"], capture_output=True, text=True, check=False
+    ).stdout
     flags = {name: os.environ.get(name, "") for name in ("CFLAGS", "LDFLAGS")}
     return Tools(cmake, generator, f"{command}\n{path}\n{version}", {"CC": command, **flags})
 
@@ -70,16 +80,32 @@ def tools() -> Tools:
 def compiled(source: Path, known: Tools, tiers: Tiers, text: str, log: Path) -> Path:
     """A folder with the library and its interface. `log` is left where that fails."""
     made, result, output = source.with_name("made"), source.with_name("result"), ""
-    configured = ("-S", source / "kernels", "-B", made, *known.generator, "-DCMAKE_BUILD_TYPE=Release")
+    configured = (
+        "-S",
+        source / "kernels",
+        "-B",
+        made,
+        *known.generator,
+        "-DCMAKE_BUILD_TYPE=Release",
+    )
     if tiers:
         configured += (f"-D{SWITCH}={';'.join(tiers)}",)
-    built = ("--build", made, "--target", "kvbench", "--parallel", str(len(os.sched_getaffinity(0))))
+    built = (
+        "--build",
+        made,
+        "--target",
+        "kvbench",
+        "--parallel",
+        str(len(os.sched_getaffinity(0))),
+    )
     for step in (configured, built):
         code, said = known.run(*step, temporary=source.parent)
         output += said.replace(f"{source}/", "")
         if code:
             log.write_text(output)
-            raise BadLibrary(f"cannot build {text}: {_complaint(output)}", f"the whole log is {log}")
+            raise BadLibrary(
+                f"cannot build {text}: {_complaint(output)}", f"the whole log is {log}"
+            )
     result.mkdir()
     shutil.copy(made / LIBRARY, result)
     shutil.copy(source / "kernels" / INTERFACE, result)
@@ -88,7 +114,11 @@ def compiled(source: Path, known: Tools, tiers: Tiers, text: str, log: Path) -> 
 
 def _complaint(output: str) -> str:
     """The line that says why: the first error of the compiler, linker or CMake."""
-    for pattern in (r"^.*\berror: .*$", r"^.*\bundefined reference .*$", r"CMake Error[^\n]*:\s+(.+)$"):
+    for pattern in (
+        r"^.*\berror: .*$",
+        r"^.*\bundefined reference .*$",
+        r"CMake Error[^\n]*:\s+(.+)$",
+    ):
         if found := re.search(pattern, output, re.MULTILINE):
             return found[found.lastindex or 0].strip()
     return (output.strip().splitlines() or ["no word why"])[-1].strip()

@@ -1,4 +1,6 @@
-"""A gate from its builds to its verdict: two builds and the points that both have; nothing where the two are the same."""
+"""A gate from its builds to its verdict: two builds and the points that both have; nothing where
+the two are the same.
+"""
 
 import secrets
 import shutil
@@ -31,20 +33,32 @@ from kvbench.units import counted, now
 
 BUDGET = 240.0  # seconds
 _PROGRAMS, _SUMS = (*SIDES, *BESIDE.values()), ("switches", "steal", "throttled")
-_HEADING = ("stage", "launch", "point", "pair", *(f"{own}_s" for own in _PROGRAMS), "switches", "steal_s", "throttled")
+_HEADING = (
+    "stage",
+    "launch",
+    "point",
+    "pair",
+    *(f"{own}_s" for own in _PROGRAMS),
+    "switches",
+    "steal_s",
+    "throttled",
+)
 Follow = Callable[[Stages], Iterator[tuple[str, Record]]]
 _PLUGINS = "plugins"  # a folder of its own: one may be called as a library
 _PATIENCE = 120.0  # seconds without a sign of life after which a visit has hung
 _LIBRARY, _INTERFACE = "libkvbench.so", "abi.h"
 _OTHER_ENGINE = (
-    "kvbench verify --example shows a plug-in; two builds of another engine: kvbench peers for each, then compare"
+    "kvbench verify --example shows a plug-in; two builds of another engine: kvbench peers for"
+    " each, then compare"
 )
 _OLD = "compare builds of a nearer version; or let each measure itself, and use kvbench compare"
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """every: measure and judge all points though both sides are the same, as if they might not be."""
+    """every: measure and judge all points though both sides are the same, as if they might not
+    be.
+    """
 
     suite: str = "gate"
     only: tuple[str, ...] = ()
@@ -55,8 +69,9 @@ class Request:
 
 
 def tiers(asked: Request) -> tuple[str, ...]:
-    """What must be built for it: the plainest tier, and the one that is measured. None, which is all, where the suite names
-    tiers by itself."""
+    """What must be built for it: the plainest tier, and the one that is measured. None, which is
+    all, where the suite names tiers by itself.
+    """
     library = library_of(None, "")
     grids = find(asked.suite, library).grids
     best = DEFAULTS["isa"]
@@ -74,15 +89,18 @@ def gate(
     follow: Follow = Stages.measure,
     execute: Execute | None = None,
 ) -> tuple[Comparison, dict[str, str]]:
-    """And short names of its points. `out`: a folder that gets every pair as soon as it is taken. `follow` measures the
-    stages, and may say how far it is."""
+    """And short names of its points. `out`: a folder that gets every pair as soon as it is taken.
+    `follow` measures the stages, and may say how far it is.
+    """
     with scratch() as folder, _kept_pairs(out) as keep:
         machine, plan, unmeasured, missing, notes = rivals(base, head, asked, Path(folder))
         stages = Stages(plan, machine, budget, execute)
         for stage, record in follow(stages) if plan.points else ():
             keep(stage, record)
         if plan.points:
-            missing += [f"{point}: not measured: the budget ended it" for point in stages.unmeasured()]
+            missing += [
+                f"{point}: not measured: the budget ended it" for point in stages.unmeasured()
+            ]
         name = machine_name(machine, machine.fingerprint)
         notes = [*notes, *([unmeasured] if unmeasured else stages.notes())]
         said = judged(stages.course(), base.text, head.text, name, now(), missing, notes)
@@ -91,13 +109,16 @@ def gate(
 
 @contextmanager
 def _kept_pairs(folder: Path | None) -> Iterator[Callable[[str, Record], None]]:
-    """What writes a record's into pairs.csv in `folder`; without one, nothing is kept. Seconds are those of a pass."""
+    """What writes a record's into pairs.csv in `folder`; without one, nothing is kept. Seconds are
+    those of a pass.
+    """
     if folder is None:
         yield lambda stage, record: None
         return
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        streams(folder / "pairs.csv", asked=False)  # it would wait at a pipe, and be led away by a link
+        # it would wait at a pipe, and be led away by a link
+        streams(folder / "pairs.csv", asked=False)
         file = (folder / "pairs.csv").open("w", newline="")
     except OSError as error:
         raise Unwritable(f"cannot write {folder}: {error.strerror}", "name another --out") from None
@@ -118,17 +139,20 @@ def _rows(stage: str, record: Record) -> Iterator[tuple[Any, ...]]:
         yield stage, record.launch, record.point.name, pair["base"].round, *times, *sums
 
 
-# ---- what is measured ------------------------------------------------------------------------------------------------
+# ---- what is measured ----------------------------------------------------------------------------
 
 _Contest = tuple[Machine, Plan, str, list[str], list[str]]
 
 
 def rivals(base: Build, head: Build, asked: Request, folder: Path) -> _Contest:
-    """What is measured; why that is nothing, or ""; points that one side lacks, each with the reason; and notes on what else
-    differs. Both are copied into `folder`, where they must stay: one file would be one library, though it is opened twice."""
+    """What is measured; why that is nothing, or ""; points that one side lacks, each with the
+    reason; and notes on what else differs. Both are copied into `folder`, where they must stay: one
+    file would be one library, though it is opened twice.
+    """
     foreign = _are_plugins(base, head)
     paths = {
-        side: _copied(build, folder / side, asked, foreign) for side, build in zip(SIDES, (base, head), strict=True)
+        side: _copied(build, folder / side, asked, foreign)
+        for side, build in zip(SIDES, (base, head), strict=True)
     }
     opened = {side: _driven(side, str(path), plugins) for side, (path, plugins) in paths.items()}
     machine = describe()
@@ -141,7 +165,9 @@ def rivals(base: Build, head: Build, asked: Request, folder: Path) -> _Contest:
     there = {kernel.id for kernel in opened["head"].kernels()}
     points = [point for point in found.points if point.kernel in there]
     if not points:
-        raise NotComparable(f"{found.suite.source} has no point here that both builds have", "name another --suite")
+        raise NotComparable(
+            f"{found.suite.source} has no point here that both builds have", "name another --suite"
+        )
     scheduled = () if foreign else points  # a plug-in reads and prefetches as it likes
     auto = {p.layout: p for p in reversed(scheduled) if p.op == "decode" and p.schedule == AUTO}
     own = [replace(point, schedule=OWN) for point in reversed(auto.values())]
@@ -159,8 +185,16 @@ def rivals(base: Build, head: Build, asked: Request, folder: Path) -> _Contest:
         foreign=opened["base"].foreign_variants,
         tuning={},
     )
-    missing = [f"{p.name}: only base has this kernel" for p in found.points if p.kernel not in there]
-    return machine, plan, same and f"{counted(len(points), 'point')} not measured: {same}", missing, _lacking(opened)
+    missing = [
+        f"{p.name}: only base has this kernel" for p in found.points if p.kernel not in there
+    ]
+    return (
+        machine,
+        plan,
+        same and f"{counted(len(points), 'point')} not measured: {same}",
+        missing,
+        _lacking(opened),
+    )
 
 
 def _lacking(opened: dict[str, Library]) -> list[str]:
@@ -168,7 +202,11 @@ def _lacking(opened: dict[str, Library]) -> list[str]:
     notes = []
     for side, other in (SIDES, SIDES[::-1]):
         theirs = opened[other].words("schedule")
-        notes += [f"schedule {w}: only {side} has it" for w in opened[side].words("schedule") if w not in theirs]
+        notes += [
+            f"schedule {w}: only {side} has it"
+            for w in opened[side].words("schedule")
+            if w not in theirs
+        ]
     return notes
 
 
@@ -195,14 +233,21 @@ def _for_plugin(suite: Suite, library: Library) -> Suite:
     kernels = [kernel for kernel in library.plugins.kernels if kernel.runnable]
     if not kernels:
         isas = " ".join(sorted({kernel.isa for kernel in library.plugins.kernels}))
-        raise Unsupported(f"no kernel of base runs here: they are for {isas}", "build it for this CPU")
-    own = {axis: tuple(dict.fromkeys(getattr(kernel, axis) for kernel in kernels)) for axis in BY_KERNEL}
+        raise Unsupported(
+            f"no kernel of base runs here: they are for {isas}", "build it for this CPU"
+        )
+    own = {
+        axis: tuple(dict.fromkeys(getattr(kernel, axis) for kernel in kernels))
+        for axis in BY_KERNEL
+    }
     decodes = (grid for grid in suite.grids if set(grid.get("op", ("decode",))) & {"decode", ALL})
     return replace(suite, grids=tuple({**grid, "op": ("decode",), **own} for grid in decodes))
 
 
 def _copied(build: Build, to: Path, asked: Request, foreign: bool) -> tuple[Path, tuple[str, ...]]:
-    """A library and its plug-ins. A side that is a plug-in itself stands on the installed library."""
+    """A library and its plug-ins. A side that is a plug-in itself stands on the installed
+    library.
+    """
     library = library_path() if foreign else build.library
     to.mkdir(parents=True)
     shutil.copy(library, to / _LIBRARY)
@@ -215,7 +260,9 @@ def _copied(build: Build, to: Path, asked: Request, foreign: bool) -> tuple[Path
 
 
 def _driven(side: str, path: str, plugin: tuple[str, ...]) -> Library:
-    """A build of another interface may lack what is asked of it here, or mean something else by it."""
+    """A build of another interface may lack what is asked of it here, or mean something else by
+    it.
+    """
     ones = np.ones((1, 1, 1, 16), dtype=np.float32)
     try:
         library = library_of(path, plugin)
@@ -225,7 +272,9 @@ def _driven(side: str, path: str, plugin: tuple[str, ...]) -> Library:
         library.schedule(AUTO)  # an older one lacks it
     except (KvbenchError, AttributeError, TypeError) as error:  # the latter two are cffi's
         why = error.args[0] if error.args else type(error).__name__
-        raise NotComparable(f"{side} has another interface than this kvbench: {why}", _OLD) from None
+        raise NotComparable(
+            f"{side} has another interface than this kvbench: {why}", _OLD
+        ) from None
     if not right:
         raise NotComparable(f"{side} does not answer as its interface says", _OLD)
     return library

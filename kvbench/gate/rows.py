@@ -1,4 +1,6 @@
-"""What the launches of a stage say: who is a candidate for a change, and whether fresh launches confirm it."""
+"""What the launches of a stage say: who is a candidate for a change, and whether fresh launches
+confirm it.
+"""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -7,7 +9,17 @@ from statistics import median
 
 import numpy as np
 
-from kvbench.analysis.judge import LIMITS, Difference, Question, any_error, family, groups, of_family, paired, together
+from kvbench.analysis.judge import (
+    LIMITS,
+    Difference,
+    Question,
+    any_error,
+    family,
+    groups,
+    of_family,
+    paired,
+    together,
+)
 from kvbench.gate.duels import Duel
 from kvbench.model import OWN, Machine
 from kvbench.regime import classify
@@ -20,7 +32,9 @@ AGAIN = 0.5  # share of the smallest effect that the confirming launches must sh
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageRow(Question):
-    """A point or a family in one stage. `beside`: the same of the witnesses that no build has touched."""
+    """A point or a family in one stage. `beside`: the same of the witnesses that no build has
+    touched.
+    """
 
     members: tuple[Duel, ...]
     beside: Difference
@@ -32,8 +46,12 @@ class StageRow(Question):
 
     @property
     def shared(self) -> bool:
-        """Whether nearly all members show it, by half as much or more; else it is a narrower family's."""
-        like = [median(duel.values.values()) / self.found.estimate >= AGAIN for duel in self.members]
+        """Whether nearly all members show it, by half as much or more; else it is a narrower
+        family's.
+        """
+        like = [
+            median(duel.values.values()) / self.found.estimate >= AGAIN for duel in self.members
+        ]
         return sum(like) >= SHARED * len(like)
 
     @property
@@ -44,7 +62,9 @@ class StageRow(Question):
 
 @dataclass(frozen=True, slots=True)
 class Screened:
-    """All points and families of a stage that something can be said of, and the points of which nothing can: `lost`."""
+    """All points and families of a stage that something can be said of, and the points of which
+    nothing can: `lost`.
+    """
 
     points: tuple[StageRow, ...]
     families: tuple[StageRow, ...]
@@ -65,32 +85,50 @@ class Screened:
 
 
 def screened(found: Iterable[Duel], machine: Machine) -> Screened:
-    points, lost, members, wider = [], [], dict[str, list[Duel]](), dict[str, dict[str, list[Duel]]]()
+    points, lost, members, wider = (
+        [],
+        [],
+        dict[str, list[Duel]](),
+        dict[str, dict[str, list[Duel]]](),
+    )
     for duel in found:
         if duel.fault or duel.few:
             lost.append(duel)
             continue
         point, name = duel.point, "schedules as each side chooses its own"
         if point.schedule != OWN:
-            regime = classify(machine, point.cpus, duel.footprint, evicted=point.residency == "evicted")
+            regime = classify(
+                machine, point.cpus, duel.footprint, evicted=point.residency == "evicted"
+            )
             name = family(point, regime.word)
             for wide in groups(point):
                 wider.setdefault(wide, {}).setdefault(name, []).append(duel)
         members.setdefault(name, []).append(duel)
         points.append(_point(duel, name))
     for name, each in wider.items():
-        if len(own := [duel for inner in each.values() for duel in inner]) >= LIMITS.members and len(each) > 1:
+        if (
+            len(own := [duel for inner in each.values() for duel in inner]) >= LIMITS.members
+            and len(each) > 1
+        ):
             members[name] = own
     families = [_row(name, name, tuple(own)) for name, own in members.items()]
-    judged = (row for row in together(families) if not row.name.endswith(".*") or row.shared or not row.changed(SCREEN))
+    judged = (
+        row
+        for row in together(families)
+        if not row.name.endswith(".*") or row.shared or not row.changed(SCREEN)
+    )
     return Screened(tuple(together(points)), tuple(judged), tuple(lost))
 
 
 def _point(duel: Duel, own_family: str) -> StageRow:
-    """Its times are base's, and what its pairs make of that: medians of each side alone may say the contrary."""
+    """Its times are base's, and what its pairs make of that: medians of each side alone may say the
+    contrary.
+    """
     row = _row(duel.point.name, own_family, (duel,))
     seconds = duel.seconds[0], duel.seconds[0] * math.exp(row.found.estimate)
-    return replace(row, gbps=tuple(gbps(duel.compulsory, each) for each in seconds), seconds=seconds)
+    return replace(
+        row, gbps=tuple(gbps(duel.compulsory, each) for each in seconds), seconds=seconds
+    )
 
 
 def _row(name: str, own_family: str, members: tuple[Duel, ...]) -> StageRow:
@@ -103,29 +141,50 @@ def _row(name: str, own_family: str, members: tuple[Duel, ...]) -> StageRow:
 
 
 def confirmed(candidates: Sequence[StageRow], fresh: Screened) -> dict[str, bool]:
-    """By name, of candidates of all levels together. What the fresh launches could not measure is not confirmed."""
+    """By name, of candidates of all levels together. What the fresh launches could not measure is
+    not confirmed.
+    """
     found = {row.name: (row.candidate, again) for row in candidates if (again := fresh.again(row))}
-    chances = any_error({name: float(getattr(row.found, way)) for name, (way, row) in found.items()})
-    sure = {name for name, (_, row) in found.items() if chances[name] <= LIMITS.rate and row.found.share >= row.again}
+    chances = any_error(
+        {name: float(getattr(row.found, way)) for name, (way, row) in found.items()}
+    )
+    sure = {
+        name
+        for name, (_, row) in found.items()
+        if chances[name] <= LIMITS.rate and row.found.share >= row.again
+    }
     return {row.name: row.name in sure for row in candidates}
 
 
 def alarmed(controls: Screened) -> list[str]:
     """Names of those that seem to have changed, either way, though both sides of them are base."""
     own = {row.name: row for row in controls.points}
-    chances = any_error({name: 2 * float(min(row.found.slower, row.found.faster)) for name, row in own.items()})
-    return [name for name, row in own.items() if chances[name] <= LIMITS.rate and row.found.share >= row.again]
+    chances = any_error(
+        {name: 2 * float(min(row.found.slower, row.found.faster)) for name, row in own.items()}
+    )
+    return [
+        name
+        for name, row in own.items()
+        if chances[name] <= LIMITS.rate and row.found.share >= row.again
+    ]
 
 
 def moved(row: StageRow) -> float:
-    """How far its witnesses moved the same way, where that is no chance and no small part of the effect; else 0."""
+    """How far its witnesses moved the same way, where that is no chance and no small part of the
+    effect; else 0.
+    """
     least = abs(math.expm1(AGAIN * row.found.estimate))
-    return math.expm1(row.beside.estimate) if row.beside.shows(row.candidate, LIMITS.rate, least) else 0.0
+    return (
+        math.expm1(row.beside.estimate)
+        if row.beside.shows(row.candidate, LIMITS.rate, least)
+        else 0.0
+    )
 
 
 def detectable(row: StageRow, tests: int, launches: int) -> float:
-    """The smallest slowdown, alone among its like, that would have been confirmed as a regression with LIMITS.power:
-    both by those that screened it and by so many fresh launches."""
+    """The smallest slowdown, alone among its like, that would have been confirmed as a regression
+    with LIMITS.power: both by those that screened it and by so many fresh launches.
+    """
     power = math.sqrt(LIMITS.power)
     screen = row.found.detectable(SCREEN / tests, math.log1p(row.smallest), power=power)
     confirm = row.found.detectable(LIMITS.rate, math.log1p(row.again), launches, power)

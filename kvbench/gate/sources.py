@@ -8,24 +8,31 @@ from pathlib import Path
 
 from kvbench.errors import BadArgument, Refused
 
-_NAMES = ("kernels", "pyproject.toml")  # what is compared is what is compiled; CMakeLists.txt reads the version there
+# what is compared is what is compiled; CMakeLists.txt reads the version there
+_NAMES = ("kernels", "pyproject.toml")
 
 
 def copied(asked: str, repository: Path, to: Path) -> str:
-    """The tree around `repository`, "." as it stands, or a revision. Returns its name for people."""
+    """The tree around `repository`, "." as it stands, or a revision. Returns its name for
+    people.
+    """
     here = repository.absolute()
     for tree in (here, *here.parents):
         if (tree / "kernels" / "CMakeLists.txt").is_file() and (tree / "pyproject.toml").is_file():
             return _copy_tree(tree, to) if asked == "." else _copy_revision(tree, asked, to)
     raise BadArgument(
-        f"{here} is in no source tree of kvbench", "run it in a clone of kvbench, or name libraries or wheels"
+        f"{here} is in no source tree of kvbench",
+        "run it in a clone of kvbench, or name libraries or wheels",
     )
 
 
 def _git(tree: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
     git = shutil.which("git")
     if not git:
-        raise Refused("git is missing", "apt install git (Debian), dnf install git (Fedora); or name libraries")
+        raise Refused(
+            "git is missing",
+            "apt install git (Debian), dnf install git (Fedora); or name libraries",
+        )
     return subprocess.run([git, "-C", tree, *arguments], capture_output=True, check=False)
 
 
@@ -34,7 +41,10 @@ def _copy_revision(tree: Path, asked: str, to: Path) -> str:
     inside = _git(tree, "rev-parse", "--git-dir")
     if inside.returncode:
         why = inside.stderr.decode(errors="replace").partition("\n")[0].removeprefix("fatal: ")
-        raise BadArgument(f"{asked}: {tree} is no git repository: {why}", "name libraries, or . for the tree itself")
+        raise BadArgument(
+            f"{asked}: {tree} is no git repository: {why}",
+            "name libraries, or . for the tree itself",
+        )
     found = _git(tree, "rev-parse", "--verify", "--quiet", f"{asked}^{{commit}}")
     if found.returncode or asked.startswith("-"):
         hint = "git fetch it first; in CI, check out with fetch-depth: 0. Or name a library"
@@ -42,7 +52,9 @@ def _copy_revision(tree: Path, asked: str, to: Path) -> str:
     commit = found.stdout.decode().strip()
     archive = _git(tree, "archive", "--format=tar", commit, *_NAMES)
     if archive.returncode:
-        raise BadArgument(f"{asked} ({commit[:7]}) has no {' and '.join(_NAMES)}", "name a later revision")
+        raise BadArgument(
+            f"{asked} ({commit[:7]}) has no {' and '.join(_NAMES)}", "name a later revision"
+        )
     with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as tar:
         for member in tar:
             if member.isfile():
@@ -51,14 +63,22 @@ def _copy_revision(tree: Path, asked: str, to: Path) -> str:
 
 
 def _copy_tree(tree: Path, to: Path) -> str:
-    """What git would commit, or without git what is there: so that what is compiled is what was digested."""
+    """What git would commit, or without git what is there: so that what is compiled is what was
+    digested.
+    """
     listed = None
     if shutil.which("git"):
-        listed = _git(tree, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *_NAMES)
+        listed = _git(
+            tree, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *_NAMES
+        )
     if listed and not listed.returncode:
         names = set(filter(None, listed.stdout.decode().split("\0")))
     else:
-        names = {str(path.relative_to(tree)) for name in _NAMES for path in (tree / name, *(tree / name).rglob("*"))}
+        names = {
+            str(path.relative_to(tree))
+            for name in _NAMES
+            for path in (tree / name, *(tree / name).rglob("*"))
+        }
     for name in names:
         if (tree / name).is_file():
             _write(to / name, (tree / name).read_bytes())

@@ -3,7 +3,8 @@
 screen:   every point, in as many launches as its suite has
 extend:   the same again for what is not clear yet, where there is time
 confirm:  the same again for candidates alone: what these launches do not show is no change
-control:  in the same launches some points of base against base, loaded twice, which must show nothing
+control:  in the same launches some points of base against base, loaded twice, which must show
+    nothing
 
 All of it within a budget: a stage has as many launches as that allows, and the last may be cut off.
 """
@@ -26,13 +27,17 @@ _LATE = 0.72  # of the budget, behind which no launch of the screening begins
 _LEAST = 7  # launches that may confirm a change, by exact ranks: 1 in 128 is less than LIMITS.rate
 _PAIRS = (6, 16)  # of a visit: the fewest that a median helps with, and as many as pay
 _START, _VISIT = 1.0, 0.055  # seconds of a launch, and of a visit, beside its pairs
-_PAIR = 5.5  # times a sample's seconds: two sides, two witnesses of half that time, and what is untimed before each
+# times a sample's seconds: two sides, two witnesses of half that time, and what is untimed before
+# each
+_PAIR = 5.5
 
 
 class Stages:
     """Measures `plan`. `records`: so far, by stage."""
 
-    def __init__(self, plan: Plan, machine: Machine, budget: float, execute: Execute | None = None) -> None:
+    def __init__(
+        self, plan: Plan, machine: Machine, budget: float, execute: Execute | None = None
+    ) -> None:
         self._plan = replace(plan, samples=pairs(plan, budget))
         self._machine, self._execute = machine, execute
         self.budget = Budget(budget)
@@ -50,7 +55,9 @@ class Stages:
         yield from self._stage(SCREEN, self._plan.points, until=_LATE)
         if self.budget.spent:
             return
-        unclear = _points(row for row in self._screened().rows if not row.candidate and not row.found.same)
+        unclear = _points(
+            row for row in self._screened().rows if not row.candidate and not row.found.same
+        )
         if unclear and self._fits(len(unclear) + len(_points(self._screened().candidates))):
             yield from self._stage(EXTEND, unclear)
         if not self.budget.spent and (candidates := self._confirmable()):
@@ -65,45 +72,67 @@ class Stages:
         return self.budget.used / max(1, sum(map(len, self.records.values())))
 
     def _confirmable(self) -> list[Point]:
-        """Candidates, as many as there is time for in the fewest launches that can confirm one; the largest changes first."""
+        """Candidates, as many as there is time for in the fewest launches that can confirm one; the
+        largest changes first.
+        """
         rows = sorted(self._screened().candidates, key=lambda row: -row.found.share)
         candidates = _points(rows)
         time = int(self.budget.left / (_LEAST * max(self._each(), 1e-9))) - CONTROLS
         kept = candidates[: max(0, time)]
         if left := len(candidates) - len(kept):
-            self._late = f"no time was left to confirm {counted(left, 'candidate')}: give more --budget"
+            self._late = (
+                f"no time was left to confirm {counted(left, 'candidate')}: give more --budget"
+            )
         return kept
 
     def course(self) -> Course:
         """What was found, so far."""
-        fresh, controls = (self._screened(stage) if CONFIRM in self.records else None for stage in (CONFIRM, CONTROL))
+        fresh, controls = (
+            self._screened(stage) if CONFIRM in self.records else None
+            for stage in (CONFIRM, CONTROL)
+        )
         return Course(self._screened(), fresh, controls, self._plan.launches)
 
     def notes(self) -> Iterator[str]:
         if self.budget.spent:
             stage = next(reversed(self.records), SCREEN)
-            yield f"the budget of {span(self.budget.seconds)} ended it within the launches of stage {stage}"
+            yield (
+                f"the budget of {span(self.budget.seconds)} ended it within the launches of stage"
+                f" {stage}"
+            )
         if self._late:
             yield self._late
         for stage, own in self.records.items():
-            points, launches = (len(set(each)) for each in zip(*((r.point, r.launch) for r in own), strict=True))
+            points, launches = (
+                len(set(each)) for each in zip(*((r.point, r.launch) for r in own), strict=True)
+            )
             each = counted(self._plan.samples, "pair")
-            yield f"{stage}: {counted(points, 'point')} in {counted(launches, 'launch')}, {each} each"
-        yield f"seed {self._plan.seed}: its coins decide which side comes first, in every launch and pair"
+            yield (
+                f"{stage}: {counted(points, 'point')} in {counted(launches, 'launch')}, {each} each"
+            )
+        yield (
+            f"seed {self._plan.seed}: its coins decide which side comes first, in every launch and"
+            " pair"
+        )
 
     def _controls(self, candidates: Sequence[Point]) -> list[Point]:
-        """Drawn from the candidates, and from other points where these are few. Each is a token shorter, which gives it
-        a name of its own: so the point itself is measured, too."""
+        """Drawn from the candidates, and from other points where these are few. Each is a token
+        shorter, which gives it a name of its own: so the point itself is measured, too.
+        """
         dice, taken = random.Random(self._plan.seed), {point.name for point in self._plan.points}
         others = [point for point in self._plan.points if point not in candidates]
         drawn = [point for own in (candidates, others) for point in dice.sample(own, len(own))]
         shorter = [
-            replace(p, shape=replace(p.shape, context=p.shape.context - 1)) for p in drawn if p.shape.context > 1
+            replace(p, shape=replace(p.shape, context=p.shape.context - 1))
+            for p in drawn
+            if p.shape.context > 1
         ]
         return [point for point in shorter if point.name not in taken][:CONTROLS]
 
     def _screened(self, *stages: str) -> Screened:
-        found = [record for stage in stages or (SCREEN, EXTEND) for record in self.records.get(stage, ())]
+        found = [
+            record for stage in stages or (SCREEN, EXTEND) for record in self.records.get(stage, ())
+        ]
         return screened(duels(found), self._machine)
 
     def unmeasured(self) -> list[str]:
@@ -112,13 +141,23 @@ class Stages:
         return [point.name for point in self._plan.points if point not in seen]
 
     def _stage(
-        self, stage: str, points: Sequence[Point], controls: Sequence[Point] = (), until: float = 1.0
+        self,
+        stage: str,
+        points: Sequence[Point],
+        controls: Sequence[Point] = (),
+        until: float = 1.0,
     ) -> Iterator[tuple[str, Record]]:
-        """Its launches are numbered on from the stage before it, and have coins of their own. `until`: the share of the
-        budget in which they must end, but for the fewest that a change can be seen in."""
-        first = 1 + max((record.launch for own in self.records.values() for record in own), default=-1)
+        """Its launches are numbered on from the stage before it, and have coins of their own.
+        `until`: the share of the budget in which they must end, but for the fewest that a change
+        can be seen in.
+        """
+        first = 1 + max(
+            (record.launch for own in self.records.values() for record in own), default=-1
+        )
         names = tuple(point.name for point in controls)
-        plan = replace(self._plan, points=(*points, *controls), controls=names, seed=self._plan.seed + first)
+        plan = replace(
+            self._plan, points=(*points, *controls), controls=names, seed=self._plan.seed + first
+        )
         if stage != SCREEN:
             self._begun.append(len(plan.points))
         began = self.budget.used
@@ -145,7 +184,9 @@ def pairs(plan: Plan, budget: float) -> int:
     launch = _SCREEN * budget / plan.launches
     left = launch - _START - len(plan.points) * _VISIT
     least, most = _PAIRS
-    return max(least, min(most, plan.samples, int(left / (len(plan.points) * _PAIR * plan.sample_time))))
+    return max(
+        least, min(most, plan.samples, int(left / (len(plan.points) * _PAIR * plan.sample_time)))
+    )
 
 
 def _points(rows: Iterable[StageRow]) -> list[Point]:

@@ -4,17 +4,34 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from kvbench.analysis.judge import COVERAGE, LIMITS, SLOWER, as_share, incomparable, whole, worst_first
+from kvbench.analysis.judge import (
+    COVERAGE,
+    LIMITS,
+    SLOWER,
+    as_share,
+    incomparable,
+    whole,
+    worst_first,
+)
 from kvbench.gate.rows import SCREEN, Screened, StageRow, alarmed, confirmed, detectable, moved
 from kvbench.model import Comparison
-from kvbench.model.verdict import CONTAMINATED, EQUIVALENT, IMPROVEMENT, INCONCLUSIVE, NOT_COMPARABLE, REGRESSION
+from kvbench.model.verdict import (
+    CONTAMINATED,
+    EQUIVALENT,
+    IMPROVEMENT,
+    INCONCLUSIVE,
+    NOT_COMPARABLE,
+    REGRESSION,
+)
 from kvbench.units import counted
 
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """What a gate has measured. `screen`: its launches over all points, with those that were added. `fresh`: those for
-    candidates alone, if any. `controls`: points that had base on both sides of these. `launches` of a stage."""
+    """What a gate has measured. `screen`: its launches over all points, with those that were added.
+    `fresh`: those for candidates alone, if any. `controls`: points that had base on both sides of
+    these. `launches` of a stage.
+    """
 
     screen: Screened
     fresh: Screened | None
@@ -23,11 +40,21 @@ class Course:
 
 
 def judged(
-    course: Course, base: str, head: str, machine: str, created: str, missing: Iterable[str], notes: Iterable[str]
+    course: Course,
+    base: str,
+    head: str,
+    machine: str,
+    created: str,
+    missing: Iterable[str],
+    notes: Iterable[str],
 ) -> Comparison:
-    """`missing`: points that head lacks, so that nothing can be fine; and `notes` on how the others were measured."""
+    """`missing`: points that head lacks, so that nothing can be fine; and `notes` on how the others
+    were measured.
+    """
     missing, screen = tuple(missing), course.screen
-    later = (duel for each in (course.fresh, course.controls) if each for duel in each.lost if duel.fault)
+    later = (
+        duel for each in (course.fresh, course.controls) if each for duel in each.lost if duel.fault
+    )
     lost = {duel.point.name: duel for duel in (*screen.lost, *later)}
     sure = confirmed(screen.candidates, course.fresh) if course.fresh else {}
     points, families = (
@@ -39,19 +66,32 @@ def judged(
         for rows in (screen.points, screen.families)
     )
     for name, duel in lost.items():
-        points.append(incomparable(name, "", duel.fault or duel.few, NOT_COMPARABLE if duel.fault else INCONCLUSIVE))
+        points.append(
+            incomparable(
+                name, "", duel.fault or duel.few, NOT_COMPARABLE if duel.fault else INCONCLUSIVE
+            )
+        )
     alarms = alarmed(course.controls) if course.controls else []
     word = CONTAMINATED if alarms else whole(points, families)
     if missing and word in (EQUIVALENT, IMPROVEMENT):
         word = INCONCLUSIVE
     lacking = (*missing, *(f"{name}: {duel.fault or duel.few}" for name, duel in lost.items()))
-    said = word, worst_first(points), worst_first(families), lacking, (*notes, *_notes(course, alarms))
+    said = (
+        word,
+        worst_first(points),
+        worst_first(families),
+        lacking,
+        (*notes, *_notes(course, alarms)),
+    )
     return Comparison("gate", base, head, machine, created, *said)
 
 
 def _word(row: StageRow, course: Course, confirmed: Mapping[str, bool]) -> tuple[str, str]:
     if not row.candidate:
-        small = f"less than the {row.smallest:.0%} that counts, though all of its interval is {row.found.way}"
+        small = (
+            f"less than the {row.smallest:.0%} that counts, though all of its interval is"
+            f" {row.found.way}"
+        )
         under = row.found.way and row.found.share < row.smallest
         return (EQUIVALENT if row.found.same else INCONCLUSIVE), small if under else ""
     again, by = course.fresh.again(row) if course.fresh else None, "fresh launches"
@@ -62,26 +102,37 @@ def _word(row: StageRow, course: Course, confirmed: Mapping[str, bool]) -> tuple
     if not confirmed.get(row.name):
         return INCONCLUSIVE, f"{row.candidate} at first; not confirmed by {by}"
     if share := moved(row):
-        return CONTAMINATED, f"{row.candidate}, but so was what no build touches, beside it: by {share:+.1%}"
+        return (
+            CONTAMINATED,
+            f"{row.candidate}, but so was what no build touches, beside it: by {share:+.1%}",
+        )
     return REGRESSION if row.candidate == SLOWER else IMPROVEMENT, f"confirmed by {by}"
 
 
 def _notes(course: Course, alarms: Sequence[str]) -> Iterator[str]:
     if alarms:
         seen = counted(len(alarms), "point")
-        yield f"controls alarmed: base against a second copy of itself seems to have changed at {seen}"
+        yield (
+            "controls alarmed: base against a second copy of itself seems to have changed at"
+            f" {seen}"
+        )
     if not course.screen.points:
         return
     own = [row.members[0] for row in course.screen.points]
-    noise, dropped = median(duel.noise for duel in own), sum(duel.dropped for duel in own) / len(own)
-    yield (
-        "the effect is the share of base's time by which head takes longer, both measured in turn in one process on "
-        f"the same memory; a pair's noise is {noise:.1%} (standard deviation, from the middle half of a launch's pairs; "
-        f"median of points); {dropped:.0%} of the pairs were disturbed and are left out"
+    noise, dropped = (
+        median(duel.noise for duel in own),
+        sum(duel.dropped for duel in own) / len(own),
     )
     yield (
-        f"tested by launches: exact signed ranks; candidates by Benjamini-Hochberg (q) at {SCREEN:.0%}, confirmed by "
-        f"fresh launches (Hochberg, {LIMITS.rate:.0%}); smallest effect that is called a change, as a share of base's "
-        f"time: {LIMITS.point:.0%} for a point, {LIMITS.family:.0%} for a family; the same: the {COVERAGE:.0%} interval "
-        f"lies within {LIMITS.same:.0%} of base's time"
+        "the effect is the share of base's time by which head takes longer, both measured in turn"
+        f" in one process on the same memory; a pair's noise is {noise:.1%} (standard deviation,"
+        f" from the middle half of a launch's pairs; median of points); {dropped:.0%} of the pairs"
+        " were disturbed and are left out"
+    )
+    yield (
+        "tested by launches: exact signed ranks; candidates by Benjamini-Hochberg (q) at"
+        f" {SCREEN:.0%}, confirmed by fresh launches (Hochberg, {LIMITS.rate:.0%}); smallest effect"
+        f" that is called a change, as a share of base's time: {LIMITS.point:.0%} for a point,"
+        f" {LIMITS.family:.0%} for a family; the same: the {COVERAGE:.0%} interval lies within"
+        f" {LIMITS.same:.0%} of base's time"
     )

@@ -1,4 +1,5 @@
-"""Many runs of a machine, one after the other. The runs and what was accepted are the truth: nothing else is kept.
+"""Many runs of a machine, one after the other. The runs and what was accepted are the truth:
+nothing else is kept.
 
 root → run directories → summaries → series → trends → table / page / export
 """

@@ -1,6 +1,7 @@
-"""The steps that somebody has accepted: each was meant, or cannot be helped, and from there on the point is held
-against what follows. They are said by people, so they are kept beside the runs, in a file that can be read, corrected
-and put under version control: accepted.json."""
+"""The steps that somebody has accepted: each was meant, or cannot be helped, and from there on the
+point is held against what follows. They are said by people, so they are kept beside the runs, in a
+file that can be read, corrected and put under version control: accepted.json.
+"""
 
 import os
 from collections import Counter
@@ -19,7 +20,9 @@ from kvbench.units import now
 _FORMAT = 1
 _NEAR = 1  # runs by which the step's own may differ: noise leaves that open
 _TOLD = 4  # steps that a hint names
-PATTERNS = "patterns are as of a shell, such as 'decode.*.i8.*'; kvbench history show lists the points"
+PATTERNS = (
+    "patterns are as of a shell, such as 'decode.*.i8.*'; kvbench history show lists the points"
+)
 
 
 def accepted(root: Path) -> tuple[Accepted, ...]:
@@ -29,15 +32,22 @@ def accepted(root: Path) -> tuple[Accepted, ...]:
     try:
         facts = read(dict[str, object], read_json(path))
         if facts.get("format") != _FORMAT:
-            raise ValueError(f"format is {str(facts.get('format'))[:20]}, and this kvbench reads format {_FORMAT}")
+            raise ValueError(
+                f"format is {str(facts.get('format'))[:20]}, and this kvbench reads format"
+                f" {_FORMAT}"
+            )
         return read(tuple[Accepted, ...], facts.get("accepted"))
     except (OSError, ValueError, RecursionError) as error:
         why = getattr(error, "strerror", None) or short(error)
-        raise BadRun(f"{path} cannot be used: {why}", "correct it, or move it away and accept again") from None
+        raise BadRun(
+            f"{path} cannot be used: {why}", "correct it, or move it away and accept again"
+        ) from None
 
 
 def accept(history: Any, pattern: str, run: str, reason: str, who: str) -> tuple[Accepted, ...]:
-    """The open steps at this run of a History, or next to it, of the points that the pattern names."""
+    """The open steps at this run of a History, or next to it, of the points that the pattern
+    names.
+    """
     root, (past, at) = history.root, _find(history, run)
     if not (trends := past.only(pattern).every):
         raise BadArgument(f"no point of these runs is named {pattern!r}", PATTERNS)
@@ -51,11 +61,18 @@ def accept(history: Any, pattern: str, run: str, reason: str, who: str) -> tuple
         counts = sorted(Counter(step.run for trend in trends for step in trend.open()).items())
         told = ", ".join(f"{past.runs[place].run} ({count})" for place, count in counts[-_TOLD:])
         what = f"no point named {pattern!r} has an open step at run {run}"
-        raise BadArgument(what, f"their open steps are at {told}" if told else "they have no open step")
+        raise BadArgument(
+            what, f"their open steps are at {told}" if told else "they have no open step"
+        )
     when, steps = now(), sorted(points.items())
-    found = tuple(Accepted(past.runs[place].run, tuple(own), reason, who, when) for place, own in steps)
+    found = tuple(
+        Accepted(past.runs[place].run, tuple(own), reason, who, when) for place, own in steps
+    )
     with writing(root / ACCEPTED, "then accept again"), locked(root):
-        write_json(root / ACCEPTED, {"format": _FORMAT, "accepted": [asdict(e) for e in (*accepted(root), *found)]})
+        write_json(
+            root / ACCEPTED,
+            {"format": _FORMAT, "accepted": [asdict(e) for e in (*accepted(root), *found)]},
+        )
     return found
 
 
@@ -63,7 +80,12 @@ def _find(history: Any, run: str) -> tuple[Past, int]:
     """A run by its name, or by that of its folder."""
     for past in history.pasts:
         for place, ran in enumerate(past.runs):
-            if run.rstrip("/") in (ran.run, ran.path, Path(ran.path).name, str(history.root / ran.path)):
+            if run.rstrip("/") in (
+                ran.run,
+                ran.path,
+                Path(ran.path).name,
+                str(history.root / ran.path),
+            ):
                 return past, place
     latest = ", ".join(past.runs[-1].run for past in history.pasts)
     hint = f"the latest is {latest}" if latest else "there are no runs: kvbench history add"

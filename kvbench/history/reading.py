@@ -1,4 +1,6 @@
-"""The runs below a folder: each by its summary, or by its journal where the summary is missing or no longer fits."""
+"""The runs below a folder: each by its summary, or by its journal where the summary is missing or
+no longer fits.
+"""
 
 import os
 from collections.abc import Callable, Iterator
@@ -17,7 +19,9 @@ _MANY = 32  # journals take so long that somebody wants to know
 
 
 def summaries(root: Path, tell: Tell) -> tuple[dict[str, Summary], list[str]]:
-    """By the names of folders below the root. And what was left out, and why. Nothing is written."""
+    """By the names of folders below the root. And what was left out, and why. Nothing is
+    written.
+    """
     if not root.is_dir():
         hint = "name the folder that your runs are in with --root; kvbench sweep writes into runs/"
         raise BadArgument(f"--root: {root} is no folder", hint)
@@ -25,7 +29,8 @@ def summaries(root: Path, tell: Tell) -> tuple[dict[str, Summary], list[str]]:
     if (journals := list(kept.values()).count(None)) >= _MANY:
         tell(f"reading {journals} journals: kvbench history add RUN... puts a summary beside each")
     found: dict[str, Summary] = {}
-    first: dict[tuple[str, str], str] = {}  # a run that is there twice counts where it was found first
+    # a run that is there twice counts where it was found first
+    first: dict[tuple[str, str], str] = {}
     notes = []
     for name, summary in kept.items():
         if name != name.encode(errors="replace").decode():
@@ -52,7 +57,9 @@ def summarized(run: Path) -> Summary:
 
 
 def below(root: Path) -> Iterator[str]:
-    """Names of folders that hold a run, wherever they are below the root. What begins with a dot is unfinished, or none of ours."""
+    """Names of folders that hold a run, wherever they are below the root. What begins with a dot is
+    unfinished, or none of ours.
+    """
     for folder, inner, files in os.walk(root):
         if MANIFEST in files:
             inner.clear()

@@ -7,7 +7,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 
-from kvbench.analysis.differs.trend import LIMITS, Accepted, Past, Ran, Series, refuse_without_ruptures, trends
+from kvbench.analysis.differs.trend import (
+    LIMITS,
+    Accepted,
+    Past,
+    Ran,
+    Series,
+    refuse_without_ruptures,
+    trends,
+)
 from kvbench.analysis.judge import LIMITS as JUDGED
 from kvbench.analysis.judge import groups, of_family
 from kvbench.analysis.measured.columns import names as short_names
@@ -29,8 +37,9 @@ _WHO = ("run", "created", "suite", "build", "environment")
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """`pasts`: of each machine, the one with most runs first. `notes`: what was left out, and why. `summaries`: of the
-    runs, by their folders below the root."""
+    """`pasts`: of each machine, the one with most runs first. `notes`: what was left out, and why.
+    `summaries`: of the runs, by their folders below the root.
+    """
 
     root: Path
     pasts: tuple[Past, ...]
@@ -38,11 +47,15 @@ class History:
     summaries: Mapping[str, Summary]
 
     def only(self, pattern: str | None, machine: str | None) -> "History":
-        """These points and this machine alone: all were judged together, so no choice changes what is said of one."""
+        """These points and this machine alone: all were judged together, so no choice changes what
+        is said of one.
+        """
         kept = [past for past in self.pasts if past.fingerprint.startswith(machine or "")]
         if machine and not kept:
             known = ", ".join(past.fingerprint for past in self.pasts) or "none"
-            raise BadArgument(f"--machine: no run is of machine {machine!r}", f"the fingerprints here: {known}")
+            raise BadArgument(
+                f"--machine: no run is of machine {machine!r}", f"the fingerprints here: {known}"
+            )
         if pattern:
             kept = [past.only(pattern) for past in kept]
             if self.pasts and not any(past.trends for past in kept):
@@ -59,16 +72,26 @@ def load(root: Path, tell: Tell) -> History:
     for path, summary in found.items():
         machines.setdefault(summary.machine, []).append((summary, path))
     ordered = sorted(machines.values(), key=lambda runs: (-len(runs), runs[0][0].machine))
-    pasts = [_past(sorted(runs, key=lambda run: (run[0].began, run[0].run)), said) for runs in ordered]
-    points, families = (iter(trends([series for own in pasts for series in own[place]])) for place in (1, 2))
+    pasts = [
+        _past(sorted(runs, key=lambda run: (run[0].began, run[0].run)), said) for runs in ordered
+    ]
+    points, families = (
+        iter(trends([series for own in pasts for series in own[place]])) for place in (1, 2)
+    )
     judged = (
-        replace(past, trends=tuple(next(points) for _ in each), families=tuple(next(families) for _ in wider))
+        replace(
+            past,
+            trends=tuple(next(points) for _ in each),
+            families=tuple(next(families) for _ in wider),
+        )
         for past, each, wider in pasts
     )
     return History(root, tuple(judged), tuple(notes), found)
 
 
-def _past(runs: Sequence[tuple[Summary, str]], said: Iterable[Accepted]) -> tuple[Past, list[Series], list[Series]]:
+def _past(
+    runs: Sequence[tuple[Summary, str]], said: Iterable[Accepted]
+) -> tuple[Past, list[Series], list[Series]]:
     """One machine's runs in the order of time, and what is to be judged: points, and families."""
     points: dict[str, Point] = {}
     values: dict[str, list[tuple[int, float, str]]] = {}
@@ -80,7 +103,9 @@ def _past(runs: Sequence[tuple[Summary, str]], said: Iterable[Accepted]) -> tupl
     places = {summary.run: place for place, (summary, _) in enumerate(runs)}
     own = tuple(each for each in said if each.run in places)
     steps = {(name, places[each.run]) for each in own for name in each.points}
-    ran = tuple(Ran(path=path, **{name: getattr(s, name) for name in (*_WHO, *COMMIT)}) for s, path in runs)
+    ran = tuple(
+        Ran(path=path, **{name: getattr(s, name) for name in (*_WHO, *COMMIT)}) for s, path in runs
+    )
     latest = runs[-1][0]
     series = []
     for name in sorted(values):
@@ -90,31 +115,45 @@ def _past(runs: Sequence[tuple[Summary, str]], said: Iterable[Accepted]) -> tupl
     members: dict[str, list[Series]] = {}
     for each, name in ((each, name) for each in series for name in groups(points[each.point])):
         members.setdefault(name, []).append(each)
-    wide = {name: own for name, own in members.items() if len(own) >= JUDGED.members}  # fewer have no median
+    # fewer have no median
+    wide = {name: own for name, own in members.items() if len(own) >= JUDGED.members}
     families = [each for name, own in wide.items() if (each := _together(name, own, steps)).runs]
     names = short_names(points.values()) | {each.point: each.point for each in families}
     return Past(latest.machine, latest.name, ran, (), names, points, own), series, families
 
 
 def _together(name: str, members: Sequence[Series], steps: Container[tuple[str, int]]) -> Series:
-    """In each run that most of them are in, the median of what they are of their own usual efficiency."""
+    """In each run that most of them are in, the median of what they are of their own usual
+    efficiency.
+    """
     usual = [median(each.efficiency) for each in members]
     shares = [
-        dict(zip(e.runs, (own / u for own in e.efficiency), strict=True)) for e, u in zip(members, usual, strict=True)
+        dict(zip(e.runs, (own / u for own in e.efficiency), strict=True))
+        for e, u in zip(members, usual, strict=True)
     ]
     found = {run: share * median(usual) for run, share in sorted(of_family(shares).items())}
     accepted = frozenset(run for run in found if (name, run) in steps)
-    return Series(name, tuple(found), tuple(found.values()), accepted, smallest=LIMITS.family, members=tuple(members))
+    return Series(
+        name,
+        tuple(found),
+        tuple(found.values()),
+        accepted,
+        smallest=LIMITS.family,
+        members=tuple(members),
+    )
 
 
 def place(root: Path, run: Path, tell: Tell) -> tuple[Path, str]:
-    """Copy a run below the root: where to, and what it is. A copy of it that is there already is replaced."""
+    """Copy a run below the root: where to, and what it is. A copy of it that is there already is
+    replaced.
+    """
     with RunDirectory.open(run) as found:
         name = found.manifest.run
         found.machine()  # what cannot be read is not copied
     to, source = run, Path(os.path.realpath(run))  # resolve() minds links that lead to themselves
     if not source.is_relative_to(os.path.realpath(root)):
-        with writing(root, _AGAIN), within(root), locked(root):  # two runs of one folder's name never take one place
+        # two runs of one folder's name never take one place
+        with writing(root, _AGAIN), within(root), locked(root):
             to = _copied(root, run, source.name, name, tell)
     if not read_summary(to):
         with suppress(Unwritable):  # then its journal is read each time
@@ -123,8 +162,12 @@ def place(root: Path, run: Path, tell: Tell) -> tuple[Path, str]:
 
 
 def _copied(root: Path, run: Path, folder: str, name: str, tell: Tell) -> Path:
-    """`folder`: what it is to be called below the root, unless a copy of the run has a place there already."""
-    there = next((root / path for path, own in summaries(root, tell)[0].items() if own.run == name), None)
+    """`folder`: what it is to be called below the root, unless a copy of the run has a place there
+    already.
+    """
+    there = next(
+        (root / path for path, own in summaries(root, tell)[0].items() if own.run == name), None
+    )
     to = there or root / folder
     if not there and to.exists():
         raise BadArgument(f"{to} holds something else already", f"rename {run}, or take it away")
@@ -136,7 +179,9 @@ _NUMBERS = ("launches", "efficiency", "low", "high", "seconds")
 
 
 def exported(history: History) -> str:
-    """Every result in a row. `efficiency` is the point's rate over its witness's; `seconds`: of a pass."""
+    """Every result in a row. `efficiency` is the point's rate over its witness's; `seconds`: of a
+    pass.
+    """
     rows = []
     for past in history.pasts:
         wanted = {trend.series.point for trend in past.trends}
@@ -145,7 +190,9 @@ def exported(history: History) -> str:
             for each in sorted(summary.results, key=lambda each: each.point.name):
                 if (name := each.point.name) in wanted:
                     numbers = (getattr(each, column) for column in _NUMBERS)
-                    rows.append((summary.began, (*who, name, *numbers, each.gbps * GB, each.witness)))
+                    rows.append(
+                        (summary.began, (*who, name, *numbers, each.gbps * GB, each.witness))
+                    )
     rows.sort(key=lambda row: row[0])  # over all machines; points stay in the order of their names
     heads = ("machine", *_WHO, "point", *_NUMBERS, "bytes_per_second", "witness")
     return csv_text([heads, *(cells for _, cells in rows)])

@@ -1,4 +1,5 @@
-"""What every experiment is: a module beside this one, whose first line is the question, with a function `experiment`.
+"""What every experiment is: a module beside this one, whose first line is the question, with a
+function `experiment`.
 
 Its keyword arguments are what may be asked for; their defaults are what it does when nothing is.
 """
@@ -19,7 +20,9 @@ NAMES = ("quant", "users", "window")
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What all experiments may use. `cpus`: one thread on each. `seed`: of what an experiment draws."""
+    """What all experiments may use. `cpus`: one thread on each. `seed`: of what an experiment
+    draws.
+    """
 
     machine: Machine
     library: Library
@@ -30,8 +33,10 @@ class Setup:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """`table` has all that was found, `columns` what people read of it. The `sentence` is the answer to the question;
-    `notes` say what it rests on."""
+    """`table` has all that was found, `columns` what people read of it. The `sentence` is the
+    answer to the question;
+    `notes` say what it rests on.
+    """
 
     table: pd.DataFrame
     columns: tuple[Column, ...]
@@ -43,5 +48,6 @@ def refuse_too_large(wanted: int) -> None:
     """Bytes, before any are allocated."""
     if wanted > (free := available_memory()):
         raise Refused(
-            f"the experiment needs {size(wanted)} of memory, {size(free)} are free", "a smaller --model or --context"
+            f"the experiment needs {size(wanted)} of memory, {size(free)} are free",
+            "a smaller --model or --context",
         )

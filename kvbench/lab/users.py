@@ -34,12 +34,18 @@ _ROUNDS, _SECONDS = 24, 0.005  # of a sample
 
 
 def experiment(
-    setup: Setup, model: str = "llama-3-8b", context: int = 4096, dtype: str = "f16", layout: str = "head"
+    setup: Setup,
+    model: str = "llama-3-8b",
+    context: int = 4096,
+    dtype: str = "f16",
+    layout: str = "head",
 ) -> Outcome:
     batches = _batches(context, setup.seed)
     held = _point(setup, batches, model=model, context=context, dtype=dtype, layout=layout)
     with Ground(setup.library, setup.machine) as ground, Room(held, ground) as room:
-        found = pd.DataFrame(_found(setup, room, name, lengths) for name, lengths in batches.items())
+        found = pd.DataFrame(
+            _found(setup, room, name, lengths) for name, lengths in batches.items()
+        )
     return Outcome(found, _COLUMNS, _sentence(found), _NOTES)
 
 
@@ -48,7 +54,9 @@ def _batches(context: int, seed: int) -> dict[str, np.ndarray]:
     drawn = np.random.default_rng(seed)
     most = {
         "uniform": drawn.integers(1, context, _SEQUENCES, endpoint=True),
-        "long-tailed": np.clip(np.exp(drawn.normal(math.log(context / 8), 1.0, _SEQUENCES)), 1, context),
+        "long-tailed": np.clip(
+            np.exp(drawn.normal(math.log(context / 8), 1.0, _SEQUENCES)), 1, context
+        ),
         "one long": np.array([context, *[max(1, context // _SHORT)] * (_SEQUENCES - 1)]),
     }
     return {name: np.sort(lengths.astype(np.int64))[::-1] for name, lengths in most.items()}
@@ -58,13 +66,16 @@ def _point(setup: Setup, batches: dict[str, np.ndarray], **facts: Any) -> Point:
     """With so many layers that even the smallest batch leaves the caches behind."""
     known, context = find(facts["model"], "--model")[1], facts["context"]
     cache = {"dtype": facts["dtype"], "layout": facts["layout"], "pad": 0}
-    token = slice_bytes(known.kv_heads, known.head_dim, context, _SEQUENCES, **cache) / (_SEQUENCES * context)
-    least = token * min(int(lengths.sum()) for lengths in batches.values())  # bytes that a batch walks of a slice
+    token = slice_bytes(known.kv_heads, known.head_dim, context, _SEQUENCES, **cache) / (
+        _SEQUENCES * context
+    )
+    # bytes that a batch walks of a slice
+    least = token * min(int(lengths.sum()) for lengths in batches.values())
     layers = math.ceil(far_bytes(setup.machine, setup.cpus) / least)
     if layers > _SLICES:
         raise BadArgument(
-            f"{counted(context, 'token')}: {layers:,} layers of that size would be needed to exceed the caches, which "
-            "takes too long",
+            f"{counted(context, 'token')}: {layers:,} layers of that size would be needed to exceed"
+            " the caches, which takes too long",
             "more --context, or a larger --model",
         )
     site = Site(setup.machine, available_memory(), setup.isa, library=setup.library)
@@ -84,7 +95,9 @@ _WAYS = {"as it is": lambda lengths: lengths, "even": _even, "padded": _padded}
 
 
 def _found(setup: Setup, room: Room, batch: str, lengths: np.ndarray) -> dict[str, Any]:
-    """Timed in the same rounds: what slows a round down slows all alike, so that ratios tell more than times."""
+    """Timed in the same rounds: what slows a round down slows all alike, so that ratios tell more
+    than times.
+    """
     with _programs(setup, room, lengths) as programs:
         taken: dict[str, list[Sample]] = {program.name: [] for program in programs}
         moved = {program.name: program.traffic().compulsory for program in programs}
@@ -113,7 +126,9 @@ def times(samples: Sequence[Sample], others: Sequence[Sample], per: float = 1.0)
     """How many times as long as the others' they take, over the rounds."""
     if found := quotients(samples, others):
         return Estimate.of([per * ratio for ratio in found])
-    raise Refused("no round has two samples of the wanted length", "stop what else runs on this machine")
+    raise Refused(
+        "no round has two samples of the wanted length", "stop what else runs on this machine"
+    )
 
 
 @contextmanager
@@ -126,10 +141,16 @@ def _programs(setup: Setup, room: Room, lengths: np.ndarray) -> Iterator[list[Pr
     with ExitStack() as owned:
         programs = []
         for way, make in _WAYS.items():
-            caches, out = [owned.enter_context(room.cache(layer)) for layer in range(room.layers)], np.zeros_like(q)
+            caches, out = (
+                [owned.enter_context(room.cache(layer)) for layer in range(room.layers)],
+                np.zeros_like(q),
+            )
             for cache in caches:
                 cache.lengths[:] = make(lengths)
-            tasks = [owned.enter_context(decode_task("decode", each, q, out, team.threads, **facts)) for each in caches]
+            tasks = [
+                owned.enter_context(decode_task("decode", each, q, out, team.threads, **facts))
+                for each in caches
+            ]
             team.run(tasks[0])
             refuse_wrong(caches[0], q, out)
             programs.append(Program(way, team, tuple(tasks), warm=False))
@@ -142,7 +163,10 @@ def refuse_wrong(cache: Cache, q: np.ndarray, out: np.ndarray) -> None:
     k, v = cache.rows(0, int(held.max()), cache.library.isas()[0])
     error = float(np.abs(out - attention(q, whole(k, v), held)).max())
     if not error <= tolerance(float(np.abs(v).max()), int(held.max())):
-        raise WrongAnswer(f"a {cache.layout} {cache.dtype} cache is decoded off by {error:.3g}", "run kvbench verify")
+        raise WrongAnswer(
+            f"a {cache.layout} {cache.dtype} cache is decoded off by {error:.3g}",
+            "run kvbench verify",
+        )
 
 
 _COLUMNS = (
@@ -157,21 +181,31 @@ _COLUMNS = (
     Column("padded_times", "time", "{:.2f} times".format),
 )
 _NOTES = (
-    f"{_SEQUENCES} sequences, a decode step of one layer from memory; even: as many tokens in sequences of one length, timed "
-    "in the same rounds",
-    "skew: how much longer the slowest thread works than the mean; padded: every sequence computed to the longest one's end",
+    (
+        f"{_SEQUENCES} sequences, a decode step of one layer from memory; even: as many tokens in"
+        " sequences of one length, timed in the same rounds"
+    ),
+    (
+        "skew: how much longer the slowest thread works than the mean; padded: every sequence"
+        " computed to the longest one's end"
+    ),
 )
 
 
 def _sentence(found: pd.DataFrame) -> str:
     shares = listed(f"{_between(row)}" for _, row in found.iterrows())
     slow = list(found.loc[found["efficiency_high"] < 1, "batch"])
-    lost = f"{listed(slow)} {'is' if len(slow) == 1 else 'are'} slower" if slow else "none is slower beyond the noise"
+    lost = (
+        f"{listed(slow)} {'is' if len(slow) == 1 else 'are'} slower"
+        if slow
+        else "none is slower beyond the noise"
+    )
     waste = found.loc[found["padded_times"].idxmax()]
     return (
-        f"Beside an even batch of as many tokens, uneven ones read at {shares}: {lost}. Padded to its longest sequence, the "
-        f"worst batch ({waste['batch']}) moves {waste['padded_bytes']:.2f} times the bytes and takes "
-        f"{waste['padded_times']:.2f} times as long."
+        f"Beside an even batch of as many tokens, uneven ones read at {shares}: {lost}. Padded to"
+        f" its longest sequence, the worst batch ({waste['batch']}) moves"
+        f" {waste['padded_bytes']:.2f} times the bytes and takes {waste['padded_times']:.2f} times"
+        " as long."
     )
 
 

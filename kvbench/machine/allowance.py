@@ -1,5 +1,6 @@
-"""What is left to this process: CPU quota and memory, by its control groups up to the root and by other limits; and what
-takes CPUs away from it. Two readings of that tell what happened between."""
+"""What is left to this process: CPU quota and memory, by its control groups up to the root and by
+other limits; and what takes CPUs away from it. Two readings of that tell what happened between.
+"""
 
 import os
 import resource
@@ -11,10 +12,12 @@ from kvbench.errors import Refused
 from kvbench.machine.cpus import listed_cpus, node_memory
 from kvbench.machine.tree import Files, count
 
-_UNLIMITED = 1 << 62  # version 1 writes the largest multiple of a page that fits 63 bits; pages differ in size
+# version 1 writes the largest multiple of a page that fits 63 bits; pages differ in size
+_UNLIMITED = 1 << 62
 _ROOT = "/sys/fs/cgroup"
 _STRICT = 2  # of vm.overcommit_memory: the kernel promises no more than it has
-_LIMITS = ("memory.max", "memory.high", "memory.limit_in_bytes")  # a group above memory.high is made to wait
+# a group above memory.high is made to wait
+_LIMITS = ("memory.max", "memory.high", "memory.limit_in_bytes")
 _STEAL = 8  # place in a CPU's line of /proc/stat
 _HEAT = "/sys/devices/system/cpu/cpu{}/thermal_throttle/core_throttle_count"
 
@@ -37,7 +40,9 @@ def quota_cpus(files: Files) -> float | None:
 
 
 def throttled(files: Files) -> int | None:
-    """In how many periods CPUs were taken away, since the groups of this process began; None where none counts."""
+    """In how many periods CPUs were taken away, since the groups of this process began; None where
+    none counts.
+    """
     return _counted_in(files, _throttle_tables(files))
 
 
@@ -48,25 +53,34 @@ def _throttle_tables(files: Files) -> tuple[str, ...]:
 
 
 def _counted_in(files: Files, paths: Iterable[str]) -> int | None:
-    counts = [counted["nr_throttled"] for path in paths if "nr_throttled" in (counted := files.table(path))]
+    counts = [
+        counted["nr_throttled"]
+        for path in paths
+        if "nr_throttled" in (counted := files.table(path))
+    ]
     return sum(counts) if counts else None
 
 
 def memory_limit(files: Files) -> int | None:
     """Bytes that the tightest group allows; None without a limit."""
-    limits = [limit for group in _groups(files, "memory") if (limit := _limit(files, group)) is not None]
+    limits = [
+        limit for group in _groups(files, "memory") if (limit := _limit(files, group)) is not None
+    ]
     return min(limits, default=None)
 
 
 def available_memory(files: Files | None = None) -> int:
-    """Bytes that this process may still take: the least of what the system has available and of what its nodes, the
-    kernel's promises, its own limit and its groups leave."""
+    """Bytes that this process may still take: the least of what the system has available and of
+    what its nodes, the kernel's promises, its own limit and its groups leave.
+    """
     files = files or Files()
     return max(0, min((_system(files), *_of_nodes(files), *_of_process(files), *_of_groups(files))))
 
 
 def _of_nodes(files: Files) -> Iterator[int]:
-    """Where not every node with memory may be used: what is free on those that may, and page cache, which gives way."""
+    """Where not every node with memory may be used: what is free on those that may, and page cache,
+    which gives way.
+    """
     nodes = {node: table for node, table in node_memory(files).items() if table.get("MemTotal")}
     allowed = listed_cpus(files.field("/proc/self/status", "Mems_allowed_list")) & nodes.keys()
     if allowed and allowed < nodes.keys() and all("MemFree" in nodes[node] for node in allowed):
@@ -74,10 +88,14 @@ def _of_nodes(files: Files) -> Iterator[int]:
 
 
 def _of_process(files: Files) -> Iterator[int]:
-    """Memory counts from where it is mapped, touched or not: under strict accounting, and for what ulimit -v leaves. A
-    made-up tree has no such limit."""
+    """Memory counts from where it is mapped, touched or not: under strict accounting, and for what
+    ulimit -v leaves. A made-up tree has no such limit.
+    """
     table = _meminfo(files)
-    if files.number("/proc/sys/vm/overcommit_memory") == _STRICT and {"CommitLimit", "Committed_AS"} <= table.keys():
+    if (
+        files.number("/proc/sys/vm/overcommit_memory") == _STRICT
+        and {"CommitLimit", "Committed_AS"} <= table.keys()
+    ):
         yield table["CommitLimit"] - table["Committed_AS"]
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if files.live and limit != resource.RLIM_INFINITY:
@@ -87,9 +105,14 @@ def _of_process(files: Files) -> Iterator[int]:
 def _of_groups(files: Files) -> Iterator[int]:
     for group in _groups(files, "memory"):
         limit = _limit(files, group)
-        used = files.number(f"{group}/memory.current") or files.number(f"{group}/memory.usage_in_bytes") or 0
+        used = (
+            files.number(f"{group}/memory.current")
+            or files.number(f"{group}/memory.usage_in_bytes")
+            or 0
+        )
         table = files.table(f"{group}/memory.stat")
-        reclaimable = table.get("total_inactive_file", table.get("inactive_file", 0))  # page cache gives way
+        # page cache gives way
+        reclaimable = table.get("total_inactive_file", table.get("inactive_file", 0))
         if limit is not None:
             yield limit - max(0, used - reclaimable)
 
@@ -111,13 +134,20 @@ def _meminfo(files: Files) -> dict[str, int]:
 
 def _limit(files: Files, group: str) -> int | None:
     limits = [count(files.text(f"{group}/{name}") or "") for name in _LIMITS]
-    return min((limit for limit in limits if limit is not None and limit < _UNLIMITED), default=None)
+    return min(
+        (limit for limit in limits if limit is not None and limit < _UNLIMITED), default=None
+    )
 
 
 def _groups(files: Files, controller: str) -> Iterator[str]:
-    """Folders of this process's groups that may limit `controller`, the innermost first, of both versions."""
+    """Folders of this process's groups that may limit `controller`, the innermost first, of both
+    versions.
+    """
     paths = _paths(files)
-    for top, path in ((_ROOT, paths.get("", "/")), (f"{_ROOT}/{controller}", paths.get(controller, "/"))):
+    for top, path in (
+        (_ROOT, paths.get("", "/")),
+        (f"{_ROOT}/{controller}", paths.get(controller, "/")),
+    ):
         if files.empty(top):
             continue
         folder = PurePosixPath(path.lstrip("/"))
@@ -137,18 +167,22 @@ def _paths(files: Files) -> dict[str, str]:
     return paths
 
 
-# ---- what takes CPUs away from a running measurement, counted by the system ------------------------------------------
+# ---- what takes CPUs away from a running measurement, counted by the system ----------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Disturbed:
-    """steal: seconds that a hypervisor took from the CPUs; throttled: how often a quota or the heat stopped them."""
+    """steal: seconds that a hypervisor took from the CPUs; throttled: how often a quota or the heat
+    stopped them.
+    """
 
     steal: float
     throttled: int
 
     def since(self, before: "Disturbed") -> "Disturbed":
-        return Disturbed(max(0.0, self.steal - before.steal), max(0, self.throttled - before.throttled))
+        return Disturbed(
+            max(0.0, self.steal - before.steal), max(0, self.throttled - before.throttled)
+        )
 
 
 class Disturbances:
@@ -165,5 +199,7 @@ class Disturbances:
     def read(self) -> Disturbed:
         hot = sum(self._files.number(path) or 0 for path in self._heat)
         lines = (line.split() for line in (self._files.text("/proc/stat") or "").splitlines())
-        stolen = sum(int(words[_STEAL]) for words in lines if words[0] in self._names and len(words) > _STEAL)
+        stolen = sum(
+            int(words[_STEAL]) for words in lines if words[0] in self._names and len(words) > _STEAL
+        )
         return Disturbed(stolen / self._tick, hot + (_counted_in(self._files, self._tables) or 0))

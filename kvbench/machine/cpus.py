@@ -1,5 +1,7 @@
-"""Logical CPUs: which are online, which this process may use, which of them are one core, one socket, one node. And
-the caches that they declare in sysfs, and groups of CPUs that share a last level."""
+"""Logical CPUs: which are online, which this process may use, which of them are one core, one
+socket, one node. And the caches that they declare in sysfs, and groups of CPUs that share a last
+level.
+"""
 
 import os
 
@@ -27,50 +29,71 @@ def listed_cpus(text: str) -> frozenset[int]:
 
 
 def online_cpus(files: Files) -> tuple[int, ...]:
-    """From the kernel's list, else those that this process may use. A container's file system may number them otherwise
-    than the affinity mask does: those of the mask do exist."""
+    """From the kernel's list, else those that this process may use. A container's file system may
+    number them otherwise than the affinity mask does: those of the mask do exist.
+    """
     online = set(read_list(files, f"{_SYSFS}/online"))
     return tuple(sorted(online | os.sched_getaffinity(0) if files.live or not online else online))
 
 
 def allowed_cpus(files: Files | None = None) -> tuple[int, ...]:
-    """The affinity mask. A made-up tree may state its own in /proc/self/status: without, all its CPUs are allowed."""
+    """The affinity mask. A made-up tree may state its own in /proc/self/status: without, all its
+    CPUs are allowed.
+    """
     files = files or Files()
     if files.live:
         return tuple(sorted(os.sched_getaffinity(0)))
     online = frozenset(online_cpus(files))
-    return tuple(sorted(listed_cpus(files.field("/proc/self/status", "Cpus_allowed_list")) & online or online))
+    return tuple(
+        sorted(
+            listed_cpus(files.field("/proc/self/status", "Cpus_allowed_list")) & online or online
+        )
+    )
 
 
 def logical_cpus(files: Files, nodes: dict[int, int]) -> tuple[tuple[Cpu, ...], str, str]:
-    """Online CPUs, where that is from, and what is doubtful about it. `nodes` gives the node of a CPU."""
+    """Online CPUs, where that is from, and what is doubtful about it. `nodes` gives the node of a
+    CPU.
+    """
     online = online_cpus(files)
     if all(_siblings(files, cpu) for cpu in online):
         source = f"{_SYSFS}/cpu*/topology"
         cores = {cpu: _siblings(files, cpu) for cpu in online}
-        sockets = {cpu: files.number(f"{_SYSFS}/cpu{cpu}/topology/physical_package_id") for cpu in online}
+        sockets = {
+            cpu: files.number(f"{_SYSFS}/cpu{cpu}/topology/physical_package_id") for cpu in online
+        }
     else:
         source = "assumed"
         cores, sockets = {cpu: frozenset({cpu}) for cpu in online}, dict.fromkeys(online)
-    doubt = "" if source != "assumed" else "the kernel shows no topology: every CPU counts as a core of one socket"
+    doubt = (
+        ""
+        if source != "assumed"
+        else "the kernel shows no topology: every CPU counts as a core of one socket"
+    )
     if not doubt and any(socket is None or socket < 0 for socket in sockets.values()):
         doubt = "the firmware numbers no sockets: taken as one"
     found = []
     for cpu in online:
         threads = sorted(cores[cpu] & set(online) | {cpu})
-        found.append(Cpu(cpu, threads[0], max(0, sockets[cpu] or 0), nodes.get(cpu, 0), threads.index(cpu)))
+        found.append(
+            Cpu(cpu, threads[0], max(0, sockets[cpu] or 0), nodes.get(cpu, 0), threads.index(cpu))
+        )
     return tuple(found), source, doubt
 
 
 def _siblings(files: Files, cpu: int) -> frozenset[int]:
     """CPUs of the same core; the second name is that of older kernels."""
     folder = f"{_SYSFS}/cpu{cpu}/topology"
-    return read_list(files, f"{folder}/core_cpus_list") or read_list(files, f"{folder}/thread_siblings_list")
+    return read_list(files, f"{folder}/core_cpus_list") or read_list(
+        files, f"{folder}/thread_siblings_list"
+    )
 
 
 def node_memory(files: Files) -> dict[int, dict[str, int]]:
     """By node, bytes by name, of lines such as "Node 0 MemTotal:  16384 kB"."""
-    numbers = (count(folder.rpartition("/node")[2]) for folder in files.glob(f"{_NODES}/node[0-9]*"))
+    numbers = (
+        count(folder.rpartition("/node")[2]) for folder in files.glob(f"{_NODES}/node[0-9]*")
+    )
     tables = {n: files.table(f"{_NODES}/node{n}/meminfo", skip=2) for n in numbers if n is not None}
     return {n: {name: kib << 10 for name, kib in table.items()} for n, table in tables.items()}
 
@@ -97,9 +120,11 @@ def data_caches(cpus: tuple[int, ...], files: Files | None = None) -> list[DataC
 
 
 def _read(files: Files, index: str, cpu: int) -> DataCache | None:
-    """None unless it is said to hold data, and how much: some firmware names caches and does not describe them.
+    """None unless it is said to hold data, and how much: some firmware names caches and does not
+    describe them.
 
-    Where sharing is not stated, the first levels are a core's own; of what lies behind them nothing is known.
+    Where sharing is not stated, the first levels are a core's own; of what lies behind them nothing
+    is known.
     """
     level, size = files.number(f"{index}/level"), _bytes(files.text(f"{index}/size") or "")
     if files.text(f"{index}/type") not in _HOLD_DATA or level is None or not size:
@@ -107,7 +132,10 @@ def _read(files: Files, index: str, cpu: int) -> DataCache | None:
     shared = read_list(files, f"{index}/shared_cpu_list")
     if not shared and level >= _SHARED:
         return None
-    line = files.number(f"{index}/coherency_line_size") or DataCache.__dataclass_fields__["line"].default
+    line = (
+        files.number(f"{index}/coherency_line_size")
+        or DataCache.__dataclass_fields__["line"].default
+    )
     return DataCache(level, size, tuple(sorted(shared | {cpu})), line)
 
 
@@ -118,7 +146,9 @@ def _bytes(text: str) -> int:
 
 
 def last_levels(caches: tuple[DataCache, ...]) -> tuple[DataCache, ...]:
-    """The highest cache of every CPU, each once. Cores of one machine may differ: some stand beside the L3."""
+    """The highest cache of every CPU, each once. Cores of one machine may differ: some stand beside
+    the L3.
+    """
     top: dict[int, DataCache] = {}
     for cache in sorted(caches, key=lambda cache: cache.level):
         top.update(dict.fromkeys(cache.cpus, cache))

@@ -6,8 +6,23 @@ from dataclasses import replace
 from pathlib import Path
 
 from kvbench.machine import allowance
-from kvbench.machine.cpus import allowed_cpus, data_caches, last_levels, logical_cpus, numa_nodes, online_cpus
-from kvbench.machine.identity import architecture, brand, environment, fingerprint, identity, system_facts, vendor
+from kvbench.machine.cpus import (
+    allowed_cpus,
+    data_caches,
+    last_levels,
+    logical_cpus,
+    numa_nodes,
+    online_cpus,
+)
+from kvbench.machine.identity import (
+    architecture,
+    brand,
+    environment,
+    fingerprint,
+    identity,
+    system_facts,
+    vendor,
+)
 from kvbench.machine.kinds import core_kinds
 from kvbench.machine.override import Override, load
 from kvbench.machine.tree import Files, stated
@@ -18,8 +33,11 @@ from kvbench.units import MIB, cpu_text, size
 _NODES = "/sys/devices/system/node"
 _CACHES = "/sys/devices/system/cpu/cpu*/cache"
 _GUEST = "a hypervisor states it"
-_MOST_PER_CORE = 12 * MIB  # of L3: parts with stacked cache have so much; more is a share of something larger
-_UNSAID_PEAK = Fact(None, "override", "none", "no file says it: [dram] of one that corrects the machine does")
+# of L3: parts with stacked cache have so much; more is a share of something larger
+_MOST_PER_CORE = 12 * MIB
+_UNSAID_PEAK = Fact(
+    None, "override", "none", "no file says it: [dram] of one that corrects the machine does"
+)
 
 
 def describe(files: Files | None = None, override: Path | None = None) -> Machine:
@@ -32,7 +50,9 @@ def describe(files: Files | None = None, override: Path | None = None) -> Machin
     shown = numa_nodes(files, online)
     nodes = shown or (Node(0, online, allowance.total_memory(files)),)
     kinds, kinds_source = core_kinds(files, online)
-    found, source, doubt = logical_cpus(files, {cpu: node.node for node in nodes for cpu in node.cpus})
+    found, source, doubt = logical_cpus(
+        files, {cpu: node.node for node in nodes for cpu in node.cpus}
+    )
     kind_of = {cpu: kind for kind, members in kinds.items() for cpu in members}
     found = tuple(replace(cpu, kind=kind_of.get(cpu.cpu, "")) for cpu in found)
     declared = tuple(data_caches(online, files))
@@ -52,7 +72,9 @@ def describe(files: Files | None = None, override: Path | None = None) -> Machin
         nodes=nodes,
         facts=given.corrected({**own, **stated, **counted}),
         warnings=tuple(filter(None, (doubt, *doubted, *_lacks(caches, kinds)))),
-        fingerprint=fingerprint([own["architecture"].value, identity(files)], found, declared, nodes),
+        fingerprint=fingerprint(
+            [own["architecture"].value, identity(files)], found, declared, nodes
+        ),
         environment=environment(own, allowed),
     )
 
@@ -72,32 +94,45 @@ def _own(files: Files) -> dict[str, Fact]:
 
 def _lacks(caches: tuple[DataCache, ...], kinds: dict[str, tuple[int, ...]]) -> Iterator[str]:
     if not caches:
-        yield "no cache is declared: sizes must come from an override file, or be seen in measured bandwidth"
+        yield (
+            "no cache is declared: sizes must come from an override file, or be seen in measured"
+            " bandwidth"
+        )
     if kinds:
-        yield f"cores of {len(kinds)} kinds ({', '.join(kinds)}): threads on both share work unevenly; name one's CPUs"
+        yield (
+            f"cores of {len(kinds)} kinds ({', '.join(kinds)}): threads on both share work"
+            " unevenly; name one's CPUs"
+        )
 
 
-# ---- facts that are counted, or about limits of this process ---------------------------------------------------------
+# ---- facts that are counted, or about limits of this process -------------------------------------
 
 
 def _cpu_facts(cpus: tuple[Cpu, ...], source: str, doubt: str, virtual: bool) -> dict[str, Fact]:
-    """sockets, cores, smt (CPUs of a core at most). `doubt` is what may be wrong with the numbers of sockets."""
+    """sockets, cores, smt (CPUs of a core at most). `doubt` is what may be wrong with the numbers
+    of sockets.
+    """
     cores = Counter(cpu.core for cpu in cpus)
     if source == "assumed" and max(cores.values()) == 1:
         return dict.fromkeys(("sockets", "cores", "smt"), Fact(None, source, "none", doubt))
     trust, note = ("low", _GUEST) if virtual else ("high", "")
     return {
-        "sockets": Fact(len({cpu.socket for cpu in cpus}), source, "low" if doubt else trust, doubt or note),
+        "sockets": Fact(
+            len({cpu.socket for cpu in cpus}), source, "low" if doubt else trust, doubt or note
+        ),
         "cores": Fact(len(cores), source, trust, note),
         "smt": Fact(max(cores.values()), source, trust, note),
     }
 
 
 def _node_facts(nodes: tuple[Node, ...], cpus: tuple[Cpu, ...], virtual: bool) -> dict[str, Fact]:
-    """nodes, and snc: nodes with CPUs in a socket, where more than 1 are sub-NUMA clusters (SNC) or nodes per socket (NPS)."""
+    """nodes, and snc: nodes with CPUs in a socket, where more than 1 are sub-NUMA clusters (SNC) or
+    nodes per socket (NPS).
+    """
     if not nodes:
         return dict.fromkeys(
-            ("nodes", "snc"), Fact(None, _NODES, "none", "the kernel does not show each CPU on a NUMA node")
+            ("nodes", "snc"),
+            Fact(None, _NODES, "none", "the kernel does not show each CPU on a NUMA node"),
         )
     trust, note = ("low", _GUEST) if virtual else ("high", "")
     per_socket = Counter(socket for socket, _ in {(cpu.socket, cpu.node) for cpu in cpus})
@@ -111,19 +146,29 @@ def _without_cpus(nodes: tuple[Node, ...]) -> str:
     found: dict[str, list[int]] = {}
     for node in nodes:
         if not node.cpus:
-            kind = "memory alone" if node.bytes else "unknown size" if node.bytes is None else "nothing"
+            kind = (
+                "memory alone"
+                if node.bytes
+                else "unknown size"
+                if node.bytes is None
+                else "nothing"
+            )
             found.setdefault(kind, []).append(node.node)
     return "; ".join(f"of {kind}: {cpu_text(numbers)}" for kind, numbers in found.items())
 
 
 def _cache_facts(caches: tuple[DataCache, ...], doubted: bool, virtual: bool) -> dict[str, Fact]:
-    """l1d, l2, l3: bytes of one cache, the largest where they differ; domains: CPUs of each last level."""
+    """l1d, l2, l3: bytes of one cache, the largest where they differ; domains: CPUs of each last
+    level.
+    """
     facts = {name: _level(caches, level) for level, name in enumerate(("l1d", "l2", "l3"), 1)}
     groups = [cpu_text(cache.cpus) for cache in last_levels(caches)]
     facts["domains"] = stated(groups or None, _CACHES, "no cache declared")
     for name in ("l3", "domains"):
         if facts[name].value and (doubted or virtual):
-            note = "; ".join(filter(None, (facts[name].note, _GUEST if virtual else "it contradicts itself")))
+            note = "; ".join(
+                filter(None, (facts[name].note, _GUEST if virtual else "it contradicts itself"))
+            )
             facts[name] = replace(facts[name], confidence="low", note=note)
     return facts
 
@@ -132,13 +177,20 @@ def _level(caches: tuple[DataCache, ...], level: int) -> Fact:
     counts = Counter(cache.size for cache in caches if cache.level == level)
     if not counts:
         return Fact(None, _CACHES, "none", "no such cache is declared with its size and CPUs")
-    note = ", ".join(f"{count} of {size(each)}" for each, count in sorted(counts.items(), reverse=True))
+    note = ", ".join(
+        f"{count} of {size(each)}" for each, count in sorted(counts.items(), reverse=True)
+    )
     return Fact(max(counts), _CACHES, "high", note)
 
 
 def _kind_fact(kinds: dict[str, tuple[int, ...]], source: str) -> Fact:
     note = "" if kinds else "nothing tells the cores apart"
-    return Fact({kind: cpu_text(members) for kind, members in kinds.items()}, source, "high" if kinds else "low", note)
+    return Fact(
+        {kind: cpu_text(members) for kind, members in kinds.items()},
+        source,
+        "high" if kinds else "low",
+        note,
+    )
 
 
 def limit_facts(files: Files) -> dict[str, Fact]:
@@ -149,9 +201,15 @@ def limit_facts(files: Files) -> dict[str, Fact]:
         ("memory_limit", "memory", allowance.memory_limit(files)),
     ):
         source = f"control groups, {controller}"
-        found = ("unlimited" if limit is None else limit) if allowance.has_groups(files, controller) else None
+        found = (
+            ("unlimited" if limit is None else limit)
+            if allowance.has_groups(files, controller)
+            else None
+        )
         facts[name] = stated(found, source, "no control group is shown to this process")
-    facts["throttled"] = stated(allowance.throttled(files), "control groups, cpu.stat", "no group counts it")
+    facts["throttled"] = stated(
+        allowance.throttled(files), "control groups, cpu.stat", "no group counts it"
+    )
     facts["memory"] = stated(allowance.total_memory(files), "/proc/meminfo", "it cannot be read")
     return facts
 
@@ -159,12 +217,16 @@ def limit_facts(files: Files) -> dict[str, Fact]:
 def _as_stated(facts: dict[str, Fact], names: Iterable[str]) -> dict[str, Fact]:
     """Those that a guest has only its hypervisor's word for."""
     known = {name: facts[name] for name in names if facts[name].value is not None}
-    return {name: replace(fact, confidence="low", note=fact.note or _GUEST) for name, fact in known.items()}
+    return {
+        name: replace(fact, confidence="low", note=fact.note or _GUEST)
+        for name, fact in known.items()
+    }
 
 
-# ---- whether the declared last-level caches can be true. Hypervisors and firmware invent some of them. ------------------
+# ---- whether the declared last-level caches can be true. Hypervisors and firmware invent some of t
 #
-# An L3 never spans sockets. NUMA nodes share one only inside a socket. There is not one for every core of a virtual machine.
+# An L3 never spans sockets. NUMA nodes share one only inside a socket. There is not one for every
+# core of a virtual machine.
 
 
 def doubts(cpus: tuple[Cpu, ...], caches: tuple[DataCache, ...], virtual: bool) -> tuple[str, ...]:
@@ -174,7 +236,8 @@ def doubts(cpus: tuple[Cpu, ...], caches: tuple[DataCache, ...], virtual: bool) 
     cores = {cpu.core for cpu in cpus}
     if virtual and len(cores) > 1 and len(thirds) == len(cores):
         found.append(
-            "every core has an L3 of its own: virtual machines declare that where the host's sharing is unknown"
+            "every core has an L3 of its own: virtual machines declare that where the host's"
+            " sharing is unknown"
         )
     if virtual:
         found += [line for cache in thirds if (line := _too_large(cache, cpus))]
@@ -186,7 +249,10 @@ def _spans(cache: DataCache, cpus: tuple[Cpu, ...]) -> str:
     inside = [cpu for cpu in cpus if cpu.cpu in cache.cpus]
     sockets, nodes = {cpu.socket for cpu in inside}, {cpu.node for cpu in inside}
     if len(sockets) > 1:
-        return f"the L3 of CPUs {cpu_text(cache.cpus)} spans {len(sockets)} sockets: no hardware does that"
+        return (
+            f"the L3 of CPUs {cpu_text(cache.cpus)} spans {len(sockets)} sockets: no hardware does"
+            " that"
+        )
     if len(nodes) > 1 and len({cpu.socket for cpu in cpus if cpu.node in nodes}) > 1:
         return f"the L3 of CPUs {cpu_text(cache.cpus)} is shared by NUMA nodes of several sockets"
     return ""
@@ -197,6 +263,6 @@ def _too_large(cache: DataCache, cpus: tuple[Cpu, ...]) -> str:
     if cache.size <= cores * _MOST_PER_CORE:
         return ""
     return (
-        f"{size(cache.size)} of L3 for the {cores} cores of CPUs {cpu_text(cache.cpus)} is the host's, "
-        "shared with other guests: what is left of it shows in measured bandwidth alone"
+        f"{size(cache.size)} of L3 for the {cores} cores of CPUs {cpu_text(cache.cpus)} is the"
+        " host's, shared with other guests: what is left of it shows in measured bandwidth alone"
     )

@@ -1,5 +1,6 @@
-"""What the hardware calls itself, what runs on it, and two short names: one of the hardware, one of what an administrator
-can change."""
+"""What the hardware calls itself, what runs on it, and two short names: one of the hardware, one of
+what an administrator can change.
+"""
 
 import hashlib
 import json
@@ -13,11 +14,20 @@ from kvbench.machine.kinds import PARTS, implementer_name, part_name, parts
 from kvbench.machine.tree import UNSAID, Files, count, stated
 from kvbench.model import Cpu, DataCache, Fact, Node
 
-_NAMES = ("model name", "cpu model", "cpu", "uarch")  # as x86, MIPS, POWER and RISC-V kernels spell it
+# as x86, MIPS, POWER and RISC-V kernels spell it
+_NAMES = ("model name", "cpu model", "cpu", "uarch")
 _ARCH = "/proc/sys/kernel/arch"
 _X86 = ("vendor_id", "cpu family", "model", "stepping")
 _ARM = ("CPU implementer", "CPU variant", "CPU part", "CPU revision")
-_ENVIRONMENT = ("kernel", "microcode", "command_line", "mitigations", "quota", "memory_limit", "hypervisor")
+_ENVIRONMENT = (
+    "kernel",
+    "microcode",
+    "command_line",
+    "mitigations",
+    "quota",
+    "memory_limit",
+    "hypervisor",
+)
 _RELEASE = "/proc/sys/kernel/osrelease"
 _VULNERABILITIES = "/sys/devices/system/cpu/vulnerabilities"
 
@@ -33,7 +43,12 @@ def brand(files: Files) -> Fact:
     if files.live and not (found and found <= PARTS.keys()) and (name := _from_library()):
         return Fact(name, "py-cpuinfo", "low")
     if names := sorted(map(part_name, found)):
-        return Fact(" + ".join(names), "/proc/cpuinfo, CPU part", "low", "the core's name; the chip's is not known")
+        return Fact(
+            " + ".join(names),
+            "/proc/cpuinfo, CPU part",
+            "low",
+            "the core's name; the chip's is not known",
+        )
     return Fact(None, "/proc/cpuinfo", "none", "the kernel lists no model name and no part number")
 
 
@@ -44,7 +59,9 @@ def vendor(files: Files) -> Fact:
             return Fact(name, "/proc/cpuinfo", "high")
     for implementer, _ in parts(files, tuple(listed)).values():
         return Fact(implementer_name(implementer), "/proc/cpuinfo, CPU implementer", "high")
-    return Fact(None, "/proc/cpuinfo", "none", "the kernel lists neither a vendor nor an implementer")
+    return Fact(
+        None, "/proc/cpuinfo", "none", "the kernel lists neither a vendor nor an implementer"
+    )
 
 
 def _known(fields: dict[str, str], name: str) -> str:
@@ -60,7 +77,10 @@ def architecture(files: Files) -> Fact:
 
 def identity(files: Files) -> list[list[str]]:
     """The numbers and names by which the kinds of CPU here are told from all others."""
-    rows = {tuple(fields.get(name, "") for name in (*_X86, *_ARM, *_NAMES)) for fields in files.processors().values()}
+    rows = {
+        tuple(fields.get(name, "") for name in (*_X86, *_ARM, *_NAMES))
+        for fields in files.processors().values()
+    }
     return [list(row) for row in sorted(rows)]
 
 
@@ -86,7 +106,9 @@ def system_facts(files: Files) -> dict[str, Fact]:
 
 
 def _isa() -> Fact:
-    """The tiers that run on the CPU under this process, even where a made-up tree stands for the rest."""
+    """The tiers that run on the CPU under this process, even where a made-up tree stands for the
+    rest.
+    """
     from kvbench.native import default_library
 
     try:
@@ -100,11 +122,15 @@ def _microcode(files: Files) -> Fact:
     if not found:
         paths = files.glob("/sys/devices/system/cpu/cpu[0-9]*/microcode/version")
         found = {text for path in paths if (text := files.text(path))}
-    return stated(", ".join(sorted(found)) or None, "/proc/cpuinfo", "the kernel shows no microcode version")
+    return stated(
+        ", ".join(sorted(found)) or None, "/proc/cpuinfo", "the kernel shows no microcode version"
+    )
 
 
 def _mitigations(files: Files) -> Fact:
-    found = {path.rpartition("/")[2]: files.text(path) for path in files.glob(f"{_VULNERABILITIES}/*")}
+    found = {
+        path.rpartition("/")[2]: files.text(path) for path in files.glob(f"{_VULNERABILITIES}/*")
+    }
     return stated(found or None, _VULNERABILITIES, "the kernel does not show it")
 
 
@@ -115,9 +141,13 @@ def _page_bytes(files: Files) -> Fact:
     return stated(kib and kib << 10, "/proc/self/smaps", UNSAID)
 
 
-def fingerprint(identity: Any, cpus: tuple[Cpu, ...], caches: tuple[DataCache, ...], nodes: tuple[Node, ...]) -> str:
-    """The hardware alone, as far as it is switched on: with SMT off it is another machine. `identity` names the
-    architecture and the CPUs. A node's size is left out: the kernel keeps a share that changes from boot to boot."""
+def fingerprint(
+    identity: Any, cpus: tuple[Cpu, ...], caches: tuple[DataCache, ...], nodes: tuple[Node, ...]
+) -> str:
+    """The hardware alone, as far as it is switched on: with SMT off it is another machine.
+    `identity` names the architecture and the CPUs. A node's size is left out: the kernel keeps a
+    share that changes from boot to boot.
+    """
     return _digest(
         identity,
         [(cpu.cpu, cpu.core, cpu.socket, cpu.node, cpu.kind) for cpu in cpus],
@@ -127,7 +157,9 @@ def fingerprint(identity: Any, cpus: tuple[Cpu, ...], caches: tuple[DataCache, .
 
 
 def environment(facts: dict[str, Fact], allowed: tuple[int, ...]) -> str:
-    return _digest({name: facts[name].value for name in (*_ENVIRONMENT, "container", "page_bytes")}, allowed)
+    return _digest(
+        {name: facts[name].value for name in (*_ENVIRONMENT, "container", "page_bytes")}, allowed
+    )
 
 
 def _digest(*values: Any) -> str:

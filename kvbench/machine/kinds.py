@@ -1,20 +1,27 @@
-"""Kinds of cores in one machine, the strongest first. Arm's have numbers; the kernel gives no name."""
+"""Kinds of cores in one machine, the strongest first. Arm's have numbers; the kernel gives no
+name.
+"""
 
 from kvbench.machine.cpus import read_list
 from kvbench.machine.tree import Files, count
 
 _MAKERS = {  # implementer: its name, and those of its parts
-    0x41: "Arm: D03 Cortex-A53, D05 Cortex-A55, D07 Cortex-A57, D08 Cortex-A72, D0B Cortex-A76, D0C Neoverse-N1, "
-    "D40 Neoverse-V1, D41 Cortex-A78, D44 Cortex-X1, D49 Neoverse-N2, D4A Neoverse-E1, D4F Neoverse-V2, "
-    "D80 Cortex-A520, D81 Cortex-A720, D84 Neoverse-V3, D85 Cortex-X925, D87 Cortex-A725, D8E Neoverse-N3",
+    0x41: (
+        "Arm: D03 Cortex-A53, D05 Cortex-A55, D07 Cortex-A57, D08 Cortex-A72, D0B Cortex-A76, D0C"
+        " Neoverse-N1, D40 Neoverse-V1, D41 Cortex-A78, D44 Cortex-X1, D49 Neoverse-N2, D4A"
+        " Neoverse-E1, D4F Neoverse-V2, D80 Cortex-A520, D81 Cortex-A720, D84 Neoverse-V3, D85"
+        " Cortex-X925, D87 Cortex-A725, D8E Neoverse-N3"
+    ),
     0x42: "Broadcom: 516 ThunderX2",
     0x43: "Cavium: 0AF ThunderX2",
     0x46: "Fujitsu: 001 A64FX",
     0x48: "HiSilicon: D01 TaiShan-v110, D02 TaiShan-v120",
     0x4E: "NVIDIA: 004 Carmel",
     0x51: "Qualcomm: 001 Oryon, C00 Falkor",
-    0x61: "Apple: 022 M1 Icestorm, 023 M1 Firestorm, 024 M1 Pro Icestorm, 025 M1 Pro Firestorm, 028 M1 Max Icestorm, "
-    "029 M1 Max Firestorm, 032 M2 Blizzard, 033 M2 Avalanche",
+    0x61: (
+        "Apple: 022 M1 Icestorm, 023 M1 Firestorm, 024 M1 Pro Icestorm, 025 M1 Pro Firestorm, 028"
+        " M1 Max Icestorm, 029 M1 Max Firestorm, 032 M2 Blizzard, 033 M2 Avalanche"
+    ),
     0x6D: "Microsoft: D49 Azure Cobalt 100",
     0x70: "Phytium: ",
     0xC0: "Ampere: AC3 Ampere-1, AC4 Ampere-1a",
@@ -28,7 +35,9 @@ PARTS = {
 
 
 def parts(files: Files, cpus: tuple[int, ...]) -> dict[int, tuple[int, int]]:
-    """(implementer, part) of those CPUs that say it, from the register as sysfs shows it, else from /proc/cpuinfo."""
+    """(implementer, part) of those CPUs that say it, from the register as sysfs shows it, else from
+    /proc/cpuinfo.
+    """
     listed, found = files.processors(), {}
     for cpu in cpus:
         register = files.number(f"/sys/devices/system/cpu/cpu{cpu}/regs/identification/midr_el1")
@@ -36,7 +45,9 @@ def parts(files: Files, cpus: tuple[int, ...]) -> dict[int, tuple[int, int]]:
         if register is not None:
             found[cpu] = (register >> 24 & 0xFF, register >> 4 & 0xFFF)
             continue
-        implementer, part = (count(fields.get(f"CPU {name}", ""), 0) for name in ("implementer", "part"))
+        implementer, part = (
+            count(fields.get(f"CPU {name}", ""), 0) for name in ("implementer", "part")
+        )
         if implementer is not None and part is not None:
             found[cpu] = (implementer, part)
     return found
@@ -51,8 +62,13 @@ def implementer_name(implementer: int) -> str:
 
 
 def core_kinds(files: Files, cpus: tuple[int, ...]) -> tuple[dict[str, tuple[int, ...]], str]:
-    """CPUs by kind, and where that is from; no kinds where all cores are alike or nothing tells them apart."""
-    for found, source in ((_by_counters(files, cpus), "/sys/devices/cpu_*/cpus"), (_by_part(files, cpus), "MIDR")):
+    """CPUs by kind, and where that is from; no kinds where all cores are alike or nothing tells
+    them apart.
+    """
+    for found, source in (
+        (_by_counters(files, cpus), "/sys/devices/cpu_*/cpus"),
+        (_by_part(files, cpus), "MIDR"),
+    ):
         if len(found) > 1:
             return _strongest_first(files, found), source
     return {}, "/sys/devices"
@@ -81,6 +97,10 @@ def _strongest_first(files: Files, kinds: dict[str, tuple[int, ...]]) -> dict[st
 
     def weakness(kind: str) -> tuple[int, bool, int]:
         first = kinds[kind][0]
-        return -(files.number(f"/sys/devices/system/cpu/cpu{first}/cpu_capacity") or 0), kind != "core", first
+        return (
+            -(files.number(f"/sys/devices/system/cpu/cpu{first}/cpu_capacity") or 0),
+            kind != "core",
+            first,
+        )
 
     return {kind: kinds[kind] for kind in sorted(kinds, key=weakness)}

@@ -1,9 +1,7 @@
 """A TOML file that corrects what a machine says of its caches and memory.
 
-[[cache]]              # replaces all caches of its level; without cpus, only their size; size 0: there is none
-level = 3
-size = "16MiB"
-cpus = "0-7"
+[[cache]]              # replaces all caches of its level; without cpus, only their size; size 0:
+there is none level = 3 size = "16MiB" cpus = "0-7"
 
 [dram]                 # channels of the whole machine; or gbps alone
 channels = 12
@@ -85,10 +83,20 @@ class Override:
             if entry.cpus is not None:
                 old = [DataCache(entry.level, 0, self._cpus(entry.cpus, online))]
             if not old:
-                what = f"[[cache]] level {entry.level} has no cpus, and the machine declares no such cache"
+                what = (
+                    f"[[cache]] level {entry.level} has no cpus, and the machine declares no such"
+                    " cache"
+                )
                 raise BadArgument(f"{self.path}: {what}", _HINT)
-            kept += [replace(cache, size=self._bytes(entry.size), line=entry.line or cache.line) for cache in old]
-        return tuple(sorted((cache for cache in kept if cache.size), key=lambda cache: (cache.level, cache.cpus)))
+            kept += [
+                replace(cache, size=self._bytes(entry.size), line=entry.line or cache.line)
+                for cache in old
+            ]
+        return tuple(
+            sorted(
+                (cache for cache in kept if cache.size), key=lambda cache: (cache.level, cache.cpus)
+            )
+        )
 
     def _levels(self) -> set[int]:
         return {entry.level for entry in self.said.cache}
@@ -96,7 +104,9 @@ class Override:
     def _cpus(self, text: str, online: tuple[int, ...]) -> tuple[int, ...]:
         cpus = listed_cpus(text)
         if not cpus or not cpus <= set(online):
-            raise BadArgument(f"{self.path}: [[cache]] cpus is {text!r}", f"a list of these: {cpu_text(online)}")
+            raise BadArgument(
+                f"{self.path}: [[cache]] cpus is {text!r}", f"a list of these: {cpu_text(online)}"
+            )
         return tuple(sorted(cpus))
 
     def _bytes(self, value: int | str) -> int:
@@ -111,7 +121,9 @@ class Override:
 
 def load(path: Path | str) -> Override:
     try:
-        return Override(str(path), msgspec.convert(tomllib.loads(named.text(path, named.WRITTEN)), _File))
+        return Override(
+            str(path), msgspec.convert(tomllib.loads(named.text(path, named.WRITTEN)), _File)
+        )
     except OSError as error:
         hint = "give a TOML file that corrects the machine"
         raise BadArgument(f"cannot read {path}: {error.strerror}", hint) from None

@@ -4,8 +4,8 @@ compact  fills one L3 domain after the other        domain  one L3 domain alone
 spread   deals threads out over sockets, nodes,     node    one NUMA node alone
          domains in turn                            socket  one socket alone
 
-A node's name (node0) or that of a kind of cores stands for those alone. Whatever the word, every physical core gets a thread before an SMT
-sibling gets one, and strong cores before weak ones.
+A node's name (node0) or that of a kind of cores stands for those alone. Whatever the word, every
+physical core gets a thread before an SMT sibling gets one, and strong cores before weak ones.
 """
 
 import math
@@ -27,11 +27,12 @@ _RANGE = re.compile(f"({_NUMBER})(?:-({_NUMBER}))?")
 
 
 def place(machine: Machine, cpus: str | None, threads: str | int | None) -> tuple[int, ...]:
-    """One CPU for each thread. `cpus` is a word, or a list that is taken as it stands; by default compact.
+    """One CPU for each thread. `cpus` is a word, or a list that is taken as it stands; by default
+    compact.
 
-    Without a number of threads: one for each physical core (CPU of a list), and no more than the quota pays for. With
-    more threads than CPUs it begins again at the first. Threads of a domain, node or socket are as many as one has cores,
-    and on those of it unless `cpus` says otherwise.
+    Without a number of threads: one for each physical core (CPU of a list), and no more than the
+    quota pays for. With more threads than CPUs it begins again at the first. Threads of a domain,
+    node or socket are as many as one has cores, and on those of it unless `cpus` says otherwise.
     """
     threads = "domain" if threads == "ccx" else threads
     if threads in UNITS:
@@ -47,13 +48,18 @@ def place(machine: Machine, cpus: str | None, threads: str | int | None) -> tupl
 
 
 def powers(machine: Machine, cpus: str | None) -> tuple[int, ...]:
-    """Numbers of threads, one for each core at most, that show where a further one stops to help: powers of two within
-    a domain, then of whole domains, nodes and sockets, then all. Spread, they are of sockets first. Strong cores come
-    first, and all of them are one of the numbers."""
+    """Numbers of threads, one for each core at most, that show where a further one stops to help:
+    powers of two within a domain, then of whole domains, nodes and sockets, then all. Spread, they
+    are of sockets first. Strong cores come first, and all of them are one of the numbers.
+    """
     order, cores = _order(machine, cpus)
     first = [cpu for cpu, rank in _ranks(machine, order).items() if not rank]
     home, known = _domains(machine), {cpu.cpu: cpu for cpu in machine.cpus}
-    groups = [[known[cpu].socket for cpu in first], [known[cpu].node for cpu in first], [home[cpu] for cpu in first]]
+    groups = [
+        [known[cpu].socket for cpu in first],
+        [known[cpu].node for cpu in first],
+        [home[cpu] for cpu in first],
+    ]
     steps = [max(Counter(each).values()) for each in reversed(groups)]
     if cpus == "spread":
         steps = [len(set(each)) for each in groups]
@@ -63,14 +69,20 @@ def powers(machine: Machine, cpus: str | None) -> tuple[int, ...]:
         found |= {unit << bit for bit in range((limit // unit).bit_length())} | {limit}
     kinds = [known[cpu].kind for cpu in first]
     strong = kinds.count(kinds[0])
-    return tuple(sorted(count for count in found | {strong} if count <= min(strong, most) or count == most))
+    return tuple(
+        sorted(count for count in found | {strong} if count <= min(strong, most) or count == most)
+    )
 
 
 def neighbours(machine: Machine, cpus: Iterable[int]) -> tuple[int, ...]:
     """One CPU of each core of their nodes that they leave free, as far as the quota pays for."""
     known, own = {cpu.cpu: cpu for cpu in machine.cpus}, set(cpus)
     busy, nodes = {known[cpu].core for cpu in own}, {known[cpu].node for cpu in own}
-    free = [cpu for cpu in _ordered(machine, "compact") if known[cpu].core not in busy and known[cpu].node in nodes]
+    free = [
+        cpu
+        for cpu in _ordered(machine, "compact")
+        if known[cpu].core not in busy and known[cpu].node in nodes
+    ]
     first = [cpu for cpu, rank in _ranks(machine, free).items() if not rank]
     return tuple(first[: max(0, int(min(len(first), _paid(machine) - len(own))))])
 
@@ -81,18 +93,25 @@ def _count(threads: str | int | None) -> int | None:
     text = str(threads)
     if not re.fullmatch(_NUMBER, text) or not 1 <= int(text) <= MOST_THREADS:
         allowed = ", ".join((*UNITS, "all", SIBLINGS))
-        raise BadArgument(f"--threads is {text[:60]!r}", f"a number from 1 to {MOST_THREADS}, or one of: {allowed}")
+        raise BadArgument(
+            f"--threads is {text[:60]!r}",
+            f"a number from 1 to {MOST_THREADS}, or one of: {allowed}",
+        )
     return int(text)
 
 
 def _paid(machine: Machine) -> float:
-    """Threads that never wait for the quota: spinning at a barrier, a paused one would hold up all others."""
+    """Threads that never wait for the quota: spinning at a barrier, a paused one would hold up all
+    others.
+    """
     quota = machine.facts["quota"].value
     return math.floor(quota) if isinstance(quota, int | float) else math.inf
 
 
 def _order(machine: Machine, cpus: str | None) -> tuple[tuple[int, ...], int]:
-    """The CPUs that a word or a list means, and how many threads share none of their cores (CPUs of a list)."""
+    """The CPUs that a word or a list means, and how many threads share none of their cores (CPUs of
+    a list).
+    """
     if cpus is None or cpus in (*PLACES, *words_of(machine)):
         order = _ordered(machine, cpus or "compact")
         return order, sum(not rank for rank in _ranks(machine, order).values())
@@ -101,7 +120,9 @@ def _order(machine: Machine, cpus: str | None) -> tuple[tuple[int, ...], int]:
 
 
 def words_of(machine: Machine) -> tuple[str, ...]:
-    """What stands for CPUs on this machine alone: its nodes, and kinds of cores where there are several."""
+    """What stands for CPUs on this machine alone: its nodes, and kinds of cores where there are
+    several.
+    """
     allowed = [cpu for cpu in machine.cpus if cpu.cpu in machine.allowed]
     kinds = tuple(dict.fromkeys(cpu.kind for cpu in allowed))
     nodes = dict.fromkeys(f"node{cpu.node}" for cpu in allowed)
@@ -121,7 +142,9 @@ def _listed(machine: Machine, text: str) -> tuple[int, ...]:
         first, last = (int(ends[1]), int(ends[2] or ends[1])) if ends else (1, 0)
         if first > last:
             known = ", ".join((*PLACES, *words_of(machine)))
-            raise BadArgument(f"--cpus: {part[:60]!r} is not known", f"a list such as 0-3,8, or one of: {known}")
+            raise BadArgument(
+                f"--cpus: {part[:60]!r} is not known", f"a list such as 0-3,8, or one of: {known}"
+            )
         for cpu in range(first, last + 1):
             if cpu not in allowed:
                 online = any(cpu == one.cpu for one in machine.cpus)
@@ -137,9 +160,15 @@ def _ordered(machine: Machine, word: str) -> tuple[int, ...]:
     """The allowed CPUs that a word means, in the order in which threads take them."""
     home = _domains(machine)
     allowed = [cpu for cpu in machine.cpus if cpu.cpu in machine.allowed]
-    levels: tuple[Callable[[Cpu], int], ...] = (lambda cpu: cpu.socket, lambda cpu: cpu.node, lambda cpu: home[cpu.cpu])
+    levels: tuple[Callable[[Cpu], int], ...] = (
+        lambda cpu: cpu.socket,
+        lambda cpu: cpu.node,
+        lambda cpu: home[cpu.cpu],
+    )
     if word == "domain" and not machine.caches:
-        raise Unsupported("--cpus: no cache is declared, so there are no domains to choose from", "node or socket")
+        raise Unsupported(
+            "--cpus: no cache is declared, so there are no domains to choose from", "node or socket"
+        )
     if word not in PLACES:
         allowed = [cpu for cpu in allowed if word in (cpu.kind, f"node{cpu.node}")]
     if word in UNITS:
@@ -150,7 +179,9 @@ def _ordered(machine: Machine, word: str) -> tuple[int, ...]:
     ranks = _ranks(machine, [cpu.cpu for cpu in allowed])
     turns: dict[tuple[int, int], list[Cpu]] = {}
     for cpu in allowed:
-        turns.setdefault((ranks[cpu.cpu], kinds.index(cpu.kind) if cpu.kind in kinds else 0), []).append(cpu)
+        turns.setdefault(
+            (ranks[cpu.cpu], kinds.index(cpu.kind) if cpu.kind in kinds else 0), []
+        ).append(cpu)
     deal = levels if word == "spread" else ()
     return tuple(chain.from_iterable(_dealt(turns[turn], deal) for turn in sorted(turns)))
 
@@ -164,7 +195,9 @@ def _domains(machine: Machine) -> dict[int, int]:
 
 
 def _ranks(machine: Machine, order: Iterable[int]) -> dict[int, int]:
-    """0 for the first of a core's CPUs in this order, 1 for its next: the lowest may not be allowed."""
+    """0 for the first of a core's CPUs in this order, 1 for its next: the lowest may not be
+    allowed.
+    """
     core, seen, ranks = {cpu.cpu: cpu.core for cpu in machine.cpus}, dict[int, int](), {}
     for cpu in order:
         ranks[cpu] = seen.get(core[cpu], 0)
@@ -180,7 +213,9 @@ def _groups(cpus: list[Cpu], level: Callable[[Cpu], int]) -> list[list[Cpu]]:
 
 
 def _dealt(cpus: list[Cpu], levels: tuple[Callable[[Cpu], int], ...]) -> Iterator[int]:
-    """One of each socket in turn; of a socket's, one of each node in turn; of a node's, one of each domain."""
+    """One of each socket in turn; of a socket's, one of each node in turn; of a node's, one of each
+    domain.
+    """
     if not levels:
         return iter([cpu.cpu for cpu in cpus])
     hands = [_dealt(group, levels[1:]) for group in _groups(cpus, levels[0])]

@@ -1,4 +1,6 @@
-"""The door to /sys and /proc. A recorded or made-up tree takes their place where $KVBENCH_ROOT names one."""
+"""The door to /sys and /proc. A recorded or made-up tree takes their place where $KVBENCH_ROOT
+names one.
+"""
 
 import os
 import re
@@ -12,7 +14,9 @@ UNSAID = "the tree does not say"  # of a made-up one, for which the running syst
 
 
 class Files:
-    """Reads by absolute path ("/sys/..."), below `root`. What is missing or may not be read is None, never an error."""
+    """Reads by absolute path ("/sys/..."), below `root`. What is missing or may not be read is
+    None, never an error.
+    """
 
     def __init__(self, root: Path | str | None = None):
         self.root = Path(root) if root else _named()
@@ -23,9 +27,17 @@ class Files:
         return self.root == Path("/")
 
     def text(self, path: str) -> str | None:
-        """Without surrounding white space. Bytes that are no text (the device tree's zeros) are dropped."""
+        """Without surrounding white space. Bytes that are no text (the device tree's zeros) are
+        dropped.
+        """
         try:
-            return self._real(path).read_bytes().replace(b"\0", b"\n").decode("utf-8", "ignore").strip()
+            return (
+                self._real(path)
+                .read_bytes()
+                .replace(b"\0", b"\n")
+                .decode("utf-8", "ignore")
+                .strip()
+            )
         except (OSError, ValueError):
             return None
 
@@ -44,7 +56,9 @@ class Files:
         return {name: number for name, number in found.items() if number is not None}
 
     def processors(self) -> dict[int, dict[str, str]]:
-        """Of /proc/cpuinfo, by number. What some kernels say once for all processors stands with each of them."""
+        """Of /proc/cpuinfo, by number. What some kernels say once for all processors stands with
+        each of them.
+        """
         blocks, common = {}, {}
         for block in (self.text("/proc/cpuinfo") or "").split("\n\n"):
             lines = [line.partition(":") for line in block.splitlines()]
@@ -59,10 +73,16 @@ class Files:
     def glob(self, pattern: str) -> list[str]:
         """Absolute paths as text() takes them; numbers in names sort as numbers."""
         try:
-            found = [f"/{path.relative_to(self.root).as_posix()}" for path in self.root.glob(pattern.lstrip("/"))]
+            found = [
+                f"/{path.relative_to(self.root).as_posix()}"
+                for path in self.root.glob(pattern.lstrip("/"))
+            ]
         except OSError:
             return []
-        return sorted(found, key=lambda path: [int(p) if p.isdecimal() else p for p in re.split(r"(\d+)", path)])
+        return sorted(
+            found,
+            key=lambda path: [int(p) if p.isdecimal() else p for p in re.split(r"(\d+)", path)],
+        )
 
     def exists(self, path: str) -> bool:
         try:
@@ -89,7 +109,9 @@ def stated(value: Any, source: str, why_not: str) -> Fact:
 def _named() -> Path:
     root = Path(os.environ.get("KVBENCH_ROOT") or "/")
     if not root.is_dir():
-        raise BadArgument(f"KVBENCH_ROOT: there is no folder {root}", "a copy of another machine's /sys and /proc")
+        raise BadArgument(
+            f"KVBENCH_ROOT: there is no folder {root}", "a copy of another machine's /sys and /proc"
+        )
     return root
 
 

@@ -3,7 +3,8 @@
 from kvbench.machine.tree import Files
 from kvbench.model import Fact
 
-_VENDORS = {  # what virtual machines write into the DMI names of product, maker and firmware, in this order
+# what virtual machines write into the DMI names of product, maker and firmware, in this order
+_VENDORS = {
     "amazon ec2": "Amazon EC2",
     "google compute engine": "Google Compute Engine",
     "alibaba cloud ecs": "Alibaba Cloud ECS",
@@ -25,17 +26,30 @@ _VENDORS = {  # what virtual machines write into the DMI names of product, maker
 _METAL = ".metal"  # ends the names of a cloud's machines that are a whole host
 _KVM = "/sys/devices/virtual/misc/kvm"
 _CLOCKS = {"kvm-clock": "KVM", "hyperv_clocksource_tsc_page": "Hyper-V", "xen": "Xen"}
-_MARKS = {"/.dockerenv": "Docker", "/run/.containerenv": "Podman", "/run/systemd/container": "container"}
-_HINTS = {"kubepods": "Kubernetes", "libpod": "Podman", "/docker": "Docker", "containerd": "containerd", "/lxc": "LXC"}
+_MARKS = {
+    "/.dockerenv": "Docker",
+    "/run/.containerenv": "Podman",
+    "/run/systemd/container": "container",
+}
+_HINTS = {
+    "kubepods": "Kubernetes",
+    "libpod": "Podman",
+    "/docker": "Docker",
+    "containerd": "containerd",
+    "/lxc": "LXC",
+}
 
 
 def hypervisor(files: Files) -> Fact:
-    """Its name, or "none". Only x86 has a flag that settles it: elsewhere, unknown firmware may be a guest's."""
+    """Its name, or "none". Only x86 has a flag that settles it: elsewhere, unknown firmware may be
+    a guest's.
+    """
     flags = [fields["flags"].split() for fields in files.processors().values() if "flags" in fields]
     flagged = any("hypervisor" in words for words in flags)
     if name := _by_kernel(files):
         return Fact(name, "/sys/hypervisor, /proc/device-tree", "high")
-    if flags and not flagged:  # a cloud's bare metal bears the same firmware names as its virtual machines
+    # a cloud's bare metal bears the same firmware names as its virtual machines
+    if flags and not flagged:
         return Fact("none", "/proc/cpuinfo, no flag hypervisor", "high")
     if name := _by_firmware(files):
         return Fact(name, "/sys/class/dmi/id", "high")
@@ -45,7 +59,12 @@ def hypervisor(files: Files) -> Fact:
         return Fact("none", "/sys/class/dmi/id", "low", "the firmware names bare metal")
     if files.exists(_KVM):
         return Fact("none", _KVM, "low", "the kernel can run guests, which few guests can")
-    return Fact(None, "/proc/cpuinfo", "none", "no CPU flag on this architecture, and no firmware name that is known")
+    return Fact(
+        None,
+        "/proc/cpuinfo",
+        "none",
+        "no CPU flag on this architecture, and no firmware name that is known",
+    )
 
 
 def is_virtual(found: Fact) -> bool:
@@ -60,11 +79,18 @@ def _by_kernel(files: Files) -> str:
 
 def _by_firmware(files: Files) -> str:
     words = _firmware(files)
-    return "" if _METAL in words else next((name for word, name in _VENDORS.items() if word in words), "")
+    return (
+        ""
+        if _METAL in words
+        else next((name for word, name in _VENDORS.items() if word in words), "")
+    )
 
 
 def _firmware(files: Files) -> str:
-    names = (files.text(f"/sys/class/dmi/id/{name}") or "" for name in ("product_name", "sys_vendor", "bios_vendor"))
+    names = (
+        files.text(f"/sys/class/dmi/id/{name}") or ""
+        for name in ("product_name", "sys_vendor", "bios_vendor")
+    )
     return " ".join(names).lower()
 
 
@@ -74,7 +100,9 @@ def _by_clock(files: Files) -> str:
 
 
 def container(files: Files) -> Fact:
-    """Its name, or "none": a container can hide all signs of itself, so that "none" is never sure."""
+    """Its name, or "none": a container can hide all signs of itself, so that "none" is never
+    sure.
+    """
     for path, name in _MARKS.items():
         if files.exists(path):
             return Fact(name, path, "high")

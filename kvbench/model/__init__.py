@@ -1,10 +1,48 @@
-"""The values that pass between the parts: frozen, and without behaviour beyond what they say about themselves."""
+"""The values that pass between the parts: frozen, and without behaviour beyond what they say about
+themselves.
+"""
 
 from kvbench.model.contrast import Contrast
 from kvbench.model.engine import Engine
-from kvbench.model.hardware import PLACES, Check, Cpu, DataCache, Fact, Kernel, Machine, Node, Times, Traffic
-from kvbench.model.point import AUTO, COMPUTE, DEFAULTS, FIELDS, HEADS, OURS, OWN, POINT, Point, Probe, Shape, Skip
-from kvbench.model.program import AGAIN, BESIDE, COPY_NT, CORE, MEMORY, NEIGHBOUR, PACE, PLAIN, ROTATED, SIDES, Role
+from kvbench.model.hardware import (
+    PLACES,
+    Check,
+    Cpu,
+    DataCache,
+    Fact,
+    Kernel,
+    Machine,
+    Node,
+    Times,
+    Traffic,
+)
+from kvbench.model.point import (
+    AUTO,
+    COMPUTE,
+    DEFAULTS,
+    FIELDS,
+    HEADS,
+    OURS,
+    OWN,
+    POINT,
+    Point,
+    Probe,
+    Shape,
+    Skip,
+)
+from kvbench.model.program import (
+    AGAIN,
+    BESIDE,
+    COPY_NT,
+    CORE,
+    MEMORY,
+    NEIGHBOUR,
+    PACE,
+    PLAIN,
+    ROTATED,
+    SIDES,
+    Role,
+)
 from kvbench.model.record import (
     MANY,
     STEP,

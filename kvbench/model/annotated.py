@@ -1,4 +1,6 @@
-"""What is said of a field beside its type: its meaning, for the schemas, and its limits. msgspec reads both."""
+"""What is said of a field beside its type: its meaning, for the schemas, and its limits. msgspec
+reads both.
+"""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -16,7 +18,9 @@ Cpus = Annotated[tuple[Count, ...], Meta(min_length=1)]
 
 
 def about(text: str, *words: str) -> Meta:
-    """The meaning of a key, with its unit, and the words that it may be. kvbench schema prints it."""
+    """The meaning of a key, with its unit, and the words that it may be. kvbench schema prints
+    it.
+    """
     return Meta(description=text, extra_json_schema={"enum": list(words)} if words else None)
 
 
@@ -24,4 +28,6 @@ def about(text: str, *words: str) -> Meta:
 class Printed:
     """What a command prints with --json."""
 
-    version: Annotated[Literal[1], about("of this format: keys may be added, none is renamed or dropped")] = 1
+    version: Annotated[
+        Literal[1], about("of this format: keys may be added, none is renamed or dropped")
+    ] = 1

@@ -1,4 +1,6 @@
-"""Points that differ in one thing alone, and what a launch visits to time them in the same rounds."""
+"""Points that differ in one thing alone, and what a launch visits to time them in the same
+rounds.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -23,12 +25,16 @@ _WITH = {
     "threads": {"cpus"},
 }
 FACTORS = tuple(_WITH)
-_NEAR = 1.004  # contexts that differ by less are one: sized by a cache, each layout's own padding shifts them a little
+# contexts that differ by less are one: sized by a cache, each layout's own padding shifts them a
+# little
+_NEAR = 1.004
 
 
 @dataclass(frozen=True, slots=True)
 class Contrast(Visited):
-    """Points that differ in the factor, each with an arena of its own: a round samples all of them."""
+    """Points that differ in the factor, each with an arena of its own: a round samples all of
+    them.
+    """
 
     factor: Annotated[str, about("what they differ in")]
     points: tuple[Point, ...]
@@ -58,8 +64,9 @@ def value(point: Point, factor: str) -> str:
 
 
 def lines(points: Iterable[Point], factor: str) -> Iterator[list[Point]]:
-    """Points that are equal but for the factor and what depends on it, of several values. Contexts may differ a little
-    where both points fill theirs."""
+    """Points that are equal but for the factor and what depends on it, of several values. Contexts
+    may differ a little where both points fill theirs.
+    """
     points = list(points)
     first = _first(sorted({point.shape.context for point in points}))
     own = _WITH[factor] | {factor, "context", "capacity"}
@@ -70,7 +77,9 @@ def lines(points: Iterable[Point], factor: str) -> Iterator[list[Point]]:
         alike += [getattr(shape, field.name) for field in SHAPE if field.name not in own]
         beyond = 0 if shape.capacity == shape.context else shape.capacity
         found[(*alike, first[shape.context], beyond)].append(point)
-    yield from (line for line in found.values() if len({value(point, factor) for point in line}) > 1)
+    yield from (
+        line for line in found.values() if len({value(point, factor) for point in line}) > 1
+    )
 
 
 def pairs(line: Iterable[Point], factor: str) -> Iterator[tuple[Point, Point]]:
@@ -79,7 +88,9 @@ def pairs(line: Iterable[Point], factor: str) -> Iterator[tuple[Point, Point]]:
     there = {(value(point, factor), point.shape.context) for point in line}
     for a, b in combinations(line, 2):
         crossed = {(value(a, factor), b.shape.context), (value(b, factor), a.shape.context)}
-        if value(a, factor) != value(b, factor) and (a.shape.context == b.shape.context or not crossed & there):
+        if value(a, factor) != value(b, factor) and (
+            a.shape.context == b.shape.context or not crossed & there
+        ):
             yield a, b
 
 

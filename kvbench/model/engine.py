@@ -1,4 +1,6 @@
-"""Whose kernels a run has measured beside ours: other engines and plug-ins, each by the file that it is."""
+"""Whose kernels a run has measured beside ours: other engines and plug-ins, each by the file that
+it is.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -24,4 +26,8 @@ def differing(base: Iterable[Engine], head: Iterable[Engine]) -> tuple[tuple[Eng
     """Engines that both have, by two files. Runs of before tell of none."""
     others = {engine.name: engine for engine in head}
     pairs = ((engine, others[engine.name]) for engine in base if engine.name in others)
-    return tuple((one, other) for one, other in pairs if (one.sha256, one.version) != (other.sha256, other.version))
+    return tuple(
+        (one, other)
+        for one, other in pairs
+        if (one.sha256, one.version) != (other.sha256, other.version)
+    )

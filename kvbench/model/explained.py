@@ -1,4 +1,6 @@
-"""What kvbench explain finds for a model on a machine. Counts are of bytes unless a name says otherwise."""
+"""What kvbench explain finds for a model on a machine. Counts are of bytes unless a name says
+otherwise.
+"""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -16,10 +18,18 @@ class Format:
     gbps: Annotated[float | None, about("GB/s: at which the cache is read in it; null if unknown")]
     low: Annotated[float | None, about("GB/s: lower end of its interval")]
     high: Annotated[float | None, about("GB/s: upper end of its interval")]
-    decode: Annotated[str, about("the point whose decode was measured; empty: plain reads, which no decode exceeds")]
+    decode: Annotated[
+        str,
+        about("the point whose decode was measured; empty: plain reads, which no decode exceeds"),
+    ]
     group: Annotated[int | None, about("query heads on a KV head of that point; null: plain reads")]
-    overtakes: Annotated[int | None, about("tokens: from where a step reads more cache than weights; null: nowhere")]
-    pays: Annotated[int | None, about("tokens: from where it gives 5 % more than the 16 bits beside it; null: nowhere")]
+    overtakes: Annotated[
+        int | None, about("tokens: from where a step reads more cache than weights; null: nowhere")
+    ]
+    pays: Annotated[
+        int | None,
+        about("tokens: from where it gives 5 % more than the 16 bits beside it; null: nowhere"),
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,20 +38,31 @@ class Cell:
 
     dtype: Annotated[str, about("number format of K and V")]
     bytes: Annotated[int, about("bytes: of the cache that a step reads, all sequences")]
-    most: Annotated[float | None, about("tokens per second: of the batch, if a step read all at plain reads")]
-    tokens: Annotated[float | None, about("tokens per second: with the cache at its format's own rate")]
+    most: Annotated[
+        float | None, about("tokens per second: of the batch, if a step read all at plain reads")
+    ]
+    tokens: Annotated[
+        float | None, about("tokens per second: with the cache at its format's own rate")
+    ]
     seconds: Annotated[float | None, about("seconds: of a step for the cache alone, at that rate")]
-    users: Annotated[int | None, about("sequences that fit memory beside the weights; null if unknown")]
+    users: Annotated[
+        int | None, about("sequences that fit memory beside the weights; null if unknown")
+    ]
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
     context: Annotated[int, about("tokens of every sequence")]
-    slice_bytes: Annotated[int, about("bytes: of a layer that attends to most, all sequences, padded")]
+    slice_bytes: Annotated[
+        int, about("bytes: of a layer that attends to most, all sequences, padded")
+    ]
     level: Annotated[str, about("where that lies: L1, L2, L3, DRAM, mixed, unknown")]
     cells: Annotated[tuple[Cell, ...], about("by number format")]
     best: Annotated[
-        str, about("the fastest format that was measured; of those level with it the one that rounds least")
+        str,
+        about(
+            "the fastest format that was measured; of those level with it the one that rounds least"
+        ),
     ]
 
     def of(self, dtype: str) -> Cell:
@@ -58,13 +79,20 @@ class Measured:
     missing: Annotated[float, about("seconds: more than plain reads of all of it take")]
     cache: Annotated[float, about("seconds: that plain reads of the cache take")]
     dtype: Annotated[str, about("number format whose decode is the fastest there")]
-    low: Annotated[float, about("tokens per second: with that decode, if the cache took no longer than plain reads")]
-    high: Annotated[float, about("tokens per second: with that decode, if all that is missing is the cache's")]
+    low: Annotated[
+        float,
+        about("tokens per second: with that decode, if the cache took no longer than plain reads"),
+    ]
+    high: Annotated[
+        float, about("tokens per second: with that decode, if all that is missing is the cache's")
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explained(Printed):
-    """What limits a model's decoding here, by arithmetic and by what the machine's own kernels reached."""
+    """What limits a model's decoding here, by arithmetic and by what the machine's own kernels
+    reached.
+    """
 
     model: Annotated[str, about("its name")]
     source: Annotated[str, about("where its geometry is from")]
@@ -72,7 +100,10 @@ class Explained(Printed):
     decoder: Annotated[Decoder, about("its geometry, at that context")]
     weights: Annotated[Weights | None, about("of the model; null if unknown")]
     read: Annotated[int | None, about("bytes: of weights that a step reads; null if unknown")]
-    experts: Annotated[float, about("ratio: experts of a layer that a step meets, on average; 0: no mixture of them")]
+    experts: Annotated[
+        float,
+        about("ratio: experts of a layer that a step meets, on average; 0: no mixture of them"),
+    ]
     why: Annotated[str, about("why the weights are unknown; else empty")]
     machine: Annotated[str, about("this machine, or the run that was named")]
     threads: Annotated[int, about("how many read")]
@@ -82,7 +113,9 @@ class Explained(Printed):
     gflops: Annotated[float | None, about("GFLOP/s: of the multiply-adds; null if unknown")]
     memory: Annotated[int | None, about("bytes: of the machine; null if unknown")]
     base: Annotated[str, about("the 16 bits that other formats are held against")]
-    l3: Annotated[int | None, about("tokens: up to which a layer's slice fits L3; null: no L3 is known")]
+    l3: Annotated[
+        int | None, about("tokens: up to which a layer's slice fits L3; null: no L3 is known")
+    ]
     formats: Annotated[tuple[Format, ...], about("of the library")]
     rows: Annotated[tuple[Row, ...], about("by context, in octaves")]
     measured: Annotated[Measured | None, about("what --measured gave; else null")]

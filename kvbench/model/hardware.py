@@ -1,12 +1,14 @@
-"""What is known about the machine, and how far it can be trusted. What the library offers, what a pass of it moves, and how
-long passes took."""
+"""What is known about the machine, and how far it can be trusted. What the library offers, what a
+pass of it moves, and how long passes took.
+"""
 
 from dataclasses import dataclass
 from typing import Annotated
 
 from kvbench.model.annotated import Count, Number, about
 
-PLACES = ("compact", "spread", "domain", "node", "socket")  # words for CPUs; kvbench.machine.placement knows which
+# words for CPUs; kvbench.machine.placement knows which
+PLACES = ("compact", "spread", "domain", "node", "socket")
 
 Scalar = bool | Count | Number | str | None
 Known = Scalar | list[Scalar | dict[str, Scalar]] | dict[str, Scalar]
@@ -16,7 +18,9 @@ Known = Scalar | list[Scalar | dict[str, Scalar]] | dict[str, Scalar]
 class Fact:
     """One thing known."""
 
-    value: Annotated[Known, about("of any type; null where it is unknown, and then `note` says why")]
+    value: Annotated[
+        Known, about("of any type; null where it is unknown, and then `note` says why")
+    ]
     source: Annotated[str, about("where it is from")]
     confidence: Annotated[str, about("how far it can be trusted", "high", "low", "none")]
     note: Annotated[str, about("what else must be known; empty if nothing")] = ""
@@ -61,7 +65,9 @@ class Machine:
     allowed: Annotated[tuple[Count, ...], about("those that the process may use")]
     caches: Annotated[tuple[DataCache, ...], about("data and unified caches")]
     nodes: Annotated[tuple[Node, ...], about("NUMA nodes")]
-    facts: Annotated[dict[str, Fact], about("what is known, by name: brand, l3, quota, dram_peak, ...")]
+    facts: Annotated[
+        dict[str, Fact], about("what is known, by name: brand, l3, quota, dram_peak, ...")
+    ]
     warnings: Annotated[tuple[str, ...], about("what is doubtful about all this")]
     fingerprint: Annotated[str, about("digest of the hardware")]
     environment: Annotated[str, about("digest of what an administrator can change")]
@@ -78,7 +84,7 @@ class Check:
     advice: Annotated[str, about("what to do; empty if nothing")] = ""
 
 
-# ---- the library -------------------------------------------------------------------------------------------------------
+# ---- the library ---------------------------------------------------------------------------------
 
 
 def kernel_id(op: str, variant: str, layout: str, dtype: str, isa: str) -> str:
@@ -105,7 +111,9 @@ class Kernel:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What one pass of a task moves, in bytes, and computes. `compulsory` is what rates are formed with."""
+    """What one pass of a task moves, in bytes, and computes. `compulsory` is what rates are formed
+    with.
+    """
 
     flops: Number
     compulsory: Number
@@ -119,7 +127,9 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """One run of a team: seconds from the common start to the end of the last pass, and how they came about."""
+    """One run of a team: seconds from the common start to the end of the last pass, and how they
+    came about.
+    """
 
     seconds: float
     pass_seconds: tuple[float, ...]

@@ -1,5 +1,6 @@
-"""What is measured: one cell of a sweep. Each field of a point is declared here, once; the order is that of tables, of
-short names, and of a suite's product."""
+"""What is measured: one cell of a sweep. Each field of a point is declared here, once; the order is
+that of tables, of short names, and of a suite's product.
+"""
 
 import dataclasses
 from collections.abc import Iterator
@@ -10,7 +11,8 @@ from kvbench.model.annotated import Count, Cpus, Size, about
 from kvbench.model.hardware import PLACES, kernel_id
 from kvbench.units import cpu_text
 
-COMPUTE = ("flops", "dot8", "dot16")  # probes of instructions that stay in registers; dot16 is of older runs
+# probes of instructions that stay in registers; dot16 is of older runs
+COMPUTE = ("flops", "dot8", "dot16")
 AUTO = "auto"  # the schedule that a measurement chooses, or the library
 LOCAL, INTERLEAVE = "local", "interleave"  # where memory lies
 OURS = "kvbench"  # the engine
@@ -22,10 +24,10 @@ HEADS = ("q_heads", "kv_heads", "head_dim")  # of a Shape: what tells models apa
 class Field:
     """From this follow the axes of suites, options, columns of tables and short names.
 
-    kind: of its values; suite/axes.py has a reader for each. words: those that it may be, where they are not the
-    library's. default: of the axis. about: help of the option; without it there is none. short: how a short name says
-    it. within: the word that it depends on. Elsewhere it has its default, and only points with the same one are
-    compared in it.
+    kind: of its values; suite/axes.py has a reader for each. words: those that it may be, where
+    they are not the library's. default: of the axis. about: help of the option; without it there is
+    none. short: how a short name says it. within: the word that it depends on. Elsewhere it has its
+    default, and only points with the same one are compared in it.
     """
 
     name: str
@@ -41,7 +43,8 @@ class Field:
     usual: bool = False  # whether a short name is silent about what most points have
     sized: bool = False  # whether the size of a slice rests on it
     walked: bool = False  # whether kvb_decode has a field of that name
-    later: bool = False  # whether older runs lack it: they have the default, and a point's name is silent about that
+    # whether older runs lack it: they have the default, and a point's name is silent about that
+    later: bool = False
 
 
 def of(kind: str, default: Any = None, short: str = "", about: str = "", **more: Any) -> Any:
@@ -56,7 +59,11 @@ def declared(kind: type) -> tuple[Field, ...]:
     hints = get_type_hints(kind, include_extras=True)
     found = []
     for field in (field for field in dataclasses.fields(kind) if field.metadata):
-        said = (meta.description for meta in getattr(hints[field.name], "__metadata__", ()) if meta.description)
+        said = (
+            meta.description
+            for meta in getattr(hints[field.name], "__metadata__", ())
+            if meta.description
+        )
         found.append(Field(field.name, meaning=next(said, ""), **field.metadata))
     return tuple(found)
 
@@ -65,9 +72,15 @@ def declared(kind: type) -> tuple[Field, ...]:
 class Shape:
     """One decode step. Every sequence holds `context` tokens; window 0 attends to all of them."""
 
-    batch: Annotated[Size, about("sequences")] = of("count", 1, "batch={}", "Sequences in the batch.", usual=True)
-    q_heads: Annotated[Size, about("query heads")] = of("count", None, "q={}", "Query heads.", usual=True)
-    kv_heads: Annotated[Size, about("KV heads")] = of("count", None, "kv={}", "KV heads.", usual=True)
+    batch: Annotated[Size, about("sequences")] = of(
+        "count", 1, "batch={}", "Sequences in the batch.", usual=True
+    )
+    q_heads: Annotated[Size, about("query heads")] = of(
+        "count", None, "q={}", "Query heads.", usual=True
+    )
+    kv_heads: Annotated[Size, about("KV heads")] = of(
+        "count", None, "kv={}", "KV heads.", usual=True
+    )
     head_dim: Annotated[Size, about("elements of a row")] = of(
         "count", None, "d={}", "Elements of a row of K or V.", usual=True
     )
@@ -78,13 +91,18 @@ class Shape:
         "count", None, "cap={}", "Tokens that the cache has room for. [default: the context]"
     )
     window: Annotated[Count, about("tokens attended to; 0: all")] = of(
-        "window", 0, "win={}", "Attend only to this many of the last tokens; 0: to all.", within="op"
+        "window",
+        0,
+        "win={}",
+        "Attend only to this many of the last tokens; 0: to all.",
+        within="op",
     )
     layers: Annotated[Count, about("slices in rotation; 0: by the residency")] = of(
         "layers",
         0,
         "layers={}",
-        "Layers to walk in turn; 0: more than the caches hold (1 if hot or evicted); model: whole sets of its layers.",
+        "Layers to walk in turn; 0: more than the caches hold (1 if hot or evicted); model: whole"
+        " sets of its layers.",
         column="layers_asked",  # `layers` are those in rotation
     )
 
@@ -94,20 +112,32 @@ class Shape:
 
 
 class Visited:
-    """A Point, a Probe or a Contrast: what a launch visits. As JSON it says by its fields which of them it is."""
+    """A Point, a Probe or a Contrast: what a launch visits. As JSON it says by its fields which of
+    them it is.
+    """
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Point(Visited):
-    """What is measured: a kernel on a shape, on these CPUs (one thread each), pages, residency and schedule."""
+    """What is measured: a kernel on a shape, on these CPUs (one thread each), pages, residency and
+    schedule.
+    """
 
     op: Annotated[str, about("what it does: decode, append, bulk, ...")] = of(
-        "word", "decode", "{}", "What the kernel does: decode, append or bulk.", words=("decode", "append", "bulk")
+        "word",
+        "decode",
+        "{}",
+        "What the kernel does: decode, append or bulk.",
+        words=("decode", "append", "bulk"),
     )
     variant: Annotated[str, about("the way of doing it; - where there is but one")] = of(
-        "word", None, "{}", "How the kernel does it; see kvbench kernels. [default: the first]", usual=True
+        "word",
+        None,
+        "{}",
+        "How the kernel does it; see kvbench kernels. [default: the first]",
+        usual=True,
     )
     layout: Annotated[str, about("of the cache; - where there is none")] = of(
         "word", "head", "{}", "Layout of the cache; see kvbench kernels.", sized=True
@@ -123,7 +153,9 @@ class Point(Visited):
     block_tokens: Annotated[Count, about("tokens of a block of a paged cache")] = of(
         "count", 16, "block={}", "Tokens in a block of a paged cache.", within="layout", sized=True
     )
-    shuffle: Annotated[Count | None, about("seed of the order of a paged cache's blocks; null: in order")] = of(
+    shuffle: Annotated[
+        Count | None, about("seed of the order of a paged cache's blocks; null: in order")
+    ] = of(
         "count from 0",
         None,
         "shuffle={}",
@@ -142,11 +174,17 @@ class Point(Visited):
         sized=True,
     )
     isa: Annotated[str, about("tier of the instruction set")] = of(
-        "word", "best", "{}", "Instruction set to use. [default: $KVBENCH_ISA, else the best that this CPU runs]"
+        "word",
+        "best",
+        "{}",
+        "Instruction set to use. [default: $KVBENCH_ISA, else the best that this CPU runs]",
     )
     shape: Annotated[Shape, about("geometry of the model and fill of its cache")]
     residency: Annotated[
-        str, about("hot: one slice alone; rotate: the slices in turn; evicted: caches swept before a pass")
+        str,
+        about(
+            "hot: one slice alone; rotate: the slices in turn; evicted: caches swept before a pass"
+        ),
     ] = of(
         "word",
         "rotate",
@@ -154,7 +192,9 @@ class Point(Visited):
         "hot: one layer again and again; rotate: all in turn; evicted: caches are flushed first.",
         words=("hot", "rotate", "evicted"),
     )
-    schedule: Annotated[str, about("order of rows and prefetches that was asked for; auto: the library's choice")] = of(
+    schedule: Annotated[
+        str, about("order of rows and prefetches that was asked for; auto: the library's choice")
+    ] = of(
         "word",
         AUTO,
         "{}",
@@ -170,24 +210,39 @@ class Point(Visited):
         sized=True,
     )
     deterministic: Annotated[bool, about("whether the work is split by the shape alone")] = of(
-        "flag", False, "deterministic", "Give the same bits with any number of threads.", within="op", walked=True
+        "flag",
+        False,
+        "deterministic",
+        "Give the same bits with any number of threads.",
+        within="op",
+        walked=True,
     )
     pages: Annotated[str, about("kind of pages that was asked for: base, thp or huge")] = of(
         "word", "thp", "{}", "Memory pages to ask for: base, thp or huge."
     )
     cpus: Annotated[Cpus, about("the CPU of each thread")] = of(
-        "cpus", None, "CPUs {}", f"CPUs to run on: a list such as 0-3,8; or {', '.join(PLACES)}.", within="threads"
+        "cpus",
+        None,
+        "CPUs {}",
+        f"CPUs to run on: a list such as 0-3,8; or {', '.join(PLACES)}.",
+        within="threads",
     )
     memory: Annotated[
-        str, about("where its pages lie: local, with the threads; interleave, over all nodes; or a node")
+        str,
+        about(
+            "where its pages lie: local, with the threads; interleave, over all nodes; or a node"
+        ),
     ] = of(
         "memory",
         LOCAL,
         "memory {}",
-        "NUMA nodes of the memory: local, with the threads; interleave, over all; node0; or nodes, each in turn.",
+        "NUMA nodes of the memory: local, with the threads; interleave, over all; node0; or nodes,"
+        " each in turn.",
         later=True,
     )
-    engine: Annotated[str, about("whose kernel it is: kvbench's, or that of a peer, beside which ours is timed")] = of(
+    engine: Annotated[
+        str, about("whose kernel it is: kvbench's, or that of a peer, beside which ours is timed")
+    ] = of(
         "word", OURS, "{}", "Whose kernel it is; kvbench peers lists them.", within="op", later=True
     )
 
@@ -198,7 +253,9 @@ class Point(Visited):
 
     @property
     def computes(self) -> str:
-        """The probe of the instructions that its kernel is made of. Runs from before `dot` have a variant by each name."""
+        """The probe of the instructions that its kernel is made of. Runs from before `dot` have a
+        variant by each name.
+        """
         if self.variant == "dot":
             return "dot8"
         return self.variant if self.variant in COMPUTE else "flops"
@@ -214,7 +271,8 @@ class Point(Visited):
                 f"ctx{s.context}.cap{s.capacity}.win{s.window}.layers{s.layers}{_later(s, SHAPE)}",
                 f"cpu{cpu_text(self.cpus)}.{self.pages}.{self.residency}",
                 f"{self.schedule}.{self.scale}.{self.inner}.block{self.block_tokens}",
-                f"order{_word(self.shuffle)}.pad{_word(self.pad)}.det{int(self.deterministic)}{_later(self, POINT)}",
+                f"order{_word(self.shuffle)}.pad{_word(self.pad)}"
+                f".det{int(self.deterministic)}{_later(self, POINT)}",
             )
         )
 
@@ -222,7 +280,9 @@ class Point(Visited):
 def _later(owner: Any, fields: tuple[Field, ...]) -> str:
     """What older runs did not have, where it is not the default."""
     values = ((field, getattr(owner, field.name)) for field in fields if field.later)
-    return "".join(f".{field.name}{_word(value)}" for field, value in values if value != field.default)
+    return "".join(
+        f".{field.name}{_word(value)}" for field, value in values if value != field.default
+    )
 
 
 def _word(value: Any) -> str:
@@ -232,7 +292,10 @@ def _word(value: Any) -> str:
 POINT, SHAPE = declared(Point), declared(Shape)
 _BESIDE = {  # what is asked or said of a point beside its own fields, each before one of them
     "batch": Field(
-        "model", "word", about="A model of suites/models.toml. Options for its heads override it.", column=None
+        "model",
+        "word",
+        about="A model of suites/models.toml. Options for its heads override it.",
+        column=None,
     ),
     "head_dim": Field("group", "count", "query heads on a KV head", axis=False),
     "dtype": Field(
@@ -269,14 +332,20 @@ DEFAULTS = {field.name: field.default for field in FIELDS}
 
 @dataclass(frozen=True, slots=True)
 class Probe(Visited):
-    """A point without a cache: the machine alone. `bytes` are those of all buffers that a pass walks, together."""
+    """A point without a cache: the machine alone. `bytes` are those of all buffers that a pass
+    walks, together.
+    """
 
     op: Annotated[str, about("read, write, copy, flops, latency, clock, ...")]
     isa: Annotated[str, about("tier of the instruction set")]
     cpus: Annotated[Cpus, about("the CPU of each thread")]
     pages: Annotated[str, about("kind of pages that was asked for")]
-    bytes: Annotated[Count, about("bytes: of all buffers that a pass walks, together; 0 where none is")]
-    distance: Annotated[Count, about("bytes: how far ahead the software prefetch reaches; 0: none")] = 0
+    bytes: Annotated[
+        Count, about("bytes: of all buffers that a pass walks, together; 0 where none is")
+    ]
+    distance: Annotated[
+        Count, about("bytes: how far ahead the software prefetch reaches; 0: none")
+    ] = 0
 
     @property
     def kernel(self) -> str:
@@ -284,12 +353,15 @@ class Probe(Visited):
 
     @property
     def name(self) -> str:
-        return f"{self.kernel}/bytes{self.bytes}.ahead{self.distance}/cpu{cpu_text(self.cpus)}.{self.pages}"
+        where = f"cpu{cpu_text(self.cpus)}.{self.pages}"
+        return f"{self.kernel}/bytes{self.bytes}.ahead{self.distance}/{where}"
 
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """A combination of a suite's axes that is no point here: its values, the kind of reason, and the particulars."""
+    """A combination of a suite's axes that is no point here: its values, the kind of reason, and
+    the particulars.
+    """
 
     facts: Annotated[dict[str, Any], about("its values, by axis")]
     reason: Annotated[str, about("the kind of reason")]

@@ -3,7 +3,8 @@
 from typing import NamedTuple, Self
 
 NEIGHBOUR = "neighbour"  # the point while others stream memory
-CORE, ROTATED = "core", "rotated"  # its kernel on data that stays in a private cache; on slices in memory
+# its kernel on data that stays in a private cache; on slices in memory
+CORE, ROTATED = "core", "rotated"
 SLICE, MEMORY = "slice", "memory"  # plain reads of its slice in L3; of memory
 AGAIN = "again"  # the point once more, after the peers of its round
 PACE = "fma"  # tells how fast the cores are
@@ -12,8 +13,9 @@ PLAIN = "plain"  # the form of a probe that leaves all to the hardware
 
 
 class Role(NamedTuple):
-    """A program's kind, such as a twin, and which form of it. Files have it under a name that only this file knows to
-    make and to read; that of a PLAIN form is the kind."""
+    """A program's kind, such as a twin, and which form of it. Files have it under a name that only
+    this file knows to make and to read; that of a PLAIN form is the kind.
+    """
 
     kind: str
     form: str = PLAIN

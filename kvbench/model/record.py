@@ -14,19 +14,22 @@ from kvbench.model.point import Point, Probe, Visited
 from kvbench.model.program import NEIGHBOUR, PLAIN
 from kvbench.model.tuning import Tuned
 
-STEP = 20e-6  # seconds: where a pass takes less, much of its own time is how threads meet at its end
+# seconds: where a pass takes less, much of its own time is how threads meet at its end
+STEP = 20e-6
 MANY = 100  # passes: of fewer nobody knows what 99 % do not exceed
-LENGTHS = 2.0  # times as long as another: judgement. A stall, or waking the threads, weighs little in one of the two
+# times as long as another: judgement. A stall, or waking the threads, weighs little in one of the
+# two
+LENGTHS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One timed measurement of a program: `passes` passes in `seconds`, which were meant to be about `asked` (0: nothing
-    was). A round measures every program once.
+    """One timed measurement of a program: `passes` passes in `seconds`, which were meant to be
+    about `asked` (0: nothing was). A round measures every program once.
 
-    What disturbed it: `skew`, how much longer the slowest thread worked than all on average; involuntary context
-    `switches` and page `faults` of the team; `steal`, seconds that a hypervisor took from the team's CPUs; `throttled`,
-    how often a quota or the heat stopped them.
+    What disturbed it: `skew`, how much longer the slowest thread worked than all on average;
+    involuntary context `switches` and page `faults` of the team; `steal`, seconds that a hypervisor
+    took from the team's CPUs; `throttled`, how often a quota or the heat stopped them.
     """
 
     program: str
@@ -48,14 +51,18 @@ class Sample:
 
     @property
     def one_by_one(self) -> bool:
-        """Whether its passes are to be told apart: those of the point, alone or beside a neighbour, where they are long."""
+        """Whether its passes are to be told apart: those of the point, alone or beside a neighbour,
+        where they are long.
+        """
         return self.program in ("point", NEIGHBOUR) and self.seconds >= STEP * self.passes
 
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """Passes of a program in a visit, timed one by one: how many, their median, and what 99 % do not exceed. Where there
-    are too few for that, `seconds` are all of them: those of several launches together may be enough."""
+    """Passes of a program in a visit, timed one by one: how many, their median, and what 99 % do
+    not exceed. Where there are too few for that, `seconds` are all of them: those of several
+    launches together may be enough.
+    """
 
     passes: Size
     p50: Number
@@ -78,8 +85,12 @@ def tails(samples: Iterable[Sample]) -> dict[str, Tail]:
     found: dict[str, list[tuple[float, ...]]] = {}
     for sample in samples:
         if sample.program in ("point", NEIGHBOUR):
-            found.setdefault(sample.program, []).append(sample.pass_seconds if sample.one_by_one else ())
-    return {name: Tail.of(list(chain.from_iterable(each))) for name, each in found.items() if all(each)}
+            found.setdefault(sample.program, []).append(
+                sample.pass_seconds if sample.one_by_one else ()
+            )
+    return {
+        name: Tail.of(list(chain.from_iterable(each))) for name, each in found.items() if all(each)
+    }
 
 
 def alike(one: float, other: float) -> bool:
@@ -88,8 +99,9 @@ def alike(one: float, other: float) -> bool:
 
 
 def quotients(samples: Iterable[Sample], others: Iterable[Sample]) -> list[float]:
-    """The time of a pass over that of the others', of each round in which both samples are about as long as each other,
-    against what they were meant to be."""
+    """The time of a pass over that of the others', of each round in which both samples are about as
+    long as each other, against what they were meant to be.
+    """
     beside = {other.round: other for other in others}
     pairs = ((sample, beside[sample.round]) for sample in samples if sample.round in beside)
     return [
@@ -108,14 +120,17 @@ def several(paths: Iterable[str] | str | None) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run measures. Every launch visits all points, `samples` samples of `sample_time` seconds each time."""
+    """What a run measures. Every launch visits all points, `samples` samples of `sample_time`
+    seconds each time.
+    """
 
     points: tuple[Visited, ...]
     launches: Size
     samples: Size
     sample_time: Positive
     seed: Count
-    run: str = ""  # which run it is; its records bear the name, and are compared with no other run's
+    # which run it is; its records bear the name, and are compared with no other run's
+    run: str = ""
     patience: Positive = 300.0  # seconds without a sign of life after which a visit has hung
     library: str = ""  # path of the kernels' library; the installed one where none is named
     plugin: (
@@ -124,9 +139,10 @@ class Plan:
     foreign: tuple[str, ...] = ()  # their variants, whose points have processes of their own
     against: str = ""  # path of a second library: then every visit is a duel of the two
     against_plugin: tuple[str, ...] | str = ()  # and of the plug-ins beside that
-    controls: tuple[str, ...] = ()  # names of points that in a duel have `library` on both sides, loaded twice
-    # What earlier runs have seen, by class of points, as Tuned has it. None: nothing is tuned, and who asks for no schedule
-    # has the default.
+    # names of points that in a duel have `library` on both sides, loaded twice
+    controls: tuple[str, ...] = ()
+    # What earlier runs have seen, by class of points, as Tuned has it. None: nothing is tuned, and
+    # who asks for no schedule has the default.
     tuning: dict[str, dict[str, tuple[Number, ...]]] | None = None
     chosen: dict[str, str] = field(default_factory=dict)  # schedules that stand already, by class
     neighbour: bool = False  # whether points are timed beside a neighbour too
@@ -143,27 +159,33 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What one process does of a launch: all of it, or as a new `part` what a process before it left undone."""
+    """What one process does of a launch: all of it, or as a new `part` what a process before it
+    left undone.
+    """
 
     plan: Plan
     launch: Count
     part: Count
     points: tuple[Visited, ...]
-    references: str  # a folder where the run's processes leave each other what answers are checked against
-    until: Number | None = None  # time.monotonic() at which it is ended, whatever it is at; None: it has all the time
+    # a folder where the run's processes leave each other what answers are checked against
+    references: str
+    # time.monotonic() at which it is ended, whatever it is at; None: it has all the time
+    until: Number | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
     """One visit of a point, in a launch or by itself: all samples, or what went wrong.
 
-    The point's program is "point", beside its witnesses and PACE. A decode has "twin" (plain reads), "twin_ahead" (in its
-    own schedule) and "core"; a plug-in's has "ceiling" in all forms, too; a store has "copy" and "copy_nt". The PLAIN form
-    of a probe is "point", others have the form's name. A slice in L3 has plain reads of it and of memory, "slice" and
-    "memory", and "rotated": the same kernel on slices in memory. "neighbour" is the point while other cores stream memory,
-    where that was asked for and there are such. A peer's "point" is its own, beside our twins; ours has "again" there.
-    In a duel the programs are "base" and "head". A witness of the installed library's is timed after each,
-    "beside_base" and "beside_head", and the one value in a sample's `pass_seconds` is their lower quartile.
+    The point's program is "point", beside its witnesses and PACE. A decode has "twin" (plain
+    reads), "twin_ahead" (in its own schedule) and "core"; a plug-in's has "ceiling" in all forms,
+    too; a store has "copy" and "copy_nt". The PLAIN form of a probe is "point", others have the
+    form's name. A slice in L3 has plain reads of it and of memory, "slice" and "memory", and
+    "rotated": the same kernel on slices in memory. "neighbour" is the point while other cores
+    stream memory, where that was asked for and there are such. A peer's "point" is its own, beside
+    our twins; ours has "again" there. In a duel the programs are "base" and "head". A witness of
+    the installed library's is timed after each, "beside_base" and "beside_head", and the one value
+    in a sample's `pass_seconds` is their lower quartile.
     """
 
     launch: Count
@@ -174,22 +196,28 @@ class Record:
     steps: Count = 0  # of one pass of a probe
     layers: Count = 0  # slices in rotation
     slice_bytes: Count = 0
-    along: Count = 0  # bytes of all slices, where passes go on along them, as appends do; older ones stay at one place
+    # bytes of all slices, where passes go on along them, as appends do; older ones stay at one
+    # place
+    along: Count = 0
     max_abs_err: Number = 0.0
     error: str = ""
     short: bool = False  # whether the error is a want of memory, which may pass
     part: Count = 0
     began: Annotated[float, Meta(ge=0, le=1e11)] = 0.0  # seconds since 1970
-    wall: Annotated[float, Meta(ge=0, le=1e9)] = 0.0  # seconds that the visit took, with memory and checks
+    # seconds that the visit took, with memory and checks
+    wall: Annotated[float, Meta(ge=0, le=1e9)] = 0.0
     peak: Count = 0  # bytes that its process has held at most, so far
     schedule: str = ""  # the one that ran, by its name; empty where none does
-    tails: dict[str, Tail] = field(default_factory=dict)  # by program: the point, and the point beside a neighbour
+    # by program: the point, and the point beside a neighbour
+    tails: dict[str, Tail] = field(default_factory=dict)
     neighbour: Number = 0.0  # GB/s that the neighbour read meanwhile
-    tuned: tuple[Tuned, ...] = ()  # what was measured to choose schedules, for classes that were new
+    # what was measured to choose schedules, for classes that were new
+    tuned: tuple[Tuned, ...] = ()
     run: str = ""
     core_level: str = ""  # the cache that the core roof's data stays in
     overhead: Number = 0.0  # of a peer: seconds of a step where there is next to nothing to read
-    stage_share: tuple[Number, ...] = ()  # QK, softmax, PV of one that is profiled; empty where the op has none
+    # QK, softmax, PV of one that is profiled; empty where the op has none
+    stage_share: tuple[Number, ...] = ()
 
     def footprint(self, program: str) -> float:
         """Bytes that a point's program walks."""
@@ -198,9 +226,11 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """What a probe reached in run `run` in one `form`: GB/s (flops and dots: GFLOP/s, latency: ns, clock: GHz).
+    """What a probe reached in run `run` in one `form`: GB/s (flops and dots: GFLOP/s, latency: ns,
+    clock: GHz).
 
-    `median` is of the launches' medians, of which `low` and `high` are two; `samples` are all, by launch.
+    `median` is of the launches' medians, of which `low` and `high` are two; `samples` are all, by
+    launch.
     """
 
     run: str
@@ -211,5 +241,6 @@ class Ceiling:
     high: Number
     samples: tuple[tuple[Number, ...], ...]
     stable: bool
-    huge: Number | None  # share of the memory that is really on huge pages; None where there is no memory
+    # share of the memory that is really on huge pages; None where there is no memory
+    huge: Number | None
     form: str = PLAIN

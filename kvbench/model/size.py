@@ -25,11 +25,19 @@ class Decoder:
     inner: Annotated[str, about("order inside a block of a paged cache")]
     block_tokens: Annotated[int, about("tokens of a block, paged")]
     window: Annotated[int, about("tokens that a sliding layer attends to; 0: there is none")] = 0
-    window_every: Annotated[int, about("of so many layers the last attends to everything; 0: none does")] = 0
+    window_every: Annotated[
+        int, about("of so many layers the last attends to everything; 0: none does")
+    ] = 0
     ephemeral: Annotated[int, about("layers of which nothing stays")] = 0
-    capacity: Annotated[int | None, about("tokens that each layer has room for; null: what it attends to")] = None
-    pad: Annotated[int | None, about("bytes: behind each head's plane; null: the library's choice")] = None
-    latent: Annotated[int, about("elements of a K row that are V, too; 0: V has rows of its own")] = 0
+    capacity: Annotated[
+        int | None, about("tokens that each layer has room for; null: what it attends to")
+    ] = None
+    pad: Annotated[
+        int | None, about("bytes: behind each head's plane; null: the library's choice")
+    ] = None
+    latent: Annotated[
+        int, about("elements of a K row that are V, too; 0: V has rows of its own")
+    ] = 0
 
     @property
     def sides(self) -> int:
@@ -78,7 +86,9 @@ class Blocks:
     tokens: Annotated[int, about("tokens of a block")]
     bytes: Annotated[int, about("bytes: K, V and scales of a block, in one layer")]
     per_layer: Annotated[int, about("blocks of all sequences in a layer that attends to most")]
-    table_bytes: Annotated[int, about("bytes: of a page table that all layers share; in no other number")]
+    table_bytes: Annotated[
+        int, about("bytes: of a page table that all layers share; in no other number")
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +120,9 @@ class Fleet:
     users: Annotated[int, about("sequences of each replica")]
     replicas: Annotated[int, about("copies of the model")]
     bytes_per_user: Annotated[int, about("bytes: of a sequence")]
-    bytes_per_replica: Annotated[int, about("bytes: of its sequences, and of the weights where they are given")]
+    bytes_per_replica: Annotated[
+        int, about("bytes: of its sequences, and of the weights where they are given")
+    ]
     bytes: Annotated[int, about("bytes: of all replicas")]
     weights: Annotated[int | None, about("bytes: of the weights of one; null where not given")]
 
@@ -132,7 +144,9 @@ class Reservation:
     lengths: Annotated[str, about("as they were asked for")]
     mean: Annotated[float, about("tokens: of a sequence, on average")]
     block_tokens: Annotated[int, about("tokens of a block")]
-    contiguous: Annotated[Reserved, about("a cache for each sequence, with room for all that it may hold")]
+    contiguous: Annotated[
+        Reserved, about("a cache for each sequence, with room for all that it may hold")
+    ]
     paged: Annotated[Reserved, about("as many blocks of a pool as each sequence needs")]
 
 
@@ -141,9 +155,15 @@ class Admission:
     """What fits a memory."""
 
     budget: Annotated[int | None, about("bytes: of that memory; null where not given")]
-    tokens: Annotated[int | None, about("tokens of one sequence that fit; null without budget, or without end")]
-    sequences: Annotated[int | None, about("whole sequences that fit; null without budget, or where nothing is held")]
-    reservation: Annotated[Reservation | None, about("sequences of several lengths; null where none are given")]
+    tokens: Annotated[
+        int | None, about("tokens of one sequence that fit; null without budget, or without end")
+    ]
+    sequences: Annotated[
+        int | None, about("whole sequences that fit; null without budget, or where nothing is held")
+    ]
+    reservation: Annotated[
+        Reservation | None, about("sequences of several lengths; null where none are given")
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,10 +172,14 @@ class Level:
 
     level: Annotated[int, about("1, 2, 3")]
     capacity: Annotated[int, about("bytes: of all its caches that serve these CPUs")]
-    holds: Annotated[int, about("bytes: the largest footprint that they hold, split evenly over the threads")]
+    holds: Annotated[
+        int, about("bytes: the largest footprint that they hold, split evenly over the threads")
+    ]
     fits: Annotated[bool, about("whether they hold the slice")]
     context: Annotated[int | None, about("most tokens at which a layer's slice fits; null: at any")]
-    gbps: Annotated[float | None, about("GB/s: the best plain reads of that level; null where not measured")]
+    gbps: Annotated[
+        float | None, about("GB/s: the best plain reads of that level; null where not measured")
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,23 +188,39 @@ class Fit:
 
     machine: Annotated[str, about("this machine, or the path that was named")]
     cpus: Annotated[tuple[int, ...], about("one thread on each")]
-    slice_bytes: Annotated[int, about("bytes: that a decode walks in a layer that attends to most, padded")]
-    word: Annotated[str, about("L1, L2, L3, DRAM, mixed, unknown; empty where no layer keeps anything")]
+    slice_bytes: Annotated[
+        int, about("bytes: that a decode walks in a layer that attends to most, padded")
+    ]
+    word: Annotated[
+        str, about("L1, L2, L3, DRAM, mixed, unknown; empty where no layer keeps anything")
+    ]
     reason: Annotated[str, about("why")]
     levels: Annotated[tuple[Level, ...], about("of the caches that serve these CPUs")]
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """How fast steps can be: at the rate of a measured decode, or at most, if plain reads are all that they do."""
+    """How fast steps can be: at the rate of a measured decode, or at most, if plain reads are all
+    that they do.
+    """
 
     bytes: Annotated[int, about("bytes: what a step reads")]
-    level: Annotated[str, about("where they lie: L1, L2, L3, DRAM, mixed, unknown; empty where nothing is read")]
-    footprint: Annotated[int | None, about("bytes: walked by what was measured; null if unknown")] = None
+    level: Annotated[
+        str, about("where they lie: L1, L2, L3, DRAM, mixed, unknown; empty where nothing is read")
+    ]
+    footprint: Annotated[
+        int | None, about("bytes: walked by what was measured; null if unknown")
+    ] = None
     gbps: Annotated[float | None, about("GB/s: of what was measured; null if unknown")] = None
-    tokens: Annotated[float | None, about("tokens per second: of the whole batch; null if unknown")] = None
-    low: Annotated[float | None, about("tokens per second: by the low end of the reads; null if unknown")] = None
-    high: Annotated[float | None, about("tokens per second: by the high end of the reads; null if unknown")] = None
+    tokens: Annotated[
+        float | None, about("tokens per second: of the whole batch; null if unknown")
+    ] = None
+    low: Annotated[
+        float | None, about("tokens per second: by the low end of the reads; null if unknown")
+    ] = None
+    high: Annotated[
+        float | None, about("tokens per second: by the high end of the reads; null if unknown")
+    ] = None
     reason: Annotated[str, about("why it is unknown; else empty")] = ""
     decode: Annotated[str, about("the point whose decode was measured; empty: plain reads")] = ""
 
@@ -190,7 +230,9 @@ class Rates:
     """Bounds without the weights and with them."""
 
     kv: Annotated[Bound, about("reading the cache alone")]
-    weights: Annotated[Bound | None, about("reading the weights too; null where they are not given")]
+    weights: Annotated[
+        Bound | None, about("reading the weights too; null where they are not given")
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +264,9 @@ class ArenaMap:
     dtype: Annotated[str, about("number format of the cache")]
     align: Annotated[int, about("bytes: every buffer begins at a multiple of it")]
     total: Annotated[int, about("bytes: of all of it, with gaps and canaries")]
-    kinds: Annotated[dict[str, KindBytes], about("by kind of buffer, and between for gaps and canaries")]
+    kinds: Annotated[
+        dict[str, KindBytes], about("by kind of buffer, and between for gaps and canaries")
+    ]
     buffers: Annotated[tuple[Buffer, ...], about("in their order")]
 
     def buffer(self, name: str) -> Buffer:
@@ -235,13 +279,21 @@ class Size(Printed):
 
     decoder: Annotated[Decoder, about("what was asked")]
     formula: Annotated[str, about("the bytes as a product, with the numbers in it")]
-    bytes: Annotated[int, about("bytes: K, V and scales of the tokens that are held, all layers and sequences")]
+    bytes: Annotated[
+        int, about("bytes: K, V and scales of the tokens that are held, all layers and sequences")
+    ]
     bytes_per_token: Annotated[int, about("bytes: of a token of one sequence in all layers")]
-    bytes_per_next_token: Annotated[int, about("bytes: by which one more token of a sequence lets the cache grow")]
+    bytes_per_next_token: Annotated[
+        int, about("bytes: by which one more token of a sequence lets the cache grow")
+    ]
     bytes_per_layer: Annotated[int, about("bytes: of a layer that attends to most, all sequences")]
     bytes_per_layer_side: Annotated[int, about("bytes: of K, or of V, in that layer")]
-    streamed: Annotated[int, about("bytes: K, V and scales that one decode step reads, all layers and sequences")]
-    scale_share: Annotated[float, about("share of the rows' bytes that scales come to on top of them")]
+    streamed: Annotated[
+        int, about("bytes: K, V and scales that one decode step reads, all layers and sequences")
+    ]
+    scale_share: Annotated[
+        float, about("share of the rows' bytes that scales come to on top of them")
+    ]
     ai: Annotated[float, about("FLOP per byte: arithmetic intensity of a decode, 2 G / b")]
     layers: Annotated[tuple[Layers, ...], about("those that are alike, without ephemeral ones")]
     ephemeral: Annotated[Ephemeral, about("an encoder's: K and V are gone when the layer has run")]
@@ -251,6 +303,10 @@ class Size(Printed):
     fleet: Annotated[Fleet, about("many users on several copies of the model")]
     admission: Annotated[Admission, about("what fits a memory")]
     fit: Annotated[Fit, about("where the slice of a layer lies")]
-    tokens_per_second: Annotated[Rates, about("at the rate of the same decode, or at most at that of plain reads")]
+    tokens_per_second: Annotated[
+        Rates, about("at the rate of the same decode, or at most at that of plain reads")
+    ]
     notes: Annotated[tuple[str, ...], about("what else must be known")]
-    map: Annotated[ArenaMap | UnsetType, about("with --map: where each buffer of a decoder lies")] = UNSET
+    map: Annotated[
+        ArenaMap | UnsetType, about("with --map: where each buffer of a decoder lies")
+    ] = UNSET

@@ -1,4 +1,6 @@
-"""Which schedule a class of points is read by: what was measured of the presets, and the choice that follows from it."""
+"""Which schedule a class of points is read by: what was measured of the presets, and the choice
+that follows from it.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -19,11 +21,13 @@ PARTS = {  # of the name of a class of points, in its order
     "level": "where the rows come from",
 }
 TUNER = 2  # version of what is measured and of the classes: evidence of another one is not pooled
-EFFECT = math.log(1.02)  # the default stays unless another preset is faster by more; within it the simpler one wins
+# the default stays unless another preset is faster by more; within it the simpler one wins
+EFFECT = math.log(1.02)
 MOST = 64  # rounds of a class that are kept, the newest
 _SURE = 0.9  # with which an interval holds the median of the rounds
 
-Ratios = Mapping[str, Sequence[float]]  # by preset: log of its time over the default's, round by round
+# by preset: log of its time over the default's, round by round
+Ratios = Mapping[str, Sequence[float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +49,8 @@ class Tuned:
     of: Annotated[str, about("the class of points")]
     choice: Annotated[Choice, about("the preset")]
     ratios: Annotated[
-        dict[str, tuple[Number, ...]], about("ratio: logarithm of a preset's time over the default's, by round")
+        dict[str, tuple[Number, ...]],
+        about("ratio: logarithm of a preset's time over the default's, by round"),
     ]
 
 
@@ -55,9 +60,13 @@ def rescheduled(before: str = "", after: str = "") -> str:
 
 
 def choose(found: Ratios, default: str) -> Choice:
-    """`found` has the presets in the order of the library's table, the simpler ones first, and may lack the default."""
+    """`found` has the presets in the order of the library's table, the simpler ones first, and may
+    lack the default.
+    """
     others = {preset: values for preset, values in found.items() if preset != default and values}
-    spans = {preset: (median(values), *interval(values, _SURE)) for preset, values in others.items()}
+    spans = {
+        preset: (median(values), *interval(values, _SURE)) for preset, values in others.items()
+    }
     ahead = {preset: span for preset, span in spans.items() if span[0] < -EFFECT and span[2] < 0}
     if not ahead:
         return Choice(default, default, 1.0, 1.0, 1.0, max(map(len, found.values()), default=0))
@@ -70,4 +79,7 @@ def choose(found: Ratios, default: str) -> Choice:
 def pooled(*found: Ratios) -> dict[str, tuple[float, ...]]:
     """Older evidence first."""
     presets = dict.fromkeys(preset for ratios in found for preset in ratios)
-    return {preset: tuple(value for ratios in found for value in ratios.get(preset, ()))[-MOST:] for preset in presets}
+    return {
+        preset: tuple(value for ratios in found for value in ratios.get(preset, ()))[-MOST:]
+        for preset in presets
+    }

@@ -1,4 +1,6 @@
-"""A model's weights: what lies in memory, and what of it one step reads. Counts are of bytes, as stored."""
+"""A model's weights: what lies in memory, and what of it one step reads. Counts are of bytes, as
+stored.
+"""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -12,16 +14,29 @@ class Weights:
 
     stored: Annotated[int, about("bytes: all of them")]
     always: Annotated[int, about("bytes: that every step reads, whatever its tokens are")]
-    row: Annotated[int, about("bytes: of a token's input embedding; 0 where its table is the output's, too")] = 0
-    routed: Annotated[int, about("bytes: of all experts that tokens are sent to, in all layers")] = 0
+    row: Annotated[
+        int, about("bytes: of a token's input embedding; 0 where its table is the output's, too")
+    ] = 0
+    routed: Annotated[
+        int, about("bytes: of all experts that tokens are sent to, in all layers")
+    ] = 0
     experts: Annotated[int, about("of a layer; 0: it is no mixture of them")] = 0
     chosen: Annotated[int, about("experts of a layer that a token is sent to")] = 0
-    ahead: Annotated[int, about("bytes: of layers that predict further tokens, which plain decoding leaves alone")] = 0
-    senses: Annotated[int, about("bytes: of vision and audio, which decoding text leaves alone")] = 0
+    ahead: Annotated[
+        int,
+        about("bytes: of layers that predict further tokens, which plain decoding leaves alone"),
+    ] = 0
+    senses: Annotated[
+        int, about("bytes: of vision and audio, which decoding text leaves alone")
+    ] = 0
 
     def distinct(self, batch: int) -> float:
-        """Experts of a layer that a step meets, on average, where each token is as likely sent to any."""
-        return self.experts * (1 - (1 - self.chosen / self.experts) ** batch) if self.experts else 0.0
+        """Experts of a layer that a step meets, on average, where each token is as likely sent to
+        any.
+        """
+        return (
+            self.experts * (1 - (1 - self.chosen / self.experts) ** batch) if self.experts else 0.0
+        )
 
     def read(self, batch: int) -> int:
         """Bytes of a step that gives each of `batch` sequences a token."""

@@ -1,4 +1,6 @@
-"""The only door to C. A library is opened by path, so two builds can stand side by side in one process."""
+"""The only door to C. A library is opened by path, so two builds can stand side by side in one
+process.
+"""
 
 from kvbench.native import numa
 from kvbench.native.arena import Arena, Part, pages_given

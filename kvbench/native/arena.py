@@ -31,15 +31,22 @@ class Part:
 
 
 class Arena(Owned):
-    """`size` bytes on `pages`. guard: 1 ends the memory at an unreadable page, 2 begins it after one.
+    """`size` bytes on `pages`. guard: 1 ends the memory at an unreadable page, 2 begins it after
+    one.
 
     A view is memory of the arena: it must not be used after close().
     """
 
-    def __init__(self, size: int, pages: str = "thp", guard: int = 0, library: Library | None = None) -> None:
+    def __init__(
+        self, size: int, pages: str = "thp", guard: int = 0, library: Library | None = None
+    ) -> None:
         library = default_library() if library is None else instance("library", library, Library)
         arena, kind = library.ffi.new("kvb_arena *"), library.number("pages", pages)
-        library.check(library.lib.kvb_arena_open(place("size", size, 1 << 61), kind, whole("guard", guard, 32), arena))
+        library.check(
+            library.lib.kvb_arena_open(
+                place("size", size, 1 << 61), kind, whole("guard", guard, 32), arena
+            )
+        )
         super().__init__(library, arena, "kvb_arena_close")
 
     @property
@@ -54,7 +61,9 @@ class Arena(Owned):
     def part(self, offset: int, size: int) -> Part:
         offset, size = whole("offset", offset), whole("size", size)
         if not 0 <= offset <= offset + size <= self.size:
-            raise BadArgument(f"offset {offset} and size {size} are wanted", f"the arena has {self.size} bytes")
+            raise BadArgument(
+                f"offset {offset} and size {size} are wanted", f"the arena has {self.size} bytes"
+            )
         return Part(self.base + offset, size)
 
     def view(self, dtype: Any = np.uint8) -> np.ndarray:
@@ -63,10 +72,17 @@ class Arena(Owned):
         try:
             return np.frombuffer(buffer, dtype=dtype)
         except (TypeError, ValueError) as error:
-            raise BadArgument(f"dtype: {error}", f"a type of numbers whose bytes divide {self.size}") from None
+            raise BadArgument(
+                f"dtype: {error}", f"a type of numbers whose bytes divide {self.size}"
+            ) from None
 
     def inspect(self) -> dict[str, int]:
-        """What the system really gave, in bytes: page size, mapped, resident, backed by huge pages."""
+        """What the system really gave, in bytes: page size, mapped, resident, backed by huge
+        pages.
+        """
         arena = self.pointer
         self.library.check(self.library.lib.kvb_arena_inspect(arena))
-        return {name: getattr(arena, name) for name in ("page_bytes", "mapped", "resident_bytes", "huge_bytes")}
+        return {
+            name: getattr(arena, name)
+            for name in ("page_bytes", "mapped", "resident_bytes", "huge_bytes")
+        }

@@ -1,4 +1,6 @@
-"""What Python callers pass in, as what C expects; anything else is an error that names the argument."""
+"""What Python callers pass in, as what C expects; anything else is an error that names the
+argument.
+"""
 
 import operator
 from typing import Any
@@ -39,9 +41,12 @@ def floats(name: str, value: Any, shape: tuple[int | str, ...]) -> np.ndarray:
         array = np.asarray(value)
         array = array.astype(np.float32, order="C", casting="same_kind", copy=False)
     except (TypeError, ValueError) as error:
-        raise BadArgument(f"{name} is not an array of real numbers: {error}", "pass float32") from None
+        raise BadArgument(
+            f"{name} is not an array of real numbers: {error}", "pass float32"
+        ) from None
     fits = array.ndim == len(shape) and all(
-        got == want if isinstance(want, int) else got > 0 for got, want in zip(array.shape, shape, strict=True)
+        got == want if isinstance(want, int) else got > 0
+        for got, want in zip(array.shape, shape, strict=True)
     )
     if not fits:
         wanted = ", ".join(map(str, shape))

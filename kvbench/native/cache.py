@@ -1,4 +1,6 @@
-"""A KV cache of one layer, and the library's kernels on it; and what its rows are made of, as abi.h tells at kvb_cache."""
+"""A KV cache of one layer, and the library's kernels on it; and what its rows are made of, as abi.h
+tells at kvb_cache.
+"""
 
 import itertools
 from typing import Any
@@ -23,12 +25,14 @@ LANES = 16  # tokens of a block in which K lies transposed
 class Cache(Closing):
     """K and V of `batch` sequences, `capacity` tokens each.
 
-    window: decode attends to the last `window` tokens, the newest included. A cache whose window fits its capacity
-    is a ring: it takes tokens without end and keeps the last `capacity` of them. `ring` overrides that.
-    A paged cache has blocks of `block_tokens`, ordered inside by `inner`; `shuffle`, a seed, scatters its blocks.
-    scale: the dtype of the scales, for dtypes that have them. pad: bytes behind each head's plane (None: the
-    library's choice). pages and guard: see Arena; or `arena` and a byte `offset` into it, for a cache among others,
-    which finds there what was there; memory of its own begins as zeros. Kernels read `table` and `lengths` live.
+    window: decode attends to the last `window` tokens, the newest included. A cache whose window
+        fits its capacity is a ring: it takes tokens without end and keeps the last `capacity` of
+        them. `ring` overrides that. A paged cache has blocks of `block_tokens`, ordered inside by
+        `inner`; `shuffle`, a seed, scatters its blocks.
+    scale: the dtype of the scales, for dtypes that have them. pad: bytes behind each head's plane
+        (None: the library's choice). pages and guard: see Arena; or `arena` and a byte `offset`
+        into it, for a cache among others, which finds there what was there; memory of its own
+        begins as zeros. Kernels read `table` and `lengths` live.
     """
 
     def __init__(
@@ -53,8 +57,20 @@ class Cache(Closing):
         offset: int = 0,
         library: Library | None = None,
     ) -> None:
-        self.library, self.layout, self.dtype, self.window = _library(library), layout, dtype, window
-        facts = dict(batch=batch, layout=layout, dtype=dtype, window=window, block_tokens=block_tokens, inner=inner)
+        self.library, self.layout, self.dtype, self.window = (
+            _library(library),
+            layout,
+            dtype,
+            window,
+        )
+        facts = dict(
+            batch=batch,
+            layout=layout,
+            dtype=dtype,
+            window=window,
+            block_tokens=block_tokens,
+            inner=inner,
+        )
         facts |= dict(scale=scale, ring=ring, pad=pad, library=self.library)
         cache = self._struct = self.planned(kv_heads, head_dim, capacity, **facts)
         self.lengths = np.zeros(cache.batch, dtype=np.int64)
@@ -73,7 +89,9 @@ class Cache(Closing):
         self._arena = instance("arena", own, Arena)
         end = (offset := whole("offset", offset)) + cache.bytes
         if offset < 0 or end > own.size:
-            raise BadArgument(f"offset {offset}: the cache ends at byte {end}", f"the arena has {own.size}")
+            raise BadArgument(
+                f"offset {offset}: the cache ends at byte {end}", f"the arena has {own.size}"
+            )
         self.library.check(self.library.lib.kvb_cache_bind(cache, own.base + offset))
         self._teams = Teams(self.library)
 
@@ -108,14 +126,23 @@ class Cache(Closing):
         library = _library(library)
         cache = library.ffi.new("kvb_cache *")
         words = {"layout": layout, "inner": inner}
-        counts = dict(kv_heads=kv_heads, head_dim=head_dim, capacity=capacity, batch=batch, block_tokens=block_tokens)
+        counts = dict(
+            kv_heads=kv_heads,
+            head_dim=head_dim,
+            capacity=capacity,
+            batch=batch,
+            block_tokens=block_tokens,
+        )
         counts["pad"] = library.lib.kvb_cache_pad() if pad is None else pad
         for name, word in words.items():
             setattr(cache, name, library.number(name, word))
         for name, count in counts.items():
             setattr(cache, name, whole(name, count))
         for plane in (cache.k, cache.v):
-            plane.dtype, plane.scale = library.number("dtype", dtype), library.number("scale", scale)
+            plane.dtype, plane.scale = (
+                library.number("dtype", dtype),
+                library.number("scale", scale),
+            )
         if window is not None and whole("window", window) < 1:
             raise BadArgument(f"window is {window}", "at least 1, or None for all tokens")
         fits = window is not None and window <= cache.capacity
@@ -162,16 +189,23 @@ class Cache(Closing):
         return int(self.lengths.max())
 
     def place(self, token: int, head: int, sequence: int = 0) -> tuple[int, int]:
-        """Where it lies: bytes into a plane of rows, and into one of scales; for its bytes of K see `key_bytes`."""
+        """Where it lies: bytes into a plane of rows, and into one of scales; for its bytes of K see
+        `key_bytes`.
+        """
         c = self.struct
         head, plane = place("head", head, c.kv_heads), place("sequence", sequence, c.batch)
         slot = place("token", token, _LONGEST if c.ring else c.capacity) % c.capacity
         if self.table is not None:
             plane, slot = int(self.table[plane, slot // c.block_tokens]), slot % c.block_tokens
         row = plane * c.k.seq_stride + head * c.k.head_stride + slot * c.k.token_stride
-        return row, plane * c.k.scale_seq_stride + head * c.k.scale_head_stride + slot * c.k.scale_token_stride
+        return (
+            row,
+            plane * c.k.scale_seq_stride
+            + head * c.k.scale_head_stride
+            + slot * c.k.scale_token_stride,
+        )
 
-    # ---- stores --------------------------------------------------------------------------------------------------
+    # ---- stores ----------------------------------------------------------------------------------
 
     def append(self, k: Any, v: Any, isa: str | None = None, threads: int = 1) -> None:
         """One token for every sequence, [batch, kv_heads, head_dim]."""
@@ -179,18 +213,36 @@ class Cache(Closing):
         self._store("append", k, v, (c.batch, c.kv_heads, c.head_dim), 1, isa, threads)
 
     def bulk(
-        self, k: Any, v: Any, head_major: bool = False, nt: bool = False, isa: str | None = None, threads: int = 1
+        self,
+        k: Any,
+        v: Any,
+        head_major: bool = False,
+        nt: bool = False,
+        isa: str | None = None,
+        threads: int = 1,
     ) -> None:
         """Prompt tokens for every sequence, [batch, tokens, kv_heads, head_dim], or with head_major
         [batch, kv_heads, tokens, head_dim]. nt: non-temporal stores."""
         c, head_major = self.struct, bool(head_major)
-        shape = (c.batch, c.kv_heads, "T", c.head_dim) if head_major else (c.batch, "T", c.kv_heads, c.head_dim)
+        shape = (
+            (c.batch, c.kv_heads, "T", c.head_dim)
+            if head_major
+            else (c.batch, "T", c.kv_heads, c.head_dim)
+        )
         tokens = floats("k", k, shape).shape[2 if head_major else 1]
         shape = tuple(tokens if size == "T" else size for size in shape)
         self._store("bulk", k, v, shape, tokens, isa, threads, head_major=head_major, nt=bool(nt))
 
     def _store(
-        self, op: str, k: Any, v: Any, shape: tuple[int, ...], tokens: int, isa: str | None, threads: int, **facts: bool
+        self,
+        op: str,
+        k: Any,
+        v: Any,
+        shape: tuple[int, ...],
+        tokens: int,
+        isa: str | None,
+        threads: int,
+        **facts: bool,
     ) -> None:
         k, v = floats("k", k, shape), floats("v", v, shape)
         threads = whole("threads", threads, 32)
@@ -201,25 +253,36 @@ class Cache(Closing):
             with store_task(op, self, k, v, threads, **how) as task:
                 team.run(task)
 
-    # ---- life ----------------------------------------------------------------------------------------------------
+    # ---- life ------------------------------------------------------------------------------------
 
     def would_overflow(self, tokens: int = 1) -> bool:
         """Whether there is no room for so many more tokens of every sequence."""
-        return self.length + place("tokens", tokens) > (_LONGEST if self.struct.ring else self.struct.capacity)
+        return self.length + place("tokens", tokens) > (
+            _LONGEST if self.struct.ring else self.struct.capacity
+        )
 
     def _refuse_overflow(self, tokens: int) -> None:
         if self.would_overflow(tokens):
-            most = f"{self.length} + {tokens} tokens are more than the capacity of {self._struct.capacity}"
-            raise BadArgument(f"tokens: {most}", "roll back, reset, or make a larger cache or a ring")
+            most = (
+                f"{self.length} + {tokens} tokens are more than the capacity of"
+                f" {self._struct.capacity}"
+            )
+            raise BadArgument(
+                f"tokens: {most}", "roll back, reset, or make a larger cache or a ring"
+            )
 
-    def rollback(self, tokens: int | None = None, *, to: int | None = None, sequence: int | None = None) -> None:
-        """Forget the last `tokens` of every sequence, or of one; or all but the first `to`. Their bytes stay.
+    def rollback(
+        self, tokens: int | None = None, *, to: int | None = None, sequence: int | None = None
+    ) -> None:
+        """Forget the last `tokens` of every sequence, or of one; or all but the first `to`. Their
+        bytes stay.
 
         A ring that has overwritten tokens only forgets all of them.
         """
         if (tokens is None) == (to is None):
             raise BadArgument(
-                "rollback takes either a number of tokens or a length", "rollback(3), or rollback(to=100)"
+                "rollback takes either a number of tokens or a length",
+                "rollback(3), or rollback(to=100)",
             )
         self._refuse_closed()
         lengths, capacity = self.lengths.copy(), self._struct.capacity
@@ -227,8 +290,14 @@ class Cache(Closing):
         lengths[which] = lengths[which] - place("tokens", tokens) if to is None else place("to", to)
         lost = (lengths > 0) & (lengths < self.lengths) & (self.lengths > capacity)
         for at in np.flatnonzero((lengths < 0) | (lengths > self.lengths) | lost):
-            hint = f"the ring keeps {capacity}: reset it" if lost[at] else "roll back to a length from 0 to that"
-            what = f"sequence {at} has {self.lengths[at]} tokens; {lengths[at]} cannot be left of them"
+            hint = (
+                f"the ring keeps {capacity}: reset it"
+                if lost[at]
+                else "roll back to a length from 0 to that"
+            )
+            what = (
+                f"sequence {at} has {self.lengths[at]} tokens; {lengths[at]} cannot be left of them"
+            )
             raise BadArgument(what, hint)
         self.lengths[:] = lengths
 
@@ -240,10 +309,15 @@ class Cache(Closing):
         """Zero every byte; the lengths stay."""
         self._make(threads, self.library.lib.kvb_task_clear, self.struct, self._isa(isa))
 
-    # ---- reads ---------------------------------------------------------------------------------------------------
+    # ---- reads -----------------------------------------------------------------------------------
 
     def decode(
-        self, q: Any, variant: str = "flash", isa: str | None = None, threads: int = 1, deterministic: bool = False
+        self,
+        q: Any,
+        variant: str = "flash",
+        isa: str | None = None,
+        threads: int = 1,
+        deterministic: bool = False,
     ) -> np.ndarray:
         """Attention of one new token per sequence, [batch, q_heads, head_dim] to the same shape.
 
@@ -255,33 +329,44 @@ class Cache(Closing):
             raise BadArgument("the cache is empty", "append a token first")
         out = np.empty_like(q)
         threads = whole("threads", threads, 32)
-        facts = {"variant": variant, "isa": self.library.isa(isa), "deterministic": bool(deterministic)}
+        facts = {
+            "variant": variant,
+            "isa": self.library.isa(isa),
+            "deterministic": bool(deterministic),
+        }
         self._run(threads, decode_task("decode", self, q, out, threads, **facts))
         return out
 
     def numpy(self, isa: str | None = None, threads: int = 1) -> tuple[np.ndarray, np.ndarray]:
-        """The tokens still held, decoded, the oldest first: K and V as float32 [batch, tokens, kv_heads, head_dim].
+        """The tokens still held, decoded, the oldest first: K and V as float32 [batch, tokens,
+        kv_heads, head_dim].
 
         Where a sequence holds fewer than another, zeros stand behind its end.
         """
         self._refuse_closed()
         return self.rows(0, min(self.length, self._struct.capacity), isa, threads)
 
-    def rows(self, first: int, count: int, isa: str | None = None, threads: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    def rows(
+        self, first: int, count: int, isa: str | None = None, threads: int = 1
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Only `count` of these tokens, from `first` on."""
         c = self.struct
         shape = (c.batch, place("count", count, c.capacity + 1), c.kv_heads, c.head_dim)
         try:
             k, v = (np.empty(shape, dtype=np.float32) for _ in "kv")
         except MemoryError:
-            raise OutOfMemory(f"count is {count}: there is no memory for so many rows", "ask for fewer") from None
+            raise OutOfMemory(
+                f"count is {count}: there is no memory for so many rows", "ask for fewer"
+            ) from None
         if count:
             to = (pointer(self.library, k), pointer(self.library, v))
             make = self.library.lib.kvb_task_unpack
-            self._make(threads, make, c, whole("first", first), count, *to, self._isa(isa), keep=(k, v))
+            self._make(
+                threads, make, c, whole("first", first), count, *to, self._isa(isa), keep=(k, v)
+            )
         return k, v
 
-    # ---- calls ---------------------------------------------------------------------------------------------------
+    # ---- calls -----------------------------------------------------------------------------------
 
     def _isa(self, isa: str | None) -> int:
         return self.library.number("isa", self.library.isa(isa))
@@ -301,7 +386,9 @@ def _library(asked: Library | None) -> Library:
 
 
 def block_of(dtype: str, library: Library | None = None) -> tuple[int, int]:
-    """Elements and bytes: of one element, or of as many as a packed row keeps together. Other rows are whole lines."""
+    """Elements and bytes: of one element, or of as many as a packed row keeps together. Other rows
+    are whole lines.
+    """
 
     def row(elements: int) -> int:
         return Cache.planned(1, elements, 1, dtype=dtype, library=library).k.row_bytes

@@ -11,7 +11,15 @@ import cffi
 import kvbench
 from kvbench import named
 from kvbench.closing import Closing
-from kvbench.errors import BadArgument, BadLibrary, OutOfMemory, Refused, Unsupported, WrongAnswer, unknown_word
+from kvbench.errors import (
+    BadArgument,
+    BadLibrary,
+    OutOfMemory,
+    Refused,
+    Unsupported,
+    WrongAnswer,
+    unknown_word,
+)
 from kvbench.model import AUTO, OWN, Kernel, several
 from kvbench.native.plugin import Plugins, opened
 
@@ -32,11 +40,11 @@ def library_path() -> Path:
 
 
 class Library:
-    """`path` is a shared object; abi.h, from the same build, lies beside it (or at `interface`). `plugin`: such
-    with kernels of somebody else, one or several.
+    """`path` is a shared object; abi.h, from the same build, lies beside it (or at `interface`).
+    `plugin`: such with kernels of somebody else, one or several.
 
-    `ffi` and `lib` are cffi's: everything in kvbench.native is written with them. Two libraries share nothing, but for
-    the types of an interface that both have.
+    `ffi` and `lib` are cffi's: everything in kvbench.native is written with them. Two libraries
+    share nothing, but for the types of an interface that both have.
     """
 
     def __init__(
@@ -53,13 +61,17 @@ class Library:
             hint = "a shared object is needed, with its abi.h beside it"
             raise BadLibrary(f"cannot read {error.filename}: {error.strerror}", hint) from None
         except (cffi.CDefError, cffi.FFIError) as error:
-            raise BadLibrary(f"{self.interface} is not an interface: {error}", "install kvbench again") from None
-        self.lib = opened(self.ffi, self.path, "it is no library for this machine: install kvbench again")
+            raise BadLibrary(
+                f"{self.interface} is not an interface: {error}", "install kvbench again"
+            ) from None
+        self.lib = opened(
+            self.ffi, self.path, "it is no library for this machine: install kvbench again"
+        )
         self._refuse_another_interface()
         paths = (str(plugin),) if isinstance(plugin, Path | str) else map(str, plugin or ())
         self.plugins = Plugins(several(paths), self)
 
-    # ---- the interface -------------------------------------------------------------------------------------------
+    # ---- the interface ---------------------------------------------------------------------------
 
     def _declared(self) -> dict[str, tuple[int, int]]:
         """Offset and size of every struct and field of abi.h, named as kvb_fields() names them."""
@@ -74,21 +86,28 @@ class Library:
         return rows
 
     def _compiled(self) -> dict[str, tuple[int, int]]:
-        return {self._text(row.name): (row.offset, row.size) for row in self._rows(self.lib.kvb_fields)}
+        return {
+            self._text(row.name): (row.offset, row.size) for row in self._rows(self.lib.kvb_fields)
+        }
 
     def _refuse_another_interface(self) -> None:
         try:
             for name in dir(self.lib):
                 getattr(self.lib, name)
         except AttributeError as error:
-            raise BadLibrary(f"{self.path} lacks a function of abi.h: {error}", "install kvbench again") from None
+            raise BadLibrary(
+                f"{self.path} lacks a function of abi.h: {error}", "install kvbench again"
+            ) from None
         declared, compiled = self._declared(), self._compiled()
         different = sorted(
-            name for name in declared.keys() | compiled.keys() if declared.get(name) != compiled.get(name)
+            name
+            for name in declared.keys() | compiled.keys()
+            if declared.get(name) != compiled.get(name)
         )
         if different:
             raise BadLibrary(
-                f"{self.path} was built from another abi.h: {', '.join(different[:4])} differ", "install kvbench again"
+                f"{self.path} was built from another abi.h: {', '.join(different[:4])} differ",
+                "install kvbench again",
             )
 
     def _rows(self, table: Any) -> Iterator[Any]:
@@ -100,7 +119,7 @@ class Library:
     def _text(self, chars: Any) -> str:
         return self.ffi.string(chars).decode()
 
-    # ---- errors --------------------------------------------------------------------------------------------------
+    # ---- errors ----------------------------------------------------------------------------------
 
     def check(self, code: int) -> None:
         """Raise what a status code means, with the library's message."""
@@ -113,10 +132,12 @@ class Library:
             self.lib.KVB_NO_MEMORY: (OutOfMemory, "ask for less, or free some memory"),
             self.lib.KVB_FOREIGN: (WrongAnswer, "abi.h says at kvb_work what a kernel may do"),
         }
-        kind, hint = meanings.get(code, (Refused, "the operating system refused; see its limits for this process"))
+        kind, hint = meanings.get(
+            code, (Refused, "the operating system refused; see its limits for this process")
+        )
         raise kind(message, hint)
 
-    # ---- words and kernels ---------------------------------------------------------------------------------------
+    # ---- words and kernels -----------------------------------------------------------------------
 
     @property
     def build(self) -> str:
@@ -127,9 +148,14 @@ class Library:
         """A list of words, such as the names of all dtypes; a word's place is its number in C."""
         if kind not in self._words:
             name = kind.encode()
-            found = tuple(self._text(word) for word in self._rows(lambda index: self.lib.kvb_word(name, index)))
+            found = tuple(
+                self._text(word)
+                for word in self._rows(lambda index: self.lib.kvb_word(name, index))
+            )
             if not found:
-                raise BadArgument(f"{kind!r} is not a list of words", "the lists are named at kvb_word in abi.h")
+                raise BadArgument(
+                    f"{kind!r} is not a list of words", "the lists are named at kvb_word in abi.h"
+                )
             self._words[kind] = found
         return self._words[kind]
 
@@ -137,15 +163,21 @@ class Library:
         """The number of a word in C."""
         words = self.words(kind)
         if not isinstance(word, str) or word not in words:
-            raise unknown_word(kind, word, (*words, *self.foreign_variants) if kind == "variant" else words)
+            raise unknown_word(
+                kind, word, (*words, *self.foreign_variants) if kind == "variant" else words
+            )
         return words.index(word)
 
     def isas(self) -> tuple[str, ...]:
         """The tiers that this CPU runs, the plainest first."""
-        return tuple(isa for index, isa in enumerate(self.words("isa")) if self.lib.kvb_isa_runs(index))
+        return tuple(
+            isa for index, isa in enumerate(self.words("isa")) if self.lib.kvb_isa_runs(index)
+        )
 
     def isa(self, word: str | None = None) -> str:
-        """The tier to use: the one asked for, else the one KVBENCH_ISA asks for, else the best one here."""
+        """The tier to use: the one asked for, else the one KVBENCH_ISA asks for, else the best one
+        here.
+        """
         forced = word if word is not None else os.environ.get(_ISA_VARIABLE) or None
         if forced is None:
             return self.words("isa")[self.lib.kvb_isa_best()]
@@ -153,12 +185,16 @@ class Library:
         if forced not in self.words("isa"):
             raise unknown_word(name, forced, self.isas())
         if forced not in self.isas():
-            raise Unsupported(f"{name}: {forced} does not run here", f"this CPU runs: {', '.join(self.isas())}")
+            raise Unsupported(
+                f"{name}: {forced} does not run here", f"this CPU runs: {', '.join(self.isas())}"
+            )
         return forced
 
     def schedule(self, word: str) -> str:
         """The one that runs where this one is asked for."""
-        return self.words("schedule")[self.lib.kvb_schedule_default()] if word in (AUTO, OWN) else word
+        return (
+            self.words("schedule")[self.lib.kvb_schedule_default()] if word in (AUTO, OWN) else word
+        )
 
     def kernels(self) -> list[Kernel]:
         """The library's own, then those of the plug-ins."""
@@ -167,7 +203,10 @@ class Library:
     def _own_kernels(self) -> list[Kernel]:
         words = ("op", "variant", "layout", "dtype", "isa", "about")
         return [
-            Kernel(**{word: self._text(getattr(row, word)) for word in words}, runnable=bool(row.runnable))
+            Kernel(
+                **{word: self._text(getattr(row, word)) for word in words},
+                runnable=bool(row.runnable),
+            )
             for row in self._rows(self.lib.kvb_kernels)
         ]
 
@@ -182,7 +221,9 @@ class Library:
         return self.plugins.variants
 
     def reads(self, variant: str, layout: str, dtype: str) -> str | None:
-        """The dtype as whose values a variant takes a cache's: mostly its own. None: it has no kernel for it."""
+        """The dtype as whose values a variant takes a cache's: mostly its own. None: it has no
+        kernel for it.
+        """
         if variant not in self.words("variant"):  # but a plug-in's, or a store's
             return dtype
         asked = {"variant": variant, "layout": layout, "dtype": dtype}
@@ -199,8 +240,9 @@ class Library:
         return self.lib.kvb_cell(self.number("layout", layout), self.number("dtype", dtype))
 
     def levels(self, variant: str, dtype: str, head_dim: int = 1) -> tuple[int, int, int] | None:
-        """The largest whole numbers of a query and of weights, of a variant that multiplies such, and how many elements
-        share a step. None: it multiplies none."""
+        """The largest whole numbers of a query and of weights, of a variant that multiplies such,
+        and how many elements share a step. None: it multiplies none.
+        """
         if variant not in self.words("variant"):
             return None
         asked = self.number("variant", variant), self.number("dtype", dtype)
@@ -208,12 +250,17 @@ class Library:
         return (query, weights, block or head_dim) if query else None
 
     def way(self, variant: str, layout: str, dtype: str, isa: str) -> dict[str, Any]:
-        """How a kvb_decode is told its variant: by its number, or by the function of a plug-in's."""
+        """How a kvb_decode is told its variant: by its number, or by the function of a
+        plug-in's.
+        """
         if self.plugins and variant not in self.words("variant"):
             return {"run": self.plugins.run(variant, layout, dtype, isa)}
         number = self.number("variant", variant)
         if self.reads(variant, layout, dtype) is None:
-            offered = ", ".join(word for word in self.words("dtype") if self.reads(variant, layout, word)) or "none"
+            offered = (
+                ", ".join(word for word in self.words("dtype") if self.reads(variant, layout, word))
+                or "none"
+            )
             raise BadArgument(
                 f"variant {variant} has no kernel for the dtype {dtype} in the layout {layout}",
                 f"in that layout it has: {offered}",
@@ -228,7 +275,8 @@ class Owned(Closing):
 
     def __init__(self, library: Library, pointer: Any, free: str) -> None:
         self.library, lib = library, library.lib
-        self._pointer = library.ffi.gc(pointer, lambda made: getattr(lib, free)(made))  # which keeps lib open
+        # which keeps lib open
+        self._pointer = library.ffi.gc(pointer, lambda made: getattr(lib, free)(made))
 
     def close(self) -> None:
         if self._pointer is not None:
@@ -262,6 +310,8 @@ def _library_of(path: str, plugins: tuple[str, ...]) -> Library:
 
 
 def library_of(path: str | None, plugin: Sequence[str] | str | None = None) -> Library:
-    """The one at `path`; the default one where none is named. With the kernels of these plug-ins, if any."""
+    """The one at `path`; the default one where none is named. With the kernels of these plug-ins,
+    if any.
+    """
     plugins = several(plugin)
     return _library_of(path or "", plugins) if path or plugins else default_library()

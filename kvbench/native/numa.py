@@ -12,7 +12,10 @@ from cffi import FFI
 from kvbench.errors import Unsupported
 from kvbench.native.arena import Arena
 
-_NUMBERS = {"x86_64": {"mbind": 237, "move_pages": 279}, "aarch64": {"mbind": 235, "move_pages": 239}}
+_NUMBERS = {
+    "x86_64": {"mbind": 237, "move_pages": 279},
+    "aarch64": {"mbind": 235, "move_pages": 239},
+}
 _BIND, _INTERLEAVE = 2, 3  # of linux/mempolicy.h
 _BITS = 64  # of a word of a mask
 _SAMPLES, _PAGE = 512, 4096  # pages that are asked for, and bytes of the smallest
@@ -28,15 +31,22 @@ def bind(arena: Arena, nodes: Sequence[int]) -> None:
 
 
 def placed(arena: Arena, size: int) -> Counter[int]:
-    """Pages by node, of some drawn from the first `size` bytes that are there: any step could fall in with interleaving."""
+    """Pages by node, of some drawn from the first `size` bytes that are there: any step could fall
+    in with interleaving.
+    """
     ffi, every = _c()[0], range(0, size, _PAGE)
     at = random.Random(1).sample(every, min(_SAMPLES, len(every)))
-    pages, status = ffi.new("void *[]", [arena.base + offset for offset in at]), ffi.new("int[]", len(at))
+    pages, status = (
+        ffi.new("void *[]", [arena.base + offset for offset in at]),
+        ffi.new("int[]", len(at)),
+    )
     _call("move_pages", 0, len(at), pages, ffi.NULL, status, 0)
     return Counter(node for node in status if node >= 0)
 
 
-def _call(name: str, first: Any, count: int, third: Any, fourth: Any, fifth: Any, flags: int) -> None:
+def _call(
+    name: str, first: Any, count: int, third: Any, fourth: Any, fifth: Any, flags: int
+) -> None:
     (ffi, libc), number = _c(), _NUMBERS.get(os.uname().machine, {}).get(name)
     if number is None:
         raise Unsupported(f"{name} is not known for {os.uname().machine}", "leave memory local")

@@ -16,9 +16,13 @@ AHEAD = 2048  # bytes: how far ahead the prefetching form of a probe asks for li
 
 
 def forms(op: str, library: Library) -> dict[str, dict[str, Any]]:
-    """Ways to do it, as arguments of probe_task: reads by each schedule, too, for a ceiling is the best that there is."""
+    """Ways to do it, as arguments of probe_task: reads by each schedule, too, for a ceiling is the
+    best that there is.
+    """
     ahead = {"ahead": {"distance": AHEAD}} if op in ("read", "copy", "copy_nt") else {}
-    by = {word: {"schedule": word} for word in library.words("schedule")[1:]} if op == "read" else {}
+    by = (
+        {word: {"schedule": word} for word in library.words("schedule")[1:]} if op == "read" else {}
+    )
     return {PLAIN: {}} | ahead | by
 
 
@@ -35,9 +39,11 @@ def decode_task(
     seed: int = 0,
     **fields: int,
 ) -> Task:
-    """`op` is decode, twin (the reads alone) or fill (data for it). q and out: [batch, q_heads, head_dim] float32.
+    """`op` is decode, twin (the reads alone) or fill (data for it). q and out: [batch, q_heads,
+    head_dim] float32.
 
-    `fields`: others of kvb_decode, such as wrap, deterministic or stages."""
+    `fields`: others of kvb_decode, such as wrap, deterministic or stages.
+    """
     library = cache.library
     args = library.ffi.new("kvb_decode *")
     args.cache = cache.struct
@@ -64,15 +70,21 @@ def store_task(
     nt: bool = False,
     advance: bool = False,
 ) -> Task:
-    """`op` is append (k and v [batch, kv_heads, head_dim]) or bulk ([batch, tokens, kv_heads, head_dim], or with
-    head_major [batch, kv_heads, tokens, head_dim]). advance: lengths grow by what a pass stored; without it every pass
-    stores at the same place."""
+    """`op` is append (k and v [batch, kv_heads, head_dim]) or bulk ([batch, tokens, kv_heads,
+    head_dim], or with head_major [batch, kv_heads, tokens, head_dim]). advance: lengths grow by
+    what a pass stored; without it every pass stores at the same place.
+    """
     library = cache.library
     args = library.ffi.new("kvb_store *")
     args.cache = cache.struct
     args.k, args.v = pointer(library, k), pointer(library, v)
     args.tokens = 1 if op == "append" else k.shape[2 if head_major else 1]
-    args.isa, args.head_major, args.nt, args.advance = library.number("isa", isa), head_major, nt, advance
+    args.isa, args.head_major, args.nt, args.advance = (
+        library.number("isa", isa),
+        head_major,
+        nt,
+        advance,
+    )
     return Task(library, getattr(library.lib, f"kvb_task_{op}"), args, threads, keep=(cache, k, v))
 
 
@@ -99,8 +111,10 @@ def probe_task(
     schedule: str = "",
     steps: int = 0,
 ) -> Task:
-    """A probe over the first `size` bytes of its arenas. `to` is what read reads and every other op writes;
-    `second` is triad's other source. schedule: one by which read prefetches, instead of `distance`."""
+    """A probe over the first `size` bytes of its arenas. `to` is what read reads and every other op
+    writes;
+    `second` is triad's other source. schedule: one by which read prefetches, instead of `distance`.
+    """
     args = library.ffi.new("kvb_probe *")
     args.op, args.isa = library.number("op", op), library.number("isa", isa)
     for field, arena in {"a": to, "b": source, "c": second}.items():

@@ -1,7 +1,8 @@
-"""Kernels of somebody else: a shared object whose functions are called for the units that our threads cut.
+"""Kernels of somebody else: a shared object whose functions are called for the units that our
+threads cut.
 
-It is foreign code. A process that lists kernels, plans or reports never loads it: another one does, and tells what it
-found. It is loaded for good where its kernels run, see kvbench.worker.
+It is foreign code. A process that lists kernels, plans or reports never loads it: another one does,
+and tells what it found. It is loaded for good where its kernels run, see kvbench.worker.
 """
 
 import re
@@ -31,25 +32,34 @@ _EXAMPLE = "kvbench verify --example shows how one is made"
 _PATIENCE = 30.0  # seconds that loading it and listing its kernels may take
 _EXPORTED = (b"kvb_kernels\0", b"kvb_plugin\0")  # as a shared object names what it exports
 _symbol = cffi.FFI()
-_symbol.cdef("extern int32_t kvb_plugin;")  # of plug-ins alone: abi.h cannot declare what the library lacks
+# of plug-ins alone: abi.h cannot declare what the library lacks
+_symbol.cdef("extern int32_t kvb_plugin;")
 
 
-def opened(ffi: cffi.FFI, path: Path, hint: str = "a shared object for this machine is needed") -> Any:
+def opened(
+    ffi: cffi.FFI, path: Path, hint: str = "a shared object for this machine is needed"
+) -> Any:
     """A shared object, by path."""
     try:
         return ffi.dlopen(str(path.absolute()))
     except OSError as error:
-        why = str(error).partition(".  Additionally")[0]  # cffi goes on about names that are no paths
+        # cffi goes on about names that are no paths
+        why = str(error).partition(".  Additionally")[0]
         raise BadLibrary(why, hint) from None
 
 
 def is_plugin(path: Path | str, hint: str = _EXAMPLE) -> bool:
-    """Whether a shared object is a plug-in, and not a library of kernels. `hint`: where it is neither."""
+    """Whether a shared object is a plug-in, and not a library of kernels. `hint`: where it is
+    neither.
+    """
     path = Path(path)
     with named.opened(path) as file:
         exported = file.read()
     if not any(name in exported for name in _EXPORTED):  # another project's is not even loaded
-        raise BadLibrary(f"{path} is neither a kernel library of kvbench nor a plug-in: it has no kvb_kernels", hint)
+        raise BadLibrary(
+            f"{path} is neither a kernel library of kvbench nor a plug-in: it has no kvb_kernels",
+            hint,
+        )
     return _looked_at(_version, path) is not None
 
 
@@ -77,8 +87,9 @@ def _listed(path: Path, library: Path, interface: Path) -> tuple[Kernel, ...]:
 
 
 class Plugins:
-    """All that stand beside `library`. A variant that two of them have is told apart by the stem of the file: a library
-    that is asked for `textbook@old` goes by the `textbook` of old.so."""
+    """All that stand beside `library`. A variant that two of them have is told apart by the stem of
+    the file: a library that is asked for `textbook@old` goes by the `textbook` of old.so.
+    """
 
     def __init__(self, paths: Iterable[Path | str], library: "Library") -> None:
         self.each = tuple(Plugin(path, library) for path in paths)
@@ -87,7 +98,9 @@ class Plugins:
             other = named.setdefault(plugin.stem, plugin.path)
             if other is not plugin.path:
                 what = f"--plugin: {other} and {plugin.path} are both called {plugin.stem}"
-                raise BadArgument(what, "rename one: a plug-in is told apart by the stem of its file")
+                raise BadArgument(
+                    what, "rename one: a plug-in is told apart by the stem of its file"
+                )
 
     def __bool__(self) -> bool:
         return bool(self.each)
@@ -107,7 +120,11 @@ class Plugins:
     def told(self, plugin: "Plugin") -> tuple[Kernel, ...]:
         """A plug-in's kernels, by the names that they have here."""
         return tuple(
-            replace(kernel, variant=f"{kernel.variant}{_AT}{plugin.stem}") if kernel.variant in self._shared else kernel
+            (
+                replace(kernel, variant=f"{kernel.variant}{_AT}{plugin.stem}")
+                if kernel.variant in self._shared
+                else kernel
+            )
             for kernel in plugin.kernels
         )
 
@@ -138,22 +155,30 @@ class Plugins:
         self.of(variant).refuse_lacking(variant.partition(_AT)[0], *cell)
 
     def run(self, *words: str) -> Any:
-        """The function for a variant, layout, dtype and isa. Its plug-in is loaded into this process, and no other."""
+        """The function for a variant, layout, dtype and isa. Its plug-in is loaded into this
+        process, and no other.
+        """
         variant, *cell = words
         return self.of(variant).run(variant.partition(_AT)[0], *cell)
 
 
 class Plugin:
-    """A plug-in beside `library`. What is wrong with it is told when its kernels are first asked for."""
+    """A plug-in beside `library`. What is wrong with it is told when its kernels are first asked
+    for.
+    """
 
     def __init__(self, path: Path | str, library: "Library") -> None:
         self.path, self._library = Path(path), library
         if not self.path.is_file():
-            raise BadLibrary(f"cannot read {path}: there is no such file", "name a plug-in that is there")
+            raise BadLibrary(
+                f"cannot read {path}: there is no such file", "name a plug-in that is there"
+            )
 
     @cached_property
     def kernels(self) -> tuple[Kernel, ...]:
-        """What it lists, all of it checked against the library's words. It is not loaded into this process."""
+        """What it lists, all of it checked against the library's words. It is not loaded into this
+        process.
+        """
         found = _looked_at(_listed, self.path, self._library.path, self._library.interface)
         if not found:
             raise BadLibrary(f"{self.path} lists no kernels", _EXAMPLE)
@@ -176,14 +201,20 @@ class Plugin:
         if version is None:
             raise BadLibrary(f"{self.path} is no plug-in: it does not export kvb_plugin", _EXAMPLE)
         if version != ours:
-            what = f"{self.path} is a plug-in of version {version}, and {library.path.name} takes version {ours}"
-            raise BadLibrary(what, f"build it again with the kvbench.h and abi.h of that library: {_EXAMPLE}")
+            what = (
+                f"{self.path} is a plug-in of version {version}, and {library.path.name} takes"
+                f" version {ours}"
+            )
+            raise BadLibrary(
+                what, f"build it again with the kvbench.h and abi.h of that library: {_EXAMPLE}"
+            )
         found: dict[str, tuple[Kernel, Any]] = {}
         for index, row in enumerate(self._rows()):
             kernel, where = self._kernel(index, row), f"{self.path}: kernel {index}"
             if kernel.id in found:
                 raise BadLibrary(
-                    f"{where}: {kernel.id} is listed twice", "kvb_kernels returns null behind its last kernel"
+                    f"{where}: {kernel.id} is listed twice",
+                    "kvb_kernels returns null behind its last kernel",
                 )
             found[kernel.id] = (kernel, row.run)
         self.kernels = tuple(kernel for kernel, _ in found.values())  # no other process need look
@@ -192,7 +223,9 @@ class Plugin:
     def refuse_lacking(self, *words: str) -> None:
         """A variant, layout, dtype and isa that it has no kernel for."""
         variant, *cell = words
-        offered = [kernel.id.split(".", 2)[2] for kernel in self.kernels if kernel.variant == variant]
+        offered = [
+            kernel.id.split(".", 2)[2] for kernel in self.kernels if kernel.variant == variant
+        ]
         if ".".join(cell) not in offered:
             what = f"variant {variant} has no kernel for {'.'.join(cell)}"
             raise BadArgument(what, f"it has: {', '.join(offered) or 'none at all'}")
@@ -215,13 +248,23 @@ class Plugin:
 
     def _kernel(self, index: int, row: Any) -> Kernel:
         where = f"{self.path}: kernel {index}"
-        texts = {name: self._text(where, name, row) for name in ("op", "variant", "layout", "dtype", "isa", "about")}
-        kernel = Kernel(**texts, runnable=bool(row.runnable) and texts["isa"] in self._library.isas())
+        texts = {
+            name: self._text(where, name, row)
+            for name in ("op", "variant", "layout", "dtype", "isa", "about")
+        }
+        kernel = Kernel(
+            **texts, runnable=bool(row.runnable) and texts["isa"] in self._library.isas()
+        )
         self._refuse_words(where, kernel)
         if row.takes:
-            raise BadLibrary(f"{where}: takes {row.takes}, which {self._library.path.name} does not know", _EXAMPLE)
+            raise BadLibrary(
+                f"{where}: takes {row.takes}, which {self._library.path.name} does not know",
+                _EXAMPLE,
+            )
         if row.run == self._library.ffi.NULL:
-            raise BadLibrary(f"{where}: {kernel.id} has no function", "set its run, the last field of kvb_kernel")
+            raise BadLibrary(
+                f"{where}: {kernel.id} has no function", "set its run, the last field of kvb_kernel"
+            )
         return kernel
 
     def _text(self, where: str, name: str, row: Any) -> str:
@@ -235,11 +278,15 @@ class Plugin:
         library = self._library
         for name, allowed in ((name, library.words(name)) for name in ("layout", "dtype", "isa")):
             if (word := getattr(kernel, name)) not in allowed:
-                raise BadLibrary(f"{where}: {name} {word!r} is not known", f"one of: {', '.join(allowed)}")
+                raise BadLibrary(
+                    f"{where}: {name} {word!r} is not known", f"one of: {', '.join(allowed)}"
+                )
         if kernel.op != _OP:
             raise BadLibrary(f"{where}: op {kernel.op!r} cannot be plugged in", f"only {_OP} can")
         if not _WORD.fullmatch(kernel.variant):
             hint = "up to 32 small letters, digits and underscores"
             raise BadLibrary(f"{where}: variant {kernel.variant!r} is no word", hint)
         if kernel.variant in (_ALL, *library.own_variants):
-            raise BadLibrary(f"{where}: variant {kernel.variant} is taken", "choose a word of your own")
+            raise BadLibrary(
+                f"{where}: variant {kernel.variant} is taken", "choose a word of your own"
+            )

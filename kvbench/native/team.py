@@ -1,4 +1,6 @@
-"""Ops on given arguments, checked and planned once, and persistent threads that run them as often as wanted."""
+"""Ops on given arguments, checked and planned once, and persistent threads that run them as often
+as wanted.
+"""
 
 from collections.abc import Collection, Sequence
 from threading import RLock
@@ -11,9 +13,11 @@ from kvbench.native.library import Library, Owned, default_library
 
 
 class Task(Owned):
-    """`make` is one of the library's kvb_task_… functions, called with `args` and a place for the new task.
+    """`make` is one of the library's kvb_task_… functions, called with `args` and a place for the
+    new task.
 
-    `keep` names whatever C memory the task reaches (structs, arrays, arenas): it lives as long as the task.
+    `keep` names whatever C memory the task reaches (structs, arrays, arenas): it lives as long as
+    the task.
     """
 
     _hint = "make another one"
@@ -36,15 +40,25 @@ class Task(Owned):
 
 
 class Team(Owned):
-    """`threads` threads, thread i pinned to cpus[i] where cpus are given. They sleep whenever nothing runs."""
+    """`threads` threads, thread i pinned to cpus[i] where cpus are given. They sleep whenever
+    nothing runs.
+    """
 
-    def __init__(self, threads: int, cpus: Sequence[int] | None = None, library: Library | None = None) -> None:
+    def __init__(
+        self, threads: int, cpus: Sequence[int] | None = None, library: Library | None = None
+    ) -> None:
         library = default_library() if library is None else instance("library", library, Library)
         ffi, threads = library.ffi, whole("threads", threads, 32)
         if cpus is not None and len(instance("cpus", cpus, Collection)) != threads:
-            raise BadArgument(f"cpus names {len(cpus)} CPUs for {threads} threads", "name one CPU for each thread")
+            raise BadArgument(
+                f"cpus names {len(cpus)} CPUs for {threads} threads", "name one CPU for each thread"
+            )
         made = ffi.new("kvb_team **")
-        pins = ffi.NULL if cpus is None else ffi.new("int32_t[]", [whole("cpus", cpu, 32) for cpu in cpus])
+        pins = (
+            ffi.NULL
+            if cpus is None
+            else ffi.new("int32_t[]", [whole("cpus", cpu, 32) for cpu in cpus])
+        )
         library.check(library.lib.kvb_team_open(pins, threads, made))
         super().__init__(library, made[0], "kvb_team_close")
         self.threads = threads
@@ -54,7 +68,9 @@ class Team(Owned):
         ffi = self.library.ffi
         for task in tasks if between is None else (*tasks, between):
             if instance("a task, or between,", task, Task).library is not self.library:
-                raise BadArgument("a task belongs to another library than the team", "make both with one Library")
+                raise BadArgument(
+                    "a task belongs to another library than the team", "make both with one Library"
+                )
         passes = place("passes", passes, 1 << 31)  # whose times are kept
         times = ffi.new("kvb_run_times *")
         pass_seconds = ffi.new("double[]", max(passes, 1))
@@ -62,14 +78,17 @@ class Team(Owned):
         times.pass_seconds, times.thread_seconds = pass_seconds, thread_seconds
         pointers = ffi.new("kvb_task *[]", [task.pointer for task in tasks])
         last = between.pointer if between else ffi.NULL
-        self.library.check(self.library.lib.kvb_run(self.pointer, pointers, len(tasks), passes, last, times))
+        self.library.check(
+            self.library.lib.kvb_run(self.pointer, pointers, len(tasks), passes, last, times)
+        )
         share, counts = tuple(times.stage_share), (times.switches, times.faults)
         return Times(times.seconds, tuple(pass_seconds), tuple(thread_seconds), share, *counts)
 
 
 class Teams:
-    """One for each number of threads, made when it is first asked for. `lock` is held while one of them works, or what
-    they work on is given back."""
+    """One for each number of threads, made when it is first asked for. `lock` is held while one of
+    them works, or what they work on is given back.
+    """
 
     def __init__(self, library: Library) -> None:
         self._library, self._made, self.lock = library, dict[int, Team](), RLock()

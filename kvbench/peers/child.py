@@ -1,5 +1,6 @@
-"""The process of one peer. It reads its pipe, its parent and its CPUs as a line of JSON, is on these before anything that
-may begin threads is imported, and ends with its parent, stopped or not."""
+"""The process of one peer. It reads its pipe, its parent and its CPUs as a line of JSON, is on
+these before anything that may begin threads is imported, and ends with its parent, stopped or not.
+"""
 
 import json
 import os
@@ -47,7 +48,9 @@ class Child:
         self._make = lambda: known(name, how[-1]).kind(*how)
         self._peer = self._make()
 
-    def setup(self, shape: Shape, data: int, signs: np.ndarray, q: np.ndarray) -> tuple[int, float, dict[str, int]]:
+    def setup(
+        self, shape: Shape, data: int, signs: np.ndarray, q: np.ndarray
+    ) -> tuple[int, float, dict[str, int]]:
         self._count, dims = len(signs), (2, shape.kv_heads, shape.context, shape.head_dim)
         first = np.memmap(f"/proc/self/fd/{data}", np.float32, "r", shape=dims)
         empty = self._empty(shape, first, signs, q)
@@ -55,15 +58,23 @@ class Child:
         self._peer.ask(q)
         del first
         held = Path("/proc/self/smaps_rollup").read_text().split()
-        kib = {name: held[held.index(f"{word}:") + 1] for name, word in _HELD.items() if f"{word}:" in held}
+        kib = {
+            name: held[held.index(f"{word}:") + 1]
+            for name, word in _HELD.items()
+            if f"{word}:" in held
+        }
         return self._peer.bytes(), empty, {name: int(count) << 10 for name, count in kib.items()}
 
     def _empty(self, shape: Shape, first: np.ndarray, signs: np.ndarray, q: np.ndarray) -> float:
-        """Seconds of a layer's step over a few tokens: what the binding and the engine's own threads cost."""
+        """Seconds of a layer's step over a few tokens: what the binding and the engine's own
+        threads cost.
+        """
         few = min(_EMPTY, shape.context)
         small = replace(shape, context=few, capacity=few)
         peer = self._make()
-        peer.setup(small, *(Layers(np.array(first[side, :, :few]), signs[:, side]) for side in (0, 1)))
+        peer.setup(
+            small, *(Layers(np.array(first[side, :, :few]), signs[:, side]) for side in (0, 1))
+        )
         peer.ask(q)
         return min(self._timed(peer, [0], 1)[0] for _ in range(_TIMES))
 
@@ -92,7 +103,9 @@ class Child:
         return taken, after.ru_nivcsw - before.ru_nivcsw, after.ru_minflt - before.ru_minflt
 
     def _timed(self, peer: Any, layers: list[int], passes: int) -> list[float]:
-        """Where a step goes over all layers, as many whole ones as are needed; a pass has its share."""
+        """Where a step goes over all layers, as many whole ones as are needed; a pass has its
+        share.
+        """
         step, count = peer.step, self._count if peer.whole else 1
         marks = [perf_counter()]
         for turn in range(-(-passes // count)):

@@ -1,5 +1,6 @@
-"""The C-Kernel-Engine's decode attention, over a head-major cache: f32 by its flash kernel, f16 by the one for such a
-cache. PATH is its library, or a folder that holds one."""
+"""The C-Kernel-Engine's decode attention, over a head-major cache: f32 by its flash kernel, f16 by
+the one for such a cache. PATH is its library, or a folder that holds one.
+"""
 
 import ctypes
 from pathlib import Path
@@ -30,15 +31,28 @@ class Cke(Peer):
         name = _FLASH if kind.itemsize == 4 else f"{_FLASH}_f16cache"
         self._call = getattr(ctypes.CDLL(str(_library(self.path))), name)
         self._call.argtypes, self._call.restype = [ctypes.c_void_p] * 4 + [ctypes.c_int] * 6, None
-        self._layers = [[np.ascontiguousarray(side[layer].astype(kind)) for side in (k, v)] for layer in range(len(k))]
-        self._sizes = (shape.q_heads, shape.kv_heads, shape.context, shape.context, shape.head_dim, shape.head_dim)
+        self._layers = [
+            [np.ascontiguousarray(side[layer].astype(kind)) for side in (k, v)]
+            for layer in range(len(k))
+        ]
+        self._sizes = (
+            shape.q_heads,
+            shape.kv_heads,
+            shape.context,
+            shape.context,
+            shape.head_dim,
+            shape.head_dim,
+        )
         self._out = np.zeros((shape.q_heads, shape.head_dim), np.float32)
 
     def ask(self, q):
         self._q = np.ascontiguousarray(q)
         ends = [one.ctypes.data for one in self._q]
         places = [[each.ctypes.data for each in own] for own in self._layers]
-        self._takes = [(q, *kv, self._out.ctypes.data, *self._sizes) for q, kv in zip(ends, places, strict=True)]
+        self._takes = [
+            (q, *kv, self._out.ctypes.data, *self._sizes)
+            for q, kv in zip(ends, places, strict=True)
+        ]
 
     def step(self, layer):
         self._call(*self._takes[layer])

@@ -1,6 +1,8 @@
-"""ggml's `flash_attn_ext`, as llama.cpp calls it: from the library in the wheel of xllamacpp, or another of its builds.
+"""ggml's `flash_attn_ext`, as llama.cpp calls it: from the library in the wheel of xllamacpp, or
+another of its builds.
 
-Head-major: K and V are tensors of [head_dim, tokens, heads]. Position-major: [head_dim, heads, tokens], seen permuted.
+Head-major: K and V are tensors of [head_dim, tokens, heads]. Position-major: [head_dim, heads,
+tokens], seen permuted.
 """
 
 import ctypes
@@ -17,7 +19,11 @@ _PRECISION = 10  # GGML_PREC_F32, which llama.cpp asks for
 
 
 class _Params(ctypes.Structure):
-    _fields_ = [("mem_size", ctypes.c_size_t), ("mem_buffer", ctypes.c_void_p), ("no_alloc", ctypes.c_bool)]
+    _fields_ = [
+        ("mem_size", ctypes.c_size_t),
+        ("mem_buffer", ctypes.c_void_p),
+        ("no_alloc", ctypes.c_bool),
+    ]
 
 
 _POINTER, _INT, _LONG, _FLOAT = ctypes.c_void_p, ctypes.c_int, ctypes.c_int64, ctypes.c_float
@@ -34,7 +40,16 @@ _CALLS = {  # what they return, and what they take
     "ggml_new_graph_custom": (_POINTER, _POINTER, ctypes.c_size_t, ctypes.c_bool),
     "ggml_new_tensor_3d": (_POINTER, _POINTER, _INT, _LONG, _LONG, _LONG),
     "ggml_permute": (_POINTER, _POINTER, _POINTER, *[_INT] * 4),
-    "ggml_quantize_chunk": (ctypes.c_size_t, _INT, _POINTER, _POINTER, _LONG, _LONG, _LONG, _POINTER),
+    "ggml_quantize_chunk": (
+        ctypes.c_size_t,
+        _INT,
+        _POINTER,
+        _POINTER,
+        _LONG,
+        _LONG,
+        _LONG,
+        _POINTER,
+    ),
     "ggml_row_size": (ctypes.c_size_t, _INT, _LONG),
     "ggml_threadpool_new": (_POINTER, _POINTER),
     "ggml_threadpool_params_init": (None, _POINTER, _INT),
@@ -56,7 +71,9 @@ class Ggml(Peer):
         params = ctypes.create_string_buffer(4096)
         self._lib.ggml_threadpool_params_init(params, self.threads)
         self._lib.ggml_backend_cpu_set_n_threads(self._backend, self.threads)
-        self._lib.ggml_backend_cpu_set_threadpool(self._backend, self._lib.ggml_threadpool_new(params))
+        self._lib.ggml_backend_cpu_set_threadpool(
+            self._backend, self._lib.ggml_threadpool_new(params)
+        )
 
     def setup(self, shape, k, v):
         lib, self._type = self._lib, int(_TYPES[self.dtype])
@@ -84,14 +101,18 @@ class Ggml(Peer):
         places = (dim, heads, tokens) if by_token else (dim, tokens, heads)
         found = lib.ggml_new_tensor_3d(self._context, self._type, *places)
         rows = np.ascontiguousarray(rows.transpose(1, 0, 2) if by_token else rows, dtype=np.float32)
-        lib.ggml_quantize_chunk(self._type, rows.ctypes.data, lib.ggml_get_data(found), 0, heads * tokens, dim, None)
+        lib.ggml_quantize_chunk(
+            self._type, rows.ctypes.data, lib.ggml_get_data(found), 0, heads * tokens, dim, None
+        )
         return lib.ggml_permute(self._context, found, 0, 2, 1, 3) if by_token else found
 
     def _array(self, tensor):
         """Its float32 values where they lie."""
         count = self._dims[0] * self._dims[1]
         kind = ctypes.c_float * count
-        return np.frombuffer(kind.from_address(self._lib.ggml_get_data(tensor)), np.float32).reshape(self._dims)
+        return np.frombuffer(
+            kind.from_address(self._lib.ggml_get_data(tensor)), np.float32
+        ).reshape(self._dims)
 
     def ask(self, q):
         for to, one in zip(self._q, q, strict=True):
@@ -111,4 +132,8 @@ class Ggml(Peer):
 def _wheel() -> Path:
     """A library of Python's that has all of ggml in it."""
     files = metadata.distribution(Ggml.package).files
-    return next(file.locate() for file in files if file.name.startswith("xllamacpp") and file.suffix == ".so")
+    return next(
+        file.locate()
+        for file in files
+        if file.name.startswith("xllamacpp") and file.suffix == ".so"
+    )

@@ -1,5 +1,7 @@
-"""A peer's process, as the one that measures sees it. It runs while it is asked something, and is stopped for all other
-time: what spins in it takes no core from anybody."""
+"""A peer's process, as the one that measures sees it. It runs while it is asked something, and is
+stopped for all other
+time: what spins in it takes no core from anybody.
+"""
 
 import json
 import os
@@ -27,10 +29,14 @@ class Failed(KvbenchError):
 
 
 class Host(Closing):
-    """As a team: `run` takes layers, all of them side by side in the walk. It ends with the thread that began it."""
+    """As a team: `run` takes layers, all of them side by side in the walk. It ends with the thread
+    that began it.
+    """
 
     def __init__(self, point: Point, path: str, patience: float, folder: str, data: int) -> None:
-        """folder: in which it gets one of its own for what engines leave behind, such as traces of their use."""
+        """folder: in which it gets one of its own for what engines leave behind, such as traces of
+        their use.
+        """
         self.point, self._patience, self._data = point, patience, data
         self._said = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115  # close() does
         self._left = tempfile.TemporaryDirectory(dir=folder, ignore_cleanup_errors=True)
@@ -93,7 +99,9 @@ class Host(Closing):
                 raise self._failed(f"no sign of life for {self._patience:g} s: it hangs")
             good, found = self._pipe.recv()
         except (EOFError, OSError):
-            raise self._failed(f"its process {ending(self._process.wait())}{self._last()}") from None
+            raise self._failed(
+                f"its process {ending(self._process.wait())}{self._last()}"
+            ) from None
         except Failed:
             raise
         except Exception as error:  # noqa: BLE001  # an answer that is none

@@ -25,13 +25,17 @@ def stated(text: str) -> dict[str, float]:
 
 
 class Peer:
-    """Subclasses import their engine where it is first used, so that this costs nothing where they are listed.
+    """Subclasses import their engine where it is first used, so that this costs nothing where they
+    are listed.
 
-    formats: by dtype of the store, the largest error of an output that is right, as a share of the outputs' root mean
-             square: what that engine's own arithmetic explains on up to LONG tokens; in proportion, where there are more
+    formats: by dtype of the store, the largest error of an output that is right, as a share of the
+        outputs' root mean
+             square: what that engine's own arithmetic explains on up to LONG tokens; in proportion,
+                 where there are more
     package: what has to be installed, and whose version is told
     install: how
-    engine:  the name of the file of its package that its kernels lie in, as a pattern; of several the largest
+    engine:  the name of the file of its package that its kernels lie in, as a pattern; of several
+        the largest
     whole:   a step goes over all layers, and takes no number
     """
 
@@ -52,7 +56,9 @@ class Peer:
 
     @classmethod
     def library(cls, path: str) -> str:
-        """The file that its kernels lie in: the one that was named, or one of its package; empty where there is none."""
+        """The file that its kernels lie in: the one that was named, or one of its package; empty
+        where there is none.
+        """
         if path or not cls.package:
             return path
         files = metadata.files(cls.package) or ()
@@ -60,8 +66,9 @@ class Peer:
         return max(filter(os.path.isfile, found), key=os.path.getsize, default="")
 
     def setup(self, shape: Shape, k: Sequence[np.ndarray], v: Sequence[np.ndarray]) -> None:
-        """k, v: of each layer float32 [kv_heads][context][head_dim], made when it is asked for; the values are such as
-        the dtype can hold."""
+        """k, v: of each layer float32 [kv_heads][context][head_dim], made when it is asked for; the
+        values are such as the dtype can hold.
+        """
         raise NotImplementedError
 
     def ask(self, q: np.ndarray) -> None:
@@ -79,6 +86,7 @@ class Peer:
         raise NotImplementedError
 
     def bytes(self) -> int:
-        """Of a layer, that a step has to read: K and V once for each KV head, with their scales. Unless a subclass says
-        otherwise, all that its `_layers` holds for a layer."""
+        """Of a layer, that a step has to read: K and V once for each KV head, with their scales.
+        Unless a subclass says otherwise, all that its `_layers` holds for a layer.
+        """
         return sum(each.nbytes for each in self._layers[0])

@@ -20,8 +20,9 @@ _FOLDERS = 3  # around a library that is named, where its package may say its ve
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """`lacking`: why it cannot be measured, with what would help; empty where it can. `library`: the file that its kernels
-    lie in, "" if that is not known."""
+    """`lacking`: why it cannot be measured, with what would help; empty where it can. `library`:
+    the file that its kernels lie in, "" if that is not known.
+    """
 
     name: str
     kind: type[Peer] = Peer
@@ -35,7 +36,9 @@ class Known:
 
 @cache
 def known(name: str, path: str = "") -> Known:
-    """Nothing of its engine is imported. Somebody's module may do anything, and must not end ours."""
+    """Nothing of its engine is imported. Somebody's module may do anything, and must not end
+    ours.
+    """
     kind = Peer
     try:
         with _own_interruptions() as interrupted:
@@ -47,13 +50,22 @@ def known(name: str, path: str = "") -> Known:
     except (Exception, SystemExit, KeyboardInterrupt) as error:
         if interrupted():
             raise
-        why = str(error) if not isinstance(error, SystemExit) else f"its module ends Python with {error.code}"
-        return Known(name, lacking=f"{type(error).__name__}: {why}" if why else type(error).__name__)
+        why = (
+            str(error)
+            if not isinstance(error, SystemExit)
+            else f"its module ends Python with {error.code}"
+        )
+        return Known(
+            name, lacking=f"{type(error).__name__}: {why}" if why else type(error).__name__
+        )
 
 
 @cache
 def entries() -> dict[str, metadata.EntryPoint]:
-    return {entry.name: entry for entry in sorted(metadata.entry_points(group=GROUP), key=lambda each: each.name)}
+    return {
+        entry.name: entry
+        for entry in sorted(metadata.entry_points(group=GROUP), key=lambda each: each.name)
+    }
 
 
 def digest(path: str) -> str:

@@ -1,4 +1,6 @@
-"""ONNX Runtime's GroupQueryAttention, past and present in one buffer: a step stores the last token anew, where it is."""
+"""ONNX Runtime's GroupQueryAttention, past and present in one buffer: a step stores the last token
+anew, where it is.
+"""
 
 import numpy as np
 
@@ -20,10 +22,21 @@ class OnnxRuntime(Peer):
         options.enable_cpu_mem_arena = False
         self._type = np.dtype(f"f{int(self.dtype[1:]) // 8}")
         model = _model(shape, int(_WIDE[self.dtype]))
-        self._session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        self._session = onnxruntime.InferenceSession(
+            model, options, providers=["CPUExecutionProvider"]
+        )
         value = onnxruntime.OrtValue.ortvalue_from_numpy
-        self._dims, self._layers, self._q, self._out, self._held = (shape.q_heads, shape.head_dim), [], [], [], []
-        lengths = [value(np.array([shape.context - 1], np.int32)), value(np.array([shape.context], np.int32))]
+        self._dims, self._layers, self._q, self._out, self._held = (
+            (shape.q_heads, shape.head_dim),
+            [],
+            [],
+            [],
+            [],
+        )
+        lengths = [
+            value(np.array([shape.context - 1], np.int32)),
+            value(np.array([shape.context], np.int32)),
+        ]
         for layer in range(len(k)):
             past = [side[layer][None].astype(self._type) for side in (k, v)]
             last = [np.ascontiguousarray(each[:, :, -1].reshape(1, 1, -1)) for each in past]
@@ -54,7 +67,7 @@ class OnnxRuntime(Peer):
         return self._bytes
 
 
-# ---- a model of one node, as ONNX writes it: no other package is needed for that -------------------------------------
+# ---- a model of one node, as ONNX writes it: no other package is needed for that -----------------
 
 _INPUTS = ("query", "key", "value", "past_key", "past_value", "seqlens_k", "total_sequence_length")
 _OUTPUTS = ("output", "present_key", "present_value")
@@ -64,7 +77,15 @@ def _model(shape, kind):
     own = [1, 1, shape.q_heads * shape.head_dim]
     new = [1, 1, shape.kv_heads * shape.head_dim]
     past = [1, shape.kv_heads, shape.context, shape.head_dim]
-    dims = [(kind, own), (kind, new), (kind, new), (kind, past), (kind, past), (_INT32, [1]), (_INT32, [1])]
+    dims = [
+        (kind, own),
+        (kind, new),
+        (kind, new),
+        (kind, past),
+        (kind, past),
+        (_INT32, [1]),
+        (_INT32, [1]),
+    ]
     facts = {"num_heads": shape.q_heads, "kv_num_heads": shape.kv_heads}
     attributes = [_pack((1, name), (3, value), (20, 2)) for name, value in facts.items()]
     node = _pack(
@@ -75,9 +96,14 @@ def _model(shape, kind):
         (7, "com.microsoft"),
     )
     inputs = [(11, _tensor(name, *each)) for name, each in zip(_INPUTS, dims, strict=True)]
-    outputs = [(12, _tensor(name, kind, each)) for name, each in zip(_OUTPUTS, [own, past, past], strict=True)]
+    outputs = [
+        (12, _tensor(name, kind, each))
+        for name, each in zip(_OUTPUTS, [own, past, past], strict=True)
+    ]
     graph = _pack((1, node), (2, "decode"), *inputs, *outputs)
-    versions = [(8, _pack((1, domain), (2, number))) for domain, number in (("", 17), ("com.microsoft", 1))]
+    versions = [
+        (8, _pack((1, domain), (2, number))) for domain, number in (("", 17), ("com.microsoft", 1))
+    ]
     return _pack((1, 8), (7, graph), *versions)
 
 

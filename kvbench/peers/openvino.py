@@ -1,7 +1,8 @@
-"""OpenVINO's scaled dot product attention, fused with its own cache. One request goes over all layers, as in a model.
+"""OpenVINO's scaled dot product attention, fused with its own cache. One request goes over all
+layers, as in a model.
 
-Every step stores a token more. That one is made to have no weight, so that the answer stays; and when there are a
-hundredth more than there should be, the state is set anew, untimed.
+Every step stores a token more. That one is made to have no weight, so that the answer stays; and
+when there are a hundredth more than there should be, the state is set anew, untimed.
 """
 
 import numpy as np
@@ -35,8 +36,14 @@ class OpenVino(Peer):
         compiled = openvino.Core().compile_model(_model(shape, len(k)), "CPU", how)
         self._request = compiled.create_infer_request()
         self._states = {state.name: state for state in self._request.query_state()}
-        self._kept = {f"{side}{n}": each[n] for side, each in (("k", k), ("v", v)) for n in range(len(k))}
-        dims = {"q": (1, shape.q_heads, 1), "k": (1, shape.kv_heads, 1), "v": (1, shape.kv_heads, 1)}
+        self._kept = {
+            f"{side}{n}": each[n] for side, each in (("k", k), ("v", v)) for n in range(len(k))
+        }
+        dims = {
+            "q": (1, shape.q_heads, 1),
+            "k": (1, shape.kv_heads, 1),
+            "v": (1, shape.kv_heads, 1),
+        }
         self._inputs = {
             f"{side}{n}": np.zeros((*own, shape.head_dim), np.float32)
             for side, own in dims.items()
@@ -69,7 +76,9 @@ class OpenVino(Peer):
         return self._request.get_tensor(f"out{layer}").data.reshape(self._shape.q_heads, -1)
 
     def bytes(self):
-        row = self._shape.head_dim * int(_BITS[self.dtype]) // 8 + (_SCALES if _BITS[self.dtype] == 8 else 0)
+        row = self._shape.head_dim * int(_BITS[self.dtype]) // 8 + (
+            _SCALES if _BITS[self.dtype] == 8 else 0
+        )
         return 2 * self._shape.kv_heads * self._shape.context * row
 
 
@@ -85,18 +94,25 @@ def _model(shape, layers):
     for n in range(layers):
         new = {}
         for side, heads in (("q", shape.q_heads), ("k", shape.kv_heads), ("v", shape.kv_heads)):
-            new[side] = ov.parameter([-1, heads, -1, shape.head_dim], np.float32, name=f"new_{side}{n}")
+            new[side] = ov.parameter(
+                [-1, heads, -1, shape.head_dim], np.float32, name=f"new_{side}{n}"
+            )
             new[side].output(0).set_names({f"new_{side}{n}"})
             inputs.append(new[side])
         joined = {}
         for side in ("k", "v"):
             info = VariableInfo()
-            info.data_shape, info.data_type = PartialShape([-1, shape.kv_heads, -1, shape.head_dim]), Type.f32
+            info.data_shape, info.data_type = (
+                PartialShape([-1, shape.kv_heads, -1, shape.head_dim]),
+                Type.f32,
+            )
             info.variable_id = f"{side}{n}"
             variable = Variable(info)
             start = ov.constant(np.zeros((1, shape.kv_heads, 0, shape.head_dim), np.float32))
             past = op.read_value(start, variable)
-            joined[side] = ov.concat([ov.gather(past, beam, ov.constant(0, np.int64)), new[side]], 2)
+            joined[side] = ov.concat(
+                [ov.gather(past, beam, ov.constant(0, np.int64)), new[side]], 2
+            )
             sinks.append(op.assign(joined[side], variable))
         out = ov.scaled_dot_product_attention(
             new["q"], *(_repeated(ov, joined[side], shape) for side in ("k", "v")), causal=False
@@ -113,9 +129,13 @@ def _repeated(ov, rows, shape):
         return rows
     wide = ov.unsqueeze(rows, ov.constant(2, np.int64))
     sizes = ov.shape_of(rows, "i64")
-    parts = [ov.gather(sizes, ov.constant([n], np.int64), ov.constant(0, np.int64)) for n in range(4)]
+    parts = [
+        ov.gather(sizes, ov.constant([n], np.int64), ov.constant(0, np.int64)) for n in range(4)
+    ]
     group = ov.constant([shape.group], np.int64)
     wide = ov.broadcast(
-        wide, ov.concat([parts[0], parts[1], group, parts[2], parts[3]], 0), broadcast_spec="BIDIRECTIONAL"
+        wide,
+        ov.concat([parts[0], parts[1], group, parts[2], parts[3]], 0),
+        broadcast_spec="BIDIRECTIONAL",
     )
     return ov.reshape(wide, ov.constant([0, shape.q_heads, -1, shape.head_dim], np.int64), True)

@@ -1,4 +1,6 @@
-"""PyTorch: its scaled dot product attention, and two batched products with a softmax between them."""
+"""PyTorch: its scaled dot product attention, and two batched products with a softmax between
+them.
+"""
 
 import numpy as np
 
@@ -17,7 +19,9 @@ class Sdpa(Peer):
         torch.set_grad_enabled(False)
         self._torch, self._shape = torch, shape
         self._kind = getattr(torch, self.dtype.replace("f", "float"))
-        self._layers = [tuple(self._tensor(side[layer])[None] for side in (k, v)) for layer in range(len(k))]
+        self._layers = [
+            tuple(self._tensor(side[layer])[None] for side in (k, v)) for layer in range(len(k))
+        ]
 
     def _tensor(self, values):
         return self._torch.from_numpy(np.ascontiguousarray(values)).to(self._kind)
@@ -36,7 +40,10 @@ class Sdpa(Peer):
 class Bmm(Sdpa):
     def ask(self, q):
         shape = self._shape
-        self._q = [self._tensor(one.reshape(shape.kv_heads, shape.group, -1) * shape.head_dim**-0.5) for one in q]
+        self._q = [
+            self._tensor(one.reshape(shape.kv_heads, shape.group, -1) * shape.head_dim**-0.5)
+            for one in q
+        ]
 
     def step(self, layer):
         torch, ((k,), (v,)) = self._torch, self._layers[layer]

@@ -1,4 +1,6 @@
-"""vLLM's attention on CPUs, which so far is listed alone: its kernel takes the tables of its scheduler."""
+"""vLLM's attention on CPUs, which so far is listed alone: its kernel takes the tables of its
+scheduler.
+"""
 
 from kvbench.peers.interface import Peer
 

@@ -16,8 +16,9 @@ _BLOCKS = ((32, "block<=32"), (inf, "block>32"))
 
 
 def class_of(point: Point, needs: Needs, machine: Machine, far: bool = False) -> str:
-    """Its name, of the parts in model/tuning.py. What hardly changes how rows are best read is no part of it: lengths,
-    batch, the system's pages. far: of the point's slice if it lay in memory."""
+    """Its name, of the parts in model/tuning.py. What hardly changes how rows are best read is no
+    part of it: lengths, batch, the system's pages. far: of the point's slice if it lay in memory.
+    """
     last = list(levels(machine, point.cpus).values())[-1:]
     shared = bool(last) and len(last[0]) == 1
     parts = (
@@ -33,13 +34,18 @@ def class_of(point: Point, needs: Needs, machine: Machine, far: bool = False) ->
 
 
 def level(point: Point, needs: Needs, machine: Machine) -> str:
-    """The nearest that holds all of it, L1 apart: what lies there is as fast to read as what lies in L2. Of what nearly
-    fills L3 some comes from memory on most machines."""
+    """The nearest that holds all of it, L1 apart: what lies there is as fast to read as what lies
+    in L2. Of what nearly fills L3 some comes from memory on most machines.
+    """
     if point.residency == "evicted":
         return "memory"
     for number, most in holds(machine, point.cpus).items():
         if needs.footprint <= most:
-            return "most of L3" if number > 2 and needs.footprint > _WELL * most else f"L{max(2, number)}"
+            return (
+                "most of L3"
+                if number > 2 and needs.footprint > _WELL * most
+                else f"L{max(2, number)}"
+            )
     return "memory"
 
 
@@ -58,8 +64,14 @@ def _within(value: int, classes: Sequence[tuple[float, str]]) -> str:
 
 
 def near_memory(point: Point, needs: Needs, machine: Machine) -> bool:
-    """Whether the same kernel is timed beside it on slices in memory: where L3 feeds it, or a part of it."""
-    return point.residency == "hot" and not stores(point) and near_l3(machine, point.cpus, needs.footprint)
+    """Whether the same kernel is timed beside it on slices in memory: where L3 feeds it, or a part
+    of it.
+    """
+    return (
+        point.residency == "hot"
+        and not stores(point)
+        and near_l3(machine, point.cpus, needs.footprint)
+    )
 
 
 def tunable(point: Point) -> bool:
@@ -67,7 +79,9 @@ def tunable(point: Point) -> bool:
     return point.schedule in (AUTO, OWN) and point.engine == OURS and not stores(point)
 
 
-def classes(points: Iterable[Point], needs: Mapping[Point, Needs], machine: Machine) -> dict[str, list[Point]]:
+def classes(
+    points: Iterable[Point], needs: Mapping[Point, Needs], machine: Machine
+) -> dict[str, list[Point]]:
     """The points that a measurement is to choose a schedule for, by class."""
     found: dict[str, list[Point]] = {}
     for point in points:

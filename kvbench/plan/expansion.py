@@ -1,4 +1,5 @@
-"""A suite's points on this machine: the axes crossed, and what cannot be measured left out with a reason.
+"""A suite's points on this machine: the axes crossed, and what cannot be measured left out with a
+reason.
 
 for grid in suite:
     for facts in the product of its axes:
@@ -30,20 +31,26 @@ from kvbench.units import size
 _Facts = dict[str, Any]  # one value of each axis
 _KERNEL = ("op", *BY_KERNEL)  # the axes that name one
 
-NO_KERNEL, NO_TIER, NO_PAGES = "no such kernel", "instruction set not on this CPU", "pages not available here"
+NO_KERNEL, NO_TIER, NO_PAGES = (
+    "no such kernel",
+    "instruction set not on this CPU",
+    "pages not available here",
+)
 NO_NODE = "no such NUMA node"
 INVALID, CPUS, UNKNOWN = "invalid combination", "not enough CPUs", "cache size unknown"
 CLOSED, MEMORY = "no size that only L3 holds", "does not fit memory"
 NO_PEER, NO_FORMAT = "no such peer here", "no format of that peer"
-_SAME = {NO_PEER: ("engine",), NO_FORMAT: ("engine", "dtype", "layout")}  # all that such a reason rests on
+# all that such a reason rests on
+_SAME = {NO_PEER: ("engine",), NO_FORMAT: ("engine", "dtype", "layout")}
 
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """A suite expanded. The plan has its points, then the probes that they are held against, then those of
-    them that are timed side by side.
+    """A suite expanded. The plan has its points, then the probes that they are held against, then
+    those of them that are timed side by side.
 
-    `needs` and `asked` (the value of each axis as the suite has it) are of the points. `memory`: bytes that there were.
+    `needs` and `asked` (the value of each axis as the suite has it) are of the points. `memory`:
+    bytes that there were.
     """
 
     suite: Suite
@@ -65,17 +72,24 @@ class Sweep:
     @property
     def models(self) -> tuple[str, ...]:
         """Those that were asked for by name."""
-        return tuple(dict.fromkeys(facts["model"] for facts in self.asked.values() if facts["model"]))
+        return tuple(
+            dict.fromkeys(facts["model"] for facts in self.asked.values() if facts["model"])
+        )
 
     def varying(self) -> dict[str, tuple[Any, ...]]:
         """The axes in which points differ, with the values they have."""
-        found = {axis: tuple(dict.fromkeys(facts[axis] for facts in self.asked.values())) for axis in AXES}
+        found = {
+            axis: tuple(dict.fromkeys(facts[axis] for facts in self.asked.values()))
+            for axis in AXES
+        }
         return {axis: values for axis, values in found.items() if len(values) > 1}
 
     def named(self, skip: Skip) -> _Facts:
         """What was left out, by the axes that the suite names."""
         axes = {axis for grid in self.suite.grids for axis in grid}
-        return {axis: value for axis, value in skip.facts.items() if axis in axes and value is not None}
+        return {
+            axis: value for axis, value in skip.facts.items() if axis in axes and value is not None
+        }
 
 
 class _Left(Exception):
@@ -83,27 +97,38 @@ class _Left(Exception):
 
 
 def expand(suite: Suite, site: Site, seed: int = 1, only: tuple[str, ...] = ()) -> Sweep:
-    """Every point once, in the order of the file. `only`: patterns as of a shell, for names of points."""
+    """Every point once, in the order of the file. `only`: patterns as of a shell, for names of
+    points.
+    """
     asked: dict[Point, _Facts] = {}
     needed: dict[Point, Needs] = {}
     skips: dict[tuple[Any, ...], Skip] = {}
     constraints = [constraint(table, site) for table in suite.skips]
     for facts in _combinations(suite, site):
-        if any(all(facts[axis] in values for axis, values in constraint.items()) for constraint in constraints):
+        if any(
+            all(facts[axis] in values for axis, values in constraint.items())
+            for constraint in constraints
+        ):
             continue
         try:
             _refuse_kernel(facts, site)
             _refuse_peer(facts, site)
             point = _on(facts, _cpus(facts, site), site)
-            if point not in asked and (not only or any(fnmatchcase(point.name, pattern) for pattern in only)):
+            if point not in asked and (
+                not only or any(fnmatchcase(point.name, pattern) for pattern in only)
+            ):
                 needed[point] = _fitting(point, site)
                 asked[point] = facts
         except _Left as left:
             own = {axis: facts[axis] for axis in _SAME.get(left.args[0], facts)}
             skips.setdefault(tuple(own.values()), Skip(own, *left.args))
     for point in chain.from_iterable(find(needed, site.memory) for find in (crowded, _too_many)):
-        skips.setdefault(tuple(asked[point].values()), Skip(asked.pop(point), *_too_large(needed.pop(point), site)))
-    foreign = site.library.foreign_variants  # of a plug-in's points, which have processes of their own
+        skips.setdefault(
+            tuple(asked[point].values()),
+            Skip(asked.pop(point), *_too_large(needed.pop(point), site)),
+        )
+    # of a plug-in's points, which have processes of their own
+    foreign = site.library.foreign_variants
     own = {point: needs for point, needs in needed.items() if point.variant not in foreign}
     beside = contrasts(own, site.machine, site.memory) if suite.contrasts else ()
     points = (*asked, *witnesses(needed, site.machine), *beside)
@@ -112,7 +137,9 @@ def expand(suite: Suite, site: Site, seed: int = 1, only: tuple[str, ...] = ()) 
 
 
 def refuse_empty(sweep: Sweep, site: Site, only: tuple[str, ...] = ()) -> None:
-    """Where there is no point: what asked for that, or what stands in the way. `only` as in expand()."""
+    """Where there is no point: what asked for that, or what stands in the way. `only` as in
+    expand().
+    """
     if sweep.needs:
         return
     nothing = f"{sweep.suite.source} has no points"
@@ -126,7 +153,9 @@ def refuse_empty(sweep: Sweep, site: Site, only: tuple[str, ...] = ()) -> None:
     first = sweep.skips[0]
     example = " ".join(f"{axis}={value}" for axis, value in sweep.named(first).items())
     detail = f": {first.detail}" if len(reasons) == 1 else ""
-    raise BadArgument(f"{nothing} here{why}{detail}", f"such as {example}; --axis asks for other values")
+    raise BadArgument(
+        f"{nothing} here{why}{detail}", f"such as {example}; --axis asks for other values"
+    )
 
 
 def refuse_without_plugin(sweep: Sweep, site: Site) -> None:
@@ -147,10 +176,13 @@ def refuse_without_peer(sweep: Sweep, site: Site) -> None:
     if site.peers and not any(is_peer(point) for point in sweep.points):
         lost = [skip.detail for skip in sweep.skips if skip.reason in (NO_PEER, NO_FORMAT, INVALID)]
         why = "; ".join(dict.fromkeys(lost)) or "the points that are left have no engine but ours"
-        raise BadArgument(f"no peer that was asked for can be measured: {why}", "kvbench plan peers says which can be")
+        raise BadArgument(
+            f"no peer that was asked for can be measured: {why}",
+            "kvbench plan peers says which can be",
+        )
 
 
-# ---- the product of the axes -----------------------------------------------------------------------------------------
+# ---- the product of the axes ---------------------------------------------------------------------
 
 
 def _combinations(suite: Suite, site: Site) -> Iterator[_Facts]:
@@ -158,11 +190,14 @@ def _combinations(suite: Suite, site: Site) -> Iterator[_Facts]:
     grids = [(resolved(grid, op, site), grid) for grid in suite.grids for op in _ops(grid)]
     for grid in suite.grids:
         if lacking := [] if "model" in grid else [name for name in HEADS if name not in grid]:
-            raise BadArgument(f"{suite.source}: a geometry lacks {', '.join(lacking)}", "give them, or a model")
+            raise BadArgument(
+                f"{suite.source}: a geometry lacks {', '.join(lacking)}", "give them, or a model"
+            )
     total = sum(math.prod(len(values) for values in axes.values()) for axes, _ in grids)
     if total > MOST:
         raise BadArgument(
-            f"{suite.source}: {total if total < 1 << 63 else 'far too many'} points", f"at most {MOST}: fewer values"
+            f"{suite.source}: {total if total < 1 << 63 else 'far too many'} points",
+            f"at most {MOST}: fewer values",
         )
     for axes, grid in grids:
         for values in product(*axes.values()):
@@ -174,8 +209,10 @@ def _combinations(suite: Suite, site: Site) -> Iterator[_Facts]:
 
 
 def _elsewhere(facts: _Facts, grid: Axes, site: Site) -> bool:
-    """Whether a combination that has no kernel need not be named among what is left out. Variants and layouts that the grid
-    does not name, a plug-in's and what "all" stands for, are missed only where no other has a kernel in their place."""
+    """Whether a combination that has no kernel need not be named among what is left out. Variants
+    and layouts that the grid does not name, a plug-in's and what "all" stands for, are missed only
+    where no other has a kernel in their place.
+    """
     unasked = [axis for axis in ("variant", "layout") if facts[axis] not in grid.get(axis, ())]
     if "variant" in unasked and facts["variant"] in site.library.foreign_variants:
         return True
@@ -189,7 +226,7 @@ def _ops(grid: Axes) -> tuple[str, ...]:
     return words("op") if ALL in asked else asked
 
 
-# ---- one combination -------------------------------------------------------------------------------------------------
+# ---- one combination -----------------------------------------------------------------------------
 
 
 def only_point(facts: _Facts, cpus: tuple[int, ...], site: Site) -> Point:
@@ -210,7 +247,9 @@ def only_point(facts: _Facts, cpus: tuple[int, ...], site: Site) -> Point:
 
 
 def _on(facts: _Facts, cpus: tuple[int, ...], site: Site) -> Point:
-    """What does not matter to a layout, dtype or op gets its default, so that no point stands twice."""
+    """What does not matter to a layout, dtype or op gets its default, so that no point stands
+    twice.
+    """
     facts = _settled(facts, site)
     whole = model(facts["model"]).layers if facts["layers"] == "model" and facts["model"] else 0
     facts |= {"layers": 0} if facts["layers"] == "model" else {}
@@ -235,13 +274,18 @@ def _settled(facts: _Facts, site: Site) -> _Facts:
         "op": facts["op"] == "decode",
     }
     found = {
-        field.name: facts[field.name] if matters.get(field.within, True) else field.default for field in AXES.values()
+        field.name: facts[field.name] if matters.get(field.within, True) else field.default
+        for field in AXES.values()
     }
     shuffled = matters["layout"] and found["order"] == "shuffled"
-    foreign = facts["variant"] in site.library.foreign_variants  # they read and prefetch as they like
+    # they read and prefetch as they like
+    foreign = facts["variant"] in site.library.foreign_variants
     own = {"schedule": DEFAULTS["schedule"]} if foreign else {}
     if found["engine"] != OURS:
-        own = {"schedule": DEFAULTS["schedule"], "variant": site.words_of(facts["op"], "variant")[0]}
+        own = {
+            "schedule": DEFAULTS["schedule"],
+            "variant": site.words_of(facts["op"], "variant")[0],
+        }
     return DEFAULTS | found | {"shuffle": 1 if shuffled else None} | own
 
 
@@ -304,18 +348,24 @@ def _shape(facts: _Facts, cpus: tuple[int, ...], site: Site) -> Shape:
 
 
 def _tokens(facts: _Facts, heads: list[int], cpus: tuple[int, ...], site: Site) -> int:
-    """A context relative to a cache as tokens of this layout, dtype and batch: what is to fit is rounded down, what
-    is to fill it, up."""
+    """A context relative to a cache as tokens of this layout, dtype and batch: what is to fit is
+    rounded down, what is to fill it, up.
+    """
     context = facts["context"]
     if not isinstance(context, Relative):
         return context
     held = site.level_bytes(cpus, context.level)
     if held is None:
-        raise _Left(UNKNOWN, f"no L{context.level} is known for {lacking(site.machine, cpus, context.level)}")
+        raise _Left(
+            UNKNOWN,
+            f"no L{context.level} is known for {lacking(site.machine, cpus, context.level)}",
+        )
     _refuse_closed(facts, context, cpus, site)
     sized = {name: facts[name] for name in SIZED_BY}
     try:
-        tokens = tokens_in(context.factor * held, context.factor >= 1, heads[1], heads[2], facts["batch"], **sized)
+        tokens = tokens_in(
+            context.factor * held, context.factor >= 1, heads[1], heads[2], facts["batch"], **sized
+        )
     except KvbenchError as error:
         raise _Left(INVALID, error.args[0]) from None
     if not tokens:
@@ -324,9 +374,15 @@ def _tokens(facts: _Facts, heads: list[int], cpus: tuple[int, ...], site: Site) 
 
 
 def _refuse_closed(facts: _Facts, context: Relative, cpus: tuple[int, ...], site: Site) -> None:
-    """Only what is meant to lie in L3: a slice or more of them, all small enough, walked again and again."""
+    """Only what is meant to lie in L3: a slice or more of them, all small enough, walked again and
+    again.
+    """
     slices = facts["layers"] or (1 if facts["residency"] == "hot" else math.inf)
-    if facts["residency"] == "evicted" or context.level != 3 or context.factor * slices > THRESHOLDS.last:
+    if (
+        facts["residency"] == "evicted"
+        or context.level != 3
+        or context.factor * slices > THRESHOLDS.last
+    ):
         return
     if why := site.closed(cpus):
         raise _Left(CLOSED, why)
@@ -347,7 +403,9 @@ def _too_large(needed: Needs, site: Site) -> tuple[str, str]:
 
 
 def _too_many(needed: Mapping[Point, Needs], memory: int) -> list[Point]:
-    """The largest points, as many as must go for the rest to take turns: one's arena stays while another is checked."""
+    """The largest points, as many as must go for the rest to take turns: one's arena stays while
+    another is checked.
+    """
     arena = beside = 0
     order = sorted(needed, key=lambda point: needed[point].memory)
     for place, point in enumerate(order):

@@ -1,4 +1,6 @@
-"""How long a sweep takes and how much memory, before anything is measured. Its rates are assumed, and said to be."""
+"""How long a sweep takes and how much memory, before anything is measured. Its rates are assumed,
+and said to be.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,28 +16,33 @@ from kvbench.units import GB, span
 FILL = 0.5 * GB  # bytes/s that a thread fills: random rows, on pages touched for the first time
 REPEAT = 2.0 * GB  # bytes/s of the other slices, that a thread copies
 FILLERS = 8  # threads that fill faster than fewer do
-READ, READ_EACH = 10.0 * GB, 2.0 * GB  # bytes/s of a walk at least, and of each thread where they are many
+# bytes/s of a walk at least, and of each thread where they are many
+READ, READ_EACH = 10.0 * GB, 2.0 * GB
 START = 0.6  # seconds until a fresh process measures
 TUNE = 0.6  # seconds to time all schedules for a class of points
-ANSWER = 30e6  # elements of K and V per second that the reference is computed with, once for all launches
+# elements of K and V per second that the reference is computed with, once for all launches
+ANSWER = 30e6
 VISIT = 0.03  # seconds of a visit beside its samples and its memory
 SLICE = 1e-4  # seconds to prepare each slice
-_FORMS = {"read": 7 / 3, "copy": 4 / 3, "copy_nt": 4 / 3}  # of a probe, of which each has a third of the samples
+# of a probe, of which each has a third of the samples
+_FORMS = {"read": 7 / 3, "copy": 4 / 3, "copy_nt": 4 / 3}
 _PACE = 0.001  # seconds of a sample of it
 PEER = 2.0  # seconds to begin a peer's process, to fill its store and to verify it
 EVICTED = 2.0  # by the wall: the untimed sweeps take as long as what lies between them
-_PATIENCE, _FILLED = 60.0, 0.02 * GB  # seconds that any visit is given, and bytes/s at which one may still prepare
+# seconds that any visit is given, and bytes/s at which one may still prepare
+_PATIENCE, _FILLED = 60.0, 0.02 * GB
 _SLOWER = 20  # times its forecast, and a visit still has not hung
 
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """Seconds of the whole run, from its start to its end: processes, memory, tuning, and all launches that are planned.
-    `timed`: of them inside timed samples. `until`: seconds within which launches are added while questions are open; 0
-    where none are.
+    """Seconds of the whole run, from its start to its end: processes, memory, tuning, and all
+    launches that are planned.
+    `timed`: of them inside timed samples. `until`: seconds within which launches are added while
+        questions are open; 0 where none are.
 
-    `memory`: bytes at the most; `largest`: the point that needs most, where any is. `patience`: seconds after which a
-    visit has hung.
+    `memory`: bytes at the most; `largest`: the point that needs most, where any is. `patience`:
+    seconds after which a visit has hung.
     """
 
     seconds: float
@@ -85,7 +92,9 @@ def forecast(sweep: Sweep, tuned: int = 0) -> Forecast:
 def _answers(points: Iterable[Point]) -> float:
     """Seconds; points with the same data share an answer."""
     data = {(point.dtype, point.scale, point.shape) for point in points if point.op == "decode"}
-    elements = (2 * shape.batch * shape.kv_heads * shape.head_dim * shape.context for _, _, shape in data)
+    elements = (
+        2 * shape.batch * shape.kv_heads * shape.head_dim * shape.context for _, _, shape in data
+    )
     return sum(elements) / ANSWER
 
 
@@ -108,21 +117,38 @@ def _visit(visited: Visited, plan: Plan, needs: Mapping[Point, Needs]) -> float:
     timed, points = plan.samples * _samples(visited, plan, needs), members(visited)
     if is_peer(visited):
         return PEER + timed / 2
-    evicted = (EVICTED - 1) * timed if any(point.residency == "evicted" for point in points) else 0.0
-    made = sum(_filling({point: needs[point] for point in points}).values()) if isinstance(visited, Contrast) else 0.0
-    return timed + evicted + made + VISIT * max(1, len(points)) + SLICE * sum(needs[point].layers for point in points)
+    evicted = (
+        (EVICTED - 1) * timed if any(point.residency == "evicted" for point in points) else 0.0
+    )
+    made = (
+        sum(_filling({point: needs[point] for point in points}).values())
+        if isinstance(visited, Contrast)
+        else 0.0
+    )
+    return (
+        timed
+        + evicted
+        + made
+        + VISIT * max(1, len(points))
+        + SLICE * sum(needs[point].layers for point in points)
+    )
 
 
 def _samples(visited: Visited, plan: Plan, needs: Mapping[Point, Needs]) -> float:
-    """One of each program: the point, its twin in two forms and its core roof; or a store and two copies; and how fast the
-    cores are. Or all points of a contrast. Or a probe, each form but the plain one now and then. A sample is one pass at
-    least."""
+    """One of each program: the point, its twin in two forms and its core roof; or a store and two
+    copies; and how fast the cores are. Or all points of a contrast. Or a probe, each form but the
+    plain one now and then. A sample is one pass at least.
+    """
     seconds = plan.sample_time
     if isinstance(visited, Probe):
         return seconds * _FORMS.get(visited.op, 1)
-    walked = {point: needs[point].walked for point in members(visited) if point.op != "append"}  # a token is no walk
+    # a token is no walk
+    walked = {point: needs[point].walked for point in members(visited) if point.op != "append"}
     rates = {point: max(READ, READ_EACH * len(point.cpus)) for point in walked}
-    walks = [max(seconds, walked[point] / rates[point]) if point in walked else seconds for point in members(visited)]
+    walks = [
+        max(seconds, walked[point] / rates[point]) if point in walked else seconds
+        for point in members(visited)
+    ]
     if isinstance(visited, Contrast):
         return sum(walks)
     return (3 + plan.neighbour) * walks[0] + _PACE + (0.0 if stores(visited) else seconds)
@@ -131,6 +157,8 @@ def _samples(visited: Visited, plan: Plan, needs: Mapping[Point, Needs]) -> floa
 def _filling(needs: Mapping[Point, Needs]) -> dict[tuple[object, ...], float]:
     """By what points share their memory."""
     return {
-        room(point, needed.layers): (needed.slice_bytes / FILL + needed.arena / REPEAT) / min(len(point.cpus), FILLERS)
+        room(point, needed.layers): (
+            (needed.slice_bytes / FILL + needed.arena / REPEAT) / min(len(point.cpus), FILLERS)
+        )
         for point, needed in needs.items()
     }

@@ -1,4 +1,6 @@
-"""What a point needs: bytes of a slice, slices in rotation, memory. Arithmetic alone; nothing is allocated."""
+"""What a point needs: bytes of a slice, slices in rotation, memory. Arithmetic alone; nothing is
+allocated.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -16,15 +18,17 @@ SIZED_BY = tuple(field.name for field in POINT if field.sized)  # what the size 
 PROCESS = 160 * MIB  # of a process that measures, beside what a point needs
 _LINE = 64
 _SOME = 256  # tokens, by which the size of one is guessed
-_OBJECTS, _UNITS = 12 << 10, 256  # bytes of a slice's cache and tasks: for itself, and for each sequence and KV head
+# bytes of a slice's cache and tasks: for itself, and for each sequence and KV head
+_OBJECTS, _UNITS = 12 << 10, 256
 
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """Bytes of one layer's K and V, those that a pass walks of them and of what is stored there, slices in rotation.
+    """Bytes of one layer's K and V, those that a pass walks of them and of what is stored there,
+    slices in rotation.
 
-    Bytes of memory: `slices`, all of them; `sources`, what is stored there; `beside`, what evicts or is compared with
-    them, the check's decoded copies, and what a process holds for each slice.
+    Bytes of memory: `slices`, all of them; `sources`, what is stored there; `beside`, what evicts
+    or is compared with them, the check's decoded copies, and what a process holds for each slice.
     """
 
     slice_bytes: int
@@ -48,7 +52,9 @@ class Needs:
 
 
 def needs(point: Point, far: int) -> Needs:
-    """`far`: the footprint that no cache helps with, as regime.far_bytes() has it for the point's CPUs."""
+    """`far`: the footprint that no cache helps with, as regime.far_bytes() has it for the point's
+    CPUs.
+    """
     count, rows = slice_of(point), slice_of(replace(point, pad=0))  # nobody walks what pads
     layers = _layers(point, _walked(point, rows), far)
     slices = -(-layers * count // _LINE) * _LINE
@@ -57,7 +63,9 @@ def needs(point: Point, far: int) -> Needs:
 
 
 def room(point: Point, layers: int) -> tuple[object, ...]:
-    """Points with the same answer differ only in how they walk the same memory, and with which CPUs."""
+    """Points with the same answer differ only in how they walk the same memory, and with which
+    CPUs.
+    """
     facts = tuple(getattr(point, name) for name in SIZED_BY)
     shape = replace(point.shape, q_heads=point.shape.kv_heads, layers=layers)
     return (point.op, facts, shape, point.shuffle, point.pages, point.memory)
@@ -85,14 +93,19 @@ def slice_of(point: Point) -> int:
 
 @cache
 def slice_bytes(kv_heads: int, head_dim: int, capacity: int, batch: int, **facts: Any) -> int:
-    """Bytes of one layer's K and V. Points of a sweep ask the same again and again, here and below."""
+    """Bytes of one layer's K and V. Points of a sweep ask the same again and again, here and
+    below.
+    """
     return Cache.size_of(kv_heads, head_dim, capacity, batch=batch, **facts)
 
 
 @cache
-def tokens_in(wanted: float, up: bool, kv_heads: int, head_dim: int, batch: int, **facts: Any) -> int:
-    """The most tokens whose slice takes no more than `wanted` bytes, 0 where not even one does; or with `up` the
-    fewest that take no less."""
+def tokens_in(
+    wanted: float, up: bool, kv_heads: int, head_dim: int, batch: int, **facts: Any
+) -> int:
+    """The most tokens whose slice takes no more than `wanted` bytes, 0 where not even one does; or
+    with `up` the fewest that take no less.
+    """
 
     def fits(tokens: int) -> bool:
         count = slice_bytes(kv_heads, head_dim, tokens, batch, **facts)
@@ -112,8 +125,9 @@ def tokens_in(wanted: float, up: bool, kv_heads: int, head_dim: int, batch: int,
 
 
 def _walked(point: Point, count: int) -> int:
-    """Bytes of a slice of `count` that are attended to or stored, with the rows they are stored from. Tokens that come
-    one at a time go along all of it."""
+    """Bytes of a slice of `count` that are attended to or stored, with the rows they are stored
+    from. Tokens that come one at a time go along all of it.
+    """
     shape = point.shape
     attended = min(shape.window or shape.context, shape.context)
     tokens = {"append": shape.capacity, "bulk": shape.context}.get(point.op, attended)
@@ -136,7 +150,9 @@ def _sources(point: Point) -> int:
 
 
 def _check(point: Point) -> int:
-    """Scores of all tokens in float64, with two more of one sequence; K and V decoded by blocks, and what follows."""
+    """Scores of all tokens in float64, with two more of one sequence; K and V decoded by blocks,
+    and what follows.
+    """
     shape = point.shape
     scores = (shape.batch + 2) * shape.q_heads * shape.context * 8
     tokens = shape.context if point.op == "bulk" else min(shape.context, BLOCK)

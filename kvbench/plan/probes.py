@@ -11,8 +11,10 @@ LAUNCHES = 9  # their whole range holds the median with more than 99 %
 SAMPLES = 2
 _SECONDS, _FULL_SECONDS = 0.005, 0.012
 _STREAMS = ("read", "write", "write_nt", "copy", "copy_nt", "triad")
-_FURTHER = _STREAMS[:1]  # for every further domain and number of threads: does it read as the others do?
-_LEAST, _MOST = 16 * KIB, 256 * MIB  # footprints of a thread, and of all of them, where no cache is known
+# for every further domain and number of threads: does it read as the others do?
+_FURTHER = _STREAMS[:1]
+# footprints of a thread, and of all of them, where no cache is known
+_LEAST, _MOST = 16 * KIB, 256 * MIB
 _EACH = 8 * MIB  # of a thread, at the most then: more than private caches hold
 _SECOND = 1.5  # the larger footprint in DRAM, of the smaller one
 _FINE = 8  # footprints in an octave, to find regimes by
@@ -23,7 +25,9 @@ GRAIN = 6 * 64  # bytes: whole lines for one, two and three streams
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a plan of ceilings may use. `cpus`: one for each thread, at most; `isas`: the one to stream with last."""
+    """What a plan of ceilings may use. `cpus`: one for each thread, at most; `isas`: the one to
+    stream with last.
+    """
 
     cpus: tuple[int, ...]
     isas: tuple[str, ...]
@@ -34,7 +38,9 @@ class Scope:
 
 
 def probes(machine: Machine, scope: Scope) -> Plan:
-    """Reads, stores and copies from the first cache to memory, FMA peak, latency and clock, for sets of CPUs."""
+    """Reads, stores and copies from the first cache to memory, FMA peak, latency and clock, for
+    sets of CPUs.
+    """
     sets = cpu_sets(machine, scope.cpus, scope.quick)
     main = cpu_sets(machine, scope.cpus, quick=True)
     points = []
@@ -46,23 +52,39 @@ def probes(machine: Machine, scope: Scope) -> Plan:
     for cpus in sets:
         points += [Probe("flops", isa, cpus, scope.pages[0], 0) for isa in scope.isas]
         points.append(Probe("clock", scope.isas[0], cpus, scope.pages[0], 0))
-    return Plan(tuple(dict.fromkeys(points)), LAUNCHES, SAMPLES, _SECONDS if scope.quick else _FULL_SECONDS, scope.seed)
+    return Plan(
+        tuple(dict.fromkeys(points)),
+        LAUNCHES,
+        SAMPLES,
+        _SECONDS if scope.quick else _FULL_SECONDS,
+        scope.seed,
+    )
 
 
 def cpu_sets(machine: Machine, everything: tuple[int, ...], quick: bool) -> list[tuple[int, ...]]:
-    """One thread, one domain, `everything`; in full also 1, 2, 4, ... and every domain and node by itself."""
+    """One thread, one domain, `everything`; in full also 1, 2, 4, ... and every domain and node by
+    itself.
+    """
     *_, last = [(), *levels(machine, everything).values()]
     domains = [cache.cpus for cache in last]
     parts = domains[:1] if quick else [*domains, *(node.cpus for node in machine.nodes)]
-    sets = [everything[:1], everything, *(tuple(cpu for cpu in everything if cpu in part) for part in parts)]
+    sets = [
+        everything[:1],
+        everything,
+        *(tuple(cpu for cpu in everything if cpu in part) for part in parts),
+    ]
     if not quick:
         sets += [everything[: 1 << bit] for bit in range(1, len(everything).bit_length())]
     several = {cpus for cpus in sets if len(cpus) > 1}
     return sorted(several | {everything[:1]}, key=lambda cpus: (len(cpus), cpus))
 
 
-def _streams(machine: Machine, scope: Scope, cpus: tuple[int, ...], pages: str, ops: Iterable[str]) -> Iterator[Probe]:
-    """Reads climb a staircase; every op has two footprints in each regime, or one of DRAM when it must be quick."""
+def _streams(
+    machine: Machine, scope: Scope, cpus: tuple[int, ...], pages: str, ops: Iterable[str]
+) -> Iterator[Probe]:
+    """Reads climb a staircase; every op has two footprints in each regime, or one of DRAM when it
+    must be quick.
+    """
     main, far = _main_footprints(machine, cpus), dram_bytes(machine, cpus)
     stairs = _stairs(main, 1 if scope.quick else 2)
     for op in ops:
@@ -72,7 +94,9 @@ def _streams(machine: Machine, scope: Scope, cpus: tuple[int, ...], pages: str, 
 
 
 def _latencies(machine: Machine, scope: Scope, cpus: tuple[int, ...]) -> list[Probe]:
-    """Not the largest footprint, and the least of each regime where it must be quick: linking the lines takes long."""
+    """Not the largest footprint, and the least of each regime where it must be quick: linking the
+    lines takes long.
+    """
     main = _main_footprints(machine, cpus)[:-1]
     if scope.quick:
         least = {classify(machine, cpus, count).word: count for count in reversed(main)}
@@ -82,7 +106,9 @@ def _latencies(machine: Machine, scope: Scope, cpus: tuple[int, ...]) -> list[Pr
 
 
 def _main_footprints(machine: Machine, cpus: Sequence[int]) -> list[float]:
-    """Two in each regime: a middle and the largest one of a cache, the least and a larger one of DRAM."""
+    """Two in each regime: a middle and the largest one of a cache, the least and a larger one of
+    DRAM.
+    """
     far = dram_bytes(machine, cpus)
     if far is None:
         most = max(_MOST, _EACH * len(cpus))
@@ -91,7 +117,10 @@ def _main_footprints(machine: Machine, cpus: Sequence[int]) -> list[float]:
     for count in _octaves(_LEAST / 2 * len(cpus), far, _FINE):
         found.setdefault(classify(machine, cpus, count).word, []).append(count)
     main = [
-        count for word, counts in found.items() if word[0] == "L" for count in (counts[len(counts) // 2], counts[-1])
+        count
+        for word, counts in found.items()
+        if word[0] == "L"
+        for count in (counts[len(counts) // 2], counts[-1])
     ]
     return sorted({*main, far, _SECOND * far})
 

@@ -1,5 +1,6 @@
-"""What an expansion asks the machine and the library, each question once: points of a sweep repeat them. And what the words
-of a grid's axes stand for here."""
+"""What an expansion asks the machine and the library, each question once: points of a sweep repeat
+them. And what the words of a grid's axes stand for here.
+"""
 
 from collections.abc import Mapping
 from functools import cache
@@ -18,8 +19,9 @@ from kvbench.suite.values import ALL, Axes
 
 
 class Site:
-    """`memory`: bytes that a point may take. `isa`: the tier that "best" means. `peers`: those that are asked for, of
-    all that there are, and the paths that some have."""
+    """`memory`: bytes that a point may take. `isa`: the tier that "best" means. `peers`: those that
+    are asked for, of all that there are, and the paths that some have.
+    """
 
     def __init__(
         self,
@@ -35,27 +37,36 @@ class Site:
         self.isa = self.library.isa(isa)
         self.pages = pages_given(1, self.library) if pages is None else pages
         self.nodes = tuple(f"node{node}" for node in memory_nodes(machine))
-        self.cpu_nodes = tuple(f"node{node.node}" for node in machine.nodes if set(node.cpus) & set(machine.allowed))
+        self.cpu_nodes = tuple(
+            f"node{node.node}" for node in machine.nodes if set(node.cpus) & set(machine.allowed)
+        )
         axes = ("op", *BY_KERNEL)
-        self.kernels = {tuple(getattr(kernel, axis) for axis in axes): kernel for kernel in self.library.kernels()}
+        self.kernels = {
+            tuple(getattr(kernel, axis) for axis in axes): kernel
+            for kernel in self.library.kernels()
+        }
 
     def peer(self, engine: str) -> Known:
         return known(engine, self.peers.get(engine, ""))
 
     @cache
     def words_of(self, op: str, axis: str) -> tuple[str, ...]:
-        """What an op's kernels have of an axis, in the registry's order. A plug-in adds its variants, and no tier or
-        format that the library's own kernels are not for."""
+        """What an op's kernels have of an axis, in the registry's order. A plug-in adds its
+        variants, and no tier or format that the library's own kernels are not for.
+        """
         kernels = (
             kernel
             for kernel in self.kernels.values()
-            if kernel.op == op and (axis == "variant" or kernel.variant not in self.library.foreign_variants)
+            if kernel.op == op
+            and (axis == "variant" or kernel.variant not in self.library.foreign_variants)
         )
         return tuple(dict.fromkeys(getattr(kernel, axis) for kernel in kernels))
 
     @cache
     def cpus(self, cpus: str | None, threads: int | str) -> tuple[int, ...]:
-        """One CPU for each thread, sorted: the same ones are one point. A sweep does not put two threads on one CPU."""
+        """One CPU for each thread, sorted: the same ones are one point. A sweep does not put two
+        threads on one CPU.
+        """
         found = place(self.machine, cpus, threads)
         if len(set(found)) < len(found):
             raise BadArgument(f"{len(found)} threads on {len(set(found))} CPUs", "fewer threads")
@@ -86,7 +97,15 @@ class Site:
     @cache
     def scaled(self, dtype: str) -> bool:
         """Whether a dtype has scales: only then their own dtype matters."""
-        return len({slice_bytes(1, 64, 1024, 1, dtype=dtype, scale=scale) for scale in self.library.words("scale")}) > 1
+        return (
+            len(
+                {
+                    slice_bytes(1, 64, 1024, 1, dtype=dtype, scale=scale)
+                    for scale in self.library.words("scale")
+                }
+            )
+            > 1
+        )
 
     @cache
     def paged(self, layout: str) -> bool:
@@ -101,28 +120,43 @@ def resolved(axes: Axes, op: str, site: Site) -> dict[str, tuple[Any, ...]]:
             found[axis] = site.words_of(op, axis) if axis in BY_KERNEL else words(axis)
     if found["variant"] == (None,):
         first, *others = site.words_of(op, "variant")
-        found["variant"] = (first, *(word for word in others if word in site.library.foreign_variants))
+        found["variant"] = (
+            first,
+            *(word for word in others if word in site.library.foreign_variants),
+        )
     return found | _named(found, site)
 
 
 def _named(axes: Axes, site: Site) -> Axes:
-    """What "best" and "powers" mean, where they are asked for; no place may be named that this machine lacks."""
+    """What "best" and "powers" mean, where they are asked for; no place may be named that this
+    machine lacks.
+    """
     found: dict[str, tuple[Any, ...]] = {}
     if isas := axes.get("isa"):
-        found["isa"] = tuple(dict.fromkeys(site.isa if isa == DEFAULTS["isa"] else isa for isa in isas))
+        found["isa"] = tuple(
+            dict.fromkeys(site.isa if isa == DEFAULTS["isa"] else isa for isa in isas)
+        )
     for axis, nodes in (("cpus", site.cpu_nodes), ("memory", site.nodes)):
         if NODES in (asked := axes.get(axis, ())):
-            found[axis] = tuple(dict.fromkeys(one for word in asked for one in (nodes if word == NODES else (word,))))
+            found[axis] = tuple(
+                dict.fromkeys(
+                    one for word in asked for one in (nodes if word == NODES else (word,))
+                )
+            )
     places = found.get("cpus", axes.get("cpus", (None,)))
     for word in places:
         site.refuse_unknown(word)
     if POWERS in (threads := axes.get("threads", ())):
         series = sorted({count for word in places for count in powers(site.machine, word)})
-        found["threads"] = tuple(dict.fromkeys((*series, *(value for value in threads if value != POWERS))))
+        found["threads"] = tuple(
+            dict.fromkeys((*series, *(value for value in threads if value != POWERS)))
+        )
     return found
 
 
 def constraint(table: Axes, site: Site) -> Axes:
     """ "all" of an axis of words matches any."""
-    axes = {axis: values for axis, values in table.items() if axis == "threads" or ALL not in values}
+    axes = {
+        axis: values for axis, values in table.items() if axis == "threads" or ALL not in values
+    }
     return axes | _named(axes, site)

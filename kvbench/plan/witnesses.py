@@ -1,8 +1,9 @@
 """What a sweep measures beside its points, in the same run.
 
-Witnesses: probes that points are held against: reads and copies of the same footprints, CPUs, pages and tier; of memory by
-fewer of the threads, too; what computes, and the clock. Contrasts: which points are timed in the same rounds, one set for
-each question that a suite's points ask side by side.
+Witnesses: probes that points are held against: reads and copies of the same footprints, CPUs, pages
+and tier; of memory by fewer of the threads, too; what computes, and the clock. Contrasts: which
+points are timed in the same rounds, one set for each question that a suite's points ask side by
+side.
 """
 
 import math
@@ -31,17 +32,27 @@ def witnesses(found: Mapping[Point, Needs], machine: Machine) -> tuple[Probe, ..
         (n.footprint, p.residency == "evicted", p.isa, p.cpus, p.pages, stores(p), p.computes): p
         for p, n in found.items()
     }
-    probes = (probe for point in alike.values() for probe in _of(point, found[point], machine, far[point.cpus]))
+    probes = (
+        probe
+        for point in alike.values()
+        for probe in _of(point, found[point], machine, far[point.cpus])
+    )
     return tuple(dict.fromkeys(probes))
 
 
 def _of(point: Point, needed: Needs, machine: Machine, far: int) -> Iterator[Probe]:
     footprint = far if point.residency == "evicted" else needed.footprint
-    fewer = [point.cpus[: 1 << bit] for bit in range((len(point.cpus) - 1).bit_length())]  # memory may need no more
-    walked = [(point.cpus, _near(footprint, point, machine, far)), *((cpus, far) for cpus in (point.cpus, *fewer))]
+    # memory may need no more
+    fewer = [point.cpus[: 1 << bit] for bit in range((len(point.cpus) - 1).bit_length())]
+    walked = [
+        (point.cpus, _near(footprint, point, machine, far)),
+        *((cpus, far) for cpus in (point.cpus, *fewer)),
+    ]
     for cpus, count in dict.fromkeys(walked):
         grain = GRAIN * len(cpus)
-        size = max(1, int(count // grain)) * grain if count < far else math.ceil(count / grain) * grain
+        size = (
+            max(1, int(count // grain)) * grain if count < far else math.ceil(count / grain) * grain
+        )
         for op in ("read", *(_COPIES if stores(point) else ())):
             yield Probe(op, point.isa, cpus, point.pages, size)
     for op in dict.fromkeys(("flops", point.computes, "clock")):
@@ -49,17 +60,23 @@ def _of(point: Point, needed: Needs, machine: Machine, far: int) -> Iterator[Pro
 
 
 def _near(footprint: int, point: Point, machine: Machine, far: int) -> float:
-    """All that no cache holds is alike. Else a neighbour of the same regime, which others may share."""
+    """All that no cache holds is alike. Else a neighbour of the same regime, which others may
+    share.
+    """
     if footprint >= (dram_bytes(machine, point.cpus) or far):
         return far
     near = 2.0 ** (round(math.log2(footprint) * _PER_OCTAVE) / _PER_OCTAVE)
-    alike = classify(machine, point.cpus, near).word == classify(machine, point.cpus, footprint).word
+    alike = (
+        classify(machine, point.cpus, near).word == classify(machine, point.cpus, footprint).word
+    )
     return near if alike else footprint
 
 
 def contrasts(needs: Mapping[Point, Needs], machine: Machine, memory: int) -> tuple[Contrast, ...]:
-    """`memory`: bytes that there are. Of points that differ in a factor alone and are fed from the same level, the line with
-    most of them, then the one nearest to the defaults, that fits a share of it."""
+    """`memory`: bytes that there are. Of points that differ in a factor alone and are fed from the
+    same level, the line with most of them, then the one nearest to the defaults, that fits a share
+    of it.
+    """
     found: dict[tuple[str, ...], Contrast] = {}
     for factor in FACTORS:
         found_lines = (_of_each_value(line, factor) for line in lines(needs, factor))
@@ -84,11 +101,13 @@ def _unusual(point: Point) -> int:
     return sum(getattr(owner, field.name) != DEFAULTS[field.name] for owner, field in owners)
 
 
-# ---- lines of peers: what is timed in the same rounds ------------------------------------------------------------------
+# ---- lines of peers: what is timed in the same rounds --------------------------------------------
 
 
 def line_of(point: Point) -> Point:
-    """Ours whose memory, values and witnesses all of its line have: the first variant and layout."""
+    """Ours whose memory, values and witnesses all of its line have: the first variant and
+    layout.
+    """
     words = default_library().words
     facts = {name: words(name)[0] for name in ("variant", "layout")}
     return replace(point, **facts, engine=OURS, schedule=AUTO)
@@ -109,7 +128,9 @@ def peer_lines(points: Iterable[Visited]) -> dict[Point, list[Point]]:
 
 
 def crowded(needed: Mapping[Point, Needs], memory: int) -> list[Point]:
-    """Peers whose line does not fit memory: there each has a store of its own, beside the values that all of them get."""
+    """Peers whose line does not fit memory: there each has a store of its own, beside the values
+    that all of them get.
+    """
     found = []
     for line, points in peer_lines(needed).items():
         peers = [point for point in points if is_peer(point)]

@@ -46,13 +46,19 @@ class Report(Printed):
         about("all that is known of each"),
     ]
     scaling: Annotated[list[row("Line", SCALING)], about("time against context, from memory")]
-    contrasts: Annotated[list[row("Pair", CONTRAST)], about("points that differ in one thing alone")]
+    contrasts: Annotated[
+        list[row("Pair", CONTRAST)], about("points that differ in one thing alone")
+    ]
     overall: Annotated[list[row("Pairs", OVERALL)], about("contrasts of one kind together")]
     saturation: Annotated[list[row("ThreadsStep", SATURATION)], about("what more threads bring")]
     tokens: Annotated[list[row("Tokens", TOKENS)], about("upper bounds, from memory")]
     fits: Annotated[list[row("Fit", FITS)], about("which contexts of a layer fit L3")]
-    breakeven: Annotated[list[row("Layouts", BREAKEVEN)], about("whether a dearer layout pays back")]
-    schedules: Annotated[list[row("ScheduleRow", SCHEDULES)], about("chosen by measurement, by class of points")]
+    breakeven: Annotated[
+        list[row("Layouts", BREAKEVEN)], about("whether a dearer layout pays back")
+    ]
+    schedules: Annotated[
+        list[row("ScheduleRow", SCHEDULES)], about("chosen by measurement, by class of points")
+    ]
     skips: Annotated[tuple[Skip, ...], about("combinations of the suite that are no point here")]
 
 
@@ -64,7 +70,17 @@ class Reports(Printed):
 
 
 _MANIFEST = ("suite", "created", "command", "identity", "versions", "skips")
-_TABLES = ("points", "scaling", "contrasts", "overall", "saturation", "tokens", "fits", "breakeven", "schedules")
+_TABLES = (
+    "points",
+    "scaling",
+    "contrasts",
+    "overall",
+    "saturation",
+    "tokens",
+    "fits",
+    "breakeven",
+    "schedules",
+)
 
 
 def report(found: Findings, manifest: Manifest) -> Report:
@@ -92,7 +108,9 @@ def points(studies: Sequence[Findings]) -> str:
 
 
 def rows_of(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """A dictionary for each row. Numbers keep all of their digits; what is not known, or no finite number, is None."""
+    """A dictionary for each row. Numbers keep all of their digits; what is not known, or no finite
+    number, is None.
+    """
     names = list(map(str, table.columns))
     columns = [[_value(each) for each in table[name].tolist()] for name in table.columns]
     return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]

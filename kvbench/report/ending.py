@@ -1,4 +1,6 @@
-"""A sweep in short: as values, and as lines of text: the first screen's answers, or all that a page says."""
+"""A sweep in short: as values, and as lines of text: the first screen's answers, or all that a page
+says.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,7 +27,9 @@ class Place:
     """A point that stands out among its kind."""
 
     kind: Annotated[str, about("decode, or stores")]
-    rank: Annotated[str, about("fastest, slowest, most efficient, least efficient, or the only one")]
+    rank: Annotated[
+        str, about("fastest, slowest, most efficient, least efficient, or the only one")
+    ]
     name: Annotated[str, about("of the point")]
     short: Annotated[str, about("of the point, for people")]
     gbps: Annotated[float, about("GB/s: compulsory bytes over time")]
@@ -82,7 +86,11 @@ def _places(points: pd.DataFrame) -> Iterator[Place]:
             ranks = {"the only one": rates.index[0]}
         elif len(rates):
             ranks = {"fastest": rates.idxmax(), "slowest": rates.idxmin()}
-            ranks |= {"most efficient": shares.idxmax(), "least efficient": shares.idxmin()} if len(shares) else {}
+            ranks |= (
+                {"most efficient": shares.idxmax(), "least efficient": shares.idxmin()}
+                if len(shares)
+                else {}
+            )
         for rank, at in ranks.items():
             row = rows.loc[at]
             numbers = float(row["gbps"]), known(row["efficiency"]), row["witness"]
@@ -94,7 +102,9 @@ def short(summary: Swept) -> list[str]:
     found = summary.headline
     lines = [_cut(f"{machine(found)} · {workload(found)}"), ""]
     for tile in tiles(found):
-        lines += wrapped([f"{tile.title:<{_TITLE}}{tile.value:<{_VALUE}}{tile.detail}"], hanging=_TITLE + _VALUE)
+        lines += wrapped(
+            [f"{tile.title:<{_TITLE}}{tile.value:<{_VALUE}}{tile.detail}"], hanging=_TITLE + _VALUE
+        )
     grade, reason = badge(found.quality)
     lines += ["", *wrapped([f"{grade}: {reason}"], indent="", hanging=0)]
     return [*lines, *(_heading(summary) if summary.failed else ())]

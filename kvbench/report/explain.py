@@ -21,11 +21,19 @@ def lines(found: Explained) -> list[str]:
 
 
 def _row(found: Explained, tokens: int) -> Row:
-    return max((row for row in found.rows if row.context <= tokens), key=lambda row: row.context, default=found.rows[0])
+    return max(
+        (row for row in found.rows if row.context <= tokens),
+        key=lambda row: row.context,
+        default=found.rows[0],
+    )
 
 
 def explain_text(found: Explained) -> list[str]:
-    said = [*wrapped(paragraphs("explain", "titles", found), "", 2), "", *(f"  {line}" for line in _table(found))]
+    said = [
+        *wrapped(paragraphs("explain", "titles", found), "", 2),
+        "",
+        *(f"  {line}" for line in _table(found)),
+    ]
     for part in (paragraphs("explain", "measured", found), lines(found)):
         said += ["", *wrapped(part, "", 2)] if part else []
     return [line.rstrip() for line in said]
@@ -33,7 +41,9 @@ def explain_text(found: Explained) -> list[str]:
 
 def explain_markdown(found: Explained) -> str:
     title, *rest = paragraphs("explain", "titles", found)
-    said = [f"- {plain(line)}" for line in (*paragraphs("explain", "measured", found), *lines(found))]
+    said = [
+        f"- {plain(line)}" for line in (*paragraphs("explain", "measured", found), *lines(found))
+    ]
     table = ["```text", *_table(found), "```"]
     return "\n".join([f"### {plain(title)}", "", *map(plain, rest), "", *said, "", *table, ""])
 
@@ -42,8 +52,17 @@ def _table(found: Explained) -> Iterator[str]:
     rows = []
     for row in found.rows:
         own = row.of(found.base)
-        facts = {"context": row.context, "weights": found.read, "cache": own.bytes, "most": own.most}
-        facts |= {"share": own.bytes / (own.bytes + (found.read or 0)), "users": own.users, "level": row.level}
+        facts = {
+            "context": row.context,
+            "weights": found.read,
+            "cache": own.bytes,
+            "most": own.most,
+        }
+        facts |= {
+            "share": own.bytes / (own.bytes + (found.read or 0)),
+            "users": own.users,
+            "level": row.level,
+        }
         rows.append(facts | {cell.dtype: cell.tokens for cell in row.cells})
     columns = (
         Column("context", "context", "{:,}".format),
@@ -51,11 +70,19 @@ def _table(found: Explained) -> Iterator[str]:
         Column("cache", f"KV, {found.base}", size),
         Column("share", "share", "{:.0%}".format),
         Column("most", f"{found.base} at most", number),
-        *(Column(each.dtype, each.dtype + "*" * (not each.decode), number) for each in found.formats),
+        *(
+            Column(each.dtype, each.dtype + "*" * (not each.decode), number)
+            for each in found.formats
+        ),
         Column("users", "users", "{:.0f}".format),
         Column("level", "a layer in"),
     )
     yield f"{'':<53}tokens/s with KV in (the core limits some formats)"
-    yield from ruled(pd.DataFrame(rows).astype(dict.fromkeys(("weights", "most", "users"), "float64")), columns)
+    yield from ruled(
+        pd.DataFrame(rows).astype(dict.fromkeys(("weights", "most", "users"), "float64")), columns
+    )
     if not all(each.decode for each in found.formats):
-        yield "* no decode of it was measured: at most, as plain reads of memory and multiply-adds allow"
+        yield (
+            "* no decode of it was measured: at most, as plain reads of memory and multiply-adds"
+            " allow"
+        )

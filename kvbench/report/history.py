@@ -1,4 +1,6 @@
-"""A history as JSON, which kvbench history show --json prints; as lines of text; and as the tables of its page."""
+"""A history as JSON, which kvbench history show --json prints; as lines of text; and as the tables
+of its page.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -15,21 +17,23 @@ _NOTES = 5  # that are told
 _DAY, _COMMIT = 10, 7  # characters of a date, and of a commit
 
 HOW = (
-    "Efficiency: the rate of a point as % of the rate of its witness in the same rounds (of a decode a read of the same "
-    "rows, of a store a copy). Baseline: the median of the runs since the last accepted step, up to the first open one. "
-    "Family: the median of a kernel's points, each as a share of its own usual efficiency. "
-    f"Step: a lasting change of {LIMITS.effect:.0%} of a point's efficiency or more, of {LIMITS.family:.0%} of a family's, "
-    f"at a false-discovery rate of {LIMITS.rate:.0%} over all points, and over all families; its interval holds it with a "
-    "probability of 95%."
+    "Efficiency: the rate of a point as % of the rate of its witness in the same rounds (of a"
+    " decode a read of the same rows, of a store a copy). Baseline: the median of the runs since"
+    " the last accepted step, up to the first open one. Family: the median of a kernel's points,"
+    f" each as a share of its own usual efficiency. Step: a lasting change of {LIMITS.effect:.0%}"
+    f" of a point's efficiency or more, of {LIMITS.family:.0%} of a family's, at a false-discovery"
+    f" rate of {LIMITS.rate:.0%} over all points, and over all families; its interval holds it with"
+    " a probability of 95%."
 )
 ORDER = (
-    "Order of the rows: open steps that lead down, the largest first; then other open steps, then accepted ones; then the "
-    "largest change of the latest run."
+    "Order of the rows: open steps that lead down, the largest first; then other open steps, then"
+    " accepted ones; then the largest change of the latest run."
 )
 _WITHOUT_ROWS = "Numbers of points without a row: --json, or --report."
 _STEPS = (
-    "A lasting change, as a share of the efficiency before. The run may be off by one, or by a few where noise is as "
-    "large as the step. To accept one: kvbench history accept POINT --run RUN --reason TEXT."
+    "A lasting change, as a share of the efficiency before. The run may be off by one, or by a few"
+    " where noise is as large as the step. To accept one: kvbench history accept POINT --run RUN"
+    " --reason TEXT."
 )
 
 
@@ -39,13 +43,21 @@ class Change:
 
     state: Annotated[str, about("accepted: by somebody, as right", OPEN, ACCEPTED)]
     effect: Annotated[float, about("share of the efficiency before: by which it changed")]
-    low: Annotated[float | None, about("share of that: the 95 % interval begins; null where runs are too few")]
-    high: Annotated[float | None, about("share of that: the 95 % interval ends; null where runs are too few")]
-    q: Annotated[float | None, about("probability: of such a step by chance at any point; null if accepted")]
+    low: Annotated[
+        float | None, about("share of that: the 95 % interval begins; null where runs are too few")
+    ]
+    high: Annotated[
+        float | None, about("share of that: the 95 % interval ends; null where runs are too few")
+    ]
+    q: Annotated[
+        float | None, about("probability: of such a step by chance at any point; null if accepted")
+    ]
     run: Annotated[str, about("the first one after it")]
     created: Annotated[str, about("when that began, ISO 8601")]
     commits: Annotated[str, about("that came with it, as git log takes them; empty if unknown")]
-    changed: Annotated[tuple[str, ...], about("what else changed there: build, environment, schedule")]
+    changed: Annotated[
+        tuple[str, ...], about("what else changed there: build, environment, schedule")
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +68,9 @@ class PointTrend:
     short: Annotated[str, about("its name for people")]
     runs: Annotated[int, about("that have it")]
     latest: Annotated[float, about("share of the witness's rate: efficiency of the latest run")]
-    baseline: Annotated[float, about("share of the witness's rate: median of the runs it is held against")]
+    baseline: Annotated[
+        float, about("share of the witness's rate: median of the runs it is held against")
+    ]
     baseline_from: Annotated[str, about("the first of these runs")]
     baseline_to: Annotated[str, about("the last of these runs")]
     change: Annotated[float, about("share of the baseline: by which the latest run is above it")]
@@ -73,7 +87,9 @@ class MachineHistory:
     machine: Annotated[str, about("its name")]
     runs: Annotated[tuple[Ran, ...], about("in the order of time")]
     points: Annotated[tuple[PointTrend, ...], about("what needs attention first")]
-    families: Annotated[tuple[PointTrend, ...], about("of kernels, likewise: medians of their points")]
+    families: Annotated[
+        tuple[PointTrend, ...], about("of kernels, likewise: medians of their points")
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,20 +106,30 @@ def shown(root: str, pasts: Sequence[Past], notes: Sequence[str]) -> Shown:
 
 
 def of(past: Past) -> MachineHistory:
-    points, families = (tuple(_trend(past, trend) for trend in ordered(each)) for each in (past.trends, past.families))
+    points, families = (
+        tuple(_trend(past, trend) for trend in ordered(each))
+        for each in (past.trends, past.families)
+    )
     return MachineHistory(past.fingerprint, past.machine, tuple(past.runs), points, families)
 
 
 def ordered(trends: Iterable[Trend]) -> list[Trend]:
     """What needs somebody's attention first, as ORDER says."""
-    return sorted(trends, key=lambda each: (each.worst(), not each.open(), not each.steps, -abs(each.change)))
+    return sorted(
+        trends, key=lambda each: (each.worst(), not each.open(), not each.steps, -abs(each.change))
+    )
 
 
 def _trend(past: Past, trend: Trend) -> PointTrend:
     first, last = (past.runs[place].run for place in trend.baseline)
     names = trend.series.point, past.names[trend.series.point]
     rates = trend.latest, trend.level, first, last, trend.change, trend.few, trend.needs
-    return PointTrend(*names, len(trend.series.runs), *rates, tuple(_change(past, trend, step) for step in trend.steps))
+    return PointTrend(
+        *names,
+        len(trend.series.runs),
+        *rates,
+        tuple(_change(past, trend, step) for step in trend.steps),
+    )
 
 
 def _change(past: Past, trend: Trend, step: Step) -> Change:
@@ -137,15 +163,23 @@ def _machine(found: MachineHistory) -> Iterator[str]:
 
 def _level(level: str, trends: Sequence[PointTrend], runs: Mapping[str, Ran]) -> Iterator[str]:
     """A row for each point or family of which something is known; one line for all others."""
-    told, few = [trend for trend in trends if _told(trend)], [trend for trend in trends if trend.few]
+    told, few = (
+        [trend for trend in trends if _told(trend)],
+        [trend for trend in trends if trend.few],
+    )
     if few:
         yield from ("", *wrapped([_all_too_few(level, few, trends)]))
     if not told:
         return
     width = max(len(cut(trend.short, _NAME)) for trend in told)
-    yield from ("", f"  {level:<{width}}  {'runs':>5}  {'latest':>7}  {'baseline':>8}  {'change':>7}")
+    yield from (
+        "",
+        f"  {level:<{width}}  {'runs':>5}  {'latest':>7}  {'baseline':>8}  {'change':>7}",
+    )
     for trend in told:
-        numbers = f"{trend.runs:>5}  {trend.latest:>7.1%}  {trend.baseline:>8.1%}  {trend.change:>+7.1%}"
+        numbers = (
+            f"{trend.runs:>5}  {trend.latest:>7.1%}  {trend.baseline:>8.1%}  {trend.change:>+7.1%}"
+        )
         yield f"  {cut(trend.short, _NAME):<{width}}  {numbers}  {_too_few(trend)}".rstrip()
         yield from (f"    {_state(step, runs[step.run])}" for step in trend.steps)
 
@@ -156,12 +190,17 @@ def _told(trend: PointTrend | Trend) -> bool:
 
 
 def _all_too_few(level: str, few: Sequence[PointTrend], every: Sequence[PointTrend]) -> str:
-    """ "70 of 70 points have too few runs for a step to be seen: 1 run, and 19 more are needed."."""
+    """ "70 of 70 points have too few runs for a step to be seen: 1 run, and 19 more are
+    needed.".
+    """
     needs, runs = ({getattr(trend, name) for trend in few} for name in ("needs", "runs"))
     noun = counted(len(every), level).partition(" ")[2]
     have = counted(max(runs), "run") if len(runs) == 1 else f"{min(runs)} to {max(runs)} runs"
     more = f"{max(needs)}" if len(needs) == 1 else f"{min(needs)} to {max(needs)}"
-    said = f"{len(few)} of {len(every)} {noun} {'has' if len(few) == 1 else 'have'} too few runs for a step to be seen"
+    said = (
+        f"{len(few)} of {len(every)} {noun} {'has' if len(few) == 1 else 'have'} too few runs for a"
+        " step to be seen"
+    )
     return f"{said}: {have}, and {more} more {'is' if more == '1' else 'are'} needed."
 
 
@@ -173,23 +212,38 @@ def summary(found: MachineHistory, waiting: bool = True) -> str:
     """`waiting`: whether to say how many families have too few runs."""
     every = [step for trend in (*found.families, *found.points) for step in trend.steps]
     steps = [step for step in every if step.state == OPEN]
-    days = f", {found.runs[0].created[:_DAY]} to {found.runs[-1].created[:_DAY]}" if found.runs else ""
+    days = (
+        f", {found.runs[0].created[:_DAY]} to {found.runs[-1].created[:_DAY]}" if found.runs else ""
+    )
     down = sum(step.effect < 0 for step in steps)
     said = f"{counted(len(steps), 'open step')}, {down} of them down" if steps else "no open step"
     said += f", {len(every) - len(steps)} accepted" if len(every) > len(steps) else ""
     few = [trend.needs for trend in found.families if trend.few and waiting]
-    more = f"; of {counted(len(few), 'family')} a step shows after {max(few)} more runs at the latest" if few else ""
-    return f"{counted(len(found.runs), 'run')} of {counted(len(found.points), 'point')}{days}: {said}{more}"
+    more = (
+        f"; of {counted(len(few), 'family')} a step shows after {max(few)} more runs at the latest"
+        if few
+        else ""
+    )
+    return (
+        f"{counted(len(found.runs), 'run')} of {counted(len(found.points), 'point')}{days}:"
+        f" {said}{more}"
+    )
 
 
 def _state(step: Change, ran: Ran) -> str:
-    """ "open −5.1% (−5.9 to −4.3) since run X, 2026-11-21, commit 3f2a91c Round tiles (main): git log 1b2c3d4..3f2a91c;
-    with it the build changed"."""
+    """ "open −5.1% (−5.9 to −4.3) since run X, 2026-11-21, commit 3f2a91c Round tiles (main): git
+    log 1b2c3d4..3f2a91c; with it the build changed".
+    """
     found = f"{_effect(step)}{_around(step)} since run {step.run}, {step.created[:_DAY]}"
     if ran.commit:
         branch = f" ({ran.branch})" if ran.branch else ""
-        found += f", commit {ran.commit[:_COMMIT]} {cut(ran.message, _NAME)}{branch}: git log {step.commits}"
-    return f"{found}; with it the {' and the '.join(step.changed)} changed" if step.changed else found
+        found += (
+            f", commit {ran.commit[:_COMMIT]} {cut(ran.message, _NAME)}{branch}: git log"
+            f" {step.commits}"
+        )
+    return (
+        f"{found}; with it the {' and the '.join(step.changed)} changed" if step.changed else found
+    )
 
 
 def _effect(step: Change) -> str:
@@ -197,17 +251,31 @@ def _effect(step: Change) -> str:
 
 
 def _around(step: Change) -> str:
-    return "" if step.low is None or step.high is None else f" ({100 * step.low:+.1f} to {100 * step.high:+.1f})"
+    return (
+        ""
+        if step.low is None or step.high is None
+        else f" ({100 * step.low:+.1f} to {100 * step.high:+.1f})"
+    )
 
 
 def points(pasts: Sequence[Past], places: Mapping[str, int]) -> Sheet:
-    """What needs attention first. `places`: numbers that marks of a figure have, by fingerprint and point."""
+    """What needs attention first. `places`: numbers that marks of a figure have, by fingerprint and
+    point.
+    """
     found = [(past, trend) for past in pasts for trend in of(past).points]
     rows = [
-        asdict(trend) | {"machine": past.machine, "said": _too_few(trend) or "; ".join(map(_effect, trend.steps))}
+        asdict(trend)
+        | {
+            "machine": past.machine,
+            "said": _too_few(trend) or "; ".join(map(_effect, trend.steps)),
+        }
         for past, trend in found
     ]
-    columns: Columns = {"point": ("short", str), **(plain("machine") if len(pasts) > 1 else {}), **plain("runs")}
+    columns: Columns = {
+        "point": ("short", str),
+        **(plain("machine") if len(pasts) > 1 else {}),
+        **plain("runs"),
+    }
     columns |= {"latest": ("latest", "{:.1%}".format), "baseline": ("baseline", "{:.1%}".format)}
     columns |= {
         "change": ("change", "{:+.1%}".format),
@@ -222,8 +290,16 @@ def steps(pasts: Sequence[Past]) -> Sheet:
     """Those that lead down first, each with what else changed."""
     rows = [
         asdict(step)
-        | {"name": trend.short, "step": Cell(f"{100 * step.effect:+.1f}%", step.effect), "date": step.created[:_DAY]}
-        | {"interval": _around(step).strip(" ()"), "message": ran.message, "beside": ", ".join(step.changed)}
+        | {
+            "name": trend.short,
+            "step": Cell(f"{100 * step.effect:+.1f}%", step.effect),
+            "date": step.created[:_DAY],
+        }
+        | {
+            "interval": _around(step).strip(" ()"),
+            "message": ran.message,
+            "beside": ", ".join(step.changed),
+        }
         for past in pasts
         for machine in [of(past)]
         for trend in (*machine.families, *machine.points)
@@ -251,7 +327,23 @@ def accepted(pasts: Sequence[Past]) -> Sheet:
 
 def runs(pasts: Sequence[Past]) -> Sheet:
     found = [(past, ran) for past in pasts for ran in reversed(past.runs)]
-    rows = [asdict(ran) | {"machine": past.machine, "fingerprint": past.fingerprint} for past, ran in found]
-    columns = plain("created", "run", "machine", "fingerprint", "suite", "build", "environment", "commit", "branch")
-    about = "The latest first. Build and environment are digests: where one differs from the line below, it changed."
+    rows = [
+        asdict(ran) | {"machine": past.machine, "fingerprint": past.fingerprint}
+        for past, ran in found
+    ]
+    columns = plain(
+        "created",
+        "run",
+        "machine",
+        "fingerprint",
+        "suite",
+        "build",
+        "environment",
+        "commit",
+        "branch",
+    )
+    about = (
+        "The latest first. Build and environment are digests: where one differs from the line"
+        " below, it changed."
+    )
     return sheet("runs", "Runs", about, columns | plain("message"), rows)

@@ -5,7 +5,13 @@ from collections.abc import Iterator, Sequence
 import pandas as pd
 
 from kvbench.analysis.measured.ceilings import WITHOUT_MEMORY
-from kvbench.analysis.measured.machines import UNITS, CeilingRow, MachineProfile, staircase, usual_pages
+from kvbench.analysis.measured.machines import (
+    UNITS,
+    CeilingRow,
+    MachineProfile,
+    staircase,
+    usual_pages,
+)
 from kvbench.model import PLAIN, Fact, Machine
 from kvbench.regime import dram_bytes
 from kvbench.report.ruled import Column, ruled
@@ -76,7 +82,9 @@ def _ceilings(profile: MachineProfile) -> Iterator[str]:
 def _given(own: Sequence[CeilingRow], pages: str) -> str:
     """The pages asked for, and what became of them: to ask for huge pages is not to get them."""
     shares = [c.huge for c in own if c.huge is not None]
-    return f"{pages} pages" + (f" ({min(shares):.0%} of them huge)" if shares and pages != "base" else "")
+    return f"{pages} pages" + (
+        f" ({min(shares):.0%} of them huge)" if shares and pages != "base" else ""
+    )
 
 
 def _table_of(own: Sequence[CeilingRow], title: str, count: int) -> Iterator[str]:
@@ -90,19 +98,28 @@ def _table_of(own: Sequence[CeilingRow], title: str, count: int) -> Iterator[str
         if any(each):
             best = [max(found, key=lambda c: sign * c.median, default=None) for found in each]
             head = "latency ns" if op == "latency" else op
-            rows.append(dict(zip(("", *levels), (head, *(_cell(c, count) for c in best)), strict=True)))
+            rows.append(
+                dict(zip(("", *levels), (head, *(_cell(c, count) for c in best)), strict=True))
+            )
     yield from ("", f"{title}, {tier}")
     if rows:
-        yield from (f"  {line}" for line in ruled(pd.DataFrame(rows), [Column(name, name) for name in rows[0]]))
+        yield from (
+            f"  {line}"
+            for line in ruled(pd.DataFrame(rows), [Column(name, name) for name in rows[0]])
+        )
     alone = [c for c in own if c.op in WITHOUT_MEMORY]
     if alone:
         names = (f"fma {c.isa}" if c.op == "flops" else c.op for c in alone)
-        said = (f"{name} {_cell(c, count)} {UNITS[c.op]}" for name, c in zip(names, alone, strict=True))
+        said = (
+            f"{name} {_cell(c, count)} {UNITS[c.op]}" for name, c in zip(names, alone, strict=True)
+        )
         yield f"  {', '.join(said)}"
 
 
 def _columns(own: Sequence[CeilingRow]) -> dict[str, list[CeilingRow]]:
-    """The ceilings of each level, by rising footprint. Where no level is known, only those of the largest footprint."""
+    """The ceilings of each level, by rising footprint. Where no level is known, only those of the
+    largest footprint.
+    """
     walks = sorted((c for c in own if c.level not in ("mixed", "core")), key=lambda c: c.bytes)
     columns: dict[str, list[CeilingRow]] = {}
     for c in walks:
@@ -137,9 +154,14 @@ def _stairs(profile: MachineProfile) -> Iterator[str]:
     cpus = profile.cpu_sets[-1]
     counts, rates = staircase(profile.ceilings, cpus)
     levels = {c.bytes: c.level for c in profile.ceilings if c.cpus == cpus and c.op == "read"}
-    yield f"Plain read by footprint in GB/s, {_threads(cpus)}, {usual_pages(profile.ceilings)} pages"
+    yield (
+        f"Plain read by footprint in GB/s, {_threads(cpus)}, {usual_pages(profile.ceilings)} pages"
+    )
     for count, rate in zip(counts, rates, strict=True):
-        yield f"  {size(count):>11}  {levels[count]:<7}  {'█' * round(_BAR * rate / max(rates))} {rate:.3g}"
+        yield (
+            f"  {size(count):>11}  {levels[count]:<7}  {'█' * round(_BAR * rate / max(rates))}"
+            f" {rate:.3g}"
+        )
 
 
 def _capacities(profile: MachineProfile) -> Iterator[str]:
@@ -150,15 +172,20 @@ def _capacities(profile: MachineProfile) -> Iterator[str]:
         return
     yield "Capacities of a cache, declared and as the plain reads show them"
     for c in profile.capacities:
-        seen = f"{size(c.effective)}, between {size(c.low)} and {size(c.high)}" if c.effective else c.note
+        seen = (
+            f"{size(c.effective)}, between {size(c.low)} and {size(c.high)}"
+            if c.effective
+            else c.note
+        )
         yield f"  L{c.level}  {size(c.declared):>9}   {seen}"
         if c.effective and c.note:
             yield f"      warning: {c.note}"
     for window in profile.windows:
         state = "open" if window.open else "closed"
         yield (
-            f"  L3 of {_named(window.cpus)} feeds {counted(window.threads, 'thread')} from {size(window.low)} to "
-            f"{size(window.high)}: {state}, and for {window.largest_threads} threads at most"
+            f"  L3 of {_named(window.cpus)} feeds {counted(window.threads, 'thread')} from"
+            f" {size(window.low)} to {size(window.high)}: {state}, and for {window.largest_threads}"
+            " threads at most"
         )
     if profile.advice:
         yield f"  {profile.advice}"

@@ -28,7 +28,9 @@ _WIDE = 5  # runs that stand beside each other on a terminal
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """One rate of every run, None where a run lacks it. `ratios`: whether those to the first run mean something."""
+    """One rate of every run, None where a run lacks it. `ratios`: whether those to the first run
+    mean something.
+    """
 
     what: str
     unit: str
@@ -60,8 +62,8 @@ def side_by_side(studies: Sequence[_Study]) -> Sheet:
     """Ratios are to the first run."""
     labels = names(studies)
     about = (
-        f"In brackets: times the rate of {labels[0]}. Tokens/s: what the KV cache alone would allow, in the fastest layout "
-        f"of each dtype. {_READS}"
+        f"In brackets: times the rate of {labels[0]}. Tokens/s: what the KV cache alone would"
+        f" allow, in the fastest layout of each dtype. {_READS}"
     )
     rows = [*_answers(studies), *((each.what, _told(each)) for each in rates(studies))]
     told = [dict(zip(("", *labels), (what, *texts), strict=True)) for what, texts in rows]
@@ -75,7 +77,8 @@ def _told(each: Rates) -> list[str]:
 
 
 def text(studies: Sequence[_Study], labels: Sequence[str] = ()) -> list[str]:
-    """The same for a terminal: who the runs are, their rates with ratios to the first, and what each answers.
+    """The same for a terminal: who the runs are, their rates with ratios to the first, and what
+    each answers.
 
     `labels`: what the runs are called in the table, by default 1, 2, ...
     """
@@ -104,11 +107,17 @@ def _workloads(heads: Sequence[Headline], labels: Sequence[str]) -> Iterator[str
     """What tokens/s are of. Where that differs, they have no ratio."""
     asked = [workload(each) for each in heads]
     if len(set(asked)) == 1:
-        yield from ("", *wrapped([f"Decode of {asked[0]}. In brackets: times {labels[0]}. {_READS}"], hanging=0))
+        yield from (
+            "",
+            *wrapped(
+                [f"Decode of {asked[0]}. In brackets: times {labels[0]}. {_READS}"], hanging=0
+            ),
+        )
         return
     each = "; ".join(f"{label}: {what}" for label, what in zip(labels, asked, strict=True))
     said = (
-        f"Decodes of different workloads, so tokens/s have no ratio ({each}). In brackets: times {labels[0]}. {_READS}"
+        f"Decodes of different workloads, so tokens/s have no ratio ({each}). In brackets: times"
+        f" {labels[0]}. {_READS}"
     )
     yield from ("", *wrapped([said], hanging=0))
 
@@ -119,7 +128,8 @@ def _ruled(every: Iterable[Rates], labels: Sequence[str], places: range) -> list
         cells, decode = each.cells(), "decode " * (each.unit == "tokens/s")
         rows.append([f"{decode}{each.what}", each.unit, *(cells[place] for place in places)])
     heads = ["", "unit", *(labels[place] for place in places)]
-    columns = [Column(str(at), head) for at, head in enumerate(heads)]  # two runs may have one label
+    # two runs may have one label
+    columns = [Column(str(at), head) for at, head in enumerate(heads)]
     table = pd.DataFrame(rows, columns=[column.name for column in columns])
     return [f"  {line}" for line in ruled(table, columns)]
 
@@ -130,7 +140,10 @@ def _answers(studies: Sequence[_Study]) -> _Rows:
     yield "threads", [f"{each.threads}, {each.isa.upper()}" for each in heads]
     yield (
         "run",
-        [f"{found.run}: {of.suite}, {of.created[:10]}, {counted(found.launches, 'launch')}" for found, of in studies],
+        [
+            f"{found.run}: {of.suite}, {of.created[:10]}, {counted(found.launches, 'launch')}"
+            for found, of in studies
+        ],
     )
     told = [", ".join(f"{engine.name} {engine.told}" for engine in of.engines) for _, of in studies]
     if len(set(told)) > 1:
@@ -169,12 +182,19 @@ def _decodes(heads: Sequence[Headline]) -> Iterator[Rates]:
 
 
 def _reads(studies: Sequence[_Study]) -> Iterator[Rates]:
-    table = pd.DataFrame([_best(found) for found, _ in studies], columns=[*_LEVELS, "flops"], dtype=float)
+    table = pd.DataFrame(
+        [_best(found) for found, _ in studies], columns=[*_LEVELS, "flops"], dtype=float
+    )
     levels = [level for level in _LEVELS if table[level].notna().any()]
     for level in levels:
         yield Rates(f"{_LEVELS[level]} read", "GB/s", tuple(table[level]))
     beside = (found.headline.l3_reads for found, _ in studies)
-    yield Rates("L3 over memory, side by side", "times", tuple(each and each.value for each in beside), ratios=False)
+    yield Rates(
+        "L3 over memory, side by side",
+        "times",
+        tuple(each and each.value for each in beside),
+        ratios=False,
+    )
     yield Rates("multiply-add peak", "GFLOP/s", tuple(table["flops"]))
 
 
@@ -182,7 +202,10 @@ def _best(found: Findings) -> dict[str, float]:
     """Reads by level and the multiply-add peak, of the largest CPU set."""
     most = max((c.probe.cpus for c in found.ceilings), key=len, default=())
     own = [c for c in found.ceilings if c.probe.cpus == most and c.probe.op in ("read", "flops")]
-    return {c.level if c.probe.op == "read" else "flops": c.median for c in sorted(own, key=lambda c: c.median)}
+    return {
+        c.level if c.probe.op == "read" else "flops": c.median
+        for c in sorted(own, key=lambda c: c.median)
+    }
 
 
 def figure(studies: Sequence[_Study]) -> Figure:
@@ -192,9 +215,22 @@ def figure(studies: Sequence[_Study]) -> Figure:
         for bar in found.headline.bars
         for rate in [bar.tokens_per_second]
     ]
-    table = pd.DataFrame(bars, columns=["machine", "dtype", "layout", "tokens_per_second", "low", "high", "gbps"])
-    panel = Panel("dtype", "tokens_per_second", "", "tokens/s", by="machine", low="low", high="high", bars=True)
+    table = pd.DataFrame(
+        bars, columns=["machine", "dtype", "layout", "tokens_per_second", "low", "high", "gbps"]
+    )
+    panel = Panel(
+        "dtype",
+        "tokens_per_second",
+        "",
+        "tokens/s",
+        by="machine",
+        low="low",
+        high="high",
+        bars=True,
+    )
     asked = listed(dict.fromkeys(workload(found.headline) for found, _ in studies))
     about = f"{asked}, fastest layout of each dtype. Lines: intervals over launches."
     missing = "No run has such a rate: run kvbench sweep quick."
-    return chart("tokens-by-machine", "Which machine decodes faster?", about, table, [panel], missing=missing)
+    return chart(
+        "tokens-by-machine", "Which machine decodes faster?", about, table, [panel], missing=missing
+    )

@@ -21,10 +21,20 @@ def _lines(found: Findings, manifest: Manifest) -> Iterator[str]:
     yield from (f"# {plain(title(found))}", "", plain(subtitle(found, manifest)), "")
     for sentence in gaps(found, manifest):
         yield from (f"> **Missing:** {plain(sentence)}", "")
-    yield from (f"- **{sentence.topic.capitalize()}:** {plain(sentence.text)}" for sentence in sentences(found))
+    yield from (
+        f"- **{sentence.topic.capitalize()}:** {plain(sentence.text)}"
+        for sentence in sentences(found)
+    )
     for table in tables.every(found):
         if table.rows:
-            yield from ("", "<details>", f"<summary>{table.title}</summary>", "", plain(table.about), "")
+            yield from (
+                "",
+                "<details>",
+                f"<summary>{table.title}</summary>",
+                "",
+                plain(table.about),
+                "",
+            )
             yield from (*_table(table), "", "</details>")
     yield from ("", f"Measured by: {plain(manifest.command)}")
 
@@ -35,7 +45,10 @@ def _table(table: Sheet) -> Iterator[str]:
     for row in table.rows[:_MOST]:
         yield _row([plain(cell.text) for cell in row])
     if len(table.rows) > _MOST:
-        yield from ("", f"{len(table.rows) - _MOST} more rows are in the other forms of this report.")
+        yield from (
+            "",
+            f"{len(table.rows) - _MOST} more rows are in the other forms of this report.",
+        )
 
 
 def _row(cells: Sequence[str]) -> str:

@@ -47,20 +47,39 @@ class Compared(Printed):
     times: Annotated[float | None, about("ratio: geometric mean of the cells; null if unknown")]
     together: Annotated[Together, about("all cells, with the interval of that mean")]
     quality: Annotated[Quality, about("how far to trust the run")]
-    rows: Annotated[list[row("PeerRow", PEERS)], about("every engine of every cell, as the report's table peers")]
+    rows: Annotated[
+        list[row("PeerRow", PEERS)],
+        about("every engine of every cell, as the report's table peers"),
+    ]
     absent: Annotated[tuple[str, ...], about("peers and formats that were left out, and why")]
 
 
 def compared(found: Findings, skips: Sequence[Skip], path: str, page: str) -> Compared:
-    facts = {"run": found.run, "path": path, "report": page, "absent": tuple(skip.detail for skip in skips)}
+    facts = {
+        "run": found.run,
+        "path": path,
+        "report": page,
+        "absent": tuple(skip.detail for skip in skips),
+    }
     facts |= {"together": found.beside.together, "quality": found.headline.quality}
-    return Compared(cells=found.beside.cells, times=found.beside.together.times, rows=rows_of(found.peers), **facts)
+    return Compared(
+        cells=found.beside.cells,
+        times=found.beside.together.times,
+        rows=rows_of(found.peers),
+        **facts,
+    )
 
 
 def text(found: Findings) -> list[str]:
     lines = []
-    for each, (_, part) in zip(found.beside.cells, found.peers.groupby("cell", sort=False), strict=True):
-        part = part.assign(within=[_within(*ends) for ends in zip(part["times_low"], part["times_high"], strict=True)])
+    for each, (_, part) in zip(
+        found.beside.cells, found.peers.groupby("cell", sort=False), strict=True
+    ):
+        part = part.assign(
+            within=[
+                _within(*ends) for ends in zip(part["times_low"], part["times_high"], strict=True)
+            ]
+        )
         lines += [said("peers", "cell", each), *(f"  {line}" for line in ruled(part, _COLUMNS)), ""]
     lines += wrapped(paragraphs("peers", "summary", found.beside))
     grade, reason = badge(found.headline.quality)

@@ -11,12 +11,15 @@ from kvbench.store.manifest import COMMIT
 
 HIDDEN = "(left out)"
 
-_FACTS = frozenset({"brand", "vendor", "microcode", "kernel", "command_line"})  # that name a part, or whose it is
+# that name a part, or whose it is
+_FACTS = frozenset({"brand", "vendor", "microcode", "kernel", "command_line"})
 _PATHS = ("library", "plugin", "against", "against_plugin")  # of a plan
 _VERSIONS = frozenset({"hostname", "platform", "cpu_model_name"})
-_OWN = frozenset({*COMMIT, *_VERSIONS})  # of a house; words of a commit may stand anywhere, and say nothing there
+# of a house; words of a commit may stand anywhere, and say nothing there
+_OWN = frozenset({*COMMIT, *_VERSIONS})
 _SHORTEST = 2  # letters: a shorter name says nothing, and is a word of its own in many texts
-_FILE = r"(?<![\w.+@~/-])[\w.+@~/-]+\.(?:toml|so)(?!\w)"  # relative ones, too; begun once in a word, however long
+# relative ones, too; begun once in a word, however long
+_FILE = r"(?<![\w.+@~/-])[\w.+@~/-]+\.(?:toml|so)(?!\w)"
 _SYSTEM = r"(?!/(?:sys|proc)/)"  # the same on every machine
 _PATH = re.compile(rf"{_FILE}|(?<![\w./~-])(?:~|\.{{1,2}})?{_SYSTEM}/[\w.+@~-]+(?:/[\w.+@~-]*)*")
 _SLASHED = re.compile(rf"(?<!\S){_SYSTEM}\S*/\S*")  # in an error, where any such word may be a path
@@ -26,13 +29,23 @@ _OVERRIDE = re.compile(r"(?<=^override: ).*")
 def redact(
     manifest: Manifest, machine: Machine, checks: Sequence[Check], records: Iterable[Record]
 ) -> tuple[Manifest, Machine, tuple[Check, ...], tuple[Record, ...]]:
-    """The same without them, wherever they stand. What is measured, and how it is called, stays as it is."""
+    """The same without them, wherever they stand. What is measured, and how it is called, stays as
+    it is.
+    """
     names = _names(manifest, machine)
     return (
         _manifest(manifest, names),
-        _without(replace(machine, facts={name: _fact(name, fact) for name, fact in machine.facts.items()}), names),
+        _without(
+            replace(
+                machine, facts={name: _fact(name, fact) for name, fact in machine.facts.items()}
+            ),
+            names,
+        ),
         _without(tuple(checks), names),
-        tuple(replace(r, error=_without(_SLASHED.sub(HIDDEN, r.error), names)) if r.error else r for r in records),
+        tuple(
+            replace(r, error=_without(_SLASHED.sub(HIDDEN, r.error), names)) if r.error else r
+            for r in records
+        ),
     )
 
 
@@ -52,12 +65,16 @@ def _manifest(manifest: Manifest, names: Sequence[str]) -> Manifest:
         manifest,
         suite=HIDDEN if "/" in asked or asked.endswith(".toml") else manifest.suite,
         command=HIDDEN,
-        versions={name: HIDDEN if name in _OWN else text for name, text in manifest.versions.items()},
+        versions={
+            name: HIDDEN if name in _OWN else text for name, text in manifest.versions.items()
+        },
         options={
             name: HIDDEN if word and (name in _OWN or "/" in str(word)) else word
             for name, word in manifest.options.items()
         },
-        engines=tuple(replace(engine, path=HIDDEN if engine.path else "") for engine in manifest.engines),
+        engines=tuple(
+            replace(engine, path=HIDDEN if engine.path else "") for engine in manifest.engines
+        ),
         plan=None,
     )
     paths = {name: HIDDEN for name in _PATHS if getattr(manifest.plan, name)}
@@ -80,5 +97,8 @@ def _without(value: Any, names: Sequence[str]) -> Any:
     if isinstance(value, list | tuple):
         return type(value)(_without(inner, names) for inner in value)
     if is_dataclass(value):
-        return replace(value, **{field.name: _without(getattr(value, field.name), names) for field in fields(value)})
+        return replace(
+            value,
+            **{field.name: _without(getattr(value, field.name), names) for field in fields(value)},
+        )
     return value

@@ -1,4 +1,6 @@
-"""A table for people: cells as they are read and as they sort, from rows and a column's way of writing."""
+"""A table for people: cells as they are read and as they sort, from rows and a column's way of
+writing.
+"""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +14,8 @@ from kvbench.report.words.phrases import between
 
 _Row = Mapping[str, Any]
 _Read = str | Callable[[_Row], Any]
-Columns = dict[str, tuple[_Read, Callable[[Any], str]]]  # by head: where a row's value is, and how it is written
+# by head: where a row's value is, and how it is written
+Columns = dict[str, tuple[_Read, Callable[[Any], str]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,10 @@ def sheet(
     places: Sequence[int] = (),
     facts: Sequence[dict[str, str]] = (),
 ) -> Sheet:
-    reads = [(itemgetter(read) if isinstance(read, str) else read, write) for read, write in columns.values()]
+    reads = [
+        (itemgetter(read) if isinstance(read, str) else read, write)
+        for read, write in columns.values()
+    ]
     cells = (tuple(cell(read(row), write) for read, write in reads) for row in rows)
     places, facts = places or [None] * len(rows), facts or [{}] * len(rows)
     return Sheet(name, title, about, tuple(columns), tuple(cells), tuple(places), tuple(facts))
@@ -56,7 +62,9 @@ def plain(*names: str) -> Columns:
     return {name: (name, str) for name in names}
 
 
-def interval(name: str, write: Callable[[Any], str] | None = None) -> tuple[_Read, Callable[[Any], str]]:
+def interval(
+    name: str, write: Callable[[Any], str] | None = None
+) -> tuple[_Read, Callable[[Any], str]]:
     """Both ends in one cell, sorted by the lower one."""
 
     def read(row: _Row) -> Cell | None:
@@ -73,7 +81,9 @@ def cell(value: Any, write: Callable[[Any], str] = str) -> Cell:
         return value
     if not known(value):
         return Cell("", "")
-    return Cell(write(value), float(f"{value:.6g}") if isinstance(value, int | float) else str(value))
+    return Cell(
+        write(value), float(f"{value:.6g}") if isinstance(value, int | float) else str(value)
+    )
 
 
 def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
@@ -81,4 +91,8 @@ def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def known(value: Any) -> bool:
-    return value is not None and value is not pd.NA and not (isinstance(value, float) and math.isnan(value))
+    return (
+        value is not None
+        and value is not pd.NA
+        and not (isinstance(value, float) and math.isnan(value))
+    )

@@ -60,11 +60,15 @@ _REASONS = {
 def size_text(found: Size, plan: ArenaMap | None = None) -> list[str]:
     """`plan`: where the buffers of the decoder lie."""
     rungs = [
-        asdict(each) | {"size": size(each.bytes), "own": "this model" if each.own else ""} for each in found.ladder
+        asdict(each) | {"size": size(each.bytes), "own": "this model" if each.own else ""}
+        for each in found.ladder
     ]
     levels = [
         asdict(each)
-        | {"fits": "fits" if each.fits else "no", "context": "any" if each.context is None else f"{each.context:,}"}
+        | {
+            "fits": "fits" if each.fits else "no",
+            "context": "any" if each.context is None else f"{each.context:,}",
+        }
         for each in found.fit.levels
     ]
     tables = {
@@ -74,16 +78,24 @@ def size_text(found: Size, plan: ArenaMap | None = None) -> list[str]:
         "levels": _table(levels, _LEVELS),
     }
     lines = re.sub(r"\n\n+", "\n\n", template("size", "lines", found, tables)).strip().splitlines()
-    lines = [part for line in lines for part in (textwrap.wrap(line, WIDTH, subsequent_indent="    ") or [""])]
+    lines = [
+        part
+        for line in lines
+        for part in textwrap.wrap(line, WIDTH, subsequent_indent="    ") or [""]
+    ]
     return [*lines, "", *(f"  {line}".rstrip() for line in map_text(plan))] if plan else lines
 
 
 def _table(rows: Sequence[dict[str, object]], columns: Sequence[Column], indent: int = 4) -> str:
-    return textwrap.indent("\n".join(ruled(pd.DataFrame(rows), columns)), " " * indent) if rows else ""
+    return (
+        textwrap.indent("\n".join(ruled(pd.DataFrame(rows), columns)), " " * indent) if rows else ""
+    )
 
 
 def _allocated(found: Allocated) -> str:
-    counts = {label: getattr(found, name) for name, label in _REASONS.items() if getattr(found, name)}
+    counts = {
+        label: getattr(found, name) for name, label in _REASONS.items() if getattr(found, name)
+    }
     counts |= {"allocated": found.total, f"in pages of {size(found.page_bytes)}": found.mapped}
     width = max(len(f"{count:,}") for count in counts.values())
     return "\n".join(f"    {label:<28}{count:>{width},}" for label, count in counts.items())
@@ -96,7 +108,11 @@ def _reserved(found: Size) -> str:
     ahead, blocks = held.reservation.contiguous, held.reservation.paged
     rows = [{"way": f"room for {of.capacity or of.context:,} tokens", **asdict(ahead)}]
     rows += [{"way": f"blocks of {held.reservation.block_tokens} tokens", **asdict(blocks)}]
-    more = [Column("sequences", f"sequences in {size(held.budget)}", "{:,}".format)] if held.budget else []
+    more = (
+        [Column("sequences", f"sequences in {size(held.budget)}", "{:,}".format)]
+        if held.budget
+        else []
+    )
     return _table(rows, [*_RESERVED, *more])
 
 
@@ -111,5 +127,8 @@ def map_text(found: ArenaMap) -> list[str]:
         "",
         f"{found.total:,} B ({size(found.total)}) in all, of which the cache is {share:.1%}",
         f"by kind: {kinds}",
-        f"{found.model}, {found.context} tokens, cache {found.dtype}; every buffer at a multiple of {found.align}{fenced}",
+        (
+            f"{found.model}, {found.context} tokens, cache {found.dtype}; every buffer at a"
+            f" multiple of {found.align}{fenced}"
+        ),
     ]

@@ -1,4 +1,6 @@
-"""The tables of a run: which columns they have, and in what units. What is said above them stands in tables.toml."""
+"""The tables of a run: which columns they have, and in what units. What is said above them stands
+in tables.toml.
+"""
 
 import tomllib
 from collections.abc import Iterable, Sequence
@@ -26,7 +28,9 @@ FILTERS = ("op", "layout", "dtype", "residency", "threads", "regime")
 @cache
 def texts(name: str) -> tuple[str, str]:
     """Of a table: its title, and what it is about."""
-    found = tomllib.loads(files(__package__).joinpath("tables.toml").read_text(encoding="utf-8"))[name]
+    found = tomllib.loads(files(__package__).joinpath("tables.toml").read_text(encoding="utf-8"))[
+        name
+    ]
     return found["title"], found.get("about", "").format(certain=CERTAIN, coverage=COVERAGE)
 
 
@@ -39,14 +43,20 @@ def dtypes(found: Findings) -> Sheet:
     points = found.points.set_index("name")
     rows = [
         {**asdict(bar), "tokens": bar.tokens_per_second.value, "ends": bar.tokens_per_second}
-        | {"memory": bar.gbps / points.loc[bar.name, "dram_gbps"], "core": points.loc[bar.name, "core_fraction"]}
+        | {
+            "memory": bar.gbps / points.loc[bar.name, "dram_gbps"],
+            "core": points.loc[bar.name, "core_fraction"],
+        }
         for bar in found.headline.bars
     ]
     columns: Columns = {
         **plain("dtype"),
         "best layout": ("layout", str),
         "tokens/s": ("tokens", number),
-        "interval": (lambda row: Cell(between(row["ends"].low, row["ends"].high), row["ends"].low), str),
+        "interval": (
+            lambda row: Cell(between(row["ends"].low, row["ends"].high), row["ends"].low),
+            str,
+        ),
         "GB/s": ("gbps", number),
         "% of memory read": ("memory", _share),
         "% of core speed": ("core", _share),
@@ -84,7 +94,9 @@ def points(found: Findings) -> Sheet:
 
 
 def tokens_of(found: Findings) -> dict[str, float]:
-    """Tokens per second by a point's name: of the first screen's model, or of another with such layers."""
+    """Tokens per second by a point's name: of the first screen's model, or of another with such
+    layers.
+    """
     rows = found.tokens[found.tokens["tokens_per_second"].notna()]
     first = rows["model"].str.split(", ").map(lambda names: found.headline.model not in names)
     rows = rows.assign(other=first).sort_values("other", kind="stable").drop_duplicates("name")
@@ -93,7 +105,8 @@ def tokens_of(found: Findings) -> dict[str, float]:
 
 def _slowest(row: dict[str, Any]) -> Cell | None:
     own, beside = (
-        row[f"{name}_p99"] / row[f"{name}_p50"] if known(row[f"{name}_p99"]) else None for name in ("pass", "neighbour")
+        row[f"{name}_p99"] / row[f"{name}_p50"] if known(row[f"{name}_p99"]) else None
+        for name in ("pass", "neighbour")
     )
     return Cell(f"{own:.2f}x" + (f" ({beside:.2f}x)" if beside else ""), own) if own else None
 
@@ -121,7 +134,11 @@ def ceilings(found: Iterable[Ceiling]) -> Sheet:
     }
     rows = [
         asdict(each)
-        | {"launches": len(each.samples), "CPUs": cpu_text(each.cpus), "notes": "" if each.stable else "unstable"}
+        | {
+            "launches": len(each.samples),
+            "CPUs": cpu_text(each.cpus),
+            "notes": "" if each.stable else "unstable",
+        }
         | {"interval": Cell(between(each.low, each.high), each.low)}
         | ({} if each.bytes else {"bytes": None, "form": "", "pages": ""})
         for each in map(ceiling_row, found)
@@ -138,7 +155,9 @@ def tokens(found: Findings) -> Sheet:
         **plain("note"),
     }
     rates = dict(zip(found.points["name"], found.points["gbps"], strict=True))
-    return _sheet("tokens", columns, [row | {"gbps": rates.get(row["name"])} for row in records(found.tokens)])
+    return _sheet(
+        "tokens", columns, [row | {"gbps": rates.get(row["name"])} for row in records(found.tokens)]
+    )
 
 
 def skips(found: Sequence[Skip]) -> Sheet:
@@ -152,7 +171,11 @@ def skips(found: Sequence[Skip]) -> Sheet:
 
 def facts(machine: Machine) -> Sheet:
     rows = [
-        {**asdict(fact), "fact": name, "value": "unknown" if fact.value is None else said(name, fact.value)}
+        {
+            **asdict(fact),
+            "fact": name,
+            "value": "unknown" if fact.value is None else said(name, fact.value),
+        }
         for name, fact in machine.facts.items()
     ]
     return _sheet("facts", plain("fact", "value", "source", "confidence", "note"), rows)
@@ -176,7 +199,11 @@ def provenance(manifest: Manifest) -> Sheet:
         "time of a sample": duration(plan.sample_time),
         **{f"digest of the {name}": word for name, word in manifest.identity.items()},
         **{name.replace("_", " "): word for name, word in manifest.versions.items()},
-        **{f"option {name}": word for name, word in manifest.options.items() if word not in (None, [], ())},
+        **{
+            f"option {name}": word
+            for name, word in manifest.options.items()
+            if word not in (None, [], ())
+        },
     }
     rows = [{"what": what, "value": str(value)} for what, value in known.items()]
     return _sheet("provenance", plain("what", "value"), rows)
@@ -222,7 +249,10 @@ _COLUMNS: dict[str, Columns] = {  # of tables that are findings as they are
     },
     "lines": {
         **plain("layout", "dtype", "variant", "threads", "residency"),
-        "contexts": (lambda row: f"{row['context_low']} to {row['context_high']} ({row['contexts']})", str),
+        "contexts": (
+            lambda row: f"{row['context_low']} to {row['context_high']} ({row['contexts']})",
+            str,
+        ),
         "fixed cost of a pass": ("fixed_seconds", _signed),
         "its interval": interval("fixed_seconds", _signed),
         "GB/s beyond it": ("gbps", number),

@@ -34,17 +34,34 @@ def write(folder: Path, studies: Sequence[tuple[Findings, Manifest]]) -> Path:
             drawn = list(_drawn(folder, every(found, manifest.created[:10])))
             write_text(folder / PAGE, page(found, manifest, drawn))
         return folder / PAGE
-    places = [f"{number}-{_NO_NAME.sub('-', found.run)}" for number, (found, _) in enumerate(studies, 1)]
+    places = [
+        f"{number}-{_NO_NAME.sub('-', found.run)}" for number, (found, _) in enumerate(studies, 1)
+    ]
     for place, study in zip(places, studies, strict=True):
         write(folder / place, [study])
     runs = []
-    for name, place, (found, manifest) in zip(machines.names(studies), places, studies, strict=True):
-        own_facts = {"badge": " ".join(badge(found.headline.quality)), "missing": gaps(found, manifest)}
+    for name, place, (found, manifest) in zip(
+        machines.names(studies), places, studies, strict=True
+    ):
+        own_facts = {
+            "badge": " ".join(badge(found.headline.quality)),
+            "missing": gaps(found, manifest),
+        }
         runs.append({"name": name, "place": place} | own_facts)
     different = {found.machine.fingerprint for found, _ in studies}
     title = f"Decode attention on {counted(len(different), 'machine')}, {counted(len(runs), 'run')}"
-    facts = {"title": title, "subtitle": "Each run has a page of its own: follow its name.", "runs": runs}
-    return _written(folder, "machines.html", [machines.figure(studies)], table=machines.side_by_side(studies), **facts)
+    facts = {
+        "title": title,
+        "subtitle": "Each run has a page of its own: follow its name.",
+        "runs": runs,
+    }
+    return _written(
+        folder,
+        "machines.html",
+        [machines.figure(studies)],
+        table=machines.side_by_side(studies),
+        **facts,
+    )
 
 
 def write_history(folder: Path, pasts: Sequence[Past], notes: Sequence[str]) -> Path:
@@ -52,15 +69,22 @@ def write_history(folder: Path, pasts: Sequence[Past], notes: Sequence[str]) -> 
     every = [past.fingerprint + trend.series.point for past in pasts for trend in past.trends]
     places, figures = {name: number for number, name in enumerate(every)}, []
     for number, past in enumerate(pasts, 1):
-        rows = {each.series.point: places[past.fingerprint + each.series.point] for each in past.trends}
+        rows = {
+            each.series.point: places[past.fingerprint + each.series.point] for each in past.trends
+        }
         end, of = ("", "") if len(pasts) == 1 else (f"-{number}", f": {past.machine}")
         figures += [trend(past, {}, f"families{end}", f"Families{of}")] if past.families else []
         figures.append(trend(past, rows, f"trend{end}", f"Points{of}"))
     tables = {name: getattr(history, name)(pasts) for name in ("steps", "runs", "accepted")}
     facts = {
         "title": "Decode attention over time",
-        "subtitle": "; ".join(f"{past.machine}: {counted(len(past.runs), 'run')}" for past in pasts),
-        "pasts": [f"{past.machine} ({past.fingerprint}): {history.summary(history.of(past))}" for past in pasts],
+        "subtitle": "; ".join(
+            f"{past.machine}: {counted(len(past.runs), 'run')}" for past in pasts
+        ),
+        "pasts": [
+            f"{past.machine} ({past.fingerprint}): {history.summary(history.of(past))}"
+            for past in pasts
+        ],
         "notes": history.few(notes),
         "points": history.points(pasts, places),
     }
@@ -70,7 +94,10 @@ def write_history(folder: Path, pasts: Sequence[Past], notes: Sequence[str]) -> 
 def own(folder: Path) -> Path:
     """A part of a run or of a report, out of which a link would lead."""
     if folder.is_symlink():
-        raise Unwritable(f"cannot write {folder}: it is a link", "take it away, or name another folder with --out")
+        raise Unwritable(
+            f"cannot write {folder}: it is a link",
+            "take it away, or name another folder with --out",
+        )
     return folder
 
 
@@ -93,8 +120,9 @@ def _drawn(folder: Path, figures: Iterable[Figure]) -> Iterator[Drawn]:
 
 
 def _pictures(folder: Path, figure: Figure) -> str:
-    """The .svg, whose text this is, and the .png. It is laid out once, for that takes as long as drawing does, with
-    letters as wide as on a page."""
+    """The .svg, whose text this is, and the .png. It is laid out once, for that takes as long as
+    drawing does, with letters as wide as on a page.
+    """
     canvas = figure.canvas()
     with styled(**{"text.hinting": "no_hinting"}):
         if engine := canvas.get_layout_engine():

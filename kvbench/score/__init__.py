@@ -1,6 +1,16 @@
-"""The score: a fixed workload by which machines are compared. Its definition, its figures, its rules; nothing is read or
-measured here."""
+"""The score: a fixed workload by which machines are compared. Its definition, its figures, its
+rules; nothing is read or measured here.
+"""
 
-from kvbench.score.definition import LONGER, LONGER_LAUNCHES, RULES, SUITE, VERSION, WIDTHS, digest, width
+from kvbench.score.definition import (
+    LONGER,
+    LONGER_LAUNCHES,
+    RULES,
+    SUITE,
+    VERSION,
+    WIDTHS,
+    digest,
+    width,
+)
 from kvbench.score.figures import Figure, Longer, Rate, Score, score
 from kvbench.score.rules import INVALID, NOISY, OPEN, VALID, Breach

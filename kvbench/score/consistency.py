@@ -15,7 +15,8 @@ from kvbench.units import GB
 
 BYTES = 128  # of a cycle and core: two loads of 64 bytes, the most that cores are built for
 CLOCK = 6.5  # GHz, where an archive states no clock or a higher one: cores are sold with up to 6.2
-READS = 1.1  # times as fast as reads of the same rows in the same rounds, with the whole of the interval
+# times as fast as reads of the same rows in the same rounds, with the whole of the interval
+READS = 1.1
 
 
 def impossible(rows: Iterable[Mapping[str, Any]], records: Sequence[Record]) -> Iterator[Breach]:
@@ -24,7 +25,9 @@ def impossible(rows: Iterable[Mapping[str, Any]], records: Sequence[Record]) -> 
     yield from _too_fast(records, bits)
     for row in rows:
         if row.get("efficiency_low", 0.0) > READS:
-            yield Breach("faster", {"found": row["efficiency"], "wanted": READS}, bits.get(row["name"], 0))
+            yield Breach(
+                "faster", {"found": row["efficiency"], "wanted": READS}, bits.get(row["name"], 0)
+            )
 
 
 def stated_clock(records: Iterable[Record]) -> float:

@@ -1,5 +1,6 @@
-"""What a version of the score stands for: the workload of suites/score.toml, the bytes that count, and the rules. What
-kernels and tuning make of it is no part of it."""
+"""What a version of the score stands for: the workload of suites/score.toml, the bytes that count,
+and the rules. What kernels and tuning make of it is no part of it.
+"""
 
 import hashlib
 import json
@@ -15,7 +16,8 @@ from kvbench.suite import find, model
 VERSION = "1.0"  # a new one whenever digest() changes, which a test holds
 SUITE = "score"
 WIDTHS = (16, 8, 4)  # bits of an element, scales apart
-LONGER = ((8, 4096), (1, 32768))  # sequences and tokens of the second line, which is no part of the score
+# sequences and tokens of the second line, which is no part of the score
+LONGER = ((8, 4096), (1, 32768))
 LONGER_LAUNCHES = 3
 _FLOAT = 4  # bytes of an element of queries and outputs
 
@@ -25,11 +27,15 @@ class Rules:
     """Limits of a valid run: judgement."""
 
     launches: int = 10
-    half_width: float = 0.05  # share of the median: half of the interval of the tuned tokens per second, of each width
+    # share of the median: half of the interval of the tuned tokens per second, of each width
+    half_width: float = 0.05
     disturbed: float = 0.25  # share of a launch's samples that met other work
-    slower: float = 2 / 3  # of the reads beside a point in other launches: a launch below it had less memory than they
-    reads: tuple[float, float] = (0.5, 1.25)  # the reads beside a point, over the run's best reads of memory
-    counted: float = 0.01  # share by which the bytes of a pass may differ from those that count, such as page tables
+    # of the reads beside a point in other launches: a launch below it had less memory than they
+    slower: float = 2 / 3
+    # the reads beside a point, over the run's best reads of memory
+    reads: tuple[float, float] = (0.5, 1.25)
+    # share by which the bytes of a pass may differ from those that count, such as page tables
+    counted: float = 0.01
 
 
 RULES = Rules()
@@ -41,19 +47,27 @@ def geometry() -> tuple[int, Shape]:
     axes = find(SUITE).grids[0]
     (name,), (context,) = axes["model"], axes["context"]
     known = model(name)
-    return known.layers, Shape(1, known.q_heads, known.kv_heads, known.head_dim, context, context, 0, 0)
+    return known.layers, Shape(
+        1, known.q_heads, known.kv_heads, known.head_dim, context, context, 0, 0
+    )
 
 
 def counted(dtype: str, shape: Shape) -> int:
-    """Bytes of a pass: K and V of every token with their scales, a query and an output of each head."""
-    rows = slice_bytes(shape.kv_heads, shape.head_dim, shape.context, shape.batch, dtype=dtype, pad=0)
+    """Bytes of a pass: K and V of every token with their scales, a query and an output of each
+    head.
+    """
+    rows = slice_bytes(
+        shape.kv_heads, shape.head_dim, shape.context, shape.batch, dtype=dtype, pad=0
+    )
     return rows + 2 * shape.batch * shape.q_heads * shape.head_dim * _FLOAT
 
 
 def width(point: Point) -> int:
     """Bits of an element of its cache, as WIDTHS has them; 0 where it has none of these."""
     shape = geometry()[1]
-    bits = 8 * slice_bytes(shape.kv_heads, shape.head_dim, shape.context, 1, dtype=point.dtype, pad=0)
+    bits = 8 * slice_bytes(
+        shape.kv_heads, shape.head_dim, shape.context, 1, dtype=point.dtype, pad=0
+    )
     each = bits / (2 * shape.kv_heads * shape.head_dim * shape.context)
     return next((bits for bits in WIDTHS if bits <= each < bits + 1), 0)
 
@@ -62,11 +76,21 @@ def width(point: Point) -> int:
 def digest() -> str:
     """Of all that a version stands for."""
     suite, (layers, shape) = find(SUITE), geometry()
-    grids = [{name: list(map(str, values)) for name, values in grid.items()} for grid in suite.grids]
+    grids = [
+        {name: list(map(str, values)) for name, values in grid.items()} for grid in suite.grids
+    ]
     dtypes = sorted({dtype for grid in suite.grids for dtype in grid["dtype"]})
     facts: dict[str, Any] = {
         "version": VERSION,
-        "workload": [grids, suite.samples, suite.sample_time, layers, asdict(shape), THRESHOLDS.dram, FAR_BYTES],
+        "workload": [
+            grids,
+            suite.samples,
+            suite.sample_time,
+            layers,
+            asdict(shape),
+            THRESHOLDS.dram,
+            FAR_BYTES,
+        ],
         "bytes": {dtype: counted(dtype, shape) for dtype in dtypes},
         "rules": asdict(RULES),
         "widths": WIDTHS,

@@ -36,8 +36,12 @@ class Figure:
 
     bits: Annotated[int, about("bits of an element")]
     kernel: Annotated[str, about("op.variant.layout.dtype.isa")]
-    tuned: Annotated[Rate, about("by the schedule that was measured to be the fastest: the figure to quote")]
-    base: Annotated[Rate | None, about("by the schedule that the library has where nothing is measured")]
+    tuned: Annotated[
+        Rate, about("by the schedule that was measured to be the fastest: the figure to quote")
+    ]
+    base: Annotated[
+        Rate | None, about("by the schedule that the library has where nothing is measured")
+    ]
     schedule: Annotated[str, about("the one that was chosen")]
     gbps: Annotated[float, about("GB/s: of the tuned one")]
     share: Annotated[float | None, about("share of the plain reads of memory in the same run")]
@@ -60,7 +64,9 @@ class Score(Printed):
 
     score: Annotated[str, about("version of the workload and of the rules")]
     digest: Annotated[str, about("of all that this version stands for")]
-    state: Annotated[str, about("what the rules make of the run", "valid", "noisy", "open", "invalid")]
+    state: Annotated[
+        str, about("what the rules make of the run", "valid", "noisy", "open", "invalid")
+    ]
     breaches: Annotated[tuple[Breach, ...], about("the rules that it breaks")]
     machine: Annotated[str, about("its name")]
     kind: Annotated[str, about("bare metal, the hypervisor's name, or unknown")]
@@ -87,13 +93,21 @@ def score(
     more: Iterable[Breach] = (),
     archived: bool = False,
 ) -> Score:
-    """longer: visits of the second line. more: what was found of the run's files. archived: anybody may have written them,
-    so what no machine can do is looked for."""
+    """longer: visits of the second line. more: what was found of the run's files. archived: anybody
+    may have written them, so what no machine can do is looked for.
+    """
     measured = list(_measured(manifest, machine, records))
     own = any(manifest.options.get(option) for option in ("library", "plugin"))
     beside = _rows(longer, machine)
     claims = _impossible(measured, records, beside, longer) if archived else ()
-    found = weighed([*more, *claims, *breaches(machine, measured, records), *([Breach("own", {})] if own else [])])
+    found = weighed(
+        [
+            *more,
+            *claims,
+            *breaches(machine, measured, records),
+            *([Breach("own", {})] if own else []),
+        ]
+    )
     tuned = [each for each in measured if each.point.schedule == AUTO and each.row.get("launches")]
     first = tuned[0].row if tuned else {}
     fact = machine.facts.get("hypervisor")
@@ -108,7 +122,9 @@ def score(
         threads=max((len(each.point.cpus) for each in measured), default=0),
         read_gbps=known(first["dram_gbps"]) if first else None,
         best_gbps=known(first["ceiling_gbps"]) if first else None,
-        figures=tuple(_figure(each, measured) for each in sorted(tuned, key=lambda each: -each.bits)),
+        figures=tuple(
+            _figure(each, measured) for each in sorted(tuned, key=lambda each: -each.bits)
+        ),
         longer=tuple(_longer(longer, beside)),
         created=manifest.created,
         run=manifest.run,
@@ -117,19 +133,25 @@ def score(
     )
 
 
-def _measured(manifest: Manifest, machine: Machine, records: Sequence[Record]) -> Iterator[Measured]:
+def _measured(
+    manifest: Manifest, machine: Machine, records: Sequence[Record]
+) -> Iterator[Measured]:
     rows = {row["name"]: row for row in _rows(records, machine)}
     visits: dict[Visited, list[Record]] = {}
     for record in records:
         visits.setdefault(record.point, []).append(record)
     for point in manifest.plan.points:
         if isinstance(point, Point):
-            yield Measured(width(point), point, rows.get(point.name, {}), tuple(visits.get(point, ())))
+            yield Measured(
+                width(point), point, rows.get(point.name, {}), tuple(visits.get(point, ()))
+            )
 
 
 def _figure(tuned: Measured, measured: Sequence[Measured]) -> Figure:
     row, kernel = tuned.row, tuned.point.kernel
-    others = [each.row for each in measured if each.point.kernel == kernel and each.point.schedule != AUTO]
+    others = [
+        each.row for each in measured if each.point.kernel == kernel and each.point.schedule != AUTO
+    ]
     base = [Rate.of(other, 1) for other in others if other.get("launches")]
     return Figure(
         bits=tuned.bits,
@@ -148,7 +170,10 @@ def _rows(records: Sequence[Record], machine: Machine) -> list[dict[str, Any]]:
 
 
 def _impossible(
-    measured: Sequence[Measured], records: Sequence[Record], beside: Sequence[dict[str, Any]], longer: Sequence[Record]
+    measured: Sequence[Measured],
+    records: Sequence[Record],
+    beside: Sequence[dict[str, Any]],
+    longer: Sequence[Record],
 ) -> Iterator[Breach]:
     """Of the score, and of the second line."""
     yield from impossible([each.row for each in measured if each.row], records)
@@ -156,7 +181,9 @@ def _impossible(
 
 
 def _longer(records: Sequence[Record], rows: Sequence[dict[str, Any]]) -> Iterator[Longer]:
-    points = {record.point.name: record.point for record in records if isinstance(record.point, Point)}
+    points = {
+        record.point.name: record.point for record in records if isinstance(record.point, Point)
+    }
     found = []
     for row in rows:
         if row["launches"]:

@@ -1,4 +1,6 @@
-"""By which rules a run is valid, noisy, open or invalid: each that it breaks is named, with the numbers."""
+"""By which rules a run is valid, noisy, open or invalid: each that it breaks is named, with the
+numbers.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -48,7 +50,9 @@ class Measured:
 
 def state(breaches: Sequence[Breach]) -> str:
     """The worst of what each of them makes a run."""
-    return max((_MILD.get(each.rule, INVALID) for each in breaches), key=STATES.index, default=VALID)
+    return max(
+        (_MILD.get(each.rule, INVALID) for each in breaches), key=STATES.index, default=VALID
+    )
 
 
 def weighed(found: Sequence[Breach]) -> tuple[Breach, ...]:
@@ -57,7 +61,9 @@ def weighed(found: Sequence[Breach]) -> tuple[Breach, ...]:
     return tuple(sorted(once, key=lambda each: -STATES.index(state([each]))))
 
 
-def breaches(machine: Machine, measured: Sequence[Measured], records: Sequence[Record]) -> Iterator[Breach]:
+def breaches(
+    machine: Machine, measured: Sequence[Measured], records: Sequence[Record]
+) -> Iterator[Breach]:
     """records: all of the run, probes too."""
     yield from _contaminated(measured, records)  # first, for much else follows from it
     for bits in WIDTHS:
@@ -76,15 +82,23 @@ def _of_workload(each: Measured, machine: Machine) -> Iterator[Breach]:
         found = getattr(point, name) if name in _WORKLOAD else getattr(point.shape, name)
         right = found > 0 and found % layers == 0 if name == "layers" else found == value
         if not right:
-            yield Breach("workload", {"name": name, "found": found, "wanted": value or layers}, each.bits)
+            yield Breach(
+                "workload", {"name": name, "found": found, "wanted": value or layers}, each.bits
+            )
     if each.bits == WIDTHS[0] and point.variant != "flash":
-        yield Breach("workload", {"name": "variant", "found": point.variant, "wanted": "flash"}, each.bits)
+        yield Breach(
+            "workload", {"name": "variant", "found": point.variant, "wanted": "flash"}, each.bits
+        )
     if len(set(point.cpus)) < (cores := len(place(machine, None, "all"))):
         yield Breach("cores", {"found": len(set(point.cpus)), "wanted": cores}, each.bits)
     count = counted(point.dtype, shape)
     moved = [record.traffic["point"].compulsory for record in each.records if complete(record)]
     if any(abs(found - count) > RULES.counted * count for found in moved):
-        yield Breach("bytes", {"found": min(moved, key=lambda found: -abs(found - count)), "wanted": count}, each.bits)
+        yield Breach(
+            "bytes",
+            {"found": min(moved, key=lambda found: -abs(found - count)), "wanted": count},
+            each.bits,
+        )
 
 
 def _of_numbers(each: Measured, machine: Machine) -> Iterator[Breach]:
@@ -95,7 +109,10 @@ def _of_numbers(each: Measured, machine: Machine) -> Iterator[Breach]:
         yield Breach("launches", {"found": launches, "wanted": RULES.launches}, each.bits)
     if not good:
         return
-    least, footprint = dram_bytes(machine, each.point.cpus), min(record.footprint("point") for record in good)
+    least, footprint = (
+        dram_bytes(machine, each.point.cpus),
+        min(record.footprint("point") for record in good),
+    )
     if least is None or footprint < least:
         yield Breach("caches", {"found": footprint, "wanted": least or 0.0}, each.bits)
     if row["above"] != _CORE and row["above_reason"].startswith(SUSPECT):
@@ -109,12 +126,18 @@ def _of_numbers(each: Measured, machine: Machine) -> Iterator[Breach]:
 
 def _contaminated(measured: Sequence[Measured], records: Sequence[Record]) -> Iterator[Breach]:
     """Launches by number, as they were: what no number of the points themselves has told."""
-    slow = {r.launch: speed for r, speed in zip(records, speeds(records), strict=True) if speed and speed < SLOW}
+    slow = {
+        r.launch: speed
+        for r, speed in zip(records, speeds(records), strict=True)
+        if speed and speed < SLOW
+    }
     met, taken = Counter[int](), Counter[int]()
     for each in measured:
         for record in each.records:
             taken[record.launch] += len(record.samples)
-            met[record.launch] += sum(disturbed(sample, len(each.point.cpus)) for sample in record.samples)
+            met[record.launch] += sum(
+                disturbed(sample, len(each.point.cpus)) for sample in record.samples
+            )
     less = _reads(measured)
     for launch in sorted(taken):
         if met[launch] > RULES.disturbed * taken[launch]:
@@ -130,7 +153,9 @@ def _reads(measured: Sequence[Measured]) -> dict[int, float]:
     shares: dict[int, list[float]] = {}
     for each in measured:
         own = {
-            record.launch: median(s.passes / s.seconds for s in record.samples if s.program == "twin")
+            record.launch: median(
+                s.passes / s.seconds for s in record.samples if s.program == "twin"
+            )
             for record in each.records
             if any(s.program == "twin" for s in record.samples)
         }

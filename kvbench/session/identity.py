@@ -1,5 +1,6 @@
-"""What must still be the same when a run is resumed: the suite, what measures, and the machine. And what measures,
-before each process that does."""
+"""What must still be the same when a run is resumed: the suite, what measures, and the machine. And
+what measures, before each process that does.
+"""
 
 import hashlib
 import os
@@ -18,7 +19,17 @@ from kvbench.suite import Suite
 from kvbench.texts import printable
 
 # These say what a number means.
-_MEASURING = ("intervals.py", "machine", "model", "native", "oracle.py", "peers", "plan", "regime.py", "worker")
+_MEASURING = (
+    "intervals.py",
+    "machine",
+    "model",
+    "native",
+    "oracle.py",
+    "peers",
+    "plan",
+    "regime.py",
+    "worker",
+)
 Peers = Sequence[Known]  # that a run measures
 _BRANCHES = ("GITHUB_HEAD_REF", "GITHUB_REF_NAME", "CI_COMMIT_REF_NAME")
 _CHANGED = "-dirty"  # as git describe has it
@@ -32,7 +43,10 @@ _NAMES = {
 
 def identity(suite: Suite, library: Library, machine: Machine, peers: Peers = ()) -> dict[str, str]:
     """Digests, by the names above."""
-    tables = [[(name, str(values)) for name, values in table.items()] for table in (*suite.grids, *suite.skips)]
+    tables = [
+        [(name, str(values)) for name, values in table.items()]
+        for table in (*suite.grids, *suite.skips)
+    ]
     return {
         "suite": _digest(repr((suite.question, tables, suite.samples, suite.sample_time)).encode()),
         "build": build(library, peers),
@@ -71,7 +85,10 @@ def engines(library: Library, peers: Peers = ()) -> tuple[Engine, ...]:
         Engine(f"plug-in {path.name}", interface, str(path.absolute()), digest(str(path)))
         for path in library.plugins.paths
     )
-    return *(Engine(peer.name, peer.version, peer.library, digest(peer.library)) for peer in peers), *plugins
+    return (
+        *(Engine(peer.name, peer.version, peer.library, digest(peer.library)) for peer in peers),
+        *plugins,
+    )
 
 
 def _brought(plugin: Plugin) -> str:
@@ -80,11 +97,14 @@ def _brought(plugin: Plugin) -> str:
 
 
 def committed(asked: str | None) -> dict[str, str]:
-    """Commit, branch and message of the sources that a run is begun in, or of the revision `asked`. Where git does not
-    know it, only what was asked."""
+    """Commit, branch and message of the sources that a run is begun in, or of the revision `asked`.
+    Where git does not know it, only what was asked.
+    """
 
     def git(*words: str) -> str:
-        done = subprocess.run(["git", *words], capture_output=True, errors="replace", text=True, check=False)
+        done = subprocess.run(
+            ["git", *words], capture_output=True, errors="replace", text=True, check=False
+        )
         return "" if done.returncode else printable(done.stdout.strip())
 
     named = asked or "HEAD"
@@ -94,7 +114,8 @@ def committed(asked: str | None) -> dict[str, str]:
         return {"commit": printable(asked)} if asked else {}
     changed = "" if asked else git("status", "--porcelain", "--untracked-files=no")
     known = (os.environ.get(name, "") for name in _BRANCHES)
-    branch = git("branch", "--show-current") or next(filter(None, known), "")  # a checkout in CI is on none
+    # a checkout in CI is on none
+    branch = git("branch", "--show-current") or next(filter(None, known), "")
     return {
         "commit": found + (_CHANGED if changed else ""),
         **({"branch": printable(branch)} if branch else {}),
@@ -103,9 +124,13 @@ def committed(asked: str | None) -> dict[str, str]:
 
 
 def build(library: Library, peers: Peers = ()) -> str:
-    """A digest of the files as they are now, whichever are open. One that is gone counts as empty."""
+    """A digest of the files as they are now, whichever are open. One that is gone counts as
+    empty.
+    """
     parts = [Path(folder, part) for folder in kvbench.__path__ for part in _MEASURING]
-    sources = {file for part in parts for file in ([part] if part.is_file() else part.rglob("*.py"))}
+    sources = {
+        file for part in parts for file in ([part] if part.is_file() else part.rglob("*.py"))
+    }
     paths = (library.path, *library.plugins.paths)
     kernels = (path.read_bytes() if path.is_file() else b"" for path in paths)
     others = (f"{peer.name} {peer.version} {digest(peer.library)}".encode() for peer in peers)

@@ -15,22 +15,29 @@ from kvbench.suite.axes import from_options
 from kvbench.suite.values import LIMITS
 
 _AXES = ("cpus", "pages", "schedule")  # options that stand for the axis of their name
-_LATER = {"launches", "budget", "target_ci", "until_decided", "patience"}  # when to stop, not what to measure
-_LIMITS = LIMITS | {"seed": (0, 1 << 62), "budget": (1e-9, 1e9), "target_ci": (1e-6, 1.0), "patience": (0.1, 1e6)}
+# when to stop, not what to measure
+_LATER = {"launches", "budget", "target_ci", "until_decided", "patience"}
+_LIMITS = LIMITS | {
+    "seed": (0, 1 << 62),
+    "budget": (1e-9, 1e9),
+    "target_ci": (1e-6, 1.0),
+    "patience": (0.1, 1e6),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
     """What a sweep is asked for; None leaves it to the suite, or to the machine. Times in seconds.
 
-    axes: "context=1k,8k" in place of the suite's own. only: patterns for names of points. target_ci: launches are added
-    until every point's interval is no further than that share from its median. until_decided: launches are added while
-    questions are open, for a time that the suite or the budget says; by default where the suite says so, and launches
-    and target_ci do not. budget: but for the first, no launch begins that would not end in time. tuning: a file of what
-    earlier runs have seen of schedules, in place of the one in the user's cache folder; or off. neighbour: points are
-    timed too while other cores stream memory. peers: of those that a suite has, the ones that are
-    wanted; "cke=/opt/cke", where one is that needs to be told. commit: what is measured, for a history; by default that
-    of git, here.
+    axes: "context=1k,8k" in place of the suite's own. only: patterns for names of points.
+    target_ci: launches are added until every point's interval is no further than that share from
+    its median. until_decided: launches are added while questions are open, for a time that the
+    suite or the budget says; by default where the suite says so, and launches and target_ci do not.
+    budget: but for the first, no launch begins that would not end in time. tuning: a file of what
+    earlier runs have seen of schedules, in place of the one in the user's cache folder; or off.
+    neighbour: points are timed too while other cores stream memory. peers: of those that a suite
+    has, the ones that are wanted; "cke=/opt/cke", where one is that needs to be told. commit: what
+    is measured, for a history; by default that of git, here.
     """
 
     suite: str = "quick"
@@ -73,15 +80,20 @@ class Options:
             if getattr(self, name) is not None:
                 raise BadArgument(f"{name} is given twice, as an axis too", "leave one of them out")
         if self.target_ci and not self.budget:
-            raise BadArgument("target_ci without a budget might never end", "give both, such as a budget of 10m")
+            raise BadArgument(
+                "target_ci without a budget might never end", "give both, such as a budget of 10m"
+            )
         if self.target_ci and self.until_decided:
-            raise BadArgument("target_ci and until_decided both say when to stop", "leave one of them out")
+            raise BadArgument(
+                "target_ci and until_decided both say when to stop", "leave one of them out"
+            )
 
     @property
     def paths(self) -> dict[str, str]:
         """Of peers, by name; empty where it has none."""
         return {
-            name: path and str(Path(path).absolute()) for name, _, path in (each.partition("=") for each in self.peers)
+            name: path and str(Path(path).absolute())
+            for name, _, path in (each.partition("=") for each in self.peers)
         }
 
     @property
@@ -100,7 +112,11 @@ class Options:
     def settled(self, suite: Suite) -> Self:
         """With what the suite says of until_decided, where nobody else does."""
         by_hand = self.launches or self.target_ci
-        on = bool(suite.until_decided) and not by_hand if self.until_decided is None else self.until_decided
+        on = (
+            bool(suite.until_decided) and not by_hand
+            if self.until_decided is None
+            else self.until_decided
+        )
         return replace(self, until_decided=on)
 
     @classmethod
@@ -113,7 +129,9 @@ class Options:
 
     def resumed(self, asked: Mapping[str, Any], source: str) -> Self:
         """With what is `asked` anew. What is measured must stay as it was begun."""
-        by_hand = {} if asked.keys().isdisjoint({"launches", "target_ci"}) else {"until_decided": False}
+        by_hand = (
+            {} if asked.keys().isdisjoint({"launches", "target_ci"}) else {"until_decided": False}
+        )
         found = replace(self, **by_hand | dict(asked))
         for name in asked.keys() - _LATER:
             then, now = getattr(self, name), getattr(found, name)

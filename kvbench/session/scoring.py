@@ -1,8 +1,8 @@
 """The runs of a score.
 
-candidates:  each kernel of each width in one launch, those near the fastest in another; their names alone are kept
-the score:   these alone, base and tuned, in launches of their own: that they were picked is no part of their numbers
-the longer:  the same on more tokens, in a folder of the run
+candidates:  each kernel of each width in one launch, those near the fastest in another; their names
+alone are kept the score:   these alone, base and tuned, in launches of their own: that they were
+picked is no part of their numbers the longer:  the same on more tokens, in a folder of the run
 """
 
 import os
@@ -23,15 +23,25 @@ from kvbench.store.evidence import Evidence
 from kvbench.store.run import is_vacant
 
 _FASTER = 1.02  # times, by which a candidate must be faster than those named before it
-_HEAT, _NEARLY = 1.3, 1.4  # times the fastest: who is nearer is timed again; launches that this makes, about
-_BRIEF = {"axes": ("layers=0",), "launches": 1, "samples": 3, "sample_time": 0.015}  # how candidates are timed
+# times the fastest: who is nearer is timed again; launches that this makes, about
+_HEAT, _NEARLY = 1.3, 1.4
+# how candidates are timed
+_BRIEF = {"axes": ("layers=0",), "launches": 1, "samples": 3, "sample_time": 0.015}
 
 
 def forecast(asked: dict[str, Any]) -> tuple[float, float]:
-    """Seconds of all, and of those what is not in timed samples: memory is filled, processes begin."""
-    parts = [planned(options, options.kernels)[:2] for options in (_candidates(asked), _score(asked), _longer(asked))]
+    """Seconds of all, and of those what is not in timed samples: memory is filled, processes
+    begin.
+    """
+    parts = [
+        planned(options, options.kernels)[:2]
+        for options in (_candidates(asked), _score(asked), _longer(asked))
+    ]
     again = 2.0  # candidates are verified and tuned, and some are timed again
-    shares = [again, *(len(WIDTHS) / len({point.kernel for point in sweep.points}) for sweep, _ in parts[1:])]
+    shares = [
+        again,
+        *(len(WIDTHS) / len({point.kernel for point in sweep.points}) for sweep, _ in parts[1:]),
+    ]
     seconds, timed = (
         sum(share * getattr(seen, name) for share, (_, seen) in zip(shares, parts, strict=True))
         for name in ("seconds", "timed")
@@ -40,7 +50,9 @@ def forecast(asked: dict[str, Any]) -> tuple[float, float]:
 
 
 def pick(asked: dict[str, Any], follow: Follow) -> tuple[str, ...]:
-    """Names of the fastest kernels, one of each width. WrongAnswer where one of them has none that is right."""
+    """Names of the fastest kernels, one of each width. WrongAnswer where one of them has none that
+    is right.
+    """
     options = _candidates(asked)
     sweep, _, machine = planned(options, options.kernels)
     evidence = Evidence.asked(options.tuning, machine.fingerprint, options.kernels.path)
@@ -58,12 +70,21 @@ def pick(asked: dict[str, Any], follow: Follow) -> tuple[str, ...]:
 def _near(points: Sequence[Point], records: Iterable[Record]) -> list[Point]:
     """Those that another launch may find to be the fastest."""
     seconds = _seconds(records)
-    best = {bits: min((own for p, own in seconds.items() if width(p) == bits), default=0.0) for bits in WIDTHS}
-    return [point for point in points if point in seconds and seconds[point] <= _HEAT * best[width(point)]]
+    best = {
+        bits: min((own for p, own in seconds.items() if width(p) == bits), default=0.0)
+        for bits in WIDTHS
+    }
+    return [
+        point
+        for point in points
+        if point in seconds and seconds[point] <= _HEAT * best[width(point)]
+    ]
 
 
 def _seconds(records: Iterable[Record]) -> dict[Any, float]:
-    """Of the fastest pass: other work that comes and goes makes candidates slower, and none of them faster."""
+    """Of the fastest pass: other work that comes and goes makes candidates slower, and none of them
+    faster.
+    """
     found: dict[Any, float] = {}
     for record in records:
         own = [s.seconds / s.passes for s in record.samples if s.program == "point"]
@@ -73,7 +94,10 @@ def _seconds(records: Iterable[Record]) -> dict[Any, float]:
 
 
 def _fastest(points: Sequence[Point], records: Iterable[Record], bits: int) -> str:
-    seconds, errors = _seconds(records), {record.point: record.error for record in records if record.error}
+    seconds, errors = (
+        _seconds(records),
+        {record.point: record.error for record in records if record.error},
+    )
     own = [point for point in points if width(point) == bits]
     if not (right := [point for point in own if point in seconds and point not in errors]):
         why = next((errors[point] for point in own if point in errors), "there is none")
@@ -85,9 +109,13 @@ def _fastest(points: Sequence[Point], records: Iterable[Record], bits: int) -> s
 
 
 def refuse_no_room(out: Path | None) -> None:
-    """Before anything is measured: a place that holds something already, or where nothing can be written."""
+    """Before anything is measured: a place that holds something already, or where nothing can be
+    written.
+    """
     if out and not is_vacant(out):
-        raise BadArgument(f"{out} holds something already", "name another --out, or finish that run with --resume")
+        raise BadArgument(
+            f"{out} holds something already", "name another --out, or finish that run with --resume"
+        )
     place = (out or Path("runs")).absolute()
     there = next(folder for folder in (place, *place.parents) if os.path.lexists(folder))
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
@@ -109,7 +137,7 @@ def begin_longer(first: Session) -> Session:
     return Session.begin(_longer({**asked, "isa": options.isa}, kernels), folder, "kvbench score")
 
 
-# ---- what each of them asks for --------------------------------------------------------------------------------------
+# ---- what each of them asks for ------------------------------------------------------------------
 
 
 def _candidates(asked: dict[str, Any]) -> Options:
@@ -118,7 +146,9 @@ def _candidates(asked: dict[str, Any]) -> Options:
 
 def _score(asked: dict[str, Any], kernels: Sequence[str] = ("*",)) -> Options:
     options = Options(SUITE, only=[f"{kernel}/*" for kernel in kernels], **asked)
-    return _with_plugin(replace(options, axes=(f"schedule={AUTO},{options.kernels.schedule(AUTO)}",)))
+    return _with_plugin(
+        replace(options, axes=(f"schedule={AUTO},{options.kernels.schedule(AUTO)}",))
+    )
 
 
 def _longer(asked: dict[str, Any], kernels: Sequence[str] = ("*",)) -> Options:

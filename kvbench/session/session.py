@@ -25,7 +25,17 @@ from kvbench.model import Check, Job, Machine, Plan, Record, Tuned
 from kvbench.model.point import Visited
 from kvbench.native import Library
 from kvbench.peers import Known, known
-from kvbench.plan import Forecast, Site, Sweep, expand, forecast, needs_here, refuse_too_large, told, visits
+from kvbench.plan import (
+    Forecast,
+    Site,
+    Sweep,
+    expand,
+    forecast,
+    needs_here,
+    refuse_too_large,
+    told,
+    visits,
+)
 from kvbench.plan.classes import classes
 from kvbench.plan.expansion import refuse_empty, refuse_without_peer, refuse_without_plugin
 from kvbench.plan.witnesses import is_peer
@@ -55,7 +65,12 @@ class Session(Closing):
         remark: str = "",
     ) -> None:
         """As begin() and resume() call it. remark: a line for whoever asked for it."""
-        self.directory, self.options, self.machine, self.checks = directory, options, machine, checks
+        self.directory, self.options, self.machine, self.checks = (
+            directory,
+            options,
+            machine,
+            checks,
+        )
         self.done = tuple(directory.records)
         self._execute, self.remark = execute, remark
         self.budget = Budget(options.budget or math.inf)
@@ -92,12 +107,18 @@ class Session(Closing):
             forecast=_kept(seen),
         )
         checks = _checks(plan, machine)  # it takes its time, so there is no directory yet
-        directory = RunDirectory.create(Path(out) if out else Path("runs", f"{sweep.suite.name}-{plan.run}"), manifest)
+        directory = RunDirectory.create(
+            Path(out) if out else Path("runs", f"{sweep.suite.name}-{plan.run}"), manifest
+        )
         return cls(directory, options, machine, checks, execute, remark)
 
     @classmethod
-    def resume(cls, out: Path | str, asked: dict[str, Any] | None = None, execute: Execute | None = None) -> Self:
-        """`asked`: options given anew. They must be those that the run began with, but for how long it goes on."""
+    def resume(
+        cls, out: Path | str, asked: dict[str, Any] | None = None, execute: Execute | None = None
+    ) -> Self:
+        """`asked`: options given anew. They must be those that the run began with, but for how long
+        it goes on.
+        """
         directory = RunDirectory.open(out, write=True)
         try:
             source, machine = str(directory.path), describe()
@@ -106,7 +127,9 @@ class Session(Closing):
             found = identity(options.asked_suite, options.kernels, machine, peers)
             refuse_changed(directory.manifest.identity, found, source)
             _renew(directory, options)
-            return cls(directory, options, machine, _checks(directory.manifest.plan, machine), execute)
+            return cls(
+                directory, options, machine, _checks(directory.manifest.plan, machine), execute
+            )
         except BaseException:
             directory.close()
             raise
@@ -114,27 +137,34 @@ class Session(Closing):
     def close(self) -> None:
         self.directory.close()
 
-    # ---- measuring -------------------------------------------------------------------------------------------------
+    # ---- measuring -------------------------------------------------------------------------------
 
     def records(self) -> Iterator[Record]:
         """Measure what is left. Each record is kept before it is yielded."""
         self._write_machine()
-        for found in run(self.directory.manifest.plan, self._unchanged, self.done, self._more, self.budget):
+        for found in run(
+            self.directory.manifest.plan, self._unchanged, self.done, self._more, self.budget
+        ):
             self.directory.append(found)
             yield found
 
     def _unchanged(self, job: Job) -> Iterator[Record]:
         """A process opens the library anew: it must be the one that the run began with."""
         kept, peers = self.directory.manifest.identity, _peers(self.directory.manifest.plan)
-        refuse_changed(kept, kept | {"build": build(self.options.kernels, peers)}, str(self.directory.path))
+        refuse_changed(
+            kept, kept | {"build": build(self.options.kernels, peers)}, str(self.directory.path)
+        )
         return (self._execute or runner.launch)(job)
 
     def finish(self) -> bool:
-        """Rebuild what others read, and keep for later runs what was seen of schedules. False where no launch is complete
-        yet."""
+        """Rebuild what others read, and keep for later runs what was seen of schedules. False where
+        no launch is complete yet.
+        """
         self._write_machine()
         self.remark = ""
-        tunings = [tuned for record in self.directory.records[len(self.done) :] for tuned in record.tuned]
+        tunings = [
+            tuned for record in self.directory.records[len(self.done) :] for tuned in record.tuned
+        ]
         if tunings and (evidence := _evidence(self.options, self.machine)):
             self.remark = evidence.add(tunings)
         self.directory.summarize(results(self.directory.records))
@@ -143,16 +173,24 @@ class Session(Closing):
     def run(self) -> Run:
         """What there is so far."""
         directory = self.directory
-        return Run(directory.path, directory.manifest, self.machine, tuple(directory.records), self.checks)
+        return Run(
+            directory.path, directory.manifest, self.machine, tuple(directory.records), self.checks
+        )
 
     def _write_machine(self) -> None:
-        found = replace(profile(self.machine, self.checks), ceilings=ceiling_rows(self.directory.records, self.machine))
+        found = replace(
+            profile(self.machine, self.checks),
+            ceilings=ceiling_rows(self.directory.records, self.machine),
+        )
         self.directory.write_machine(plain(found))
 
     def weights(self) -> dict[str, float]:
         """Seconds that each visit may take, by its point's name."""
         plan = self.directory.manifest.plan
-        return {point.name: seconds for point, seconds in visits(plan, needs_here(plan.points, self.machine)).items()}
+        return {
+            point.name: seconds
+            for point, seconds in visits(plan, needs_here(plan.points, self.machine)).items()
+        }
 
     def left(self) -> float:
         """Seconds of the visits that were not made when it began."""
@@ -162,14 +200,18 @@ class Session(Closing):
 
     @property
     def forecast(self) -> str:
-        """How long it takes, before any of it is measured; where some was measured before, what is left."""
+        """How long it takes, before any of it is measured; where some was measured before, what is
+        left.
+        """
         manifest = self.directory.manifest
         whole = manifest.plan.launches * math.fsum(self.weights().values())
         left = self.left() / whole if whole else 1.0
         return told(left * manifest.forecast["seconds"], manifest.forecast.get("until", 0.0))
 
     def _more(self, number: int) -> tuple[Visited, ...]:
-        """What launch `number` visits; nothing where it does not begin. One that has begun is finished."""
+        """What launch `number` visits; nothing where it does not begin. One that has begun is
+        finished.
+        """
         records, manifest = self.directory.records, self.directory.manifest
         begun = max((record.launch for record in records), default=0)
         if begun < number >= manifest.most_launches:
@@ -179,27 +221,32 @@ class Session(Closing):
             points = self._open(number, finished=number < begun)
         if number <= begun:
             return points
-        sure = held(number, COVERAGE) >= COVERAGE  # fewer launches say nothing of how far off they are
+        # fewer launches say nothing of how far off they are
+        sure = held(number, COVERAGE) >= COVERAGE
         target = self.options.target_ci
         if target and number >= manifest.plan.launches and sure and self.reach() <= target:
             return ()
         return points if self._in_time(number, points) else ()
 
     def _open(self, number: int, finished: bool) -> tuple[Visited, ...]:
-        """What an added launch visits: the points of questions that the launches before it left open, if twice as many as
-        there can be may decide them. Or what it has visited."""
+        """What an added launch visits: the points of questions that the launches before it left
+        open, if twice as many as there can be may decide them. Or what it has visited.
+        """
         manifest, records = self.directory.manifest, self.directory.records
         if finished:
             names = {record.point.name for record in records if record.launch == number}
         else:
             before = [record for record in records if record.launch < number]
             left = open_questions(before, self.machine, manifest.looks)
-            names = {name for each in left if each.needs <= 2 * manifest.looks for name in each.points}
+            names = {
+                name for each in left if each.needs <= 2 * manifest.looks for name in each.points
+            }
         return tuple(point for point in manifest.plan.points if point.name in names)
 
     def _in_time(self, number: int, points: tuple[Visited, ...]) -> bool:
-        """Whether it would end within the budget, its visits as long as those of this session. The suite's own time is one
-        for launches that are added."""
+        """Whether it would end within the budget, its visits as long as those of this session. The
+        suite's own time is one for launches that are added.
+        """
         plan, weights = self.directory.manifest.plan, self.weights()
         if number >= plan.launches and self.directory.manifest.looks and not self.options.budget:
             self.budget.seconds = self.options.asked_suite.until_decided or math.inf
@@ -214,15 +261,26 @@ class Session(Closing):
         return True
 
     def reach(self) -> float:
-        """How far the widest interval of a point's seconds reaches from its median, as a share of that."""
-        found = (Estimate.of(list(seconds.values())) for seconds in by_launch(self.directory.records).values())
-        return max((max(each.high - each.median, each.median - each.low) / each.median for each in found), default=0.0)
+        """How far the widest interval of a point's seconds reaches from its median, as a share of
+        that.
+        """
+        found = (
+            Estimate.of(list(seconds.values()))
+            for seconds in by_launch(self.directory.records).values()
+        )
+        return max(
+            (max(each.high - each.median, each.median - each.low) / each.median for each in found),
+            default=0.0,
+        )
 
 
 def _renew(directory: RunDirectory, options: Options) -> None:
     """The manifest says what is asked now. What the forecast says of time goes by launches."""
     manifest = directory.manifest
-    plan, begun = manifest.plan, 1 + max((record.launch for record in directory.records), default=-1)
+    plan, begun = (
+        manifest.plan,
+        1 + max((record.launch for record in directory.records), default=-1),
+    )
     launches = options.launches or plan.launches
     longer = {"seconds": launches / plan.launches, "timed": launches / plan.launches}
     forecast = {name: value * longer.get(name, 1.0) for name, value in manifest.forecast.items()}
@@ -230,7 +288,8 @@ def _renew(directory: RunDirectory, options: Options) -> None:
     found = replace(manifest, plan=changed, options=asdict(options), forecast=forecast)
     if begun > (found.most_launches if launches == plan.launches else launches):
         raise BadArgument(
-            f"launches is {launches}, but {directory.path} has already begun {begun}", "ask for as many, or more"
+            f"launches is {launches}, but {directory.path} has already begun {begun}",
+            "ask for as many, or more",
         )
     if found != manifest:
         directory.rewrite(found)
@@ -244,8 +303,14 @@ def sweep(
     progress: Callable[[Record], None] = lambda record: None,
     **options: Any,
 ) -> Run:
-    """Measure a suite into the run directory `out`, and return the run. `options` are those of Options."""
-    session = Session.resume(out or "", options) if resume else Session.begin(Options(suite, **options), out)
+    """Measure a suite into the run directory `out`, and return the run. `options` are those of
+    Options.
+    """
+    session = (
+        Session.resume(out or "", options)
+        if resume
+        else Session.begin(Options(suite, **options), out)
+    )
     with session:
         try:
             for record in session.records():
@@ -276,7 +341,9 @@ def _known(options: Options, sweep: Sweep, machine: Machine) -> tuple[dict[str, 
     if not (evidence := _evidence(options, machine)):
         return None, ""
     known, remark = evidence.read()
-    return {name: known[name] for name in classes(sweep.points, sweep.needs, machine) if name in known}, remark
+    return {
+        name: known[name] for name in classes(sweep.points, sweep.needs, machine) if name in known
+    }, remark
 
 
 def planned(options: Options, library: Library) -> tuple[Sweep, Forecast, Machine]:
@@ -284,7 +351,11 @@ def planned(options: Options, library: Library) -> tuple[Sweep, Forecast, Machin
     machine = describe()
     site = Site(machine, available_memory(), options.isa, library=library, peers=options.paths)
     found = expand(options.asked_suite, site, options.seed, options.only)
-    how = {"library": options.library or "", "plugin": options.plugin, "foreign": library.foreign_variants}
+    how = {
+        "library": options.library or "",
+        "plugin": options.plugin,
+        "foreign": library.foreign_variants,
+    }
     how |= {"peers": options.paths, "neighbour": bool(options.neighbour)}
     found = replace(found, plan=replace(found.plan, **how))
     seen = foreseen(found, options, machine)
@@ -317,16 +388,22 @@ def _kept(seen: Forecast) -> dict[str, float]:
 def tune(
     options: Options, fresh: bool, follow: Follow = lambda records, count: iter(records)
 ) -> tuple[str, tuple[Tuned, ...], str, list[str]]:
-    """Schedules alone: what the first launch of a sweep would choose, without the sweep. `fresh`: without what earlier runs
-    have seen. `follow` passes the visits on, of which there are so many. Returns the suite's name, what was tuned, the
-    file that holds what was seen, or "", and lines on what could not be done."""
+    """Schedules alone: what the first launch of a sweep would choose, without the sweep. `fresh`:
+    without what earlier runs have seen. `follow` passes the visits on, of which there are so many.
+    Returns the suite's name, what was tuned, the file that holds what was seen, or "", and lines on
+    what could not be done.
+    """
     sweep, _, machine = planned(options, options.kernels)
     evidence = _evidence(options, machine)
     known, remark = evidence.read() if evidence and not fresh else ({}, "")
     found = classes(sweep.points, sweep.needs, machine)
     plan = replace(
         sweep.plan,
-        points=tuple(dict.fromkeys(min(own, key=lambda point: sweep.needs[point].arena) for own in found.values())),
+        points=tuple(
+            dict.fromkeys(
+                min(own, key=lambda point: sweep.needs[point].arena) for own in found.values()
+            )
+        ),
         launches=1,
         samples=1,
         sample_time=_TUNED,

@@ -1,1 +1,3 @@
-"""What a cache costs, by arithmetic alone: bytes, what fits where, and how a decoder's memory is laid out."""
+"""What a cache costs, by arithmetic alone: bytes, what fits where, and how a decoder's memory is
+laid out.
+"""

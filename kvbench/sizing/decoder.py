@@ -1,5 +1,6 @@
-"""A decoder's cache by the formula: which layers hold how many tokens, and what a row of one takes. And what the library
-takes for it, byte for byte."""
+"""A decoder's cache by the formula: which layers hold how many tokens, and what a row of one takes.
+And what the library takes for it, byte for byte.
+"""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -17,9 +18,19 @@ from kvbench.suite.axes import shown
 LARGEST = 1 << 63  # bytes of anything: what a machine can count
 _COUNT = 1 << 31
 _FROM_ZERO = ("window", "window_every", "ephemeral", "pad")
-_FROM_ONE = ("layers", "q_heads", "kv_heads", "head_dim", "context", "batch", "block_tokens", "capacity")
+_FROM_ONE = (
+    "layers",
+    "q_heads",
+    "kv_heads",
+    "head_dim",
+    "context",
+    "batch",
+    "block_tokens",
+    "capacity",
+)
 _BASE = 4096  # bytes of a page, where the machine does not say
-_ENTRY = 8  # bytes of an entry of the processor's page tables; a table fills a base page, and maps a huge one
+# bytes of an entry of the processor's page tables; a table fills a base page, and maps a huge one
+_ENTRY = 8
 _SPARED = 32 << 20  # larger huge pages are not filled up for less than one
 _NUMBER = 4  # bytes of a block's number in a page table
 _PADDING = ("row_padding", "head_padding", "line_rounding")
@@ -28,8 +39,10 @@ _PARTS = ("rows", "scales", "unused", "block_rounding", *_PADDING)
 
 @dataclass(frozen=True, slots=True)
 class RowBytes:
-    """Bytes of one side of one token in one KV head: its elements, its scale, and what the elements have to themselves.
-    `each`: of an element, or of a block of a packed row."""
+    """Bytes of one side of one token in one KV head: its elements, its scale, and what the elements
+    have to themselves.
+    `each`: of an element, or of a block of a packed row.
+    """
 
     noun: str
     each: int
@@ -62,12 +75,20 @@ def refuse_nonsense(decoder: Decoder) -> None:
             raise BadArgument(f"--{option} is {shown(value)}", f"{least} to {_COUNT - 1}")
     q_heads, kv_heads = decoder.q_heads, decoder.kv_heads
     if q_heads % kv_heads:
-        raise BadArgument(f"{q_heads} query heads do not divide into {kv_heads} KV heads", "a divisor of --q-heads")
+        raise BadArgument(
+            f"{q_heads} query heads do not divide into {kv_heads} KV heads",
+            "a divisor of --q-heads",
+        )
     if decoder.ephemeral > decoder.layers:
-        raise BadArgument(f"--ephemeral is {decoder.ephemeral}", f"at most all {decoder.layers} layers")
+        raise BadArgument(
+            f"--ephemeral is {decoder.ephemeral}", f"at most all {decoder.layers} layers"
+        )
     for layers in parts(decoder):
         if layers.capacity < layers.read:
-            what = f"--capacity is {decoder.capacity}, less than the {layers.read} tokens that a layer attends to"
+            what = (
+                f"--capacity is {decoder.capacity}, less than the {layers.read} tokens that a layer"
+                " attends to"
+            )
             raise BadArgument(what, "leave it out, or give more room")
 
 
@@ -83,7 +104,9 @@ def parts(decoder: Decoder) -> tuple[Layers, ...]:
         read = min(window or decoder.context, decoder.context)
         capacity = decoder.capacity or read
         held = min(decoder.context, capacity)
-        own = Layers(count, window, held, capacity, read, decoder.batch * held * token_bytes(decoder))
+        own = Layers(
+            count, window, held, capacity, read, decoder.batch * held * token_bytes(decoder)
+        )
         found += [own] if count else []
     return tuple(found)
 
@@ -91,7 +114,9 @@ def parts(decoder: Decoder) -> tuple[Layers, ...]:
 def sliding_layers(decoder: Decoder, context: int) -> int:
     """How many leave some of so many tokens out."""
     heads = (decoder.q_heads, decoder.kv_heads, decoder.head_dim)
-    shape = Geometry(decoder.model, kept(decoder), *heads, context, decoder.window, decoder.window_every)
+    shape = Geometry(
+        decoder.model, kept(decoder), *heads, context, decoder.window, decoder.window_every
+    )
     return shape.sliding(context)
 
 
@@ -107,7 +132,9 @@ def cache_bytes(decoder: Decoder) -> int:
 
 def streamed_bytes(decoder: Decoder) -> int:
     """K, V and scales that one decode step reads."""
-    return sum(layers.count * layers.bytes // layers.held * layers.read for layers in parts(decoder))
+    return sum(
+        layers.count * layers.bytes // layers.held * layers.read for layers in parts(decoder)
+    )
 
 
 def token_bytes(decoder: Decoder) -> int:
@@ -116,13 +143,16 @@ def token_bytes(decoder: Decoder) -> int:
 
 
 def intensity(decoder: Decoder) -> float:
-    """FLOP for each byte that a decode reads of the cache: every query head of a group multiplies each element that it
-    reads, and adds the product."""
+    """FLOP for each byte that a decode reads of the cache: every query head of a group multiplies
+    each element that it reads, and adds the product.
+    """
     return _flops(decoder) / token_bytes(decoder)
 
 
 def _flops(decoder: Decoder) -> int:
-    """Of one token in one layer: for each query head a product and a sum with every element of K, and of V."""
+    """Of one token in one layer: for each query head a product and a sum with every element of K,
+    and of V.
+    """
     return 2 * decoder.q_heads * (decoder.head_dim + (decoder.latent or decoder.head_dim))
 
 
@@ -132,7 +162,9 @@ def flops(decoder: Decoder) -> int:
 
 
 def formula(decoder: Decoder) -> str:
-    """With the numbers in it: "2 (K, V) x 28 layers x 8 KV heads x 1,024 tokens x 128 elements x 4 bytes"."""
+    """With the numbers in it: "2 (K, V) x 28 layers x 8 KV heads x 1,024 tokens x 128 elements x 4
+    bytes".
+    """
     return " x ".join(_factors(decoder))
 
 
@@ -176,9 +208,13 @@ def layer_bytes(decoder: Decoder, layers: Layers) -> tuple[int, int]:
 
 
 def block_bytes(decoder: Decoder) -> tuple[int, int]:
-    """Bytes of a block in one layer, even where the decoder has none; and how many of them are padding."""
+    """Bytes of a block in one layer, even where the decoder has none; and how many of them are
+    padding.
+    """
     layouts = (decoder.layout, *default_library().words("layout"))
-    pooled = replace(decoder, layout=next(layout for layout in layouts if Cache.is_paged(layout)), batch=1)
+    pooled = replace(
+        decoder, layout=next(layout for layout in layouts if Cache.is_paged(layout)), batch=1
+    )
     cache = _plan(pooled, decoder.block_tokens)
     each = decoder.sides * (cache.k.seq_stride + cache.k.scale_seq_stride)
     return each, each - decoder.block_tokens * token_bytes(decoder)
@@ -189,7 +225,9 @@ def blocks(decoder: Decoder) -> Blocks | None:
     if not Cache.is_paged(decoder.layout) or not (found := parts(decoder)):
         return None
     cache, (each, _) = _plan(decoder, found[0].capacity), block_bytes(decoder)
-    return Blocks(decoder.block_tokens, each, cache.blocks, decoder.batch * cache.table_stride * _NUMBER)
+    return Blocks(
+        decoder.block_tokens, each, cache.blocks, decoder.batch * cache.table_stride * _NUMBER
+    )
 
 
 def _plan(decoder: Decoder, capacity: int) -> Any:

@@ -1,4 +1,6 @@
-"""Weights and cache of a model beside what a machine reads, over contexts: what limits, which format pays, who fits."""
+"""Weights and cache of a model beside what a machine reads, over contexts: what limits, which
+format pays, who fits.
+"""
 
 import math
 from dataclasses import dataclass, replace
@@ -24,7 +26,9 @@ _L3 = 3
 
 
 def decoder_of(name: str, model: Model, batch: int) -> Decoder:
-    shape = {key: getattr(model, key) for key in ("layers", *HEADS, "window", "window_every", "latent")}
+    shape = {
+        key: getattr(model, key) for key in ("layers", *HEADS, "window", "window_every", "latent")
+    }
     cache = {key: DEFAULTS[key] for key in ("dtype", "scale", "layout", "inner", "block_tokens")}
     found = Decoder(name, **shape, context=model.max_context, batch=batch, **cache)
     refuse_nonsense(found)
@@ -56,7 +60,11 @@ class _Wall:
         decoder = self.at(context, dtype)
         count, point = streamed_bytes(decoder), self.point(decoder)
         least, weights = self.seconds(count), self.seconds(self.read or 0)
-        users = None if self.spare is None else max(0, self.spare) // cache_bytes(replace(decoder, batch=1))
+        users = (
+            None
+            if self.spare is None
+            else max(0, self.spare) // cache_bytes(replace(decoder, batch=1))
+        )
         if least is None or weights is None:
             return Cell(dtype, count, None, None, None, users)
         fastest = max(least, self._computing(decoder))
@@ -70,12 +78,18 @@ class _Wall:
         found = Row(context, place.slice_bytes, place.word, cells, self.decoder.dtype)
         best = found.of(found.best)
         for cell in sorted(cells, key=lambda cell: -cell.bytes):
-            measured = best.tokens and cell.bytes < best.bytes and self.point(self.at(context, cell.dtype)) is not None
+            measured = (
+                best.tokens
+                and cell.bytes < best.bytes
+                and self.point(self.at(context, cell.dtype)) is not None
+            )
             best = cell if measured and cell.tokens > _LEVEL * best.tokens else best
         return replace(found, best=best.dtype)
 
     def _computing(self, decoder: Decoder) -> float:
-        """Seconds that the multiply-adds take at least, of a cache that no measured kernel walks."""
+        """Seconds that the multiply-adds take at least, of a cache that no measured kernel
+        walks.
+        """
         if not decoder.latent or not self.known.gflops:
             return 0.0
         return decoder.batch * flops(decoder) / (self.known.gflops * GB)
@@ -87,23 +101,44 @@ class _Wall:
             return None
         while low < high:
             middle = (low + high) // 2
-            low, high = (low, middle) if streamed_bytes(self.at(middle, dtype)) >= self.read else (middle + 1, high)
+            low, high = (
+                (low, middle)
+                if streamed_bytes(self.at(middle, dtype)) >= self.read
+                else (middle + 1, high)
+            )
         return low
 
 
 def explain(
-    name: str, model: Model, known: Known, batch: int, why: str, given: int | None, asked: tuple[float, int] | None
+    name: str,
+    model: Model,
+    known: Known,
+    batch: int,
+    why: str,
+    given: int | None,
+    asked: tuple[float, int] | None,
 ) -> Explained:
-    """`given`: bytes of weights that a step reads, in place of the model's own. `asked`: tokens per second that somebody
-    measured, and at which context."""
+    """`given`: bytes of weights that a step reads, in place of the model's own. `asked`: tokens per
+    second that somebody measured, and at which context.
+    """
     decoder, weights = decoder_of(name, model, batch), model.weights
     if given is not None:
         weights = Weights(max(given, weights.stored if weights else 0), given)
     fact = known.machine.facts.get("memory")
     memory = fact.value if fact and isinstance(fact.value, int) else None
-    reads = max((each for each in known.reads if each.level == "DRAM"), key=lambda each: each.median, default=None)
+    reads = max(
+        (each for each in known.reads if each.level == "DRAM"),
+        key=lambda each: each.median,
+        default=None,
+    )
     read = weights.read(batch) if weights else None
-    wall = _Wall(decoder, known, reads, read, memory - weights.stored if weights and memory is not None else None)
+    wall = _Wall(
+        decoder,
+        known,
+        reads,
+        read,
+        memory - weights.stored if weights and memory is not None else None,
+    )
     octaves = range(max(0, math.ceil(math.log2(model.max_context / _SHORTEST))))
     rows = tuple(map(wall.row, (*(_SHORTEST << octave for octave in octaves), model.max_context)))
     return Explained(
@@ -144,7 +179,11 @@ def _format(wall: _Wall, dtype: str, rows: tuple[Row, ...]) -> Format:
         pays = row.context
     beyond = wall.overtakes(dtype)
     if point is None:
-        reads = (wall.reads.median, wall.reads.low, wall.reads.high) if wall.reads else (None, None, None)
+        reads = (
+            (wall.reads.median, wall.reads.low, wall.reads.high)
+            if wall.reads
+            else (None, None, None)
+        )
         return Format(dtype, *reads, "", None, beyond, None)
     ends = (float(point[f"gbps{end}"]) for end in ("", "_low", "_high"))
     return Format(dtype, *ends, point["short"], int(point["group"]), beyond, pays)
@@ -158,14 +197,20 @@ def _within_l3(decoder: Decoder, known: Known) -> int | None:
 
 def _measured(wall: _Wall, tokens: float, context: int) -> Measured:
     if wall.read is None:
-        raise BadArgument("--measured: the bytes of its weights are not known", "give --weights BYTES")
+        raise BadArgument(
+            "--measured: the bytes of its weights are not known", "give --weights BYTES"
+        )
     if wall.reads is None:
         raise BadArgument("--measured: no reads of memory are known", "name another --machine")
     if context > wall.decoder.context:
-        raise BadArgument(f"--measured: {context} tokens", f"at most the model's {wall.decoder.context}")
+        raise BadArgument(
+            f"--measured: {context} tokens", f"at most the model's {wall.decoder.context}"
+        )
     row = wall.row(context)
     base, batch, step = row.of(wall.decoder.dtype), wall.decoder.batch, wall.decoder.batch / tokens
     best, least, weights = row.of(row.best), wall.seconds(base.bytes), wall.seconds(wall.read)
     missing = step - batch / base.most
     low, high = step + min(0.0, best.seconds - least), min(step, weights + best.seconds)
-    return Measured(tokens, context, tokens / base.most, missing, least, best.dtype, batch / low, batch / high)
+    return Measured(
+        tokens, context, tokens / base.most, missing, least, best.dtype, batch / low, batch / high
+    )

@@ -1,5 +1,7 @@
-"""Many users: what they take together, how many fit a memory, and what it wastes to reserve room ahead for sequences of
-several lengths: all alike, evenly between two lengths, or as a file lists them."""
+"""Many users: what they take together, how many fit a memory, and what it wastes to reserve room
+ahead for sequences of several lengths: all alike, evenly between two lengths, or as a file lists
+them.
+"""
 
 import re
 from collections import Counter
@@ -11,7 +13,8 @@ from kvbench.model.size import Admission, Decoder, Fleet, Reservation, Reserved,
 from kvbench.sizing import decoder as of
 from kvbench.units import COUNT, size, whole
 
-_GROUPED = 8  # KV heads of the rung between, for a model whose own are as many as its query heads, or one
+# KV heads of the rung between, for a model whose own are as many as its query heads, or one
+_GROUPED = 8
 _FORM = "uniform:A-B, fixed:N, or a file of whole numbers"
 _LARGEST = 1 << 31
 
@@ -29,13 +32,17 @@ def ladder(decoder: Decoder) -> tuple[Rung, ...]:
 def _rung(decoder: Decoder, name: str, kv_heads: int) -> Rung:
     other = replace(decoder, kv_heads=kv_heads)
     counts = of.cache_bytes(other), of.kept(other) * of.token_bytes(other)
-    return Rung(name, kv_heads, other.group, *counts, of.intensity(other), kv_heads == decoder.kv_heads)
+    return Rung(
+        name, kv_heads, other.group, *counts, of.intensity(other), kv_heads == decoder.kv_heads
+    )
 
 
 def fleet(decoder: Decoder, replicas: int, weights: int | None) -> Fleet:
     held = of.cache_bytes(decoder)
     replica = held + (weights or 0)
-    return Fleet(decoder.batch, replicas, held // decoder.batch, replica, replicas * replica, weights)
+    return Fleet(
+        decoder.batch, replicas, held // decoder.batch, replica, replicas * replica, weights
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +57,13 @@ class Lengths:
         return sum((last - first + 1) * each for first, last, each in self.runs)
 
     def tokens(self, window: int = 0, step: int = 1) -> int:
-        """Tokens of all sequences together, from each no more than the last `window` (0: all), rounded up to steps."""
-        each = ((_sum(last, window, step) - _sum(first - 1, window, step), count) for first, last, count in self.runs)
+        """Tokens of all sequences together, from each no more than the last `window` (0: all),
+        rounded up to steps.
+        """
+        each = (
+            (_sum(last, window, step) - _sum(first - 1, window, step), count)
+            for first, last, count in self.runs
+        )
         return sum(tokens * count for tokens, count in each)
 
 
@@ -74,7 +86,10 @@ def read_lengths(text: str) -> Lengths:
         runs = [(length, length, count) for length, count in sorted(_listed(text).items())]
     for first, last, _ in runs:
         if not 1 <= first <= last < _LARGEST:
-            raise BadArgument(f"--lengths {text[:60]}: {first} to {last} tokens", f"lengths from 1 to {_LARGEST - 1}")
+            raise BadArgument(
+                f"--lengths {text[:60]}: {first} to {last} tokens",
+                f"lengths from 1 to {_LARGEST - 1}",
+            )
     return Lengths(text, tuple(runs))
 
 
@@ -83,9 +98,14 @@ def _listed(path: str) -> Counter[int]:
         words = named.text(path, named.LISTED).split()
     except OSError as error:
         raise BadArgument(f"--lengths: cannot read {path[:60]}: {error.strerror}", _FORM) from None
-    odd = next((word for word in words if not re.fullmatch(r"[0-9]{1,18}", word)), "" if words else "nothing")
+    odd = next(
+        (word for word in words if not re.fullmatch(r"[0-9]{1,18}", word)),
+        "" if words else "nothing",
+    )
     if odd:
-        raise BadArgument(f"--lengths: {path[:60]} holds {odd[:20]!r}", "whole numbers, each a sequence's tokens")
+        raise BadArgument(
+            f"--lengths: {path[:60]} holds {odd[:20]!r}", "whole numbers, each a sequence's tokens"
+        )
     return Counter(map(int, words))
 
 
@@ -102,7 +122,9 @@ def admission(decoder: Decoder, budget: int | None, lengths: Lengths | None) -> 
 
 
 def _tokens(decoder: Decoder, budget: int) -> int | None:
-    """The longest sequence that fits, each layer holding what it has room for. None: it can go on for ever."""
+    """The longest sequence that fits, each layer holding what it has room for. None: it can go on
+    for ever.
+    """
     each, layers = of.token_bytes(decoder), of.kept(decoder)
     rings = of.sliding_layers(decoder, decoder.window + 1)
     if not layers:
@@ -120,12 +142,15 @@ def _reservation(decoder: Decoder, budget: int | None, lengths: Lengths) -> Rese
     longest, option = max((decoder.context, "--context"), (decoder.capacity or 0, "--capacity"))
     if (most := max(last for _, last, _ in lengths.runs)) > longest:
         raise BadArgument(
-            f"--lengths {lengths.name[:60]}: a sequence of {most} tokens is longer than {option} {longest}",
+            f"--lengths {lengths.name[:60]}: a sequence of {most} tokens is longer than {option}"
+            f" {longest}",
             "shorter lengths, or a longer context",
         )
     alone = replace(decoder, batch=1)
     count, found, step = lengths.count, of.parts(alone), alone.block_tokens
-    held = of.token_bytes(alone) * sum(layers.count * lengths.tokens(layers.capacity) for layers in found)
+    held = of.token_bytes(alone) * sum(
+        layers.count * lengths.tokens(layers.capacity) for layers in found
+    )
     blocks = sum(layers.count * lengths.tokens(layers.capacity, step) // step for layers in found)
     (ahead, ahead_padding), (of_block, padding) = _ahead(alone), of.block_bytes(alone)
     return Reservation(
@@ -140,7 +165,9 @@ def _reservation(decoder: Decoder, budget: int | None, lengths: Lengths) -> Rese
 def _ahead(alone: Decoder) -> tuple[int, int]:
     """What is allocated for one sequence, however much of it is used; and its padding."""
     each = [(layers.count, *of.layer_bytes(alone, layers)) for layers in of.parts(alone)]
-    return sum(count * taken for count, taken, _ in each), sum(count * padding for count, _, padding in each)
+    return sum(count * taken for count, taken, _ in each), sum(
+        count * padding for count, _, padding in each
+    )
 
 
 def _reserved(taken: int, held: int, padding: int, count: int, budget: int | None) -> Reserved:

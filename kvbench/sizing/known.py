@@ -1,4 +1,6 @@
-"""What is known of a machine that is to decode: its caches, and what its own reads reached where it was measured."""
+"""What is known of a machine that is to decode: its caches, and what its own reads reached where it
+was measured.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -29,8 +31,9 @@ _PROBE, _CEILING = ([field.name for field in fields(kind)] for kind in (Probe, C
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """One thread runs on each of `cpus`. `reads`: what these threads reached, on one kind of pages; none where
-    nothing was measured."""
+    """One thread runs on each of `cpus`. `reads`: what these threads reached, on one kind of pages;
+    none where nothing was measured.
+    """
 
     name: str
     machine: Machine
@@ -44,13 +47,20 @@ class Known:
 
     def read_rate(self, level: str) -> float | None:
         """GB/s, the best of the level."""
-        return max((ceiling.median for ceiling in self.reads if ceiling.level == level), default=None)
+        return max(
+            (ceiling.median for ceiling in self.reads if ceiling.level == level), default=None
+        )
 
     def decoded(self, decoder: Decoder, count: int) -> Bound | None:
-        """At the rate of the fastest decode of this format, layout and group from where `count` bytes lie, at the context
-        that is nearest; None where none was measured."""
+        """At the rate of the fastest decode of this format, layout and group from where `count`
+        bytes lie, at the context that is nearest; None where none was measured.
+        """
         level = self.regime(count).word
-        best = None if level in NO_LEVEL or not count else self._best(decoder, level, ("layout", "group"), ("context",))
+        best = (
+            None
+            if level in NO_LEVEL or not count
+            else self._best(decoder, level, ("layout", "group"), ("context",))
+        )
         if best is None:
             return None
         rates = [float(best[f"gbps{end}"]) for end in ("", "_low", "_high")]
@@ -58,13 +68,19 @@ class Known:
         return Bound(count, level, int(best["footprint"]), rates[0], *tokens, decode=best["short"])
 
     def fastest(self, decoder: Decoder) -> pd.Series | None:
-        """The point that decodes this format fastest from memory, in any layout; of a shape that is near."""
+        """The point that decodes this format fastest from memory, in any layout; of a shape that is
+        near.
+        """
         return self._best(decoder, _DRAM, (), ("group", "head_dim", "context"))
 
-    def _best(self, decoder: Decoder, level: str, alike: Sequence[str], near: Sequence[str]) -> pd.Series | None:
+    def _best(
+        self, decoder: Decoder, level: str, alike: Sequence[str], near: Sequence[str]
+    ) -> pd.Series | None:
         if self.decodes is None:
             return None
-        own = self.decodes[(self.decodes["dtype"] == decoder.dtype) & (self.decodes["regime"] == level)]
+        own = self.decodes[
+            (self.decodes["dtype"] == decoder.dtype) & (self.decodes["regime"] == level)
+        ]
         for column in alike:
             own = own[own[column] == getattr(decoder, column)]
         for column in near if len(own) else ():
@@ -77,13 +93,17 @@ class Known:
         if not count:
             return Bound(0, "", reason="nothing is read")
         level = self.regime(count).word
-        reads = [ceiling for ceiling in self.reads if ceiling.level == level and level not in NO_LEVEL]
+        reads = [
+            ceiling for ceiling in self.reads if ceiling.level == level and level not in NO_LEVEL
+        ]
         if not reads:  # the next smaller footprint, for reads slow down as it grows
             smaller = [ceiling for ceiling in self.reads if ceiling.probe.bytes <= count]
             most = max((ceiling.probe.bytes for ceiling in smaller), default=0)
             reads = [ceiling for ceiling in smaller if ceiling.probe.bytes == most]
         if not reads:
-            lacking = f"nothing as small as {size(count)} was read by {counted(len(self.cpus), 'thread')}"
+            lacking = (
+                f"nothing as small as {size(count)} was read by {counted(len(self.cpus), 'thread')}"
+            )
             return Bound(count, level, reason=lacking if self.reads else _NOTHING)
         best = max(reads, key=lambda ceiling: ceiling.median)
         rates = (sequences * rate * GB / count for rate in (best.median, best.low, best.high))
@@ -102,14 +122,20 @@ def known(path: Path) -> Known:
     try:
         with reading(file):
             found = _known(str(path), read(dict[str, Any], read_json(file, follow=file is path)))
-        return replace(found, decodes=_decodes(path, found.cpus)) if (path / MANIFEST).is_file() else found
+        return (
+            replace(found, decodes=_decodes(path, found.cpus))
+            if (path / MANIFEST).is_file()
+            else found
+        )
     except BadRun as error:
         raise BadRun(error.args[0], _HINT) from None
 
 
 def _decodes(path: Path, cpus: tuple[int, ...]) -> pd.DataFrame:
     points = load(path).frame("points")
-    points = points[(points["op"] == "decode") & points["gbps"].notna() & (points["cpus"] == cpu_text(cpus))]
+    points = points[
+        (points["op"] == "decode") & points["gbps"].notna() & (points["cpus"] == cpu_text(cpus))
+    ]
     return points.assign(short=short_names(points))
 
 
@@ -118,7 +144,9 @@ def _known(name: str, facts: Mapping[str, Any]) -> Known:
     machine = read(Machine, facts.get("topology"))
     lines = read(tuple[dict[str, Any], ...], facts.get("ceilings", ()))
     reads = [_ceiling(line) for line in lines if line.get("op") == "read"]
-    machine = corrected(machine, corrections(read(tuple[Capacity, ...], facts.get("capacities", ()))))
+    machine = corrected(
+        machine, corrections(read(tuple[Capacity, ...], facts.get("capacities", ())))
+    )
     far = [ceiling for ceiling in reads if ceiling.level == _DRAM]
     if not far:
         return Known(name, machine, _threads(machine))
@@ -131,7 +159,9 @@ def _known(name: str, facts: Mapping[str, Any]) -> Known:
 
 def _ceiling(line: dict[str, Any]) -> Ceiling:
     """Older files lack fields that have defaults."""
-    probe, own = ({name: line[name] for name in names if name in line} for names in (_PROBE, _CEILING))
+    probe, own = (
+        {name: line[name] for name in names if name in line} for names in (_PROBE, _CEILING)
+    )
     found = read(Ceiling, own | {"probe": probe})
     if not found.probe.cpus or not 0 < found.low <= found.median <= found.high:
         raise ValueError("ceilings: one has no CPUs, or no rate")

@@ -18,8 +18,12 @@ _PAD = 0  # bytes between the heads of the mapped cache
 _LARGEST = 1 << 62
 
 
-def arena_map(model: str, context: int, dtype: str, align: int = _LINE, canaries: bool = False) -> ArenaMap:
-    """`dtype` is the cache's. `canaries`: a known pattern behind every buffer, which an overrun destroys."""
+def arena_map(
+    model: str, context: int, dtype: str, align: int = _LINE, canaries: bool = False
+) -> ArenaMap:
+    """`dtype` is the cache's. `canaries`: a known pattern behind every buffer, which an overrun
+    destroys.
+    """
     known = stated(model, "hidden", "intermediate", "vocabulary")
     if not 1 <= context <= _LARGEST // max(known.vocabulary, known.q_heads * known.head_dim):
         raise BadArgument(f"context is {context}", "at least 1, and no more than memory can hold")
@@ -48,38 +52,71 @@ def _laid(known: Model, context: int, dtype: str, align: int, canaries: bool) ->
 
 
 def _buffers(known: Model, tokens: int) -> tuple[tuple[str, str, int, tuple[int, ...], str], ...]:
-    """Those of a decoder that takes a whole prompt at once and then goes on token by token: name, kind, bytes of an
-    element, shape, and where that is from. One sequence; only the cache has a dtype, and the library says its bytes."""
+    """Those of a decoder that takes a whole prompt at once and then goes on token by token: name,
+    kind, bytes of an element, shape, and where that is from. One sequence; only the cache has a
+    dtype, and the library says its bytes.
+    """
     dim, wide, queries = known.head_dim, known.intermediate, (known.q_heads, tokens, known.head_dim)
     row, stored = (tokens, known.hidden), (known.kv_heads, tokens, known.head_dim)
     return (
         ("text_input", "input", 1, (16 * tokens,), _TEXT),
         ("token_ids", "input", 4, (tokens,), "An int32 for each token."),
-        ("embedded_input", "scratch", 4, row, "A row of the hidden size for each token, in float32."),
+        (
+            "embedded_input",
+            "scratch",
+            4,
+            row,
+            "A row of the hidden size for each token, in float32.",
+        ),
         ("layer_input", "scratch", 4, row, "As embedded_input; each layer's input in turn."),
         ("residual", "scratch", 4, row, _RESIDUAL),
         ("kv_cache", "persistent", 0, (known.layers, 2, *stored), _CACHE),
         ("rope_cache", "persistent", 4, (2, tokens, dim // 2), _ROPE),
         ("q_scratch", "scratch", 4, queries, "Queries of all tokens, head-major, in float32."),
-        ("k_scratch", "scratch", 4, stored, "Keys of all tokens before they are stored in the cache, in float32."),
+        (
+            "k_scratch",
+            "scratch",
+            4,
+            stored,
+            "Keys of all tokens before they are stored in the cache, in float32.",
+        ),
         ("v_scratch", "scratch", 4, stored, "Values, as k_scratch."),
         ("attn_q_gate_packed", "scratch", 4, (tokens, 2, known.q_heads, dim), _PACKED),
         ("attn_gate", "scratch", 4, (tokens, known.q_heads, dim), _GATE),
-        ("attn_scratch", "scratch", 4, queries, "Outputs of attention of all tokens and query heads, in float32."),
+        (
+            "attn_scratch",
+            "scratch",
+            4,
+            queries,
+            "Outputs of attention of all tokens and query heads, in float32.",
+        ),
         ("mlp_scratch", "scratch", 4, (tokens, 3 * wide + known.hidden), _MLP),
         ("layer_output", "scratch", 4, row, "As embedded_input; each layer's output in turn."),
         ("logits", "output", 4, (tokens, known.vocabulary), _LOGITS),
     )
 
 
-_TEXT = "The plan gives 16 KiB for 1,024 tokens and no rule; 16 bytes of text for each token is our reading of it."
+_TEXT = (
+    "The plan gives 16 KiB for 1,024 tokens and no rule; 16 bytes of text for each token is our"
+    " reading of it."
+)
 _RESIDUAL = "As embedded_input; what is added again behind attention and behind the feed-forward."
-_CACHE = "Each layer's K, then its V, head-major; behind them the scales of formats that have them, each in whole cache lines."
-_ROPE = "Cosine and sine of every position for each pair of a head's elements, in float32; computed once."
-_PACKED = "Queries and gates of all tokens as one projection gives them; models without a gate leave it untouched."
+_CACHE = (
+    "Each layer's K, then its V, head-major; behind them the scales of formats that have them, each"
+    " in whole cache lines."
+)
+_ROPE = (
+    "Cosine and sine of every position for each pair of a head's elements, in float32; computed"
+    " once."
+)
+_PACKED = (
+    "Queries and gates of all tokens as one projection gives them; models without a gate leave it"
+    " untouched."
+)
 _GATE = "The gates alone, once they are unpacked; models without a gate leave it untouched."
 _MLP = (
-    "The plan gives 40 MiB for Qwen3-0.6B at 1,024 tokens and no rule. Gate, up and their product of the feed-forward's "
-    "width with one row of the hidden size are as much; that is our reading, and not the only one."
+    "The plan gives 40 MiB for Qwen3-0.6B at 1,024 tokens and no rule. Gate, up and their product"
+    " of the feed-forward's width with one row of the hidden size are as much; that is our reading,"
+    " and not the only one."
 )
 _LOGITS = "A float32 for each token of the prompt and word of the vocabulary."

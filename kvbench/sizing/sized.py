@@ -1,4 +1,6 @@
-"""All that kvbench size says, from arithmetic and from what a machine's own reads reached; nothing is allocated."""
+"""All that kvbench size says, from arithmetic and from what a machine's own reads reached; nothing
+is allocated.
+"""
 
 import math
 from collections.abc import Iterator
@@ -27,10 +29,15 @@ def size_of(
     weights: int | None = None,
     lengths: Lengths | None = None,
 ) -> Size:
-    """`max_context`: of the model; 0 where it is not known. `weights`: bytes of them that one step reads."""
+    """`max_context`: of the model; 0 where it is not known. `weights`: bytes of them that one step
+    reads.
+    """
     of.refuse_nonsense(decoder)
     if decoder.latent:
-        what = f"{decoder.model} keeps K and V of all heads in one row, which the library has no cache for"
+        what = (
+            f"{decoder.model} keeps K and V of all heads in one row, which the library has no"
+            " cache for"
+        )
         raise BadArgument(what, f"kvbench explain {decoder.model} has its bytes")
     found, each, held = of.parts(decoder), of.row(decoder), of.allocated(decoder, known.machine)
     streamed, together = of.streamed_bytes(decoder), fleet(decoder, replicas, weights)
@@ -64,14 +71,22 @@ def size_of(
 
 def _notes(decoder: Decoder, known: Known, max_context: int) -> Iterator[str]:
     if 0 < max_context < decoder.context:
-        yield f"{decoder.context:,} tokens are more than the longest context of {decoder.model}, {max_context:,}"
+        yield (
+            f"{decoder.context:,} tokens are more than the longest context of {decoder.model},"
+            f" {max_context:,}"
+        )
     if known.decodes is not None and not known.decoded(decoder, of.streamed_bytes(decoder)):
-        kind = f"{decoder.dtype} in {decoder.layout} layout, {counted(decoder.group, 'query head')} on a KV head"
+        kind = (
+            f"{decoder.dtype} in {decoder.layout} layout, {counted(decoder.group, 'query head')} on"
+            " a KV head"
+        )
         yield f"{known.name} has no decode of {kind}: no decode is faster than the plain reads"
 
 
 def fit(decoder: Decoder, known: Known) -> Fit:
-    """Where a layer that attends to most fits. Padding of rows lies in the same lines, so it takes room in a cache too."""
+    """Where a layer that attends to most fits. Padding of rows lies in the same lines, so it takes
+    room in a cache too.
+    """
     each = of.row(decoder)
     token = decoder.sides * decoder.batch * decoder.kv_heads * (each.padded + each.scale)
     found = of.parts(decoder)
@@ -85,12 +100,16 @@ def fit(decoder: Decoder, known: Known) -> Fit:
     return Fit(known.name, known.cpus, token * read, regime.word, regime.reason, rows)
 
 
-def _level(level: int, capacity: int, room: float, token: int, read: int, window: int, known: Known) -> Level:
+def _level(
+    level: int, capacity: int, room: float, token: int, read: int, window: int, known: Known
+) -> Level:
     """A layer that forgets what leaves its window never outgrows a cache that holds the window."""
     most = math.floor(room / token)
     always = 0 < window <= most or not read
     rate = known.read_rate(f"L{level}")
-    return Level(level, capacity, math.floor(room), token * read <= room, None if always else most, rate)
+    return Level(
+        level, capacity, math.floor(room), token * read <= room, None if always else most, rate
+    )
 
 
 def _rates(decoder: Decoder, known: Known, streamed: int, weights: int | None) -> Rates:
@@ -111,11 +130,17 @@ def _rates(decoder: Decoder, known: Known, streamed: int, weights: int | None) -
 
 
 def sweep(decoder: Decoder, longest: int) -> pd.DataFrame:
-    """Bytes of the whole cache by context, in octaves and at `longest`, for every dtype of the library."""
-    contexts = [_SHORTEST << octave for octave in range(max(0, (longest - 1) // _SHORTEST).bit_length())]
+    """Bytes of the whole cache by context, in octaves and at `longest`, for every dtype of the
+    library.
+    """
+    contexts = [
+        _SHORTEST << octave for octave in range(max(0, (longest - 1) // _SHORTEST).bit_length())
+    ]
     every = [
         replace(decoder, context=context, dtype=dtype, capacity=None)
         for dtype in default_library().words("dtype")
         for context in (*contexts, longest)
     ]
-    return pd.DataFrame({"context": e.context, "dtype": e.dtype, "bytes": of.cache_bytes(e)} for e in every)
+    return pd.DataFrame(
+        {"context": e.context, "dtype": e.dtype, "bytes": of.cache_bytes(e)} for e in every
+    )

@@ -1,6 +1,8 @@
-"""What tunings of this machine and build have seen, kept over runs: a file in the user's cache folder, or another one.
+"""What tunings of this machine and build have seen, kept over runs: a file in the user's cache
+folder, or another one.
 
-The file is whole at any instant. Runs that end at once add to it one after the other, under a lock of its folder.
+The file is whole at any instant. Runs that end at once add to it one after the other, under a lock
+of its folder.
 """
 
 import errno
@@ -21,7 +23,8 @@ from kvbench.store.locks import locked
 from kvbench.store.values import parsed, read
 
 OFF = "off"  # in place of a file: nothing is tuned
-_MOST = 16 << 20  # bytes: a class has 64 rounds of a dozen presets, 20 KB; a plan has some hundred classes at most
+# bytes: a class has 64 rounds of a dozen presets, 20 KB; a plan has some hundred classes at most
+_MOST = 16 << 20
 _FAILED = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO)  # nobody knows what the file holds
 
 
@@ -40,7 +43,9 @@ class _Kept:
 
 
 class Evidence:
-    """`machine`: its fingerprint. `library`: of the kernels. `asked`: the file's name; without it, one of our own."""
+    """`machine`: its fingerprint. `library`: of the kernels. `asked`: the file's name; without it,
+    one of our own.
+    """
 
     def __init__(self, machine: str, library: Path, asked: str | None = None) -> None:
         build = hashlib.sha256(library.read_bytes()).hexdigest()[:16]
@@ -53,8 +58,9 @@ class Evidence:
         return None if name == OFF else cls(machine, library, name)
 
     def read(self) -> tuple[dict[str, dict[str, tuple[float, ...]]], str]:
-        """Ratios by class; and a line on why there are none, where a file is there and cannot be used. Unwritable where
-        one that was asked for could not be written."""
+        """Ratios by class; and a line on why there are none, where a file is there and cannot be
+        used. Unwritable where one that was asked for could not be written.
+        """
         if self._asked:  # before minutes of measuring, not after them
             try:
                 refuse_output(self.path, "then run it again")
@@ -76,16 +82,29 @@ class Evidence:
                 raise
             return {}, self._afresh(_why(error))
         own = self._own
-        different = [name for name in ("machine", "build", "tuner") if getattr(found, name) != getattr(own, name)]
+        different = [
+            name
+            for name in ("machine", "build", "tuner")
+            if getattr(found, name) != getattr(own, name)
+        ]
         if different:
-            return {}, f"{self.path} is of another {' and '.join(different)}: all classes are tuned afresh"
-        return {of: pooled(ratios) for of, ratios in found.classes.items()}, ""  # no more than are kept
+            return (
+                {},
+                (
+                    f"{self.path} is of another {' and '.join(different)}: all classes are tuned"
+                    " afresh"
+                ),
+            )
+        # no more than are kept
+        return {of: pooled(ratios) for of, ratios in found.classes.items()}, ""
 
     def _afresh(self, why: str) -> str:
         return f"{self.path}: {why}: all classes are tuned afresh"
 
     def add(self, tunings: Iterable[Tuned], fresh: bool = False) -> str:
-        """To what the file holds by now, or `fresh` in place of it. A line on why not, where it cannot be written."""
+        """To what the file holds by now, or `fresh` in place of it. A line on why not, where it
+        cannot be written.
+        """
         try:
             with self._alone():
                 self._replace(tunings, {} if fresh else self._held()[0])
@@ -94,11 +113,15 @@ class Evidence:
         return ""
 
     def _alone(self) -> AbstractContextManager[None]:
-        """No other process adds to it meanwhile. What is no file of its own, as /dev/null, cannot be added to."""
+        """No other process adds to it meanwhile. What is no file of its own, as /dev/null, cannot
+        be added to.
+        """
         path = Path(os.path.realpath(self.path)) if self._asked else self.path
         return nullcontext() if streams(self.path, self._asked) else locked(path.parent)
 
-    def _replace(self, tunings: Iterable[Tuned], classes: dict[str, dict[str, tuple[float, ...]]]) -> None:
+    def _replace(
+        self, tunings: Iterable[Tuned], classes: dict[str, dict[str, tuple[float, ...]]]
+    ) -> None:
         for tuned in tunings:
             classes[tuned.of] = pooled(classes.get(tuned.of, {}), tuned.ratios)
         own = self._own

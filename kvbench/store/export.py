@@ -1,7 +1,8 @@
-"""A run for pyperf: one benchmark for each point, one pyperf Run for each launch, seconds for each pass.
+"""A run for pyperf: one benchmark for each point, one pyperf Run for each launch, seconds for each
+pass.
 
-pyperf compares by name, needs equal numbers of values, and takes no number for a rate: what rates are formed with is
-metadata, under names that begin with kvb_.
+pyperf compares by name, needs equal numbers of values, and takes no number for a rate: what rates
+are formed with is metadata, under names that begin with kvb_.
 """
 
 import gzip
@@ -25,7 +26,9 @@ _Facts = dict[str, Any]
 
 
 def suite(manifest: Manifest, records: Iterable[Record]) -> pyperf.BenchmarkSuite | None:
-    """Points that failed in any launch are left out, then launches that lack any other; None where nothing is left."""
+    """Points that failed in any launch are left out, then launches that lack any other; None where
+    nothing is left.
+    """
     visits: dict[str, dict[int, Record]] = {
         point.name: {} for point in manifest.plan.points if not isinstance(point, Contrast)
     }
@@ -42,7 +45,9 @@ def suite(manifest: Manifest, records: Iterable[Record]) -> pyperf.BenchmarkSuit
     if not launches:
         return None
     common = _of_run(manifest)
-    runs = ([_run(found[number], common, manifest) for number in launches] for found in whole.values())
+    runs = (
+        [_run(found[number], common, manifest) for number in launches] for found in whole.values()
+    )
     return pyperf.BenchmarkSuite([pyperf.Benchmark(each) for each in runs])
 
 
@@ -61,11 +66,18 @@ def _own(record: Record) -> list[Sample]:
 
 def _run(record: Record, common: _Facts, manifest: Manifest) -> pyperf.Run:
     own = _own(record)
-    facts = common | {"name": record.point.name} | _of_point(record.point) | _of_visit(record, own, manifest)
-    return pyperf.Run([each.seconds / each.passes for each in own], metadata=_clean(facts), collect_metadata=False)
+    facts = (
+        common
+        | {"name": record.point.name}
+        | _of_point(record.point)
+        | _of_visit(record, own, manifest)
+    )
+    return pyperf.Run(
+        [each.seconds / each.passes for each in own], metadata=_clean(facts), collect_metadata=False
+    )
 
 
-# ---- metadata --------------------------------------------------------------------------------------------------------
+# ---- metadata ------------------------------------------------------------------------------------
 
 
 def _of_run(manifest: Manifest) -> _Facts:
@@ -89,12 +101,17 @@ def _of_point(point: Point | Probe) -> _Facts:
 
 
 def _flat(value: Any, *without: str) -> _Facts:
-    return {f"kvb_{field.name}": getattr(value, field.name) for field in fields(value) if field.name not in without}
+    return {
+        f"kvb_{field.name}": getattr(value, field.name)
+        for field in fields(value)
+        if field.name not in without
+    }
 
 
 def _of_visit(record: Record, samples: Sequence[Sample], manifest: Manifest) -> _Facts:
     passes = {sample.passes for sample in samples}
-    began = datetime.fromtimestamp(record.began, manifest.zone).replace(tzinfo=None)  # pyperf names no zone
+    # pyperf names no zone
+    began = datetime.fromtimestamp(record.began, manifest.zone).replace(tzinfo=None)
     facts = {
         "loops": min(passes) if len(passes) == 1 else None,
         "duration": record.wall or sum(sample.seconds for sample in record.samples),
@@ -110,8 +127,13 @@ def _of_visit(record: Record, samples: Sequence[Sample], manifest: Manifest) -> 
     for name in ("switches", "faults", "steal", "throttled"):
         facts[f"kvb_{name}"] = sum(getattr(sample, name) for sample in samples)
     if traffic := record.traffic.get(_PROGRAM):
-        facts |= {"kvb_bytes_compulsory": round(traffic.compulsory), "kvb_flops": round(traffic.flops)}
-    return facts | {f"kvb_{name}": count for name, count in record.memory.items()} | _witnesses(record)
+        facts |= {
+            "kvb_bytes_compulsory": round(traffic.compulsory),
+            "kvb_flops": round(traffic.flops),
+        }
+    return (
+        facts | {f"kvb_{name}": count for name, count in record.memory.items()} | _witnesses(record)
+    )
 
 
 def _witnesses(record: Record) -> _Facts:
@@ -125,6 +147,9 @@ def _witnesses(record: Record) -> _Facts:
 
 def _clean(facts: _Facts) -> _Facts:
     """pyperf takes no None, no empty text and no second line."""
-    found = {name: " ".join(value.split()) if isinstance(value, str) else value for name, value in facts.items()}
+    found = {
+        name: " ".join(value.split()) if isinstance(value, str) else value
+        for name, value in facts.items()
+    }
     kept = {name: value for name, value in found.items() if value is not None and value != ""}
     return {name: int(value) if isinstance(value, bool) else value for name, value in kept.items()}

@@ -1,4 +1,6 @@
-"""Files that are whole or not there, whenever the process ends; and what the system says of them as errors of ours."""
+"""Files that are whole or not there, whenever the process ends; and what the system says of them as
+errors of ours.
+"""
 
 import errno
 import os
@@ -28,8 +30,9 @@ def write_json(path: Path, value: Any, asked: bool = False) -> None:
 
 
 def write_text(path: Path, text: str, asked: bool = False) -> None:
-    """Replace a file in one step; its folder is made where it is missing. Halves of characters, as the name of a folder
-    may hold them, become escapes. `asked` is that of replacing()."""
+    """Replace a file in one step; its folder is made where it is missing. Halves of characters, as
+    the name of a folder may hold them, become escapes. `asked` is that of replacing().
+    """
     with within(path.parent), replacing(path, asked) as file:
         file.write(text.encode(errors="backslashreplace"))
 
@@ -41,13 +44,16 @@ def read_json(path: Path, follow: bool = False) -> Any:
 
 @contextmanager
 def replacing(path: Path, asked: bool = False) -> Iterator[IO[bytes]]:
-    """A new file, which takes the place of the old one at the end; where that is not reached, the old one stays.
+    """A new file, which takes the place of the old one at the end; where that is not reached, the
+    old one stays.
 
-    `asked`: somebody has named this file. Then it may be a link, and what that leads to is replaced; and a pipe or a
-    device stays what it is and is written to. Of our own files none may be a link.
+    `asked`: somebody has named this file. Then it may be a link, and what that leads to is
+    replaced; and a pipe or a device stays what it is and is written to. Of our own files none may
+    be a link.
     """
     if streams(path, asked):
-        descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)  # an error where nobody reads a pipe
+        # an error where nobody reads a pipe
+        descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
         os.set_blocking(descriptor, True)
         with os.fdopen(descriptor, "wb") as file:
             yield file
@@ -63,7 +69,9 @@ def replacing(path: Path, asked: bool = False) -> Iterator[IO[bytes]]:
 
 
 def copy_file(source: Path, to: Path) -> None:
-    """An ordinary file, onto the disk. OSError for a link, a pipe, a device or a folder: they are not opened."""
+    """An ordinary file, onto the disk. OSError for a link, a pipe, a device or a folder: they are
+    not opened.
+    """
     with named.opened(source, follow=False) as file, to.open("wb") as copy:
         shutil.copyfileobj(file, copy)
         copy.flush()
@@ -71,7 +79,9 @@ def copy_file(source: Path, to: Path) -> None:
 
 
 def streams(path: Path, asked: bool) -> bool:
-    """Whether it is a pipe or a device, which cannot be replaced. OSError for what is nothing to be written."""
+    """Whether it is a pipe or a device, which cannot be replaced. OSError for what is nothing to be
+    written.
+    """
     if path.is_symlink() and not asked:
         raise OSError(errno.ELOOP, "it is a link, and must be a file of its own", str(path))
     if asked and (whose := owner(Path(os.path.realpath(path)))):
@@ -96,8 +106,9 @@ def refuse_output(path: Path, then: str) -> None:
 
 @contextmanager
 def within(folder: Path) -> Iterator[None]:
-    """A folder, made where it is missing, its name on the disk. Where nothing was put into those that were made, they
-    are taken away again."""
+    """A folder, made where it is missing, its name on the disk. Where nothing was put into those
+    that were made, they are taken away again.
+    """
     made = make_folder(folder)
     try:
         yield
@@ -140,21 +151,33 @@ def reading(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        hint = MORE_FILES if error.errno in _TOO_MANY else "name a folder that kvbench sweep has written"
+        hint = (
+            MORE_FILES
+            if error.errno in _TOO_MANY
+            else "name a folder that kvbench sweep has written"
+        )
         raise BadRun(f"cannot read {path}: {error.strerror}", hint) from None
     except (ValueError, RecursionError) as error:
-        hint = "it was damaged, or written by another version of kvbench: sweep again into another folder"
+        hint = (
+            "it was damaged, or written by another version of kvbench: sweep again into another"
+            " folder"
+        )
         raise BadRun(f"{path} cannot be used: {short(error)}", hint) from None
 
 
 @contextmanager
-def writing(path: Path, then: str = "what was written is whole, and --resume goes on from there") -> Iterator[None]:
+def writing(
+    path: Path, then: str = "what was written is whole, and --resume goes on from there"
+) -> Iterator[None]:
     """What cannot be written as Unwritable. `then`: what to do when there is room."""
     try:
         yield
     except OSError as error:
-        found = error.filename if error.errno == errno.ELOOP else path  # which of the files in a folder
-        raise Unwritable(f"cannot write {found}: {error.strerror}", _unwritten(error, then)) from None
+        # which of the files in a folder
+        found = error.filename if error.errno == errno.ELOOP else path
+        raise Unwritable(
+            f"cannot write {found}: {error.strerror}", _unwritten(error, then)
+        ) from None
 
 
 def _unwritten(error: OSError, then: str) -> str:

@@ -28,7 +28,8 @@ def locked(folder: Path, patience: float = _PATIENCE) -> Iterator[None]:
             yield
         finally:
             with suppress(OSError):
-                fcntl.flock(held, fcntl.LOCK_UN)  # a child that was forked meanwhile has the descriptor, too
+                # a child that was forked meanwhile has the descriptor, too
+                fcntl.flock(held, fcntl.LOCK_UN)
             os.close(held)
 
 

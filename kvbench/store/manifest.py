@@ -1,4 +1,5 @@
-"""What a run is: what was asked, what it measures, and what must still be the same when it is resumed.
+"""What a run is: what was asked, what it measures, and what must still be the same when it is
+resumed.
 
 Names of points, by which records refer to them, are part of its format.
 """
@@ -15,16 +16,19 @@ from kvbench.store.values import plain, read
 
 FORMAT = 5
 MOST_LAUNCHES = 100  # that --target-ci adds up to
-COMMIT = ("commit", "branch", "message")  # in `versions`: of the sources around the run, where these are known
-_TWICE = (14, 20)  # launches: --until-decided adds up to twice as many as planned, but to these at least and at most
+# in `versions`: of the sources around the run, where these are known
+COMMIT = ("commit", "branch", "message")
+# launches: --until-decided adds up to twice as many as planned, but to these at least and at most
+_TWICE = (14, 20)
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """All of it is known before anything is measured. A resumption may change the launches, and when to stop.
+    """All of it is known before anything is measured. A resumption may change the launches, and
+    when to stop.
 
-    `versions` also names the host as pyperf does, where it has these keys: hostname, platform, python_version,
-    cpu_model_name.
+    `versions` also names the host as pyperf does, where it has these keys: hostname, platform,
+    python_version, cpu_model_name.
     """
 
     run: str
@@ -39,7 +43,8 @@ class Manifest:
     command: str
     forecast: dict[str, Number]
     models: tuple[str, ...] | None = None  # that were asked for by name
-    engines: tuple[Engine, ...] = ()  # whose kernels stand beside ours; none where an older kvbench wrote it
+    # whose kernels stand beside ours; none where an older kvbench wrote it
+    engines: tuple[Engine, ...] = ()
     format: int = FORMAT
 
     @property
@@ -49,12 +54,15 @@ class Manifest:
     @property
     def most_launches(self) -> int:
         """That it can have, with those that --target-ci or --until-decided adds."""
-        return max(self.plan.launches, MOST_LAUNCHES if self.options.get("target_ci") else self.looks)
+        return max(
+            self.plan.launches, MOST_LAUNCHES if self.options.get("target_ci") else self.looks
+        )
 
     @property
     def looks(self) -> int:
-        """The most launches, where it is looked after each whether questions are open; else 0. Bounds are exact for no more
-        than 20."""
+        """The most launches, where it is looked after each whether questions are open; else 0.
+        Bounds are exact for no more than 20.
+        """
         least, most = _TWICE
         wanted = min(max(2 * self.plan.launches, least), most)
         return wanted if self.options.get("until_decided") and wanted > self.plan.launches else 0
@@ -64,13 +72,17 @@ class Manifest:
         return {point.name: point for point in self.plan.points}
 
     def refuse_foreign(self, facts: Mapping[str, Any]) -> None:
-        """ValueError where a line of the journal, or another file of the directory, is of another run, or of a launch
-        that this one cannot have."""
+        """ValueError where a line of the journal, or another file of the directory, is of another
+        run, or of a launch that this one cannot have.
+        """
         if (run := facts.get("run")) != self.run:
             raise ValueError(f"it is of run {str(run)[:60]!r}, and this is run {self.run!r}")
         launch = facts.get("launch", 0)
         if type(launch) is not int or not 0 <= launch < self.most_launches:
-            raise ValueError(f"launch {str(launch)[:60]} is none of this run, which has {self.most_launches} from 0 on")
+            raise ValueError(
+                f"launch {str(launch)[:60]} is none of this run, which has {self.most_launches}"
+                " from 0 on"
+            )
 
 
 def to_json(manifest: Manifest) -> dict[str, Any]:
@@ -84,7 +96,9 @@ def from_json(facts: Any) -> Manifest:
     """ValueError where it is none, or nothing could be measured with it."""
     found = read(dict[str, Any], facts).get("format")
     if found != FORMAT:
-        raise ValueError(f"format is {str(found)[:20]}, and this version of kvbench reads format {FORMAT}")
+        raise ValueError(
+            f"format is {str(found)[:20]}, and this version of kvbench reads format {FORMAT}"
+        )
     manifest = read(Manifest, facts)
     if not manifest.run:
         raise ValueError("run is empty")
@@ -97,7 +111,9 @@ def from_json(facts: Any) -> Manifest:
     seen: set[str] = set()
     for index, point in enumerate(manifest.plan.points):
         if point.kernel.count(".") != 4 or "/" in point.kernel:  # two points would have one name
-            raise ValueError(f"plan.points[{index}]: {point.kernel[:60]!r} has a word with '.' or '/' in it")
+            raise ValueError(
+                f"plan.points[{index}]: {point.kernel[:60]!r} has a word with '.' or '/' in it"
+            )
         if point.name in seen:
             raise ValueError(f"plan.points: {point.name} is there twice")
         seen.add(point.name)

@@ -16,7 +16,9 @@ ACCEPTED = "accepted.json"  # in the root of a history
 
 def owner(path: Path) -> str:
     """What a file with this path is a part of: a run, a history, or "" for nothing of ours."""
-    if path.name in (*FILES, SEAL, LONGER) and any((path.parent / name).exists() for name in (MANIFEST, JOURNAL)):
+    if path.name in (*FILES, SEAL, LONGER) and any(
+        (path.parent / name).exists() for name in (MANIFEST, JOURNAL)
+    ):
         return f"the run {path.parent}"
     if path.name == ACCEPTED and path.exists():
         return f"the history {path.parent}"

@@ -1,10 +1,9 @@
-"""A run directory: all that one run asked, met and measured. It is whole at any instant, whoever is killed.
+"""A run directory: all that one run asked, met and measured. It is whole at any instant, whoever is
+killed.
 
-manifest.json   what the run is: written last when the directory is made, so without it there is none
-journal.jsonl   a line for each visit
-machine.json    the machine that the run met
-run.json.gz     for pyperf; rebuilt from the journal
-summary.json    for a history; likewise
+manifest.json   what the run is: written last when the directory is made, so without it there is
+none journal.jsonl   a line for each visit machine.json    the machine that the run met run.json.gz
+for pyperf; rebuilt from the journal summary.json    for a history; likewise
 """
 
 import fcntl
@@ -38,16 +37,19 @@ from kvbench.store.values import line, parsed, plain, read, record
 
 
 class Journal:
-    """The writer's end of a file of lines that only grows: each is on the disk before the next begins. A child process does not
-    keep it, and whoever comes second gets Unwritable.
+    """The writer's end of a file of lines that only grows: each is on the disk before the next
+    begins. A child process does not keep it, and whoever comes second gets Unwritable.
 
-    A line counts once its newline is there. What a killed process has left behind the last newline is not read, and is cut
-    off before anything is added.
+    A line counts once its newline is there. What a killed process has left behind the last newline
+    is not read, and is cut off before anything is added.
     """
 
     def __init__(self, path: Path) -> None:
         """Makes the file where it is missing. One that is there is as it was, until append()."""
-        self._path, flags = path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+        self._path, flags = (
+            path,
+            os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK,
+        )
         self._file = os.fdopen(os.open(path, flags, 0o666), "ab", buffering=0)
         try:
             named.refuse_kind(path, os.fstat(self._file.fileno()))
@@ -61,10 +63,12 @@ class Journal:
             raise
 
     def append(self, line: bytes) -> None:
-        """A line without its newline. Where it fails or is interrupted, so much stands there as was written: a whole line
-        counts for whoever opens the file next."""
+        """A line without its newline. Where it fails or is interrupted, so much stands there as was
+        written: a whole line counts for whoever opens the file next.
+        """
         self.refuse_changed()
-        if os.fstat(self._file.fileno()).st_size != self._size:  # away with what is behind the lines that count
+        # away with what is behind the lines that count
+        if os.fstat(self._file.fileno()).st_size != self._size:
             os.ftruncate(self._file.fileno(), self._size)
             os.fsync(self._file.fileno())
         left = line + b"\n"
@@ -74,14 +78,18 @@ class Journal:
         self._size += len(line) + 1
 
     def refuse_changed(self) -> None:
-        """Unwritable where the file has another place than this process left it at, or is shorter."""
+        """Unwritable where the file has another place than this process left it at, or is
+        shorter.
+        """
         own = os.fstat(self._file.fileno())
         with suppress(OSError):
             if os.path.samestat(own, self._path.lstat()) and own.st_size >= self._size:
                 return
         what = f"{self._path} was changed, moved or removed by another program while it was written"
         raise Unwritable(
-            what, "whole lines of it still count: go on with kvbench sweep --out RUN --resume, where RUN is its place"
+            what,
+            "whole lines of it still count: go on with kvbench sweep --out RUN --resume, where RUN"
+            " is its place",
         )
 
     def close(self) -> None:
@@ -111,7 +119,9 @@ class RunDirectory(Closing):
             facts = to_json(manifest)
             kept = from_json(parsed(line(facts)))
         except ValueError as error:
-            raise BadArgument(f"this run cannot be kept: {short(error)}", "ask for other values") from None
+            raise BadArgument(
+                f"this run cannot be kept: {short(error)}", "ask for other values"
+            ) from None
         with writing(path, "then begin again"):
             _refuse_taken(path)
             with within(path):
@@ -139,7 +149,7 @@ class RunDirectory(Closing):
             raise
         return found
 
-    # ---- reading -----------------------------------------------------------------------------------------------------
+    # ---- reading ---------------------------------------------------------------------------------
 
     def _load(self) -> None:
         path = self.path / JOURNAL
@@ -148,11 +158,16 @@ class RunDirectory(Closing):
                 try:
                     self._keep(self._record(text))
                 except (ValueError, RecursionError) as error:
-                    hint = "it was damaged; without this line the rest can be used, and --resume measures it again"
+                    hint = (
+                        "it was damaged; without this line the rest can be used, and --resume"
+                        " measures it again"
+                    )
                     raise BadRun(f"{path}:{number} is no record: {short(error)}", hint) from None
 
     def _record(self, text: bytes) -> Record:
-        """ValueError where it is none of this run, or the point was visited before in its launch."""
+        """ValueError where it is none of this run, or the point was visited before in its
+        launch.
+        """
         facts = read(dict[str, Any], parsed(text))
         self.manifest.refuse_foreign(facts)
         name = facts.get("point")
@@ -177,18 +192,24 @@ class RunDirectory(Closing):
             self.manifest.refuse_foreign(found)
             return found
 
-    # ---- writing -----------------------------------------------------------------------------------------------------
+    # ---- writing ---------------------------------------------------------------------------------
 
     def append(self, found: Record) -> None:
         """It is on the disk when this returns."""
         journal = self._writer()
         if found.run not in ("", self.manifest.run):
-            raise BadArgument(f"a record is of run {found.run!r}", f"this is run {self.manifest.run!r}")
+            raise BadArgument(
+                f"a record is of run {found.run!r}", f"this is run {self.manifest.run!r}"
+            )
         try:
-            text = line(plain(found) | {"point": found.point.name, "run": self.manifest.run}).encode()
+            text = line(
+                plain(found) | {"point": found.point.name, "run": self.manifest.run}
+            ).encode()
             kept = self._record(text)  # nothing is written that could not be read
         except (TypeError, ValueError) as error:
-            raise BadArgument(f"{found.point.name}: {short(error)}", "a record of this run, each point once") from None
+            raise BadArgument(
+                f"{found.point.name}: {short(error)}", "a record of this run, each point once"
+            ) from None
         with writing(self.path / JOURNAL):
             journal.append(text)
         self._keep(kept)
@@ -243,7 +264,9 @@ def _refuse_taken(path: Path) -> None:
     if not path.is_dir():
         raise Unwritable(f"{path} is a file", "name another --out")
     if (path / MANIFEST).exists():
-        raise BadArgument(f"{path} holds a run already", "name another --out, or finish that run with --resume")
+        raise BadArgument(
+            f"{path} holds a run already", "name another --out, or finish that run with --resume"
+        )
     for entry in path.iterdir():
         empty = entry.name == JOURNAL and entry.is_file() and not entry.stat().st_size
         if not empty and not is_part(entry.name, MANIFEST):
@@ -262,7 +285,10 @@ def _manifest(path: Path) -> Manifest:
     with reading(file):
         if not file.exists():
             if _half_kept(path, MANIFEST).exists():
-                raise BadRun(f"{path} was being replaced by --bless, and that was interrupted", "bless it once more")
+                raise BadRun(
+                    f"{path} was being replaced by --bless, and that was interrupted",
+                    "bless it once more",
+                )
             raise BadRun(f"{path} is no run directory: there is no {file}", hint)
         found = from_json(read_json(file))
     with reading(path / JOURNAL):
@@ -271,11 +297,13 @@ def _manifest(path: Path) -> Manifest:
 
 
 def _half_kept(path: Path, name: str) -> Path:
-    """A file of the run that is to take the place of the one at `path`. Without a manifest, that was interrupted."""
+    """A file of the run that is to take the place of the one at `path`. Without a manifest, that
+    was interrupted.
+    """
     return path / f".{name}.kept"
 
 
-# ---- a run that others are held against: its own files, in the place of those of the one before ------------------------
+# ---- a run that others are held against: its own files, in the place of those of the one before --
 
 
 def is_vacant(place: Path) -> bool:
@@ -286,11 +314,15 @@ def is_vacant(place: Path) -> bool:
 
 
 def keep(run: Path, place: Path, then: str = "then bless it again") -> None:
-    """Whatever else lies at `place` stays. Whenever this is killed, a run is there, the old or the new one; or a folder
-    of which RunDirectory.open() says that this must be done again. `then`: what to do when there is room."""
+    """Whatever else lies at `place` stays. Whenever this is killed, a run is there, the old or the
+    new one; or a folder of which RunDirectory.open() says that this must be done again. `then`:
+    what to do when there is room.
+    """
     head, base = run.resolve(), place.resolve()
     if head == base or head in base.parents or base in head.parents:
-        raise BadArgument(f"{place} and {run} are one folder, or one holds the other", "name two that lie apart")
+        raise BadArgument(
+            f"{place} and {run} are one folder, or one holds the other", "name two that lie apart"
+        )
     with ExitStack() as held, writing(place, then):
         held.enter_context(within(place))
         held.enter_context(locked(place))
@@ -311,6 +343,8 @@ def keep(run: Path, place: Path, then: str = "then bless it again") -> None:
 
 
 def _clear(place: Path, empty: bool = False) -> None:
-    """But for the manifest's where there is none: it says what was interrupted, unless the place was empty before."""
+    """But for the manifest's where there is none: it says what was interrupted, unless the place
+    was empty before.
+    """
     for name in FILES if empty or (place / MANIFEST).exists() else FILES[1:]:
         _half_kept(place, name).unlink(missing_ok=True)

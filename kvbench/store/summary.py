@@ -1,8 +1,8 @@
 """What a history needs of a run, in a small file of its own: a journal has megabytes.
 
-The summary is made of the manifest and the journal, and counts while they are as it says: `journal` is the size of the
-one, `manifest` a digest of the other. Copies and checkouts keep both. Anybody may have written the file, so what does
-not fit its types or limits is taken for no summary at all.
+The summary is made of the manifest and the journal, and counts while they are as it says: `journal`
+is the size of the one, `manifest` a digest of the other. Copies and checkouts keep both. Anybody
+may have written the file, so what does not fit its types or limits is taken for no summary at all.
 """
 
 from collections.abc import Iterable
@@ -24,8 +24,9 @@ from kvbench.store.names import JOURNAL, MANIFEST, SUMMARY
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A point in a run: medians of its launches. `efficiency` is its GB/s over its witness's, `low` and `high` those of
-    two launches that enclose it, `seconds` those of a pass."""
+    """A point in a run: medians of its launches. `efficiency` is its GB/s over its witness's, `low`
+    and `high` those of two launches that enclose it, `seconds` those of a pass.
+    """
 
     point: Point
     launches: Size
@@ -40,7 +41,9 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """`machine` is a fingerprint, `name` the machine's for people. `build` and `environment` are digests."""
+    """`machine` is a fingerprint, `name` the machine's for people. `build` and `environment` are
+    digests.
+    """
 
     journal: int
     manifest: str
@@ -86,7 +89,10 @@ def stamp(run: Path) -> tuple[int, str]:
     """Size of the journal and digest of the manifest. OSError where they are no ordinary files."""
     found = (run / JOURNAL).lstat()
     named.refuse_kind(run / JOURNAL, found)
-    return found.st_size, sha256(named.text(run / MANIFEST, named.KEPT, follow=False).encode()).hexdigest()
+    return (
+        found.st_size,
+        sha256(named.text(run / MANIFEST, named.KEPT, follow=False).encode()).hexdigest(),
+    )
 
 
 def read_summary(run: Path) -> Summary | None:

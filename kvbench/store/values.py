@@ -1,4 +1,6 @@
-"""Values as JSON objects and back, by the types of their fields. A ValueError names the place of what does not fit."""
+"""Values as JSON objects and back, by the types of their fields. A ValueError names the place of
+what does not fit.
+"""
 
 from typing import Any
 
@@ -10,16 +12,20 @@ ERROR = 1.0  # above all that the oracle allows: an eighth, by q4_0, of values t
 _SHOWN = 60  # characters
 
 
-# ---- to JSON ---------------------------------------------------------------------------------------------------------
+# ---- to JSON -------------------------------------------------------------------------------------
 
 
 def plain(value: Any) -> Any:
-    """A value of the model as dictionaries, lists, numbers and texts. What JSON does not know becomes text."""
+    """A value of the model as dictionaries, lists, numbers and texts. What JSON does not know
+    becomes text.
+    """
     return msgspec.to_builtins(value, enc_hook=_other)
 
 
 def line(value: Any) -> str:
-    """The same as JSON, in one line; a number that is none is null. ValueError for half a character, as paths have."""
+    """The same as JSON, in one line; a number that is none is null. ValueError for half a
+    character, as paths have.
+    """
     try:
         return msgspec.json.encode(value, enc_hook=_other).decode()
     except UnicodeEncodeError as error:
@@ -27,10 +33,11 @@ def line(value: Any) -> str:
 
 
 def _other(value: Any) -> Any:
-    return float(value) if isinstance(value, float) else str(value)  # numpy's numbers are such floats
+    # numpy's numbers are such floats
+    return float(value) if isinstance(value, float) else str(value)
 
 
-# ---- from JSON -------------------------------------------------------------------------------------------------------
+# ---- from JSON -----------------------------------------------------------------------------------
 
 
 def parsed(text: str | bytes) -> Any:
@@ -42,8 +49,9 @@ def parsed(text: str | bytes) -> Any:
 
 
 def read(kind: Any, value: Any) -> Any:
-    """A value of a dataclass, or of what its fields may be. What is such a value already is taken as it is; keys that
-    nobody knows are left alone."""
+    """A value of a dataclass, or of what its fields may be. What is such a value already is taken
+    as it is; keys that nobody knows are left alone.
+    """
     try:
         return msgspec.convert(value, kind, dec_hook=_visited)
     except msgspec.ValidationError as error:
@@ -64,5 +72,7 @@ def record(facts: Any) -> Record:
     if missing := {sample.program for sample in found.samples} - found.traffic.keys():
         raise ValueError(f"traffic: that of {min(missing)[:40]!r} is missing")
     if not found.error and not 0 <= found.max_abs_err <= ERROR:
-        raise ValueError(f"max_abs_err: an answer that is off by {found.max_abs_err:g} was taken as right")
+        raise ValueError(
+            f"max_abs_err: an answer that is off by {found.max_abs_err:g} was taken as right"
+        )
     return found

@@ -1,7 +1,8 @@
 """The axes of a sweep, and how their values are written.
 
-A value stands alone or in a list. Counts: 4096, "4k", or a range by a factor, "256..64k x2". context: also a size of
-one slice relative to caches, "0.5xL3". window and layers: also "model". Words: also "all". threads: also words.
+A value stands alone or in a list. Counts: 4096, "4k", or a range by a factor, "256..64k x2".
+context: also a size of one slice relative to caches, "0.5xL3". window and layers: also "model".
+Words: also "all". threads: also words.
 """
 
 import math
@@ -36,11 +37,18 @@ _WORDS = {  # that stand beside counts, by kind
 _FROM_ZERO = ("count from 0", "window", "layers")  # kinds whose counts begin at 0
 _FORMS = {
     "count": 'a number such as 4096 or "4k", or a range such as "256..64k x2"',
-    "context": 'tokens such as 4096 or "4k", a range such as "256..64k x2", or a size such as "0.5xL3"',
+    "context": (
+        'tokens such as 4096 or "4k", a range such as "256..64k x2", or a size such as "0.5xL3"'
+    ),
     "window": 'tokens such as 1024 or "1k", 0 for all, or "model"',
-    "layers": 'slices such as 16, 0 for more than caches hold, or "model" for whole sets of its layers',
+    "layers": (
+        'slices such as 16, 0 for more than caches hold, or "model" for whole sets of its layers'
+    ),
     "count from 0": 'a number from 0 on, such as 8, or a range such as "1..16 x2"',
-    "threads": f'a number, a range such as "1..16 x2", or one of: {", ".join((*UNITS, ALL, SIBLINGS, POWERS))}',
+    "threads": (
+        'a number, a range such as "1..16 x2", or one of:'
+        f" {', '.join((*UNITS, ALL, SIBLINGS, POWERS))}"
+    ),
     "cpus": f'a list such as "0-3,8", each CPU once; {", ".join(PLACES)}; or a kind of cores',
     "memory": f"{LOCAL}, {INTERLEAVE}, a node such as node0, or {NODES}: each in turn",
     "flag": "true or false",
@@ -48,7 +56,9 @@ _FORMS = {
 
 
 def read_axis(where: str, name: str, value: Any, library: Library | None = None) -> tuple[Any, ...]:
-    """The values of an axis, each once. `where` is what a message begins with; the words of kernels are `library`'s."""
+    """The values of an axis, each once. `where` is what a message begins with; the words of kernels
+    are `library`'s.
+    """
     values = value if isinstance(value, list) else [value]
     if not values:
         raise BadArgument(f"{where} is an empty list", form(name, library))
@@ -70,38 +80,55 @@ def words(name: str, library: Library | None = None) -> tuple[str, ...]:
     if AXES[name].words:
         return AXES[name].words
     if name == "model":
-        return tuple(name for name, model in models().items() if not model.latent)  # no kernel walks latent rows
+        # no kernel walks latent rows
+        return tuple(name for name, model in models().items() if not model.latent)
     if name == "engine":
         return (OURS, *entries())
     if name == "variant":
-        return tuple(dict.fromkeys(kernel.variant for kernel in library.kernels() if kernel.op in words("op")))
+        return tuple(
+            dict.fromkeys(
+                kernel.variant for kernel in library.kernels() if kernel.op in words("op")
+            )
+        )
     found = library.words(name)
-    return found if DEFAULTS[name] in found else (DEFAULTS[name], *found)  # what the library chooses, or this CPU
+    # what the library chooses, or this CPU
+    return found if DEFAULTS[name] in found else (DEFAULTS[name], *found)
 
 
-def unknown(where: str, word: Any, allowed: Iterable[str], what: str = "is not known") -> BadArgument:
+def unknown(
+    where: str, word: Any, allowed: Iterable[str], what: str = "is not known"
+) -> BadArgument:
     return BadArgument(f"{where} {what}", one_of(word, allowed))
 
 
 def shown(value: Any) -> str:
     """A value as a message quotes it: not all of what somebody's file may hold."""
-    huge = isinstance(value, int) and value.bit_length() > 128  # Python prints no more than some digits
+    # Python prints no more than some digits
+    huge = isinstance(value, int) and value.bit_length() > 128
     text = f"a whole number of {value.bit_length()} bits" if huge else repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def from_options(options: Iterable[str], library: Library | None = None) -> dict[str, tuple[Any, ...]]:
-    """ "context=1k,8k" as values by axis; an axis given twice has both. `library`: whose words they are."""
+def from_options(
+    options: Iterable[str], library: Library | None = None
+) -> dict[str, tuple[Any, ...]]:
+    """ "context=1k,8k" as values by axis; an axis given twice has both. `library`: whose words they
+    are.
+    """
     found: dict[str, list[Any]] = {}
     for option in options:
         name, given, text = option.partition("=")
         name = name.strip()
         if not given:
-            raise BadArgument(f"--axis {shown(option)} has no value", "such as --axis context=1k,8k")
+            raise BadArgument(
+                f"--axis {shown(option)} has no value", "such as --axis context=1k,8k"
+            )
         if name not in AXES:
             raise unknown(f"--axis {shown(name)}", name, AXES, "is not an axis")
         found.setdefault(name, []).extend(_items(name, text))
-    return {name: read_axis(f"--axis {name}", name, values, library) for name, values in found.items()}
+    return {
+        name: read_axis(f"--axis {name}", name, values, library) for name, values in found.items()
+    }
 
 
 def _items(name: str, text: str) -> list[Any]:
@@ -114,7 +141,7 @@ def _items(name: str, text: str) -> list[Any]:
     ]
 
 
-# ---- one value -------------------------------------------------------------------------------------------------------
+# ---- one value -----------------------------------------------------------------------------------
 
 
 def _values(where: str, name: str, value: Any, library: Library | None) -> Iterable[Any]:
@@ -137,7 +164,11 @@ def _values(where: str, name: str, value: Any, library: Library | None) -> Itera
         return [value]
     if kind in ("flag", "cpus", "memory"):
         raise _wrong(where, name, value)
-    if kind == "context" and isinstance(value, str) and (found := _RELATIVE.fullmatch(value.strip())):
+    if (
+        kind == "context"
+        and isinstance(value, str)
+        and (found := _RELATIVE.fullmatch(value.strip()))
+    ):
         if not float(found[1]):
             raise BadArgument(f"{where}: {shown(value)} is nothing", form(name))
         return [Relative(float(found[1]), int(found[2]))]
@@ -147,8 +178,12 @@ def _values(where: str, name: str, value: Any, library: Library | None) -> Itera
 def _are_cpus(value: Any) -> bool:
     """Which of them there are is asked later, of the machine."""
     try:
-        named = isinstance(value, str) and (value in PLACES or re.fullmatch(r"[A-Za-z][\w. -]{0,40}", value))
-        return bool(named) or isinstance(value, str) and len(value) <= 4096 and bool(cpu_list(value))
+        named = isinstance(value, str) and (
+            value in PLACES or re.fullmatch(r"[A-Za-z][\w. -]{0,40}", value)
+        )
+        return (
+            bool(named) or isinstance(value, str) and len(value) <= 4096 and bool(cpu_list(value))
+        )
     except ValueError:
         return False
 
@@ -175,10 +210,14 @@ def _counts(where: str, name: str, value: Any) -> Iterator[int]:
 def _range(where: str, low: int, high: int, factor: float) -> Iterator[int]:
     """From `low` on, each the one before times `factor`, up to `high` itself where that is met."""
     if not 0 < low <= high or factor <= 1:
-        raise BadArgument(f"{where}: the range from {low} to {high} by x{factor:g} is empty", _FORMS["count"])
+        raise BadArgument(
+            f"{where}: the range from {low} to {high} by x{factor:g} is empty", _FORMS["count"]
+        )
     steps = math.floor(math.log(high / low) / math.log(factor) + 1e-9)
     if steps > MOST:
-        raise BadArgument(f"{where}: the range has {steps + 1} values", f"at most {MOST}: a larger factor")
+        raise BadArgument(
+            f"{where}: the range has {steps + 1} values", f"at most {MOST}: a larger factor"
+        )
     yield from (round(low * factor**step) for step in range(steps + 1))
 
 

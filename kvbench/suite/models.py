@@ -16,11 +16,13 @@ _MODELS = Path("suites", "models.toml")
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """Geometry of a published model. Of every `window_every` layers the last one attends to everything.
+    """Geometry of a published model. Of every `window_every` layers the last one attends to
+    everything.
 
-    latent: elements of a K row that are V, too, where one row of each token serves all heads; 0: V has its own. weights:
-    those published, None where the list does not say. hidden, intermediate, vocabulary: what a token has beside attention, its feed-forward and its logits; 0 where the
-    list does not say.
+    latent: elements of a K row that are V, too, where one row of each token serves all heads; 0: V
+    has its own. weights: those published, None where the list does not say. hidden, intermediate,
+    vocabulary: what a token has beside attention, its feed-forward and its logits; 0 where the list
+    does not say.
     """
 
     layers: int
@@ -58,8 +60,11 @@ def stated(name: str, *facts: str) -> Model:
     """A model of which suites/models.toml says these, too."""
     found = model(name)
     if missing := [fact for fact in facts if not getattr(found, fact)]:
-        others = [other for other, each in models().items() if all(getattr(each, fact) for fact in facts)]
+        others = [
+            other for other, each in models().items() if all(getattr(each, fact) for fact in facts)
+        ]
         raise BadArgument(
-            f"model: {_MODELS} has no {', '.join(missing)} size of {name}", f"one of: {', '.join(others)}"
+            f"model: {_MODELS} has no {', '.join(missing)} size of {name}",
+            f"one of: {', '.join(others)}",
         )
     return found

@@ -1,10 +1,9 @@
 """Suite files: where they are, and what they say.
 
-# What the suite asks.
-question = "What the suite asks."
-launches = 3               # as samples and sample_time, only where the defaults do not suit
-contrasts = false          # no points side by side: each by itself
-until_decided = 360        # seconds of a run, within which launches are added while questions are open
+# What the suite asks. question = "What the suite asks." launches = 3               # as samples and
+sample_time, only where the defaults do not suit contrasts = false          # no points side by
+side: each by itself until_decided = 360        # seconds of a run, within which launches are added
+while questions are open
 
 [axes]                     # of every grid
 model = "llama-3-8b"
@@ -36,7 +35,9 @@ _KEYS = ("question", *_NUMBERS, "contrasts", "axes", "grid", "skip")
 
 
 def shipped() -> dict[str, Path]:
-    """The suites that come with the package, by name. An editable install keeps them apart from the Python files."""
+    """The suites that come with the package, by name. An editable install keeps them apart from the
+    Python files.
+    """
     found: dict[str, Path] = {}
     for folder in kvbench.__path__:
         for path in sorted(Path(folder, _FOLDER).glob("*.toml")):
@@ -46,7 +47,9 @@ def shipped() -> dict[str, Path]:
 
 
 def find(name: str, library: Library | None = None) -> Suite:
-    """A shipped suite by its name, or any other by a path that ends in .toml. `library`: whose words it may use."""
+    """A shipped suite by its name, or any other by a path that ends in .toml. `library`: whose
+    words it may use.
+    """
     if name.endswith(".toml"):
         return load(Path(name), library=library)
     known = shipped()
@@ -64,7 +67,9 @@ def load(path: Path, source: str = "", library: Library | None = None) -> Suite:
         if key not in _KEYS:
             raise unknown(f"{source}: {_key(key)}", key, _KEYS, "is not a key of a suite")
     facts: dict[str, Any] = {
-        key: _number(f"{source}: {key}", content[key], *limits) for key, limits in _NUMBERS.items() if key in content
+        key: _number(f"{source}: {key}", content[key], *limits)
+        for key, limits in _NUMBERS.items()
+        if key in content
     }
     if type(facts.setdefault("contrasts", content.get("contrasts", True))) is not bool:
         raise BadArgument(f"{source}: contrasts is {shown(facts['contrasts'])}", "true or false")
@@ -85,28 +90,45 @@ def _content(path: Path, source: str) -> dict[str, Any]:
         raise BadArgument(f"{source} cannot be read: {error.strerror}", hint) from None
     except (ValueError, RecursionError) as error:
         why = " ".join(str(error).split())[:120]
-        raise BadArgument(f"{source} is not valid TOML: {why}", 'keys are written as: dtype = "f16"') from None
+        raise BadArgument(
+            f"{source} is not valid TOML: {why}", 'keys are written as: dtype = "f16"'
+        ) from None
 
 
 def _question(source: str, found: Any) -> str:
-    if not isinstance(found, str) or not found.strip() or not found.isprintable() or len(found) > 500:
+    if (
+        not isinstance(found, str)
+        or not found.strip()
+        or not found.isprintable()
+        or len(found) > 500
+    ):
         what = "is missing" if found is None else f"is {shown(found)}"
-        raise BadArgument(f"{source}: question {what}", 'one line of text: question = "How fast is ...?"')
+        raise BadArgument(
+            f"{source}: question {what}", 'one line of text: question = "How fast is ...?"'
+        )
     return found.strip()
 
 
 def _number(where: str, value: Any, least: float, most: float) -> float:
-    fits = isinstance(value, int if isinstance(least, int) else int | float) and not isinstance(value, bool)
+    fits = isinstance(value, int if isinstance(least, int) else int | float) and not isinstance(
+        value, bool
+    )
     if not fits or not least <= value <= most:
         raise BadArgument(f"{where} is {shown(value)}", f"a number from {least:g} to {most:g}")
     return type(least)(value)
 
 
-def _tables(source: str, key: str, content: dict[str, Any], library: Library | None) -> Iterator[Axes]:
+def _tables(
+    source: str, key: str, content: dict[str, Any], library: Library | None
+) -> Iterator[Axes]:
     tables = content.get(key, [])
     if not isinstance(tables, list):
-        raise BadArgument(f"{source}: {key} is no list of tables", f"write [[{key}]] over each of them")
-    yield from (_axes(f"{source}: {key} {number}", table, library) for number, table in enumerate(tables, 1))
+        raise BadArgument(
+            f"{source}: {key} is no list of tables", f"write [[{key}]] over each of them"
+        )
+    yield from (
+        _axes(f"{source}: {key} {number}", table, library) for number, table in enumerate(tables, 1)
+    )
 
 
 def _axes(where: str, table: Any, library: Library | None) -> Axes:
@@ -115,7 +137,9 @@ def _axes(where: str, table: Any, library: Library | None) -> Axes:
     for axis in table:
         if axis not in AXES:
             raise unknown(f"{where}: {_key(axis)}", axis, AXES, "is not an axis")
-    return {axis: read_axis(f"{where}: {axis}", axis, value, library) for axis, value in table.items()}
+    return {
+        axis: read_axis(f"{where}: {axis}", axis, value, library) for axis, value in table.items()
+    }
 
 
 def _key(text: str) -> str:

@@ -1,4 +1,6 @@
-"""Is every kernel right here, and would a wrong one be noticed? Checks, and faults planted on purpose."""
+"""Is every kernel right here, and would a wrong one be noticed? Checks, and faults planted on
+purpose.
+"""
 
 from kvbench.verify.faults import Fault, plant
 from kvbench.verify.kernels import PATIENCE, Checked, check, check_plugin

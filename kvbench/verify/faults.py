@@ -1,4 +1,6 @@
-"""Faults planted on purpose, in a copy of a prepared cache: the comparison that passes a kernel must notice each."""
+"""Faults planted on purpose, in a copy of a prepared cache: the comparison that passes a kernel
+must notice each.
+"""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
@@ -22,7 +24,9 @@ class Fault:
     name: Annotated[str, about("what was planted")]
     planted: Annotated[int, about("kernels it was planted under")]
     caught: Annotated[int, about("of them, those where it was noticed")]
-    margin: Annotated[float | None, about("ratio to the allowed error: the least that it caused; null if unknown")]
+    margin: Annotated[
+        float | None, about("ratio to the allowed error: the least that it caused; null if unknown")
+    ]
 
 
 def finite(share: float) -> float | None:
@@ -39,7 +43,9 @@ class Victim:
         self.block = block_of(self.cache.dtype, self.cache.library)  # elements and bytes
 
     def decode(self, cache: Cache | None = None, q: np.ndarray | None = None) -> np.ndarray:
-        return (cache or self.cache).decode(self.q if q is None else q, self.kernel.variant, self.kernel.isa)
+        return (cache or self.cache).decode(
+            self.q if q is None else q, self.kernel.variant, self.kernel.isa
+        )
 
     @property
     def bytes(self) -> np.ndarray:
@@ -47,12 +53,15 @@ class Victim:
         return self.cache.arena.view()
 
     def rows(self, token: int, head: int) -> list[np.ndarray]:
-        """Where the bytes of K and V of a token of sequence 0 lie, and of their scales where rows have any."""
+        """Where the bytes of K and V of a token of sequence 0 lie, and of their scales where rows
+        have any.
+        """
         c = self.cache.struct
         row, scale = self.cache.place(token, head)
         places = [key_bytes(self.cache, token, head), c.k.bytes + row + np.arange(c.v.row_bytes)]
         if c.k.scale_bytes:
-            width = min(c.k.scale_token_stride, c.k.scale_head_stride)  # scales lie side by side one way or the other
+            # scales lie side by side one way or the other
+            width = min(c.k.scale_token_stride, c.k.scale_head_stride)
             scales = c.k.bytes + c.v.bytes + scale + np.arange(width)
             places += [scales, c.k.scale_bytes + scales]
         return places
@@ -64,7 +73,7 @@ class Victim:
                 self.bytes[target] = self.bytes[source]
 
 
-# ---- the faults: each returns what the kernel then answers ----------------------------------------------------------
+# ---- the faults: each returns what the kernel then answers ---------------------------------------
 
 
 def flipped_bit(victim: Victim) -> np.ndarray:
@@ -74,9 +83,13 @@ def flipped_bit(victim: Victim) -> np.ndarray:
     element = int(np.argmax(np.abs(victim.q[0, 0] * keys[token])))
     key, (elements, size) = victim.rows(token, 0)[0], victim.block
     byte, mask = element * size + size - 1, 0x80
-    if elements > 1:  # behind the scale of its block; of 4 bits, two that lie half a block apart share a byte
+    # behind the scale of its block; of 4 bits, two that lie half a block apart share a byte
+    if elements > 1:
         place, codes = element % elements, size - 2
-        byte, mask = element // elements * size + 2 + place % codes, 0x80 if place >= elements - codes else 0x08
+        byte, mask = (
+            element // elements * size + 2 + place % codes,
+            (0x80 if place >= elements - codes else 0x08),
+        )
     victim.bytes[key[byte]] ^= mask
     return victim.decode()
 
@@ -112,7 +125,9 @@ def stale_tail(victim: Victim) -> np.ndarray:
 
 
 def wrong_scale(victim: Victim) -> np.ndarray:
-    """Scores over sqrt(D + 1) in place of sqrt(D); over sqrt(D + 2) where the kernel rounds to whole numbers."""
+    """Scores over sqrt(D + 1) in place of sqrt(D); over sqrt(D + 2) where the kernel rounds to
+    whole numbers.
+    """
     dim, more = victim.prepared.situation.head_dim, 2 if victim.prepared.rounds else 1
     return victim.decode(q=victim.q * np.float32(np.sqrt(dim / (dim + more))))
 
@@ -124,17 +139,31 @@ def skipped_token(victim: Victim) -> np.ndarray:
     return victim.decode()
 
 
-FAULTS = (flipped_bit, one_slot_off, swapped_head, wrong_layer, wrong_sequence, stale_tail, wrong_scale, skipped_token)
+FAULTS = (
+    flipped_bit,
+    one_slot_off,
+    swapped_head,
+    wrong_layer,
+    wrong_sequence,
+    stale_tail,
+    wrong_scale,
+    skipped_token,
+)
 
 
 def plant(library: Library, kernels: Iterable[Kernel]) -> Iterator[Fault]:
     """Each fault under each of the kernels that decode, and run here."""
     kernels = [kernel for kernel in kernels if kernel.op == "decode" and kernel.runnable]
-    cells = {kernel: (kernel.layout, kernel.dtype, *how_taken(library, kernel)) for kernel in kernels}
+    cells = {
+        kernel: (kernel.layout, kernel.dtype, *how_taken(library, kernel)) for kernel in kernels
+    }
     kinds = dict.fromkeys(cells.values())
     with ExitStack() as owned:
         prepared = {
-            kind: [owned.enter_context(Prepared(library, _HERE, *kind, seed=seed)) for seed in (0, 1)] for kind in kinds
+            kind: [
+                owned.enter_context(Prepared(library, _HERE, *kind, seed=seed)) for seed in (0, 1)
+            ]
+            for kind in kinds
         }
         for fault in FAULTS:
             errors = [_error(fault, kernel, *prepared[cells[kernel]]) for kernel in kernels]
@@ -143,7 +172,9 @@ def plant(library: Library, kernels: Iterable[Kernel]) -> Iterator[Fault]:
             yield Fault(fault.__name__.replace("_", " "), len(errors), caught, margin)
 
 
-def _error(fault: Callable[[Victim], np.ndarray], kernel: Kernel, prepared: Prepared, other: Prepared) -> float:
+def _error(
+    fault: Callable[[Victim], np.ndarray], kernel: Kernel, prepared: Prepared, other: Prepared
+) -> float:
     """The error of the damaged answer in allowed errors."""
     victim = Victim(prepared, other, kernel)
     with victim.cache:

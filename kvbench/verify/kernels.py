@@ -1,4 +1,6 @@
-"""Every kernel of the registry that runs here against what it must do: the method check_<op> of a bench."""
+"""Every kernel of the registry that runs here against what it must do: the method check_<op> of a
+bench.
+"""
 
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
@@ -25,12 +27,16 @@ class Checked(Kernel):
     """A kernel, held against float64."""
 
     passed: Annotated[bool, about("whether it was right in every situation")]
-    error_share: Annotated[float | None, about("share of the allowed error: the worst; null where it is no number")]
+    error_share: Annotated[
+        float | None, about("share of the allowed error: the worst; null where it is no number")
+    ]
     note: Annotated[str, about("what went wrong; else empty")]
 
     @classmethod
     def of(cls, kernel: Kernel, error: float, note: str = "") -> Self:
-        return cls(**asdict(kernel), passed=error <= 1 and not note, error_share=finite(error), note=note)
+        return cls(
+            **asdict(kernel), passed=error <= 1 and not note, error_share=finite(error), note=note
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,20 +56,27 @@ class Checker(Moves):
         self.situations = QUICK if quick else FULL
         self._prepared: dict[tuple[str | None, ...], list[Prepared]] = {}
         self._sums: dict[Prepared, int] = {}
-        self._plain: dict[tuple[Any, ...], np.ndarray] = {}  # the bytes that stores of the plainest tier leave
+        # the bytes that stores of the plainest tier leave
+        self._plain: dict[tuple[Any, ...], np.ndarray] = {}
 
-    def prepared(self, layout: str, dtype: str, taken: tuple[str | None, str | None] = (None, None)) -> list[Prepared]:
-        """Every situation, with every dtype of scales where the dtype has scales; for kernels that take it so."""
+    def prepared(
+        self, layout: str, dtype: str, taken: tuple[str | None, str | None] = (None, None)
+    ) -> list[Prepared]:
+        """Every situation, with every dtype of scales where the dtype has scales; for kernels that
+        take it so.
+        """
         cell = (layout, dtype, taken[0] or dtype, taken[1])
         if cell not in self._prepared:
             scales = self.library.words("scale")
             self._prepared[cell] = [
-                self.owned.enter_context(Prepared(self.library, situation, *cell, scale=scales[index % len(scales)]))
+                self.owned.enter_context(
+                    Prepared(self.library, situation, *cell, scale=scales[index % len(scales)])
+                )
                 for index, situation in enumerate(self.situations)
             ]
         return self._prepared[cell]
 
-    # ---- decode and its company: the share of the allowed error, or a complaint ----------------------------------
+    # ---- decode and its company: the share of the allowed error, or a complaint ------------------
 
     def check_decode(self, kernel: Kernel) -> float:
         worst, taken = 0.0, how_taken(self.library, kernel)
@@ -78,7 +91,9 @@ class Checker(Moves):
 
     def _decoded(self, kernel: Kernel, one: Prepared, threads: int) -> float:
         team, out = self.team(threads), np.empty_like(one.q)
-        with decode_task("decode", one.cache, one.q, out, threads, isa=kernel.isa, variant=kernel.variant) as task:
+        with decode_task(
+            "decode", one.cache, one.q, out, threads, isa=kernel.isa, variant=kernel.variant
+        ) as task:
             with watched(one.read) if self._is_foreign(kernel) else nullcontext():
                 team.run(task)
         return one.error(out)
@@ -87,8 +102,9 @@ class Checker(Moves):
         return kernel.variant not in self.library.own_variants
 
     def check_twin(self, kernel: Kernel) -> float:
-        """It reads the rows and scales of guarded memory, all of them and once, changes nothing, and counts the bytes of
-        decode."""
+        """It reads the rows and scales of guarded memory, all of them and once, changes nothing,
+        and counts the bytes of decode.
+        """
         for one in self.prepared(kernel.layout, kernel.dtype):
             before, out = one.cache.arena.view().copy(), np.empty_like(one.q)
             counted = []
@@ -97,7 +113,10 @@ class Checker(Moves):
                     counted.append(task.traffic().kv)
                     if op == kernel.op:
                         self.team(2).run(task)
-                        require(told(task) == self.right_sum(one), "it does not read every row and scale once")
+                        require(
+                            told(task) == self.right_sum(one),
+                            "it does not read every row and scale once",
+                        )
             require(counted[0] == counted[1], "it counts other bytes than decode")
             require(np.array_equal(before, one.cache.arena.view()), "it wrote")
         return 0.0
@@ -120,14 +139,22 @@ class Checker(Moves):
                 k, _ = cache.numpy(isa=self.plainest)
         live = k[int(np.argmax(one.cache.lengths))]
         require(np.array_equal(*filled), "tiers or threads fill different bytes")
-        require(abs(live.mean()) < 0.1 and abs(live.std() - 1) < 0.1, "the rows are not of unit variance")
-        require(abs(np.corrcoef(live[1:].ravel(), live[:-1].ravel())[0, 1]) < 0.05, "rows are like their neighbours")
+        require(
+            abs(live.mean()) < 0.1 and abs(live.std() - 1) < 0.1,
+            "the rows are not of unit variance",
+        )
+        require(
+            abs(np.corrcoef(live[1:].ravel(), live[:-1].ravel())[0, 1]) < 0.05,
+            "rows are like their neighbours",
+        )
         return 0.0
 
-    # ---- stores: the same bytes as the plainest tier, and values within one rounding step ------------------------
+    # ---- stores: the same bytes as the plainest tier, and values within one rounding step --------
 
     def check_append(self, kernel: Kernel) -> float:
-        return max(self._store(kernel, one, 1, {}) for one in self.prepared(kernel.layout, kernel.dtype))
+        return max(
+            self._store(kernel, one, 1, {}) for one in self.prepared(kernel.layout, kernel.dtype)
+        )
 
     def check_bulk(self, kernel: Kernel) -> float:
         nt = kernel.variant == "nt"
@@ -164,12 +191,19 @@ class Checker(Moves):
             require(same, f"its bytes differ from those of {self.plainest}")
             decoded = cache.numpy(isa=self.plainest)
         block = block_of(one.cache.dtype, self.library)
-        return max(_share(got, want, rounding(want, block, scaled)) for got, want in zip(decoded, source, strict=True))
+        return max(
+            _share(got, want, rounding(want, block, scaled))
+            for got, want in zip(decoded, source, strict=True)
+        )
 
     def check_unpack(self, kernel: Kernel) -> float:
         for one in self.prepared(kernel.layout, kernel.dtype):
-            for got, want in zip(one.cache.numpy(kernel.isa, 2), one.cache.numpy(self.plainest), strict=True):
-                require(np.array_equal(got, want), f"its numbers differ from those of {self.plainest}")
+            for got, want in zip(
+                one.cache.numpy(kernel.isa, 2), one.cache.numpy(self.plainest), strict=True
+            ):
+                require(
+                    np.array_equal(got, want), f"its numbers differ from those of {self.plainest}"
+                )
         return 0.0
 
     def check_clear(self, kernel: Kernel) -> float:
@@ -214,25 +248,33 @@ def _result(bench: Checker, kernel: Kernel) -> Checked:
         return Checked.of(kernel, np.inf, error.args[0])
 
 
-# ---- a plug-in's kernels, each in a process of its own, so that none of them can end the check of another ------------
+# ---- a plug-in's kernels, each in a process of its own, so that none of them can end the check of
 
 PATIENCE = 60.0  # seconds that one kernel may take
 _Found = tuple[list[Checked], list[Fault]]
 
 
-def check_plugin(library: Library, isa: str | None = None, quick: bool = False, patience: float = PATIENCE) -> _Found:
+def check_plugin(
+    library: Library, isa: str | None = None, quick: bool = False, patience: float = PATIENCE
+) -> _Found:
     """As check() and plant() do, of the plug-in's kernels alone."""
     every = [
-        _apart(library, kernel, quick, patience) for kernel in library.plugins.kernels if isa in (None, kernel.isa)
+        _apart(library, kernel, quick, patience)
+        for kernel in library.plugins.kernels
+        if isa in (None, kernel.isa)
     ]
-    return [result for results, _ in every for result in results], list(_together(f for _, f in every))
+    return [result for results, _ in every for result in results], list(
+        _together(f for _, f in every)
+    )
 
 
 def _apart(library: Library, kernel: Kernel, quick: bool, patience: float) -> _Found:
     if not kernel.runnable:
         return [], []
     try:
-        return apart(_found, tuple(map(str, library.plugins.paths)), kernel, quick, patience=patience)
+        return apart(
+            _found, tuple(map(str, library.plugins.paths)), kernel, quick, patience=patience
+        )
     except Ended as end:
         return [Checked.of(kernel, np.inf, f"its process {end.how}")], []
     except KvbenchError as error:

@@ -38,21 +38,32 @@ class Moves(Closing):
     def close(self) -> None:
         self.owned.close()
 
-    # ---- moves ---------------------------------------------------------------------------------------------------
+    # ---- moves -----------------------------------------------------------------------------------
 
     def check_repack(self, kernel: Kernel) -> float:
         """A cache grown in place, by much, by little and not at all, decodes to the same rows."""
-        shape: dict[str, Any] = {"batch": 2, "layout": kernel.layout, "dtype": kernel.dtype, "library": self.library}
+        shape: dict[str, Any] = {
+            "batch": 2,
+            "layout": kernel.layout,
+            "dtype": kernel.dtype,
+            "library": self.library,
+        }
         for small, large in ((17, 50), (20, 21), (2, 300), (20, 20)):
             with scratch(self.library, Cache.size_of(3, 40, large, **shape)) as arena:
-                before, after = (Cache(3, 40, capacity, arena=arena, **shape) for capacity in (small, large))
-                k, v = np.random.default_rng(5).standard_normal((2, 2, small, 3, 40), dtype=np.float32)
+                before, after = (
+                    Cache(3, 40, capacity, arena=arena, **shape) for capacity in (small, large)
+                )
+                k, v = np.random.default_rng(5).standard_normal(
+                    (2, 2, small, 3, 40), dtype=np.float32
+                )
                 before.bulk(k, v, isa=self.plainest)
                 before.lengths[1] //= 2
                 wanted = before.numpy(isa=self.plainest)
                 self.library.check(self.library.lib.kvb_repack(before.struct, after.struct))
                 got = after.numpy(isa=self.plainest)
-                require(after.lengths.tolist() == [small, small // 2], "the lengths did not come along")
+                require(
+                    after.lengths.tolist() == [small, small // 2], "the lengths did not come along"
+                )
                 require(all(map(np.array_equal, got, wanted)), "rows changed")
                 before.close()
                 after.close()
@@ -77,17 +88,24 @@ class Moves(Closing):
         require(np.array_equal(matrix, wanted), "a row is in the wrong place")
         return 0.0
 
-    # ---- probes, over guarded buffers ----------------------------------------------------------------------------
+    # ---- probes, over guarded buffers ------------------------------------------------------------
 
     def check_read(self, kernel: Kernel) -> float:
-        for form in ({}, {"distance": 2048}, *({"schedule": word} for word in self.library.words("schedule"))):
+        for form in (
+            {},
+            {"distance": 2048},
+            *({"schedule": word} for word in self.library.words("schedule")),
+        ):
             for after, before in self._probe(kernel, **form):
                 require(all(map(np.array_equal, after, before)), "it wrote")
         return 0.0
 
     def check_write(self, kernel: Kernel) -> float:
         for after, before in self._probe(kernel):
-            require((after[0] == after[0][0]).all() and not (after[0] == before[0]).any(), "it left a gap")
+            require(
+                (after[0] == after[0][0]).all() and not (after[0] == before[0]).any(),
+                "it left a gap",
+            )
         return 0.0
 
     check_write_nt = check_write
@@ -102,7 +120,10 @@ class Moves(Closing):
 
     def check_triad(self, kernel: Kernel) -> float:
         for after, before in self._probe(kernel):
-            require(np.allclose(after[0], before[1] + 3 * before[2], rtol=1e-6, atol=1e-6), "the sums are wrong")
+            require(
+                np.allclose(after[0], before[1] + 3 * before[2], rtol=1e-6, atol=1e-6),
+                "the sums are wrong",
+            )
         return 0.0
 
     def check_flops(self, kernel: Kernel) -> float:
@@ -126,7 +147,10 @@ class Moves(Closing):
         lines = 65
         with scratch(self.library, 64 * lines) as arena:
             self.library.check(self.library.lib.kvb_chain(arena.base, 64 * lines, 3))
-            links, base = arena.view(np.uint64)[::8], int(self.library.ffi.cast("uintptr_t", arena.base))
+            links, base = (
+                arena.view(np.uint64)[::8],
+                int(self.library.ffi.cast("uintptr_t", arena.base)),
+            )
             at, seen = 0, set()
             while at not in seen:
                 seen.add(at)
@@ -137,7 +161,9 @@ class Moves(Closing):
                 self.team(1).run(task)
         return 0.0
 
-    def _probe(self, kernel: Kernel, **more: Any) -> list[tuple[list[np.ndarray], list[np.ndarray]]]:
+    def _probe(
+        self, kernel: Kernel, **more: Any
+    ) -> list[tuple[list[np.ndarray], list[np.ndarray]]]:
         """Three buffers after a run and before it, for each size."""
         seen = []
         for size in _SIZES:

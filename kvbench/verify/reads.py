@@ -1,4 +1,6 @@
-"""What a pure read of a cache's rows must come to: the sum that the library tells of its twin, made anew from the bytes."""
+"""What a pure read of a cache's rows must come to: the sum that the library tells of its twin, made
+anew from the bytes.
+"""
 
 import numpy as np
 
@@ -22,7 +24,9 @@ def words_sum(data: np.ndarray) -> int:
 
 
 def rows_sum(cache: Cache) -> int:
-    """16-bit words of all rows that a decode attends to, and of their scales as float32, modulo 2^16."""
+    """16-bit words of all rows that a decode attends to, and of their scales as float32, modulo
+    2^16.
+    """
     total = 0
     for sequence, length in enumerate(cache.lengths.tolist()):
         first = max(0, length - (cache.window or length))

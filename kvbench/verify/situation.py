@@ -12,7 +12,9 @@ from kvbench.native import Arena, Cache, Library, Team, rewrite
 from kvbench.oracle import attention, attention_in_steps, rounded, tolerance, whole
 from kvbench.worker.foreign import described
 
-_TOGETHER = 4  # the root mean square of what rounding does to many numbers is so much less than what it may do to one
+# the root mean square of what rounding does to many numbers is so much less than what it may do to
+# one
+_TOGETHER = 4
 STALE = 0xFF  # stands wherever nothing was stored: NaN in every float format
 
 
@@ -45,10 +47,11 @@ FULL = (
 
 
 class Prepared(Closing):
-    """A situation stored in one layout and dtype by the plainest tier. right: float64 [B, Hq, D], of a kernel that takes
-    the values as those of the dtype `read` (None: as they are); allowed: the largest error of a correct one, for all of
-    it, or for each number where the kernel is of a variant `stepped` that multiplies whole numbers. A copy has the same
-    bytes, elsewhere."""
+    """A situation stored in one layout and dtype by the plainest tier. right: float64 [B, Hq, D],
+    of a kernel that takes the values as those of the dtype `read` (None: as they are); allowed: the
+    largest error of a correct one, for all of it, or for each number where the kernel is of a
+    variant `stepped` that multiplies whole numbers. A copy has the same bytes, elsewhere.
+    """
 
     def __init__(
         self,
@@ -66,18 +69,30 @@ class Prepared(Closing):
         self._kind |= {"shuffle": 1} if Cache.is_paged(layout, library) else {}
         self.cache = self._open()
         self.cache.arena.view()[:] = STALE
-        rng, self._other = np.random.default_rng([seed, len(s.lengths), s.head_dim]), np.random.default_rng()
+        rng, self._other = (
+            np.random.default_rng([seed, len(s.lengths), s.head_dim]),
+            np.random.default_rng(),
+        )
         stored = (len(s.lengths), max(s.lengths), s.kv_heads, s.head_dim)
         self.k, self.v = rng.standard_normal((2, *stored), dtype=np.float32)
-        self.q = rng.standard_normal((stored[0], s.kv_heads * s.group, s.head_dim), dtype=np.float32)
-        self.cache.bulk(self.k, self.v, isa=library.isas()[0])  # all sequences take the longest one's tokens;
-        self.cache.lengths[:] = s.lengths  # then the shorter ones forget, so that their tails are stale
-        self._taken = (None if read == dtype else read, library.levels(stepped, dtype, s.head_dim) if stepped else None)
+        self.q = rng.standard_normal(
+            (stored[0], s.kv_heads * s.group, s.head_dim), dtype=np.float32
+        )
+        # all sequences take the longest one's tokens;
+        self.cache.bulk(self.k, self.v, isa=library.isas()[0])
+        # then the shorter ones forget, so that their tails are stale
+        self.cache.lengths[:] = s.lengths
+        self._taken = (
+            None if read == dtype else read,
+            library.levels(stepped, dtype, s.head_dim) if stepped else None,
+        )
         self._settle()
 
     @property
     def rounds(self) -> bool:
-        """Whether its kernels round queries and weights to whole numbers, which hides the smallest faults."""
+        """Whether its kernels round queries and weights to whole numbers, which hides the smallest
+        faults.
+        """
         return self._taken[1] is not None
 
     def _settle(self) -> None:
@@ -87,23 +102,41 @@ class Prepared(Closing):
         if read:
             decoded = tuple(rounded(rows, read) for rows in decoded)
         held = np.minimum(self.cache.lengths, s.capacity)
-        self.allowed: float | np.ndarray = tolerance(float(np.abs(decoded[1]).max(initial=0.0)), max(s.lengths))
+        self.allowed: float | np.ndarray = tolerance(
+            float(np.abs(decoded[1]).max(initial=0.0)), max(s.lengths)
+        )
         if levels:
-            self.right, off = attention_in_steps(self.q, whole(*decoded), held, levels, self.cache.window)
+            self.right, off = attention_in_steps(
+                self.q, whole(*decoded), held, levels, self.cache.window
+            )
             self.allowed = self.allowed + off
         else:
             self.right = attention(self.q, whole(*decoded), held, self.cache.window)
 
     def _open(self) -> Cache:
         s = self.situation
-        return Cache(s.kv_heads, s.head_dim, s.capacity, len(s.lengths), library=self.library, guard=1,
-                     pages=self.library.words("pages")[0], **self._kind)  # fmt: skip
+        return Cache(
+            s.kv_heads,
+            s.head_dim,
+            s.capacity,
+            len(s.lengths),
+            library=self.library,
+            guard=1,
+            pages=self.library.words("pages")[0],
+            **self._kind,
+        )
 
     def change_token(self) -> None:
         """Other rows for one token of the longest sequence, in place."""
         s, longest = self.situation, max(self.situation.lengths)
-        token = int(self._other.integers(max(0, longest - min(self.cache.window or longest, s.capacity)), longest))
-        rows = self._other.standard_normal((2, len(s.lengths), s.kv_heads, s.head_dim), dtype=np.float32)
+        token = int(
+            self._other.integers(
+                max(0, longest - min(self.cache.window or longest, s.capacity)), longest
+            )
+        )
+        rows = self._other.standard_normal(
+            (2, len(s.lengths), s.kv_heads, s.head_dim), dtype=np.float32
+        )
         with Team(1, library=self.library) as team:
             rewrite(team, self.cache, token, *rows)
         self._settle()
@@ -126,7 +159,9 @@ class Prepared(Closing):
         return twin
 
     def error(self, out: np.ndarray) -> float:
-        """Largest difference to the right answer, in allowed ones; infinite where a number is missing."""
+        """Largest difference to the right answer, in allowed ones; infinite where a number is
+        missing.
+        """
         share = np.abs(out.astype(np.float64) - self.right) / self.allowed
         if np.isnan(share).any():
             return np.inf

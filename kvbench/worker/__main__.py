@@ -1,7 +1,9 @@
-"""The process of one launch. Standard input: a job as a line of JSON, then a line for every go-ahead. Standard output:
-for each point a line that names it when its visit begins, and a line with its record when it ends.
+"""The process of one launch. Standard input: a job as a line of JSON, then a line for every
+go-ahead. Standard output: for each point a line that names it when its visit begins, and a line
+with its record when it ends.
 
-It waits for a go-ahead after each record, so that whoever keeps them is asleep again while samples are taken.
+It waits for a go-ahead after each record, so that whoever keeps them is asleep again while samples
+are taken.
 """
 
 import json
@@ -24,7 +26,9 @@ def serve(asked: TextIO, answers: TextIO) -> None:
     end_with(facts.pop("parent"))
     todo = read(Job, facts)
     duel = bool(todo.plan.against)
-    for found in launch(library_of("" if duel else todo.plan.library, () if duel else todo.plan.plugin), todo):
+    for found in launch(
+        library_of("" if duel else todo.plan.library, () if duel else todo.plan.plugin), todo
+    ):
         ended = isinstance(found, Record)
         answers.write(line({"record": found} if ended else {"visiting": found.name}) + "\n")
         answers.flush()

@@ -1,7 +1,9 @@
-"""What kernels must answer: computed once in a run for each set of data, and left in a folder for later processes.
+"""What kernels must answer: computed once in a run for each set of data, and left in a folder for
+later processes.
 
-The answer is that of float64 NumPy on the decoded cache, so it does not depend on layout, tier or threads; and on the
-variant only where that takes values as those of another dtype, or queries in whole numbers.
+The answer is that of float64 NumPy on the decoded cache, so it does not depend on layout, tier or
+threads; and on the variant only where that takes values as those of another dtype, or queries in
+whole numbers.
 """
 
 import hashlib
@@ -21,8 +23,9 @@ from kvbench.oracle import attention, attention_in_steps, rounded, tolerance
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`out`: float64 [batch, q_heads, head_dim]; `limit`: the largest error that is right, for all of it or for each
-    number."""
+    """`out`: float64 [batch, q_heads, head_dim]; `limit`: the largest error that is right, for all
+    of it or for each number.
+    """
 
     out: np.ndarray
     limit: np.ndarray
@@ -34,7 +37,9 @@ class Answers:
     def __init__(self, folder: str = "") -> None:
         self._folder = Path(folder) if folder else None
 
-    def of(self, point: Point, cache: Cache, q: np.ndarray, signs: Sequence[Any] = (1, 1)) -> Answer:
+    def of(
+        self, point: Point, cache: Cache, q: np.ndarray, signs: Sequence[Any] = (1, 1)
+    ) -> Answer:
         """signs: of K and V in the cache, where the answer for others is wanted."""
         s = point.shape
         shape = (s.batch, s.q_heads, s.kv_heads, s.head_dim, s.context, s.window)
@@ -47,7 +52,9 @@ class Answers:
 
 
 def taken(point: Point, cache: Cache) -> tuple[str, str | None, tuple[int, int, int] | None]:
-    """The dtype of what is stored, the one as whose values it is taken, and the whole numbers that stand for others."""
+    """The dtype of what is stored, the one as whose values it is taken, and the whole numbers that
+    stand for others.
+    """
     levels = cache.library.levels(point.variant, point.dtype, point.shape.head_dim)
     return point.dtype, cache.library.reads(point.variant, point.layout, point.dtype), levels
 
@@ -71,6 +78,8 @@ def _computed(path: Path | None, point: Point, cache: Cache, q: np.ndarray, sign
     if path:
         with suppress(OSError):  # it will be computed again
             part = path.with_name(f"{path.stem}.{os.getpid()}.part.npy")
-            np.save(part, np.concatenate([found.limit.ravel(), found.out.ravel()]), allow_pickle=False)
+            np.save(
+                part, np.concatenate([found.limit.ravel(), found.out.ravel()]), allow_pickle=False
+            )
             part.replace(path)
     return found

@@ -1,14 +1,15 @@
-"""A visit of a point by two libraries at once: both walk the same memory in turn, and a third watches.
+"""A visit of a point by two libraries at once: both walk the same memory in turn, and a third
+watches.
 
 for pair in pairs:
     for side in base and head, in an order that a coin decides:
         one untimed pass, then a timed sample of the side
         the same of what is beside it: the point's witness, by the library that was installed
 
-The third library's witness (a twin, or a copy) is code that no change of the kernels can touch: where it takes longer
-beside head than beside base, the machine did that. Which side is made first in a launch is decided by a coin too, so
-that where things come to lie in memory favours neither. A control has base on both sides, loaded twice: what differs
-there is noise.
+The third library's witness (a twin, or a copy) is code that no change of the kernels can touch:
+where it takes longer beside head than beside base, the machine did that. Which side is made first
+in a launch is decided by a coin too, so that where things come to lie in memory favours neither. A
+control has base on both sides, loaded twice: what differs there is noise.
 """
 
 import random
@@ -34,7 +35,8 @@ from kvbench.worker.room import Room
 from kvbench.worker.tuning import Tuner
 
 _OF_PLANE = ("row_bytes", "token_stride", "head_stride", "seq_stride", "bytes", "scale_bytes")
-_PLACES = [f"{plane}.{name}" for plane in "kv" for name in _OF_PLANE]  # of rows and scales, as abi.h names them
+# of rows and scales, as abi.h names them
+_PLACES = [f"{plane}.{name}" for plane in "kv" for name in _OF_PLANE]
 
 
 class Guest(Room):
@@ -52,8 +54,13 @@ class Guest(Room):
         for own, other in zip(self.caches, self._host.caches, strict=True):
             own.lengths[:] = other.lengths
         places = [attrgetter(*_PLACES)(room.caches[0].struct) for room in (self, self._host)]
-        if moved := [name for name, *both in zip(_PLACES, *places, strict=True) if both[0] != both[1]]:
-            what = f"{self.library.path.name} lays a {self.point.layout} cache out in another way: {', '.join(moved)}"
+        if moved := [
+            name for name, *both in zip(_PLACES, *places, strict=True) if both[0] != both[1]
+        ]:
+            what = (
+                f"{self.library.path.name} lays a {self.point.layout} cache out in another way:"
+                f" {', '.join(moved)}"
+            )
             raise NotComparable(what, "both sides must read the same memory")
 
     def _sources(self) -> np.ndarray:
@@ -61,24 +68,33 @@ class Guest(Room):
 
 
 class Sides:
-    """Both libraries, and a second copy of base for controls, made and opened in an order that a coin decides.
+    """Both libraries, and a second copy of base for controls, made and opened in an order that a
+    coin decides.
 
-    Each is opened from a copy of its own: a file lies at the same physical addresses in all processes, and what these do
-    to a side would be the same in all launches, as if it were the code's doing.
+    Each is opened from a copy of its own: a file lies at the same physical addresses in all
+    processes, and what these do to a side would be the same in all launches, as if it were the
+    code's doing.
     """
 
     def __init__(self, job: Job, coin: random.Random) -> None:
         self._coin, self._job = coin, job
-        files = {"base": (job.plan.library, job.plan.plugin), "head": (job.plan.against, job.plan.against_plugin)}
+        files = {
+            "base": (job.plan.library, job.plan.plugin),
+            "head": (job.plan.against, job.plan.against_plugin),
+        }
         if job.plan.controls:
             files["copy"] = files["base"]
-        with TemporaryDirectory(prefix="kvbench-") as folder:  # what is open stays, though its name goes
+        # what is open stays, though its name goes
+        with TemporaryDirectory(prefix="kvbench-") as folder:
             self._libraries = {
-                name: _opened(Path(folder, name), *files[name]) for name in coin.sample([*files], len(files))
+                name: _opened(Path(folder, name), *files[name])
+                for name in coin.sample([*files], len(files))
             }
 
     def _choose(self, benches: Mapping[str, Bench], tuner: Tuner) -> None:
-        """Base is tuned, and head takes what has that name in its own table; where OWN is asked for, each is tuned."""
+        """Base is tuned, and head takes what has that name in its own table; where OWN is asked
+        for, each is tuned.
+        """
         base, head = (self._libraries[side].words("schedule") for side in SIDES)
         tuner.choose(benches["base"], [word for word in base if word in head])
         if benches["head"].point.schedule == OWN:
@@ -86,7 +102,14 @@ class Sides:
         else:
             benches["head"].schedule = benches["base"].schedule
 
-    def visit(self, point: Point, host: Room, answers: Answers, watch: Callable[[], Disturbed], tuner: Tuner) -> Record:
+    def visit(
+        self,
+        point: Point,
+        host: Room,
+        answers: Answers,
+        watch: Callable[[], Disturbed],
+        tuner: Tuner,
+    ) -> Record:
         with ExitStack() as owned:
             benches, seed = dict[str, Bench](), self._coin.randrange(1 << 32)
             for side in self._coin.sample(SIDES, 2):
@@ -97,7 +120,8 @@ class Sides:
             third = owned.enter_context(Bench(_known(point, host.library), host, answers))
             programs = _programs(benches, third, self._job.plan.sample_time)
             taken, error = side_by_side(benches, programs, self._job.plan, seed, watch)
-            if any(bench.foreign for bench in benches.values()):  # they have changed what lies there
+            # they have changed what lies there
+            if any(bench.foreign for bench in benches.values()):
                 host.fill()
             return Record(
                 launch=self._job.launch,
@@ -115,7 +139,9 @@ class Sides:
 
 def _opened(folder: Path, library: str, plugins: tuple[str, ...]) -> Library:
     folder.mkdir()
-    copies = [shutil.copy(path, folder) for path in (library, Path(library).with_name("abi.h"), *plugins)]
+    copies = [
+        shutil.copy(path, folder) for path in (library, Path(library).with_name("abi.h"), *plugins)
+    ]
     found = Library(copies[0], plugin=copies[2:])
     for each in found.plugins.each:
         each.rows  # noqa: B018  # loads it, while the file is there
@@ -123,13 +149,21 @@ def _opened(folder: Path, library: str, plugins: tuple[str, ...]) -> Library:
 
 
 def _known(point: Point, library: Library) -> Point:
-    """With a variant that the installed library has too: a witness reads the same rows for all of them."""
+    """With a variant that the installed library has too: a witness reads the same rows for all of
+    them.
+    """
     words = library.words("variant")
-    return point if point.op != "decode" or point.variant in words else replace(point, variant=words[0])
+    return (
+        point
+        if point.op != "decode" or point.variant in words
+        else replace(point, variant=words[0])
+    )
 
 
 def _programs(benches: Mapping[str, Bench], third: Bench, seconds: float) -> list[Program]:
-    """Both sides do as many passes as base needs for the time of a sample, and what is beside them as half of it has."""
+    """Both sides do as many passes as base needs for the time of a sample, and what is beside them
+    as half of it has.
+    """
     base, head = (replace(benches[side].own, name=side, quiet=True) for side in SIDES)
     beside = replace(third.plainest, name=BESIDE["base"], quiet=True, seconds=seconds / 2)
     again = replace(beside, name=BESIDE["head"], like=beside.name)

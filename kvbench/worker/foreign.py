@@ -1,9 +1,10 @@
 """A plug-in's kernel on the bench.
 
-before the samples     it is verified, as ours are
-after the samples      what they left is verified; then a token of every layer changes, twice, and then the queries, so that
+before the samples     it is verified, as ours are after the samples      what they left is
+verified; then a token of every layer changes, twice, and then the queries, so that
                        an answer remembered from before is a wrong one
-at the end             a kernel that beats all reads of its rows, measured beside it, is suspect: it has no time
+at the end             a kernel that beats all reads of its rows, measured beside it, is suspect: it
+has no time
 """
 
 import hashlib
@@ -57,18 +58,30 @@ class ForeignBench(Bench):
             self.room.fill()
 
     def refuse_impossible(self, taken: Sequence[Sample]) -> None:
-        """Faster than every read in three rounds of four, and by more than chance makes a launch differ from others."""
+        """Faster than every read in three rounds of four, and by more than chance makes a launch
+        differ from others.
+        """
         seconds: dict[str, list[float]] = {}
         for sample in taken:
             seconds.setdefault(sample.program, []).append(sample.seconds / sample.passes)
         moved = {program.name: program.traffic().compulsory for program in self.programs}
-        reads = (np.divide(moved[name], own) for name, own in seconds.items() if Role.of(name).kind in _READS)
+        reads = (
+            np.divide(moved[name], own)
+            for name, own in seconds.items()
+            if Role.of(name).kind in _READS
+        )
         rates = np.divide(moved[self.own.name], seconds[self.own.name])
         times = float(np.quantile(rates / np.max(list(reads), axis=0), 0.25))
-        ends = moved[self.own.name] / moved[self.plainest.name]  # queries and outputs, which no read has
+        # queries and outputs, which no read has
+        ends = moved[self.own.name] / moved[self.plainest.name]
         if times > ends * (1 + _SPREAD):
-            rate = f"{np.median(rates) / GB:.4g} GB/s are {times:.3g} times what reads of the same rows get"
-            raise WrongAnswer(f"suspect: {self.point.kernel}: {rate}", "it remembers or leaves out some of them")
+            rate = (
+                f"{np.median(rates) / GB:.4g} GB/s are {times:.3g} times what reads of the same"
+                " rows get"
+            )
+            raise WrongAnswer(
+                f"suspect: {self.point.kernel}: {rate}", "it remembers or leaves out some of them"
+            )
 
     def verified(self) -> float:
         self._right()  # it may need threads, which stay
@@ -86,9 +99,13 @@ class ForeignBench(Bench):
     def change_token(self) -> None:
         """Other rows of K and V at one place of every layer."""
         shape = self.point.shape
-        token = self._dice.randrange(max(0, shape.context - (shape.window or shape.context)), shape.context)
+        token = self._dice.randrange(
+            max(0, shape.context - (shape.window or shape.context)), shape.context
+        )
         dims = (2, shape.batch, shape.kv_heads, shape.head_dim)
-        rows = np.random.default_rng(self._dice.randrange(1 << 32)).standard_normal(dims, dtype=np.float32)
+        rows = np.random.default_rng(self._dice.randrange(1 << 32)).standard_normal(
+            dims, dtype=np.float32
+        )
         rewrite(self.team, self.room.caches[0], token, *rows)
         self.room.follow()
         self.answer()
@@ -102,7 +119,10 @@ class ForeignBench(Bench):
         self._answer = Answers().of(self.point, self.room.caches[0], self.asked)
 
     def _wrong(self, what: str) -> WrongAnswer:
-        hint = f"kvbench verify --plugin {self.room.library.plugins.of(self.point.variant).path} says more"
+        hint = (
+            f"kvbench verify --plugin {self.room.library.plugins.of(self.point.variant).path} says"
+            " more"
+        )
         return WrongAnswer(f"the plug-in's kernel {self.point.kernel} {what}", hint)
 
     def _read(self) -> bytes:
@@ -111,14 +131,16 @@ class ForeignBench(Bench):
         begins = range(0, room.layers * room.slice_bytes, room.slice_bytes)
         found = hashlib.blake2b(self.q)
         with near_threads(self.point.cpus) as pool:
-            for digest in pool.map(lambda at: hashlib.blake2b(view[at : at + room.slice_bytes]).digest(), begins):
+            for digest in pool.map(
+                lambda at: hashlib.blake2b(view[at : at + room.slice_bytes]).digest(), begins
+            ):
                 found.update(digest)
         for part in chain.from_iterable(map(described, room.caches)):
             found.update(part)
         return found.digest()
 
 
-# ---- what foreign code may have done to its process: looked for behind every run of it --------------------------------
+# ---- what foreign code may have done to its process: looked for behind every run of it -----------
 
 _OTHERS = 0.1  # share of the process's CPU time that threads which have ended may have used,
 _LEAST = 0.02  # or seconds of it, whichever is more
@@ -127,8 +149,9 @@ _MOMENT = 0.2  # seconds until a thread that was joined is gone
 
 @contextmanager
 def watched(read: Callable[[], bytes], placed: _Places | None = None) -> Iterator[None]:
-    """Around runs of a plug-in's kernel. read: a digest of what it must not write. placed: where threads ran before any
-    run of it."""
+    """Around runs of a plug-in's kernel. read: a digest of what it must not write. placed: where
+    threads ran before any run of it.
+    """
     placed = placed or _places()
     before, threads, process = read(), _threads(), time.process_time()
     seconds = _seconds(threads)
@@ -138,7 +161,9 @@ def watched(read: Callable[[], bytes], placed: _Places | None = None) -> Iterato
     if left := _new(threads):
         raise _wrong(f"leaves {counted(len(left), 'thread')} behind")
     if process - own > max(_LEAST, _OTHERS * process):
-        raise _wrong(f"spends {process - own:.2g} of {process:.2g} CPU seconds in threads of its own")
+        raise _wrong(
+            f"spends {process - own:.2g} of {process:.2g} CPU seconds in threads of its own"
+        )
     now = _places()
     if any(now.get(thread, cpus) != cpus for thread, cpus in placed.items()):
         raise _wrong("changes which CPUs its threads may run on")
@@ -171,7 +196,8 @@ def _seconds(threads: Iterable[int]) -> dict[int, float]:
     found = {}
     for thread in threads:
         with suppress(OSError):
-            found[thread] = time.clock_gettime(~thread << 3 | 6)  # Linux: the clock of a thread's CPU time
+            # Linux: the clock of a thread's CPU time
+            found[thread] = time.clock_gettime(~thread << 3 | 6)
     return found
 
 

@@ -1,7 +1,8 @@
-"""The memory of a process that measures: taken when more is needed, and stood on by one room after another.
+"""The memory of a process that measures: taken when more is needed, and stood on by one room after
+another.
 
-Fresh pages cost more than what is measured on them. But pages lie where they were first touched: so they are used again
-only for CPUs of the same NUMA node.
+Fresh pages cost more than what is measured on them. But pages lie where they were first touched: so
+they are used again only for CPUs of the same NUMA node.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,7 +24,9 @@ _PLACED = 0.9  # of the share of its memory that a node should have
 
 
 class Ground(Closing):
-    """`_held`: arenas by their use, each with its pages, the node of all that touched it, and its memory."""
+    """`_held`: arenas by their use, each with its pages, the node of all that touched it, and its
+    memory.
+    """
 
     def __init__(self, library: Library, machine: Machine | None = None) -> None:
         self.library, self.machine = library, machine or describe()
@@ -39,9 +42,12 @@ class Ground(Closing):
         nodes = {self._nodes.get(cpu, -1) for cpu in cpus}
         return nodes.pop() if len(nodes) == 1 else None
 
-    def arena(self, cpus: Sequence[int], pages: str, size: int, place: int = 0, memory: str = LOCAL) -> Arena:
-        """At least `size` bytes for the threads on `cpus`; what was given out before in that place must not be used any
-        more."""
+    def arena(
+        self, cpus: Sequence[int], pages: str, size: int, place: int = 0, memory: str = LOCAL
+    ) -> Arena:
+        """At least `size` bytes for the threads on `cpus`; what was given out before in that place
+        must not be used any more.
+        """
         return self._take(f"rooms{place or ''}", cpus, pages, size, memory)[0]
 
     def leave(self, places: Iterable[int]) -> None:
@@ -51,8 +57,10 @@ class Ground(Closing):
                 held[0].close()
 
     def far(self, team: Team, cpus: Sequence[int], pages: str, size: int, parts: int = 1) -> Arena:
-        """Beside that, as much of random bytes, which no cache or memory controller can shorten. `parts`: how many buffers
-        of it will be walked side by side, each of them split among the threads."""
+        """Beside that, as much of random bytes, which no cache or memory controller can shorten.
+        `parts`: how many buffers of it will be walked side by side, each of them split among the
+        threads.
+        """
         arena, fresh = self._take("far", cpus, pages, size)
         if fresh:
             each = arena.size // parts // 64 * 64
@@ -66,7 +74,9 @@ class Ground(Closing):
         rooms = self._held.get("rooms")
         return rooms[0].inspect()["resident_bytes"] if rooms else 0
 
-    def _take(self, use: str, cpus: Sequence[int], pages: str, size: int, memory: str = LOCAL) -> tuple[Arena, bool]:
+    def _take(
+        self, use: str, cpus: Sequence[int], pages: str, size: int, memory: str = LOCAL
+    ) -> tuple[Arena, bool]:
         """And whether it is fresh."""
         node, (arena, *of) = self.node(cpus), self._held.pop(use, (None, "", None, ""))
         fresh = arena is None or node is None or of != [pages, node, memory] or arena.size < size
@@ -90,20 +100,29 @@ class Ground(Closing):
         found, asked = numa.placed(arena, size), self._asked(memory)
         least = min(found[node] for node in asked) * len(asked) / max(1, found.total())
         if least < _PLACED:
-            where = ", ".join(f"{count / found.total():.0%} on node {node}" for node, count in sorted(found.items()))
-            raise Refused(f"memory = {memory} was asked for, and its pages lie {where or 'nowhere'}", "free that node")
+            where = ", ".join(
+                f"{count / found.total():.0%} on node {node}"
+                for node, count in sorted(found.items())
+            )
+            raise Refused(
+                f"memory = {memory} was asked for, and its pages lie {where or 'nowhere'}",
+                "free that node",
+            )
 
 
 def touch(team: Team, part: Part) -> None:
     """By the threads, each its share: there the pages are from then on."""
     library = team.library
-    with probe_task(library, "write", team.threads, isa=library.isas()[0], to=part, size=part.size) as task:
+    with probe_task(
+        library, "write", team.threads, isa=library.isas()[0], to=part, size=part.size
+    ) as task:
         team.run(task)
 
 
 def _fill(view: np.ndarray, threads: int) -> None:
-    """Random blocks, each the same one but for its place, mixed in: no two pages are alike. The pages are where they
-    belong already, so any thread may write them."""
+    """Random blocks, each the same one but for its place, mixed in: no two pages are alike. The
+    pages are where they belong already, so any thread may write them.
+    """
     block = np.random.default_rng(_SEED).integers(0, 1 << 64, _BLOCK // 8, dtype=np.uint64)
 
     def write(start: int) -> None:

@@ -1,4 +1,5 @@
-"""One launch, or what is left of it: all points, in a random order of its own, those that share memory together.
+"""One launch, or what is left of it: all points, in a random order of its own, those that share
+memory together.
 
 for group in shuffled(groups):    # a contrast is one by itself
     for point in shuffled(group):
@@ -38,8 +39,10 @@ from kvbench.worker.visit import record
 
 
 def launch(library: Library, job: Job) -> Iterator[Visited | Record]:
-    """Each point when its visit begins, then its record; an error stands for samples where it cannot be measured.
-    `library`: the plan's own; or in a duel the installed one, which is on neither side."""
+    """Each point when its visit begins, then its record; an error stands for samples where it
+    cannot be measured.
+    `library`: the plan's own; or in a duel the installed one, which is on neither side.
+    """
     with _Visitor(library, job) as visitor:
         for group in visitor.groups():
             if any(map(is_peer, group)):
@@ -50,7 +53,8 @@ def launch(library: Library, job: Job) -> Iterator[Visited | Record]:
                 began, start = time.time(), time.perf_counter()
                 try:
                     found = visitor.record(point)
-                except (KvbenchError, MemoryError) as error:  # of this one; the others get their chance
+                except (KvbenchError, MemoryError) as error:
+                    # of this one; the others get their chance
                     found = _failed(job, point, error)
                 yield visitor.ended(found, began=began, wall=time.perf_counter() - start)
                 if found.error and job.plan.is_foreign(point):
@@ -92,11 +96,16 @@ class _Visitor(Closing):
         how = self._answers, self.tuner, self._job, self._random.randrange(1 << 32)
         yield points[0]
         try:
-            with room.Room(line_of(points[0]), self._ground) as own, Line(points, own, *how) as line:
+            with (
+                room.Room(line_of(points[0]), self._ground) as own,
+                Line(points, own, *how) as line,
+            ):
                 for found in line.records(Disturbances(points[0].cpus).read):
                     if isinstance(found, Record):
                         del owed[found.point]
-                        found = self.ended(found, began=began, wall=(time.perf_counter() - start) / len(points))
+                        found = self.ended(
+                            found, began=began, wall=(time.perf_counter() - start) / len(points)
+                        )
                     yield found
         except (KvbenchError, MemoryError) as error:
             for point in owed:
@@ -112,7 +121,11 @@ class _Visitor(Closing):
         for point in self._job.points:
             if isinstance(point, Point):
                 line = line_of(point)
-                key = line if line in peers else room.key(point, self._needs[point].layers, self._ground)
+                key = (
+                    line
+                    if line in peers
+                    else room.key(point, self._needs[point].layers, self._ground)
+                )
             else:
                 key = probing.group(point) if isinstance(point, Probe) else point.name
             found.setdefault(key, []).append(point)
@@ -128,19 +141,25 @@ class _Visitor(Closing):
         if isinstance(point, Contrast):
             return self._contrast(point, seed, watch)
         if isinstance(point, Probe):
-            self._room = self._room or self._group.enter_context(probing.Buffers(point, self._ground))
+            self._room = self._room or self._group.enter_context(
+                probing.Buffers(point, self._ground)
+            )
             return self._room.record(point, self._job, seed, watch)
         self._room = self._room or self._group.enter_context(room.Room(point, self._ground))
         if self._sides:
             return self._sides.visit(point, self._room, self._answers, watch, self.tuner)
         with bench_of(point, self._room, self._answers, seed) as bench:
             plan = self._job.plan
-            found = record(bench, self.tuner, plan.samples, plan.sample_time, plan.neighbour, watch=watch)
+            found = record(
+                bench, self.tuner, plan.samples, plan.sample_time, plan.neighbour, watch=watch
+            )
             bare = tuple(replace(sample, pass_seconds=()) for sample in found.samples)
             return replace(found, launch=self._job.launch, samples=bare)
 
     def _contrast(self, contrast: Contrast, seed: int, watch: Callable[[], Disturbed]) -> Record:
-        """Its points in the same rounds, each in a room of its own: programs, each by its value of the factor."""
+        """Its points in the same rounds, each in a room of its own: programs, each by its value of
+        the factor.
+        """
         benches = dict[str, Bench]()
         with ExitStack() as owned:
             owned.callback(self._ground.leave, range(1, len(contrast.points)))
@@ -149,7 +168,10 @@ class _Visitor(Closing):
                 bench = owned.enter_context(Bench(point, own, self._answers, seed))
                 self.tuner.choose(bench)
                 benches[value(point, contrast.factor)] = bench
-            programs = [replace(bench.own, name=name, memory=bench.room.place) for name, bench in benches.items()]
+            programs = [
+                replace(bench.own, name=name, memory=bench.room.place)
+                for name, bench in benches.items()
+            ]
             taken, error = side_by_side(benches, programs, self._job.plan, seed, watch)
             moved = {name: bench.own.traffic() for name, bench in benches.items()}
             return Record(self._job.launch, contrast, taken, moved, {}, max_abs_err=error)

@@ -1,7 +1,7 @@
 """A line: our kernels and the peers of a point, in the same rounds on the same values.
 
-make each peer's process, one after another, and verify it; whoever fails has an error, and the others go on
-for round in rounds:
+make each peer's process, one after another, and verify it; whoever fails has an error, and the
+others go on for round in rounds:
     ours; the peers and the witnesses, shuffled; the first of ours again
 verify all once more, with other queries too
 a record for each, with the witnesses of these rounds
@@ -35,23 +35,33 @@ _FIRST, _LAST = -1, 1  # places in a round
 class Guest(Owner):
     """A peer in a line. `error`: the largest so far."""
 
-    def __init__(self, point: Point, bench: Bench, data: int, path: str, patience: float, folder: str) -> None:
+    def __init__(
+        self, point: Point, bench: Bench, data: int, path: str, patience: float, folder: str
+    ) -> None:
         self.point, self._bench = point, bench
-        share = known(point.engine, path).kind.formats[point.dtype] * max(1.0, point.shape.context / LONG)
+        share = known(point.engine, path).kind.formats[point.dtype] * max(
+            1.0, point.shape.context / LONG
+        )
         self._file, self._share, self.error = data, share, 0.0
         self._how = path, patience, folder
         super().__init__()
 
     def _prepare(self) -> None:
         self.host = self._owned.enter_context(Host(self.point, *self._how, self._file))
-        count, self.overhead, self.memory = self.host.setup(self._bench.room.signs, self._bench.q[:, 0])
+        count, self.overhead, self.memory = self.host.setup(
+            self._bench.room.signs, self._bench.q[:, 0]
+        )
         ours = self._bench.own.traffic()
         ends = ours.compulsory - ours.kv - ours.scales - ours.table
         facts = dict.fromkeys(("compulsory", "issued", "line"), count + ends)
-        self.moved = replace(ours, **facts, kv=float(count), scales=0.0, table=0.0, ai=ours.flops / (count + ends))
+        self.moved = replace(
+            ours, **facts, kv=float(count), scales=0.0, table=0.0, ai=ours.flops / (count + ends)
+        )
         self.bytes, layers = count, self._bench.room.layers
         self.check(dict.fromkeys([0, layers - 1, layers // 2]))
-        self.program = Program(self.point.name, self.host, steps(layers, self.moved), warm=False, memory=id(self))
+        self.program = Program(
+            self.point.name, self.host, steps(layers, self.moved), warm=False, memory=id(self)
+        )
 
     def check(self, layers: Iterable[int]) -> None:
         for layer in layers:
@@ -68,24 +78,36 @@ class Guest(Owner):
         limit = self._share * np.sqrt(np.mean(right**2))
         if not (off <= limit).all():
             raise WrongAnswer(
-                f"the peer {self.point.engine} is off by {off.max():.3g}, of {limit:.3g} that {self.point.dtype} may be",
+                f"the peer {self.point.engine} is off by {off.max():.3g}, of {limit:.3g} that"
+                f" {self.point.dtype} may be",
                 "another version of it may be right",
             )
         self.error = max(self.error, float(off.max()))
 
 
 class Line(Owner):
-    """`points`: of one line_of(). Guests are made in `records`, which says which of them it is at."""
+    """`points`: of one line_of(). Guests are made in `records`, which says which of them it is
+    at.
+    """
 
     def __init__(
-        self, points: Sequence[Point], room: Room, answers: Answers, tuner: Tuner, job: Job, seed: int
+        self,
+        points: Sequence[Point],
+        room: Room,
+        answers: Answers,
+        tuner: Tuner,
+        job: Job,
+        seed: int,
     ) -> None:
         self._points, self._room, self._how = points, room, (answers, seed)
         self._tuner, self._job, self._seed = tuner, job, seed
         super().__init__()
 
     def _prepare(self) -> None:
-        base, ours = line_of(self._points[0]), [point for point in self._points if point.engine == OURS]
+        base, ours = (
+            line_of(self._points[0]),
+            [point for point in self._points if point.engine == OURS],
+        )
         made = {
             point: self._owned.enter_context(Bench(point, self._room, *self._how))
             for point in dict.fromkeys([base, *ours])
@@ -115,7 +137,7 @@ class Line(Owner):
         for guest in self._guests:
             yield self._theirs(guest, taken)
 
-    # ---- guests --------------------------------------------------------------------------------------------------
+    # ---- guests ----------------------------------------------------------------------------------
 
     def _invite(self) -> Iterator[Visited | Record]:
         data, plan = self._values(), self._job.plan
@@ -125,12 +147,16 @@ class Line(Owner):
             yield point
             try:
                 how = plan.peers.get(point.engine, ""), plan.patience / 2, self._job.references
-                self._guests.append(self._owned.enter_context(Guest(point, self._first, data, *how)))
+                self._guests.append(
+                    self._owned.enter_context(Guest(point, self._first, data, *how))
+                )
             except KvbenchError as error:
                 yield self._lost(point, error)
 
     def _values(self) -> int:
-        """The first slice as float32 in a file without a name: [K, V][kv_heads][tokens][head_dim]."""
+        """The first slice as float32 in a file without a name: [K,
+        V][kv_heads][tokens][head_dim].
+        """
         cache, tokens = self._room.caches[0], self._room.point.shape.context
         rows = cache.rows(0, tokens, cache.library.isas()[0], self._first.team.threads)
         file = os.memfd_create("kvbench")
@@ -157,7 +183,7 @@ class Line(Owner):
         guest.close()
         return self._lost(guest.point, error)
 
-    # ---- samples -------------------------------------------------------------------------------------------------
+    # ---- samples ---------------------------------------------------------------------------------
 
     def _sampled(self, watch: Callable[[], Disturbed]) -> Iterator[Visited | Record]:
         """Where a guest fails meanwhile, all others are sampled anew."""
@@ -166,15 +192,26 @@ class Line(Owner):
             try:
                 return [
                     replace(sample, pass_seconds=())
-                    for sample in rounds(self._programs(), plan.samples, plan.sample_time, self._seed, watch=watch)
+                    for sample in rounds(
+                        self._programs(), plan.samples, plan.sample_time, self._seed, watch=watch
+                    )
                 ]
             except Failed as failure:
-                yield self._leave(next(guest for guest in self._guests if guest.host is failure.host), failure)
+                yield self._leave(
+                    next(guest for guest in self._guests if guest.host is failure.host), failure
+                )
 
     def _programs(self) -> list[Program]:
-        named = {point: replace(bench.own, name=point.name, place=_FIRST) for point, bench in self._benches.items()}
-        cores = [replace(bench.witnesses[2], name=_core(point)) for point, bench in self._benches.items()]
-        again = [replace(each, name=AGAIN, like=each.name, place=_LAST) for each in [*named.values()][:1]]
+        named = {
+            point: replace(bench.own, name=point.name, place=_FIRST)
+            for point, bench in self._benches.items()
+        }
+        cores = [
+            replace(bench.witnesses[2], name=_core(point)) for point, bench in self._benches.items()
+        ]
+        again = [
+            replace(each, name=AGAIN, like=each.name, place=_LAST) for each in [*named.values()][:1]
+        ]
         peers = [replace(g.program, seconds=self._job.plan.sample_time) for g in self._guests]
         return [*named.values(), *self._shared(), *cores, *peers, *again]
 
@@ -189,27 +226,45 @@ class Line(Owner):
         }
         own, core = bench.own.traffic(), bench.witnesses[2].traffic()
         moved = dict(zip(("point", CORE, AGAIN), (own, core, own), strict=True))
-        facts = {"memory": self._room.memory, "core_level": bench.core_level, "schedule": bench.schedule}
+        facts = {
+            "memory": self._room.memory,
+            "core_level": bench.core_level,
+            "schedule": bench.schedule,
+        }
         return self._record(point, names, moved, taken, self._room.slice_bytes, error, **facts)
 
     def _theirs(self, guest: Guest, taken: Sequence[Sample]) -> Record:
         names = {guest.point.name: "point"}
         facts = {"memory": guest.memory, "overhead": guest.overhead}
-        return self._record(guest.point, names, {"point": guest.moved}, taken, guest.bytes, guest.error, **facts)
+        return self._record(
+            guest.point, names, {"point": guest.moved}, taken, guest.bytes, guest.error, **facts
+        )
 
     def _record(
-        self, point: Point, names: dict[str, str], moved: Mapping[str, Any], taken: Sequence[Sample], size: int,
-        error: float, **facts: Any,
-    ) -> Record:  # fmt: skip
+        self,
+        point: Point,
+        names: dict[str, str],
+        moved: Mapping[str, Any],
+        taken: Sequence[Sample],
+        size: int,
+        error: float,
+        **facts: Any,
+    ) -> Record:
         """names: of its own programs, as rounds have them, and as records do."""
         names = {**names, **{program.name: program.name for program in self._shared()}}
         samples = tuple(replace(s, program=names[s.program]) for s in taken if s.program in names)
         there = {sample.program for sample in samples}
         moved = {**moved, **{program.name: program.traffic() for program in self._shared()}}
         return Record(
-            self._job.launch, point, samples, {name: own for name, own in moved.items() if name in there},
-            layers=self._room.layers, slice_bytes=size, max_abs_err=error, **facts,
-        )  # fmt: skip
+            self._job.launch,
+            point,
+            samples,
+            {name: own for name, own in moved.items() if name in there},
+            layers=self._room.layers,
+            slice_bytes=size,
+            max_abs_err=error,
+            **facts,
+        )
 
 
 def _core(point: Point) -> str:

@@ -1,14 +1,17 @@
-"""The timed loop: its rounds. The clock is read in `kernels/run/run.c`. In a round every program is sampled once, in an
-order drawn anew, so that drift meets all alike.
+"""The timed loop: its rounds. The clock is read in `kernels/run/run.c`. In a round every program is
+sampled once, in an order drawn anew, so that drift meets all alike.
 
-for program in programs: time a few passes, which tell how many make a sample, unless it has as many as another
-for round in rounds:
+for program in programs: time a few passes, which tell how many make a sample, unless it has as many
+as another for round in rounds:
     for program in shuffled(programs), and right after each those that follow it:
         one untimed pass            # its own data into the caches, unless no cache keeps them
-        timed: `passes` passes      # over the program's tasks (layers), on from where the last sample of any ended
-    those that took under half or over twice as long as they were to: time a few passes of them again
+        timed: `passes` passes      # over the program's tasks (layers), on from where the last
+            sample of any ended
+    those that took under half or over twice as long as they were to: time a few passes of them
+    again
 
-Many short samples tell more than a few long ones: what disturbs them hits some, and leaves the others alone.
+Many short samples tell more than a few long ones: what disturbs them hits some, and leaves the
+others alone.
 """
 
 import random
@@ -23,7 +26,9 @@ from kvbench.machine.allowance import Disturbed
 from kvbench.model import Sample, Times, Traffic
 from kvbench.native import Task, Team
 
-QUIET = 0.25  # of a sample's passes are faster than the one that is told: what stalls a few of them is no part of it
+# of a sample's passes are faster than the one that is told: what stalls a few of them is no part of
+# it
+QUIET = 0.25
 
 _TIMINGS = 3  # of which the least counts: a busy moment does not spoil them all
 _SHORT = 1 / 8  # of a sample, at least, is a timing
@@ -33,12 +38,15 @@ _SHORT = 1 / 8  # of a sample, at least, is a timing
 class Program:
     """Tasks that samples walk round robin, by that team. `between` runs untimed before each pass.
 
-    warm: an untimed pass comes before each sample, and brings its data into the caches. Not where none would keep them.
-    quiet: that pass is the first of the run, which also wakes the threads; the lower quartile stands for the others.
+    warm: an untimed pass comes before each sample, and brings its data into the caches. Not where
+        none would keep them.
+    quiet: that pass is the first of the run, which also wakes the threads; the lower quartile
+        stands for the others.
     memory: what its slices lie in, by a number of its own. beside: what goes on meanwhile.
-    every: how many rounds have one sample of it. seconds: of a sample, where it is shorter than those of the others.
-    like: the name of another, whose number of passes it has. then: sampled right after it. place: in a round, among those of
-    the same one in any order.
+    every: how many rounds have one sample of it. seconds: of a sample, where it is shorter than
+        those of the others.
+    like: the name of another, whose number of passes it has. then: sampled right after it. place:
+        in a round, among those of the same one in any order.
     """
 
     name: str
@@ -68,7 +76,9 @@ class Program:
             order = tasks if len(self.tasks) == 1 else (before, *tasks)[: len(self.tasks)]
             times = self.team.run(*order, passes=passes + 1, between=self.between)
             counted = sorted(times.pass_seconds[1:])
-            return replace(times, seconds=sum(counted), pass_seconds=(counted[int(QUIET * passes)],))
+            return replace(
+                times, seconds=sum(counted), pass_seconds=(counted[int(QUIET * passes)],)
+            )
 
 
 def flat(programs: Iterable[Program]) -> list[Program]:
@@ -77,8 +87,9 @@ def flat(programs: Iterable[Program]) -> list[Program]:
 
 
 class Walk:
-    """Where samples are in the slices that programs have in common: one goes on where another has ended, so that the
-    next slice is always the one that was walked longest ago."""
+    """Where samples are in the slices that programs have in common: one goes on where another has
+    ended, so that the next slice is always the one that was walked longest ago.
+    """
 
     def __init__(self) -> None:
         self._at: dict[tuple[int, int], int] = {}  # by their memory, and how many there are
@@ -88,13 +99,17 @@ class Walk:
         tasks, count = program.tasks, len(program.tasks)
         at = self._at.get((program.memory, count), 0)
         self._at[program.memory, count] = (at + passes) % count
-        return tasks[at - 1], tuple(tasks[(at + turn) % count] for turn in range(min(passes, count)))
+        return tasks[at - 1], tuple(
+            tasks[(at + turn) % count] for turn in range(min(passes, count))
+        )
 
 
 class Passes:
-    """`each`: how many a program does in a sample, and how long they should take; by its name. All samples are as long as
-    those of the slowest program: about `seconds`, or one pass of it where that is longer. What has something between its
-    passes takes twice `seconds` by the wall, however short its own part is of that."""
+    """`each`: how many a program does in a sample, and how long they should take; by its name. All
+    samples are as long as those of the slowest program: about `seconds`, or one pass of it where
+    that is longer. What has something between its passes takes twice `seconds` by the wall, however
+    short its own part is of that.
+    """
 
     def __init__(self, programs: Sequence[Program], seconds: float, walk: Walk) -> None:
         self._seconds, self._walk = seconds, walk
@@ -104,14 +119,21 @@ class Passes:
         self._set()
 
     def again(self, names: Iterable[str]) -> None:
-        self._times |= {name: self._timed(self._programs[name]) for name in names if name in self._programs}
+        self._times |= {
+            name: self._timed(self._programs[name]) for name in names if name in self._programs
+        }
         self._set()
 
     def _set(self) -> None:
-        alike = [name for name, each in self._programs.items() if not each.between and not each.seconds]
+        alike = [
+            name for name, each in self._programs.items() if not each.between and not each.seconds
+        ]
         whole = [self._times[name][0] for name in alike]
         slowest = max(whole, default=self._seconds)
-        length, self.each = slowest * max(1, round(self._seconds / slowest)), dict[str, tuple[int, float]]()
+        length, self.each = (
+            slowest * max(1, round(self._seconds / slowest)),
+            dict[str, tuple[int, float]](),
+        )
         for name, (own, cost) in self._times.items():
             program = self._programs[name]
             asked = program.seconds or (self._seconds if program.between else length)
@@ -123,7 +145,9 @@ class Passes:
         """Seconds of a pass, and those that it costs."""
         passes = 1
         while True:
-            taken, cost = map(min, zip(*(self._timing(program, passes) for _ in range(_TIMINGS)), strict=True))
+            taken, cost = map(
+                min, zip(*(self._timing(program, passes) for _ in range(_TIMINGS)), strict=True)
+            )
             if cost >= _SHORT * self._seconds or passes >= 1 << 24:
                 return taken / passes, cost / passes
             passes *= max(2, min(16, int(2 * _SHORT * self._seconds / cost)))
@@ -132,7 +156,9 @@ class Passes:
         _, tasks = self._walk.on(program, passes)
         with program.beside():
             start = perf_counter()
-            taken = max(program.team.run(*tasks, passes=passes, between=program.between).seconds, 1e-9)
+            taken = max(
+                program.team.run(*tasks, passes=passes, between=program.between).seconds, 1e-9
+            )
             return taken, (perf_counter() - start) / 2 if program.between else taken
 
 
@@ -144,8 +170,10 @@ def rounds(
     passes: Mapping[str, int] | None = None,
     watch: Callable[[], Disturbed] = lambda: Disturbed(0.0, 0),
 ) -> Iterator[Sample]:
-    """`samples` rounds over all programs, about `seconds` for each sample; or so many `passes`, however long they take.
-    `watch` tells what has disturbed the teams so far."""
+    """`samples` rounds over all programs, about `seconds` for each sample; or so many `passes`,
+    however long they take.
+    `watch` tells what has disturbed the teams so far.
+    """
     shuffled, walk = random.Random(seed), Walk()
     found = None if passes else Passes(flat(programs), seconds, walk)
     now = watch()
@@ -162,7 +190,10 @@ def rounds(
                 passes=count,
                 seconds=times.seconds,
                 pass_seconds=times.pass_seconds,
-                skew=max(times.thread_seconds) * len(times.thread_seconds) / sum(times.thread_seconds) - 1.0,
+                skew=max(times.thread_seconds)
+                * len(times.thread_seconds)
+                / sum(times.thread_seconds)
+                - 1.0,
                 switches=times.switches,
                 faults=times.faults,
                 steal=disturbed.steal,

@@ -1,4 +1,6 @@
-"""Others on the machine: threads on cores that a point leaves free, which stream memory while samples of it are taken."""
+"""Others on the machine: threads on cores that a point leaves free, which stream memory while
+samples of it are taken.
+"""
 
 import os
 from collections.abc import Iterable, Iterator, Sequence

@@ -36,7 +36,9 @@ def streams(op: str) -> int:
 
 
 class Buffers(Owner):
-    """What probes walk that have CPUs, pages, bytes and number of streams in common, and the team that does."""
+    """What probes walk that have CPUs, pages, bytes and number of streams in common, and the team
+    that does.
+    """
 
     def __init__(self, probe: Probe, ground: Ground) -> None:
         self._probe, self._ground, self._library = probe, ground, ground.library
@@ -45,7 +47,9 @@ class Buffers(Owner):
     def _prepare(self) -> None:
         probe, ground, count = self._probe, self._ground, streams(self._probe.op)
         self._team = self._owned.enter_context(Team(len(probe.cpus), probe.cpus, self._library))
-        arena = ground.far(self._team, probe.cpus, probe.pages, probe.bytes, count) if count else None
+        arena = (
+            ground.far(self._team, probe.cpus, probe.pages, probe.bytes, count) if count else None
+        )
         each = probe.bytes // max(count, 1)
         self._parts = [arena.part(index * each, each) for index in range(count)] if arena else []
         self._least = dram_bytes(ground.machine, probe.cpus) or math.inf

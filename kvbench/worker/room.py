@@ -1,4 +1,6 @@
-"""The memory of a point, filled: slices of K and V in one arena, and the teams that walk them. Points may share it."""
+"""The memory of a point, filled: slices of K and V in one arena, and the teams that walk them.
+Points may share it.
+"""
 
 import math
 import os
@@ -28,16 +30,23 @@ _SCALE = 2  # bytes before the codes of a packed block
 
 
 class Room(Owner):
-    """`caches`, one for each layer, hold `context` tokens each. `signs`, [layers][K, V][head_dim]: by which their values
-    differ from those that all rooms of such a point begin with.
+    """`caches`, one for each layer, hold `context` tokens each. `signs`, [layers][K, V][head_dim]:
+    by which their values differ from those that all rooms of such a point begin with.
 
-    Stores have `sources`, [layers][K, V][batch][tokens][kv_heads][head_dim], behind the slices. Where tokens come one at
-    a time, caches are rings: what is full begins again.
+    Stores have `sources`, [layers][K, V][batch][tokens][kv_heads][head_dim], behind the slices.
+    Where tokens come one at a time, caches are rings: what is full begins again.
     """
 
-    def __init__(self, point: Point, ground: Ground, library: Library | None = None, place: int = 0) -> None:
+    def __init__(
+        self, point: Point, ground: Ground, library: Library | None = None, place: int = 0
+    ) -> None:
         """place: of the ground's arenas, for rooms that stand side by side."""
-        self.point, self.ground, self.library, self.place = point, ground, library or ground.library, place
+        self.point, self.ground, self.library, self.place = (
+            point,
+            ground,
+            library or ground.library,
+            place,
+        )
         self.needs = needs.needs(point, far_bytes(ground.machine, point.cpus))
         super().__init__()
 
@@ -80,23 +89,40 @@ class Room(Owner):
         free = available_memory()
         if wanted > free and wanted > (free := free + self.ground.held()):
             raise OutOfMemory(
-                f"the point needs {size(wanted)} of memory, {size(free)} are free", "less context, layers or batch"
+                f"the point needs {size(wanted)} of memory, {size(free)} are free",
+                "less context, layers or batch",
             )
-        return self.ground.arena(point.cpus, point.pages, self.needs.arena, self.place, point.memory)
+        return self.ground.arena(
+            point.cpus, point.pages, self.needs.arena, self.place, point.memory
+        )
 
     def cache(self, layer: int, arena: Arena | None = None) -> Cache:
-        """A cache on the slice of that layer, of no tokens yet; or of as many slices in another arena."""
+        """A cache on the slice of that layer, of no tokens yet; or of as many slices in another
+        arena.
+        """
         point, shape = self.point, self.point.shape
         facts = {name: getattr(point, name) for name in needs.SIZED_BY}
         facts |= {"batch": shape.batch, "shuffle": point.shuffle, "ring": point.op == "append"}
-        where = {"arena": arena or self.arena, "offset": layer * self.slice_bytes, "library": self.library}
-        return Cache(shape.kv_heads, shape.head_dim, shape.capacity, window=shape.window or None, **facts, **where)
+        where = {
+            "arena": arena or self.arena,
+            "offset": layer * self.slice_bytes,
+            "library": self.library,
+        }
+        return Cache(
+            shape.kv_heads,
+            shape.head_dim,
+            shape.capacity,
+            window=shape.window or None,
+            **facts,
+            **where,
+        )
 
-    # ---- data ----------------------------------------------------------------------------------------------------
+    # ---- data ------------------------------------------------------------------------------------
 
     def fill(self) -> None:
-        """The same bytes each time. Every page is first touched on the node of the threads that walk it, by them where they
-        are of several."""
+        """The same bytes each time. Every page is first touched on the node of the threads that
+        walk it, by them where they are of several.
+        """
         point, near = self.point, self.ground.node(self.point.cpus) is not None
         shape, team, own = point.shape, self.team(point.cpus), _cut(point)
         if own.get("variant") not in self.library.words("variant"):
@@ -117,8 +143,12 @@ class Room(Owner):
             self.ground.refuse_elsewhere(self.arena, self.needs.slices, point.memory)
 
     def follow(self) -> None:
-        """All other slices as the first one has it; that takes a tenth of the time that new numbers take."""
-        slices = self.arena.view()[: self.layers * self.slice_bytes].reshape(self.layers, self.slice_bytes)
+        """All other slices as the first one has it; that takes a tenth of the time that new numbers
+        take.
+        """
+        slices = self.arena.view()[: self.layers * self.slice_bytes].reshape(
+            self.layers, self.slice_bytes
+        )
         self.content.begin(slices[0])
         self.make(range(1, self.layers), slices[1:])
 
@@ -147,10 +177,16 @@ class Room(Owner):
         begin, count = self.needs.slices, self.needs.sources
         if self.ground.node(point.cpus) is None:  # on all nodes alike
             touch(self.team(point.cpus), self.arena.part(begin, count // 64 * 64))
-        found = self.arena.view()[begin : begin + count].view(np.float32).reshape(self.layers, *dims)
+        found = (
+            self.arena.view()[begin : begin + count].view(np.float32).reshape(self.layers, *dims)
+        )
         with near_threads(self.point.cpus) as pool:
             own = self.signs[:, :, None, None, None]
-            list(pool.map(lambda layer: np.multiply(one, own[layer], out=found[layer]), range(self.layers)))
+            list(
+                pool.map(
+                    lambda layer: np.multiply(one, own[layer], out=found[layer]), range(self.layers)
+                )
+            )
         return found
 
 
@@ -160,35 +196,48 @@ def near_threads(cpus: Sequence[int]) -> ThreadPoolExecutor:
 
 
 def key(point: Point, layers: int, ground: Ground) -> tuple[object, ...]:
-    """Points with the same answer share a room. CPUs of one node may walk what others of it have touched; of several,
-    only what is cut into units in the same way."""
+    """Points with the same answer share a room. CPUs of one node may walk what others of it have
+    touched; of several, only what is cut into units in the same way.
+    """
     node = ground.node(point.cpus)
-    return (needs.room(point, layers), (point.cpus, *_cut(point).values()) if node is None else node)
+    return (
+        needs.room(point, layers),
+        (point.cpus, *_cut(point).values()) if node is None else node,
+    )
 
 
 def _cut(point: Point) -> dict[str, Any]:
     """What decides, beside the shape, which thread reads what."""
-    return {} if needs.stores(point) else {"variant": point.variant, "deterministic": point.deterministic}
+    return (
+        {}
+        if needs.stores(point)
+        else {"variant": point.variant, "deterministic": point.deterministic}
+    )
 
 
-# ---- content -----------------------------------------------------------------------------------------------------------
+# ---- content -------------------------------------------------------------------------------------
 #
-# Each layer holds bytes of its own, so that no hypervisor keeps two pages as one; and yet one answer serves all: a layer is
-# the first one with some signs changed, of the same elements in all rows of K, of others in all rows of V. A query with the
-# signs of K changed in the same way gets the first layer's answer, with those of V changed.
+# Each layer holds bytes of its own, so that no hypervisor keeps two pages as one; and yet one
+# answer serves all: a layer is the first one with some signs changed, of the same elements in all
+# rows of K, of others in all rows of V. A query with the signs of K changed in the same way gets
+# the first layer's answer, with those of V changed.
 
 
 def signs(layer: int, head_dim: int) -> np.ndarray:
     """[K, V][head_dim] of 1 and -1; all 1 in the first layer."""
     if not layer:
         return np.ones((2, head_dim), dtype=np.float32)
-    drawn = np.random.default_rng([SEED, layer]).choice(np.float32([1, -1]), (2, -(-head_dim // (2 * _HALF)), 1, _HALF))
+    drawn = np.random.default_rng([SEED, layer]).choice(
+        np.float32([1, -1]), (2, -(-head_dim // (2 * _HALF)), 1, _HALF)
+    )
     return np.repeat(drawn, 2, axis=2).reshape(2, -1)[:, :head_dim]
 
 
 class Content:
-    """Layers of a cache's kind as bytes. Floats have a bit for the sign; codes of whole numbers are inverted, and 1 is
-    added; or 17 where a byte holds two of them, for these are stored with 8 added."""
+    """Layers of a cache's kind as bytes. Floats have a bit for the sign; codes of whole numbers are
+    inverted, and 1 is added; or 17 where a byte holds two of them, for these are stored with 8
+    added.
+    """
 
     def __init__(self, cache: Cache) -> None:
         self._c, (elements, size) = cache.struct, block_of(cache.dtype, cache.library)
@@ -196,7 +245,8 @@ class Content:
         packed, whole = elements > 1, elements > 1 or self._c.k.scale_bytes > 0
         self._halves = packed and size - _SCALE < elements
         block, place = np.divmod(np.arange(self._c.k.row_bytes), size)
-        element = block * elements + (place - _SCALE if packed else 0)  # that a byte is of, or the first of those
+        # that a byte is of, or the first of those
+        element = block * elements + (place - _SCALE if packed else 0)
         coded = (element < self._c.head_dim) & (place >= (_SCALE if packed else 0))
         sign = np.where(whole, 0xFF, np.where(place == size - 1, 0x80, 0))
         self._element = np.where(coded, element, 0)
@@ -204,7 +254,9 @@ class Content:
         self._adds = (coded * (17 if self._halves else 1)).astype(np.uint8) if whole else None
 
     def begin(self, first: np.ndarray) -> None:
-        """Makes the first layer one that the others can follow: of 4 bits, the least code is no other one's negative."""
+        """Makes the first layer one that the others can follow: of 4 bits, the least code is no
+        other one's negative.
+        """
         for rows in self._planes(first) if self._halves else ():
             codes = rows.reshape(*rows.shape[:2], -1, self._size)[..., _SCALE:]
             codes += codes & 0x0F == 0
@@ -212,20 +264,27 @@ class Content:
 
     def make(self, layer: int, first: np.ndarray, to: np.ndarray) -> None:
         changed = signs(layer, self._c.head_dim)[:, self._element] < 0
-        for side, (rows, found) in enumerate(zip(self._planes(first), self._planes(to), strict=True)):
+        for side, (rows, found) in enumerate(
+            zip(self._planes(first), self._planes(to), strict=True)
+        ):
             np.bitwise_xor(rows, self._along(self._inverts * changed[side], side, rows), out=found)
             if self._adds is not None:
                 np.add(found, self._along(self._adds * changed[side], side, rows), out=found)
         if self._c.k.scale_bytes:
             own = slice(self._c.k.bytes + self._c.v.bytes, self._c.bytes)
             to[own] = first[own]
-            if min(self._c.k.scale_token_stride, self._c.k.scale_head_stride) >= 4:  # f16 has no bit to spare
+            # f16 has no bit to spare
+            if min(self._c.k.scale_token_stride, self._c.k.scale_head_stride) >= 4:
                 scales = to[own].view(np.uint32)  # whose last bit is half of what a sum rounds
-                scales ^= np.random.default_rng([SEED, layer]).integers(0, 2, scales.size, dtype=np.uint32)
+                scales ^= np.random.default_rng([SEED, layer]).integers(
+                    0, 2, scales.size, dtype=np.uint32
+                )
 
     def _planes(self, layer: np.ndarray) -> list[np.ndarray]:
-        """K and V as [stretches][parts][bytes of some rows]; stretches are side by side, or what pads lies between. Rows
-        are those of a block where K is transposed, else as many as leave nothing over."""
+        """K and V as [stretches][parts][bytes of some rows]; stretches are side by side, or what
+        pads lies between. Rows are those of a block where K is transposed, else as many as leave
+        nothing over.
+        """
         found, begin = [], 0
         for side, plane in enumerate((self._c.k, self._c.v)):
             step = plane.seq_stride if plane.head_stride < plane.token_stride else plane.head_stride

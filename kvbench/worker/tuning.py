@@ -1,8 +1,10 @@
-"""Chooses the schedule of points that ask for none: presets in turn on the memory of the first point of a class.
+"""Chooses the schedule of points that ask for none: presets in turn on the memory of the first
+point of a class.
 
 for heat in heats:
     for round in rounds:
-        for preset in shuffled(presets): a sample of a few milliseconds    # as worker/loop.py takes them
+        for preset in shuffled(presets): a sample of a few milliseconds    # as worker/loop.py takes
+        them
     the default and those that are nearly the fastest go on, unless it is clear already
 the ratios of each round join what earlier runs have seen; model/tuning.py says which preset follows
 """
@@ -25,18 +27,27 @@ NEAR = math.log(1.05)  # of the fastest: who is slower does not go on
 
 
 class Tuner:
-    """`evidence`: of earlier runs, by class; None where nothing is tuned. `chosen`: presets of the run, by class."""
+    """`evidence`: of earlier runs, by class; None where nothing is tuned. `chosen`: presets of the
+    run, by class.
+    """
 
     def __init__(
-        self, machine: Machine, evidence: Mapping[str, Ratios] | None, chosen: Mapping[str, str] = MappingProxyType({})
+        self,
+        machine: Machine,
+        evidence: Mapping[str, Ratios] | None,
+        chosen: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._machine, self._evidence, self._chosen = machine, evidence, dict(chosen)
         self._taken: list[Tuned] = []
 
     def choose(self, bench: Bench, presets: Sequence[str] = (), of: str = "") -> None:
-        """Sets the bench's schedule, to one of `presets` or of all. `of`: whose choice, where it is not everybody's."""
+        """Sets the bench's schedule, to one of `presets` or of all. `of`: whose choice, where it is
+        not everybody's.
+        """
         if self._tunes(bench):
-            name = "/".join(filter(None, [class_of(bench.point, bench.room.needs, self._machine), of]))
+            name = "/".join(
+                filter(None, [class_of(bench.point, bench.room.needs, self._machine), of])
+            )
             bench.schedule = self._best(
                 name, bench.under, bench.schedule, presets or bench.room.library.words("schedule")
             )
@@ -81,6 +92,8 @@ def ratios(program: _Make, default: str, presets: Sequence[str]) -> dict[str, tu
         best = min(middle.values())
         left = [preset for preset in left if preset == default or middle[preset] < best + NEAR]
         ahead = [preset for preset in left if preset != default]
-        if not ahead or (len(ahead) == 1 and best < -NEAR and max(found[ahead[0]], default=0.0) < 0):
+        if not ahead or (
+            len(ahead) == 1 and best < -NEAR and max(found[ahead[0]], default=0.0) < 0
+        ):
             break
     return {preset: tuple(values) for preset, values in found.items()}

@@ -32,14 +32,18 @@ def visit(
     beside: bool = False,
     plugin: tuple[str, ...] = (),
 ) -> Record:
-    """By itself, in depth: beside all witnesses that there are, and with its stages. evidence: as a Tuner has it."""
+    """By itself, in depth: beside all witnesses that there are, and with its stages. evidence: as a
+    Tuner has it.
+    """
     with (
         Ground(library_of("", plugin)) as ground,
         Room(point, ground) as room,
         bench_of(point, room, Answers()) as bench,
     ):
         if beside and not neighbours(ground.machine, point.cpus):
-            raise Refused("the point leaves no core of its nodes free for a neighbour", "fewer --threads")
+            raise Refused(
+                "the point leaves no core of its nodes free for a neighbour", "fewer --threads"
+            )
         tuner = Tuner(ground.machine, evidence)
         found = record(bench, tuner, samples, seconds, beside, more)
         return replace(found, stage_share=bench.stages(), tuned=tuner.taken())
@@ -54,8 +58,9 @@ def record(
     extra: Callable[[Bench], Iterable[Program]] = lambda bench: (),
     **how: Any,
 ) -> Record:
-    """`samples` rounds of about `seconds` per sample. beside: with a neighbour, where there is room for one. extra: programs
-    beside the bench's own. how: more for rounds()."""
+    """`samples` rounds of about `seconds` per sample. beside: with a neighbour, where there is room
+    for one. extra: programs beside the bench's own. how: more for rounds().
+    """
     tuner.choose_far(bench)
     tuner.choose(bench)
     neighbour, room = bench.neighbour() if beside else None, bench.room
@@ -88,7 +93,9 @@ def visit_plugin(
     beside: bool = False,
     patience: float | None = None,
 ) -> Record:
-    """The same of a plug-in's kernel, in a process of its own. patience: seconds that it may take in all."""
+    """The same of a plug-in's kernel, in a process of its own. patience: seconds that it may take
+    in all.
+    """
     if patience is None:
         prepared = needs_here((point,), describe())[point].memory / _PREPARED
         patience = round(PATIENCE + 40 * samples * seconds + prepared)
@@ -96,12 +103,15 @@ def visit_plugin(
         return apart(visit, point, samples, seconds, None, beside, tuple(plugin), patience=patience)
     except Ended as end:
         hint = f"kvbench verify --plugin {' --plugin '.join(plugin)} says in which case"
-        raise WrongAnswer(f"the plug-in's kernel {point.kernel} failed: its process {end.how}", hint) from None
+        raise WrongAnswer(
+            f"the plug-in's kernel {point.kernel} failed: its process {end.how}", hint
+        ) from None
 
 
 def more(bench: Bench) -> Iterator[Program]:
-    """Read ceilings: of the point's footprint, and of memory where a cache may help that. The roof of products of whole
-    numbers. The other kind of stores."""
+    """Read ceilings: of the point's footprint, and of memory where a cache may help that. The roof
+    of products of whole numbers. The other kind of stores.
+    """
     if bench.stores and bench.point.op == "bulk":
         yield Program("other", bench.team, bench.stored(bench.point.variant != "nt"), bench.between)
     if not bench.foreign:  # which has them already

@@ -56,7 +56,9 @@ EXCHANGEABLE = (lognormal, bimodal, spiked, heavy, shared, unequal)
 
 
 def tossed(noise):
-    """A coin decides in each launch which side came first, so that its value is as likely below zero."""
+    """A coin decides in each launch which side came first, so that its value is as likely below
+    zero.
+    """
     return lambda shape: noise(shape) * DICE.choice((-1.0, 1.0), shape)
 
 

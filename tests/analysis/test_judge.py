@@ -47,7 +47,7 @@ def normal(counts, *shape, shift=0.0):
     return [*sides[:-1], sides[-1] + shift]
 
 
-# ---- the tests and their intervals -----------------------------------------------------------------------------------
+# ---- the tests and their intervals ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize("counts", COUNTS)
@@ -57,11 +57,15 @@ def test_chances_are_scipys(counts):
         found = judged(*sides)
         for way, chance in (("greater", found.slower), ("less", found.faster)):
             test = wilcoxon if len(sides) == 1 else mannwhitneyu
-            assert chance == pytest.approx(test(*sides[::-1], alternative=way, method="exact").pvalue, abs=1e-12)
+            assert chance == pytest.approx(
+                test(*sides[::-1], alternative=way, method="exact").pvalue, abs=1e-12
+            )
 
 
 def test_ties_speak_for_neither_side():
-    """However they are broken, the chance is no larger: beside all 126 ways to deal nine values to five and four."""
+    """However they are broken, the chance is no larger: beside all 126 ways to deal nine values to
+    five and four.
+    """
 
     def above(values, head):
         return sum((h > b) + (h == b) / 2 for h in values[head] for b in np.delete(values, head))
@@ -77,7 +81,9 @@ def test_ties_speak_for_neither_side():
 
 def test_the_estimate_is_that_of_hodges_and_lehmann():
     base, head = DRAW.lognormal(size=8), DRAW.lognormal(size=10)
-    assert apart(base, head).estimate == pytest.approx(np.median([h - b for h in head for b in base]))
+    assert apart(base, head).estimate == pytest.approx(
+        np.median([h - b for h in head for b in base])
+    )
     means = [(a + b) / 2 for place, a in enumerate(base) for b in base[place:]]
     assert paired(base).estimate == pytest.approx(np.median(means))
 
@@ -104,8 +110,13 @@ def test_intervals_hold_the_truth_as_often_as_they_say(counts):
 
 
 def test_few_launches_have_no_interval():
-    """Three and three: of 20 orders one is the least likely, which is more than 2.5 %; of five signs it is one of 32."""
-    for found, chance in ((apart(np.arange(3.0), np.arange(3.0) + 3), 1 / 20), (paired(np.arange(1.0, 6)), 1 / 32)):
+    """Three and three: of 20 orders one is the least likely, which is more than 2.5 %; of five
+    signs it is one of 32.
+    """
+    for found, chance in (
+        (apart(np.arange(3.0), np.arange(3.0) + 3), 1 / 20),
+        (paired(np.arange(1.0, 6)), 1 / 32),
+    ):
         assert found.slower == pytest.approx(chance) and found.estimate == 3
         assert not found.enclosed and math.isnan(found.high) and math.isnan(found.detectable(0.05))
         assert not found.way and not found.same
@@ -113,7 +124,7 @@ def test_few_launches_have_no_interval():
     assert (four.slower, four.low, four.high, four.way) == (pytest.approx(1 / 70), 7, 13, SLOWER)
 
 
-# ---- suites without a change -----------------------------------------------------------------------------------------
+# ---- suites without a change ---------------------------------------------------------------------
 
 
 def quiet(found):
@@ -136,7 +147,7 @@ def test_pairs_of_one_build_rarely_have_any_significant_point(noise):
     quiet(paired(noise((1700, 24, 12))))
 
 
-# ---- questions -------------------------------------------------------------------------------------------------------
+# ---- questions -----------------------------------------------------------------------------------
 
 
 def asked(effect, smallest=0.03, noise=1e-3, launches=12, name="a"):
@@ -165,19 +176,27 @@ def test_the_smallest_effect_is_a_share_of_bases_time_both_ways(effect, way):
     ],
 )
 def test_the_same_is_within_five_per_cent_on_both_sides(low, high, same):
-    found = Difference(math.log1p((low + high) / 2), math.log1p(low), math.log1p(high), 0.5, 0.5, (12,))
+    found = Difference(
+        math.log1p((low + high) / 2), math.log1p(low), math.log1p(high), 0.5, 0.5, (12,)
+    )
     assert found.same is same
 
 
 def test_questions_are_corrected_together():
     many = together([asked(0.1), *(asked(0.0) for _ in range(39))])
     assert many[0].q[SLOWER] == pytest.approx(40 / 2**12) and many[0].changed(LIMITS.rate) == SLOWER
-    assert not together([asked(0.1, launches=8), *(asked(0.0) for _ in range(39))])[0].changed(LIMITS.rate)
-    assert discoveries([0.01, 0.04, 0.5]) == pytest.approx([0.03, 0.06, 0.5]) and discoveries([]) == []
+    assert not together([asked(0.1, launches=8), *(asked(0.0) for _ in range(39))])[0].changed(
+        LIMITS.rate
+    )
+    assert (
+        discoveries([0.01, 0.04, 0.5]) == pytest.approx([0.03, 0.06, 0.5]) and discoveries([]) == []
+    )
 
 
 def test_any_error_is_hochbergs():
-    assert any_error({"a": 0.01, "b": 0.04, "c": 0.03}) == pytest.approx({"a": 0.03, "b": 0.04, "c": 0.04})
+    assert any_error({"a": 0.01, "b": 0.04, "c": 0.03}) == pytest.approx(
+        {"a": 0.03, "b": 0.04, "c": 0.04}
+    )
     assert any_error({}) == {}
 
 
@@ -192,10 +211,14 @@ def test_a_row_says_what_was_found():
 
 @pytest.mark.parametrize("questions", [1, 7, 42, 55, 1000])
 def test_fewest_launches_that_can_show_one_change(questions):
-    """Sides that lie wholly apart, beside others that are alike, as scipy tests and corrects them."""
+    """Sides that lie wholly apart, beside others that are alike, as scipy tests and corrects
+    them.
+    """
 
     def shown(count):
-        apart_ = mannwhitneyu(range(count), range(-count, 0), alternative="greater", method="exact").pvalue
+        apart_ = mannwhitneyu(
+            range(count), range(-count, 0), alternative="greater", method="exact"
+        ).pvalue
         return false_discovery_control([apart_, *[0.5] * (questions - 1)])[0] <= LIMITS.rate
 
     assert shown(fewest(questions)) and not shown(fewest(questions) - 1)
@@ -207,13 +230,18 @@ def test_advised_launches_find_one_slow_point_of_fifty():
     for _ in range(100):
         base, head = draw.normal(0, 0.02, (2, 50, ADVISED))
         head[0] += math.log(1.05)
-        rows = together([Question(str(n), "", apart(*each), LIMITS.point) for n, each in enumerate(zip(base, head))])
+        rows = together(
+            [
+                Question(str(n), "", apart(*each), LIMITS.point)
+                for n, each in enumerate(zip(base, head))
+            ]
+        )
         slower = [row.changed(LIMITS.rate) == SLOWER for row in rows]
         found, false = found + slower[0], false + sum(slower[1:])
     assert found >= 85 and false <= 2
 
 
-# ---- the whole -------------------------------------------------------------------------------------------------------
+# ---- the whole -----------------------------------------------------------------------------------
 
 
 def row(word, effect=0.0, name="a"):

@@ -1,5 +1,5 @@
-/* Wrong arguments: a code, a message that names the argument, and not a byte written. Lengths and entries of tables are
- * tests/kernels/test_arguments.py's. */
+/* Wrong arguments: a code, a message that names the argument, and not a byte written. Lengths and
+ * entries of tables are tests/kernels/test_arguments.py's. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,25 +8,30 @@
 
 static void refused(int32_t code, int32_t right, const char *name)
 {
-    expect(code == right && strstr(kvb_message(), name), "bad %s: code %d, message \"%s\"", name, code,
-           code ? kvb_message() : "");
+    expect(code == right && strstr(kvb_message(), name), "bad %s: code %d, message \"%s\"", name,
+           code, code ? kvb_message() : "");
 }
 
 static kvb_cache good_shape(void)
 {
-    return (kvb_cache){.layout = word_of("layout", "paged"), .batch = 2, .kv_heads = 2, .head_dim = 24, .capacity = 40,
-                       .block_tokens = 8, .blocks = 10};
+    return (kvb_cache){.layout = word_of("layout", "paged"),
+                       .batch = 2,
+                       .kv_heads = 2,
+                       .head_dim = 24,
+                       .capacity = 40,
+                       .block_tokens = 8,
+                       .blocks = 10};
 }
 
 /* `call` with `changed` as `good` but for a field, once with each of the values: all refused. */
-#define WRONG(good, field, call, code, name, ...)                           \
-    do {                                                                    \
-        const int64_t values[] = {__VA_ARGS__};                             \
-        for (size_t i = 0; i < sizeof values / sizeof *values; i++) {       \
-            changed = good;                                                 \
-            changed.field = (__typeof__(changed.field))values[i];           \
-            refused(call, code, name);                                      \
-        }                                                                   \
+#define WRONG(good, field, call, code, name, ...)                     \
+    do {                                                              \
+        const int64_t values[] = {__VA_ARGS__};                       \
+        for (size_t i = 0; i < sizeof values / sizeof *values; i++) { \
+            changed = good;                                           \
+            changed.field = (__typeof__(changed.field))values[i];     \
+            refused(call, code, name);                                \
+        }                                                             \
     } while (0)
 
 static void check_shapes(void)
@@ -72,7 +77,8 @@ static void check_shapes(void)
     refused(kvb_cache_bind(&c, NULL), KVB_BAD_ARGUMENT, "memory");
 }
 
-/* What has its place in the structs and no kernels yet: K and V that differ, V inside K, several queries, sinks. */
+/* What has its place in the structs and no kernels yet: K and V that differ, V inside K, several
+ * queries, sinks. */
 static void check_what_is_to_come(rig *r, float *q, float *out)
 {
     kvb_task *task = NULL;
@@ -92,8 +98,10 @@ static void check_what_is_to_come(rig *r, float *q, float *out)
     expect(!kvb_cache_plan(&c), "v_dim that is head_dim: %s", kvb_message());
     const int64_t ends[] = {3, 12};
     kvb_decode a = {.cache = &r->cache, .q = q, .out = out, .q_heads = 4, .q_len = 2};
-    const kvb_decode decodes[] = {a, {.cache = &r->cache, .q = q, .out = out, .q_heads = 4, .ends = ends},
-                                  {.cache = &r->cache, .q = q, .out = out, .q_heads = 4, .sink = q}};
+    const kvb_decode decodes[] = {
+        a,
+        {.cache = &r->cache, .q = q, .out = out, .q_heads = 4, .ends = ends},
+        {.cache = &r->cache, .q = q, .out = out, .q_heads = 4, .sink = q}};
     static const char *const names[] = {"q_len", "ends", "sink"};
     for (int i = 0; i < 3; i++) {
         refused(kvb_task_decode(&decodes[i], 1, &task), KVB_UNSUPPORTED, names[i]);
@@ -112,8 +120,8 @@ static void check_decodes(rig *r, float *q, float *out)
     kvb_task *task = NULL;
     kvb_decode changed;
     const kvb_decode good = {.cache = &r->cache, .q = q, .out = out, .q_heads = 4};
-#define BAD_DECODE(field, name, ...)                                                                    \
-    WRONG(good, field, kvb_task_decode(&changed, 1, &task), KVB_BAD_ARGUMENT, name, __VA_ARGS__);       \
+#define BAD_DECODE(field, name, ...)                                                              \
+    WRONG(good, field, kvb_task_decode(&changed, 1, &task), KVB_BAD_ARGUMENT, name, __VA_ARGS__); \
     WRONG(good, field, kvb_task_twin(&changed, 1, &task), KVB_BAD_ARGUMENT, name, __VA_ARGS__)
     BAD_DECODE(cache, "cache", 0);
     BAD_DECODE(q, "q", 0);
@@ -132,7 +140,8 @@ static void check_decodes(rig *r, float *q, float *out)
     refused(kvb_task_decode(&good, 1, NULL), KVB_BAD_ARGUMENT, "task");
     const int32_t kept = r->table[0];
     changed = good;
-    r->lengths[0] = 12, changed.window = 1, changed.wrap = 12, r->table[0] = -1; /* not attended, but inside the wrap */
+    /* not attended, but inside the wrap */
+    r->lengths[0] = 12, changed.window = 1, changed.wrap = 12, r->table[0] = -1;
     refused(kvb_task_decode(&changed, 1, &task), KVB_BAD_ARGUMENT, "table");
     r->lengths[0] = 3, r->table[0] = kept;
 }
@@ -155,8 +164,8 @@ static void check_stores(rig *r, float *k)
     kvb_task *task = NULL;
     kvb_store changed;
     const kvb_store good = {.cache = &r->cache, .k = k, .v = k, .tokens = 1};
-#define BAD_STORE(field, name, ...)                                                                     \
-    WRONG(good, field, kvb_task_append(&changed, 1, &task), KVB_BAD_ARGUMENT, name, __VA_ARGS__);       \
+#define BAD_STORE(field, name, ...)                                                               \
+    WRONG(good, field, kvb_task_append(&changed, 1, &task), KVB_BAD_ARGUMENT, name, __VA_ARGS__); \
     WRONG(good, field, kvb_task_bulk(&changed, 1, &task), KVB_BAD_ARGUMENT, name, __VA_ARGS__)
     BAD_STORE(cache, "cache", 0);
     BAD_STORE(k, "k", 0);

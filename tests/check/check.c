@@ -1,6 +1,6 @@
-/* kvb-check [--isa NAME,...] [--refuses NAME,...] [--only TEST] [CASE-FILE...]: every test, or one and the cases, on
- * every tier that runs here or on those named, and whether others are refused. Exit 1 when a test fails, 2 when a
- * named tier does not run. */
+/* kvb-check [--isa NAME,...] [--refuses NAME,...] [--only TEST] [CASE-FILE...]: every test, or one
+ * and the cases, on every tier that runs here or on those named, and whether others are refused.
+ * Exit 1 when a test fails, 2 when a named tier does not run. */
 #include "check.h"
 
 #include <math.h>
@@ -87,14 +87,15 @@ bool has_kernel(int32_t variant, int32_t layout, int32_t dtype, int32_t isa)
     for (int32_t i = 0; kvb_kernels(i); i++) {
         const kvb_kernel *k = kvb_kernels(i);
         if (!strcmp(k->op, "decode") && !strcmp(k->variant, kvb_word("variant", variant)) &&
-            !strcmp(k->layout, kvb_word("layout", layout)) && !strcmp(k->dtype, kvb_word("dtype", dtype)) &&
-            !strcmp(k->isa, kvb_word("isa", isa)))
+            !strcmp(k->layout, kvb_word("layout", layout)) &&
+            !strcmp(k->dtype, kvb_word("dtype", dtype)) && !strcmp(k->isa, kvb_word("isa", isa)))
             return k->runnable;
     }
     return false;
 }
 
-/* Fill `tiers` with those named, or with all that run. Returns the name of one that does not run, or null. */
+/* Fill `tiers` with those named, or with all that run. Returns the name of one that does not run,
+ * or null. */
 static const char *choose_tiers(char *names)
 {
     for (char *name = names ? strtok(names, ",") : NULL; name; name = strtok(NULL, ",")) {
@@ -121,9 +122,10 @@ static int refuse_isa(const char *isa)
 static const struct {
     const char *name;
     void (*run)(void);
-} tests[] = {{"tiers", check_tiers}, {"arguments", check_arguments}, {"codes", check_codes},
-             {"guards", check_guards}, {"threads", check_threads},  {"foreign", check_foreign},
-             {"runs", check_runs}, {"sums", check_sums}};
+} tests[] = {{"tiers", check_tiers},     {"arguments", check_arguments},
+             {"codes", check_codes},     {"guards", check_guards},
+             {"threads", check_threads}, {"foreign", check_foreign},
+             {"runs", check_runs},       {"sums", check_sums}};
 
 /* All tests, or the one of this name. Returns how many that are. */
 static int run_tests(const char *only)
@@ -160,7 +162,9 @@ int main(int argc, char **argv)
     char *options[OPTIONS] = {NULL};
     int first = take_options(argc, argv, options);
     if (!first) {
-        fputs("usage: kvb-check [--isa NAME,...] [--refuses NAME,...] [--only TEST] [CASE-FILE...]\n", stderr);
+        fputs(
+            "usage: kvb-check [--isa NAME,...] [--refuses NAME,...] [--only TEST] [CASE-FILE...]\n",
+            stderr);
         return 2;
     }
     const char *absent = choose_tiers(options[ISA]);

@@ -1,4 +1,5 @@
-/* The C check program: built-in tests and replayed case files, through the public interface alone. */
+/* The C check program: built-in tests and replayed case files, through the public interface alone.
+ */
 #ifndef KVB_CHECK_H
 #define KVB_CHECK_H
 
@@ -30,7 +31,8 @@ bool has_kernel(int32_t variant, int32_t layout, int32_t dtype, int32_t isa);
 /* ---- rig.c: a cache over a guarded arena ---- */
 
 /* In a kvb_cache: K and V of a dtype, with scales of another. */
-#define PLANES(of, scales) .k = {.dtype = (of), .scale = (scales)}, .v = {.dtype = (of), .scale = (scales)}
+#define PLANES(of, scales) \
+    .k = {.dtype = (of), .scale = (scales)}, .v = {.dtype = (of), .scale = (scales)}
 
 typedef struct rig {
     kvb_cache cache;
@@ -47,8 +49,8 @@ int32_t run_decode(const kvb_decode *args, int32_t threads);
 int32_t run_twin(const kvb_decode *args, int32_t threads);
 int32_t run_append(const kvb_store *args, int32_t threads);
 int32_t run_bulk(const kvb_store *args, int32_t threads);
-int32_t run_unpack(const kvb_cache *cache, int64_t first, int64_t tokens, float *k, float *v, int32_t isa,
-                   int32_t threads);
+int32_t run_unpack(const kvb_cache *cache, int64_t first, int64_t tokens, float *k, float *v,
+                   int32_t isa, int32_t threads);
 void teams_close(void);
 
 /* ---- the tests ---- */

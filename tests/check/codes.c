@@ -1,4 +1,5 @@
-/* Every stored code decoded, and every midpoint between neighbours encoded, byte for byte against the scalar tier. */
+/* Every stored code decoded, and every midpoint between neighbours encoded, byte for byte against
+ * the scalar tier. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,18 +25,26 @@ static uint32_t bits_of(float x)
 /* A one-head cache of `rows` rows of DIM elements. */
 static bool open_rows(rig *r, const char *dtype, int64_t rows, int32_t scale)
 {
-    kvb_cache shape = {.layout = word_of("layout", "head"), PLANES(word_of("dtype", dtype), scale),
-                       .batch = 1, .kv_heads = 1, .head_dim = DIM, .capacity = rows, .block_tokens = 1, .blocks = rows};
+    kvb_cache shape = {.layout = word_of("layout", "head"),
+                       PLANES(word_of("dtype", dtype), scale),
+                       .batch = 1,
+                       .kv_heads = 1,
+                       .head_dim = DIM,
+                       .capacity = rows,
+                       .block_tokens = 1,
+                       .blocks = rows};
     return rig_open(r, shape, 1);
 }
 
 static bool unpack_all(rig *r, float *k, float *v, int32_t isa)
 {
     r->lengths[0] = r->cache.capacity;
-    return expect(!run_unpack(&r->cache, 0, r->cache.capacity, k, v, isa, 1), "unpack: %s", kvb_message());
+    return expect(!run_unpack(&r->cache, 0, r->cache.capacity, k, v, isa, 1), "unpack: %s",
+                  kvb_message());
 }
 
-/* The formats whose codes are floats: sign, exponent, fraction. Without Inf, only codes of ones alone are no number. */
+/* The formats whose codes are floats: sign, exponent, fraction. Without Inf, only codes of ones
+ * alone are no number. */
 typedef struct floats {
     const char *dtype;
     int exponent, fraction; /* bits */
@@ -49,12 +58,14 @@ static float value_of(const floats *f, uint32_t code)
 {
     uint32_t one = 1u << f->fraction, fraction = code & (one - 1), top = (1u << f->exponent) - 1;
     uint32_t exponent = code >> f->fraction & top;
-    int unit = 2 - (1 << (f->exponent - 1)) - f->fraction; /* of the smallest subnormal, in powers of two */
+    /* of the smallest subnormal, in powers of two */
+    int unit = 2 - (1 << (f->exponent - 1)) - f->fraction;
     float size;
     if (exponent == top && (!f->no_inf || fraction == one - 1))
         size = f->no_inf || fraction ? NAN : INFINITY;
     else
-        size = exponent ? ldexpf((float)(fraction + one), (int)exponent - 1 + unit) : ldexpf((float)fraction, unit);
+        size = exponent ? ldexpf((float)(fraction + one), (int)exponent - 1 + unit)
+                        : ldexpf((float)fraction, unit);
     return code & codes_of(f) / 2 ? -size : size;
 }
 
@@ -68,19 +79,22 @@ static void check_decode_codes(const floats *f)
         return;
     for (uint32_t code = 0; code < codes; code++) {
         uint16_t low = (uint16_t)code, flipped = (uint16_t)(code ^ last);
-        memcpy(r.cache.k.rows + code / DIM * (uint32_t)r.cache.k.token_stride + code % DIM * bytes, &low, bytes);
-        memcpy(r.cache.v.rows + code / DIM * (uint32_t)r.cache.k.token_stride + code % DIM * bytes, &flipped, bytes);
+        memcpy(r.cache.k.rows + code / DIM * (uint32_t)r.cache.k.token_stride + code % DIM * bytes,
+               &low, bytes);
+        memcpy(r.cache.v.rows + code / DIM * (uint32_t)r.cache.k.token_stride + code % DIM * bytes,
+               &flipped, bytes);
     }
     for (int i = 0; tiers[i] >= 0 && unpack_all(&r, k, v, tiers[i]); i++) {
         int64_t wrong = 0, first = 0;
         for (uint32_t code = 0; code < codes; code++) {
-            float right[2] = {value_of(f, code), value_of(f, code ^ last)}, got[2] = {k[code], v[code]};
+            float right[2] = {value_of(f, code), value_of(f, code ^ last)},
+                  got[2] = {k[code], v[code]};
             for (int p = 0; p < 2; p++)
                 if (isnan(right[p]) ? !isnan(got[p]) : bits_of(right[p]) != bits_of(got[p]))
                     first = wrong++ ? first : (int64_t)code;
         }
-        expect(!wrong, "%s %s: %ld codes decode wrongly, first %#lx", dtype, kvb_word("isa", tiers[i]), (long)wrong,
-               (long)first);
+        expect(!wrong, "%s %s: %ld codes decode wrongly, first %#lx", dtype,
+               kvb_word("isa", tiers[i]), (long)wrong, (long)first);
     }
     rig_close(&r);
     free(k);
@@ -115,7 +129,8 @@ static void check_decode_i8(int32_t scale)
     rig_close(&r);
 }
 
-/* Encode `rows` rows of `from` as K and their negatives as V on every tier; the bytes must be the scalar tier's. */
+/* Encode `rows` rows of `from` as K and their negatives as V on every tier; the bytes must be the
+ * scalar tier's. */
 static void same_bytes(const char *dtype, const float *from, int64_t rows, int32_t scale)
 {
     rig r;
@@ -127,7 +142,13 @@ static void same_bytes(const char *dtype, const float *from, int64_t rows, int32
     uint8_t *right = need((size_t)r.cache.bytes);
     for (int i = -1; i < 0 || tiers[i] >= 0; i++) {
         int32_t isa = i < 0 ? word_of("isa", "scalar") : tiers[i];
-        kvb_store args = {.cache = &r.cache, .k = from, .v = minus, .tokens = rows, .head_major = i & 1, .isa = isa, .nt = i & 1};
+        kvb_store args = {.cache = &r.cache,
+                          .k = from,
+                          .v = minus,
+                          .tokens = rows,
+                          .head_major = i & 1,
+                          .isa = isa,
+                          .nt = i & 1};
         memset(r.cache.k.rows, 0xa5, (size_t)r.cache.bytes);
         r.lengths[0] = 0;
         if (!expect(!run_bulk(&args, 1), "bulk %s: %s", dtype, kvb_message()))
@@ -176,9 +197,11 @@ static void check_scaled_rows(const char *dtype, int32_t scale)
     noise(from, ROWS * DIM, 5);
     for (int row = 0; row < ROWS; row++)
         for (int d = 0; d < DIM; d++)
-            from[row * DIM + d] = row % 8 == 0 ? (d ? 0.5f * (float)(d + 2 * row) : 127.0f) /* ties */
+            /* ties */
+            from[row * DIM + d] = row % 8 == 0 ? (d ? 0.5f * (float)(d + 2 * row) : 127.0f)
                                                : ldexpf(from[row * DIM + d], row - ROWS / 2);
-    static const uint32_t odd[] = {0x7fc00000, 0xff800000, 0x7f800000, 1, 0x807fffff, 0x7f7fffff, 0x80000000};
+    static const uint32_t odd[] = {0x7fc00000, 0xff800000, 0x7f800000, 1,
+                                   0x807fffff, 0x7f7fffff, 0x80000000};
     for (int i = 0; i < 7; i++)
         memcpy(&from[(9 + 3 * i) * DIM + 5 * i], &odd[i], 4);
     for (int d = 0; d < DIM; d++)
@@ -187,7 +210,8 @@ static void check_scaled_rows(const char *dtype, int32_t scale)
     free(from);
 }
 
-/* The formats of packed rows: blocks of 32 elements, an f16 before the codes of 8 bits, or of 4 that mean 8 more. */
+/* The formats of packed rows: blocks of 32 elements, an f16 before the codes of 8 bits, or of 4
+ * that mean 8 more. */
 typedef struct blocks {
     const char *dtype;
     int64_t bytes;
@@ -212,16 +236,21 @@ static void check_decode_blocks(const blocks *f)
         for (int64_t i = 0; i < f->bytes; i++) {
             int code = (int)(b * (f->bytes - 2) + i - 2);
             r.cache.k.rows[b * f->bytes + i] = (uint8_t)(i < 2 ? halves[b % 7] >> 8 * i : code);
-            r.cache.v.rows[b * f->bytes + i] = (uint8_t)(i < 2 ? halves[b % 7] >> 8 * i : 255 - code);
+            r.cache.v.rows[b * f->bytes + i] =
+                (uint8_t)(i < 2 ? halves[b % 7] >> 8 * i : 255 - code);
         }
     for (int isa = 0; tiers[isa] >= 0 && unpack_all(&r, k, v, tiers[isa]); isa++) {
         int wrong = 0;
         for (int i = 0; i < BLOCKS * 32; i++) {
-            const uint8_t *codes = r.cache.k.rows + i / 32 * f->bytes + 2, *others = r.cache.v.rows + i / 32 * f->bytes + 2;
-            wrong += bits_of(k[i]) != bits_of(value_in(codes, i % 32, f->bytes < 32) * scales[i / 32 % 7]);
-            wrong += bits_of(v[i]) != bits_of(value_in(others, i % 32, f->bytes < 32) * scales[i / 32 % 7]);
+            const uint8_t *codes = r.cache.k.rows + i / 32 * f->bytes + 2,
+                          *others = r.cache.v.rows + i / 32 * f->bytes + 2;
+            wrong += bits_of(k[i]) !=
+                     bits_of(value_in(codes, i % 32, f->bytes < 32) * scales[i / 32 % 7]);
+            wrong += bits_of(v[i]) !=
+                     bits_of(value_in(others, i % 32, f->bytes < 32) * scales[i / 32 % 7]);
         }
-        expect(!wrong, "%s %s: %d codes decode wrongly", f->dtype, kvb_word("isa", tiers[isa]), wrong);
+        expect(!wrong, "%s %s: %d codes decode wrongly", f->dtype, kvb_word("isa", tiers[isa]),
+               wrong);
     }
     rig_close(&r);
 }
@@ -231,8 +260,8 @@ void check_codes(void)
     static const blocks packed[] = {{"q8_0", 34}, {"q4_0", 18}};
     for (int i = 0; i < 2; i++)
         check_decode_blocks(&packed[i]);
-    static const floats formats[] = {{"f16", 5, 10, false}, {"bf16", 8, 7, false}, {"e4m3", 4, 3, true},
-                                     {"e5m2", 5, 2, false}};
+    static const floats formats[] = {
+        {"f16", 5, 10, false}, {"bf16", 8, 7, false}, {"e4m3", 4, 3, true}, {"e5m2", 5, 2, false}};
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
         check_decode_codes(&formats[i]);
         check_midpoints(&formats[i]);

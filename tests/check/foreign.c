@@ -1,11 +1,19 @@
-/* The documented plug-in, called for our units: every layout, window, ring and thread count gives what our plain C does. */
+/* The documented plug-in, called for our units: every layout, window, ring and thread count gives
+ * what our plain C does. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "check.h"
 
-enum { Q_HEADS = 6, KV_HEADS = 2, DIM = 37, BATCH = 2, CAPACITY = 1400, COUNT = BATCH * Q_HEADS * DIM };
+enum {
+    Q_HEADS = 6,
+    KV_HEADS = 2,
+    DIM = 37,
+    BATCH = 2,
+    CAPACITY = 1400,
+    COUNT = BATCH * Q_HEADS * DIM
+};
 
 const kvb_kernel *plugin_kernels(int32_t index); /* example/plugin.c */
 
@@ -19,12 +27,12 @@ static void check_answers(kvb_decode args, const char *layout)
         for (int32_t threads = 1; threads <= 16; threads += 5) {
             memset(out, 0xff, sizeof out);
             expect(!run_decode(&args, threads), "plug-in: %s", kvb_message());
-            expect(apart(out, right, COUNT) <= 2e-6 * 1.75, "plug-in %s on %d threads: error %.3g", layout, threads,
-                   apart(out, right, COUNT));
+            expect(apart(out, right, COUNT) <= 2e-6 * 1.75, "plug-in %s on %d threads: error %.3g",
+                   layout, threads, apart(out, right, COUNT));
             if (threads == 1)
                 memcpy(first, out, sizeof out);
-            expect(!args.deterministic || !memcmp(first, out, sizeof out), "plug-in %s: %d threads give other bits than 1",
-                   layout, threads);
+            expect(!args.deterministic || !memcmp(first, out, sizeof out),
+                   "plug-in %s: %d threads give other bits than 1", layout, threads);
             expect(!run_twin(&args, threads), "twin of a plug-in: %s", kvb_message());
         }
     for (args.wrap = 1; args.wrap < 100; args.wrap += 32)
@@ -47,38 +55,63 @@ static void check_refusals(kvb_decode args)
 static void check_first_score(const kvb_kernel *kernel)
 {
     rig r;
-    kvb_cache shape = {.layout = word_of("layout", kernel->layout), .batch = BATCH, .kv_heads = KV_HEADS, .head_dim = DIM,
-                       .capacity = CAPACITY, .block_tokens = 100, .blocks = BATCH * 14};
+    kvb_cache shape = {.layout = word_of("layout", kernel->layout),
+                       .batch = BATCH,
+                       .kv_heads = KV_HEADS,
+                       .head_dim = DIM,
+                       .capacity = CAPACITY,
+                       .block_tokens = 100,
+                       .blocks = BATCH * 14};
     if (!rig_open(&r, shape, 0))
         return;
-    float right[COUNT], out[COUNT], q[COUNT], *row = (float *)(void *)r.cache.k.rows, *v = (float *)(void *)r.cache.v.rows;
+    float right[COUNT], out[COUNT], q[COUNT], *row = (float *)(void *)r.cache.k.rows,
+                                              *v = (float *)(void *)r.cache.v.rows;
     noise(row, r.cache.bytes / (int64_t)sizeof *row, 23);
     for (int64_t i = 0; i < COUNT; i++)
         q[i] = 1.0f;
     row[0] = -INFINITY, v[0] = 1e6f;
     r.lengths[0] = r.lengths[1] = 9;
-    kvb_decode args = {.cache = &r.cache, .q = q, .out = right, .q_heads = Q_HEADS, .isa = word_of("isa", "scalar")};
+    kvb_decode args = {.cache = &r.cache,
+                       .q = q,
+                       .out = right,
+                       .q_heads = Q_HEADS,
+                       .isa = word_of("isa", "scalar")};
     expect(!run_decode(&args, 1), "decode: %s", kvb_message());
     args.out = out, args.run = kernel->run;
     expect(!run_decode(&args, 1), "plug-in: %s", kvb_message());
-    expect(apart(out, right, COUNT) <= 2e-6 * 1.75, "plug-in %s, -inf first: error %.3g", kernel->layout, apart(out, right, COUNT));
+    expect(apart(out, right, COUNT) <= 2e-6 * 1.75, "plug-in %s, -inf first: error %.3g",
+           kernel->layout, apart(out, right, COUNT));
     rig_close(&r);
 }
 
 static void check_layout(const kvb_kernel *kernel, const float *source, const float *q)
 {
-    static const int64_t lengths[][BATCH] = {{1400, 700}, {1, 0}, {2000, 1399}}; /* the last one in a ring */
+    /* the last one in a ring */
+    static const int64_t lengths[][BATCH] = {{1400, 700}, {1, 0}, {2000, 1399}};
     for (int i = 0; i < 3; i++) {
         rig r;
-        kvb_cache shape = {.layout = word_of("layout", kernel->layout), PLANES(word_of("dtype", kernel->dtype), 0),
-                           .ring = i == 2, .batch = BATCH, .kv_heads = KV_HEADS, .head_dim = DIM, .inner = i & 1,
-                           .capacity = CAPACITY, .block_tokens = 100, .blocks = BATCH * 14, .pad = kvb_cache_pad()};
+        kvb_cache shape = {.layout = word_of("layout", kernel->layout),
+                           PLANES(word_of("dtype", kernel->dtype), 0),
+                           .ring = i == 2,
+                           .batch = BATCH,
+                           .kv_heads = KV_HEADS,
+                           .head_dim = DIM,
+                           .inner = i & 1,
+                           .capacity = CAPACITY,
+                           .block_tokens = 100,
+                           .blocks = BATCH * 14,
+                           .pad = kvb_cache_pad()};
         if (!rig_open(&r, shape, 1 + i % 2))
             return;
-        kvb_store put = {.cache = &r.cache, .k = source, .v = source + DIM, .tokens = CAPACITY, .isa = tiers[0]};
+        kvb_store put = {
+            .cache = &r.cache, .k = source, .v = source + DIM, .tokens = CAPACITY, .isa = tiers[0]};
         expect(!run_bulk(&put, 3), "bulk: %s", kvb_message());
         memcpy(r.lengths, lengths[i], sizeof lengths[i]);
-        kvb_decode args = {.cache = &r.cache, .q = q, .q_heads = Q_HEADS, .window = i == 2 ? 1111 : 0, .isa = tiers[0],
+        kvb_decode args = {.cache = &r.cache,
+                           .q = q,
+                           .q_heads = Q_HEADS,
+                           .window = i == 2 ? 1111 : 0,
+                           .isa = tiers[0],
                            .run = kernel->run};
         float none[COUNT];
         args.out = none;
@@ -87,7 +120,8 @@ static void check_layout(const kvb_kernel *kernel, const float *source, const fl
         if (r.lengths[0] >= 100)
             check_answers(args, kernel->layout);
         else
-            expect(!run_decode(&args, 3) && none[COUNT - 1] == 0.0f, "a sequence without tokens: %g", (double)none[0]);
+            expect(!run_decode(&args, 3) && none[COUNT - 1] == 0.0f,
+                   "a sequence without tokens: %g", (double)none[0]);
         rig_close(&r);
     }
 }
@@ -98,7 +132,8 @@ void check_foreign(void)
     float *source = need((size_t)floats * sizeof *source), q[COUNT];
     noise(source, floats, 21);
     noise(q, COUNT, 22);
-    expect(kvb_plugin == KVB_PLUGIN && plugin_kernels(0) && !plugin_kernels(-1), "the plug-in exports no registry");
+    expect(kvb_plugin == KVB_PLUGIN && plugin_kernels(0) && !plugin_kernels(-1),
+           "the plug-in exports no registry");
     for (int32_t i = 0; plugin_kernels(i); i++) {
         check_layout(plugin_kernels(i), source, q);
         check_first_score(plugin_kernels(i));

@@ -31,34 +31,39 @@ static void check_arena(int64_t bytes)
         if (!expect(!kvb_arena_open(bytes, 0, guard, &arena), "arena: %s", kvb_message()))
             return;
         memset(arena.base, 0, (size_t)bytes);
-        expect((uintptr_t)arena.base % 64 == 0, "guarded arena of %ld bytes is not aligned", (long)bytes);
-        expect(!faults(arena.base) && !faults(arena.base + bytes - 1), "arena of %ld bytes faults inside", (long)bytes);
+        expect((uintptr_t)arena.base % 64 == 0, "guarded arena of %ld bytes is not aligned",
+               (long)bytes);
+        expect(!faults(arena.base) && !faults(arena.base + bytes - 1),
+               "arena of %ld bytes faults inside", (long)bytes);
         const uint8_t *outside = guard == 1 ? arena.base + (bytes + 63) / 64 * 64 : arena.base - 1;
         expect(faults(outside), "guard %d of %ld bytes does not fault", guard, (long)bytes);
         kvb_arena_close(&arena);
     }
 }
 
-/* Decode and its twin, for a variant that has a kernel for the dtype; one that has none is refused. */
+/* Decode and its twin, for a variant that has a kernel for the dtype; one that has none is refused.
+ */
 static void check_variant(kvb_decode args)
 {
     const char *isa = kvb_word("isa", args.isa), *variant = kvb_word("variant", args.variant);
     if (kvb_reads(args.variant, args.cache->layout, args.cache->k.dtype) < 0) {
-        expect(run_decode(&args, 2) == KVB_BAD_ARGUMENT && strstr(kvb_message(), variant), "%s: %s", variant,
-               kvb_message());
-        expect(run_twin(&args, 2) == KVB_BAD_ARGUMENT && strstr(kvb_message(), variant), "%s: %s", variant,
-               kvb_message());
+        expect(run_decode(&args, 2) == KVB_BAD_ARGUMENT && strstr(kvb_message(), variant), "%s: %s",
+               variant, kvb_message());
+        expect(run_twin(&args, 2) == KVB_BAD_ARGUMENT && strstr(kvb_message(), variant), "%s: %s",
+               variant, kvb_message());
         return;
     }
     if (!has_kernel(args.variant, args.cache->layout, args.cache->k.dtype, args.isa)) {
-        expect(run_decode(&args, 2) == KVB_UNSUPPORTED && strstr(kvb_message(), variant) && strstr(kvb_message(), isa),
+        expect(run_decode(&args, 2) == KVB_UNSUPPORTED && strstr(kvb_message(), variant) &&
+                   strstr(kvb_message(), isa),
                "%s on %s: %s", variant, isa, kvb_message());
         return;
     }
     expect(!run_decode(&args, 2) && isfinite(args.out[0]), "decode %s: %s", isa, kvb_message());
     expect(!run_twin(&args, 2), "twin %s: %s", isa, kvb_message());
     args.wrap = args.cache->capacity / 2 + 1;
-    expect(!run_decode(&args, 2) && isfinite(args.out[0]), "decode %s, wrapped: %s", isa, kvb_message());
+    expect(!run_decode(&args, 2) && isfinite(args.out[0]), "decode %s, wrapped: %s", isa,
+           kvb_message());
 }
 
 /* Store, decode, twin and unpack one shape whose rows fill the arena to its end. */
@@ -77,14 +82,26 @@ static void check_shape(kvb_cache shape, int32_t guard)
     noise(q, group * c->batch * c->kv_heads * c->head_dim, 3);
     for (int i = 0; tiers[i] >= 0; i++) {
         memset(c->lengths, 0, (size_t)c->batch * sizeof *c->lengths);
-        kvb_store put = {.cache = c, .k = k, .v = v, .tokens = c->capacity, .isa = tiers[i], .nt = guard & 1, .advance = 1};
+        kvb_store put = {.cache = c,
+                         .k = k,
+                         .v = v,
+                         .tokens = c->capacity,
+                         .isa = tiers[i],
+                         .nt = guard & 1,
+                         .advance = 1};
         const char *isa = kvb_word("isa", tiers[i]);
         expect(!run_bulk(&put, 2), "bulk %s: %s", isa, kvb_message());
         for (int32_t variant = 0; kvb_word("variant", variant); variant++)
             for (int32_t schedule = 0; kvb_word("schedule", schedule); schedule++)
-                check_variant((kvb_decode){.cache = c, .q = q, .out = out, .q_heads = group * c->kv_heads,
-                                           .isa = tiers[i], .variant = variant, .schedule = schedule});
-        expect(!run_unpack(c, 0, c->capacity, k, v, tiers[i], 2), "unpack %s: %s", isa, kvb_message());
+                check_variant((kvb_decode){.cache = c,
+                                           .q = q,
+                                           .out = out,
+                                           .q_heads = group * c->kv_heads,
+                                           .isa = tiers[i],
+                                           .variant = variant,
+                                           .schedule = schedule});
+        expect(!run_unpack(c, 0, c->capacity, k, v, tiers[i], 2), "unpack %s: %s", isa,
+               kvb_message());
     }
     rig_close(&r);
     free(k);
@@ -102,13 +119,21 @@ void check_guards(void)
     for (int32_t layout = 0; kvb_word("layout", layout); layout++)
         for (int32_t dtype = 0; kvb_word("dtype", dtype); dtype++)
             for (int d = 0; d < 5; d++) {
-                kvb_cache shape = {.layout = layout, PLANES(dtype, d & 1), .inner = d & 1, .batch = 2,
-                                   .kv_heads = 2, .head_dim = dims[d], .capacity = 16 * d + 15, .block_tokens = 5,
+                kvb_cache shape = {.layout = layout,
+                                   PLANES(dtype, d & 1),
+                                   .inner = d & 1,
+                                   .batch = 2,
+                                   .kv_heads = 2,
+                                   .head_dim = dims[d],
+                                   .capacity = 16 * d + 15,
+                                   .block_tokens = 5,
                                    .blocks = 2 * ((16 * d + 15 + 4) / 5)};
                 if (kvb_reads(0, layout, dtype) >= 0)
                     check_shape(shape, 1 + d % 2);
                 else
-                    expect(kvb_cache_plan(&shape) == KVB_BAD_ARGUMENT && strstr(kvb_message(), "dtype"),
-                           "layout %s of %s: %s", kvb_word("layout", layout), kvb_word("dtype", dtype), kvb_message());
+                    expect(kvb_cache_plan(&shape) == KVB_BAD_ARGUMENT &&
+                               strstr(kvb_message(), "dtype"),
+                           "layout %s of %s: %s", kvb_word("layout", layout),
+                           kvb_word("dtype", dtype), kvb_message());
             }
 }

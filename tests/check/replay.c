@@ -8,9 +8,9 @@
 
 /* In the order of FIELDS in tests/casefile.py. */
 typedef struct record {
-    int64_t seed, index, op, layout, inner, dtype, scale_dtype, ring, batch, kv_heads, head_dim, capacity, block_tokens,
-        blocks, pad, plane_bytes, scale_plane_bytes, q_heads, window, variant, schedule, threads,
-        deterministic, guard, fill, tokens, head_major, nt, paged;
+    int64_t seed, index, op, layout, inner, dtype, scale_dtype, ring, batch, kv_heads, head_dim,
+        capacity, block_tokens, blocks, pad, plane_bytes, scale_plane_bytes, q_heads, window,
+        variant, schedule, threads, deterministic, guard, fill, tokens, head_major, nt, paged;
     double scale, k_tensor, v_tensor;
 } record;
 
@@ -36,7 +36,8 @@ static double *take_doubles(FILE *file, int64_t count)
     return to;
 }
 
-/* Floats in a guarded arena: the last one touches the unreadable page (guard 1), or the first one does (guard 2). */
+/* Floats in a guarded arena: the last one touches the unreadable page (guard 1), or the first one
+ * does (guard 2). */
 static float *guarded(kvb_arena *arena, const float *from, int64_t count, int32_t guard)
 {
     int64_t bytes = count * (int64_t)sizeof *from, room = (bytes + 63) / 64 * 64;
@@ -56,22 +57,31 @@ static void replay_decode(const record *c, rig *r, FILE *file)
         if (!has_kernel((int32_t)c->variant, r->cache.layout, r->cache.k.dtype, tiers[i]))
             continue;
         kvb_arena q_arena, out_arena;
-        kvb_decode args = {.cache = &r->cache, .q_heads = c->q_heads, .window = c->window, .scale = (float)c->scale,
-                           .variant = (int32_t)c->variant, .isa = tiers[i], .schedule = (int32_t)c->schedule,
+        kvb_decode args = {.cache = &r->cache,
+                           .q_heads = c->q_heads,
+                           .window = c->window,
+                           .scale = (float)c->scale,
+                           .variant = (int32_t)c->variant,
+                           .isa = tiers[i],
+                           .schedule = (int32_t)c->schedule,
                            .deterministic = (int32_t)c->deterministic};
         args.q = guarded(&q_arena, q, count, (int32_t)c->guard);
         args.out = guarded(&out_arena, q, count, (int32_t)c->guard);
         const char *isa = kvb_word("isa", tiers[i]);
         int32_t code = run_decode(&args, (int32_t)c->threads);
-        expect(!code, "case %ld:%ld decode %s: %s", (long)c->seed, (long)c->index, isa, kvb_message());
+        expect(!code, "case %ld:%ld decode %s: %s", (long)c->seed, (long)c->index, isa,
+               kvb_message());
         int64_t wrong = 0, at = 0;
         for (int64_t e = 0; !code && e < count; e++)
             if (!(fabs((double)args.out[e] - right[e]) <= bound[e]) && !wrong++)
                 at = e;
-        expect(!wrong, "case %ld:%ld decode %s: out[%ld] is %.9g, expected %.9g within %.3g; %ld wrong", (long)c->seed,
-               (long)c->index, isa, (long)at, (double)args.out[at], right[at], bound[at], (long)wrong);
+        expect(!wrong,
+               "case %ld:%ld decode %s: out[%ld] is %.9g, expected %.9g within %.3g; %ld wrong",
+               (long)c->seed, (long)c->index, isa, (long)at, (double)args.out[at], right[at],
+               bound[at], (long)wrong);
         code = run_twin(&args, (int32_t)c->threads);
-        expect(!code, "case %ld:%ld twin %s: %s", (long)c->seed, (long)c->index, isa, kvb_message());
+        expect(!code, "case %ld:%ld twin %s: %s", (long)c->seed, (long)c->index, isa,
+               kvb_message());
         kvb_arena_close(&q_arena);
         kvb_arena_close(&out_arena);
     }
@@ -88,19 +98,24 @@ static void replay_store(const record *c, rig *r, FILE *file, bool append)
     take(file, right, r->cache.bytes);
     for (int i = 0; tiers[i] >= 0; i++) {
         kvb_arena k_arena, v_arena;
-        kvb_store args = {.cache = &r->cache, .tokens = c->tokens, .head_major = (int32_t)c->head_major,
-                          .nt = (int32_t)c->nt, .isa = tiers[i]};
+        kvb_store args = {.cache = &r->cache,
+                          .tokens = c->tokens,
+                          .head_major = (int32_t)c->head_major,
+                          .nt = (int32_t)c->nt,
+                          .isa = tiers[i]};
         args.k = guarded(&k_arena, k, count, (int32_t)c->guard);
         args.v = guarded(&v_arena, v, count, (int32_t)c->guard);
         memset(r->cache.k.rows, (int)c->fill, (size_t)r->cache.bytes);
-        int32_t code = append ? run_append(&args, (int32_t)c->threads) : run_bulk(&args, (int32_t)c->threads);
+        int32_t code =
+            append ? run_append(&args, (int32_t)c->threads) : run_bulk(&args, (int32_t)c->threads);
         const char *isa = kvb_word("isa", tiers[i]), *op = append ? "append" : "bulk";
-        expect(!code, "case %ld:%ld %s %s: %s", (long)c->seed, (long)c->index, op, isa, kvb_message());
+        expect(!code, "case %ld:%ld %s %s: %s", (long)c->seed, (long)c->index, op, isa,
+               kvb_message());
         int64_t at = 0;
         while (at < r->cache.bytes && r->cache.k.rows[at] == right[at])
             at++;
-        expect(at == r->cache.bytes, "case %ld:%ld %s %s: byte %ld of the planes differs", (long)c->seed,
-               (long)c->index, op, isa, (long)at);
+        expect(at == r->cache.bytes, "case %ld:%ld %s %s: byte %ld of the planes differs",
+               (long)c->seed, (long)c->index, op, isa, (long)at);
         kvb_arena_close(&k_arena);
         kvb_arena_close(&v_arena);
     }
@@ -112,17 +127,24 @@ static void replay_store(const record *c, rig *r, FILE *file, bool append)
 static void replay_one(const record *c, FILE *file)
 {
     rig r;
-    kvb_cache shape = {.layout = (int32_t)c->layout, .inner = (int32_t)c->inner, PLANES((int32_t)c->dtype, (int32_t)c->scale_dtype),
-                       .ring = (int32_t)c->ring, .batch = c->batch,
-                       .kv_heads = c->kv_heads, .head_dim = c->head_dim, .capacity = c->capacity,
-                       .block_tokens = c->block_tokens, .blocks = c->blocks, .pad = c->pad};
+    kvb_cache shape = {.layout = (int32_t)c->layout,
+                       .inner = (int32_t)c->inner,
+                       PLANES((int32_t)c->dtype, (int32_t)c->scale_dtype),
+                       .ring = (int32_t)c->ring,
+                       .batch = c->batch,
+                       .kv_heads = c->kv_heads,
+                       .head_dim = c->head_dim,
+                       .capacity = c->capacity,
+                       .block_tokens = c->block_tokens,
+                       .blocks = c->blocks,
+                       .pad = c->pad};
     shape.k.tensor = (float)c->k_tensor, shape.v.tensor = (float)c->v_tensor;
     if (!rig_open(&r, shape, (int32_t)c->guard))
         exit(2);
     if (!expect(r.cache.k.bytes == c->plane_bytes && r.cache.k.scale_bytes == c->scale_plane_bytes,
-                "case %ld:%ld: planes of %ld and %ld bytes, expected %ld and %ld", (long)c->seed, (long)c->index,
-                (long)r.cache.k.bytes, (long)r.cache.k.scale_bytes, (long)c->plane_bytes,
-                (long)c->scale_plane_bytes))
+                "case %ld:%ld: planes of %ld and %ld bytes, expected %ld and %ld", (long)c->seed,
+                (long)c->index, (long)r.cache.k.bytes, (long)r.cache.k.scale_bytes,
+                (long)c->plane_bytes, (long)c->scale_plane_bytes))
         exit(1);
     take(file, r.lengths, c->batch * (int64_t)sizeof *r.lengths);
     if (c->paged)

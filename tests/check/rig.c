@@ -59,8 +59,8 @@ int32_t run_bulk(const kvb_store *args, int32_t threads)
     return run_on(code, task, threads);
 }
 
-int32_t run_unpack(const kvb_cache *cache, int64_t first, int64_t tokens, float *k, float *v, int32_t isa,
-                   int32_t threads)
+int32_t run_unpack(const kvb_cache *cache, int64_t first, int64_t tokens, float *k, float *v,
+                   int32_t isa, int32_t threads)
 {
     kvb_task *task = NULL;
     int32_t code = kvb_task_unpack(cache, first, tokens, k, v, isa, threads, &task);

@@ -1,5 +1,5 @@
-/* Runs of several tasks, and of tasks whose memory has changed since they were planned: what a run could not do is
- * refused before its first pass. */
+/* Runs of several tasks, and of tasks whose memory has changed since they were planned: what a run
+ * could not do is refused before its first pass. */
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdlib.h>
@@ -22,21 +22,33 @@ static int32_t run(kvb_task *const *tasks, int32_t count, int64_t passes, kvb_ta
 
 static void refused(int32_t code, const char *name, const char *what)
 {
-    expect(code == KVB_BAD_ARGUMENT && strstr(kvb_message(), name), "%s: code %d, message \"%s\"", what, code,
-           code ? kvb_message() : "");
+    expect(code == KVB_BAD_ARGUMENT && strstr(kvb_message(), name), "%s: code %d, message \"%s\"",
+           what, code, code ? kvb_message() : "");
 }
 
 /* A cache of one sequence and head, of two blocks where it is paged. */
 static bool open_rig(rig *r, const char *layout)
 {
-    return rig_open(r, (kvb_cache){.layout = word_of("layout", layout), .batch = 1, .kv_heads = 1, .head_dim = DIM,
-                                   .capacity = CAPACITY, .block_tokens = CAPACITY / 2, .blocks = 2}, 1);
+    return rig_open(r,
+                    (kvb_cache){.layout = word_of("layout", layout),
+                                .batch = 1,
+                                .kv_heads = 1,
+                                .head_dim = DIM,
+                                .capacity = CAPACITY,
+                                .block_tokens = CAPACITY / 2,
+                                .blocks = 2},
+                    1);
 }
 
 static kvb_task *store_of(kvb_cache *cache, int64_t tokens, int32_t advance)
 {
     kvb_task *task = NULL;
-    kvb_store args = {.cache = cache, .k = source, .v = source, .tokens = tokens, .isa = tiers[0], .advance = advance};
+    kvb_store args = {.cache = cache,
+                      .k = source,
+                      .v = source,
+                      .tokens = tokens,
+                      .isa = tiers[0],
+                      .advance = advance};
     expect(!kvb_task_bulk(&args, 1, &task), "bulk: %s", kvb_message());
     return task;
 }
@@ -48,7 +60,8 @@ static void check_stores_of_a_run(const char *layout)
     if (!open_rig(&r, layout))
         return;
     kvb_cache twin = r.cache; /* with the same lengths */
-    kvb_task *one = store_of(&r.cache, 1, 1), *ten = store_of(&twin, 10, 1), *still = store_of(&r.cache, 10, 0);
+    kvb_task *one = store_of(&r.cache, 1, 1), *ten = store_of(&twin, 10, 1),
+             *still = store_of(&r.cache, 10, 0);
     kvb_task *const ones[] = {one, one}, *const both[] = {one, ten};
     kvb_task *const first[] = {still, ten}, *const last[] = {ten, still};
     refused(run(ones, 2, CAPACITY + 1, NULL), "tokens", "a task twice");
@@ -62,21 +75,24 @@ static void check_stores_of_a_run(const char *layout)
         r.table[1] = 1 << 20;
         refused(run(ones, 2, CAPACITY, NULL), "table", "a task twice, over a table");
         refused(run(last, 2, 2, NULL), "table", "a task behind one that advances, over a table");
-        expect(!run(ones, 2, CAPACITY / 2, NULL) && r.lengths[0] == CAPACITY / 2, "a block full: %s", kvb_message());
+        expect(!run(ones, 2, CAPACITY / 2, NULL) && r.lengths[0] == CAPACITY / 2,
+               "a block full: %s", kvb_message());
         r.table[1] = 1;
         r.lengths[0] = 0;
     }
-    expect(!run(first, 2, 4, NULL) && r.lengths[0] == CAPACITY, "a task in front of one that advances: %s",
-           kvb_message());
+    expect(!run(first, 2, 4, NULL) && r.lengths[0] == CAPACITY,
+           "a task in front of one that advances: %s", kvb_message());
     r.lengths[0] = CAPACITY - 1;
-    expect(!run(both, 2, 1, NULL) && r.lengths[0] == CAPACITY, "a task that gets no pass: %s", kvb_message());
+    expect(!run(both, 2, 1, NULL) && r.lengths[0] == CAPACITY, "a task that gets no pass: %s",
+           kvb_message());
     kvb_task_free(one);
     kvb_task_free(ten);
     kvb_task_free(still);
     rig_close(&r);
 }
 
-/* What is planned for so many tokens is not run behind stores of more, in whatever order; in front of them all it is. */
+/* What is planned for so many tokens is not run behind stores of more, in whatever order; in front
+ * of them all it is. */
 static void check_decodes_of_a_run(void)
 {
     rig r;
@@ -87,14 +103,16 @@ static void check_decodes_of_a_run(void)
     kvb_task *store = store_of(&r.cache, 1, 1), *tasks[3];
     r.lengths[0] = 1;
     expect(!kvb_task_decode(&args, 1, &tasks[0]) && !kvb_task_twin(&args, 1, &tasks[1]) &&
-               !kvb_task_fill(&args, 1, 1, &tasks[2]), "tasks: %s", kvb_message());
+               !kvb_task_fill(&args, 1, 1, &tasks[2]),
+           "tasks: %s", kvb_message());
     for (int i = 0; i < 3; i++) {
         kvb_task *const behind[] = {store, tasks[i]}, *const before[] = {tasks[i], store};
         refused(run(behind, 2, 2, NULL), "lengths", "a decode behind a store");
         refused(run(before, 2, 3, NULL), "lengths", "a decode's second pass behind a store");
         refused(run(&tasks[i], 1, 1, store), "lengths", "a store between");
         expect(r.lengths[0] == 1, "refused runs stored %ld tokens", (long)r.lengths[0] - 1);
-        expect(!run(before, 2, 2, NULL) && r.lengths[0] == 2, "a decode in front of a store: %s", kvb_message());
+        expect(!run(before, 2, 2, NULL) && r.lengths[0] == 2, "a decode in front of a store: %s",
+               kvb_message());
         r.lengths[0] = 1;
         kvb_task_free(tasks[i]);
     }
@@ -110,7 +128,8 @@ static void check_unpack(void)
         return;
     float k[CAPACITY * DIM], v[CAPACITY * DIM];
     kvb_task *task = NULL;
-    expect(!kvb_task_unpack(&r.cache, 0, CAPACITY, k, v, tiers[0], 1, &task), "unpack: %s", kvb_message());
+    expect(!kvb_task_unpack(&r.cache, 0, CAPACITY, k, v, tiers[0], 1, &task), "unpack: %s",
+           kvb_message());
     kvb_task *store = store_of(&r.cache, CAPACITY / 2, 1), *const twice[] = {store, store, task};
     r.table[1] = 1 << 20;
     r.lengths[0] = CAPACITY;
@@ -119,7 +138,8 @@ static void check_unpack(void)
     expect(!run(&task, 1, 1, NULL), "unpack in front of a wrong entry: %s", kvb_message());
     r.table[1] = -1; /* which stores skip */
     r.lengths[0] = 0;
-    expect(!run(twice, 3, 3, NULL) && r.lengths[0] == CAPACITY, "unpack behind stores: %s", kvb_message());
+    expect(!run(twice, 3, 3, NULL) && r.lengths[0] == CAPACITY, "unpack behind stores: %s",
+           kvb_message());
     r.lengths[0] = INT64_C(1) << 40;
     refused(run(&task, 1, 1, NULL), "lengths", "unpack of another length");
     kvb_task_free(task);
@@ -127,7 +147,8 @@ static void check_unpack(void)
     rig_close(&r);
 }
 
-/* A cache that is planned anew, its shape so much more than before: no task of before fits other rows. */
+/* A cache that is planned anew, its shape so much more than before: no task of before fits other
+ * rows. */
 static void check_other_shape(kvb_cache more)
 {
     enum { TASKS = 6 };
@@ -141,11 +162,15 @@ static void check_other_shape(kvb_cache more)
     kvb_decode args = {.cache = &r.cache, .q = source, .out = out, .q_heads = 1, .isa = tiers[0]};
     kvb_task *tasks[TASKS] = {NULL, NULL, NULL, store_of(&r.cache, 1, 0)};
     expect(!kvb_task_decode(&args, 1, &tasks[0]) && !kvb_task_twin(&args, 1, &tasks[1]) &&
-               !kvb_task_fill(&args, 1, 1, &tasks[2]) && !kvb_task_clear(&r.cache, tiers[0], 1, &tasks[5]) &&
-               !kvb_task_unpack(&r.cache, 0, 1, out, out, tiers[0], 1, &tasks[4]), "tasks: %s", kvb_message());
+               !kvb_task_fill(&args, 1, 1, &tasks[2]) &&
+               !kvb_task_clear(&r.cache, tiers[0], 1, &tasks[5]) &&
+               !kvb_task_unpack(&r.cache, 0, 1, out, out, tiers[0], 1, &tasks[4]),
+           "tasks: %s", kvb_message());
     kvb_cache *c = &r.cache;
-    c->layout += more.layout, c->k.dtype += more.k.dtype, c->k.scale += more.k.scale, c->inner += more.inner;
-    c->ring += more.ring, c->batch += more.batch, c->kv_heads += more.kv_heads, c->head_dim += more.head_dim;
+    c->layout += more.layout, c->k.dtype += more.k.dtype, c->k.scale += more.k.scale,
+        c->inner += more.inner;
+    c->ring += more.ring, c->batch += more.batch, c->kv_heads += more.kv_heads,
+        c->head_dim += more.head_dim;
     c->capacity += more.capacity;
     c->v.dtype = c->k.dtype, c->v.scale = c->k.scale;
     expect(!kvb_cache_plan(c), "plan: %s", kvb_message());
@@ -163,23 +188,35 @@ static void check_other_shape(kvb_cache more)
     free(memory);
 }
 
-/* Where a ring of another capacity ends inside a tile, there is one more: than there is room for scores of. */
+/* Where a ring of another capacity ends inside a tile, there is one more: than there is room for
+ * scores of. */
 static void check_other_ring(void)
 {
     enum { WINDOW = 1024 };
     rig r;
-    kvb_cache shape = {.layout = word_of("layout", "blockt"), .ring = 1, .batch = 1, .kv_heads = 1, .head_dim = DIM,
+    kvb_cache shape = {.layout = word_of("layout", "blockt"),
+                       .ring = 1,
+                       .batch = 1,
+                       .kv_heads = 1,
+                       .head_dim = DIM,
                        .capacity = 3 * WINDOW};
     if (!rig_open(&r, shape, 0))
         return;
     float out[DIM];
     kvb_task *task = NULL;
-    kvb_decode args = {.cache = &r.cache, .q = source, .out = out, .q_heads = 1, .window = WINDOW, .isa = tiers[0],
+    kvb_decode args = {.cache = &r.cache,
+                       .q = source,
+                       .out = out,
+                       .q_heads = 1,
+                       .window = WINDOW,
+                       .isa = tiers[0],
                        .variant = word_of("variant", "twopass")};
     r.lengths[0] = 3 * WINDOW;
-    expect(!kvb_task_decode(&args, 1, &task) && !run(&task, 1, 1, NULL), "a window of a ring: %s", kvb_message());
+    expect(!kvb_task_decode(&args, 1, &task) && !run(&task, 1, 1, NULL), "a window of a ring: %s",
+           kvb_message());
     r.cache.capacity = 2 * WINDOW + DIM;
-    expect(!kvb_cache_plan(&r.cache) && !kvb_cache_bind(&r.cache, r.arena.base), "plan: %s", kvb_message());
+    expect(!kvb_cache_plan(&r.cache) && !kvb_cache_bind(&r.cache, r.arena.base), "plan: %s",
+           kvb_message());
     refused(run(&task, 1, 1, NULL), "capacity", "a window around a ring's end");
     kvb_task_free(task);
     rig_close(&r);
@@ -187,8 +224,9 @@ static void check_other_ring(void)
 
 static void check_planned_anew(void)
 {
-    static const kvb_cache more[] = {{.batch = 1}, {.kv_heads = 1}, {.head_dim = DIM}, {.layout = 1}, {.k.dtype = 1},
-                                     {.k.scale = 1}, {.inner = 1}, {.ring = 1}, {.capacity = 5}};
+    static const kvb_cache more[] = {{.batch = 1},  {.kv_heads = 1}, {.head_dim = DIM},
+                                     {.layout = 1}, {.k.dtype = 1},  {.k.scale = 1},
+                                     {.inner = 1},  {.ring = 1},     {.capacity = 5}};
     for (size_t i = 0; i < sizeof more / sizeof *more; i++)
         check_other_shape(more[i]);
     check_other_ring();
@@ -198,10 +236,12 @@ static void check_planned_anew(void)
 static void check_latency(void)
 {
     enum { LINES = 64, WORDS = 64 / sizeof(void *) };
-    void **chain = need(2 * LINES * 64), **first = chain + (64 - (uintptr_t)chain % 64) / sizeof *chain;
+    void **chain = need(2 * LINES * 64),
+         **first = chain + (64 - (uintptr_t)chain % 64) / sizeof *chain;
     kvb_probe args = {.op = word_of("op", "latency"), .a = first, .bytes = LINES * 64, .steps = 1};
     kvb_task *task = NULL;
-    expect(!kvb_chain(first, LINES * 64, 1) && !kvb_task_probe(&args, 1, &task), "a chain: %s", kvb_message());
+    expect(!kvb_chain(first, LINES * 64, 1) && !kvb_task_probe(&args, 1, &task), "a chain: %s",
+           kvb_message());
     expect(!run(&task, 1, 3 * LINES, NULL), "three times around: %s", kvb_message());
     void *kept = first[WORDS];
     first[WORDS] = first + LINES * WORDS; /* one line too far */
@@ -244,9 +284,15 @@ static void check_two_callers(void)
     if (!open_rig(&r, "head"))
         return;
     float out[DIM];
-    kvb_decode args = {.cache = &r.cache, .q = source, .out = out, .q_heads = 1, .isa = tiers[0], .run = wait_inside};
+    kvb_decode args = {.cache = &r.cache,
+                       .q = source,
+                       .out = out,
+                       .q_heads = 1,
+                       .isa = tiers[0],
+                       .run = wait_inside};
     r.lengths[0] = 1;
-    kvb_task *tasks[2] = {NULL, store_of(&r.cache, CAPACITY - 1, 1)}, *more = store_of(&r.cache, 1, 1);
+    kvb_task *tasks[2] = {NULL, store_of(&r.cache, CAPACITY - 1, 1)},
+             *more = store_of(&r.cache, 1, 1);
     expect(!kvb_task_decode(&args, 1, &tasks[0]), "decode: %s", kvb_message());
     pthread_t first, other;
     void *failed;
@@ -258,7 +304,8 @@ static void check_two_callers(void)
     refused(run(&more, 1, 1, NULL), "tokens", "a store behind another caller's");
     pthread_join(first, &failed);
     pthread_join(other, NULL);
-    expect(!failed && r.lengths[0] == CAPACITY, "a decode and a store: %ld tokens", (long)r.lengths[0]);
+    expect(!failed && r.lengths[0] == CAPACITY, "a decode and a store: %ld tokens",
+           (long)r.lengths[0]);
     for (int i = 0; i < 2; i++)
         kvb_task_free(tasks[i]);
     kvb_task_free(more);

@@ -23,7 +23,11 @@ static void fill(rig *r, const float *source)
     uint8_t *rows = r->arena.base;
     for (int64_t i = 0; i < r->cache.bytes; i++)
         rows[i] = (uint8_t)(i * 167 + i / 251);
-    kvb_store put = {.cache = &r->cache, .k = source, .v = source, .tokens = CAPACITY, .isa = word_of("isa", "scalar")};
+    kvb_store put = {.cache = &r->cache,
+                     .k = source,
+                     .v = source,
+                     .tokens = CAPACITY,
+                     .isa = word_of("isa", "scalar")};
     expect(!run_bulk(&put, 1), "bulk: %s", kvb_message());
     r->lengths[0] = CAPACITY;
 }
@@ -31,14 +35,26 @@ static void fill(rig *r, const float *source)
 static void check_twins(kvb_team *team, int32_t layout, int32_t dtype, const float *source)
 {
     rig r;
-    kvb_cache shape = {.layout = layout, PLANES(dtype, dtype % 2), .batch = 1, .kv_heads = KV_HEADS, .head_dim = DIM,
-                       .capacity = CAPACITY, .block_tokens = 33, .blocks = 10, .pad = kvb_cache_pad()};
+    kvb_cache shape = {.layout = layout,
+                       PLANES(dtype, dtype % 2),
+                       .batch = 1,
+                       .kv_heads = KV_HEADS,
+                       .head_dim = DIM,
+                       .capacity = CAPACITY,
+                       .block_tokens = 33,
+                       .blocks = 10,
+                       .pad = kvb_cache_pad()};
     if (!rig_open(&r, shape, 1))
         return;
     fill(&r, source);
     float q[Q_HEADS * DIM] = {0}, out[Q_HEADS * DIM];
     for (int32_t schedule = 0; kvb_word("schedule", schedule); schedule++) {
-        kvb_decode args = {.cache = &r.cache, .q = q, .out = out, .q_heads = Q_HEADS, .schedule = schedule, .window = 300};
+        kvb_decode args = {.cache = &r.cache,
+                           .q = q,
+                           .out = out,
+                           .q_heads = Q_HEADS,
+                           .schedule = schedule,
+                           .window = 300};
         kvb_task *task = NULL;
         args.isa = word_of("isa", "scalar");
         int32_t code = kvb_task_twin(&args, 1, &task);
@@ -48,7 +64,8 @@ static void check_twins(kvb_team *team, int32_t layout, int32_t dtype, const flo
             code = kvb_task_twin(&args, 1, &task);
             const uint32_t found = sum_of(team, code, task);
             expect(found == right, "%s twin.%s.%s by %s: sum %u, not %u", kvb_word("isa", tiers[i]),
-                   kvb_word("layout", layout), kvb_word("dtype", dtype), kvb_word("schedule", schedule), found, right);
+                   kvb_word("layout", layout), kvb_word("dtype", dtype),
+                   kvb_word("schedule", schedule), found, right);
         }
     }
     rig_close(&r);
@@ -56,7 +73,10 @@ static void check_twins(kvb_team *team, int32_t layout, int32_t dtype, const flo
 
 static void check_reads(kvb_team *team, const float *source)
 {
-    kvb_probe args = {.op = word_of("op", "read"), .a = (void *)(uintptr_t)source, .bytes = 4096 + 7 * 64, .steps = 2};
+    kvb_probe args = {.op = word_of("op", "read"),
+                      .a = (void *)(uintptr_t)source,
+                      .bytes = 4096 + 7 * 64,
+                      .steps = 2};
     for (args.distance = 0; args.distance <= 2048; args.distance += 2048) {
         kvb_task *task = NULL;
         args.isa = word_of("isa", "scalar");
@@ -66,7 +86,8 @@ static void check_reads(kvb_team *team, const float *source)
             args.isa = tiers[i];
             code = kvb_task_probe(&args, 1, &task);
             const uint32_t found = sum_of(team, code, task);
-            expect(found == right, "%s read: sum %u, not %u", kvb_word("isa", tiers[i]), found, right);
+            expect(found == right, "%s read: sum %u, not %u", kvb_word("isa", tiers[i]), found,
+                   right);
         }
     }
 }

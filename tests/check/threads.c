@@ -1,12 +1,19 @@
-/* Deterministic mode gives the same bits for any number of threads, and every tier the same numbers as plain C, which case files
- * and the documented plug-in hold against others. */
+/* Deterministic mode gives the same bits for any number of threads, and every tier the same numbers
+ * as plain C, which case files and the documented plug-in hold against others. */
 #include <fenv.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "check.h"
 
-enum { Q_HEADS = 6, KV_HEADS = 2, DIM = 48, BATCH = 2, CAPACITY = 2600, COUNT = BATCH * Q_HEADS * DIM };
+enum {
+    Q_HEADS = 6,
+    KV_HEADS = 2,
+    DIM = 48,
+    BATCH = 2,
+    CAPACITY = 2600,
+    COUNT = BATCH * Q_HEADS * DIM
+};
 
 static void check_tier(const rig *r, const float *q, int64_t window, int32_t isa)
 {
@@ -15,23 +22,31 @@ static void check_tier(const rig *r, const float *q, int64_t window, int32_t isa
     for (int32_t variant = 0; kvb_word("variant", variant); variant++) {
         if (!has_kernel(variant, r->cache.layout, r->cache.k.dtype, isa))
             continue;
-        kvb_decode args = {.cache = &r->cache, .q = q, .out = right, .q_heads = Q_HEADS, .window = window,
-                           .variant = variant, .isa = word_of("isa", "scalar")};
+        kvb_decode args = {.cache = &r->cache,
+                           .q = q,
+                           .out = right,
+                           .q_heads = Q_HEADS,
+                           .window = window,
+                           .variant = variant,
+                           .isa = word_of("isa", "scalar")};
         expect(!run_decode(&args, 1), "decode: %s", kvb_message());
         args.out = out, args.isa = isa;
         for (int32_t threads = 1; threads <= 16; threads++) {
             args.schedule = threads % SCHEDULES;
             for (args.deterministic = 0; args.deterministic < 2; args.deterministic++) {
                 memset(out, 0xff, sizeof out);
-                if (!expect(!run_decode(&args, threads), "decode on %d threads: %s", threads, kvb_message()))
+                if (!expect(!run_decode(&args, threads), "decode on %d threads: %s", threads,
+                            kvb_message()))
                     return;
-                expect(apart(out, right, COUNT) <= 2e-6 * 1.75, "%s %s on %d threads: error %.3g", kvb_word("isa", isa),
-                       kvb_word("variant", variant), threads, apart(out, right, COUNT));
+                expect(apart(out, right, COUNT) <= 2e-6 * 1.75, "%s %s on %d threads: error %.3g",
+                       kvb_word("isa", isa), kvb_word("variant", variant), threads,
+                       apart(out, right, COUNT));
             }
             if (threads <= SCHEDULES) /* each may cut tiles in its own way */
                 memcpy(first[args.schedule], out, sizeof out);
-            expect(!memcmp(first[args.schedule], out, sizeof out), "%s %s: %d threads give other bits than %d",
-                   kvb_word("isa", isa), kvb_word("variant", variant), threads, threads % SCHEDULES);
+            expect(!memcmp(first[args.schedule], out, sizeof out),
+                   "%s %s: %d threads give other bits than %d", kvb_word("isa", isa),
+                   kvb_word("variant", variant), threads, threads % SCHEDULES);
         }
     }
 }
@@ -41,13 +56,16 @@ static void check_rounding(const float *source)
 {
     enum { TOKENS = 20 };
     rig r;
-    kvb_cache shape = {PLANES(word_of("dtype", "bf16"), 0), .batch = 1, .kv_heads = 1, .head_dim = DIM, .capacity = TOKENS};
+    kvb_cache shape = {PLANES(word_of("dtype", "bf16"), 0), .batch = 1, .kv_heads = 1,
+                       .head_dim = DIM, .capacity = TOKENS};
     if (!rig_open(&r, shape, 1))
         return;
     float out[2][DIM];
-    kvb_store put = {.cache = &r.cache, .k = source, .v = source, .tokens = TOKENS, .isa = tiers[0]};
+    kvb_store put = {
+        .cache = &r.cache, .k = source, .v = source, .tokens = TOKENS, .isa = tiers[0]};
     for (int i = 0; i < 2; i++) {
-        kvb_decode args = {.cache = &r.cache, .q = source, .out = out[i], .q_heads = 1, .isa = tiers[0]};
+        kvb_decode args = {
+            .cache = &r.cache, .q = source, .out = out[i], .q_heads = 1, .isa = tiers[0]};
         teams_close();
         fesetround(i ? FE_UPWARD : FE_TONEAREST);
         r.lengths[0] = 0;
@@ -56,7 +74,8 @@ static void check_rounding(const float *source)
         r.lengths[0] = TOKENS;
         expect(!run_decode(&args, 1), "decode: %s", kvb_message());
     }
-    expect(!memcmp(out[0], out[1], sizeof out[0]), "a team's threads round as the one who opened it");
+    expect(!memcmp(out[0], out[1], sizeof out[0]),
+           "a team's threads round as the one who opened it");
     rig_close(&r);
 }
 
@@ -69,8 +88,14 @@ void check_threads(void)
     noise(q, COUNT, 13);
     for (int32_t layout = 0; kvb_word("layout", layout); layout++) {
         rig r;
-        kvb_cache shape = {.layout = layout, PLANES(word_of("dtype", "f32"), 0), .batch = BATCH, .kv_heads = KV_HEADS,
-                           .head_dim = DIM, .capacity = CAPACITY, .block_tokens = 100, .blocks = BATCH * 26,
+        kvb_cache shape = {.layout = layout,
+                           PLANES(word_of("dtype", "f32"), 0),
+                           .batch = BATCH,
+                           .kv_heads = KV_HEADS,
+                           .head_dim = DIM,
+                           .capacity = CAPACITY,
+                           .block_tokens = 100,
+                           .blocks = BATCH * 26,
                            .pad = kvb_cache_pad()};
         if (!rig_open(&r, shape, 1))
             return;

@@ -6,16 +6,18 @@
 
 static void check_lists(void)
 {
-    static const char *const lists[] = {"op", "variant", "layout", "inner", "dtype", "scale", "isa", "pages", "schedule"};
+    static const char *const lists[] = {"op",    "variant", "layout", "inner",   "dtype",
+                                        "scale", "isa",     "pages",  "schedule"};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         expect(kvb_word(lists[i], 0) != NULL, "list %s is empty", lists[i]);
-        expect(!kvb_word(lists[i], -1) && !kvb_word(lists[i], 1000), "list %s has no end", lists[i]);
+        expect(!kvb_word(lists[i], -1) && !kvb_word(lists[i], 1000), "list %s has no end",
+               lists[i]);
     }
     expect(!kvb_word("no such list", 0) && !kvb_word(NULL, 0), "an unknown list has words");
 }
 
-/* A tier decodes with all of a variant's layouts and dtypes, or with none of them: the scalar one has every variant, and
- * every tier the first. */
+/* A tier decodes with all of a variant's layouts and dtypes, or with none of them: the scalar one
+ * has every variant, and every tier the first. */
 static void check_matrix(void)
 {
     int64_t decodes[16][16] = {{0}}; /* tier, variant */
@@ -25,7 +27,8 @@ static void check_matrix(void)
         bool decode = strcmp(k->op, "decode") == 0;
         expect(strcmp(k->isa, "-") == 0 || isa >= 0, "kernel %d: isa %s is no word", i, k->isa);
         expect(k->about && *k->about, "kernel %d says nothing about itself", i);
-        bool more = decode || strncmp(k->op, "dot", 3) == 0; /* what not every CPU of the tier has */
+        /* what not every CPU of the tier has */
+        bool more = decode || strncmp(k->op, "dot", 3) == 0;
         if (isa >= 0)
             expect(more ? k->runnable <= kvb_isa_runs(isa) : k->runnable == kvb_isa_runs(isa),
                    "kernel %d (%s): runnable is %d", i, k->isa, k->runnable);
@@ -40,12 +43,13 @@ static void check_matrix(void)
         for (int32_t isa = 0; kvb_word("isa", isa); isa++) {
             bool whole = isa == word_of("isa", "scalar") || (variant == 0 && decodes[isa][0]);
             int64_t found = decodes[isa][variant];
-            expect(found == cells || (!whole && !found), "%s on %s: %ld kernels listed, the matrix has %ld",
-                   kvb_word("variant", variant), kvb_word("isa", isa), (long)found, (long)cells);
+            expect(found == cells || (!whole && !found),
+                   "%s on %s: %ld kernels listed, the matrix has %ld", kvb_word("variant", variant),
+                   kvb_word("isa", isa), (long)found, (long)cells);
         }
     }
-    expect(kvb_reads(-1, 0, 0) < 0 && kvb_reads(0, -1, 0) < 0 && kvb_reads(0, 0, -1) < 0 && kvb_reads(99, 0, 0) < 0 &&
-               kvb_reads(0, 99, 0) < 0 && kvb_reads(0, 0, 99) < 0,
+    expect(kvb_reads(-1, 0, 0) < 0 && kvb_reads(0, -1, 0) < 0 && kvb_reads(0, 0, -1) < 0 &&
+               kvb_reads(99, 0, 0) < 0 && kvb_reads(0, 99, 0) < 0 && kvb_reads(0, 0, 99) < 0,
            "kvb_reads knows words that are none");
     expect(!kvb_kernels(-1) && !kvb_kernels(1 << 20), "the registry has no end");
 }
@@ -54,7 +58,8 @@ static void check_matrix(void)
 static void check_forced(void)
 {
     rig r;
-    kvb_cache shape = {.batch = 1, .kv_heads = 1, .head_dim = 8, .capacity = 4, .block_tokens = 1, .blocks = 4};
+    kvb_cache shape = {
+        .batch = 1, .kv_heads = 1, .head_dim = 8, .capacity = 4, .block_tokens = 1, .blocks = 4};
     if (!rig_open(&r, shape, 1))
         return;
     float q[8] = {1}, out[8];
@@ -69,10 +74,11 @@ static void check_forced(void)
         int32_t code = run_decode(&args, 1);
         if (kvb_isa_runs(isa)) {
             expect(!code, "isa %s: %s", kvb_word("isa", isa), kvb_message());
-            expect(out[0] == 0.0f, "isa %s: zeros decode to %g", kvb_word("isa", isa), (double)out[0]);
+            expect(out[0] == 0.0f, "isa %s: zeros decode to %g", kvb_word("isa", isa),
+                   (double)out[0]);
         } else {
-            expect(code == KVB_UNSUPPORTED && strstr(kvb_message(), kvb_word("isa", isa)), "isa %s: code %d, \"%s\"",
-                   kvb_word("isa", isa), code, kvb_message());
+            expect(code == KVB_UNSUPPORTED && strstr(kvb_message(), kvb_word("isa", isa)),
+                   "isa %s: code %d, \"%s\"", kvb_word("isa", isa), code, kvb_message());
             expect(out[0] == -7.0f, "isa %s: a refused call wrote", kvb_word("isa", isa));
         }
     }
@@ -104,8 +110,8 @@ static void check_fields(void)
         if (!strcmp(f->name, "kvb_cache"))
             cache = f->size;
         if (!strcmp(f->name, "kvb_cache.capacity"))
-            expect(f->offset == (int64_t)offsetof(kvb_cache, capacity), "kvb_cache.capacity lies at %ld",
-                   (long)f->offset);
+            expect(f->offset == (int64_t)offsetof(kvb_cache, capacity),
+                   "kvb_cache.capacity lies at %ld", (long)f->offset);
     }
     expect(structs >= 8, "the field table has %ld structs", (long)structs);
     expect(cache == (int64_t)sizeof(kvb_cache), "kvb_cache has %ld bytes", (long)cache);

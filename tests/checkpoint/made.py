@@ -1,4 +1,6 @@
-"""Models as they are published, without their numbers: config.json with an index, and headers of .gguf files."""
+"""Models as they are published, without their numbers: config.json with an index, and headers of
+.gguf files.
+"""
 
 import json
 import math
@@ -16,7 +18,13 @@ def config(**facts):
 
 
 def shape(layers, q_heads, kv_heads, head_dim, hidden, wide, words):
-    names = ("num_hidden_layers", "num_attention_heads", "num_key_value_heads", "head_dim", "hidden_size")
+    names = (
+        "num_hidden_layers",
+        "num_attention_heads",
+        "num_key_value_heads",
+        "head_dim",
+        "hidden_size",
+    )
     values = (layers, q_heads, kv_heads, head_dim, hidden, wide, words)
     return dict(zip((*names, "intermediate_size", "vocab_size"), values, strict=True))
 
@@ -24,7 +32,12 @@ def shape(layers, q_heads, kv_heads, head_dim, hidden, wide, words):
 def names(layers, *parts, head=True, pre="model."):
     """Of all tensors; `parts`: of a layer."""
     own = [f"{pre}layers.{layer}.{part}" for layer in range(layers) for part in parts]
-    return [f"{pre}embed_tokens.weight", f"{pre}norm.weight", *own, *(["lm_head.weight"] if head else [])]
+    return [
+        f"{pre}embed_tokens.weight",
+        f"{pre}norm.weight",
+        *own,
+        *(["lm_head.weight"] if head else []),
+    ]
 
 
 DENSE = [f"self_attn.{x}_proj.weight" for x in "qkvo"]
@@ -33,7 +46,10 @@ MLP = [f"mlp.{x}_proj.weight" for x in FEED]
 
 
 def experts(count):
-    return ["mlp.gate.weight", *(f"mlp.experts.{e}.{x}_proj.weight" for e in range(count) for x in FEED)]
+    return [
+        "mlp.gate.weight",
+        *(f"mlp.experts.{e}.{x}_proj.weight" for e in range(count) for x in FEED),
+    ]
 
 
 def folder(path, facts, tensors=None, total=None):
@@ -49,7 +65,9 @@ def folder(path, facts, tensors=None, total=None):
 
 
 def gguf_file(path, arch, facts, tensors):
-    """As the package writes it; the numbers are a hole in the file. tensors: name to shape and type."""
+    """As the package writes it; the numbers are a hole in the file. tensors: name to shape and
+    type.
+    """
     writer = gguf.GGUFWriter(path, arch)
     for key, value in facts.items():
         (writer.add_array if isinstance(value, list) else writer.add_uint32)(f"{arch}.{key}", value)

@@ -24,7 +24,11 @@ def key(name, kind, value):
 
 
 def tensor(name, axes, kind):
-    return struct.pack("<Q", len(name)) + name + struct.pack(f"<I{len(axes)}QIQ", len(axes), *axes, kind, 0)
+    return (
+        struct.pack("<Q", len(name))
+        + name
+        + struct.pack(f"<I{len(axes)}QIQ", len(axes), *axes, kind, 0)
+    )
 
 
 ONE = key(b"a", 4, struct.pack("<I", 1))
@@ -49,7 +53,14 @@ GGUF = {
     "a large tensor": header(tensors=1, more=tensor(b"t", [2**40, 2**40], 0)),
     "a type of tensor": header(tensors=1, more=tensor(b"t", [4], 999)),
 }
-SPARSE = ("as many texts as it may", "a billion tensors", "many texts", "nothing in it", "a long list", "empty")
+SPARSE = (
+    "as many texts as it may",
+    "a billion tensors",
+    "many texts",
+    "nothing in it",
+    "a long list",
+    "empty",
+)
 OWN = config(**LLAMA)
 CONFIG = {
     "empty": "",
@@ -62,10 +73,16 @@ CONFIG = {
     "not a number": json.dumps(OWN | {"head_dim": 1e300}),
     "larger than any": json.dumps(OWN)[:-1] + ', "vocab_size": 1' + "0" * 5000 + "}",
     "heads": json.dumps(OWN | {"num_key_value_heads": 7}),
-    "kinds of layers": json.dumps(OWN | {"layer_types": ["linear_attention"] * 32, "sliding_window": 1}),
+    "kinds of layers": json.dumps(
+        OWN | {"layer_types": ["linear_attention"] * 32, "sliding_window": 1}
+    ),
     "too few kinds": json.dumps(OWN | {"layer_types": ["full_attention"], "sliding_window": 1}),
     "no order": json.dumps(
-        OWN | {"layer_types": ["full_attention"] * 20 + ["sliding_attention"] * 12, "sliding_window": 1}
+        OWN
+        | {
+            "layer_types": ["full_attention"] * 20 + ["sliding_attention"] * 12,
+            "sliding_window": 1,
+        }
     ),
     "what it is": json.dumps(OWN | {"index_topk": 2048}),
     "text of no kind": json.dumps({"text_config": 3}),
@@ -84,7 +101,9 @@ def test_gguf(case, tmp_path, capsys):
 
 
 def test_a_gguf_file_that_was_cut_off(tmp_path, capsys):
-    path = gguf_file(tmp_path / "m.gguf", "llama", BASE, {"token_embd.weight": ((1000, 512), KINDS.F16)})
+    path = gguf_file(
+        tmp_path / "m.gguf", "llama", BASE, {"token_embd.weight": ((1000, 512), KINDS.F16)}
+    )
     whole = path.stat().st_size
     for count in (whole - 1, whole - 1000 * 512 * 2, 4000, 100, 24, 20, 4, 3):
         os.truncate(path, count)
@@ -113,7 +132,7 @@ def test_index(case, tmp_path, capsys):
     said(place / "model.safetensors.index.json", capsys)
 
 
-# ---- what only a process of its own shows ----------------------------------------------------------------------------
+# ---- what only a process of its own shows --------------------------------------------------------
 
 
 def pipe(path):
@@ -145,13 +164,15 @@ HEAVY = [
 ]
 
 
+# KiB at most and seconds of CPU: the kernel's account of a child begins with what its parent held
 TOLD = """
 import atexit, sys, time
 from kvbench.cli import main
-peak = lambda: next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))
+lines = lambda: open("/proc/self/status")
+peak = lambda: next(line.split()[1] for line in lines() if line.startswith("VmHWM"))
 atexit.register(lambda: print(peak(), time.process_time()))
 main(sys.argv[1:])
-"""  # KiB at most and seconds of CPU: the kernel's account of a child begins with what its parent held
+"""
 
 
 @pytest.mark.parametrize(("name", "make"), HEAVY, ids=range(len(HEAVY)))
@@ -159,8 +180,10 @@ def test_soon_and_in_little_memory(name, make, tmp_path):
     make(tmp_path / name)
     command = [sys.executable, "-c", TOLD, "explain", str(tmp_path / name)]
     child = subprocess.run(command, capture_output=True, check=False, text=True)
-    assert child.returncode == 2 and child.stderr.startswith("kvbench: ") and child.stderr.count("\n") == 1, (
-        child.stderr
-    )
+    assert (
+        child.returncode == 2
+        and child.stderr.startswith("kvbench: ")
+        and child.stderr.count("\n") == 1
+    ), child.stderr
     peak, seconds = map(float, child.stdout.split())
     assert peak <= 300 << 10 and seconds <= 2

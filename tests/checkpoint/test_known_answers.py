@@ -8,7 +8,18 @@ from kvbench.checkpoint import find
 from kvbench.errors import BadArgument
 from kvbench.sizing.decoder import cache_bytes, flops, streamed_bytes
 from kvbench.sizing.explained import decoder_of
-from tests.checkpoint.made import DENSE, KINDS, MLP, NORMS, config, experts, folder, gguf_file, names, shape
+from tests.checkpoint.made import (
+    DENSE,
+    KINDS,
+    MLP,
+    NORMS,
+    config,
+    experts,
+    folder,
+    gguf_file,
+    names,
+    shape,
+)
 
 LLAMA = shape(32, 32, 8, 128, 4096, 14336, 128256)
 QWEN = shape(48, 32, 4, 128, 2048, 6144, 151936) | {
@@ -17,10 +28,22 @@ QWEN = shape(48, 32, 4, 128, 2048, 6144, 151936) | {
     "moe_intermediate_size": 768,
 }
 LITE = config(
-    num_hidden_layers=27, num_attention_heads=16, num_key_value_heads=16, hidden_size=2048, intermediate_size=10944,
-    moe_intermediate_size=1408, n_routed_experts=64, n_shared_experts=2, num_experts_per_tok=6, kv_lora_rank=512,
-    q_lora_rank=None, qk_nope_head_dim=128, qk_rope_head_dim=64, v_head_dim=128, vocab_size=102400,
-)  # fmt: skip
+    num_hidden_layers=27,
+    num_attention_heads=16,
+    num_key_value_heads=16,
+    hidden_size=2048,
+    intermediate_size=10944,
+    moe_intermediate_size=1408,
+    n_routed_experts=64,
+    n_shared_experts=2,
+    num_experts_per_tok=6,
+    kv_lora_rank=512,
+    q_lora_rank=None,
+    qk_nope_head_dim=128,
+    qk_rope_head_dim=64,
+    v_head_dim=128,
+    vocab_size=102400,
+)
 
 
 def read(path):
@@ -46,14 +69,25 @@ def test_a_dense_model_with_groups(tmp_path):
 
 
 def test_tied_embeddings_count_once(tmp_path):
-    decoder, weights, _ = read(folder(tmp_path / "tied", config(**LLAMA), names(32, *DENSE, *MLP, *NORMS, head=False)))
-    assert weights.read(1) == weights.read(8) == weights.stored == 16_060_522_496 - 2 * 128256 * 4096
+    decoder, weights, _ = read(
+        folder(tmp_path / "tied", config(**LLAMA), names(32, *DENSE, *MLP, *NORMS, head=False))
+    )
+    assert (
+        weights.read(1) == weights.read(8) == weights.stored == 16_060_522_496 - 2 * 128256 * 4096
+    )
     assert decoder.group == 4
 
 
 def test_a_hybrid_of_windows(tmp_path):
-    """The published config.json of Gemma 3 4B leaves its heads to transformers; every sixth of 34 layers sees all."""
-    text = {"model_type": "gemma3_text", "num_hidden_layers": 34, "hidden_size": 2560, "intermediate_size": 10240}
+    """The published config.json of Gemma 3 4B leaves its heads to transformers; every sixth of 34
+    layers sees all.
+    """
+    text = {
+        "model_type": "gemma3_text",
+        "num_hidden_layers": 34,
+        "hidden_size": 2560,
+        "intermediate_size": 10240,
+    }
     facts = config(model_type="gemma3", text_config=text | {"sliding_window": 1024})
     sides = [f"self_attn.{x}_norm.weight" for x in "qk"] + [
         f"{x}_feedforward_layernorm.weight" for x in ("pre", "post")
@@ -61,22 +95,35 @@ def test_a_hybrid_of_windows(tmp_path):
     parts = names(34, *DENSE, *MLP, *NORMS, *sides, head=False, pre="language_model.model.")
     layer = 2 * 2048 * 2560 + 2 * 1024 * 2560 + 3 * 10240 * 2560 + 4 * 2560 + 2 * 256
     whole = 2 * (34 * layer + 262208 * 2560 + 2560)
-    decoder, weights, _ = read(folder(tmp_path / "gemma", facts, [*parts, "vision_tower.x.weight"], whole + 1000))
+    decoder, weights, _ = read(
+        folder(tmp_path / "gemma", facts, [*parts, "vision_tower.x.weight"], whole + 1000)
+    )
     assert (weights.read(1), weights.stored, weights.senses) == (whole, whole + 1000, 1000)
     assert cached(decoder, 8192) == 2 * 4 * 256 * 2 * (5 * 8192 + 29 * 1024)
     assert find("gemma-3-4b")[1].weights.read(1) == whole
 
 
 def test_one_latent_row(tmp_path):
-    """DeepSeek-V2-Lite: 512 and 64 elements of a token, whatever its heads; two of its experts are every token's."""
-    own = [f"self_attn.{x}.weight" for x in ("q_proj", "kv_a_proj_with_mqa", "kv_a_layernorm", "kv_b_proj", "o_proj")]
+    """DeepSeek-V2-Lite: 512 and 64 elements of a token, whatever its heads; two of its experts are
+    every token's.
+    """
+    own = [
+        f"self_attn.{x}.weight"
+        for x in ("q_proj", "kv_a_proj_with_mqa", "kv_a_layernorm", "kv_b_proj", "o_proj")
+    ]
     shared = [f"mlp.shared_experts.{x}_proj.weight" for x in ("gate", "up", "down")]
-    sparse = [name for name in names(27, *own, *NORMS, *experts(64), *shared) if ".0.mlp." not in name]
+    sparse = [
+        name for name in names(27, *own, *NORMS, *experts(64), *shared) if ".0.mlp." not in name
+    ]
     ahead = ["model.layers.27.eh_proj.weight"]
-    found = folder(tmp_path / "lite", LITE, [*sparse, *(f"model.layers.0.{part}" for part in MLP), *ahead])
+    found = folder(
+        tmp_path / "lite", LITE, [*sparse, *(f"model.layers.0.{part}" for part in MLP), *ahead]
+    )
     decoder, weights, _ = read(found)
     heads = 16 * 192 * 2048 + 576 * 2048 + 512 + 16 * 256 * 512 + 16 * 128 * 2048 + 2 * 2048
-    always = 27 * heads + 3 * 10944 * 2048 + 26 * (64 * 2048 + 3 * 2816 * 2048) + 102400 * 2048 + 2048
+    always = (
+        27 * heads + 3 * 10944 * 2048 + 26 * (64 * 2048 + 3 * 2816 * 2048) + 102400 * 2048 + 2048
+    )
     expert = 3 * 1408 * 2048
     assert weights.read(1) == 2 * (always + 2048 + 26 * 6 * expert)
     assert weights.read(1) == find("deepseek-v2-lite")[1].weights.read(1)
@@ -89,12 +136,19 @@ def test_one_latent_row(tmp_path):
 @pytest.mark.parametrize(("batch", "distinct"), [(1, 8.0), (8, 128 * (1 - 0.9375**8))])
 def test_a_mixture_of_experts(batch, distinct, tmp_path):
     sides = [f"self_attn.{x}_norm.weight" for x in "qk"]
-    found = folder(tmp_path / "moe", config(**QWEN), names(48, *DENSE, *NORMS, *sides, *experts(128)), 61_064_245_248)
+    found = folder(
+        tmp_path / "moe",
+        config(**QWEN),
+        names(48, *DENSE, *NORMS, *sides, *experts(128)),
+        61_064_245_248,
+    )
     _, weights, _ = read(found)
     layer = 2 * 4096 * 2048 + 2 * 512 * 2048 + 2 * 2048 + 2 * 128 + 128 * 2048
     always = 2 * (48 * layer + 151936 * 2048 + 2048)
     assert weights.distinct(batch) == pytest.approx(distinct)
-    assert weights.read(batch) == round(always + batch * 2 * 2048 + 48 * distinct * 2 * 3 * 768 * 2048)
+    assert weights.read(batch) == round(
+        always + batch * 2 * 2048 + 48 * distinct * 2 * 3 * 768 * 2048
+    )
     assert find("qwen3-30b-a3b")[1].weights == weights
 
 
@@ -104,7 +158,12 @@ def test_a_mixture_of_experts(batch, distinct, tmp_path):
         ({}, None, None, "there is no model.safetensors.index.json"),
         ({}, names(32, *DENSE), 17, "states 17 bytes"),
         ({}, names(32, *DENSE, "mlp.odd.weight"), None, "names of unknown size"),
-        ({"quantization_config": {"quant_method": "awq"}}, names(32, *DENSE), None, "what awq takes"),
+        (
+            {"quantization_config": {"quant_method": "awq"}},
+            names(32, *DENSE),
+            None,
+            "what awq takes",
+        ),
     ],
 )
 def test_weights_are_never_guessed(facts, tensors, total, why, tmp_path):
@@ -113,7 +172,10 @@ def test_weights_are_never_guessed(facts, tensors, total, why, tmp_path):
 
 
 WINDOWS = [
-    ({"layer_types": ["sliding_attention", "full_attention"] * 16, "sliding_window": 128}, 16 * 8192 + 16 * 128),
+    (
+        {"layer_types": ["sliding_attention", "full_attention"] * 16, "sliding_window": 128},
+        16 * 8192 + 16 * 128,
+    ),
     ({"sliding_window": 4096}, 32 * 4096),
     ({"sliding_window": 4096, "use_sliding_window": False}, 32 * 8192),
     ({"attention_chunk_size": 2048, "no_rope_layers": [1, 1, 1, 0] * 8}, 8 * 8192 + 24 * 2048),
@@ -127,9 +189,14 @@ def test_windows(facts, tokens, tmp_path):
     assert cached(decoder, 8192) == 2 * 8 * 128 * 2 * tokens
 
 
-# ---- gguf ------------------------------------------------------------------------------------------------------------
+# ---- gguf ----------------------------------------------------------------------------------------
 
-BASE = {"block_count": 2, "context_length": 4096, "embedding_length": 512, "attention.head_count": 8}
+BASE = {
+    "block_count": 2,
+    "context_length": 4096,
+    "embedding_length": 512,
+    "attention.head_count": 8,
+}
 
 
 def test_a_gguf_file(tmp_path):
@@ -140,8 +207,13 @@ def test_a_gguf_file(tmp_path):
         "attn_norm": ((512,), KINDS.F32),
     }
     tensors = {f"blk.{n}.{name}.weight": facts for n in range(2) for name, facts in layer.items()}
-    tensors |= {"token_embd.weight": ((1000, 512), KINDS.Q4_K), "output.weight": ((1000, 512), KINDS.Q6_K)}
-    path = gguf_file(tmp_path / "small.gguf", "llama", BASE | {"attention.head_count_kv": 2}, tensors)
+    tensors |= {
+        "token_embd.weight": ((1000, 512), KINDS.Q4_K),
+        "output.weight": ((1000, 512), KINDS.Q6_K),
+    }
+    path = gguf_file(
+        tmp_path / "small.gguf", "llama", BASE | {"attention.head_count_kv": 2}, tensors
+    )
     decoder, weights, _ = read(path)
     each = 2 * (512 * 512 // 256 * 144 + 512 * 1024 // 256 * 210 + 512 * 4)
     assert weights.read(1) == each + 1000 * 2 * 210 + 2 * 144 and weights.row == 288
@@ -151,9 +223,17 @@ def test_a_gguf_file(tmp_path):
 
 
 def test_a_gguf_file_of_experts_and_latent_rows(tmp_path):
-    more = {"expert_count": 4, "expert_used_count": 1, "attention.kv_lora_rank": 256, "rope.dimension_count": 64}
+    more = {
+        "expert_count": 4,
+        "expert_used_count": 1,
+        "attention.kv_lora_rank": 256,
+        "rope.dimension_count": 64,
+    }
     tensors = {f"blk.{n}.ffn_up_exps.weight": ((4, 512, 256), KINDS.F16) for n in range(2)}
-    tensors |= {"token_embd.weight": ((1000, 512), KINDS.F16), "blk.1.nextn.eh_proj.weight": ((512, 512), KINDS.F16)}
+    tensors |= {
+        "token_embd.weight": ((1000, 512), KINDS.F16),
+        "blk.1.nextn.eh_proj.weight": ((512, 512), KINDS.F16),
+    }
     decoder, weights, _ = read(gguf_file(tmp_path / "mla.gguf", "deepseek2", BASE | more, tensors))
     assert (decoder.layers, decoder.head_dim, decoder.latent) == (1, 320, 256)
     assert weights.read(1) == 1000 * 512 * 2 + 512 * 256 * 2, "tied; of four experts one"

@@ -1,5 +1,5 @@
-"""Paths of every kind, and a server that runs kvbench in a process of its own for each: forked, so that none of them
-waits for what all of them import.
+"""Paths of every kind, and a server that runs kvbench in a process of its own for each: forked, so
+that none of them waits for what all of them import.
 
 python -m tests.cli.paths: a request on each line, an answer on each line, both of them JSON.
 """
@@ -21,13 +21,21 @@ ADDRESSES = 3 << 30  # bytes that a command may have
 PATIENCE = 30.0  # seconds: nothing here takes one, but other processes may have the CPUs
 NOBODY = 65534
 KINDS = ("zero", "full", "pipe", "folder", "socket", "loop", "sparse", "secret", "latin")
-NAMES = {"closed": "closed/named", "name": os.fsdecode(b"\xff\xfe"), "empty": "", "here": ".", "missing": "not/there"}
+NAMES = {
+    "closed": "closed/named",
+    "name": os.fsdecode(b"\xff\xfe"),
+    "empty": "",
+    "here": ".",
+    "missing": "not/there",
+}
 NO_FILE = {"zero", "full", "pipe", "socket", "loop", "sparse", "secret", "latin", "closed"}
 STAYS = {"pipe", "folder", "socket", "loop"}  # whatever is written
 
 
 def put(kind: str, path: Path, sparse: Path) -> str:
-    """Something of a kind at `path`; what a command in that folder would call it. `sparse`: a huge file of zeros."""
+    """Something of a kind at `path`; what a command in that folder would call it. `sparse`: a huge
+    file of zeros.
+    """
     if kind in NAMES:
         if kind == "closed":
             _shut(path.with_name("closed"), 0o700 | stat.S_IFDIR)
@@ -54,7 +62,7 @@ def _shut(path: Path, mode: int) -> None:
         os.chown(path, NOBODY, NOBODY)
 
 
-# ---- the server ------------------------------------------------------------------------------------------------------
+# ---- the server ----------------------------------------------------------------------------------
 
 
 def serve() -> None:
@@ -83,7 +91,9 @@ def answer(arguments: list[str], folder: str) -> dict:
         os.kill(child, signal.SIGKILL)
     os.close(process)
     _, status, used = os.wait4(child, 0)
-    said = {name: Path(folder, name).read_bytes().decode(errors="replace") for name in ("out", "err")}
+    said = {
+        name: Path(folder, name).read_bytes().decode(errors="replace") for name in ("out", "err")
+    }
     memory = max(0, used.ru_maxrss - resting) << 10
     return {"code": os.waitstatus_to_exitcode(status), "hung": hung, "memory": memory, **said}
 
@@ -107,8 +117,14 @@ def _command(arguments: list[str], folder: str) -> None:
 
 
 def _obey() -> None:
-    """Permissions of files count for root, too: without CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH."""
-    libc, head, found = ctypes.CDLL(None), (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
+    """Permissions of files count for root, too: without CAP_DAC_OVERRIDE and
+    CAP_DAC_READ_SEARCH.
+    """
+    libc, head, found = (
+        ctypes.CDLL(None),
+        (ctypes.c_uint32 * 2)(0x20080522, 0),
+        (ctypes.c_uint32 * 6)(),
+    )
     libc.capget(head, found)
     found[0] &= ~0b110
     libc.capset(head, found)

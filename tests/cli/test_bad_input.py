@@ -1,4 +1,6 @@
-"""Bad input, command by command: exit code 2, nothing written, and one line that names what is wrong and what is right."""
+"""Bad input, command by command: exit code 2, nothing written, and one line that names what is
+wrong and what is right.
+"""
 
 import json
 import os
@@ -42,7 +44,14 @@ CASES = [  # what is called, and words of the line; {run} is a run directory
     ("plan quick --axis 'batch=1..1000 x1.001' --axis 'context=1..1000000 x1.001'", "points"),
     ("sweep nonsense", "nonsense"),
     ("sweep smoke --axis dtype=f17", "dtype", "f16"),
-    ("sweep smoke --only nothing", "no points", "kvbench plan", "--only", "nothing", "decode.flash."),
+    (
+        "sweep smoke --only nothing",
+        "no points",
+        "kvbench plan",
+        "--only",
+        "nothing",
+        "decode.flash.",
+    ),
     ("sweep smoke --launches 0", "launches", "1000"),
     ("sweep smoke --sample-time 99", "sample_time"),
     ("sweep smoke --budget soon", "10m"),
@@ -68,7 +77,10 @@ CASES = [  # what is called, and words of the line; {run} is a run directory
     (f"{POINT} --cpus one", "--cpus", "0-3"),
     (f"{POINT} --kv-heads 3", "query heads", "KV heads"),
     (f"{POINT} --samples 0", "--samples", "1 to 1000"),
-    *((f"{POINT} --sample-time {text}", "--sample-time", "0.0001 to 10") for text in ("nan", "inf", "-1", "1e9")),
+    *(
+        (f"{POINT} --sample-time {text}", "--sample-time", "0.0001 to 10")
+        for text in ("nan", "inf", "-1", "1e9")
+    ),
     # lab
     ("lab nonsense", "NAME: 'nonsense'", "quant", "window"),
     ("lab quant --dtype f16", "lab quant takes no --dtype", "--model, --context"),
@@ -80,7 +92,12 @@ CASES = [  # what is called, and words of the line; {run} is a run directory
     ("peers --model deepseek-v3", "--model", "latent", "kvbench explain"),
     ("profile decode --model gpt-9", "--model", "gpt-9", "gpt-2", "config.json", ".gguf"),
     ("profile decode --model deepseek-v3", "--model", "latent", "kvbench explain"),
-    ("profile decode --model {run}/config.json --layers model", "--layers", "suites/models.toml", "--layers 2"),
+    (
+        "profile decode --model {run}/config.json --layers model",
+        "--layers",
+        "suites/models.toml",
+        "--layers 2",
+    ),
     ("size {run}/config.json --map", "--map", "config.json", "suites/models.toml"),
     ("size gpt-9", "MODEL", "gpt-2", "config.json", ".gguf"),
     ("lab users --model gpt-9", "model: 'gpt-9'", "gpt-2"),
@@ -105,7 +122,9 @@ CASES = [  # what is called, and words of the line; {run} is a run directory
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    path = made.directory(tmp_path_factory.mktemp("bad") / "run", made.whole(made.READS[:1], 1), made.READS[:1], 1)
+    path = made.directory(
+        tmp_path_factory.mktemp("bad") / "run", made.whole(made.READS[:1], 1), made.READS[:1], 1
+    )
     (path / "folder").mkdir()
     (path / "config.json").write_text(json.dumps(config(**shape(2, 4, 2, 32, 128, 256, 1000))))
     return path

@@ -50,7 +50,9 @@ def test_help_of_sweep_names_the_axes(capsys):
     assert call("sweep", "--help") == 0
     _, said = capsys.readouterr().out.split("Axes:\n")
     axes, examples = said.split("Examples:\n")
-    assert re.findall(r"^  (\w+)", axes, re.MULTILINE) == list(AXES) and all(AXES[name].about for name in AXES)
+    assert re.findall(r"^  (\w+)", axes, re.MULTILINE) == list(AXES) and all(
+        AXES[name].about for name in AXES
+    )
     assert len(re.findall(r"^  kvbench sweep", examples, re.MULTILINE)) == 3
 
 
@@ -78,7 +80,8 @@ from kvbench.cli import main
 try:
     main({asked.split()})
 finally:
-    heavy = set("numpy pandas matplotlib scipy pyperf cffi rich psutil cpuinfo".split()) & set(sys.modules)
+    slow = "numpy pandas matplotlib scipy pyperf cffi rich psutil cpuinfo".split()
+heavy = set(slow) & set(sys.modules)
     assert not heavy, heavy
 """
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
@@ -88,7 +91,11 @@ finally:
 def test_closed_streams(closed):
     code = "from kvbench.cli import main; main(['kernels'])"
     done = subprocess.run(
-        f'{shlex.quote(sys.executable)} -c "{code}" {closed}', shell=True, capture_output=True, text=True, timeout=60
+        f'{shlex.quote(sys.executable)} -c "{code}" {closed}',
+        shell=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     assert done.returncode == 0 and "Traceback" not in done.stderr
 
@@ -97,7 +104,10 @@ def test_closed_streams(closed):
     ("error", "said"),
     [
         (BadArgument("it is\nwrong", "mend it"), "it is wrong (mend it)"),
-        (OSError(28, "No space left on device", "x.svg"), "x.svg: No space left on device (see whether"),
+        (
+            OSError(28, "No space left on device", "x.svg"),
+            "x.svg: No space left on device (see whether",
+        ),
     ],
     ids=["argument", "file"],
 )
@@ -120,7 +130,10 @@ def test_an_error_that_nobody_foresaw(capsys, monkeypatch):
     monkeypatch.setattr("kvbench.native.library_of", raising(TypeError("it is\nodd")))
     assert call("kernels") == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("kvbench: internal error: TypeError: it is odd (") and "KVBENCH_TRACEBACK=1" in line
+    assert (
+        line.startswith("kvbench: internal error: TypeError: it is odd (")
+        and "KVBENCH_TRACEBACK=1" in line
+    )
     monkeypatch.setenv("KVBENCH_TRACEBACK", "1")
     assert call("kernels") == 2
     *shown, last = capsys.readouterr().err.splitlines()
@@ -128,7 +141,9 @@ def test_an_error_that_nobody_foresaw(capsys, monkeypatch):
 
 
 def test_every_tier_has_the_whole_matrix(capsys):
-    """Each tier of the build decodes every variant and layout, with every dtype that the variant has there."""
+    """Each tier of the build decodes every variant and layout, with every dtype that the variant
+    has there.
+    """
     call("kernels", "--json")
     kernels = json.loads(capsys.readouterr().out)["kernels"]
     have = {(k["op"], k["variant"], k["layout"], k["dtype"], k["isa"]) for k in kernels}
@@ -151,17 +166,27 @@ def test_kernels_text(capsys):
     assert default_library().isa() in err and err.count("\n") == 1
 
 
-@pytest.mark.parametrize("arguments", [["gate"], ["kernels", "--plugin", "my.so"], ["sweep", "mine.toml"]])
+@pytest.mark.parametrize(
+    "arguments", [["gate"], ["kernels", "--plugin", "my.so"], ["sweep", "mine.toml"]]
+)
 def test_a_current_folder_that_is_gone(tmp_path, monkeypatch, capsys, arguments):
     monkeypatch.chdir(tmp_path)
     tmp_path.rmdir()
     assert call(*arguments) == 2
-    assert capsys.readouterr().err == "kvbench: the current folder is gone (call kvbench from another one)\n"
+    assert (
+        capsys.readouterr().err
+        == "kvbench: the current folder is gone (call kvbench from another one)\n"
+    )
 
 
 def test_a_reader_that_leaves():
-    shell = f"{shlex.quote(sys.executable)} -c 'from kvbench.cli import main; main()' kernels | head -n 1"
-    ended = subprocess.run(["bash", "-o", "pipefail", "-c", shell], capture_output=True, text=True, timeout=60)
+    shell = (
+        f"{shlex.quote(sys.executable)} -c 'from kvbench.cli import main; main()' kernels | head"
+        " -n 1"
+    )
+    ended = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", shell], capture_output=True, text=True, timeout=60
+    )
     assert ended.returncode == 0
     assert ended.stdout.count("\n") == 1
     assert "Traceback" not in ended.stderr and "Exception" not in ended.stderr

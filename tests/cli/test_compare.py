@@ -20,12 +20,17 @@ LAUNCHES = 10
 
 def times(factor, record, programs):
     """These programs take `factor` times the seconds."""
-    taken = (replace(s, seconds=s.seconds * factor) if s.program in programs else s for s in record.samples)
+    taken = (
+        replace(s, seconds=s.seconds * factor) if s.program in programs else s
+        for s in record.samples
+    )
     return replace(record, samples=tuple(taken))
 
 
 def records(launches=LAUNCHES, slower=None, by=1.0, memory=1.0, point_alone=True, points=POINTS):
-    """Decodes of layout `slower` take `by` times as long; and everything that walks memory `memory` times."""
+    """Decodes of layout `slower` take `by` times as long; and everything that walks memory `memory`
+    times.
+    """
     found = []
     for record in made.whole(points, launches):
         point = record.point
@@ -55,11 +60,17 @@ def runs(tmp_path_factory):
         "updated": (records(memory=1.5), {"environment": "e2"}),
         "other": (records(points=[*made.decodes(made.CONTEXTS[1:2]), *PROBES]), {}),
         "wrong": (
-            [replace(r, samples=(), error="a wrong answer") if isinstance(r.point, Point) else r for r in records()],
+            [
+                replace(r, samples=(), error="a wrong answer") if isinstance(r.point, Point) else r
+                for r in records()
+            ],
             {"build": "b2"},
         ),
         "partly": (
-            [replace(r, samples=(), error="a wrong answer") if r.point == POINTS[0] else r for r in records()],
+            [
+                replace(r, samples=(), error="a wrong answer") if r.point == POINTS[0] else r
+                for r in records()
+            ],
             {"build": "b2"},
         ),
         "begun": ([r for r in records() if r.point != POINTS[0]], {"build": "b2"}),
@@ -67,14 +78,18 @@ def runs(tmp_path_factory):
     }
     return {
         name: made.directory(
-            folder / name, own, list(dict.fromkeys(r.point for r in own)) if name in ("other", "one") else POINTS,
-            LAUNCHES, run=f"run-{name}", identity=IDENTITY | facts,
+            folder / name,
+            own,
+            list(dict.fromkeys(r.point for r in own)) if name in ("other", "one") else POINTS,
+            LAUNCHES,
+            run=f"run-{name}",
+            identity=IDENTITY | facts,
         )
         for name, (own, facts) in kinds.items()
-    }  # fmt: skip
+    }
 
 
-# ---- exit codes ------------------------------------------------------------------------------------------------------
+# ---- exit codes ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -113,18 +128,29 @@ def test_exit_codes(runs, capsys, base, head, word, gate):
         (["{base}", "{again}", "--min-effect", "much"], 2, ["much", "1%"]),
         (["{base}", "{again}", "--min-effect", "nan"], 2, ["nan"]),
         (["{base}", "{again}", "--noise", "{base}"], 2, ["--noise", "run-base"]),
-        (["{base}", "{again}", "--noise", "{noise}", "--noise", "{noise}"], 2, ["--noise", "run-noise"]),
+        (
+            ["{base}", "{again}", "--noise", "{noise}", "--noise", "{noise}"],
+            2,
+            ["--noise", "run-noise"],
+        ),
         (["{base}", "{again}", "--export", "pdf=x"], 2, ["--export", "pdf", "junit"]),
         (["{base}", "{again}", "--export", "junit"], 2, ["--export junit", "junit=FILE"]),
         (["{base}", "{again}", "--export", "junit="], 2, ["junit=FILE"]),
         (["{base}", "{again}", "--export", "junit=-", "--json"], 2, ["--json"]),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_is_one_line(runs, capsys, arguments, code, words):
-    refused(capsys, "compare", *(word.format(**runs) for word in arguments), "--gate", words=words, code=code)
+    refused(
+        capsys,
+        "compare",
+        *(word.format(**runs) for word in arguments),
+        "--gate",
+        words=words,
+        code=code,
+    )
 
 
-# ---- what it says ----------------------------------------------------------------------------------------------------
+# ---- what it says --------------------------------------------------------------------------------
 
 
 def test_the_table(runs, capsys):
@@ -133,11 +159,20 @@ def test_the_table(runs, capsys):
     lines = out.splitlines()
     assert not err and max(map(len, lines)) <= 120
     assert "machine" in out and "m1" in lines[1]
-    sides = [next(at for at, line in enumerate(lines) if line.startswith(f"  {side}")) for side in ("base", "head")]
+    sides = [
+        next(at for at, line in enumerate(lines) if line.startswith(f"  {side}"))
+        for side in ("base", "head")
+    ]
     table = next(at for at, line in enumerate(lines) if line.split() == ["unit", "base", "head"])
-    assert 1 < sides[0] < sides[1] < table and re.search(r"memory read +GB/s +[\d.]+ +[\d.]+ \(1\.00x\)", out)
-    assert table < next(at for at, line in enumerate(lines) if "points are 30.0 % slower" in line and at)
-    assert lines[0].startswith("REGRESSION: all 2 decode.flash.paged.f32 DRAM points are 30.0 % slower (")
+    assert 1 < sides[0] < sides[1] < table and re.search(
+        r"memory read +GB/s +[\d.]+ +[\d.]+ \(1\.00x\)", out
+    )
+    assert table < next(
+        at for at, line in enumerate(lines) if "points are 30.0 % slower" in line and at
+    )
+    assert lines[0].startswith(
+        "REGRESSION: all 2 decode.flash.paged.f32 DRAM points are 30.0 % slower ("
+    )
     assert re.search("2 decode.flash.head.f32 DRAM points: no change, [+-]", out)
     first = next(line for line in lines if line.startswith("  REGRESSION") and "paged" in line)
     assert "+30.0" in first
@@ -149,8 +184,9 @@ def test_the_table(runs, capsys):
 def test_a_point_that_failed_is_said(runs, capsys):
     call("compare", str(runs["base"]), str(runs["partly"]))
     out = capsys.readouterr().out
-    assert "not compared: 1 point" in out and "failed in 10 of 10 launches of head: a wrong answer" in " ".join(
-        out.split()
+    assert (
+        "not compared: 1 point" in out
+        and "failed in 10 of 10 launches of head: a wrong answer" in " ".join(out.split())
     )
     call("compare", str(runs["base"]), str(runs["begun"]))
     assert "never visited in head" in capsys.readouterr().out
@@ -165,7 +201,19 @@ def test_json(runs, capsys):
     assert (found["version"], found["command"], found["verdict"]) == (1, "compare", "REGRESSION")
     assert (found["base"], found["head"]) == ("run-base", "run-slow")
     assert {"families", "missing", "notes", "machine", "created"} <= found.keys()
-    keys = {"family", "verdict", "effect", "low", "high", "p", "q", "detectable", "base_gbps", "launches", "note"}
+    keys = {
+        "family",
+        "verdict",
+        "effect",
+        "low",
+        "high",
+        "p",
+        "q",
+        "detectable",
+        "base_gbps",
+        "launches",
+        "note",
+    }
     names = {point.name for point in POINTS if isinstance(point, Point)}
     assert {row["point"] for row in found["points"]} == names
     for row in found["points"]:
@@ -179,19 +227,35 @@ def test_json(runs, capsys):
 
 
 def test_the_smallest_effect(runs, capsys):
-    assert call("compare", str(runs["base"]), str(runs["slow"]), "--gate", "--min-effect", "29%") == 1
-    assert call("compare", str(runs["base"]), str(runs["slow"]), "--gate", "--min-effect", "31%") == 3
+    assert (
+        call("compare", str(runs["base"]), str(runs["slow"]), "--gate", "--min-effect", "29%") == 1
+    )
+    assert (
+        call("compare", str(runs["base"]), str(runs["slow"]), "--gate", "--min-effect", "31%") == 3
+    )
     assert "31.0% for a point" in capsys.readouterr().out
 
 
 def test_noise_of_other_runs_of_base_is_no_change(runs, capsys):
-    """One and the same build seemed to differ by 25%: what is 30% slower is no more than 1.5 times that."""
-    assert call("compare", str(runs["base"]), str(runs["slow"]), "--noise", str(runs["noise"]), "--gate") == 3
+    """One and the same build seemed to differ by 25%: what is 30% slower is no more than 1.5 times
+    that.
+    """
+    assert (
+        call(
+            "compare", str(runs["base"]), str(runs["slow"]), "--noise", str(runs["noise"]), "--gate"
+        )
+        == 3
+    )
     assert "37.5% for a family" in " ".join(capsys.readouterr().out.split())
-    assert call("compare", str(runs["base"]), str(runs["slow"]), "--noise", str(runs["again"]), "--gate") == 1
+    assert (
+        call(
+            "compare", str(runs["base"]), str(runs["slow"]), "--noise", str(runs["again"]), "--gate"
+        )
+        == 1
+    )
 
 
-# ---- exports ---------------------------------------------------------------------------------------------------------
+# ---- exports -------------------------------------------------------------------------------------
 
 
 def test_exports_go_to_files_and_one_to_standard_output(runs, tmp_path, capsys):
@@ -200,7 +264,9 @@ def test_exports_go_to_files_and_one_to_standard_output(runs, tmp_path, capsys):
     asked = [word for kind, path in files.items() for word in ("--export", f"{kind}={path}")]
     assert call("compare", base, head, "--gate", *asked) == 1
     out, err = capsys.readouterr()
-    assert out.startswith("REGRESSION") and err.splitlines() == [f"{kind}: {path}" for kind, path in files.items()]
+    assert out.startswith("REGRESSION") and err.splitlines() == [
+        f"{kind}: {path}" for kind, path in files.items()
+    ]
     assert all(path.read_text() for path in files.values())
     assert call("compare", base, head, "--export", "csv=-") == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
@@ -210,7 +276,7 @@ def test_exports_go_to_files_and_one_to_standard_output(runs, tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["verdict"] == "REGRESSION"
 
 
-# ---- blessing --------------------------------------------------------------------------------------------------------
+# ---- blessing ------------------------------------------------------------------------------------
 
 
 def files(folder):
@@ -237,8 +303,14 @@ def test_bless_refuses_what_cannot_be_a_baseline(runs, tmp_path, capsys):
     assert "a wrong answer" in capsys.readouterr().err
     assert call("compare", str(runs["base"]), str(runs["elsewhere"]), "--bless") == 6
     before = files(runs["base"])
-    assert call("compare", str(runs["base"]), str(tmp_path / "none"), "--bless") == 2 and files(runs["base"]) == before
+    assert (
+        call("compare", str(runs["base"]), str(tmp_path / "none"), "--bless") == 2
+        and files(runs["base"]) == before
+    )
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "letter.txt").write_text("keep me")
-    assert call("compare", str(mine), str(runs["base"]), "--bless") == 2 and (mine / "letter.txt").exists()
+    assert (
+        call("compare", str(mine), str(runs["base"]), "--bless") == 2
+        and (mine / "letter.txt").exists()
+    )

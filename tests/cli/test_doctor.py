@@ -12,14 +12,21 @@ from tests.cli.test_cli import told
 from tests.machine.healthy import CLOCKSOURCE, HEALTHY, THP, Still
 from tests.machine.trees import grow, put
 
-STATUS = {"/proc/self/status": "Cpus_allowed_list:\t0-1\nTHP_enabled:\t1\nCapEff:\t0000000000000000\n"}
+STATUS = {
+    "/proc/self/status": "Cpus_allowed_list:\t0-1\nTHP_enabled:\t1\nCapEff:\t0000000000000000\n"
+}
 MADVISE_NEVER = {f"{THP}/enabled": "always madvise [never]"}
 
 
 @pytest.fixture
 def root(tmp_path, monkeypatch):
     """A healthy machine of two cores in the place of this one."""
-    grow(tmp_path, cores=2, caches=[(1, "Data", "32K", 1), (3, "Unified", "32768K", 2)], more=HEALTHY | STATUS)
+    grow(
+        tmp_path,
+        cores=2,
+        caches=[(1, "Data", "32K", 1), (3, "Unified", "32768K", 2)],
+        more=HEALTHY | STATUS,
+    )
     monkeypatch.setenv("KVBENCH_ROOT", str(tmp_path))
     monkeypatch.setattr("kvbench.machine.preflight.Live", lambda: Still(tmp_path))
     return tmp_path
@@ -32,7 +39,9 @@ def test_a_healthy_machine(root, capsys):
     assert len(lines) == len(CHECKS) and all(line.startswith("ok ") for line in lines)
     assert err == f"{len(CHECKS)} checks: {len(CHECKS)} ok, 0 warnings, 0 unknown\n"
     values = {line[9:].split("  ")[0]: line for line in lines}
-    assert len({line.index(line[9 + len(name) :].strip()) for name, line in values.items()}) == 1, "one column"
+    assert len({line.index(line[9 + len(name) :].strip()) for name, line in values.items()}) == 1, (
+        "one column"
+    )
 
 
 def test_what_is_not_well_is_explained(root, capsys):
@@ -71,12 +80,20 @@ def test_json(root, capsys):
     for check in answer["checks"]:
         assert check.keys() == {"name", "status", "value", "why", "advice"}
         assert check["status"] in ("ok", "warn", "unknown") and check["value"] and check["why"]
-    assert [check["name"] for check in answer["checks"] if check["status"] == "warn"] == ["transparent huge pages"]
+    assert [check["name"] for check in answer["checks"] if check["status"] == "warn"] == [
+        "transparent huge pages"
+    ]
 
 
 def test_a_quota_and_threads_asked_for(root, capsys):
     """1.5 CPUs: one thread by default. Three of them would be throttled, and wrap round."""
-    put(root, {"/sys/fs/cgroup/cpu.max": "150000 100000", "/sys/fs/cgroup/cpu.stat": "nr_periods 0\nnr_throttled 0"})
+    put(
+        root,
+        {
+            "/sys/fs/cgroup/cpu.max": "150000 100000",
+            "/sys/fs/cgroup/cpu.stat": "nr_periods 0\nnr_throttled 0",
+        },
+    )
     code, out, _ = told(capsys, "doctor", "--strict")
     assert code == 0 and "1.5 CPUs' worth of time; threads: 1, allowed CPUs: 2" in out
     code, out, _ = told(capsys, "doctor", "--strict", "--threads", "3")
@@ -93,7 +110,9 @@ def watch(event, args):
         path = os.fsdecode(args[0])
         if args[2] & WRITES and path.startswith(("/sys/", "/proc/")):
             os.write(2, f"WRITES {path}\\n".encode())
-    elif event.startswith(("os.ch", "os.re", "os.mk", "os.link", "os.symlink", "os.trunc", "subprocess", "os.exec")):
+    elif event.startswith((
+        "os.ch", "os.re", "os.mk", "os.link", "os.symlink", "os.trunc", "subprocess", "os.exec"
+    )):
         if not str(args[0]).endswith(("__pycache__", ".pyc")) and ".pyc." not in str(args[0]):
             os.write(2, f"CHANGES {event} {args}\\n".encode())
 
@@ -109,7 +128,9 @@ finally:
 
 def test_this_machine_is_only_observed():
     """For real, with everything that Python opens or changes watched."""
-    ended = subprocess.run([sys.executable, "-c", WATCHED], capture_output=True, text=True, timeout=60)
+    ended = subprocess.run(
+        [sys.executable, "-c", WATCHED], capture_output=True, text=True, timeout=60
+    )
     assert ended.returncode == 0, ended.stderr
     assert ended.stderr.count("\n") == 1 and f"{len(CHECKS)} checks: " in ended.stderr
     assert sum(not line.startswith(" ") for line in ended.stdout.splitlines()) == len(CHECKS)
@@ -121,7 +142,9 @@ def test_an_empty_or_broken_tree(tmp_path, tree):
     put(tmp_path, tree)
     program = "from kvbench.cli import main; main(['doctor', '--json'])"
     environment = os.environ | {"KVBENCH_ROOT": str(tmp_path)}
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, env=environment)
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, env=environment
+    )
     assert ended.returncode == 0, ended.stderr
     found = {check["name"]: check["status"] for check in json.loads(ended.stdout)["checks"]}
     assert len(found) == len(CHECKS)
@@ -130,8 +153,13 @@ def test_an_empty_or_broken_tree(tmp_path, tree):
 
 def test_one_cpu_that_is_not_the_first():
     last = max(os.sched_getaffinity(0))
-    program = f"import os; os.sched_setaffinity(0, [{last}]); from kvbench.cli import main; main(['doctor'])"
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    program = (
+        f"import os; os.sched_setaffinity(0, [{last}]); from kvbench.cli import main;"
+        " main(['doctor'])"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
+    )
     assert ended.returncode == 0, ended.stderr
     (line,) = (line for line in ended.stdout.splitlines() if "allowed CPUs" in line)
     assert f"1 of {os.cpu_count()}: {last}" in line

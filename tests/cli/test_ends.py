@@ -1,4 +1,6 @@
-"""How a command ends that hears signals: in order, or at once where that takes too long or a second one comes."""
+"""How a command ends that hears signals: in order, or at once where that takes too long or a second
+one comes.
+"""
 
 import os
 import signal
@@ -10,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-# A program with a child that is stopped and a temporary folder, which does not end when it is told to.
+# A program with a child that is stopped and a temporary folder, which does not end when it is told
+# to.
 STUBBORN = """
 import os, signal, subprocess, sys, time
 from pathlib import Path
@@ -42,7 +45,9 @@ def test_what_does_not_end_by_itself_is_ended(tmp_path, whole, signals):
     run.mkdir()
     if whole:
         (run / "manifest.json").write_text("{}")
-    process = subprocess.Popen([sys.executable, "-c", STUBBORN, run], stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", STUBBORN, run], stderr=subprocess.PIPE, text=True
+    )
     child, folder = awaited(run / "ready").split(" ", 1)
     process.send_signal(signal.SIGTERM)
     awaited(run / "told")
@@ -72,7 +77,10 @@ def awaited(path):
 
 
 def test_jobs_in_the_background_go_on_ignoring_the_keyboard():
-    code = "from kvbench.cli import _signals; import signal; _signals.take_signals(); print(signal.getsignal(2) == signal.SIG_IGN)"
+    code = (
+        "from kvbench.cli import _signals; import signal; _signals.take_signals();"
+        " print(signal.getsignal(2) == signal.SIG_IGN)"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code],
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),

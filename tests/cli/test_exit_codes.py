@@ -1,5 +1,6 @@
-"""Exit codes: every one of them for every command that can end in it, by calls as users make them; those of bad input
-are in test_bad_input.py, those of compare in test_compare.py."""
+"""Exit codes: every one of them for every command that can end in it, by calls as users make them;
+those of bad input are in test_bad_input.py, those of compare in test_compare.py.
+"""
 
 import json
 import os
@@ -27,13 +28,18 @@ from tests.machine.trees import grow
 from tests.report import made
 
 CPU = str(min(os.sched_getaffinity(0)))
-POINT = f"--q-heads 4 --kv-heads 2 --head-dim 32 --context 64 --residency hot --cpus {CPU} --threads 1"
+POINT = (
+    f"--q-heads 4 --kv-heads 2 --head-dim 32 --context 64 --residency hot --cpus {CPU} --threads 1"
+)
 BRIEF = "--samples 1 --sample-time 0.001"
 PEERS = "--model gpt-2 --context 64 --dtype f32 --threads 1 --peers numpy --launches 1"
-TINY = f"smoke --axis context=64 --axis dtype=f16 --axis op=decode --axis threads=1 --cpus {CPU} --launches 1 {BRIEF}"
+TINY = (
+    f"smoke --axis context=64 --axis dtype=f16 --axis op=decode --axis threads=1 --cpus {CPU}"
+    f" --launches 1 {BRIEF}"
+)
 
 
-# ---- situations: what a call meets -----------------------------------------------------------------------------------
+# ---- situations: what a call meets ---------------------------------------------------------------
 
 
 def here(patch, folder):
@@ -42,7 +48,9 @@ def here(patch, folder):
 
 def unwatched(patch, folder):
     """This machine, which is not observed before it is measured: that takes a second."""
-    patch.setattr("kvbench.machine.preflight.Live", lambda: Still(folder / "still", quiet={}, busy={}))
+    patch.setattr(
+        "kvbench.machine.preflight.Live", lambda: Still(folder / "still", quiet={}, busy={})
+    )
 
 
 def played(patch, folder):
@@ -54,14 +62,20 @@ def played(patch, folder):
 def _at_once(job):
     for point in job.points:
         timed = isinstance(point, Probe) and point.op in ("clock", "latency")  # which move nothing
-        (record,) = answers(replace(job, points=(point,))) if timed else [made.measured(job.launch, point, 1)]
+        (record,) = (
+            answers(replace(job, points=(point,)))
+            if timed
+            else [made.measured(job.launch, point, 1)]
+        )
         yield replace(record, run=job.plan.run)
 
 
 def failing(patch, folder):
     """Every visit fails."""
     unwatched(patch, folder)
-    patch.setattr("kvbench.runner.launch", lambda job: (_failed(job, point) for point in job.points))
+    patch.setattr(
+        "kvbench.runner.launch", lambda job: (_failed(job, point) for point in job.points)
+    )
 
 
 def _failed(job, point):
@@ -111,7 +125,12 @@ def unfit(patch, folder):
     """A machine that never gives huge pages."""
     unwatched(patch, folder)
     thp = {"/sys/kernel/mm/transparent_hugepage/enabled": "always madvise [never]"}
-    grow(folder / "tree", cores=2, caches=[(1, "Data", "32K", 1), (3, "Unified", "32768K", 2)], more=thp)
+    grow(
+        folder / "tree",
+        cores=2,
+        caches=[(1, "Data", "32K", 1), (3, "Unified", "32768K", 2)],
+        more=thp,
+    )
     patch.setenv("KVBENCH_ROOT", str(folder / "tree"))
 
 
@@ -139,11 +158,12 @@ def interrupted(patch, folder):
         patch.setattr(f"kvbench.{place}", stop)
 
 
-# ---- the table -------------------------------------------------------------------------------------------------------
+# ---- the table -----------------------------------------------------------------------------------
 
 FINE, FAILED, USAGE, UNCLEAR, ERRORS, REFUSED, NOTHING, INTERRUPTED = Exit
 
-TABLE = [  # what verify ends with after it has checked every kernel, which takes a while: tests/test_verify.py
+# what verify ends with after it has checked every kernel, which takes a while: tests/test_verify.py
+TABLE = [
     (FINE, here, ""),
     (FINE, here, "kernels"),
     (FINE, here, "schema sweep"),
@@ -219,7 +239,11 @@ TABLE = [  # what verify ends with after it has checked every kernel, which take
 def runs(tmp_path_factory):
     """By name: run directories for {base}, {slow}, ..."""
     folder = tmp_path_factory.mktemp("codes")
-    points = [point for point in compared.POINTS if point.kernel.split(".")[0] != "decode" or point.dtype == "f16"]
+    points = [
+        point
+        for point in compared.POINTS
+        if point.kernel.split(".")[0] != "decode" or point.dtype == "f16"
+    ]
     slow = {"slower": "paged", "by": 1.3, "points": points}
     kinds = {
         "base": (compared.records(points=points), {}),
@@ -239,7 +263,9 @@ def runs(tmp_path_factory):
 
 
 def _library(folder, name):
-    """The installed one, in a file like no other; an odd one has an interface that kvbench does not know."""
+    """The installed one, in a file like no other; an odd one has an interface that kvbench does not
+    know.
+    """
     folder.mkdir()
     text = library.library_path().with_name("abi.h").read_text()
     (folder / "abi.h").write_text(text.replace("head_major", "by_head") if name == "odd" else text)
@@ -248,25 +274,32 @@ def _library(folder, name):
     return made
 
 
-@pytest.mark.parametrize(("code", "situation", "line"), TABLE, ids=[f"{code}-{line}" for code, _, line in TABLE])
+@pytest.mark.parametrize(
+    ("code", "situation", "line"), TABLE, ids=[f"{code}-{line}" for code, _, line in TABLE]
+)
 def test_code(code, situation, line, runs, tmp_path, monkeypatch, capsys):
     situation(monkeypatch, tmp_path)
     capsys.readouterr()
     assert call(*line.format(**runs, tmp=tmp_path).split()) == code
     out, err = capsys.readouterr()
-    err = "".join(line for line in err.splitlines(keepends=True) if "busy with other work" not in line)  # it may be
+    # it may be
+    err = "".join(
+        line for line in err.splitlines(keepends=True) if "busy with other work" not in line
+    )
     assert "Traceback" not in out + err, err
     if code in (USAGE, REFUSED, NOTHING) and "--strict" not in line:
         assert not out and err.startswith("kvbench: ") and err.count("\n") == 1
 
 
-# ---- what only a process of its own shows ----------------------------------------------------------------------------
+# ---- what only a process of its own shows --------------------------------------------------------
 
 
 def test_output_that_cannot_be_written():
     with open("/dev/full", "w") as full:
         command = [sys.executable, "-m", "kvbench.cli", "schema"]
-        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+        ended = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False
+        )
     assert ended.returncode == Exit.USAGE and ended.stderr.count("\n") == 1
     assert "standard output: No space left" in ended.stderr
 
@@ -282,15 +315,23 @@ def unread():
 
 def ended(line, **streams):
     command = [sys.executable, "-m", "kvbench.cli", *line.split()]
-    return subprocess.run(command, text=True, timeout=120, check=False, **({"stdout": subprocess.PIPE} | streams))
+    return subprocess.run(
+        command, text=True, timeout=120, check=False, **({"stdout": subprocess.PIPE} | streams)
+    )
 
 
 def test_a_reader_that_has_left_changes_no_verdict(runs, unread, tmp_path):
-    done = ended("compare {base} {slow} --gate".format(**runs), stdout=unread, stderr=subprocess.PIPE)
+    done = ended(
+        "compare {base} {slow} --gate".format(**runs), stdout=unread, stderr=subprocess.PIPE
+    )
     assert done.returncode == Exit.FAILED and not done.stderr
     place = tmp_path / "baseline"
     shutil.copytree(runs["base"], place)
-    done = ended("compare {place} {again} --bless".format(**runs, place=place), stdout=unread, stderr=subprocess.PIPE)
+    done = ended(
+        "compare {place} {again} --bless".format(**runs, place=place),
+        stdout=unread,
+        stderr=subprocess.PIPE,
+    )
     assert done.returncode == Exit.FINE and done.stderr == f"baseline: {place}\n"
     assert kvbench.load(place).manifest.run == "run-again"
 
@@ -308,7 +349,7 @@ def test_a_sweep_needs_nobody_to_read_it(unread, tmp_path):
     assert len(whole.records) == len(whole.manifest.plan.points)
 
 
-# ---- the table is whole ----------------------------------------------------------------------------------------------
+# ---- the table is whole --------------------------------------------------------------------------
 
 
 def test_every_code_is_in_the_table_and_in_the_help(capsys):
@@ -319,7 +360,8 @@ def test_every_code_is_in_the_table_and_in_the_help(capsys):
         assert f"{code:>5}  {code.about}" in help_
 
 
-ELSEWHERE = {("verify", FINE), ("verify", FAILED)}  # in tests/verify: it checks every kernel, which takes a while
+# in tests/verify: it checks every kernel, which takes a while
+ELSEWHERE = {("verify", FINE), ("verify", FAILED)}
 
 
 @pytest.mark.parametrize("command", ["compare", "gate", "peers", "profile", "sweep", "verify"])
@@ -344,7 +386,7 @@ def test_codes_are_those_that_scripts_know():
     assert list(Exit) == [0, 1, 2, 3, 4, 5, 6, 130]
 
 
-# ---- what is said first -------------------------------------------------------------------------------------------------
+# ---- what is said first --------------------------------------------------------------------------
 
 MEASURING = {
     f"sweep {TINY} --out run": "--cpus",
@@ -358,13 +400,19 @@ MEASURING = {
 
 @pytest.mark.parametrize("command", MEASURING, ids=lambda command: command.split()[0])
 @pytest.mark.parametrize("share", [0.0, 0.87])
-def test_a_busy_host_is_told_so_before_it_is_measured(command, share, tmp_path, monkeypatch, capsys):
+def test_a_busy_host_is_told_so_before_it_is_measured(
+    command, share, tmp_path, monkeypatch, capsys
+):
     """The first worker stands for what is measured: nothing behind it is needed here."""
     monkeypatch.chdir(tmp_path)
     unwatched(monkeypatch, tmp_path)
     monkeypatch.setattr("kvbench.machine.preflight.busy", lambda *_: share)
     for name in ("one", "other"):
-        shutil.copytree(kvbench.native.library_path().parent, name, ignore=lambda _, names: all_but_the_library(names))
+        shutil.copytree(
+            kvbench.native.library_path().parent,
+            name,
+            ignore=lambda _, names: all_but_the_library(names),
+        )
         with open(f"{name}/libkvbench.so", "ab") as file:
             file.write(name.encode())
 

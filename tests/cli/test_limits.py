@@ -13,8 +13,16 @@ from tests.report import made
 POINTS = made.READS[:1]
 LIMITS = {
     "memory": (MemoryError(), "not enough memory", "ulimit -v"),
-    "memory of the system": (OSError(12, "Cannot allocate memory"), "not enough memory", "ulimit -v"),
-    "library": (ImportError("x.so: failed to map segment from shared object"), "not enough memory", "ulimit -v"),
+    "memory of the system": (
+        OSError(12, "Cannot allocate memory"),
+        "not enough memory",
+        "ulimit -v",
+    ),
+    "library": (
+        ImportError("x.so: failed to map segment from shared object"),
+        "not enough memory",
+        "ulimit -v",
+    ),
     "files": (OSError(24, "Too many open files", "/x/y"), "/x/y: Too many open files", "ulimit -n"),
 }
 
@@ -52,5 +60,9 @@ def test_with_little_address_space(run):
     limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (400_000_000, 400_000_000))
     command = [sys.executable, "-m", "kvbench.cli", "report", str(run), "--format", "json"]
     ended = subprocess.run(command, preexec_fn=limit, capture_output=True, text=True, timeout=120)
-    assert ended.returncode in (0, 5) and "internal error" not in ended.stderr and "Traceback" not in ended.stderr
+    assert (
+        ended.returncode in (0, 5)
+        and "internal error" not in ended.stderr
+        and "Traceback" not in ended.stderr
+    )
     assert ended.returncode == 0 or "not enough memory" in ended.stderr

@@ -13,7 +13,8 @@ from tests.machine.healthy import Still
 from tests.machine.trees import bare_guest, grow
 
 KIB, MIB = 1 << 10, 1 << 20
-LEVELS = ((32 * KIB, 200.0), (512 * KIB, 100.0), (16 * MIB, 60.0))  # bytes a thread (the last: of all), GB/s a thread
+# bytes a thread (the last: of all), GB/s a thread
+LEVELS = ((32 * KIB, 200.0), (512 * KIB, 100.0), (16 * MIB, 60.0))
 DRAM = 20.0  # GB/s of all threads
 
 
@@ -34,7 +35,9 @@ def answers(job):
         units = {"flops": 1 / 50, "clock": 1.0, "latency": 100e-9 * 1000}
         seconds = units.get(probe.op) or probe.bytes / rate(probe) / 1e9
         steps = {"clock": 3 * 10**9, "latency": 1000}.get(probe.op, 1)
-        samples = tuple(Sample("point", n, 1, seconds / fast, (), 0.0, 0, 0) for n in range(job.plan.samples))
+        samples = tuple(
+            Sample("point", n, 1, seconds / fast, (), 0.0, 0, 0) for n in range(job.plan.samples)
+        )
         yield Record(job.launch, probe, samples, {"point": moved}, {}, steps=steps)
 
 
@@ -43,7 +46,11 @@ def made_up(monkeypatch, tmp_path):
     """Two cores with 32 KiB, 512 KiB and 32 MiB between them, of which half is really there."""
     tree = tmp_path / "tree"
     monkeypatch.setattr(Files, "live", True)
-    grow(tree, cores=2, caches=[(1, "Data", "32K", 1), (2, "Unified", "512K", 1), (3, "Unified", "32768K", 2)])
+    grow(
+        tree,
+        cores=2,
+        caches=[(1, "Data", "32K", 1), (2, "Unified", "512K", 1), (3, "Unified", "32768K", 2)],
+    )
     monkeypatch.setenv("KVBENCH_ROOT", str(tree))
     monkeypatch.setattr(kvbench.runner, "launch", answers)
     monkeypatch.setattr("kvbench.machine.preflight.Live", lambda: Still(tree))
@@ -53,14 +60,28 @@ def made_up(monkeypatch, tmp_path):
 def test_json(made_up, capsys):
     assert call("machine", "--quick", "--json") == 0
     facts = json.loads(capsys.readouterr().out)
-    assert {"version", "run", "fingerprint", "environment", "topology", "preflight", "ceilings"} <= facts.keys()
-    reads = [c for c in facts["ceilings"] if c["op"] == "read" and c["threads"] == 2 and not c["distance"]]
+    assert {
+        "version",
+        "run",
+        "fingerprint",
+        "environment",
+        "topology",
+        "preflight",
+        "ceilings",
+    } <= facts.keys()
+    reads = [
+        c
+        for c in facts["ceilings"]
+        if c["op"] == "read" and c["threads"] == 2 and not c["distance"]
+    ]
     for c in reads:
         assert {"pages", "isa", "level", "low", "high", "samples", "cpus", "run"} <= c.keys()
         assert c["run"] == facts["run"] and c["unit"] == "GB/s" and c["stable"]
         assert len(c["samples"]) == 9 and c["low"] < c["gbps"] < c["high"]
     far = max(reads, key=lambda c: c["bytes"])
-    assert far["level"] == "DRAM" and far["gbps"] == pytest.approx(DRAM * 1.02), "the median of nine launches"
+    assert far["level"] == "DRAM" and far["gbps"] == pytest.approx(DRAM * 1.02), (
+        "the median of nine launches"
+    )
     by_op = {(c["op"], c["threads"], c["isa"]): c for c in facts["ceilings"]}
     assert by_op["clock", 1, "scalar"]["median"] == pytest.approx(3.0 * 1.02)
     assert by_op["latency", 1, "scalar"]["median"] == pytest.approx(100.0 / 1.02)
@@ -68,7 +89,9 @@ def test_json(made_up, capsys):
 
 
 def test_an_l3_that_is_half_there_is_noticed(made_up, capsys):
-    """Levels go by what was seen: 24 MiB would be L3 of the declared 32, not of the 16 that answer."""
+    """Levels go by what was seen: 24 MiB would be L3 of the declared 32, not of the 16 that
+    answer.
+    """
     assert call("machine", "--quick", "--json") == 0
     facts = json.loads(capsys.readouterr().out)
     held = {c["level"]: c for c in facts["capacities"]}
@@ -77,7 +100,9 @@ def test_an_l3_that_is_half_there_is_noticed(made_up, capsys):
     assert held[1]["note"] == held[2]["note"] == ""
     assert held[1]["low"] <= 32 * KIB <= held[1]["high"]
     assert held[2]["low"] <= 512 * KIB <= held[2]["high"]
-    levels = {c["bytes"]: c["level"] for c in facts["ceilings"] if c["op"] == "read" and c["threads"] == 2}
+    levels = {
+        c["bytes"]: c["level"] for c in facts["ceilings"] if c["op"] == "read" and c["threads"] == 2
+    }
     assert all(level != "L3" for count, level in levels.items() if count > 16 * MIB)
 
 
@@ -85,7 +110,18 @@ def test_text_names_every_level_and_says_where_the_profile_went(made_up, capsys)
     kept = made_up / "machine.json"
     assert call("machine", "--quick", "--out", str(kept)) == 0
     printed = capsys.readouterr()
-    for word in ("fingerprint", "Test CPU", "L1", "L2", "L3", "DRAM", "write_nt", "latency ns", "GFLOP/s", "GHz"):
+    for word in (
+        "fingerprint",
+        "Test CPU",
+        "L1",
+        "L2",
+        "L3",
+        "DRAM",
+        "write_nt",
+        "latency ns",
+        "GFLOP/s",
+        "GHz",
+    ):
         assert word in printed.out, word
     assert "1 thread on CPU 0" in printed.out and "2 threads on CPUs 0-1" in printed.out
     assert "408 (400..416)" in printed.out, "L1 of two threads: 400 GB/s, 1 to 4 % more"
@@ -98,7 +134,14 @@ def test_plot(made_up):
         assert call("machine", "--quick", "--plot", str(made_up / name)) == 0
     assert (made_up / "stairs.png").read_bytes().startswith(b"\x89PNG")
     drawn = (made_up / "stairs.svg").read_text()
-    for word in ("GB/s", "working set", "L3 ", "1 thread, CPU 0", "2 threads, CPUs 0-1", "Test CPU"):
+    for word in (
+        "GB/s",
+        "working set",
+        "L3 ",
+        "1 thread, CPU 0",
+        "2 threads, CPUs 0-1",
+        "Test CPU",
+    ):
         assert word in drawn
 
 
@@ -109,7 +152,9 @@ def test_no_cache_declared(made_up, monkeypatch, capsys):
     printed = capsys.readouterr().out
     assert "No cache is declared" in printed
     assert "256 MiB" in printed
-    assert "GB/s\n" in printed[printed.index("No cache is declared") :], "plateaus stand in for levels"
+    assert "GB/s\n" in printed[printed.index("No cache is declared") :], (
+        "plateaus stand in for levels"
+    )
 
 
 def test_nothing_measured_is_no_profile(made_up, monkeypatch, capsys):
@@ -126,7 +171,11 @@ def test_fewer_launches_are_marked(made_up, monkeypatch, capsys):
     def late(job):
         for record in answers(job):
             failed = record.point.op == "triad" and job.launch > 3
-            yield Record(job.launch, record.point, (), {}, {}, error="no memory") if failed else record
+            yield (
+                Record(job.launch, record.point, (), {}, {}, error="no memory")
+                if failed
+                else record
+            )
 
     monkeypatch.setattr(kvbench.runner, "launch", late)
     assert call("machine", "--quick") == 4

@@ -1,4 +1,6 @@
-"""Commands that take a model take the same things: a name, a config.json or its folder, and a .gguf file."""
+"""Commands that take a model take the same things: a name, a config.json or its folder, and a .gguf
+file.
+"""
 
 import json
 
@@ -19,7 +21,10 @@ FORMS = ["config.json", "folder", "gguf"]
 def files(tmp_path_factory):
     """One and the same model, in each form."""
     place = tmp_path_factory.mktemp("models")
-    own = folder(place / "mine", config(**shape(LAYERS, Q_HEADS, KV_HEADS, HEAD_DIM, Q_HEADS * HEAD_DIM, 64, 1000)))
+    own = folder(
+        place / "mine",
+        config(**shape(LAYERS, Q_HEADS, KV_HEADS, HEAD_DIM, Q_HEADS * HEAD_DIM, 64, 1000)),
+    )
     facts = {
         "block_count": LAYERS,
         "embedding_length": Q_HEADS * HEAD_DIM,
@@ -45,25 +50,61 @@ def test_size(files, form, capsys):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_profile(files, form, capsys):
-    asked = ["--model", files[form], "--context", CONTEXT, "--residency", "hot", "--cpus", CPU, "--threads", 1]
+    asked = [
+        "--model",
+        files[form],
+        "--context",
+        CONTEXT,
+        "--residency",
+        "hot",
+        "--cpus",
+        CPU,
+        "--threads",
+        1,
+    ]
     assert call("profile", "decode", *asked, *BRIEF.split(), "--json") == 0
     found = json.loads(capsys.readouterr().out)["point"]["shape"]
     assert {name: found[name] for name in HEADS} == HEADS and found["context"] == CONTEXT
 
 
 def test_an_option_overrides_what_the_file_says(files, capsys):
-    asked = ["--model", files["config.json"], "--q-heads", 4, "--context", CONTEXT, "--residency", "hot"]
-    assert call("profile", "decode", *asked, "--cpus", CPU, "--threads", 1, *BRIEF.split(), "--json") == 0
+    asked = [
+        "--model",
+        files["config.json"],
+        "--q-heads",
+        4,
+        "--context",
+        CONTEXT,
+        "--residency",
+        "hot",
+    ]
+    assert (
+        call("profile", "decode", *asked, "--cpus", CPU, "--threads", 1, *BRIEF.split(), "--json")
+        == 0
+    )
     assert json.loads(capsys.readouterr().out)["point"]["shape"]["q_heads"] == 4
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_peers(files, form, tmp_path, monkeypatch):
     played(monkeypatch, tmp_path)
-    asked = ["--model", files[form], "--context", "64", "--dtype", "f32", "--threads", "1", "--peers", "numpy"]
+    asked = [
+        "--model",
+        files[form],
+        "--context",
+        "64",
+        "--dtype",
+        "f32",
+        "--threads",
+        "1",
+        "--peers",
+        "numpy",
+    ]
     assert call("peers", *asked, "--launches", "1", "--out", tmp_path / "run") == 0
     points = kvbench.load(tmp_path / "run").points
-    assert {tuple(row) for row in points[list(HEADS)].to_numpy().tolist()} == {tuple(HEADS.values())}
+    assert {tuple(row) for row in points[list(HEADS)].to_numpy().tolist()} == {
+        tuple(HEADS.values())
+    }
 
 
 def test_lab_asks_the_same_reader(files, tmp_path, monkeypatch):
@@ -81,7 +122,9 @@ def test_explain(files, form, capsys):
     assert json.loads(capsys.readouterr().out)["lines"]
 
 
-@pytest.mark.parametrize("line", ["size --help", "profile --help", "explain --help", "peers --help"])
+@pytest.mark.parametrize(
+    "line", ["size --help", "profile --help", "explain --help", "peers --help"]
+)
 def test_help_says_what_they_take(line, capsys):
     call(*line.split())
     said = " ".join(capsys.readouterr().out.split())

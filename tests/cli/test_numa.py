@@ -1,4 +1,6 @@
-"""kvbench numa, on this machine, on a made-up one of two nodes, and where it finds cells to draw."""
+"""kvbench numa, on this machine, on a made-up one of two nodes, and where it finds cells to
+draw.
+"""
 
 import pytest
 
@@ -22,8 +24,10 @@ def test_one_node_is_said_in_a_line(tmp_path, monkeypatch, capsys):
     trees.grow(tmp_path, cores=4)
     monkeypatch.setenv("KVBENCH_ROOT", str(tmp_path))
     assert call("numa") == 0
-    assert capsys.readouterr().out == (
-        "numa: this machine has one NUMA node, so all memory is local: there is nothing to compare\n"
+    assert (
+        capsys.readouterr().out
+        == "numa: this machine has one NUMA node, so all memory is local: there is nothing to"
+        " compare\n"
     )
 
 
@@ -35,17 +39,27 @@ def test_every_node_with_every_memory_then_all_threads(two_nodes):
         *((tuple(range(8)), memory) for memory in ("local", "interleave")),
     }
     sets = [each for each in found.contrasts if each.factor == "memory"]
-    assert sets and all(len({point.memory for point in each.points}) == len(each.points) for each in sets)
+    assert sets and all(
+        len({point.memory for point in each.points}) == len(each.points) for each in sets
+    )
 
 
 def test_the_memory_of_a_point_is_part_of_its_name_where_it_is_not_local(two_nodes):
-    names = [point.name for point in expand(find("numa"), Site(two_nodes, 64 << 30, "scalar", pages=("thp",))).points]
+    names = [
+        point.name
+        for point in expand(
+            find("numa"), Site(two_nodes, 64 << 30, "scalar", pages=("thp",))
+        ).points
+    ]
     assert sum(".memoryinterleave" in name for name in names) == 3
     assert sum(".memory" in name for name in names) == len(names) - 1
 
 
 def test_what_the_table_and_the_figure_show():
-    cells = [Placed("node0", "node0", 4, 30.0, 29.0, 31.0, 32.0), Placed("node0", "node1", 4, 9.5, 9.0, 10.0, None)]
+    cells = [
+        Placed("node0", "node0", 4, 30.0, 29.0, 31.0, 32.0),
+        Placed("node0", "node1", 4, 9.5, 9.0, 10.0, None),
+    ]
     assert lines(cells)[2:] == ["  threads    node0    node1", "    node0  30 (32)  9.5 (-)"]
 
     class Found:
@@ -54,4 +68,12 @@ def test_what_the_table_and_the_figure_show():
     figure = numa(Found, None)
     drawn = [text.get_text() for axes in figure.canvas().axes for text in axes.texts]
     assert drawn == ["32", "30", "9.5"]
-    assert list(figure.table.columns) == ["threads", "memory", "count", "gbps", "low", "high", "read"]
+    assert list(figure.table.columns) == [
+        "threads",
+        "memory",
+        "count",
+        "gbps",
+        "low",
+        "high",
+        "read",
+    ]

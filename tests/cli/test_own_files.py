@@ -15,12 +15,18 @@ CASES = [
     ("report . --format json -o journal.jsonl", "journal.jsonl"),
     ("history export --root {root} -o {run}/manifest.json", "manifest.json"),
     ("history export --root {root} -o {root}/accepted.json", "accepted.json", "history"),
-    ("compare {run} {other} --export junit={run}/x.xml --export csv={run}/run.json.gz", "run.json.gz"),
+    (
+        "compare {run} {other} --export junit={run}/x.xml --export csv={run}/run.json.gz",
+        "run.json.gz",
+    ),
     ("gate --export markdown={run}/manifest.json", "manifest.json"),
     ("machine --quick --out {run}/machine.json", "machine.json"),
     ("sweep smoke --tuning {run}/journal.jsonl --out {root}/new", "journal.jsonl"),
     ("tune smoke --tuning machine.json", "machine.json"),
-    ("profile decode --model gpt-2 --context 64 --threads 1 --tuning {run}/score.json", "score.json"),
+    (
+        "profile decode --model gpt-2 --context 64 --threads 1 --tuning {run}/score.json",
+        "score.json",
+    ),
 ]
 
 

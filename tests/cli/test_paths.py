@@ -1,4 +1,6 @@
-"""Whatever a path leads to: one line and an exit code that fits, soon, in little memory, and nothing is broken."""
+"""Whatever a path leads to: one line and an exit code that fits, soon, in little memory, and
+nothing is broken.
+"""
 
 import json
 import os
@@ -24,7 +26,8 @@ from tests.report import made
 PLENTY = 1 << 30  # bytes
 CODES = {0, 2, 5, 6}
 LIBRARY = str(library_path())
-TEXTS = {"source", "suite", "base", "head", "lengths", "exports"}  # these may be paths, and look like texts
+# these may be paths, and look like texts
+TEXTS = {"source", "suite", "base", "head", "lengths", "exports"}
 OUTPUTS = {"out", "plot", "exports", "folder", "tuning"}
 BEFORE, BEHIND = {"exports": "junit="}, {"suite": ".toml", "plot": ".png"}
 TOLD = {  # what else a command is told, so that it does not measure: arguments, and options
@@ -54,10 +57,18 @@ TOLD = {  # what else a command is told, so that it does not measure: arguments,
 VARIED = {"report": ("html", "md", "json", "csv")}
 FILES = ("manifest.json", "journal.jsonl", "machine.json")
 READERS = (
-    "report new --format csv", "report new", "compare old new", "history show --root .", "history add new --root other",
-    "size qwen3-0.6b --machine new", "sweep --out new --resume",
-)  # fmt: skip
-INSIDE = [*product(READERS, FILES, (*KINDS, "link")), *product(READERS[3:4], ["accepted.json"], (*KINDS, "link"))]
+    "report new --format csv",
+    "report new",
+    "compare old new",
+    "history show --root .",
+    "history add new --root other",
+    "size qwen3-0.6b --machine new",
+    "sweep --out new --resume",
+)
+INSIDE = [
+    *product(READERS, FILES, (*KINDS, "link")),
+    *product(READERS[3:4], ["accepted.json"], (*KINDS, "link")),
+]
 
 
 def parameters(command=kvbench, *words):
@@ -69,7 +80,11 @@ def parameters(command=kvbench, *words):
     else:
         for found in command.params:
             if isinstance(found.type, click.Path) or found.name in TEXTS:
-                yield " ".join(words), found, [each.name for each in command.params if isinstance(each, click.Argument)]
+                yield (
+                    " ".join(words),
+                    found,
+                    [each.name for each in command.params if isinstance(each, click.Argument)],
+                )
 
 
 def line(words, found, arguments, more=()):
@@ -100,7 +115,13 @@ def named(cases, every):
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """Two runs that can be compared; and a huge file, which takes no room."""
-    folder, points = tmp_path_factory.mktemp("whole"), [*made.decodes(made.CONTEXTS[:1])[:1], *made.READS[:6]]
+    folder, points = (
+        tmp_path_factory.mktemp("whole"),
+        [
+            *made.decodes(made.CONTEXTS[:1])[:1],
+            *made.READS[:6],
+        ],
+    )
     for name in ("old", "new"):
         made.directory(folder / name, made.whole(points, 3), points, run=name)
     with (folder / "sparse").open("wb") as file:
@@ -111,7 +132,9 @@ def whole(tmp_path_factory):
 @pytest.fixture(scope="module")
 def server():
     command = [sys.executable, "-m", "tests.cli.paths"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=Path(__file__).parents[2]) as own:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=Path(__file__).parents[2]
+    ) as own:
         yield own
         own.stdin.close()
 
@@ -158,15 +181,19 @@ def test_what_lies_in_a_run(command, file, kind, scene, whole, server):
         path.rename(path.with_name(f"{file}.else"))
     put(kind, path, whole / "sparse")
     found = ended(server, scene, command.split())
-    if "history show" not in command or file == "accepted.json":  # of runs it leaves out what it cannot read
-        fine = command.startswith("size") or (file, kind) == ("machine.json", "loop")  # it is not read, or not there
+    # of runs it leaves out what it cannot read
+    if "history show" not in command or file == "accepted.json":
+        # it is not read, or not there
+        fine = command.startswith("size") or (file, kind) == ("machine.json", "loop")
         assert fine or found["code"] == 2 and len(found["err"].splitlines()) == 1, found
     elif file != "machine.json" and (file, kind) != ("manifest.json", "folder"):  # which is no run
         assert "left out" in found["out"], found
 
 
 def test_an_output_stays_what_it_is(tmp_path):
-    """A pipe gets all of it, more than it holds; of a link the file behind it is replaced, but of a run's own none."""
+    """A pipe gets all of it, more than it holds; of a link the file behind it is replaced, but of a
+    run's own none.
+    """
     pipe, link, target = (tmp_path / name for name in ("pipe", "link", "target"))
     os.mkfifo(pipe)
     with subprocess.Popen(["wc", "-c", pipe], stdout=subprocess.PIPE) as reader:
@@ -181,7 +208,9 @@ def test_an_output_stays_what_it_is(tmp_path):
         write_text(link, "")
 
 
-@pytest.mark.parametrize("command", ["sweep smoke --out run", "plan smoke", "machine --quick", "lab quant", "gate"])
+@pytest.mark.parametrize(
+    "command", ["sweep smoke --out run", "plan smoke", "machine --quick", "lab quant", "gate"]
+)
 def test_without_proc_nothing_is_measured(command, tmp_path, monkeypatch, capsys):
     """One line, in the place of an error for each ceiling."""
     monkeypatch.chdir(tmp_path)

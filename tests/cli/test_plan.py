@@ -39,12 +39,23 @@ def test_text(capsys):
 def test_what_is_left_out(capsys):
     code, out, _ = told(capsys, "plan", "threads", "--axis", "threads=1,4")
     assert code == 0
-    assert "left out: " in out and "not enough CPUs: 4 threads on 2 CPUs" in out and "threads=4" in out
+    assert (
+        "left out: " in out and "not enough CPUs: 4 threads on 2 CPUs" in out and "threads=4" in out
+    )
 
 
 def test_json(capsys):
     code, out, _ = told(
-        capsys, "plan", "threads", "--json", "--axis", "context=1k,8k", "--axis", "pages=base", "--axis", "threads=1,4"
+        capsys,
+        "plan",
+        "threads",
+        "--json",
+        "--axis",
+        "context=1k,8k",
+        "--axis",
+        "pages=base",
+        "--axis",
+        "threads=1,4",
     )
     facts = json.loads(out)
     assert code == 0 and facts["version"] == 1 and facts["suite"] == "threads"
@@ -54,11 +65,16 @@ def test_json(capsys):
     assert facts["memory"]["available"] == 32 << 30 and 0 < facts["memory"]["needed"] < 32 << 30
     assert facts["seconds"] > 0 and facts["launches"] == 10
     (skip,) = facts["skips"]
-    assert skip["count"] > 0 and skip["reason"] and skip["detail"] and skip["example"]["threads"] == 4
+    assert (
+        skip["count"] > 0 and skip["reason"] and skip["detail"] and skip["example"]["threads"] == 4
+    )
 
 
 def test_it_is_asked_as_a_sweep_is(capsys):
-    asked = "--only *.i8.* --only *.bf16.* --launches 3 --samples 2 --sample-time 0.5 --cpus 1 --pages base"
+    asked = (
+        "--only *.i8.* --only *.bf16.* --launches 3 --samples 2 --sample-time 0.5 --cpus 1 --pages"
+        " base"
+    )
     code, out, _ = told(capsys, "plan", "dtypes", "--json", *asked.split())
     facts = json.loads(out)
     assert code == 0 and (facts["launches"], facts["samples"], facts["sample_time"]) == (3, 2, 0.5)
@@ -67,11 +83,15 @@ def test_it_is_asked_as_a_sweep_is(capsys):
 
 
 def test_a_suite_of_ones_own(capsys, made_up):
-    (made_up / "mine.toml").write_text('question = "Mine?"\n[axes]\nmodel = "gpt-2"\npages = "base"\nsamples = 3')
+    (made_up / "mine.toml").write_text(
+        'question = "Mine?"\n[axes]\nmodel = "gpt-2"\npages = "base"\nsamples = 3'
+    )
     code, out, err = told(capsys, "plan", "mine.toml")
     assert code == 2 and not out
     assert f"{made_up}/mine.toml: axes: samples is not an axis (" in err and err.count("\n") == 1
-    (made_up / "mine.toml").write_text('question = "Mine?"\n[axes]\nmodel = "gpt-2"\npages = "base"')
+    (made_up / "mine.toml").write_text(
+        'question = "Mine?"\n[axes]\nmodel = "gpt-2"\npages = "base"'
+    )
     code, out, err = told(capsys, "plan", "mine.toml")
     assert code == 0 and out.startswith("mine: Mine?\n  1 point")
 
@@ -79,9 +99,17 @@ def test_a_suite_of_ones_own(capsys, made_up):
 def test_nothing_to_measure_is_refused_as_a_sweep_of_it_is(capsys, made_up):
     (made_up / "mine.toml").write_text('question = "Mine?"\n[axes]\nmodel = "gpt-2"\nthreads = 64')
     code, out, err = told(capsys, "plan", str(made_up / "mine.toml"))
-    assert code == 2 and not out and told(capsys, "sweep", str(made_up / "mine.toml")) == (code, out, err)
-    assert "64 threads on 2 CPUs" in err and "model=gpt-2 threads=64" in err and err.count("\n") == 1
-    (made_up / "mine.toml").write_text('question = "Mine?"\n[axes]\nmodel = "gpt-2"\n[[skip]]\nop = "decode"')
+    assert (
+        code == 2
+        and not out
+        and told(capsys, "sweep", str(made_up / "mine.toml")) == (code, out, err)
+    )
+    assert (
+        "64 threads on 2 CPUs" in err and "model=gpt-2 threads=64" in err and err.count("\n") == 1
+    )
+    (made_up / "mine.toml").write_text(
+        'question = "Mine?"\n[axes]\nmodel = "gpt-2"\n[[skip]]\nop = "decode"'
+    )
     code, out, err = told(capsys, "plan", "mine.toml")
     assert code == 2 and not out and "[[skip]]" in err
 
@@ -90,7 +118,9 @@ def test_a_forced_tier_is_the_best(capsys, monkeypatch):
     monkeypatch.setenv("KVBENCH_ISA", "scalar")
     _, out, _ = told(capsys, "plan", "smoke", "--json")
     assert {point["isa"] for point in json.loads(out)["points"]} == {"scalar"}
-    monkeypatch.setenv("KVBENCH_ISA", next(isa for isa in default_library().words("isa") if isa != "scalar") + "x")
+    monkeypatch.setenv(
+        "KVBENCH_ISA", next(isa for isa in default_library().words("isa") if isa != "scalar") + "x"
+    )
     code, _, err = told(capsys, "plan", "smoke")
     assert code == 2 and "KVBENCH_ISA" in err
 
@@ -102,7 +132,9 @@ def test_suites(capsys):
     assert all(" points " in line and line.endswith("?") for line in out.splitlines())
 
 
-@pytest.mark.parametrize(("suite", "word"), [("quick", "up to"), ("smoke", "about"), ("standard", "about")])
+@pytest.mark.parametrize(
+    ("suite", "word"), [("quick", "up to"), ("smoke", "about"), ("standard", "about")]
+)
 def test_one_forecast_a_suite(capsys, suite, word):
     """The listing's is the plan's, in words and in JSON. quick adds launches for up to 360 s."""
     _, listed, note = told(capsys, "suites")
@@ -110,7 +142,11 @@ def test_one_forecast_a_suite(capsys, suite, word):
     time = re.search(r"points  (.*?)  +", line)[1]
     assert time.startswith(word) and "from start to end" in note
     assert f"  time: {time} from start to end" in told(capsys, "plan", suite)[1]
-    (row,) = (row for row in json.loads(told(capsys, "suites", "--json")[1])["suites"] if row["name"] == suite)
+    (row,) = (
+        row
+        for row in json.loads(told(capsys, "suites", "--json")[1])["suites"]
+        if row["name"] == suite
+    )
     assert row["seconds"] == json.loads(told(capsys, "plan", suite, "--json")[1])["seconds"]
     if suite == "quick":
         assert row["seconds"] >= 360
@@ -123,11 +159,15 @@ def test_without_caches_there_is_nothing_to_take_time(capsys, made_up, monkeypat
     assert (code, out) == (2, "") and "left out: cache size unknown" in err
     code, out, _ = told(capsys, "suites")
     (line,) = (line for line in out.splitlines() if line.startswith("l3fit"))
-    assert line.split()[1:6] == ["0", "points", "about", "0", "s"] and line.endswith("? (cache size unknown)")
+    assert line.split()[1:6] == ["0", "points", "about", "0", "s"] and line.endswith(
+        "? (cache size unknown)"
+    )
 
 
 def test_the_largest_plan_is_quick(capsys, monkeypatch):
-    """By what it asks of the kernels' library, which is most of its work: nothing twice, and little for each point."""
+    """By what it asks of the kernels' library, which is most of its work: nothing twice, and little
+    for each point.
+    """
     asked = Counter()
     planned = Cache.planned
 

@@ -20,7 +20,9 @@ from kvbench.worker.visit import more
 from tests import made_run
 from tests.cli.test_cli import call
 
-SHAPE = Shape(layers=0, batch=1, q_heads=4, kv_heads=2, head_dim=16, context=100, capacity=128, window=0)
+SHAPE = Shape(
+    layers=0, batch=1, q_heads=4, kv_heads=2, head_dim=16, context=100, capacity=128, window=0
+)
 POINT = replace(made_run.DECODE, shape=SHAPE, pages="base")
 GIGA = 1_000_000_000
 
@@ -32,14 +34,25 @@ def visit_of(seconds, flops=4e9):
         for program, times in seconds.items()
         for number, taken in enumerate(times)
     ]
-    traffic = Traffic(flops=flops, compulsory=GIGA, issued=GIGA, line=GIGA, kv=GIGA, scales=0, table=0, ai=flops / GIGA)
+    traffic = Traffic(
+        flops=flops,
+        compulsory=GIGA,
+        issued=GIGA,
+        line=GIGA,
+        kv=GIGA,
+        scales=0,
+        table=0,
+        ai=flops / GIGA,
+    )
     memory = {"page_bytes": 1, "mapped": 1, "huge_bytes": 0, "resident_bytes": 1}
     facts = {"layers": 3, "slice_bytes": 4096, "max_abs_err": 1e-7, "stage_share": (0.5, 0.1, 0.4)}
     return Record(0, POINT, tuple(samples), dict.fromkeys(seconds, traffic), memory, **facts)
 
 
 def test_rates_and_ratios_are_of_the_same_round():
-    """The machine slows down threefold in the last round; a ratio formed per round does not see it."""
+    """The machine slows down threefold in the last round; a ratio formed per round does not see
+    it.
+    """
     facts = profile(
         visit_of(
             {
@@ -81,7 +94,18 @@ def test_bound(efficiency, core, skew, word):
     assert bound(efficiency, core, skew) == word
 
 
-SMALL = ["--q-heads", "4", "--kv-heads", "2", "--head-dim", "32", "--context", "96", "--threads", "1"]
+SMALL = [
+    "--q-heads",
+    "4",
+    "--kv-heads",
+    "2",
+    "--head-dim",
+    "32",
+    "--context",
+    "96",
+    "--threads",
+    "1",
+]
 SHORT = ["--samples", "2", "--sample-time", "0.001", "--layers", "3"]
 
 
@@ -98,10 +122,20 @@ def test_a_small_point(op, layout, capsys):
     tokens = 96 if op != "append" else 1
     kv = 2 * tokens * 2 * 32 * 2
     if op == "decode":
-        assert facts["bytes_compulsory"] == kv + 2 * 4 * 32 * 4 + (6 * 4 if layout == "paged" else 0)
+        assert facts["bytes_compulsory"] == kv + 2 * 4 * 32 * 4 + (
+            6 * 4 if layout == "paged" else 0
+        )
         assert facts["flops"] == 4 * 96 * 4 * 32
         assert facts["max_abs_err"] < 1e-5
-        for key in ("twin_gbps", "core_gbps", "efficiency", "ceiling_fraction", "fma_gflops", "bound", "ai"):
+        for key in (
+            "twin_gbps",
+            "core_gbps",
+            "efficiency",
+            "ceiling_fraction",
+            "fma_gflops",
+            "bound",
+            "ai",
+        ):
             assert key in facts
         assert sum(facts["stage_share"].values()) == pytest.approx(1.0)
     else:
@@ -110,7 +144,14 @@ def test_a_small_point(op, layout, capsys):
 
 def test_a_slice_in_l3_is_held_against_memory():
     """A gigabyte a pass each."""
-    seconds = {"twin": [1.5], "core": [1.0], "ceiling": [1.0], "slice": [0.5], "memory": [2.0], "rotated": [5.0]}
+    seconds = {
+        "twin": [1.5],
+        "core": [1.0],
+        "ceiling": [1.0],
+        "slice": [0.5],
+        "memory": [2.0],
+        "rotated": [5.0],
+    }
     found = profile(visit_of({"point": [2.0], **seconds}))
     assert (found.l3_reads, found.l3_gain, found.l3_decode) == pytest.approx((4.0, 2.5, 1.0))
 
@@ -129,7 +170,11 @@ def test_residencies(residency, op, capsys):
 def test_eviction_reads_more_than_the_caches_hold():
     last_level = max((cache.size for cache in describe().caches), default=0)
     point = replace(POINT, residency="evicted", cpus=(min(os.sched_getaffinity(0)),))
-    with Ground(default_library()) as ground, Room(point, ground) as room, Bench(point, room, Answers()) as bench:
+    with (
+        Ground(default_library()) as ground,
+        Room(point, ground) as room,
+        Bench(point, room, Answers()) as bench,
+    ):
         between = {program.name: program.between for program in (*bench.programs, *more(bench))}
         for name in ("point", "twin", "ceiling"):
             assert between[name].traffic().compulsory >= max(256 << 20, 4 * last_level)
@@ -139,21 +184,55 @@ def test_eviction_reads_more_than_the_caches_hold():
 def test_the_table_names_every_denominator(capsys):
     assert call("profile", "decode", *SMALL, *SHORT) == 0
     printed = capsys.readouterr().out
-    for name in ("point", "twin", "core roof", "read ceiling", "FMA peak", "bound:", "verified", "issued"):
+    for name in (
+        "point",
+        "twin",
+        "core roof",
+        "read ceiling",
+        "FMA peak",
+        "bound:",
+        "verified",
+        "issued",
+    ):
         assert name in printed
 
 
 @pytest.mark.parametrize(
     ("seconds", "bound", "reason", "said"),
     [
-        ({"twin": 0.095, "core": 0.02}, "memory", "95% of its plain twin", "Reads limit this kernel: it runs at 95%"),
-        ({"twin": 0.05, "core": 0.098}, "core", "98% of its core roof", "The core limits this kernel: it runs at 98%"),
-        ({"twin": 0.05, "core": 0.06}, "unknown", "far from both", "Neither the reads (50%) nor the core (60%)"),
-        ({"twin": 0.05, "core": 0.2}, "unknown", "more launches", "it is faster than the core roof"),
+        (
+            {"twin": 0.095, "core": 0.02},
+            "memory",
+            "95% of its plain twin",
+            "Reads limit this kernel: it runs at 95%",
+        ),
+        (
+            {"twin": 0.05, "core": 0.098},
+            "core",
+            "98% of its core roof",
+            "The core limits this kernel: it runs at 98%",
+        ),
+        (
+            {"twin": 0.05, "core": 0.06},
+            "unknown",
+            "far from both",
+            "Neither the reads (50%) nor the core (60%)",
+        ),
+        (
+            {"twin": 0.05, "core": 0.2},
+            "unknown",
+            "more launches",
+            "it is faster than the core roof",
+        ),
     ],
 )
 def test_the_end_says_what_limits_it_and_what_to_try(seconds, bound, reason, said):
-    facts = profile(visit_of({"point": [0.1], "ceiling": [0.05], "fma": [0.02]} | {k: [s] for k, s in seconds.items()}))
+    facts = profile(
+        visit_of(
+            {"point": [0.1], "ceiling": [0.05], "fma": [0.02]}
+            | {k: [s] for k, s in seconds.items()}
+        )
+    )
     assert facts.bound == bound and reason in facts.bound_reason
     advice = worded("advice", "advice", facts)
     assert said in advice and " Try " in advice
@@ -163,15 +242,28 @@ def test_the_end_says_what_limits_it_and_what_to_try(seconds, bound, reason, sai
     ("seconds", "named", "unhelpful"),
     [
         ({"twin": 0.095, "core": 0.02}, ("prefetch distance",), ("shuffles",)),
-        ({"twin": 0.05, "core": 0.098}, ("all 2 query heads", "shuffles", "conversions", "exp"), ()),
+        (
+            {"twin": 0.05, "core": 0.098},
+            ("all 2 query heads", "shuffles", "conversions", "exp"),
+            (),
+        ),
         ({"twin": 0.05, "core": 0.06}, ("prefetch distance", "shuffles"), ()),
     ],
 )
 def test_the_author_of_a_plug_in_hears_what_can_be_changed(seconds, named, unhelpful):
-    """By what limits it: no variants and formats that it does not have, and no threads that the machine does not have."""
-    facts = profile(visit_of({"point": [0.1], "ceiling": [0.05], "fma": [0.02]} | {k: [s] for k, s in seconds.items()}))
+    """By what limits it: no variants and formats that it does not have, and no threads that the
+    machine does not have.
+    """
+    facts = profile(
+        visit_of(
+            {"point": [0.1], "ceiling": [0.05], "fma": [0.02]}
+            | {k: [s] for k, s in seconds.items()}
+        )
+    )
     advice = worded("advice", "advice", facts, True, False)
     assert all(word in advice for word in named) and not any(word in advice for word in unhelpful)
-    assert not any(option in advice for option in ("--variant", "--dtype", "--threads", "kvbench tune"))
+    assert not any(
+        option in advice for option in ("--variant", "--dtype", "--threads", "kvbench tune")
+    )
     if facts.bound != "unknown":
         assert "More --threads" in worded("advice", "advice", facts, True, True)

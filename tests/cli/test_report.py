@@ -41,7 +41,10 @@ def test_it_writes_through_no_link_in_a_run(run, name, tmp_path, capsys):
     (copy / name).parent.mkdir(exist_ok=True)
     (copy / name).symlink_to(elsewhere)
     assert call("report", str(copy)) == 2
-    assert f"{copy / name}: it is a link" in capsys.readouterr().err and list(elsewhere.iterdir()) == []
+    assert (
+        f"{copy / name}: it is a link" in capsys.readouterr().err
+        and list(elsewhere.iterdir()) == []
+    )
 
 
 @pytest.mark.parametrize("form", ["md", "json", "csv"])
@@ -62,8 +65,13 @@ def test_several_runs(run, tmp_path, capsys):
     out = tmp_path / "both"
     assert call("report", str(run), str(other), "-o", str(out)) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("  1  zorglub 9000 64-Core") and lines[1].startswith("  2  a machine without a name")
-    assert re.fullmatch(r"  memory read +GB/s +[\d.]+ +[\d.]+ \(1\.00x\)", next(x for x in lines if "memory read" in x))
+    assert lines[0].startswith("  1  zorglub 9000 64-Core") and lines[1].startswith(
+        "  2  a machine without a name"
+    )
+    assert re.fullmatch(
+        r"  memory read +GB/s +[\d.]+ +[\d.]+ \(1\.00x\)",
+        next(x for x in lines if "memory read" in x),
+    )
     page = (out / "index.html").read_text()
     for place in ("1-mine", "2-mine"):
         assert f'href="{place}/index.html"' in page and (out / place / "index.html").is_file()
@@ -75,7 +83,9 @@ def test_the_name_of_a_run_is_no_path(run, tmp_path):
     other = made.directory(tmp_path / "other", made.whole(POINTS), POINTS, run="../an other")
     assert call("report", str(run), str(other), "-o", str(tmp_path / "both")) == 0
     page = (tmp_path / "both" / "index.html").read_text()
-    assert (tmp_path / "both" / "2-..-an-other" / "index.html").is_file() and 'href="2-..-an-other/index.html"' in page
+    assert (
+        tmp_path / "both" / "2-..-an-other" / "index.html"
+    ).is_file() and 'href="2-..-an-other/index.html"' in page
 
 
 def test_while_it_is_being_measured(tmp_path, capsys):
@@ -83,7 +93,10 @@ def test_while_it_is_being_measured(tmp_path, capsys):
     records = made.whole(POINTS)
     run = made.directory(tmp_path / "run", records[:9], POINTS)
     before = (run / "journal.jsonl").stat().st_size
-    with RunDirectory.open(run, write=True) as directory, (run / "journal.jsonl").open("ab") as file:
+    with (
+        RunDirectory.open(run, write=True) as directory,
+        (run / "journal.jsonl").open("ab") as file,
+    ):
         file.write(b'{"launch": 1, "poi')
         file.flush()
         assert call("report", str(run), "--format", "json") == 0

@@ -35,22 +35,47 @@ from tests.score import made as score
 BASELINE = Path(__file__).resolve().parents[2] / "results" / "zen3-kvm-2" / "quick"
 CACHES = [(1, "Data", "32K", 1), (2, "Unified", "512K", 1), (3, "Unified", "32768K", 2)]
 SMALL = "--q-heads 4 --kv-heads 2 --head-dim 32 --context 96 --threads 1 --residency hot"
-SIZED = "qwen3-0.6b --context 8192 --layout paged --weights 1GB --budget 1GiB --lengths uniform:1-64"
+SIZED = (
+    "qwen3-0.6b --context 8192 --layout paged --weights 1GB --budget 1GiB --lengths uniform:1-64"
+)
 SHORT = ["--samples", "2", "--sample-time", "0.001"]
 CPU = str(min(os.sched_getaffinity(0)))
-TINY = ["smoke", "--axis", "context=64", "--axis", "threads=1", "--axis", "model=gpt-2", "--axis", "residency=hot"]
+TINY = [
+    "smoke",
+    "--axis",
+    "context=64",
+    "--axis",
+    "threads=1",
+    "--axis",
+    "model=gpt-2",
+    "--axis",
+    "residency=hot",
+]
 PEERS = "--model qwen3-0.6b --context 512 --dtype f32 --threads 1 --peers numpy,cke --launches 1"
 BRIEF = ["--only", "*.head.f16.*", "--cpus", CPU, "--launches", "1", *SHORT]
 
 # So few points say nothing of a model, nor of L3.
 RATE = Enclosed(2.0, 1.0, 3.0, "GB/s")
-BAR = Bar("name", "f16", "head", "flash", RATE, gbps=1.0, memory_allows=2.0, max_abs_err=1e-7, bound="core", level=True)
+BAR = Bar(
+    "name",
+    "f16",
+    "head",
+    "flash",
+    RATE,
+    gbps=1.0,
+    memory_allows=2.0,
+    max_abs_err=1e-7,
+    bound="core",
+    level=True,
+)
 HELPED = Helped("name", "f16", 4, RATE, over="decode", verdict="confirmed")
 QUALITY = Quality("good", launches=7, points=1, failed=0, suspect=0, unstable=0, spread=0.1)
-HEADLINE = Headline("a", False, "avx2", 2, "m", 4096, (BAR,), RATE, RATE, RATE, (HELPED,), no_l3="", quality=QUALITY)
+HEADLINE = Headline(
+    "a", False, "avx2", 2, "m", 4096, (BAR,), RATE, RATE, RATE, (HELPED,), no_l3="", quality=QUALITY
+)
 
 
-# ---- what is really printed ------------------------------------------------------------------------------------------
+# ---- what is really printed ----------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -61,10 +86,16 @@ def folder(tmp_path_factory):
 def sides(folder):
     """Two runs: in the second one layout is slower, and a point failed."""
     records = compared.records(slower="paged", by=1.3)
-    records = [replace(r, samples=(), error="wrong") if r.point == compared.POINTS[0] else r for r in records]
+    records = [
+        replace(r, samples=(), error="wrong") if r.point == compared.POINTS[0] else r
+        for r in records
+    ]
     runs = {"base": compared.records(), "head": records}
     facts = {"identity": compared.IDENTITY, "launches": compared.LAUNCHES}
-    return [str(made.directory(folder / run, own, compared.POINTS, run=run, **facts)) for run, own in runs.items()]
+    return [
+        str(made.directory(folder / run, own, compared.POINTS, run=run, **facts))
+        for run, own in runs.items()
+    ]
 
 
 def bare(folder):
@@ -92,16 +123,35 @@ CALLS = {
     "score": scores,
     "kernels": lambda folder: [["--json"]],
     "doctor": lambda folder: [["--json"]],
-    "machine": lambda folder: [["--identify", "--json"], ["--quick", "--json", "--out", str(folder / "machine.json")]],
+    "machine": lambda folder: [
+        ["--identify", "--json"],
+        ["--quick", "--json", "--out", str(folder / "machine.json")],
+    ],
     "suites": lambda folder: [["--json"]],
     "plan": lambda folder: [["smoke", "--axis", "threads=1,1024", "--json"]],
     "verify": lambda folder: [["--quick", "--isa", "scalar", "--json"]],
-    "profile": lambda folder: [[op, *SMALL.split(), *SHORT, "--json"] for op in ("decode", "bulk", "append")],
-    "sweep": lambda folder: [
-        [*TINY, *BRIEF, "--only", "*.paged.f16.*", "--axis", "op=decode", "--out", str(folder / "run"), "--json"]
+    "profile": lambda folder: [
+        [op, *SMALL.split(), *SHORT, "--json"] for op in ("decode", "bulk", "append")
     ],
-    "tune": lambda folder: [[*TINY, "--only", "*.head.f16.*", "--tuning", str(folder / "seen.json"), "--json"]],
-    "peers": lambda folder: [[*PEERS.split(), "--tuning", "off", "--out", str(folder / "peers"), "--json"]],
+    "sweep": lambda folder: [
+        [
+            *TINY,
+            *BRIEF,
+            "--only",
+            "*.paged.f16.*",
+            "--axis",
+            "op=decode",
+            "--out",
+            str(folder / "run"),
+            "--json",
+        ]
+    ],
+    "tune": lambda folder: [
+        [*TINY, "--only", "*.head.f16.*", "--tuning", str(folder / "seen.json"), "--json"]
+    ],
+    "peers": lambda folder: [
+        [*PEERS.split(), "--tuning", "off", "--out", str(folder / "peers"), "--json"]
+    ],
     "lab": lambda folder: [["quant", "--out", str(folder / "lab"), "--json"], ["--json"]],
     "compare": lambda folder: [[*sides(folder), "--json"]],
     "history": lambda folder: [["show", "--root", past(folder), "--json"]],
@@ -116,7 +166,9 @@ CALLS = {
         ["llama-2-7b", "--map", "--canaries", "--json"],
     ],
     "report": lambda folder: [
-        [*runs, "--format", "json"] for few in [bare(folder)] for runs in ([str(BASELINE)], [few], [str(BASELINE), few])
+        [*runs, "--format", "json"]
+        for few in [bare(folder)]
+        for runs in ([str(BASELINE)], [few], [str(BASELINE), few])
     ],
 }
 
@@ -125,8 +177,15 @@ CALLS = {
 def printed(folder):
     """By command: what it printed, call by call; asked for once."""
     sides = [Build(name, library_path(), library_path().with_name("abi.h"), name) for name in "ab"]
-    gated = gate(*sides, Request(seed=1), 240.0, execute=player(lambda point, side: 1 + 0.1 * (side == "head")))[0]
-    found = {"gate": [json.loads(json.dumps(plain(compared_json(replace(gated, missing=("a: lost",))))))]}
+    gated = gate(
+        *sides,
+        Request(seed=1),
+        240.0,
+        execute=player(lambda point, side: 1 + 0.1 * (side == "head")),
+    )[0]
+    found = {
+        "gate": [json.loads(json.dumps(plain(compared_json(replace(gated, missing=("a: lost",))))))]
+    }
 
     def of(name, capsys, monkeypatch):
         if name not in found:
@@ -134,7 +193,9 @@ def printed(folder):
                 grow(folder / "tree", cores=2, caches=CACHES)
                 monkeypatch.setenv("KVBENCH_ROOT", str(folder / "tree"))
                 monkeypatch.setattr(kvbench.runner, "launch", answers)
-                monkeypatch.setattr("kvbench.machine.preflight.Live", lambda: Still(folder / "tree"))
+                monkeypatch.setattr(
+                    "kvbench.machine.preflight.Live", lambda: Still(folder / "tree")
+                )
             if name == "lab":
                 monkeypatch.setattr("kvbench.lab.quant.experiment", outcome)
             found[name] = []
@@ -142,7 +203,9 @@ def printed(folder):
                 assert call(name, *arguments) == 0
                 found[name].append(json.loads(capsys.readouterr().out, parse_constant=pytest.fail))
             if name == "sweep":
-                found[name].append(found[name][0] | {"headline": json.loads(json.dumps(plain(HEADLINE)))})
+                found[name].append(
+                    found[name][0] | {"headline": json.loads(json.dumps(plain(HEADLINE)))}
+                )
         return found[name]
 
     return of
@@ -154,11 +217,13 @@ def each(request, printed, capsys, monkeypatch):
     return schema(request.param), printed(request.param, capsys, monkeypatch), request.param
 
 
-# ---- paths: "points[].shape.batch", and "facts.*" where the names are no part of the interface -----------------------
+# ---- paths: "points[].shape.batch", and "facts.*" where the names are no part of the interface ---
 
 
 def resolved(part, root):
-    """What a part says itself, with what it refers to; and each of its kinds, where it may be several."""
+    """What a part says itself, with what it refers to; and each of its kinds, where it may be
+    several.
+    """
     kinds = [part, *part.get("oneOf", ()), *part.get("anyOf", ())]
     refs = [root["$defs"][kind["$ref"].rpartition("/")[2]] for kind in kinds if "$ref" in kind]
     return [*kinds, *refs]
@@ -168,8 +233,16 @@ def described(part, root, path=""):
     """Every path of which a schema says something, with what it says."""
     for kind in resolved(part, root):
         inner = {f".{key}": value for key, value in kind.get("properties", {}).items()}
-        inner |= {step: kind[word] for step, word in ((".*", "additionalProperties"), ("[]", "items")) if word in kind}
-        if kind.get("type") == "object" and not kind.keys() & {"properties", "additionalProperties", "oneOf"}:
+        inner |= {
+            step: kind[word]
+            for step, word in ((".*", "additionalProperties"), ("[]", "items"))
+            if word in kind
+        }
+        if kind.get("type") == "object" and not kind.keys() & {
+            "properties",
+            "additionalProperties",
+            "oneOf",
+        }:
             inner[".*"] = {}  # anything
         for step, value in inner.items():
             if not isinstance(value, dict) or path.endswith(".value"):
@@ -192,7 +265,7 @@ def present(value, known, path=""):
             yield from present(inner, known, step)
 
 
-# ---- the schemas -----------------------------------------------------------------------------------------------------
+# ---- the schemas ---------------------------------------------------------------------------------
 
 
 def options(command):
@@ -206,7 +279,11 @@ def options(command):
 def test_every_command_with_json_has_a_schema():
     context = click.Context(program)
     commands = {name: program.get_command(context, name) for name in program.list_commands(context)}
-    asked = {name for name, each in commands.items() if any("--json" in option.opts for option in options(each))}
+    asked = {
+        name
+        for name, each in commands.items()
+        if any("--json" in option.opts for option in options(each))
+    }
     assert asked | {"report"} <= set(names())
     assert set(names()) <= set(commands) | {"gate"}
 
@@ -214,7 +291,9 @@ def test_every_command_with_json_has_a_schema():
 def test_schemas_are_schemas_and_explain_themselves(each):
     found, _, name = each
     Validator.check_schema(found)
-    assert found["$schema"] == Validator.META_SCHEMA["$id"] and found["title"].startswith(f"kvbench {name} ")
+    assert found["$schema"] == Validator.META_SCHEMA["$id"] and found["title"].startswith(
+        f"kvbench {name} "
+    )
     for path, part in described(found, found):
         if not path.endswith(("[]", ".*")):  # what holds them says what they are
             assert part.get("description") or part.get("title"), path
@@ -224,7 +303,8 @@ def test_schemas_are_schemas_and_explain_themselves(each):
 
 
 UNIT = re.compile(
-    r"(GB/s|GFLOP/s|FLOP|FLOP per byte|bytes|bytes per second|seconds|tokens|tokens per second|in `unit`|probability|"
+    r"(GB/s|GFLOP/s|FLOP|FLOP per byte|bytes|bytes per second|seconds|tokens|tokens per second|in"
+    r" `unit`|probability|"
     r"absolute|ratio|ratio to [^:]+):|share of "
 )
 
@@ -245,7 +325,7 @@ def test_words_are_those_of_the_program():
     assert set(parts["CeilingRow"]["properties"]["unit"]["enum"]) == {"GB/s", *UNITS.values()}
 
 
-# ---- output beside schema --------------------------------------------------------------------------------------------
+# ---- output beside schema ------------------------------------------------------------------------
 
 
 def test_output_is_valid(each):
@@ -257,14 +337,18 @@ def test_output_is_valid(each):
 def test_neither_has_a_key_that_the_other_lacks(each):
     found, outputs, _ = each
     parts = dict(described(found, found))
-    seen = {path for output in outputs for path in present(output, parts) if not path.endswith("[]")}
+    seen = {
+        path for output in outputs for path in present(output, parts) if not path.endswith("[]")
+    }
     known = {path for path in parts if not path.endswith("[]")}
     assert not sorted(seen - known), "not described"
     assert not sorted(known - seen), "described, and never printed"
 
 
 def test_no_key_is_lost(each):
-    """schema_keys.txt has every key that was ever printed, in a line for each object. Keys are only added to it."""
+    """schema_keys.txt has every key that was ever printed, in a line for each object. Keys are only
+    added to it.
+    """
     found, _, name = each
     known = {path for path, _ in described(found, found)}
     for line in (Path(__file__).parent / "schema_keys.txt").read_text().splitlines():
@@ -278,7 +362,7 @@ def test_keys_may_be_added(each):
     Validator(found).validate(outputs[0] | {"of a later version": [1]})
 
 
-# ---- kvbench schema --------------------------------------------------------------------------------------------------
+# ---- kvbench schema ------------------------------------------------------------------------------
 
 
 def test_the_command(capsys):

@@ -1,4 +1,6 @@
-"""kvbench sweep as its users meet it: real runs of small suites, interrupted, out of space, or impossible."""
+"""kvbench sweep as its users meet it: real runs of small suites, interrupted, out of space, or
+impossible.
+"""
 
 import json
 import os
@@ -17,14 +19,26 @@ from kvbench.store.run import FILES
 from tests.cli.test_cli import call
 
 CPU = str(min(os.sched_getaffinity(0)))
-TINY = ["smoke", "--axis", "context=64", "--axis", "threads=1", "--axis", "model=gpt-2", "--axis", "residency=hot"]
+TINY = [
+    "smoke",
+    "--axis",
+    "context=64",
+    "--axis",
+    "threads=1",
+    "--axis",
+    "model=gpt-2",
+    "--axis",
+    "residency=hot",
+]
 SHORT = ["--cpus", CPU, "--launches", "2", "--samples", "2", "--sample-time", "0.002"]
 ASKED = [*TINY, *SHORT, "--axis", "op=decode,append,bulk"]
 
 
 def sweep(*arguments, **facts):
     command = [sys.executable, "-m", "kvbench.cli", "sweep", *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **facts)
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **facts
+    )
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +62,9 @@ def test_the_next_command_can_be_typed(measured, tmp_path):
     """From another folder, and into another: the run's own files are counted below."""
     line = next(line for line in measured[1].splitlines() if line.startswith("  next "))
     command = f"{line.removeprefix('  next').strip()} --out report"
-    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False, cwd=tmp_path)
+    done = subprocess.run(
+        command, shell=True, capture_output=True, text=True, check=False, cwd=tmp_path
+    )
     assert done.returncode == 0, done.stderr
     assert "<svg" in (tmp_path / "report" / "index.html").read_text()
 
@@ -66,7 +82,11 @@ def test_rates_are_bytes_over_time(measured):
     run = kvbench.load(measured[0])
     points = run.frame("points").set_index("name")
     lines = [json.loads(line) for line in (measured[0] / "journal.jsonl").read_text().splitlines()]
-    assert len(points) == len({record.point.name for record in run.records if hasattr(record.point, "shape")}) >= 4
+    assert (
+        len(points)
+        == len({record.point.name for record in run.records if hasattr(record.point, "shape")})
+        >= 4
+    )
     assert (points["launches"] + points["set_aside"] == 2).all()
     for name, row in points[points["set_aside"] == 0].iterrows():
         medians = []
@@ -74,7 +94,9 @@ def test_rates_are_bytes_over_time(measured):
             own = [s["seconds"] / s["passes"] for s in line["samples"] if s["program"] == "point"]
             medians.append(sum(sorted(own)) / 2)
         seconds = sum(medians) / 2
-        moved = next(line for line in lines if line["point"] == name)["traffic"]["point"]["compulsory"]
+        moved = next(line for line in lines if line["point"] == name)["traffic"]["point"][
+            "compulsory"
+        ]
         assert row["gbps"] == pytest.approx(moved / seconds / 1e9)
         assert row["max_abs_err"] >= 0
 
@@ -106,7 +128,9 @@ def test_a_budget_too_small_for_one_launch(tmp_path, capsys):
 
 
 def test_interrupted(tmp_path):
-    """Ctrl-C goes to the terminal's whole group: a valid partial run, how to go on, 130, and nobody left."""
+    """Ctrl-C goes to the terminal's whole group: a valid partial run, how to go on, 130, and nobody
+    left.
+    """
     asked = [*ASKED[:-1], "op=decode", "--sample-time", "0.02"]
     process = sweep(*asked, "--out", tmp_path / "run", start_new_session=True)
     journal = tmp_path / "run" / "journal.jsonl"
@@ -130,14 +154,18 @@ def test_interrupted(tmp_path):
 
 @pytest.mark.parametrize("instant", ["Session.weights", "Session.records", "Session.finish"])
 def test_interrupted_where_nothing_is_measured(tmp_path, capsys, monkeypatch, instant):
-    """Before the first visit or behind the last one there is a run already: it is gone on with, not begun anew."""
+    """Before the first visit or behind the last one there is a run already: it is gone on with, not
+    begun anew.
+    """
     asked = [*ASKED[:-1], "op=decode", "--only", "*.head.f16.*", "--out", tmp_path / "a run"]
     with monkeypatch.context() as patch:
         patch.setattr(f"kvbench.session.{instant}", stop)
         patch.setattr("kvbench.session.session.preflight", lambda *_: ())
         assert call("sweep", *map(str, asked)) == 130
     last = capsys.readouterr().err.splitlines()[-1]
-    assert last == f"kvbench: interrupted; to go on: kvbench sweep --out '{tmp_path}/a run' --resume"
+    assert (
+        last == f"kvbench: interrupted; to go on: kvbench sweep --out '{tmp_path}/a run' --resume"
+    )
     assert call("sweep", "--out", f"{tmp_path}/a run", "--resume") == 0
 
 

@@ -10,7 +10,17 @@ from kvbench.worker.tuning import HEATS, ROUNDS
 from tests.cli.test_cli import call
 
 CPU = str(min(os.sched_getaffinity(0)))
-TINY = ["smoke", "--axis", "context=64", "--axis", "dtype=f16", "--axis", "threads=1", "--axis", "op=decode"]
+TINY = [
+    "smoke",
+    "--axis",
+    "context=64",
+    "--axis",
+    "dtype=f16",
+    "--axis",
+    "threads=1",
+    "--axis",
+    "op=decode",
+]
 TINY += ["--axis", "layout=head", "--cpus", CPU]
 BRIEF = ["--launches", "1", "--samples", "1", "--sample-time", "0.001"]
 
@@ -27,13 +37,20 @@ def printed(capsys, *arguments):
 
 def seen(file):
     """Ratios that are kept."""
-    return sum(len(own) for ratios in json.loads(file.read_text())["classes"].values() for own in ratios.values())
+    return sum(
+        len(own)
+        for ratios in json.loads(file.read_text())["classes"].values()
+        for own in ratios.values()
+    )
 
 
 def test_it_prints_a_table_and_keeps_what_was_seen(capsys, tmp_path):
     file = tmp_path / "seen.json"
     first = printed(capsys, "tune", *TINY, "--tuning", str(file))
-    assert first["file"] == str(file) and len(first["classes"]) == len(json.loads(file.read_text())["classes"]) > 0
+    assert (
+        first["file"] == str(file)
+        and len(first["classes"]) == len(json.loads(file.read_text())["classes"]) > 0
+    )
     kept = seen(file)
     again = printed(capsys, "tune", *TINY, "--tuning", str(file))
     assert seen(file) > kept and len(again["classes"]) == len(first["classes"])
@@ -53,7 +70,9 @@ def test_a_damaged_file_is_one_line_and_a_fresh_measurement(capsys, tmp_path):
     assert json.loads(file.read_text())["classes"]
 
 
-@pytest.mark.parametrize("asked, word", [(["--tuning", "off"], None), (["--schedule", "cross"], "cross")])
+@pytest.mark.parametrize(
+    "asked, word", [(["--tuning", "off"], None), (["--schedule", "cross"], "cross")]
+)
 def test_a_sweep_that_is_told_does_not_tune(capsys, tmp_path, asked, word):
     run = tmp_path / "run"
     assert call("sweep", *TINY, *BRIEF, *asked, "--out", str(run)) == 0

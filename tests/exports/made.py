@@ -1,17 +1,28 @@
-"""Comparisons made up for the exports. `python -m tests.exports.made` writes the golden files anew: read the diff."""
+"""Comparisons made up for the exports. `python -m tests.exports.made` writes the golden files anew:
+read the diff.
+"""
 
 from dataclasses import replace
 from pathlib import Path
 
 from kvbench.exports import kinds, write
 from kvbench.model import Comparison, Judged
-from kvbench.model.verdict import CONTAMINATED, EQUIVALENT, IMPROVEMENT, INCONCLUSIVE, NOT_COMPARABLE, REGRESSION
+from kvbench.model.verdict import (
+    CONTAMINATED,
+    EQUIVALENT,
+    IMPROVEMENT,
+    INCONCLUSIVE,
+    NOT_COMPARABLE,
+    REGRESSION,
+)
 
 GOLDEN = Path(__file__).parent / "golden"
 NAN = float("nan")
 
 SLOWER = Judged(
-    name="decode.flash.head.f32.avx2/b1.q32.kv8.d128/ctx4096.cap4096.win0.layers1/cpu0-1.thp.evicted",
+    name=(
+        "decode.flash.head.f32.avx2/b1.q32.kv8.d128/ctx4096.cap4096.win0.layers1/cpu0-1.thp.evicted"
+    ),
     family="flash f32 head",
     verdict=REGRESSION,
     effect=0.0637,
@@ -27,7 +38,8 @@ SLOWER = Judged(
     launches=(10, 10),
     note="",
 )
-ALONE = dict.fromkeys(("base_gbps", "head_gbps", "base_seconds", "head_seconds"))  # what families have not
+# what families have not
+ALONE = dict.fromkeys(("base_gbps", "head_gbps", "base_seconds", "head_seconds"))
 UNKNOWN = replace(
     SLOWER,
     **dict.fromkeys(("effect", "low", "high", "p", "q", "detectable")),
@@ -76,8 +88,18 @@ def made(points: int = 25) -> Comparison:
         head_gbps=43.1,
         head_seconds=0.00077875,
     )
-    unclear = replace(SLOWER, name="unclear", verdict=INCONCLUSIVE, low=-0.02, high=0.15, q=0.3, detectable=0.093)
-    hogged = replace(SLOWER, name="hogged", verdict=CONTAMINATED, effect=NAN, low=NAN, high=NAN, note="probe: 14 % off")
+    unclear = replace(
+        SLOWER, name="unclear", verdict=INCONCLUSIVE, low=-0.02, high=0.15, q=0.3, detectable=0.093
+    )
+    hogged = replace(
+        SLOWER,
+        name="hogged",
+        verdict=CONTAMINATED,
+        effect=NAN,
+        low=NAN,
+        high=NAN,
+        note="probe: 14 % off",
+    )
     odd = [replace(SAME, name=name, family=name, note=name) for name in ODD]
     special = [SLOWER, hogged, unclear, UNKNOWN, *odd, faster]
     plain = [replace(SAME, name=f"decode/ctx{number}") for number in range(points - len(special))]

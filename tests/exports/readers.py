@@ -1,4 +1,6 @@
-"""Readers of every export, as strict as the tools that the exports are for. Each gives back what it has understood."""
+"""Readers of every export, as strict as the tools that the exports are for. Each gives back what it
+has understood.
+"""
 
 import io
 import json
@@ -57,8 +59,14 @@ def _bencher(text: str) -> dict[str, dict[str, float]]:
     for measures in results.values():
         assert set(measures) <= {"latency", "bandwidth"}
         assert measures
-        assert all(set(measure) == {"value"} and math.isfinite(measure["value"]) for measure in measures.values())
-    return {name: {slug: measure["value"] for slug, measure in measures.items()} for name, measures in results.items()}
+        assert all(
+            set(measure) == {"value"} and math.isfinite(measure["value"])
+            for measure in measures.values()
+        )
+    return {
+        name: {slug: measure["value"] for slug, measure in measures.items()}
+        for name, measures in results.items()
+    }
 
 
 def _json(text: str) -> Any:
@@ -77,16 +85,25 @@ def _csv(text: str) -> pd.DataFrame:
 
 
 def _markdown(text: str) -> list[list[str]]:
-    """The cells of all rows as people see them; and every table has the columns that its head has."""
+    """The cells of all rows as people see them; and every table has the columns that its head
+    has.
+    """
     assert text.startswith("<!-- kvbench ")
-    assert text.count("<details>") == text.count("</details>") == text.count("<summary>") == text.count("</summary>")
+    assert (
+        text.count("<details>")
+        == text.count("</details>")
+        == text.count("<summary>")
+        == text.count("</summary>")
+    )
     tokens = MarkdownIt("commonmark", {"html": True}).enable("table").parse(text)
     rows: list[list[str]] = []
     for token, inner in pairwise(tokens):
         if token.type == "tr_open":
             rows.append([])
         elif token.type in ("td_open", "th_open"):
-            rows[-1].append("".join(child.content for child in inner.children if child.type != "html_inline"))
+            rows[-1].append(
+                "".join(child.content for child in inner.children if child.type != "html_inline")
+            )
     lines = [line for line in text.splitlines() if line.startswith("|") and "| --- |" not in line]
     assert len(rows) == len(lines)
     return rows

@@ -1,4 +1,6 @@
-"""Every form against its golden file, and against a reader of its own; whatever the names and numbers are."""
+"""Every form against its golden file, and against a reader of its own; whatever the names and
+numbers are.
+"""
 
 import re
 from collections import Counter
@@ -50,9 +52,14 @@ def test_a_table_has_every_point():
 def test_junit_fails_for_slowdowns_alone():
     found = read("junit", write(made(600), "junit"))
     cases = [case for suite in found for case in suite]
-    outcomes = {(case.classname, case.name): [type(one).__name__ for one in case.result] for case in cases}
+    outcomes = {
+        (case.classname, case.name): [type(one).__name__ for one in case.result] for case in cases
+    }
     assert outcomes["comparison", "verdict"] == []  # its cause has the failure
-    assert outcomes["families", SLOWER.family] == ["Failure"] and outcomes[SLOWER.family, SLOWER.name] == []
+    assert (
+        outcomes["families", SLOWER.family] == ["Failure"]
+        and outcomes[SLOWER.family, SLOWER.name] == []
+    )
     assert outcomes[SLOWER.family, "unclear"] == ["Skipped"]
     assert outcomes["families", "copy f32"] == []
     assert (found.tests, found.failures, found.errors) == (1 + 2 + 600 + 2, 1, 0)
@@ -77,7 +84,9 @@ def test_annotations_are_few():
     assert title == "kvbench compare: REGRESSION"
     assert SLOWER.name in message
     assert "2 points could not be compared" in message
-    many = replace(EMPTY, verdict=REGRESSION, points=tuple(replace(SLOWER, name=f"p{n}") for n in range(40)))
+    many = replace(
+        EMPTY, verdict=REGRESSION, points=tuple(replace(SLOWER, name=f"p{n}") for n in range(40))
+    )
     ((_, _, message),) = read("annotations", write(many, "annotations"))
     assert message.endswith("\n25 more")
 
@@ -86,14 +95,17 @@ def test_a_whole_without_news_is_one_notice():
     calm = replace(EMPTY, verdict=EQUIVALENT, points=(SAME,))
     assert [level for level, *_ in read("annotations", write(calm, "annotations"))] == ["notice"]
     unclear = replace(EMPTY, verdict=INCONCLUSIVE)
-    assert [level for level, *_ in read("annotations", write(unclear, "annotations"))] == ["warning"]
+    assert [level for level, *_ in read("annotations", write(unclear, "annotations"))] == [
+        "warning"
+    ]
 
 
 def test_markdown_shows_names_as_they_are():
     rows = read("markdown", write(made(600), "markdown"))
     names = {row[1] for row in rows}
     assert {name for name in ODD if name.isprintable() and 0 < len(name) < 200} <= names
-    assert len(rows) == 602 + 3  # two open tables and a folded one, each with a head; families are too few to fold
+    # two open tables and a folded one, each with a head; families are too few to fold
+    assert len(rows) == 602 + 3
     assert f"{'x' * 199}…" in names
 
 
@@ -102,7 +114,14 @@ def test_markdown_shows_names_as_they_are():
 def test_limits_hold(kind, text):
     """Those of bytes here; those of annotations in the readers."""
     points = tuple(replace(SLOWER, name=f"{number} {text}", note=text) for number in range(1500))
-    many = replace(made(0), points=points, missing=(text,) * 1500, notes=(text,) * 1500, base=text, machine=text)
+    many = replace(
+        made(0),
+        points=points,
+        missing=(text,) * 1500,
+        notes=(text,) * 1500,
+        base=text,
+        machine=text,
+    )
     found = write(many, kind)
     read(kind, found)
     assert len(found.encode()) <= LIMITS.get(kind, 1 << 30)
@@ -133,7 +152,8 @@ COMPARISONS = st.builds(
     verdict=st.sampled_from(WORDS),
     created=st.datetimes(datetime(1970, 1, 2)).map(str),
     **dict.fromkeys(
-        ("points", "families"), st.lists(JUDGED, max_size=20, unique_by=lambda one: printable(one.name)).map(tuple)
+        ("points", "families"),
+        st.lists(JUDGED, max_size=20, unique_by=lambda one: printable(one.name)).map(tuple),
     ),
     missing=st.lists(TEXTS, max_size=3).map(tuple),
     notes=st.lists(TEXTS, max_size=3).map(tuple),

@@ -45,13 +45,36 @@ def build(folder: Path) -> Path:
     shutil.copy(real.with_name("abi.h"), folder)
     link = [f"-L{real.parent}", f"-l:{real.name}", f"-Wl,-rpath,{real.parent}", "-ldl", "-lm"]
     subprocess.run(
-        ["cc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", f"-I{_KERNELS}", "-o", made, _SOURCE, *link], check=True
+        [
+            "cc",
+            "-shared",
+            "-fPIC",
+            "-O1",
+            "-Wall",
+            "-Werror",
+            f"-I{_KERNELS}",
+            "-o",
+            made,
+            _SOURCE,
+            *link,
+        ],
+        check=True,
     )
     return made
 
 
 def build_plugin(path: Path, *options: str) -> Path:
     """The documented plug-in and its wrong relatives; `options` are the compiler's."""
-    command = ["cc", "-O1", "-march=native", "-Wall", "-Werror", "-shared", "-fPIC", f"-I{_KERNELS}", *options]
+    command = [
+        "cc",
+        "-O1",
+        "-march=native",
+        "-Wall",
+        "-Werror",
+        "-shared",
+        "-fPIC",
+        f"-I{_KERNELS}",
+        *options,
+    ]
     subprocess.run([*command, "-o", path, _PLUGIN, "-lm"], check=True)
     return path

@@ -1,4 +1,5 @@
-/* The library with kernels that fail: everything is the real one's, but some decodes go wrong when they are run.
+/* The library with kernels that fail: everything is the real one's, but some decodes go wrong when
+ * they are run.
  *
  *   f32              reads where no memory is
  *   bf16             never ends
@@ -54,8 +55,8 @@ void kvb_task_free(kvb_task *task)
     real(task);
 }
 
-int32_t kvb_run(kvb_team *team, kvb_task *const *tasks, int32_t count, int64_t passes, kvb_task *between,
-                kvb_run_times *times)
+int32_t kvb_run(kvb_team *team, kvb_task *const *tasks, int32_t count, int64_t passes,
+                kvb_task *between, kvb_run_times *times)
 {
     int32_t (*real)(kvb_team *, kvb_task *const *, int32_t, int64_t, kvb_task *, kvb_run_times *) =
         dlsym(RTLD_NEXT, "kvb_run");

@@ -1,6 +1,6 @@
-/* The documented plug-in under a registry of another's making: as it is, and with kernels that lie, cheat or spoil, each
- * by the name of its function. With -DLISTED=... the registry says that instead; with -DLOADED=... the library does that
- * when it is loaded.
+/* The documented plug-in under a registry of another's making: as it is, and with kernels that lie,
+ * cheat or spoil, each by the name of its function. With -DLISTED=... the registry says that
+ * instead; with -DLOADED=... the library does that when it is loaded.
  */
 #define _GNU_SOURCE 1
 #include <fenv.h>
@@ -30,7 +30,7 @@
 
 KERNEL_OF(right) { textbook(w); }
 
-/* ---- wrong numbers ---------------------------------------------------------------------------------------------- */
+/* ---- wrong numbers --------------------------------------------------------------------------- */
 
 KERNEL_OF(wrong) /* one of them */
 {
@@ -58,7 +58,7 @@ KERNEL_OF(rarely) /* nobody may notice */
 
 KERNEL_OF(silent) { (void)w; }
 
-/* ---- answers from before ---------------------------------------------------------------------------------------- */
+/* ---- answers from before --------------------------------------------------------------------- */
 
 typedef struct answer {
     uint64_t key;
@@ -85,7 +85,8 @@ static void remembering(const kvb_work *w, uint64_t key)
         a = a == known + (1 << 14) - 1 ? known : a + 1;
     if (!a->key) {
         textbook(w);
-        *a = (answer){key, malloc(states * sizeof(float)), malloc(states * sizeof(float)), malloc(numbers * sizeof(float))};
+        *a = (answer){key, malloc(states * sizeof(float)), malloc(states * sizeof(float)),
+                      malloc(numbers * sizeof(float))};
         memcpy(a->max, w->max, states * sizeof(float));
         memcpy(a->sum, w->sum, states * sizeof(float));
         memcpy(a->acc, w->acc, numbers * sizeof(float));
@@ -110,13 +111,14 @@ KERNEL_OF(glances) /* and by a glance at the queries */
 
 KERNEL_OF(samples) /* by all queries, and every 64th row of K */
 {
-    uint64_t key = mixed(3, w->q, (size_t)(w->heads * w->group * w->cache->head_dim) * sizeof(float));
+    uint64_t key =
+        mixed(3, w->q, (size_t)(w->heads * w->group * w->cache->head_dim) * sizeof(float));
     for (int64_t t = w->first; t < w->first + w->count; t += 64)
         key = mixed(key, row(w->cache, &w->cache->k, w->seq, w->head, t), sizeof(float));
     remembering(w, key);
 }
 
-/* ---- writes where it must not ----------------------------------------------------------------------------------- */
+/* ---- writes where it must not ---------------------------------------------------------------- */
 
 KERNEL_OF(before)
 {
@@ -148,12 +150,16 @@ KERNEL_OF(shortens)
     w->cache->lengths[w->seq] -= w->cache->lengths[w->seq] > 1;
 }
 
-/* ---- ends or stops its process ---------------------------------------------------------------------------------- */
+/* ---- ends or stops its process --------------------------------------------------------------- */
 
 KERNEL_OF(crash) { *(volatile float *)NULL = w->scale; }
 KERNEL_OF(leaves) { exit(0); }
 KERNEL_OF(quits) { _exit(0); }
-KERNEL_OF(hangs) { for (; w->count;) usleep(1000); }
+KERNEL_OF(hangs)
+{
+    for (; w->count;)
+        usleep(1000);
+}
 KERNEL_OF(closes)
 {
     textbook(w);
@@ -161,7 +167,7 @@ KERNEL_OF(closes)
         close(file);
 }
 
-/* ---- spoils it for others --------------------------------------------------------------------------------------- */
+/* ---- spoils it for others -------------------------------------------------------------------- */
 
 static void *spinning(void *until)
 {
@@ -233,10 +239,11 @@ KERNEL_OF(talks)
 
 #define ONE(name) {"decode", #name, "head", "f32", ISA, "for tests", 1, 0, name}
 #ifndef LISTED
-#define LISTED                                                                                                           \
-    ONE(right), ONE(wrong), ONE(nans), ONE(late), ONE(rarely), ONE(silent), ONE(places), ONE(glances), ONE(samples),     \
-        ONE(before), ONE(behind), ONE(nudges), ONE(asks), ONE(shortens), ONE(crash), ONE(leaves), ONE(quits),            \
-        ONE(hangs), ONE(closes), ONE(spins), ONE(crowds), ONE(rounds), ONE(flushes), ONE(moves), ONE(talks)
+#define LISTED                                                                                   \
+    ONE(right), ONE(wrong), ONE(nans), ONE(late), ONE(rarely), ONE(silent), ONE(places),         \
+        ONE(glances), ONE(samples), ONE(before), ONE(behind), ONE(nudges), ONE(asks),            \
+        ONE(shortens), ONE(crash), ONE(leaves), ONE(quits), ONE(hangs), ONE(closes), ONE(spins), \
+        ONE(crowds), ONE(rounds), ONE(flushes), ONE(moves), ONE(talks)
 #endif
 
 #ifdef LOADED

@@ -1,4 +1,6 @@
-"""The example of a plug-in from an installed wheel: no source tree is near, and the recipe works as written."""
+"""The example of a plug-in from an installed wheel: no source tree is near, and the recipe works as
+written.
+"""
 
 import os
 import shutil
@@ -25,11 +27,27 @@ def test_the_recipe_works_from_a_wheel(tmp_path):
 
     def called(*words):  # -S: what is installed for development is not looked at
         command = [sys.executable, "-S", "-m", "kvbench.cli", "verify", *words]
-        return subprocess.run(command, cwd=work, env=environment, capture_output=True, text=True, check=True).stdout
+        return subprocess.run(
+            command, cwd=work, env=environment, capture_output=True, text=True, check=True
+        ).stdout
 
     include = called("--include").strip()
-    assert include == str(wheel) and {"abi.h", "kvbench.h"} <= {path.name for path in Path(include).iterdir()}
+    assert include == str(wheel) and {"abi.h", "kvbench.h"} <= {
+        path.name for path in Path(include).iterdir()
+    }
     (work / "my.c").write_text(called("--example"))
-    compile_it = ["cc", "-O3", "-march=native", "-shared", "-fPIC", "-I", include, "-o", "my.so", "my.c", "-lm"]
+    compile_it = [
+        "cc",
+        "-O3",
+        "-march=native",
+        "-shared",
+        "-fPIC",
+        "-I",
+        include,
+        "-o",
+        "my.so",
+        "my.c",
+        "-lm",
+    ]
     subprocess.run(compile_it, cwd=work, check=True)
     assert "all well" in called("--quick", "--plugin", "my.so")

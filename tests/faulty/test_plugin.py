@@ -12,7 +12,15 @@ import numpy as np
 import pytest
 
 from kvbench.errors import BadArgument, BadLibrary
-from kvbench.native import Cache, Library, Team, decode_task, default_library, is_plugin, library_path
+from kvbench.native import (
+    Cache,
+    Library,
+    Team,
+    decode_task,
+    default_library,
+    is_plugin,
+    library_path,
+)
 from kvbench.oracle import attention, tolerance, whole
 from kvbench.plan import Site, expand, refuse_without_plugin
 from kvbench.plan.expansion import NO_KERNEL
@@ -31,11 +39,19 @@ EXAMPLE = ROOT / "kernels" / "example" / "plugin.c"
 def example(tmp_path_factory):
     """Built by the lines that the example itself gives, in an empty folder."""
     folder, here = tmp_path_factory.mktemp("example"), Path(sys.executable).parent
-    lines = re.findall(r"^ \* +(kvbench verify --example .*|cc .*)$", EXAMPLE.read_text(), re.MULTILINE)
+    lines = re.findall(
+        r"^ \* +(kvbench verify --example .*|cc .*)$", EXAMPLE.read_text(), re.MULTILINE
+    )
     assert len(lines) == 2
     environment = {**os.environ, "PATH": f"{here}:{os.environ['PATH']}"}
     for line in lines:
-        how = {"shell": True, "cwd": folder, "env": environment, "capture_output": True, "text": True}
+        how = {
+            "shell": True,
+            "cwd": folder,
+            "env": environment,
+            "capture_output": True,
+            "text": True,
+        }
         assert not subprocess.run(line, check=True, **how).stderr
     return folder / "my.so"
 
@@ -50,7 +66,7 @@ def isa(library):
     return library.plugins.kernels[0].isa
 
 
-# ---- the example -----------------------------------------------------------------------------------------------------
+# ---- the example ---------------------------------------------------------------------------------
 
 
 def test_the_example_is_short():
@@ -69,7 +85,9 @@ def test_its_kernels_stand_behind_ours(library):
 
 @pytest.mark.parametrize("layout", ["head", "position", "paged"])
 def test_it_is_right_in_every_situation(library, layout):
-    """Against float64: rings, windows, ragged batches, odd sizes, stale tails, unreadable pages behind the rows."""
+    """Against float64: rings, windows, ragged batches, odd sizes, stale tails, unreadable pages
+    behind the rows.
+    """
     (kernel,) = (kernel for kernel in library.plugins.kernels if kernel.layout == layout)
     bench = kernels.Checker(library, quick=False)
     assert bench.check_decode(kernel) <= 1
@@ -78,7 +96,9 @@ def test_it_is_right_in_every_situation(library, layout):
 
 @pytest.mark.parametrize("threads", [1, 2, 5, 16])
 def test_units_are_cut_and_merged(library, isa, threads):
-    """Rows that several threads share; the same bits for any number of them where that is asked for."""
+    """Rows that several threads share; the same bits for any number of them where that is asked
+    for.
+    """
     with Cache(2, 24, 3000, batch=2, layout="position", library=library) as cache:
         k, v = np.random.default_rng(3).standard_normal((2, 2, 2500, 2, 24), dtype=np.float32)
         q = np.random.default_rng(4).standard_normal((2, 6, 24), dtype=np.float32)
@@ -91,7 +111,9 @@ def test_units_are_cut_and_merged(library, isa, threads):
 
 
 def test_bytes_are_those_of_the_twin(library, isa):
-    """The same rows in the same shares; what a plug-in loads beyond the compulsory bytes is not known."""
+    """The same rows in the same shares; what a plug-in loads beyond the compulsory bytes is not
+    known.
+    """
     q = np.ones((1, 4, 16), np.float32)
     with Cache(2, 16, 700, library=library) as cache, Team(2, library=library) as team:
         cache.bulk(*np.ones((2, 1, 600, 2, 16)))
@@ -108,19 +130,25 @@ def test_bytes_are_those_of_the_twin(library, isa):
 
 
 def test_a_walk_in_a_window_ends(library, isa):
-    """The core roof: as many tokens, always the first 50 of the first head; so equal rows give their own value."""
+    """The core roof: as many tokens, always the first 50 of the first head; so equal rows give
+    their own value.
+    """
     q, out = np.ones((1, 4, 16), np.float32), np.zeros((1, 4, 16), np.float32)
     with Cache(2, 16, 700, library=library) as cache, Team(3, library=library) as team:
         k, v = np.full((2, 1, 600, 2, 16), 100.0, np.float32)
         k[:, :50, 0] = v[:, :50, 0] = 0.25
         cache.bulk(k, v)
-        with decode_task("decode", cache, q, out, 3, isa=isa, variant="textbook", wrap=50, stages=True) as task:
+        with decode_task(
+            "decode", cache, q, out, 3, isa=isa, variant="textbook", wrap=50, stages=True
+        ) as task:
             times = team.run(task, passes=3)
     assert np.allclose(out, 0.25) and not any(times.stage_share)
 
 
 def test_the_layout_of_version_3():
-    """Another layout of what a plug-in sees needs another KVB_PLUGIN: then this digest changes with it."""
+    """Another layout of what a plug-in sees needs another KVB_PLUGIN: then this digest changes with
+    it.
+    """
     library = default_library()
     rows = sorted(
         (name, *place)
@@ -131,11 +159,17 @@ def test_the_layout_of_version_3():
     assert hashlib.sha256(repr(rows).encode()).hexdigest()[:16] == "dba992c4f5aca8c4"
 
 
-# ---- what is refused -------------------------------------------------------------------------------------------------
+# ---- what is refused -----------------------------------------------------------------------------
 
 
 def row(**changed):
-    facts = {"op": '"decode"', "variant": '"mine"', "layout": '"head"', "dtype": '"f32"', "isa": '"scalar"'}
+    facts = {
+        "op": '"decode"',
+        "variant": '"mine"',
+        "layout": '"head"',
+        "dtype": '"f32"',
+        "isa": '"scalar"',
+    }
     facts |= {"about": '"says"', "runnable": "1", "takes": "0", "run": "right"} | changed
     return "-DLISTED={" + ",".join(facts.values()) + "}"
 
@@ -152,20 +186,30 @@ def row(**changed):
         (row(variant='"all"'), "variant all is taken"),
         (row(variant='"Fast!"'), "variant 'Fast!' is no word"),
         (row(variant="NULL"), "variant is no printable text"),
-        (row(layout='"heads"'), r"layout 'heads' is not known \(one of: head, position, paged, blockt\)"),
+        (
+            row(layout='"heads"'),
+            r"layout 'heads' is not known \(one of: head, position, paged, blockt\)",
+        ),
         (row(dtype='"f64"'), "dtype 'f64' is not known"),
         (row(isa='"sse"'), "isa 'sse' is not known"),
         (row(about='"two\\nlines"'), "about is no printable text"),
         (row(takes="1"), "takes 1, which libkvbench.so does not know"),
         (row(run="NULL"), "decode.mine.head.f32.scalar has no function"),
-        (row() + "," + row().removeprefix("-DLISTED="), "kernel 1: decode.mine.head.f32.scalar is listed twice"),
+        (
+            row() + "," + row().removeprefix("-DLISTED="),
+            "kernel 1: decode.mine.head.f32.scalar is listed twice",
+        ),
     ],
 )
 def test_a_plug_in_that_is_refused(tmp_path, option, said):
     made = build_plugin(tmp_path / "made.so", option)
     with pytest.raises(BadLibrary, match=said) as caught:
         Library(library_path(), plugin=made).kernels()
-    assert "made.so" in str(caught.value) and "\n" not in str(caught.value) and caught.value.exit_code == 5
+    assert (
+        "made.so" in str(caught.value)
+        and "\n" not in str(caught.value)
+        and caught.value.exit_code == 5
+    )
 
 
 def test_what_is_no_shared_object(tmp_path, capsys):
@@ -187,7 +231,14 @@ def test_what_is_no_shared_object(tmp_path, capsys):
 def test_one_that_never_is_loaded(tmp_path, capsys, monkeypatch, loaded, said):
     monkeypatch.setattr("kvbench.native.plugin._PATIENCE", 2.0)
     made = build_plugin(tmp_path / "made.so", f"-DLOADED={loaded}")
-    refused(capsys, "kernels", "--plugin", made, words=[f"made.so: the process that loaded it {said}"], code=5)
+    refused(
+        capsys,
+        "kernels",
+        "--plugin",
+        made,
+        words=[f"made.so: the process that loaded it {said}"],
+        code=5,
+    )
 
 
 def test_one_of_before_is_told_what_to_do(tmp_path, capsys):
@@ -207,29 +258,44 @@ def test_a_library_is_no_plug_in(example):
 
 
 def test_a_tier_that_does_not_run(tmp_path):
-    absent = next(isa for isa in default_library().words("isa") if isa not in default_library().isas())
+    absent = next(
+        isa for isa in default_library().words("isa") if isa not in default_library().isas()
+    )
     made = build_plugin(tmp_path / "made.so", row(isa=f'"{absent}"'))
-    assert [kernel.runnable for kernel in Library(library_path(), plugin=made).plugins.kernels] == [False]
+    assert [kernel.runnable for kernel in Library(library_path(), plugin=made).plugins.kernels] == [
+        False
+    ]
 
 
 def test_a_combination_that_it_lacks(library, isa):
     with Cache(1, 8, 4, dtype="f16", library=library) as cache:
         cache.bulk(*np.ones((2, 1, 3, 1, 8)))
-        with pytest.raises(BadArgument, match=f"no kernel for head.f16.{isa}.*it has: head.f32.{isa}"):
+        with pytest.raises(
+            BadArgument, match=f"no kernel for head.f16.{isa}.*it has: head.f32.{isa}"
+        ):
             cache.decode(np.ones((1, 2, 8)), "textbook", isa)
         with pytest.raises(BadArgument, match="variant nonesuch has no kernel for head.f16"):
             cache.decode(np.ones((1, 2, 8)), "nonesuch")
 
 
-# ---- where they join -------------------------------------------------------------------------------------------------
+# ---- where they join -----------------------------------------------------------------------------
 
 
 @pytest.fixture
 def planned(tmp_path, library):
     def planned(axes, library=library):
-        path, geometry = tmp_path / "x.toml", "q_heads = 32\nkv_heads = 8\nhead_dim = 128\ncontext = 512\n"
+        path, geometry = (
+            tmp_path / "x.toml",
+            "q_heads = 32\nkv_heads = 8\nhead_dim = 128\ncontext = 512\n",
+        )
         path.write_text(f'question = "?"\n[axes]\npages = "base"\n{geometry}{axes}')
-        here = Site(TWO, 64 << 30, library.plugins.kernels[0].isa if library.plugins else None, ("base",), library)
+        here = Site(
+            TWO,
+            64 << 30,
+            library.plugins.kernels[0].isa if library.plugins else None,
+            ("base",),
+            library,
+        )
         return expand(load(path, library=library), here), here
 
     return planned
@@ -240,17 +306,24 @@ def cells(found):
 
 
 def test_they_join_where_no_variant_is_named(planned, library):
-    """Beside the default, once whatever the schedule; combinations that they lack are not missed."""
+    """Beside the default, once whatever the schedule; combinations that they lack are not
+    missed.
+    """
     found, _ = planned('layout = "all"\ndtype = ["f32", "f16"]\nschedule = ["off", "weave"]')
     foreign = [cell for cell in cells(found) if cell[0] == "textbook"]
-    assert sorted(foreign) == sorted(("textbook", layout, "f32", "auto") for layout in ("head", "position", "paged"))
+    assert sorted(foreign) == sorted(
+        ("textbook", layout, "f32", "auto") for layout in ("head", "position", "paged")
+    )
     assert {cell[0] for cell in cells(found)} == {"flash", "textbook"} and not found.skips
 
 
 def test_a_suite_that_names_its_variants(planned):
-    assert {cell[0] for cell in cells(planned('variant = "twopass"\ndtype = "f32"')[0])} == {"twopass"}
+    assert {cell[0] for cell in cells(planned('variant = "twopass"\ndtype = "f32"')[0])} == {
+        "twopass"
+    }
     found, _ = planned('variant = "all"\ndtype = ["f32", "f16"]')
-    both, one = ("flash", "twopass", "perhead"), ("round16", "textbook")  # dot is of i8 and of packed rows
+    # dot is of i8 and of packed rows
+    both, one = ("flash", "twopass", "perhead"), ("round16", "textbook")
     assert [cell[0] for cell in cells(found)] == [*(word for word in both for _ in range(2)), *one]
     assert not found.skips
     found, _ = planned('variant = "textbook"\ndtype = ["f32", "f16"]')
@@ -272,7 +345,7 @@ def test_a_sweep_without_any_of_them_is_refused(planned):
     refuse_without_plugin(*planned('dtype = "f32"'))
 
 
-# ---- commands --------------------------------------------------------------------------------------------------------
+# ---- commands ------------------------------------------------------------------------------------
 
 
 def test_verify_fails_what_is_wrong(capsys, tmp_path):
@@ -283,7 +356,20 @@ def test_verify_fails_what_is_wrong(capsys, tmp_path):
 
 
 def test_profile(capsys, example, isa):
-    shape = ["--q-heads", 4, "--kv-heads", 2, "--head-dim", 32, "--context", 300, "--layers", 2, "--pages", "base"]
+    shape = [
+        "--q-heads",
+        4,
+        "--kv-heads",
+        2,
+        "--head-dim",
+        32,
+        "--context",
+        300,
+        "--layers",
+        2,
+        "--pages",
+        "base",
+    ]
     time = ["--samples", 1, "--sample-time", 0.001, "--threads", 1, "--isa", isa, "--json"]
     asked = ["profile", "decode", "--plugin", example, "--variant", "textbook", *shape, *time]
     code, said, _ = told(capsys, *asked, "--dtype", "f32")
@@ -294,7 +380,17 @@ def test_profile(capsys, example, isa):
 
 
 def test_plan(capsys, example):
-    asked = ["plan", "smoke", "--plugin", example, "--axis", "op=decode", "--axis", "dtype=f32", "--json"]
+    asked = [
+        "plan",
+        "smoke",
+        "--plugin",
+        example,
+        "--axis",
+        "op=decode",
+        "--axis",
+        "dtype=f32",
+        "--json",
+    ]
     code, said, _ = told(capsys, *asked)
     assert code == 0 and json.loads(said)["axes"]["variant"] == ["flash", "textbook"]
     refused(capsys, *asked[:4], "--axis", "dtype=i8", words=["no kernel of my.so"])

@@ -1,4 +1,6 @@
-"""Plug-ins that lie, cheat or spoil, as verify and profile meet them. test_plugin_sweep.py has them in a sweep."""
+"""Plug-ins that lie, cheat or spoil, as verify and profile meet them. test_plugin_sweep.py has them
+in a sweep.
+"""
 
 import json
 import signal
@@ -13,7 +15,18 @@ import pytest
 from tests.cli.test_cli import told
 from tests.faulty import FAULTS, HONEST, build_plugin
 
-SHAPE = ["--q-heads", "4", "--kv-heads", "2", "--head-dim", "256", "--context", "300", "--dtype", "f32"]
+SHAPE = [
+    "--q-heads",
+    "4",
+    "--kv-heads",
+    "2",
+    "--head-dim",
+    "256",
+    "--context",
+    "300",
+    "--dtype",
+    "f32",
+]
 SHORT = ["--threads", "1", "--residency", "hot", "--samples", "2", "--sample-time", "0.001"]
 SOME = ["right", "glances", "quits", "talks"]
 
@@ -24,7 +37,18 @@ def plugin(tmp_path_factory):
 
 
 def profiled(capfd, plugin, variant):
-    return told(capfd, "profile", "decode", "--plugin", plugin, "--variant", variant, *SHAPE, *SHORT, "--json")
+    return told(
+        capfd,
+        "profile",
+        "decode",
+        "--plugin",
+        plugin,
+        "--variant",
+        variant,
+        *SHAPE,
+        *SHORT,
+        "--json",
+    )
 
 
 @pytest.mark.parametrize("variant", SOME)
@@ -44,7 +68,11 @@ def test_verify_checks_the_plug_in_alone(capfd, tmp_path):
     made = build_plugin(tmp_path / "four.so", f"-DLISTED={listed}")
     code, out, _ = told(capfd, "verify", "--quick", "--plugin", made)
     assert code == 1 and "4 kernels, 8 faults: 3 failed" in out
-    for name, said in {"places": "times the allowed error", "leaves": "exit code 0", "behind": "beside max"}.items():
+    for name, said in {
+        "places": "times the allowed error",
+        "leaves": "exit code 0",
+        "behind": "beside max",
+    }.items():
         assert any(name in line and said in line for line in out.splitlines() if "WRONG" in line)
 
 
@@ -69,24 +97,34 @@ def test_what_hangs_is_ended_in_profile(capfd, tmp_path):
     assert "decode.right.head.f32" in out
 
 
-@pytest.mark.parametrize("command", [["verify"], ["profile", "decode", "--variant", "hangs", *SHAPE, *SHORT]])
+@pytest.mark.parametrize(
+    "command", [["verify"], ["profile", "decode", "--variant", "hangs", *SHAPE, *SHORT]]
+)
 def test_an_interruption_ends_what_hangs(tmp_path, command):
     made = build_plugin(tmp_path / "made.so", "-DLISTED=ONE(hangs)")
     process = subprocess.Popen(
-        [sys.executable, "-m", "kvbench.cli", *command, "--plugin", made], stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "kvbench.cli", *command, "--plugin", made],
+        stderr=subprocess.PIPE,
+        text=True,
     )
     deadline = time.monotonic() + 60
     while not hanging(process.pid, made) and time.monotonic() < deadline:
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
-    assert process.returncode == 130 and said.splitlines()[-1] == "kvbench: interrupted (run the command again)"
+    assert (
+        process.returncode == 130
+        and said.splitlines()[-1] == "kvbench: interrupted (run the command again)"
+    )
 
 
 def hanging(parent, plugin):
     """Whether a child of the process has loaded the plug-in and has the threads that run it."""
     try:
         children = psutil.Process(parent).children()
-        return any(c.num_threads() > 1 and str(plugin) in {m.path for m in c.memory_maps()} for c in children)
+        return any(
+            c.num_threads() > 1 and str(plugin) in {m.path for m in c.memory_maps()}
+            for c in children
+        )
     except psutil.Error:
         return False

@@ -1,5 +1,6 @@
-"""Plug-ins in a real sweep: their kernels are verified, measured and reported beside ours, and those that lie, cheat or
-spoil get no time and cost nobody else anything."""
+"""Plug-ins in a real sweep: their kernels are verified, measured and reported beside ours, and
+those that lie, cheat or spoil get no time and cost nobody else anything.
+"""
 
 import hashlib
 import subprocess
@@ -12,7 +13,16 @@ from kvbench.model import PLAIN, Point
 from kvbench.native import default_library, forms
 from tests.faulty import FAULTS, HONEST, build_plugin
 
-SMALL = ["--axis", "op=decode", "--axis", "context=300", "--axis", "threads=1", "--axis", "layout=head"]
+SMALL = [
+    "--axis",
+    "op=decode",
+    "--axis",
+    "context=300",
+    "--axis",
+    "threads=1",
+    "--axis",
+    "layout=head",
+]
 HEADS = ["--axis", "q_heads=4", "--axis", "kv_heads=2", "--axis", "head_dim=256"]
 SHORT = ["--launches", "2", "--samples", "2", "--sample-time", "0.001", "--patience", "5"]
 
@@ -26,7 +36,18 @@ def sweep(*asked):
 def outcome(tmp_path_factory):
     folder = tmp_path_factory.mktemp("plugin")
     made = build_plugin(folder / "mixed.so")
-    done = sweep("smoke", *SMALL, *HEADS, *SHORT, "--axis", "dtype=f32,f16", "--plugin", made, "--out", folder / "run")
+    done = sweep(
+        "smoke",
+        *SMALL,
+        *HEADS,
+        *SHORT,
+        "--axis",
+        "dtype=f32,f16",
+        "--plugin",
+        made,
+        "--out",
+        folder / "run",
+    )
     return done, kvbench.load(folder / "run"), made
 
 
@@ -58,11 +79,18 @@ def test_they_are_measured_beside_ours(outcome):
 
 
 def test_they_have_processes_of_their_own(outcome):
-    """In every other launch they come first, so that neither always meets a process that has just begun."""
+    """In every other launch they come first, so that neither always meets a process that has just
+    begun.
+    """
     _, run, _ = outcome
     for launch in (0, 1):
-        visits = [r for r in run.records if r.launch == launch and not r.error.startswith("given up")]
-        parts = {foreign: {r.part for r in visits if is_foreign(r) == foreign} for foreign in (False, True)}
+        visits = [
+            r for r in run.records if r.launch == launch and not r.error.startswith("given up")
+        ]
+        parts = {
+            foreign: {r.part for r in visits if is_foreign(r) == foreign}
+            for foreign in (False, True)
+        }
         assert len(parts[False]) == 1 and not parts[False] & parts[True]
         assert (min(parts[True]) < min(parts[False])) == bool(launch)
 
@@ -86,10 +114,14 @@ def test_the_run_knows_what_was_measured(outcome):
     assert list(manifest.plan.plugin) == manifest.options["plugin"] == [str(made)]
     (engine,) = manifest.engines
     assert (engine.name, engine.path) == ("plug-in mixed.so", str(made))
-    assert engine.sha256 == hashlib.sha256(made.read_bytes()).hexdigest() and engine.version == "interface 3"
+    assert (
+        engine.sha256 == hashlib.sha256(made.read_bytes()).hexdigest()
+        and engine.version == "interface 3"
+    )
     assert set(manifest.plan.foreign) == HONEST | FAULTS.keys()
     assert (
-        manifest.versions["plugin"].startswith("mixed.so (") and "decode.right.head.f32." in manifest.versions["plugin"]
+        manifest.versions["plugin"].startswith("mixed.so (")
+        and "decode.right.head.f32." in manifest.versions["plugin"]
     )
 
 
@@ -106,7 +138,15 @@ def test_a_changed_plug_in_is_not_continued(outcome):
 
 
 def test_a_redacted_report_does_not_name_it(outcome):
-    command = [sys.executable, "-m", "kvbench.cli", "report", str(outcome[1].path), "--format", "json"]
+    command = [
+        sys.executable,
+        "-m",
+        "kvbench.cli",
+        "report",
+        str(outcome[1].path),
+        "--format",
+        "json",
+    ]
     whole, redacted = (
         subprocess.run([*command, *more], capture_output=True, text=True, check=True).stdout
         for more in ([], ["--redact"])

@@ -1,4 +1,6 @@
-"""A fleet on this machine: three workers that pass for hosts. What has finished is kept, whoever is lost."""
+"""A fleet on this machine: three workers that pass for hosts. What has finished is kept, whoever is
+lost.
+"""
 
 import json
 import os
@@ -27,7 +29,9 @@ LONG = (*SWEEP[:2], "200", *SWEEP[3:])
 
 def _started(*words, **environment):
     command = [sys.executable, "-m", "distributed.cli." + words[0], *words[1:]]
-    return subprocess.Popen(command, env=os.environ | environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return subprocess.Popen(
+        command, env=os.environ | environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
 
 
 @contextmanager
@@ -38,14 +42,21 @@ def cluster(tmp_path, names):
         address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
     running = {
         "scheduler": _started(
-            "dask_scheduler", "--host", "127.0.0.1", "--port", address.rpartition(":")[2], "--no-dashboard"
+            "dask_scheduler",
+            "--host",
+            "127.0.0.1",
+            "--port",
+            address.rpartition(":")[2],
+            "--no-dashboard",
         )
     }
     for name in names:
         own = tmp_path / f"tree-{name}"
         trees.grow(own, cores=2, brand=f"CPU of {name}")
         facts = {"KVBENCH_HOST": name, "KVBENCH_ROOT": str(own)}
-        running[name] = _started("dask_worker", address, "--no-nanny", "--nthreads", "1", "--no-dashboard", **facts)
+        running[name] = _started(
+            "dask_worker", address, "--no-nanny", "--nthreads", "1", "--no-dashboard", **facts
+        )
     try:
         _all_there(address, len(names))
         yield address, running
@@ -75,7 +86,10 @@ def test_one_is_killed_and_the_others_come_back(tmp_path):
             if host == "b" and running["b"].poll() is None:
                 running["b"].kill()
 
-        arrived = {each.host: each for each in fleet(address, SWEEP, str(tmp_path / "there"), tmp_path / "here", told)}
+        arrived = {
+            each.host: each
+            for each in fleet(address, SWEEP, str(tmp_path / "there"), tmp_path / "here", told)
+        }
     assert sorted(arrived) == ["a", "b", "c"]
     assert arrived["b"].lost.startswith("its worker is gone; what it had finished is there in")
     for host in "ac":
@@ -95,7 +109,9 @@ def test_the_scheduler_is_killed_and_gather_brings_what_was_finished(tmp_path):
     assert ["scheduler is gone" in each.lost for each in arrived] == [True, True]
     subprocess.run(["pkill", "-f", str(there)], check=False)
     found = gather([there], tmp_path / "gathered")
-    assert len(found) == 2 and gather([there], tmp_path / "gathered") == found, "gathering again adds none"
+    assert len(found) == 2 and gather([there], tmp_path / "gathered") == found, (
+        "gathering again adds none"
+    )
     assert all(isinstance(path, Path) and load(path).manifest.suite == "smoke" for path in found)
 
 

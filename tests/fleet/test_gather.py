@@ -19,7 +19,9 @@ POINTS = made.READS[:2]
 def brought(tmp_path):
     """Three runs of hosts a, b and c."""
     for host in "abc":
-        path = made.directory(tmp_path / "there" / host, made.whole(POINTS, 2), POINTS, run=f"run-{host}")
+        path = made.directory(
+            tmp_path / "there" / host, made.whole(POINTS, 2), POINTS, run=f"run-{host}"
+        )
         facts = json.loads((path / "manifest.json").read_text())
         facts["versions"]["hostname"] = host
         (path / "manifest.json").write_text(json.dumps(facts))
@@ -42,7 +44,9 @@ def spoil(path, kind, secret):
 
 @pytest.mark.parametrize("kind", ["link", "pipe", "device"])
 def test_only_ordinary_files_are_copied(brought, tmp_path, capsys, kind):
-    """Of what can be made again the file alone is left out; without another file there is no run."""
+    """Of what can be made again the file alone is left out; without another file there is no
+    run.
+    """
     if kind == "device" and os.getuid():
         pytest.skip("only root makes devices")
     (tmp_path / "secret").write_text("secret")
@@ -52,9 +56,18 @@ def test_only_ordinary_files_are_copied(brought, tmp_path, capsys, kind):
     err = capsys.readouterr().err.splitlines()
     assert names(tmp_path / "out") == ["a", "c"]
     assert names(tmp_path / "out" / "a") == ["journal.jsonl", "machine.json", "manifest.json"]
-    assert len(err) == 2 and all(line.startswith("left out: ") and f"it is a {kind}" in line for line in err)
-    assert str(brought / "a" / "run.json.gz") in err[0] and str(brought / "b" / "machine.json") in err[1]
-    assert all(b"secret" not in path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file())
+    assert len(err) == 2 and all(
+        line.startswith("left out: ") and f"it is a {kind}" in line for line in err
+    )
+    assert (
+        str(brought / "a" / "run.json.gz") in err[0]
+        and str(brought / "b" / "machine.json") in err[1]
+    )
+    assert all(
+        b"secret" not in path.read_bytes()
+        for path in (tmp_path / "out").rglob("*")
+        if path.is_file()
+    )
 
 
 def test_one_that_is_damaged_costs_nothing_but_itself(brought, tmp_path, capsys):
@@ -81,7 +94,11 @@ def test_a_full_disk_is_one_line_and_leaves_no_half_run(brought, tmp_path, monke
         with pytest.raises(Unwritable) as raised:
             gather([brought], tmp_path / "out")
     text = str(raised.value)
-    assert "No space left on device (make room; then gather again)" in text and "\n" not in text and "[" not in text
+    assert (
+        "No space left on device (make room; then gather again)" in text
+        and "\n" not in text
+        and "[" not in text
+    )
     assert not (tmp_path / "out").exists()
 
 

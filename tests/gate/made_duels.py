@@ -1,4 +1,6 @@
-"""Records of made-up duels, and a worker that plays them: for tests of what a gate makes of them."""
+"""Records of made-up duels, and a worker that plays them: for tests of what a gate makes of
+them.
+"""
 
 import random
 import zlib
@@ -19,8 +21,9 @@ __all__ = ["DECODE", "MACHINE", "POINTS", "STORE", "duel", "player"]
 
 
 def duel(launch, pairs, point=DECODE, *, layers=1, switches=(), steal=(), **facts):
-    """`pairs`: seconds of a pass, by program or as (base, head) beside witnesses of a millisecond. `switches`, `steal`:
-    numbers of pairs that were disturbed so."""
+    """`pairs`: seconds of a pass, by program or as (base, head) beside witnesses of a millisecond.
+    `switches`, `steal`: numbers of pairs that were disturbed so.
+    """
     samples = []
     for number, pair in enumerate(pairs):
         seconds = pair if isinstance(pair, dict) else dict(zip(SIDES, pair, strict=True))
@@ -33,16 +36,23 @@ def duel(launch, pairs, point=DECODE, *, layers=1, switches=(), steal=(), **fact
 
 
 def player(ratio=lambda point, side: 1.0, noise=0.01, beside=lambda point, side: 1.0):
-    """An executor of jobs. `ratio`: how much longer a side takes, but a control's, whose sides are one; `noise`: of a
-    sample, as a share of it."""
+    """An executor of jobs. `ratio`: how much longer a side takes, but a control's, whose sides are
+    one; `noise`: of a sample, as a share of it.
+    """
 
     def execute(job):
         for point in job.points:
             dice = random.Random(zlib.crc32(f"{job.plan.seed}/{job.launch}/{point.name}".encode()))
-            shares = {side: ratio(point, "base" if point.name in job.plan.controls else side) for side in SIDES}
+            shares = {
+                side: ratio(point, "base" if point.name in job.plan.controls else side)
+                for side in SIDES
+            }
             shares |= {f"beside_{side}": beside(point, side) for side in SIDES}
             pairs = [
-                {name: 1e-3 * share * dice.lognormvariate(0, noise) for name, share in shares.items()}
+                {
+                    name: 1e-3 * share * dice.lognormvariate(0, noise)
+                    for name, share in shares.items()
+                }
                 for _ in range(job.plan.samples)
             ]
             yield duel(job.launch, pairs, point)

@@ -1,14 +1,16 @@
-"""Does the gate tell the truth on this machine? Runs gates whose right answer is known, and keeps a table of what they said.
+"""Does the gate tell the truth on this machine? Runs gates whose right answer is known, and keeps a
+table of what they said.
 
     python -m tests.gate.selftest results/<machine>/gate [--minutes 60]
 
-same         base and head are one build: nothing may be found
-rebuild      the same code linked in another order: where it lies must not count
-slow         head reads a share of the rows of some kernels once more: that must be found
-contaminated one build beside another program that reads memory, on and off at random: nothing may be found
+same         base and head are one build: nothing may be found rebuild      the same code linked in
+another order: where it lies must not count slow         head reads a share of the rows of some
+kernels once more: that must be found contaminated one build beside another program that reads
+memory, on and off at random: nothing may be found
 
-Every run is one line of runs.csv in that folder. Runs that are there are not repeated, so that the exercises can be
-spread over as many evenings as they need; the next one is of the exercise that lacks most.
+Every run is one line of runs.csv in that folder. Runs that are there are not repeated, so that the
+exercises can be spread over as many evenings as they need; the next one is of the exercise that
+lacks most.
 """
 
 import argparse
@@ -32,18 +34,38 @@ from kvbench.gate import Build, build
 from kvbench.native import Arena, Team, default_library, probe_task
 from tests.raw import ROOT
 
-BUDGET = "130s"  # on two cores: twelve launches of the fewest pairs, and time to confirm all of them
+# on two cores: twelve launches of the fewest pairs, and time to confirm all of them
+BUDGET = "130s"
 HOG_BYTES = 256 << 20
 COLUMNS = (
-    "exercise", "case", "number", "seed", "date", "verdict", "regressions", "improvements", "contaminated", "inconclusive",
-    "equivalent", "largest", "median_detectable", "noise", "disturbed", "launches", "confirmed_launches", "seconds",
-    "injected_found", "others_found",
-)  # fmt: skip
+    "exercise",
+    "case",
+    "number",
+    "seed",
+    "date",
+    "verdict",
+    "regressions",
+    "improvements",
+    "contaminated",
+    "inconclusive",
+    "equivalent",
+    "largest",
+    "median_detectable",
+    "noise",
+    "disturbed",
+    "launches",
+    "confirmed_launches",
+    "seconds",
+    "injected_found",
+    "others_found",
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Exercise:
-    """`wanted` runs; `options` of head's CMakeLists.txt, in which {} is the run's number. `only`: what is made slower, a glob."""
+    """`wanted` runs; `options` of head's CMakeLists.txt, in which {} is the run's number. `only`:
+    what is made slower, a glob.
+    """
 
     name: str
     case: str
@@ -63,8 +85,8 @@ def _slow(case: str, share: int, wanted: int, where: tuple[tuple[str, ...], str]
     return Exercise("slow", f"{case} {share}%", wanted, (f"KVB_SLOW={share / 100}", *only), points)
 
 
-# What is read again is often quicker to read than the rest: 20 % of the rows cost 8 % of the time or more, and 10 % cost 4.
-# Those of 5 % were tried before that was known.
+# What is read again is often quicker to read than the rest: 20 % of the rows cost 8 % of the time
+# or more, and 10 % cost 4. Those of 5 % were tried before that was known.
 EXERCISES = (
     Exercise("same", "-", 60),
     Exercise("rebuild", "-", 20, ("KVB_SHUFFLE={}",)),
@@ -83,7 +105,9 @@ EXERCISES = (
 
 
 def main() -> None:
-    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    asked = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     asked.add_argument("folder", type=Path)
     asked.add_argument("--minutes", type=float, default=60.0, help="begin no run after so long")
     asked.add_argument("--exercise", action="append", help="these alone")
@@ -102,11 +126,16 @@ def main() -> None:
 def summary(rows: list[dict[str, str]]) -> Iterator[str]:
     """What the runs prove, a line for each exercise and case."""
     for exercise in EXERCISES:
-        own = [row for row in rows if (row["exercise"], row["case"]) == (exercise.name, exercise.case)]
+        own = [
+            row for row in rows if (row["exercise"], row["case"]) == (exercise.name, exercise.case)
+        ]
         if not own:
             continue
         red = sum(row["verdict"] == "REGRESSION" for row in own)
-        said = f"{exercise.name} {exercise.case}: {red} REGRESSION in {len(own)} of {exercise.wanted} runs"
+        said = (
+            f"{exercise.name} {exercise.case}: {red} REGRESSION in {len(own)} of {exercise.wanted}"
+            " runs"
+        )
         if exercise.name != "slow":
             said += f"; with 95 % confidence fewer than {_bound(red, len(own)):.1%} of such runs"
         yield said
@@ -119,7 +148,7 @@ def _bound(seen: int, runs: int) -> float:
     return float(beta.ppf(0.95, seen + 1, runs - seen)) if seen < runs else 1.0
 
 
-# ---- the table -------------------------------------------------------------------------------------------------------
+# ---- the table -----------------------------------------------------------------------------------
 
 
 def _read(table: Path) -> list[dict[str, str]]:
@@ -140,17 +169,24 @@ def _append(table: Path, row: dict[str, object]) -> None:
 
 def _next(rows: list[dict[str, str]], names: list[str] | None) -> tuple[Exercise, int] | None:
     """The exercise of which the largest share is missing, and the number of its next run."""
-    made = {each: sum((row["exercise"], row["case"]) == (each.name, each.case) for row in rows) for each in EXERCISES}
-    left = [each for each in EXERCISES if made[each] < each.wanted and (not names or each.name in names)]
+    made = {
+        each: sum((row["exercise"], row["case"]) == (each.name, each.case) for row in rows)
+        for each in EXERCISES
+    }
+    left = [
+        each for each in EXERCISES if made[each] < each.wanted and (not names or each.name in names)
+    ]
     least = min(left, key=lambda each: made[each] / each.wanted, default=None)
     return least and (least, made[least])
 
 
-# ---- one run ---------------------------------------------------------------------------------------------------------
+# ---- one run -------------------------------------------------------------------------------------
 
 
 def _run(exercise: Exercise, number: int) -> dict[str, object]:
-    """The line of runs.csv. Seeds are the run's own, so that no two share their coins; and known, so that one can be repeated."""
+    """The line of runs.csv. Seeds are the run's own, so that no two share their coins; and known,
+    so that one can be repeated.
+    """
     seed = int.from_bytes(random.Random(f"{exercise}{number}").randbytes(3), "big")
     base = build(".")
     with tempfile.TemporaryDirectory() as folder:
@@ -160,9 +196,13 @@ def _run(exercise: Exercise, number: int) -> dict[str, object]:
         command = [sys.executable, "-m", "kvbench.cli", "gate"]
         command += ["--base", str(base.library), "--head", str(head.library)]
         command += ["--every", "--budget", BUDGET, "--seed", str(seed), "--out", folder, "--json"]
-        done = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True, stderr=subprocess.DEVNULL)
+        done = subprocess.run(
+            command, check=False, stdout=subprocess.PIPE, text=True, stderr=subprocess.DEVNULL
+        )
         if not done.stdout:
-            raise SystemExit(f"the gate ended with {done.returncode} and said nothing: {' '.join(command)}")
+            raise SystemExit(
+                f"the gate ended with {done.returncode} and said nothing: {' '.join(command)}"
+            )
         pairs = _pairs(Path(folder, "pairs.csv"))
     said = json.loads(done.stdout)
     return _row(exercise, number, seed, said, pairs, time.monotonic() - start)
@@ -181,12 +221,16 @@ def _altered(folder: Path, options: list[str]) -> Build:
 def _row(exercise, number, seed, said, pairs, seconds) -> dict[str, object]:
     points = said["points"]
     words = [row["verdict"] for row in points]
-    found = [row for row in points + said["families"] if row["verdict"] in ("REGRESSION", "IMPROVEMENT")]
+    found = [
+        row for row in points + said["families"] if row["verdict"] in ("REGRESSION", "IMPROVEMENT")
+    ]
     names = [row.get("point") or row["family"] for row in found]
     injected = [name for name in names if fnmatchcase(name, exercise.only)]
     effects = [abs(row["effect"]) for row in points if row["effect"] is not None]
     seen = [row["detectable"] for row in points if row["detectable"] is not None]
-    counts = {word.lower(): words.count(word) for word in ("CONTAMINATED", "INCONCLUSIVE", "EQUIVALENT")}
+    counts = {
+        word.lower(): words.count(word) for word in ("CONTAMINATED", "INCONCLUSIVE", "EQUIVALENT")
+    }
     return counts | {
         "exercise": exercise.name,
         "case": exercise.case,
@@ -209,15 +253,18 @@ def _row(exercise, number, seed, said, pairs, seconds) -> dict[str, object]:
 
 
 def _pairs(path: Path) -> dict[str, float]:
-    """From the screening, the noise of a pair (as half of them lie about the median of their launch) and the share that
-    the system disturbed; and how many launches there were."""
+    """From the screening, the noise of a pair (as half of them lie about the median of their
+    launch) and the share that the system disturbed; and how many launches there were.
+    """
     import pandas as pd
 
     pairs = pd.read_csv(path)
     screen = pairs[pairs.stage == "screen"]
     effect = np.log(screen.head_s / screen.base_s)
     apart = effect - effect.groupby([screen.launch, screen.point]).transform("median")
-    noise = apart.groupby(screen.point).apply(lambda own: np.subtract(*np.quantile(own, (0.75, 0.25))) / 1.349)
+    noise = apart.groupby(screen.point).apply(
+        lambda own: np.subtract(*np.quantile(own, (0.75, 0.25))) / 1.349
+    )
     return {
         "noise": float(noise.median()),
         "disturbed": float(((screen.switches > 0) | (screen.steal_s > 0)).mean()),
@@ -226,12 +273,14 @@ def _pairs(path: Path) -> dict[str, float]:
     }
 
 
-# ---- contamination ---------------------------------------------------------------------------------------------------
+# ---- contamination -------------------------------------------------------------------------------
 
 
 @contextmanager
 def _hog(kind: str, seed: int) -> Iterator[None]:
-    """Another program of the machine, as far as the gate knows: it reads memory on all CPUs, on and off by dice."""
+    """Another program of the machine, as far as the gate knows: it reads memory on all CPUs, on and
+    off by dice.
+    """
     if not kind:
         yield
         return
@@ -245,7 +294,9 @@ def _hog(kind: str, seed: int) -> Iterator[None]:
 
 
 def hog(kind: str, seed: int) -> None:
-    """`random`: for tenths of a second to some seconds; `launches`: for about as long as launches take."""
+    """`random`: for tenths of a second to some seconds; `launches`: for about as long as launches
+    take.
+    """
     import os
 
     dice, library = random.Random(seed), default_library()

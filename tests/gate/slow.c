@@ -22,8 +22,8 @@ const kvb_tier *kvb_tier_of(int32_t isa)
 }
 
 /* Returns how many rows of K and V it read, whose addresses are in `rows`. */
-__attribute__((visibility("default"))) int64_t reread(const kvb_decode *args, const kvb_unit *units, int64_t count,
-                                                      const uint8_t **rows)
+__attribute__((visibility("default"))) int64_t reread(const kvb_decode *args, const kvb_unit *units,
+                                                      int64_t count, const uint8_t **rows)
 {
     static kvb_state state;
     kvb_decode_task task = {.args = *args};

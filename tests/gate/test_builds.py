@@ -1,4 +1,6 @@
-"""Builds of small projects of the same form as ours: revisions, the working tree, libraries, and what can go wrong."""
+"""Builds of small projects of the same form as ours: revisions, the working tree, libraries, and
+what can go wrong.
+"""
 
 import ctypes
 import os
@@ -25,7 +27,8 @@ set(CMAKE_C_ABI_COMPILED TRUE)
 project(small C)
 set(ANSWER "" CACHE STRING "another answer")
 add_library(kvbench SHARED answer.c)
-set_target_properties(kvbench PROPERTIES NO_SONAME ON) # else it would stand for the real one in the tests' process
+# else it would stand for the real one in the tests' process
+set_target_properties(kvbench PROPERTIES NO_SONAME ON)
 if(ANSWER)
   target_compile_definitions(kvbench PRIVATE ANSWER=${ANSWER})
 endif()
@@ -70,7 +73,9 @@ def test_revisions_and_the_working_tree(tree, cache):
     said = []
     old, new = (build(asked, tree / "kernels", report=said.append) for asked in ("v1", "."))
     assert (answer(old), answer(new)) == (1, 2)
-    assert old.interface.read_text().endswith("first */\n") and new.interface.read_text().endswith("second */\n")
+    assert old.interface.read_text().endswith("first */\n") and new.interface.read_text().endswith(
+        "second */\n"
+    )
     assert old.text.startswith("v1 (") and new.text == "working tree"
     begun = [line.partition(": about ")[0] for line in said[::2]]
     assert begun == [f"building {old.text}", "building working tree"]
@@ -84,7 +89,9 @@ def test_what_was_built_is_kept_by_content(tree, cache):
     git(tree, "commit", "--allow-empty", "-m", "two")
     (tree / "README.md").write_text("no part of the library")
     said = []
-    assert [build(asked, tree, report=said.append).library for asked in ("HEAD", ".", "v1")] == [first.library] * 3
+    assert [build(asked, tree, report=said.append).library for asked in ("HEAD", ".", "v1")] == [
+        first.library
+    ] * 3
     assert said == []
     (tree / "kernels" / "more.c").write_text("")  # git does not know it yet
     assert build(".", tree).library != first.library
@@ -105,8 +112,14 @@ def test_a_tree_without_git(tree, tmp_path):
 
 
 def test_two_at_once(tree):
-    code = f"from pathlib import Path; from kvbench.gate.builds import build; print(build('v1', Path({str(tree)!r})).library)"
-    running = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    code = (
+        "from pathlib import Path; from kvbench.gate.builds import build; print(build('v1',"
+        f" Path({str(tree)!r})).library)"
+    )
+    running = [
+        subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
     said = {process.communicate()[0] for process in running}
     assert [process.returncode for process in running] == [0, 0]
     assert len(said) == 1 and Path(said.pop().strip()).is_file()
@@ -130,7 +143,10 @@ def test_a_wheel_is_the_library_in_it(tmp_path, cache):
         packed.writestr("kvbench/abi.h", "int first;")
     made, again = (build(str(wheel)) for _ in range(2))
     assert made == again and made.text.startswith(wheel.name) and made.library.is_relative_to(cache)
-    assert made.library.read_bytes() == library_path().read_bytes() and made.interface.read_text() == "int first;"
+    assert (
+        made.library.read_bytes() == library_path().read_bytes()
+        and made.interface.read_text() == "int first;"
+    )
     for content in (b"", made.library.read_bytes()):
         wheel.write_bytes(content)
         with pytest.raises(BadLibrary, match="is no wheel of kvbench"):
@@ -179,7 +195,12 @@ def test_the_same_sources_are_not_built(tree, cache):
     [
         ("answer.c", "int answer", "/* what\n * it is */\n\nint answer", True),
         ("answer.c", "return ANSWER", "return ANSWER + 1", False),
-        ("CMakeLists.txt", "answer.c)", "answer.c)\ntarget_link_options(kvbench PRIVATE -Wl,-z,now)", False),
+        (
+            "CMakeLists.txt",
+            "answer.c)",
+            "answer.c)\ntarget_link_options(kvbench PRIVATE -Wl,-z,now)",
+            False,
+        ),
     ],
 )
 def test_other_code_is_built_and_comments_are_none(tree, name, old, new, same):
@@ -199,7 +220,9 @@ endif()
 
 
 def test_some_tiers_alone_are_built_where_both_sides_can(tree, cache):
-    """The answer is 72 where two tiers are asked for. Kept builds of all and of some are told apart."""
+    """The answer is 72 where two tiers are asked for. Kept builds of all and of some are told
+    apart.
+    """
     path = tree / "kernels" / "CMakeLists.txt"
     some = ("plain", "wide")
     whole = sides("v1", ".", every=True, repository=tree, tiers=some)
@@ -214,10 +237,15 @@ def test_some_tiers_alone_are_built_where_both_sides_can(tree, cache):
     said = []
     pair = sides("v2", ".", repository=tree, tiers=some, report=said.append)
     assert [answer(side) for side in pair] == [72, 72]
-    assert said[0].startswith(f"building {pair[0].text} and working tree: about ") and "no budget" in said[0]
+    assert (
+        said[0].startswith(f"building {pair[0].text} and working tree: about ")
+        and "no budget" in said[0]
+    )
     assert [answer(side) for side in sides("v2", ".", repository=tree)] == [1, 1]
     said.clear()
-    assert [answer(side) for side in sides("v2", ".", repository=tree, tiers=some, report=said.append)] == [72, 72]
+    assert [
+        answer(side) for side in sides("v2", ".", repository=tree, tiers=some, report=said.append)
+    ] == [72, 72]
     assert said == []
 
 
@@ -246,7 +274,9 @@ def test_tiers_that_are_measured():
     ],
 )
 def test_the_switch_of_the_kernels(tmp_path, asked, built):
-    """What it builds stands in the line that kvb_build() answers; a word that it does not know is one line."""
+    """What it builds stands in the line that kvb_build() answers; a word that it does not know is
+    one line.
+    """
     kernels = Path(__file__).resolve().parents[2] / "kernels"
     done = subprocess.run(
         [tools().cmake, "-S", kernels, "-B", tmp_path, f"-DKVB_TIERS={asked}"],
@@ -282,7 +312,10 @@ def test_missing_tools(tree, tmp_path, monkeypatch, missing):
     tools = tmp_path / "tools"
     tools.mkdir()
     for name in {"git", "cmake", "make", "cc"} - {missing}:
-        os.symlink(shutil.which(name, path=f"{Path(sys.executable).parent}:{os.environ['PATH']}"), tools / name)
+        os.symlink(
+            shutil.which(name, path=f"{Path(sys.executable).parent}:{os.environ['PATH']}"),
+            tools / name,
+        )
     monkeypatch.setenv("PATH", str(tools))
     monkeypatch.delenv("CC", raising=False)
     monkeypatch.setattr(sys, "executable", str(tools / "python"))  # tools may lie beside it

@@ -50,12 +50,17 @@ def test_what_every_pair_of_a_point_suffers_is_usual_for_it():
     )
     pairs = [(1e-3, 1e-3)] * 4
     records = [duel(n, pairs, point) for n in range(6) for point in short for _ in range(3)]
-    found = {each.point: each for each in duels([duel(n, pairs, long, switches=range(4)) for n in range(6)] + records)}
+    found = {
+        each.point: each
+        for each in duels([duel(n, pairs, long, switches=range(4)) for n in range(6)] + records)
+    }
     assert found[long].dropped == 0 and len(found[long].values) == 6
 
 
 def test_which_side_was_slower_has_no_part_in_it():
-    """The same pairs with the names of the sides exchanged: the same pairs are left, and all values change their sign."""
+    """The same pairs with the names of the sides exchanged: the same pairs are left, and all values
+    change their sign.
+    """
     pairs = [(1e-3, 1.1e-3), (1e-3, 5e-3), (2e-3, 1e-3), (1e-3, 0.9e-3)]
     one = only([duel(n, pairs, steal=(1,)) for n in range(3)])
     other = only([duel(n, [(b, a) for a, b in pairs], steal=(1,)) for n in range(3)])

@@ -1,4 +1,6 @@
-"""A gate from two libraries to its verdict; most of them played, so that nothing is really measured."""
+"""A gate from two libraries to its verdict; most of them played, so that nothing is really
+measured.
+"""
 
 import csv
 import shutil
@@ -10,7 +12,14 @@ import pytest
 from kvbench.errors import Exit
 from kvbench.gate import Build, Request, gate
 from kvbench.gate.stages import Stages, pairs
-from kvbench.model.verdict import CONTAMINATED, EQUIVALENT, IMPROVEMENT, INCONCLUSIVE, NOT_COMPARABLE, REGRESSION
+from kvbench.model.verdict import (
+    CONTAMINATED,
+    EQUIVALENT,
+    IMPROVEMENT,
+    INCONCLUSIVE,
+    NOT_COMPARABLE,
+    REGRESSION,
+)
 from kvbench.native import library_path
 from tests.cli.test_cli import call
 from tests.faulty import build_plugin
@@ -22,7 +31,9 @@ SLOW = "decode.flash.head.i8"
 
 
 def slower(share, pattern=SLOW):
-    return lambda point, side: 1 + share if side == "head" and point.name.startswith(pattern) else 1.0
+    return lambda point, side: (
+        1 + share if side == "head" and point.name.startswith(pattern) else 1.0
+    )
 
 
 SAME = slower(0.0)
@@ -51,8 +62,10 @@ def test_a_slower_kernel_is_a_regression_and_no_other_is():
     assert found.verdict == REGRESSION
     assert words(found, SLOW) == {REGRESSION}
     assert {row.verdict for row in found.points if not row.name.startswith(SLOW)} == {EQUIVALENT}
-    (row, *_) = found.points
-    assert row.effect == pytest.approx(0.1, abs=0.01) and 0.09 < row.low < row.effect < row.high < 0.11
+    row, *_ = found.points
+    assert (
+        row.effect == pytest.approx(0.1, abs=0.01) and 0.09 < row.low < row.effect < row.high < 0.11
+    )
     assert row.head_gbps < row.base_gbps and "12 fresh launches" in row.note
 
 
@@ -87,17 +100,25 @@ def test_the_same_file_is_not_measured():
 
 
 def test_controls_are_base_on_both_sides():
-    """In the launches of the candidates, of which they are; where these, too, become slower nothing is confirmed."""
+    """In the launches of the candidates, of which they are; where these, too, become slower nothing
+    is confirmed.
+    """
     jobs = []
     found = played(execute=lambda job: (jobs.append(job), player(slower(0.1))(job))[1])
-    assert found.verdict == REGRESSION and "control: 3 points in 12 launches" in " ".join(found.notes)
+    assert found.verdict == REGRESSION and "control: 3 points in 12 launches" in " ".join(
+        found.notes
+    )
     confirming = [job for job in jobs if job.plan.controls]
     assert len(confirming) == 12
     for job in confirming:
-        assert len(job.plan.controls) == 3 and {*job.plan.controls} < {point.name for point in job.points}
+        assert len(job.plan.controls) == 3 and {*job.plan.controls} < {
+            point.name for point in job.points
+        }
         assert all(name.startswith(SLOW) for name in job.plan.controls)
         assert not {*job.plan.controls} & {row.name for row in found.points}
-    unlike = played(execute=lambda job: player(slower(0.1))(replace(job, plan=replace(job.plan, controls=()))))
+    unlike = played(
+        execute=lambda job: player(slower(0.1))(replace(job, plan=replace(job.plan, controls=())))
+    )
     assert unlike.verdict == CONTAMINATED and "controls alarmed" in " ".join(unlike.notes)
 
 
@@ -105,7 +126,9 @@ def test_what_fails_is_told():
     def execute(job):
         for record in player()(job):
             broken = record.point.name.startswith(SLOW)
-            yield replace(record, samples=(), error="decode.flash is off by 7") if broken else record
+            yield (
+                replace(record, samples=(), error="decode.flash is off by 7") if broken else record
+            )
 
     found = played(execute=execute)
     assert words(found, SLOW) == {NOT_COMPARABLE} and found.verdict == INCONCLUSIVE
@@ -143,7 +166,9 @@ def test_what_is_not_clear_is_measured_again_while_there_is_time():
 
     def execute(job):
         noisy = {point.name for point in POINTS[:3]}
-        by_name = {r.point.name: r for r in calm(job)} | {r.point.name: r for r in stormy(job) if r.point.name in noisy}
+        by_name = {r.point.name: r for r in calm(job)} | {
+            r.point.name: r for r in stormy(job) if r.point.name in noisy
+        }
         return iter(by_name.values())
 
     measured = Stages(_plan(), MACHINE, 240.0, execute)
@@ -155,7 +180,9 @@ def test_what_is_not_clear_is_measured_again_while_there_is_time():
 
 
 class Clocked:
-    """Visits take `each` seconds by a clock of their own, and a worker is ended where its time is up."""
+    """Visits take `each` seconds by a clock of their own, and a worker is ended where its time is
+    up.
+    """
 
     def __init__(self, monkeypatch, execute, each):
         self.now, self.execute, self.each = 0.0, execute, each
@@ -181,15 +208,22 @@ def test_a_budget_is_a_bound(monkeypatch, budget, each, ratio):
     seen = list(measured.measure())
     assert clocked.now <= 1.2 * budget + 1e-6
     if each <= 0.1 * budget / len(POINTS) / 12:
-        assert sum(stage == "screen" for stage, _ in seen) == 12 * len(POINTS) and not measured.budget.spent
+        assert (
+            sum(stage == "screen" for stage, _ in seen) == 12 * len(POINTS)
+            and not measured.budget.spent
+        )
 
 
 @pytest.mark.parametrize("each", [0.01, 0.05, 0.2, 0.5])
 def test_what_is_slower_is_confirmed_within_the_budget(monkeypatch, each):
-    """Some ten points: even where a visit takes 0.5 s, there is time for seven launches of all, and for seven of those found."""
+    """Some ten points: even where a visit takes 0.5 s, there is time for seven launches of all, and
+    for seven of those found.
+    """
     clocked = Clocked(monkeypatch, player(slower(0.1, "decode.flash.head.i8")), each)
     found = played(
-        budget=150.0, execute=clocked, only=[f"decode.flash.head.{name}.*" for name in ("i8", "f16", "bf16")]
+        budget=150.0,
+        execute=clocked,
+        only=[f"decode.flash.head.{name}.*" for name in ("i8", "f16", "bf16")],
     )
     assert clocked.now <= 1.2 * 150
     assert found.verdict == REGRESSION and words(found, SLOW) == {REGRESSION}, found.notes
@@ -200,7 +234,10 @@ def test_a_budget_that_ends_it_is_told(monkeypatch):
     clocked = Clocked(monkeypatch, player(), 2.0)
     found = played(budget=30.0, execute=clocked)
     assert clocked.now <= 36 and found.verdict == INCONCLUSIVE
-    assert any("the budget of 30 s ended it within the launches of stage screen" in note for note in found.notes)
+    assert any(
+        "the budget of 30 s ended it within the launches of stage screen" in note
+        for note in found.notes
+    )
     lost = [line for line in found.missing if line.endswith("not measured: the budget ended it")]
     assert len(lost) > 10
 
@@ -231,7 +268,9 @@ def test_launches_are_numbered_on_and_have_coins_of_their_own():
 
 
 def test_a_plug_in_can_be_a_side(tmp_path):
-    """Two builds of the documented one: the installed library's own kernels are the same under both, and not measured."""
+    """Two builds of the documented one: the installed library's own kernels are the same under
+    both, and not measured.
+    """
     one = '-DLISTED={"decode", "right", "head", "f32", ISA, "for tests", 1, 0, right}'
     paths = [build_plugin(tmp_path / f"{name}.so", one) for name in "ab"]
     sides = [replace(side, library=path) for side, path in zip(SIDES, paths, strict=True)]
@@ -240,7 +279,7 @@ def test_a_plug_in_can_be_a_side(tmp_path):
     assert found.verdict == REGRESSION and not words(found, "decode.flash")
 
 
-# ---- the command -----------------------------------------------------------------------------------------------------
+# ---- the command ---------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -265,11 +304,29 @@ def test_text_says_what_would_have_been_seen(monkeypatch, capsys, sides):
 @pytest.mark.parametrize(
     ("share", "pattern", "code", "line", "failed"),
     [
-        (0.1, SLOW, Exit.FAILED, "all 3 decode.flash.head.i8 caches points are 9.9 % slower (9.7..10.1)", [f"{SLOW} caches"]),
-        (0.025, "decode.flash", Exit.FAILED, "all 40 decode.flash points are 2.5 % slower (2.4..2.5)", ["decode.flash.*"]),
-        (0.012, "decode.flash", Exit.FINE, "all 40 decode.flash points are 1.2 % slower (1.1..1.2): less than the 2%", []),
+        (
+            0.1,
+            SLOW,
+            Exit.FAILED,
+            "all 3 decode.flash.head.i8 caches points are 9.9 % slower (9.7..10.1)",
+            [f"{SLOW} caches"],
+        ),
+        (
+            0.025,
+            "decode.flash",
+            Exit.FAILED,
+            "all 40 decode.flash points are 2.5 % slower (2.4..2.5)",
+            ["decode.flash.*"],
+        ),
+        (
+            0.012,
+            "decode.flash",
+            Exit.FINE,
+            "all 40 decode.flash points are 1.2 % slower (1.1..1.2): less than the 2%",
+            [],
+        ),
     ],
-)  # fmt: skip
+)
 def test_one_cause_is_one_line_and_one_failure(
     monkeypatch, capsys, sides, tmp_path, share, pattern, code, line, failed
 ):

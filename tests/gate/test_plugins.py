@@ -25,17 +25,29 @@ def _example(path, slow=""):
     text = (ROOT / "kernels" / "example" / "plugin.c").read_text()
     assert text.count(_SCORED) == 1
     path.with_suffix(".c").write_text(text.replace(_SCORED, f"{_SCORED}{slow}"))
-    command = ["cc", "-O2", "-march=native", "-shared", "-fPIC", f"-I{ROOT / 'kernels'}", path.with_suffix(".c")]
+    command = [
+        "cc",
+        "-O2",
+        "-march=native",
+        "-shared",
+        "-fPIC",
+        f"-I{ROOT / 'kernels'}",
+        path.with_suffix(".c"),
+    ]
     subprocess.run([*command, "-lm", "-o", path], check=True)
     return build(str(path))
 
 
 def test_two_builds_of_a_plug_in_are_measured_on_its_own_points(tmp_path):
-    """Base on the left and head on the right, by their bytes; and a visit that is really made has pairs."""
+    """Base on the left and head on the right, by their bytes; and a visit that is really made has
+    pairs.
+    """
     base = _example(tmp_path / "base.so")
     head = _example(tmp_path / "head.so", " for (volatile int i = 0; i < 100; i++) { }")
     _, plan, unmeasured, missing, _ = rivals(base, head, Request(seed=1), tmp_path / "copies")
-    assert {point.variant for point in plan.points} == {"textbook"} and not unmeasured and not missing
+    assert (
+        {point.variant for point in plan.points} == {"textbook"} and not unmeasured and not missing
+    )
     assert {point.layout for point in plan.points} == {"head", "position", "paged"}
     assert {point.residency for point in plan.points} == {"rotate", "hot"}
     assert [Path(file).read_bytes() for file in (*plan.plugin, *plan.against_plugin)] == [
@@ -50,15 +62,22 @@ def test_two_builds_of_a_plug_in_are_measured_on_its_own_points(tmp_path):
 
 def test_one_plug_in_twice_is_the_same(tmp_path, capsys):
     path = _example(tmp_path / "one.so").library
-    assert call("gate", "--base", str(path), "--head", str(shutil.copy(path, tmp_path / "two.so"))) == Exit.FINE
+    assert (
+        call("gate", "--base", str(path), "--head", str(shutil.copy(path, tmp_path / "two.so")))
+        == Exit.FINE
+    )
     said = capsys.readouterr().out
-    assert said.startswith(EQUIVALENT) and "base and head are the same plug-in, byte for byte" in said
+    assert (
+        said.startswith(EQUIVALENT) and "base and head are the same plug-in, byte for byte" in said
+    )
 
 
 def test_a_file_that_is_neither_is_refused(tmp_path, capsys):
     """Another project's library is not even loaded: this one would end the process."""
     source, made = tmp_path / "other.c", tmp_path / "other.so"
-    source.write_text("void _exit(int); __attribute__((constructor)) static void loaded(void) { _exit(0); }")
+    source.write_text(
+        "void _exit(int); __attribute__((constructor)) static void loaded(void) { _exit(0); }"
+    )
     subprocess.run(["cc", "-shared", "-fPIC", "-o", made, source], check=True)
     assert call("gate", "--base", str(made), "--head", str(made)) == Exit.REFUSED
     said = capsys.readouterr().err

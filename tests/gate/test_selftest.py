@@ -1,4 +1,6 @@
-"""The self-test's own bookkeeping: nothing is repeated, nothing is lost, and what its runs prove is worked out right."""
+"""The self-test's own bookkeeping: nothing is repeated, nothing is lost, and what its runs prove is
+worked out right.
+"""
 
 import csv
 import json
@@ -19,7 +21,13 @@ SIDES = [Build(name, library_path(), library_path().with_name("abi.h"), name) fo
 
 
 def row(exercise, number, verdict="EQUIVALENT"):
-    facts = {"exercise": exercise.name, "case": exercise.case, "number": number, "verdict": verdict, "seconds": 1}
+    facts = {
+        "exercise": exercise.name,
+        "case": exercise.case,
+        "number": number,
+        "verdict": verdict,
+        "seconds": 1,
+    }
     return dict.fromkeys(selftest.COLUMNS, "") | facts
 
 
@@ -53,9 +61,13 @@ def test_it_goes_on_where_it_stopped(played, tmp_path):
     assert [each["number"] for each in rows] == [str(number) for number in range(60)]
 
 
-@pytest.mark.parametrize(("seen", "runs", "bound"), [(0, 60, 1 - 0.05 ** (1 / 60)), (0, 20, 0.1391), (1, 20, 0.2161)])
+@pytest.mark.parametrize(
+    ("seen", "runs", "bound"), [(0, 60, 1 - 0.05 ** (1 / 60)), (0, 20, 0.1391), (1, 20, 0.2161)]
+)
 def test_bounds(seen, runs, bound):
-    """Without an alarm it has a closed form; the others are from tables of Clopper and Pearson's."""
+    """Without an alarm it has a closed form; the others are from tables of Clopper and
+    Pearson's.
+    """
     assert selftest._bound(seen, runs) == pytest.approx(bound, abs=1e-4)
 
 
@@ -68,14 +80,22 @@ def test_a_run_is_one_line(tmp_path):
     said = json.loads(json.dumps(plain(compared(found))))
     line = selftest._row(slow, 0, 1, said, pairs, 60.2)
     assert line.keys() == set(selftest.COLUMNS)
-    assert (line["verdict"], line["others_found"], line["launches"], line["confirmed_launches"]) == (
+    assert (
+        line["verdict"],
+        line["others_found"],
+        line["launches"],
+        line["confirmed_launches"],
+    ) == (
         "REGRESSION",
         0,
         12,
         12,
     )
-    assert line["injected_found"] == line["regressions"] + len([f for f in found.families if f.verdict == "REGRESSION"])
-    assert float(line["noise"]) == pytest.approx(0.011, abs=0.0015)  # two sides of one per cent about the median of six
+    assert line["injected_found"] == line["regressions"] + len(
+        [f for f in found.families if f.verdict == "REGRESSION"]
+    )
+    # two sides of one per cent about the median of six
+    assert float(line["noise"]) == pytest.approx(0.011, abs=0.0015)
     assert float(line["largest"]) == pytest.approx(0.1, abs=0.02)
 
 

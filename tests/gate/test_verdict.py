@@ -1,4 +1,6 @@
-"""What a gate makes of launches, from thousands of made-up suites: it must not cry wolf, and must see what is there."""
+"""What a gate makes of launches, from thousands of made-up suites: it must not cry wolf, and must
+see what is there.
+"""
 
 import math
 from dataclasses import replace
@@ -11,7 +13,14 @@ from kvbench.analysis.judge import LIMITS, of_family
 from kvbench.gate.duels import Duel
 from kvbench.gate.rows import confirmed, screened
 from kvbench.gate.verdict import Course, judged
-from kvbench.model.verdict import CONTAMINATED, EQUIVALENT, IMPROVEMENT, INCONCLUSIVE, NOT_COMPARABLE, REGRESSION
+from kvbench.model.verdict import (
+    CONTAMINATED,
+    EQUIVALENT,
+    IMPROVEMENT,
+    INCONCLUSIVE,
+    NOT_COMPARABLE,
+    REGRESSION,
+)
 from tests.analysis.noises import PAIRED, most
 from tests.gate.made_duels import MACHINE, POINTS
 
@@ -44,7 +53,9 @@ def gated(first, again, points=POINTS, **facts):
     if chosen:
         places = [place for place, point in enumerate(points) if point in chosen]
         members = {name: value[places] for name, value in facts.items()}
-        fresh = screened(suite(again[places], [points[place] for place in places], **members), MACHINE)
+        fresh = screened(
+            suite(again[places], [points[place] for place in places], **members), MACHINE
+        )
     return said(Course(screen, fresh, None, LAUNCHES))
 
 
@@ -69,7 +80,12 @@ def shifted(slow, noise=0.015):
 
 @pytest.mark.parametrize(
     ("slow", "least"),
-    [({3: 0.08}, 29), (dict.fromkeys(range(6), 0.08), 29), (dict.fromkeys(range(24), 0.04), 25), ({3: 0.05}, 25)],
+    [
+        ({3: 0.08}, 29),
+        (dict.fromkeys(range(6), 0.08), 29),
+        (dict.fromkeys(range(24), 0.04), 25),
+        ({3: 0.05}, 25),
+    ],
     ids=["one point 8 %", "a family 8 %", "all 4 %", "one point 5 %"],
 )
 def test_a_slowdown_is_found(slow, least):
@@ -89,23 +105,38 @@ def test_confirmation_holds_for_all_candidates_together():
     assert len(screen.candidates) >= candidates
     alarms = 0
     for values in DICE.normal(0, 0.05, (suites, candidates, LAUNCHES)):
-        alarms += any(confirmed(screen.candidates, screened(suite(values, POINTS[:candidates]), MACHINE)).values())
+        alarms += any(
+            confirmed(
+                screen.candidates, screened(suite(values, POINTS[:candidates]), MACHINE)
+            ).values()
+        )
     assert alarms <= most(suites, LIMITS.rate)
 
 
 def test_the_detectable_effect_is_detected():
-    """Nine times in ten, as printed: a point alone, slower by what its own row says could have been seen; also where
-    there were more launches to find candidates than to confirm them."""
+    """Nine times in ten, as printed: a point alone, slower by what its own row says could have been
+    seen; also where there were more launches to find candidates than to confirm them.
+    """
     for screening in (LAUNCHES, 2 * LAUNCHES):
         seen = np.median([row.detectable for row in gated(*uneven({}, screening)).points])
         found = [gated(*uneven({5: seen}, screening)) for _ in range(60)]
-        caught = sum(row.verdict == REGRESSION for each in found for row in each.points if row.name == POINTS[5].name)
+        caught = sum(
+            row.verdict == REGRESSION
+            for each in found
+            for row in each.points
+            if row.name == POINTS[5].name
+        )
         assert binom.ppf(0.01, 60, LIMITS.power) <= caught
 
 
 def uneven(slow, screening):
-    """As shifted(), with noise that is larger than the smallest effect, and so many launches of the first stage."""
-    stages = DICE.normal(0, 0.06, (len(POINTS), screening)), DICE.normal(0, 0.06, (len(POINTS), LAUNCHES))
+    """As shifted(), with noise that is larger than the smallest effect, and so many launches of the
+    first stage.
+    """
+    stages = (
+        DICE.normal(0, 0.06, (len(POINTS), screening)),
+        DICE.normal(0, 0.06, (len(POINTS), LAUNCHES)),
+    )
     for values in stages:
         for place, share in slow.items():
             values[place] += math.log1p(share)
@@ -138,19 +169,32 @@ def test_a_change_that_its_witness_shares_is_the_machines():
 def test_controls_that_alarm_say_so():
     """Whatever makes base slower than itself makes candidates slower: nothing is confirmed."""
     values = shifted({3: 0.1, 21: 0.1, 22: 0.1, 23: 0.1})[0]
-    screen, fresh = screened(suite(shifted({3: 0.1})[0]), MACHINE), screened(suite(values[3:4], POINTS[3:4]), MACHINE)
+    screen, fresh = (
+        screened(suite(shifted({3: 0.1})[0]), MACHINE),
+        screened(suite(values[3:4], POINTS[3:4]), MACHINE),
+    )
     sure = confirmed(screen.candidates, fresh)
     assert sure[POINTS[3].name]
     course = Course(screen, fresh, screened(suite(values[21:], POINTS[21:]), MACHINE), LAUNCHES)
     found = said(course)
-    assert found.verdict == CONTAMINATED and "seems to have changed at 3 points" in " ".join(found.notes)
+    assert found.verdict == CONTAMINATED and "seems to have changed at 3 points" in " ".join(
+        found.notes
+    )
     calm = screened(suite(shifted({})[0][21:], POINTS[21:]), MACHINE)
     assert said(replace(course, controls=calm)).verdict == REGRESSION
 
 
 def test_a_control_that_fails_is_told():
     wrong = Duel(
-        POINTS[0], {}, {}, (math.nan, math.nan), 0.0, 0.0, math.nan, 0.0, fault="failed in 1 of 12 launches: x"
+        POINTS[0],
+        {},
+        {},
+        (math.nan, math.nan),
+        0.0,
+        0.0,
+        math.nan,
+        0.0,
+        fault="failed in 1 of 12 launches: x",
     )
     screen, fresh = (screened(suite(values), MACHINE) for values in shifted({3: 0.1}))
     course = Course(screen, fresh, screened([wrong], MACHINE), LAUNCHES)
@@ -159,8 +203,13 @@ def test_a_control_that_fails_is_told():
 
 
 def test_what_fails_in_fresh_launches_is_told():
-    """Though the screening had nothing against it; its family is then another, and its figures are not quoted."""
-    points = [replace(POINTS[0], shape=replace(POINTS[0].shape, context=context)) for context in (512, 1024, 2048)]
+    """Though the screening had nothing against it; its family is then another, and its figures are
+    not quoted.
+    """
+    points = [
+        replace(POINTS[0], shape=replace(POINTS[0].shape, context=context))
+        for context in (512, 1024, 2048)
+    ]
     first, again = shifted(dict.fromkeys(range(3), 0.1))
     screen = screened(suite(first[:3], points), MACHINE)
     wrong = Duel(points[0], fault="failed in 1 of 12 launches: x")
@@ -168,16 +217,30 @@ def test_what_fails_in_fresh_launches_is_told():
     course = Course(screen, fresh, None, LAUNCHES)
     found = said(course)
     words = {row.name: row.verdict for row in found.points}
-    assert words == {points[0].name: NOT_COMPARABLE} | dict.fromkeys((p.name for p in points[1:]), REGRESSION)
+    assert words == {points[0].name: NOT_COMPARABLE} | dict.fromkeys(
+        (p.name for p in points[1:]), REGRESSION
+    )
     assert found.missing == (f"{points[0].name}: failed in 1 of 12 launches: x",)
     (family,) = found.families
-    assert family.verdict == INCONCLUSIVE and family.note.endswith("not confirmed by fresh launches")
+    assert family.verdict == INCONCLUSIVE and family.note.endswith(
+        "not confirmed by fresh launches"
+    )
 
 
 def test_failed_and_disturbed_points_are_told():
     duels = suite(shifted({}, 0.005)[0])
     broken = Duel(POINTS[0], fault="failed in 1 of 12 launches: x")
-    stormy = Duel(POINTS[1], {0: 0.0}, {0: 0.0}, (1.0, 1.0), 1e6, 1e6, 0.1, 0.9, few="90% of its pairs were disturbed")
+    stormy = Duel(
+        POINTS[1],
+        {0: 0.0},
+        {0: 0.0},
+        (1.0, 1.0),
+        1e6,
+        1e6,
+        0.1,
+        0.9,
+        few="90% of its pairs were disturbed",
+    )
     screen = screened([broken, stormy, *duels[2:]], MACHINE)
     found = said(Course(screen, None, None, LAUNCHES), ("gone: only base has it",))
     words = {row.name: row.verdict for row in found.points}
@@ -188,7 +251,11 @@ def test_failed_and_disturbed_points_are_told():
 
 @pytest.mark.parametrize(
     ("share", "rest", "whole_of_it"),
-    [(0.0, EQUIVALENT, INCONCLUSIVE), (-0.1, IMPROVEMENT, INCONCLUSIVE), (0.1, REGRESSION, REGRESSION)],
+    [
+        (0.0, EQUIVALENT, INCONCLUSIVE),
+        (-0.1, IMPROVEMENT, INCONCLUSIVE),
+        (0.1, REGRESSION, REGRESSION),
+    ],
 )
 def test_what_head_lacks_is_not_fine(share, rest, whole_of_it):
     """A kernel that vanished is no improvement, however the others do."""

@@ -1,4 +1,6 @@
-"""Histories of made-up runs. Of each there is its summary; its journal is empty, so that a thousand are soon there."""
+"""Histories of made-up runs. Of each there is its summary; its journal is empty, so that a thousand
+are soon there.
+"""
 
 import json
 from collections.abc import Sequence
@@ -38,14 +40,19 @@ def write(
     versions: Sequence[dict[str, str]] = (),
     **identity: Sequence[str],
 ) -> list[Path]:
-    """A run directory for each row: one each day. NaN is a point that the run lacks. `noise`: of a launch, as a share.
-    `versions` and `identity`: for each run."""
+    """A run directory for each row: one each day. NaN is a point that the run lacks. `noise`: of a
+    launch, as a share.
+    `versions` and `identity`: for each run.
+    """
     chance = np.random.default_rng(seed)
     measured = points(efficiency.shape[1])
     asked = manifest(measured, LAUNCHES, 1, skips=())
     known, found = to_json(asked), []
     for number, shares in enumerate(efficiency):
-        name, created = f"run-{first + number:04}", (BEGAN + timedelta(days=first + number)).isoformat()
+        name, created = (
+            f"run-{first + number:04}",
+            (BEGAN + timedelta(days=first + number)).isoformat(),
+        )
         facts = {"run": name, "created": created}
         facts |= {"versions": versions[number]} if versions else {}
         facts |= {"identity": IDENTITY | {key: values[number] for key, values in identity.items()}}
@@ -54,7 +61,11 @@ def write(
         (path / "manifest.json").write_text(json.dumps(known | facts))
         (path / "journal.jsonl").touch()
         met = np.sort(shares * np.exp(chance.normal(0, noise, (LAUNCHES, len(shares)))), axis=0)
-        results = (_result(point, *own) for point, own in zip(measured, met.T.tolist(), strict=True) if own[0] > 0)
+        results = (
+            _result(point, *own)
+            for point, own in zip(measured, met.T.tolist(), strict=True)
+            if own[0] > 0
+        )
         write_summary(path, Summary.of(replace(asked, **facts), stamp(path), results))
         found.append(path)
     return found

@@ -36,7 +36,9 @@ def efficiency():
 
 @pytest.fixture(scope="module")
 def steady(tmp_path_factory):
-    """A folder of runs with a step down and one up; the build changed with them, and the environment later."""
+    """A folder of runs with a step down and one up; the build changed with them, and the
+    environment later.
+    """
     root = tmp_path_factory.mktemp("history") / "runs"
     build, environment = ["b1"] * AT + ["b2"] * (RUNS - AT), ["e1"] * 25 + ["e2"] * (RUNS - 25)
     made.write(root, efficiency(), build=build, environment=environment)
@@ -67,7 +69,7 @@ def steps(facts):
     }
 
 
-# ---- show ------------------------------------------------------------------------------------------------------------
+# ---- show ----------------------------------------------------------------------------------------
 
 
 def test_show_json(capsys, steady):
@@ -78,20 +80,36 @@ def test_show_json(capsys, steady):
     assert steps(facts) == {FELL: [(STEPPED, "open")], ROSE: [(STEPPED, "open")]}
     worst = machine["points"][0]
     assert worst["point"] == made.points(POINTS)[FELL].name and worst["runs"] == RUNS
-    assert worst["baseline"] == pytest.approx(0.7, rel=0.02) and worst["latest"] == pytest.approx(0.63, rel=0.06)
+    assert worst["baseline"] == pytest.approx(0.7, rel=0.02) and worst["latest"] == pytest.approx(
+        0.63, rel=0.06
+    )
     (step,) = worst["steps"]
-    assert step["low"] <= step["effect"] <= step["high"] and step["effect"] == pytest.approx(-0.1, abs=0.02)
-    assert step["q"] <= 0.01 and step["changed"] == ["build"] and step["created"].startswith("2026-01-21")
+    assert step["low"] <= step["effect"] <= step["high"] and step["effect"] == pytest.approx(
+        -0.1, abs=0.02
+    )
+    assert (
+        step["q"] <= 0.01
+        and step["changed"] == ["build"]
+        and step["created"].startswith("2026-01-21")
+    )
 
 
 def test_show_text(capsys, steady):
     assert call("history", "show", "--root", str(steady)) == 0
     out = capsys.readouterr().out
     lines = out.splitlines()
-    assert "30 runs of 10 points, 2026-01-01 to 2026-01-30: 2 open steps, 1 of them down" in lines[0]
+    assert (
+        "30 runs of 10 points, 2026-01-01 to 2026-01-30: 2 open steps, 1 of them down" in lines[0]
+    )
     down = next(place for place, line in enumerate(lines) if "open -" in line)
-    assert STEPPED in lines[down] and "2026-01-21" in lines[down] and "the build changed" in lines[down]
-    assert lines[down - 1].split()[-4:-2] == ["30", lines[down - 1].split()[-3]] and "witness" in out
+    assert (
+        STEPPED in lines[down]
+        and "2026-01-21" in lines[down]
+        and "the build changed" in lines[down]
+    )
+    assert (
+        lines[down - 1].split()[-4:-2] == ["30", lines[down - 1].split()[-3]] and "witness" in out
+    )
 
 
 def test_gate(root):
@@ -99,7 +117,10 @@ def test_gate(root):
     rose = made.points(POINTS)[ROSE].name
     assert call("history", "show", "--root", str(root), "--gate", "--point", rose) == 0
     fell = made.points(POINTS)[FELL].name
-    assert call("history", "accept", fell, "--run", STEPPED, "--reason", "meant", "--root", str(root)) == 0
+    assert (
+        call("history", "accept", fell, "--run", STEPPED, "--reason", "meant", "--root", str(root))
+        == 0
+    )
     assert call("history", "show", "--root", str(root), "--gate") == 0
 
 
@@ -108,18 +129,41 @@ def test_a_choice_of_points_changes_nothing_that_is_said(capsys, steady):
     some = shown(capsys, steady, "--point", "*.f16.*")["machines"][0]["points"]
     assert 0 < len(some) < POINTS and all(point == every[point["point"]] for point in some)
     refused(
-        capsys, "history", "show", "--root", str(steady), "--point", "none*", words=["--point", "none*", "patterns"]
+        capsys,
+        "history",
+        "show",
+        "--root",
+        str(steady),
+        "--point",
+        "none*",
+        words=["--point", "none*", "patterns"],
     )
 
 
 def test_two_machines_are_two_histories(capsys, root):
-    made.write(root / "other", made.flat(3, 2), first=100, machine=["beef"] * 3, environment=["e9"] * 3)
+    made.write(
+        root / "other", made.flat(3, 2), first=100, machine=["beef"] * 3, environment=["e9"] * 3
+    )
     facts = shown(capsys, root)
-    assert [(each["fingerprint"], len(each["runs"])) for each in facts["machines"]] == [("f00dcafe", RUNS), ("beef", 3)]
+    assert [(each["fingerprint"], len(each["runs"])) for each in facts["machines"]] == [
+        ("f00dcafe", RUNS),
+        ("beef", 3),
+    ]
     assert all(point["few"] and not point["steps"] for point in facts["machines"][1]["points"])
     assert steps(facts).keys() == {FELL, ROSE}
-    assert [each["fingerprint"] for each in shown(capsys, root, "--machine", "be")["machines"]] == ["beef"]
-    refused(capsys, "history", "show", "--root", str(root), "--machine", "x", words=["--machine", "beef", "f00dcafe"])
+    assert [each["fingerprint"] for each in shown(capsys, root, "--machine", "be")["machines"]] == [
+        "beef"
+    ]
+    refused(
+        capsys,
+        "history",
+        "show",
+        "--root",
+        str(root),
+        "--machine",
+        "x",
+        words=["--machine", "beef", "f00dcafe"],
+    )
 
 
 def test_no_run_and_one_run(capsys, tmp_path):
@@ -129,7 +173,10 @@ def test_no_run_and_one_run(capsys, tmp_path):
     assert call("history", "show", "--root", str(tmp_path)) == 0
     out = capsys.readouterr().out
     needs = {point["needs"] for point in shown(capsys, tmp_path)["machines"][0]["points"]}
-    assert f"2 of 2 points have too few runs for a step to be seen: 1 run, and {min(needs)} more are needed." in out
+    assert (
+        f"2 of 2 points have too few runs for a step to be seen: 1 run, and {min(needs)} more are"
+        " needed." in out
+    )
     assert "+0.0%" not in out and "-0.0%" not in out and "Order of the rows" not in out
     assert max(map(len, out.splitlines())) <= 120
 
@@ -140,9 +187,20 @@ def test_a_new_point_among_old_ones_is_told_in_a_line_and_has_no_row(capsys, tmp
     made.write(tmp_path, shares)
     assert call("history", "show", "--root", str(tmp_path)) == 0
     out = capsys.readouterr().out
-    assert re.search(r"\b1 of 10 points has too few runs for a step to be seen: 3 runs, and \d+ more are needed", out)
-    rows = [line for line in out.splitlines() if re.search(r" 30 +\d+\.\d% ", line) and not line.startswith("  family")]
-    assert len(rows) >= 9 and "Order of the rows: open steps that lead down, the largest first" in " ".join(out.split())
+    assert re.search(
+        r"\b1 of 10 points has too few runs for a step to be seen: 3 runs, and \d+ more are needed",
+        out,
+    )
+    rows = [
+        line
+        for line in out.splitlines()
+        if re.search(r" 30 +\d+\.\d% ", line) and not line.startswith("  family")
+    ]
+    assert len(
+        rows
+    ) >= 9 and "Order of the rows: open steps that lead down, the largest first" in " ".join(
+        out.split()
+    )
 
 
 def test_rows_are_in_the_order_that_is_stated(capsys, root):
@@ -166,7 +224,14 @@ def test_without_ruptures_nothing_is_read_of_runs_that_need_it(capsys, tmp_path,
         assert call("history", "show", "--root", str(tmp_path)) == 0
         return
     monkeypatch.setattr("kvbench.history.whole.summaries", lambda *_: pytest.fail("runs were read"))
-    refused(capsys, "history", "show", "--root", str(tmp_path), words=["ruptures", "pip install 'kvbench[history]'"])
+    refused(
+        capsys,
+        "history",
+        "show",
+        "--root",
+        str(tmp_path),
+        words=["ruptures", "pip install 'kvbench[history]'"],
+    )
 
 
 def test_broken_runs_are_told(capsys, root):
@@ -188,7 +253,9 @@ def test_a_folder_whose_name_is_no_text_is_told(capsys, root):
 def test_bad_roots(capsys, tmp_path):
     refused(capsys, "history", "show", "--root", str(tmp_path / "none"), words=["--root", "none"])
     (tmp_path / "accepted.json").write_text("[]")
-    refused(capsys, "history", "show", "--root", str(tmp_path), words=["accepted.json", "correct it"])
+    refused(
+        capsys, "history", "show", "--root", str(tmp_path), words=["accepted.json", "correct it"]
+    )
     (tmp_path / "accepted.json").write_text('{"format": 1, "accepted": [{"run": 7}]}')
     refused(capsys, "history", "show", "--root", str(tmp_path), words=["accepted.json"])
 
@@ -202,9 +269,13 @@ PLANTED = {
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_steps_are_at_their_commits_whatever_the_host_does(seed, tmp_path):
-    """Sixty nights on a host whose caches drift, of which half a percent is left beside the witness; ten launches each."""
+    """Sixty nights on a host whose caches drift, of which half a percent is left beside the
+    witness; ten launches each.
+    """
     chance, measured = np.random.default_rng(seed), made.points(72)
-    drift = 0.005 * np.sin(2 * np.pi * (np.arange(NIGHTS) / chance.uniform(25, 60) + chance.random()))
+    drift = 0.005 * np.sin(
+        2 * np.pi * (np.arange(NIGHTS) / chance.uniform(25, 60) + chance.random())
+    )
     shares = 0.7 * np.exp(drift)[:, None] * np.ones(len(measured))
     for family, (at, factor) in PLANTED.items():
         shares[at:, [family in groups(point) for point in measured]] *= factor
@@ -214,24 +285,47 @@ def test_steps_are_at_their_commits_whatever_the_host_does(seed, tmp_path):
     ]
     made.write(tmp_path, shares, noise=0.014, seed=seed, versions=versions)
     (past,) = load(tmp_path, print).pasts
-    found = {trend.series.point: [step.run for step in trend.steps] for trend in past.families if trend.steps}
+    found = {
+        trend.series.point: [step.run for step in trend.steps]
+        for trend in past.families
+        if trend.steps
+    }
     assert found == {family: [at] for family, (at, _) in PLANTED.items()}
     lines = [line.partition(", commit ")[2] for line in text([past], ())]
     assert "1020c0f change 20 (main): git log 1019c0f..1020c0f" in lines
 
 
-# ---- accept ----------------------------------------------------------------------------------------------------------
+# ---- accept --------------------------------------------------------------------------------------
 
 
 def accepting(root, point, run, *more):
-    return call("history", "accept", point, "--run", run, "--reason", "a new layout", "--root", str(root), *more)
+    return call(
+        "history",
+        "accept",
+        point,
+        "--run",
+        run,
+        "--reason",
+        "a new layout",
+        "--root",
+        str(root),
+        *more,
+    )
 
 
 def test_two_who_accept_at_once_lose_nothing(root):
     """One reads what is accepted while another holds the lock, and waits for what that writes."""
     history, (fell, *_) = load(root, print), [made.points(POINTS)[FELL].name]
-    other = {"run": STEPPED, "points": ["p"], "reason": "mine", "who": "Bob", "when": "2026-01-01T00:00:00+00:00"}
-    child = multiprocessing.get_context("fork").Process(target=accept, args=(history, fell, STEPPED, "a tile", "Ada"))
+    other = {
+        "run": STEPPED,
+        "points": ["p"],
+        "reason": "mine",
+        "who": "Bob",
+        "when": "2026-01-01T00:00:00+00:00",
+    }
+    child = multiprocessing.get_context("fork").Process(
+        target=accept, args=(history, fell, STEPPED, "a tile", "Ada")
+    )
     with locked(root):
         child.start()
         time.sleep(0.3)
@@ -244,43 +338,82 @@ def test_accept_resets_the_baseline(capsys, root):
     assert accepting(root, "*", f"run-{AT + 1:04}", "--who", "Ada") == 0  # also beside the step
     facts = shown(capsys, root)
     assert steps(facts) == {FELL: [(STEPPED, "accepted")], ROSE: [(STEPPED, "accepted")]}
-    found = next(p for p in facts["machines"][0]["points"] if p["point"] == made.points(POINTS)[FELL].name)
+    found = next(
+        p for p in facts["machines"][0]["points"] if p["point"] == made.points(POINTS)[FELL].name
+    )
     assert found["baseline_from"] == STEPPED and found["baseline"] == pytest.approx(0.63, rel=0.03)
     (kept,) = json.loads((root / "accepted.json").read_text())["accepted"]
-    assert (kept["run"], kept["reason"], kept["who"]) == (STEPPED, "a new layout", "Ada") and len(kept["points"]) == 2
+    assert (kept["run"], kept["reason"], kept["who"]) == (STEPPED, "a new layout", "Ada") and len(
+        kept["points"]
+    ) == 2
     assert datetime.fromisoformat(kept["when"]).tzinfo
 
 
 def test_what_was_accepted_is_kept_beside_the_runs(capsys, root):
-    assert accepting(root, made.points(POINTS)[FELL].name, str(root / STEPPED)) == 0  # a folder's name is as good
+    # a folder's name is as good
+    assert accepting(root, made.points(POINTS)[FELL].name, str(root / STEPPED)) == 0
     assert steps(shown(capsys, root)) == {FELL: [(STEPPED, "accepted")], ROSE: [(STEPPED, "open")]}
 
 
 def test_accept_refuses_what_is_not_there(capsys, root):
     fell = made.points(POINTS)[FELL].name
     common = ("--reason", "so", "--root", str(root))
-    refused(capsys, "history", "accept", fell, "--run", "run-9999", *common, words=["--run", "run-9999", "run-0029"])
-    refused(capsys, "history", "accept", "none", "--run", STEPPED, *common, words=["'none'", "patterns"])
-    refused(capsys, "history", "accept", fell, "--run", "run-0010", *common, words=["no point", STEPPED])
     refused(
-        capsys, "history", "accept", made.points(1)[0].name, "--run", STEPPED, *common, words=["they have no open step"]
+        capsys,
+        "history",
+        "accept",
+        fell,
+        "--run",
+        "run-9999",
+        *common,
+        words=["--run", "run-9999", "run-0029"],
     )
     refused(
-        capsys, "history", "accept", fell, "--run", STEPPED, "--reason", " ", "--root", str(root), words=["--reason"]
+        capsys, "history", "accept", "none", "--run", STEPPED, *common, words=["'none'", "patterns"]
+    )
+    refused(
+        capsys, "history", "accept", fell, "--run", "run-0010", *common, words=["no point", STEPPED]
+    )
+    refused(
+        capsys,
+        "history",
+        "accept",
+        made.points(1)[0].name,
+        "--run",
+        STEPPED,
+        *common,
+        words=["they have no open step"],
+    )
+    refused(
+        capsys,
+        "history",
+        "accept",
+        fell,
+        "--run",
+        STEPPED,
+        "--reason",
+        " ",
+        "--root",
+        str(root),
+        words=["--reason"],
     )
     assert not (root / "accepted.json").exists()
 
 
-# ---- add -------------------------------------------------------------------------------------------------------------
+# ---- add -----------------------------------------------------------------------------------------
 
 
 def test_add_copies_what_is_not_there(capsys, tmp_path):
     paths = made.write(tmp_path / "from", made.flat(3, 2))
     root = tmp_path / "runs"
     assert call("history", "add", *map(str, paths), "--root", str(root)) == 0
-    assert capsys.readouterr().out.splitlines() == [f"{path.name}: {root / path.name}" for path in paths]
+    assert capsys.readouterr().out.splitlines() == [
+        f"{path.name}: {root / path.name}" for path in paths
+    ]
     for path in paths:
-        assert (root / path.name / "journal.jsonl").read_bytes() == (path / "journal.jsonl").read_bytes()
+        assert (root / path.name / "journal.jsonl").read_bytes() == (
+            path / "journal.jsonl"
+        ).read_bytes()
     assert len(shown(capsys, root)["machines"][0]["runs"]) == 3
 
 
@@ -298,13 +431,15 @@ def test_add_replaces_a_copy_of_the_same_run(capsys, tmp_path):
 
 
 def test_add_refuses(capsys, tmp_path, root):
-    refused(capsys, "history", "add", str(tmp_path), "--root", str(root), words=["no run directory"])
+    refused(
+        capsys, "history", "add", str(tmp_path), "--root", str(root), words=["no run directory"]
+    )
     (other,) = made.write(tmp_path / "from", made.flat(1, 1), first=500)
     other = other.rename(other.with_name("run-0000"))
     refused(capsys, "history", "add", str(other), "--root", str(root), words=["run-0000", "rename"])
 
 
-# ---- export ----------------------------------------------------------------------------------------------------------
+# ---- export --------------------------------------------------------------------------------------
 
 
 def table(capsys, root):

@@ -43,11 +43,15 @@ def names(root):
 def test_a_run_says_what_its_report_says(run):
     frame = results.load(run).frame("points").set_index("name")
     found = summarized(run).results
-    assert {each.point.name for each in found} == set(frame.index[frame["efficiency"].notna()]) and len(found) == 12
+    assert {each.point.name for each in found} == set(
+        frame.index[frame["efficiency"].notna()]
+    ) and len(found) == 12
     for each in found:
         row = frame.loc[each.point.name]
         assert (each.launches, each.witness) == (row["launches"], row["witness"])
-        assert (each.efficiency, each.low, each.high) == tuple(row[f"efficiency{end}"] for end in ("", "_low", "_high"))
+        assert (each.efficiency, each.low, each.high) == tuple(
+            row[f"efficiency{end}"] for end in ("", "_low", "_high")
+        )
         assert (each.seconds, each.gbps) == (row["seconds"], row["gbps"])
 
 
@@ -59,7 +63,10 @@ def test_a_summary_counts_while_the_run_stands_still(run, tmp_path):
     assert read_summary(run) == summarized(run) == read_summary(tmp_path / "copy")
     with (run / "journal.jsonl").open("a") as file:
         file.write("{")
-    assert read_summary(run) is None and summarized(run).results == read_summary(tmp_path / "copy").results
+    assert (
+        read_summary(run) is None
+        and summarized(run).results == read_summary(tmp_path / "copy").results
+    )
     (tmp_path / "copy" / "manifest.json").write_text((run / "manifest.json").read_text() + " ")
     assert read_summary(tmp_path / "copy") is None
 
@@ -72,7 +79,19 @@ def test_what_a_history_reads_it_leaves_as_it_is(run):
     assert read_summary(run) == summarized(run)
 
 
-ODD = ["null", "-1", "0", "1e999", "NaN", '"\\ud800"', "[]", "{}", "1" + "0" * 400, "[" * 9000 + "]" * 9000, '"x"']
+ODD = [
+    "null",
+    "-1",
+    "0",
+    "1e999",
+    "NaN",
+    '"\\ud800"',
+    "[]",
+    "{}",
+    "1" + "0" * 400,
+    "[" * 9000 + "]" * 9000,
+    '"x"',
+]
 
 
 @pytest.mark.parametrize("odd", ODD, ids=range(len(ODD)))
@@ -83,12 +102,19 @@ def test_a_summary_that_cannot_be_true_is_none(root, odd):
     result = facts["results"][0]
     for key in ("journal", "created", "results", "format"):
         path.write_text(json.dumps(facts | {key: "MARK"}).replace('"MARK"', odd))
-        assert read_summary(path.parent) is None or (key, odd) in (("journal", "0"), ("results", "[]"))
+        assert read_summary(path.parent) is None or (key, odd) in (
+            ("journal", "0"),
+            ("results", "[]"),
+        )
     for key in ("point", "launches", "efficiency", "seconds"):
-        path.write_text(json.dumps(facts | {"results": [result | {key: "MARK"}]}).replace('"MARK"', odd))
+        path.write_text(
+            json.dumps(facts | {"results": [result | {key: "MARK"}]}).replace('"MARK"', odd)
+        )
         assert read_summary(path.parent) is None
     point = result["point"] | {"block_tokens": "MARK"}
-    path.write_text(json.dumps(facts | {"results": [result | {"point": point}]}).replace('"MARK"', odd))
+    path.write_text(
+        json.dumps(facts | {"results": [result | {"point": point}]}).replace('"MARK"', odd)
+    )
     assert (read_summary(path.parent) is None) == (odd != "0")
     path.write_text(f'{text.strip()[:-1]},"strange":{odd}}}')
     names(root)
@@ -108,7 +134,9 @@ def test_a_broken_run_is_told_and_left_out(root):
     (root / "run-0004" / "journal.jsonl").write_text("7\n")
     found, notes = names(root)
     assert found == ["run-0000", "run-0001", "run-0005"]
-    assert len(notes) == 3 and all(f"run-000{number}" in note for number, note in enumerate(notes, 2))
+    assert len(notes) == 3 and all(
+        f"run-000{number}" in note for number, note in enumerate(notes, 2)
+    )
     with pytest.raises(BadRun, match=r"journal.jsonl:1 is no record"):
         summarized(root / "run-0004")
 

@@ -35,8 +35,21 @@ def program(request, tmp_path_factory):
         pytest.skip("no valgrind: apt install valgrind")
     source = ROOT / "tests" / "kernels" / request.module.SOURCE
     path, library = tmp_path_factory.mktemp(source.stem) / source.stem, library_path()
-    command = [compiler, "-O1", "-Wall", "-Wextra", "-I", ROOT / "kernels", source, "-o", path, library]
+    command = [
+        compiler,
+        "-O1",
+        "-Wall",
+        "-Wextra",
+        "-I",
+        ROOT / "kernels",
+        source,
+        "-o",
+        path,
+        library,
+    ]
     folder = library.rpartition("/")[0]
-    done = subprocess.run([*command, f"-Wl,-rpath,{folder}"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*command, f"-Wl,-rpath,{folder}"], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     return path

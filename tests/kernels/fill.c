@@ -1,13 +1,18 @@
-/* Which thread writes each row of a fill, and which threads read it in the decode that follows. No row is really written. */
+/* Which thread writes each row of a fill, and which threads read it in the decode that follows. No
+ * row is really written. */
 #include "decode/twin.c"
 
 static int32_t writer;
-static int64_t *written; /* [2][KV heads * tokens], by place in a plane: 1 + the thread, or -1: several wrote it */
+/* [2][KV heads * tokens], by place in a plane: 1 + the thread, or -1: several wrote it */
+static int64_t *written;
 static const kvb_cache *cache;
 
 /* What no fill comes to. */
 const kvb_tier *kvb_tier_of(int32_t isa) { return (void)isa, NULL; }
-int32_t kvb_check_decode(const kvb_decode *args, int32_t threads) { return (void)args, (void)threads, KVB_OK; }
+int32_t kvb_check_decode(const kvb_decode *args, int32_t threads)
+{
+    return (void)args, (void)threads, KVB_OK;
+}
 int32_t kvb_traffic_twin(const kvb_decode *args, const kvb_plan *plan, kvb_traffic *traffic)
 {
     return (void)args, (void)plan, (void)traffic, KVB_OK;
@@ -17,13 +22,15 @@ void kvb_encode_rows(int32_t isa, int32_t dtype, float tensor, const kvb_encode 
 {
     (void)isa, (void)dtype, (void)tensor;
     const bool v = rows->to >= cache->v.rows;
-    int64_t *found = &written[(v ? cache->k.bytes : 0) / cache->k.row_bytes +
-                              (rows->to - (v ? cache->v.rows : cache->k.rows)) / cache->k.row_bytes];
+    int64_t *found =
+        &written[(v ? cache->k.bytes : 0) / cache->k.row_bytes +
+                 (rows->to - (v ? cache->v.rows : cache->k.rows)) / cache->k.row_bytes];
     *found = *found ? -1 : 1 + writer;
 }
 
 /* `readers`: bits of threads, by the same places of K. */
-__attribute__((visibility("default"))) int32_t filled(const kvb_decode *args, int32_t threads, int64_t *to, int64_t *readers)
+__attribute__((visibility("default"))) int32_t filled(const kvb_decode *args, int32_t threads,
+                                                      int64_t *to, int64_t *readers)
 {
     _Alignas(LINE) float values[DIM_MAX];
     kvb_task *fill;
@@ -40,7 +47,8 @@ __attribute__((visibility("default"))) int32_t filled(const kvb_decode *args, in
             for (int64_t t = 0; t < plan.units[u].count; t++)
                 for (int64_t h = 0; h < plan.units[u].heads; h++) {
                     int64_t row;
-                    kvb_offsets(cache, plan.units[u].seq, plan.units[u].head + h, plan.units[u].first + t, 1, &row, NULL);
+                    kvb_offsets(cache, plan.units[u].seq, plan.units[u].head + h,
+                                plan.units[u].first + t, 1, &row, NULL);
                     readers[row / cache->k.row_bytes] |= INT64_C(1) << writer;
                 }
     }

@@ -1,10 +1,13 @@
-/* lines LAYOUT DTYPE KV_HEADS GROUP HEAD_DIM CONTEXT RUNS [VARIANT ISA PREFETCH]: for a simulator of caches to count.
+/* lines LAYOUT DTYPE KV_HEADS GROUP HEAD_DIM CONTEXT RUNS [VARIANT ISA PREFETCH]: for a simulator
+ * of caches to count.
  *
- * One cache of CONTEXT tokens is filled, then thrown out of every cache, then decoded RUNS times (0 or 1) by the scalar
- * tier. What 1 run misses beyond what 0 runs do are the lines that a decode touches. Prints how many it should be.
+ * One cache of CONTEXT tokens is filled, then thrown out of every cache, then decoded RUNS times (0
+ * or 1) by the scalar tier. What 1 run misses beyond what 0 runs do are the lines that a decode
+ * touches. Prints how many it should be.
  *
- * With a variant (or "twin", or "twin." and a variant), a tier (or "best") and a scheme the cache is read as it comes, for a tool that lists loads.
- * Prints where it lies, its bytes, and how many the loads of it should ask for. Exit 3 where the tier has no such kernel. */
+ * With a variant (or "twin", or "twin." and a variant), a tier (or "best") and a scheme the cache
+ * is read as it comes, for a tool that lists loads. Prints where it lies, its bytes, and how many
+ * the loads of it should ask for. Exit 3 where the tier has no such kernel. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,13 +43,18 @@ static void *need(size_t bytes)
     return memory;
 }
 
-/* Plan and bind a cache over memory of its own: every token stored, and where there is a table, blocks from the last
- * one back. */
+/* Plan and bind a cache over memory of its own: every token stored, and where there is a table,
+ * blocks from the last one back. */
 static kvb_cache planned(char **argv)
 {
-    kvb_cache c = {.layout = word("layout", argv[1]), .k.dtype = word("dtype", argv[2]), .batch = 1,
-                   .kv_heads = atoi(argv[3]), .head_dim = atoi(argv[5]), .capacity = atoi(argv[6]),
-                   .block_tokens = 16, .blocks = (atoi(argv[6]) + 15) / 16};
+    kvb_cache c = {.layout = word("layout", argv[1]),
+                   .k.dtype = word("dtype", argv[2]),
+                   .batch = 1,
+                   .kv_heads = atoi(argv[3]),
+                   .head_dim = atoi(argv[5]),
+                   .capacity = atoi(argv[6]),
+                   .block_tokens = 16,
+                   .blocks = (atoi(argv[6]) + 15) / 16};
     c.v.dtype = c.k.dtype;
     must(kvb_cache_plan(&c));
     must(kvb_cache_bind(&c, need((size_t)c.bytes)));
@@ -77,12 +85,18 @@ int main(int argc, char **argv)
         return 2;
     kvb_cache cache = planned(argv);
     const bool listed = argc == 11, twin = listed && !strncmp(argv[8], "twin", 4);
-    const char *variant = !listed || !strcmp(argv[8], "twin") ? "flash" : twin ? argv[8] + strlen("twin.") : argv[8];
+    const char *variant = !listed || !strcmp(argv[8], "twin") ? "flash"
+                          : twin                              ? argv[8] + strlen("twin.")
+                                                              : argv[8];
     const char *isa = listed && strcmp(argv[9], "best") ? argv[9] : "scalar";
     int64_t q_heads = cache.kv_heads * atoi(argv[4]);
     size_t vector = (size_t)(q_heads * cache.head_dim) * sizeof(float);
-    kvb_decode args = {.cache = &cache, .q = need(vector), .out = need(vector), .q_heads = q_heads,
-                       .variant = word("variant", variant), .isa = word("isa", isa),
+    kvb_decode args = {.cache = &cache,
+                       .q = need(vector),
+                       .out = need(vector),
+                       .q_heads = q_heads,
+                       .variant = word("variant", variant),
+                       .isa = word("isa", isa),
                        .schedule = word("schedule", listed ? argv[10] : "off")};
     if (listed && !strcmp(argv[9], "best"))
         args.isa = kvb_isa_best();
@@ -103,7 +117,8 @@ int main(int argc, char **argv)
     if (!listed)
         printf("%.0f\n", traffic.line / 64);
     else
-        printf("%llu %lld %.0f\n", (unsigned long long)(uintptr_t)cache.k.rows, (long long)cache.bytes,
+        printf("%llu %lld %.0f\n", (unsigned long long)(uintptr_t)cache.k.rows,
+               (long long)cache.bytes,
                traffic.issued - traffic.table - (twin ? 0.0 : 2.0 * (double)vector));
     return 0;
 }

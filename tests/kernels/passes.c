@@ -1,6 +1,7 @@
 /* passes: many passes of one cut decode, alone, for a tool that watches threads.
  *
- * Two threads share a row of tokens, so that each pass ends in a merge of what both have left. Exit 0 where all went well. */
+ * Two threads share a row of tokens, so that each pass ends in a merge of what both have left. Exit
+ * 0 where all went well. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,8 @@ int main(void)
 {
     int64_t length = TOKENS;
     float q[HEADS * DIM] = {1.0f}, out[HEADS * DIM];
-    kvb_cache cache = {.batch = 1, .kv_heads = 1, .head_dim = DIM, .capacity = TOKENS, .lengths = &length};
+    kvb_cache cache = {
+        .batch = 1, .kv_heads = 1, .head_dim = DIM, .capacity = TOKENS, .lengths = &length};
     must(kvb_cache_plan(&cache));
     void *memory = aligned_alloc(64, (size_t)cache.bytes);
     if (!memory)

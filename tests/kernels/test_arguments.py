@@ -1,7 +1,9 @@
-"""Wrong arguments: a status code, a message that names the argument, and outputs that nobody touched.
+"""Wrong arguments: a status code, a message that names the argument, and outputs that nobody
+touched.
 
-Every field has its rule in the C check program (tests/check/arguments.c), which test_check_program.py runs; here stand
-lengths and tables, sizes that would wrap, what is no number, plans that were changed, and tiers.
+Every field has its rule in the C check program (tests/check/arguments.c), which
+test_check_program.py runs; here stand lengths and tables, sizes that would wrap, what is no number,
+plans that were changed, and tiers.
 """
 
 import math
@@ -13,7 +15,16 @@ from tests.oracle import Planes, Shape
 from tests.raw import Arena, Bound, Refused, decode_args, store_args
 
 INT32_MAX, INT64_MAX = (1 << 31) - 1, (1 << 63) - 1
-SHAPE = Shape(layout="paged", dtype="f16", batch=2, kv_heads=2, head_dim=24, capacity=40, block_tokens=8, blocks=10)
+SHAPE = Shape(
+    layout="paged",
+    dtype="f16",
+    batch=2,
+    kv_heads=2,
+    head_dim=24,
+    capacity=40,
+    block_tokens=8,
+    blocks=10,
+)
 SENTINEL = np.float32(-5.5)
 
 
@@ -49,12 +60,21 @@ def test_a_layout_refuses_what_it_has_not(raw):
 
 
 @pytest.mark.parametrize("layout", ["head", "position"])
-@pytest.mark.parametrize("sizes", [(1 << 20, 1 << 16, 1024), (1 << 20, 1 << 10, 1024), (1, 1 << 16, 1024)])
+@pytest.mark.parametrize(
+    "sizes", [(1 << 20, 1 << 16, 1024), (1 << 20, 1 << 10, 1024), (1, 1 << 16, 1024)]
+)
 def test_capacity_near_2_to_31(raw, layout, sizes):
     """Either the size is counted exactly, or capacity is named: it never wraps."""
     batch, heads, dim = sizes
-    facts = {"layout": raw.word("layout", layout), "batch": batch, "kv_heads": heads, "head_dim": dim}
-    cache = raw.ffi.new("kvb_cache *", facts | {"capacity": INT32_MAX, "block_tokens": 1, "blocks": 1})
+    facts = {
+        "layout": raw.word("layout", layout),
+        "batch": batch,
+        "kv_heads": heads,
+        "head_dim": dim,
+    }
+    cache = raw.ffi.new(
+        "kvb_cache *", facts | {"capacity": INT32_MAX, "block_tokens": 1, "blocks": 1}
+    )
     exact = 2 * batch * heads * INT32_MAX * dim * 4
     if exact > INT64_MAX // 16:
         refused(raw, "capacity", lambda: raw.check(raw.lib.kvb_cache_plan(cache)))
@@ -68,7 +88,11 @@ def test_scales_that_are_no_number(raw, bound, scale):
     q = np.ones((2, 4, 24), np.float32)
     for maker in ("decode", "twin"):
         refused(
-            raw, "scale", lambda maker=maker: task_of(raw, maker, decode_args(raw, bound, q, q, "scalar", scale=scale))
+            raw,
+            "scale",
+            lambda maker=maker: task_of(
+                raw, maker, decode_args(raw, bound, q, q, "scalar", scale=scale)
+            ),
         )
 
 
@@ -82,11 +106,16 @@ def test_scales_that_are_no_number(raw, bound, scale):
     ],
 )
 def test_lengths_and_tables(raw, bound, owner, value, makers):
-    """Which are their owner's, who may write what he likes: beyond the capacity, of no block, of a full cache."""
+    """Which are their owner's, who may write what he likes: beyond the capacity, of no block, of a
+    full cache.
+    """
     q = np.ones((2, 4, 24), np.float32)
     out = np.full_like(q, SENTINEL)
     (bound.table if owner == "table" else bound.lengths).flat[6 if owner == "table" else 1] = value
-    calls = {"decode": decode_args(raw, bound, q, out, "scalar"), "append": store_args(raw, bound, q, q, 1, "scalar")}
+    calls = {
+        "decode": decode_args(raw, bound, q, out, "scalar"),
+        "append": store_args(raw, bound, q, q, 1, "scalar"),
+    }
     for maker in makers:
         refused(raw, owner, lambda maker=maker: task_of(raw, maker, calls[maker]))
     assert (out == SENTINEL).all() and all((plane == 0x3C).all() for plane in bound.planes.all())
@@ -94,8 +123,17 @@ def test_lengths_and_tables(raw, bound, owner, value, makers):
 
 def test_table_entry_out_of_range_in_a_turned_ring(raw):
     """Block edges of a ring whose capacity is no multiple of a block: every entry is looked at."""
-    shape = Shape(layout="paged", dtype="f16", batch=1, kv_heads=1, head_dim=8, capacity=10, block_tokens=4, blocks=3,
-                  ring=True)  # fmt: skip
+    shape = Shape(
+        layout="paged",
+        dtype="f16",
+        batch=1,
+        kv_heads=1,
+        head_dim=8,
+        capacity=10,
+        block_tokens=4,
+        blocks=3,
+        ring=True,
+    )
     q = np.ones((1, 1, 8), np.float32)
     for bad in range(3):
         for length in range(10, 25):
@@ -107,13 +145,24 @@ def test_table_entry_out_of_range_in_a_turned_ring(raw):
 
 def test_a_shape_changed_behind_the_plan(raw, bound):
     q = np.ones((2, 4, 64), np.float32)
-    for field, value in (("head_dim", 64), ("kv_heads", 1), ("capacity", 48), ("block_tokens", 4), ("blocks", 20),
-                         ("k.bytes", 64), ("v.bytes", 64), ("v.scale_bytes", 64), ("v.token_stride", 128)):  # fmt: skip
+    for field, value in (
+        ("head_dim", 64),
+        ("kv_heads", 1),
+        ("capacity", 48),
+        ("block_tokens", 4),
+        ("blocks", 20),
+        ("k.bytes", 64),
+        ("v.bytes", 64),
+        ("v.scale_bytes", 64),
+        ("v.token_stride", 128),
+    ):
         plane, _, name = field.rpartition(".")
         owner = getattr(bound.cache, plane) if plane else bound.cache
         kept = getattr(owner, name)
         setattr(owner, name, value)
-        refused(raw, "cache", lambda: task_of(raw, "decode", decode_args(raw, bound, q, q, "scalar")))
+        refused(
+            raw, "cache", lambda: task_of(raw, "decode", decode_args(raw, bound, q, q, "scalar"))
+        )
         setattr(owner, name, kept)
     bound.cache.k.dtype = bound.cache.v.dtype = raw.word("dtype", "f32")
     refused(raw, "cache", lambda: task_of(raw, "decode", decode_args(raw, bound, q, q, "scalar")))
@@ -128,14 +177,25 @@ def test_a_tier_that_does_not_run(raw, bound, maker):
         calls = {
             "decode": lambda isa=isa: task_of(raw, "decode", decode_args(raw, bound, q, out, isa)),
             "twin": lambda isa=isa: task_of(raw, "twin", decode_args(raw, bound, q, out, isa)),
-            "fill": lambda isa=isa: raw.check(raw.lib.kvb_task_fill(
-                decode_args(raw, bound, q, out, isa), 1, 7, raw.ffi.new("kvb_task **"))),
+            "fill": lambda isa=isa: raw.check(
+                raw.lib.kvb_task_fill(
+                    decode_args(raw, bound, q, out, isa), 1, 7, raw.ffi.new("kvb_task **")
+                )
+            ),
             "append": lambda isa=isa: task_of(raw, "append", store_args(raw, bound, q, q, 1, isa)),
             "bulk": lambda isa=isa: task_of(raw, "bulk", store_args(raw, bound, q, q, 1, isa)),
             "clear": lambda isa=isa: task_of(raw, "clear", bound.cache, raw.word("isa", isa)),
-            "unpack": lambda isa=isa: task_of(raw, "unpack", bound.cache, 0, 1, raw.floats(out), raw.floats(out),
-                                              raw.word("isa", isa)),
-        }  # fmt: skip
+            "unpack": lambda isa=isa: task_of(
+                raw,
+                "unpack",
+                bound.cache,
+                0,
+                1,
+                raw.floats(out),
+                raw.floats(out),
+                raw.word("isa", isa),
+            ),
+        }
         refused(raw, isa, calls[maker], code="KVB_UNSUPPORTED")
     assert missing and (out == SENTINEL).all() and (bound.planes.k == 0x3C).all()
 
@@ -151,4 +211,8 @@ def test_a_chain_whose_lines_do_not_all_lead_to_lines(raw, line):
             raw.check(raw.lib.kvb_chain(arena.base, 64 * 64, 1))
             task_of(raw, "probe", args)
             links[line] = int(raw.ffi.cast("uintptr_t", arena.base)) + wrong if wrong else 0
-            refused(raw, f"a is not a chain: line {line} leads out of it", lambda: task_of(raw, "probe", args))
+            refused(
+                raw,
+                f"a is not a chain: line {line} leads out of it",
+                lambda: task_of(raw, "probe", args),
+            )

@@ -1,4 +1,6 @@
-"""What compilers must say of the sources: on processors that nobody wrote a tier for, and of limits that are raised."""
+"""What compilers must say of the sources: on processors that nobody wrote a tier for, and of limits
+that are raised.
+"""
 
 import shutil
 import subprocess
@@ -17,12 +19,16 @@ def compiler():
 
 
 def compiled(*command):
-    done = subprocess.run(["cc", *map(str, command)], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        ["cc", *map(str, command)], capture_output=True, text=True, timeout=120, check=False
+    )
     return "" if done.returncode == 0 else done.stderr or "?"
 
 
 def test_another_processor_has_the_scalar_tier(tmp_path):
-    """As if this were one: what the compiler calls the processor is undefined. glibc lacks one file for that."""
+    """As if this were one: what the compiler calls the processor is undefined. glibc lacks one file
+    for that.
+    """
     (tmp_path / "gnu").mkdir()
     (tmp_path / "gnu" / "stubs-32.h").touch()
     unknown = [f"-U{name}" for name in ("__x86_64__", "__i386__", "__aarch64__")]

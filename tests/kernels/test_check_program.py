@@ -17,14 +17,18 @@ BARE_CPU = "Nehalem"  # x86 without AVX
 @pytest.fixture(scope="module")
 def build(tmp_path_factory):
     """A function from CMake options to the built program."""
-    cmake = shutil.which("cmake") or shutil.which("cmake", path=str(ROOT / "build" / "venv" / "bin"))
+    cmake = shutil.which("cmake") or shutil.which(
+        "cmake", path=str(ROOT / "build" / "venv" / "bin")
+    )
     if not cmake:
         pytest.skip("no cmake")
 
     def make(*options):
         folder = tmp_path_factory.mktemp("check")
-        for command in ([cmake, "-S", str(ROOT / "kernels"), "-B", str(folder), "-DKVB_CHECK=ON", *options],
-                        [cmake, "--build", str(folder), "--parallel", "2", "--target", "kvb-check"]):  # fmt: skip
+        for command in (
+            [cmake, "-S", str(ROOT / "kernels"), "-B", str(folder), "-DKVB_CHECK=ON", *options],
+            [cmake, "--build", str(folder), "--parallel", "2", "--target", "kvb-check"],
+        ):
             done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
             assert done.returncode == 0, done.stdout + done.stderr
         return folder / "kvb-check"
@@ -34,13 +38,27 @@ def build(tmp_path_factory):
 
 @pytest.fixture
 def linked(tmp_path):
-    """The program with the library under test as it is installed: it calls the public interface alone."""
+    """The program with the library under test as it is installed: it calls the public interface
+    alone.
+    """
     compiler = shutil.which("cc") or shutil.which("gcc")
     if not compiler:
         pytest.skip("no C compiler")
-    program, plugin, library, kernels = tmp_path / "kvb-check", tmp_path / "plugin.o", library_path(), ROOT / "kernels"
+    program, plugin, library, kernels = (
+        tmp_path / "kvb-check",
+        tmp_path / "plugin.o",
+        library_path(),
+        ROOT / "kernels",
+    )
     flags = [compiler, "-O1", "-Wall", "-Wextra", "-I", kernels]
-    other = [*flags, "-Dkvb_kernels=plugin_kernels", "-c", kernels / "example" / "plugin.c", "-o", plugin]
+    other = [
+        *flags,
+        "-Dkvb_kernels=plugin_kernels",
+        "-c",
+        kernels / "example" / "plugin.c",
+        "-o",
+        plugin,
+    ]
     ends = [plugin, library, f"-Wl,-rpath,{library.rpartition('/')[0]}", "-pthread", "-lm"]
     for command in (other, [*flags, *(ROOT / "tests" / "check").glob("*.c"), "-o", program, *ends]):
         subprocess.run(command, check=True)
@@ -50,28 +68,44 @@ def linked(tmp_path):
 @pytest.fixture(scope="module")
 def cases(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cases")
-    command = [sys.executable, "-m", "tests.fuzz", "--cases", "120", "--seed", "3", "--write", str(folder)]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.fuzz",
+        "--cases",
+        "120",
+        "--seed",
+        "3",
+        "--write",
+        str(folder),
+    ]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=300)
     return next(folder.iterdir())
 
 
 def passes(*command):
     """The tiers that ran."""
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=1800, check=False)
+    done = subprocess.run(
+        [str(part) for part in command], capture_output=True, text=True, timeout=1800, check=False
+    )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     assert ", 0 failed" in done.stdout.splitlines()[-1]
     return done.stdout.splitlines()[-1].split(": ")[1].split()
 
 
 def code(*command):
-    return subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False).returncode
+    return subprocess.run(
+        [str(part) for part in command], capture_output=True, text=True, check=False
+    ).returncode
 
 
 def test_native(linked, cases, raw):
     program = linked
     assert passes(program, cases) == raw.tiers()
     assert passes(program, "--isa", "scalar", "--only", "codes", cases) == ["scalar"]
-    refused = subprocess.run([program, "--isa", "scalar,nonesuch"], capture_output=True, text=True, check=False)
+    refused = subprocess.run(
+        [program, "--isa", "scalar,nonesuch"], capture_output=True, text=True, check=False
+    )
     assert refused.returncode == 2 and "nonesuch" in refused.stderr and "scalar" in refused.stderr
     assert code(program, "--only", "tiers", "--isa", "scalar", "--refuses", "scalar") == 1
     assert code(program, "--only", "tiers", "--isa", "scalar", "--refuses", "nonesuch") == 1
@@ -80,9 +114,13 @@ def test_native(linked, cases, raw):
 
 
 def test_every_instruction_of_the_tier_is_spelled_out():
-    """One that is not fails the build of the emulated tier, which takes minutes and is none of this run."""
+    """One that is not fails the build of the emulated tier, which takes minutes and is none of this
+    run.
+    """
     emulated = (ROOT / "tests" / "check" / "emulated" / "avx512.h").read_text()
-    used = "".join(header.read_text() for header in (ROOT / "kernels" / "isa" / "vec").glob("*_avx512.h"))
+    used = "".join(
+        header.read_text() for header in (ROOT / "kernels" / "isa" / "vec").glob("*_avx512.h")
+    )
     spelled = re.findall(r"(?:#define|zmm|void|__m\w+|WIDEN\()\s?(_mm512_\w+)", emulated)
     assert set(re.findall(r"_mm512_\w+", used)) == set(spelled)
     by_hand = re.findall(r"void (v_\w+)\([^)]*\)\s*\{\s*__asm__", used)
@@ -96,24 +134,34 @@ def test_dot_products_leave_an_arm_compiler_its_instructions(tmp_path, cpu):
     if not compiler:
         pytest.skip("no compiler for Arm")
     source = tmp_path / "unit.c"
-    source.write_text(
-        """
+    source.write_text("""
         #include <math.h>
         #include <string.h>
         #include "tier/tier.h"
         #include "isa/vec/vec_neon.h"
-        vi dots(vi a, vi b, vi c) { v_dot_query_into(&a, b, c); v_dot_weights_into(&a, b, c); return a; }
-        void add(float *restrict a, const float *restrict b, int64_t n) { for (int64_t i = 0; i < n; i++) a[i] += b[i]; }
-        """
-    )
+        vi dots(vi a, vi b, vi c)
+        {
+            v_dot_query_into(&a, b, c);
+            v_dot_weights_into(&a, b, c);
+            return a;
+        }
+        void add(float *restrict a, const float *restrict b, int64_t n)
+        {
+            for (int64_t i = 0; i < n; i++) a[i] += b[i];
+        }
+        """)
     flags = ["-O3", f"-mcpu={cpu}", "-I", ROOT / "kernels", "-c", "-o", tmp_path / "unit.o"]
     done = subprocess.run([compiler, *flags, source], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.skipif(platform.machine() != "x86_64" or not EMULATOR, reason="no qemu-x86_64: apt install qemu-user")
+@pytest.mark.skipif(
+    platform.machine() != "x86_64" or not EMULATOR, reason="no qemu-x86_64: apt install qemu-user"
+)
 def test_a_cpu_that_lacks_a_part_of_a_tier_refuses_it(linked):
-    """Of what AVX2's tier takes, one part at a time: vectors, multiply-adds, halves, an operating system that saves them."""
+    """Of what AVX2's tier takes, one part at a time: vectors, multiply-adds, halves, an operating
+    system that saves them.
+    """
     whole = code(EMULATOR, "-cpu", "max", linked, "--only", "tiers", "--isa", "scalar,avx2")
     if whole == 2:
         pytest.skip("this qemu-x86_64 has no AVX2: 7.2 and later do")

@@ -15,19 +15,39 @@ def case_of(bench, shape, lengths, table=None, **more):
     """A plain case with all its live rows in place."""
     rng = np.random.default_rng(9)
     facts = {
-        "seed": 0, "index": 1, "q_heads": 3 * shape.kv_heads, "window": 0, "variant": "flash", "schedule": "cross",
-        "threads": 2, "deterministic": 0, "guard": 1, "fill": 0xFF, "kind": "plain", "scale": 0.0,
-        "evicted": False, "store": None,
-    } | more  # fmt: skip
+        "seed": 0,
+        "index": 1,
+        "q_heads": 3 * shape.kv_heads,
+        "window": 0,
+        "variant": "flash",
+        "schedule": "cross",
+        "threads": 2,
+        "deterministic": 0,
+        "guard": 1,
+        "fill": 0xFF,
+        "kind": "plain",
+        "scale": 0.0,
+        "evicted": False,
+        "store": None,
+    } | more
     q = rng.standard_normal((shape.batch, facts["q_heads"], shape.head_dim), dtype=np.float32)
     planes = Planes.filled(shape, facts["fill"])
-    case = cases.Case(shape=shape, lengths=np.array(lengths), table=table, planes=planes, q=q, **facts)
+    case = cases.Case(
+        shape=shape, lengths=np.array(lengths), table=table, planes=planes, q=q, **facts
+    )
     cases.fill_rows(rng, case)
     return case
 
 
 def shape_of(layout="head", dtype="f16", **more):
-    facts = {"batch": 1, "kv_heads": 2, "head_dim": 96, "capacity": 700, "block_tokens": 16, "blocks": 300}
+    facts = {
+        "batch": 1,
+        "kv_heads": 2,
+        "head_dim": 96,
+        "capacity": 700,
+        "block_tokens": 16,
+        "blocks": 300,
+    }
     return Shape(layout=layout, dtype=dtype, **(facts | more))
 
 
@@ -48,7 +68,9 @@ def passes(bench, case, isa):
     assert trial.failures(bench, case, [isa]) == []
 
 
-EVERY = {(kernel["variant"], kernel["layout"]) for kernel in Raw().kernels() if kernel["op"] == "decode"}
+EVERY = {
+    (kernel["variant"], kernel["layout"]) for kernel in Raw().kernels() if kernel["op"] == "decode"
+}
 ONLY_OF = {"round16": "f32", "dot": "i8"}
 ROWS = [(dtype, "flash") for dtype in oracle.DTYPES] + [("f32", "round16")]
 ROWS += [(dtype, "dot") for dtype in ("i8", *oracle.PACKED)]
@@ -58,24 +80,38 @@ ROWS += [(dtype, "dot") for dtype in ("i8", *oracle.PACKED)]
 class TestEveryLayoutAndVariant:
     def test_ragged_batch(self, bench, isa, layout, variant):
         shape = of(variant, layout, batch=5)
-        passes(bench, case_of(bench, shape, [1, 700, 0, 33, 512], table_of(shape), variant=variant), isa)
+        passes(
+            bench,
+            case_of(bench, shape, [1, 700, 0, 33, 512], table_of(shape), variant=variant),
+            isa,
+        )
 
     @pytest.mark.parametrize("window", [1, 31, 32, 33, 256, 699, 700, 5000])
     def test_window(self, bench, isa, layout, variant, window):
         shape = of(variant, layout, batch=2)
         table = table_of(shape)
-        passes(bench, case_of(bench, shape, [700, 40], table, variant=variant, window=window, evicted=True), isa)
+        passes(
+            bench,
+            case_of(bench, shape, [700, 40], table, variant=variant, window=window, evicted=True),
+            isa,
+        )
 
     def test_ring(self, bench, isa, layout, variant):
         shape = of(variant, layout, batch=3, capacity=130, ring=True)
         table = table_of(shape)
-        passes(bench, case_of(bench, shape, [130, 1000, 77], table, variant=variant, window=130), isa)
-        passes(bench, case_of(bench, shape, [131, 259, 260], table, variant=variant, window=99), isa)
+        passes(
+            bench, case_of(bench, shape, [130, 1000, 77], table, variant=variant, window=130), isa
+        )
+        passes(
+            bench, case_of(bench, shape, [131, 259, 260], table, variant=variant, window=99), isa
+        )
 
     @pytest.mark.parametrize("kind", ["equal", "steep", "single", "skewed", "zero"])
     def test_kinds_of_rows(self, bench, isa, layout, variant, kind):
         shape = of(variant, layout)
-        passes(bench, case_of(bench, shape, [700], table_of(shape), variant=variant, kind=kind), isa)
+        passes(
+            bench, case_of(bench, shape, [700], table_of(shape), variant=variant, kind=kind), isa
+        )
 
 
 def test_ring_refuses_more_than_it_keeps(bench):
@@ -102,7 +138,8 @@ def test_every_kind_of_dim(bench, isa, dtype, variant, dim):
 
 
 @pytest.mark.parametrize(
-    "tokens", [1, 2, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 511, 512, 513]
+    "tokens",
+    [1, 2, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 511, 512, 513],
 )
 @pytest.mark.parametrize("dtype", ["f32", "i8"])
 def test_tile_edges(bench, isa, dtype, tokens):
@@ -114,13 +151,20 @@ def test_tile_edges(bench, isa, dtype, tokens):
     [*((d, v) for d in oracle.CELL for v in ("flash", "twopass")), ("i8", "dot")],
 )
 def test_lanes_of_transposed_blocks(bench, isa, dtype, variant):
-    """Every length and first lane around the blocks; tokens beside them, rows' padding and unused lanes are NaN."""
+    """Every length and first lane around the blocks; tokens beside them, rows' padding and unused
+    lanes are NaN.
+    """
     for tokens in (*range(1, 50), 63, 64, 65):
         ring = tokens % 4 == 0
         dim = 1024 if tokens == 64 else (48, 37, 3)[tokens % 3]
         shape = shape_of("blockt", dtype, head_dim=dim, capacity=tokens - ring, ring=ring)
-        how = {"window": max(1, tokens * (tokens % 5) // 5 - ring) if tokens % 5 else tokens - ring, "evicted": True}
-        case = case_of(bench, shape, [tokens], variant=variant, q_heads=2 * (1, 2, 3, 8, 9)[tokens % 5], **how)
+        how = {
+            "window": max(1, tokens * (tokens % 5) // 5 - ring) if tokens % 5 else tokens - ring,
+            "evicted": True,
+        }
+        case = case_of(
+            bench, shape, [tokens], variant=variant, q_heads=2 * (1, 2, 3, 8, 9)[tokens % 5], **how
+        )
         passes(bench, case, isa)
 
 
@@ -142,8 +186,9 @@ READ_WHOLE += [("f32", "round16", *where) for where in WHOLE] + [
 
 @pytest.mark.parametrize("dtype,variant,layout,heads,dim", READ_WHOLE)
 def test_rows_taken_whole(bench, isa, dtype, variant, layout, heads, dim):
-    """Few query heads, in the scheme that takes rows of several heads in turn, and sums of long ones to memory; blocks of all
-    lengths behind whole ones; scores that rise and fall."""
+    """Few query heads, in the scheme that takes rows of several heads in turn, and sums of long
+    ones to memory; blocks of all lengths behind whole ones; scores that rise and fall.
+    """
     shape = shape_of(layout, dtype, batch=3, kv_heads=heads, head_dim=dim)
     for group in (1, 2, 3, 4):
         for kind in ("plain", "steep"):
@@ -152,7 +197,8 @@ def test_rows_taken_whole(bench, isa, dtype, variant, layout, heads, dim):
 
 
 def test_schedules_change_nothing(bench, isa):
-    case = case_of(bench, shape_of(), [512], threads=1)  # whole tiles: schedules cut what is left differently
+    # whole tiles: schedules cut what is left differently
+    case = case_of(bench, shape_of(), [512], threads=1)
     answers = set()
     for schedule in bench.words.schedule:
         with Bound(bench.raw, case.shape, case.lengths, guard=1) as bound:
@@ -183,7 +229,9 @@ def test_stages_change_nothing_and_add_up(bench, isa):
 
 def test_fuzz_in_short():
     command = [sys.executable, "-m", "tests.fuzz", "--cases", "1000", "--seed", "20"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=500, check=False)
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=500, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "1000 passed, 0 failed" in done.stdout
 

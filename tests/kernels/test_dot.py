@@ -14,8 +14,9 @@ every = pytest.mark.parametrize(("dtype", "layout"), ROWS)
 
 
 def decoded(bench, isa, dtype, codes, scales, q, layout="head"):
-    """Of one sequence and KV head: codes of K and V [2, T, D], D whole blocks or lines, scales [2, T], of packed rows
-    [2, T, blocks]. None where a tier cannot run it."""
+    """Of one sequence and KV head: codes of K and V [2, T, D], D whole blocks or lines, scales [2,
+    T], of packed rows [2, T, blocks]. None where a tier cannot run it.
+    """
     if ("dot", layout, dtype, isa) not in bench.words.kernels:
         return None
     _, tokens, dim = codes.shape
@@ -26,14 +27,20 @@ def decoded(bench, isa, dtype, codes, scales, q, layout="head"):
         if dtype in PACKED:
             rows = packed(dtype, rows, scales[side])
         elif layout == "blockt" and not side:  # 16 tokens side by side, four codes of each
-            rows = np.resize(rows, (-(-tokens // 16) * 16, dim)).reshape(-1, 16, dim // 4, 4).transpose(0, 2, 1, 3)
+            rows = (
+                np.resize(rows, (-(-tokens // 16) * 16, dim))
+                .reshape(-1, 16, dim // 4, 4)
+                .transpose(0, 2, 1, 3)
+            )
         plane[: rows.size] = np.ascontiguousarray(rows).view(np.uint8).ravel()
     for plane, own in zip(planes.all()[2:], scales, strict=True):
         if dtype == "i8":
             plane.view(np.float32)[:tokens] = own
     with Bound(bench.raw, shape, [tokens], guard=1) as bound:
         bound.put(planes)
-        bench.team(2).do("decode", decode_args(bench.raw, bound, q, out, isa, "dot", deterministic=1))
+        bench.team(2).do(
+            "decode", decode_args(bench.raw, bound, q, out, isa, "dot", deterministic=1)
+        )
     return out[0]
 
 
@@ -43,16 +50,25 @@ def packed(dtype, codes, scales):
     if dtype == "q4_0":
         codes = (codes + 8).astype(np.uint8)
         codes = codes[..., : BLOCK // 2] | codes[..., BLOCK // 2 :] << 4
-    return np.concatenate([scales.astype(np.float16)[..., None].view(np.uint8), codes.view(np.uint8)], axis=-1)
+    return np.concatenate(
+        [scales.astype(np.float16)[..., None].view(np.uint8), codes.view(np.uint8)], axis=-1
+    )
 
 
 @every
 @pytest.mark.parametrize("dim", [64, 96, 128, 200, 256])
 def test_rows_one_after_another(bench, isa, dtype, layout, dim):
-    """In the scheme that reads rows whole where it can, and by runs elsewhere: whole blocks, and shorter ones behind them.
-    Where the CPU lacks what the tier takes, that it is refused."""
+    """In the scheme that reads rows whole where it can, and by runs elsewhere: whole blocks, and
+    shorter ones behind them. Where the CPU lacks what the tier takes, that it is refused.
+    """
     for group in (1, 2, 4, 8):
-        shape, how = shape_of(layout, dtype, batch=3, head_dim=dim), {"q_heads": 2 * group, "schedule": "stream"}
+        shape, how = (
+            shape_of(layout, dtype, batch=3, head_dim=dim),
+            {
+                "q_heads": 2 * group,
+                "schedule": "stream",
+            },
+        )
         case = case_of(bench, shape, [700, 257, 41], table_of(shape), variant="dot", **how)
         assert trial.failures(bench, case, [isa]) == []
 
@@ -61,12 +77,19 @@ def stated(dtype, q, codes, scales):
     """Attention on the decoded rows, and the bound of dot.h around it: q [G, D]."""
     dim = q.shape[1]
     block, (most, weight) = BLOCK if dtype in PACKED else dim, cases.levels("dot")
-    k, v = (rows * own.reshape(len(own), -1).repeat(block, axis=1) for rows, own in zip(codes, scales, strict=True))
+    k, v = (
+        rows * own.reshape(len(own), -1).repeat(block, axis=1)
+        for rows, own in zip(codes, scales, strict=True)
+    )
     scale = 1 / np.sqrt(dim)
     out, floats = oracle.attend(q[None], k[None], v[None], scale)
     weights = oracle.softmax(scale * (q @ k.T))
     largest = np.abs(q).reshape(len(q), -1, block).max(axis=2)
-    off = scale * (largest @ np.abs(k).reshape(len(k), -1, block).sum(axis=2).T).max(axis=1, keepdims=True) / (2 * most)
+    off = (
+        scale
+        * (largest @ np.abs(k).reshape(len(k), -1, block).sum(axis=2).T).max(axis=1, keepdims=True)
+        / (2 * most)
+    )
     grown = np.expm1(np.minimum(2 * off, 700))
     own = scales[1].astype(float).reshape(1, len(v), -1)
     rounded = oracle.weights_off(weights[None], v[None], own, weight, plain=False)[0]
@@ -75,16 +98,23 @@ def stated(dtype, q, codes, scales):
 
 def scales_of(rng, dtype, tokens, dim):
     size = (2, tokens, dim // BLOCK) if dtype in PACKED else (2, tokens)
-    return rng.uniform(0.005, 0.02, size=size).astype(np.float16).astype(np.float32) * (16 if dtype == "q4_0" else 1)
+    return rng.uniform(0.005, 0.02, size=size).astype(np.float16).astype(np.float32) * (
+        16 if dtype == "q4_0" else 1
+    )
 
 
 @every
 @pytest.mark.parametrize("kind", ["plain", "query", "scale", "steep"])
 def test_the_stated_bound(bench, isa, dtype, layout, kind):
-    """Of what no step of it rounded; with one element of q, or the scales of a token of V, far above all others, too."""
+    """Of what no step of it rounded; with one element of q, or the scales of a token of V, far
+    above all others, too.
+    """
     rng = np.random.default_rng(5)
     least, most = MOST[dtype]
-    codes, scales = rng.integers(least, most + 1, size=(2, 300, 128)), scales_of(rng, dtype, 300, 128)
+    codes, scales = (
+        rng.integers(least, most + 1, size=(2, 300, 128)),
+        scales_of(rng, dtype, 300, 128),
+    )
     q = rng.standard_normal((1, 6, 128)).astype(np.float32)
     if kind == "query":
         q[0, 1::2, 17] = 300
@@ -102,29 +132,43 @@ def test_the_stated_bound(bench, isa, dtype, layout, kind):
 @every
 @pytest.mark.parametrize("dim", [64, 96, 512, 1024])
 def test_the_largest_sums_fit(bench, isa, dtype, layout, dim):
-    """All codes the least, or the largest of either sign, under a q whose elements are all alike: every score is the same."""
+    """All codes the least, or the largest of either sign, under a q whose elements are all alike:
+    every score is the same.
+    """
     if dtype == "i8" and dim % 64:
         return
     ones = np.ones((2, 130, dim // BLOCK) if dtype in PACKED else (2, 130), np.float32)
     least, most = MOST[dtype]
     for code in (least, most):
         codes = np.full((2, 130, dim), code)
-        out = decoded(bench, isa, dtype, codes, ones / 128, np.full((1, 9, dim), 3.0, np.float32), layout)
+        out = decoded(
+            bench, isa, dtype, codes, ones / 128, np.full((1, 9, dim), 3.0, np.float32), layout
+        )
         assert out is None or np.allclose(out, code / 128, rtol=1e-5, atol=0)
         codes[0, 1:] = -code if code > 0 else most  # the first token takes all, or nothing
         out = decoded(
-            bench, isa, dtype, codes, ones / 128, np.full((1, 9, dim), np.sign(code) * 60.0, np.float32), layout
+            bench,
+            isa,
+            dtype,
+            codes,
+            ones / 128,
+            np.full((1, 9, dim), np.sign(code) * 60.0, np.float32),
+            layout,
         )
         assert out is None or np.allclose(out, code / 128, rtol=1e-5, atol=0)
 
 
 @every
 def test_the_largest_sums_of_a_long_context_fit(bench, isa, dtype, layout):
-    """Of 131,072 tokens, whose codes are all the least, so are their sums: every weight is the largest whole number."""
+    """Of 131,072 tokens, whose codes are all the least, so are their sums: every weight is the
+    largest whole number.
+    """
     if layout != "head":
         return
     tokens, dim, least = 131072, 64, MOST[dtype][0]
-    scales = np.full((2, tokens, dim // BLOCK) if dtype in PACKED else (2, tokens), 1 / 128, np.float32)
+    scales = np.full(
+        (2, tokens, dim // BLOCK) if dtype in PACKED else (2, tokens), 1 / 128, np.float32
+    )
     codes = np.full((2, tokens, dim), least, np.int8)
     out = decoded(bench, isa, dtype, codes, scales, np.full((1, 2, dim), 3.0, np.float32), layout)
     assert out is None or np.allclose(out, least / 128, rtol=1e-5, atol=0)
@@ -132,7 +176,9 @@ def test_the_largest_sums_of_a_long_context_fit(bench, isa, dtype, layout):
 
 @every
 def test_scores_of_extremes_are_exact(bench, isa, dtype, layout):
-    """Two tokens, whose scores a step of one code tells apart: codes and q at their largest, of signs that differ."""
+    """Two tokens, whose scores a step of one code tells apart: codes and q at their largest, of
+    signs that differ.
+    """
     rng, dim = np.random.default_rng(7), 128
     ones = np.ones((2, 16, dim // BLOCK) if dtype in PACKED else (2, 16), np.float32)
     codes = rng.choice(MOST[dtype], size=(2, 16, dim))
@@ -160,7 +206,11 @@ def test_what_is_no_number_stays_none(bench, isa, dtype, layout):
 
 def test_every_tier_has_it_for_its_dtypes(raw):
     """In every layout that has the dtype, and says what it rounds."""
-    have = {(k["variant"], k["layout"], k["dtype"], k["isa"]) for k in raw.kernels() if k["op"] == "decode"}
+    have = {
+        (k["variant"], k["layout"], k["dtype"], k["isa"])
+        for k in raw.kernels()
+        if k["op"] == "decode"
+    }
     flash = {own[1:] for own in have if own[0] == "flash" and own[2] in MOST}
     assert {own[1:] for own in have if own[0] == "dot"} == flash
     for dtype in raw.words("dtype"):

@@ -1,4 +1,6 @@
-"""The kernels' exp, seen through decode: two tokens with V = 1 and 0, so that out = 1 / (1 + exp(-x))."""
+"""The kernels' exp, seen through decode: two tokens with V = 1 and 0, so that out = 1 / (1 +
+exp(-x)).
+"""
 
 import numpy as np
 import pytest
@@ -30,7 +32,8 @@ def test_relative_error(bench, isa, variant, low):
     grown = np.exp(gaps.astype(np.float64))
     right = grown / (1 + grown)
     error = np.abs(weights(bench, isa, variant, gaps) - right) / right
-    bound = (3 * np.abs(gaps.astype(np.float64)) + 8) * UNIT  # rounding of x * log2(e), then 8 roundings
+    # rounding of x * log2(e), then 8 roundings
+    bound = (3 * np.abs(gaps.astype(np.float64)) + 8) * UNIT
     assert (error <= bound).all(), (error / bound).max()
 
 

@@ -1,4 +1,6 @@
-"""Numbers and shapes at the edge: NaN, scores far apart, windows of a ring, odd dims and part blocks of transposed K."""
+"""Numbers and shapes at the edge: NaN, scores far apart, windows of a ring, odd dims and part
+blocks of transposed K.
+"""
 
 import ml_dtypes
 import numpy as np
@@ -46,7 +48,7 @@ def decoded(raw, team, bound, q, isa, variant, **more) -> np.ndarray:
     return out
 
 
-# ---- NaN ------------------------------------------------------------------------------------------------------------
+# ---- NaN -----------------------------------------------------------------------------------------
 
 
 def spoil_k(bound: Bound, token: int, head: int) -> None:
@@ -56,7 +58,9 @@ def spoil_k(bound: Bound, token: int, head: int) -> None:
     rows, scales = oracle.places(shape, bound.table, 0, slots)
     if shape.scaled:
         at = int(scales[head, 0])
-        planes.k_scale[at : at + shape.scale_bytes] = np.array([NAN], STORED[shape.scale]).view(np.uint8)
+        planes.k_scale[at : at + shape.scale_bytes] = np.array([NAN], STORED[shape.scale]).view(
+            np.uint8
+        )
         return
     kind = np.float16 if shape.dtype in PACKED else STORED[shape.dtype]
     data = np.array([NAN]).astype(kind).view(np.uint8)
@@ -69,7 +73,9 @@ def test_a_nan_comes_out(raw, team, variant, layout, dtype, tier):
     rng = np.random.default_rng(3)
     shape = shape_of(layout, dtype, kv_heads=KV_HEADS, head_dim=DIM, capacity=TOKENS)
     with Bound(raw, shape, [TOKENS], table_of(shape)) as bound:
-        stored(raw, team, bound, *rng.standard_normal((2, 1, TOKENS, KV_HEADS, DIM), dtype=np.float32))
+        stored(
+            raw, team, bound, *rng.standard_normal((2, 1, TOKENS, KV_HEADS, DIM), dtype=np.float32)
+        )
         right = rng.standard_normal((1, KV_HEADS * GROUP, DIM), dtype=np.float32)
         assert np.isfinite(decoded(raw, team, bound, right, tier, variant)).all()
         q = right.copy()
@@ -98,13 +104,15 @@ def test_a_nan_scale_of_v_counts_as_nothing_in_dot(raw, team, isa):
     assert np.isfinite(found[0]).all() and np.array_equal(*found)
 
 
-# ---- scores far apart -----------------------------------------------------------------------------------------------
+# ---- scores far apart ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("later", [300.0, -300.0])
 @pytest.mark.parametrize("variant", ["flash", "twopass", "perhead"])
 def test_units_whose_largest_scores_lie_far_apart(raw, isa, variant, later):
-    """A row is cut in two: the scores of one half are 300 above those of the other, and so only that one counts."""
+    """A row is cut in two: the scores of one half are 300 above those of the other, and so only
+    that one counts.
+    """
     tokens, dim = 2048, 16
     shape = shape_of(dtype="f32", kv_heads=1, head_dim=dim, capacity=tokens)
     k, v = np.zeros((2, 1, tokens, 1, dim), np.float32)
@@ -121,7 +129,7 @@ def test_units_whose_largest_scores_lie_far_apart(raw, isa, variant, later):
     pair.close()
 
 
-# ---- a ring ---------------------------------------------------------------------------------------------------------
+# ---- a ring --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("layout", ["head", "position", "paged", "blockt"])
@@ -144,7 +152,8 @@ def test_the_core_roof_stays_in_its_window(raw, team, isa, layout, wrap):
     tokens, dim = 700, 32
     shape = shape_of(layout, "f32", kv_heads=2, head_dim=dim, capacity=tokens)
     k, v = np.full((2, 1, tokens, 2, dim), NAN)
-    heads = slice(None) if layout == "position" else 0  # where they lie inside, all of them are walked
+    # where they lie inside, all of them are walked
+    heads = slice(None) if layout == "position" else 0
     k[0, :wrap, heads], v[0, :wrap, heads] = 0.5, 0.25
     with Bound(raw, shape, [tokens], table_of(shape)) as bound:
         stored(raw, team, bound, k, v)
@@ -154,7 +163,7 @@ def test_the_core_roof_stays_in_its_window(raw, team, isa, layout, wrap):
             assert out == pytest.approx(0.25, rel=1e-6)
 
 
-# ---- transposed K ---------------------------------------------------------------------------------------------------
+# ---- transposed K --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", TRANSPOSED)
@@ -176,8 +185,12 @@ def test_odd_dims_of_transposed_k(raw, team, dtype, dim):
 @pytest.mark.parametrize("length", [1, 15, 16, 21, 33])
 def test_a_cache_whose_last_block_is_part_full_grows(raw, team, dtype, length):
     kv_heads, dim = 3, 40
-    rows = np.random.default_rng(length).standard_normal((2, 1, length, kv_heads, dim), dtype=np.float32)
-    small, large = (shape_of("blockt", dtype, kv_heads=kv_heads, head_dim=dim, capacity=n) for n in (40, 90))
+    rows = np.random.default_rng(length).standard_normal(
+        (2, 1, length, kv_heads, dim), dtype=np.float32
+    )
+    small, large = (
+        shape_of("blockt", dtype, kv_heads=kv_heads, head_dim=dim, capacity=n) for n in (40, 90)
+    )
     with Bound(raw, large, [0]) as room, Bound(raw, small, [0]) as bound:
         raw.check(raw.lib.kvb_cache_bind(bound.cache, room.arena.base))
         bound.lengths[:] = 0
@@ -189,7 +202,7 @@ def test_a_cache_whose_last_block_is_part_full_grows(raw, team, dtype, length):
     assert all(np.array_equal(*pair) for pair in zip(before, after, strict=True))
 
 
-# ---- stores and fills -----------------------------------------------------------------------------------------------
+# ---- stores and fills ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("layout", ["head", "position", "blockt"])
@@ -224,7 +237,9 @@ def test_fills_are_of_unit_variance_and_k_is_not_v(raw, team):
 
 @pytest.mark.parametrize(("dtype", "tensor"), [("e4m3", 41.0), ("e4m3", 55.0), ("e5m2", 41.0)])
 def test_stores_divide_by_the_scale_of_a_tensor(raw, team, isa, dtype, tensor):
-    """Divided in float32 and then rounded: times 1 / scale some numbers would become another code."""
+    """Divided in float32 and then rounded: times 1 / scale some numbers would become another
+    code.
+    """
     kind = {"e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2}[dtype]
     tokens, dim = 8, 128
     values = np.arange(0x78, dtype=np.uint8).view(kind).astype(np.float32)
@@ -232,7 +247,9 @@ def test_stores_divide_by_the_scale_of_a_tensor(raw, team, isa, dtype, tensor):
     rows = (middles * np.float32(tensor)).reshape(1, tokens, 1, dim)
     wrong = rows * (np.float32(1) / np.float32(tensor))
     assert not np.array_equal(wrong.astype(kind), (rows / np.float32(tensor)).astype(kind))
-    shape = shape_of(dtype=dtype, kv_heads=1, head_dim=dim, capacity=tokens, tensor=(tensor, tensor))
+    shape = shape_of(
+        dtype=dtype, kv_heads=1, head_dim=dim, capacity=tokens, tensor=(tensor, tensor)
+    )
     with Bound(raw, shape, [0]) as bound:
         team.do("bulk", store_args(raw, bound, rows, rows, tokens, isa))
         codes = bound.planes.k[: tokens * dim].reshape(tokens, dim).copy()

@@ -24,7 +24,9 @@ def program(tmp_path_factory):
 @pytest.mark.parametrize("variant", ["flash", "twopass", "perhead"])
 @pytest.mark.parametrize("layout", ["head", "position"])
 @pytest.mark.parametrize("threads", [1, 2, 3, 5, 8])
-def test_a_row_is_written_once_by_a_thread_that_reads_it(raw, program, layout, variant, deterministic, threads):
+def test_a_row_is_written_once_by_a_thread_that_reads_it(
+    raw, program, layout, variant, deterministic, threads
+):
     ffi, lib = program
     shape = Shape(layout, "f32", 1, HEADS, DIM, CAPACITY)
     with Bound(raw, shape, [CAPACITY]) as bound:
@@ -39,4 +41,6 @@ def test_a_row_is_written_once_by_a_thread_that_reads_it(raw, program, layout, v
         k, v = written[:, rows] - 1
         assert (k >= 0).all() and (k == v).all()
         assert (readers[rows] >> k & 1).all()
-        assert set(k.tolist()) == {thread for thread in range(threads) if (readers >> thread & 1).any()}
+        assert set(k.tolist()) == {
+            thread for thread in range(threads) if (readers >> thread & 1).any()
+        }

@@ -1,10 +1,11 @@
 """Lines and loads of a decode, as valgrind sees them: no formula, and no trace, is asked.
 
-The simulated caches are small and the same everywhere. A decode is run once by the scalar tier after its cache was
-thrown out, and its misses of the last level, less those of the same program without it, are the lines it touches.
+The simulated caches are small and the same everywhere. A decode is run once by the scalar tier
+after its cache was thrown out, and its misses of the last level, less those of the same program
+without it, are the lines it touches.
 
-Loads are those of the best tier that valgrind runs, one by one: of whole tiles, so that none is rounded up. Rows that are no
-whole vectors are loaded with some of their padding.
+Loads are those of the best tier that valgrind runs, one by one: of whole tiles, so that none is
+rounded up. Rows that are no whole vectors are loaded with some of their padding.
 """
 
 import re
@@ -15,17 +16,22 @@ import pytest
 
 CLOSE = 0.02
 CACHES = ("--I1=32768,8,64", "--D1=16384,8,64", "--LL=262144,8,64")
-# Which lines meet in a simulated set hangs on their addresses: the same in every run, where the system allows that.
+# Which lines meet in a simulated set hangs on their addresses: the same in every run, where the
+# system allows that.
 SOURCE = "lines.c"  # what `program` is built of
 STILL = ["setarch", "-R"] if shutil.which("setarch") else []
-SHAPES = [  # layout, dtype, KV heads, query heads of each, D, context: so many lines that a call's other few do not count
+# layout, dtype, KV heads, query heads of each, D, context: so many lines that a call's other few do
+# not count
+SHAPES = [
     ("head", "f16", 2, 4, 64, 3000),
     ("position", "f32", 3, 1, 40, 1400),
     ("paged", "i8", 2, 2, 128, 2600),
     ("blockt", "f16", 2, 2, 72, 2600),
 ]
 
-LOADS = [  # layout, dtype, KV heads, query heads of each, D, context: whole steps and one that is none; variant; tier, scheme
+# layout, dtype, KV heads, query heads of each, D, context: whole steps and one that is none;
+# variant; tier, scheme
+LOADS = [
     ("head", "i8", 1, 3, 128, 304, "flash"),
     ("head", "i8", 1, 12, 128, 304, "flash"),
     ("blockt", "i8", 1, 12, 128, 304, "flash"),
@@ -62,7 +68,13 @@ def run(program, tmp_path, *arguments) -> tuple[int, int]:
     """Lines that the library tells, and read misses of the simulated last level."""
     log = tmp_path / f"log{arguments[-1]}"
     valgrind = ["valgrind", "--tool=cachegrind", "--cache-sim=yes", *CACHES, f"--log-file={log}"]
-    command = [*STILL, *valgrind, f"--cachegrind-out-file={tmp_path / 'out'}", program, *map(str, arguments)]
+    command = [
+        *STILL,
+        *valgrind,
+        f"--cachegrind-out-file={tmp_path / 'out'}",
+        program,
+        *map(str, arguments),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr + log.read_text()
     reads = re.search(r"LLd misses:.*\(\s*([\d,]+) rd", log.read_text())
@@ -77,9 +89,12 @@ def test_a_decode_misses_the_lines_it_touches(program, tmp_path, shape):
 
 
 def loads(program, tmp_path, *arguments) -> tuple[list[tuple[int, int]], int]:
-    """(place in the cache, bytes) of every load of it, and the bytes of them all that the library tells."""
+    """(place in the cache, bytes) of every load of it, and the bytes of them all that the library
+    tells.
+    """
     log = tmp_path / "log"
-    every = "--vex-iropt-register-updates=allregs-at-each-insn"  # or loads that nothing uses are left out where loops unroll
+    # or loads that nothing uses are left out where loops unroll
+    every = "--vex-iropt-register-updates=allregs-at-each-insn"
     valgrind = ["valgrind", "--tool=lackey", "--trace-mem=yes", every, f"--log-file={log}"]
     command = [*STILL, *valgrind, program, *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
@@ -107,8 +122,16 @@ def test_a_decode_loads_the_bytes_it_tells(program, tmp_path, shape):
 @pytest.mark.parametrize("scheme", ["off", "weave", "stream"])
 @pytest.mark.parametrize("dim", [64, 80])  # rows of whole lines, and of two and a half
 def test_the_twin_reads_the_cells_of_transposed_k(program, tmp_path, dim, scheme):
-    """Blocks of 16 rows: the cells of elements lie in front, and padding behind them is not read."""
-    found, _ = loads(program, tmp_path, "blockt", "f16", 1, 1, dim, 560, "1", "twin", "best", scheme)
+    """Blocks of 16 rows: the cells of elements lie in front, and padding behind them is not
+    read.
+    """
+    found, _ = loads(
+        program, tmp_path, "blockt", "f16", 1, 1, dim, 560, "1", "twin", "best", scheme
+    )
     block, cells = 16 * (-(-dim * 2 // 64) * 64), 16 * dim * 2
     lines = {place // 64 for place, _ in found if place < 560 // 16 * block}
-    assert lines == {(at + byte) // 64 for at in range(0, 560 * block // 16, block) for byte in range(0, cells, 64)}
+    assert lines == {
+        (at + byte) // 64
+        for at in range(0, 560 * block // 16, block)
+        for byte in range(0, cells, 64)
+    }

@@ -11,20 +11,42 @@ from tests.cases import Words
 from tests.oracle import Shape
 from tests.raw import Bound
 
-LAYOUTS = [("head", "head"), ("position", "head"), ("paged", "head"), ("paged", "token"), ("blockt", "head")]
+LAYOUTS = [
+    ("head", "head"),
+    ("position", "head"),
+    ("paged", "head"),
+    ("paged", "token"),
+    ("blockt", "head"),
+]
 
 
 def shape_of(layout, inner, dtype="i8", **more):
-    facts = {"batch": 2, "kv_heads": 3, "head_dim": 20, "capacity": 11, "block_tokens": 4, "blocks": 7, "pad": 64}
+    facts = {
+        "batch": 2,
+        "kv_heads": 3,
+        "head_dim": 20,
+        "capacity": 11,
+        "block_tokens": 4,
+        "blocks": 7,
+        "pad": 64,
+    }
     return Shape(layout=layout, inner=inner, dtype=dtype, **(facts | more))
 
 
 def table_of(shape):
-    return np.random.default_rng(0).permutation(shape.blocks)[: shape.batch * shape.table_width].reshape(2, -1)
+    return (
+        np.random.default_rng(0)
+        .permutation(shape.blocks)[: shape.batch * shape.table_width]
+        .reshape(2, -1)
+    )
 
 
 def test_attention_by_hand():
-    q, k, v = np.array([[[2.0, 0.0]]]), np.array([[[0.0, 5.0], [1.0, 7.0]]]), np.array([[[1.0, 0.0], [0.0, 4.0]]])
+    q, k, v = (
+        np.array([[[2.0, 0.0]]]),
+        np.array([[[0.0, 5.0], [1.0, 7.0]]]),
+        np.array([[[1.0, 0.0], [0.0, 4.0]]]),
+    )
     out, _ = oracle.attend(q, k, v, scale=0.5)
     second = math.e / (1 + math.e)
     assert out[0, 0] == pytest.approx([1 - second, 4 * second], rel=1e-15)
@@ -40,22 +62,32 @@ def test_rows_never_overlap(layout, inner, dtype):
         rows.append(places[0].ravel())
         scales.append(places[1].ravel())
     rows, scales = np.sort(np.concatenate(rows)), np.sort(np.concatenate(scales))
-    assert (np.diff(rows) >= shape.row).all() and rows[0] >= 0 and rows[-1] + shape.row <= shape.plane()
+    assert (
+        (np.diff(rows) >= shape.row).all()
+        and rows[0] >= 0
+        and rows[-1] + shape.row <= shape.plane()
+    )
     if shape.scaled:
         assert (np.diff(scales) >= shape.scale_bytes).all() and scales[-1] < shape.scale_plane()
 
 
 @pytest.mark.parametrize("dtype", oracle.CELL)
 def test_cells_of_keys_by_hand(dtype):
-    """Every byte of K has a place of its own; cell 3 of slot 17 is the second of the second block's fourth row."""
+    """Every byte of K has a place of its own; cell 3 of slot 17 is the second of the second block's
+    fourth row.
+    """
     shape = shape_of("blockt", "head", dtype, capacity=35)
     slots = np.arange(48)
     rows = np.concatenate([oracle.places(shape, None, seq, slots)[0] for seq in range(2)])
     spans = oracle.k_spans(shape, rows, slots, shape.row)
     assert len(np.unique(spans)) == spans.size and spans.min() == 0 and spans.max() < shape.plane()
     cell = {"f32": 4, "f16": 2, "bf16": 4, "i8": 4}[dtype]
-    assert spans[0, 17, 3 * cell : 4 * cell].tolist() == [16 * shape.row + (3 * 16 + 1) * cell + i for i in range(cell)]
-    assert np.array_equal(spans[4] - spans[0], np.full(spans[0].shape, 4 * (48 * shape.row + shape.pad)))
+    assert spans[0, 17, 3 * cell : 4 * cell].tolist() == [
+        16 * shape.row + (3 * 16 + 1) * cell + i for i in range(cell)
+    ]
+    assert np.array_equal(
+        spans[4] - spans[0], np.full(spans[0].shape, 4 * (48 * shape.row + shape.pad))
+    )
 
 
 @pytest.mark.parametrize(("layout", "inner"), LAYOUTS)
@@ -71,7 +103,13 @@ def test_library_plans_the_same_sizes(raw, layout, inner, scale):
 
 def test_quantise_by_hand():
     codes, scale = oracle.quantise(np.array([127.0, 0.5, 1.5, -2.5, np.nan]), "f32")
-    assert scale == np.float32(127.0) * (np.float32(1) / np.float32(127)) and codes.tolist() == [127, 0, 2, -2, 0]
+    assert scale == np.float32(127.0) * (np.float32(1) / np.float32(127)) and codes.tolist() == [
+        127,
+        0,
+        2,
+        -2,
+        0,
+    ]
     codes, scale = oracle.quantise(np.zeros(3), "f32")
     assert scale == 0 and codes.tolist() == [0, 0, 0]
     codes, scale = oracle.quantise(np.array([np.inf, -np.inf, 1.0]), "f16")
@@ -89,7 +127,11 @@ def block_by_block(dtype, x):
     codes = []
     for value in x * inverse:
         near = math.floor(abs(float(value)) + 0.5)
-        codes.append((near if value > 0 else -near) % 256 if dtype == "q8_0" else min(15, int(value + np.float32(8.5))))
+        codes.append(
+            (near if value > 0 else -near) % 256
+            if dtype == "q8_0"
+            else min(15, int(value + np.float32(8.5)))
+        )
     if dtype == "q4_0":
         codes = [codes[i] | codes[i + 16] << 4 for i in range(16)]
     return np.float16(d).tobytes() + bytes(codes)
@@ -102,8 +144,12 @@ def test_blocks_by_hand(dtype):
     rows[:20] = rng.integers(-16, 17, (20, 32)) / 2
     rows[20] = 0
     rows[21] = np.where(np.arange(32) % 2, 5, -5)
-    assert oracle.to_blocks(dtype, rows).reshape(60, -1).tobytes() == b"".join(block_by_block(dtype, x) for x in rows)
-    assert oracle.to_blocks(dtype, rows[20]).tobytes() == (bytes(34) if dtype == "q8_0" else b"\x00\x80" + b"\x88" * 16)
+    assert oracle.to_blocks(dtype, rows).reshape(60, -1).tobytes() == b"".join(
+        block_by_block(dtype, x) for x in rows
+    )
+    assert oracle.to_blocks(dtype, rows[20]).tobytes() == (
+        bytes(34) if dtype == "q8_0" else b"\x00\x80" + b"\x88" * 16
+    )
 
 
 def test_a_wrong_answer_is_outside_the_bound():

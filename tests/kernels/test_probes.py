@@ -1,4 +1,6 @@
-"""What probes do against what they say: the chain, work that grows with `steps`, and traffic counted by hand."""
+"""What probes do against what they say: the chain, work that grows with `steps`, and traffic
+counted by hand.
+"""
 
 import numpy as np
 import pytest
@@ -30,7 +32,9 @@ def run_once(raw, team, op, isa, **fields):
 def links(raw, arena) -> np.ndarray:
     """The line that each line leads to."""
     base = int(raw.ffi.cast("uintptr_t", arena.base))
-    return (raw.bytes_at(arena.base, arena.size).view(np.uint64)[:: LINE // 8] - base).astype(np.int64) // LINE
+    return (raw.bytes_at(arena.base, arena.size).view(np.uint64)[:: LINE // 8] - base).astype(
+        np.int64
+    ) // LINE
 
 
 @pytest.mark.parametrize("lines", [1, 2, 3, 64, 1000])
@@ -47,7 +51,9 @@ def test_the_chain_visits_every_line(raw, lines, seed):
 
 @pytest.mark.parametrize("steps", [1, 2, 7, 64, 100])
 def test_a_chase_takes_as_many_steps_as_it_says(raw, team, steps):
-    """It goes on where it stopped: where that line's link is broken, the next run is refused, and only there."""
+    """It goes on where it stopped: where that line's link is broken, the next run is refused, and
+    only there.
+    """
     lines = 200
     with Arena(raw, lines * LINE) as arena:
         raw.check(raw.lib.kvb_chain(arena.base, lines * LINE, 5))
@@ -78,7 +84,13 @@ def test_a_copy_sweeps_as_often_as_it_says(raw, team, isa, op, steps, distance):
     with Arena(raw, (lines + more) * LINE) as arena:
         data = raw.bytes_at(arena.base, arena.size).reshape(-1, LINE)
         data[:] = np.arange(len(data))[:, None]
-        fields = {"a": arena.base, "b": arena.base + LINE, "bytes": lines * LINE, "steps": steps, "distance": distance}
+        fields = {
+            "a": arena.base,
+            "b": arena.base + LINE,
+            "bytes": lines * LINE,
+            "steps": steps,
+            "distance": distance,
+        }
         run_once(raw, team, op, isa, **fields)
         last = lines  # which no sweep writes
         assert data[:lines, 0].tolist() == [min(at + max(1, steps), last) for at in range(lines)]
@@ -91,7 +103,17 @@ def test_a_triad_sweeps_as_often_as_it_says(raw, team, isa, steps):
     with Arena(raw, lines * LINE) as one, Arena(raw, lines * LINE) as other:
         floats = [raw.bytes_at(arena.base, arena.size).view(np.float32) for arena in (one, other)]
         floats[0][:], floats[1][:] = np.arange(lines * 16), np.arange(lines * 16) + 7
-        run_once(raw, team, "triad", isa, a=one.base, b=one.base, c=other.base, bytes=one.size, steps=steps)
+        run_once(
+            raw,
+            team,
+            "triad",
+            isa,
+            a=one.base,
+            b=one.base,
+            c=other.base,
+            bytes=one.size,
+            steps=steps,
+        )
         assert np.array_equal(floats[0], np.arange(lines * 16) + 3.0 * max(1, steps) * floats[1])
 
 
@@ -110,7 +132,13 @@ def test_traffic_by_hand(raw, op):
     moved, flops = TRAFFIC[op]
     with Arena(raw, 640) as arena:
         for steps in (0, 1, 3):
-            fields = {"a": arena.base, "b": arena.base, "c": arena.base, "bytes": 640, "steps": steps}
+            fields = {
+                "a": arena.base,
+                "b": arena.base,
+                "c": arena.base,
+                "bytes": 640,
+                "steps": steps,
+            }
             task, found = probe(raw, op, "scalar", **fields), raw.ffi.new("kvb_traffic *")
             raw.check(raw.lib.kvb_task_traffic(task[0], found))
             raw.lib.kvb_task_free(task[0])

@@ -1,4 +1,6 @@
-"""ThreadSanitizer over many passes of one cut decode: nobody begins a pass while others still merge the one before."""
+"""ThreadSanitizer over many passes of one cut decode: nobody begins a pass while others still merge
+the one before.
+"""
 
 import shutil
 import subprocess
@@ -17,12 +19,32 @@ def test_no_thread_runs_ahead_of_a_merge(tmp_path):
         pytest.skip("no C compiler")
     sources = [source for room in ROOMS for source in sorted((ROOT / "kernels" / room).glob("*.c"))]
     program = tmp_path / "passes"
-    flags = ["-O1", "-g", "-pthread", "-fsanitize=thread", "-w", "-D_GNU_SOURCE", "-I", ROOT / "kernels"]
-    command = [compiler, *flags, ROOT / "tests" / "kernels" / "passes.c", *sources, "-o", program, "-lm"]
+    flags = [
+        "-O1",
+        "-g",
+        "-pthread",
+        "-fsanitize=thread",
+        "-w",
+        "-D_GNU_SOURCE",
+        "-I",
+        ROOT / "kernels",
+    ]
+    command = [
+        compiler,
+        *flags,
+        ROOT / "tests" / "kernels" / "passes.c",
+        *sources,
+        "-o",
+        program,
+        "-lm",
+    ]
     built = subprocess.run(command, capture_output=True, text=True, check=False)
     if built.returncode and "tsan" in built.stderr:
         pytest.skip("no ThreadSanitizer")
     assert built.returncode == 0, built.stderr
-    still = ["setarch", "-R"] if shutil.which("setarch") else []  # or its memory has no place in some kernels
-    done = subprocess.run([*still, program], capture_output=True, text=True, timeout=120, check=False)
+    # or its memory has no place in some kernels
+    still = ["setarch", "-R"] if shutil.which("setarch") else []
+    done = subprocess.run(
+        [*still, program], capture_output=True, text=True, timeout=120, check=False
+    )
     assert done.returncode == 0, done.stderr

@@ -7,8 +7,15 @@ from pathlib import Path
 import pytest
 
 KERNELS = Path(__file__).parents[2] / "kernels"
-ROOMS = ("", "base", "cache", "tier", "scalar", "isa", "store", "walk", "decode", "probes", "run")  # lowest first
-APART = {("isa", "scalar"), ("walk", "store"), ("probes", "decode"), ("run", "decode"), ("run", "probes")}
+# lowest first
+ROOMS = ("", "base", "cache", "tier", "scalar", "isa", "store", "walk", "decode", "probes", "run")
+APART = {
+    ("isa", "scalar"),
+    ("walk", "store"),
+    ("probes", "decode"),
+    ("run", "decode"),
+    ("run", "probes"),
+}
 FILES = sorted(path for path in KERNELS.rglob("*.[ch]") if path.parent.name != "example")
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 INTERFACE = KERNELS / "abi.h"  # Python reads it verbatim, so it is one file
@@ -32,7 +39,9 @@ def test_every_file_is_in_a_room():
 
 @pytest.mark.parametrize("path", FILES, ids=name)
 def test_includes_go_down(path):
-    """They are written from kernels/ on. A tier does not see the other kind, nor rooms side by side each other."""
+    """They are written from kernels/ on. A tier does not see the other kind, nor rooms side by side
+    each other.
+    """
     own = room(name(path))
     for other in included(path):
         assert (KERNELS / other).is_file(), f"{other} is no path from kernels/ on"
@@ -52,7 +61,9 @@ def test_a_file_is_read_at_a_sitting(path):
 
 def test_a_folder_is_seen_at_a_glance():
     folders = {path.parent for path in FILES}
-    crowded = {name(folder): count for folder in folders if (count := len([*folder.glob("*.*")])) > 16}
+    crowded = {
+        name(folder): count for folder in folders if (count := len([*folder.glob("*.*")])) > 16
+    }
     assert not crowded
 
 

@@ -1,4 +1,6 @@
-"""round16: an f32 cache whose K and V pass through f16 in the loads, held against NumPy's float16."""
+"""round16: an f32 cache whose K and V pass through f16 in the loads, held against NumPy's
+float16.
+"""
 
 import numpy as np
 import pytest
@@ -11,7 +13,9 @@ def decoded(bench, isa, shape, k, v, q, variant="round16"):
     """Of rows [B, T, D] of one KV head, all of them attended to."""
     planes = Planes.filled(shape, 0)
     for plane, rows in ((planes.k, k), (planes.v, v)):
-        plane.view(np.float32).reshape(shape.batch, shape.capacity, -1)[:, :, : shape.head_dim] = rows
+        plane.view(np.float32).reshape(shape.batch, shape.capacity, -1)[:, :, : shape.head_dim] = (
+            rows
+        )
     out = np.empty_like(q)
     with Bound(bench.raw, shape, np.full(shape.batch, shape.capacity)) as bound:
         bound.put(planes)
@@ -20,11 +24,15 @@ def decoded(bench, isa, shape, k, v, q, variant="round16"):
 
 
 def corners():
-    """Every finite f16, the middle to its neighbour, one f32 step to either side of it, what overflows or is lost."""
+    """Every finite f16, the middle to its neighbour, one f32 step to either side of it, what
+    overflows or is lost.
+    """
     codes = np.arange(0x7C00, dtype=np.uint16).view(np.float16).astype(np.float32)
     middles = (codes[:-1] + codes[1:]) / 2
     around = [np.nextafter(middles, np.float32(way)) for way in (np.inf, 0)]
-    ends = np.array([65519.996, 65520, 1e6, 3e38, np.inf, np.nan, 1e-42, 2.0**-25, 2.9802326e-8], np.float32)
+    ends = np.array(
+        [65519.996, 65520, 1e6, 3e38, np.inf, np.nan, 1e-42, 2.0**-25, 2.9802326e-8], np.float32
+    )
     values = np.concatenate([codes, middles, *around, ends])
     return np.concatenate([values, -values])
 
@@ -43,8 +51,9 @@ def test_every_code_and_midpoint(bench, isa, heads):
 
 @pytest.mark.parametrize("heads", [2, 8, 24])
 def test_beyond_the_range_of_f16(bench, isa, heads):
-    """Infinite, as after a store to f16: an infinite V wins where it weighs anything, a key of -Inf weighs nothing, and
-    one of +Inf leaves no number. f32 itself would have kept them all."""
+    """Infinite, as after a store to f16: an infinite V wins where it weighs anything, a key of -Inf
+    weighs nothing, and one of +Inf leaves no number. f32 itself would have kept them all.
+    """
     rng = np.random.default_rng(3)
     k, v = rng.standard_normal((2, 1, 40, 16), dtype=np.float32)
     k[0, 20, 0], v[0, 30, 5], v[0, 31, 6] = -1e6, 7e4, -1e9
@@ -56,7 +65,11 @@ def test_beyond_the_range_of_f16(bench, isa, heads):
         scores = q[0] @ keys.T / 4
         weights = np.exp(scores - scores.max(axis=1, keepdims=True))
         right = (weights / weights.sum(axis=1, keepdims=True)) @ values
-    assert np.isnan(right[::2]).all() and (right[1::2, 5] == np.inf).all() and (right[1::2, 6] == -np.inf).all()
+    assert (
+        np.isnan(right[::2]).all()
+        and (right[1::2, 5] == np.inf).all()
+        and (right[1::2, 6] == -np.inf).all()
+    )
     assert np.allclose(out[0], right, rtol=0, atol=1e-5, equal_nan=True)
 
 

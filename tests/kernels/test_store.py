@@ -1,5 +1,7 @@
-"""Stored bytes are exact: every midpoint rounds to even, and every tier writes the same bytes. That every code decodes, the
-C check program shows (tests/check/codes.c); that nothing else is written, the fuzz."""
+"""Stored bytes are exact: every midpoint rounds to even, and every tier writes the same bytes. That
+every code decodes, the C check program shows (tests/check/codes.c); that nothing else is written,
+the fuzz.
+"""
 
 import numpy as np
 import pytest
@@ -9,20 +11,27 @@ from tests.oracle import Planes, Shape
 from tests.raw import Bound, store_args
 
 DIM = 64
-FLOATS = [dtype for dtype in oracle.STORED if dtype != "f32" and dtype not in oracle.SCALED]  # rounded one by one
+# rounded one by one
+FLOATS = [dtype for dtype in oracle.STORED if dtype != "f32" and dtype not in oracle.SCALED]
 
 
 def one_head(dtype, rows, dim=DIM, **more):
-    return Shape(layout="head", dtype=dtype, batch=1, kv_heads=1, head_dim=dim, capacity=rows, **more)
+    return Shape(
+        layout="head", dtype=dtype, batch=1, kv_heads=1, head_dim=dim, capacity=rows, **more
+    )
 
 
 def encode(bench, isa, shape, values, nt=0, head_major=0):
-    """The bytes of K after a bulk store of `values` [rows, D] (and their negatives as V), and the planes."""
+    """The bytes of K after a bulk store of `values` [rows, D] (and their negatives as V), and the
+    planes.
+    """
     with Bound(bench.raw, shape, [0], guard=1) as bound:
         bound.put(Planes.filled(shape, 0xA5))
         k = np.ascontiguousarray(values, dtype=np.float32)
         v = -k
-        bench.team(1).do("bulk", store_args(bench.raw, bound, k, v, len(k), isa, nt=nt, head_major=head_major))
+        bench.team(1).do(
+            "bulk", store_args(bench.raw, bound, k, v, len(k), isa, nt=nt, head_major=head_major)
+        )
         return bound.planes.copy()
 
 
@@ -33,17 +42,44 @@ def codes_of(dtype):
 
 
 def around_midpoints(dtype):
-    """Every finite code, every midpoint between neighbours, and one float32 step to both sides of it."""
+    """Every finite code, every midpoint between neighbours, and one float32 step to both sides of
+    it.
+    """
     codes = codes_of(dtype)
     with np.errstate(invalid="ignore"):
         codes = codes[: len(codes) // 2].view(oracle.STORED[dtype]).astype(np.float64)
     codes = codes[np.isfinite(codes)]
-    middle = np.append((codes[:-1] + codes[1:]) / 2, codes[-1] + (codes[-1] - codes[-2]) / 2).astype(np.float32)
+    middle = np.append(
+        (codes[:-1] + codes[1:]) / 2, codes[-1] + (codes[-1] - codes[-2]) / 2
+    ).astype(np.float32)
     inf = np.float32(np.inf)
     with np.errstate(over="ignore"):
-        values = [codes.astype(np.float32), middle, np.nextafter(middle, inf), np.nextafter(middle, -inf)]
-    edge = np.array([0.0, -0.0, np.inf, -np.inf, 1e-45, 1.1754942e-38, 1.1754944e-38, 3.4028235e38, 65519.996, 65520,
-                     464, 480, 512, 61440, 65536], np.float32)  # fmt: skip
+        values = [
+            codes.astype(np.float32),
+            middle,
+            np.nextafter(middle, inf),
+            np.nextafter(middle, -inf),
+        ]
+    edge = np.array(
+        [
+            0.0,
+            -0.0,
+            np.inf,
+            -np.inf,
+            1e-45,
+            1.1754942e-38,
+            1.1754944e-38,
+            3.4028235e38,
+            65519.996,
+            65520,
+            464,
+            480,
+            512,
+            61440,
+            65536,
+        ],
+        np.float32,
+    )
     values = np.concatenate([*values, edge])
     return np.concatenate([values, -values])
 
@@ -61,19 +97,26 @@ def test_every_midpoint_rounds_to_even(bench, isa, dtype, nt):
 
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_nan_stays_nan(bench, isa, dtype):
-    bits = np.array([0x7F800001, 0x7FC00000, 0xFFFFFFFF, 0x7FFFFFFF, 0x7F80FFFF, 0xFF800001, 0x7FBFFFFF], np.uint32)
+    bits = np.array(
+        [0x7F800001, 0x7FC00000, 0xFFFFFFFF, 0x7FFFFFFF, 0x7F80FFFF, 0xFF800001, 0x7FBFFFFF],
+        np.uint32,
+    )
     values = np.pad(bits, (0, DIM - len(bits))).view(np.float32)[None]
     shape = one_head(dtype, 1)
     planes = encode(bench, isa, shape, values)
     for plane in (planes.k, planes.v):
         stored = plane.view(oracle.STORED[dtype]).astype(np.float32)
         assert np.isnan(stored[: len(bits)]).all() and not stored[len(bits) :].any()
-    assert [p.tobytes() for p in planes.all()] == [p.tobytes() for p in encode(bench, "scalar", shape, values).all()]
+    assert [p.tobytes() for p in planes.all()] == [
+        p.tobytes() for p in encode(bench, "scalar", shape, values).all()
+    ]
 
 
 @pytest.mark.parametrize("dtype", oracle.MOST)
 def test_one_nan_of_each_sign(bench, isa, dtype):
-    bits = np.array([0x7F800001, 0x7FC00000, 0xFFFFFFFF, 0xFF800001, 0x7FAAAAAA, 0xFFD55555], np.uint32)
+    bits = np.array(
+        [0x7F800001, 0x7FC00000, 0xFFFFFFFF, 0xFF800001, 0x7FAAAAAA, 0xFFD55555], np.uint32
+    )
     values = np.pad(bits, (0, DIM - len(bits))).view(np.float32)[None]
     planes = encode(bench, isa, one_head(dtype, 1), values)
     assert planes.k[: len(bits)].tolist() == [0x7F, 0x7F, 0xFF, 0xFF, 0x7F, 0xFF]
@@ -81,7 +124,9 @@ def test_one_nan_of_each_sign(bench, isa, dtype):
 
 
 def i8_rows(rng):
-    """Rows of every size and some odd ones: ties, zeros, NaN, infinities, subnormals, the scale's own limits."""
+    """Rows of every size and some odd ones: ties, zeros, NaN, infinities, subnormals, the scale's
+    own limits.
+    """
     rows = rng.standard_normal((400, DIM)).astype(np.float32)
     with np.errstate(over="ignore", under="ignore"):
         rows *= np.exp2(rng.integers(-149, 126, (400, 1))).astype(np.float32)
@@ -103,20 +148,27 @@ def test_i8_codes_and_scales(bench, isa, scale, nt):
     got = encode(bench, isa, shape, values, nt)
     right = Planes.filled(shape, 0xA5)
     oracle.store(shape, right, None, 0, 0, values[:, None], -values[:, None])
-    for name, mine, expected in zip(("k", "v", "k_scale", "v_scale"), got.all(), right.all(), strict=True):
+    for name, mine, expected in zip(
+        ("k", "v", "k_scale", "v_scale"), got.all(), right.all(), strict=True
+    ):
         assert np.flatnonzero(mine != expected).tolist() == [], name
 
 
 def block_rows(rng, dtype):
-    """Beside those of i8: ties of codes, blocks whose largest elements are of both signs, the ends of float16 scales."""
+    """Beside those of i8: ties of codes, blocks whose largest elements are of both signs, the ends
+    of float16 scales.
+    """
     rows = rng.standard_normal((500, DIM)).astype(np.float32)
     rows[:400] = i8_rows(rng)
     largest, half = (127, 254) if dtype == "q8_0" else (8, 16)
     rows[400:440] = rng.integers(-half, half + 1, (40, DIM)) / 2  # x * inverse is half way
     rows[400:440, ::32] = largest * rng.choice([-1, 1], (40, 2))
     rows[440:450] = rng.choice([-3, 3, 3 - 2**-22], (10, DIM))
-    rows[450:460] *= np.float32(2) ** rng.integers(-30, -12, (10, 1))  # scales that are subnormal, or vanish
-    for row, scale in enumerate((65504, 65519.996, 65520, 7e4, 2**-24, 2**-25, 2.9802326e-8, 1e-38), 460):
+    # scales that are subnormal, or vanish
+    rows[450:460] *= np.float32(2) ** rng.integers(-30, -12, (10, 1))
+    for row, scale in enumerate(
+        (65504, 65519.996, 65520, 7e4, 2**-24, 2**-25, 2.9802326e-8, 1e-38), 460
+    ):
         rows[row, ::32] = scale * largest * (-1) ** row
     rows[470], rows[471], rows[472, 40] = 0.0, -0.0, np.float32(2.0**-126)
     rows[473, :32], rows[474, 5], rows[475, 3:5] = np.nan, np.nan, (np.inf, np.nan)

@@ -1,7 +1,9 @@
-"""What the twin and the read probe have loaded: the sum of its 16-bit words, against one made in NumPy of the raw bytes.
+"""What the twin and the read probe have loaded: the sum of its 16-bit words, against one made in
+NumPy of the raw bytes.
 
-Every byte of a cache is random, that of padding and of tokens that nobody attends to as well: so a row that is left out, one
-that is read twice, and one that is none of the pass's all show, but for one time in 65,536.
+Every byte of a cache is random, that of padding and of tokens that nobody attends to as well: so a
+row that is left out, one that is read twice, and one that is none of the pass's all show, but for
+one time in 65,536.
 """
 
 import numpy as np
@@ -14,7 +16,9 @@ from tests.oracle import CELL, LANES, LINE, Shape, places, round_up, slots_of, s
 from tests.raw import Arena, Bound, Raw, Refused, Team, decode_args
 
 SEED = 11
-CELLS = sorted({(kernel["layout"], kernel["dtype"]) for kernel in Raw().kernels() if kernel["op"] == "twin"})
+CELLS = sorted(
+    {(kernel["layout"], kernel["dtype"]) for kernel in Raw().kernels() if kernel["op"] == "twin"}
+)
 # head dims; lengths; window; ring: what a row, a tile and a walk begin and end with
 SITUATIONS = [
     {"head_dim": 64, "lengths": [300, 0, 17]},
@@ -35,7 +39,11 @@ def randomised(bound: Bound, rng) -> None:
     bound.arena_bytes[:] = rng.integers(0, 256, bound.cache.bytes, np.uint8)
     kind = oracle.STORED[bound.shape.scale]
     for plane in (bound.planes.k_scale, bound.planes.v_scale):
-        plane[:] = rng.uniform(0.01, 2.0, plane.size // np.dtype(kind).itemsize).astype(kind).view(np.uint8)
+        plane[:] = (
+            rng.uniform(0.01, 2.0, plane.size // np.dtype(kind).itemsize)
+            .astype(kind)
+            .view(np.uint8)
+        )
 
 
 def attended(shape: Shape, length: int, window: int) -> list[np.ndarray]:
@@ -63,7 +71,9 @@ def rows_words(bound: Bound, window: int) -> int:
             if not len(slots):
                 continue
             rows, scales = places(shape, bound.table, seq, slots)
-            total += k_words(shape, planes.k, rows, slots) + words_of(planes.v[spans(rows, shape.row)])
+            total += k_words(shape, planes.k, rows, slots) + words_of(
+                planes.v[spans(rows, shape.row)]
+            )
             for plane in (planes.k_scale, planes.v_scale) if shape.scaled else ():
                 raw = np.ascontiguousarray(plane[spans(scales, shape.scale_bytes)])
                 total += words_of(raw.view(oracle.STORED[shape.scale]).astype(np.float32))
@@ -90,8 +100,17 @@ def situation(layout: str, dtype: str, index: int) -> tuple[Shape, list[int], in
     facts = dict(SITUATIONS[index])
     lengths, window, ring = facts.pop("lengths"), facts.pop("window", 0), facts.pop("ring", 0)
     capacity = ring or max(lengths)
-    facts |= {"batch": len(lengths), "kv_heads": 1 + index % 3, "capacity": capacity, "ring": bool(ring)}
-    facts |= {"inner": ("head", "token")[index % 2], "scale": ("f32", "f16")[index % 2], "pad": 64 * index}
+    facts |= {
+        "batch": len(lengths),
+        "kv_heads": 1 + index % 3,
+        "capacity": capacity,
+        "ring": bool(ring),
+    }
+    facts |= {
+        "inner": ("head", "token")[index % 2],
+        "scale": ("f32", "f16")[index % 2],
+        "pad": 64 * index,
+    }
     facts["block_tokens"] = (16, 7, 33, 16, 100)[index]
     facts["blocks"] = len(lengths) * -(-capacity // facts["block_tokens"]) + 2
     return shape_of(layout, dtype, **facts), lengths, window
@@ -121,7 +140,9 @@ def test_the_twin_reads_the_rows_and_nothing_else(raw, teams, layout, dtype, ind
                 walks = group if variant == "perhead" else 1
                 for isa in raw.tiers():
                     for schedule in raw.words("schedule"):
-                        args = decode_args(raw, bound, q, q.copy(), isa, variant, schedule, window=window)
+                        args = decode_args(
+                            raw, bound, q, q.copy(), isa, variant, schedule, window=window
+                        )
                         for team in teams:
                             key = (variant, group, isa, schedule, team.threads)
                             found[key] = (twin_sum(raw, team, args) - walks * right) % 65536
@@ -130,7 +151,9 @@ def test_the_twin_reads_the_rows_and_nothing_else(raw, teams, layout, dtype, ind
 
 @pytest.mark.parametrize("dtype", ["f16", "i8"])
 def test_a_block_that_a_ring_ends_in_is_read_from_both_sides(raw, teams, isa, dtype):
-    """Capacity 20 of blocks of 16: tokens behind the ring's end lie in the block that its first ones are in."""
+    """Capacity 20 of blocks of 16: tokens behind the ring's end lie in the block that its first
+    ones are in.
+    """
     shape = shape_of("blockt", dtype, batch=1, kv_heads=1, head_dim=40, capacity=20, ring=True)
     with Bound(raw, shape, [33]) as bound:
         randomised(bound, np.random.default_rng(SEED))
@@ -140,14 +163,18 @@ def test_a_block_that_a_ring_ends_in_is_read_from_both_sides(raw, teams, isa, dt
 
 
 @pytest.mark.parametrize("lines", [1, 7, 8, 63, 1000])
-@pytest.mark.parametrize("how", [{}, {"distance": 2048}, {"schedule": 1}, {"schedule": 2}, {"schedule": 3}])
+@pytest.mark.parametrize(
+    "how", [{}, {"distance": 2048}, {"schedule": 1}, {"schedule": 2}, {"schedule": 3}]
+)
 def test_a_read_reads_every_line_as_often_as_it_says(raw, teams, isa, lines, how):
     with Arena(raw, lines * LINE) as arena:
         data = raw.bytes_at(arena.base, lines * LINE)
         data[:] = np.random.default_rng(SEED).integers(0, 256, data.size, np.uint8)
         for steps in (1, 3):
             for team in teams:
-                args = raw.ffi.new("kvb_probe *", {"op": raw.word("op", "read"), "isa": raw.word("isa", isa)} | how)
+                args = raw.ffi.new(
+                    "kvb_probe *", {"op": raw.word("op", "read"), "isa": raw.word("isa", isa)} | how
+                )
                 args.a, args.bytes, args.steps = arena.base, data.size, steps
                 task = raw.ffi.new("kvb_task **")
                 raw.check(raw.lib.kvb_task_probe(args, team.threads, task))

@@ -1,4 +1,6 @@
-"""Teams on crowded CPUs, on one CPU, and on none while idle. check/threads.c compares the answers of 1 to 16 threads."""
+"""Teams on crowded CPUs, on one CPU, and on none while idle. check/threads.c compares the answers
+of 1 to 16 threads.
+"""
 
 import os
 import subprocess
@@ -44,16 +46,24 @@ def test_idle_team_uses_no_cpu(raw):
 
 def run_apart(body, **environment):
     """Run code in a process of its own, so that its CPU mask is its own."""
-    text = "from tests.raw import *\nfrom tests import trial, cases\nimport os\n" + textwrap.dedent(body)
-    done = subprocess.run([sys.executable, "-c", text], cwd=ROOT, capture_output=True, text=True, timeout=120,
-                          check=False, env=os.environ | environment)  # fmt: skip
+    text = "from tests.raw import *\nfrom tests import trial, cases\nimport os\n" + textwrap.dedent(
+        body
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", text],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env=os.environ | environment,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
 def test_one_cpu_mask():
-    out = run_apart(
-        """
+    out = run_apart("""
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
         bench = trial.Bench()
         for index in range(12):
@@ -61,8 +71,7 @@ def test_one_cpu_mask():
             case.threads = 4
             assert trial.failures(bench, case, bench.raw.tiers()) == []
         print("fine")
-        """
-    )
+        """)
     assert out.strip() == "fine"
 
 
@@ -74,10 +83,11 @@ ELSEWHERE = """
 #include <string.h>
 FILE *fopen(const char *name, const char *mode)
 {
-    FILE *(*real)(const char *, const char *) = (FILE *(*)(const char *, const char *))dlsym(RTLD_NEXT, "fopen");
+    typedef FILE *opens(const char *, const char *);
+    opens *real = (opens *)dlsym(RTLD_NEXT, "fopen");
+    int planted = !strncmp(name, "/sys/fs/cgroup", 14) || !strcmp(name, "/proc/self/cgroup");
     char other[999];
-    snprintf(other, sizeof other, "%s%s", strncmp(name, "/sys/fs/cgroup", 14) && strcmp(name, "/proc/self/cgroup")
-                                              ? "" : getenv("ROOT"), name);
+    snprintf(other, sizeof other, "%s%s", planted ? getenv("ROOT") : "", name);
     return real(other, mode);
 }
 """
@@ -127,16 +137,21 @@ def test_threads_sleep_under_a_quota(tmp_path, limits, how):
         (tmp_path / name).write_text(text)
     (tmp_path / "elsewhere.c").write_text(ELSEWHERE)
     subprocess.run(
-        ["cc", "-w", "-shared", "-fPIC", "elsewhere.c", "-o", "elsewhere.so", "-ldl"], cwd=tmp_path, check=True
+        ["cc", "-w", "-shared", "-fPIC", "elsewhere.c", "-o", "elsewhere.so", "-ldl"],
+        cwd=tmp_path,
+        check=True,
     )
     preloaded = {"LD_PRELOAD": str(tmp_path / "elsewhere.so"), "ROOT": str(tmp_path)}
-    assert run_apart("import threading, time\nfrom tests import oracle\n" + WAITING, **preloaded) == how + "\n"
+    assert (
+        run_apart("import threading, time\nfrom tests import oracle\n" + WAITING, **preloaded)
+        == how + "\n"
+    )
 
 
 def test_more_threads_than_cpus_sleep():
     out = run_apart(
-        "import threading, time\nfrom tests import oracle\nos.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
-        + WAITING
+        "import threading, time\nfrom tests import oracle\nos.sched_setaffinity(0,"
+        " {min(os.sched_getaffinity(0))})\n" + WAITING
     )
     assert out == "sleeps\n"
 
@@ -146,19 +161,21 @@ def test_pinning_outside_the_mask_is_refused():
     allowed = os.sched_getaffinity(0)
     if len(allowed) < 2:
         pytest.skip("one CPU only")
-    out = run_apart(
-        """
+    out = run_apart("""
         mask = os.sched_getaffinity(0)
         os.sched_setaffinity(0, {min(mask)})
         raw = Raw()
         team = raw.ffi.new("kvb_team **")
         for cpu in (max(mask), -1, 1 << 20):
             code = raw.lib.kvb_team_open(raw.ffi.new("int32_t[1]", [cpu]), 1, team)
-            assert code in (raw.lib.KVB_BAD_ARGUMENT, raw.lib.KVB_UNSUPPORTED, raw.lib.KVB_SYSTEM), code
+            assert code in (
+        raw.lib.KVB_BAD_ARGUMENT,
+        raw.lib.KVB_UNSUPPORTED,
+        raw.lib.KVB_SYSTEM,
+    ), code
             assert "cpu" in raw.message().lower(), raw.message()
         assert raw.lib.kvb_team_open(raw.ffi.new("int32_t[1]", [min(mask)]), 1, team) == 0
         raw.lib.kvb_team_close(team[0])
         print("fine")
-        """
-    )
+        """)
     assert out.strip() == "fine"

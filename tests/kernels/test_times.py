@@ -1,5 +1,6 @@
-"""Times of a run against an outside clock: a task whose length the test itself measures. Bounds alone, so that a crowded
-machine breaks none of them."""
+"""Times of a run against an outside clock: a task whose length the test itself measures. Bounds
+alone, so that a crowded machine breaks none of them.
+"""
 
 import mmap
 import os
@@ -89,7 +90,11 @@ def test_stages_of_a_run_before_are_forgotten(raw, team):
         found = []
         for stages in (1, 0):
             task = raw.ffi.new("kvb_task **")
-            raw.check(raw.lib.kvb_task_decode(decode_args(raw, bound, q, q.copy(), "scalar", stages=stages), 1, task))
+            raw.check(
+                raw.lib.kvb_task_decode(
+                    decode_args(raw, bound, q, q.copy(), "scalar", stages=stages), 1, task
+                )
+            )
             found.append(list(team.run(task[0]).stage_share))
             raw.lib.kvb_task_free(task[0])
     assert sum(found[0]) == pytest.approx(1) and found[1] == [0, 0, 0]

@@ -1,12 +1,16 @@
 """Bytes, lines and FLOPs of random shapes, against a trace of every address that a pass touches.
 
-compulsory   different bytes: K and V rows and scales that are attended to, page table entries, q and out.
-             A store: rows that are kept without their padding, their scales, and the float32 rows they are made from.
-issued       bytes that loads and stores ask for: rows and scales once for each time that the variant walks them (beyond
-             it a tile is rounded up, which is not counted), the rest as in compulsory. The scalar tier loads no padding of
-             a row; the twin reads it. A store writes whole rows, and reads what it takes scales of twice.
-line         different 64-byte lines of all that, times 64.
-flops        a multiply and an add of every element of every row, for QK and again for PV, for each query head.
+compulsory   different bytes: K and V rows and scales that are attended to, page table entries, q
+and out.
+             A store: rows that are kept without their padding, their scales, and the float32 rows
+             they are made from.
+issued       bytes that loads and stores ask for: rows and scales once for each time that the
+variant walks them (beyond
+             it a tile is rounded up, which is not counted), the rest as in compulsory. The scalar
+             tier loads no padding of a row; the twin reads it. A store writes whole rows, and reads
+             what it takes scales of twice.
+line         different 64-byte lines of all that, times 64. flops        a multiply and an add of
+every element of every row, for QK and again for PV, for each query head.
 """
 
 import numpy as np
@@ -25,11 +29,19 @@ CACHED = ("k", "v", "k_scale", "v_scale")
 
 def draw_shape(rng, words: Words) -> tuple[Shape, int]:
     """And the most tokens that a sequence holds."""
-    ring, block, batch = chance(rng, 0.2), pick(rng, (1, 3, 8, 16, 24, 33)), pick(rng, (1, 1, 2, 3, 4))
+    ring, block, batch = (
+        chance(rng, 0.2),
+        pick(rng, (1, 3, 8, 16, 24, 33)),
+        pick(rng, (1, 1, 2, 3, 4)),
+    )
     kv_heads = pick(rng, (1, 2, 3, 4, 5))
     head_dim = pick(rng, (16, 32, 64, 80, 128, between(rng, 1, 150)))
     tokens = min(between(rng, 1, 90), max(9, BUDGET // (batch * kv_heads * head_dim)))
-    capacity = max(1, int(tokens * rng.uniform(0.3, 1.2))) if ring else tokens + pick(rng, (0, 0, 1, 5, 40))
+    capacity = (
+        max(1, int(tokens * rng.uniform(0.3, 1.2)))
+        if ring
+        else tokens + pick(rng, (0, 0, 1, 5, 40))
+    )
     layout = pick(rng, words.layout)
     shape = Shape(
         layout=layout, inner=pick(rng, words.inner), dtype=pick(rng, words.dtypes(layout)),
@@ -44,7 +56,8 @@ def schedule(variant: str, dtype: str, group: int) -> tuple[int, int]:
     """How a variant walks: query heads that share a load of a row, and loads of a scale."""
     if variant == "perhead":
         return 1, group
-    converted = variant == "round16" or (variant == "flash" and dtype != "f32")  # a row once, for a group of many heads
+    # a row once, for a group of many heads
+    converted = variant == "round16" or (variant == "flash" and dtype != "f32")
     return group if converted and group > HEADS else HEADS, 3 if variant == "twopass" else 1
 
 
@@ -78,8 +91,12 @@ def test_decode_and_twin(raw, index):
         found, twin = traffic(raw, "decode", args), traffic(raw, "twin", args)
     walk = schedule(variant, shape.dtype, group)
     traced = trace.decode(shape, table, lengths.tolist(), q.shape[1], window, *walk)
-    check(found, traced, (*CACHED, "table", "q", "out"), traced.bytes_in(*CACHED, "table", "q", "out"))
-    assert found.kv == traced.bytes_in("k", "v") and found.scales == traced.bytes_in("k_scale", "v_scale")
+    check(
+        found, traced, (*CACHED, "table", "q", "out"), traced.bytes_in(*CACHED, "table", "q", "out")
+    )
+    assert found.kv == traced.bytes_in("k", "v") and found.scales == traced.bytes_in(
+        "k_scale", "v_scale"
+    )
     assert found.table == traced.bytes_in("table")
     assert twin.compulsory == traced.bytes_in(*CACHED, "table")
     assert twin.issued == traced.twin
@@ -115,10 +132,13 @@ def test_stores(raw, index):
 
 
 def test_the_trace_itself():
-    """Two tokens of one head, D = 3 of float16, worked out by hand: rows of one line, 6 bytes of it used."""
+    """Two tokens of one head, D = 3 of float16, worked out by hand: rows of one line, 6 bytes of it
+    used.
+    """
     shape = Shape("head", "f16", batch=1, kv_heads=1, head_dim=3, capacity=2)
     traced = trace.decode(shape, None, [2], q_heads=2, window=0, shared=2, scale_reads=1)
-    assert traced.flops == 2 * 2 * (3 + 3) * 2  # 2 query heads, 2 tokens, QK and PV, multiply and add
+    # 2 query heads, 2 tokens, QK and PV, multiply and add
+    assert traced.flops == 2 * 2 * (3 + 3) * 2
     assert traced.bytes_in("k") == traced.bytes_in("v") == 2 * 6
     assert traced.lines_in("k") == 2 and traced.lines_in("q", "out") == 2
     assert traced.issued == 4 * 6 + 2 * 2 * 3 * 4

@@ -16,12 +16,16 @@ def counted(program, *arguments) -> tuple[int, float]:
     if done.returncode == 3:
         pytest.skip(done.stderr)
     assert done.returncode == 0, done.stderr
-    return int(re.search(r"guest instrs:\s+([\d,]+)", done.stderr)[1].replace(",", "")), float(done.stdout)
+    return int(re.search(r"guest instrs:\s+([\d,]+)", done.stderr)[1].replace(",", "")), float(
+        done.stdout
+    )
 
 
 def grown(program, *arguments) -> tuple[float, float]:
     """Instructions and FLOPs of a step: of twice as many steps, less those of as many."""
-    (few, less), (many, more) = (counted(program, *arguments, steps) for steps in (STEPS, 2 * STEPS))
+    (few, less), (many, more) = (
+        counted(program, *arguments, steps) for steps in (STEPS, 2 * STEPS)
+    )
     return (many - few) / STEPS, (more - less) / STEPS
 
 

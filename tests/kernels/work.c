@@ -28,7 +28,8 @@ int main(int argc, char **argv)
 {
     if (argc != 4)
         return 2;
-    const kvb_probe args = {.op = word("op", argv[1]), .isa = word("isa", argv[2]), .steps = atoll(argv[3])};
+    const kvb_probe args = {
+        .op = word("op", argv[1]), .isa = word("isa", argv[2]), .steps = atoll(argv[3])};
     kvb_team *team;
     kvb_task *task;
     kvb_traffic traffic;

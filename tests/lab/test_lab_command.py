@@ -1,4 +1,6 @@
-"""kvbench lab as it is called: the list, what it prints and writes, and how it refuses what it cannot do."""
+"""kvbench lab as it is called: the list, what it prints and writes, and how it refuses what it
+cannot do.
+"""
 
 import importlib
 import json
@@ -12,13 +14,24 @@ from kvbench.lab.experiment import NAMES, Outcome
 from kvbench.report.ruled import Column
 from tests.cli.test_cli import call, refused
 
-TABLE = pd.DataFrame({"tokens": [1, 2], "gbps": [20.5, float("nan")], "word": ["fast", "fast"], "found": [True, False]})
+TABLE = pd.DataFrame(
+    {
+        "tokens": [1, 2],
+        "gbps": [20.5, float("nan")],
+        "word": ["fast", "fast"],
+        "found": [True, False],
+    }
+)
 
 
 def outcome(asked, model: str = "gpt-2", context: int = 64) -> Outcome:
     """Stands for an experiment."""
     time.sleep(0.02)
-    columns = (Column("tokens", "tokens"), Column("gbps", "GB/s", "{:.1f}".format), Column("word", "word"))
+    columns = (
+        Column("tokens", "tokens"),
+        Column("gbps", "GB/s", "{:.1f}".format),
+        Column("word", "word"),
+    )
     return Outcome(TABLE, columns, f"{model} at {context}: two rows.", ("a note",))
 
 
@@ -37,7 +50,11 @@ def test_the_list(capsys):
     assert call("lab", "--json") == 0
     found = json.loads(capsys.readouterr().out)
     assert [each["name"] for each in found["experiments"]] == list(NAMES)
-    assert found["experiments"][0]["takes"] == {"model": "llama-3-8b", "context": 4096, "layout": "head"}
+    assert found["experiments"][0]["takes"] == {
+        "model": "llama-3-8b",
+        "context": 4096,
+        "layout": "head",
+    }
 
 
 def test_what_is_printed_and_written(made_up, tmp_path, capsys):
@@ -48,7 +65,9 @@ def test_what_is_printed_and_written(made_up, tmp_path, capsys):
     assert re.search(r", seed 1; \d\S* \S+ in all$", lines[0])
     assert lines[2:5] == ["  tokens  GB/s  word", "       1  20.5  fast", "       2        fast"]
     assert lines[6:] == ["  a note", f"  {out / 'quant.csv'}", "", "gpt-2 at 128: two rows."]
-    assert [path.name for path in out.iterdir()] == ["quant.csv"] and pd.read_csv(out / "quant.csv").equals(TABLE)
+    assert [path.name for path in out.iterdir()] == ["quant.csv"] and pd.read_csv(
+        out / "quant.csv"
+    ).equals(TABLE)
 
 
 def test_json(made_up, tmp_path, capsys):
@@ -64,7 +83,9 @@ def test_json(made_up, tmp_path, capsys):
 
 
 def test_nobody_waits_for_what_cannot_be_written(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr("kvbench.lab.quant.experiment", lambda asked, **_: pytest.fail("it was run"))
+    monkeypatch.setattr(
+        "kvbench.lab.quant.experiment", lambda asked, **_: pytest.fail("it was run")
+    )
     (tmp_path / "file").write_text("")
     for path in (tmp_path / "file", tmp_path / "file" / "lab", "/proc/kvbench"):
         refused(capsys, "lab", "quant", "--out", path)

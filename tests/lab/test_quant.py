@@ -1,4 +1,6 @@
-"""kvbench lab quant: bytes and errors against an attention and formats of our own, and what is said of them."""
+"""kvbench lab quant: bytes and errors against an attention and formats of our own, and what is said
+of them.
+"""
 
 import numpy as np
 import pandas as pd
@@ -22,9 +24,14 @@ def off(values, right, of):
 
 def test_bytes_and_errors(setup):
     outcome = experiment(setup, **SMALL)
-    exact, rounds = (outcome.table[outcome.table["variant"] == variant] for variant in ("flash", "dot"))
+    exact, rounds = (
+        outcome.table[outcome.table["variant"] == variant] for variant in ("flash", "dot")
+    )
     assert sorted(set(exact["dtype"])) == sorted(setup.library.words("dtype")) == sorted(ROW)
-    assert set(rounds["dtype"]) <= {"i8", "q8_0", "q4_0"} and list(exact["keys"].unique()) == ["normal", "heavy"]
+    assert set(rounds["dtype"]) <= {"i8", "q8_0", "q4_0"} and list(exact["keys"].unique()) == [
+        "normal",
+        "heavy",
+    ]
     drawn = np.random.default_rng(setup.seed)
     k, v = drawn.standard_normal((2, 96, HEADS, DIM), dtype=np.float32)
     q = drawn.standard_normal((HEADS * GROUP, DIM), dtype=np.float32)
@@ -36,7 +43,10 @@ def test_bytes_and_errors(setup):
     for _, row in rounds.iterrows():
         assert 1e-4 < row["kernel_error"] < 0.05 and row["format_error"] > 0
     lines = outcome.sentence
-    assert lines.startswith("Formats change the answer by up to") and "(q4_0, 14% of the bytes) on heavy keys" in lines
+    assert (
+        lines.startswith("Formats change the answer by up to")
+        and "(q4_0, 14% of the bytes) on heavy keys" in lines
+    )
 
 
 def _as_drawn(exact, k, v, grouped):
@@ -62,7 +72,8 @@ def test_the_sentence_goes_by_the_data():
         "kernel_error": [1e-6, 1e-7, 2e-3],
         "token_share": [1, 0.14, 0.14],
     }
-    assert quant._sentence(pd.DataFrame(rows)) == (
-        "Formats change the answer by up to 1.0e-01 of its size (q4_0, 14% of the bytes) on normal keys; "
-        "flash kernels by up to 1.0e-06, dot by up to 2.0e-03 (q4_0, normal keys)."
+    assert (
+        quant._sentence(pd.DataFrame(rows))
+        == "Formats change the answer by up to 1.0e-01 of its size (q4_0, 14% of the bytes) on"
+        " normal keys; flash kernels by up to 1.0e-06, dot by up to 2.0e-03 (q4_0, normal keys)."
     )

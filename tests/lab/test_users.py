@@ -1,4 +1,6 @@
-"""kvbench lab users: bytes of uneven, even and padded batches against formulas, and what is said of planted times."""
+"""kvbench lab users: bytes of uneven, even and padded batches against formulas, and what is said of
+planted times.
+"""
 
 import numpy as np
 import pytest
@@ -15,13 +17,17 @@ WOBBLE = (1.0, 1.001, 0.999, 1.002, 0.998)  # of rounds
 
 @pytest.fixture
 def plant(monkeypatch):
-    """Called with what tells the seconds of a pass, by a program's name, first cache and bytes, and the round."""
+    """Called with what tells the seconds of a pass, by a program's name, first cache and bytes, and
+    the round.
+    """
 
     def planted(seconds):
         def rounds(programs, samples, wanted, seed):
             for number in range(samples):
                 for program in programs:
-                    took = seconds(program.name, cache_of(program), program.traffic().compulsory, number)
+                    took = seconds(
+                        program.name, cache_of(program), program.traffic().compulsory, number
+                    )
                     took *= WOBBLE[number % len(WOBBLE)]
                     yield Sample(program.name, number, 4, 4 * took, (), 0.02, 0, 0, asked=4 * took)
 
@@ -45,7 +51,13 @@ def lengths(row):
 def kind(cache):
     """The kind of batch that a cache holds."""
     held = np.sort(cache.lengths)
-    return "even" if held[-1] - held[0] == 1 else "one long" if held[-1] == 128 and held[0] == 16 else "other"
+    return (
+        "even"
+        if held[-1] - held[0] == 1
+        else "one long"
+        if held[-1] == 128 and held[0] == 16
+        else "other"
+    )
 
 
 def by_bytes(name, cache, bytes_, number):
@@ -74,7 +86,10 @@ def test_bytes(setup, plant):
         (lambda number: 1.0, "none is slower beyond the noise"),
         (lambda number: 2.0, "50% (one long, 50% to 50%): one long is slower. "),
         (lambda number: 0.8, "none is slower beyond the noise"),
-        (lambda number: 0.8 + 0.8 * (number % 2), "(one long, 62% to 125%): none is slower beyond the noise"),
+        (
+            lambda number: 0.8 + 0.8 * (number % 2),
+            "(one long, 62% to 125%): none is slower beyond the noise",
+        ),
     ],
 )
 def test_the_sentence_goes_by_the_data(setup, plant, slower, said):
@@ -84,7 +99,10 @@ def test_the_sentence_goes_by_the_data(setup, plant, slower, said):
     plant(seconds)
     found = experiment(setup, **SMALL)
     assert said in found.sentence
-    assert f"the worst batch ({found.table.loc[found.table['padded_times'].idxmax(), 'batch']})" in found.sentence
+    assert (
+        f"the worst batch ({found.table.loc[found.table['padded_times'].idxmax(), 'batch']})"
+        in found.sentence
+    )
 
 
 def test_another_layout_has_the_same_batches(setup, plant):

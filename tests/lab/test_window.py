@@ -21,19 +21,22 @@ def test_deviations(setup):
     for context, row in found.iterrows():
         own_k, own_v = k[:context], v[:context]
         near_k, near_q = own_k.copy(), q.copy()
-        near_k[:, 0] = [-(context - 1 - token) / 8 for token in range(context)]  # an eighth of the window
+        # an eighth of the window
+        near_k[:, 0] = [-(context - 1 - token) / 8 for token in range(context)]
         near_q[:, 0] = np.sqrt(DIM)
         for name, keys, queries in (("random", own_k, q), ("local", near_k, near_q)):
             full, last = (
-                attend(queries[None], keys[None, of:], own_v[None, of:], 1 / np.sqrt(DIM))[0] for of in (0, -64)
+                attend(queries[None], keys[None, of:], own_v[None, of:], 1 / np.sqrt(DIM))[0]
+                for of in (0, -64)
             )
             assert row[f"{name}_deviation"] == pytest.approx(
                 np.sqrt(((last - full) ** 2).sum() / (full**2).sum()), abs=1e-12
             )
     assert not found.loc[[64], ["random_deviation", "local_deviation"]].any(axis=None)
     last = found.loc[500]
-    assert f"At 500 tokens, a window of 64 changes the answer by {last.random_deviation:.2g} times" in (
-        outcome.sentence
+    assert (
+        f"At 500 tokens, a window of 64 changes the answer by {last.random_deviation:.2g} times"
+        in (outcome.sentence)
     )
 
 

@@ -1,4 +1,6 @@
-"""A machine that the preflight has nothing against: its files, and what is observed on it while it runs."""
+"""A machine that the preflight has nothing against: its files, and what is observed on it while it
+runs.
+"""
 
 from collections import Counter
 
@@ -35,13 +37,28 @@ HEALTHY = {
 
 
 class Still(Live):
-    """Answers that a test gives. `quiet` and `busy` are written as the files that change in such a time."""
+    """Answers that a test gives. `quiet` and `busy` are written as the files that change in such a
+    time.
+    """
 
-    def __init__(self, root, huge=1.0, pages=(16,), rounds=((3.0, 3.0),) * 4, quiet=None, busy=None, error=None):
+    def __init__(
+        self,
+        root,
+        huge=1.0,
+        pages=(16,),
+        rounds=((3.0, 3.0),) * 4,
+        quiet=None,
+        busy=None,
+        error=None,
+    ):
         self.root, self.huge, self.rounds, self.error = root, huge, rounds, error
         self.pages = Counter(dict(enumerate(pages)))
         self.quiet = {"/proc/stat": IDLE.format(20)} if quiet is None else quiet
-        self.busy = {"/proc/stat": "cpu0 40 0 0 0 0 0 0 0\ncpu1 40 0 0 20 0 0 0 0\n"} if busy is None else busy
+        self.busy = (
+            {"/proc/stat": "cpu0 40 0 0 0 0 0 0 0\ncpu1 40 0 0 20 0 0 0 0\n"}
+            if busy is None
+            else busy
+        )
 
     def sleep(self, seconds):
         put(self.root, self.quiet)
@@ -49,7 +66,12 @@ class Still(Live):
     def touched(self, size, cpus):
         if self.error:
             raise self.error
-        memory = {"page_bytes": 2 * MIB, "resident_bytes": size, "huge_bytes": int(self.huge * size), "mapped": size}
+        memory = {
+            "page_bytes": 2 * MIB,
+            "resident_bytes": size,
+            "huge_bytes": int(self.huge * size),
+            "mapped": size,
+        }
         return memory, self.pages
 
     def clock(self, cpus):

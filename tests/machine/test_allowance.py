@@ -20,7 +20,14 @@ def version2(root, path="/app/run", **files):
 
 
 def version1(root, path="/app/run", **files):
-    return put(root, {"proc/self/cgroup": f"4:memory:{path}\n3:cpu,cpuacct:{path}\n0::/", **MEMINFO, **_under(files)})
+    return put(
+        root,
+        {
+            "proc/self/cgroup": f"4:memory:{path}\n3:cpu,cpuacct:{path}\n0::/",
+            **MEMINFO,
+            **_under(files),
+        },
+    )
 
 
 def _under(files):
@@ -30,8 +37,16 @@ def _under(files):
 def test_version_2_takes_the_tightest_of_all_levels(tmp_path):
     files = version2(
         tmp_path,
-        inner={"app/run/cpu.max": "max 100000", "app/run/memory.max": "3000000", "app/run/memory.current": "1000000"},
-        outer={"app/cpu.max": "150000 100000", "app/memory.max": "2000000", "app/memory.current": "1500000"},
+        inner={
+            "app/run/cpu.max": "max 100000",
+            "app/run/memory.max": "3000000",
+            "app/run/memory.current": "1000000",
+        },
+        outer={
+            "app/cpu.max": "150000 100000",
+            "app/memory.max": "2000000",
+            "app/memory.current": "1500000",
+        },
         other={"else/cpu.max": "10000 100000", "else/memory.max": "1000"},
     )
     assert quota_cpus(files) == 1.5
@@ -62,9 +77,13 @@ def test_version_1_takes_the_tightest_of_all_levels(tmp_path):
 
 @pytest.mark.parametrize("page", UNLIMITED)
 def test_no_limit_is_none(page, tmp_path):
-    files = version1(tmp_path / "1", memory={"memory/app/run/memory.limit_in_bytes": UNLIMITED[page]})
+    files = version1(
+        tmp_path / "1", memory={"memory/app/run/memory.limit_in_bytes": UNLIMITED[page]}
+    )
     assert memory_limit(files) is None and quota_cpus(files) is None
-    files = version2(tmp_path / "2", inner={"app/run/cpu.max": "max 100000", "app/run/memory.max": "max"})
+    files = version2(
+        tmp_path / "2", inner={"app/run/cpu.max": "max 100000", "app/run/memory.max": "max"}
+    )
     assert memory_limit(files) is None and quota_cpus(files) is None
     assert available_memory(files) == 4096 << 10
     facts = limit_facts(files)
@@ -73,7 +92,8 @@ def test_no_limit_is_none(page, tmp_path):
 
 GROUPS = [  # memory.current, .stat and .max, and what is left
     ("2500000", "anon 500000\ninactive_file 1500000", "3000000", 2000000),
-    ("1000000", "inactive_file 1500000", "3000000", 3000000),  # read later: more gives way than was used before
+    # read later: more gives way than was used before
+    ("1000000", "inactive_file 1500000", "3000000", 3000000),
     ("2000", "", "1000", 0),
 ]
 
@@ -87,7 +107,9 @@ def test_page_cache_gives_way(current, stat, most, left, tmp_path):
 
 @pytest.mark.parametrize("path", ["/", "/../../outside", "/docker/abc"])
 def test_a_namespace_shows_the_own_group_at_the_top(path, tmp_path):
-    files = version2(tmp_path / "2", path=path, own={"cpu.max": "50000 100000", "memory.max": "1000000"})
+    files = version2(
+        tmp_path / "2", path=path, own={"cpu.max": "50000 100000", "memory.max": "1000000"}
+    )
     assert (quota_cpus(files), memory_limit(files)) == (0.5, 1000000)
     own = {"memory/memory.limit_in_bytes": "1000000"}
     assert memory_limit(version1(tmp_path / "1", path=path, own=own)) == 1000000
@@ -99,9 +121,17 @@ def test_a_group_is_made_to_wait_before_its_limit(tmp_path):
 
 
 def test_throttling_is_counted_over_all_levels(tmp_path):
-    inner, outer = {"app/run/cpu.stat": "usage_usec 9\nnr_throttled 3"}, {"app/cpu.stat": "nr_throttled 1"}
+    inner, outer = (
+        {"app/run/cpu.stat": "usage_usec 9\nnr_throttled 3"},
+        {"app/cpu.stat": "nr_throttled 1"},
+    )
     assert throttled(version2(tmp_path / "2", inner=inner, outer=outer)) == 4
-    assert throttled(version1(tmp_path / "1", own={"cpu/app/run/cpu.stat": "nr_periods 10\nnr_throttled 3"})) == 3
+    assert (
+        throttled(
+            version1(tmp_path / "1", own={"cpu/app/run/cpu.stat": "nr_periods 10\nnr_throttled 3"})
+        )
+        == 3
+    )
 
 
 def test_nothing_counts(tmp_path):
@@ -131,10 +161,17 @@ def test_missing_meminfo(tmp_path):
 
 def on_nodes(root, allowed, cached="Node 0 Inactive(file): 300 kB", **more):
     """4 MiB available, 1 of them free on node 0; a node without memory is never allowed."""
-    free = {0: "MemTotal: 2048 kB\nNode 0 MemFree: 1024 kB", 1: "MemTotal: 6144 kB\nNode 1 MemFree: 3072 kB"}
-    nodes = {f"{NODE}/node{node}/meminfo": f"Node {node} {text}\n{cached}" for node, text in free.items()}
+    free = {
+        0: "MemTotal: 2048 kB\nNode 0 MemFree: 1024 kB",
+        1: "MemTotal: 6144 kB\nNode 1 MemFree: 3072 kB",
+    }
+    nodes = {
+        f"{NODE}/node{node}/meminfo": f"Node {node} {text}\n{cached}" for node, text in free.items()
+    }
     nodes[f"{NODE}/node2/meminfo"] = "Node 2 MemTotal: 0 kB"
-    return put(root, nodes | {"proc/self/status": f"Mems_allowed_list:\t{allowed}"} | MEMINFO | more)
+    return put(
+        root, nodes | {"proc/self/status": f"Mems_allowed_list:\t{allowed}"} | MEMINFO | more
+    )
 
 
 def test_memory_of_other_nodes_is_not_available(tmp_path):
@@ -147,7 +184,10 @@ def test_memory_of_other_nodes_is_not_available(tmp_path):
 @pytest.mark.parametrize(("mode", "left"), [(0, 4096), (1, 4096), (2, 1000)])
 def test_under_strict_accounting_a_promise_counts(mode, left, tmp_path):
     promised = "\nCommitLimit: 3000 kB\nCommitted_AS: 2000 kB"
-    more = {"proc/sys/vm/overcommit_memory": mode, "proc/meminfo": MEMINFO["proc/meminfo"] + promised}
+    more = {
+        "proc/sys/vm/overcommit_memory": mode,
+        "proc/meminfo": MEMINFO["proc/meminfo"] + promised,
+    }
     assert available_memory(put(tmp_path, more)) == left << 10
 
 
@@ -156,5 +196,7 @@ def test_a_limit_of_addresses(tmp_path, monkeypatch):
     monkeypatch.setattr("resource.getrlimit", lambda which: (2000 << 10, resource.RLIM_INFINITY))
     assert available_memory(Live(tree.root)) == 1500 << 10
     assert available_memory(tree) == 4096 << 10, "the limit is this process's, not the tree's"
-    monkeypatch.setattr("resource.getrlimit", lambda which: (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    monkeypatch.setattr(
+        "resource.getrlimit", lambda which: (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+    )
     assert available_memory(Live(tree.root)) == 4096 << 10

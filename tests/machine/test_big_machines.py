@@ -1,4 +1,6 @@
-"""Big machines, made up: what `machine`, the words for threads and the plan of quick say, as an expert writes it by hand."""
+"""Big machines, made up: what `machine`, the words for threads and the plan of quick say, as an
+expert writes it by hand.
+"""
 
 from typing import Any, NamedTuple
 
@@ -16,7 +18,8 @@ ALL = ("domain", "node", "socket", "all", "all+smt")
 
 class Expert(NamedTuple):
     tree: dict[str, Any]
-    facts: tuple[int, ...]  # sockets, cores, CPUs of a core, nodes, nodes of a socket, last-level caches
+    # sockets, cores, CPUs of a core, nodes, nodes of a socket, last-level caches
+    facts: tuple[int, ...]
     cpus: tuple[str, ...]  # of a domain, a node, a socket, all cores, all CPUs
     domain_over_all: str  # a domain's number of threads, spread
     powers: tuple[int, ...]
@@ -33,7 +36,10 @@ def parts(cores: int, each: int) -> list[list[int]]:
 
 def clusters() -> dict[str, object]:
     """CPUs 8 to 23 share 4 MiB of L2 by fours."""
-    own: dict[str, object] = {"sys/devices/cpu_core/cpus": "0-7", "sys/devices/cpu_atom/cpus": "8-23"}
+    own: dict[str, object] = {
+        "sys/devices/cpu_core/cpus": "0-7",
+        "sys/devices/cpu_atom/cpus": "8-23",
+    }
     for cpu in range(8, 24):
         first = cpu - cpu % 4
         own[f"{CPU}/cpu{cpu}/cache/index2/size"] = "4096K"
@@ -109,6 +115,9 @@ def test_as_an_expert_writes_it(expert, tmp_path):
 def test_kinds_of_cores_are_words_of_a_hybrid(tmp_path):
     machine = describe(grow(tmp_path, **EXPERTS["8 strong and 16 weak cores"].tree))
     assert machine.facts["core_kinds"].value == {"core": "0-7", "atom": "8-23"}
-    assert cpu_text(place(machine, "core", "all")) == "0-7" and cpu_text(place(machine, "atom", "all")) == "8-23"
+    assert (
+        cpu_text(place(machine, "core", "all")) == "0-7"
+        and cpu_text(place(machine, "atom", "all")) == "8-23"
+    )
     assert powers(machine, "atom") == (1, 2, 4, 8, 16)
     assert machine.warnings[-1].startswith("cores of 2 kinds (core, atom)")

@@ -9,7 +9,9 @@ from kvbench.units import cpu_list
 from tests.machine.trees import CPU, grow, put
 
 
-@pytest.mark.parametrize("text", ["0-", "-3", "3-1", "a", "0-99999999999", "1.5", "0,,1", "0,", ",", "0,0", "0-2,2-3"])
+@pytest.mark.parametrize(
+    "text", ["0-", "-3", "3-1", "a", "0-99999999999", "1.5", "0,,1", "0,", ",", "0,0", "0-2,2-3"]
+)
 def test_no_lists(text):
     with pytest.raises(ValueError):
         cpu_list(text)

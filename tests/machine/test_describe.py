@@ -12,8 +12,9 @@ from tests.machine import trees
 from tests.machine.trees import CPU, NODE, grow, put
 
 FACTS = """
-    brand vendor architecture isa sockets cores smt core_kinds nodes snc l1d l2 l3 domains hypervisor container microcode
-    kernel command_line mitigations quota throttled memory memory_limit page_bytes dram_peak
+    brand vendor architecture isa sockets cores smt core_kinds nodes snc l1d l2 l3 domains
+    hypervisor container microcode kernel command_line mitigations quota throttled memory
+    memory_limit page_bytes dram_peak
 """
 ALL = [
     trees.zen4,
@@ -46,25 +47,55 @@ def test_every_fact_has_a_source_and_unknown_ones_a_reason(kind, tmp_path):
 def test_nothing_to_read_at_all(tmp_path):
     machine = describe(put(tmp_path, {}))
     assert sorted(machine.facts) == sorted(FACTS.split())
-    assert machine.allowed == tuple(cpu.cpu for cpu in machine.cpus) == tuple(sorted(os.sched_getaffinity(0)))
     assert (
-        values(machine, "brand", "sockets", "cores", "smt", "nodes", "l3", "domains", "quota", "memory") == (None,) * 9
+        machine.allowed
+        == tuple(cpu.cpu for cpu in machine.cpus)
+        == tuple(sorted(os.sched_getaffinity(0)))
+    )
+    assert (
+        values(
+            machine, "brand", "sockets", "cores", "smt", "nodes", "l3", "domains", "quota", "memory"
+        )
+        == (None,) * 9
     )
     assert [node.cpus for node in machine.nodes] == [machine.allowed]
 
 
 KNOWN = {  # facts of whole machines
-    trees.zen4: {"sockets": 1, "cores": 16, "smt": 2, "nodes": 1, "snc": 1, "l1d": 32 << 10, "l2": 1 << 20, "l3": 32 << 20,
-                 "domains": ["0-7,16-23", "8-15,24-31"]},
+    trees.zen4: {
+        "sockets": 1,
+        "cores": 16,
+        "smt": 2,
+        "nodes": 1,
+        "snc": 1,
+        "l1d": 32 << 10,
+        "l2": 1 << 20,
+        "l3": 32 << 20,
+        "domains": ["0-7,16-23", "8-15,24-31"],
+    },
     trees.hybrid: {"core_kinds": {"core": "0-3", "atom": "4-7"}},
     trees.snc4: {"sockets": 2, "nodes": 8, "snc": 4, "domains": ["0-7", "8-15"]},
-    trees.graviton: {"brand": "Neoverse-N1", "vendor": "Arm", "architecture": "aarch64", "hypervisor": "Amazon EC2",
-                     "cores": 64, "l3": 32 << 20, "microcode": None, "core_kinds": {}},
-    trees.apple: {"l3": None, "domains": ["0-3", "4-7"], "page_bytes": 16384, "brand": "M1 Firestorm + M1 Icestorm",
-                  "core_kinds": {"M1 Firestorm": "4-7", "M1 Icestorm": "0-3"}, "hypervisor": None},
+    trees.graviton: {
+        "brand": "Neoverse-N1",
+        "vendor": "Arm",
+        "architecture": "aarch64",
+        "hypervisor": "Amazon EC2",
+        "cores": 64,
+        "l3": 32 << 20,
+        "microcode": None,
+        "core_kinds": {},
+    },
+    trees.apple: {
+        "l3": None,
+        "domains": ["0-3", "4-7"],
+        "page_bytes": 16384,
+        "brand": "M1 Firestorm + M1 Icestorm",
+        "core_kinds": {"M1 Firestorm": "4-7", "M1 Icestorm": "0-3"},
+        "hypervisor": None,
+    },
     trees.bare_guest: {"l1d": None, "l2": None, "l3": None, "domains": None, "cores": 4},
     trees.grace_hopper: {"nodes": 9, "snc": 1, "brand": "Neoverse-V2"},
-}  # fmt: skip
+}
 NOTES = [
     (trees.zen4, "l3", "2 of 32 MiB"),
     (trees.hybrid, "l1d", "4 of 48 KiB, 4 of 32 KiB"),
@@ -84,10 +115,14 @@ def test_whole_machines(kind, tmp_path):
 
 def test_where_cpus_caches_and_nodes_are(tmp_path):
     zen, hybrid, snc, hopper = (
-        describe(kind(tmp_path / kind.__name__)) for kind in (trees.zen4, trees.hybrid, trees.snc4, trees.grace_hopper)
+        describe(kind(tmp_path / kind.__name__))
+        for kind in (trees.zen4, trees.hybrid, trees.snc4, trees.grace_hopper)
     )
     assert [(cpu.core, cpu.thread) for cpu in zen.cpus if cpu.cpu in (3, 19)] == [(3, 0), (3, 1)]
-    assert [(cache.size, cache.cpus) for cache in zen.caches if cache.level == 2][3] == (1 << 20, (3, 19))
+    assert [(cache.size, cache.cpus) for cache in zen.caches if cache.level == 2][3] == (
+        1 << 20,
+        (3, 19),
+    )
     assert [cpu.kind for cpu in hybrid.cpus] == ["core"] * 4 + ["atom"] * 4
     assert [cache.cpus for cache in hybrid.caches if cache.size == 4 << 20] == [(4, 5, 6, 7)]
     assert [cpu.node for cpu in snc.cpus] == [cpu // 2 for cpu in range(16)]
@@ -99,7 +134,8 @@ def test_cpu_0_need_not_be_there(tmp_path):
     machine = describe(grow(tmp_path, cores=4, smt=2, offline={0}, allowed="1,5"))
     assert machine.allowed == (1, 5)
     assert [cpu.cpu for cpu in machine.cpus] == [1, 2, 3, 4, 5, 6, 7]
-    assert [(cpu.core, cpu.thread) for cpu in machine.cpus if cpu.cpu == 4] == [(4, 0)]  # its sibling is offline
+    # its sibling is offline
+    assert [(cpu.core, cpu.thread) for cpu in machine.cpus if cpu.cpu == 4] == [(4, 0)]
     assert values(machine, "cores", "smt", "l3") == (4, 2, 32 << 20)
 
 
@@ -151,7 +187,9 @@ def test_the_fingerprint_is_of_hardware(tmp_path):
     }
     second = trees.zen4(tmp_path / "second", allowed="3", memory=[31], more=changed)
     cpuinfo = tmp_path / "second/proc/cpuinfo"
-    cpuinfo.write_text(cpuinfo.read_text().replace("cpu MHz\t: 20", "cpu MHz\t: 31").replace("0x1", "0x2"))
+    cpuinfo.write_text(
+        cpuinfo.read_text().replace("cpu MHz\t: 20", "cpu MHz\t: 31").replace("0x1", "0x2")
+    )
     second = describe(second)
     assert first.fingerprint == second.fingerprint
     assert first.environment != second.environment

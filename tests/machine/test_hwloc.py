@@ -18,7 +18,9 @@ def objects():
     """hwloc's objects, of this machine and not of one that its variables may name."""
     plain = {name: value for name, value in os.environ.items() if not name.startswith("HWLOC_")}
     command = [LSTOPO, "--of", "xml"]
-    text = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60, env=plain).stdout
+    text = subprocess.run(
+        command, capture_output=True, text=True, check=True, timeout=60, env=plain
+    ).stdout
     return list(ElementTree.fromstring(text).iter("object"))
 
 

@@ -12,7 +12,10 @@ from tests.machine.trees import Live, grow, put
 
 DMI = "sys/class/dmi/id"
 CLOCKS = "sys/devices/system/clocksource/clocksource0/available_clocksource"
-X86, GUEST = {"proc/cpuinfo": "processor: 0\nflags: fpu"}, {"proc/cpuinfo": "processor: 0\nflags: fpu hypervisor"}
+X86, GUEST = (
+    {"proc/cpuinfo": "processor: 0\nflags: fpu"},
+    {"proc/cpuinfo": "processor: 0\nflags: fpu hypervisor"},
+)
 ARM = {"proc/cpuinfo": "processor: 0\nCPU implementer: 0x41\nCPU part: 0xd40"}
 
 
@@ -23,15 +26,28 @@ ARM = {"proc/cpuinfo": "processor: 0\nCPU implementer: 0x41\nCPU part: 0xd40"}
         (GUEST, "unnamed"),
         (GUEST | {CLOCKS: "tsc kvm-clock"}, "KVM"),
         (GUEST | {CLOCKS: "hyperv_clocksource_tsc_page acpi_pm"}, "Hyper-V"),
-        (GUEST | {f"{DMI}/sys_vendor": "Microsoft Corporation", f"{DMI}/product_name": "Virtual Machine"}, "Hyper-V"),
+        (
+            GUEST
+            | {
+                f"{DMI}/sys_vendor": "Microsoft Corporation",
+                f"{DMI}/product_name": "Virtual Machine",
+            },
+            "Hyper-V",
+        ),
         (GUEST | {f"{DMI}/sys_vendor": "QEMU", CLOCKS: "tsc kvm-clock"}, "QEMU"),
         (X86 | {f"{DMI}/sys_vendor": "Amazon EC2", f"{DMI}/product_name": "m5.metal"}, "none"),
         (X86 | {"sys/hypervisor/type": "xen"}, "Xen"),
         (ARM, None),
-        (ARM | {f"{DMI}/sys_vendor": "Amazon EC2", f"{DMI}/product_name": "c7g.large"}, "Amazon EC2"),
+        (
+            ARM | {f"{DMI}/sys_vendor": "Amazon EC2", f"{DMI}/product_name": "c7g.large"},
+            "Amazon EC2",
+        ),
         (ARM | {f"{DMI}/sys_vendor": "Amazon EC2", f"{DMI}/product_name": "c7g.metal"}, "none"),
         (ARM | {f"{DMI}/sys_vendor": "GIGABYTE"}, None),
-        (ARM | {f"{DMI}/sys_vendor": "GIGABYTE", "sys/devices/virtual/misc/kvm/dev": "10:232"}, "none"),
+        (
+            ARM | {f"{DMI}/sys_vendor": "GIGABYTE", "sys/devices/virtual/misc/kvm/dev": "10:232"},
+            "none",
+        ),
         (ARM | {f"{DMI}/sys_vendor": "QEMU", "sys/devices/virtual/misc/kvm/dev": "10:232"}, "QEMU"),
         (ARM | {"sys/devices/virtual/misc/kvm/dev": "10:232"}, "none"),
         (ARM | {"proc/device-tree/hypervisor/compatible": "linux,kvm"}, "linux,kvm"),
@@ -60,7 +76,9 @@ def test_hypervisors(files, name, tmp_path):
     ],
 )
 def test_firmware_names(product, vendor, name, tmp_path):
-    found = hypervisor(put(tmp_path, ARM | {f"{DMI}/product_name": product, f"{DMI}/sys_vendor": vendor}))
+    found = hypervisor(
+        put(tmp_path, ARM | {f"{DMI}/product_name": product, f"{DMI}/sys_vendor": vendor})
+    )
     assert found.value == name
     assert found.note or name
 
@@ -84,7 +102,14 @@ def test_a_name_from_the_kernel(tmp_path):
 
 
 def test_unknown_is_no_name(tmp_path):
-    files = put(tmp_path, {"proc/cpuinfo": "processor: 0\nvendor_id: unknown\nmodel name: Unknown\nuarch: sifive,u74"})
+    files = put(
+        tmp_path,
+        {
+            "proc/cpuinfo": (
+                "processor: 0\nvendor_id: unknown\nmodel name: Unknown\nuarch: sifive,u74"
+            )
+        },
+    )
     assert (brand(files).value, vendor(files).value) == ("sifive,u74", None)
 
 
@@ -99,7 +124,11 @@ def test_unknown_is_no_name(tmp_path):
 )
 def test_arm_numbers(arm, name, maker, tmp_path):
     files = grow(tmp_path, brand=None, arm=arm)
-    assert (brand(files).value, brand(files).confidence, vendor(files).value) == (name, "low", maker)
+    assert (brand(files).value, brand(files).confidence, vendor(files).value) == (
+        name,
+        "low",
+        maker,
+    )
 
 
 def test_no_name_at_all(tmp_path):
@@ -114,7 +143,9 @@ def test_the_library_is_asked_where_nothing_else_knows(found, monkeypatch, tmp_p
     library = SimpleNamespace(get_cpu_info=lambda: calls.append(1) or {"brand_raw": found})
     monkeypatch.setitem(sys.modules, "cpuinfo", found and library)
     names._from_library.cache_clear()
-    unknown = Live(put(tmp_path / "new", {"proc/cpuinfo": ARM["proc/cpuinfo"].replace("0xd40", "0xfff")}).root)
+    unknown = Live(
+        put(tmp_path / "new", {"proc/cpuinfo": ARM["proc/cpuinfo"].replace("0xd40", "0xfff")}).root
+    )
     known = Live(put(tmp_path / "known", ARM).root), Live(grow(tmp_path / "named").root)
     asked = [brand(files).value for files in (*known, unknown, unknown)]
     names._from_library.cache_clear()

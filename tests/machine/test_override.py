@@ -21,7 +21,8 @@ def write(tmp_path):
 
 def corrected(machine, *names):
     return all(
-        "override: " in machine.facts[name].source and machine.facts[name].confidence == "high" for name in names
+        "override: " in machine.facts[name].source and machine.facts[name].confidence == "high"
+        for name in names
     )
 
 
@@ -45,10 +46,12 @@ def test_caches_with_cpus_replace_their_level(tmp_path, write):
 
 
 def test_a_size_alone_keeps_the_sharing(tmp_path, write):
-    machine = describe(trees.zen4(tmp_path), write('[[cache]]\nlevel = 3\nsize = "96MiB"\nline = 128'))
-    assert [(cache.size, cache.line, len(cache.cpus)) for cache in machine.caches if cache.level == 3] == [
-        (96 << 20, 128, 16)
-    ] * 2
+    machine = describe(
+        trees.zen4(tmp_path), write('[[cache]]\nlevel = 3\nsize = "96MiB"\nline = 128')
+    )
+    assert [
+        (cache.size, cache.line, len(cache.cpus)) for cache in machine.caches if cache.level == 3
+    ] == [(96 << 20, 128, 16)] * 2
 
 
 def test_a_cache_can_be_taken_away(tmp_path, write):

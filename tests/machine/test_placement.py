@@ -21,7 +21,14 @@ def two_domains(tmp_path):
 def two_sockets(tmp_path):
     """Two sockets of two nodes of two domains of two cores."""
     caches = [(2, "Unified", "1M", 1), (3, "Unified", "8M", 2)]
-    return describe(grow(tmp_path, sockets=2, caches=caches, nodes=[list(range(n, n + 4)) for n in range(0, 16, 4)]))
+    return describe(
+        grow(
+            tmp_path,
+            sockets=2,
+            caches=caches,
+            nodes=[list(range(n, n + 4)) for n in range(0, 16, 4)],
+        )
+    )
 
 
 ORDERS = {
@@ -46,24 +53,54 @@ def test_order_with_siblings_last(word, two_domains):
 @pytest.mark.parametrize("threads", [None, "all"])
 @pytest.mark.parametrize(
     ("word", "count"),
-    [(None, 8), ("compact", 8), ("spread", 8), ("domain", 4), ("node", 8), ("socket", 8), ("9,1-2,0", 4), ("0,8", 2)],
+    [
+        (None, 8),
+        ("compact", 8),
+        ("spread", 8),
+        ("domain", 4),
+        ("node", 8),
+        ("socket", 8),
+        ("9,1-2,0", 4),
+        ("0,8", 2),
+    ],
 )
 def test_all_is_one_for_each_core_or_listed_cpu(word, count, threads, two_domains):
     assert len(place(two_domains, word, threads)) == count
 
 
 def test_spread_deals_over_sockets_then_nodes_then_domains(two_sockets):
-    assert place(two_sockets, "spread", None) == (0, 8, 4, 12, 2, 10, 6, 14, 1, 9, 5, 13, 3, 11, 7, 15)
+    assert place(two_sockets, "spread", None) == (
+        0,
+        8,
+        4,
+        12,
+        2,
+        10,
+        6,
+        14,
+        1,
+        9,
+        5,
+        13,
+        3,
+        11,
+        7,
+        15,
+    )
 
 
-@pytest.mark.parametrize(("word", "cpus"), [("domain", (0, 1)), ("node", (0, 1, 2, 3)), ("socket", tuple(range(8)))])
+@pytest.mark.parametrize(
+    ("word", "cpus"), [("domain", (0, 1)), ("node", (0, 1, 2, 3)), ("socket", tuple(range(8)))]
+)
 def test_one_of_several(word, cpus, two_sockets):
     assert place(two_sockets, word, None) == cpus
 
 
 def test_neighbouring_siblings_are_last_too(tmp_path):
     machine = describe(grow(tmp_path, caches=[(3, "Unified", "8M", 4)]))
-    cpus = tuple(replace(cpu, core=cpu.cpu - cpu.cpu % 2, thread=cpu.cpu % 2) for cpu in machine.cpus)
+    cpus = tuple(
+        replace(cpu, core=cpu.cpu - cpu.cpu % 2, thread=cpu.cpu % 2) for cpu in machine.cpus
+    )
     machine = replace(machine, cpus=cpus)
     assert place(machine, "compact", None) == (0, 2, 4, 6)
     assert place(machine, "compact", 6) == (0, 2, 4, 6, 1, 3)
@@ -94,7 +131,13 @@ def test_one_cpu_that_is_not_the_first(tmp_path):
         assert place(machine, word, None) == (1,)
 
 
-QUOTAS = [("50000 100000", 1), ("150000 100000", 1), ("200000 100000", 2), ("650000 100000", 6), ("max 100000", 8)]
+QUOTAS = [
+    ("50000 100000", 1),
+    ("150000 100000", 1),
+    ("200000 100000", 2),
+    ("650000 100000", 6),
+    ("max 100000", 8),
+]
 
 
 @pytest.mark.parametrize("word", [None, "spread", "0-7"])
@@ -113,7 +156,10 @@ def test_a_quota_bounds_what_is_not_asked_for_by_number(word, limit, count, tmp_
 def test_unknown_words(word, two_domains):
     with pytest.raises(BadArgument, match=r"--cpus: .* is not known") as caught:
         place(two_domains, word, None)
-    assert caught.value.hint == "a list such as 0-3,8, or one of: compact, spread, domain, node, socket, node0"
+    assert (
+        caught.value.hint
+        == "a list such as 0-3,8, or one of: compact, spread, domain, node, socket, node0"
+    )
 
 
 @pytest.mark.parametrize("word", ["0,0", "0-2,2", "0-1,1-2"])
@@ -133,11 +179,16 @@ def test_cpus_that_cannot_be_had(tmp_path):
         place(machine, "2-99999999999", 1)
 
 
-@pytest.mark.parametrize("threads", ["0", 0, -1, "two", "1.5", "", "²", "1025", "99999999999", "9" * 5000])
+@pytest.mark.parametrize(
+    "threads", ["0", 0, -1, "two", "1.5", "", "²", "1025", "99999999999", "9" * 5000]
+)
 def test_threads_are_a_number(threads, two_domains):
     with pytest.raises(BadArgument, match="--threads is") as caught:
         place(two_domains, None, threads)
-    assert caught.value.hint == "a number from 1 to 1024, or one of: domain, node, socket, all, all+smt"
+    assert (
+        caught.value.hint
+        == "a number from 1 to 1024, or one of: domain, node, socket, all, all+smt"
+    )
 
 
 def test_domains_need_caches(tmp_path):
@@ -155,7 +206,11 @@ def test_domains_need_caches(tmp_path):
             "spread",
             (1, 2, 4, 8, 16, 32, 64, 128),
         ),
-        ({"cores": 12, "caches": [*trees.SERVER[:3], (3, "Unified", "16M", 6)]}, "0-4", (1, 2, 4, 5)),
+        (
+            {"cores": 12, "caches": [*trees.SERVER[:3], (3, "Unified", "16M", 6)]},
+            "0-4",
+            (1, 2, 4, 5),
+        ),
     ],
 )
 def test_powers_of_other_sets(tree, cpus, counts, tmp_path):

@@ -1,4 +1,6 @@
-"""Every check of the preflight, on made-up machines: when it is content, when it warns, when it cannot know."""
+"""Every check of the preflight, on made-up machines: when it is content, when it warns, when it
+cannot know.
+"""
 
 import os
 import shutil
@@ -16,9 +18,17 @@ MIB = 1 << 20
 
 
 def machine(
-    cpus=2, allowed=None, threads=1, nodes=1, kinds=("",), caches=((1, 32 << 10, 1), (3, 32 * MIB, 2)), **facts
+    cpus=2,
+    allowed=None,
+    threads=1,
+    nodes=1,
+    kinds=("",),
+    caches=((1, 32 << 10, 1), (3, 32 * MIB, 2)),
+    **facts,
 ):
-    """CPUs 0.. , `threads` neighbours to a core, nodes and kinds dealt in turn; caches are (level, size, sharers)."""
+    """CPUs 0.. , `threads` neighbours to a core, nodes and kinds dealt in turn; caches are (level,
+    size, sharers).
+    """
     known = {
         "page_bytes": 4096,
         "hypervisor": "none",
@@ -30,7 +40,8 @@ def machine(
     facts = known | facts
     return Machine(
         cpus=tuple(
-            Cpu(i, i // threads * threads, 0, i % nodes, i % threads, kinds[i % len(kinds)]) for i in range(cpus)
+            Cpu(i, i // threads * threads, 0, i % nodes, i % threads, kinds[i % len(kinds)])
+            for i in range(cpus)
         ),
         allowed=tuple(range(cpus)) if allowed is None else allowed,
         caches=tuple(
@@ -47,7 +58,9 @@ def machine(
 
 
 def look(tmp_path, name, tree=None, without=(), on=(), live=None, **facts):
-    """The check of that name on a healthy machine that is changed so; threads run `on` those CPUs."""
+    """The check of that name on a healthy machine that is changed so; threads run `on` those
+    CPUs.
+    """
     put(tmp_path, HEALTHY | (tree or {}))
     for path in without:
         gone = tmp_path / path.lstrip("/")
@@ -66,49 +79,82 @@ def test_a_healthy_machine(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("idle", "user", "share"), [(20, 0, 0.0), (19, 1, 0.0), (15, 5, 0.25), (2, 18, 0.9), (0, 0, 0.0)]
+    ("idle", "user", "share"),
+    [(20, 0, 0.0), (19, 1, 0.0), (15, 5, 0.25), (2, 18, 0.9), (0, 0, 0.0)],
 )
 def test_how_busy_the_allowed_cpus_are(tmp_path, idle, user, share):
-    """Ticks of CPU 0, the only one that is allowed, while this process sleeps; a tenth of its time is too little to tell."""
+    """Ticks of CPU 0, the only one that is allowed, while this process sleeps; a tenth of its time
+    is too little to tell.
+    """
     put(tmp_path, HEALTHY)
     line = f"cpu0 {user} 0 0 {idle} 0 0 0 0\ncpu1 999 0 0 0 0 0 0 0\nprocs_running 1\n"
-    found = busy(machine(allowed=(0,)), Files(tmp_path), Still(tmp_path, quiet={"/proc/stat": line}))
+    found = busy(
+        machine(allowed=(0,)), Files(tmp_path), Still(tmp_path, quiet={"/proc/stat": line})
+    )
     assert found == pytest.approx(share)
 
 
 def test_nothing_is_known(tmp_path):
-    """An empty tree, no CPU known, nothing to be tried: every line still comes, and says why it knows nothing."""
+    """An empty tree, no CPU known, nothing to be tried: every line still comes, and says why it
+    knows nothing.
+    """
     nobody = Machine((), (), (), (), {}, (), "f", "e")
-    checks = preflight(Files(tmp_path), nobody, (), Still(tmp_path, error=Refused("no", "ask"), quiet={}))
+    checks = preflight(
+        Files(tmp_path), nobody, (), Still(tmp_path, error=Refused("no", "ask"), quiet={})
+    )
     assert len(checks) == len(CHECKS)
     assert all(check.value and check.why for check in checks)
     assert {check.status for check in checks} == {"unknown"}
 
 
 STEADY = {f"{CPU}/cpu{cpu}/cpufreq/scaling_governor": "powersave" for cpu in (0, 1)}
-EAGER = {f"{CPU}/cpu{cpu}/cpufreq/energy_performance_preference": "balance_performance" for cpu in (0, 1)}
+EAGER = {
+    f"{CPU}/cpu{cpu}/cpufreq/energy_performance_preference": "balance_performance" for cpu in (0, 1)
+}
 LAZY = {f"{CPU}/cpu{cpu}/cpufreq/energy_performance_preference": "power" for cpu in (0, 1)}
 
 
 def stat(idle=20, user=0, steal=0, running=1):
     return {
-        "/proc/stat": f"cpu0 {user} 0 0 {idle} 0 0 0 {steal}\ncpu1 {user} 0 0 {idle} 0 0 0 {steal}\nprocs_running {running}\n"
+        "/proc/stat": (
+            f"cpu0 {user} 0 0 {idle} 0 0 0 {steal}\ncpu1 {user} 0 0 {idle} 0 0 0"
+            f" {steal}\nprocs_running {running}\n"
+        )
     }
 
 
 OK = [
     ("governor", "powersave, intel_pstate, balance_performance", {"tree": STEADY | EAGER}),
     ("turbo", "off", {"tree": {f"{CPU}/intel_pstate/no_turbo": "1"}}),
-    ("turbo", "on", {"tree": {f"{CPU}/cpufreq/boost": "1"}, "without": [f"{CPU}/intel_pstate/no_turbo"]}),
-    ("turbo", "off", {"tree": {f"{CPU}/cpu0/cpufreq/boost": "0", f"{CPU}/cpu1/cpufreq/boost": "0"}}),
+    (
+        "turbo",
+        "on",
+        {"tree": {f"{CPU}/cpufreq/boost": "1"}, "without": [f"{CPU}/intel_pstate/no_turbo"]},
+    ),
+    (
+        "turbo",
+        "off",
+        {"tree": {f"{CPU}/cpu0/cpufreq/boost": "0", f"{CPU}/cpu1/cpufreq/boost": "0"}},
+    ),
     ("steal", "0.0% of the time now", {}),
     ("allowed CPUs", "2 of 4: 0-1", {"cpus": 4, "allowed": (0, 1)}),
     ("SMT", "on; 4 CPUs of 2 cores", {"cpus": 4, "threads": 2, "on": (0, 2)}),
-    ("core clock", "3.00 GHz under load on 2 threads, 0% of it swing; nominal 2.60; current 3.00; highest 3.80", {}),
+    (
+        "core clock",
+        (
+            "3.00 GHz under load on 2 threads, 0% of it swing; nominal 2.60; current 3.00; highest"
+            " 3.80"
+        ),
+        {},
+    ),
     ("clock source", "arch_sys_counter", {"tree": {CLOCKSOURCE: "arch_sys_counter"}}),
     ("CPU quota", "none", {}),
     ("CPU quota", "2 CPUs' worth of time; threads: 2, allowed CPUs: 2", {"quota": 2.0}),
-    ("CPU quota", "1.5 CPUs' worth of time; threads: 1, allowed CPUs: 2", {"quota": 1.5, "on": (0,)}),
+    (
+        "CPU quota",
+        "1.5 CPUs' worth of time; threads: 1, allowed CPUs: 2",
+        {"quota": 1.5, "on": (0,)},
+    ),
     ("transparent huge pages", "madvise; 100% of an arena of 64 MiB in pages of 2 MiB", {}),
     ("NUMA balancing", "only one node", {"tree": {"/proc/sys/kernel/numa_balancing": "1"}}),
     ("NUMA balancing", "only one node", {"without": ["/proc/sys/kernel/numa_balancing"]}),
@@ -124,7 +170,11 @@ WARN = [
     ("governor", "powersave, intel_pstate, power", {"tree": STEADY | LAZY}),
     ("governor", "powersave, intel_pstate", {"tree": STEADY}),
     ("governor", "schedutil", {"tree": {f"{CPU}/cpu1/cpufreq/scaling_governor": "schedutil"}}),
-    ("turbo", "some", {"tree": {f"{CPU}/cpu0/cpufreq/boost": "0", f"{CPU}/cpu1/cpufreq/boost": "1"}}),
+    (
+        "turbo",
+        "some",
+        {"tree": {f"{CPU}/cpu0/cpufreq/boost": "0", f"{CPU}/cpu1/cpufreq/boost": "1"}},
+    ),
     ("other tasks", "2.0 runnable", {"live": {"quiet": stat(running=3)}}),
     ("other tasks", "busy 50% of the time", {"live": {"quiet": stat(user=20)}}),
     ("steal", "10.0% of the time now", {"live": {"busy": stat(idle=20, user=18, steal=2)}}),
@@ -132,10 +182,18 @@ WARN = [
     ("SMT", "CPUs 3", {"cpus": 4, "threads": 2, "on": (0, 2), "allowed": (0, 1, 2)}),
     ("SMT", "2 cores would run two threads", {"cpus": 4, "threads": 2, "on": (0, 1, 2, 3)}),
     ("CPU quota", "1.5 CPUs' worth of time; threads: 2, allowed CPUs: 2", {"quota": 1.5}),
-    ("CPU quota", "0.5 CPUs' worth of time; threads: 1, allowed CPUs: 2", {"quota": 0.5, "on": (0,)}),
+    (
+        "CPU quota",
+        "0.5 CPUs' worth of time; threads: 1, allowed CPUs: 2",
+        {"quota": 0.5, "on": (0,)},
+    ),
     ("virtual machine", "KVM", {"hypervisor": "KVM"}),
     ("core clock", "2.00 GHz", {"live": {"rounds": ((2.0, 2.0),) * 4}}),
-    ("core clock", "10% of it swing", {"live": {"rounds": ((3.0, 3.0), (3.0, 2.7), (3.0, 2.7), (3.0, 2.7))}}),
+    (
+        "core clock",
+        "10% of it swing",
+        {"live": {"rounds": ((3.0, 3.0), (3.0, 2.7), (3.0, 2.7), (3.0, 2.7))}},
+    ),
     ("core clock", "3.00 to 3.50 GHz", {"live": {"rounds": ((3.0, 3.5),) * 4}}),
     ("clock source", "hpet", {"tree": {CLOCKSOURCE: "hpet"}}),
     (
@@ -145,17 +203,29 @@ WARN = [
     ),
     ("NUMA balancing", "on", {"tree": {"/proc/sys/kernel/numa_balancing": "1"}, "nodes": 2}),
     ("page placement", "100% of the pages on node 0", {"nodes": 2}),
-    ("memory", "512 MiB available, 768 MiB", {"tree": {"/proc/meminfo": "MemAvailable: 524288 kB\n"}}),
+    (
+        "memory",
+        "512 MiB available, 768 MiB",
+        {"tree": {"/proc/meminfo": "MemAvailable: 524288 kB\n"}},
+    ),
 ]
 REFUSED = {"live": {"error": Refused("the system said no", "ask it")}}
 UNKNOWN = [
-    ("governor", "no cpufreq", {"without": [f"{CPU}/cpu{cpu}/cpufreq/scaling_governor" for cpu in (0, 1)]}),
+    (
+        "governor",
+        "no cpufreq",
+        {"without": [f"{CPU}/cpu{cpu}/cpufreq/scaling_governor" for cpu in (0, 1)]},
+    ),
     ("turbo", "neither 0 nor 1", {"tree": {f"{CPU}/intel_pstate/no_turbo": "-1"}}),
     ("turbo", "no_turbo", {"without": [f"{CPU}/intel_pstate/no_turbo"]}),
     ("other tasks", "not understood", {"tree": {"/proc/stat": "cpu0 many"}, "live": {"quiet": {}}}),
     ("other tasks", "stands still", {"live": {"quiet": {}}}),
     ("other tasks", "stands still", {"tree": {"/proc/stat": "intr 0\n"}, "live": {"quiet": {}}}),
-    ("steal", "does not count", {"live": {"busy": {"/proc/stat": "cpu0 99 0 0 99\ncpu1 99 0 0 99\n"}}}),
+    (
+        "steal",
+        "does not count",
+        {"live": {"busy": {"/proc/stat": "cpu0 99 0 0 99\ncpu1 99 0 0 99\n"}}},
+    ),
     ("steal", "the system said no", REFUSED),
     ("allowed CPUs", "does not say", {"allowed": (1,), "caches": ()}),
     ("CPU quota", "quota is not known", {"quota": None}),
@@ -165,7 +235,11 @@ UNKNOWN = [
     ("clock source", "sundial", {"tree": {CLOCKSOURCE: "sundial"}}),
     ("clock source", "is missing, empty", {"tree": {CLOCKSOURCE: ""}}),
     ("transparent huge pages", "the system said no", REFUSED),
-    ("transparent huge pages", "too little", {"tree": {"/proc/meminfo": "MemAvailable: 65536 kB\n"}}),
+    (
+        "transparent huge pages",
+        "too little",
+        {"tree": {"/proc/meminfo": "MemAvailable: 65536 kB\n"}},
+    ),
     ("NUMA balancing", "missing", {"without": ["/proc/sys/kernel/numa_balancing"], "nodes": 2}),
     ("page placement", "does not say", {"live": {"pages": ()}, "nodes": 2}),
     ("memory", "does not say how much", {"without": ["/proc/meminfo"]}),
@@ -174,7 +248,11 @@ UNKNOWN = [
 
 @pytest.mark.parametrize(
     ("status", "name", "value", "change"),
-    [(status, *row) for status, rows in (("ok", OK), ("warn", WARN), ("unknown", UNKNOWN)) for row in rows],
+    [
+        (status, *row)
+        for status, rows in (("ok", OK), ("warn", WARN), ("unknown", UNKNOWN))
+        for row in rows
+    ],
     ids=lambda part: part if isinstance(part, str) else "",
 )
 def test_check(tmp_path, status, name, value, change):
@@ -206,7 +284,9 @@ def test_cpus_of_another_machine_are_not_tried():
 def test_every_check_is_seen_in_every_state(tmp_path):
     """A check that is not listed here in a state cannot be in it."""
     nowhere = Files("/nowhere")
-    checks = preflight(nowhere, machine(), (), Still(tmp_path, quiet={}, error=Refused("no", "ask")))
+    checks = preflight(
+        nowhere, machine(), (), Still(tmp_path, quiet={}, error=Refused("no", "ask"))
+    )
     everything = {check.name for check in checks}
     assert everything == {name for name, *_ in WARN}
     assert everything == {name for name, *_ in UNKNOWN}

@@ -11,7 +11,11 @@ def test_what_is_missing_is_none(tmp_path):
     files = put(tmp_path, {"/sys/text": " word ", "/sys/number": "12", "/sys/hex": "0x10"})
     assert files.text("/sys/text") == "word"
     assert (
-        files.text("/sys/none") is files.text("/sys") is files.number("/sys/none") is files.number("/sys/text") is None
+        files.text("/sys/none")
+        is files.text("/sys")
+        is files.number("/sys/none")
+        is files.number("/sys/text")
+        is None
     )
     assert (files.number("/sys/number"), files.number("/sys/hex")) == (12, 16)
     assert files.exists("/sys/text") and not files.exists("/sys/none")
@@ -25,8 +29,14 @@ def test_what_is_no_number(tmp_path, word):
 
 
 def test_lines_of_a_name_and_a_value(tmp_path):
-    files = put(tmp_path, {"/sys/status": "Name:\tone: two\nSeccomp:\t2", "/sys/node": "Node 0 Free: 3 kB\nNode 0"})
-    assert (files.field("/sys/status", "Name"), files.field("/sys/status", "Sec")) == ("one: two", "")
+    files = put(
+        tmp_path,
+        {"/sys/status": "Name:\tone: two\nSeccomp:\t2", "/sys/node": "Node 0 Free: 3 kB\nNode 0"},
+    )
+    assert (files.field("/sys/status", "Name"), files.field("/sys/status", "Sec")) == (
+        "one: two",
+        "",
+    )
     assert files.table("/sys/node", skip=2) == {"Free": 3}
 
 
@@ -38,7 +48,11 @@ def test_zeros_end_lines(tmp_path):
 def test_numbers_in_names_sort_as_numbers(tmp_path):
     files = put(tmp_path, {f"/sys/cpu{cpu}/online": 1 for cpu in (10, 9, 1)} | {"/sys/cpufreq": 1})
     assert files.glob("/sys/cpu[0-9]*") == ["/sys/cpu1", "/sys/cpu9", "/sys/cpu10"]
-    assert files.glob("/sys/cpu*/online") == ["/sys/cpu1/online", "/sys/cpu9/online", "/sys/cpu10/online"]
+    assert files.glob("/sys/cpu*/online") == [
+        "/sys/cpu1/online",
+        "/sys/cpu9/online",
+        "/sys/cpu10/online",
+    ]
     assert files.glob("/none/*") == []
 
 

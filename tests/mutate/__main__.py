@@ -18,12 +18,23 @@ from tests.mutate.tree import Copy, listed
 def arguments(words: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m tests.mutate",
-        description="Plant each fault of tests/mutate/*.toml in a copy of the tree, below build/mutate, and run its"
-        " checks. Exit code 1: a fault was not caught, or no longer fits; 130: interrupted, which does no harm.",
+        description=(
+            "Plant each fault of tests/mutate/*.toml in a copy of the tree, below build/mutate, and"
+            " run its checks. Exit code 1: a fault was not caught, or no longer fits; 130:"
+            " interrupted, which does no harm."
+        ),
     )
-    parser.add_argument("--only", nargs="+", action="extend", default=[], metavar="WORD",
-                        help="faults whose name, room and file have all of these words")  # fmt: skip
-    parser.add_argument("--list", action="store_true", help="show the faults and whether they fit, and run nothing")
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="WORD",
+        help="faults whose name, room and file have all of these words",
+    )
+    parser.add_argument(
+        "--list", action="store_true", help="show the faults and whether they fit, and run nothing"
+    )
     return parser.parse_args(words)
 
 
@@ -42,14 +53,19 @@ def show(faults: list[Fault], root: Path) -> int:
         path = root / fault.file
         fits = path.is_file() and fault.edited(path.read_text()) is not None
         gone += not fits
-        print(f"{'fits' if fits else 'NO LONGER FITS':14}  {fault.room:10}  {fault.name}  ({fault.file})")
+        print(
+            f"{'fits' if fits else 'NO LONGER FITS':14}  {fault.room:10}  {fault.name} "
+            f" ({fault.file})"
+        )
     return int(gone > 0)
 
 
 def table(rows: list[Row], broken: dict[str, str]) -> int:
     """Print what became of each, the worst last, and how many by room. Returns the exit code."""
     order = (planting.UNSEEN, planting.NO_TIER, planting.CAUGHT)
-    for row in sorted(rows, key=lambda row: order.index(row.outcome) if row.outcome in order else len(order)):
+    for row in sorted(
+        rows, key=lambda row: order.index(row.outcome) if row.outcome in order else len(order)
+    ):
         print(f"{row.outcome:20} {row.fault.room:10} {row.fault.name}\n{'':31} {row.by}")
     for check, how in broken.items():
         print(f"{'broken check':20} {'':10} {check}\n{'':31} without any fault: {how}")
@@ -58,7 +74,9 @@ def table(rows: list[Row], broken: dict[str, str]) -> int:
     for room in dict.fromkeys(row.fault.room for row in rows):
         own = Counter(row.outcome for row in rows if row.fault.room == room)
         print(f"{room:12}", ", ".join(f"{count} {outcome}" for outcome, count in own.most_common()))
-    print(f"{'all':12}", ", ".join(f"{count} {outcome}" for outcome, count in outcomes.most_common()))
+    print(
+        f"{'all':12}", ", ".join(f"{count} {outcome}" for outcome, count in outcomes.most_common())
+    )
     return int(bool(broken) or any(row.outcome not in planting.FINE for row in rows))
 
 
@@ -118,7 +136,10 @@ def main(words: list[str] | None = None) -> int:
             broken = run(faults, copy, place, rows)
         except KeyboardInterrupt:
             table(rows, {})
-            print(f"interrupted after {len(rows)} of {len(faults)} faults; nothing but the copy was touched")
+            print(
+                f"interrupted after {len(rows)} of {len(faults)} faults; nothing but the copy was"
+                " touched"
+            )
             return 130
     return table(rows, broken)
 

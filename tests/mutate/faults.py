@@ -40,8 +40,9 @@ class Fault:
 
 
 def pattern(find: str) -> re.Pattern[str]:
-    """Its tokens in this order, with any white space between them, and the comma that a formatter of Python puts before a
-    bracket which it moves to a line of its own."""
+    """Its tokens in this order, with any white space between them, and the comma that a formatter
+    of Python puts before a bracket which it moves to a line of its own.
+    """
     tokens = _TOKEN.findall(find)
     parts = [r"(?<!\w)" if re.match(r"\w", tokens[0]) else ""]
     for before, token in zip(["", *tokens], tokens, strict=False):
@@ -72,5 +73,7 @@ def of_file(path: Path) -> Iterator[Fault]:
             raise ValueError(f"{path.name}: {fault.name}: needs either checks or why")
         for check in fault.checks:
             if check.split()[0] not in KINDS:
-                raise ValueError(f"{path.name}: {fault.name}: a check begins with {', '.join(KINDS)}: {check}")
+                raise ValueError(
+                    f"{path.name}: {fault.name}: a check begins with {', '.join(KINDS)}: {check}"
+                )
         yield fault

@@ -14,7 +14,8 @@ UNSEEN, NO_TIER = "not to be seen here", "no such tier here"
 FINE = (CAUGHT, UNSEEN, NO_TIER)
 
 FIRST_LIMIT = 300  # s that a check may take without a fault
-SLOWER, LEAST = 4, 60  # with a fault: so many times as long as without, and at least so many seconds
+# with a fault: so many times as long as without, and at least so many seconds
+SLOWER, LEAST = 4, 60
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Planting:
         self.times: dict[str, float] = {}  # s, of the checks that pass without a fault
         self.broken: dict[str, str] = {}  # those that do not, and how they ended
 
-    # ---- without a fault ---------------------------------------------------------------------------------------------
+    # ---- without a fault -------------------------------------------------------------------------
 
     def prepare(self, faults: Iterable[Fault]) -> None:
         """Run each check once on the copy as it is."""
@@ -54,16 +55,21 @@ class Planting:
             word = "passes" if ended.code == 0 else self.broken[check].upper()
             self.say(f"check {count}/{len(checks)} {word} ({ended.seconds:.1f} s): {check}")
 
-    # ---- with one ----------------------------------------------------------------------------------------------------
+    # ---- with one --------------------------------------------------------------------------------
 
     def rows(self, faults: list[Fault], tiers: Iterable[str]) -> Iterator[Row]:
-        """C files first: Python's faults then need no build. Whatever happens, the file is restored."""
+        """C files first: Python's faults then need no build. Whatever happens, the file is
+        restored.
+        """
         ordered = sorted(faults, key=lambda fault: not fault.in_c)
         for count, fault in enumerate(ordered, 1):
             begun = time.monotonic()
             outcome, by = self._of(fault, set(tiers))
             row = Row(fault, outcome, by, time.monotonic() - begun)
-            self.say(f"fault {count}/{len(ordered)} {outcome} ({row.seconds:.1f} s): {fault.room}: {fault.name}")
+            self.say(
+                f"fault {count}/{len(ordered)} {outcome} ({row.seconds:.1f} s): {fault.room}:"
+                f" {fault.name}"
+            )
             yield row
 
     def _of(self, fault: Fault, tiers: set[str]) -> tuple[str, str]:

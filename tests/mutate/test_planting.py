@@ -1,4 +1,6 @@
-"""The runner on a made-up tree: what is caught, what is not, what no longer fits, and that nothing but the copy is touched."""
+"""The runner on a made-up tree: what is caught, what is not, what no longer fits, and that nothing
+but the copy is touched.
+"""
 
 import signal
 import subprocess
@@ -14,7 +16,10 @@ from tests.mutate.faults import Fault, pattern, read
 from tests.mutate.planting import Planting
 from tests.mutate.tree import Copy
 
-SUMS = "def total(values):\n    return sum(\n        values\n    )\n\n\ndef mean(values):\n    return total(values) / len(values)\n"
+SUMS = (
+    "def total(values):\n    return sum(\n        values\n    )\n\n\ndef mean(values):\n    return"
+    " total(values) / len(values)\n"
+)
 TEST = """
 import pathlib
 import sums
@@ -33,13 +38,20 @@ def test_broken():
 
 
 def fault(name, find, replace, *checks, **facts):
-    return Fault(name, "sums", "sums.py", find, replace, checks or ("pytest test_sums.py -k total",), **facts)
+    return Fault(
+        name, "sums", "sums.py", find, replace, checks or ("pytest test_sums.py -k total",), **facts
+    )
 
 
 FAULTS = [
     fault("caught", "return sum(values)", "return sum(values) + 1"),
-    fault("caught by the second", "return sum(values)", "return 0", "pytest test_sums.py -k nothing",
-          "pytest test_sums.py -k total"),
+    fault(
+        "caught by the second",
+        "return sum(values)",
+        "return 0",
+        "pytest test_sums.py -k nothing",
+        "pytest test_sums.py -k total",
+    ),
     fault("not caught", "total(values) / len(values)", "total(values)"),
     fault("gone", "return product(values)", "return 1"),
     fault("twice", "(values)", "()"),
@@ -48,7 +60,7 @@ FAULTS = [
     fault("hangs", "return sum(values)", "return [1 for _ in iter(int, 1)]"),
     fault("not to be seen", "len(values)", "1", why="nobody asks for the mean"),
     fault("another tier", "len(values)", "1", tier="avx1024"),
-]  # fmt: skip
+]
 
 
 @pytest.fixture
@@ -115,19 +127,26 @@ def test_the_copy_is_made_what_the_tree_is(tree):
 
 
 def test_python_finds_the_package_of_the_copy(tmp_path):
-    """And the other packages of this Python: not the kvbench that is installed here, from wherever it is called."""
+    """And the other packages of this Python: not the kvbench that is installed here, from wherever
+    it is called.
+    """
     (tmp_path / "root" / "kvbench").mkdir(parents=True)
     (tmp_path / "root" / "kvbench" / "__init__.py").write_text("")
     copy = Copy(tmp_path / "root", tmp_path / "copy", ["kvbench/__init__.py"])
     copy.refresh()
     copy.furnish()
-    program = "import os; os.chdir('/'); import cffi, numpy, pytest, kvbench; print(*kvbench.__path__)"
+    program = (
+        "import os; os.chdir('/'); import cffi, numpy, pytest, kvbench; print(*kvbench.__path__)"
+    )
     ended = copy.run([str(copy.python), "-c", program], 60)
     assert ended.said == f"{copy.place / 'kvbench'}\n"
 
 
 def test_what_runs_out_of_time_ends_with_its_children(tree, tmp_path):
-    program = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(60)  # {0}'])"
+    program = (
+        "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(60)"
+        "  # {0}'])"
+    )
     mark = str(tmp_path)
     begun = time.monotonic()
     ended = tree.run([sys.executable, "-c", program.format(mark)], 2)
@@ -169,8 +188,14 @@ def test_words_choose():
     [
         ('name = "a"', "missing"),
         ('name = "a"\nroom = "b"\nfile = "c"\nfind = "d"\nreplace = "e"', "either checks or why"),
-        ('name = "a"\nroom = "b"\nfile = "c"\nfind = "d"\nreplace = "e"\nchecks = ["ls"]', "a check begins with"),
-        ('name = "a"\nroom = "b"\nfile = "c"\nfind = "d"\nreplace = "e"\nwhy = "f"\nchek = 1', "chek"),
+        (
+            'name = "a"\nroom = "b"\nfile = "c"\nfind = "d"\nreplace = "e"\nchecks = ["ls"]',
+            "a check begins with",
+        ),
+        (
+            'name = "a"\nroom = "b"\nfile = "c"\nfind = "d"\nreplace = "e"\nwhy = "f"\nchek = 1',
+            "chek",
+        ),
     ],
 )
 def test_what_is_no_fault_is_said(row, said, tmp_path):

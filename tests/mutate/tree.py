@@ -1,4 +1,6 @@
-"""A copy of the tree, with a Python and a library of its own: what is edited and run there never is the tree itself."""
+"""A copy of the tree, with a Python and a library of its own: what is edited and run there never is
+the tree itself.
+"""
 
 import importlib.util
 import os
@@ -31,24 +33,34 @@ class Ended:
 
 
 class Copy:
-    """`root` is the tree, `place` the folder of the copy, `files` what is copied, from the root on. `tiers`: those that the
-    library is built with."""
+    """`root` is the tree, `place` the folder of the copy, `files` what is copied, from the root on.
+    `tiers`: those that the library is built with.
+    """
 
-    def __init__(self, root: Path, place: Path, files: list[str], tiers: Iterable[str] = ()) -> None:
+    def __init__(
+        self, root: Path, place: Path, files: list[str], tiers: Iterable[str] = ()
+    ) -> None:
         self.root, self.place, self.files, self.wanted = root, place, files, tuple(tiers)
         self.library = place / "build" / "library"
         self.python = place / "build" / "venv" / "bin" / "python"
         self._stale = set(_TARGETS)  # what is older than its C files
         self._configured = False
 
-    # ---- files -------------------------------------------------------------------------------------------------------
+    # ---- files -----------------------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """Make the copy what the tree is. A file that is the same keeps its time, so that little is built again."""
+        """Make the copy what the tree is. A file that is the same keeps its time, so that little is
+        built again.
+        """
         wanted = {self.place / file for file in self.files}
         for path in self.place.rglob("*"):
             own = path.relative_to(self.place).parts
-            if path.is_file() and not path.is_symlink() and own[0] != "build" and path not in wanted:
+            if (
+                path.is_file()
+                and not path.is_symlink()
+                and own[0] != "build"
+                and path not in wanted
+            ):
                 path.unlink()
         for file in self.files:
             source, target = self.root / file, self.place / file
@@ -66,23 +78,29 @@ class Copy:
 
     @staticmethod
     def _forget(path: Path) -> None:
-        """Drop what Python compiled: it would hold a file of the same second and size for the same file."""
+        """Drop what Python compiled: it would hold a file of the same second and size for the same
+        file.
+        """
         if path.suffix == ".py":
             folder = Path(importlib.util.cache_from_source(str(path))).parent
             for old in folder.glob(f"{path.stem}.*.pyc"):
                 old.unlink()
 
-    # ---- Python and the library --------------------------------------------------------------------------------------
+    # ---- Python and the library ------------------------------------------------------------------
 
     def furnish(self) -> None:
-        """A Python that has the packages of this one, and finds kvbench in the copy alone: an editable install is a
-        .pth file, and Python reads none of a folder that another .pth file names."""
+        """A Python that has the packages of this one, and finds kvbench in the copy alone: an
+        editable install is a .pth file, and Python reads none of a folder that another .pth file
+        names.
+        """
         folder = self.place / "build" / "venv"
         if not self.python.exists():
             command = [sys.executable, "-m", "venv", "--without-pip", str(folder)]
             subprocess.run(command, check=True)
         packages = next(folder.glob("lib/python*/site-packages"))
-        (packages / "copy.pth").write_text("\n".join([str(self.place), *site.getsitepackages()]) + "\n")
+        (packages / "copy.pth").write_text(
+            "\n".join([str(self.place), *site.getsitepackages()]) + "\n"
+        )
         for tool in _TOOLS:
             own, link = Path(sys.executable).parent / tool, folder / "bin" / tool
             if own.exists() and not link.exists():
@@ -131,7 +149,7 @@ class Copy:
                 raise SystemExit(f"the copy's Python took {path}, which is not in {self.place}")
         return tiers
 
-    # ---- commands ----------------------------------------------------------------------------------------------------
+    # ---- commands --------------------------------------------------------------------------------
 
     def command(self, check: str) -> list[str]:
         kind, *words = shlex.split(check)
@@ -143,7 +161,9 @@ class Copy:
         return [*begin[kind], *words]
 
     def run(self, command: list[str], limit: float) -> Ended:
-        """In the copy, by itself: at its limit, or when we are interrupted, it ends with all that it began."""
+        """In the copy, by itself: at its limit, or when we are interrupted, it ends with all that
+        it began.
+        """
         begun, code = time.monotonic(), None
         with tempfile.TemporaryFile("w+", errors="replace") as said:
             child = subprocess.Popen(
@@ -182,5 +202,7 @@ def listed(root: Path) -> list[str]:
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
     done = subprocess.run(command, cwd=root, check=False, capture_output=True, text=True)
     if done.returncode != 0:
-        raise SystemExit(f"{root} is no git checkout, which says what is to be copied: {done.stderr.strip()}")
+        raise SystemExit(
+            f"{root} is no git checkout, which says what is to be copied: {done.stderr.strip()}"
+        )
     return sorted({name for name in done.stdout.split("\0") if name and (root / name).is_file()})

@@ -1,4 +1,6 @@
-"""kvbench.Cache against plain NumPy: what goes in comes out, attention is attention, and every misuse is an error."""
+"""kvbench.Cache against plain NumPy: what goes in comes out, attention is attention, and every
+misuse is an error.
+"""
 
 import numpy as np
 import pytest
@@ -17,9 +19,9 @@ def attention(q, k, v, window=None):
     """q [B,Hq,D], k and v [B,T,Hkv,D]"""
     k, v = (x[:, -window if window else 0 :].swapaxes(1, 2) for x in (k, v))
     grouped = q.reshape(*k.shape[:2], -1, q.shape[2])
-    return np.array([attend(*each, 1 / np.sqrt(q.shape[2]))[0] for each in zip(grouped, k, v, strict=True)]).reshape(
-        q.shape
-    )
+    return np.array(
+        [attend(*each, 1 / np.sqrt(q.shape[2]))[0] for each in zip(grouped, k, v, strict=True)]
+    ).reshape(q.shape)
 
 
 def close(got, want, v):
@@ -32,7 +34,9 @@ def test_a_window_above_the_capacity_never_binds():
         with pytest.raises(BadArgument, match="capacity"):
             cache.bulk(k, v)
         cache.bulk(k[:, :8], v[:, :8])
-        assert close(cache.decode(rows(11, 1, 1, 8)), attention(rows(11, 1, 1, 8), k[:, :8], v[:, :8]), v)
+        assert close(
+            cache.decode(rows(11, 1, 1, 8)), attention(rows(11, 1, 1, 8), k[:, :8], v[:, :8]), v
+        )
 
 
 def test_a_shuffled_table_changes_places_only():
@@ -58,7 +62,7 @@ def test_inputs_of_other_kinds():
         assert cache.numpy()[1].tolist() == [[[[5, 6, 7, 8]], [[1, 1, 1, 1]]]]
 
 
-# ---- life ------------------------------------------------------------------------------------------------------------
+# ---- life ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("layout", default_library().words("layout"))

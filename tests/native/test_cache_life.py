@@ -1,4 +1,6 @@
-"""The life of a cache against a plain model: sequences grow, are cut back and grow again, and no misuse writes a byte."""
+"""The life of a cache against a plain model: sequences grow, are cut back and grow again, and no
+misuse writes a byte.
+"""
 
 from threading import Event, Thread
 
@@ -11,7 +13,8 @@ from kvbench.native import Team, decode_task, default_library, store_task
 from tests.oracle import PACKED, STORED, attend, from_blocks, practical, quantise, to_blocks
 
 WORDS = default_library().words
-TRIALS, LIVES = 500, 10  # caches, and how often each of them is reset and lives again: 5000 sequences of operations
+# caches, and how often each of them is reset and lives again: 5000 sequences of operations
+TRIALS, LIVES = 500, 10
 
 
 def kept(values, dtype):
@@ -20,7 +23,9 @@ def kept(values, dtype):
         codes, scale = quantise(values, "f32")
         return codes * scale[..., None]
     if dtype in PACKED:
-        return from_blocks(dtype, to_blocks(dtype, values))[..., : values.shape[-1]].astype(np.float32)
+        return from_blocks(dtype, to_blocks(dtype, values))[..., : values.shape[-1]].astype(
+            np.float32
+        )
     return values.astype(STORED[dtype]).astype(np.float32)
 
 
@@ -77,16 +82,20 @@ class Trial:
         self.window = (None, self.capacity, self.capacity - 2, self.capacity // 2)[draw.integers(4)]
         facts = dict(layout=self.layout, dtype=self.dtype, block_tokens=self.block)
         facts["inner"] = WORDS("inner")[draw.integers(len(WORDS("inner")))]
-        self.cache = kvbench.Cache(self.heads, self.dim, self.capacity, self.batch, window=self.window, **facts)
+        self.cache = kvbench.Cache(
+            self.heads, self.dim, self.capacity, self.batch, window=self.window, **facts
+        )
         self.born()
 
     def born(self):
         self.model = Model(self.batch, self.capacity, self.window is not None)
 
     def values(self, tokens):
-        return self.draw.standard_normal((2, self.batch, tokens, self.heads, self.dim), dtype=np.float32)
+        return self.draw.standard_normal(
+            (2, self.batch, tokens, self.heads, self.dim), dtype=np.float32
+        )
 
-    # ---- what may be done --------------------------------------------------------------------------------------------
+    # ---- what may be done ------------------------------------------------------------------------
 
     def step(self, team):
         name = self.draw.choice(("append", "bulk", "task", "rollback", "reset", "wrong"), p=_SHARES)
@@ -119,7 +128,9 @@ class Trial:
         else:
             turned = bool(self.draw.integers(2))
             k, v = (x.swapaxes(1, 2) if turned else x for x in (k, v))
-            self.attempt(fits, lambda: cache.bulk(k, v, head_major=turned, nt=bool(self.draw.integers(2))))
+            self.attempt(
+                fits, lambda: cache.bulk(k, v, head_major=turned, nt=bool(self.draw.integers(2)))
+            )
         if fits:
             model.store(kept(values, self.dtype))
 
@@ -180,10 +191,18 @@ class Trial:
         )
         self.attempt(False, calls[self.draw.integers(len(calls))])
 
-    # ---- what must then be true --------------------------------------------------------------------------------------
+    # ---- what must then be true ------------------------------------------------------------------
 
     def agree_in_full(self, cache, model):
-        want = np.zeros((2, self.batch, max(len(model.held(b)) for b in range(self.batch)), self.heads, self.dim))
+        want = np.zeros(
+            (
+                2,
+                self.batch,
+                max(len(model.held(b)) for b in range(self.batch)),
+                self.heads,
+                self.dim,
+            )
+        )
         for b in range(self.batch):
             for at, token in enumerate(model.held(b)):
                 want[:, b, at] = model.rows[b][token]
@@ -233,7 +252,7 @@ def test_lives(part, team):
         trial.cache.close()
 
 
-# ---- threads ---------------------------------------------------------------------------------------------------------
+# ---- threads -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("op", ["decode", "append"])
@@ -255,7 +274,10 @@ def test_what_a_thread_works_on_is_not_taken_from_it(op, monkeypatch):
             ended.append(name)
 
         monkeypatch.setattr(Team, "run", held)
-        threads = [Thread(target=then, args=args) for args in ((calls[op], "worked"), (cache.close, "closed"))]
+        threads = [
+            Thread(target=then, args=args)
+            for args in ((calls[op], "worked"), (cache.close, "closed"))
+        ]
         threads[0].start()
         assert working.wait(60)
         threads[1].start()
@@ -273,6 +295,8 @@ def test_a_task_that_was_made_before_its_cache_was_closed_does_not_run(monkeypat
         row = np.ones((1, 1, 4), np.float32)
         cache.append(row, row)
         make = decode_task
-        monkeypatch.setattr("kvbench.native.cache.decode_task", lambda *a, **k: (make(*a, **k), cache.close())[0])
+        monkeypatch.setattr(
+            "kvbench.native.cache.decode_task", lambda *a, **k: (make(*a, **k), cache.close())[0]
+        )
         with pytest.raises(KvbenchError, match="closed"):
             cache.decode(row)

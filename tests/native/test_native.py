@@ -1,4 +1,6 @@
-"""The door to C: one library, two libraries, a wrong library; words, tiers, status codes, arenas, teams, tasks."""
+"""The door to C: one library, two libraries, a wrong library; words, tiers, status codes, arenas,
+teams, tasks.
+"""
 
 import shutil
 import subprocess
@@ -25,7 +27,9 @@ def copies(tmp_path):
         (tmp_path / name).mkdir()
         shutil.copy(library_path(), tmp_path / name)
         shutil.copy(library_path().with_name("abi.h"), tmp_path / name)
-    return Library(tmp_path / "one" / library_path().name), Library(tmp_path / "two" / library_path().name)
+    return Library(tmp_path / "one" / library_path().name), Library(
+        tmp_path / "two" / library_path().name
+    )
 
 
 def test_interface_is_the_one_in_the_tree():
@@ -33,7 +37,7 @@ def test_interface_is_the_one_in_the_tree():
     assert library_path().with_name("abi.h").read_text() == source.read_text()
 
 
-# ---- a wrong library -------------------------------------------------------------------------------------------------
+# ---- a wrong library -----------------------------------------------------------------------------
 
 
 def changed(tmp_path, before, after):
@@ -47,10 +51,18 @@ def changed(tmp_path, before, after):
 @pytest.mark.parametrize(
     ("before", "after", "named"),
     [
-        ("    int64_t kv_heads;\n    int64_t head_dim;", "    int64_t head_dim;\n    int64_t kv_heads;", "kv_heads"),
+        (
+            "    int64_t kv_heads;\n    int64_t head_dim;",
+            "    int64_t head_dim;\n    int64_t kv_heads;",
+            "kv_heads",
+        ),
         ("    double ai;  ", "    double ai; double more;  ", "kvb_traffic.more"),
         ("    int32_t stages; ", "    ", "kvb_decode.stages"),
-        ("int32_t kvb_isa_best(void);", "int32_t kvb_isa_best(void); int32_t kvb_isa_worst(void);", "kvb_isa_worst"),
+        (
+            "int32_t kvb_isa_best(void);",
+            "int32_t kvb_isa_best(void); int32_t kvb_isa_worst(void);",
+            "kvb_isa_worst",
+        ),
     ],
     ids=["swapped", "more", "fewer", "function"],
 )
@@ -68,7 +80,7 @@ def test_no_library(tmp_path):
         Library(tmp_path / "libkvbench.so", library_path().with_name("abi.h"))
 
 
-# ---- words -----------------------------------------------------------------------------------------------------------
+# ---- words ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("word", ["f65", "", None, 3, "F16"])
@@ -79,7 +91,7 @@ def test_an_unknown_word_lists_the_known_ones(library, word):
     assert all(known in caught.value.hint for known in library.words("dtype"))
 
 
-# ---- tiers -----------------------------------------------------------------------------------------------------------
+# ---- tiers ---------------------------------------------------------------------------------------
 
 
 def test_the_best_tier_runs(library, monkeypatch):
@@ -89,7 +101,9 @@ def test_the_best_tier_runs(library, monkeypatch):
 
 def test_the_schedule_that_is_taken_is_the_same_everywhere(library):
     assert library.schedule("auto") == "weave"
-    assert [library.schedule(word) for word in library.words("schedule")] == list(library.words("schedule"))
+    assert [library.schedule(word) for word in library.words("schedule")] == list(
+        library.words("schedule")
+    )
 
 
 def test_a_tier_can_be_forced(library, monkeypatch):
@@ -120,12 +134,16 @@ def test_a_tier_that_does_not_run_is_an_error(library, monkeypatch):
                 asks()
 
 
-# ---- status codes ----------------------------------------------------------------------------------------------------
+# ---- status codes --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("code", "kind", "exit_code"),
-    [("KVB_BAD_ARGUMENT", BadArgument, 2), ("KVB_UNSUPPORTED", Unsupported, 2), ("KVB_NO_MEMORY", OutOfMemory, 5)],
+    [
+        ("KVB_BAD_ARGUMENT", BadArgument, 2),
+        ("KVB_UNSUPPORTED", Unsupported, 2),
+        ("KVB_NO_MEMORY", OutOfMemory, 5),
+    ],
 )
 def test_codes_become_exceptions(library, code, kind, exit_code):
     with pytest.raises(kind) as caught:
@@ -135,7 +153,7 @@ def test_codes_become_exceptions(library, code, kind, exit_code):
     assert isinstance(caught.value, KvbenchError)
 
 
-# ---- arenas ----------------------------------------------------------------------------------------------------------
+# ---- arenas --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("pages", ["base", "thp"])
@@ -151,7 +169,7 @@ def test_an_arena_is_memory(pages):
         assert facts["mapped"] >= 1 << 20
 
 
-# ---- teams and tasks -------------------------------------------------------------------------------------------------
+# ---- teams and tasks -----------------------------------------------------------------------------
 
 
 def read_task(library, arena, threads):
@@ -191,7 +209,7 @@ def test_closed_ones(library):
         team.run(task)
 
 
-# ---- two libraries ---------------------------------------------------------------------------------------------------
+# ---- two libraries -------------------------------------------------------------------------------
 
 
 def test_two_libraries_side_by_side(copies):
@@ -207,13 +225,19 @@ def test_two_libraries_side_by_side(copies):
 
 def test_a_task_of_another_library_is_refused(copies):
     one, two = copies
-    with Arena(64, library=one) as arena, Team(1, library=two) as team, read_task(one, arena, 1) as task:
+    with (
+        Arena(64, library=one) as arena,
+        Team(1, library=two) as team,
+        read_task(one, arena, 1) as task,
+    ):
         with pytest.raises(BadArgument, match="another library"):
             team.run(task)
 
 
 def test_objects_may_outlive_their_library_s_name():
-    """The destructors of teams and arenas run C code: it must still be there, in whatever order they go."""
+    """The destructors of teams and arenas run C code: it must still be there, in whatever order
+    they go.
+    """
     code = """
 from kvbench.native import Arena, Cache, Library, Team, library_path
 import numpy as np

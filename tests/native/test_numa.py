@@ -44,7 +44,9 @@ def test_pages_that_nobody_touched_lie_nowhere():
 def test_the_kernel_says_so_too():
     """By /proc/self/numa_maps: 2,048 pages of 4 KiB under the policy, all on node 0."""
     _filled("base", [0]).close()
-    said = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True).stdout
+    said = subprocess.run(
+        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True
+    ).stdout
     if not said.strip():
         pytest.skip("this kernel shows no numa_maps")
     assert any(re.search(r"bind[^\n]*:0 .*N0=2048", line) for line in said.splitlines()), said

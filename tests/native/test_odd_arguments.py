@@ -1,4 +1,6 @@
-"""Values that no argument is meant to have: each is refused in one line that names it, or taken for what it is."""
+"""Values that no argument is meant to have: each is refused in one line that names it, or taken for
+what it is.
+"""
 
 import inspect
 from functools import partial
@@ -10,7 +12,23 @@ from kvbench.errors import BadArgument, KvbenchError, OutOfMemory
 from kvbench.native import Arena, Cache, Team
 
 K = np.zeros((1, 2, 8), np.float32)  # batch, KV heads, head_dim
-ODD = (None, "x", float("nan"), 1.5, -1, 1 << 62, 1 << 70, 10**400, [], [1], [["x"]], (1, 2, 3), {}, b"x", object())
+ODD = (
+    None,
+    "x",
+    float("nan"),
+    1.5,
+    -1,
+    1 << 62,
+    1 << 70,
+    10**400,
+    [],
+    [1],
+    [["x"]],
+    (1, 2, 3),
+    {},
+    b"x",
+    object(),
+)
 HEADS = {"kv_heads": 2, "head_dim": 8}
 FLAGS = ("ring", "head_major", "nt", "deterministic")  # each is what its value is true for
 
@@ -35,14 +53,28 @@ CALLS = {f"{who}.{how}": partial(lambda who, how: getattr(MADE[who](), how), who
          for who, hows in METHODS.items() for how in hows.split()}  # fmt: skip
 CALLS |= {"Cache": lambda: partial(Cache, layout="paged", dtype="e4m3")}
 CALLS |= {"Arena": lambda: Arena, "Team": lambda: Team}
-PAIRS = [(call, name) for call, made in CALLS.items() for name in inspect.signature(made()).parameters]
-USUAL = HEADS | {"capacity": 32, "size": 64, "offset": 0, "threads": 1, "token": 0, "head": 0, "first": 0}
+PAIRS = [
+    (call, name) for call, made in CALLS.items() for name in inspect.signature(made()).parameters
+]
+USUAL = HEADS | {
+    "capacity": 32,
+    "size": 64,
+    "offset": 0,
+    "threads": 1,
+    "token": 0,
+    "head": 0,
+    "first": 0,
+}
 USUAL |= {"count": 1, "k": K, "v": K, "q": K}
 
 
 @pytest.mark.parametrize(("call", "name"), PAIRS)
 def test_odd_values(call, name):
-    needed = [each.name for each in inspect.signature(CALLS[call]()).parameters.values() if each.default is each.empty]
+    needed = [
+        each.name
+        for each in inspect.signature(CALLS[call]()).parameters.values()
+        if each.default is each.empty
+    ]
     usual = {each: USUAL[each] for each in needed if each not in (name, "tasks")}
     usual |= {"tokens": 1} if call == "head.rollback" and name == "sequence" else {}
     usual |= {each: K[None] for each in usual if call == "head.bulk"}

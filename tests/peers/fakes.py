@@ -1,4 +1,6 @@
-"""Peers that are NumPy's, and what else may become of one. They come as an outsider's do: by an entry point."""
+"""Peers that are NumPy's, and what else may become of one. They come as an outsider's do: by an
+entry point.
+"""
 
 import os
 import tempfile

@@ -1,4 +1,6 @@
-"""The engines that are installed answer as float64 does, on 50 shapes, within what each states for its format."""
+"""The engines that are installed answer as float64 does, on 50 shapes, within what each states for
+its format.
+"""
 
 import random
 
@@ -23,7 +25,9 @@ def shapes():
         kv, group = coin.choice((1, 2, 3, 8)), coin.choice((1, 2, 4, 7))
         tokens = coin.choice((1, 2, 17, 64, 100, 255, 1024, coin.randint(3, 2000)))
         facts = {"batch": 1, "window": 0, "layers": 0, "context": tokens, "capacity": tokens}
-        yield Shape(q_heads=kv * group, kv_heads=kv, head_dim=coin.choice((64, 96, 128, 256)), **facts)
+        yield Shape(
+            q_heads=kv * group, kv_heads=kv, head_dim=coin.choice((64, 96, 128, 256)), **facts
+        )
 
 
 @pytest.mark.parametrize("name", ENGINES)
@@ -32,10 +36,14 @@ def test_its_answers_are_those_of_float64(name):
     if engine.lacking:
         pytest.skip(engine.lacking)
     coin = np.random.default_rng(1)
-    cases = [(dtype, layout) for dtype in engine.kind.formats for layout in engine.kind.layouts.split()]
+    cases = [
+        (dtype, layout) for dtype in engine.kind.formats for layout in engine.kind.layouts.split()
+    ]
     for place, shape in enumerate(shapes()):
         dtype, layout = cases[place % len(cases)]
-        values = coin.standard_normal((2, shape.kv_heads, shape.context, shape.head_dim), dtype=np.float32)
+        values = coin.standard_normal(
+            (2, shape.kv_heads, shape.context, shape.head_dim), dtype=np.float32
+        )
         values = _held(values, dtype)
         signs = coin.choice(np.float32([1, -1]), (_LAYERS, 2, shape.head_dim))
         k, v = (Layers(values[side], signs[:, side]) for side in (0, 1))

@@ -1,4 +1,6 @@
-"""Which peers there are: modules that would end the command, and by which file an engine is known."""
+"""Which peers there are: modules that would end the command, and by which file an engine is
+known.
+"""
 
 import hashlib
 import os
@@ -52,32 +54,50 @@ def outside(tmp_path_factory):
 def called(outside, *words):
     return subprocess.run(
         [sys.executable, "-m", "kvbench.cli", *words],
-        env={**os.environ, "PYTHONPATH": str(outside)}, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+        env={**os.environ, "PYTHONPATH": str(outside)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
 
 
 @pytest.mark.parametrize("name", ["leaves", "interrupts"])
 def test_a_module_that_ends_python_is_left_out(outside, name):
-    done = called(outside, "plan", "peers", "--axis", "threads=1", "--axis", f"engine=kvbench,{name}")
+    done = called(
+        outside, "plan", "peers", "--axis", "threads=1", "--axis", f"engine=kvbench,{name}"
+    )
     assert done.returncode == 0 and f"no such peer here: {SAID[name]}" in done.stdout, done.stderr
 
 
 @pytest.mark.parametrize("names", [["leaves"], ["interrupts", "raises"]])
 def test_where_nobody_is_left_it_is_refused_at_once(outside, tmp_path, names):
-    done = called(outside, "peers", "--peers", ",".join(names), "--threads", "1", "--out", str(tmp_path / "run"))
+    done = called(
+        outside,
+        "peers",
+        "--peers",
+        ",".join(names),
+        "--threads",
+        "1",
+        "--out",
+        str(tmp_path / "run"),
+    )
     (line,) = done.stderr.splitlines()
     assert done.returncode == 2 and "no peer that was asked for can be measured" in line
     assert all(SAID[name] in line for name in names) and not (tmp_path / "run").exists()
 
 
-# ---- by which file ---------------------------------------------------------------------------------------------------
+# ---- by which file -------------------------------------------------------------------------------
 
 
 def test_an_engine_is_the_largest_library_of_its_package(tmp_path, monkeypatch):
     small, large, text = (tmp_path / name for name in ("a.so", "b.cpython-311.so", "c.txt"))
     for file, count in ((small, 10), (large, 20), (text, 30)):
         file.write_bytes(b"x" * count)
-    files = [SimpleNamespace(name=file.name, locate=lambda file=file: file) for file in (small, large, text)]
+    files = [
+        SimpleNamespace(name=file.name, locate=lambda file=file: file)
+        for file in (small, large, text)
+    ]
     monkeypatch.setattr(metadata, "files", lambda package: files)
     own = type("Own", (Peer,), {"package": "own"})
     assert own.library("") == str(large) and own.library("/x/y.so") == "/x/y.so"
@@ -91,12 +111,15 @@ def test_a_library_that_is_named_has_the_version_of_its_package(tmp_path):
         folder = tmp_path / version
         info = folder / f"xllamacpp-{version}.dist-info"
         info.mkdir(parents=True)
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: xllamacpp\nVersion: {version}\n")
+        (info / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: xllamacpp\nVersion: {version}\n"
+        )
         (info / "RECORD").write_text("xllamacpp.so,,\n")
         (folder / "xllamacpp.so").write_text(version)
     (tmp_path / "bare.so").write_text("")
     versions = [
-        known("ggml", str(tmp_path / name)).version for name in ("1.0/xllamacpp.so", "2.0/xllamacpp.so", "bare.so")
+        known("ggml", str(tmp_path / name)).version
+        for name in ("1.0/xllamacpp.so", "2.0/xllamacpp.so", "bare.so")
     ]
     assert versions == ["1.0", "2.0", ""]
 
@@ -115,19 +138,31 @@ def test_a_changed_library_of_an_engine_is_a_changed_build(tmp_path):
         refuse_changed(then, then | {"build": build(default_library(), [peer])}, "run")
 
 
-OLD, NEW = (Engine("ggml", version, f"/{version}/ggml.so", version[-1] * 64) for version in ("2026.7", "2026.10"))
+OLD, NEW = (
+    Engine("ggml", version, f"/{version}/ggml.so", version[-1] * 64)
+    for version in ("2026.7", "2026.10")
+)
 ONE_BUILD = "both runs are of one build"
 
 
 def noted(*brought):
-    sides = [replace(side(measured(), run), engines=own) for run, own in zip(("base", "head"), brought, strict=True)]
+    sides = [
+        replace(side(measured(), run), engines=own)
+        for run, own in zip(("base", "head"), brought, strict=True)
+    ]
     return compare(*sides, "now").notes
 
 
 def test_a_comparison_names_the_engine_that_differs():
-    """By version and digest, whatever else is the same; runs of before tell of none, and read as before."""
+    """By version and digest, whatever else is the same; runs of before tell of none, and read as
+    before.
+    """
     first, *_ = noted((OLD,), (NEW,))
-    assert first == "ggml: its library differs: base has 2026.7 (sha256 77777777), head 2026.10 (sha256 00000000)"
+    assert (
+        first
+        == "ggml: its library differs: base has 2026.7 (sha256 77777777), head 2026.10 (sha256"
+        " 00000000)"
+    )
     assert not any(ONE_BUILD in note for note in noted((OLD,), (NEW,)))
     for same in ((), (OLD,)):
         assert ONE_BUILD in noted(same, same)[0]
@@ -137,8 +172,18 @@ def test_a_comparison_names_the_engine_that_differs():
 
 def test_a_manifest_keeps_them_and_an_old_one_has_none():
     plan = Plan((DECODE,), 1, 1, 0.01, 1)
-    own = {"question": "?", "plan": plan, "skips": (), "options": {}, "identity": {}, "versions": {}, "command": "c"}
-    manifest = Manifest("r", "2026-01-01T00:00:00+00:00", "s", forecast={}, engines=(OLD, NEW), **own)
+    own = {
+        "question": "?",
+        "plan": plan,
+        "skips": (),
+        "options": {},
+        "identity": {},
+        "versions": {},
+        "command": "c",
+    }
+    manifest = Manifest(
+        "r", "2026-01-01T00:00:00+00:00", "s", forecast={}, engines=(OLD, NEW), **own
+    )
     facts = to_json(manifest)
     assert from_json(facts).engines == (OLD, NEW)
     del facts["engines"]

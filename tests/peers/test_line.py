@@ -1,5 +1,6 @@
-"""Peers from outside in a real sweep: what is right is measured beside ours, and what lies, hangs or dies costs its own
-rows alone; nobody of them is left behind."""
+"""Peers from outside in a real sweep: what is right is measured beside ours, and what lies, hangs
+or dies costs its own rows alone; nobody of them is left behind.
+"""
 
 import os
 import signal
@@ -41,14 +42,24 @@ def outside(tmp_path_factory):
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: fakes\nVersion: 1.0\n")
     points = [f"{name.lower()} = fakes:{name}" for name in ("Right", *fakes.FAULTS)]
-    (info / "entry_points.txt").write_text("\n".join(["[kvbench.peers]", *points, "gone = nowhere:Gone", ""]))
+    (info / "entry_points.txt").write_text(
+        "\n".join(["[kvbench.peers]", *points, "gone = nowhere:Gone", ""])
+    )
     (folder / "peers.toml").write_text(SUITE)
     return folder
 
 
 def sweep(outside, names, out, *more):
     peers = ",".join([OURS, *map(str.lower, names)])
-    command = [sys.executable, "-m", "kvbench.cli", "sweep", str(outside / "peers.toml"), *SHORT, *more]
+    command = [
+        sys.executable,
+        "-m",
+        "kvbench.cli",
+        "sweep",
+        str(outside / "peers.toml"),
+        *SHORT,
+        *more,
+    ]
     (outside / "tmp").mkdir(exist_ok=True)
     environment = {**os.environ, "PYTHONPATH": str(outside), "TMPDIR": str(outside / "tmp")}
     return subprocess.Popen(
@@ -80,7 +91,13 @@ def test_what_is_right_is_measured_beside_ours(outcome):
     for engine, own in ((OURS, {"core", "again"}), ("right", set())):
         for record in records(outcome, engine):
             assert not record.error and 0 < record.max_abs_err < 1e-6 and record.layers == 9
-            assert {sample.program for sample in record.samples} == {"point", "twin", "twin_ahead", "fma", *own}
+            assert {sample.program for sample in record.samples} == {
+                "point",
+                "twin",
+                "twin_ahead",
+                "fma",
+                *own,
+            }
             assert (record.overhead > 0) == (engine == "right")
     rows = outcome.points.set_index("engine")
     assert rows.loc["right", "kernel"].startswith("decode.right.head.f32")
@@ -94,7 +111,9 @@ def test_nothing_that_an_engine_left_stays(outcome, outside):
 
 def test_both_are_of_the_same_rounds(outcome):
     def twins(engine):
-        return [[s.seconds for s in r.samples if s.program == "twin"] for r in records(outcome, engine)]
+        return [
+            [s.seconds for s in r.samples if s.program == "twin"] for r in records(outcome, engine)
+        ]
 
     assert twins(OURS) == twins("right")
 

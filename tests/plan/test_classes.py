@@ -43,7 +43,9 @@ APART = {
     "head_dim": shaped(head_dim=128),
     "group": shaped(q_heads=16),
     "one thread": replace(POINT, cpus=(3,)),
-    "hot": replace(POINT, residency="hot", shape=replace(POINT.shape, context=16384, capacity=16384)),
+    "hot": replace(
+        POINT, residency="hot", shape=replace(POINT.shape, context=16384, capacity=16384)
+    ),
 }
 
 
@@ -59,11 +61,24 @@ def test_what_may_want_another_schedule_is_a_class_of_its_own(what):
 
 def test_pages_of_a_cache_differ_by_order_and_size():
     paged = replace(POINT, layout="paged")
-    assert len({name(each) for each in (paged, replace(paged, shuffle=1), replace(paged, block_tokens=128))}) == 3
+    assert (
+        len(
+            {
+                name(each)
+                for each in (paged, replace(paged, shuffle=1), replace(paged, block_tokens=128))
+            }
+        )
+        == 3
+    )
 
 
 def test_only_decodes_that_ask_for_no_schedule_are_tuned():
-    points = [POINT, shaped(batch=2), replace(POINT, schedule="off"), replace(STORE, schedule="auto")]
+    points = [
+        POINT,
+        shaped(batch=2),
+        replace(POINT, schedule="off"),
+        replace(STORE, schedule="auto"),
+    ]
     found = classes(points, needs_here(points, MACHINE), MACHINE)
     assert found == {name(POINT): points[:2]}
 

@@ -9,7 +9,16 @@ from kvbench.errors import BadArgument
 from kvbench.model import DEFAULTS, DataCache
 from kvbench.native import Cache, default_library
 from kvbench.plan import expand, forecast
-from kvbench.plan.expansion import CLOSED, CPUS, INVALID, MEMORY, NO_KERNEL, NO_PAGES, NO_TIER, UNKNOWN
+from kvbench.plan.expansion import (
+    CLOSED,
+    CPUS,
+    INVALID,
+    MEMORY,
+    NO_KERNEL,
+    NO_PAGES,
+    NO_TIER,
+    UNKNOWN,
+)
 from kvbench.plan.needs import PROCESS, needs, slice_of
 from kvbench.regime import far_bytes
 from kvbench.suite import Relative, load
@@ -38,7 +47,7 @@ def why(found):
     return reason
 
 
-# ---- points ----------------------------------------------------------------------------------------------------------
+# ---- points --------------------------------------------------------------------------------------
 
 
 def test_axes_are_crossed(sweep):
@@ -62,7 +71,9 @@ def test_what_is_not_asked_for_is_the_default(sweep):
 
 def test_a_model_gives_heads_and_its_window_where_asked(tmp_path):
     path = tmp_path / "x.toml"
-    path.write_text('question = "?"\n[axes]\nmodel = ["gemma-3-4b", "gpt-2"]\nwindow = [0, "model"]')
+    path.write_text(
+        'question = "?"\n[axes]\nmodel = ["gemma-3-4b", "gpt-2"]\nwindow = [0, "model"]'
+    )
     shapes = [point.shape for point in expand(load(path), site()).points]
     assert [(s.q_heads, s.kv_heads, s.head_dim, s.window) for s in shapes] == [
         (8, 4, 256, 0),
@@ -90,7 +101,13 @@ def test_all_is_what_has_a_kernel_of_the_op(sweep):
         ('layout = ["head", "paged"]\nblock_tokens = [16, 32]\ninner = "all"', 1 + 4),
         ('layout = ["head", "paged"]\norder = "all"', 1 + 2),
         ('dtype = ["f16", "i8"]\nscale = "all"', 1 + 2),
-        ('op = ["decode", "append"]\nschedule = ["off", "cross", "auto"]\ndeterministic = [false, true]', 6 + 1),
+        (
+            (
+                'op = ["decode", "append"]\nschedule = ["off", "cross", "auto"]\ndeterministic ='
+                " [false, true]"
+            ),
+            6 + 1,
+        ),
         ('threads = [2, "domain", "all"]', 1),
     ],
 )
@@ -107,8 +124,9 @@ def test_the_schedule_that_was_asked_for_is_the_point_s(sweep):
 
 def test_constraints_leave_points_out(sweep):
     found = sweep(
-        'layout = "all"\ndtype = ["f16", "i8"]\ncontext = [1024, "0.5xL3"]\nresidency = "hot"\n'
-        '[[skip]]\nlayout = "paged"\ndtype = "i8"\n[[skip]]\nlayout = "position"\ncontext = "0.5xL3"\n'
+        'layout = "all"\ndtype = ["f16", "i8"]\ncontext = [1024, "0.5xL3"]\nresidency ='
+        ' "hot"\n[[skip]]\nlayout = "paged"\ndtype = "i8"\n[[skip]]\nlayout = "position"\ncontext ='
+        ' "0.5xL3"\n'
     )
     left = {(p.layout, p.dtype) for p in found.points}
     assert ("paged", "i8") not in left and ("paged", "f16") in left and ("head", "i8") in left
@@ -132,38 +150,57 @@ def test_too_many_points_are_refused_with_their_number(sweep):
 
 def test_a_geometry_is_needed(tmp_path):
     path = tmp_path / "x.toml"
-    path.write_text('question = "?"\n[axes]\nq_heads = 8\n[[grid]]\nmodel = "gpt-2"\n[[grid]]\nkv_heads = 8')
+    path.write_text(
+        'question = "?"\n[axes]\nq_heads = 8\n[[grid]]\nmodel = "gpt-2"\n[[grid]]\nkv_heads = 8'
+    )
     with pytest.raises(BadArgument, match="x.toml: a geometry lacks head_dim"):
         expand(load(path), site())
 
 
-# ---- sizes relative to caches ----------------------------------------------------------------------------------------
+# ---- sizes relative to caches --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("layout", "dtype"),
-    [(layout, dtype) for layout in default_library().words("layout") for dtype in default_library().dtypes(layout)],
+    [
+        (layout, dtype)
+        for layout in default_library().words("layout")
+        for dtype in default_library().dtypes(layout)
+    ],
 )
 @pytest.mark.parametrize("batch", [1, 3])
 def test_a_relative_size_is_hit_within_a_token(sweep, dtype, layout, batch):
-    axes = f'dtype = "{dtype}"\nlayout = "{layout}"\nbatch = {batch}\nresidency = "hot"\nblock_tokens = 1\n'
+    axes = (
+        f'dtype = "{dtype}"\nlayout = "{layout}"\nbatch = {batch}\nresidency = "hot"\nblock_tokens'
+        " = 1\n"
+    )
     found = sweep(axes + 'context = ["0.5xL2", "0.25xL3", "4xL3"]', DIES)
     assert len(found.points) == 3
-    for point, wanted in zip(found.points, (16 * MIB / 2, 2 * 32 * MIB / 4, 4 * 2 * 32 * MIB), strict=True):
+    for point, wanted in zip(
+        found.points, (16 * MIB / 2, 2 * 32 * MIB / 4, 4 * 2 * 32 * MIB), strict=True
+    ):
         facts = {"batch": batch, "layout": layout, "dtype": dtype, "block_tokens": 1}
         fewer = point.shape.context - (wanted > 2 * 32 * MIB)
-        assert Cache.size_of(*HEADS, fewer, **facts) <= wanted <= Cache.size_of(*HEADS, fewer + 1, **facts)
+        assert (
+            Cache.size_of(*HEADS, fewer, **facts)
+            <= wanted
+            <= Cache.size_of(*HEADS, fewer + 1, **facts)
+        )
         assert point.shape.capacity == point.shape.context
 
 
 def test_blocks_are_whole(sweep):
-    found = sweep('layout = "paged"\nblock_tokens = [16, 64]\ncontext = "0.5xL3"\nresidency = "hot"')
+    found = sweep(
+        'layout = "paged"\nblock_tokens = [16, 64]\ncontext = "0.5xL3"\nresidency = "hot"'
+    )
     assert [p.shape.context % p.block_tokens for p in found.points] == [0, 0]
 
 
 def test_only_caches_in_use_count(sweep):
     """Half of L2 is half of each thread's; one domain has one L3."""
-    found = sweep('threads = [1, 4, "domain", "all"]\ncontext = ["0.5xL2", "0.5xL3"]\nresidency = "hot"', DIES)
+    found = sweep(
+        'threads = [1, 4, "domain", "all"]\ncontext = ["0.5xL2", "0.5xL3"]\nresidency = "hot"', DIES
+    )
     by_size = {(len(p.cpus), f.get("context")): slice_of(p) for p, f in found.asked.items()}
     l2, l3 = Relative(0.5, 2), Relative(0.5, 3)
     assert by_size[4, l2] == pytest.approx(4 * by_size[1, l2], rel=0.05)
@@ -171,7 +208,7 @@ def test_only_caches_in_use_count(sweep):
     assert by_size[16, l3] == pytest.approx(32 * MIB, rel=0.01)
 
 
-# ---- what is left out ------------------------------------------------------------------------------------------------
+# ---- what is left out ----------------------------------------------------------------------------
 
 
 def test_no_such_kernel(sweep):
@@ -181,9 +218,15 @@ def test_no_such_kernel(sweep):
 
 
 def test_a_variant_that_has_not_every_dtype(sweep):
-    """Where it is named, what it lacks is; among all of them it stands where it can. A tier that none has is named."""
+    """Where it is named, what it lacks is; among all of them it stands where it can. A tier that
+    none has is named.
+    """
     found = sweep('variant = ["flash", "round16"]\ndtype = ["f32", "f16"]')
-    assert [(p.variant, p.dtype) for p in found.points] == [("flash", "f32"), ("flash", "f16"), ("round16", "f32")]
+    assert [(p.variant, p.dtype) for p in found.points] == [
+        ("flash", "f32"),
+        ("flash", "f16"),
+        ("round16", "f32"),
+    ]
     assert why(found) == (NO_KERNEL, "decode.round16.head.f16.scalar")
     found = sweep('variant = "all"\ndtype = ["f16", "f32"]')
     assert [p.dtype for p in found.points if p.variant == "round16"] == ["f32"] and not found.skips
@@ -223,7 +266,11 @@ def test_pages_that_are_not_given(sweep):
     ],
 )
 def test_reasons(sweep, axes, reason, detail):
-    found = expand(sweep("").suite.with_axes({"q_heads": (30,)}), site()) if axes == "q_heads" else sweep(axes)
+    found = (
+        expand(sweep("").suite.with_axes({"q_heads": (30,)}), site())
+        if axes == "q_heads"
+        else sweep(axes)
+    )
     assert not found.points and len(found.skips) == 1
     assert found.skips[0].reason == reason and found.skips[0].detail.startswith(detail)
 
@@ -232,7 +279,9 @@ def test_unknown_caches(sweep):
     found = sweep('context = [4096, "0.5xL3"]', BARE)
     assert contexts(found) == [4096]
     assert why(found) == (UNKNOWN, "no L3 is known for these CPUs")
-    apart = replace(DIES, caches=tuple(c for c in DIES.caches if c.level < 3) + (DataCache(3, 32 * MIB, (0,)),))
+    apart = replace(
+        DIES, caches=tuple(c for c in DIES.caches if c.level < 3) + (DataCache(3, 32 * MIB, (0,)),)
+    )
     some = sweep('context = "0.5xL3"', apart)
     assert why(some)[0] == UNKNOWN, "an L3 of some of the CPUs is not theirs"
     assert why(some)[1].startswith("no L3 is known for CPUs 1")
@@ -255,8 +304,12 @@ def test_an_l3_window_that_is_not_open(sweep):
         (16, "4096"),
     }
     reason, detail = why(found)
-    assert reason == CLOSED and detail.startswith("not testable at 16 threads; try --axis threads=5")
-    assert not sweep(axes.format("rotate"), SMALL_L3).skips, "many slices are not meant to lie in L3"
+    assert reason == CLOSED and detail.startswith(
+        "not testable at 16 threads; try --axis threads=5"
+    )
+    assert not sweep(axes.format("rotate"), SMALL_L3).skips, (
+        "many slices are not meant to lie in L3"
+    )
     assert not sweep(axes.format("evicted"), SMALL_L3).skips
 
 
@@ -270,12 +323,17 @@ def test_memory(sweep):
     found = sweep("context = [1024, 262144]", memory=1 * GIB)
     assert contexts(found) == [1024]
     reason, detail = why(found)
-    assert reason == MEMORY and detail.endswith("are needed, 1 GiB are available") and "GiB" in detail.split(" are")[0]
+    assert (
+        reason == MEMORY
+        and detail.endswith("are needed, 1 GiB are available")
+        and "GiB" in detail.split(" are")[0]
+    )
 
 
 def test_needs_of_a_point(sweep):
-    """As much as the memory of a visit: slices and what is held for each, the check's scores and decoded rows, the
-    caches' sweep."""
+    """As much as the memory of a visit: slices and what is held for each, the check's scores and
+    decoded rows, the caches' sweep.
+    """
     far = far_bytes(TWO, TWO.allowed)
     found = sweep('op = ["decode", "bulk"]\nlayers = 3\ncontext = 1024\ndtype = "f16"')
     decode, bulk = (found.needs[point] for point in found.points)
@@ -305,7 +363,9 @@ def test_slices_in_rotation(sweep):
 
 @pytest.mark.parametrize("context", [1000, 3001, 4097, 5000, 70001])
 def test_a_footprint_is_never_less_than_what_no_cache_helps_with(sweep, context):
-    """Of sizes that divide into nothing: the rows, by hand, of as many slices as it takes and not one more."""
+    """Of sizes that divide into nothing: the rows, by hand, of as many slices as it takes and not
+    one more.
+    """
     far = far_bytes(TWO, TWO.allowed)
     (point,) = sweep(f'dtype = "f16"\ncontext = {context}').points
     seen, rows = needs(point, far), 2 * 8 * context * 128 * 2
@@ -316,9 +376,13 @@ def test_a_footprint_is_never_less_than_what_no_cache_helps_with(sweep, context)
 
 @pytest.mark.parametrize("context", [100, 300, 513, 1000])
 def test_whole_sets_of_a_model_reach_as_far(sweep, context):
-    """So many sets of Llama's 32 layers, by hand, that their rows are no less than what no cache helps with."""
+    """So many sets of Llama's 32 layers, by hand, that their rows are no less than what no cache
+    helps with.
+    """
     far = far_bytes(TWO, TWO.allowed)
-    (point,) = sweep(f'model = "llama-3-8b"\nlayers = "model"\ndtype = "f16"\ncontext = {context}').points
+    (point,) = sweep(
+        f'model = "llama-3-8b"\nlayers = "model"\ndtype = "f16"\ncontext = {context}'
+    ).points
     one_set = 32 * 2 * 8 * context * 128 * 2
     assert far % one_set and far > one_set, "or the test shows nothing"
     assert point.shape.layers == 32 * -(-far // one_set)
@@ -327,7 +391,9 @@ def test_whole_sets_of_a_model_reach_as_far(sweep, context):
 
 @pytest.mark.parametrize("batch", [1, 3, 8])
 def test_the_check_s_memory_is_for_all_sequences(sweep, batch):
-    """Scores in float64 of each sequence, and two more of one; K and V of each in float32, decoded, by blocks."""
+    """Scores in float64 of each sequence, and two more of one; K and V of each in float32, decoded,
+    by blocks.
+    """
     far = far_bytes(TWO, TWO.allowed)
     (seen,) = sweep(f'layers = 1\ncontext = 1024\nbatch = {batch}\ndtype = "f16"').needs.values()
     scores, decoded = (batch + 2) * 32 * 1024 * 8, 5 * batch * 1024 * 8 * 128 * 4
@@ -336,22 +402,34 @@ def test_the_check_s_memory_is_for_all_sequences(sweep, batch):
 
 
 def test_what_a_store_walks(sweep):
-    """A prompt: its rows and its float32 sources. Tokens one by one: along all of the cache, from the same sources."""
-    bulk, append = sweep('op = ["bulk", "append"]\ncontext = 1024\nlayers = 4\npad = 0').needs.values()
+    """A prompt: its rows and its float32 sources. Tokens one by one: along all of the cache, from
+    the same sources.
+    """
+    bulk, append = sweep(
+        'op = ["bulk", "append"]\ncontext = 1024\nlayers = 4\npad = 0'
+    ).needs.values()
     assert bulk.walked == 2 * 8 * 1024 * (256 + 512) and append.walked == 2 * 8 * (1024 * 256 + 512)
-    assert append.slice_bytes == 2 * 8 * 1024 * 256 and append.arena == 4 * (append.slice_bytes + 2 * 8 * 512)
+    assert append.slice_bytes == 2 * 8 * 1024 * 256 and append.arena == 4 * (
+        append.slice_bytes + 2 * 8 * 512
+    )
 
 
 def test_many_small_slices_take_what_is_held_for_each(sweep):
     """A token each: their objects, queries and outputs are larger than their rows."""
-    few, many = (next(iter(sweep(f"context = 1\nlayers = {layers}").needs.values())) for layers in (1, 1001))
+    few, many = (
+        next(iter(sweep(f"context = 1\nlayers = {layers}").needs.values())) for layers in (1, 1001)
+    )
     ends = 1000 * 2 * 32 * 128 * 4
     assert many.beside - few.beside > ends + 1000 * 8192
 
 
 def test_points_that_fit_only_one_by_one(sweep):
-    """The memory of one stays while another is checked: the largest is left out, and not the whole suite refused."""
-    text = "context = [256, 65536]\nbatch = [1, 64]\nlayers = 1\n[[skip]]\ncontext = 65536\nbatch = 64"
+    """The memory of one stays while another is checked: the largest is left out, and not the whole
+    suite refused.
+    """
+    text = (
+        "context = [256, 65536]\nbatch = [1, 64]\nlayers = 1\n[[skip]]\ncontext = 65536\nbatch = 64"
+    )
     everything = sweep(text).needs.values()
     together = max(n.arena for n in everything) + max(n.beside for n in everything) + PROCESS
     assert together > max(n.memory for n in everything) + PROCESS

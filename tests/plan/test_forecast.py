@@ -29,23 +29,31 @@ def test_time_grows_with_what_is_measured(sweep):
 
 
 def test_samples_of_the_nominal_length(sweep):
-    """10 launches, 3 samples of 30 ms: of the point, its twin in two forms and its core roof, 1 ms of the cores' speed;
-    of each ceiling, and one of each other form of reads."""
+    """10 launches, 3 samples of 30 ms: of the point, its twin in two forms and its core roof, 1 ms
+    of the cores' speed; of each ceiling, and one of each other form of reads.
+    """
     found = sweep('context = 1024\nresidency = "hot"')
     probes, others = len(found.plan.points) - 1, len(forms("read", default_library())) - 1
     reads = sum(point.op == "read" for point in found.plan.points)
-    assert forecast(found).timed == pytest.approx(10 * (3 * ((4 + probes) * 0.03 + 0.001) + others * reads * 0.03))
+    assert forecast(found).timed == pytest.approx(
+        10 * (3 * ((4 + probes) * 0.03 + 0.001) + others * reads * 0.03)
+    )
 
 
 def test_a_token_is_no_longer_than_a_sample(sweep):
     """Of a slice of 1 GiB, which a prompt takes a tenth of a second to fill."""
-    long, short = (forecast(sweep(f'context = 262144\nlayers = 1\nop = "{op}"')).timed for op in ("bulk", "append"))
+    long, short = (
+        forecast(sweep(f'context = 262144\nlayers = 1\nop = "{op}"')).timed
+        for op in ("bulk", "append")
+    )
     store, probes = 2 * 262144 * 8 * 128 * (2 + 4) / 10e9, 10 * 3 * 0.03
     assert long - short == pytest.approx(10 * 3 * 3 * (store - 0.03), abs=4 * probes)
 
 
 def test_a_visit_has_not_hung_before_twenty_times_its_forecast(sweep):
-    """12 samples of 30 ms, 3 of 1 ms, 30 ms and a slice of 0.1 ms; a minute more, and a second for each 20 MB of memory."""
+    """12 samples of 30 ms, 3 of 1 ms, 30 ms and a slice of 0.1 ms; a minute more, and a second for
+    each 20 MB of memory.
+    """
     found = sweep('context = 1024\nresidency = "hot"')
     (needed,) = found.needs.values()
     assert forecast(found).patience == pytest.approx(

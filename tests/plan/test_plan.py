@@ -23,7 +23,13 @@ BARE = replace(TWO, caches=())
 
 def scope(machine, **facts):
     return Scope(
-        **{"cpus": machine.allowed, "isas": ("scalar", "best"), "memory": 64 * GIB, "pages": ("base",), "quick": True}
+        **{
+            "cpus": machine.allowed,
+            "isas": ("scalar", "best"),
+            "memory": 64 * GIB,
+            "pages": ("base",),
+            "quick": True,
+        }
         | facts
     )
 
@@ -42,7 +48,9 @@ def test_two_footprints_in_every_regime(machine, quick):
             assert {p.op for p in plan.points if p.cpus == cpus} <= {"read", "flops", "clock"}
             continue
         for op in ("read", "write", "write_nt", "copy", "copy_nt", "triad"):
-            words = [classify(machine, cpus, count).word for count in footprints(plan, op, len(cpus))]
+            words = [
+                classify(machine, cpus, count).word for count in footprints(plan, op, len(cpus))
+            ]
             for word in ("L1", "L2", "L3"):
                 assert words.count(word) >= 2, (op, len(cpus), words)
             assert words.count("DRAM") >= (1 if quick and op != "read" else 2)
@@ -52,7 +60,9 @@ def test_reads_climb_in_small_steps():
     for quick, factor in ((True, 2.4), (False, 1.7)):
         steps = footprints(probes(TWO, scope(TWO, quick=quick)), "read", 2)
         assert steps[0] <= 32 * KIB and steps[-1] >= 4 * 32 * MIB
-        assert all(after <= factor * before for before, after in zip(steps, steps[1:], strict=False))
+        assert all(
+            after <= factor * before for before, after in zip(steps, steps[1:], strict=False)
+        )
 
 
 def test_every_buffer_is_whole_lines_for_every_thread():
@@ -80,7 +90,11 @@ def test_many_threads_walk_past_their_private_caches():
 
 def test_quick_latency_has_every_regime_even_with_a_tiny_l1():
     tiny = made(2, l1=16 * KIB)
-    words = {classify(tiny, (0,), p.bytes).word for p in probes(tiny, scope(tiny)).points if p.op == "latency"}
+    words = {
+        classify(tiny, (0,), p.bytes).word
+        for p in probes(tiny, scope(tiny)).points
+        if p.op == "latency"
+    }
     assert words >= {"L1", "L2", "L3", "DRAM"}
 
 
@@ -119,8 +133,20 @@ def test_arithmetic_on_every_tier_and_latency_on_one_thread():
     assert {p.isa for p in plan.points if p.op == "read"} == {"best"}
 
 
-@pytest.mark.parametrize(("beside", "most", "fewest"), [(-1, 255, 256), (0, 256, 256), (1, 256, 257)])
+@pytest.mark.parametrize(
+    ("beside", "most", "fewest"), [(-1, 255, 256), (0, 256, 256), (1, 256, 257)]
+)
 def test_tokens_in_so_many_bytes(beside, most, fewest):
     """A token of 8 heads of 128 elements of f16 is 4 KiB of K and V: 256 of them are a MiB."""
-    facts = {"layout": "position", "dtype": "f16", "block_tokens": 1, "inner": "head", "scale": "f32", "pad": 0}
-    assert [tokens_in(MIB + beside, up, 8, 128, 1, **facts) for up in (False, True)] == [most, fewest]
+    facts = {
+        "layout": "position",
+        "dtype": "f16",
+        "block_tokens": 1,
+        "inner": "head",
+        "scale": "f32",
+        "pad": 0,
+    }
+    assert [tokens_in(MIB + beside, up, 8, 128, 1, **facts) for up in (False, True)] == [
+        most,
+        fewest,
+    ]

@@ -12,7 +12,11 @@ from kvbench.plan.witnesses import contrasts
 from tests.made_run import DECODE, MACHINE
 
 GIB = 1 << 30
-GOES_WITH = {"dtype": {"scale"}, "layout": {"inner", "block_tokens", "shuffle"}, "order": {"shuffle"}}
+GOES_WITH = {
+    "dtype": {"scale"},
+    "layout": {"inner", "block_tokens", "shuffle"},
+    "order": {"shuffle"},
+}
 GOES_WITH |= {"threads": {"cpus"}, "group": {"q_heads"}}
 DTYPES = default_library().words("dtype")
 ALL = [
@@ -50,7 +54,9 @@ def test_points_of_a_set_differ_in_its_factor_alone():
 
 def test_the_set_nearest_to_the_defaults_is_taken():
     assert {point.layout for point in sets_of(ALL)["dtype"].points} == {"head"}
-    assert {(point.dtype, point.pages) for point in sets_of(ALL)["layout"].points} == {("f16", "thp")}
+    assert {(point.dtype, point.pages) for point in sets_of(ALL)["layout"].points} == {
+        ("f16", "thp")
+    }
 
 
 def test_each_level_is_a_question_of_its_own():
@@ -67,6 +73,8 @@ def test_arenas_of_a_set_take_a_quarter_of_memory_at_most():
     assert "layout" in found and "dtype" not in found
 
 
-@pytest.mark.parametrize("other", [replace(DECODE, layout="paged", dtype="i8"), replace(DECODE, residency="hot")])
+@pytest.mark.parametrize(
+    "other", [replace(DECODE, layout="paged", dtype="i8"), replace(DECODE, residency="hot")]
+)
 def test_who_differs_in_more_is_in_no_set(other):
     assert not sets_of([DECODE, other])

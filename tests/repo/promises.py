@@ -1,7 +1,8 @@
 """What each command of the pages must end in: what it prints, what it writes, its exit code.
 
-A command whose measuring takes long is made short for the test: by fewer and shorter samples (`more`), or by a
-situation of tests/cli/test_exit_codes.py (`how`), in which visits are played. What it is to show stays the same.
+A command whose measuring takes long is made short for the test: by fewer and shorter samples
+(`more`), or by a situation of tests/cli/test_exit_codes.py (`how`), in which visits are played.
+What it is to show stays the same.
 """
 
 import tempfile
@@ -26,7 +27,9 @@ def gated(patch, folder):
     """Two builds of one code stand in for the revisions, and their visits are played."""
     own = Path(tempfile.mkdtemp(dir=folder))
     real, sides = kvbench.gate.sides, [str(_library(own / name, name)) for name in ("one", "other")]
-    patch.setattr("kvbench.gate.sides", lambda base, head, *more, **named: real(*sides, *more, **named))
+    patch.setattr(
+        "kvbench.gate.sides", lambda base, head, *more, **named: real(*sides, *more, **named)
+    )
     alike(patch, folder)
 
 
@@ -40,7 +43,9 @@ def halved(patch, folder):
 
 @dataclass(frozen=True)
 class Promise:
-    """`shows`: patterns of its standard output. `writes`: patterns by file. `after`: commands that it goes on from."""
+    """`shows`: patterns of its standard output. `writes`: patterns by file. `after`: commands that
+    it goes on from.
+    """
 
     shows: tuple[str, ...]
     writes: Mapping[str, str] = field(default_factory=dict)
@@ -52,7 +57,9 @@ class Promise:
 
 def measured(*shows, **more):
     """A sweep that ends in the main answers."""
-    return Promise((r"Fastest decode +\S+ ", r"Memory read +[\d.]+ GB/s", *shows), **{"how": played} | more)
+    return Promise(
+        (r"Fastest decode +\S+ ", r"Memory read +[\d.]+ GB/s", *shows), **{"how": played} | more
+    )
 
 
 RATIOS = (
@@ -78,37 +85,73 @@ SUBMIT = 'kvbench submit runs/score --out mine.tar.gz --name "Zen 4, 2 of 96 cor
 ADD = "kvbench history add results/spr-kvm-2/quick"
 MINE, NEW = "kvbench sweep quick --out runs/mine", "kvbench sweep quick --out runs/new"
 AT_32K = "kvbench sweep quick --axis context=32k --axis dtype=f16,i8,q4_0 --out runs/32k --report"
+EXPORTED = (
+    "kvbench compare runs/base runs/head --gate --export junit=compare.xml --export csv=compare.csv"
+)
+PROFILED = (
+    "kvbench profile decode --model llama-3-8b --context 4096"
+    " --dtype f16 --layout head --threads all"
+)
+SIZED = (
+    "kvbench size llama-3-8b --context 4096 --budget 40GiB"
+    " --lengths uniform:1-4096 --machine results/zen4-kvm-2/quick"
+)
 
 README = {
     "kvbench sweep --report": measured(
-        r"Does L3 help\?", r"What limits", r"(GOOD|FAIR|POOR) RUN", writes={"runs/*/report/index.html": "<svg"}
+        r"Does L3 help\?",
+        r"What limits",
+        r"(GOOD|FAIR|POOR) RUN",
+        writes={"runs/*/report/index.html": "<svg"},
     ),
     MINE: measured(r"run +runs/mine"),
     "kvbench report runs/mine results/zen4-kvm-2/quick --out both": Promise(
-        RATIOS, {"both/index.html": r"2 runs(.|\n)*tokens/s; [\d.]+ GB/s(.|\n)*[\d.]+ tokens/s \([\d.]+x\)"}, (MINE,)
+        RATIOS,
+        {
+            "both/index.html": (
+                r"2 runs(.|\n)*tokens/s; [\d.]+ GB/s(.|\n)*[\d.]+ tokens/s \([\d.]+x\)"
+            )
+        },
+        (MINE,),
     ),
     "kvbench plan quick --axis context=32k --axis dtype=f16,i8,q4_0": Promise(
         (r"\d+ points", r"time: about ", r"memory: ", r"dtype +f16 i8 q4_0")
     ),
     AT_32K: measured(
-        r"32,768 tokens", r"Fastest decode +[\d.]+ tokens/s +(f16|i8|q4_0), ", writes={"runs/32k/report/index.html": ""}
+        r"32,768 tokens",
+        r"Fastest decode +[\d.]+ tokens/s +(f16|i8|q4_0), ",
+        writes={"runs/32k/report/index.html": ""},
     ),
-    "kvbench size llama-3-8b --context 32768 --budget 40GiB --machine results/zen4-kvm-2/quick": Promise(
-        (r"4,294,967,296 bytes \(4 GiB\)", r"9 whole sequences of 32,768", r"K and V alone +[\d.]+ ")
+    "kvbench size llama-3-8b --context 32768 --budget 40GiB --machine results/zen4-kvm-2/quick": (
+        Promise(
+            (
+                r"4,294,967,296 bytes \(4 GiB\)",
+                r"9 whole sequences of 32,768",
+                r"K and V alone +[\d.]+ ",
+            )
+        )
     ),
     "kvbench explain gemma-3-4b --machine results/zen4-kvm-2/quick": Promise(
         (r"At 131,072 tokens reading the weights is the limit", r"KV format: \w+\.", r"\nMemory: ")
     ),
     "kvbench peers --model llama-3-8b --dtype f16 --launches 6 --report": Promise(
-        (r"\n +report +runs/\S+/report/index.html",), {"runs/*/report/index.html": "numpy"}, how=played
+        (r"\n +report +runs/\S+/report/index.html",),
+        {"runs/*/report/index.html": "numpy"},
+        how=played,
     ),
     "kvbench gate --base origin/main --head . --export junit=gate.xml": Promise(
         (r"^EQUIVALENT: ",), {"gate.xml": r"<testsuites?\b(.|\n)*<testcase "}, how=gated
     ),
     "kvbench verify --example > my.c": Promise((), {"my.c": r"kvb_work"}),
-    "kvbench verify --plugin my.so": Promise((r"decode textbook", r": all well\n"), after=PLUGIN, more=("--quick",)),
-    "kvbench profile decode --plugin my.so --variant textbook --dtype f32 --model llama-3-8b": Promise(
-        (r"^decode\.textbook\.", r"core roof: the same kernel", r"bound: \w+"), after=PLUGIN, more=BRIEF
+    "kvbench verify --plugin my.so": Promise(
+        (r"decode textbook", r": all well\n"), after=PLUGIN, more=("--quick",)
+    ),
+    "kvbench profile decode --plugin my.so --variant textbook --dtype f32 --model llama-3-8b": (
+        Promise(
+            (r"^decode\.textbook\.", r"core roof: the same kernel", r"bound: \w+"),
+            after=PLUGIN,
+            more=BRIEF,
+        )
     ),
 }
 
@@ -116,45 +159,63 @@ SUITES = {
     "kvbench suites": Promise((r"(?m)^quick +\d+ points +up to \d+ min ", r"(?m)^score ")),
     "kvbench plan": Promise((r"^quick: ", r"time: up to \d+ min", r"memory: ")),
     SMALL: Promise((WHOLE, r"run +runs/small"), {"runs/small/journal.jsonl": ""}, how=played),
-    "kvbench sweep --out runs/small --resume": Promise((WHOLE, r"run +runs/small"), after=(SMALL,), how=halved),
+    "kvbench sweep --out runs/small --resume": Promise(
+        (WHOLE, r"run +runs/small"), after=(SMALL,), how=halved
+    ),
     "kvbench tune": Promise((r"schedule +times as fast as the default",), how=played),
     "kvbench sweep --schedule weave": measured(),
     "kvbench sweep --axis schedule=off,cross,weave,stream": measured(),
     "kvbench lab": Promise((r"(?m)^quant ", r"(?m)^users ", r"(?m)^window ")),
     "kvbench lab quant --context 1024": Promise(
-        (r"Formats change the answer", r"flash kernels by up to \d", r"dot by up to \d"), {"runs/lab/quant.csv": "q4_0"}
+        (r"Formats change the answer", r"flash kernels by up to \d", r"dot by up to \d"),
+        {"runs/lab/quant.csv": "q4_0"},
     ),
 }
 
 RESULTS = {
     "kvbench report results/zen4-kvm-2/quick --out report": Promise(
-        (r"Decode reads up to 40.2 GB/s", r"report: report/index.html"), {"report/index.html": "118"}
+        (r"Decode reads up to 40.2 GB/s", r"report: report/index.html"),
+        {"report/index.html": "118"},
     ),
-    "kvbench report results/zen4-kvm-2/quick --format md": Promise((r"^# Decode attention on AMD", r"\n\| ")),
+    "kvbench report results/zen4-kvm-2/quick --format md": Promise(
+        (r"^# Decode attention on AMD", r"\n\| ")
+    ),
     "kvbench report results/zen4-kvm-2/quick results/zen3-kvm-2/quick --out machines": Promise(
-        (*RATIOS, r"decode i8 +tokens/s +118 +35 \(0\.30x\)"), {"machines/index.html": "2 machines, 2 runs"}
+        (*RATIOS, r"decode i8 +tokens/s +118 +35 \(0\.30x\)"),
+        {"machines/index.html": "2 machines, 2 runs"},
     ),
     SCORE: Promise((r"VALID", r"16 bits", r"tokens/s"), how=scored),
     SUBMIT: Promise((r": VALID; Zen 4, 2 of 96 cores, ",), {"mine.tar.gz": ""}, (SCORE,)),
-    "kvbench submit mine.tar.gz --check": Promise((r"^[^\n]*: VALID; Zen 4, 2 of 96 cores[^\n]*\n$",), after=(SUBMIT,)),
-    "kvbench report results/* --out gallery": Promise((r"scores of ",), {"gallery/index.html": "tuned"}),
+    "kvbench submit mine.tar.gz --check": Promise(
+        (r"^[^\n]*: VALID; Zen 4, 2 of 96 cores[^\n]*\n$",), after=(SUBMIT,)
+    ),
+    "kvbench report results/* --out gallery": Promise(
+        (r"scores of ",), {"gallery/index.html": "tuned"}
+    ),
     BASE: measured(r"run +runs/base"),
     HEAD: measured(r"run +runs/head"),
     "kvbench compare runs/base runs/head": Promise(
         (r"^EQUIVALENT: ", *SIDES, r"\d+ points: \d+ EQUIVALENT"), after=(BASE, HEAD)
     ),
-    "kvbench compare runs/base runs/head --gate --export junit=compare.xml --export csv=compare.csv": Promise(
+    EXPORTED: Promise(
         (r"^EQUIVALENT: ",),
-        {"compare.xml": r"<testsuites?\b(.|\n)*<testcase ", "compare.csv": r"^[^\n]*\bhead_bytes_per_second\b"},
+        {
+            "compare.xml": r"<testsuites?\b(.|\n)*<testcase ",
+            "compare.csv": r"^[^\n]*\bhead_bytes_per_second\b",
+        },
         (BASE, HEAD),
     ),
     "kvbench gate": Promise((r"^EQUIVALENT: ",), how=gated),
     ADD: Promise((r": runs/quick\n",), {"runs/quick/summary.json": ""}),
-    "kvbench history": Promise((r"points have too few runs for a step to be seen: .* needed\.",), after=(ADD,)),
+    "kvbench history": Promise(
+        (r"points have too few runs for a step to be seen: .* needed\.",), after=(ADD,)
+    ),
     "kvbench history --report history": Promise(
         (r"report: history/index.html",), {"history/index.html": "Order of the rows"}, (ADD,)
     ),
-    "kvbench history export": Promise((r"^machine,run,created,(.|\n)*,efficiency,(.|\n)*\n",), after=(ADD,)),
+    "kvbench history export": Promise(
+        (r"^machine,run,created,(.|\n)*,efficiency,(.|\n)*\n",), after=(ADD,)
+    ),
     NEW: measured(),
     "kvbench compare results/mymachine/quick runs/new --bless": Promise(
         (), {"results/mymachine/quick/journal.jsonl": ""}, (NEW,)
@@ -162,8 +223,14 @@ RESULTS = {
 }
 
 IN_DEPTH = {
-    "kvbench profile decode --model llama-3-8b --context 4096 --dtype f16 --layout head --threads all": Promise(
-        (r"^decode\.flash\.head\.f16\.", r"twin: the same reads alone", r"core roof", r"bound: ", r"stages: qk \d"),
+    PROFILED: Promise(
+        (
+            r"^decode\.flash\.head\.f16\.",
+            r"twin: the same reads alone",
+            r"core roof",
+            r"bound: ",
+            r"stages: qk \d",
+        ),
         more=BRIEF,
     ),
     "kvbench sweep smoke --plugin my.so --axis op=decode --axis dtype=f32 --report": measured(
@@ -171,24 +238,37 @@ IN_DEPTH = {
     ),
     "kvbench doctor": Promise((r"(?m)^(ok|warn|unknown) ",)),
     "kvbench machine --quick --out machine.json": Promise(
-        (r"fingerprint \w+", r"\n  read +", r"Capacities of a cache|No cache is declared"), {"machine.json": "ceilings"},
+        (r"fingerprint \w+", r"\n  read +", r"Capacities of a cache|No cache is declared"),
+        {"machine.json": "ceilings"},
         how=played,
     ),
-    "kvbench size llama-3-8b --context 4096 --budget 40GiB --lengths uniform:1-4096 --machine results/zen4-kvm-2/quick":
-        Promise((r"admission: 40 GiB hold 327,680 tokens", r"blocks of 16 tokens +257 MiB +0\.36%", r"62\.92 \(61\.57")),
+    SIZED: Promise(
+        (
+            r"admission: 40 GiB hold 327,680 tokens",
+            r"blocks of 16 tokens +257 MiB +0\.36%",
+            r"62\.92 \(61\.57",
+        )
+    ),
     "kvbench plan threads": Promise((r"^threads: ", r"threads +1\b")),
     "kvbench numa": Promise((r"NUMA node|node0",), more=BRIEF),
-    "kvbench gather shared --out fleet": Promise((r"their pages: kvbench report fleet/\*",), {"fleet/*/manifest.json": ""}),
+    "kvbench gather shared --out fleet": Promise(
+        (r"their pages: kvbench report fleet/\*",), {"fleet/*/manifest.json": ""}
+    ),
     "kvbench explain gpt-oss-20b --machine results/zen4-kvm-2/quick --measured 5.2@32k": Promise(
-        (r"At 131,072 tokens reading the weights and reading the KV cache limit about equally", r"KV format: i8\.")
+        (
+            r"At 131,072 tokens reading the weights and reading the KV cache limit about equally",
+            r"KV format: i8\.",
+        )
     ),
     "kvbench kernels": Promise((r"(?m)^decode\.flash\.head\.f16\.scalar +yes ",)),
     "kvbench verify --quick": Promise((r"planted fault", r": all well\n")),
-    "kvbench profile bulk --model llama-3-8b --context 1024": Promise((r"^bulk\.", r"lines per token"), more=BRIEF),
+    "kvbench profile bulk --model llama-3-8b --context 1024": Promise(
+        (r"^bulk\.", r"lines per token"), more=BRIEF
+    ),
     "kvbench profile append --model llama-3-8b --layout position --context 1024": Promise(
         (r"^append\.", r"lines per token"), more=BRIEF
     ),
-}  # fmt: skip
+}
 
 PROMISES = {
     "README.md": README,

@@ -1,4 +1,6 @@
-"""The faults of tests/mutate/*.toml fit the code of now. Whoever moves the code mends its edit in the same commit."""
+"""The faults of tests/mutate/*.toml fit the code of now. Whoever moves the code mends its edit in
+the same commit.
+"""
 
 import re
 import shlex
@@ -10,14 +12,31 @@ from tests.mutate.faults import FOLDER, ROOT, of_file, pattern, read
 FAULTS = read()
 C_TESTS = re.compile(r'\{"(\w+)", check_\w+\}')
 PYTHON = ["judge", "launches", "bounds", "contrasts", "store", "plan", "gate", "score", "sizing"]
-C = ["walk", "cache", "decode", "traffic", "store", "softmax", "qk", "pv", "dot", "row", "run", "cpu", "probes", "twin"]
+C = [
+    "walk",
+    "cache",
+    "decode",
+    "traffic",
+    "store",
+    "softmax",
+    "qk",
+    "pv",
+    "dot",
+    "row",
+    "run",
+    "cpu",
+    "probes",
+    "twin",
+]
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_an_edit_fits_once_and_changes_something(fault):
     text = (ROOT / fault.file).read_text()
     found = pattern(fault.find).findall(text)
-    assert len(found) == 1, f"{fault.file}: `find` stands there {len(found)} times: mend it in tests/mutate/"
+    assert len(found) == 1, (
+        f"{fault.file}: `find` stands there {len(found)} times: mend it in tests/mutate/"
+    )
     assert "".join(fault.replace.split()) != "".join(fault.find.split())
     assert fault.edited(text) != text
     if fault.file.endswith(".py"):
@@ -34,16 +53,23 @@ def test_checks_name_what_there_is():
 
 
 def unknown(check, c_tests):
-    """What it names and nothing is called. The words of -k stand somewhere in the files, but for parameters, as
-    head-f16."""
+    """What it names and nothing is called. The words of -k stand somewhere in the files, but for
+    parameters, as head-f16.
+    """
     kind, *words = shlex.split(check)
     if kind == "kvb-check":
-        yield from (after for word, after in zip(words, words[1:]) if word == "--only" and after not in c_tests)
+        yield from (
+            after
+            for word, after in zip(words, words[1:])
+            if word == "--only" and after not in c_tests
+        )
     if kind != "pytest":
         return
     paths = [ROOT / word.partition("::")[0] for word in words if word.startswith("tests/")]
     yield from (str(path) for path in paths if not path.exists())
-    files = [file for path in paths for file in ([path] if path.is_file() else path.rglob("test_*.py"))]
+    files = [
+        file for path in paths for file in ([path] if path.is_file() else path.rglob("test_*.py"))
+    ]
     text = "\n".join(file.read_text() for file in files)
     chosen = [after for word, after in zip(words, words[1:]) if word == "-k"]
     chosen += [word.rpartition("::")[2].partition("[")[0] for word in words if "::" in word]

@@ -1,4 +1,6 @@
-"""The house rules of the package, read from its source: who imports whom, who prints, where words are spelled."""
+"""The house rules of the package, read from its source: who imports whom, who prints, where words
+are spelled.
+"""
 
 import ast
 from collections.abc import Iterator
@@ -27,11 +29,19 @@ RANKS = {
 }
 CHAIN = ["suite", "plan", "worker", "runner"]  # within rank 4 the measuring half is itself a line
 RANK = {module: rank for rank, modules in RANKS.items() for module in modules}
-HOMES = {"cffi": "native", "pyperf": "store", "matplotlib": "report", "ruptures": "analysis", "click": "cli"}
+HOMES = {
+    "cffi": "native",
+    "pyperf": "store",
+    "matplotlib": "report",
+    "ruptures": "analysis",
+    "click": "cli",
+}
 
 
 def module_of(path: Path) -> str:
-    """The part of the package a file belongs to: "native" for native/cache.py, "" for the package itself."""
+    """The part of the package a file belongs to: "native" for native/cache.py, "" for the package
+    itself.
+    """
     first = path.relative_to(PACKAGE).parts[0]
     return first.removesuffix(".py").replace("__init__", "")
 
@@ -74,26 +84,42 @@ def test_imports_point_down(path):
         package, _, rest = name.partition(".")
         if package == "kvbench":
             used = rest.partition(".")[0]
-            assert may_import(user, used), f"{user} (rank {RANK[user]}) imports {used} (rank {RANK[used]})"
+            assert may_import(user, used), (
+                f"{user} (rank {RANK[user]}) imports {used} (rank {RANK[used]})"
+            )
         elif package in HOMES:
-            assert user == HOMES[package], f"{package} is imported by {HOMES[package]} alone, not by {user}"
+            assert user == HOMES[package], (
+                f"{package} is imported by {HOMES[package]} alone, not by {user}"
+            )
 
 
 def test_only_the_command_line_speaks():
     for path in FILES:
         if module_of(path) != "cli":
-            spoken = {"print", "exit", "quit", "sys.exit", "os._exit", "sys.stdout.write", "sys.stderr.write"}
+            spoken = {
+                "print",
+                "exit",
+                "quit",
+                "sys.exit",
+                "os._exit",
+                "sys.stdout.write",
+                "sys.stderr.write",
+            }
             assert not spoken & set(calls(path)), path
             assert "sys.argv" not in path.read_text(), path
 
 
 def test_all_that_is_said_passes_one_door():
-    said = [path.name for path in FILES if {"click.echo", "click.secho", "print"} & set(calls(path))]
+    said = [
+        path.name for path in FILES if {"click.echo", "click.secho", "print"} & set(calls(path))
+    ]
     assert said == ["_streams.py"]
 
 
 def test_words_are_asked_for():
-    """No list of layouts, dtypes or tiers stands in Python: two of its words in one literal would be one."""
+    """No list of layouts, dtypes or tiers stands in Python: two of its words in one literal would
+    be one.
+    """
     library = default_library()
     lists = [set(library.words(kind)) for kind in ("layout", "dtype", "isa", "variant")]
     for path in FILES:
@@ -101,7 +127,9 @@ def test_words_are_asked_for():
             items = node.keys if isinstance(node, ast.Dict) else getattr(node, "elts", [])
             texts = {item.value for item in items if isinstance(item, ast.Constant)}
             for words in lists:
-                assert len(texts & words) < 2, f"{path}:{node.lineno} spells {sorted(texts & words)}"
+                assert len(texts & words) < 2, (
+                    f"{path}:{node.lineno} spells {sorted(texts & words)}"
+                )
 
 
 def test_files_and_functions_are_small():

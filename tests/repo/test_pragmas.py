@@ -7,6 +7,10 @@ KERNELS = Path(__file__).parents[2] / "kernels"
 
 
 def test_loops_are_unrolled_by_one_macro():
-    """Clang takes gcc's pragma without a word and does not heed it: decodes then took up to five times as long."""
+    """Clang takes gcc's pragma without a word and does not heed it: decodes then took up to five
+    times as long.
+    """
     pragma = re.compile(r"(_Pragma|#pragma|KVB_PRAGMA).*unroll")
-    assert {path.name for path in KERNELS.rglob("*.[ch]") if pragma.search(path.read_text())} == {"words.h"}
+    assert {path.name for path in KERNELS.rglob("*.[ch]") if pragma.search(path.read_text())} == {
+        "words.h"
+    }

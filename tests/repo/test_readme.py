@@ -53,7 +53,9 @@ def test_every_command_promises_something(page):
 
 
 class Place:
-    """A folder in which commands are called one after another: some go on where others have stopped."""
+    """A folder in which commands are called one after another: some go on where others have
+    stopped.
+    """
 
     def __init__(self, folder, shortened):
         self.folder, self.shortened, self.said = folder, shortened, {}
@@ -82,7 +84,9 @@ class Place:
             promise.how(patch, self.folder)
         patch.chdir(self.folder)
         words = shlex.split(command)[1:]
-        arguments = [path for word in words for path in (sorted(glob(word)) if "*" in word else [word])]
+        arguments = [
+            path for word in words for path in (sorted(glob(word)) if "*" in word else [word])
+        ]
         capsys.readouterr()
         code = call(*arguments, *(promise.more if self.shortened or "sweep" in words else ()))
         said = capsys.readouterr()
@@ -98,7 +102,9 @@ def _in_a_shell(line):
     """With this kvbench, and from another folder than its sources."""
     program = f"{shlex.quote(sys.executable)} -m kvbench.cli"
     text = f'kvbench() {{ {program} "$@"; }}\n{line}'
-    done = subprocess.run(["bash", "-e", "-o", "pipefail", "-c", text], capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        ["bash", "-e", "-o", "pipefail", "-c", text], capture_output=True, text=True, timeout=300
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -106,7 +112,9 @@ def _in_a_shell(line):
 def holds(command, place, capsys, patch):
     said, promise = place.call(command, capsys, patch), _promise(command)
     for pattern in promise.shows:
-        assert re.search(pattern, f"\n{said}" if pattern.startswith("\\n") else said), f"{pattern}\n{said}"
+        assert re.search(pattern, f"\n{said}" if pattern.startswith("\\n") else said), (
+            f"{pattern}\n{said}"
+        )
     for name, pattern in promise.writes.items():
         found = sorted(place.folder.glob(name))
         assert found, f"{name} was not written"
@@ -145,7 +153,9 @@ def test_what_you_get_is_what_that_run_prints(monkeypatch):
     from kvbench.report.ending import short, summary
 
     found = kvbench.load(ROOT / "results" / "zen4-kvm-2" / "quick").findings()
-    block = README[README.index("    AMD EPYC") : README.index("The report's first screen")].rstrip()
+    block = README[
+        README.index("    AMD EPYC") : README.index("The report's first screen")
+    ].rstrip()
     assert [line[4:] for line in block.splitlines()] == short(summary(found))
 
 
@@ -153,19 +163,34 @@ def test_the_table_of_exit_codes_is_whole():
     text = PAGES["results/README.md"]
     table = text[text.index("| exit code |") :].partition("\n\n")[0]
     cells = [line.split("|")[1] for line in table.splitlines()[2:]]
-    assert sorted(int(code) for cell in cells for code in re.findall(r"(?:^| )(\d+) ", cell)) == sorted(Exit)
+    assert sorted(
+        int(code) for cell in cells for code in re.findall(r"(?:^| )(\d+) ", cell)
+    ) == sorted(Exit)
 
 
 def test_the_table_of_exports_is_whole():
     text = PAGES["results/README.md"]
     table = text[text.index("| kind | for |") :].partition("\n\n")[0]
-    assert sorted(re.findall(r"`([\w-]+)`", "\n".join(x.split("|")[1] for x in table.splitlines()))) == sorted(kinds())
+    assert sorted(
+        re.findall(r"`([\w-]+)`", "\n".join(x.split("|")[1] for x in table.splitlines()))
+    ) == sorted(kinds())
 
 
 def test_the_workflow_for_another_repository(tmp_path, monkeypatch):
-    (text,) = (each for each in re.findall(r"```yaml\n(.*?)```", EVERY, re.DOTALL) if each.startswith("name:"))
+    (text,) = (
+        each
+        for each in re.findall(r"```yaml\n(.*?)```", EVERY, re.DOTALL)
+        if each.startswith("name:")
+    )
     (tmp_path / "kernel.yml").write_text(text)
-    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.github-workflows", "kernel.yml"]
+    command = [
+        sys.executable,
+        "-m",
+        "check_jsonschema",
+        "--builtin-schema",
+        "vendor.github-workflows",
+        "kernel.yml",
+    ]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
     monkeypatch.chdir(tmp_path)
@@ -174,19 +199,27 @@ def test_the_workflow_for_another_repository(tmp_path, monkeypatch):
     steps = yaml.safe_load(text)["jobs"]["gate"]["steps"]
     lines = [line.strip() for step in steps for line in step.get("run", "").splitlines()]
     calls = [line for line in lines if line.startswith("kvbench ")]
-    assert [parsed(line)["head"] for line in calls if " gate " in line] == ["head.so"] and len(calls) == 2
+    assert [parsed(line)["head"] for line in calls if " gate " in line] == ["head.so"] and len(
+        calls
+    ) == 2
     assert all(parsed(line) for line in calls)
     for code in Exit:  # the last step ends as the gate does, but where that is not clear
         script = f"kvbench() {{ return {int(code)}; }}\n{steps[-1]['run']}"
-        ended = subprocess.run(["bash", "-e", "-c", script], env={"GITHUB_STEP_SUMMARY": "x"}, check=False)
+        ended = subprocess.run(
+            ["bash", "-e", "-c", script], env={"GITHUB_STEP_SUMMARY": "x"}, check=False
+        )
         assert ended.returncode == (0 if code == Exit.UNCLEAR else code)
 
 
 def test_claims_are_the_report_s():
-    """What is said of the example stands in the report that is linked there, and in the same words."""
+    """What is said of the example stands in the report that is linked there, and in the same
+    words.
+    """
     text = PAGES["results/README.md"]
     (page,) = re.findall(r"\(([^)]*/report/index\.html)\)", text)
-    report = html.unescape(" ".join(re.sub(r"<[^>]+>", " ", (ROOT / "results" / page).read_text()).split()))
+    report = html.unescape(
+        " ".join(re.sub(r"<[^>]+>", " ", (ROOT / "results" / page).read_text()).split())
+    )
     claims = text[text.index(page) : text.index("![", text.index(page))].split("\n- ")[1:]
     assert len(claims) >= 5
     for claim in claims:
@@ -207,13 +240,16 @@ def test_links_lead_somewhere(page):
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_make_target(target):
-    plan = subprocess.run(["make", "-n", target], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    plan = subprocess.run(
+        ["make", "-n", target], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
     assert plan.returncode == 0, plan.stderr
 
 
 def test_make_sweep_runs_the_command_that_is_shown():
     assert (
-        COMMANDS[0] == "kvbench sweep --report" and "$(BIN)/kvbench sweep --report\n" in (ROOT / "Makefile").read_text()
+        COMMANDS[0] == "kvbench sweep --report"
+        and "$(BIN)/kvbench sweep --report\n" in (ROOT / "Makefile").read_text()
     )
 
 

@@ -15,7 +15,9 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="session")
 def once(tmp_path_factory):
-    """From a name and what fills a folder to that folder, which the first of the processes that test has filled."""
+    """From a name and what fills a folder to that folder, which the first of the processes that
+    test has filled.
+    """
     root = tmp_path_factory.getbasetemp()
     root = root.parent if "PYTEST_XDIST_WORKER" in os.environ else root
 
@@ -47,7 +49,9 @@ def report(once, rich):
 @pytest.fixture(scope="session")
 def shipped(once):
     """The folder of the report of a real run, whose first screen has all its parts."""
-    return once("shipped", lambda folder: reported(folder, ROOT / "results" / "zen4-kvm-2" / "quick"))
+    return once(
+        "shipped", lambda folder: reported(folder, ROOT / "results" / "zen4-kvm-2" / "quick")
+    )
 
 
 @pytest.fixture(scope="session")
@@ -83,8 +87,12 @@ def reported(folder, *arguments):
 
 @pytest.fixture(scope="session")
 def browser():
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install '.[test]'")
-    path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    playwright = pytest.importorskip(
+        "playwright.sync_api", reason="playwright is not installed: pip install '.[test]'"
+    )
+    path = next(
+        filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+    )
     if path is None:
         pytest.skip("no browser here: apt install chromium")
     with playwright.sync_playwright() as started:

@@ -19,7 +19,10 @@ def unknown(found: Findings) -> Findings:
     """The same points, of which no number is known."""
     points = found.points
     numbers = points.select_dtypes("float64").columns
-    return replace(found, points=points.assign(**dict.fromkeys(numbers, math.nan), unstable=pd.NA, outliers=pd.NA))
+    return replace(
+        found,
+        points=points.assign(**dict.fromkeys(numbers, math.nan), unstable=pd.NA, outliers=pd.NA),
+    )
 
 
 def found_in(records, machine=MACHINE) -> Findings:
@@ -27,7 +30,9 @@ def found_in(records, machine=MACHINE) -> Findings:
 
 
 def drawn(make, found):
-    """The figure that `make` makes of what was found, and its text as SVG: "" where it says why there is nothing."""
+    """The figure that `make` makes of what was found, and its text as SVG: "" where it says why
+    there is nothing.
+    """
     figure = make(found, Look(found.points))
     assert figure.table.empty is False or figure.missing
     assert not re.search(r"\b(nan|None|NA)\b", f"{figure.title} {figure.about} {figure.missing}")
@@ -36,7 +41,8 @@ def drawn(make, found):
         return figure, ""
     with styled():
         canvas = figure.draw(figure.table)
-        canvas.set_layout_engine("none")  # takes as long as all the rest; where things end up is for a browser to see
+        # takes as long as all the rest; where things end up is for a browser to see
+        canvas.set_layout_engine("none")
         text = svg(canvas, figure.name)
     for words in re.findall(r"<text[^>]*>([^<]*)</text>", text):
         assert not re.search(r"\b(nan|None|NA|inf)\b", words), words

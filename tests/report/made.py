@@ -1,4 +1,6 @@
-"""Run directories of made-up runs that have something for every part of a report, and of such as lack most of it."""
+"""Run directories of made-up runs that have something for every part of a report, and of such as
+lack most of it.
+"""
 
 import math
 from collections.abc import Sequence
@@ -24,32 +26,54 @@ NAMED = replace(
         "kernel": Fact(f"6.1-{SECRET}", "/proc/sys/kernel/osrelease", "high"),
         "command_line": Fact(f"quiet root=/dev/{SECRET}", "/proc/cmdline", "high"),
         "sockets": Fact(1, f"override: {SECRET}", "high"),
-        "l3": Fact(32 * MIB, f"override: parts/{SECRET}.toml", "high", f"not as {SECRET} 9000 64-core says"),
-        "dram_peak": Fact(None, "dmidecode", "none", f"no permission for /opt/{SECRET}/dmi, nor ../{SECRET}"),
+        "l3": Fact(
+            32 * MIB, f"override: parts/{SECRET}.toml", "high", f"not as {SECRET} 9000 64-core says"
+        ),
+        "dram_peak": Fact(
+            None, "dmidecode", "none", f"no permission for /opt/{SECRET}/dmi, nor ../{SECRET}"
+        ),
     },
     warnings=(f"the clock of a {SECRET} 9000 64-Core is in doubt, see ~/{SECRET}.txt",),
     fingerprint="f00d",
     environment="cafe",
 )
 CHECKS = (
-    Check("load", "warn", f"1.5 by /home/{SECRET}/job on {SECRET}-7", "it takes bandwidth", "stop it"),
+    Check(
+        "load", "warn", f"1.5 by /home/{SECRET}/job on {SECRET}-7", "it takes bandwidth", "stop it"
+    ),
     Check("other tasks", "ok", "these CPUs busy 2% of the time", "they share the caches"),
     Check("steal", "ok", "0.1% of the time now", "a thread stands still"),
 )
 SECRETS = {
-    "command": f"/home/me/{SECRET}/kvbench sweep {SECRET}.toml --out {SECRET} --library=x/{SECRET}.so",
+    "command": (
+        f"/home/me/{SECRET}/kvbench sweep {SECRET}.toml --out {SECRET} --library=x/{SECRET}.so"
+    ),
     "options": {"suite": f"/home/me/{SECRET}.toml", "library": f"lib/{SECRET}.so", "seed": 7},
     "suite": SECRET,
-    "versions": {"kvbench": "0.1", "hostname": f"{SECRET}-7.example", "platform": f"Linux-{SECRET}", "cpu_model_name": SECRET},
-}  # fmt: skip
+    "versions": {
+        "kvbench": "0.1",
+        "hostname": f"{SECRET}-7.example",
+        "platform": f"Linux-{SECRET}",
+        "cpu_model_name": SECRET,
+    },
+}
 
-LEAK = f"cannot open /opt/{SECRET}/x.so: lib/{SECRET}/core.c:12 said\nno, ./{SECRET}; on {SECRET}-7.example"
+LEAK = (
+    f"cannot open /opt/{SECRET}/x.so: lib/{SECRET}/core.c:12 said\nno, ./{SECRET}; on"
+    f" {SECRET}-7.example"
+)
 
 WIDE = {"f32": 4, "f16": 2, "i8": 1}  # bytes of an element
 LAYOUTS, CONTEXTS, CPUS = ("head", "paged"), (1024, 16384, 65536), ((0,), (0, 1, 2, 3))
 FASTER = 4.0  # times as fast from L3
-CHEAT = replace(DECODE, layout="paged", dtype="f32", cpus=CPUS[-1])  # it is faster than all that should bound it
-READS = [Probe("read", "scalar", cpus, "thp", count, ahead) for cpus in CPUS for count in (512 * KIB, 8 * MIB, 256 * MIB) for ahead in (0, 2048)]  # fmt: skip
+# it is faster than all that should bound it
+CHEAT = replace(DECODE, layout="paged", dtype="f32", cpus=CPUS[-1])
+READS = [
+    Probe("read", "scalar", cpus, "thp", count, ahead)
+    for cpus in CPUS
+    for count in (512 * KIB, 8 * MIB, 256 * MIB)
+    for ahead in (0, 2048)
+]
 PROBES = [
     *READS,
     *(Probe(op, "scalar", cpus, "thp", 256 * MIB) for op in ("copy", "copy_nt") for cpus in CPUS),
@@ -57,7 +81,9 @@ PROBES = [
 ]
 
 
-def decodes(contexts: Sequence[int] = CONTEXTS, variants: Sequence[str] = ("flash",)) -> list[Point]:
+def decodes(
+    contexts: Sequence[int] = CONTEXTS, variants: Sequence[str] = ("flash",)
+) -> list[Point]:
     return [
         replace(DECODE, layout=layout, dtype=dtype, cpus=cpus, residency=residency, variant=variant,
                 shape=replace(DECODE.shape, context=context, capacity=context))
@@ -79,10 +105,19 @@ def measured(launch: int, of: Point | Probe | Contrast, rounds: int = 3) -> Reco
     if isinstance(of, Contrast):
         each = {value(point, of.factor): measured(launch, point, rounds) for point in of.points}
         own = [
-            (name, sample) for name, record in each.items() for sample in record.samples if sample.program == "point"
+            (name, sample)
+            for name, record in each.items()
+            for sample in record.samples
+            if sample.program == "point"
         ]
         samples = tuple(replace(sample, program=name) for name, sample in own)
-        return Record(launch, of, samples, {name: record.traffic["point"] for name, record in each.items()}, {})
+        return Record(
+            launch,
+            of,
+            samples,
+            {name: record.traffic["point"] for name, record in each.items()},
+            {},
+        )
     threads = len(of.cpus)
     chance = crc32(f"{of.name}{launch}".encode())
     luck = (0.5 if chance % 97 == 0 else 1.0) * (1 + 0.04 * math.sin(chance))
@@ -103,9 +138,14 @@ def measured(launch: int, of: Point | Probe | Contrast, rounds: int = 3) -> Reco
     else:
         rates = {"point": 0.7 * reads, "copy": reads, "copy_nt": 1.2 * reads}
     flops = 4.0 * shape.q_heads * shape.head_dim * shape.context if of.op == "decode" else 0.0
-    wobbling = {name: [rate * (1 + 0.01 * number) for number in range(rounds)] for name, rate in rates.items()}
+    wobbling = {
+        name: [rate * (1 + 0.01 * number) for number in range(rounds)]
+        for name, rate in rates.items()
+    }
     found = visit(launch, wobbling, of, walked=layers * each, layers=layers, flops=flops)
-    moved = {name: replace(traffic, issued=traffic.compulsory) for name, traffic in found.traffic.items()}
+    moved = {
+        name: replace(traffic, issued=traffic.compulsory) for name, traffic in found.traffic.items()
+    }
     if of.op != "decode":
         return replace(found, traffic=moved)
     return replace(found, traffic=moved, schedule="stream", tuned=() if launch else (tuned(of),))
@@ -113,7 +153,10 @@ def measured(launch: int, of: Point | Probe | Contrast, rounds: int = 3) -> Reco
 
 def tuned(of: Point) -> Tuned:
     """All classes are read a quarter faster so."""
-    place = f"{of.isa}/{of.variant}.{of.dtype}/{of.layout}/d<=64/g<=4/{len(of.cpus)} threads/{of.residency}"
+    place = (
+        f"{of.isa}/{of.variant}.{of.dtype}/{of.layout}/d<=64/g<=4/{len(of.cpus)}"
+        f" threads/{of.residency}"
+    )
     rounds = {"weave": (0.0,) * 9, "stream": (-0.22,) * 9}
     return Tuned(place, choose(rounds, "weave"), rounds)
 
@@ -127,18 +170,63 @@ RICH = [*decodes(), *stores(), *PROBES]
 # Runs that have little to show, each with what its report must say is missing.
 ONE = [DECODE]
 BARE: dict[str, tuple[list[Record], list[Point | Probe], int, tuple[str, ...]]] = {
-    "nothing visited": ([], [*ONE, *PROBES], 3, ("None of 1 point was measured", "To go on: kvbench sweep --out 'a b' --resume")),
-    "one launch of three": (whole([*ONE, *PROBES], 1), [*ONE, *PROBES], 3, ("1 of 3 planned launches gave", "One launch is too few")),
-    "cut within a launch": (whole([*decodes()[:4], *PROBES], 3)[:-20], [*decodes()[:4], *PROBES], 3, ("10 of 12 visits are done",)),
-    "a point never visited": (whole([*ONE, *PROBES], 1), [*decodes()[:2], *ONE, *PROBES], 1, ("2 points were never measured",)),
+    "nothing visited": (
+        [],
+        [*ONE, *PROBES],
+        3,
+        ("None of 1 point was measured", "To go on: kvbench sweep --out 'a b' --resume"),
+    ),
+    "one launch of three": (
+        whole([*ONE, *PROBES], 1),
+        [*ONE, *PROBES],
+        3,
+        ("1 of 3 planned launches gave", "One launch is too few"),
+    ),
+    "cut within a launch": (
+        whole([*decodes()[:4], *PROBES], 3)[:-20],
+        [*decodes()[:4], *PROBES],
+        3,
+        ("10 of 12 visits are done",),
+    ),
+    "a point never visited": (
+        whole([*ONE, *PROBES], 1),
+        [*decodes()[:2], *ONE, *PROBES],
+        1,
+        ("2 points were never measured",),
+    ),
     "one point": (whole(ONE), ONE, 7, ("No ceiling was measured",)),
-    "all failed": ([failed(n, point) for n in range(2) for point in ONE], ONE, 2, ("Every point failed in every launch", "signal 11")),
-    "everything failed": ([failed(n, point) for n in range(2) for point in (*ONE, READS[-1])], [*ONE, READS[-1]], 2, ("Every point failed", "No ceiling was measured")),
+    "all failed": (
+        [failed(n, point) for n in range(2) for point in ONE],
+        ONE,
+        2,
+        ("Every point failed in every launch", "signal 11"),
+    ),
+    "everything failed": (
+        [failed(n, point) for n in range(2) for point in (*ONE, READS[-1])],
+        [*ONE, READS[-1]],
+        2,
+        ("Every point failed", "No ceiling was measured"),
+    ),
     "probes alone": (whole(PROBES), list(PROBES), 7, ("The suite has no points",)),
-    "no ceilings": (whole([*decodes()[:2], *stores()[:1]]), [*decodes()[:2], *stores()[:1]], 7, ("No ceiling was measured",)),
-    "near ceilings alone": (whole([*ONE, *READS[:4]]), [*ONE, *READS[:4]], 7, ("No read of memory was measured",)),
-    "a launch failed": ([*whole([*ONE, *READS], 6), failed(6)], [*ONE, *READS], 7, ("1 point failed in some launches", "6 of 7 planned launches gave")),
-}  # fmt: skip
+    "no ceilings": (
+        whole([*decodes()[:2], *stores()[:1]]),
+        [*decodes()[:2], *stores()[:1]],
+        7,
+        ("No ceiling was measured",),
+    ),
+    "near ceilings alone": (
+        whole([*ONE, *READS[:4]]),
+        [*ONE, *READS[:4]],
+        7,
+        ("No read of memory was measured",),
+    ),
+    "a launch failed": (
+        [*whole([*ONE, *READS], 6), failed(6)],
+        [*ONE, *READS],
+        7,
+        ("1 point failed in some launches", "6 of 7 planned launches gave"),
+    ),
+}
 
 
 def directory(

@@ -1,4 +1,6 @@
-"""No percentage without the name of what it is a share of: in pages, figures, Markdown, and what a command prints."""
+"""No percentage without the name of what it is a share of: in pages, figures, Markdown, and what a
+command prints.
+"""
 
 import re
 
@@ -41,7 +43,9 @@ def test_the_page(report):
 
 def test_every_figure(report):
     for path in (report / "figures").glob("*.svg"):
-        assert [found for text in blocks(path.read_text()) for found in unnamed(text)] == [], path.name
+        assert [found for text in blocks(path.read_text()) for found in unnamed(text)] == [], (
+            path.name
+        )
 
 
 def test_markdown(rich, small, capsys):
@@ -50,7 +54,9 @@ def test_markdown(rich, small, capsys):
     lines = [line.strip("-> ") for line in text.splitlines() if line and not line.startswith("|")]
     assert sum("%" in line for line in lines) > 4
     assert [sentence for line in lines for sentence in unnamed(line.replace("\\", ""))] == []
-    assert [cell for heads, rows in markdown_tables(text) for cell in unnamed_cells(heads, rows)] == []
+    assert [
+        cell for heads, rows in markdown_tables(text) for cell in unnamed_cells(heads, rows)
+    ] == []
 
 
 def test_the_reasons_of_points(rich):
@@ -65,7 +71,9 @@ def test_points_above_a_roof_are_explained_or_suspect(rich, report):
     (row,) = above[above["name"] == made.CHEAT.name].to_dict("records")
     assert row["above_reason"].startswith("suspect: ") and (above["above_reason"] != "").all()
     heads, rows = next(
-        each for each in tables((report / "index.html").read_text()) if each[0][:2] == ["point", "level"]
+        each
+        for each in tables((report / "index.html").read_text())
+        if each[0][:2] == ["point", "level"]
     )
     notes = [row[heads.index("notes")] for row in rows]
     for place, row in above.iterrows():

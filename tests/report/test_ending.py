@@ -1,4 +1,6 @@
-"""The summary of a run, from made-up records: its numbers by hand, its words as people read them."""
+"""The summary of a run, from made-up records: its numbers by hand, its words as people read
+them.
+"""
 
 import json
 from dataclasses import replace
@@ -27,7 +29,9 @@ def summary_of(records, machine=MACHINE, **known):
 
 
 def whole():
-    """Six launches: two layouts from memory, one of them in L3 too; copies; one point that always failed."""
+    """Six launches: two layouts from memory, one of them in L3 too; copies; one point that always
+    failed.
+    """
     hot = replace(HEAD, residency="hot")
     records = [probe(n, rate) for n, rate in enumerate(FAR)]
     for n, noise in enumerate((0.98, 1.0, 1.0, 1.0, 1.0, 1.02)):
@@ -49,7 +53,10 @@ def test_extremes():
     assert found["decode, most efficient"].efficiency == pytest.approx(50 / 55)
     assert found["decode, least efficient"].name == POSITION.name
     assert found["decode, least efficient"].efficiency == pytest.approx(0.6)
-    assert (found["stores, the only one"].gbps, found["stores, the only one"].witness) == (pytest.approx(6), "copy_nt")
+    assert (found["stores, the only one"].gbps, found["stores, the only one"].witness) == (
+        pytest.approx(6),
+        "copy_nt",
+    )
     assert len(found) == 5
 
 
@@ -58,26 +65,36 @@ def test_failures_are_told():
     assert (found.points, found.launches, found.failed) == (5, 6, 1)
     assert found.errors == ("decode position f16 hot: it hung\nafter 300 s",)
     shown = text(found)
-    assert shown[:2] == ["5 points, 6 launches; 1 with errors", "  decode position f16 hot: it hung after 300 s"]
+    assert shown[:2] == [
+        "5 points, 6 launches; 1 with errors",
+        "  decode position f16 hot: it hung after 300 s",
+    ]
     many = [failed(0, replace(HEAD, shape=replace(HEAD.shape, context=64 << n))) for n in range(9)]
     shown = text(summary_of(many))
     assert shown[0] == "9 points, 1 launch; 9 with errors" and shown[3] == "  and 7 more"
 
 
 def test_verdicts_are_the_sentences_of_the_diagnosis():
-    found = summary_of(whole(), models=[Geometry("small", 24, 8, 2, 64, 4096)], checks=[Check("load", "warn", "2", "")])
+    found = summary_of(
+        whole(),
+        models=[Geometry("small", 24, 8, 2, 64, 4096)],
+        checks=[Check("load", "warn", "2", "")],
+    )
     assert found.verdicts == tuple(sentence.text for sentence in found.diagnosis)
     assert found.verdicts[0].startswith(
-        "Decode reads up to 15 GB/s from memory (decode head f16 rotate). That is 75% of a plain read"
+        "Decode reads up to 15 GB/s from memory (decode head f16 rotate). That is 75% of a plain"
+        " read"
     )
-    assert [sentence.topic for sentence in found.diagnosis if sentence.topic in ("tokens", "doubt")] == (
-        ["tokens", "doubt", "doubt"]
-    )
+    assert [
+        sentence.topic for sentence in found.diagnosis if sentence.topic in ("tokens", "doubt")
+    ] == (["tokens", "doubt", "doubt"])
     assert "What may have disturbed the run: load (2)." in [line.strip() for line in text(found)]
 
 
 def test_noise_is_the_width_of_the_intervals():
-    """The seconds are as wide as 1/0.98 - 1/1.02 of the median; POSITION's efficiency varies with it, HEAD's does not."""
+    """The seconds are as wide as 1/0.98 - 1/1.02 of the median; POSITION's efficiency varies with
+    it, HEAD's does not.
+    """
     noise = summary_of(whole()).noise
     wide = 1 / 0.98 - 1 / 1.02
     assert noise.gbps == pytest.approx(np.median([wide, wide, wide, 0]))
@@ -90,13 +107,21 @@ def test_noise_is_the_width_of_the_intervals():
 
 @pytest.mark.parametrize(
     "records",
-    [[], [probe(0, 20.0)], [failed(0, error="x" * 500)], [visit(0, {"point": [9.0], "copy": [12.0]}, STORE)], whole()],
+    [
+        [],
+        [probe(0, 20.0)],
+        [failed(0, error="x" * 500)],
+        [visit(0, {"point": [9.0], "copy": [12.0]}, STORE)],
+        whole(),
+    ],
 )
 def test_it_is_short_and_valid_json(records):
     found = summary_of(records)
     facts = json.loads(json.dumps(plain(found), allow_nan=False))
     assert facts["version"] == 1 and facts["run"] == RUN
-    assert facts["points"] == len({record.point for record in records if hasattr(record.point, "shape")})
+    assert facts["points"] == len(
+        {record.point for record in records if hasattr(record.point, "shape")}
+    )
     lines = text(found)
     assert len(lines) <= 40 and max(map(len, lines)) <= 120
     assert not any("nan" in line or "None" in line for line in lines)

@@ -1,4 +1,6 @@
-"""What every figure does with a run that has little to show: it draws that, or says what is missing."""
+"""What every figure does with a run that has little to show: it draws that, or says what is
+missing.
+"""
 
 import pytest
 

@@ -1,4 +1,6 @@
-"""Runs that lack most of what a report tells of: each says so in words, and has a report in every form."""
+"""Runs that lack most of what a report tells of: each says so in words, and has a report in every
+form.
+"""
 
 import json
 from dataclasses import replace
@@ -39,7 +41,9 @@ def test_a_whole_run_lacks_nothing_though_visits_were_set_aside_and_added(rich):
     aside = found.points.assign(launches=found.points["launches"] - 1, set_aside=1)
     assert gaps(found, run.manifest) == gaps(replace(found, points=aside), run.manifest) == []
     added = found.points.assign(launches=[20] * (len(found.points) - 1) + [1])
-    assert gaps(replace(found, points=added), run.manifest)[0].startswith("The run is not finished: ")
+    assert gaps(replace(found, points=added), run.manifest)[0].startswith(
+        "The run is not finished: "
+    )
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,9 @@ RATES = {"twin": 60.0, "core": 80.0, "memory": 20.0, "rotated": 12.0}
 
 
 def of(mib, slices, decode, dtype="f16"):
-    """Seven launches of a hot decode of so much of an L3 of 32 MiB: GB/s of its reads and its own."""
+    """Seven launches of a hot decode of so much of an L3 of 32 MiB: GB/s of its reads and its
+    own.
+    """
     shape = replace(DECODE.shape, context=2048 * mib, capacity=2048 * mib)
     point = replace(DECODE, residency="hot", dtype=dtype, shape=shape)
     rates = {name: [rate] for name, rate in (RATES | {"slice": slices, "point": decode}).items()}
@@ -29,7 +31,9 @@ def test_the_machine_and_the_kernel_against_the_share():
 
 def test_the_machine_shows_the_middle_of_points_alike():
     records = [
-        each for dtype, reads in (("f16", 50.0), ("f32", 60.0), ("i8", 90.0)) for each in of(8, reads, 24.0, dtype)
+        each
+        for dtype, reads in (("f16", 50.0), ("f32", 60.0), ("i8", 90.0))
+        for each in of(8, reads, 24.0, dtype)
     ]
     table = drawn(l3, found_in(records))[0].table
     assert table[table["question"] == "plain reads"]["ratio"].tolist() == pytest.approx([3.0])

@@ -9,7 +9,18 @@ from tests.made_run import MACHINE, RUN
 from tests.report import made
 from tests.store.made import manifest
 
-BAR = Bar("x", "f16", "head", "flash", Enclosed(40.0, 39.0, 41.0, "tokens/s"), 20.0, 50.0, 1e-6, "memory", True)
+BAR = Bar(
+    "x",
+    "f16",
+    "head",
+    "flash",
+    Enclosed(40.0, 39.0, 41.0, "tokens/s"),
+    20.0,
+    50.0,
+    1e-6,
+    "memory",
+    True,
+)
 SLOW = replace(BAR, tokens_per_second=Enclosed(10.0, 9.0, 11.0, "tokens/s"), gbps=5.0)
 
 
@@ -47,13 +58,21 @@ def test_other_workloads_have_no_ratios():
 
 def test_a_terminal_has_who_they_are_then_one_table_with_units_and_ratios():
     lines = text([study(BAR), study(SLOW), study()], ["old", "new", "none"])
-    assert [line.split()[0] for line in lines[:3]] == ["old", "new", "none"] and " run; " in lines[0]
+    assert [line.split()[0] for line in lines[:3]] == ["old", "new", "none"] and " run; " in lines[
+        0
+    ]
     assert any(line.split() == ["unit", "old", "new", "none"] for line in lines)
     assert any(
-        line.split() == ["decode", "f16", "tokens/s", "40", "10", "(0.25x)", "not", "measured"] for line in lines
+        line.split() == ["decode", "f16", "tokens/s", "40", "10", "(0.25x)", "not", "measured"]
+        for line in lines
     )
     assert sum("memory read" in line for line in lines) == 1
-    place = {word: at for at, line in enumerate(lines) for word in ("decode f16", "fastest decode") if word in line}
+    place = {
+        word: at
+        for at, line in enumerate(lines)
+        for word in ("decode f16", "fastest decode")
+        if word in line
+    }
     assert place["decode f16"] < place["fastest decode"]
     assert max(map(len, lines)) <= 120
 

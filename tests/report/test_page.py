@@ -13,7 +13,17 @@ from tests.report import made
 from tests.report.texts import plain_text, tables
 from tests.store.made import manifest
 
-ORDER = ["answers", "hero", "verdict", "roofline", "staircase", "saturation", "stores", "tools", "points"]
+ORDER = [
+    "answers",
+    "hero",
+    "verdict",
+    "roofline",
+    "staircase",
+    "saturation",
+    "stores",
+    "tools",
+    "points",
+]
 ORDER += ["contrasts", "ceilings", "machine", "provenance"]
 
 
@@ -33,7 +43,10 @@ def test_it_needs_nothing_else(report):
 def test_provenance_and_every_skip(tmp_path):
     run = made.directory(tmp_path / "run", [], [made.DECODE], 1, skips=manifest().skips)
     assert call("report", str(run)) == 0
-    text, known = plain_text((run / "report" / "index.html").read_text()), kvbench.load(run).manifest
+    text, known = (
+        plain_text((run / "report" / "index.html").read_text()),
+        kvbench.load(run).manifest,
+    )
     for word in (known.command, known.run, "f00d", "cafe", *known.identity.values()):
         assert word in text
     assert "does not fit memory" in text and "1 GiB of 2" in text and "context=5, dtype=f16" in text
@@ -42,7 +55,9 @@ def test_provenance_and_every_skip(tmp_path):
 def test_the_tables_numbers_are_those_of_the_frame(rich, report):
     points = kvbench.load(rich).frame("points")
     heads, rows = next(
-        each for each in tables((report / "index.html").read_text()) if each[0][:2] == ["point", "level"]
+        each
+        for each in tables((report / "index.html").read_text())
+        if each[0][:2] == ["point", "level"]
     )
     found = pd.DataFrame(rows, columns=heads)
     assert len(found) == len(points) and found["point"].is_unique
@@ -51,7 +66,9 @@ def test_the_tables_numbers_are_those_of_the_frame(rich, report):
     shares = found["% of best read"].str.rstrip("%")
     known = points["ceiling_fraction"].notna()
     assert ((shares != "") == known).all()
-    assert (abs(shares[known].astype(float) - 100 * points["ceiling_fraction"][known]) <= 0.51).all()
+    assert (
+        abs(shares[known].astype(float) - 100 * points["ceiling_fraction"][known]) <= 0.51
+    ).all()
 
 
 def test_data_below_a_figure_is_that_of_its_file(report):
@@ -69,15 +86,23 @@ def test_colours_of_figures_are_those_of_the_page():
         dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", block))
         for block in re.findall(r"\{([^{}]*--ink: [^{}]*)\}", _text("style.css"))
     ]
-    assert {name: light[name] for name in _NAMES.values()} == {name: colour for colour, name in _NAMES.items()}
+    assert {name: light[name] for name in _NAMES.values()} == {
+        name: colour for colour, name in _NAMES.items()
+    }
     assert len(dark) == 2 and dark[0] == dark[1] and dark[0].keys() == light.keys()
     assert all(light[name] != dark[0][name] for name in light)
 
 
 def test_a_figure_takes_the_pages_width_and_colours():
-    svg = f'<svg xmlns="x" width="648pt" height="29.5pt" viewBox="0 0 648 29.5">\n <metadata>a</metadata><path style="fill: {INK}"/></svg>'
+    svg = (
+        '<svg xmlns="x" width="648pt" height="29.5pt" viewBox="0 0 648 29.5">\n'
+        f' <metadata>a</metadata><path style="fill: {INK}"/></svg>'
+    )
     mark = f'<use style="fill: {PAPER}; x: 1.25"/>'
     many = themed(f"<svg><style>a{{}}</style>{10 * mark}</svg>", "a,b")
     rule = "a{}.a-b-0{fill: var(--paper); x: 1.25}"
     assert many == f"<svg><style>{rule}</style>" + 10 * '<use class="a-b-0"/>' + "</svg>"
-    assert themed(svg, "x") == '<svg xmlns="x" viewBox="0 0 648 29.5"><path style="fill: var(--ink)"/></svg>'
+    assert (
+        themed(svg, "x")
+        == '<svg xmlns="x" viewBox="0 0 648 29.5"><path style="fill: var(--ink)"/></svg>'
+    )

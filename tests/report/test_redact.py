@@ -18,7 +18,11 @@ def told(folder):
     """All files that hold the secret, whatever they are."""
     files = [path for path in folder.rglob("*") if path.is_file()]
     assert len(files) > 5
-    return [path.name for path in files if SECRET.encode() in path.read_bytes().lower() + path.name.lower().encode()]
+    return [
+        path.name
+        for path in files
+        if SECRET.encode() in path.read_bytes().lower() + path.name.lower().encode()
+    ]
 
 
 def test_no_file_tells_but_those_of_another(small, both, tmp_path, capsys):
@@ -66,7 +70,9 @@ def test_what_is_measured_stays(small):
     run = kvbench.load(small)
     manifest, machine, _, records = redact(run.manifest, run.machine, run.checks, run.records)
     assert manifest.plan.points == run.manifest.plan.points and machine.caches == run.machine.caches
-    assert [replace(record, error="") for record in records] == [replace(record, error="") for record in run.records]
+    assert [replace(record, error="") for record in records] == [
+        replace(record, error="") for record in run.records
+    ]
     assert manifest.command == HIDDEN and manifest.options["seed"] == 7
 
 

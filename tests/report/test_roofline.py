@@ -1,4 +1,6 @@
-"""Rooflines: roofs from the run's own ceilings, points at their intensity, and what is above a roof."""
+"""Rooflines: roofs from the run's own ceilings, points at their intensity, and what is above a
+roof.
+"""
 
 import re
 from dataclasses import replace
@@ -15,7 +17,9 @@ FLOPS = 4.0 * 16 * MIB  # of a pass of 16 MiB: 4 FLOP per byte
 
 
 def roofs():
-    """20 GB/s from DRAM, 60 from L3, 200 GFLOP/s; and those of one thread, which are none of theirs."""
+    """20 GB/s from DRAM, 60 from L3, 200 GFLOP/s; and those of one thread, which are none of
+    theirs.
+    """
     return [
         probe(0, 20.0),
         probe(0, 60.0, replace(READ, bytes=8 * MIB)),
@@ -42,13 +46,19 @@ def test_points_and_roofs_are_of_the_cpu_set_with_most_threads():
     words = set(re.findall(r"<text[^>]*>([^<]*)</text>", text))
     assert {"Memory read 20 GB/s", "L3 read 60 GB/s", "GFLOP/s"} <= words
     assert "Multiply-add peak (scalar) 200 GFLOP/s" in words and "above a limit" not in words
-    assert any("a machine without a name, 2 threads" in word and "2026-01-02" in word for word in words)
+    assert any(
+        "a machine without a name, 2 threads" in word and "2026-01-02" in word for word in words
+    )
 
 
 def test_a_point_above_a_roof_has_a_cross_and_its_name_in_the_legend():
-    above = [visit(n, {"point": [30.0], "twin": [20.0], "core": [50.0]}, flops=FLOPS) for n in range(6)]
+    above = [
+        visit(n, {"point": [30.0], "twin": [20.0], "core": [50.0]}, flops=FLOPS) for n in range(6)
+    ]
     figure, text = first([*(probe(n, 20.0) for n in range(6)), *above])
-    assert figure.table.query("kind == 'point'")["above"].tolist() != [""] and "above a limit" in text
+    assert (
+        figure.table.query("kind == 'point'")["above"].tolist() != [""] and "above a limit" in text
+    )
 
 
 def test_core_speed_is_the_highest_of_its_dtype_and_group():
@@ -56,16 +66,24 @@ def test_core_speed_is_the_highest_of_its_dtype_and_group():
     faster = visit(0, RATES | {"core": [70.0]}, replace(DECODE, layout="paged"), flops=FLOPS)
     other = visit(0, RATES, replace(DECODE, dtype="i8"), flops=FLOPS)
     cores = (
-        first([visit(0, RATES, flops=FLOPS), faster, other])[0].table.query("kind == 'core speed'").set_index("dtype")
+        first([visit(0, RATES, flops=FLOPS), faster, other])[0]
+        .table.query("kind == 'core speed'")
+        .set_index("dtype")
     )
     assert cores["gflops"].to_dict() == pytest.approx({"f16": 280.0, "i8": 200.0})
 
 
 def test_the_fastest_of_each_dtype_is_labelled_and_no_label_covers_another():
     slower = visit(0, RATES | {"point": [9.0]}, replace(DECODE, layout="paged"), flops=FLOPS)
-    others = [visit(0, RATES, replace(DECODE, dtype=dtype), flops=FLOPS) for dtype in ("i8", "e4m3")]
+    others = [
+        visit(0, RATES, replace(DECODE, dtype=dtype), flops=FLOPS) for dtype in ("i8", "e4m3")
+    ]
     figure, text = first([*roofs(), visit(0, RATES, flops=FLOPS), slower, *others])
-    assert sorted(figure.table.query("kind == 'point'")["label"].str.split().str[1]) == ["e4m3", "f16", "i8"]
+    assert sorted(figure.table.query("kind == 'point'")["label"].str.split().str[1]) == [
+        "e4m3",
+        "f16",
+        "i8",
+    ]
     labels = re.findall(r"<text[^>]*>((?:f16|i8|e4m3): 10 GB/s)</text>", text)
     assert sorted(labels) == ["e4m3: 10 GB/s", "f16: 10 GB/s", "i8: 10 GB/s"]
 

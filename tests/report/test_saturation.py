@@ -26,10 +26,18 @@ def test_rates_beside_the_reads_of_the_same_threads():
     assert list(rows["threads"]) == [1, 2, 3, 4]
     assert list(rows["gbps"]) == pytest.approx([5.0, 9.2, 10.0, 8.0])
     ceiling = figure.table[figure.table["row"].isna()]
-    assert list(ceiling["gbps"]) == pytest.approx([7.0, 11.2, 12.0, 12.0])  # which three of the four threads reach
-    assert list(rows["knee"]) == [False, True, False, False] and list(rows["best"]) == [False, False, True, False]
+    # which three of the four threads reach
+    assert list(ceiling["gbps"]) == pytest.approx([7.0, 11.2, 12.0, 12.0])
+    assert list(rows["knee"]) == [False, True, False, False] and list(rows["best"]) == [
+        False,
+        False,
+        True,
+        False,
+    ]
     assert parts(text) == dict.fromkeys(rows["row"], 1) and not strange_colours(text)
-    assert {"f16 head", "fastest read of memory"} <= set(re.findall(r"<text[^>]*>([^<]*)</text>", text))
+    assert {"f16 head", "fastest read of memory"} <= set(
+        re.findall(r"<text[^>]*>([^<]*)</text>", text)
+    )
 
 
 def test_of_a_layout_and_dtype_the_series_of_most_thread_counts_is_shown():

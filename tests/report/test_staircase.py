@@ -18,7 +18,9 @@ def at(context, **changes):
 
 
 def records():
-    """Slices of 8 and 64 MiB again and again, one of 16 MiB in turn with 15 others; reads of 8 and 256 MiB."""
+    """Slices of 8 and 64 MiB again and again, one of 16 MiB in turn with 15 others; reads of 8 and
+    256 MiB.
+    """
     return [
         visit(0, RATES, at(1024), walked=8 * MIB, layers=1),
         visit(0, RATES, at(8192), walked=64 * MIB, layers=1),
@@ -43,12 +45,16 @@ def test_points_stand_at_their_footprint_beside_their_twin_and_ceilings():
     """These are of the same threads and pages, in their better form."""
     figure, text = staircase_of(records())
     points = figure.table.query("kind == 'point'").set_index("bytes")
-    assert points["gbps"].to_dict() == pytest.approx(dict.fromkeys((8 * MIB, 64 * MIB, 256 * MIB), 30.0))
+    assert points["gbps"].to_dict() == pytest.approx(
+        dict.fromkeys((8 * MIB, 64 * MIB, 256 * MIB), 30.0)
+    )
     assert points["twin_gbps"].tolist() == pytest.approx([40.0] * 3)
     assert points.loc[8 * MIB, ["regime", "residency", "context"]].tolist() == ["L3", "hot", 1024]
     assert points.loc[256 * MIB, ["regime", "residency"]].tolist() == ["DRAM", "rotate"]
     ceilings = figure.table.query("kind == 'read'")
-    assert dict(zip(ceilings["bytes"], ceilings["gbps"], strict=True)) == pytest.approx({8 * MIB: 60, 256 * MIB: 20})
+    assert dict(zip(ceilings["bytes"], ceilings["gbps"], strict=True)) == pytest.approx(
+        {8 * MIB: 60, 256 * MIB: 20}
+    )
     assert ceilings["regime"].tolist() == ["L3", "DRAM"] and "2 threads" in figure.about
     assert parts(text) == dict.fromkeys(points["row"], 2)  # mark, bar
     words = set(re.findall(r"<text[^>]*>([^<]*)</text>", text))
@@ -56,7 +62,9 @@ def test_points_stand_at_their_footprint_beside_their_twin_and_ceilings():
 
 
 def test_regimes_cover_the_axis_and_change_where_the_table_of_regimes_says():
-    """Two threads: L2 up to 0.8 MiB each, L3 from 1.5 MiB each to 0.7 x 32 MiB, memory from 4 x 32 MiB on."""
+    """Two threads: L2 up to 0.8 MiB each, L3 from 1.5 MiB each to 0.7 x 32 MiB, memory from 4 x 32
+    MiB on.
+    """
     small = visit(0, RATES, at(64), walked=256 * KIB, layers=1)
     areas = table([small, *records()]).query("kind == 'level'")
     assert areas["label"].tolist() == ["L2", "mixed", "L3", "mixed", "DRAM"]
@@ -74,6 +82,7 @@ def test_of_points_of_one_size_the_fastest_is_shown_by_most_threads():
 
 def test_machines_without_known_caches():
     figure, text = drawn(
-        staircase, replace(found_in(records()), machine=replace(found_in(records()).machine, caches=()))
+        staircase,
+        replace(found_in(records()), machine=replace(found_in(records()).machine, caches=())),
     )
     assert set(figure.table.query("kind == 'level'")["label"]) == {"unknown"} and tagged(text)

@@ -16,7 +16,11 @@ def test_a_token_and_a_prompt():
     append, bulk = figure.table.to_dict("records")
     assert (append["op"], append["token_ns"]) == ("append", pytest.approx(16 * MIB / 8 / 2))
     assert (bulk["op"], bulk["token_ns"]) == ("bulk", pytest.approx(16 * MIB / 8 / 1024))
-    assert (bulk["gbps"], bulk["copy_gbps"], bulk["witness"]) == (pytest.approx(8.0), pytest.approx(16.0), "copy_nt")
+    assert (bulk["gbps"], bulk["copy_gbps"], bulk["witness"]) == (
+        pytest.approx(8.0),
+        pytest.approx(16.0),
+        "copy_nt",
+    )
     assert parts(text) == {append["row"]: 3, bulk["row"]: 3}  # bar; interval, on paper
     assert tagged(text) == set(figure.table["row"]) and not strange_colours(text)
 

@@ -14,7 +14,10 @@ from tests.report.drawn import found_in
 def timed(seed, count=3 * MANY, program="point", least=5 * STEP):
     """A sample for every hundred passes, of which few are slow."""
     each = least * (1 + np.random.default_rng(seed).pareto(4.0, (count // MANY, MANY)))
-    return [Sample(program, n, MANY, own.sum(), tuple(own), 0.0, 0, 0, asked=own.sum()) for n, own in enumerate(each)]
+    return [
+        Sample(program, n, MANY, own.sum(), tuple(own), 0.0, 0, 0, asked=own.sum())
+        for n, own in enumerate(each)
+    ]
 
 
 def of(samples, launch=0, point=DECODE, neighbour=0.0):
@@ -27,7 +30,9 @@ def test_quantiles_are_of_the_passes_of_a_launch():
     points = found_in([of(samples, n) for n, samples in enumerate(launches)]).points
     passes = [np.concatenate([sample.pass_seconds for sample in samples]) for samples in launches]
     for column, percent in (("pass_p50", 50), ("pass_p99", 99)):
-        assert points[column].iloc[0] == pytest.approx(np.median([np.percentile(each, percent) for each in passes]))
+        assert points[column].iloc[0] == pytest.approx(
+            np.median([np.percentile(each, percent) for each in passes])
+        )
     assert points["pass_note"].iloc[0] == "" and points["neighbour_p50"].isna().all()
 
 
@@ -51,6 +56,13 @@ def test_the_table_tells_the_tail_alone_and_beside_a_neighbour():
     samples = [*timed(1), *timed(2, program=NEIGHBOUR, least=10 * STEP)]
     table = table_of(found_in([of(samples, n, neighbour=7.0) for n in range(3)]))
     cell = table.rows[0][table.heads.index("slowest passes")]
-    alone, beside = (np.concatenate([sample.pass_seconds for sample in timed(seed)]) for seed in (1, 2))
-    assert cell.order == pytest.approx(np.percentile(alone, 99) / np.percentile(alone, 50), rel=1e-3)
-    assert cell.text == f"{cell.order:.2f}x ({np.percentile(beside, 99) / np.percentile(beside, 50):.2f}x)"
+    alone, beside = (
+        np.concatenate([sample.pass_seconds for sample in timed(seed)]) for seed in (1, 2)
+    )
+    assert cell.order == pytest.approx(
+        np.percentile(alone, 99) / np.percentile(alone, 50), rel=1e-3
+    )
+    assert (
+        cell.text
+        == f"{cell.order:.2f}x ({np.percentile(beside, 99) / np.percentile(beside, 50):.2f}x)"
+    )

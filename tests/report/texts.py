@@ -1,14 +1,20 @@
-"""What a reader sees of a page, as text; and which percentages in it do not say what they are shares of."""
+"""What a reader sees of a page, as text; and which percentages in it do not say what they are
+shares of.
+"""
 
 import html
 import re
 from collections.abc import Iterator
 
 # Where a text of a page begins or ends: a sentence never goes on beyond these.
-_BLOCKS = r"</?(?:td|th|tr|p|li|dd|dt|h\d|div|section|figcaption|text|option|pre|table|button|label|a|title)\b[^>]*>"
+_BLOCKS = (
+    r"</?(?:td|th|tr|p|li|dd|dt|h\d|div|section|figcaption|text|option|pre|table|button|label|a"
+    r"|title)\b[^>]*>"
+)
 _HIDDEN = r"<(script|style|metadata|defs)\b.*?</\1>|<!--.*?-->"
 
-# After the sign: the whole that it is a share of, or what it is more than; or it is the probability of an interval.
+# After the sign: the whole that it is a share of, or what it is more than; or it is the probability
+# of an interval.
 _WHOLE = r"(?:of|over) (?:(?:the|a|an|its|their|such|them|that|this|these)\b|it\b|[a-z_]+)"
 _NAMED = re.compile(rf"%(?:\s{_WHOLE}|\s(?:bootstrap )?intervals?\b)")
 _PROBABILITY = re.compile(r"probability of \d+(?:\.\d+)?%")
@@ -32,15 +38,23 @@ def tables(page: str) -> Iterator[tuple[list[str], list[list[str]]]]:
     """Heads and rows of each."""
     for table in re.findall(r"<table.*?</table>", page, flags=re.DOTALL):
         rows = [
-            re.findall(r"<(?:th|td)\b[^>]*>(.*?)</(?:th|td)>", row, flags=re.DOTALL) for row in table.split("</tr>")
+            re.findall(r"<(?:th|td)\b[^>]*>(.*?)</(?:th|td)>", row, flags=re.DOTALL)
+            for row in table.split("</tr>")
         ]
-        rows = [[html.unescape(re.sub(r"<[^>]+>", "", cell)).strip() for cell in row] for row in rows if row]
+        rows = [
+            [html.unescape(re.sub(r"<[^>]+>", "", cell)).strip() for cell in row]
+            for row in rows
+            if row
+        ]
         yield rows[0], rows[1:]
 
 
 def markdown_tables(text: str) -> Iterator[tuple[list[str], list[list[str]]]]:
     for table in re.findall(r"(?:^\|.*\n)+", text, flags=re.MULTILINE):
-        rows = [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in table.splitlines()]
+        rows = [
+            [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+            for line in table.splitlines()
+        ]
         yield rows[0], rows[2:]
 
 
@@ -55,7 +69,9 @@ def _lacks(sentence: str) -> bool:
 
 
 def unnamed_cells(heads: list[str], rows: list[list[str]]) -> list[str]:
-    """Cells that are a bare percentage below a head that does not say of what; and any other text that lacks it."""
+    """Cells that are a bare percentage below a head that does not say of what; and any other text
+    that lacks it.
+    """
     found = [head for head in heads if "%" in head and not _HEAD.search(head)]
     for row in rows:
         for head, cell in zip(heads, row, strict=True):

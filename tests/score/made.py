@@ -24,7 +24,10 @@ READ = Probe("read", "scalar", (0, 1), "thp", 256 * MIB)
 
 
 def points(shape=SHAPE, **facts):
-    found = [replace(DECODE, dtype=dtype, variant="flash" if dtype == "f16" else "dot", shape=shape) for dtype in RATES]
+    found = [
+        replace(DECODE, dtype=dtype, variant="flash" if dtype == "f16" else "dot", shape=shape)
+        for dtype in RATES
+    ]
     return [replace(each, schedule=word, **facts) for each in found for word in (AUTO, "weave")]
 
 
@@ -44,7 +47,11 @@ def measured(launch, point, luck=1.0, rounds=3):
         return replace(found, point=point, steps=round(ticks) if point.op == "clock" else 1)
     layers = point.shape.layers or 16
     rate = luck * RATES.get(point.dtype, 5.0) * (1.0 if point.schedule == AUTO else 0.9)
-    rates = {"point": rate * (1.0 if point.layout == "head" else 0.8), "twin": 21 * luck, "core": 60 * luck}
+    rates = {
+        "point": rate * (1.0 if point.layout == "head" else 0.8),
+        "twin": 21 * luck,
+        "core": 60 * luck,
+    }
     walked = layers * counted(point.dtype, point.shape)
     each = {name: [rate] * rounds for name, rate in rates.items()}
     found = visit(launch, each, point, walked=walked, layers=layers, schedule="stream")
@@ -53,7 +60,10 @@ def measured(launch, point, luck=1.0, rounds=3):
 
 def played(job):
     """As a process measures it."""
-    yield from (replace(measured(job.launch, point, rounds=job.plan.samples), run=job.plan.run) for point in job.points)
+    yield from (
+        replace(measured(job.launch, point, rounds=job.plan.samples), run=job.plan.run)
+        for point in job.points
+    )
 
 
 def run(path, own=None, visits=None, machine=MACHINE, longer=True, sealed=True, **facts):
@@ -72,12 +82,15 @@ def run(path, own=None, visits=None, machine=MACHINE, longer=True, sealed=True, 
 def twice(record, program="point", by=0.5):
     """One of its programs at another rate."""
     samples = (
-        replace(s, seconds=s.seconds / by, asked=s.seconds / by) if s.program == program else s for s in record.samples
+        replace(s, seconds=s.seconds / by, asked=s.seconds / by) if s.program == program else s
+        for s in record.samples
     )
     return replace(record, samples=tuple(samples))
 
 
 def lighter(record):
     """It counts half of its bytes, and none is missed in its rate."""
-    moved = {name: replace(own, compulsory=own.compulsory / 2) for name, own in record.traffic.items()}
+    moved = {
+        name: replace(own, compulsory=own.compulsory / 2) for name, own in record.traffic.items()
+    }
     return replace(record, traffic=moved)

@@ -34,12 +34,18 @@ def test_the_fastest_of_each_width_is_measured_anew(still, tmp_path, capsys):
     assert call("score", "--out", str(tmp_path / "run")) == 0
     out, err = capsys.readouterr()
     assert out.count("\n") == 6 and "VALID" in out.splitlines()[0]
-    assert "score: about " in err and "to fill memory" in err and "picked decode.flash.head.f16." in err
+    assert (
+        "score: about " in err
+        and "to fill memory" in err
+        and "picked decode.flash.head.f16." in err
+    )
     found = facts(tmp_path / "run", capsys)
     assert [each["kernel"].split(".")[3] for each in found["figures"]] == ["f16", "i8", "q4_0"]
     assert all(each["base"]["tokens"] < each["tuned"]["tokens"] for each in found["figures"])
     assert {(each["batch"], each["context"]) for each in found["longer"]} == {(8, 4096), (1, 32768)}
-    assert set(FILES) | {"score.json", "longer"} == {each.name for each in (tmp_path / "run").iterdir()}
+    assert set(FILES) | {"score.json", "longer"} == {
+        each.name for each in (tmp_path / "run").iterdir()
+    }
     assert call("score", "--out", str(tmp_path / "run")) == 2
 
 
@@ -47,11 +53,18 @@ def test_a_wrong_kernel_is_not_picked(still, tmp_path, capsys):
     def wrong(job):
         for record in made.played(job):
             bad = record.point.kernel.startswith("decode.flash.head.f16.")
-            yield Record(job.launch, record.point, (), {}, {}, error="is off by 1", run=job.plan.run) if bad else record
+            yield (
+                Record(job.launch, record.point, (), {}, {}, error="is off by 1", run=job.plan.run)
+                if bad
+                else record
+            )
 
     still(wrong)
     assert call("score", "--out", str(tmp_path / "run")) == 0
-    assert facts(tmp_path / "run", capsys)["figures"][0]["kernel"].split(".")[2:4] != ["head", "f16"]
+    assert facts(tmp_path / "run", capsys)["figures"][0]["kernel"].split(".")[2:4] != [
+        "head",
+        "f16",
+    ]
 
 
 def test_an_interrupted_one_goes_on(still, tmp_path, capsys):
@@ -64,7 +77,10 @@ def test_an_interrupted_one_goes_on(still, tmp_path, capsys):
     path = tmp_path / "run"
     assert call("score", "--out", str(path)) == 130
     assert f"to go on: kvbench score --out {path} --resume" in capsys.readouterr().err
-    assert facts(path, capsys)["state"] == "invalid" and call("submit", str(path), "--out", str(path) + ".tar.gz") == 2
+    assert (
+        facts(path, capsys)["state"] == "invalid"
+        and call("submit", str(path), "--out", str(path) + ".tar.gz") == 2
+    )
     still(made.played)
     assert call("score", "--resume", "--out", str(path)) == 0
     assert facts(path, capsys)["state"] == "valid"
@@ -73,7 +89,10 @@ def test_an_interrupted_one_goes_on(still, tmp_path, capsys):
 def test_where_no_kernel_is_right_there_is_no_score(still, tmp_path, capsys):
     still(lambda job: (replace(r, samples=(), error="is off by 1") for r in made.played(job)))
     assert call("score", "--out", str(tmp_path / "run")) == 4
-    assert "no kernel of 16 bits is right: is off by 1" in capsys.readouterr().err and not (tmp_path / "run").exists()
+    assert (
+        "no kernel of 16 bits is right: is off by 1" in capsys.readouterr().err
+        and not (tmp_path / "run").exists()
+    )
 
 
 def test_where_nothing_can_be_written_nothing_is_measured(still, tmp_path, capsys, monkeypatch):
@@ -100,6 +119,9 @@ def test_interrupted_before_there_is_a_run(still, tmp_path, capsys, monkeypatch)
     monkeypatch.setattr("sys.argv", ["kvbench", "score", "--out", path])
     assert call("score", "--out", path) == 130
     said = capsys.readouterr().err.splitlines()[-1]
-    assert said == f"kvbench: interrupted, and nothing was kept; once more: kvbench score --out '{path}'"
+    assert (
+        said
+        == f"kvbench: interrupted, and nothing was kept; once more: kvbench score --out '{path}'"
+    )
     still(made.played)
     assert call("score", "--out", path) == 0

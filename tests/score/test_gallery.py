@@ -1,4 +1,6 @@
-"""The page of all machines: rows that can be compared come first, and what cannot be read is said."""
+"""The page of all machines: rows that can be compared come first, and what cannot be read is
+said.
+"""
 
 import re
 import shutil
@@ -17,12 +19,24 @@ def results(tmp_path_factory):
     """Fifteen machines: as folders and archives, of all states."""
     root = tmp_path_factory.mktemp("results")
     for number in range(3):
-        visits = list(made.records(made.points(), times=1 + number / 2, wobble=0.15 if number == 1 else 0.01))
+        visits = list(
+            made.records(made.points(), times=1 + number / 2, wobble=0.15 if number == 1 else 0.01)
+        )
         made.run(root / f"own{number}" / "score", visits=visits, run=f"own-{number}")
     for number in range(12):
         source = root / f"own{number % 3}" / "score"
         (root / f"m{number}").mkdir()
-        assert call("submit", str(source), "--out", str(root / f"m{number}" / "a.tar.gz"), "--name", f"M {number}") == 0
+        assert (
+            call(
+                "submit",
+                str(source),
+                "--out",
+                str(root / f"m{number}" / "a.tar.gz"),
+                "--name",
+                f"M {number}",
+            )
+            == 0
+        )
     shutil.copy(root / "m1" / "a.tar.gz", root / "m1" / "b.tar.gz")
     (root / "m1" / "b.tar.gz").write_bytes(b"spoilt")
     (root / "README.md").write_text("about them")
@@ -34,14 +48,18 @@ def test_all_machines_stand_in_one_table(results, tmp_path, capsys):
     page, said = (tmp_path / "index.html").read_text(), capsys.readouterr()
     assert len(re.findall("<tr", page)) == 16 and "scores of 15 machines" in said.out
     assert "b.tar.gz is left out" in said.err and "b.tar.gz is left out" in page
-    assert said.err.count("\n") == 1 and "README" not in said.err, "results/* names other files, too"
+    assert said.err.count("\n") == 1 and "README" not in said.err, (
+        "results/* names other files, too"
+    )
     assert "Valid means consistent, not true" in page
     assert all(f"M {number}" in page for number in range(12))
 
 
 def test_what_counts_comes_first(results):
     found = [scored(results / f"own{number}" / "score") for number in range(3)]
-    table = sheet([*found, scored(made.run(results / "x" / "score", list(made.points())[:2], longer=False))])
+    table = sheet(
+        [*found, scored(made.run(results / "x" / "score", list(made.points())[:2], longer=False))]
+    )
     states = [row[table.heads.index("state")].text for row in table.rows]
     assert states == ["valid", "noisy", "valid", "invalid"]
     rates = [row[table.heads.index("16 bits, tuned")].order for row in table.rows]
@@ -52,4 +70,6 @@ def test_runs_that_hold_none_are_reported_as_ever(results, tmp_path):
     points = [*decodes()[:1], *READS[:2]]
     run = directory(tmp_path / "run", whole(points, 2), points)
     assert call("report", str(run), str(results / "m0"), "--out", str(tmp_path / "out")) == 0
-    assert (tmp_path / "out" / "scores.html").exists() and "ceiling" in (tmp_path / "out" / "index.html").read_text()
+    assert (tmp_path / "out" / "scores.html").exists() and "ceiling" in (
+        tmp_path / "out" / "index.html"
+    ).read_text()

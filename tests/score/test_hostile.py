@@ -21,7 +21,7 @@ from tests.score.test_submission import members, packed
 HONEST = Path(__file__).resolve().parents[2] / "results" / "zen4-kvm-2" / "score.tar.gz"
 
 
-# ---- bombs -----------------------------------------------------------------------------------------------------------
+# ---- bombs ---------------------------------------------------------------------------------------
 
 
 def block(kind, size, name=b"x"):
@@ -121,7 +121,10 @@ def test_more_points_than_a_score_has_are_refused(tmp_path):
     parts = members(HONEST)
     facts = json.loads(parts["manifest.json"])
     first = next(point for point in facts["plan"]["points"] if "shape" in point)
-    more = [first | {"shape": first["shape"] | {"context": 5000 + number, "capacity": 9000}} for number in range(300)]
+    more = [
+        first | {"shape": first["shape"] | {"context": 5000 + number, "capacity": 9000}}
+        for number in range(300)
+    ]
     facts["plan"]["points"] += more
     file = packed(tmp_path / "x.tar.gz", parts | {"manifest.json": json.dumps(facts).encode()})
     with pytest.raises(BadRun, match=r"manifest.json has 311 points, and a score 256 at most"):
@@ -135,10 +138,12 @@ def test_a_folder_without_room_is_said_as_such(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("kvbench.store.archive._read_into", full)
     assert call("submit", str(HONEST), "--check") == 2
     err = capsys.readouterr().err
-    assert "No space left" in err and "manifest.json cannot be unpacked" in err and "make room" in err
+    assert (
+        "No space left" in err and "manifest.json cannot be unpacked" in err and "make room" in err
+    )
 
 
-# ---- forgeries -------------------------------------------------------------------------------------------------------
+# ---- forgeries -----------------------------------------------------------------------------------
 
 
 def forged(file, change, names=("journal.jsonl", "longer/journal.jsonl")):
@@ -203,7 +208,10 @@ def test_everything_a_hundred_times_as_fast(tmp_path, capsys):
     assert score.state == "invalid" and "impossible" in {each.rule for each in score.breaches}
     assert call("submit", str(file), "--check") == 3
     out = capsys.readouterr().out
-    assert "cores of 6.50 GHz that load 128 bytes a cycle reach 1,664 GB/s" in out and out.count("\n") == 1
+    assert (
+        "cores of 6.50 GHz that load 128 bytes a cycle reach 1,664 GB/s" in out
+        and out.count("\n") == 1
+    )
     assert "consistent" not in out
 
 
@@ -214,7 +222,9 @@ def test_the_clock_that_an_archive_states_is_its_ceiling(tmp_path):
     score, rules = found(tmp_path, honest_clock(faster(40)))
     assert score.state == "invalid" and "impossible" in rules
     breach = next(each for each in score.breaches if each.rule == "impossible")
-    assert 3.5 < breach.facts["clock"] < 3.9 and breach.facts["wanted"] == pytest.approx(256 * breach.facts["clock"])
+    assert 3.5 < breach.facts["clock"] < 3.9 and breach.facts["wanted"] == pytest.approx(
+        256 * breach.facts["clock"]
+    )
 
 
 def test_counters_that_were_set_to_nothing_show_nowhere(tmp_path):

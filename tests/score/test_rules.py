@@ -33,7 +33,9 @@ def half_fast(record, by=0.5):
 
 
 def paced(record, slow):
-    """With the cores' own speed beside the point, at 60 % in `slow` launches; nothing else tells of it."""
+    """With the cores' own speed beside the point, at 60 % in `slow` launches; nothing else tells of
+    it.
+    """
     seconds = 1e-3 / (0.6 if record.launch in slow else 1.0)
     pace = Sample(PACE, 0, 1, seconds, (), 0.0, 0, 0, asked=1e-3)
     moved = record.traffic | {PACE: traffic(0.0, 1e8)}
@@ -72,7 +74,9 @@ def test_one_rule_broken_alone(name, tmp_path):
 
 
 def test_a_footprint_that_a_large_cache_helps_with(tmp_path):
-    """32 slices of 4 bits an element, 4.5 MiB each, are less than four times 48 MiB; those of 8 and 16 bits are more."""
+    """32 slices of 4 bits an element, 4.5 MiB each, are less than four times 48 MiB; those of 8 and
+    16 bits are more.
+    """
     found = scored(made.run(tmp_path / "run", machine=LARGE_L3, longer=False))
     assert {(each.rule, each.bits) for each in found.breaches} == {("caches", 4)}
 
@@ -110,9 +114,16 @@ def test_the_slow_launch_is_named(tmp_path):
 
 def test_the_worst_breach_decides(tmp_path):
     wide, own, wrong = Breach("width", {}), Breach("own", {}), Breach("answers", {})
-    assert [state(each) for each in ((), (wide,), (own,), (wrong,))] == [VALID, NOISY, OPEN, INVALID]
+    assert [state(each) for each in ((), (wide,), (own,), (wrong,))] == [
+        VALID,
+        NOISY,
+        OPEN,
+        INVALID,
+    ]
     assert state((wide, own)) == state((own, wide)) == OPEN
     assert state((wide, own, wrong)) == state((wrong, wide)) == INVALID
     visits = list(made.records(made.points(), wobble=0.15))
-    both = scored(made.run(tmp_path / "run", visits=visits, longer=False, options={"plugin": "/x/mine.so"}))
+    both = scored(
+        made.run(tmp_path / "run", visits=visits, longer=False, options={"plugin": "/x/mine.so"})
+    )
     assert both.state == OPEN and {each.rule for each in both.breaches} == {"own", "width"}

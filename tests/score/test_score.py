@@ -1,4 +1,6 @@
-"""What a score says, and what makes it none. Each fault is planted in a run that is valid without it."""
+"""What a score says, and what makes it none. Each fault is planted in a run that is valid without
+it.
+"""
 
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +18,9 @@ RESULTS = Path(__file__).resolve().parents[2] / "results" / "README.md"
 
 
 def test_the_version_stands_for_this_workload_and_these_rules():
-    """Whoever changes what is measured, counted or demanded makes another version: figures of this one stay what they are."""
+    """Whoever changes what is measured, counted or demanded makes another version: figures of this
+    one stay what they are.
+    """
     assert (VERSION, digest()) == ("1.0", "df247ae3")
     assert f"{VERSION} #{digest()}" in RESULTS.read_text()
 
@@ -31,11 +35,14 @@ def test_figures(valid):
     assert found.state == "valid" and not found.breaches
     assert [each.bits for each in found.figures] == [16, 8, 4]
     first = found.figures[0]
-    assert first.tuned.tokens == pytest.approx(20e9 / (32 * 16809984), rel=0.01)  # a token reads 32 slices
+    # a token reads 32 slices
+    assert first.tuned.tokens == pytest.approx(20e9 / (32 * 16809984), rel=0.01)
     assert first.tuned.low <= first.tuned.tokens <= first.tuned.high
     assert first.base.tokens == pytest.approx(0.9 * first.tuned.tokens, rel=1e-6)
     assert first.share == pytest.approx(20 / 21, rel=0.01) and first.schedule == "stream"
-    assert found.longer[0].batch == 8 and found.longer[0].rate.tokens == pytest.approx(first.tuned.tokens, rel=0.02)
+    assert found.longer[0].batch == 8 and found.longer[0].rate.tokens == pytest.approx(
+        first.tuned.tokens, rel=0.02
+    )
 
 
 def test_six_lines_tell_a_stranger(valid):
@@ -65,7 +72,11 @@ def planted(fault):
     found = list(made.records(own, launches=9 if fault == "few launches" else 10))
     if fault == "wrong kernel":
         found = [
-            failed(r.launch, FIRST, "decode.flash.head.f16.scalar is off by 0.3") if r.point == FIRST else r
+            (
+                failed(r.launch, FIRST, "decode.flash.head.f16.scalar is off by 0.3")
+                if r.point == FIRST
+                else r
+            )
             for r in found
         ]
     if fault == "bytes left out":
@@ -74,7 +85,12 @@ def planted(fault):
         found = [made.twice(made.twice(r), "twin") if r.launch == 3 else r for r in found]
     if fault == "other work":
         found = [
-            replace(r, samples=tuple(replace(s, switches=50) for s in r.samples)) if r.launch == 3 else r for r in found
+            (
+                replace(r, samples=tuple(replace(s, switches=50) for s in r.samples))
+                if r.launch == 3
+                else r
+            )
+            for r in found
         ]
     if fault == "above all reads":
         found = [made.twice(r, by=2) if r.point == FIRST else r for r in found]
@@ -88,13 +104,19 @@ def planted(fault):
 
 
 FAULTS = {
-    "wrong kernel": ("answers", "an answer is wrong or missing: decode.flash.head.f16.scalar is off by 0.3"),
+    "wrong kernel": (
+        "answers",
+        "an answer is wrong or missing: decode.flash.head.f16.scalar is off by 0.3",
+    ),
     "shortened context": ("workload", "context is 2048, and must be 4096"),
     "fits L3": ("caches", "16.03 MiB in rotation, and 128 MiB are needed"),
     "one thread": ("cores", "1 of 2 cores"),
     "few launches": ("launches", "9 launches, and 10 are needed"),
     "bytes left out": ("bytes", "a pass reads 8,404,992 bytes, and 16,809,984 count"),
-    "memory hog": ("contaminated", "launch 3 is contaminated: memory gave 51% of what it gave in the others"),
+    "memory hog": (
+        "contaminated",
+        "launch 3 is contaminated: memory gave 51% of what it gave in the others",
+    ),
     "other work": ("contaminated", "launch 3 is contaminated: other work took part in"),
     "above all reads": ("above", "faster than can be explained"),
     "two kernels": ("kernels", "16 bits: 2 kernels in one run"),
@@ -118,7 +140,9 @@ def test_a_planted_fault_is_named(fault, tmp_path):
 def test_an_unknown_last_level_is_not_taken_for_none(tmp_path):
     bare = replace(made.MACHINE, caches=machine(2, l3=0, l2=0, l1=0).caches)
     found = scored(made.run(tmp_path / "run", machine=bare, longer=False))
-    assert found.state == "invalid" and "no last-level cache is known" in said("score", "why", found, 9)
+    assert found.state == "invalid" and "no last-level cache is known" in said(
+        "score", "why", found, 9
+    )
 
 
 def test_a_wide_interval_is_noisy_and_own_kernels_are_open(tmp_path):
@@ -129,7 +153,7 @@ def test_a_wide_interval_is_noisy_and_own_kernels_are_open(tmp_path):
     assert found.state == "open" and said("score", "why", found) == "own kernels or an own build"
 
 
-# ---- files that were changed -----------------------------------------------------------------------------------------
+# ---- files that were changed ---------------------------------------------------------------------
 
 
 def test_what_is_not_finished_is_no_score(tmp_path):
@@ -141,9 +165,13 @@ def test_what_is_not_finished_is_no_score(tmp_path):
 def test_an_edited_file_is_named(name, tmp_path):
     path = made.run(tmp_path / "run")
     text = (path / name).read_text()
-    (path / name).write_text(text.replace("0", "1", 1) if name == "machine.json" else text.rsplit("\n", 2)[0] + "\n")
+    (path / name).write_text(
+        text.replace("0", "1", 1) if name == "machine.json" else text.rsplit("\n", 2)[0] + "\n"
+    )
     found = scored(path)
-    assert found.state == "invalid" and f"{name} was changed since the score was made" in said("score", "why", found)
+    assert found.state == "invalid" and f"{name} was changed since the score was made" in said(
+        "score", "why", found
+    )
 
 
 @pytest.mark.parametrize("edit", [("1.0", "0.9"), ("df247ae3", "00000000")])
@@ -151,5 +179,7 @@ def test_another_version_is_never_compared(edit, tmp_path):
     path = made.run(tmp_path / "run", longer=False)
     (path / SEAL).write_text((path / SEAL).read_text().replace(*map('"{}"'.format, edit)))
     found = scored(path)
-    assert found.state == "invalid" and f"and this kvbench makes 1.0 #{digest()}" in said("score", "why", found)
+    assert found.state == "invalid" and f"and this kvbench makes 1.0 #{digest()}" in said(
+        "score", "why", found
+    )
     assert seal(path).state == "valid"

@@ -38,7 +38,13 @@ def packed(file, parts, change=lambda member: None):
 
 def test_it_says_the_same_without_what_must_not_leave_the_house(archive, capsys):
     held = members(archive)
-    assert {"manifest.json", "journal.jsonl", "machine.json", "score.json", "longer/journal.jsonl"} <= held.keys()
+    assert {
+        "manifest.json",
+        "journal.jsonl",
+        "machine.json",
+        "score.json",
+        "longer/journal.jsonl",
+    } <= held.keys()
     assert not [name for name, content in held.items() if SECRET.encode() in content]
     assert call("submit", str(archive), "--check") == 0
     out = capsys.readouterr().out
@@ -71,7 +77,11 @@ def device(member):
 
 
 def sparse(member):
-    member.pax_headers = {"GNU.sparse.major": "0", "GNU.sparse.size": str(1 << 40), "GNU.sparse.map": "0,1"}
+    member.pax_headers = {
+        "GNU.sparse.major": "0",
+        "GNU.sparse.size": str(1 << 40),
+        "GNU.sparse.map": "0,1",
+    }
 
 
 HOSTILE = {
@@ -97,7 +107,8 @@ def test_members_that_are_no_files_are_refused(change, tmp_path, archive):
 
 
 @pytest.mark.parametrize(
-    "edit", [(b'"launches": 10', b'"launches": 99999999999999999999'), (b'"layers": 32', b'"layers": -1')]
+    "edit",
+    [(b'"launches": 10', b'"launches": 99999999999999999999'), (b'"layers": 32', b'"layers": -1')],
 )
 def test_counts_that_nobody_can_have_are_refused(edit, tmp_path, archive):
     held = members(archive)
@@ -107,7 +118,8 @@ def test_counts_that_nobody_can_have_are_refused(edit, tmp_path, archive):
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"no archive", gzip.compress(b"no tar", mtime=0), gzip.compress(bytes(9), mtime=0)[:-6]]
+    "content",
+    [b"", b"no archive", gzip.compress(b"no tar", mtime=0), gzip.compress(bytes(9), mtime=0)[:-6]],
 )
 def test_what_is_no_archive_is_refused(content, tmp_path):
     (tmp_path / "x.tar.gz").write_bytes(content)

@@ -15,7 +15,9 @@ def git(tmp_path, monkeypatch):
 
     def run(*words):
         who = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main"]
-        return subprocess.run(["git", *who, *words], check=True, capture_output=True, text=True).stdout.strip()
+        return subprocess.run(
+            ["git", *who, *words], check=True, capture_output=True, text=True
+        ).stdout.strip()
 
     return run
 
@@ -30,7 +32,9 @@ def test_git_says_it(git, tmp_path, monkeypatch):
     one = {"commit": git("rev-parse", "HEAD"), "branch": "main", "message": "rounder tiles"}
     assert committed(None) == one == committed("HEAD")
     (tmp_path / "file").write_text("two")
-    assert committed(None) == one | {"commit": f"{one['commit']}-dirty"} and committed("main") == one
+    assert (
+        committed(None) == one | {"commit": f"{one['commit']}-dirty"} and committed("main") == one
+    )
     git("commit", "-am", "two")
     git("checkout", "--detach", "HEAD")
     monkeypatch.setenv("GITHUB_REF_NAME", "feature")

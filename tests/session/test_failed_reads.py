@@ -15,7 +15,9 @@ from tests.session.test_session import Played, begun, quick  # noqa: F401  (a fi
 
 
 def test_a_read_that_failed_is_no_end(tmp_path):
-    """All reads of launch 0 have failed: nothing is said of shares of them, and the run is resumed to its end."""
+    """All reads of launch 0 have failed: nothing is said of shares of them, and the run is resumed
+    to its end.
+    """
 
     def failing(job):
         for record in Played(stop_after=None)(job):

@@ -1,4 +1,6 @@
-"""SIGKILL of the parent, the worker or both: nothing that was finished is lost, and it can be resumed."""
+"""SIGKILL of the parent, the worker or both: nothing that was finished is lost, and it can be
+resumed.
+"""
 
 import json
 import subprocess
@@ -30,13 +32,25 @@ KILLS = {"parent": (True, False), "worker": (False, True), "both": (True, True)}
 
 
 def sweep(folder, *arguments):
-    command = [sys.executable, "-m", "kvbench.cli", "sweep", *arguments, "--out", str(folder / "run")]
+    command = [
+        sys.executable,
+        "-m",
+        "kvbench.cli",
+        "sweep",
+        *arguments,
+        "--out",
+        str(folder / "run"),
+    ]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def workers(pid):
     try:
-        return [p for p in psutil.Process(pid).children(recursive=True) if "kvbench.worker" in " ".join(p.cmdline())]
+        return [
+            p
+            for p in psutil.Process(pid).children(recursive=True)
+            if "kvbench.worker" in " ".join(p.cmdline())
+        ]
     except psutil.NoSuchProcess:
         return []
 

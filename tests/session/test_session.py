@@ -25,7 +25,15 @@ from kvbench.store import RunDirectory
 from kvbench.store.summary import read_summary
 
 CPU = str(min(os.sched_getaffinity(0)))
-AXES = ("context=64,128", "threads=1", "dtype=f16", "layout=head", "op=decode", "model=falcon-7b", "residency=hot")
+AXES = (
+    "context=64,128",
+    "threads=1",
+    "dtype=f16",
+    "layout=head",
+    "op=decode",
+    "model=falcon-7b",
+    "residency=hot",
+)
 MOVED = Traffic(1e6, 1e6, 1e6, 1e6, 1e6, 0, 0, 1)
 
 
@@ -47,12 +55,21 @@ class Played:
                 self.clock.now += Fraction(self.seconds) / len(job.points)
             programs = ("point",)
             if isinstance(point, Point):
-                programs = ("point", *(("twin", "twin_ahead", "core") if point.op == "decode" else ("copy", "copy_nt")))
+                programs = (
+                    "point",
+                    *(
+                        ("twin", "twin_ahead", "core")
+                        if point.op == "decode"
+                        else ("copy", "copy_nt")
+                    ),
+                )
             if isinstance(point, Contrast):
                 programs = tuple(value(each, point.factor) for each in point.points)
             taken = 1e-3 * (1 + self.swing * (-1) ** job.launch)
             samples = tuple(
-                Sample(name, n, 1, taken, (), 0.0, 0, 0) for n in range(job.plan.samples) for name in programs
+                Sample(name, n, 1, taken, (), 0.0, 0, 0)
+                for n in range(job.plan.samples)
+                for name in programs
             )
             traffic = dict.fromkeys(programs, MOVED)
             memory = {"huge_bytes": 0, "resident_bytes": 1}
@@ -92,7 +109,9 @@ def test_every_point_once_in_every_launch(tmp_path):
         seen = list(session.records())
         assert session.finish()
     points = session.directory.manifest.plan.points
-    assert sorted((r.launch, r.point.name) for r in seen) == sorted((n, p.name) for n in (0, 1) for p in points)
+    assert sorted((r.launch, r.point.name) for r in seen) == sorted(
+        (n, p.name) for n in (0, 1) for p in points
+    )
     assert {r.run for r in seen} == {session.directory.manifest.run}
     with RunDirectory.open(tmp_path / "run") as kept:
         assert kept.records == seen
@@ -138,11 +157,17 @@ def test_a_run_is_resumed_as_it_was_begun(tmp_path, asked, said):
 def test_launches_may_be_asked_for_anew(tmp_path):
     """More of them, or fewer of those that have not begun: the manifest then says so."""
     with begun(tmp_path, Played()) as session:
-        points, seconds = len(list(session.records())) // 2, session.directory.manifest.forecast["seconds"]
+        points, seconds = (
+            len(list(session.records())) // 2,
+            session.directory.manifest.forecast["seconds"],
+        )
     with Session.resume(tmp_path / "run", {"launches": 4}, execute=Played()) as session:
         assert {record.launch for record in session.records()} == {2, 3}
     kept = RunDirectory.open(tmp_path / "run")
-    assert len(kept.records) == 4 * points and kept.manifest.plan.launches == kept.manifest.options["launches"] == 4
+    assert (
+        len(kept.records) == 4 * points
+        and kept.manifest.plan.launches == kept.manifest.options["launches"] == 4
+    )
     assert kept.manifest.forecast["seconds"] == pytest.approx(2 * seconds)
     with pytest.raises(BadArgument, match="launches is 3, but .* has already begun 4"):
         Session.resume(tmp_path / "run", {"launches": 3})
@@ -172,7 +197,9 @@ def test_what_has_changed_is_not_continued(tmp_path, name, said):
 
 @pytest.mark.parametrize("when", [0, 1])
 def test_a_library_that_is_replaced_is_not_measured(tmp_path, when):
-    """By the next process that would: what was measured before stays, and is gone on with once the library is back."""
+    """By the next process that would: what was measured before stays, and is gone on with once the
+    library is back.
+    """
     folder = tmp_path / "library"
     folder.mkdir()
     for file in (library_path(), library_path().with_name("abi.h")):
@@ -208,11 +235,13 @@ def test_a_sweep_begins_with_the_forecast_of_its_plan(tmp_path, suite):
     assert seen.text.startswith("up to" if suite == "quick" else "about")
 
 
-# ---- when to stop ----------------------------------------------------------------------------------------------------
+# ---- when to stop --------------------------------------------------------------------------------
 
 
 class Timed(Played):
-    """Visits take what is written here, in turn, and a worker is ended where its time is up, as a real one."""
+    """Visits take what is written here, in turn, and a worker is ended where its time is up, as a
+    real one.
+    """
 
     def __init__(self, clock, takes):
         super().__init__(clock=clock)
@@ -277,7 +306,9 @@ def test_a_launch_that_is_slower_than_those_before_is_cut_off(tmp_path, clock):
 
 
 def test_added_launches_end_within_the_time_of_their_suite(tmp_path, clock):
-    """360 s of quick are for launches that are added; those that are planned are made, whatever they take."""
+    """360 s of quick are for launches that are added; those that are planned are made, whatever
+    they take.
+    """
     torn_one = torn()
 
     def executor(job):
@@ -296,11 +327,14 @@ def test_added_launches_end_within_the_time_of_their_suite(tmp_path, clock):
 
 
 def test_launches_are_added_until_the_points_are_sure(tmp_path, clock):
-    """Launches alternate by 2 % around a middle, 1 % to each side: a target of 1.5 % is met as soon as there are the
-    six launches whose range holds a median with 95 %; one of 0.5 % never."""
+    """Launches alternate by 2 % around a middle, 1 % to each side: a target of 1.5 % is met as soon
+    as there are the six launches whose range holds a median with 95 %; one of 0.5 % never.
+    """
     for target, expected in ((0.015, 6), (0.005, 9)):
         played = Played(swing=0.01, seconds=10.0, clock=clock)
-        with Session.begin(options(target_ci=target, budget=95.0), tmp_path / f"{target}", execute=played) as session:
+        with Session.begin(
+            options(target_ci=target, budget=95.0), tmp_path / f"{target}", execute=played
+        ) as session:
             list(session.records())
             values = [1.01e-3 if n % 2 == 0 else 0.99e-3 for n in range(expected)]
             far = max(max(values) - median(values), median(values) - min(values)) / median(values)
@@ -314,7 +348,9 @@ def test_visits_that_failed_have_no_part_in_how_sure_points_are(tmp_path):
     def failing(job):
         for record in Played()(job):
             slow = tuple(replace(sample, seconds=10 * sample.seconds) for sample in record.samples)
-            yield replace(record, samples=slow, error="a wrong answer") if job.launch == 1 else record
+            yield (
+                replace(record, samples=slow, error="a wrong answer") if job.launch == 1 else record
+            )
 
     with begun(tmp_path, failing) as session:
         assert {bool(record.error) for record in session.records()} == {False, True}
@@ -322,15 +358,22 @@ def test_visits_that_failed_have_no_part_in_how_sure_points_are(tmp_path):
 
 
 def torn(stop_after=None):
-    """Decodes of the paged layout are now slower than the other's, now faster; all else takes equally long."""
+    """Decodes of the paged layout are now slower than the other's, now faster; all else takes
+    equally long.
+    """
     played = Played(stop_after=stop_after)
 
     def found(job):
         for record in played(job):
             point = record.point
-            own = {value(each, point.factor): each for each in point.points} if isinstance(point, Contrast) else {}
+            own = (
+                {value(each, point.factor): each for each in point.points}
+                if isinstance(point, Contrast)
+                else {}
+            )
             differs = {
-                s.program: own.get(s.program, point).kernel.startswith("decode.flash.paged") for s in record.samples
+                s.program: own.get(s.program, point).kernel.startswith("decode.flash.paged")
+                for s in record.samples
             }
             samples = (
                 replace(s, seconds=s.seconds * (1 + differs[s.program] * 0.06 * (-1) ** job.launch))
@@ -342,11 +385,16 @@ def torn(stop_after=None):
 
 
 def until(path, executor, **facts):
-    axes = (*(axis for axis in AXES if axis.split("=")[0] not in ("layout", "op", "context")), "layout=head,paged")
+    axes = (
+        *(axis for axis in AXES if axis.split("=")[0] not in ("layout", "op", "context")),
+        "layout=head,paged",
+    )
     asked = {"launches": 7, "until_decided": True} | facts
     suite = asked.pop("suite", "smoke")
     return Session.begin(
-        Options(suite, (*axes, "op=decode,append", "context=64"), cpus=CPU, **asked), path, execute=executor
+        Options(suite, (*axes, "op=decode,append", "context=64"), cpus=CPU, **asked),
+        path,
+        execute=executor,
     )
 
 
@@ -378,7 +426,10 @@ def test_launches_are_added_for_what_is_open_alone(tmp_path):
 
 
 def test_no_launch_is_added_where_nothing_is_open(tmp_path):
-    for name, executor, facts in (("alike", Played(), {}), ("not asked", torn(), {"until_decided": False})):
+    for name, executor, facts in (
+        ("alike", Played(), {}),
+        ("not asked", torn(), {"until_decided": False}),
+    ):
         with until(tmp_path / name, executor, **facts) as session:
             list(session.records())
             assert sorted(visits_by_launch(session)) == list(range(7)), name
@@ -397,15 +448,23 @@ def test_added_launches_are_resumed(tmp_path):
         with Session.resume(path, execute=torn()) as session:
             assert len(list(session.records())) == len(records) - cut
             assert visits_by_launch(session) == whole
-    with pytest.raises(BadArgument, match="has already begun 14"):  # by hand there are as many as somebody says
+    # by hand there are as many as somebody says
+    with pytest.raises(BadArgument, match="has already begun 14"):
         Session.resume(path, {"launches": 7})
 
 
-# ---- what is measured, and where -------------------------------------------------------------------------------------
+# ---- what is measured, and where -----------------------------------------------------------------
 
 
 def test_options_reach_the_plan(tmp_path):
-    asked = {"samples": 7, "sample_time": 0.5, "seed": 11, "pages": "base", "isa": "scalar", "only": ("*ctx128*",)}
+    asked = {
+        "samples": 7,
+        "sample_time": 0.5,
+        "seed": 11,
+        "pages": "base",
+        "isa": "scalar",
+        "only": ("*ctx128*",),
+    }
     with begun(tmp_path, Played(), **asked) as session:
         plan = session.directory.manifest.plan
     assert [p.shape.context for p in plan.points if isinstance(p, Point)] == [128]
@@ -417,13 +476,19 @@ def test_options_reach_the_plan(tmp_path):
 def test_the_command_is_recorded_as_it_can_be_printed(tmp_path):
     """A path need not be text."""
     with Session.begin(options(), tmp_path / "run", "kvbench sweep --out '\udcff\x1b'", Played()):
-        assert RunDirectory.open(tmp_path / "run").manifest.command == r"kvbench sweep --out '\udcff\x1b'"
+        assert (
+            RunDirectory.open(tmp_path / "run").manifest.command
+            == r"kvbench sweep --out '\udcff\x1b'"
+        )
 
 
 def test_a_run_without_a_place_goes_below_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with Session.begin(options(), execute=Played()) as session:
-        assert session.directory.path.parent.name == "runs" and session.directory.path.name.startswith("smoke-20")
+        assert (
+            session.directory.path.parent.name == "runs"
+            and session.directory.path.name.startswith("smoke-20")
+        )
 
 
 def test_the_library_function(tmp_path, monkeypatch):

@@ -1,5 +1,5 @@
-"""SIGINT and SIGTERM, once or twice, at random times: exit code 130, nobody left or left stopped, no traceback, nothing in
-the folder for temporary files, and a hint that works.
+"""SIGINT and SIGTERM, once or twice, at random times: exit code 130, nobody left or left stopped,
+no traceback, nothing in the folder for temporary files, and a hint that works.
 
     python -m pytest -m full tests/session/test_signals.py
 
@@ -25,15 +25,47 @@ from kvbench.native import library_path
 from tests.gate.test_builds import CMAKE, SOURCE, git
 
 CPU = str(min(os.sched_getaffinity(0)))
-TINY = ["smoke", "--axis", "context=64", "--axis", "threads=1", "--axis", "model=gpt-2", "--axis", "residency=hot"]
+TINY = [
+    "smoke",
+    "--axis",
+    "context=64",
+    "--axis",
+    "threads=1",
+    "--axis",
+    "model=gpt-2",
+    "--axis",
+    "residency=hot",
+]
 SWEEP = ["sweep", *TINY, "--axis", "op=decode", "--cpus", CPU, "--launches", "2", "--samples", "2"]
 COMMANDS = {
     "sweep": [*SWEEP, "--sample-time", "0.002", "--report", "--out", "a run"],
     "score": ["score", "--out", "a run"],
-    "peers": ["peers", "--peers", "numpy", "--model", "gpt-2", "--context", "64", "--dtype", "f32", "--launches", "2"]
-    + ["--out", "a run"],
+    "peers": (
+        [
+            "peers",
+            "--peers",
+            "numpy",
+            "--model",
+            "gpt-2",
+            "--context",
+            "64",
+            "--dtype",
+            "f32",
+            "--launches",
+            "2",
+        ]
+        + ["--out", "a run"]
+    ),
     "tune": ["tune", *TINY, "--cpus", CPU],
-    "gate": ["gate", "--base", "one/libkvbench.so", "--head", "other/libkvbench.so", "--budget", "60s"],
+    "gate": [
+        "gate",
+        "--base",
+        "one/libkvbench.so",
+        "--head",
+        "other/libkvbench.so",
+        "--budget",
+        "60s",
+    ],
     "build": ["gate", "--base", "v1", "--head", "."],
 }
 SLOW_COMPILER = """\
@@ -58,7 +90,12 @@ PATIENCE = 60.0  # seconds, on a machine that is busy; an idle one takes four
 def drawn(number):
     dice = random.Random(number)
     signals = dice.choice([INT, TERM, TERM, (*INT, *INT), (*TERM, *TERM), (*TERM, *INT)])
-    return dice.choice([*COMMANDS]), dice.uniform(0, 12), signals, dice.choice([0.0, 0.02, 0.15, 0.5, 1.5])
+    return (
+        dice.choice([*COMMANDS]),
+        dice.uniform(0, 12),
+        signals,
+        dice.choice([0.0, 0.02, 0.15, 0.5, 1.5]),
+    )
 
 
 @pytest.mark.parametrize(("command", "after", "signals", "between"), SOME)
@@ -87,7 +124,10 @@ def trial(folder, command, after, signals, between):
         time.sleep(between)
     out, err = process.communicate(timeout=PATIENCE)
     said = f"{command}: {signals} after {after:.1f} s, {between} s between them\n{out}\n{err}"
-    assert process.returncode == (130 if ended is None else ended) or process.returncode in (0, 3), said
+    assert process.returncode == (130 if ended is None else ended) or process.returncode in (
+        0,
+        3,
+    ), said
     assert "Traceback" not in err and "Exception" not in err and "internal error" not in err, said
     assert left(mark) == [], said
     assert os.listdir(facts["env"]["TMPDIR"]) == [], said
@@ -117,7 +157,11 @@ def surroundings(folder):
     git(folder, "commit", "-m", "one")
     git(folder, "tag", "v1")
     (folder / "kernels" / "answer.c").write_text(SOURCE.replace("1", "2"))
-    own = {"TMPDIR": str(folder / "tmp"), "XDG_CACHE_HOME": str(folder / "cache"), "CC": str(compiler)}
+    own = {
+        "TMPDIR": str(folder / "tmp"),
+        "XDG_CACHE_HOME": str(folder / "cache"),
+        "CC": str(compiler),
+    }
     return {"cwd": folder, "env": {**os.environ, **own}}
 
 
@@ -145,7 +189,9 @@ def wait_for_compiler(folder):
 
 
 def left(mark):
-    """Processes of a trial that are still there some seconds after its end: number, state and command."""
+    """Processes of a trial that are still there some seconds after its end: number, state and
+    command.
+    """
     for _ in range(100):
         found = [*marked(mark)]
         if not found:
@@ -164,7 +210,9 @@ def marked(mark):
 
 
 def follow(words, facts, said):
-    """What a hint says is a command that goes on: to its end where that is near, else until it is interrupted."""
+    """What a hint says is a command that goes on: to its end where that is near, else until it is
+    interrupted.
+    """
     again = start(words, facts)
     try:
         out, err = again.communicate(timeout=PATIENCE if words[0] == "sweep" else 10)

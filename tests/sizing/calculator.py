@@ -1,4 +1,6 @@
-"""What a cache takes, written down again from the formula: layer by layer, with nothing of the package."""
+"""What a cache takes, written down again from the formula: layer by layer, with nothing of the
+package.
+"""
 
 from dataclasses import dataclass
 
@@ -35,7 +37,9 @@ class Case:
         """Bytes of the elements and of the scale of one row."""
         if self.dtype in PACKED:
             return rounded(self.head_dim, 32) // 32 * PACKED[self.dtype], 0
-        return self.head_dim * ELEMENT[self.dtype], ELEMENT[self.scale] if self.dtype in SCALED else 0
+        return self.head_dim * ELEMENT[self.dtype], (
+            ELEMENT[self.scale] if self.dtype in SCALED else 0
+        )
 
     @property
     def padded(self):
@@ -48,7 +52,9 @@ class Case:
         return {"paged": self.block_tokens, "blockt": 16}.get(self.layout, 1)
 
     def attended(self):
-        """Tokens that a decode reads in each layer that stays. Of every `window_every` the last one attends to all."""
+        """Tokens that a decode reads in each layer that stays. Of every `window_every` the last one
+        attends to all.
+        """
         for number in range(1, self.layers - self.ephemeral + 1):
             everything = not self.window or self.window_every and number % self.window_every == 0
             yield self.context if everything else min(self.window, self.context)
@@ -57,10 +63,15 @@ class Case:
         return [self.capacity or tokens for tokens in self.attended()]
 
     def bytes(self):
-        return sum(2 * self.batch * self.kv_heads * min(self.context, room) * sum(self.row) for room in self.room())
+        return sum(
+            2 * self.batch * self.kv_heads * min(self.context, room) * sum(self.row)
+            for room in self.room()
+        )
 
     def streamed(self):
-        return sum(2 * self.batch * self.kv_heads * tokens * sum(self.row) for tokens in self.attended())
+        return sum(
+            2 * self.batch * self.kv_heads * tokens * sum(self.row) for tokens in self.attended()
+        )
 
     def allocated(self):
         return sum(map(self._allocated, self.room()))
@@ -74,7 +85,9 @@ class Case:
         return 2 * (rounded(heads * of_head, LINE) + rounded(heads * places * scale, LINE))
 
     def intensity(self):
-        """A multiplication and an addition for each query head and element of K; and the same for V."""
+        """A multiplication and an addition for each query head and element of K; and the same for
+        V.
+        """
         flops = self.q_heads * self.head_dim * (2 + 2)
         return flops / (2 * self.kv_heads * sum(self.row))
 

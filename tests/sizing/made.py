@@ -18,7 +18,8 @@ def of_model(name, **facts):
     """The case of a published model."""
     known = model(name)
     shape = {
-        key: getattr(known, key) for key in ("layers", "q_heads", "kv_heads", "head_dim", "window", "window_every")
+        key: getattr(known, key)
+        for key in ("layers", "q_heads", "kv_heads", "head_dim", "window", "window_every")
     }
     return Case(**shape | facts)
 

@@ -15,11 +15,20 @@ COUNT = 1000
 
 def drawn(seed):
     draw = random.Random(seed)
-    kv_heads, layers, context = draw.choice((1, 2, 3, 4, 8, 11, 32)), draw.randint(1, 130), draw.randint(1, 200_000)
+    kv_heads, layers, context = (
+        draw.choice((1, 2, 3, 4, 8, 11, 32)),
+        draw.randint(1, 130),
+        draw.randint(1, 200_000),
+    )
     window = draw.choice((0, 0, draw.randint(1, 8192)))
     everything = not window or window >= context
     more = draw.choice(
-        (None, None, context + draw.randint(0, 999), None if everything else draw.randint(window, context))
+        (
+            None,
+            None,
+            context + draw.randint(0, 999),
+            None if everything else draw.randint(window, context),
+        )
     )
     every = draw.choice((0, 1, 2, 6, 200)) if window and (more is None or more >= context) else 0
     dtype = draw.choice((*ELEMENT, *PACKED))
@@ -32,7 +41,9 @@ def drawn(seed):
         batch=draw.choice((1, 1, 2, 5, 64)),
         dtype=dtype,
         scale=draw.choice(("f32", "f16")),
-        layout=draw.choice(("head", "position", "paged", *(["blockt"] if dtype in TRANSPOSED else []))),
+        layout=draw.choice(
+            ("head", "position", "paged", *(["blockt"] if dtype in TRANSPOSED else []))
+        ),
         inner=draw.choice(("head", "token")),
         block_tokens=draw.choice((1, 7, 16, 64, 256)),
         window=window,
@@ -52,10 +63,16 @@ def found():
 
 
 def test_every_kind_is_drawn():
-    words = {kind: set(default_library().words(kind)) for kind in ("dtype", "layout", "inner", "scale")}
+    words = {
+        kind: set(default_library().words(kind)) for kind in ("dtype", "layout", "inner", "scale")
+    }
     assert {kind: {getattr(case, kind) for case in CASES} for kind in words} == words
     sliding = [case for case in CASES if 0 < case.window < case.context]
-    assert len(sliding) > 100 and any(case.window_every for case in sliding) and any(case.ephemeral for case in sliding)
+    assert (
+        len(sliding) > 100
+        and any(case.window_every for case in sliding)
+        and any(case.ephemeral for case in sliding)
+    )
     assert sum(case.capacity is not None for case in CASES) > 100
 
 
@@ -70,12 +87,24 @@ def test_allocated(found):
     for case, size in found:
         assert size.allocated.total == case.allocated(), case
         facts = {
-            name: getattr(case, name) for name in ("batch", "layout", "dtype", "block_tokens", "inner", "scale", "pad")
+            name: getattr(case, name)
+            for name in ("batch", "layout", "dtype", "block_tokens", "inner", "scale", "pad")
         }
         rooms = {room: case.room().count(room) for room in set(case.room())}
-        taken = (n * Cache.size_of(case.kv_heads, case.head_dim, room, **facts) for room, n in rooms.items())
+        taken = (
+            n * Cache.size_of(case.kv_heads, case.head_dim, room, **facts)
+            for room, n in rooms.items()
+        )
         assert size.allocated.total == sum(taken)
-        parts = ("rows", "scales", "unused", "block_rounding", "row_padding", "head_padding", "line_rounding")
+        parts = (
+            "rows",
+            "scales",
+            "unused",
+            "block_rounding",
+            "row_padding",
+            "head_padding",
+            "line_rounding",
+        )
         assert sum(getattr(size.allocated, name) for name in parts) == size.allocated.total
         assert size.allocated.rows + size.allocated.scales == size.bytes
         assert all(getattr(size.allocated, name) >= 0 for name in parts)
@@ -92,24 +121,36 @@ def test_each_part_is_what_its_name_says(found):
         places = [rounded(room, case.block) for room in case.room()]
         slots = [2 * case.batch * case.kv_heads * place for place in places]
         more = sum(place - room for place, room in zip(places, case.room(), strict=True))
-        assert size.allocated.block_rounding == 2 * case.batch * case.kv_heads * more * (row + scale)
+        assert size.allocated.block_rounding == 2 * case.batch * case.kv_heads * more * (
+            row + scale
+        )
         assert size.allocated.row_padding == sum(slots) * (case.padded - row)
         if case.layout == "paged":
-            assert size.blocks.per_layer == case.batch * max(places) // case.block_tokens if places else not size.blocks
-        pads = len(slots) * 2 * case.batch * case.kv_heads * (5 * 64 if case.pad is None else case.pad)
+            assert (
+                size.blocks.per_layer == case.batch * max(places) // case.block_tokens
+                if places
+                else not size.blocks
+            )
+        pads = (
+            len(slots) * 2 * case.batch * case.kv_heads * (5 * 64 if case.pad is None else case.pad)
+        )
         assert size.allocated.head_padding == (pads if case.layout in ("head", "blockt") else 0)
         empty = sum(max(0, room - case.context) for room in case.room())
         assert size.allocated.unused == 2 * case.batch * case.kv_heads * empty * (row + scale)
 
 
 def test_a_token_more(found):
-    """What is said of the next token is by how much the calculator's cache grows, where there is room for it."""
+    """What is said of the next token is by how much the calculator's cache grows, where there is
+    room for it.
+    """
     full = Case(5, 8, 2, 64, 100, window=100)
     for case, size in [*found, (full, sized(full))]:
         alone, longer = {**vars(case), "batch": 1}, {"context": case.context + 1}
         if case.capacity in (None, case.context):
             alone["capacity"] = None
-        assert size.bytes_per_next_token == Case(**alone | longer).bytes() - Case(**alone).bytes(), case
+        assert (
+            size.bytes_per_next_token == Case(**alone | longer).bytes() - Case(**alone).bytes()
+        ), case
         assert size.bytes_per_token == Case(**alone | {"context": 1, "capacity": None}).bytes()
 
 

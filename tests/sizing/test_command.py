@@ -27,7 +27,18 @@ def facts(capsys, *arguments):
 
 
 def test_text(capsys):
-    text = said(capsys, "qwen3-0.6b", "--context", "1024", "--dtype", "f32", "--users", "64", "--replicas", "2")
+    text = said(
+        capsys,
+        "qwen3-0.6b",
+        "--context",
+        "1024",
+        "--dtype",
+        "f32",
+        "--users",
+        "64",
+        "--replicas",
+        "2",
+    )
     for part in (
         "2 (K, V) x 28 layers x 8 KV heads x 1,024 tokens x 128 elements x 4 bytes",
         "= 15,032,385,536 bytes (14 GiB): 15.0324 GB, 14 GiB",
@@ -36,7 +47,10 @@ def test_text(capsys):
         "2 G / b = 1 FLOP for each byte: G = 2 query heads per KV head, b = 4 bytes per element",
         "fleet: 64 users x 224 MiB = 15,032,385,536 bytes (14 GiB)",
         "2 replicas: 30,064,771,072 bytes (28 GiB)",
-        "64 sequences a step K and V alone unknown: nothing was measured: name a run with --machine",
+        (
+            "64 sequences a step K and V alone unknown: nothing was measured: name a run with"
+            " --machine"
+        ),
     ):
         assert part in " ".join(text.split()), text
     assert max(map(len, text.splitlines())) <= 120
@@ -46,18 +60,28 @@ def test_text(capsys):
 
 def test_text_on_a_measured_machine(capsys):
     asked = (
-        "gemma-3-4b --context 16384 --layout paged --dtype i8 --scale f16 --ephemeral 2 --weights 3GB --budget 40GiB"
+        "gemma-3-4b --context 16384 --layout paged --dtype i8 --scale f16 --ephemeral 2 --weights"
+        " 3GB --budget 40GiB"
     )
     arguments = [*asked.split(), "--machine", str(RUN), "--lengths", "uniform:1-8192"]
     text = said(capsys, *arguments)
     reads = [
-        c for c in json.loads((RUN / "machine.json").read_text())["ceilings"] if c["op"] == "read" and c["threads"] == 2
+        c
+        for c in json.loads((RUN / "machine.json").read_text())["ceilings"]
+        if c["op"] == "read" and c["threads"] == 2
     ]
     best = max(c["median"] for c in reads if c["level"] == "DRAM")
     streamed = 2 * 4 * 258 * (5 * 16384 + 27 * 1024)
-    assert f"with the weights at most {best * 1e9 / (streamed + 3e9):,.4g} (" in " ".join(text.split())
-    for part in ("scales          +0.78125 % of the rows", "with window", "full windows grow no further",
-                 "ephemeral       0 bytes in 2 layers", "blocks          1,024 in a layer"):  # fmt: skip
+    assert f"with the weights at most {best * 1e9 / (streamed + 3e9):,.4g} (" in " ".join(
+        text.split()
+    )
+    for part in (
+        "scales          +0.78125 % of the rows",
+        "with window",
+        "full windows grow no further",
+        "ephemeral       0 bytes in 2 layers",
+        "blocks          1,024 in a layer",
+    ):
         assert part in text, text
     assert max(map(len, text.splitlines())) <= 120
 
@@ -85,7 +109,8 @@ def test_the_map(capsys):
 
 
 ENCODER = (
-    "--layers 4 --q-heads 4 --kv-heads 4 --head-dim 64 --context 32 --ephemeral 4 --budget 1GiB --lengths fixed:32"
+    "--layers 4 --q-heads 4 --kv-heads 4 --head-dim 64 --context 32 --ephemeral 4 --budget 1GiB"
+    " --lengths fixed:32"
 )
 
 
@@ -98,7 +123,10 @@ def test_nothing_that_stays(capsys):
 def test_the_capacity_ends_a_sequence(capsys):
     asked = "llama-3-8b --context 4096 --capacity 5000 --budget 40GiB --lengths fixed:5000"
     text = " ".join(said(capsys, *asked.split()).split())
-    assert "40 GiB hold 5,000 tokens, the capacity, by the formula; 65 whole sequences of 4,096 as allocated" in text
+    assert (
+        "40 GiB hold 5,000 tokens, the capacity, by the formula; 65 whole sequences of 4,096 as"
+        " allocated" in text
+    )
     assert "room for 5,000 tokens" in text
 
 
@@ -145,14 +173,17 @@ REFUSED = [  # of llama-3-8b; then whole lines
 ]
 LINES = [
     *((f"llama-3-8b {line}", (named,)) for line, named in REFUSED),
-    *((f"qwen3-0.6b --context 1024 --map {line}", ("--map is of", line.split()[0])) for line in OVERRIDDEN),
+    *(
+        (f"qwen3-0.6b --context 1024 --map {line}", ("--map is of", line.split()[0]))
+        for line in OVERRIDDEN
+    ),
     ("qwen3-0.6b --canaries", ("--canaries",)),
     ("qwen3-0.6b --align 128", ("--align",)),
     ("qwen3-0.6b --align 0", ("--align",)),
     ("qwen3-0.6b --map --align 0", ("align is 0",)),
     ("qwen3-0.6b --map --canaries --align 96", ("align is 96",)),
     *((line, ()) for line in ("", "nonsense", "--map --layers 2", "--layers 2 --context 4")),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("line", "words"), LINES)
@@ -162,13 +193,20 @@ def test_nonsense(line, words, capsys):
 
 @pytest.mark.parametrize(
     ("text", "count"),
-    [("4096", 4096), ("1B", 1), ("2kB", 2000), ("1.5KiB", 1536), ("16GB", 16 * 10**9), ("1 TiB", 1 << 40)],
+    [
+        ("4096", 4096),
+        ("1B", 1),
+        ("2kB", 2000),
+        ("1.5KiB", 1536),
+        ("16GB", 16 * 10**9),
+        ("1 TiB", 1 << 40),
+    ],
 )
 def test_numbers_of_bytes(text, count):
     assert BYTES.convert(text, None, None) == count
 
 
-# ---- the figure ------------------------------------------------------------------------------------------------------
+# ---- the figure ----------------------------------------------------------------------------------
 
 
 def test_sweep():
@@ -185,7 +223,14 @@ def test_sweep():
 def test_dtypes_of_one_size_share_a_line():
     case = Case(28, 16, 8, 128, 1024)
     figure = sizes(sweep(decoder(case), 1024), decoder(case), sized(case).fit, 16 * GIB)
-    assert list(figure.table["dtype"].unique()) == ["f32", "f16, bf16", "i8", "e4m3, e5m2", "q8_0", "q4_0"]
+    assert list(figure.table["dtype"].unique()) == [
+        "f32",
+        "f16, bf16",
+        "i8",
+        "e4m3, e5m2",
+        "q8_0",
+        "q4_0",
+    ]
     assert len(figure.table) == 6 * figure.table["context"].nunique()
 
 
@@ -195,7 +240,9 @@ def test_plot(kind, tmp_path, capsys):
     assert call("size", "qwen3-0.6b", "--machine", str(RUN), "--plot", str(path)) == 0
     assert capsys.readouterr().err == f"plot: {path}\n"
     if kind == "svg":
-        words = {element.text for element in Xml.parse(path).iter("{http://www.w3.org/2000/svg}text")}
+        words = {
+            element.text for element in Xml.parse(path).iter("{http://www.w3.org/2000/svg}text")
+        }
         assert {"i8", "f32", "L3, 32 MiB", "MiB of K, V and scales"} <= words
     else:
         assert path.read_bytes().startswith(b"\x89PNG")

@@ -29,7 +29,9 @@ def machine(rates=RATES, group=4, memory=64 * GIB):
     found = pd.DataFrame(rows, columns=names)
     facts = MEASURED.machine.facts | {"memory": Fact(memory, "made up", "high")}
     decodes = found.assign(gbps_low=found["gbps"], gbps_high=found["gbps"])
-    return replace(MEASURED, machine=replace(MEASURED.machine, facts=facts), decodes=decodes, gflops=100.0)
+    return replace(
+        MEASURED, machine=replace(MEASURED.machine, facts=facts), decodes=decodes, gflops=100.0
+    )
 
 
 def explained(shape=LLAMA_8B, known=None, batch=1, why="", given=None, asked=None):
@@ -59,7 +61,10 @@ def test_where_the_cache_overtakes_and_a_format_pays():
 
 def test_batches_meet_more_experts():
     moe = replace(LLAMA_8B, weights=Weights(16 * GIB, GIB, routed=12 * GIB, experts=4, chosen=1))
-    assert [explained(moe, batch=batch).read for batch in (1, 2)] == [4 * GIB, GIB + 12 * GIB * 7 // 16]
+    assert [explained(moe, batch=batch).read for batch in (1, 2)] == [
+        4 * GIB,
+        GIB + 12 * GIB * 7 // 16,
+    ]
     assert explained(moe, batch=2).rows[-1].of("f16").bytes == 2 * 16 * GIB
 
 
@@ -67,7 +72,9 @@ def test_a_rate_that_was_measured():
     """A step of 1 s, of which plain reads of 16 GiB take 0.86 s."""
     found, each = explained(asked=(1.0, 8192)).measured, GIB / 20e9
     small = 2 * 32 * 8 * 8192 * 132 / 16e9
-    assert (found.share, found.missing, found.cache) == pytest.approx((16 * each, 1 - 16 * each, each))
+    assert (found.share, found.missing, found.cache) == pytest.approx(
+        (16 * each, 1 - 16 * each, each)
+    )
     assert found.dtype == "i8" and found.high == pytest.approx(1 / (15 * each + small))
     assert found.low == pytest.approx(1 / (1 - each + small))
     assert explained(asked=(2.0, 8192)).measured.share > 1
@@ -75,18 +82,52 @@ def test_a_rate_that_was_measured():
 
 LATENT = replace(LLAMA_8B, q_heads=16, kv_heads=1, head_dim=576, latent=512)
 SAID = [  # shape and machine, and what each of the five lines holds
-    ({}, ["8,192 tokens reading the weights is the limit", "131,072 tokens reading the weights and reading the KV cache "
-          "limit about equally", "KV format: i8", "48 users of 8,192 tokens in f16", "20 GB/s"]),
-    ({"shape": replace(LLAMA_8B, weights=Weights(GIB, GIB))}, ["about equally", "KV cache is the limit", "i8", "63 users",
-     ""]),
-    ({"shape": replace(LLAMA_8B, max_context=8192)}, ["", "8,192 tokens are the longest", "+2% tokens/s at 8,192 tokens;", "", ""]),
-    ({"known": machine({"f16": 20.0, "i8": 8.0})}, ["", "From 122,880 tokens", "f16. No smaller", "in q4_0", ""]),
-    ({"shape": replace(LLAMA_8B, weights=None), "why": "no index"}, ["(no index)", "alone allows", "i8", "no index", ""]),
+    (
+        {},
+        [
+            "8,192 tokens reading the weights is the limit",
+            "131,072 tokens reading the weights and reading the KV cache limit about equally",
+            "KV format: i8",
+            "48 users of 8,192 tokens in f16",
+            "20 GB/s",
+        ],
+    ),
+    (
+        {"shape": replace(LLAMA_8B, weights=Weights(GIB, GIB))},
+        ["about equally", "KV cache is the limit", "i8", "63 users", ""],
+    ),
+    (
+        {"shape": replace(LLAMA_8B, max_context=8192)},
+        ["", "8,192 tokens are the longest", "+2% tokens/s at 8,192 tokens;", "", ""],
+    ),
+    (
+        {"known": machine({"f16": 20.0, "i8": 8.0})},
+        ["", "From 122,880 tokens", "f16. No smaller", "in q4_0", ""],
+    ),
+    (
+        {"shape": replace(LLAMA_8B, weights=None), "why": "no index"},
+        ["(no index)", "alone allows", "i8", "no index", ""],
+    ),
     ({"known": machine(memory=8 * GIB)}, ["", "", "", "no user", ""]),
-    ({"known": machine(group=8)}, ["", "", "", "", "8 query heads on a KV head, where this model has 4"]),
-    ({"shape": LATENT}, ["the weights is the limit", "the core's arithmetic", "no kernel here", "", ""]),
-    ({"known": NOWHERE}, ["no reads of memory are known", "", "not measured", "the machine's memory is", "--machine"]),
-]  # fmt: skip
+    (
+        {"known": machine(group=8)},
+        ["", "", "", "", "8 query heads on a KV head, where this model has 4"],
+    ),
+    (
+        {"shape": LATENT},
+        ["the weights is the limit", "the core's arithmetic", "no kernel here", "", ""],
+    ),
+    (
+        {"known": NOWHERE},
+        [
+            "no reads of memory are known",
+            "",
+            "not measured",
+            "the machine's memory is",
+            "--machine",
+        ],
+    ),
+]
 
 
 @pytest.mark.parametrize(("facts", "words"), SAID)
@@ -97,13 +138,17 @@ def test_five_lines(facts, words):
         assert word in line and "None" not in line and "nan" not in line, line
 
 
-# ---- as it is called -------------------------------------------------------------------------------------------------
+# ---- as it is called -----------------------------------------------------------------------------
 
 
 def test_text_ends_with_the_lines(capsys):
     assert call("explain", "gemma-3-4b", "--machine", RUN) == 0
     text = capsys.readouterr().out
-    assert max(map(len, text.splitlines())) <= 120 and " 7.228 GiB stored" in text and "131,072" in text
+    assert (
+        max(map(len, text.splitlines())) <= 120
+        and " 7.228 GiB stored" in text
+        and "131,072" in text
+    )
     assert call("explain", "gemma-3-4b", "--machine", RUN, "--json") == 0
     five = json.loads(capsys.readouterr().out)["lines"]
     assert " ".join(text.split()).endswith(" ".join(" ".join(five).split())) and len(five) == 5
@@ -113,7 +158,12 @@ def test_text_ends_with_the_lines(capsys):
 
 
 def test_the_figure(tmp_path, capsys):
-    assert call("explain", "gpt-2", "--machine", RUN, "--weights", "500MB", "--plot", tmp_path / "x.svg") == 0
+    assert (
+        call(
+            "explain", "gpt-2", "--machine", RUN, "--weights", "500MB", "--plot", tmp_path / "x.svg"
+        )
+        == 0
+    )
     assert "tokens per second" in (tmp_path / "x.svg").read_text()
 
 
@@ -124,9 +174,16 @@ def test_what_is_not_known_is_measured(name, tmp_path, monkeypatch, capsys):
     assert call("explain", name, "--json") == 0
     found = json.loads(capsys.readouterr().out)
     assert Path(found["machine"]).parent.name == "runs"
-    heads = {point["shape"]["q_heads"] for point in json.loads((tmp_path / found["machine"] / "manifest.json").read_text())
-             ["plan"]["points"] if "shape" in point}  # fmt: skip
-    assert heads == {32} and any(each["decode"] for each in found["formats"]) == (name == "llama-3-8b")
+    heads = {
+        point["shape"]["q_heads"]
+        for point in json.loads((tmp_path / found["machine"] / "manifest.json").read_text())[
+            "plan"
+        ]["points"]
+        if "shape" in point
+    }
+    assert heads == {32} and any(each["decode"] for each in found["formats"]) == (
+        name == "llama-3-8b"
+    )
 
 
 BAD = [
@@ -134,7 +191,10 @@ BAD = [
     ("lama-3-8b", "did you mean llama-3-8b"),
     ("gpt-2 --measured 5@1k", "--weights"),
     ("llama-3-8b --measured 5@9k", "9216 tokens"),
-    *((f"llama-3-8b --measured {text}", "5.2@8192") for text in ("5", "5@", "@5", "0@512", "5@0", "fast@8k")),
+    *(
+        (f"llama-3-8b --measured {text}", "5.2@8192")
+        for text in ("5", "5@", "@5", "0@512", "5@0", "fast@8k")
+    ),
     ("llama-3-8b --batch 0", "0"),
     ("llama-3-8b --batch 99999999999", "99999999999"),
     ("llama-3-8b --weights much", "16GB"),
@@ -153,4 +213,7 @@ def test_what_no_kernel_walks_is_neither_sized_nor_swept(capsys):
 
 def test_a_folder_without_weights_is_explained(tmp_path, capsys):
     assert call("explain", folder(tmp_path / "mine", config(**LLAMA)), "--machine", RUN) == 0
-    assert "mine: 32 layers" in (text := capsys.readouterr().out) and "weights: unknown, there is no" in text
+    assert (
+        "mine: 32 layers" in (text := capsys.readouterr().out)
+        and "weights: unknown, there is no" in text
+    )

@@ -1,4 +1,5 @@
-"""Which cache holds a layer's slice, and how many tokens per second reads allow: thresholds and rates by hand.
+"""Which cache holds a layer's slice, and how many tokens per second reads allow: thresholds and
+rates by hand.
 
 The machine: 4 cores with 32 KiB of L1 and 1 MiB of L2 each, on 32 MiB of L3; two threads.
 """
@@ -24,9 +25,17 @@ TOKEN = 2 * 8 * 128 * 2  # bytes of a token in a layer of llama-3-8b, f16
 
 def test_levels():
     found = sized(of_model("llama-3-8b", context=4096)).fit
-    assert [(x.level, x.capacity) for x in found.levels] == [(1, 64 << 10), (2, 2 * MIB), (3, 32 * MIB)]
-    assert {x.level: x.holds for x in found.levels} == {level: int(held) for level, held in HELD.items()}
-    assert {x.level: x.context for x in found.levels} == {level: int(held / TOKEN) for level, held in HELD.items()}
+    assert [(x.level, x.capacity) for x in found.levels] == [
+        (1, 64 << 10),
+        (2, 2 * MIB),
+        (3, 32 * MIB),
+    ]
+    assert {x.level: x.holds for x in found.levels} == {
+        level: int(held) for level, held in HELD.items()
+    }
+    assert {x.level: x.context for x in found.levels} == {
+        level: int(held / TOKEN) for level, held in HELD.items()
+    }
     assert [x.fits for x in found.levels] == [False, False, True]
     assert (found.word, found.slice_bytes, found.cpus) == ("L3", 16 * MIB, (0, 1))
     assert all(x.gbps is None for x in found.levels)
@@ -60,7 +69,7 @@ def test_a_window_that_fits_never_leaves():
     assert [x.context is None for x in sized(hybrid).fit.levels] == [False] * 3
 
 
-# ---- tokens per second -----------------------------------------------------------------------------------------------
+# ---- tokens per second ---------------------------------------------------------------------------
 
 
 def rate(case, known=MEASURED, **wanted):
@@ -70,9 +79,17 @@ def rate(case, known=MEASURED, **wanted):
 def test_from_memory():
     """2 GiB at 20 GB/s, the best that was read there; a batch of two gets two tokens of a step."""
     found = rate(of_model("llama-3-8b", context=8192, batch=2)).kv
-    assert (found.level, found.gbps, found.footprint, found.bytes) == ("DRAM", 20.0, 256 * MIB, 2 * GIB)
+    assert (found.level, found.gbps, found.footprint, found.bytes) == (
+        "DRAM",
+        20.0,
+        256 * MIB,
+        2 * GIB,
+    )
     assert found.tokens == pytest.approx(2 * 20e9 / (2 * GIB))
-    assert (found.low, found.high) == (pytest.approx(0.9 * found.tokens), pytest.approx(1.1 * found.tokens))
+    assert (found.low, found.high) == (
+        pytest.approx(0.9 * found.tokens),
+        pytest.approx(1.1 * found.tokens),
+    )
 
 
 def test_what_a_cache_serves_is_held_against_that_cache():
@@ -82,14 +99,18 @@ def test_what_a_cache_serves_is_held_against_that_cache():
 
 
 def test_between_levels_the_next_smaller_reads_stand():
-    """64 MiB: less than memory, more than L3. Reads of 16 MiB were faster than those of 64 can be."""
+    """64 MiB: less than memory, more than L3. Reads of 16 MiB were faster than those of 64 can
+    be.
+    """
     found = rate(Case(16, 8, 8, 128, 1024)).kv
     assert (found.level, found.gbps, found.footprint) == ("mixed", 60.0, 16 * MIB)
 
 
 def test_never_a_guess():
     found = rate(of_model("llama-3-8b", context=8192), NOWHERE, weights=1).weights
-    assert found.tokens is None and found.reason == "nothing was measured: name a run with --machine"
+    assert (
+        found.tokens is None and found.reason == "nothing was measured: name a run with --machine"
+    )
     tiny = rate(Case(1, 1, 1, 64, 64)).kv
     assert tiny.tokens is None and tiny.reason.startswith("nothing as small as 16 KiB")
 
@@ -98,7 +119,9 @@ def decodes(*rows):
     """The columns of the table of points that count."""
     names = ("dtype", "layout", "group", "regime", "context", "gbps", "footprint", "short")
     found = pd.DataFrame(rows, columns=names)
-    return replace(MEASURED, decodes=found.assign(gbps_low=0.9 * found["gbps"], gbps_high=1.1 * found["gbps"]))
+    return replace(
+        MEASURED, decodes=found.assign(gbps_low=0.9 * found["gbps"], gbps_high=1.1 * found["gbps"])
+    )
 
 
 RUN = decodes(
@@ -112,11 +135,18 @@ RUN = decodes(
 
 
 def test_a_measured_decode_goes_before_reads():
-    """The fastest of this format, layout and group, at the nearest context, from where the cache lies."""
+    """The fastest of this format, layout and group, at the nearest context, from where the cache
+    lies.
+    """
     case = of_model("llama-3-8b", context=8192)
     found = rate(case, RUN).kv
-    assert (found.decode, found.gbps) == ("other", 16.0) and found.tokens == pytest.approx(16e9 / GIB)
-    assert (found.low, found.high) == (pytest.approx(0.9 * found.tokens), pytest.approx(1.1 * found.tokens))
+    assert (found.decode, found.gbps) == ("other", 16.0) and found.tokens == pytest.approx(
+        16e9 / GIB
+    )
+    assert (found.low, found.high) == (
+        pytest.approx(0.9 * found.tokens),
+        pytest.approx(1.1 * found.tokens),
+    )
     assert rate(replace(case, context=600, batch=8), RUN).kv.decode == "short"
     assert rate(replace(case, layout="paged"), RUN).kv.decode == "paged"
     assert "no decode" not in " ".join(sized(case, RUN).notes)
@@ -136,9 +166,13 @@ def test_weights_are_read_as_fast_as_reads():
     assert found.tokens == pytest.approx(found.gbps * 1e9 / (2 * GIB))
 
 
-# ---- machines in files -----------------------------------------------------------------------------------------------
+# ---- machines in files ---------------------------------------------------------------------------
 
-FACTS = {"quota": Fact(None, "", "none"), "core_kinds": Fact(None, "", "none"), "page_bytes": Fact(65536, "", "high")}
+FACTS = {
+    "quota": Fact(None, "", "none"),
+    "core_kinds": Fact(None, "", "none"),
+    "page_bytes": Fact(65536, "", "high"),
+}
 
 
 def written(path, records=(), **changes):
@@ -152,9 +186,15 @@ def test_a_profile(tmp_path):
     folder = tmp_path / "run"
     folder.mkdir()
     found = known(written(folder / "machine.json", records).parent)
-    assert found.cpus == (0, 1) and found.name == str(folder) and found.machine.caches == MACHINE.caches
+    assert (
+        found.cpus == (0, 1)
+        and found.name == str(folder)
+        and found.machine.caches == MACHINE.caches
+    )
     assert [ceiling.median for ceiling in found.reads] == [24.0]
-    assert sized(of_model("llama-3-8b", context=8192), found).tokens_per_second.kv.tokens == pytest.approx(24e9 / GIB)
+    assert sized(
+        of_model("llama-3-8b", context=8192), found
+    ).tokens_per_second.kv.tokens == pytest.approx(24e9 / GIB)
     assert known(folder / "machine.json").reads == found.reads
 
 
@@ -171,18 +211,35 @@ def test_of_as_many_threads_those_that_read_fastest_count(tmp_path):
 def test_a_machine_that_was_not_measured(tmp_path):
     found = known(written(tmp_path / "identified.json"))
     assert found.reads == () and found.cpus == (0, 1, 2, 3)
-    assert sized(Case(4, 8, 8, 128, 1024), found).allocated.page_bytes == 65536  # 512 MiB are too much to fill up
+    # 512 MiB are too much to fill up
+    assert sized(Case(4, 8, 8, 128, 1024), found).allocated.page_bytes == 65536
 
 
 def test_measured_capacities_stand_for_declared_ones(tmp_path):
-    seen = {"level": 3, "declared": 32 * MIB, "effective": 10.0 * MIB, "low": 8.0 * MIB, "high": 12.0 * MIB, "note": ""}
+    seen = {
+        "level": 3,
+        "declared": 32 * MIB,
+        "effective": 10.0 * MIB,
+        "low": 8.0 * MIB,
+        "high": 12.0 * MIB,
+        "note": "",
+    }
     found = known(written(tmp_path / "shared.json", capacities=[seen]))
     levels = sized(of_model("llama-3-8b", context=4096), found).fit.levels
     assert (levels[-1].capacity, levels[-1].holds) == (10 * MIB, 7 * MIB)
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", "{}", '{"topology": 3}', '{"topology": {}}', '{"topology": {"cpus": [], "allowed": []}}']
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "{}",
+        '{"topology": 3}',
+        '{"topology": {}}',
+        '{"topology": {"cpus": [], "allowed": []}}',
+    ],
 )
 def test_files_that_are_no_machine(tmp_path, text):
     (tmp_path / "x.json").write_text(text)
@@ -207,4 +264,8 @@ def test_damaged_profiles(tmp_path, changes):
 
 def test_this_machine():
     found = here()
-    assert found.cpus and found.reads == () and sized(Case(1, 1, 1, 64, 64), found).fit.machine == "this machine"
+    assert (
+        found.cpus
+        and found.reads == ()
+        and sized(Case(1, 1, 1, 64, 64), found).fit.machine == "this machine"
+    )

@@ -63,7 +63,9 @@ def test_ladder():
     }
     own = {rung.name for rung in sized(of_model("llama-2-7b", context=4096)).ladder if rung.own}
     assert own == {"MHA"}
-    assert [rung.name for rung in sized(of_model("falcon-7b", context=64)).ladder if rung.own] == ["MQA"]
+    assert [rung.name for rung in sized(of_model("falcon-7b", context=64)).ladder if rung.own] == [
+        "MQA"
+    ]
     assert [rung.name for rung in sized(Case(1, 1, 1, 64, 64)).ladder] == ["MQA"]
 
 
@@ -71,9 +73,16 @@ def test_encoders_leave_nothing():
     """12 of 24 layers stay; while one runs, its K and V are there."""
     whole, half = Case(12, 16, 16, 64, 448), Case(24, 16, 16, 64, 448, ephemeral=12)
     found = sized(half)
-    assert found.bytes == sized(whole).bytes and found.allocated.total == sized(whole).allocated.total
+    assert (
+        found.bytes == sized(whole).bytes and found.allocated.total == sized(whole).allocated.total
+    )
     assert (found.ephemeral.layers, found.ephemeral.persistent) == (12, 0)
     assert found.ephemeral.passing == 2 * 16 * 448 * 64 * 2
     alone = sized(Case(24, 16, 16, 64, 448, ephemeral=24), budget=GIB)
-    assert (alone.bytes, alone.streamed, alone.allocated.total, alone.bytes_per_layer) == (0, 0, 0, 0)
+    assert (alone.bytes, alone.streamed, alone.allocated.total, alone.bytes_per_layer) == (
+        0,
+        0,
+        0,
+        0,
+    )
     assert alone.admission.tokens is None and alone.tokens_per_second.kv.reason == "nothing is read"

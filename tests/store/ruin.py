@@ -6,17 +6,46 @@ import os
 OTHER = "other"  # name of the folder of another run
 FILES = ("manifest.json", "journal.jsonl", "machine.json")
 ODD = (
-    "null", "true", "-1", "0", "1.5", '"x"', '""', "[]", "{}", "[[]]", '{"a": 1}', '{"a": 1, "a": 2}', "1e300",
-    "1e999", "-1e999", "NaN", "Infinity", "1" + "0" * 400, "-1" + "0" * 5000, "18446744073709551616", '"\\ud800"',
-    '"\\u0000"', '"a\\nb"', "[" * 5000 + "]" * 5000, "[" * 200 + "1e999" + "]" * 200, '"2026-99-99T00:00:00+00:00"',
+    "null",
+    "true",
+    "-1",
+    "0",
+    "1.5",
+    '"x"',
+    '""',
+    "[]",
+    "{}",
+    "[[]]",
+    '{"a": 1}',
+    '{"a": 1, "a": 2}',
+    "1e300",
+    "1e999",
+    "-1e999",
+    "NaN",
+    "Infinity",
+    "1" + "0" * 400,
+    "-1" + "0" * 5000,
+    "18446744073709551616",
+    '"\\ud800"',
+    '"\\u0000"',
+    '"a\\nb"',
+    "[" * 5000 + "]" * 5000,
+    "[" * 200 + "1e999" + "]" * 200,
+    '"2026-99-99T00:00:00+00:00"',
     '{"a":' * 3000 + "1" + "}" * 3000,
-)  # fmt: skip
+)
 MARK = "this value is replaced"
 
 
 def places(value, path=()):
     """The keys that lead to every value inside."""
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    items = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     for key, inner in items:
         yield (*path, key)
         yield from places(inner, (*path, key))
@@ -42,7 +71,11 @@ def changed(text, chance):
 
 
 def change_json(path, chance):
-    lines = path.read_bytes().splitlines(keepends=True) if path.suffix == ".jsonl" else [path.read_bytes()]
+    lines = (
+        path.read_bytes().splitlines(keepends=True)
+        if path.suffix == ".jsonl"
+        else [path.read_bytes()]
+    )
     at = chance.randrange(len(lines))
     lines[at] = changed(lines[at], chance) + b"\n"
     path.write_bytes(b"".join(lines))
@@ -60,8 +93,12 @@ def truncate(path, chance):
 
 
 def garbage(path, chance):
-    start = chance.choice((b"", b"\x1f\x8b\x08", b"\xff\xfe", b"\xef\xbb\xbf", b"\x00" * 64, b'{"format":4}'))
-    path.write_bytes(start + chance.randbytes(chance.choice((0, 1, 100, 5000))) + chance.choice((b"", b"\n")))
+    start = chance.choice(
+        (b"", b"\x1f\x8b\x08", b"\xff\xfe", b"\xef\xbb\xbf", b"\x00" * 64, b'{"format":4}')
+    )
+    path.write_bytes(
+        start + chance.randbytes(chance.choice((0, 1, 100, 5000))) + chance.choice((b"", b"\n"))
+    )
 
 
 def other(path):
@@ -88,11 +125,22 @@ def link(path, chance):
 
 def replace_by_something_else(path, chance):
     path.unlink()
-    make = chance.choice((path.mkdir, lambda: os.mkfifo(path), lambda: path.symlink_to(path), lambda: None))
+    make = chance.choice(
+        (path.mkdir, lambda: os.mkfifo(path), lambda: path.symlink_to(path), lambda: None)
+    )
     make()
 
 
 DAMAGES = (
-    change_json, change_json, change_json, change_json, change_bytes, truncate, garbage, replace_by_something_else,
-    take_lines, take_file, link,
-)  # fmt: skip
+    change_json,
+    change_json,
+    change_json,
+    change_json,
+    change_bytes,
+    truncate,
+    garbage,
+    replace_by_something_else,
+    take_lines,
+    take_file,
+    link,
+)

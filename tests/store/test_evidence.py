@@ -53,13 +53,26 @@ def test_what_is_of_another_is_said_and_replaced(library, tmp_path, what):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", "null", '{"machine": 1}', '{"machine": "m", "build": "b", "tuner": 1, "classes": {"a": 3}}']
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "null",
+        '{"machine": 1}',
+        '{"machine": "m", "build": "b", "tuner": 1, "classes": {"a": 3}}',
+    ],
 )
 def test_what_is_damaged_is_said_in_a_line(library, tmp_path, text):
     file = tmp_path / "seen.json"
     file.write_text(text)
     found, remark = Evidence("m", library, str(file)).read()
-    assert not found and remark.startswith(str(file)) and remark.endswith("tuned afresh") and "\n" not in remark
+    assert (
+        not found
+        and remark.startswith(str(file))
+        and remark.endswith("tuned afresh")
+        and "\n" not in remark
+    )
 
 
 def test_our_own_folder_need_not_be_writable(library, tmp_path, monkeypatch):

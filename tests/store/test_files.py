@@ -35,7 +35,7 @@ def processes(act, *arguments):
     assert [process.exitcode for process in running] == [0] * len(running)
 
 
-# ---- several writers -------------------------------------------------------------------------------------------------
+# ---- several writers -----------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -69,7 +69,9 @@ def looked(library, file, stop):
 
 
 @pytest.mark.parametrize(
-    ("writers", "rounds"), [(4, 15), pytest.param(4, 100, marks=pytest.mark.full)], ids=["some", "many"]
+    ("writers", "rounds"),
+    [(4, 15), pytest.param(4, 100, marks=pytest.mark.full)],
+    ids=["some", "many"],
 )
 @pytest.mark.parametrize("asked", [True, False])
 def test_writers_at_once_lose_nothing(library, tmp_path, monkeypatch, writers, rounds, asked):
@@ -83,11 +85,17 @@ def test_writers_at_once_lose_nothing(library, tmp_path, monkeypatch, writers, r
     reader.join()
     assert reader.exitcode == 0
     found, remark = Evidence("m", library, file).read()
-    wanted = {(writer, number): 1.0 + writer + number / 1000 for writer in range(writers) for number in range(rounds)}
+    wanted = {
+        (writer, number): 1.0 + writer + number / 1000
+        for writer in range(writers)
+        for number in range(rounds)
+    }
     assert not remark
     for (writer, number), value in wanted.items():
         assert found[f"own/{writer}/{number}"] == {"off": (value,), "weave": (0.0,)}
-    shared = sorted(value for name, each in found.items() if name.startswith("shared/") for value in each["off"])
+    shared = sorted(
+        value for name, each in found.items() if name.startswith("shared/") for value in each["off"]
+    )
     assert shared == sorted(wanted.values())
     own_file = Evidence("m", library, file).path
     assert [entry.name for entry in own_file.parent.iterdir() if entry.name.startswith(".")] == []
@@ -153,10 +161,14 @@ def test_a_holder_that_does_not_end_is_not_waited_for_without_end(tmp_path):
 
 
 def test_a_lock_that_is_held_for_long_is_said_in_a_line(library, tmp_path, monkeypatch):
-    monkeypatch.setattr("kvbench.store.evidence.locked", lambda folder: locked(folder, patience=0.05))
+    monkeypatch.setattr(
+        "kvbench.store.evidence.locked", lambda folder: locked(folder, patience=0.05)
+    )
     with locked(tmp_path):
         said = Evidence("m", library, str(tmp_path / "seen.json")).add([tuned("a", 1.0)])
-    assert said.startswith("what was tuned is not kept for later runs") and "another process" in said
+    assert (
+        said.startswith("what was tuned is not kept for later runs") and "another process" in said
+    )
     assert "\n" not in said and not (tmp_path / "seen.json").exists()
 
 
@@ -195,12 +207,17 @@ def test_of_a_tuning_file_no_more_is_read_than_is_kept(library, tmp_path):
 def test_a_tuning_file_has_room_for_more_than_any_machine_has(library, tmp_path):
     """500 classes of 64 rounds of 8 presets."""
     evidence = Evidence("m", library, str(tmp_path / "seen.json"))
-    ratios = {f"preset-{number}": tuple(-0.0123456789012345 - n / 7 for n in range(64)) for number in range(8)}
-    assert not evidence.add(Tuned(f"class/{number}", choose(ratios, "preset-0"), ratios) for number in range(500))
+    ratios = {
+        f"preset-{number}": tuple(-0.0123456789012345 - n / 7 for n in range(64))
+        for number in range(8)
+    }
+    assert not evidence.add(
+        Tuned(f"class/{number}", choose(ratios, "preset-0"), ratios) for number in range(500)
+    )
     assert len(evidence.read()[0]) == 500
 
 
-# ---- writes that are short, names that are lost ----------------------------------------------------------------------
+# ---- writes that are short, names that are lost --------------------------------------------------
 
 
 @pytest.fixture
@@ -234,7 +251,9 @@ def test_what_a_worker_is_told_goes_on_where_a_write_ended(three_bytes):
 def synced(monkeypatch):
     """Folders and files whose descriptors were synced, by their paths, in that order."""
     found = []
-    monkeypatch.setattr(os, "fsync", lambda file: found.append(os.readlink(f"/proc/self/fd/{file}")))
+    monkeypatch.setattr(
+        os, "fsync", lambda file: found.append(os.readlink(f"/proc/self/fd/{file}"))
+    )
     return found
 
 
@@ -243,14 +262,18 @@ def test_the_names_of_new_folders_are_on_the_disk(tmp_path, monkeypatch):
     write_text(tmp_path / "a" / "b" / "page", "text")
     assert str(tmp_path) in found and str(tmp_path / "a") in found
     *_, content, name = found
-    assert content.startswith(str(tmp_path / "a" / "b" / ".page.")) and name == str(tmp_path / "a" / "b")
+    assert content.startswith(str(tmp_path / "a" / "b" / ".page.")) and name == str(
+        tmp_path / "a" / "b"
+    )
 
 
 def test_the_name_of_a_new_run_is_on_the_disk(tmp_path, monkeypatch):
     found = synced(monkeypatch)
     RunDirectory.create(tmp_path / "runs" / "one", manifest()).close()
     assert (
-        found.index(str(tmp_path)) < found.index(str(tmp_path / "runs")) < found.index(str(tmp_path / "runs" / "one"))
+        found.index(str(tmp_path))
+        < found.index(str(tmp_path / "runs"))
+        < found.index(str(tmp_path / "runs" / "one"))
     )
 
 
@@ -273,7 +296,7 @@ def test_folders_that_were_made_for_nothing_are_taken_away(tmp_path, monkeypatch
     assert (tmp_path / "kept" / "file").exists()
 
 
-# ---- outputs ---------------------------------------------------------------------------------------------------------
+# ---- outputs -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", [*FILES, SEAL])
@@ -283,13 +306,17 @@ def test_no_output_takes_the_place_of_a_file_of_a_run(filled, name, tmp_path):
     for path in (filled / name, tmp_path / "link" / name):
         with pytest.raises(Unwritable, match="which would be lost") as raised, writing(path):
             write_text(path, "text", asked=True)
-        assert raised.value.exit_code == 2 and "\n" not in str(raised.value) and str(path) in str(raised.value)
+        assert (
+            raised.value.exit_code == 2
+            and "\n" not in str(raised.value)
+            and str(path) in str(raised.value)
+        )
     assert {path.name: path.read_bytes() for path in filled.iterdir()} == before
     write_text(tmp_path / name, "text", asked=True)
     write_json(filled / "notes.json", [], asked=True)
 
 
-# ---- JSON ------------------------------------------------------------------------------------------------------------
+# ---- JSON ----------------------------------------------------------------------------------------
 
 
 def test_numbers_keep_all_their_digits(tmp_path):

@@ -1,4 +1,6 @@
-"""A run in the place of another: nothing else there is touched, and no instant to die is a bad one."""
+"""A run in the place of another: nothing else there is touched, and no instant to die is a bad
+one.
+"""
 
 import os
 import shutil
@@ -34,14 +36,22 @@ def test_what_else_lies_there_stays(filled, head, tmp_path, monkeypatch):
     (filled / "report" / "index.html").write_text("mine")
     (tmp_path / "link").symlink_to(filled)
     shutil.copytree(filled, tmp_path / "old")
-    for run, place in ((head, tmp_path / "link"), (tmp_path / "old", filled), (Path("../head"), Path())):
+    for run, place in (
+        (head, tmp_path / "link"),
+        (tmp_path / "old", filled),
+        (Path("../head"), Path()),
+    ):
         monkeypatch.chdir(filled)
         keep(run, place)
         assert files(filled) == files(run) | {"notes.txt": b"keep me"}
-    assert (tmp_path / "link").is_symlink() and (filled / "report" / "index.html").read_text() == "mine"
+    assert (tmp_path / "link").is_symlink() and (
+        filled / "report" / "index.html"
+    ).read_text() == "mine"
 
 
-@pytest.mark.parametrize(("run", "place"), [("head", "head/base"), ("head/base", "head"), ("head", "link")])
+@pytest.mark.parametrize(
+    ("run", "place"), [("head", "head/base"), ("head/base", "head"), ("head", "link")]
+)
 def test_two_that_are_not_apart_are_refused(filled, head, tmp_path, run, place):
     (tmp_path / "link").symlink_to(head)
     shutil.copytree(filled, head / "base")
@@ -73,7 +83,9 @@ def full(*_):
 
 @pytest.mark.parametrize("first", [False, True])
 def test_killed_at_any_instant(filled, head, first):
-    """The old run, the new one, or one line that says what to do; and doing it helps. `first`: there is none before."""
+    """The old run, the new one, or one line that says what to do; and doing it helps. `first`:
+    there is none before.
+    """
     seen, copy = set(), filled.with_name("copy")
     shutil.copytree(filled, copy)
     if first:
@@ -82,7 +94,9 @@ def test_killed_at_any_instant(filled, head, first):
         assert first or filled.exists()
         try:
             found = RunDirectory.open(filled)
-            assert found.records and {record.run for record in found.records} == {found.manifest.run}
+            assert found.records and {record.run for record in found.records} == {
+                found.manifest.run
+            }
             seen.add(found.manifest.run)
         except BadRun as error:
             seen.add("half" if "bless it once more" in str(error) else "none")

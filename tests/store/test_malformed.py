@@ -1,4 +1,6 @@
-"""Run directories that were damaged: one line and exit code 2, or a run that can be used. Never a traceback."""
+"""Run directories that were damaged: one line and exit code 2, or a run that can be used. Never a
+traceback.
+"""
 
 import random
 import shutil
@@ -30,7 +32,9 @@ def written(path, **facts):
         for record in visits(launches=2):
             run.append(record)
         run.append(failed(2, POINTS[0]))
-        run.write_machine({"fingerprint": "f", "topology": {"cpus": [0, 1]}, "ceilings": [{"gbps": 1.5}]})
+        run.write_machine(
+            {"fingerprint": "f", "topology": {"cpus": [0, 1]}, "ceilings": [{"gbps": 1.5}]}
+        )
     return path
 
 

@@ -1,4 +1,6 @@
-"""run.json.gz as pyperf reads it: its own commands succeed, and its values are those of the journal."""
+"""run.json.gz as pyperf reads it: its own commands succeed, and its values are those of the
+journal.
+"""
 
 import gzip
 import json
@@ -28,14 +30,25 @@ def kept(path, records, **facts):
 
 @pytest.fixture(scope="module")
 def two_runs(tmp_path_factory):
-    """Three launches, the begin of a fourth, and two points that fail once. The other run is slower by half."""
+    """Three launches, the begin of a fourth, and two points that fail once. The other run is slower
+    by half.
+    """
     folder = tmp_path_factory.mktemp("runs")
     points = (*POINTS, BAD, WRONG)
     chance = random.Random(5)
     wrong = visit(chance, 2, WRONG, error="it was off by 0.5 after the last sample")
-    first = [*visits(1), visit(chance, 3, APPEND), visit(chance, 0, BAD), failed(1, BAD), visit(chance, 2, BAD), wrong]
+    first = [
+        *visits(1),
+        visit(chance, 3, APPEND),
+        visit(chance, 0, BAD),
+        failed(1, BAD),
+        visit(chance, 2, BAD),
+        wrong,
+    ]
     second = list(visits(2, scale=1.5))
-    return kept(folder / "first", first, points=points), kept(folder / "second", second, run="20260102-040000-cafe")
+    return kept(folder / "first", first, points=points), kept(
+        folder / "second", second, run="20260102-040000-cafe"
+    )
 
 
 def pyperf_says(*arguments):
@@ -85,14 +98,38 @@ def test_facts_are_metadata(two_runs):
     benchmarks = loaded(two_runs[0])
     common = benchmarks[DECODE.name].get_metadata()
     wanted = {
-        "kvb_schema": 5, "kvb_run": "20260102-030405-beef", "kvb_suite": "made-up", "kvb_seed": 7, "kvb_build_id": "b1",
-        "kvb_machine_id": "m1", "kvb_environment_id": "e1", "kvb_kernel": "decode.flash.paged.q8_0.best",
-        "kvb_op": "decode", "kvb_layout": "paged", "kvb_threads": 2, "kvb_cpus": "0-1", "kvb_pages": "thp",
-        "kvb_residency": "rotate", "kvb_schedule": "cross", "kvb_context": 100, "kvb_capacity": 128, "kvb_q_heads": 8,
-        "kvb_kv_heads": 2, "kvb_head_dim": 64, "kvb_batch": 1, "kvb_shuffle": 7, "kvb_deterministic": 1,
-        "kvb_resident_bytes": 1 << 20, "kvb_huge_bytes": 0, "hostname": "somewhere", "platform": "Linux 6.1",
-        "python_version": "3.11", "loops": 60, "inner_loops": 1, "unit": "second",
-    }  # fmt: skip
+        "kvb_schema": 5,
+        "kvb_run": "20260102-030405-beef",
+        "kvb_suite": "made-up",
+        "kvb_seed": 7,
+        "kvb_build_id": "b1",
+        "kvb_machine_id": "m1",
+        "kvb_environment_id": "e1",
+        "kvb_kernel": "decode.flash.paged.q8_0.best",
+        "kvb_op": "decode",
+        "kvb_layout": "paged",
+        "kvb_threads": 2,
+        "kvb_cpus": "0-1",
+        "kvb_pages": "thp",
+        "kvb_residency": "rotate",
+        "kvb_schedule": "cross",
+        "kvb_context": 100,
+        "kvb_capacity": 128,
+        "kvb_q_heads": 8,
+        "kvb_kv_heads": 2,
+        "kvb_head_dim": 64,
+        "kvb_batch": 1,
+        "kvb_shuffle": 7,
+        "kvb_deterministic": 1,
+        "kvb_resident_bytes": 1 << 20,
+        "kvb_huge_bytes": 0,
+        "hostname": "somewhere",
+        "platform": "Linux 6.1",
+        "python_version": "3.11",
+        "loops": 60,
+        "inner_loops": 1,
+        "unit": "second",
+    }
     assert {name: common.get(name) for name in wanted} == wanted
     assert "kvb_pad" not in common and "cpu_model_name" not in common
     probe = benchmarks[READ.name].get_metadata()
@@ -106,12 +143,20 @@ def test_facts_of_a_launch_are_metadata_of_its_run(two_runs):
         own = [sample for sample in record.samples if sample.program == "point"]
         assert facts["kvb_launch"] == record.launch
         assert facts["kvb_bytes_compulsory"] == record.traffic["point"].compulsory
-        assert facts["kvb_layers"] == record.layers and facts["kvb_slice_bytes"] == record.slice_bytes
+        assert (
+            facts["kvb_layers"] == record.layers and facts["kvb_slice_bytes"] == record.slice_bytes
+        )
         assert facts["duration"] == record.wall
         for name in ("switches", "faults", "steal", "throttled"):
-            assert facts[f"kvb_{name}"] == pytest.approx(sum(getattr(sample, name) for sample in own))
+            assert facts[f"kvb_{name}"] == pytest.approx(
+                sum(getattr(sample, name) for sample in own)
+            )
         for program in ("twin", "twin_ahead", "core"):
-            taken = [sample.seconds / sample.passes for sample in record.samples if sample.program == program]
+            taken = [
+                sample.seconds / sample.passes
+                for sample in record.samples
+                if sample.program == program
+            ]
             assert facts[f"kvb_{program}_seconds"] == median(taken)
         began = datetime.fromisoformat(facts["date"] + "+05:30")
         assert began.timestamp() == pytest.approx(record.began, abs=1e-5)
@@ -132,7 +177,11 @@ def test_a_run_without_a_whole_launch_is_no_file(tmp_path):
 
 def test_a_visit_with_too_few_samples_is_none(tmp_path):
     chance = random.Random(1)
-    records = [visit(chance, 0, DECODE), visit(chance, 0, APPEND, samples=2), visit(chance, 0, READ)]
+    records = [
+        visit(chance, 0, DECODE),
+        visit(chance, 0, APPEND, samples=2),
+        visit(chance, 0, READ),
+    ]
     assert set(loaded(kept(tmp_path / "run", records))) == {DECODE.name, READ.name}
 
 

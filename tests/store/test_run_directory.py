@@ -1,4 +1,6 @@
-"""Run directories: what is written comes back, what could not be read is refused, one process writes at a time."""
+"""Run directories: what is written comes back, what could not be read is refused, one process
+writes at a time.
+"""
 
 import json
 import random
@@ -13,9 +15,21 @@ from kvbench.errors import BadArgument, BadRun, Unwritable
 from kvbench.model import Skip
 from kvbench.store import RunDirectory
 from kvbench.store.run import Journal
-from tests.store.made import APPEND, DECODE, JOURNAL, POINTS, READ, RUN, failed, manifest, named, refused, visits
+from tests.store.made import (
+    APPEND,
+    DECODE,
+    JOURNAL,
+    POINTS,
+    READ,
+    RUN,
+    failed,
+    manifest,
+    named,
+    refused,
+    visits,
+)
 
-# ---- what is written comes back --------------------------------------------------------------------------------------
+# ---- what is written comes back ------------------------------------------------------------------
 
 
 def test_a_manifest_comes_back(folder):
@@ -27,7 +41,9 @@ def test_a_manifest_comes_back(folder):
 
 
 def test_what_json_does_not_know_is_kept_as_text(folder):
-    skip = Skip({"context": Path("0.5xL3"), "heads": (1, Path("x")), "limit": float("inf")}, "why", "what")
+    skip = Skip(
+        {"context": Path("0.5xL3"), "heads": (1, Path("x")), "limit": float("inf")}, "why", "what"
+    )
     RunDirectory.create(folder, manifest(skips=(skip,))).close()
     (found,) = RunDirectory.open(folder).manifest.skips
     assert found == Skip({"context": "0.5xL3", "heads": [1, "x"], "limit": None}, "why", "what")
@@ -57,14 +73,18 @@ def test_points_are_spelled_in_the_manifest_alone(filled):
 
 def test_a_machine_comes_back(filled):
     assert RunDirectory.open(filled).machine() is None
-    facts = {"fingerprint": "f", "topology": {"cpus": [0, 1], "l3": None}, "ceilings": [{"gbps": 1.5}]}
+    facts = {
+        "fingerprint": "f",
+        "topology": {"cpus": [0, 1], "l3": None},
+        "ceilings": [{"gbps": 1.5}],
+    }
     with RunDirectory.open(filled, write=True) as run:
         run.write_machine({"other": 1})
         run.write_machine(facts)
     assert RunDirectory.open(filled).machine() == facts | {"run": RUN}
 
 
-# ---- what is refused -------------------------------------------------------------------------------------------------
+# ---- what is refused -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -191,7 +211,7 @@ def test_the_machine_of_another_run_is_not_this_one_s(filled, tmp_path):
     refused(raised.value, str(filled / "machine.json"))
 
 
-# ---- one writer ------------------------------------------------------------------------------------------------------
+# ---- one writer ----------------------------------------------------------------------------------
 
 
 def test_there_is_one_writer(folder):

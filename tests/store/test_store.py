@@ -12,9 +12,21 @@ from tests.store.made import DECODE as POINT
 PROBE = Probe("read", "i", (0, 1), "thp", 4096, 2048)
 SAMPLE = Sample("point", 3, 10, 0.25, (0.1, 0.15), 0.5, 1, 2, 0.01, 3, 0.2)
 RECORD = Record(
-    4, POINT, (SAMPLE, SAMPLE), {"point": Traffic(*map(float, range(8)))}, {"resident_bytes": 9, "huge_bytes": 5},
-    steps=6, layers=7, slice_bytes=8, max_abs_err=0.5, error="e", part=1, began=1.75e9, wall=2.5, run="r",
-)  # fmt: skip
+    4,
+    POINT,
+    (SAMPLE, SAMPLE),
+    {"point": Traffic(*map(float, range(8)))},
+    {"resident_bytes": 9, "huge_bytes": 5},
+    steps=6,
+    layers=7,
+    slice_bytes=8,
+    max_abs_err=0.5,
+    error="e",
+    part=1,
+    began=1.75e9,
+    wall=2.5,
+    run="r",
+)
 JOB = Job(Plan((POINT, PROBE), 3, 2, 0.03, 7, "r", 9.5, "lib.so"), 1, 2, (PROBE,), "folder")
 
 
@@ -24,7 +36,13 @@ def through_json(value):
 
 @pytest.mark.parametrize(
     ("kind", "value"),
-    [(Visited, POINT), (Visited, PROBE), (Record, RECORD), (Record, Record(0, PROBE, (), {}, {})), (Job, JOB)],
+    [
+        (Visited, POINT),
+        (Visited, PROBE),
+        (Record, RECORD),
+        (Record, Record(0, PROBE, (), {}, {})),
+        (Job, JOB),
+    ],
 )
 def test_values_come_back(kind, value):
     assert read(kind, through_json(value)) == value
@@ -38,7 +56,11 @@ def test_values_come_back(kind, value):
         (["wall"], float("inf"), "wall: Expected `float` <= 1000000000.0"),
         (["samples", 1, "passes"], 0, "samples[1].passes: Expected `int` >= 1"),
         (["samples", 0, "seconds"], float("nan"), "samples[0].seconds: Expected `float` >= 1e-09"),
-        (["samples", 0, "pass_seconds"], [0.1, "x" * 99], "samples[0].pass_seconds[1]: Expected `float`, got `str`"),
+        (
+            ["samples", 0, "pass_seconds"],
+            [0.1, "x" * 99],
+            "samples[0].pass_seconds[1]: Expected `float`, got `str`",
+        ),
         (["samples", 1, "program"], "twin", "traffic: that of 'twin' is missing"),
         (["traffic"], {}, "traffic: that of 'point' is missing"),
         (["point", "shape", "kv_heads"], 0, "point: shape.kv_heads: Expected `int` >= 1"),

@@ -13,11 +13,13 @@ from kvbench.store.files import write_text
 from kvbench.store.run import Journal
 from tests.store.made import APPEND, DECODE, JOURNAL, READ, failed, manifest, named, refused, visit
 
-# ---- killed ----------------------------------------------------------------------------------------------------------
+# ---- killed --------------------------------------------------------------------------------------
 
 
 def test_a_journal_cut_anywhere(folder, tmp_path):
-    """At every byte: the whole lines before it are there, and what follows is written as if nothing had been."""
+    """At every byte: the whole lines before it are there, and what follows is written as if nothing
+    had been.
+    """
     records = [visit(random.Random(1), 0, READ, samples=1), failed(0, DECODE), failed(1, READ)]
     with RunDirectory.create(folder, manifest()) as run:
         for record in records:
@@ -36,7 +38,9 @@ def test_a_journal_cut_anywhere(folder, tmp_path):
 
 
 def dying(act, path):
-    """Do it in child processes that end at their first, second, third ... touch of a file there, until one does not."""
+    """Do it in child processes that end at their first, second, third ... touch of a file there,
+    until one does not.
+    """
     for number in range(1, 1000):
         child = os.fork()
         if not child:
@@ -102,11 +106,13 @@ def test_a_file_is_the_old_or_the_new_one(filled, name):
     assert seen[0] == old != seen[-1] and set(seen) == {old, seen[-1]}
 
 
-# ---- others at work ------------------------------------------------------------------------------------------------
+# ---- others at work ------------------------------------------------------------------------------
 
 
 def test_nothing_is_cut_before_all_was_read(filled, tmp_path):
-    """A line that is none is said, what lies behind the last whole line stays, and nothing goes through a link."""
+    """A line that is none is said, what lies behind the last whole line stays, and nothing goes
+    through a link.
+    """
     journal, foreign = filled / JOURNAL, tmp_path / "notes.txt"
     whole = journal.read_bytes()
     journal.write_bytes(text := whole + b"nonsense\nand more")
@@ -148,14 +154,19 @@ def test_a_writer_notices_what_others_do(filled, act):
     with RunDirectory.open(filled, write=True) as run:
         act(filled)
         before = sorted(str(path) for path in filled.parent.rglob("*"))
-        for write in (lambda: run.append(failed(8, READ)), lambda: run.write_machine({}), run.export):
+        for write in (
+            lambda: run.append(failed(8, READ)),
+            lambda: run.write_machine({}),
+            run.export,
+        ):
             with pytest.raises(Unwritable, match="changed, moved or removed") as raised:
                 write()
             refused(raised.value, str(filled))
-        assert sorted(str(path) for path in filled.parent.rglob("*")) == before  # nothing is made anew
+        # nothing is made anew
+        assert sorted(str(path) for path in filled.parent.rglob("*")) == before
 
 
-# ---- no room, no permission ------------------------------------------------------------------------------------------
+# ---- no room, no permission ----------------------------------------------------------------------
 
 
 def test_a_path_in_a_text_need_not_be_one(tmp_path):
@@ -182,7 +193,9 @@ def test_a_write_that_cannot_be_taken_back_is_taken_back_later(filled, monkeypat
 
 
 def test_a_whole_line_outlives_an_interruption(filled, monkeypatch):
-    """Ctrl-C while the disk is waited for: who resumes finds the visit, and who goes on may add it again."""
+    """Ctrl-C while the disk is waited for: who resumes finds the visit, and who goes on may add it
+    again.
+    """
 
     def stop(*_):
         raise KeyboardInterrupt
@@ -210,7 +223,8 @@ def test_a_full_disk_keeps_older_files(filled, monkeypatch):
             with pytest.raises(Unwritable) as raised:
                 act()
             refused(raised.value, "No space left on device", "make room")
-    with pytest.raises(Unwritable, match="make room; then begin again"):  # there is nothing to resume
+    # there is nothing to resume
+    with pytest.raises(Unwritable, match="make room; then begin again"):
         RunDirectory.create(filled / "new", manifest())
     assert RunDirectory.open(filled).machine()["launch"] == 1
     assert (filled / "run.json.gz").read_bytes() == export

@@ -1,9 +1,21 @@
-"""The suites that come with the package, expanded on made-up machines: all of them make sense, in the time promised."""
+"""The suites that come with the package, expanded on made-up machines: all of them make sense, in
+the time promised.
+"""
 
 import pytest
 
 from kvbench.plan import expand, forecast
-from kvbench.plan.expansion import CLOSED, CPUS, INVALID, MEMORY, NO_FORMAT, NO_KERNEL, NO_PEER, NO_TIER, UNKNOWN
+from kvbench.plan.expansion import (
+    CLOSED,
+    CPUS,
+    INVALID,
+    MEMORY,
+    NO_FORMAT,
+    NO_KERNEL,
+    NO_PEER,
+    NO_TIER,
+    UNKNOWN,
+)
 from kvbench.plan.needs import slice_of
 from kvbench.regime import classify, far_bytes
 from kvbench.suite import find, shipped
@@ -24,13 +36,18 @@ def test_shipped_suites_expand(name, machine):
     for point in points:
         shape = point.shape
         assert shape.q_heads % shape.kv_heads == 0 and shape.context <= shape.capacity
-        assert set(point.cpus) <= set(MACHINES[machine].allowed) and len(set(point.cpus)) == len(point.cpus)
+        assert set(point.cpus) <= set(MACHINES[machine].allowed) and len(set(point.cpus)) == len(
+            point.cpus
+        )
         assert found.needs[point].memory <= found.memory
     expected = {NO_TIER, NO_KERNEL, CPUS, CLOSED, UNKNOWN, MEMORY, INVALID, NO_PEER, NO_FORMAT}
     assert reasons(found) <= expected
     if machine == "bare":
         unknown = [skip.facts for skip in found.skips if skip.reason == UNKNOWN]
-        assert {facts["context"].level for facts in unknown if facts["threads"] != "domain"} <= {2, 3}
+        assert {facts["context"].level for facts in unknown if facts["threads"] != "domain"} <= {
+            2,
+            3,
+        }
 
 
 @pytest.mark.parametrize(("name", "most"), [("smoke", 30), ("quick", 360), ("standard", 1320)])
@@ -57,5 +74,7 @@ def test_the_score_rotates_whole_sets_of_layers_beyond_all_caches(machine):
     for point, needed in found.needs.items():
         far = far_bytes(MACHINES[machine], point.cpus)
         assert point.shape.layers % 32 == 0 and needed.footprint >= far
-        assert point.shape.layers == 32 or needed.footprint - 32 * needed.walked < far, "no more sets than it takes"
+        assert point.shape.layers == 32 or needed.footprint - 32 * needed.walked < far, (
+            "no more sets than it takes"
+        )
     assert not found.contrasts

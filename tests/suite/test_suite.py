@@ -57,7 +57,7 @@ def refused(path):
     return caught.value
 
 
-# ---- models ----------------------------------------------------------------------------------------------------------
+# ---- models --------------------------------------------------------------------------------------
 
 
 def test_every_model_is_whole():
@@ -73,7 +73,7 @@ def test_a_model_that_was_checked_by_hand():
     assert (llama.layers, llama.q_heads, llama.kv_heads, llama.head_dim) == (32, 32, 8, 128)
 
 
-# ---- what a file says ------------------------------------------------------------------------------------------------
+# ---- what a file says ----------------------------------------------------------------------------
 
 
 def test_a_good_suite(write):
@@ -119,7 +119,15 @@ def test_counts_and_ranges(text, values):
 
 
 def test_command_line_values_are_read_as_the_file_s():
-    found = from_options(["context=1k,0.5xL2", "context=8k", "deterministic=true,false", "cpus=0-1,3", "threads=1,all"])
+    found = from_options(
+        [
+            "context=1k,0.5xL2",
+            "context=8k",
+            "deterministic=true,false",
+            "cpus=0-1,3",
+            "threads=1,all",
+        ]
+    )
     assert found["context"] == (1024, Relative(0.5, 2), 8192)
     assert found["deterministic"] == (True, False)
     assert found["cpus"] == ("0-1,3",), "its commas are its own"
@@ -141,10 +149,16 @@ def test_a_model_given_brings_its_heads(write):
 
 
 def test_counts_as_suites_write_them():
-    assert [count_text(value) for value in (0, 1, 1000, 1024, 65536)] == ["0", "1", "1000", "1k", "64k"]
+    assert [count_text(value) for value in (0, 1, 1000, 1024, 65536)] == [
+        "0",
+        "1",
+        "1000",
+        "1k",
+        "64k",
+    ]
 
 
-# ---- shipped ---------------------------------------------------------------------------------------------------------
+# ---- shipped -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", sorted(shipped()))
@@ -157,32 +171,80 @@ def test_a_shipped_suite_opens_with_its_question(name):
 def test_an_unknown_suite_names_the_nearest():
     with pytest.raises(BadArgument, match="'qick'") as caught:
         find("qick")
-    assert caught.value.hint.startswith("did you mean quick? one of: batch, ") and ".toml" in caught.value.hint
+    assert (
+        caught.value.hint.startswith("did you mean quick? one of: batch, ")
+        and ".toml" in caught.value.hint
+    )
 
 
-# ---- what is wrong, and where ----------------------------------------------------------------------------------------
+# ---- what is wrong, and where --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("good", "bad", "begin", "hint"),
     [
-        ("dtype =", "dtypes =", "x.toml: grid 1: dtypes is not an axis", "did you mean dtype? one of: op, variant"),
+        (
+            "dtype =",
+            "dtypes =",
+            "x.toml: grid 1: dtypes is not an axis",
+            "did you mean dtype? one of: op, variant",
+        ),
         ("threads =", "thread =", "x.toml: axes: thread is not an axis", "did you mean threads? "),
-        ('"f16"', '"f61"', "x.toml: grid 1: dtype: 'f61' is not known", "did you mean f16? one of: f32, f16"),
-        ('"llama-3-8b"', '"llama-3-8"', "x.toml: axes: model: 'llama-3-8' is not known", "did you mean llama-3-8b? "),
-        ("samples =", "sample =", "x.toml: sample is not a key of a suite", "did you mean samples? one of: question"),
+        (
+            '"f16"',
+            '"f61"',
+            "x.toml: grid 1: dtype: 'f61' is not known",
+            "did you mean f16? one of: f32, f16",
+        ),
+        (
+            '"llama-3-8b"',
+            '"llama-3-8"',
+            "x.toml: axes: model: 'llama-3-8' is not known",
+            "did you mean llama-3-8b? ",
+        ),
+        (
+            "samples =",
+            "sample =",
+            "x.toml: sample is not a key of a suite",
+            "did you mean samples? one of: question",
+        ),
         ("launches = 3", "launches = 0", "x.toml: launches is 0", "a number from 1 to 1000"),
         ("[[skip]]", "[[skips]]", "x.toml: skips is not a key of a suite", "did you mean skip? "),
         ('["i8"]', '["i9"]', "x.toml: skip 1: dtype: 'i9' is not known", "did you mean i8? "),
         ("pad = 0", "pad = -1", "x.toml: grid 2: pad is -1", "0 to "),
         ('"domain"', '"domian"', "x.toml: axes: threads: 'domian' is not understood", "domain"),
         ('"0.5xL3"', '"0.5xL4"', "x.toml: axes: context: '0.5xL4' is not understood", '"0.5xL3"'),
-        ("512, ", "1e3, ", "x.toml: axes: context: 1000.0 is not understood", "tokens such as 4096"),
-        ("2k x2", "2k x1", "x.toml: axes: context: the range from 256 to 2048 by x1 is empty", "256..64k x2"),
-        ("false, true", '"false"', "x.toml: grid 2: deterministic: 'false' is not understood", "true or false"),
-        ('layout = "all"', "layout = []", "x.toml: grid 1: layout is an empty list", "one of: head"),
+        (
+            "512, ",
+            "1e3, ",
+            "x.toml: axes: context: 1000.0 is not understood",
+            "tokens such as 4096",
+        ),
+        (
+            "2k x2",
+            "2k x1",
+            "x.toml: axes: context: the range from 256 to 2048 by x1 is empty",
+            "256..64k x2",
+        ),
+        (
+            "false, true",
+            '"false"',
+            "x.toml: grid 2: deterministic: 'false' is not understood",
+            "true or false",
+        ),
+        (
+            'layout = "all"',
+            "layout = []",
+            "x.toml: grid 1: layout is an empty list",
+            "one of: head",
+        ),
         ('question = "Is it good?"', "", "x.toml: question is missing", "question ="),
-        ('"Is it good?"', '"Is it \\u001b[2Jgood?"', "x.toml: question is 'Is it \\x1b[2Jgood?'", "one line of text"),
+        (
+            '"Is it good?"',
+            '"Is it \\u001b[2Jgood?"',
+            "x.toml: question is 'Is it \\x1b[2Jgood?'",
+            "one line of text",
+        ),
         ("launches = 3", "launches 3", "x.toml is not valid TOML: ", "keys are written as"),
         ("samples = 2", "launches = 2", "x.toml is not valid TOML: ", "keys are written as"),
     ],
@@ -239,7 +301,11 @@ OTHERS = {
     "inline": b"question = '?'\naxes = { bach = 1 }",
     "newline in a key": b"question = '?'\n[axes]\n\"ba\\nch\" = 1",
     "unclosed list": b"question = '?'\n[axes]\nbatch = [1,",
-    "many values": b"question = '?'\n[axes]\nbatch = [" + b",".join(b"%d" % n for n in range(1, 100_010)) + b"]",
+    "many values": (
+        b"question = '?'\n[axes]\nbatch = ["
+        + b",".join(b"%d" % n for n in range(1, 100_010))
+        + b"]"
+    ),
     "nested axis": b"question = '?'\n[axes.batch]\nx = 1",
 }
 
@@ -253,13 +319,25 @@ def test_paths_that_are_no_suite(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder.toml").mkdir()
     (tmp_path / "loop.toml").symlink_to("loop.toml")
-    for name in ("missing.toml", "folder.toml", "loop.toml", "a\0b.toml", "a" * 300 + ".toml", "", "/", "models", ".."):
+    for name in (
+        "missing.toml",
+        "folder.toml",
+        "loop.toml",
+        "a\0b.toml",
+        "a" * 300 + ".toml",
+        "",
+        "/",
+        "models",
+        "..",
+    ):
         with pytest.raises(BadArgument) as caught:
             find(name)
         assert len(str(caught.value).splitlines()) == 1
 
 
-@pytest.mark.parametrize("option", ["context", "=1", "contxt=1", "context=", "context=1,,2", "dtype=f61", "threads=0"])
+@pytest.mark.parametrize(
+    "option", ["context", "=1", "contxt=1", "context=", "context=1,,2", "dtype=f61", "threads=0"]
+)
 def test_options_that_are_no_axis(option):
     with pytest.raises(BadArgument, match="^--axis "):
         from_options([option])

@@ -15,7 +15,9 @@ def test_json_covers_every_runnable_kernel(capsys):
     assert code == 0 and facts["passed"] and facts["version"] == 1
     words = ("op", "variant", "layout", "dtype", "isa")
     checked = {tuple(kernel[word] for word in words) for kernel in facts["kernels"]}
-    assert checked == {tuple(getattr(k, word) for word in words) for k in default_library().kernels() if k.runnable}
+    assert checked == {
+        tuple(getattr(k, word) for word in words) for k in default_library().kernels() if k.runnable
+    }
     assert all(kernel["passed"] for kernel in facts["kernels"])
     assert all(fault["planted"] == fault["caught"] > 0 for fault in facts["faults"])
 
@@ -26,7 +28,9 @@ def test_a_wrong_kernel_fails(capsys, monkeypatch):
 
     def off(q, rows, lengths, window):
         out = right(q, rows, lengths, window)
-        out[0, 0, 0] += 1.5 * situation.tolerance(np.abs(rows(0, max(lengths))[1]).max(), max(lengths))
+        out[0, 0, 0] += 1.5 * situation.tolerance(
+            np.abs(rows(0, max(lengths))[1]).max(), max(lengths)
+        )
         return out
 
     monkeypatch.setattr(situation, "attention", off)

@@ -11,7 +11,9 @@ from kvbench.worker.answers import Answers
 from tests import oracle
 from tests.made_run import DECODE
 
-SHAPE = Shape(layers=1, batch=1, q_heads=6, kv_heads=2, head_dim=16, context=50, capacity=50, window=0)
+SHAPE = Shape(
+    layers=1, batch=1, q_heads=6, kv_heads=2, head_dim=16, context=50, capacity=50, window=0
+)
 
 
 def test_a_variant_that_rounds_has_its_own(tmp_path):
@@ -37,7 +39,9 @@ def test_a_variant_that_rounds_has_its_own(tmp_path):
 
 @pytest.mark.parametrize("dtype", ["i8", "q8_0", "q4_0"])
 def test_one_of_whole_numbers_too(tmp_path, dtype):
-    """Its limit is for each number by itself where it rounds weights, and leaves room for what it rounds: little, and none for another answer."""
+    """Its limit is for each number by itself where it rounds weights, and leaves room for what it
+    rounds: little, and none for another answer.
+    """
     rng = np.random.default_rng(3)
     k, v = rng.standard_normal((2, 1, 50, 2, 16), dtype=np.float32)
     q = rng.standard_normal((1, 6, 16), dtype=np.float32)

@@ -1,4 +1,6 @@
-"""What a bench takes for a right answer: kernels that go wrong where and when they like are played on a real one."""
+"""What a bench takes for a right answer: kernels that go wrong where and when they like are played
+on a real one.
+"""
 
 import os
 import random
@@ -17,10 +19,19 @@ from kvbench.worker.ground import Ground
 from kvbench.worker.room import Room, key
 from tests import made_run
 
-SHAPE = Shape(layers=5, batch=2, q_heads=4, kv_heads=2, head_dim=32, context=40, capacity=48, window=0)
-FACTS = {"shape": SHAPE, "pages": "base", "cpus": (min(os.sched_getaffinity(0)),), "isa": default_library().isa()}
+SHAPE = Shape(
+    layers=5, batch=2, q_heads=4, kv_heads=2, head_dim=32, context=40, capacity=48, window=0
+)
+FACTS = {
+    "shape": SHAPE,
+    "pages": "base",
+    "cpus": (min(os.sched_getaffinity(0)),),
+    "isa": default_library().isa(),
+}
 DECODE = replace(made_run.DECODE, **FACTS)
-STORES = [replace(DECODE, op=op, variant=variant) for op, variant in (("append", "-"), ("bulk", "nt"))]
+STORES = [
+    replace(DECODE, op=op, variant=variant) for op, variant in (("append", "-"), ("bulk", "nt"))
+]
 
 
 @contextmanager
@@ -82,7 +93,10 @@ def test_an_answer_that_was_kept_is_wrong_once_other_queries_are_asked(monkeypat
     """In the first slice and three others, which the launch draws."""
     drawn = set()
     with bench(DECODE) as found:
-        assert found.verify_changed() < 1e-5 and (found.q == found.asked * found.room.signs[:, 0, None, None]).all()
+        assert (
+            found.verify_changed() < 1e-5
+            and (found.q == found.asked * found.room.signs[:, 0, None, None]).all()
+        )
         run, found._random, asked = found.team.run, random.Random(5), found.asked.copy()
 
         def noted(*tasks, **how):
@@ -134,14 +148,20 @@ def test_what_copies_were_made_over_is_stored_again(point):
         assert found.verify_left(7) < 1e-2
 
 
-NEAR = replace(DECODE, residency="hot", shape=replace(SHAPE, batch=1, context=1024, capacity=1024, layers=0))
+NEAR = replace(
+    DECODE, residency="hot", shape=replace(SHAPE, batch=1, context=1024, capacity=1024, layers=0)
+)
 
 
 @contextmanager
 def in_l3():
-    """A slice of 256 KiB on a machine with an L2 of 64 KiB and an L3 of 1 MiB: so it says of itself."""
+    """A slice of 256 KiB on a machine with an L2 of 64 KiB and an L3 of 1 MiB: so it says of
+    itself.
+    """
     cpu = NEAR.cpus
-    caches = tuple(DataCache(level, size << 10, cpu) for level, size in ((1, 32), (2, 64), (3, 1024)))
+    caches = tuple(
+        DataCache(level, size << 10, cpu) for level, size in ((1, 32), (2, 64), (3, 1024))
+    )
     machine = replace(made_run.MACHINE, cpus=(Cpu(cpu[0], 0, 0, 0, 0),), allowed=cpu, caches=caches)
     with (
         Ground(default_library(), machine) as ground,
@@ -157,9 +177,15 @@ def test_in_l3_reads_and_the_same_kernel_from_memory_are_beside_it():
         assert {"slice", "memory", "rotated"} <= programs.keys()
         assert programs["slice"].traffic().compulsory == found.room.slices.size
         assert programs["memory"].traffic() == programs["slice"].traffic()
-        assert len(programs["memory"].tasks) * found.room.slices.size > found.far_bytes - found.room.slices.size
+        assert (
+            len(programs["memory"].tasks) * found.room.slices.size
+            > found.far_bytes - found.room.slices.size
+        )
         assert programs["rotated"].traffic() == programs["point"].traffic()
-        assert len(programs["rotated"].tasks) * found.room.slice_bytes > found.far_bytes - found.room.slice_bytes
+        assert (
+            len(programs["rotated"].tasks) * found.room.slice_bytes
+            > found.far_bytes - found.room.slice_bytes
+        )
         _, error = found.measured(found.programs, 1, 1e-4)
         assert error < 1e-5
     with bench(replace(NEAR, residency="rotate", shape=SHAPE)) as found:
@@ -206,13 +232,16 @@ def test_what_is_cut_in_another_way_has_memory_of_its_own_across_nodes(monkeypat
         (None, None, 32, (1024, "")),
     ],
 )
-def test_the_window_of_the_core_roof_lies_in_the_first_cache_that_holds_it(l1, l2, head_dim, window):
+def test_the_window_of_the_core_roof_lies_in_the_first_cache_that_holds_it(
+    l1, l2, head_dim, window
+):
     """Half of a cache over the bytes of a token: two rows of 16 bits."""
     machine = made_run.machine(1, l1=l1, l2=l2, l3=32 << 20)
     shape = replace(SHAPE, head_dim=head_dim, context=2000, capacity=2000)
     row = SimpleNamespace(row_bytes=2 * head_dim, head_stride=1 << 20, token_stride=2 * head_dim)
     room = SimpleNamespace(
-        ground=SimpleNamespace(machine=machine), caches=[SimpleNamespace(struct=SimpleNamespace(k=row))]
+        ground=SimpleNamespace(machine=machine),
+        caches=[SimpleNamespace(struct=SimpleNamespace(k=row))],
     )
     found = SimpleNamespace(point=replace(DECODE, shape=shape, cpus=(0,)), room=room)
     assert Bench.window.func(found) == window

@@ -1,5 +1,6 @@
-"""What layers hold: the first one's values but for signs, and no two pages of the same bytes. And where tokens come to
-lie that are stored one at a time."""
+"""What layers hold: the first one's values but for signs, and no two pages of the same bytes. And
+where tokens come to lie that are stored one at a time.
+"""
 
 import os
 from contextlib import contextmanager
@@ -19,10 +20,19 @@ from kvbench.worker.room import Room
 from tests import made_run
 
 PAGE = 4096
-SHAPE = Shape(layers=4, batch=1, q_heads=4, kv_heads=2, head_dim=96, context=40, capacity=48, window=0)
-FACTS = {"shape": SHAPE, "pages": "base", "cpus": (min(os.sched_getaffinity(0)),), "isa": default_library().isa()}
+SHAPE = Shape(
+    layers=4, batch=1, q_heads=4, kv_heads=2, head_dim=96, context=40, capacity=48, window=0
+)
+FACTS = {
+    "shape": SHAPE,
+    "pages": "base",
+    "cpus": (min(os.sched_getaffinity(0)),),
+    "isa": default_library().isa(),
+}
 DECODE = replace(made_run.DECODE, **FACTS)
-PLACED = sorted({(each.layout, each.dtype) for each in default_library().kernels() if each.op == "decode"})
+PLACED = sorted(
+    {(each.layout, each.dtype) for each in default_library().kernels() if each.op == "decode"}
+)
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +62,9 @@ def slots(cache):
 
 
 @pytest.mark.parametrize(("layout", "dtype"), PLACED)
-@pytest.mark.parametrize("facts", [{}, {"pad": 0, "block_tokens": 32, "scale": "f16"}], ids=["usual", "others"])
+@pytest.mark.parametrize(
+    "facts", [{}, {"pad": 0, "block_tokens": 32, "scale": "f16"}], ids=["usual", "others"]
+)
 def test_layers_are_the_first_one_but_for_signs(ground, layout, dtype, facts):
     """Up to half of what a float32 scale rounds; in a room beside it, too."""
     first = []
@@ -61,7 +73,10 @@ def test_layers_are_the_first_one_but_for_signs(ground, layout, dtype, facts):
             decoded = [np.stack(cache.numpy()) for cache in room.caches]
             signs = room.signs[:, :, None, None, None]
             first.append(decoded[0] * signs[0])
-            assert set(np.unique(signs)) <= {-1, 1} and len(np.unique(room.signs, axis=0)) == room.layers
+            assert (
+                set(np.unique(signs)) <= {-1, 1}
+                and len(np.unique(room.signs, axis=0)) == room.layers
+            )
             assert (room.signs[0] == 1).all() == (place == 0)
             for own, layer in zip(signs, decoded, strict=True):
                 assert np.allclose(layer * own, first[0], rtol=2e-7, atol=0)
@@ -106,10 +121,14 @@ def test_tokens_are_stored_in_one_layer_after_the_other_and_along_the_cache(grou
 
 
 def test_samples_of_a_rotation_store_in_every_place(ground):
-    """Those that the timed loop takes, beside copies along the same memory, each of as many bytes as the other kind."""
+    """Those that the timed loop takes, beside copies along the same memory, each of as many bytes
+    as the other kind.
+    """
     point = replace(of("head", "f32"), op="append", variant="-")
     with bench(ground, point) as found:
-        taken = list(rounds(found.programs, 1, 1e-4, passes={each.name: 7 for each in found.programs}))
+        taken = list(
+            rounds(found.programs, 1, 1e-4, passes={each.name: 7 for each in found.programs})
+        )
         assert {sample.program for sample in taken} >= {"point", "copy", "copy_nt"}
         stored = [int(cache.lengths[0]) - (SHAPE.context - 1) for cache in found.room.caches]
         assert stored == [2, 2, 2, 2], "seven, and the one before that warms"
@@ -127,6 +146,8 @@ def test_queries_of_each_layer_get_the_right_answer(ground, dtype):
         found.team.run(*found.own.tasks, passes=found.room.layers)
         for cache, q, out in zip(found.room.caches, found.q, found.out, strict=True):
             k, v = cache.numpy()
-            right = attention(q, lambda at, n, k=k, v=v: (k[:, at : at + n], v[:, at : at + n]), cache.lengths)
+            right = attention(
+                q, lambda at, n, k=k, v=v: (k[:, at : at + n], v[:, at : at + n]), cache.lengths
+            )
             assert np.abs(out - right).max() < 1e-5
         assert found.verify() < 1e-5 and found.verify_changed() < 1e-5

@@ -1,4 +1,6 @@
-"""Visits by two libraries: both walk the same memory, in an order that coins decide, and both must be right."""
+"""Visits by two libraries: both walk the same memory, in an order that coins decide, and both must
+be right.
+"""
 
 import os
 import shutil
@@ -62,7 +64,9 @@ def place(tmp_path_factory):
     (folder / "x.toml").write_text(SUITE)
     sweep = expand(load(folder / "x.toml"), Site(describe(), 1 << 40))
     paths = [str(copy(folder / side)) for side in SIDES]
-    plan = replace(sweep.plan, points=sweep.points, samples=PAIRS, library=paths[0], against=paths[1])
+    plan = replace(
+        sweep.plan, points=sweep.points, samples=PAIRS, library=paths[0], against=paths[1]
+    )
     return folder, plan
 
 
@@ -105,14 +109,19 @@ def test_coins_decide_who_is_first(fought, place):
     assert 0.3 < firsts.count("base") / len(firsts) < 0.7
     folder, plan = place
     one = replace(plan, points=plan.points[:2])
-    again, same, other = (records(replace(one, seed=seed), folder, number) for seed, number in ((1, 0), (1, 0), (1, 1)))
+    again, same, other = (
+        records(replace(one, seed=seed), folder, number)
+        for seed, number in ((1, 0), (1, 0), (1, 1))
+    )
     assert [order(r) for r in again] == [order(r) for r in same] != [order(r) for r in other]
 
 
 def test_both_sides_do_as_much(fought):
     """In each pair, whatever other work makes of their lengths."""
     for record in fought:
-        passes = {name: [s.passes for s in record.samples if s.program == name] for name in PROGRAMS}
+        passes = {
+            name: [s.passes for s in record.samples if s.program == name] for name in PROGRAMS
+        }
         assert passes["base"] == passes["head"]
         assert passes["beside_base"] == passes["beside_head"]
 
@@ -129,7 +138,9 @@ def test_a_side_that_answers_wrongly_is_an_error(place, lying, side):
     """The faulty library's i8 is off by one."""
     folder, plan = place
     points = tuple(
-        point for point in plan.points if (point.op, point.variant, point.dtype) == ("decode", "flash", "i8")
+        point
+        for point in plan.points
+        if (point.op, point.variant, point.dtype) == ("decode", "flash", "i8")
     )
     which = {"base": "library", "head": "against"}[side]
     found = records(replace(plan, points=points[:1], **{which: lying}), folder)
@@ -139,7 +150,11 @@ def test_a_side_that_answers_wrongly_is_an_error(place, lying, side):
 def test_a_control_has_base_on_both_sides(place, lying):
     """Whatever head answers."""
     folder, plan = place
-    i8 = [point for point in plan.points if (point.op, point.variant, point.dtype) == ("decode", "flash", "i8")][:2]
+    i8 = [
+        point
+        for point in plan.points
+        if (point.op, point.variant, point.dtype) == ("decode", "flash", "i8")
+    ][:2]
     found = records(replace(plan, points=tuple(i8), against=lying, controls=(i8[0].name,)), folder)
     assert {record.point: bool(record.error) for record in found} == {i8[0]: False, i8[1]: True}
 
@@ -169,10 +184,19 @@ def test_a_variant_that_the_installed_library_lacks_has_a_witness_too(place):
 def test_a_plug_in_on_both_sides_is_looked_after(place, variant):
     """As in a sweep: it must not remember its answers, nor write to what it reads."""
     folder, plan = place
-    made = [str(build_plugin(folder / f"{variant}-{side}.so", f"-DLISTED=ONE({variant})")) for side in SIDES]
+    made = [
+        str(build_plugin(folder / f"{variant}-{side}.so", f"-DLISTED=ONE({variant})"))
+        for side in SIDES
+    ]
     isa = default_library().isa()
-    point = next(p for p in plan.points if (p.op, p.variant, p.layout, p.dtype) == ("decode", "flash", "head", "f16"))
+    point = next(
+        p
+        for p in plan.points
+        if (p.op, p.variant, p.layout, p.dtype) == ("decode", "flash", "head", "f16")
+    )
     point = replace(point, variant=variant, dtype="f32", isa=isa)
-    plan = replace(plan, points=(point,), samples=2, plugin=made[0], against_plugin=made[1], foreign=(variant,))
+    plan = replace(
+        plan, points=(point,), samples=2, plugin=made[0], against_plugin=made[1], foreign=(variant,)
+    )
     (found,) = records(plan, folder)
     assert not found.error if variant == "right" else FAULTS[variant] in found.error, found.error

@@ -1,4 +1,6 @@
-"""A plug-in's kernel that beats every read of its rows has no time: by times that are made up, round by round."""
+"""A plug-in's kernel that beats every read of its rows has no time: by times that are made up,
+round by round.
+"""
 
 import pytest
 
@@ -20,7 +22,11 @@ def measured(monkeypatch, faster):
             for program in programs:
                 passes = len(program.tasks)
                 program.team.run(*program.tasks, passes=passes)
-                took = (program.traffic().compulsory or 1e6) / 10e9 / faster.get(program.name, [1.0] * samples)[number]
+                took = (
+                    (program.traffic().compulsory or 1e6)
+                    / 10e9
+                    / faster.get(program.name, [1.0] * samples)[number]
+                )
                 yield Sample(program.name, number, passes, passes * took, (), 0.0, 0, 0)
 
     monkeypatch.setattr("kvbench.worker.bench.rounds", rounds)
@@ -34,7 +40,9 @@ def measured(monkeypatch, faster):
 
 @pytest.mark.parametrize("rounds", [[3.0] * 4, [3.0, 3.0, 1.0, 3.0]])
 def test_one_that_beats_all_reads_is_suspect(monkeypatch, rounds):
-    with pytest.raises(WrongAnswer, match=r"suspect: decode.*30 GB/s are .* times what reads of the same rows get"):
+    with pytest.raises(
+        WrongAnswer, match=r"suspect: decode.*30 GB/s are .* times what reads of the same rows get"
+    ):
         measured(monkeypatch, {"point": rounds})
 
 

@@ -18,7 +18,9 @@ MIB = 1 << 20
 @pytest.fixture
 def ground():
     """Four CPUs on two nodes, made up; whoever touches memory here runs on a real one."""
-    machine = replace(describe(), cpus=tuple(Cpu(cpu, cpu, cpu // 2, cpu // 2, 0) for cpu in range(4)))
+    machine = replace(
+        describe(), cpus=tuple(Cpu(cpu, cpu, cpu // 2, cpu // 2, 0) for cpu in range(4))
+    )
     with Ground(default_library(), machine) as found:
         yield found
 
@@ -39,7 +41,8 @@ def test_cpus_of_a_node_share(ground):
 
 
 @pytest.mark.parametrize(
-    ("cpus", "pages", "size"), [((2,), "base", MIB), ((0, 2), "base", MIB), ((0,), "thp", MIB), ((0,), "base", 2 * MIB)]
+    ("cpus", "pages", "size"),
+    [((2,), "base", MIB), ((0, 2), "base", MIB), ((0,), "thp", MIB), ((0,), "base", 2 * MIB)],
 )
 def test_others_get_their_own(ground, cpus, pages, size):
     first = ground.arena((0,), "base", MIB)

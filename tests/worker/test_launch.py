@@ -1,4 +1,6 @@
-"""One process visits every kind of point there is: what one leaves in memory must not harm the next."""
+"""One process visits every kind of point there is: what one leaves in memory must not harm the
+next.
+"""
 
 import os
 from dataclasses import replace
@@ -62,7 +64,9 @@ def visited(tmp_path_factory):
     sweep = expand(load(folder / "x.toml"), Site(describe(), 1 << 40))
     rooms, real = [], room.Room
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(room, "Room", lambda point, ground: rooms.append(point) or real(point, ground))
+        patch.setattr(
+            room, "Room", lambda point, ground: rooms.append(point) or real(point, ground)
+        )
         job = Job(sweep.plan, 0, 0, sweep.points, str(folder))
         seen = list(launch(default_library(), job))
     return sweep.points, seen, rooms, folder
@@ -85,7 +89,9 @@ def test_what_stands_beside_a_point(visited):
     for record in visited[1][1::2]:
         programs = {sample.program for sample in record.samples}
         decodes = record.point.op == "decode"
-        assert programs == ({"point", "fma"} | ({"twin", "twin_ahead", "core"} if decodes else {"copy", "copy_nt"}))
+        assert programs == (
+            {"point", "fma"} | ({"twin", "twin_ahead", "core"} if decodes else {"copy", "copy_nt"})
+        )
         assert programs == record.traffic.keys()
         assert record.layers == 1 and record.slice_bytes > 0
         assert all(not sample.pass_seconds for sample in record.samples)
@@ -111,16 +117,23 @@ def test_a_round_of_a_contrast_has_each_of_its_points(contrasted):
         for number in range(3):
             own = [sample for sample in record.samples if sample.round == number]
             assert sorted(sample.program for sample in own) == names
-            assert len({round(sample.asked, 9) for sample in own}) == 1 or "evicted" in record.point.name
+            assert (
+                len({round(sample.asked, 9) for sample in own}) == 1
+                or "evicted" in record.point.name
+            )
 
 
 def test_a_wrong_answer_of_one_is_an_error_of_the_contrast(contrasted, monkeypatch):
     contrasts, _, folder = contrasted
-    sweep_of = next(each for each in contrasts if each.factor == "dtype" and each.points[0].op == "decode")
+    sweep_of = next(
+        each for each in contrasts if each.factor == "dtype" and each.points[0].op == "decode"
+    )
     right = bench.Bench._right
     wrong = lambda own: replace(right(own), out=right(own).out + (own.point == sweep_of.points[-1]))
     monkeypatch.setattr(bench.Bench, "_right", wrong)
-    _, record = launch(default_library(), Job(Plan((sweep_of,), 1, 1, 0.0002, 1), 0, 0, (sweep_of,), str(folder)))
+    _, record = launch(
+        default_library(), Job(Plan((sweep_of,), 1, 1, 0.0002, 1), 0, 0, (sweep_of,), str(folder))
+    )
     assert "is off by" in record.error and not record.samples
 
 
@@ -135,8 +148,9 @@ def test_points_that_walk_the_same_memory_share_it(visited):
 
 
 def test_an_answer_is_computed_once(visited):
-    """One for each set of data and queries, whatever the layout and the variant; but what rounds has its own. And one for
-    the queries that are asked last."""
+    """One for each set of data and queries, whatever the layout and the variant; but what rounds
+    has its own. And one for the queries that are asked last.
+    """
     points, _, _, folder = visited
     decodes = [p for p in points if p.op == "decode"]
     rounding = ("round16", "dot")
@@ -178,7 +192,9 @@ def refused(*_):
         ("bench.Bench.verify", refused, False, "off by 3 (see verify)"),
     ],
 )
-def test_memory_that_is_short_is_told_from_other_failures(visited, monkeypatch, name, does, short, said):
+def test_memory_that_is_short_is_told_from_other_failures(
+    visited, monkeypatch, name, does, short, said
+):
     point = next(point for point in visited[0] if point.op == "decode")
     monkeypatch.setattr(f"kvbench.worker.{name}", does)
     _, record = launch(default_library(), Job(Plan((point,), 1, 1, 0.0002, 1), 0, 0, (point,), ""))

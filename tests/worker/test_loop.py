@@ -9,7 +9,9 @@ from kvbench.worker.loop import Program, rounds
 
 
 class Team:
-    """One pass takes a second, and the second of three threads works half as long again as the others."""
+    """One pass takes a second, and the second of three threads works half as long again as the
+    others.
+    """
 
     def __init__(self):
         self.ran = []
@@ -51,7 +53,9 @@ def test_samples_walk_on_from_where_the_last_of_any_ended():
 def test_each_memory_is_walked_by_itself():
     """By its own team, where programs of several are in a round."""
     teams = Team(), Team()
-    programs = [Program(f"{place}", team, tuple("abc"), memory=place) for place, team in enumerate(teams)]
+    programs = [
+        Program(f"{place}", team, tuple("abc"), memory=place) for place, team in enumerate(teams)
+    ]
     list(rounds(programs, 3, 1.0, 0, {"0": 2, "1": 1}))
     assert [[tasks for tasks, _ in team.ran] for team in teams] == [
         ["c", "ab", "b", "ca", "a", "bc"], ["c", "a", "a", "b", "b", "c"],
@@ -59,7 +63,9 @@ def test_each_memory_is_walked_by_itself():
 
 
 def test_a_round_has_each_program_once_in_an_order_of_its_own():
-    """Twenty rounds show many of the 24 orders that four programs can have; the seed decides which."""
+    """Twenty rounds show many of the 24 orders that four programs can have; the seed decides
+    which.
+    """
     names = ("point", "twin", "ahead", "core")
     programs, passes = [(name, "x", {}) for name in names], dict.fromkeys(names, 1)
 
@@ -74,9 +80,13 @@ def test_a_round_has_each_program_once_in_an_order_of_its_own():
 
 
 def test_a_sample_has_what_the_team_and_the_watch_saw():
-    """Threads of 2, 3 and 2 seconds: 3 over a mean of 7/3. Counters are as far as they went since the last sample."""
+    """Threads of 2, 3 and 2 seconds: 3 over a mean of 7/3. Counters are as far as they went since
+    the last sample.
+    """
     seen = iter([Disturbed(1.0, 4), Disturbed(1.25, 4), Disturbed(1.25, 9)])
-    found = list(rounds([Program("point", Team(), ("x",))], 2, 1.0, 0, {"point": 1}, lambda: next(seen)))
+    found = list(
+        rounds([Program("point", Team(), ("x",))], 2, 1.0, 0, {"point": 1}, lambda: next(seen))
+    )
     assert [sample.skew for sample in found] == pytest.approx([3 / (7 / 3) - 1] * 2)
     assert [(sample.switches, sample.faults) for sample in found] == [(5, 7)] * 2
     assert [(sample.steal, sample.throttled) for sample in found] == [(0.25, 0), (0.0, 5)]
@@ -85,10 +95,20 @@ def test_a_sample_has_what_the_team_and_the_watch_saw():
 def test_others_follow_a_program_wherever_it_is():
     """As often as it is sampled itself."""
     then = Program("beside", Team(), ("y",)), Program("after", Team(), ("z",))
-    programs = [Program("base", Team(), ("x",), then=then), Program("head", Team(), ("x",), every=2)]
-    found = [sample.program for sample in rounds(programs, 20, 1.0, 0, {"base": 1, "head": 1, "beside": 1, "after": 1})]
+    programs = [
+        Program("base", Team(), ("x",), then=then),
+        Program("head", Team(), ("x",), every=2),
+    ]
+    found = [
+        sample.program
+        for sample in rounds(programs, 20, 1.0, 0, {"base": 1, "head": 1, "beside": 1, "after": 1})
+    ]
     assert found.count("base") == 20 and found.count("head") == 10
-    assert all(found[at + 1 : at + 3] == ["beside", "after"] for at, name in enumerate(found) if name == "base")
+    assert all(
+        found[at + 1 : at + 3] == ["beside", "after"]
+        for at, name in enumerate(found)
+        if name == "base"
+    )
 
 
 def test_a_quiet_program_is_worth_its_lower_quartile():
@@ -119,12 +139,13 @@ def test_quiet_programs_walk_the_slices_on():
     assert {sample.pass_seconds for sample in found} == {(1.0,)}
 
 
-# ---- how many passes make a sample -----------------------------------------------------------------------------------
+# ---- how many passes make a sample ---------------------------------------------------------------
 
 
 class Clock:
-    """A team by whose clock a pass of a program takes what is told, `slow(now)` times as long when it begins. What lies
-    between takes `between`."""
+    """A team by whose clock a pass of a program takes what is told, `slow(now)` times as long when
+    it begins. What lies between takes `between`.
+    """
 
     def __init__(self, slow=lambda now: 1.0, between=0.0, **seconds):
         self.now, self.slow, self.between, self.seconds = 0.0, slow, between, seconds
@@ -143,14 +164,22 @@ def timed(clock, *names, samples=20, between=None):
 @pytest.mark.parametrize("seconds", [1e-6, 3e-6, 0.0008, 0.0033, 0.0049])
 def test_samples_of_a_round_are_equally_long(seconds):
     """And about as long as was asked for; the least pass is a 37th of the longest."""
-    found = timed(Clock(point=seconds, twin=seconds / 1.4, core=seconds / 37), "point", "twin", "core")
+    found = timed(
+        Clock(point=seconds, twin=seconds / 1.4, core=seconds / 37), "point", "twin", "core"
+    )
     assert len({sample.asked for sample in found}) == 1 and 2 / 3 <= found[0].asked / 0.005 <= 4 / 3
-    assert all(2 / 3 <= sample.seconds / sample.asked <= 4 / 3 and not sample.off for sample in found)
+    assert all(
+        2 / 3 <= sample.seconds / sample.asked <= 4 / 3 and not sample.off for sample in found
+    )
 
 
 def test_where_a_pass_is_long_all_samples_are():
     found = timed(Clock(point=0.03, twin=0.02, core=0.0011), "point", "twin", "core")
-    assert {sample.program: sample.passes for sample in found} == {"point": 1, "twin": 2, "core": 27}
+    assert {sample.program: sample.passes for sample in found} == {
+        "point": 1,
+        "twin": 2,
+        "core": 27,
+    }
     assert [sample.asked for sample in found] == pytest.approx([0.03] * len(found))
 
 
@@ -168,17 +197,25 @@ def test_counts_of_a_busy_machine_are_set_again(until):
     found = timed(clock, "point", "twin", "core")
     for sample in found:
         assert sample.off or 0.5 <= sample.seconds / sample.asked <= 2
-    assert all(not sample.off and 2 / 3 <= sample.asked / 0.005 <= 4 / 3 for sample in found if sample.round >= 3)
+    assert all(
+        not sample.off and 2 / 3 <= sample.asked / 0.005 <= 4 / 3
+        for sample in found
+        if sample.round >= 3
+    )
     assert found[-1].passes * clock.seconds[found[-1].program] == pytest.approx(0.005, rel=0.01)
 
 
 def test_cores_that_get_slower_have_fewer_passes():
-    found = timed(Clock(lambda now: 1.0 if now < 0.04 else 10.0, point=1e-5, twin=7e-6), "point", "twin")
+    found = timed(
+        Clock(lambda now: 1.0 if now < 0.04 else 10.0, point=1e-5, twin=7e-6), "point", "twin"
+    )
     assert any(sample.off for sample in found) and not any(sample.off for sample in found[-10:])
 
 
 def test_what_lies_between_counts_by_the_wall(monkeypatch):
-    """A pass of 1 ms after 19 ms: half of 20 ms is twice what was asked for, and the sample is that pass."""
+    """A pass of 1 ms after 19 ms: half of 20 ms is twice what was asked for, and the sample is that
+    pass.
+    """
     clock = Clock(between=0.019, point=0.001, twin=0.0008, core=0.0001)
     monkeypatch.setattr(loop, "perf_counter", lambda: clock.now)
     programs = [Program(name, clock, (name,), "sweep") for name in ("point", "twin")]
@@ -201,8 +238,16 @@ def test_a_program_may_have_shorter_samples():
     programs = [Program("point", clock, ("point",)), Program("twin", clock, ("twin",))]
     programs.append(Program("fma", clock, ("fma",), seconds=0.02))
     found = {sample.program: sample for sample in rounds(programs, 1, 0.4)}
-    assert {name: sample.passes for name, sample in found.items()} == {"point": 4, "twin": 40, "fma": 20}
-    assert {name: round(sample.asked, 9) for name, sample in found.items()} == {"point": 0.4, "twin": 0.4, "fma": 0.02}
+    assert {name: sample.passes for name, sample in found.items()} == {
+        "point": 4,
+        "twin": 40,
+        "fma": 20,
+    }
+    assert {name: round(sample.asked, 9) for name, sample in found.items()} == {
+        "point": 0.4,
+        "twin": 0.4,
+        "fma": 0.02,
+    }
 
 
 def test_a_program_may_have_as_many_passes_as_another():

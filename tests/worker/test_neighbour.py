@@ -25,7 +25,9 @@ class Played:
 
 def played(team):
     moved = SimpleNamespace(compulsory=2e9)
-    return Neighbour(team, [0], [SimpleNamespace(number=n, traffic=lambda: moved) for n in range(PIECES)])
+    return Neighbour(
+        team, [0], [SimpleNamespace(number=n, traffic=lambda: moved) for n in range(PIECES)]
+    )
 
 
 def test_caches_are_full_of_it_before_a_sample_begins_and_its_rate_is_told():

@@ -1,4 +1,6 @@
-"""Tuning in a launch: each class once, on the memory of its first point, and what was asked for by name is left alone."""
+"""Tuning in a launch: each class once, on the memory of its first point, and what was asked for by
+name is left alone.
+"""
 
 import math
 import os
@@ -77,7 +79,11 @@ def launched(plan, folder, patch):
 def test_each_class_is_tuned_once_and_all_its_points_follow(plan, tmp_path, monkeypatch):
     records = launched(plan, tmp_path, monkeypatch)
     assert not any(record.error for record in records)
-    auto = [record for record in records if record.point.op == "decode" and record.point.schedule == "auto"]
+    auto = [
+        record
+        for record in records
+        if record.point.op == "decode" and record.point.schedule == "auto"
+    ]
     needs, machine = needs_here(plan.points, describe()), describe()
     names = [class_of(record.point, needs[record.point], machine) for record in auto]
     assert {record.schedule for record in auto} == {"stream"}
@@ -88,7 +94,9 @@ def test_each_class_is_tuned_once_and_all_its_points_follow(plan, tmp_path, monk
         assert ratios == pytest.approx({word: math.log(time) for word, time in TIMES.items()})
         assert tuned.choice.gain == pytest.approx(2.0)
     others = [record for record in records if record not in auto]
-    assert {record.schedule for record in others} == {"", "off"} and not any(record.tuned for record in others)
+    assert {record.schedule for record in others} == {"", "off"} and not any(
+        record.tuned for record in others
+    )
 
 
 def test_what_earlier_runs_have_seen_counts(plan, tmp_path, monkeypatch):
@@ -97,7 +105,9 @@ def test_what_earlier_runs_have_seen_counts(plan, tmp_path, monkeypatch):
     known = {tuned.of: seen for record in first for tuned in record.tuned}
     records = launched(replace(plan, tuning=known), tmp_path, monkeypatch)
     assert {record.schedule for record in records if record.point.op == "decode"} == {"off"}
-    assert {tuned.choice.rounds for record in records for tuned in record.tuned} == {40 + tuning.ROUNDS}
+    assert {tuned.choice.rounds for record in records for tuned in record.tuned} == {
+        40 + tuning.ROUNDS
+    }
 
 
 def test_what_was_chosen_stands(plan, tmp_path, monkeypatch):
@@ -105,14 +115,20 @@ def test_what_was_chosen_stands(plan, tmp_path, monkeypatch):
     chosen = {tuned.of: "cross" for record in first for tuned in record.tuned}
     records = launched(replace(plan, chosen=chosen), tmp_path, monkeypatch)
     assert not any(record.tuned for record in records)
-    assert {record.schedule for record in records if record.point.op == "decode"} == {"cross", "off"}
+    assert {record.schedule for record in records if record.point.op == "decode"} == {
+        "cross",
+        "off",
+    }
 
 
 def test_without_tuning_all_have_the_default(plan, tmp_path, monkeypatch):
     records = launched(replace(plan, tuning=None), tmp_path, monkeypatch)
     assert not any(record.tuned for record in records)
     default = default_library().schedule("auto")
-    assert {record.schedule for record in records if record.point.op == "decode"} == {default, "off"}
+    assert {record.schedule for record in records if record.point.op == "decode"} == {
+        default,
+        "off",
+    }
 
 
 def test_later_launches_and_a_run_that_goes_on_have_the_same(plan):
@@ -127,7 +143,9 @@ def test_later_launches_and_a_run_that_goes_on_have_the_same(plan):
     assert all(len(schedules) == 1 for schedules in by_point.values())
     first = [record for record in records if record.launch == 0]
     rest = list(run(plan, done=first))
-    assert {(record.point, record.schedule) for record in rest} == {(each.point, each.schedule) for each in first}
+    assert {(record.point, record.schedule) for record in rest} == {
+        (each.point, each.schedule) for each in first
+    }
     assert not any(record.tuned for record in rest)
 
 
@@ -135,7 +153,10 @@ def test_copies_in_memory_have_the_schedule_that_is_best_there(monkeypatch):
     """A slice of 8 MiB in an L3 of 32 MiB; one in memory has no such copies."""
     monkeypatch.setattr(tuning, "rounds", replayed)
     point = replace(
-        DECODE, schedule="auto", residency="hot", shape=replace(DECODE.shape, context=16384, capacity=16384)
+        DECODE,
+        schedule="auto",
+        residency="hot",
+        shape=replace(DECODE.shape, context=16384, capacity=16384),
     )
     for each, far in ((point, "stream"), (replace(point, residency="rotate"), "")):
         room = SimpleNamespace(needs=needs_here([each], MACHINE)[each], library=default_library())

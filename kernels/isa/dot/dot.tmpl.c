@@ -1,8 +1,8 @@
-/* dot over i8 rows and packed ones: what all ways of multiplying have in common. The rules stand in tier/dot.h.
- * Elements of q behind dim are zero as whole numbers, and those of rows are numbers whatever they hold, so no row is
- * cut to its dim. */
+/* dot over i8 rows and packed ones: what all ways of multiplying have in common. The rules stand in
+ * tier/dot.h. Elements of q behind dim are zero as whole numbers, and those of rows are numbers
+ * whatever they hold, so no row is cut to its dim. */
 
-enum { VB = 4 * VL };                        /* bytes of a vector */
+enum { VB = 4 * VL };                       /* bytes of a vector */
 enum { DOT_PACKS = VB > 32 ? VB / 32 : 1 }; /* packs of 32 codes in a vector */
 enum { DOT_VECS = VB < 32 ? 32 / VB : 1 };  /* vectors of codes in a pack */
 
@@ -25,8 +25,10 @@ INLINE vf dot_floats(const kvb_group *group, int head, int64_t d)
     return v_load(all);
 }
 
-/* What elements `from` to `end` of a head must be multiplied by, and in `step` what a whole number is then worth. */
-INLINE float dot_query_steps(const kvb_group *group, int head, int64_t from, int64_t end, float *step)
+/* What elements `from` to `end` of a head must be multiplied by, and in `step` what a whole number
+ * is then worth. */
+INLINE float dot_query_steps(const kvb_group *group, int head, int64_t from, int64_t end,
+                             float *step)
 {
     vf most = v_zero(), check = v_zero();
     for (int64_t d = from; d < end; d += VL) {
@@ -60,12 +62,13 @@ INLINE vi dot_four(const void *p)
 INLINE vi dot_chained(const vi *sums, const int chains, const int stride)
 {
     vi sum = sums[0];
-    UNROLL for (int c = 1; c < chains; c++)
+    UNROLL_FOR (int c = 1; c < chains; c++)
         sum = v_int_add(sum, sums[c * stride]);
     return sum;
 }
 
-/* Lane i is `first` and the sum of a[i], rounded once where a tier adds up whole numbers. On others `first` is 0. */
+/* Lane i is `first` and the sum of a[i], rounded once where a tier adds up whole numbers. On others
+ * `first` is 0. */
 INLINE vf dot_sums(const vi *a, int32_t first)
 {
 #ifdef V_INT_SUMS
@@ -73,7 +76,7 @@ INLINE vf dot_sums(const vi *a, int32_t first)
 #else
     vf sums[VL];
     (void)first;
-    UNROLL for (int i = 0; i < VL; i++)
+    UNROLL_FOR (int i = 0; i < VL; i++)
         sums[i] = v_floats(a[i]);
     return v_sums(sums);
 #endif
@@ -88,20 +91,23 @@ INLINE void dot_steps_of(const float *step, float *each, const int heads, const 
 }
 
 /* Sums of `heads` heads and QK_ACC / heads tokens, VL to a vector, as scores. */
-INLINE void dot_scores(const vf *sums, const float *each, float *scores, const int heads, const int tokens)
+INLINE void dot_scores(const vf *sums, const float *each, float *scores, const int heads,
+                       const int tokens)
 {
     float all[QK_ACC];
-    UNROLL for (int i = 0; i < heads * tokens; i += VL)
+    UNROLL_FOR (int i = 0; i < heads * tokens; i += VL)
         v_store(all + i, v_mul(sums[i / VL], v_load(each + i)));
     KEEP_IN_MEMORY(all);
-    UNROLL for (int h = 0; h < heads; h++)
+    UNROLL_FOR (int h = 0; h < heads; h++)
         memcpy(scores + h * QUERY_SCORES, all + h * tokens, (size_t)tokens * sizeof *all);
 }
 
-/* A tile's weights of each head as bytes; of packs those that one vector of codes meets, each with weights of its own. */
+/* A tile's weights of each head as bytes; of packs those that one vector of codes meets, each with
+ * weights of its own. */
 typedef struct dot_weights {
     int8_t bytes[DOT_PACKS][HEADS][TILE];
-    float step[DOT_PACKS][HEADS], first[DOT_PACKS][HEADS]; /* what one is worth; what their sums begin with */
+    /* what one is worth; what their sums begin with */
+    float step[DOT_PACKS][HEADS], first[DOT_PACKS][HEADS];
 } dot_weights;
 
 enum { SLICE_SUMS = PV_ACC / 4 }; /* most heads of a slice of VB elements */

@@ -1,8 +1,10 @@
-/* QK of dot over packed rows, q8_0 and q4_0, of any tier. A pack's codes meet as many bytes of q, four neighbours to a
- * lane; what they add up to is whole, and becomes floats once for each pack and head:
+/* QK of dot over packed rows, q8_0 and q4_0, of any tier. A pack's codes meet as many bytes of q,
+ * four neighbours to a lane; what they add up to is whole, and becomes floats once for each pack
+ * and head:
  *
  *   q[h]      | b0 b1 b2 b3 | b4 ...   and for each lane a step, and what its sum begins with
- *   row t     | c0 c1 c2 c3 | c4 ...   acc[h][t] += float(b0 c0 + b1 c1 + b2 c2 + b3 c3) * (scale of the pack * step)
+ *   row t     | c0 c1 c2 c3 | c4 ...   acc[h][t] += float(b0 c0 + b1 c1 + b2 c2 + b3 c3) * (scale
+ * of the pack * step)
  *
  * Codes have `bias` added to what they mean: sums begin that much lower. */
 
@@ -23,7 +25,8 @@ INLINE void prepare_packs(const kvb_group *group, const int bias)
             const int64_t nth = d / 32 % DOT_PACKS, lane = nth * PACK_LANES;
             dot_part *to = parts + d / 32 / DOT_PACKS * group->slots + h;
             int8_t *codes = to->codes + nth * 32;
-            float step, inverse = dot_query_steps(group, h, d, at_most(d + 32, group->dim_pad), &step);
+            float step,
+                inverse = dot_query_steps(group, h, d, at_most(d + 32, group->dim_pad), &step);
             for (int i = 0; i < 32; i += VL)
                 v_store_i8((uint8_t *)codes + i, dot_query_at(group, h, d + i, inverse));
             KEEP_IN_MEMORY(*to);
@@ -47,9 +50,12 @@ INLINE void prepare_packs(const kvb_group *group, const int bias)
 #define PACKED_CODES v_pack_nibbles
 #include "isa/dot/packs_kernel.tmpl.c"
 
-#define ROWS_DOT_PACKED(dtype, name)                                                                                   \
-    .rows[READ_DOT_##name] = {                                                                                         \
-        .prepare_query = prepare_query_dot_##dtype, .qk = CLASSES(qk_dot, dtype), .pv = CLASSES(pv_dot, dtype),        \
-        .qk_heads = QK_HEADS, .qk_t_heads = QK_HEADS, .pv_heads = SLICE_SUMS / DOT_VECS, \
-        .k_step = VB, .v_step = VB                                                                                     \
-    },
+#define ROWS_DOT_PACKED(dtype, name)                                      \
+    .rows[READ_DOT_##name] = {.prepare_query = prepare_query_dot_##dtype, \
+                              .qk = CLASSES(qk_dot, dtype),               \
+                              .pv = CLASSES(pv_dot, dtype),               \
+                              .qk_heads = QK_HEADS,                       \
+                              .qk_t_heads = QK_HEADS,                     \
+                              .pv_heads = SLICE_SUMS / DOT_VECS,          \
+                              .k_step = VB,                               \
+                              .v_step = VB},

@@ -1,38 +1,48 @@
-/* QK of packs.tmpl.c for DTYPE, whose packs have ELEMENT bytes, and whose codes PACKED_CODES loads, with BIAS added; and its PV. */
+/* QK of packs.tmpl.c for DTYPE, whose packs have ELEMENT bytes, and whose codes PACKED_CODES loads,
+ * with BIAS added; and its PV. */
 #define PACK 32
-#define QK_BIAS (BIAS ? BIAS : DOT_BIAS) /* one without a sign wherever a tier multiplies such ones alone */
+/* one without a sign wherever a tier multiplies such ones alone */
+#define QK_BIAS (BIAS ? BIAS : DOT_BIAS)
 
-static void CAT(prepare_query_dot_, DTYPE)(const kvb_group *group) { prepare_packs(group, QK_BIAS); }
+static void CAT(prepare_query_dot_, DTYPE)(const kvb_group *group)
+{
+    prepare_packs(group, QK_BIAS);
+}
 
-/* The pack at k.from of each row, and where a vector holds two the one `next` bytes behind it; 0 behind the last. */
-INLINE void CAT(qk_packs_, DTYPE)(vf *acc, kvb_places k, int next, const dot_part *q, const int heads)
+/* The pack at k.from of each row, and where a vector holds two the one `next` bytes behind it; 0
+ * behind the last. */
+INLINE void CAT(qk_packs_, DTYPE)(vf *acc, kvb_places k, int next, const dot_part *q,
+                                  const int heads)
 {
     const int tokens = QK_ACC / heads;
-    UNROLL for (int t = 0; t < tokens; t++) {
+    UNROLL_FOR (int t = 0; t < tokens; t++) {
         const uint8_t *pack = kvb_row_at(k, t);
         vi x[DOT_VECS];
         PACKED_CODES(pack, pack + next, x);
         const vf scale = v_pack_scales(pack, pack + next);
-        UNROLL for (int h = 0; h < heads; h++) {
+        UNROLL_FOR (int h = 0; h < heads; h++) {
             vi sum = QK_BIAS != 0 ? v_load_ints(q[h].first) : v_none();
-            UNROLL for (int i = 0; i < DOT_VECS; i++)
-                v_dot_codes_into(&sum, BIAS ? x[i] : v_biased(x[i]), v_load_bytes(q[h].codes + i * VB), QK_BIAS);
-            v_fma_into(&acc[INDEX(h, heads) * tokens + t], v_mul(scale, v_load(q[h].step)), v_floats(sum));
+            UNROLL_FOR (int i = 0; i < DOT_VECS; i++)
+                v_dot_codes_into(&sum, BIAS ? x[i] : v_biased(x[i]),
+                                 v_load_bytes(q[h].codes + i * VB), QK_BIAS);
+            v_fma_into(&acc[INDEX(h, heads) * tokens + t], v_mul(scale, v_load(q[h].step)),
+                       v_floats(sum));
         }
     }
 }
 
 /* QK_ACC / heads tokens from k[0] on; a prefetch goes with every SPAN of every row. */
-INLINE void CAT(qk_dot_tokens_, DTYPE)(kvb_places k, prefetch *cursor, const dot_part *q, int dim, float *scores,
-                                       const int heads, const int slots, const int order)
+INLINE void CAT(qk_dot_tokens_, DTYPE)(kvb_places k, prefetch *cursor, const dot_part *q, int dim,
+                                       float *scores, const int heads, const int slots,
+                                       const int order)
 {
     const int tokens = QK_ACC / heads;
     vf acc[QK_ACC];
-    UNROLL for (int i = 0; i < QK_ACC; i++)
+    UNROLL_FOR (int i = 0; i < QK_ACC; i++)
         acc[i] = v_zero();
     for (int left = dim; left > 0; left -= SPAN)
-        UNROLL for (int s = 0; s < SPAN; s += 32 * DOT_PACKS) {
-            UNROLL for (int t = 0; t < tokens; t++)
+        UNROLL_FOR (int s = 0; s < SPAN; s += 32 * DOT_PACKS) {
+            UNROLL_FOR (int t = 0; t < tokens; t++)
                 if (t % (SPAN / 32 / DOT_PACKS) == s / 32)
                     prefetch_line(cursor, order);
             if (left > s)
@@ -41,16 +51,16 @@ INLINE void CAT(qk_dot_tokens_, DTYPE)(kvb_places k, prefetch *cursor, const dot
             q += slots;
         }
     float sums[QK_ACC];
-    UNROLL for (int i = 0; i < QK_ACC; i += VL)
+    UNROLL_FOR (int i = 0; i < QK_ACC; i += VL)
         v_store(sums + i, v_sums(acc + i));
     KEEP_IN_MEMORY(sums);
-    UNROLL for (int h = 0; h < heads; h++)
+    UNROLL_FOR (int h = 0; h < heads; h++)
         memcpy(scores + h * QUERY_SCORES, sums + h * tokens, (size_t)tokens * sizeof *sums);
 }
 
 /* In passes of at most QK_HEADS; only the first pass prefetches. */
-INLINE void CAT(qk_dot_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads,
-                                     const int order)
+INLINE void CAT(qk_dot_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores,
+                                     const int heads, const int order)
 {
     const int pass = heads < QK_HEADS ? heads : QK_HEADS, tokens = QK_ACC / pass;
     const dot_part *q = (const dot_part *)(const void *)group->prepared->codes;

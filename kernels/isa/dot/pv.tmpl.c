@@ -1,19 +1,20 @@
-/* PV of dot, for rows of DTYPE: i8 ones, and packed ones. Weights times scales are rounded to bytes first: of i8, whose scales
- * the weights have already, once for a tile; of packs, once for each slice.
+/* PV of dot, for rows of DTYPE: i8 ones, and packed ones. Weights times scales are rounded to bytes
+ * first: of i8, whose scales the weights have already, once for a tile; of packs, once for each
+ * slice.
  *
- *   codes of  | a0 a1 ... |  v_quads   | a0 b0 c0 d0 | a1 b1 c1 d1 | ...    four tokens of an element are a lane
- *   rows      | b0 b1 ... |    ->      x[0] to x[3]: VB elements
- *   t to t+3  | c0 c1 ... |            | wa wb wc wd | wa wb wc wd | ...    v_weights, the same for all of a pack
- *             | d0 d1 ... |            sum[h][j] grows by the product of both; v_unquad puts lanes in order */
+ *   codes of  | a0 a1 ... |  v_quads   | a0 b0 c0 d0 | a1 b1 c1 d1 | ...    four tokens of an
+ * element are a lane rows      | b0 b1 ... |    ->      x[0] to x[3]: VB elements t to t+3  | c0 c1
+ * ... |            | wa wb wc wd | wa wb wc wd | ...    v_weights, the same for all of a pack | d0
+ * d1 ... |            sum[h][j] grows by the product of both; v_unquad puts lanes in order */
 
 /* A slice is VB elements of a row, or the pack that they are in. */
 #define SLICE (PACK > VB ? PACK : VB)
 #define NTH_PACKS (PACK == 1 ? 1 : DOT_PACKS) /* that one vector of codes meets */
 
-/* Weights of heads from `head` on as bytes; of packs times their scales, of those that a vector has of element `at` of each row
- * and from there on. A NaN counts as nothing. */
-INLINE void CAT(dot_weights_, DTYPE)(dot_weights *w, const kvb_tile *tile, const float *p, int at, int dim, int head,
-                                     const int heads)
+/* Weights of heads from `head` on as bytes; of packs times their scales, of those that a vector has
+ * of element `at` of each row and from there on. A NaN counts as nothing. */
+INLINE void CAT(dot_weights_, DTYPE)(dot_weights *w, const kvb_tile *tile, const float *p, int at,
+                                     int dim, int head, const int heads)
 {
     const int end = (int)round_up(tile->count, LANES);
     float weighted[TILE];
@@ -22,7 +23,7 @@ INLINE void CAT(dot_weights_, DTYPE)(dot_weights *w, const kvb_tile *tile, const
     const uint8_t *from = tile->v.from + OFFSET(at);
     const int64_t next = at + 32 < dim ? ELEMENT : 0; /* behind the last pack there is itself */
     for (int t = 0; t < end; t++)
-        UNROLL for (int nth = 0; nth < NTH_PACKS; nth++)
+        UNROLL_FOR (int nth = 0; nth < NTH_PACKS; nth++)
             memcpy(scales[nth] + t, from + tile->v.at[t] + nth * next, sizeof **scales);
     KEEP_IN_MEMORY(scales);
 #else
@@ -52,53 +53,60 @@ INLINE void CAT(dot_weights_, DTYPE)(dot_weights *w, const kvb_tile *tile, const
     }
 }
 
-/* The codes of one slice of four rows, the four of an element side by side: slice `slice` from element `at` on. */
-INLINE void CAT(dot_quads_, DTYPE)(const uint8_t *const *rows, int at, int dim, const int slice, vi *x)
+/* The codes of one slice of four rows, the four of an element side by side: slice `slice` from
+ * element `at` on. */
+INLINE void CAT(dot_quads_, DTYPE)(const uint8_t *const *rows, int at, int dim, const int slice,
+                                   vi *x)
 {
 #if PACK > 1
     vi codes[4][DOT_VECS];
     (void)slice;
     const int next = at + 32 < dim ? ELEMENT : 0;
-    UNROLL for (int i = 0; i < 4; i++)
+    UNROLL_FOR (int i = 0; i < 4; i++)
         PACKED_CODES(rows[i] + OFFSET(at), rows[i] + OFFSET(at) + next, codes[i]);
-    UNROLL for (int v = 0; v < DOT_VECS; v++) {
+    UNROLL_FOR (int v = 0; v < DOT_VECS; v++) {
         const vi own[4] = {codes[0][v], codes[1][v], codes[2][v], codes[3][v]};
         v_quads(own, x + 4 * v);
     }
 #else
     (void)dim;
-    const vi own[4] = {v_load_bytes((const int8_t *)rows[0] + at + slice * VB), v_load_bytes((const int8_t *)rows[1] + at + slice * VB),
-                       v_load_bytes((const int8_t *)rows[2] + at + slice * VB), v_load_bytes((const int8_t *)rows[3] + at + slice * VB)};
+    const vi own[4] = {v_load_bytes((const int8_t *)rows[0] + at + slice * VB),
+                       v_load_bytes((const int8_t *)rows[1] + at + slice * VB),
+                       v_load_bytes((const int8_t *)rows[2] + at + slice * VB),
+                       v_load_bytes((const int8_t *)rows[3] + at + slice * VB)};
     v_quads(own, x);
 #endif
 }
 
-/* `slices` of the rows from `first` to `end`, four rows at a time: each lane takes those of one element. */
-INLINE void CAT(pv_slice_dot_, DTYPE)(const kvb_tile *tile, int first, int end, const kvb_group *group, prefetch *cursor,
-                                      const dot_weights *weights, const float *rescales, int head, int at, const int heads,
-                                      const int slices, const int order)
+/* `slices` of the rows from `first` to `end`, four rows at a time: each lane takes those of one
+ * element. */
+INLINE void CAT(pv_slice_dot_, DTYPE)(const kvb_tile *tile, int first, int end,
+                                      const kvb_group *group, prefetch *cursor,
+                                      const dot_weights *weights, const float *rescales, int head,
+                                      int at, const int heads, const int slices, const int order)
 {
     enum { VECS = SLICE / VB };
     vi sum[4 * PV_ACC];
-    UNROLL for (int i = 0; i < slices * heads * VECS * 4; i++)
+    UNROLL_FOR (int i = 0; i < slices * heads * VECS * 4; i++)
         sum[i] = v_none();
     for (int t = first; t < end; t += 4) {
         if (order != ORDER_ROWS && at % SPAN == 0) /* cursors before there are rows to keep */
-            UNROLL for (int i = 0; i < 4; i++)
+            UNROLL_FOR (int i = 0; i < 4; i++)
                 prefetch_line(cursor, order);
         const uint8_t *rows[4];
-        UNROLL for (int i = 0; i < 4; i++)
+        UNROLL_FOR (int i = 0; i < 4; i++)
             rows[i] = row_of(tile, tile->v, t + i, order);
         if (order == ORDER_ROWS)
-            UNROLL for (int i = 0; i < 4 * slices; i++)
+            UNROLL_FOR (int i = 0; i < 4 * slices; i++)
                 prefetch_with(cursor, rows[i / slices] + at + i % slices * VB, i, order);
-        UNROLL for (int s = 0; s < slices; s++) {
+        UNROLL_FOR (int s = 0; s < slices; s++) {
             vi x[4 * VECS];
             CAT(dot_quads_, DTYPE)(rows, at, group->dim, s, x);
-            UNROLL for (int h = 0; h < heads; h++) {
+            UNROLL_FOR (int h = 0; h < heads; h++) {
                 vi *own = sum + (INDEX(s, slices) * heads + INDEX(h, heads)) * 4 * VECS;
-                UNROLL for (int j = 0; j < 4 * VECS; j++) {
-                    const vi w = v_weights(weights->bytes[0][head + h] + t, weights->bytes[NTH_PACKS - 1][head + h] + t, j);
+                UNROLL_FOR (int j = 0; j < 4 * VECS; j++) {
+                    const vi w = v_weights(weights->bytes[0][head + h] + t,
+                                           weights->bytes[NTH_PACKS - 1][head + h] + t, j);
                     if (BIAS)
                         v_dot_codes_into(&own[j], x[j], w, true);
                     else
@@ -107,29 +115,33 @@ INLINE void CAT(pv_slice_dot_, DTYPE)(const kvb_tile *tile, int first, int end, 
             }
         }
     }
-    UNROLL for (int i = 0; i < slices * heads * VECS; i++) {
+    UNROLL_FOR (int i = 0; i < slices * heads * VECS; i++) {
         const int h = i / VECS % heads, from = at + i / VECS / heads * SLICE + i % VECS * VB;
         const vi *own = sum + INDEX(i, slices * heads * VECS) * 4;
         const vf rescale = v_set1(rescales[head + h]);
         float *to = group->acc + (head + h) * group->dim_pad + from;
         vf found[4];
-        UNROLL for (int j = 0; j < 4; j++)
+        UNROLL_FOR (int j = 0; j < 4; j++)
             found[j] = v_floats(own[j]);
         v_unquad(found);
-        UNROLL for (int j = 0; j < 4; j++)
+        UNROLL_FOR (int j = 0; j < 4; j++)
             if (from + j * VL < group->dim_pad) {
                 const int nth = j * VL / 32 % NTH_PACKS;
-                const vf whole = BIAS ? v_add(found[j], v_set1(weights->first[nth][head + h])) : found[j];
-                v_store(to + j * VL, v_fma(whole, v_set1(weights->step[nth][head + h]), v_mul(v_load(to + j * VL), rescale)));
+                const vf whole =
+                    BIAS ? v_add(found[j], v_set1(weights->first[nth][head + h])) : found[j];
+                v_store(to + j * VL, v_fma(whole, v_set1(weights->step[nth][head + h]),
+                                           v_mul(v_load(to + j * VL), rescale)));
             }
     }
 }
 
 /* Of so many heads, from `head` on. */
-INLINE void CAT(pv_heads_dot_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p, dot_weights *weights,
-                                      int head, const int heads, const int order)
+INLINE void CAT(pv_heads_dot_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p,
+                                      dot_weights *weights, int head, const int heads,
+                                      const int order)
 {
-    const int end = (int)round_up(tile->count, LANES), run = order == ORDER_RUNS ? (int)tile->schedule->run_rows : TILE;
+    const int end = (int)round_up(tile->count, LANES),
+              run = order == ORDER_RUNS ? (int)tile->schedule->run_rows : TILE;
     prefetch cursor = PREFETCH(tile, tile->next.v, group->dim);
     const float *rescale = group->rescale;
     if (PACK == 1)
@@ -138,11 +150,12 @@ INLINE void CAT(pv_heads_dot_, DTYPE)(const kvb_tile *tile, const kvb_group *gro
         const int last = (int)at_most(first + run, tile->count);
         int at = 0;
         prefetch_of(&cursor, tile, tile->v, tile->next.v, first, order);
-#define SLICES(slices)                                                                                                  \
-    for (; at + (slices - 1) * SLICE < group->dim; at += slices * SLICE) {                                              \
-        if (PACK > 1)                                                                                                   \
-            CAT(dot_weights_, DTYPE)(weights, tile, p, at, group->dim, head, heads);                                    \
-        CAT(pv_slice_dot_, DTYPE)(tile, first, last, group, &cursor, weights, rescale, head, at, heads, slices, order); \
+#define SLICES(slices)                                                                           \
+    for (; at + (slices - 1) * SLICE < group->dim; at += slices * SLICE) {                       \
+        if (PACK > 1)                                                                            \
+            CAT(dot_weights_, DTYPE)(weights, tile, p, at, group->dim, head, heads);             \
+        CAT(pv_slice_dot_, DTYPE)(tile, first, last, group, &cursor, weights, rescale, head, at, \
+                                  heads, slices, order);                                         \
     }
         if (order == ORDER_ROWS && heads == 1)
             SLICES(4)
@@ -154,8 +167,8 @@ INLINE void CAT(pv_heads_dot_, DTYPE)(const kvb_tile *tile, const kvb_group *gro
 }
 
 /* Only the first heads prefetch. */
-INLINE void CAT(pv_dot_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p, const int heads,
-                                     const int order)
+INLINE void CAT(pv_dot_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p,
+                                     const int heads, const int order)
 {
     enum { MOST = SLICE_SUMS / (SLICE / VB) };
     const int pass = heads < MOST ? heads : MOST;

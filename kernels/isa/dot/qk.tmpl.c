@@ -1,45 +1,49 @@
-/* QK by products of bytes, of i8 rows that are not transposed: of one head where heads share vectors (V_SHARED).
- * QK_ACC sums: heads x tokens.
+/* QK by products of bytes, of i8 rows that are not transposed: of one head where heads share
+ * vectors (V_SHARED). QK_ACC sums: heads x tokens.
  *
  *   q[h]      | b0 b1 b2 b3 | b4 ...      VB bytes
- *   row t     | c0 c1 c2 c3 | c4 ...      acc[h][t] grows by b0 c0 + b1 c1 + b2 c2 + b3 c3 in a lane */
+ *   row t     | c0 c1 c2 c3 | c4 ...      acc[h][t] grows by b0 c0 + b1 c1 + b2 c2 + b3 c3 in a
+ * lane */
 
 INLINE void qk_step_bytes(vi *acc, kvb_places k, int at, const int8_t *q, const int heads,
                           const int tokens)
 {
     vi x[QK_ACC];
-    UNROLL for (int t = 0; t < tokens; t++)
+    UNROLL_FOR (int t = 0; t < tokens; t++)
         x[t] = v_codes(kvb_row_at(k, t) + at);
-    UNROLL for (int h = 0; h < heads; h++) {
+    UNROLL_FOR (int h = 0; h < heads; h++) {
         vi w = v_load_bytes(q + h * VB);
-        UNROLL for (int t = 0; t < tokens; t++)
+        UNROLL_FOR (int t = 0; t < tokens; t++)
             v_dot_codes_into(&acc[INDEX(h, heads) * tokens + t], x[t], w, DOT_BIAS);
     }
 }
 
 /* QK_ACC rows for one head, each whole. */
-INLINE void qk_rows_bytes(vi *acc, const kvb_tile *tile, int first, prefetch *cursor, const int8_t *q, int dim)
+INLINE void qk_rows_bytes(vi *acc, const kvb_tile *tile, int first, prefetch *cursor,
+                          const int8_t *q, int dim)
 {
-    UNROLL for (int t = 0; t < QK_ACC; t++) {
+    UNROLL_FOR (int t = 0; t < QK_ACC; t++) {
         const uint8_t *row = row_of(tile, tile->k, first + t, ORDER_ROWS);
         for (int at = 0; at < dim; at += 2 * VB)
-            UNROLL for (int in = 0; in < 2 * VB; in += VB)
+            UNROLL_FOR (int in = 0; in < 2 * VB; in += VB)
                 if (at + in < dim) {
                     prefetch_with(cursor, row + at + in, 2 * t + in / VB, ORDER_ROWS);
-                    v_dot_codes_into(&acc[t], v_codes(row + at + in), v_load_bytes(q + at + in), DOT_BIAS);
+                    v_dot_codes_into(&acc[t], v_codes(row + at + in), v_load_bytes(q + at + in),
+                                     DOT_BIAS);
                 }
     }
 }
 
-INLINE void qk_tokens_bytes(const kvb_tile *tile, int first, const kvb_group *group, prefetch *cursor, int head,
-                            const float *each, float *scores, const int heads, const int slots, const int order)
+INLINE void qk_tokens_bytes(const kvb_tile *tile, int first, const kvb_group *group,
+                            prefetch *cursor, int head, const float *each, float *scores,
+                            const int heads, const int slots, const int order)
 {
     enum { STEPS_OF_LINE = LINE / VB };
     const kvb_places k = kvb_rows_from(tile->k, first);
     const int tokens = QK_ACC / heads, dim = group->dim;
     const int8_t *q = group->prepared->codes + head * VB;
     vi acc[QK_ACC];
-    UNROLL for (int i = 0; i < QK_ACC; i++)
+    UNROLL_FOR (int i = 0; i < QK_ACC; i++)
         acc[i] = v_none();
     int at = 0;
     if (order == ORDER_ROWS) {
@@ -47,25 +51,25 @@ INLINE void qk_tokens_bytes(const kvb_tile *tile, int first, const kvb_group *gr
         at = dim;
     }
     for (; at + LINE <= dim; at += LINE, q += LINE * slots)
-        UNROLL for (int s = 0; s < STEPS_OF_LINE; s++) {
-            UNROLL for (int t = 0; t < tokens; t++)
+        UNROLL_FOR (int s = 0; s < STEPS_OF_LINE; s++) {
+            UNROLL_FOR (int t = 0; t < tokens; t++)
                 if (t % STEPS_OF_LINE == s)
                     prefetch_line(cursor, order);
             qk_step_bytes(acc, k, at + s * VB, q + s * VB * slots, heads, tokens);
         }
     if (at < dim)
-        UNROLL for (int t = 0; t < tokens; t++)
+        UNROLL_FOR (int t = 0; t < tokens; t++)
             prefetch_line(cursor, order);
     for (; at < dim; at += VB, q += VB * slots)
         qk_step_bytes(acc, k, at, q, heads, tokens);
     vf sums[QK_ACC / VL];
-    UNROLL for (int i = 0; i < QK_ACC; i += VL)
+    UNROLL_FOR (int i = 0; i < QK_ACC; i += VL)
         sums[i / VL] = dot_sums(acc + i, group->prepared->first[head]); /* of one head, or 0 */
     dot_scores(sums, each, scores, heads, tokens);
 }
 
-INLINE void qk_tile_dot_i8(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads,
-                          const int order)
+INLINE void qk_tile_dot_i8(const kvb_tile *tile, const kvb_group *group, float *scores,
+                           const int heads, const int order)
 {
     const int pass = heads < QK_HEADS ? heads : QK_HEADS, tokens = QK_ACC / pass;
     prefetch cursor = prefetch_from(tile, tile->next.k, group->dim);
@@ -82,8 +86,7 @@ INLINE void qk_tile_dot_i8(const kvb_tile *tile, const kvb_group *group, float *
         if (order != ORDER_PLAIN)
             qk_tokens_bytes(tile, t, group, &cursor, 0, each, scores + t, pass, heads, order);
         for (int h = order == ORDER_PLAIN ? 0 : pass; h < heads; h += pass)
-            qk_tokens_bytes(tile, t, group, NULL, h, each + h * tokens, scores + h * QUERY_SCORES + t, pass, heads,
-                            ORDER_PLAIN);
+            qk_tokens_bytes(tile, t, group, NULL, h, each + h * tokens,
+                            scores + h * QUERY_SCORES + t, pass, heads, ORDER_PLAIN);
     }
 }
-

@@ -2,61 +2,66 @@
  *
  *   cells of a block   | t0: c0 c1 c2 c3 | t1: c0 c1 c2 c3 | ...     16 tokens, a line
  *   q[h]               |     q0 q1 q2 q3 |     q0 q1 q2 q3 | ...     the same in all lanes
- *                      acc[h] grows by the product of both; then the next cells: nothing is summed across lanes */
+ *                      acc[h] grows by the product of both; then the next cells: nothing is summed
+ * across lanes */
 
 enum { BLOCK_SUMS = QK_ACC / (LANES / VL) }; /* most heads of a block's scores */
 
-/* One cell of all tokens of one block or of two: four codes of each, which four of q meet that go to all of a vector's lanes.
- * Those of the next head lie `width` further. */
-INLINE void qkt_cell_bytes(vi *acc, const uint8_t *const *k, int64_t at, const int8_t *q, const int heads,
-                           const int width, const int blocks)
+/* One cell of all tokens of one block or of two: four codes of each, which four of q meet that go
+ * to all of a vector's lanes. Those of the next head lie `width` further. */
+INLINE void qkt_cell_bytes(vi *acc, const uint8_t *const *k, int64_t at, const int8_t *q,
+                           const int heads, const int width, const int blocks)
 {
     const int vectors = blocks * (LANES / VL);
     vi x[2 * (LANES / VL)];
-    UNROLL for (int v = 0; v < vectors; v++)
+    UNROLL_FOR (int v = 0; v < vectors; v++)
         x[v] = v_codes(k[v / (LANES / VL)] + at * LANES + v % (LANES / VL) * VB);
-    UNROLL for (int i = 0; i < heads; i++) {
+    UNROLL_FOR (int i = 0; i < heads; i++) {
         vi w = dot_four(q + i * width);
-        UNROLL for (int v = 0; v < vectors; v++)
-            v_dot_codes_into(&acc[INDEX(i, heads) * vectors + INDEX(v, vectors)], x[v], w, DOT_BIAS);
+        UNROLL_FOR (int v = 0; v < vectors; v++)
+            v_dot_codes_into(&acc[INDEX(i, heads) * vectors + INDEX(v, vectors)], x[v], w,
+                             DOT_BIAS);
     }
 }
 
-/* The LANES tokens of one block or of two: nothing is summed across lanes. Few heads have several sums to a score, which hide the
- * latency of one. A cell of a block is a line. */
-INLINE void qkt_blocks_bytes(const kvb_group *group, const uint8_t *const *k, prefetch *cursor, int head, float *scores,
-                             const int heads, const int slots, const int blocks, const int order)
+/* The LANES tokens of one block or of two: nothing is summed across lanes. Few heads have several
+ * sums to a score, which hide the latency of one. A cell of a block is a line. */
+INLINE void qkt_blocks_bytes(const kvb_group *group, const uint8_t *const *k, prefetch *cursor,
+                             int head, float *scores, const int heads, const int slots,
+                             const int blocks, const int order)
 {
     const int vectors = blocks * (LANES / VL), sums = heads * vectors;
     const int chains = QK_ACC / sums < 4 ? QK_ACC / sums : 4, dim = group->dim;
     vi acc[QK_ACC];
-    UNROLL for (int i = 0; i < chains * sums; i++)
+    UNROLL_FOR (int i = 0; i < chains * sums; i++)
         acc[i] = v_none();
-    UNROLL for (int i = 0; i < sums; i++)
+    UNROLL_FOR (int i = 0; i < sums; i++)
         acc[i] = v_set_int(group->prepared->first[head + i / vectors]);
     const int8_t *q = group->prepared->codes;
     int at = 0;
     for (; at + 4 * chains <= dim; at += 4 * chains)
-        UNROLL for (int c = 0; c < chains; c++) {
-            UNROLL for (int b = 0; b < blocks; b++)
+        UNROLL_FOR (int c = 0; c < chains; c++) {
+            UNROLL_FOR (int b = 0; b < blocks; b++)
                 prefetch_with(cursor, k[b] + (at + 4 * c) * LANES, c, order);
-            qkt_cell_bytes(acc + c % chains * sums, k, at + 4 * c, q + dot_code(slots, head, at + 4 * c), heads,
-                           WIDTH_OF(slots), blocks);
+            qkt_cell_bytes(acc + c % chains * sums, k, at + 4 * c,
+                           q + dot_code(slots, head, at + 4 * c), heads, WIDTH_OF(slots), blocks);
         }
     for (; at < dim; at += 4) {
-        UNROLL for (int b = 0; b < blocks; b++)
+        UNROLL_FOR (int b = 0; b < blocks; b++)
             prefetch_with(cursor, k[b] + at * LANES, 0, order);
         qkt_cell_bytes(acc, k, at, q + dot_code(slots, head, at), heads, WIDTH_OF(slots), blocks);
     }
-    UNROLL for (int i = 0; i < heads * vectors; i++) {
+    UNROLL_FOR (int i = 0; i < heads * vectors; i++) {
         vf score = v_floats(dot_chained(&acc[i], chains, sums));
-        v_store(scores + i / vectors * QUERY_SCORES + i % vectors * VL, v_mul(score, v_set1(group->prepared->step[head + i / vectors])));
+        v_store(scores + i / vectors * QUERY_SCORES + i % vectors * VL,
+                v_mul(score, v_set1(group->prepared->step[head + i / vectors])));
     }
 }
 
 /* The next one or two blocks. */
-INLINE void qkt_next_bytes(const kvb_group *group, const uint8_t *const *k, prefetch *cursor, int head, float *scores,
-                           const int heads, const int slots, bool two, const int order)
+INLINE void qkt_next_bytes(const kvb_group *group, const uint8_t *const *k, prefetch *cursor,
+                           int head, float *scores, const int heads, const int slots, bool two,
+                           const int order)
 {
     if (two)
         qkt_blocks_bytes(group, k, cursor, head, scores, heads, slots, 2, order);
@@ -64,8 +69,8 @@ INLINE void qkt_next_bytes(const kvb_group *group, const uint8_t *const *k, pref
         qkt_blocks_bytes(group, k, cursor, head, scores, heads, slots, 1, order);
 }
 
-INLINE void qkt_tile_dot_i8(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads,
-                           const int order)
+INLINE void qkt_tile_dot_i8(const kvb_tile *tile, const kvb_group *group, float *scores,
+                            const int heads, const int order)
 {
     const int pass = heads < BLOCK_SUMS ? heads : BLOCK_SUMS;
     const bool paired = pass > 2 && 2 * pass <= BLOCK_SUMS && pairs_blocks(tile, order);
@@ -73,11 +78,13 @@ INLINE void qkt_tile_dot_i8(const kvb_tile *tile, const kvb_group *group, float 
     for (int t = 0, step; t < tile->count; t += step) {
         const bool two = paired && t + LANES < tile->count;
         step = two ? 2 * LANES : LANES;
-        const uint8_t *k[] = {row_of(tile, tile->k, t, order), row_of(tile, tile->k, t + step - LANES, order)};
+        const uint8_t *k[] = {row_of(tile, tile->k, t, order),
+                              row_of(tile, tile->k, t + step - LANES, order)};
         prefetch_of(&cursor, tile, tile->k, tile->next.k, t, order);
         if (order != ORDER_PLAIN)
             qkt_next_bytes(group, k, &cursor, 0, scores + t, pass, heads, two, order);
         for (int h = order == ORDER_PLAIN ? 0 : pass; h < heads; h += pass)
-            qkt_next_bytes(group, k, NULL, h, scores + h * QUERY_SCORES + t, pass, heads, two, ORDER_PLAIN);
+            qkt_next_bytes(group, k, NULL, h, scores + h * QUERY_SCORES + t, pass, heads, two,
+                           ORDER_PLAIN);
     }
 }

@@ -1,7 +1,8 @@
-/* dot of i8 rows: four neighbours to a lane. Where DOT_BIAS is 128 one factor has no sign: codes of K are then taken with 128
- * added, and the sums begin that much lower. */
+/* dot of i8 rows: four neighbours to a lane. Where DOT_BIAS is 128 one factor has no sign: codes of
+ * K are then taken with 128 added, and the sums begin that much lower. */
 
-/* A vector of q: VB codes of a head; or where V_SHARED, of all heads as many of each. A head's lie side by side. */
+/* A vector of q: VB codes of a head; or where V_SHARED, of all heads as many of each. A head's lie
+ * side by side. */
 #ifdef V_SHARED
 #define WIDTH_OF(slots) (VB / (slots))
 #define FEW_DOTS (2 * (VB / LINE)) /* most heads that read rows one after another */
@@ -24,7 +25,8 @@ static void prepare_query_dot_i8(const kvb_group *group)
         float inverse = dot_query_steps(group, h, 0, group->dim_pad, &prepared->step[h]);
         vf total = v_zero();
         for (int64_t d = 0; d < dim; d += VL) {
-            enum { PART = VL < VB / HEADS ? VL : VB / HEADS }; /* lies together whatever the width */
+            /* lies together whatever the width */
+            enum { PART = VL < VB / HEADS ? VL : VB / HEADS };
             uint8_t bytes[VL];
             vf whole = dot_query_at(group, h, d, inverse);
             v_store_i8(bytes, whole);
@@ -48,7 +50,8 @@ static void prepare_query_dot_i8(const kvb_group *group)
 #define BIAS 0
 #include "isa/dot/pv.tmpl.c"
 
-/* Rows one after another: where registers hold the sums of all of D, and a row is more than a line. */
+/* Rows one after another: where registers hold the sums of all of D, and a row is more than a line.
+ */
 static bool whole_dot_i8(int64_t heads, int64_t dim)
 {
     return heads <= FEW_DOTS && dim > LINE && heads * dim <= 4 * VB;
@@ -61,10 +64,16 @@ STAGE(pv_dot, i8, const float, FEW_DOTS, 1)
 #undef ELEMENT
 #undef PACK
 #undef BIAS
-#define ROWS_DOT_I8                                                                                                    \
-    {                                                                                                                  \
-        .prepare_query = prepare_query_dot_i8, .qk = CLASSES(qk, dot_i8), .qk_t = CLASSES(qkt, dot_i8),                \
-        .pv = CLASSES(pv_dot, i8), .qk_heads = QK_HEADS, .qk_t_heads = BLOCK_SUMS, .pv_heads = SLICE_SUMS,             \
-        .k_step = VB, .v_step = VB,                                                                                    \
-        .whole = whole_dot_i8,                                                                                         \
+#define ROWS_DOT_I8                            \
+    {                                          \
+        .prepare_query = prepare_query_dot_i8, \
+        .qk = CLASSES(qk, dot_i8),             \
+        .qk_t = CLASSES(qkt, dot_i8),          \
+        .pv = CLASSES(pv_dot, i8),             \
+        .qk_heads = QK_HEADS,                  \
+        .qk_t_heads = BLOCK_SUMS,              \
+        .pv_heads = SLICE_SUMS,                \
+        .k_step = VB,                          \
+        .v_step = VB,                          \
+        .whole = whole_dot_i8,                 \
     }

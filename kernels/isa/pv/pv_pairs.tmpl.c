@@ -1,13 +1,16 @@
-/* PV of whole rows in the order of addresses, for 4 heads: f32 where a vector is a line (ROW_HEADS is 4), rows of more than
- * 8 vectors, or of several KV heads in turn. All sums lie in L1; rows of two tokens are taken side by side, so that each sum
- * is stored once for both. Lines are asked for in the order of addresses all the same.
+/* PV of whole rows in the order of addresses, for 4 heads: f32 where a vector is a line (ROW_HEADS
+ * is 4), rows of more than 8 vectors, or of several KV heads in turn. All sums lie in L1; rows of
+ * two tokens are taken side by side, so that each sum is stored once for both. Lines are asked for
+ * in the order of addresses all the same.
  *
  *   row t    | x0 | x1 | ...             acc[h][i] += p[h][t] * x[i] + p[h][t + 1] * y[i]
  *   row t+1  | y0 | y1 | ...
  */
-INLINE void CAT(pv_pairs_of_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p, const int heads)
+INLINE void CAT(pv_pairs_of_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p,
+                                     const int heads)
 {
-    const int64_t stride = tile->stride, next = tile->schedule->kv_heads * stride, pad = group->dim_pad;
+    const int64_t stride = tile->stride, next = tile->schedule->kv_heads * stride,
+                  pad = group->dim_pad;
     const uint8_t *row = tile->v.from, *line = row + tile->schedule->distance;
     for (int64_t h = 0; h < tile->schedule->kv_heads; h++)
         CAT(pv_sums_, DTYPE)(group + h, heads, false);
@@ -15,18 +18,18 @@ INLINE void CAT(pv_pairs_of_, DTYPE)(const kvb_tile *tile, const kvb_group *grou
         for (int64_t h = 0; h < tile->schedule->kv_heads; h++, row += stride) {
             const float *weights = p + h * HEAD_SCORES + t;
             vf w[8];
-            UNROLL for (int i = 0; i < heads * 2; i++)
+            UNROLL_FOR (int i = 0; i < heads * 2; i++)
                 w[i] = v_set1(weights[i / 2 * QUERY_SCORES + i % 2]);
             for (int64_t at = 0; at < pad; at += VL, line += 2 * LINE) {
                 float *acc = group[h].acc + at;
                 vf x[2];
-                UNROLL for (int r = 0; r < 2; r++) {
+                UNROLL_FOR (int r = 0; r < 2; r++) {
                     kvb_fetch(line + r * LINE, true);
                     x[r] = LOAD(row + r * next + OFFSET(at), 0);
                 }
-                UNROLL for (int i = 0; i < heads; i++) {
+                UNROLL_FOR (int i = 0; i < heads; i++) {
                     vf sum = v_load(acc + i * pad);
-                    UNROLL for (int r = 0; r < 2; r++)
+                    UNROLL_FOR (int r = 0; r < 2; r++)
                         v_fma_into(&sum, w[2 * i + r], x[r]);
                     v_store(acc + i * pad, sum);
                 }

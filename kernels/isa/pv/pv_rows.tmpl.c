@@ -1,21 +1,24 @@
-/* PV of whole rows in the order of addresses, for 1 and 2 heads: rows longer than registers have sums for, or those of
- * several KV heads in turn. Plain dtypes, all tiers. The sums of all of D lie in L1, and go in and out for each row.
+/* PV of whole rows in the order of addresses, for 1 and 2 heads: rows longer than registers have
+ * sums for, or those of several KV heads in turn. Plain dtypes, all tiers. The sums of all of D lie
+ * in L1, and go in and out for each row.
  *
  *   rows     | h0 t0 | h1 t0 | h0 t1 | h1 t1 | ...   as they lie, here of two KV heads
- *   acc[h0]  += p[h0][t0] * row, acc[h1] += p[h1][t0] * row, and so on: 8, 4, 2 or 1 vectors at a time
+ *   acc[h0]  += p[h0][t0] * row, acc[h1] += p[h1][t0] * row, and so on: 8, 4, 2 or 1 vectors at a
+ * time
  */
 
 /* `vecs` vectors of D of one row, into sums that are in memory. */
-INLINE void CAT(pv_into_, DTYPE)(const uint8_t *row, int64_t distance, const float *p, float *acc, int64_t acc_stride,
-                                 const int heads, const int vecs)
+INLINE void CAT(pv_into_, DTYPE)(const uint8_t *row, int64_t distance, const float *p, float *acc,
+                                 int64_t acc_stride, const int heads, const int vecs)
 {
     vf x[PV_ACC];
     CAT(load_row_, DTYPE)(row, 0, vecs, x);
-    UNROLL for (int l = 0; l < vecs * VL; l += heads == 1 && PLAIN ? LINES_PER_REQUEST * SPAN : SPAN)
+    UNROLL_FOR (int l = 0; l < vecs * VL;
+                l += heads == 1 && PLAIN ? LINES_PER_REQUEST * SPAN : SPAN)
         kvb_fetch(row + OFFSET(l) + distance, true);
-    UNROLL for (int h = 0; h < heads; h++) {
+    UNROLL_FOR (int h = 0; h < heads; h++) {
         const vf w = v_set1(p[h * QUERY_SCORES]);
-        UNROLL for (int i = 0; i < vecs; i++) {
+        UNROLL_FOR (int i = 0; i < vecs; i++) {
             float *at = acc + h * acc_stride + i * VL;
             vf sum = v_load(at);
             fma_of(&sum, w, x[i], heads == 1);
@@ -33,7 +36,8 @@ INLINE void CAT(pv_sums_, DTYPE)(const kvb_group *group, const int heads, const 
         const vf rescale = v_set1(group->rescale[h]);
         for (int at = 0; at < dim; at += VL) {
             vf sum = v_load(acc + at);
-            v_store(acc + at, back ? CAT(unfold_, DTYPE)(sum) : CAT(fold_, DTYPE)(v_mul(sum, rescale)));
+            v_store(acc + at,
+                    back ? CAT(unfold_, DTYPE)(sum) : CAT(fold_, DTYPE)(v_mul(sum, rescale)));
         }
         for (int at = 0; CAT(is_dealt_, DTYPE) && at + 2 * VL <= dim; at += 2 * VL) {
             vf pair[2] = {v_load(acc + at), v_load(acc + at + VL)};
@@ -44,7 +48,8 @@ INLINE void CAT(pv_sums_, DTYPE)(const kvb_group *group, const int heads, const 
     }
 }
 
-INLINE void CAT(pv_rows_of_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p, const int heads)
+INLINE void CAT(pv_rows_of_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p,
+                                    const int heads)
 {
     const int dim = (group->dim + VL - 1) / VL * VL;
     const int64_t distance = tile->schedule->distance;
@@ -56,9 +61,10 @@ INLINE void CAT(pv_rows_of_, DTYPE)(const kvb_tile *tile, const kvb_group *group
             const float *weight = p + h * HEAD_SCORES + t;
             float *acc = group[h].acc;
             int at = 0;
-#define INTO(vecs)                                                                                                        \
-    for (; at + vecs * VL <= dim; at += vecs * VL)                                                                        \
-        CAT(pv_into_, DTYPE)(row + OFFSET(at), distance, weight, acc + at, group->dim_pad, heads, vecs);
+#define INTO(vecs)                                                                                \
+    for (; at + vecs * VL <= dim; at += vecs * VL)                                                \
+        CAT(pv_into_, DTYPE)(row + OFFSET(at), distance, weight, acc + at, group->dim_pad, heads, \
+                             vecs);
             if (PV_ACC / heads >= 8)
                 INTO(8)
             INTO(4)

@@ -1,25 +1,29 @@
-/* PV by slices of D. Any dtype, tier and group class, and rows in any order: each order is compiled by itself.
+/* PV by slices of D. Any dtype, tier and group class, and rows in any order: each order is compiled
+ * by itself.
  *
  *           D ->  |<- a slice ->|
- *   row t         | x0 | x1 |...|      vectors of VL elements, at most 8, times heads at most PV_ACC
- *   row t+1       | x0 | x1 |...|      sum[h][i] += p[h][t] * x[i]: they stay in registers for a run of rows,
- *   ...                |               which most often are all of the tile; then the next slice of the same rows
+ *   row t         | x0 | x1 |...|      vectors of VL elements, at most 8, times heads at most
+ * PV_ACC row t+1       | x0 | x1 |...|      sum[h][i] += p[h][t] * x[i]: they stay in registers for
+ * a run of rows,
+ *   ...                |               which most often are all of the tile; then the next slice of
+ * the same rows
  *                      v
  */
 
-/* heads x vecs vectors of D from element `in` of the pack that begins at `at`, of the tokens from `first` to `end`. For
- * every SPAN that begins inside the slice, each token prefetches one line. */
-INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, int first, int end, prefetch *cursor, const float *p,
-                                  const float *rescale, float *acc, int64_t acc_stride, int at, const int in,
-                                  const int heads, const int vecs, const int order)
+/* heads x vecs vectors of D from element `in` of the pack that begins at `at`, of the tokens from
+ * `first` to `end`. For every SPAN that begins inside the slice, each token prefetches one line. */
+INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, int first, int end, prefetch *cursor,
+                                  const float *p, const float *rescale, float *acc,
+                                  int64_t acc_stride, int at, const int in, const int heads,
+                                  const int vecs, const int order)
 {
     vf sum[PV_ACC];
     HIDE(at);
-    UNROLL for (int h = 0; h < heads; h++)
-        UNROLL for (int i = 0; i < vecs; i++)
-            sum[INDEX(h, heads) * vecs + i] =
-                CAT(fold_, DTYPE)(v_mul(v_load(acc + h * acc_stride + at + in + i * VL), v_set1(rescale[h])));
-    UNROLL for (int h = 0; h < heads; h++)
+    UNROLL_FOR (int h = 0; h < heads; h++)
+        UNROLL_FOR (int i = 0; i < vecs; i++)
+            sum[INDEX(h, heads) * vecs + i] = CAT(fold_, DTYPE)(
+                v_mul(v_load(acc + h * acc_stride + at + in + i * VL), v_set1(rescale[h])));
+    UNROLL_FOR (int h = 0; h < heads; h++)
         CAT(deal_, DTYPE)(sum + INDEX(h, heads) * vecs, vecs, false);
     const int width = vecs * VL;
     const kvb_places rows = {tile->v.from + OFFSET(at), tile->v.at};
@@ -27,54 +31,62 @@ INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, int first, int end, pref
     for (int t = first; t < end; t++) {
         const uint8_t *row = row_of(tile, rows, t, order);
         if (starts)
-            UNROLL for (int l = 0; l < width; l += SPAN)
-                prefetch_with(cursor, row + OFFSET(in + l), width < LINES_PER_REQUEST * SPAN ? 0 : l / SPAN, order);
+            UNROLL_FOR (int l = 0; l < width; l += SPAN)
+                prefetch_with(cursor, row + OFFSET(in + l),
+                              width < LINES_PER_REQUEST * SPAN ? 0 : l / SPAN, order);
 #if PACK > 1
-        if (heads <= 2) { /* scales go to the weights, once for a pack's vectors; more heads share values */
-            UNROLL for (int i = 0; i < vecs; i++) {
+        /* scales go to the weights, once for a pack's vectors; more heads share values */
+        if (heads <= 2) {
+            UNROLL_FOR (int i = 0; i < vecs; i++) {
                 vf codes = CODES(row, in + i * VL);
                 vf scale = v_half(row + OFFSET(in + i * VL));
-                UNROLL for (int h = 0; h < heads; h++)
-                    v_fma_into(&sum[INDEX(h, heads) * vecs + i], v_mul(v_set1(p[h * QUERY_SCORES + t]), scale), codes);
+                UNROLL_FOR (int h = 0; h < heads; h++)
+                    v_fma_into(&sum[INDEX(h, heads) * vecs + i],
+                               v_mul(v_set1(p[h * QUERY_SCORES + t]), scale), codes);
             }
             continue;
         }
 #endif
         vf x[PV_ACC];
         CAT(load_row_, DTYPE)(row, in, vecs, x);
-        UNROLL for (int h = 0; h < heads; h++) {
+        UNROLL_FOR (int h = 0; h < heads; h++) {
             vf w = v_set1(p[h * QUERY_SCORES + t]);
-            UNROLL for (int i = 0; i < vecs; i++)
+            UNROLL_FOR (int i = 0; i < vecs; i++)
                 fma_of(&sum[INDEX(h, heads) * vecs + i], w, x[i], heads == 1);
         }
     }
     HIDE(at);
-    UNROLL for (int h = 0; h < heads; h++)
+    UNROLL_FOR (int h = 0; h < heads; h++)
         CAT(deal_, DTYPE)(sum + INDEX(h, heads) * vecs, vecs, true);
-    UNROLL for (int h = 0; h < heads; h++)
-        UNROLL for (int i = 0; i < vecs; i++)
-            v_store(acc + h * acc_stride + at + in + i * VL, CAT(unfold_, DTYPE)(sum[INDEX(h, heads) * vecs + i]));
+    UNROLL_FOR (int h = 0; h < heads; h++)
+        UNROLL_FOR (int i = 0; i < vecs; i++)
+            v_store(acc + h * acc_stride + at + in + i * VL,
+                    CAT(unfold_, DTYPE)(sum[INDEX(h, heads) * vecs + i]));
 }
 
-#define MOST_VECS(heads) (PV_ACC / (heads) < 8 ? PV_ACC / (heads) : 8) /* which hides the latency of one head's sums */
+#define MOST_VECS(heads) \
+    (PV_ACC / (heads) < 8 ? PV_ACC / (heads) : 8) /* which hides the latency of one head's sums */
 
-/* Slices of so many vectors from element `at` on, as long as they fit. Returns the element behind them. */
-INLINE int CAT(pv_across_, DTYPE)(const kvb_tile *tile, int first, int end, prefetch *cursor, const float *p,
-                                  const float *rescale, float *acc, int64_t acc_stride, int at, const int dim, const int heads,
+/* Slices of so many vectors from element `at` on, as long as they fit. Returns the element behind
+ * them. */
+INLINE int CAT(pv_across_, DTYPE)(const kvb_tile *tile, int first, int end, prefetch *cursor,
+                                  const float *p, const float *rescale, float *acc,
+                                  int64_t acc_stride, int at, const int dim, const int heads,
                                   const int vecs, const int order)
 {
     for (; at + vecs * VL <= dim; at += vecs * VL)
-        UNROLL for (int in = 0; in < PACK; in += vecs * VL) /* a constant, as loads want it */
+        UNROLL_FOR (int in = 0; in < PACK; in += vecs * VL) /* a constant, as loads want it */
             if (at % PACK == in)
-                CAT(pv_slice_, DTYPE)(tile, first, end, cursor, p, rescale, acc, acc_stride, at - in, in, heads,
-                                      vecs, order);
+                CAT(pv_slice_, DTYPE)(tile, first, end, cursor, p, rescale, acc, acc_stride,
+                                      at - in, in, heads, vecs, order);
     return at;
 }
 
-/* All of D for `heads` heads from `head` on; it is `ragged`, or a multiple of the widest slices. Rows are taken a run at a
- * time where the next is touched meanwhile, and where several slices of them are to be read one after another. */
-INLINE void CAT(pv_heads_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p, int head, const int heads,
-                                  const bool ragged, const int order)
+/* All of D for `heads` heads from `head` on; it is `ragged`, or a multiple of the widest slices.
+ * Rows are taken a run at a time where the next is touched meanwhile, and where several slices of
+ * them are to be read one after another. */
+INLINE void CAT(pv_heads_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p,
+                                  int head, const int heads, const bool ragged, const int order)
 {
     const int most = MOST_VECS(heads), dim = (group->dim + VL - 1) / VL * VL;
     const int64_t acc_stride = group->dim_pad;
@@ -85,27 +97,32 @@ INLINE void CAT(pv_heads_, DTYPE)(const kvb_tile *tile, const kvb_group *group, 
     const int run = by_runs ? (int)tile->schedule->run_rows : TILE;
     p += head * QUERY_SCORES;
     if (order < ORDER_ROWS && !ragged) { /* one run */
-        CAT(pv_across_, DTYPE)(tile, tile->lead, tile->count, &cursor, p, rescale, acc, acc_stride, 0, dim, heads, most,
-                               order);
+        CAT(pv_across_, DTYPE)(tile, tile->lead, tile->count, &cursor, p, rescale, acc, acc_stride,
+                               0, dim, heads, most, order);
         return;
     }
     for (int first = tile->lead, end; first < tile->count; first = end) {
         prefetch_of(&cursor, tile, tile->v, tile->next.v, first, order);
         end = (int)at_most(first + run, tile->count);
-        int at = CAT(pv_across_, DTYPE)(tile, first, end, &cursor, p, rescale, acc, acc_stride, 0, dim, heads, most, order);
+        int at = CAT(pv_across_, DTYPE)(tile, first, end, &cursor, p, rescale, acc, acc_stride, 0,
+                                        dim, heads, most, order);
         if (ragged && most > 4)
-            at = CAT(pv_across_, DTYPE)(tile, first, end, &cursor, p, rescale, acc, acc_stride, at, dim, heads, 4, order);
+            at = CAT(pv_across_, DTYPE)(tile, first, end, &cursor, p, rescale, acc, acc_stride, at,
+                                        dim, heads, 4, order);
         if (ragged && most > 2)
-            at = CAT(pv_across_, DTYPE)(tile, first, end, &cursor, p, rescale, acc, acc_stride, at, dim, heads, 2, order);
+            at = CAT(pv_across_, DTYPE)(tile, first, end, &cursor, p, rescale, acc, acc_stride, at,
+                                        dim, heads, 2, order);
         if (ragged)
-            CAT(pv_across_, DTYPE)(tile, first, end, &cursor, p, rescale, acc, acc_stride, at, dim, heads, 1, order);
+            CAT(pv_across_, DTYPE)(tile, first, end, &cursor, p, rescale, acc, acc_stride, at, dim,
+                                   heads, 1, order);
         rescale = ones;
     }
 }
 
-/* One function for all orders, for such D are rare; and none of its registers are missing to the others. */
-static NOINLINE void CAT(pv_ragged_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p, int head, int heads,
-                                            int order)
+/* One function for all orders, for such D are rare; and none of its registers are missing to the
+ * others. */
+static NOINLINE void CAT(pv_ragged_, DTYPE)(const kvb_tile *tile, const kvb_group *group,
+                                            const float *p, int head, int heads, int order)
 {
     if (heads == 1)
         CAT(pv_heads_, DTYPE)(tile, group, p, head, 1, true, order);
@@ -118,14 +135,15 @@ static NOINLINE void CAT(pv_ragged_, DTYPE)(const kvb_tile *tile, const kvb_grou
 }
 
 /* Those that ask for nothing, as many as share a row. */
-static NOINLINE void CAT(pv_plain_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p, int head)
+static NOINLINE void CAT(pv_plain_, DTYPE)(const kvb_tile *tile, const kvb_group *group,
+                                           const float *p, int head)
 {
     CAT(pv_heads_, DTYPE)(tile, group, p, head, PV_HEADS, false, ORDER_PLAIN);
 }
 
 /* In passes of at most PV_HEADS: only the first one prefetches. */
-INLINE void CAT(pv_slices_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p, const int heads,
-                                   const int order)
+INLINE void CAT(pv_slices_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p,
+                                   const int heads, const int order)
 {
     const int pass = heads < PV_HEADS ? heads : PV_HEADS;
     const bool ragged = (group->dim + VL - 1) / VL % MOST_VECS(pass);

@@ -1,11 +1,14 @@
-/* QK of eight heads, four to a vector of q: any dtype, where a tier has V_FOURS (512-bit x86), in any order but whole rows.
- * A 128-bit lane is a head's, and four elements of a row at a time are repeated for each:
+/* QK of eight heads, four to a vector of q: any dtype, where a tier has V_FOURS (512-bit x86), in
+ * any order but whole rows. A 128-bit lane is a head's, and four elements of a row at a time are
+ * repeated for each:
  *
  *   q         | h0 e0-3 | h1 e0-3 | h2 e0-3 | h3 e0-3 |  | h4 e0-3 | ... | h7 e0-3 |
- *   row t     | e0-3    | e0-3    | e0-3    | e0-3    |    acc[2 t] and acc[2 t + 1] grow by the products
+ *   row t     | e0-3    | e0-3    | e0-3    | e0-3    |    acc[2 t] and acc[2 t + 1] grow by the
+ * products
  *
- * So a row's sums for all heads end in two vectors, and little is left to add across lanes. Rows are made floats in L1
- * first, once for all heads; PLAIN ones, which are floats, are read where they lie. */
+ * So a row's sums for all heads end in two vectors, and little is left to add across lanes. Rows
+ * are made floats in L1 first, once for all heads; PLAIN ones, which are floats, are read where
+ * they lie. */
 
 #ifndef ROWS_AT_ONCE
 #define ROWS_AT_ONCE (QK_ACC / 2)
@@ -16,11 +19,11 @@ _Static_assert(2 * SHARERS == HEADS, "two vectors have all heads");
 INLINE void qk_eight_step(vf *acc, const uint8_t *const *rows, int at, const float *q)
 {
     vf w[VL / SHARE][2];
-    UNROLL for (int i = 0; i < VL / SHARE; i++)
-        UNROLL for (int half = 0; half < 2; half++)
+    UNROLL_FOR (int i = 0; i < VL / SHARE; i++)
+        UNROLL_FOR (int half = 0; half < 2; half++)
             w[i][half] = v_load(q + (2 * i + half) * VL);
-    UNROLL for (int t = 0; t < ROWS_AT_ONCE; t++)
-        UNROLL for (int i = 0; i < VL / SHARE; i++) {
+    UNROLL_FOR (int t = 0; t < ROWS_AT_ONCE; t++)
+        UNROLL_FOR (int i = 0; i < VL / SHARE; i++) {
             vf x = v_fours(rows[t] + at + i * SHARE * (int)sizeof(float));
             v_fma_into(&acc[2 * t], w[i][0], x);
             v_fma_into(&acc[2 * t + 1], w[i][1], x);
@@ -28,8 +31,10 @@ INLINE void qk_eight_step(vf *acc, const uint8_t *const *rows, int at, const flo
 }
 #endif
 
-/* `left` elements of each row as floats in L1, SPAN at most: of the last vector, zeros behind them. A prefetch goes with each. */
-INLINE void CAT(qk_eight_floats_, DTYPE)(float *to, kvb_places k, int left, prefetch *cursor, const int order)
+/* `left` elements of each row as floats in L1, SPAN at most: of the last vector, zeros behind them.
+ * A prefetch goes with each. */
+INLINE void CAT(qk_eight_floats_, DTYPE)(float *to, kvb_places k, int left, prefetch *cursor,
+                                         const int order)
 {
     for (int t = 0; t < ROWS_AT_ONCE; t++, to += SPAN) {
         const uint8_t *row = kvb_row_at(k, t);
@@ -37,7 +42,7 @@ INLINE void CAT(qk_eight_floats_, DTYPE)(float *to, kvb_places k, int left, pref
         if (left == SPAN) {
             vf x[STEPS];
             CAT(load_row_, DTYPE)(row, 0, STEPS, x);
-            UNROLL for (int i = 0; i < STEPS; i++)
+            UNROLL_FOR (int i = 0; i < STEPS; i++)
                 v_store(to + i * VL, x[i]);
         } else
             for (int in = 0; in < left; in += VL)
@@ -46,26 +51,28 @@ INLINE void CAT(qk_eight_floats_, DTYPE)(float *to, kvb_places k, int left, pref
 }
 
 /* Up to SPAN elements of ROWS_AT_ONCE rows: `left` of them. */
-INLINE void CAT(qk_eight_span_, DTYPE)(vf *acc, kvb_places k, prefetch *cursor, const float *q, int left, const int order)
+INLINE void CAT(qk_eight_span_, DTYPE)(vf *acc, kvb_places k, prefetch *cursor, const float *q,
+                                       int left, const int order)
 {
     _Alignas(LINE) float floats[ROWS_AT_ONCE * SPAN];
     const uint8_t *rows[ROWS_AT_ONCE];
     if (PLAIN && left == SPAN) {
-        UNROLL for (int t = 0; t < ROWS_AT_ONCE; t++) {
+        UNROLL_FOR (int t = 0; t < ROWS_AT_ONCE; t++) {
             rows[t] = kvb_row_at(k, t);
             prefetch_line(cursor, order);
         }
     } else {
         CAT(qk_eight_floats_, DTYPE)(floats, k, left, cursor, order);
         KEEP_IN_MEMORY(floats);
-        UNROLL for (int t = 0; t < ROWS_AT_ONCE; t++)
+        UNROLL_FOR (int t = 0; t < ROWS_AT_ONCE; t++)
             rows[t] = (const uint8_t *)(floats + t * SPAN);
     }
     for (int s = 0; s < left; s += VL)
         qk_eight_step(acc, rows, s * (int)sizeof(float), q + s * HEADS);
 }
 
-INLINE void CAT(qk_eight_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores, const int order)
+INLINE void CAT(qk_eight_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores,
+                                  const int order)
 {
     prefetch cursor = PREFETCH(tile, tile->next.k, group->dim);
     for (int t = 0; t < tile->count; t += ROWS_AT_ONCE) {
@@ -73,20 +80,22 @@ INLINE void CAT(qk_eight_, DTYPE)(const kvb_tile *tile, const kvb_group *group, 
         prefetch_of(&cursor, tile, tile->k, tile->next.k, t, order);
         const float *q = CAT(query_, DTYPE)(group);
         vf acc[2 * ROWS_AT_ONCE];
-        UNROLL for (int i = 0; i < 2 * ROWS_AT_ONCE; i++)
+        UNROLL_FOR (int i = 0; i < 2 * ROWS_AT_ONCE; i++)
             acc[i] = v_zero();
-        for (int left = group->dim; left > 0; left -= SPAN, k.from += OFFSET(SPAN), q += SPAN * HEADS)
+        for (int left = group->dim; left > 0;
+             left -= SPAN, k.from += OFFSET(SPAN), q += SPAN * HEADS)
             CAT(qk_eight_span_, DTYPE)(acc, k, &cursor, q, left < SPAN ? left : SPAN, order);
-        UNROLL for (int i = 0; i < ROWS_AT_ONCE; i += SHARE)
-            UNROLL for (int half = 0; half < 2; half++) {
+        UNROLL_FOR (int i = 0; i < ROWS_AT_ONCE; i += SHARE)
+            UNROLL_FOR (int half = 0; half < 2; half++) {
                 vf four[SHARE];
                 float sums[VL]; /* of SHARE rows for each head */
-                UNROLL for (int r = 0; r < SHARE; r++)
+                UNROLL_FOR (int r = 0; r < SHARE; r++)
                     four[r] = acc[2 * (i + r) + half];
                 v_store(sums, CAT(unfold_, DTYPE)(v_sums4(four, false)));
                 KEEP_IN_MEMORY(sums);
-                UNROLL for (int h = 0; h < SHARERS; h++)
-                    memcpy(scores + (half * SHARERS + h) * QUERY_SCORES + t + i, sums + h * SHARE, SHARE * sizeof *sums);
+                UNROLL_FOR (int h = 0; h < SHARERS; h++)
+                    memcpy(scores + (half * SHARERS + h) * QUERY_SCORES + t + i, sums + h * SHARE,
+                           SHARE * sizeof *sums);
             }
     }
 }

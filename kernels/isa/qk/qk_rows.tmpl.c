@@ -1,12 +1,15 @@
-/* QK of rows taken one after another, each whole, in the order of addresses: that in which hardware recognizes streams.
- * Plain dtypes, all tiers, 1 and 2 heads, or 4 where ROW_HEADS is 4. That of qk_tokens, a line of many rows and then the
- * next line of them, needs no sums in memory, and is what many heads want.
+/* QK of rows taken one after another, each whole, in the order of addresses: that in which hardware
+ * recognizes streams. Plain dtypes, all tiers, 1 and 2 heads, or 4 where ROW_HEADS is 4. That of
+ * qk_tokens, a line of many rows and then the next line of them, needs no sums in memory, and is
+ * what many heads want.
  *
- *   row t     | x0 | x1 | x2 | x3 |    acc[chain] += q[h] * x in 4 / heads / rows chains, which hide the latency of one
- *   sum[h][t] | VL lanes |             16 rows' lanes, to be summed: in L1; qk_merge adds them up, VL rows at a time */
+ *   row t     | x0 | x1 | x2 | x3 |    acc[chain] += q[h] * x in 4 / heads / rows chains, which
+ * hide the latency of one sum[h][t] | VL lanes |             16 rows' lanes, to be summed: in L1;
+ * qk_merge adds them up, VL rows at a time */
 
-/* Vectors of a row that are taken at a time: as registers have room for; of one head's floats, which are multiplied from
- * memory, so many that one of four lines can ask; of four heads, whose q is multiplied from memory, a line. */
+/* Vectors of a row that are taken at a time: as registers have room for; of one head's floats,
+ * which are multiplied from memory, so many that one of four lines can ask; of four heads, whose q
+ * is multiplied from memory, a line. */
 INLINE int CAT(qk_vecs_, DTYPE)(const int heads, const int rows)
 {
     int most = QK_ACC / 2 / rows;
@@ -17,21 +20,24 @@ INLINE int CAT(qk_vecs_, DTYPE)(const int heads, const int rows)
     return STEPS > most ? STEPS : most;
 }
 
-/* `vecs` vectors of each row from where `row` is, and of q. One of `asked` lines asks for another, or each where there are
- * fewer or two rows side by side. */
-INLINE void CAT(qk_chunk_, DTYPE)(vf *acc, const uint8_t *row, int64_t stride, int64_t distance, const vf *q,
-                                  const int heads, const int rows, const int chains, const int vecs, const int asked)
+/* `vecs` vectors of each row from where `row` is, and of q. One of `asked` lines asks for another,
+ * or each where there are fewer or two rows side by side. */
+INLINE void CAT(qk_chunk_, DTYPE)(vf *acc, const uint8_t *row, int64_t stride, int64_t distance,
+                                  const vf *q, const int heads, const int rows, const int chains,
+                                  const int vecs, const int asked)
 {
-    const bool once = heads == 1 || heads > FEW_HEADS; /* a vector of the row; one of q, which is kept for no other row */
+    /* a vector of the row; one of q, which is kept for no other row */
+    const bool once = heads == 1 || heads > FEW_HEADS;
     vf x[ROW_HEADS * STEPS + QK_ACC];
-    UNROLL for (int r = 0; r < rows; r++) {
+    UNROLL_FOR (int r = 0; r < rows; r++) {
         CAT(load_row_, DTYPE)(row + r * stride, 0, vecs, x + INDEX(r, rows) * vecs);
-        UNROLL for (int s = 0; s < vecs; s += rows > 1 || vecs < asked * STEPS ? STEPS : asked * STEPS)
+        UNROLL_FOR (int s = 0; s < vecs;
+                    s += rows > 1 || vecs < asked * STEPS ? STEPS : asked * STEPS)
             kvb_fetch(row + r * stride + OFFSET(s * VL) + distance, true);
     }
-    UNROLL for (int s = 0; s < vecs; s++)
-        UNROLL for (int h = 0; h < heads; h++)
-            UNROLL for (int r = 0; r < rows; r++) {
+    UNROLL_FOR (int s = 0; s < vecs; s++)
+        UNROLL_FOR (int h = 0; h < heads; h++)
+            UNROLL_FOR (int r = 0; r < rows; r++) {
                 vf *sum = &acc[(INDEX(h, heads) * rows + INDEX(r, rows)) * chains + s % chains];
                 fma_of(sum, q[s * heads + INDEX(h, heads)], x[INDEX(r, rows) * vecs + s], once);
             }
@@ -40,19 +46,21 @@ INLINE void CAT(qk_chunk_, DTYPE)(vf *acc, const uint8_t *row, int64_t stride, i
 /* `vecs` vectors of q for each head. */
 INLINE void CAT(qk_query_, DTYPE)(const float *q, const int heads, const int vecs, vf *to)
 {
-    UNROLL for (int s = 0; s < vecs; s++)
-        UNROLL for (int h = 0; h < heads; h++)
+    UNROLL_FOR (int s = 0; s < vecs; s++)
+        UNROLL_FOR (int h = 0; h < heads; h++)
             to[s * heads + INDEX(h, heads)] = v_load(q + q_index(s * VL, h, heads, LANES));
 }
 
-/* Products of `rows` rows with q, or with all of it that is `kept`: lanes to be summed, to `sum` and every LANES vectors. */
-INLINE void CAT(qk_sums_, DTYPE)(const uint8_t *row, int64_t stride, int64_t distance, const float *q, const vf *kept,
-                                 int dim, float *sum, const int heads, const int rows, const int asked)
+/* Products of `rows` rows with q, or with all of it that is `kept`: lanes to be summed, to `sum`
+ * and every LANES vectors. */
+INLINE void CAT(qk_sums_, DTYPE)(const uint8_t *row, int64_t stride, int64_t distance,
+                                 const float *q, const vf *kept, int dim, float *sum,
+                                 const int heads, const int rows, const int asked)
 {
     const int sums = heads * rows, chains = 4 / sums, vecs = CAT(qk_vecs_, DTYPE)(heads, rows);
     int left = dim;
     vf acc[QK_ACC], w[ROW_HEADS * (STEPS + QK_ACC)];
-    UNROLL for (int i = 0; i < sums * chains; i++)
+    UNROLL_FOR (int i = 0; i < sums * chains; i++)
         acc[i] = v_zero();
     if (kept) { /* a row is one chunk */
         CAT(qk_chunk_, DTYPE)(acc, row, stride, distance, kept, heads, rows, chains, vecs, asked);
@@ -67,17 +75,17 @@ INLINE void CAT(qk_sums_, DTYPE)(const uint8_t *row, int64_t stride, int64_t dis
         CAT(qk_chunk_, DTYPE)(acc, row, stride, distance, w, heads, rows, chains, STEPS, asked);
     }
     for (int in = 0; in < left; in += VL)
-        UNROLL for (int r = 0; r < rows; r++) {
+        UNROLL_FOR (int r = 0; r < rows; r++) {
             if (in == 0)
                 kvb_fetch(row + r * stride + distance, true);
             vf x = v_keep(LOAD(row + r * stride, in), left - in < VL ? left - in : VL);
-            UNROLL for (int h = 0; h < heads; h++)
+            UNROLL_FOR (int h = 0; h < heads; h++)
                 v_fma_into(&acc[(INDEX(h, heads) * rows + INDEX(r, rows)) * chains],
                            v_load(q + q_index(in, h, heads, LANES)), x);
         }
-    UNROLL for (int i = 0; i < sums; i++) {
+    UNROLL_FOR (int i = 0; i < sums; i++) {
         vf all = acc[i * chains];
-        UNROLL for (int c = 1; c < chains; c++)
+        UNROLL_FOR (int c = 1; c < chains; c++)
             all = v_add(all, acc[i * chains + c]);
         v_store(sum + (i / rows * LANES + i % rows) * VL, all);
     }
@@ -88,17 +96,18 @@ INLINE void CAT(qk_merge_, DTYPE)(const float *sum, float *to, int stride, const
 {
     for (int i = 0; i < heads * LANES; i += VL) {
         vf all[VL];
-        UNROLL for (int l = 0; l < VL; l++)
+        UNROLL_FOR (int l = 0; l < VL; l++)
             all[l] = v_load(sum + (i + l) * VL);
         v_store(to + i / LANES * stride + i % LANES, CAT(unfold_, DTYPE)(v_sums(all)));
     }
 }
 
-/* LANES rows of one KV head, with q in registers or not. Two heads take two at a time, so that a vector of q meets both, but
- * long ones by themselves. Of four, a row's loop is not written out: what loads it is one instruction that goes from line to
- * line, which hardware follows; as eight of them, each of which comes back a row later, took a fifth longer. */
-INLINE void CAT(qk_lanes_, DTYPE)(const kvb_tile *tile, const uint8_t *k, const float *q, int dim, float *scores,
-                                  const int heads, const bool keep)
+/* LANES rows of one KV head, with q in registers or not. Two heads take two at a time, so that a
+ * vector of q meets both, but long ones by themselves. Of four, a row's loop is not written out:
+ * what loads it is one instruction that goes from line to line, which hardware follows; as eight of
+ * them, each of which comes back a row later, took a fifth longer. */
+INLINE void CAT(qk_lanes_, DTYPE)(const kvb_tile *tile, const uint8_t *k, const float *q, int dim,
+                                  float *scores, const int heads, const bool keep)
 {
     const int rows = ELEMENT < 4 ? heads : 1, vecs = CAT(qk_vecs_, DTYPE)(heads, rows);
     float sum[ROW_HEADS * LANES * VL];
@@ -106,13 +115,15 @@ INLINE void CAT(qk_lanes_, DTYPE)(const kvb_tile *tile, const uint8_t *k, const 
     if (keep)
         CAT(qk_query_, DTYPE)(q, heads, vecs, kept);
     for (int t = 0; t < LANES; t += rows)
-        CAT(qk_sums_, DTYPE)(k + t * tile->stride, tile->stride, tile->schedule->distance, q, keep ? kept : NULL, dim,
-                             sum + t * VL, heads, rows, heads > FEW_HEADS ? 1 : LINES_PER_REQUEST);
+        CAT(qk_sums_, DTYPE)(k + t * tile->stride, tile->stride, tile->schedule->distance, q,
+                             keep ? kept : NULL, dim, sum + t * VL, heads, rows,
+                             heads > FEW_HEADS ? 1 : LINES_PER_REQUEST);
     KEEP_IN_MEMORY(sum);
     CAT(qk_merge_, DTYPE)(sum, scores, QUERY_SCORES, heads);
 }
 
-INLINE void CAT(qk_rows_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads)
+INLINE void CAT(qk_rows_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores,
+                                 const int heads)
 {
     const float *q = CAT(query_, DTYPE)(group);
     const bool keep = CAT(qk_vecs_, DTYPE)(heads, ELEMENT < 4 ? heads : 1) * VL == USUAL;

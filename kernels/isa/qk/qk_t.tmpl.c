@@ -1,73 +1,86 @@
-/* Scores of a tile whose K is transposed. A vector holds one cell of VL tokens, and an element of q goes to all of its
- * lanes: nothing is summed across lanes. Of the dtype DTYPE, with ELEMENTS to a cell of CELL bytes; CELLS loads VL of
- * them, of which ELEMENT_OF takes one element, in units of UNIT. */
+/* Scores of a tile whose K is transposed. A vector holds one cell of VL tokens, and an element of q
+ * goes to all of its lanes: nothing is summed across lanes. Of the dtype DTYPE, with ELEMENTS to a
+ * cell of CELL bytes; CELLS loads VL of them, of which ELEMENT_OF takes one element, in units of
+ * UNIT. */
 
-#define VECTORS (LANES / VL)                             /* that a cell of a block's tokens takes */
-#define OF_LINE (ELEMENTS * LINE / (LANES * CELL))       /* elements of a token to a line of a block */
-#define CELLS_AT(at) ((at) / ELEMENTS * (LANES * CELL))  /* where the cell with this element begins */
+#define VECTORS (LANES / VL)                       /* that a cell of a block's tokens takes */
+#define OF_LINE (ELEMENTS * LINE / (LANES * CELL)) /* elements of a token to a line of a block */
+#define CELLS_AT(at) \
+    ((at) / ELEMENTS * (LANES * CELL)) /* where the cell with this element begins */
 
-/* One cell of all tokens of one block or of two, of the elements from `in` on behind those of q; `keep` of them. */
-INLINE void CAT(qkt_cell_, DTYPE)(vf *acc, const uint8_t *const *k, int64_t at, const float *q, const int in, int keep,
-                                  const int heads, const int slots, const int blocks, const int chains)
+/* One cell of all tokens of one block or of two, of the elements from `in` on behind those of q;
+ * `keep` of them. */
+INLINE void CAT(qkt_cell_, DTYPE)(vf *acc, const uint8_t *const *k, int64_t at, const float *q,
+                                  const int in, int keep, const int heads, const int slots,
+                                  const int blocks, const int chains)
 {
     const int vectors = blocks * VECTORS;
     CELL_VECTOR cells[2 * VECTORS];
-    UNROLL for (int v = 0; v < vectors; v++)
+    UNROLL_FOR (int v = 0; v < vectors; v++)
         cells[v] = CELLS(k[v / VECTORS] + at + v % VECTORS * VL * CELL);
-    UNROLL for (int e = 0; e < ELEMENTS; e++)
+    UNROLL_FOR (int e = 0; e < ELEMENTS; e++)
         if (e < keep) {
             vf x[2 * VECTORS];
-            UNROLL for (int v = 0; v < vectors; v++)
+            UNROLL_FOR (int v = 0; v < vectors; v++)
                 x[v] = ELEMENT_OF(cells[v], e);
-            UNROLL for (int h = 0; h < heads; h++) {
+            UNROLL_FOR (int h = 0; h < heads; h++) {
                 vf w = v_set1(q[q_index(in + e, h, slots, Q_PART(slots))]);
-                UNROLL for (int v = 0; v < vectors; v++)
-                    v_fma_into(&acc[((in + e) % chains * heads + INDEX(h, heads)) * vectors + INDEX(v, vectors)], w, x[v]);
+                UNROLL_FOR (int v = 0; v < vectors; v++)
+                    v_fma_into(&acc[((in + e) % chains * heads + INDEX(h, heads)) * vectors +
+                                    INDEX(v, vectors)],
+                               w, x[v]);
             }
         }
 }
 
-/* The LANES tokens of one block or of two, and `heads` of the `slots` heads whose q lie interleaved. Few heads have several
- * sums to a score, which hide the latency of one: as many whether blocks are paired or not, so that scores do not depend on
- * it. A prefetch goes with every line of a block. */
-INLINE void CAT(qkt_blocks_, DTYPE)(const uint8_t *const *k, prefetch *cursor, const float *q, int dim, float *scores,
-                                    const int heads, const int slots, const int blocks, const int order)
+/* The LANES tokens of one block or of two, and `heads` of the `slots` heads whose q lie
+ * interleaved. Few heads have several sums to a score, which hide the latency of one: as many
+ * whether blocks are paired or not, so that scores do not depend on it. A prefetch goes with every
+ * line of a block. */
+INLINE void CAT(qkt_blocks_, DTYPE)(const uint8_t *const *k, prefetch *cursor, const float *q,
+                                    int dim, float *scores, const int heads, const int slots,
+                                    const int blocks, const int order)
 {
     const int vectors = blocks * VECTORS, sums = heads * vectors;
     const int most = QK_ACC / ((heads > 2 ? 2 : 1) * heads * VECTORS), chains = most > 1 ? most : 1;
-    const int few = chains > OF_LINE ? chains : OF_LINE, step = few > 4 ? few : 4; /* all divide LANES */
+    /* all divide LANES */
+    const int few = chains > OF_LINE ? chains : OF_LINE, step = few > 4 ? few : 4;
     const int part = Q_PART(slots);
     vf acc[QK_ACC];
-    UNROLL for (int i = 0; i < chains * sums; i++)
+    UNROLL_FOR (int i = 0; i < chains * sums; i++)
         acc[i] = v_zero();
     int at = 0;
     for (; at + step <= dim; at += step) {
         const float *w = q + q_index(at, 0, slots, part);
-        UNROLL for (int i = 0; i < step; i += ELEMENTS) {
+        UNROLL_FOR (int i = 0; i < step; i += ELEMENTS) {
             if (i % OF_LINE == 0)
-                UNROLL for (int b = 0; b < blocks; b++)
-                    prefetch_with(cursor, k[b] + CELLS_AT(at + i), VECTORS > 1 ? 0 : i / OF_LINE, order);
-            CAT(qkt_cell_, DTYPE)(acc, k, CELLS_AT(at + i), w, i, ELEMENTS, heads, slots, blocks, chains);
+                UNROLL_FOR (int b = 0; b < blocks; b++)
+                    prefetch_with(cursor, k[b] + CELLS_AT(at + i), VECTORS > 1 ? 0 : i / OF_LINE,
+                                  order);
+            CAT(qkt_cell_, DTYPE)(acc, k, CELLS_AT(at + i), w, i, ELEMENTS, heads, slots, blocks,
+                                  chains);
         }
     }
     for (; at < dim; at += ELEMENTS) {
         if (at % OF_LINE == 0)
-            UNROLL for (int b = 0; b < blocks; b++)
+            UNROLL_FOR (int b = 0; b < blocks; b++)
                 prefetch_with(cursor, k[b] + CELLS_AT(at), 0, order);
-        CAT(qkt_cell_, DTYPE)(acc, k, CELLS_AT(at), q + q_index(at, 0, slots, part), 0, dim - at, heads, slots, blocks,
-                              chains);
+        CAT(qkt_cell_, DTYPE)(acc, k, CELLS_AT(at), q + q_index(at, 0, slots, part), 0, dim - at,
+                              heads, slots, blocks, chains);
     }
-    UNROLL for (int i = 0; i < sums; i++) {
+    UNROLL_FOR (int i = 0; i < sums; i++) {
         vf sum = acc[INDEX(i, sums)];
-        UNROLL for (int c = 1; c < chains; c++)
+        UNROLL_FOR (int c = 1; c < chains; c++)
             sum = v_add(sum, acc[c * sums + INDEX(i, sums)]);
-        v_store(scores + i / vectors * QUERY_SCORES + i % vectors * VL, UNIT == 1.0f ? sum : v_mul(sum, v_set1(UNIT)));
+        v_store(scores + i / vectors * QUERY_SCORES + i % vectors * VL,
+                UNIT == 1.0f ? sum : v_mul(sum, v_set1(UNIT)));
     }
 }
 
 /* The next one or two blocks, and `heads` of the `slots` heads. */
-INLINE void CAT(qkt_next_, DTYPE)(const uint8_t *const *k, prefetch *cursor, const float *q, int dim, float *scores,
-                                  const int heads, const int slots, bool two, const int order)
+INLINE void CAT(qkt_next_, DTYPE)(const uint8_t *const *k, prefetch *cursor, const float *q,
+                                  int dim, float *scores, const int heads, const int slots,
+                                  bool two, const int order)
 {
     if (two)
         CAT(qkt_blocks_, DTYPE)(k, cursor, q, dim, scores, heads, slots, 2, order);
@@ -76,8 +89,8 @@ INLINE void CAT(qkt_next_, DTYPE)(const uint8_t *const *k, prefetch *cursor, con
 }
 
 /* In passes, as qk_tokens has them. */
-INLINE void CAT(qkt_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads,
-                                  const int order)
+INLINE void CAT(qkt_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores,
+                                  const int heads, const int order)
 {
     const int pass = heads < QK_HEADS ? heads : QK_HEADS;
     const bool paired = pass > 2 && 2 * pass * VECTORS <= QK_ACC && pairs_blocks(tile, order);
@@ -85,13 +98,15 @@ INLINE void CAT(qkt_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, 
     for (int t = 0, step; t < tile->count; t += step) {
         const bool two = paired && t + LANES < tile->count;
         step = two ? 2 * LANES : LANES;
-        const uint8_t *k[] = {row_of(tile, tile->k, t, order), row_of(tile, tile->k, t + step - LANES, order)};
+        const uint8_t *k[] = {row_of(tile, tile->k, t, order),
+                              row_of(tile, tile->k, t + step - LANES, order)};
         prefetch_of(&cursor, tile, tile->k, tile->next.k, t, order);
         if (order != ORDER_PLAIN)
-            CAT(qkt_next_, DTYPE)(k, &cursor, group->q, group->dim, scores + t, pass, heads, two, order);
+            CAT(qkt_next_, DTYPE)(k, &cursor, group->q, group->dim, scores + t, pass, heads, two,
+                                  order);
         for (int h = order == ORDER_PLAIN ? 0 : pass; h < heads; h += pass)
-            CAT(qkt_next_, DTYPE)(k, NULL, group->q + h * Q_PART(heads), group->dim, scores + h * QUERY_SCORES + t, pass,
-                                  heads, two, ORDER_PLAIN);
+            CAT(qkt_next_, DTYPE)(k, NULL, group->q + h * Q_PART(heads), group->dim,
+                                  scores + h * QUERY_SCORES + t, pass, heads, two, ORDER_PLAIN);
     }
 }
 

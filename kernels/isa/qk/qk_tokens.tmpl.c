@@ -1,11 +1,13 @@
-/* QK of several tokens at a time: any dtype, tier, group class and order. Up to QK_HEADS heads x QK_ACC / heads tokens have a
- * sum each in a register, and rows are taken side by side, a vector of each:
+/* QK of several tokens at a time: any dtype, tier, group class and order. Up to QK_HEADS heads x
+ * QK_ACC / heads tokens have a sum each in a register, and rows are taken side by side, a vector of
+ * each:
  *
  *   q[h]      | w0 | w1 | ...
- *   row t     | x0 | x1 | ...    acc[h][t] += w0 * x0, and so on: VL lanes each, which v_sums adds up, VL sums at a time
- *   row t+1   | x0 | x1 | ...
+ *   row t     | x0 | x1 | ...    acc[h][t] += w0 * x0, and so on: VL lanes each, which v_sums adds
+ * up, VL sums at a time row t+1   | x0 | x1 | ...
  *
- * Of a packed row one head sums up the codes, each pack's times its scale; more heads share values. */
+ * Of a packed row one head sums up the codes, each pack's times its scale; more heads share values.
+ */
 
 #define CODES_FIRST(heads) (PACK > 1 && (heads) == 1)
 /* One head takes a row's vector when it is loaded, for lack of registers. */
@@ -16,86 +18,92 @@
 #endif
 
 /* One vector of D, at element `in` of the rows: `keep` lanes of it, VL when the vector is whole. */
-INLINE void CAT(qk_step_, DTYPE)(vf *acc, kvb_places k, int in, const float *q, int keep, const int heads)
+INLINE void CAT(qk_step_, DTYPE)(vf *acc, kvb_places k, int in, const float *q, int keep,
+                                 const int heads)
 {
     const int tokens = QK_ACC / heads;
     if (ONE_AT_ONCE && heads == 1) {
         vf w = v_load(q);
-        UNROLL for (int t = 0; t < tokens; t++) {
+        UNROLL_FOR (int t = 0; t < tokens; t++) {
             vf row = CODES_FIRST(heads) ? CODES(kvb_row_at(k, t), in) : LOAD(kvb_row_at(k, t), in);
             v_fma_into(&acc[t], w, keep < VL ? v_keep(row, keep) : row);
         }
         return;
     }
     vf x[QK_ACC];
-    UNROLL for (int t = 0; t < tokens; t++) {
+    UNROLL_FOR (int t = 0; t < tokens; t++) {
         x[t] = LOAD(kvb_row_at(k, t), in);
         if (keep < VL)
             x[t] = v_keep(x[t], keep);
     }
-    UNROLL for (int h = 0; h < heads; h++) {
+    UNROLL_FOR (int h = 0; h < heads; h++) {
         vf w = v_load(q + h * LANES);
-        UNROLL for (int t = 0; t < tokens; t++)
+        UNROLL_FOR (int t = 0; t < tokens; t++)
             v_fma_into(&acc[INDEX(h, heads) * tokens + t], w, x[t]);
     }
 }
 
 #if PAIRED
-/* Two whole vectors of D of each row, at element `at`; `q` and `after` are those of the first head for each. Few heads take
- * a row when it is loaded, for lack of registers; many take their q once for all rows. */
-INLINE void CAT(qk_pair_, DTYPE)(vf *acc, kvb_places k, int at, const float *q, const float *after, const int heads)
+/* Two whole vectors of D of each row, at element `at`; `q` and `after` are those of the first head
+ * for each. Few heads take a row when it is loaded, for lack of registers; many take their q once
+ * for all rows. */
+INLINE void CAT(qk_pair_, DTYPE)(vf *acc, kvb_places k, int at, const float *q, const float *after,
+                                 const int heads)
 {
     const int tokens = QK_ACC / heads;
     vf x[2 * QK_ACC];
-    UNROLL for (int t = 0; t < tokens; t++) {
+    UNROLL_FOR (int t = 0; t < tokens; t++) {
         CAT(v_pair_, DTYPE)(kvb_row_at(k, t) + OFFSET(at), x + 2 * t);
-        UNROLL for (int h = 0; heads <= 2 && h < heads; h++) {
+        UNROLL_FOR (int h = 0; heads <= 2 && h < heads; h++) {
             v_fma_into(&acc[h * tokens + t], v_load(q + h * LANES), x[2 * t]);
             v_fma_into(&acc[h * tokens + t], v_load(after + h * LANES), x[2 * t + 1]);
         }
     }
-    UNROLL for (int h = 0; heads > 2 && h < heads; h++) {
+    UNROLL_FOR (int h = 0; heads > 2 && h < heads; h++) {
         vf w = v_load(q + h * LANES), v = v_load(after + h * LANES);
-        UNROLL for (int t = 0; t < tokens; t++)
+        UNROLL_FOR (int t = 0; t < tokens; t++)
             v_fma_into(&acc[h * tokens + t], w, x[2 * t]);
-        UNROLL for (int t = 0; t < tokens; t++)
+        UNROLL_FOR (int t = 0; t < tokens; t++)
             v_fma_into(&acc[h * tokens + t], v, x[2 * t + 1]);
     }
 }
 #endif
 
-/* Sums over a pack's codes, times the scales, which are the f16 at its beginning. The sums begin anew. */
+/* Sums over a pack's codes, times the scales, which are the f16 at its beginning. The sums begin
+ * anew. */
 INLINE void CAT(qk_pack_, DTYPE)(vf *acc, vf *part, kvb_places k, int offset, const int heads)
 {
     const int tokens = QK_ACC / heads;
-    UNROLL for (int t = 0; t < tokens; t++) {
+    UNROLL_FOR (int t = 0; t < tokens; t++) {
         vf scale = v_half(kvb_row_at(k, t) + offset);
-        UNROLL for (int h = 0; h < heads; h++) {
+        UNROLL_FOR (int h = 0; h < heads; h++) {
             v_fma_into(&acc[h * tokens + t], scale, part[h * tokens + t]);
             part[h * tokens + t] = v_zero();
         }
     }
 }
 
-/* QK_ACC / heads tokens from k[0] on, and `heads` of the `slots` heads whose q lie interleaved: one pointer and
- * constant offsets reach them all. A prefetch goes with every line of every row, spread over the line's steps. */
-INLINE void CAT(qk_tokens_, DTYPE)(kvb_places k, prefetch *cursor, const float *q, int dim, float *scores,
-                                   const int heads, const int slots, const int order)
+/* QK_ACC / heads tokens from k[0] on, and `heads` of the `slots` heads whose q lie interleaved: one
+ * pointer and constant offsets reach them all. A prefetch goes with every line of every row, spread
+ * over the line's steps. */
+INLINE void CAT(qk_tokens_, DTYPE)(kvb_places k, prefetch *cursor, const float *q, int dim,
+                                   float *scores, const int heads, const int slots, const int order)
 {
     const int tokens = QK_ACC / heads;
     vf acc[QK_ACC], part[QK_ACC], *const into = CODES_FIRST(heads) ? part : acc;
-    UNROLL for (int i = 0; i < QK_ACC; i++)
+    UNROLL_FOR (int i = 0; i < QK_ACC; i++)
         acc[i] = part[i] = v_zero();
     int at = 0;
     for (; at + SPAN <= dim; at += SPAN, k.from += OFFSET(SPAN), q += SPAN * slots)
-        UNROLL for (int s = 0; s < STEPS; s++) {
-            UNROLL for (int t = 0; t < tokens; t++)
+        UNROLL_FOR (int s = 0; s < STEPS; s++) {
+            UNROLL_FOR (int t = 0; t < tokens; t++)
                 if (t % STEPS == s)
                     prefetch_line(cursor, order);
             const float *w = q + q_index(s * VL, 0, slots, LANES);
 #if PAIRED
             if (s % 2 == 0)
-                CAT(qk_pair_, DTYPE)(acc, k, s * VL, w, q + q_index((s + 1) * VL, 0, slots, LANES), heads);
+                CAT(qk_pair_, DTYPE)(acc, k, s * VL, w, q + q_index((s + 1) * VL, 0, slots, LANES),
+                                     heads);
 #else
             CAT(qk_step_, DTYPE)(into, k, s * VL, w, VL, heads);
 #endif
@@ -111,16 +119,16 @@ INLINE void CAT(qk_tokens_, DTYPE)(kvb_places k, prefetch *cursor, const float *
             CAT(qk_pack_, DTYPE)(acc, part, k, OFFSET(in), heads);
     }
     float sums[QK_ACC];
-    UNROLL for (int i = 0; i < QK_ACC; i += VL)
+    UNROLL_FOR (int i = 0; i < QK_ACC; i += VL)
         v_store(sums + i, CAT(unfold_, DTYPE)(v_sums(acc + i)));
     KEEP_IN_MEMORY(sums);
-    UNROLL for (int h = 0; h < heads; h++)
+    UNROLL_FOR (int h = 0; h < heads; h++)
         memcpy(scores + h * QUERY_SCORES, sums + h * tokens, (size_t)tokens * sizeof *sums);
 }
 
 /* `heads` heads in passes of at most QK_HEADS; only the first pass prefetches. */
-INLINE void CAT(qk_passes_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads,
-                                   const int order)
+INLINE void CAT(qk_passes_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores,
+                                   const int heads, const int order)
 {
     const int pass = heads < QK_HEADS ? heads : QK_HEADS, tokens = QK_ACC / pass;
     const float *q = CAT(query_, DTYPE)(group);
@@ -131,8 +139,8 @@ INLINE void CAT(qk_passes_, DTYPE)(const kvb_tile *tile, const kvb_group *group,
         if (order != ORDER_PLAIN)
             CAT(qk_tokens_, DTYPE)(k, &cursor, q, group->dim, scores + t, pass, heads, order);
         for (int h = order == ORDER_PLAIN ? 0 : pass; h < heads; h += pass)
-            CAT(qk_tokens_, DTYPE)(k, NULL, q + h * LANES, group->dim, scores + h * QUERY_SCORES + t, pass, heads,
-                                   ORDER_PLAIN);
+            CAT(qk_tokens_, DTYPE)(k, NULL, q + h * LANES, group->dim,
+                                   scores + h * QUERY_SCORES + t, pass, heads, ORDER_PLAIN);
     }
 }
 

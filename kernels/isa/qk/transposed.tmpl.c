@@ -1,8 +1,9 @@
-/* What a tier does with transposed K: the dtypes that have cells, which are listed in transposed.c. */
+/* What a tier does with transposed K: the dtypes that have cells, which are listed in transposed.c.
+ */
 #define WHOLE(x, e) (x)
 
-/* Whether two blocks may be read side by side. Where registers hold their sums, more than two heads do: what is loaded of
- * q then serves both, and loads are what such scores take time for. */
+/* Whether two blocks may be read side by side. Where registers hold their sums, more than two heads
+ * do: what is loaded of q then serves both, and loads are what such scores take time for. */
 INLINE bool pairs_blocks(const kvb_tile *tile, const int order)
 {
     return order == ORDER_RUNS ? tile->schedule->run_rows >= 2 * LANES : order != ORDER_ROWS;

@@ -1,10 +1,11 @@
-/* Elements in the order in which pairs are loaded: bf16, on tiers that have V_DEAL_bf16. Of two vectors of a row, the first
- * gets the elements at even places and the second those between:
+/* Elements in the order in which pairs are loaded: bf16, on tiers that have V_DEAL_bf16. Of two
+ * vectors of a row, the first gets the elements at even places and the second those between:
  *
- *   row            | e0 e1 e2 e3 ... |         deal:    | a0 a1 ... | b0 b1 ... |  ->  | a0 a2 ... b0 b2 ... | a1 a3 ... |
- *   pair loaded    | e0 e2 ... | e1 e3 ... |   undeal:  the way back
+ *   row            | e0 e1 e2 e3 ... |         deal:    | a0 a1 ... | b0 b1 ... |  ->  | a0 a2 ...
+ * b0 b2 ... | a1 a3 ... | pair loaded    | e0 e2 ... | e1 e3 ... |   undeal:  the way back
  *
- * So q is dealt once for a unit, and sums of V are while they are in registers. Other dtypes stay as they are. */
+ * So q is dealt once for a unit, and sums of V are while they are in registers. Other dtypes stay
+ * as they are. */
 
 #if DEALT
 enum { CAT(is_dealt_, DTYPE) = true };
@@ -16,7 +17,7 @@ enum { CAT(is_dealt_, DTYPE) = false };
 INLINE void CAT(deal_, DTYPE)(vf *x, const int vecs, const bool back)
 {
 #if DEALT
-    UNROLL for (int i = 0; i + 1 < vecs; i += 2)
+    UNROLL_FOR (int i = 0; i + 1 < vecs; i += 2)
         if (back)
             v_undeal(x + i);
         else
@@ -27,7 +28,10 @@ INLINE void CAT(deal_, DTYPE)(vf *x, const int vecs, const bool back)
 }
 
 /* What rows are multiplied by. */
-INLINE const float *CAT(query_, DTYPE)(const kvb_group *group) { return CAT(is_dealt_, DTYPE) ? group->dealt : group->q; }
+INLINE const float *CAT(query_, DTYPE)(const kvb_group *group)
+{
+    return CAT(is_dealt_, DTYPE) ? group->dealt : group->q;
+}
 
 #if DEALT
 /* q -> dealt, in whole spans: behind them, QK takes vectors one by one. */
@@ -51,7 +55,8 @@ static void CAT(deal_query_, DTYPE)(const kvb_group *group)
         }
 #endif
         for (int h = 0; h < slots; h++) {
-            const int64_t low = q_index(at, h, slots, LANES), high = q_index(at + VL, h, slots, LANES);
+            const int64_t low = q_index(at, h, slots, LANES),
+                          high = q_index(at + VL, h, slots, LANES);
             vf pair[2] = {v_load(group->q + low), v_load(group->q + high)};
             v_deal(pair);
             v_store(to + low, pair[0]);

@@ -6,5 +6,6 @@ static void CAT(decode_, DTYPE)(const uint8_t *row, float scale, int64_t dim, fl
     for (; at + VL <= dim; at += VL)
         v_store(to + at, SCALED ? v_mul(VALUES(row, at), factor) : VALUES(row, at));
     if (at < dim)
-        v_store_n(to + at, SCALED ? v_mul(VALUES(row, at), factor) : VALUES(row, at), (int)dim - at);
+        v_store_n(to + at, SCALED ? v_mul(VALUES(row, at), factor) : VALUES(row, at),
+                  (int)dim - at);
 }

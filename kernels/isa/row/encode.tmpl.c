@@ -1,5 +1,5 @@
-/* Rows of float32 to stored bytes: any dtype that is not packed, any tier. Sources are as long as they are; zeros pad a row
- * to a line. */
+/* Rows of float32 to stored bytes: any dtype that is not packed, any tier. Sources are as long as
+ * they are; zeros pad a row to a line. */
 
 #if SCALED
 
@@ -43,7 +43,8 @@ INLINE vf CAT(encoded_, DTYPE)(vf x, vf inverse)
 
 #endif
 
-INLINE void CAT(encode_row_, DTYPE)(const float *from, int dim, float scale, uint8_t *to, int64_t row_bytes)
+INLINE void CAT(encode_row_, DTYPE)(const float *from, int dim, float scale, uint8_t *to,
+                                    int64_t row_bytes)
 {
     const float exact = 1.0f / scale;
     const vf inverse = v_set1(exact <= FLT_MAX ? exact : 0.0f);
@@ -51,7 +52,8 @@ INLINE void CAT(encode_row_, DTYPE)(const float *from, int dim, float scale, uin
     for (; at + VL <= dim; at += VL)
         CAT(v_store_, DTYPE)(to + at * ELEMENT, CAT(encoded_, DTYPE)(v_load(from + at), inverse));
     if (at < dim) {
-        CAT(v_store_, DTYPE)(to + at * ELEMENT, CAT(encoded_, DTYPE)(v_load_n(from + at, dim - (int)at), inverse));
+        CAT(v_store_, DTYPE)(to + at * ELEMENT,
+                             CAT(encoded_, DTYPE)(v_load_n(from + at, dim - (int)at), inverse));
         at += VL;
     }
     for (; at * ELEMENT < row_bytes; at += VL)

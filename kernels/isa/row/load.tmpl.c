@@ -1,10 +1,13 @@
-/* How rows of DTYPE are loaded: any dtype and tier. `load` and `codes` take a vector from element `in` on behind a place
- * where a pack begins, and never reach into the next pack; `values` takes one from any element on.
+/* How rows of DTYPE are loaded: any dtype and tier. `load` and `codes` take a vector from element
+ * `in` on behind a place where a pack begins, and never reach into the next pack; `values` takes
+ * one from any element on.
  *
  *   PACK 1     | e0 | e1 | e2 | ...                     an element is ELEMENT bytes
- *   PACK 32    | scale | c0 ... c31 | scale | c32 ...   a pack is ELEMENT bytes: an f16, then codes; e = scale * c
+ *   PACK 32    | scale | c0 ... c31 | scale | c32 ...   a pack is ELEMENT bytes: an f16, then
+ * codes; e = scale * c
  *
- * Vectors of a format with a FOLD are that much smaller than its values: sums are multiplied at their end, exactly. */
+ * Vectors of a format with a FOLD are that much smaller than its values: sums are multiplied at
+ * their end, exactly. */
 
 INLINE vf CAT(unfold_, DTYPE)(vf x) { return FOLD == 1.0f ? x : v_mul(x, v_set1(FOLD)); }
 INLINE vf CAT(fold_, DTYPE)(vf x) { return FOLD == 1.0f ? x : v_mul(x, v_set1(1.0f / FOLD)); }
@@ -14,8 +17,14 @@ INLINE vf LOAD(const uint8_t *row, int in) { return CAT(v_load_, DTYPE)(row + OF
 INLINE vf CODES(const uint8_t *row, int in) { return LOAD(row, in); }
 INLINE vf VALUES(const uint8_t *row, int at) { return CAT(unfold_, DTYPE)(LOAD(row, at)); }
 #else
-INLINE vf CODES(const uint8_t *row, int in) { return CAT(v_load_, DTYPE)(row + OFFSET(in), in % PACK); }
-INLINE vf LOAD(const uint8_t *row, int in) { return v_mul(CODES(row, in), v_half(row + OFFSET(in))); }
+INLINE vf CODES(const uint8_t *row, int in)
+{
+    return CAT(v_load_, DTYPE)(row + OFFSET(in), in % PACK);
+}
+INLINE vf LOAD(const uint8_t *row, int in)
+{
+    return v_mul(CODES(row, in), v_half(row + OFFSET(in)));
+}
 INLINE vf VALUES(const uint8_t *row, int at) { return LOAD(row + OFFSET(at), at % PACK); }
 #endif
 
@@ -24,10 +33,10 @@ INLINE void CAT(load_row_, DTYPE)(const uint8_t *row, const int in, const int ve
 {
     int i = 0;
 #if PAIRED
-    UNROLL for (; i + 1 < vecs; i += 2)
+    UNROLL_FOR (; i + 1 < vecs; i += 2)
         CAT(v_pair_, DTYPE)(row + OFFSET(in + i * VL), x + i);
 #endif
-    UNROLL for (; i < vecs; i++)
+    UNROLL_FOR (; i < vecs; i++)
         x[i] = LOAD(row, in + i * VL);
 }
 

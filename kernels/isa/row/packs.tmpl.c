@@ -2,9 +2,13 @@
 
 /* VL codes from element `in` of a pack on. */
 INLINE vf v_load_q8_0(const uint8_t *pack, int in) { return v_load_i8(pack + 2 + in); }
-INLINE vf v_load_q4_0(const uint8_t *pack, int in) { return v_load_nibbles(pack + 2 + in % 16, in >= 16); }
+INLINE vf v_load_q4_0(const uint8_t *pack, int in)
+{
+    return v_load_nibbles(pack + 2 + in % 16, in >= 16);
+}
 
-/* The scale, stored as an f16; returns what elements are multiplied by, which comes of it before it was rounded. */
+/* The scale, stored as an f16; returns what elements are multiplied by, which comes of it before it
+ * was rounded. */
 INLINE float pack_inverse(float scale, uint8_t *to)
 {
     uint8_t halves[2 * VL];
@@ -25,10 +29,10 @@ INLINE vf pack_quotients(const float *x, float inverse, float most)
 INLINE void encode_pack_q8_0(const float *from, uint8_t *to)
 {
     vf most = v_zero();
-    UNROLL for (int i = 0; i < 32; i += VL)
+    UNROLL_FOR (int i = 0; i < 32; i += VL)
         most = v_max(most, v_abs(v_number(v_load(from + i))));
     float inverse = pack_inverse(v_hmax(most) / 127.0f, to);
-    UNROLL for (int i = 0; i < 32; i += VL)
+    UNROLL_FOR (int i = 0; i < 32; i += VL)
         v_store_i8(to + 2 + i, v_away(pack_quotients(from + i, inverse, 127.0f)));
 }
 
@@ -36,7 +40,7 @@ INLINE void encode_pack_q8_0(const float *from, uint8_t *to)
 INLINE float pack_extreme(const float *from)
 {
     vf above = v_zero(), below = v_zero();
-    UNROLL for (int i = 0; i < 32; i += VL) {
+    UNROLL_FOR (int i = 0; i < 32; i += VL) {
         vf x = v_number(v_load(from + i));
         above = v_max(above, x);
         below = v_max(below, v_sub(v_zero(), x));
@@ -54,9 +58,10 @@ INLINE void encode_pack_q4_0(const float *from, uint8_t *to)
 {
     uint8_t codes[32];
     float inverse = pack_inverse(pack_extreme(from) / -8.0f, to);
-    UNROLL for (int i = 0; i < 32; i += VL) {
+    UNROLL_FOR (int i = 0; i < 32; i += VL) {
         vf above = v_add(pack_quotients(from + i, inverse, 8.0f), v_set1(8.5f));
-        vf cut = v_away(v_sub(above, v_set1(0.5f))); /* of what is at least 0.5, the integer below */
+        /* of what is at least 0.5, the integer below */
+        vf cut = v_away(v_sub(above, v_set1(0.5f)));
         v_store_i8(codes + i, v_min(cut, v_set1(15.0f)));
     }
     for (int i = 0; i < 16; i += 8) { /* 8 bytes at once; none carries into its neighbour */

@@ -1,4 +1,5 @@
-/* f32 rows whose elements pass through f16 as they are loaded. Nothing is stored in this way, and only flash reads so. */
+/* f32 rows whose elements pass through f16 as they are loaded. Nothing is stored in this way, and
+ * only flash reads so. */
 
 /* Compilers keep the halves in a register. */
 static inline vf v_load_round16(const uint8_t *p)

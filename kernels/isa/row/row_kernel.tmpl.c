@@ -32,8 +32,8 @@ static bool CAT(whole_, DTYPE)(int64_t heads, int64_t dim)
     return PACK == 1 && heads <= ROW_HEADS;
 }
 
-/* Two query heads of formats that are converted could take rows in turn, but were slower so: their sums go in and out for few
- * bytes. */
+/* Two query heads of formats that are converted could take rows in turn, but were slower so: their
+ * sums go in and out for few bytes. */
 #if PACK > 1
 enum { CAT(in_turn_, DTYPE) = 0 };
 #elif ELEMENT < 4
@@ -52,8 +52,10 @@ enum { CAT(in_turn_, DTYPE) = ROW_HEADS };
 
 #ifndef ROW_KERNEL
 /* The stages of one that tiers say of themselves. */
-#define STAGES(dtype)                                                                                                   \
-    .qk = CLASSES(qk, dtype), .pv = CLASSES(pv, dtype), .decode = CAT(decode_, dtype), .qk_heads = QK_HEADS,            \
-    .qk_t_heads = QK_HEADS, .pv_heads = PV_HEADS, .k_step = VL, .v_step = VL, .whole = CAT(whole_, dtype), .in_turn = CAT(in_turn_, dtype)
-#define ROW_KERNEL(dtype) {STAGES(dtype), .perhead = CAT(perhead_, dtype), .encode = CAT(encode_, dtype)}
+#define STAGES(dtype)                                                                  \
+    .qk = CLASSES(qk, dtype), .pv = CLASSES(pv, dtype), .decode = CAT(decode_, dtype), \
+    .qk_heads = QK_HEADS, .qk_t_heads = QK_HEADS, .pv_heads = PV_HEADS, .k_step = VL,  \
+    .v_step = VL, .whole = CAT(whole_, dtype), .in_turn = CAT(in_turn_, dtype)
+#define ROW_KERNEL(dtype) \
+    {STAGES(dtype), .perhead = CAT(perhead_, dtype), .encode = CAT(encode_, dtype)}
 #endif

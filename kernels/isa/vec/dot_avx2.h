@@ -10,18 +10,31 @@ static inline vi v_int_add(vi a, vi b) { return _mm256_add_epi32(a, b); }
 static inline vf v_floats(vi a) { return _mm256_cvtepi32_ps(a); }
 /* VB codes, or bytes, as they are; VL whole numbers */
 #define v_biased(codes) (codes)
-static inline vi v_codes(const uint8_t *p) { return _mm256_loadu_si256((const __m256i *)(const void *)p); }
-static inline vi v_load_bytes(const int8_t *p) { return _mm256_loadu_si256((const __m256i *)(const void *)p); }
-static inline vi v_load_ints(const int32_t *p) { return _mm256_loadu_si256((const __m256i *)(const void *)p); }
-/* Each lane of *acc grows by four products of bytes of which no two reach 2^15. Weights have no sign, and no more than 127. */
+static inline vi v_codes(const uint8_t *p)
+{
+    return _mm256_loadu_si256((const __m256i *)(const void *)p);
+}
+static inline vi v_load_bytes(const int8_t *p)
+{
+    return _mm256_loadu_si256((const __m256i *)(const void *)p);
+}
+static inline vi v_load_ints(const int32_t *p)
+{
+    return _mm256_loadu_si256((const __m256i *)(const void *)p);
+}
+/* Each lane of *acc grows by four products of bytes of which no two reach 2^15. Weights have no
+ * sign, and no more than 127. */
 static inline void v_dot_weights_into(vi *acc, vi weights, vi codes)
 {
-    *acc = _mm256_add_epi32(*acc, _mm256_madd_epi16(_mm256_maddubs_epi16(weights, codes), _mm256_set1_epi16(1)));
+    *acc = _mm256_add_epi32(
+        *acc, _mm256_madd_epi16(_mm256_maddubs_epi16(weights, codes), _mm256_set1_epi16(1)));
 }
-/* `plain` codes have no sign, and are below 16; others leave theirs to `other`, so that even -128 fits. */
+/* `plain` codes have no sign, and are below 16; others leave theirs to `other`, so that even -128
+ * fits. */
 static inline void v_dot_codes_into(vi *acc, vi codes, vi other, bool plain)
 {
-    v_dot_weights_into(acc, plain ? codes : _mm256_abs_epi8(codes), plain ? other : _mm256_sign_epi8(other, codes));
+    v_dot_weights_into(acc, plain ? codes : _mm256_abs_epi8(codes),
+                       plain ? other : _mm256_sign_epi8(other, codes));
 }
 /* The codes of a pack, bytes or nibbles; and its scale. A vector has room for no second one. */
 static inline void v_pack_bytes(const uint8_t *pack, const uint8_t *then, vi *to)
@@ -35,9 +48,12 @@ static inline void v_pack_nibbles(const uint8_t *pack, const uint8_t *then, vi *
     __m128i both = _mm_loadu_si128((const __m128i *)(const void *)(pack + 2));
     to[0] = _mm256_and_si256(_mm256_set_m128i(_mm_srli_epi16(both, 4), both), _mm256_set1_epi8(15));
 }
-static inline vf v_pack_scales(const uint8_t *pack, const uint8_t *then) { return (void)then, v_half(pack); }
-/* The codes of four rows, the four of an element side by side: 128-bit lane l of to[j] is of the elements from 16 l + 4 j on.
- * v_unquad: from that order to theirs. */
+static inline vf v_pack_scales(const uint8_t *pack, const uint8_t *then)
+{
+    return (void)then, v_half(pack);
+}
+/* The codes of four rows, the four of an element side by side: 128-bit lane l of to[j] is of the
+ * elements from 16 l + 4 j on. v_unquad: from that order to theirs. */
 static inline void v_quads(const vi *rows, vi *to)
 {
     vi ab = _mm256_unpacklo_epi8(rows[0], rows[1]), cd = _mm256_unpacklo_epi8(rows[2], rows[3]);
@@ -49,8 +65,10 @@ static inline void v_quads(const vi *rows, vi *to)
 }
 static inline void v_unquad(vf *a)
 {
-    vf low01 = _mm256_permute2f128_ps(a[0], a[1], 0x20), high01 = _mm256_permute2f128_ps(a[0], a[1], 0x31);
-    vf low23 = _mm256_permute2f128_ps(a[2], a[3], 0x20), high23 = _mm256_permute2f128_ps(a[2], a[3], 0x31);
+    vf low01 = _mm256_permute2f128_ps(a[0], a[1], 0x20),
+       high01 = _mm256_permute2f128_ps(a[0], a[1], 0x31);
+    vf low23 = _mm256_permute2f128_ps(a[2], a[3], 0x20),
+       high23 = _mm256_permute2f128_ps(a[2], a[3], 0x31);
     a[0] = low01, a[1] = low23, a[2] = high01, a[3] = high23;
 }
 /* Four weights in all lanes: a vector has room for no second pack. */

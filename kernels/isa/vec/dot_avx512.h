@@ -12,15 +12,23 @@ static inline vf v_floats(vi a) { return _mm512_cvtepi32_ps(a); }
 #define V_INT_SUMS
 static inline vi v_int_sums(const vi *a)
 {
-    vf sums[VL]; /* a copy: what is seen through a pointer of another type is also stored, at every step of a loop */
+    /* a copy: what is seen through a pointer of another type is also stored, at every step of a
+     * loop */
+    vf sums[VL];
     for (int i = 0; i < VL; i++)
         sums[i] = _mm512_castsi512_ps(a[i]);
     return _mm512_castps_si512(v_sums_of(sums, true));
 }
 /* Eight bytes, again and again. */
-static inline vi v_set_eight(const void *p) { return _mm512_broadcastq_epi64(_mm_loadl_epi64((const __m128i *)p)); }
+static inline vi v_set_eight(const void *p)
+{
+    return _mm512_broadcastq_epi64(_mm_loadl_epi64((const __m128i *)p));
+}
 /* Codes with 128 added; VB of them; and VB bytes as they are */
-static inline vi v_biased(vi codes) { return _mm512_xor_si512(codes, _mm512_set1_epi32((int32_t)0x80808080)); }
+static inline vi v_biased(vi codes)
+{
+    return _mm512_xor_si512(codes, _mm512_set1_epi32((int32_t)0x80808080));
+}
 static inline vi v_codes(const uint8_t *p) { return v_biased(_mm512_loadu_si512(p)); }
 static inline vi v_load_bytes(const int8_t *p) { return _mm512_loadu_si512(p); }
 static inline void v_store_bytes(uint8_t *p, vi a) { _mm512_storeu_si512(p, a); }
@@ -32,16 +40,18 @@ static inline vi v_repeated(const uint8_t *p, int n)
            : n == 4 ? _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(const void *)p))
                     : v_set_eight(p);
 }
-/* The sums of n parts of four vectors, those of the same part side by side: of 8 parts the even ones in to[0], the odd
- * ones in to[1]; of 2, each twice. */
+/* The sums of n parts of four vectors, those of the same part side by side: of 8 parts the even
+ * ones in to[0], the odd ones in to[1]; of 2, each twice. */
 static inline void v_shared_sums(const vi *a, int n, vi *to)
 {
     vf x[4], sums;
     for (int i = 0; i < 4; i++)
         x[i] = _mm512_castsi512_ps(a[i]);
     if (n == 8) {
-        vf low = v_added(_mm512_shuffle_ps(x[0], x[1], 0x88), _mm512_shuffle_ps(x[0], x[1], 0xdd), true);
-        vf high = v_added(_mm512_shuffle_ps(x[2], x[3], 0x88), _mm512_shuffle_ps(x[2], x[3], 0xdd), true);
+        vf low =
+            v_added(_mm512_shuffle_ps(x[0], x[1], 0x88), _mm512_shuffle_ps(x[0], x[1], 0xdd), true);
+        vf high =
+            v_added(_mm512_shuffle_ps(x[2], x[3], 0x88), _mm512_shuffle_ps(x[2], x[3], 0xdd), true);
         to[0] = _mm512_castps_si512(_mm512_shuffle_ps(low, high, 0x88));
         to[1] = _mm512_castps_si512(_mm512_shuffle_ps(low, high, 0xdd));
         return;
@@ -50,8 +60,9 @@ static inline void v_shared_sums(const vi *a, int n, vi *to)
     sums = n == 4 ? sums : v_added(sums, _mm512_shuffle_f32x4(sums, sums, 0xb1), true);
     to[0] = _mm512_castps_si512(sums);
 }
-/* Each lane of *acc grows by four products of bytes, of which those of `plain` have no sign. By hand: so this tier compiles
- * without VNNI, and runs it in functions that are called where the CPU has it; and no accumulator is copied. */
+/* Each lane of *acc grows by four products of bytes, of which those of `plain` have no sign. By
+ * hand: so this tier compiles without VNNI, and runs it in functions that are called where the CPU
+ * has it; and no accumulator is copied. */
 static inline void v_dot_bytes_into(vi *acc, vi plain, vi b)
 {
     __asm__("vpdpbusd %2, %1, %0" : "+v"(*acc) : "v"(plain), "v"(b));
@@ -68,8 +79,10 @@ static inline void v_pack_bytes(const uint8_t *pack, const uint8_t *then, vi *to
 static inline void v_pack_nibbles(const uint8_t *pack, const uint8_t *then, vi *to)
 {
     const vi shifts = _mm512_setr_epi64(0, 0, 4, 4, 0, 0, 4, 4);
-    __m256i low = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)(pack + 2)));
-    __m256i high = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)(then + 2)));
+    __m256i low =
+        _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)(pack + 2)));
+    __m256i high =
+        _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)(then + 2)));
     vi both = _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
     to[0] = _mm512_and_si512(_mm512_srlv_epi64(both, shifts), _mm512_set1_epi32(0x0f0f0f0f));
 }
@@ -80,8 +93,8 @@ static inline vf v_pack_scales(const uint8_t *pack, const uint8_t *then)
     memcpy(&high, then, sizeof high);
     return _mm512_cvtph_ps(_mm256_set_m128i(_mm_set1_epi16(high), _mm_set1_epi16(low)));
 }
-/* The codes of four rows, the four of an element side by side: 128-bit lane l of to[j] is of the elements from 16 l + 4 j on.
- * v_unquad: from that order to theirs. */
+/* The codes of four rows, the four of an element side by side: 128-bit lane l of to[j] is of the
+ * elements from 16 l + 4 j on. v_unquad: from that order to theirs. */
 static inline void v_quads(const vi *rows, vi *to)
 {
     vi ab = _mm512_unpacklo_epi8(rows[0], rows[1]), cd = _mm512_unpacklo_epi8(rows[2], rows[3]);
@@ -93,14 +106,17 @@ static inline void v_quads(const vi *rows, vi *to)
 }
 static inline void v_unquad(vf *a)
 {
-    vf low01 = _mm512_shuffle_f32x4(a[0], a[1], 0x44), high01 = _mm512_shuffle_f32x4(a[0], a[1], 0xee);
-    vf low23 = _mm512_shuffle_f32x4(a[2], a[3], 0x44), high23 = _mm512_shuffle_f32x4(a[2], a[3], 0xee);
+    vf low01 = _mm512_shuffle_f32x4(a[0], a[1], 0x44),
+       high01 = _mm512_shuffle_f32x4(a[0], a[1], 0xee);
+    vf low23 = _mm512_shuffle_f32x4(a[2], a[3], 0x44),
+       high23 = _mm512_shuffle_f32x4(a[2], a[3], 0xee);
     a[0] = _mm512_shuffle_f32x4(low01, low23, 0x88);
     a[1] = _mm512_shuffle_f32x4(low01, low23, 0xdd);
     a[2] = _mm512_shuffle_f32x4(high01, high23, 0x88);
     a[3] = _mm512_shuffle_f32x4(high01, high23, 0xdd);
 }
-/* Four weights in all lanes of to[j] that are of the first pack, and four in those of the second. */
+/* Four weights in all lanes of to[j] that are of the first pack, and four in those of the second.
+ */
 static inline vi v_weights(const int8_t *first, const int8_t *second, int j)
 {
     int32_t low, high;

@@ -12,27 +12,31 @@ static inline vf v_floats(vi a) { return vcvtq_f32_s32(a); }
 #define v_biased(codes) (codes)
 static inline vi v_codes(const uint8_t *p) { return vreinterpretq_s32_u8(vld1q_u8(p)); }
 static inline vi v_load_bytes(const int8_t *p) { return vreinterpretq_s32_s8(vld1q_s8(p)); }
-/* Each lane of *acc grows by four products of bytes. By number where the compiler has no such instructions: so this tier
- * compiles without dot products, and runs them in functions that are called where the CPU has them. There is no directive for
- * them that both gcc and Clang understand in assembly. */
+/* Each lane of *acc grows by four products of bytes. By number where the compiler has no such
+ * instructions: so this tier compiles without dot products, and runs them in functions that are
+ * called where the CPU has them. There is no directive for them that both gcc and Clang understand
+ * in assembly. */
 #ifdef __ARM_FEATURE_DOTPROD
 static inline void v_dot_weights_into(vi *acc, vi weights, vi codes)
 {
     *acc = vdotq_s32(*acc, vreinterpretq_s8_s32(weights), vreinterpretq_s8_s32(codes));
 }
 #else
-__asm__(".irp n, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31\n"
+__asm__(".irp n, "
+        "0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31\n"
         "\t.equ .Lkvb_v\\n, \\n\n\t.endr");
 static inline void v_dot_weights_into(vi *acc, vi weights, vi codes)
 {
-    __asm__(".inst 0x4e809400 | .Lkvb_%2 << 16 | .Lkvb_%1 << 5 | .Lkvb_%0" /* sdot, four lanes; an operand is printed as v7 */
+    /* sdot, four lanes; an operand is printed as v7 */
+    __asm__(".inst 0x4e809400 | .Lkvb_%2 << 16 | .Lkvb_%1 << 5 | .Lkvb_%0"
             : "+w"(*acc)
             : "w"(weights), "w"(codes));
 }
 #endif
 #define v_dot_codes_into(acc, codes, other, plain) v_dot_weights_into(acc, codes, other)
 static inline vi v_load_ints(const int32_t *p) { return vld1q_s32(p); }
-/* The codes of a pack in two vectors, bytes or nibbles; and its scale. A vector has room for no second pack. */
+/* The codes of a pack in two vectors, bytes or nibbles; and its scale. A vector has room for no
+ * second pack. */
 static inline void v_pack_bytes(const uint8_t *pack, const uint8_t *then, vi *to)
 {
     (void)then;
@@ -46,13 +50,17 @@ static inline void v_pack_nibbles(const uint8_t *pack, const uint8_t *then, vi *
     to[0] = vreinterpretq_s32_u8(vandq_u8(both, vdupq_n_u8(15)));
     to[1] = vreinterpretq_s32_u8(vshrq_n_u8(both, 4));
 }
-static inline vf v_pack_scales(const uint8_t *pack, const uint8_t *then) { return (void)then, v_half(pack); }
+static inline vf v_pack_scales(const uint8_t *pack, const uint8_t *then)
+{
+    return (void)then, v_half(pack);
+}
 /* The codes of four rows, the four of an element side by side. */
 static inline void v_quads(const vi *rows, vi *to)
 {
     uint8x16_t a = vreinterpretq_u8_s32(rows[0]), b = vreinterpretq_u8_s32(rows[1]);
     uint8x16_t c = vreinterpretq_u8_s32(rows[2]), d = vreinterpretq_u8_s32(rows[3]);
-    uint16x8_t ab = vreinterpretq_u16_u8(vzip1q_u8(a, b)), cd = vreinterpretq_u16_u8(vzip1q_u8(c, d));
+    uint16x8_t ab = vreinterpretq_u16_u8(vzip1q_u8(a, b)),
+               cd = vreinterpretq_u16_u8(vzip1q_u8(c, d));
     to[0] = vreinterpretq_s32_u16(vzip1q_u16(ab, cd));
     to[1] = vreinterpretq_s32_u16(vzip2q_u16(ab, cd));
     ab = vreinterpretq_u16_u8(vzip2q_u8(a, b)), cd = vreinterpretq_u16_u8(vzip2q_u8(c, d));

@@ -1,4 +1,5 @@
-/* Whole numbers: the operations that dot.tmpl.c is written with. Every SVE has these dot products. */
+/* Whole numbers: the operations that dot.tmpl.c is written with. Every SVE has these dot products.
+ */
 #define DOT_BIAS 0 /* both of two bytes have a sign */
 
 typedef svuint8_t vb FIXED;
@@ -16,8 +17,14 @@ static inline vi v_int_add(vi a, vi b) { return svadd_s32_x(v_all(), a, b); }
 static inline vf v_floats(vi a) { return svcvt_f32_s32_x(v_all(), a); }
 /* VB codes, or bytes, as they are */
 #define v_biased(codes) (codes)
-static inline vi v_codes(const uint8_t *p) { return svreinterpret_s32_u8(svld1_u8(svptrue_b8(), p)); }
-static inline vi v_load_bytes(const int8_t *p) { return svreinterpret_s32_s8(svld1_s8(svptrue_b8(), p)); }
+static inline vi v_codes(const uint8_t *p)
+{
+    return svreinterpret_s32_u8(svld1_u8(svptrue_b8(), p));
+}
+static inline vi v_load_bytes(const int8_t *p)
+{
+    return svreinterpret_s32_s8(svld1_s8(svptrue_b8(), p));
+}
 /* Each lane of *acc grows by four products of bytes. */
 static inline void v_dot_weights_into(vi *acc, vi weights, vi codes)
 {
@@ -25,21 +32,24 @@ static inline void v_dot_weights_into(vi *acc, vi weights, vi codes)
 }
 #define v_dot_codes_into(acc, codes, other, plain) v_dot_weights_into(acc, codes, other)
 static inline vi v_load_ints(const int32_t *p) { return svld1_s32(v_all(), p); }
-/* The codes of as many packs as a vector has room for, one or two, bytes or nibbles; and the scale of each in all
- * its lanes. */
+/* The codes of as many packs as a vector has room for, one or two, bytes or nibbles; and the scale
+ * of each in all its lanes. */
 static inline void v_pack_bytes(const uint8_t *pack, const uint8_t *then, vi *to)
 {
     const svbool_t first = svptrue_pat_b8(SV_VL32);
     vb codes = svld1_u8(first, pack + 2);
     if (SVE_BITS > 256)
-        codes = svorr_u8_x(svptrue_b8(), codes, svld1_u8(svnot_b_z(svptrue_b8(), first), then + 2 - 32));
+        codes = svorr_u8_x(svptrue_b8(), codes,
+                           svld1_u8(svnot_b_z(svptrue_b8(), first), then + 2 - 32));
     to[0] = svreinterpret_s32_u8(codes);
 }
 static inline void v_pack_nibbles(const uint8_t *pack, const uint8_t *then, vi *to)
 {
     const svbool_t all = svptrue_b8();
-    vb both = svsel_u8(svptrue_pat_b8(SV_VL32), svld1rq_u8(all, pack + 2), svld1rq_u8(all, then + 2));
-    vb shifts = svlsr_n_u8_x(all, svand_n_u8_x(all, svindex_u8(0, 1), 16), 2); /* 0 or 4, sixteen bytes each */
+    vb both =
+        svsel_u8(svptrue_pat_b8(SV_VL32), svld1rq_u8(all, pack + 2), svld1rq_u8(all, then + 2));
+    /* 0 or 4, sixteen bytes each */
+    vb shifts = svlsr_n_u8_x(all, svand_n_u8_x(all, svindex_u8(0, 1), 16), 2);
     to[0] = svreinterpret_s32_u8(svand_n_u8_x(all, svlsr_u8_x(all, both, shifts), 15));
 }
 static inline vf v_pack_scales(const uint8_t *pack, const uint8_t *then)
@@ -59,5 +69,6 @@ static inline void v_quads(const vi *rows, vi *to)
     to[3] = svreinterpret_s32_u16(svzip2_u16(ab, cd));
 }
 static inline void v_unquad(vf *a) { (void)a; } /* they are in order */
-/* Four weights in all lanes: of two packs in a vector, to[0] and to[1] are of the first one, to[2] and to[3] of the second. */
+/* Four weights in all lanes: of two packs in a vector, to[0] and to[1] are of the first one, to[2]
+ * and to[3] of the second. */
 #define v_weights(first, second, j) dot_four(SVE_BITS > 256 && (j) >= 2 ? (second) : (first))

@@ -1,6 +1,6 @@
 /* Stores of floats of 8 bits. Part of vec_avx2.h. */
-/* Rounded to a format with values every 1 / steps of a power of two, of `least` for all below it; at most `most`. Adding
- * 2^23 times as much leaves no smaller bits. A NaN becomes all ones. */
+/* Rounded to a format with values every 1 / steps of a power of two, of `least` for all below it;
+ * at most `most`. Adding 2^23 times as much leaves no smaller bits. A NaN becomes all ones. */
 static inline vf v_round_within(vf a, float steps, float least, float most)
 {
     vf nan = v_abs(_mm256_cmp_ps(a, a, _CMP_UNORD_Q)), size = v_min(v_abs(a), v_set1(most));

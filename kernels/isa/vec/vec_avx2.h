@@ -1,20 +1,23 @@
-/* 256-bit vectors: AVX2, FMA, F16C. The operations that the templates in this folder are written with. */
+/* 256-bit vectors: AVX2, FMA, F16C. The operations that the templates in this folder are written
+ * with. */
 #if !defined(__AVX2__) || !defined(__FMA__) || !defined(__F16C__)
 #error "this unit needs -mavx2 -mfma -mf16c"
 #endif
 #include <immintrin.h>
 
 #define TIER kvb_tier_avx2
-#define VL 8           /* float lanes */
-#define QK_ACC 8       /* accumulators of a QK step: tokens x heads */
-#define QK_HEADS 4     /* most heads of a QK step */
-#define PV_ACC 8       /* accumulators of a PV slice: heads x vectors */
-#define PV_HEADS 4     /* most heads of a PV slice */
-#define V_PAIR_e4m3 1  /* two vectors of a row are converted at once, for less than twice one's work */
+#define VL 8       /* float lanes */
+#define QK_ACC 8   /* accumulators of a QK step: tokens x heads */
+#define QK_HEADS 4 /* most heads of a QK step */
+#define PV_ACC 8   /* accumulators of a PV slice: heads x vectors */
+#define PV_HEADS 4 /* most heads of a PV slice */
+/* two vectors of a row are converted at once, for less than twice one's work */
+#define V_PAIR_e4m3 1
 #define V_PAIR_e5m2 1
 #define V_PAIR_bf16 1
-#define V_DEAL_bf16 1  /* one of them has the elements at even places, the other those between */
-#define FLOPS_ACC 12   /* independent FMA chains that hide the latency and, with two factors, fit the registers */
+#define V_DEAL_bf16 1 /* one of them has the elements at even places, the other those between */
+/* independent FMA chains that hide the latency and, with two factors, fit the registers */
+#define FLOPS_ACC 12
 
 typedef __m256 vf;
 
@@ -33,8 +36,12 @@ static inline vf v_min(vf a, vf b) { return _mm256_min_ps(a, b); }
 static inline vf v_fma(vf a, vf b, vf c) { return _mm256_fmadd_ps(a, b, c); } /* a * b + c */
 /* NaN lanes become 0. */
 static inline vf v_number(vf a) { return _mm256_and_ps(a, _mm256_cmp_ps(a, a, _CMP_ORD_Q)); }
-/* *acc += a * b. By hand: compilers copy accumulators around, and load b again for every use instead of keeping it. */
-static inline void v_fma_into(vf *acc, vf a, vf b) { __asm__("vfmadd231ps %2, %1, %0" : "+x"(*acc) : "x"(a), "x"(b)); }
+/* *acc += a * b. By hand: compilers copy accumulators around, and load b again for every use
+ * instead of keeping it. */
+static inline void v_fma_into(vf *acc, vf a, vf b)
+{
+    __asm__("vfmadd231ps %2, %1, %0" : "+x"(*acc) : "x"(a), "x"(b));
+}
 static inline vf v_abs(vf a) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a); }
 
 /* The first n lanes, n in [0, VL). */
@@ -69,35 +76,49 @@ static inline float v_hsum(vf a)
 static inline vf v_add_pairs(vf a, vf b)
 {
     __m256d x = _mm256_castps_pd(a), y = _mm256_castps_pd(b);
-    return _mm256_add_ps(_mm256_castpd_ps(_mm256_unpacklo_pd(x, y)), _mm256_castpd_ps(_mm256_unpackhi_pd(x, y)));
+    return _mm256_add_ps(_mm256_castpd_ps(_mm256_unpacklo_pd(x, y)),
+                         _mm256_castpd_ps(_mm256_unpackhi_pd(x, y)));
 }
 /* Lane i of the result is the sum of a[i]. */
 static inline vf v_sums(const vf *a)
 {
     vf s[4];
     for (int i = 0; i < 4; i++) /* unpacks: hadd is the same in more micro-operations */
-        s[i] = _mm256_add_ps(_mm256_unpacklo_ps(a[2 * i], a[2 * i + 1]), _mm256_unpackhi_ps(a[2 * i], a[2 * i + 1]));
+        s[i] = _mm256_add_ps(_mm256_unpacklo_ps(a[2 * i], a[2 * i + 1]),
+                             _mm256_unpackhi_ps(a[2 * i], a[2 * i + 1]));
     vf lo = v_add_pairs(s[0], s[1]), hi = v_add_pairs(s[2], s[3]);
-    return _mm256_add_ps(_mm256_permute2f128_ps(lo, hi, 0x20), _mm256_permute2f128_ps(lo, hi, 0x31));
+    return _mm256_add_ps(_mm256_permute2f128_ps(lo, hi, 0x20),
+                         _mm256_permute2f128_ps(lo, hi, 0x31));
 }
 
 /* round(a), and a * 2^n for an integral n of at least -126 */
-static inline vf v_round(vf a) { return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+static inline vf v_round(vf a)
+{
+    return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
 /* Half way: away from zero. */
 static inline vf v_away(vf a)
 {
-    vf most = _mm256_or_ps(_mm256_and_ps(a, v_set1(-0.0f)), v_set1(0x1.fffffep-2f)); /* of what is below 1 / 2 */
+    /* of what is below 1 / 2 */
+    vf most = _mm256_or_ps(_mm256_and_ps(a, v_set1(-0.0f)), v_set1(0x1.fffffep-2f));
     return _mm256_round_ps(v_add(a, most), _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
 }
 static inline vf v_scale2(vf a, vf n)
 {
-    return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(a), _mm256_slli_epi32(_mm256_cvtps_epi32(n), 23)));
+    return _mm256_castsi256_ps(
+        _mm256_add_epi32(_mm256_castps_si256(a), _mm256_slli_epi32(_mm256_cvtps_epi32(n), 23)));
 }
 /* a where x is at least low, or NaN; else 0 */
-static inline vf v_unless_below(vf a, vf x, vf low) { return _mm256_and_ps(a, _mm256_cmp_ps(x, low, _CMP_NLT_UQ)); }
+static inline vf v_unless_below(vf a, vf x, vf low)
+{
+    return _mm256_and_ps(a, _mm256_cmp_ps(x, low, _CMP_NLT_UQ));
+}
 
 /* Rows: VL stored elements <-> floats, rounding to nearest even. */
-static inline vf v_load_f32(const uint8_t *p) { return _mm256_loadu_ps((const float *)(const void *)p); }
+static inline vf v_load_f32(const uint8_t *p)
+{
+    return _mm256_loadu_ps((const float *)(const void *)p);
+}
 static inline vf v_load_f16(const uint8_t *p)
 {
     return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)p));
@@ -130,21 +151,26 @@ static inline void v_undeal(vf *pair)
 }
 static inline vf v_load_i8(const uint8_t *p)
 {
-    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p)));
+    return _mm256_cvtepi32_ps(
+        _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p)));
 }
-/* Codes << 7 are an f16 of 2^-8 the value, but for the sign. Where they are all ones one more carries out of them, and
- * so a NaN becomes one there, too. FOLD 256: the f16 as it is. */
+/* Codes << 7 are an f16 of 2^-8 the value, but for the sign. Where they are all ones one more
+ * carries out of them, and so a NaN becomes one there, too. FOLD 256: the f16 as it is. */
 static inline vf v_load_e4m3(const uint8_t *p)
 {
-    __m128i codes = _mm_slli_epi16(_mm_cvtepi8_epi16(_mm_loadl_epi64((const __m128i *)(const void *)p)), 7);
-    __m128i carry = _mm_and_si128(_mm_add_epi16(codes, _mm_set1_epi16(0x80)), _mm_set1_epi16(0x4000));
+    __m128i codes =
+        _mm_slli_epi16(_mm_cvtepi8_epi16(_mm_loadl_epi64((const __m128i *)(const void *)p)), 7);
+    __m128i carry =
+        _mm_and_si128(_mm_add_epi16(codes, _mm_set1_epi16(0x80)), _mm_set1_epi16(0x4000));
     return _mm256_cvtph_ps(_mm_xor_si128(codes, carry));
 }
 /* Two vectors at once. */
 static inline void v_pair_e4m3(const uint8_t *p, vf *to)
 {
-    __m256i codes = _mm256_slli_epi16(_mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)p)), 7);
-    __m256i carry = _mm256_and_si256(_mm256_add_epi16(codes, _mm256_set1_epi16(0x80)), _mm256_set1_epi16(0x4000));
+    __m256i codes = _mm256_slli_epi16(
+        _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)p)), 7);
+    __m256i carry = _mm256_and_si256(_mm256_add_epi16(codes, _mm256_set1_epi16(0x80)),
+                                     _mm256_set1_epi16(0x4000));
     __m256i halves = _mm256_xor_si256(codes, carry);
     to[0] = _mm256_cvtph_ps(_mm256_castsi256_si128(halves));
     to[1] = _mm256_cvtph_ps(_mm256_extracti128_si256(halves, 1));
@@ -152,7 +178,8 @@ static inline void v_pair_e4m3(const uint8_t *p, vf *to)
 /* The upper byte of an f16. */
 static inline vf v_load_e5m2(const uint8_t *p)
 {
-    return _mm256_cvtph_ps(_mm_unpacklo_epi8(_mm_setzero_si128(), _mm_loadl_epi64((const __m128i *)(const void *)p)));
+    return _mm256_cvtph_ps(
+        _mm_unpacklo_epi8(_mm_setzero_si128(), _mm_loadl_epi64((const __m128i *)(const void *)p)));
 }
 static inline void v_pair_e5m2(const uint8_t *p, vf *to)
 {
@@ -160,18 +187,24 @@ static inline void v_pair_e5m2(const uint8_t *p, vf *to)
     to[0] = _mm256_cvtph_ps(_mm_unpacklo_epi8(_mm_setzero_si128(), codes));
     to[1] = _mm256_cvtph_ps(_mm_unpackhi_epi8(_mm_setzero_si128(), codes));
 }
-/* Cells of VL tokens, four bytes each, and one element of every cell: of i8 in units of 2^-24, at the top of a lane. */
+/* Cells of VL tokens, four bytes each, and one element of every cell: of i8 in units of 2^-24, at
+ * the top of a lane. */
 typedef __m256i vcells;
-static inline vcells v_load_cells(const uint8_t *p) { return _mm256_loadu_si256((const __m256i *)(const void *)p); }
+static inline vcells v_load_cells(const uint8_t *p)
+{
+    return _mm256_loadu_si256((const __m256i *)(const void *)p);
+}
 static inline vf v_cell_bf16(vcells a, int element)
 {
-    __m256i high = element ? _mm256_and_si256(a, _mm256_set1_epi32(-0x10000)) : _mm256_slli_epi32(a, 16);
+    __m256i high =
+        element ? _mm256_and_si256(a, _mm256_set1_epi32(-0x10000)) : _mm256_slli_epi32(a, 16);
     return _mm256_castsi256_ps(high);
 }
 static inline vf v_cell_i8(vcells a, int element)
 {
     __m256i high = element < 3 ? _mm256_slli_epi32(a, 24 - 8 * element) : a;
-    return _mm256_cvtepi32_ps(element ? _mm256_and_si256(high, _mm256_set1_epi32(-0x1000000)) : high);
+    return _mm256_cvtepi32_ps(element ? _mm256_and_si256(high, _mm256_set1_epi32(-0x1000000))
+                                      : high);
 }
 /* The f16 at p, in all lanes. */
 static inline vf v_half(const uint8_t *p)
@@ -190,7 +223,8 @@ static inline vf v_load_nibbles(const uint8_t *p, bool upper)
 static inline void v_store_f32(uint8_t *p, vf a) { _mm256_storeu_ps((float *)(void *)p, a); }
 static inline void v_store_f16(uint8_t *p, vf a)
 {
-    _mm_storeu_si128((__m128i *)(void *)p, _mm256_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+    _mm_storeu_si128((__m128i *)(void *)p,
+                     _mm256_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
 static inline void v_store_bf16(uint8_t *p, vf a)
 {
@@ -216,8 +250,14 @@ static inline void v_store_i8(uint8_t *p, vf a)
 
 /* The 16-bit words of b, added to those of a. */
 static inline vi v_add_words(vi a, vf b) { return _mm256_add_epi16(a, _mm256_castps_si256(b)); }
-static inline vi v_load_words(const uint16_t *p) { return _mm256_loadu_si256((const __m256i *)(const void *)p); }
-static inline void v_store_words(uint16_t *p, vi a) { _mm256_storeu_si256((__m256i *)(void *)p, a); }
+static inline vi v_load_words(const uint16_t *p)
+{
+    return _mm256_loadu_si256((const __m256i *)(const void *)p);
+}
+static inline void v_store_words(uint16_t *p, vi a)
+{
+    _mm256_storeu_si256((__m256i *)(void *)p, a);
+}
 
 /* One 64-byte line past the caches; `to` is aligned. */
 static inline void v_stream(void *to, const void *from)

@@ -1,20 +1,25 @@
-/* 512-bit vectors: AVX-512 F, BW, DQ, VL. The operations that the templates in this folder are written with. */
-#if !defined(__AVX512F__) || !defined(__AVX512BW__) || !defined(__AVX512DQ__) || !defined(__AVX512VL__)
+/* 512-bit vectors: AVX-512 F, BW, DQ, VL. The operations that the templates in this folder are
+ * written with. */
+#if !defined(__AVX512F__) || !defined(__AVX512BW__) || !defined(__AVX512DQ__) || \
+    !defined(__AVX512VL__)
 #error "this unit needs -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c"
 #endif
 #include <immintrin.h>
 
 #define TIER kvb_tier_avx512
-#define VL 16          /* float lanes */
-#define QK_ACC 16      /* accumulators of a QK step: tokens x heads */
-#define QK_HEADS 8     /* most heads of a QK step */
-#define PV_ACC 16      /* accumulators of a PV slice: heads x vectors */
-#define PV_HEADS 8     /* most heads of a PV slice */
-#define V_PAIR_e4m3 1  /* two vectors of a row are converted at once, for less than twice one's work */
+#define VL 16      /* float lanes */
+#define QK_ACC 16  /* accumulators of a QK step: tokens x heads */
+#define QK_HEADS 8 /* most heads of a QK step */
+#define PV_ACC 16  /* accumulators of a PV slice: heads x vectors */
+#define PV_HEADS 8 /* most heads of a PV slice */
+/* two vectors of a row are converted at once, for less than twice one's work */
+#define V_PAIR_e4m3 1
 #define V_PAIR_bf16 1
-#define V_DEAL_bf16 1  /* one of them has the elements at even places, the other those between */
-#define V_FOURS        /* for eight heads, four share a vector of q: so its layout is another, and v_fours() there */
-#define FLOPS_ACC 24   /* independent FMA chains that hide the latency and, with two factors, fit the registers */
+#define V_DEAL_bf16 1 /* one of them has the elements at even places, the other those between */
+#define V_FOURS       /* for eight heads, four share a vector of q: so its layout is another, and \
+                          v_fours() there */
+/* independent FMA chains that hide the latency and, with two factors, fit the registers */
+#define FLOPS_ACC 24
 
 typedef __m512 vf;
 
@@ -34,16 +39,26 @@ static inline vf v_max(vf a, vf b) { return _mm512_max_ps(a, b); }
 static inline vf v_min(vf a, vf b) { return _mm512_min_ps(a, b); }
 static inline vf v_fma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); } /* a * b + c */
 /* NaN lanes become 0. */
-static inline vf v_number(vf a) { return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(a, a, _CMP_ORD_Q), a); }
-/* *acc += a * b. By hand: compilers load b again for every use instead of keeping it, and copy accumulators around. */
-static inline void v_fma_into(vf *acc, vf a, vf b) { __asm__("vfmadd231ps %2, %1, %0" : "+v"(*acc) : "v"(a), "v"(b)); }
+static inline vf v_number(vf a)
+{
+    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(a, a, _CMP_ORD_Q), a);
+}
+/* *acc += a * b. By hand: compilers load b again for every use instead of keeping it, and copy
+ * accumulators around. */
+static inline void v_fma_into(vf *acc, vf a, vf b)
+{
+    __asm__("vfmadd231ps %2, %1, %0" : "+v"(*acc) : "v"(a), "v"(b));
+}
 static inline vf v_abs(vf a) { return _mm512_andnot_ps(_mm512_set1_ps(-0.0f), a); }
 
 /* The first n lanes, n in [0, VL). */
 static inline __mmask16 v_first(int n) { return (__mmask16)((1u << n) - 1); }
 static inline vf v_keep(vf a, int n) { return _mm512_maskz_mov_ps(v_first(n), a); }
 /* Lanes from n on become x. */
-static inline vf v_fill(vf a, int n, float x) { return _mm512_mask_mov_ps(v_set1(x), v_first(n), a); }
+static inline vf v_fill(vf a, int n, float x)
+{
+    return _mm512_mask_mov_ps(v_set1(x), v_first(n), a);
+}
 /* Touches only n floats. */
 static inline vf v_load_n(const float *p, int n) { return _mm512_maskz_loadu_ps(v_first(n), p); }
 static inline void v_store_n(float *p, vf a, int n) { _mm512_mask_storeu_ps(p, v_first(n), a); }
@@ -66,7 +81,8 @@ static inline float v_hsum(vf a)
 }
 static inline vf v_added(vf a, vf b, bool whole) /* lanes are floats, or whole numbers */
 {
-    return whole ? _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(a), _mm512_castps_si512(b)))
+    return whole ? _mm512_castsi512_ps(
+                       _mm512_add_epi32(_mm512_castps_si512(a), _mm512_castps_si512(b)))
                  : _mm512_add_ps(a, b);
 }
 /* Every 128-bit lane of the result is the sums of a[0], a[1], a[2], a[3] in that lane. */
@@ -83,22 +99,29 @@ static inline vf v_sums_lanes(vf a, vf b, bool whole)
 {
     return v_added(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd), whole);
 }
-/* Lane i of the result is the sum of a[i]. Shuffles inside 128-bit lanes come first: they are faster than across. */
+/* Lane i of the result is the sum of a[i]. Shuffles inside 128-bit lanes come first: they are
+ * faster than across. */
 static inline vf v_sums_of(const vf *a, bool whole)
 {
     vf low = v_sums_lanes(v_sums4(a, whole), v_sums4(a + 4, whole), whole);
-    return v_sums_lanes(low, v_sums_lanes(v_sums4(a + 8, whole), v_sums4(a + 12, whole), whole), whole);
+    return v_sums_lanes(low, v_sums_lanes(v_sums4(a + 8, whole), v_sums4(a + 12, whole), whole),
+                        whole);
 }
 static inline vf v_sums(const vf *a) { return v_sums_of(a, false); }
 
 /* round(a), and a * 2^n for an integral n of at least -126 */
-static inline vf v_round(vf a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+static inline vf v_round(vf a)
+{
+    return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
 /* Half way: away from zero. */
 static inline vf v_away(vf a)
 {
     __m512i sign = _mm512_and_si512(_mm512_castps_si512(a), _mm512_set1_epi32(INT32_MIN));
-    __m512i most = _mm512_or_si512(sign, _mm512_castps_si512(v_set1(0x1.fffffep-2f))); /* of what is below 1 / 2 */
-    return _mm512_roundscale_ps(v_add(a, _mm512_castsi512_ps(most)), _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+    /* of what is below 1 / 2 */
+    __m512i most = _mm512_or_si512(sign, _mm512_castps_si512(v_set1(0x1.fffffep-2f)));
+    return _mm512_roundscale_ps(v_add(a, _mm512_castsi512_ps(most)),
+                                _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
 }
 static inline vf v_scale2(vf a, vf n) { return _mm512_scalef_ps(a, n); }
 /* a where x is at least low, or NaN; else 0 */
@@ -125,7 +148,8 @@ static inline void v_pair_bf16(const uint8_t *p, vf *to)
     to[0] = _mm512_castsi512_ps(_mm512_slli_epi32(both, 16));
     to[1] = _mm512_castsi512_ps(_mm512_and_si512(both, _mm512_set1_epi32(-0x10000)));
 }
-/* The same of two vectors that lie one behind the other: in each 128-bit lane of theirs, in all of them, and back. */
+/* The same of two vectors that lie one behind the other: in each 128-bit lane of theirs, in all of
+ * them, and back. */
 static inline void v_deal_fours(vf *pair)
 {
     vf even = _mm512_shuffle_ps(pair[0], pair[1], 0x88);
@@ -148,14 +172,17 @@ static inline void v_undeal(vf *pair)
 }
 static inline vf v_load_i8(const uint8_t *p)
 {
-    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p)));
+    return _mm512_cvtepi32_ps(
+        _mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p)));
 }
-/* Codes << 7 are an f16 of 2^-8 the value, but for the sign. Where they are all ones one more carries out of them, and
- * so a NaN becomes one there, too. FOLD 256: the f16 as it is. */
+/* Codes << 7 are an f16 of 2^-8 the value, but for the sign. Where they are all ones one more
+ * carries out of them, and so a NaN becomes one there, too. FOLD 256: the f16 as it is. */
 static inline vf v_load_e4m3(const uint8_t *p)
 {
-    __m256i codes = _mm256_slli_epi16(_mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)p)), 7);
-    __m256i carry = _mm256_and_si256(_mm256_add_epi16(codes, _mm256_set1_epi16(0x80)), _mm256_set1_epi16(0x4000));
+    __m256i codes = _mm256_slli_epi16(
+        _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)p)), 7);
+    __m256i carry = _mm256_and_si256(_mm256_add_epi16(codes, _mm256_set1_epi16(0x80)),
+                                     _mm256_set1_epi16(0x4000));
     return _mm512_cvtph_ps(_mm256_xor_si256(codes, carry));
 }
 /* Two vectors at once. */
@@ -165,7 +192,8 @@ static inline void v_pair_e4m3(const uint8_t *p, vf *to)
     __m512i codes = _mm512_slli_epi16(_mm512_cvtepi8_epi16(bytes), 7);
     __m512i more = _mm512_add_epi16(codes, _mm512_set1_epi16(0x80));
     enum { A_XOR_B_AND_C = 0x78 };
-    __m512i halves = _mm512_ternarylogic_epi32(codes, more, _mm512_set1_epi16(0x4000), A_XOR_B_AND_C);
+    __m512i halves =
+        _mm512_ternarylogic_epi32(codes, more, _mm512_set1_epi16(0x4000), A_XOR_B_AND_C);
     to[0] = _mm512_cvtph_ps(_mm512_castsi512_si256(halves));
     to[1] = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(halves, 1));
 }
@@ -175,18 +203,21 @@ static inline vf v_load_e5m2(const uint8_t *p)
     __m256i codes = _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)(const void *)p));
     return _mm512_cvtph_ps(_mm256_slli_epi16(codes, 8));
 }
-/* Cells of VL tokens, four bytes each, and one element of every cell: of i8 in units of 2^-24, at the top of a lane. */
+/* Cells of VL tokens, four bytes each, and one element of every cell: of i8 in units of 2^-24, at
+ * the top of a lane. */
 typedef __m512i vcells;
 static inline vcells v_load_cells(const uint8_t *p) { return _mm512_loadu_si512(p); }
 static inline vf v_cell_bf16(vcells a, int element)
 {
-    __m512i high = element ? _mm512_and_si512(a, _mm512_set1_epi32(-0x10000)) : _mm512_slli_epi32(a, 16);
+    __m512i high =
+        element ? _mm512_and_si512(a, _mm512_set1_epi32(-0x10000)) : _mm512_slli_epi32(a, 16);
     return _mm512_castsi512_ps(high);
 }
 static inline vf v_cell_i8(vcells a, int element)
 {
     __m512i high = element < 3 ? _mm512_slli_epi32(a, (unsigned)(24 - 8 * element)) : a;
-    return _mm512_cvtepi32_ps(element ? _mm512_and_si512(high, _mm512_set1_epi32(-0x1000000)) : high);
+    return _mm512_cvtepi32_ps(element ? _mm512_and_si512(high, _mm512_set1_epi32(-0x1000000))
+                                      : high);
 }
 /* The f16 at p, in all lanes. */
 static inline vf v_half(const uint8_t *p)

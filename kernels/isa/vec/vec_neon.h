@@ -1,16 +1,18 @@
-/* 128-bit vectors: Advanced SIMD of AArch64. The operations that the templates in this folder are written with. */
+/* 128-bit vectors: Advanced SIMD of AArch64. The operations that the templates in this folder are
+ * written with. */
 #if !defined(__aarch64__) || !defined(__ARM_NEON)
 #error "this unit needs AArch64 with Advanced SIMD"
 #endif
 #include <arm_neon.h>
 
 #define TIER kvb_tier_neon
-#define VL 4           /* float lanes */
-#define QK_ACC 16      /* accumulators of a QK step: tokens x heads */
-#define QK_HEADS 4     /* most heads of a QK step */
-#define PV_ACC 16      /* accumulators of a PV slice: heads x vectors */
-#define PV_HEADS 4     /* most heads of a PV slice */
-#define FLOPS_ACC 24   /* independent FMA chains that hide the latency and, with two factors, fit the registers */
+#define VL 4       /* float lanes */
+#define QK_ACC 16  /* accumulators of a QK step: tokens x heads */
+#define QK_HEADS 4 /* most heads of a QK step */
+#define PV_ACC 16  /* accumulators of a PV slice: heads x vectors */
+#define PV_HEADS 4 /* most heads of a PV slice */
+/* independent FMA chains that hide the latency and, with two factors, fit the registers */
+#define FLOPS_ACC 24
 
 typedef float32x4_t vf;
 
@@ -32,13 +34,20 @@ static inline vf v_number(vf a)
 {
     return vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_f32(a), vceqq_f32(a, a)));
 }
-/* *acc += a * b. Not by hand as in vec_avx2.h: with 32 registers nothing is copied, and broadcasts fold into it. */
+/* *acc += a * b. Not by hand as in vec_avx2.h: with 32 registers nothing is copied, and broadcasts
+ * fold into it. */
 static inline void v_fma_into(vf *acc, vf a, vf b) { *acc = v_fma(a, b, *acc); }
 static inline vf v_abs(vf a) { return vabsq_f32(a); }
 
 /* The first n lanes, n in [0, VL). */
-static inline uint32x4_t v_first(int n) { return vcgtq_s32(vdupq_n_s32(n), (int32x4_t){0, 1, 2, 3}); }
-static inline vf v_keep(vf a, int n) { return vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_f32(a), v_first(n))); }
+static inline uint32x4_t v_first(int n)
+{
+    return vcgtq_s32(vdupq_n_s32(n), (int32x4_t){0, 1, 2, 3});
+}
+static inline vf v_keep(vf a, int n)
+{
+    return vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_f32(a), v_first(n)));
+}
 /* Lanes from n on become x. */
 static inline vf v_fill(vf a, int n, float x) { return vbslq_f32(v_first(n), a, v_set1(x)); }
 /* Touches only n floats. */
@@ -59,7 +68,10 @@ static inline void v_store_n(float *p, vf a, int n)
 static inline float v_hmax(vf a) { return vmaxvq_f32(a); }
 static inline float v_hsum(vf a) { return vaddvq_f32(a); }
 /* Lane i of the result is the sum of a[i]. */
-static inline vf v_sums(const vf *a) { return vpaddq_f32(vpaddq_f32(a[0], a[1]), vpaddq_f32(a[2], a[3])); }
+static inline vf v_sums(const vf *a)
+{
+    return vpaddq_f32(vpaddq_f32(a[0], a[1]), vpaddq_f32(a[2], a[3]));
+}
 
 /* round(a), and a * 2^n for an integral n of at least -126 */
 static inline vf v_round(vf a) { return vrndnq_f32(a); }
@@ -67,7 +79,8 @@ static inline vf v_round(vf a) { return vrndnq_f32(a); }
 static inline vf v_away(vf a) { return vrndaq_f32(a); }
 static inline vf v_scale2(vf a, vf n)
 {
-    return vreinterpretq_f32_s32(vaddq_s32(vreinterpretq_s32_f32(a), vshlq_n_s32(vcvtnq_s32_f32(n), 23)));
+    return vreinterpretq_f32_s32(
+        vaddq_s32(vreinterpretq_s32_f32(a), vshlq_n_s32(vcvtnq_s32_f32(n), 23)));
 }
 /* a where x is at least low, or NaN; else 0 */
 static inline vf v_unless_below(vf a, vf x, vf low)
@@ -77,7 +90,10 @@ static inline vf v_unless_below(vf a, vf x, vf low)
 
 /* Rows: VL stored elements <-> floats, rounding to nearest even. */
 static inline vf v_load_f32(const uint8_t *p) { return vld1q_f32((const float *)(const void *)p); }
-static inline vf v_load_f16(const uint8_t *p) { return vcvt_f32_f16(vreinterpret_f16_u8(vld1_u8(p))); }
+static inline vf v_load_f16(const uint8_t *p)
+{
+    return vcvt_f32_f16(vreinterpret_f16_u8(vld1_u8(p)));
+}
 static inline vf v_load_bf16(const uint8_t *p)
 {
     return vreinterpretq_f32_u32(vshll_n_u16(vreinterpret_u16_u8(vld1_u8(p)), 16));
@@ -95,8 +111,8 @@ static inline uint32x2_t v_load_four(const uint8_t *p)
     memcpy(&four, p, sizeof four);
     return vcreate_u32(four);
 }
-/* Codes << 7 are an f16 of 2^-8 the value, but for the sign. Where they are all ones one more carries out of them, and
- * so a NaN becomes one there, too. FOLD 256: the f16 as it is. */
+/* Codes << 7 are an f16 of 2^-8 the value, but for the sign. Where they are all ones one more
+ * carries out of them, and so a NaN becomes one there, too. FOLD 256: the f16 as it is. */
 static inline vf v_load_e4m3(const uint8_t *p)
 {
     int16x4_t codes = vshl_n_s16(vget_low_s16(vmovl_s8(vreinterpret_s8_u32(v_load_four(p)))), 7);
@@ -106,9 +122,11 @@ static inline vf v_load_e4m3(const uint8_t *p)
 /* The upper byte of an f16. */
 static inline vf v_load_e5m2(const uint8_t *p)
 {
-    return vcvt_f32_f16(vreinterpret_f16_u8(vzip1_u8(vdup_n_u8(0), vreinterpret_u8_u32(v_load_four(p)))));
+    return vcvt_f32_f16(
+        vreinterpret_f16_u8(vzip1_u8(vdup_n_u8(0), vreinterpret_u8_u32(v_load_four(p)))));
 }
-/* Cells of VL tokens, four bytes each, and one element of every cell: of i8 in units of 2^-24, at the top of a lane. */
+/* Cells of VL tokens, four bytes each, and one element of every cell: of i8 in units of 2^-24, at
+ * the top of a lane. */
 typedef int32x4_t vcells;
 static inline vcells v_load_cells(const uint8_t *p) { return vreinterpretq_s32_u8(vld1q_u8(p)); }
 /* The bits of an element of `width` at the top of each lane; those below are zero. */
@@ -117,8 +135,14 @@ static inline vcells v_cell_top(vcells a, int element, int width)
     vcells high = vshlq_s32(a, vdupq_n_s32(32 - width * (element + 1)));
     return element ? vandq_s32(high, vshlq_s32(vdupq_n_s32(-1), vdupq_n_s32(32 - width))) : high;
 }
-static inline vf v_cell_bf16(vcells a, int element) { return vreinterpretq_f32_s32(v_cell_top(a, element, 16)); }
-static inline vf v_cell_i8(vcells a, int element) { return vcvtq_f32_s32(v_cell_top(a, element, 8)); }
+static inline vf v_cell_bf16(vcells a, int element)
+{
+    return vreinterpretq_f32_s32(v_cell_top(a, element, 16));
+}
+static inline vf v_cell_i8(vcells a, int element)
+{
+    return vcvtq_f32_s32(v_cell_top(a, element, 8));
+}
 /* The f16 at p, in all lanes. */
 static inline vf v_half(const uint8_t *p)
 {
@@ -135,7 +159,10 @@ static inline vf v_load_nibbles(const uint8_t *p, bool upper)
     return vcvtq_f32_s32(vmovl_s16(vget_low_s16(vmovl_s8(less))));
 }
 static inline void v_store_f32(uint8_t *p, vf a) { vst1q_f32((float *)(void *)p, a); }
-static inline void v_store_f16(uint8_t *p, vf a) { vst1_u8(p, vreinterpret_u8_f16(vcvt_f16_f32(a))); }
+static inline void v_store_f16(uint8_t *p, vf a)
+{
+    vst1_u8(p, vreinterpret_u8_f16(vcvt_f16_f32(a)));
+}
 static inline void v_store_bf16(uint8_t *p, vf a)
 {
     uint32x4_t bits = vreinterpretq_u32_f32(a);
@@ -152,15 +179,16 @@ static inline void v_store_i8(uint8_t *p, vf a)
     uint32_t four = vget_lane_u32(vreinterpret_u32_s8(vmovn_s16(vcombine_s16(wide, wide))), 0);
     memcpy(p, &four, sizeof four);
 }
-/* Rounded to a format with values every 1 / steps of a power of two, of `least` for all below it; at most `most`. Adding
- * 2^23 times as much leaves no smaller bits. A NaN becomes all ones. */
+/* Rounded to a format with values every 1 / steps of a power of two, of `least` for all below it;
+ * at most `most`. Adding 2^23 times as much leaves no smaller bits. A NaN becomes all ones. */
 static inline vf v_round_within(vf a, float steps, float least, float most)
 {
     vf size = v_min(v_abs(a), v_set1(most));
     uint32x4_t exponent = vandq_u32(vreinterpretq_u32_f32(size), vdupq_n_u32(0x7f800000));
     vf power = v_max(vreinterpretq_f32_u32(exponent), v_set1(least));
     vf far = v_mul(power, v_set1(0x1p23f / steps)), near = v_sub(v_add(size, far), far);
-    uint32x4_t bits = vbslq_u32(vceqq_f32(a, a), vreinterpretq_u32_f32(near), vdupq_n_u32(0x7fffffff));
+    uint32x4_t bits =
+        vbslq_u32(vceqq_f32(a, a), vreinterpretq_u32_f32(near), vdupq_n_u32(0x7fffffff));
     uint32x4_t sign = vandq_u32(vreinterpretq_u32_f32(a), vdupq_n_u32(0x80000000));
     return vreinterpretq_f32_u32(vorrq_u32(bits, sign));
 }
@@ -196,12 +224,13 @@ static inline void v_store_words(uint16_t *p, vi a) { vst1q_u16(p, vreinterpretq
 /* One 64-byte line past the caches; `to` is aligned. */
 static inline void v_stream_pair(void *to, uint8x16_t a, uint8x16_t b)
 {
-    __asm__("stnp %q1, %q2, %0" : "=Q"(*(uint8_t(*)[32])to) : "w"(a), "w"(b));
+    __asm__("stnp %q1, %q2, %0" : "=Q"(*(uint8_t (*)[32])to) : "w"(a), "w"(b));
 }
 static inline void v_stream(void *to, const void *from)
 {
     for (int b = 0; b < 64; b += 32)
-        v_stream_pair((uint8_t *)to + b, vld1q_u8((const uint8_t *)from + b), vld1q_u8((const uint8_t *)from + b + 16));
+        v_stream_pair((uint8_t *)to + b, vld1q_u8((const uint8_t *)from + b),
+                      vld1q_u8((const uint8_t *)from + b + 16));
 }
 static inline void v_stream_set(void *to, vf a)
 {

@@ -1,5 +1,6 @@
-/* SVE vectors of SVE_BITS, a length that is fixed when the unit is compiled: only such vectors can stand in arrays.
- * The operations that the templates in this folder are written with; vec_sve256.h and vec_sve512.h include it. */
+/* SVE vectors of SVE_BITS, a length that is fixed when the unit is compiled: only such vectors can
+ * stand in arrays. The operations that the templates in this folder are written with; vec_sve256.h
+ * and vec_sve512.h include it. */
 #if !defined(__ARM_FEATURE_SVE) || __ARM_FEATURE_SVE_BITS != SVE_BITS
 #error "this unit needs -march=armv8.2-a+sve, and -msve-vector-bits of its own length"
 #endif
@@ -8,17 +9,20 @@
 #define VL (SVE_BITS / 32) /* float lanes */
 #define QK_ACC 16          /* accumulators of a QK step: tokens x heads */
 #define QK_HEADS 8         /* most heads of a QK step */
-#define QK_AT_ONCE         /* one head uses a row's vector when it is loaded: else 16 rows and 16 sums spill */
-#define PV_ACC 16          /* accumulators of a PV slice: heads x vectors */
-#define PV_HEADS 8         /* most heads of a PV slice */
-#define FLOPS_ACC 24       /* independent FMA chains that hide the latency and, with two factors, fit the registers */
+#define QK_AT_ONCE /* one head uses a row's vector when it is loaded: else 16 rows and 16 sums \
+                      spill */
+#define PV_ACC 16  /* accumulators of a PV slice: heads x vectors */
+#define PV_HEADS 8 /* most heads of a PV slice */
+/* independent FMA chains that hide the latency and, with two factors, fit the registers */
+#define FLOPS_ACC 24
 
 #define FIXED __attribute__((arm_sve_vector_bits(SVE_BITS)))
 typedef svfloat32_t vf FIXED;
 typedef svint32_t vi FIXED;
 typedef svuint32_t vu FIXED;
 
-/* The compiler must have computed a, in a register: clang finds one only for the type that has no length. */
+/* The compiler must have computed a, in a register: clang finds one only for the type that has no
+ * length. */
 static inline void v_pin(svfloat32_t a) { __asm__ volatile("" : : "w"(a)); }
 
 /* All lanes, and the first n, n in [0, VL). */
@@ -52,7 +56,10 @@ static inline float v_hmax(vf a) { return svmaxv_f32(v_all(), a); }
 static inline float v_hsum(vf a) { return svaddv_f32(v_all(), a); }
 /* The sums of neighbouring lanes: those of a, then those of b. */
 static inline vf v_add_pairs(vf a, vf b) { return v_add(svuzp1_f32(a, b), svuzp2_f32(a, b)); }
-static inline vf v_sums4(const vf *a) { return v_add_pairs(v_add_pairs(a[0], a[1]), v_add_pairs(a[2], a[3])); }
+static inline vf v_sums4(const vf *a)
+{
+    return v_add_pairs(v_add_pairs(a[0], a[1]), v_add_pairs(a[2], a[3]));
+}
 static inline vf v_sums8(const vf *a) { return v_add_pairs(v_sums4(a), v_sums4(a + 4)); }
 /* Lane i of the result is the sum of a[i]. */
 #if VL == 8
@@ -65,13 +72,26 @@ static inline vf v_sums(const vf *a) { return v_add_pairs(v_sums8(a), v_sums8(a 
 static inline vf v_round(vf a) { return svrintn_f32_x(v_all(), a); }
 /* Half way: away from zero. */
 static inline vf v_away(vf a) { return svrinta_f32_x(v_all(), a); }
-static inline vf v_scale2(vf a, vf n) { return svscale_f32_x(v_all(), a, svcvt_s32_f32_x(v_all(), n)); }
+static inline vf v_scale2(vf a, vf n)
+{
+    return svscale_f32_x(v_all(), a, svcvt_s32_f32_x(v_all(), n));
+}
 /* a where x is at least low, or NaN; else 0 */
-static inline vf v_unless_below(vf a, vf x, vf low) { return svdup_n_f32_m(a, svcmplt_f32(v_all(), x, low), 0.0f); }
+static inline vf v_unless_below(vf a, vf x, vf low)
+{
+    return svdup_n_f32_m(a, svcmplt_f32(v_all(), x, low), 0.0f);
+}
 
-/* Rows: VL stored elements <-> floats, rounding to nearest even. Loads widen, stores narrow, each lane in its place. */
-static inline vf v_load_f32(const uint8_t *p) { return svld1_f32(v_all(), (const float *)(const void *)p); }
-static inline vu v_load_halves(const uint8_t *p) { return svld1uh_u32(v_all(), (const uint16_t *)(const void *)p); }
+/* Rows: VL stored elements <-> floats, rounding to nearest even. Loads widen, stores narrow, each
+ * lane in its place. */
+static inline vf v_load_f32(const uint8_t *p)
+{
+    return svld1_f32(v_all(), (const float *)(const void *)p);
+}
+static inline vu v_load_halves(const uint8_t *p)
+{
+    return svld1uh_u32(v_all(), (const uint16_t *)(const void *)p);
+}
 static inline vf v_load_f16(const uint8_t *p)
 {
     return svcvt_f32_f16_x(v_all(), svreinterpret_f16_u32(v_load_halves(p)));
@@ -84,8 +104,8 @@ static inline vf v_load_i8(const uint8_t *p)
 {
     return svcvt_f32_s32_x(v_all(), svld1sb_s32(v_all(), (const int8_t *)(const void *)p));
 }
-/* Codes << 7 are an f16 of 2^-8 the value, but for the sign. Where they are all ones one more carries out of them, and
- * so a NaN becomes one there, too. FOLD 256: the f16 as it is. */
+/* Codes << 7 are an f16 of 2^-8 the value, but for the sign. Where they are all ones one more
+ * carries out of them, and so a NaN becomes one there, too. FOLD 256: the f16 as it is. */
 static inline vf v_load_e4m3(const uint8_t *p)
 {
     vi bytes = svld1sb_s32(v_all(), (const int8_t *)(const void *)p);
@@ -100,9 +120,13 @@ static inline vf v_load_e5m2(const uint8_t *p)
     vu half = svlsl_n_u32_x(v_all(), svld1ub_u32(v_all(), p), 8);
     return svcvt_f32_f16_x(v_all(), svreinterpret_f16_u32(half));
 }
-/* Cells of VL tokens, four bytes each, and one element of every cell: of i8 in units of 2^-24, at the top of a lane. */
+/* Cells of VL tokens, four bytes each, and one element of every cell: of i8 in units of 2^-24, at
+ * the top of a lane. */
 typedef vi vcells;
-static inline vcells v_load_cells(const uint8_t *p) { return svld1_s32(v_all(), (const int32_t *)(const void *)p); }
+static inline vcells v_load_cells(const uint8_t *p)
+{
+    return svld1_s32(v_all(), (const int32_t *)(const void *)p);
+}
 /* The bits of an element of `width` at the top of each lane; those below are zero. */
 static inline vcells v_cell_top(vcells a, int element, int width)
 {
@@ -111,8 +135,14 @@ static inline vcells v_cell_top(vcells a, int element, int width)
         return high;
     return svand_n_s32_x(v_all(), high, (int32_t)(~0u << (32 - width)));
 }
-static inline vf v_cell_bf16(vcells a, int element) { return svreinterpret_f32_s32(v_cell_top(a, element, 16)); }
-static inline vf v_cell_i8(vcells a, int element) { return svcvt_f32_s32_x(v_all(), v_cell_top(a, element, 8)); }
+static inline vf v_cell_bf16(vcells a, int element)
+{
+    return svreinterpret_f32_s32(v_cell_top(a, element, 16));
+}
+static inline vf v_cell_i8(vcells a, int element)
+{
+    return svcvt_f32_s32_x(v_all(), v_cell_top(a, element, 8));
+}
 /* The f16 at p, in all lanes. */
 static inline vf v_half(const uint8_t *p)
 {
@@ -129,7 +159,10 @@ static inline vf v_load_nibbles(const uint8_t *p, bool upper)
 }
 static inline void v_store_f32(uint8_t *p, vf a) { svst1_f32(v_all(), (float *)(void *)p, a); }
 /* The lower half of each lane. */
-static inline void v_store_halves(uint8_t *p, vu a) { svst1h_u32(v_all(), (uint16_t *)(void *)p, a); }
+static inline void v_store_halves(uint8_t *p, vu a)
+{
+    svst1h_u32(v_all(), (uint16_t *)(void *)p, a);
+}
 static inline void v_store_f16(uint8_t *p, vf a)
 {
     v_store_halves(p, svreinterpret_u32_f16(svcvt_f16_f32_x(v_all(), a)));
@@ -149,8 +182,8 @@ static inline void v_store_i8(uint8_t *p, vf a)
 {
     svst1b_s32(v_all(), (int8_t *)(void *)p, svcvt_s32_f32_x(v_all(), v_round(a)));
 }
-/* Rounded to a format with values every 1 / steps of a power of two, of `least` for all below it; at most `most`. Adding
- * 2^23 times as much leaves no smaller bits. A NaN becomes all ones. */
+/* Rounded to a format with values every 1 / steps of a power of two, of `least` for all below it;
+ * at most `most`. Adding 2^23 times as much leaves no smaller bits. A NaN becomes all ones. */
 static inline vf v_round_within(vf a, float steps, float least, float most)
 {
     vf size = v_min(v_abs(a), v_set1(most));
@@ -185,8 +218,14 @@ static inline vi v_add_words(vi a, vf b)
     const svuint16_t words = svreinterpret_u16_f32(b);
     return svreinterpret_s32_u16(svadd_u16_x(svptrue_b16(), svreinterpret_u16_s32(a), words));
 }
-static inline vi v_load_words(const uint16_t *p) { return svreinterpret_s32_u16(svld1_u16(svptrue_b16(), p)); }
-static inline void v_store_words(uint16_t *p, vi a) { svst1_u16(svptrue_b16(), p, svreinterpret_u16_s32(a)); }
+static inline vi v_load_words(const uint16_t *p)
+{
+    return svreinterpret_s32_u16(svld1_u16(svptrue_b16(), p));
+}
+static inline void v_store_words(uint16_t *p, vi a)
+{
+    svst1_u16(svptrue_b16(), p, svreinterpret_u16_s32(a));
+}
 
 /* One 64-byte line past the caches; `to` is aligned. */
 static inline void v_stream(void *to, const void *from)

@@ -56,10 +56,12 @@ _MANY = 0.1  # of the pairs: fewer say faster, or slower, by chance
 
 
 def contrasts(records: Sequence[Record], points: pd.DataFrame, most: int = 0) -> pd.DataFrame:
-    """A row for each two of `points` that are equal but for a factor, and what depends on it. Ratios are formed within
-    launches, of the rounds that sampled both where there were such. The base moves more compulsory bytes than the other,
-    in all pairs together; else it is the first by its name. `most`: launches that the run can have where some are added
-    until questions are decided, else 0."""
+    """A row for each two of `points` that are equal but for a factor, and what depends on it.
+    Ratios are formed within launches, of the rounds that sampled both where there were such. The
+    base moves more compulsory bytes than the other, in all pairs together; else it is the first by
+    its name. `most`: launches that the run can have where some are added until questions are
+    decided, else 0.
+    """
     rows = {row["name"]: row for row in points[points["seconds"].notna()].to_dict("records")}
     known = {record.point.name: record.point for record in records if record.point.name in rows}
     seconds, rounds, found = by_launch(records), _rounds(records), []
@@ -67,12 +69,18 @@ def contrasts(records: Sequence[Record], points: pd.DataFrame, most: int = 0) ->
         own = [pair for line in lines(known.values(), factor) for pair in pairs(line, factor)]
         bases = _bases(own, factor, rows)
         for pair in own:
-            base, other = pair if value(pair[0], factor) == bases[_values(pair, factor)] else pair[::-1]
+            base, other = (
+                pair if value(pair[0], factor) == bases[_values(pair, factor)] else pair[::-1]
+            )
             ours, theirs = (rounds.get((factor, point.name), {}) for point in (base, other))
-            ratios = [quotients(theirs[launch], own) for launch, own in ours.items() if launch in theirs]
+            ratios = [
+                quotients(theirs[launch], own) for launch, own in ours.items() if launch in theirs
+            ]
             beside = [math.log(median(own)) for own in ratios if own]
             ours, theirs = seconds[base.name], seconds[other.name]
-            logs = beside or [math.log(theirs[launch] / own) for launch, own in ours.items() if launch in theirs]
+            logs = beside or [
+                math.log(theirs[launch] / own) for launch, own in ours.items() if launch in theirs
+            ]
             if logs:
                 found.append(_row(factor, (base, other), rows, np.array(logs), bool(beside), most))
     return table(found, CONTRAST)
@@ -81,7 +89,10 @@ def contrasts(records: Sequence[Record], points: pd.DataFrame, most: int = 0) ->
 def overall(contrasts: pd.DataFrame, most: int = 0) -> pd.DataFrame:
     """A row for each factor, base, other, op and regime: what all their pairs say together."""
     keys = list(OVERALL)[:5]
-    rows = (dict(zip(keys, key, strict=True)) | _together(own, most) for key, own in contrasts.groupby(keys))
+    rows = (
+        dict(zip(keys, key, strict=True)) | _together(own, most)
+        for key, own in contrasts.groupby(keys)
+    )
     return table(rows, OVERALL)
 
 
@@ -109,7 +120,9 @@ def _bases(pairs: Iterable[_Pair], factor: str, rows: dict[str, _Row]) -> dict[f
     moved: dict[frozenset[str], dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for pair in pairs:
         for point in pair:
-            moved[_values(pair, factor)][value(point, factor)] += rows[point.name]["compulsory_bytes"]
+            moved[_values(pair, factor)][value(point, factor)] += rows[point.name][
+                "compulsory_bytes"
+            ]
     found = {}
     for values, counts in moved.items():
         less, more = sorted(counts, key=lambda value: counts[value])
@@ -117,7 +130,9 @@ def _bases(pairs: Iterable[_Pair], factor: str, rows: dict[str, _Row]) -> dict[f
     return found
 
 
-def _row(factor: str, pair: _Pair, rows: dict[str, _Row], logs: np.ndarray, beside: bool, most: int) -> _Row:
+def _row(
+    factor: str, pair: _Pair, rows: dict[str, _Row], logs: np.ndarray, beside: bool, most: int
+) -> _Row:
     """Of logarithms, by launch."""
     base, other = (rows[point.name] for point in pair)
     found = paired(logs, outside(len(logs), most))
@@ -139,7 +154,11 @@ def _row(factor: str, pair: _Pair, rows: dict[str, _Row], logs: np.ndarray, besi
 
 def _ratio(estimate: float, low: float, high: float) -> dict[str, float]:
     """From logarithms of other's time over base's."""
-    return {"ratio": math.exp(-estimate), "ratio_low": math.exp(-high), "ratio_high": math.exp(-low)}
+    return {
+        "ratio": math.exp(-estimate),
+        "ratio_low": math.exp(-high),
+        "ratio_high": math.exp(-low),
+    }
 
 
 def _together(pairs: pd.DataFrame, most: int) -> _Row:
@@ -151,7 +170,10 @@ def _together(pairs: pd.DataFrame, most: int) -> _Row:
     found = paired(-np.log(pairs["ratio"].to_numpy()), outside(int(pairs["launches"].max()), most))
     if found.enclosed:
         row = _ratio(*found[:3])
-        method = f"signed ranks of {len(pairs)} pairs: Hodges-Lehmann's estimate, {found.confidence:.1%} interval"
+        method = (
+            f"signed ranks of {len(pairs)} pairs: Hodges-Lehmann's estimate, {found.confidence:.1%}"
+            " interval"
+        )
     else:
         row = pairs[["ratio", "ratio_low", "ratio_high"]].median().to_dict()
         method = f"median ends of the intervals over launches of {counted(len(pairs), 'pair')}"
@@ -160,4 +182,13 @@ def _together(pairs: pd.DataFrame, most: int) -> _Row:
         word = FASTER if row["ratio"] > 1 else SLOWER
     if words["unknown"] > len(pairs) / 2:
         word = UNKNOWN
-    return row | words | {"pairs": len(pairs), "beside": bool(pairs["beside"].iloc[0]), "method": method, "word": word}
+    return (
+        row
+        | words
+        | {
+            "pairs": len(pairs),
+            "beside": bool(pairs["beside"].iloc[0]),
+            "method": method,
+            "word": word,
+        }
+    )

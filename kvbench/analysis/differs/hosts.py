@@ -12,14 +12,21 @@ from kvbench.analysis.judge import LIMITS, as_share, paired
 _FEWEST = 3  # hosts, for a middle one
 
 
-# speed: its GB/s over the median of all hosts, point by point, as a share above 1; None where there is no middle.
+# speed: its GB/s over the median of all hosts, point by point, as a share above 1; None where there
+#     is no middle.
 # other: its hardware or its set-up is not that of most.
 Host = namedtuple("Host", ("name", "points", "speed", "low", "high", "outlier", "other"))
 
 
-def hosts(points: Mapping[str, pd.DataFrame], machines: Mapping[str, tuple[str, str]]) -> tuple[Host, ...]:
-    """`points`: of each host's run. `machines`: fingerprint and environment, by host. Slowest first."""
-    rates = pd.DataFrame({host: table.set_index("name")["gbps"] for host, table in points.items()}).dropna()
+def hosts(
+    points: Mapping[str, pd.DataFrame], machines: Mapping[str, tuple[str, str]]
+) -> tuple[Host, ...]:
+    """`points`: of each host's run. `machines`: fingerprint and environment, by host. Slowest
+    first.
+    """
+    rates = pd.DataFrame(
+        {host: table.set_index("name")["gbps"] for host, table in points.items()}
+    ).dropna()
     logs = np.log(rates.to_numpy()) if len(rates) else np.empty((0, len(points)))
     usual = tuple(mode(each[place] for each in machines.values()) for place in (0, 1))
     found = []
@@ -27,8 +34,12 @@ def hosts(points: Mapping[str, pd.DataFrame], machines: Mapping[str, tuple[str, 
         speed = low = high = None
         if len(points) >= _FEWEST and len(rates):
             by_time = paired(np.median(logs, axis=1) - logs[:, place])  # positive: it takes longer
-            speed, low, high = (as_share(-float(end)) for end in (by_time.estimate, by_time.high, by_time.low))
-        far = bool(speed is not None and low is not None and (high < -LIMITS.same or low > LIMITS.same))
+            speed, low, high = (
+                as_share(-float(end)) for end in (by_time.estimate, by_time.high, by_time.low)
+            )
+        far = bool(
+            speed is not None and low is not None and (high < -LIMITS.same or low > LIMITS.same)
+        )
         own = machines[host]
         other = "hardware" if own[0] != usual[0] else "set-up" if own[1] != usual[1] else ""
         found.append(Host(host, len(rates), speed, low, high, far, other))

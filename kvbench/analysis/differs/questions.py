@@ -1,5 +1,6 @@
-"""What a run leaves open: whether a slice in L3 is read faster than memory, and which of two values of a factor is
-faster. Where more launches may decide it, about how many, and of which points."""
+"""What a run leaves open: whether a slice in L3 is read faster than memory, and which of two values
+of a factor is faster. Where more launches may decide it, about how many, and of which points.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -32,7 +33,9 @@ class Open:
 def questions(
     records: Iterable[Record], points: pd.DataFrame, pairs: pd.DataFrame, together: pd.DataFrame
 ) -> tuple[Open, ...]:
-    """From the tables of points, with short names, of contrasts, and of all their pairs together."""
+    """From the tables of points, with short names, of contrasts, and of all their pairs
+    together.
+    """
     return (*_of_l3(points), *_of_contrasts(records, pairs, together))
 
 
@@ -45,13 +48,19 @@ def open_questions(records: Sequence[Record], machine: Machine, most: int) -> tu
 
 def _of_l3(points: pd.DataFrame) -> Iterator[Open]:
     for row in points[points["l3_needs"].notna()].to_dict("records"):
-        which, what = ("l3_decode", "decodes") if row["l3"] == UNSTABLE else ("l3_reads", "reads of the slice")
+        which, what = (
+            ("l3_decode", "decodes")
+            if row["l3"] == UNSTABLE
+            else ("l3_reads", "reads of the slice")
+        )
         ends = (float(row[which + end]) for end in ("", "_low", "_high"))
         said = f"{what} over reads of memory: {row['short']}"
         yield Open(said, *ends, int(row["launches"]), int(row["l3_needs"]), (row["name"],))
 
 
-def _of_contrasts(records: Iterable[Record], pairs: pd.DataFrame, together: pd.DataFrame) -> Iterator[Open]:
+def _of_contrasts(
+    records: Iterable[Record], pairs: pd.DataFrame, together: pd.DataFrame
+) -> Iterator[Open]:
     """What was timed in the same rounds is visited as the set that it was."""
     sets = {each.point for each in records if isinstance(each.point, Contrast)}
     visit = {(each.factor, point.name): each.name for each in sets for point in each.points}
@@ -60,9 +69,15 @@ def _of_contrasts(records: Iterable[Record], pairs: pd.DataFrame, together: pd.D
     for row in together[together["word"].isin([SAME, UNKNOWN])].to_dict("records"):
         of = own[tuple(row[key] for key in keys)]
         of = of[of["beside"] == row["beside"]]
-        ends, launches = (row["ratio"], row["ratio_low"], row["ratio_high"]), int(of["launches"].max())
+        ends, launches = (
+            (row["ratio"], row["ratio_low"], row["ratio_high"]),
+            int(of["launches"].max()),
+        )
         if most := needs(*ends, launches):
-            said = f"{row['factor']} of {row['op']} from {row['regime']}: {row['other']} over {row['base']}"
+            said = (
+                f"{row['factor']} of {row['op']} from {row['regime']}: {row['other']} over"
+                f" {row['base']}"
+            )
             names = dict.fromkeys((*of["base_name"], *of["other_name"]))
             if row["beside"]:
                 names = dict.fromkeys(visit[row["factor"], name] for name in names)

@@ -1,15 +1,17 @@
-"""A point over many runs: where its efficiency changed for good, and what the latest run is held against.
+"""A point over many runs: where its efficiency changed for good, and what the latest run is held
+against.
 
 Where a series of runs may break is ruptures' answer. Each such place must then prove itself:
-  1. by the exact test of Mann and Whitney between the runs before it and those after it, up to LIMITS.window on each
-     side and no further than the next step; its chance is multiplied by the number of runs, for any of them could have
-     been the place; and no smaller chance than that is had by runs that are each somewhat like the one before, which
-     that test does not know of;
-  2. at a false-discovery rate of LIMITS.rate (Benjamini and Hochberg) over all places of all points, a point without
-     any being a test that found nothing;
+  1. by the exact test of Mann and Whitney between the runs before it and those after it, up to
+      LIMITS.window on each side and no further than the next step; its chance is multiplied by the
+      number of runs, for any of them could have been the place; and no smaller chance than that is
+      had by runs that are each somewhat like the one before, which that test does not know of;
+  2. at a false-discovery rate of LIMITS.rate (Benjamini and Hochberg) over all places of all
+      points, a point without any being a test that found nothing;
   3. by the smallest effect that counts, LIMITS.effect of a point and LIMITS.family of a family.
-A place that fails is forgotten, the least certain first, and its neighbours are judged again by the longer stretches
-that they then have. An accepted step needs no proof: it is an end of what is searched on both of its sides.
+A place that fails is forgotten, the least certain first, and its neighbours are judged again by the
+longer stretches that they then have. An accepted step needs no proof: it is an end of what is
+searched on both of its sides.
 """
 
 from __future__ import annotations
@@ -45,11 +47,13 @@ class StepLimits:
 
     least: int = 3  # runs on each side of a step
     window: int = 30  # and the most of them that it is judged by: a machine drifts
-    effect: float = JUDGED.point  # of a point's efficiency: a change that counts between two runs counts here
+    # of a point's efficiency: a change that counts between two runs counts here
+    effect: float = JUDGED.point
     family: float = JUDGED.family  # and of a family's
     shared: float = 0.8  # of a family's points must make its step
     rate: float = JUDGED.rate  # of the steps that are reported, how many may be none
-    penalty: float = 3.0  # of a further break, in variances times the logarithm of the number of runs
+    # of a further break, in variances times the logarithm of the number of runs
+    penalty: float = 3.0
 
 
 LIMITS = StepLimits()
@@ -57,7 +61,9 @@ LIMITS = StepLimits()
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """A run in a history. `environment` and `build` are digests: of what may have changed between two runs."""
+    """A run in a history. `environment` and `build` are digests: of what may have changed between
+    two runs.
+    """
 
     run: Annotated[str, about("its name")]
     created: Annotated[str, about("when it began, ISO 8601")]  # with its zone
@@ -83,10 +89,12 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One point on one machine, in the order of time: the runs that have it, as places in `runs` of its machine, and
-    its efficiency in each. `accepted`: the first runs after steps that somebody has accepted, as places likewise.
-    `smallest`: effect that counts. A family is a series as well, by its name; of it there are `members`, most of which
-    must make a step, else it is that of another family."""
+    """One point on one machine, in the order of time: the runs that have it, as places in `runs` of
+    its machine, and its efficiency in each. `accepted`: the first runs after steps that somebody
+    has accepted, as places likewise.
+    `smallest`: effect that counts. A family is a series as well, by its name; of it there are
+        `members`, most of which must make a step, else it is that of another family.
+    """
 
     point: str
     runs: tuple[int, ...]
@@ -99,8 +107,10 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """`run`: the first one after it. Effects are shares of the efficiency before: −0.05 is 5 % less. `low`, `high`: a 95 %
-    interval, None where the runs are too few. `q`: None of an accepted step."""
+    """`run`: the first one after it. Effects are shares of the efficiency before: −0.05 is 5 %
+    less. `low`, `high`: a 95 % interval, None where the runs are too few. `q`: None of an accepted
+    step.
+    """
 
     run: int  # as in Series
     effect: float
@@ -112,9 +122,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """`baseline`: the first and last of the runs that the latest is held against, as in Series. It begins with the
-    latest accepted step, or with the first run, and ends before the first open step after that: who does not accept a
-    step is still told how far it leads."""
+    """`baseline`: the first and last of the runs that the latest is held against, as in Series. It
+    begins with the latest accepted step, or with the first run, and ends before the first open step
+    after that: who does not accept a step is still told how far it leads.
+    """
 
     series: Series
     steps: tuple[Step, ...]
@@ -145,8 +156,9 @@ class Trend:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """The history of one machine. `names`: short ones of points, by their own, and of families; `points` likewise, but
-    for families."""
+    """The history of one machine. `names`: short ones of points, by their own, and of families;
+    `points` likewise, but for families.
+    """
 
     fingerprint: str
     machine: str
@@ -162,14 +174,25 @@ class Past:
         return (*self.families, *self.trends)
 
     def only(self, pattern: str) -> Past:
-        """Points by their whole names, by the short ones that tables have or by those of their families; and these."""
+        """Points by their whole names, by the short ones that tables have or by those of their
+        families; and these.
+        """
 
         def fits(name: str) -> bool:
             wider = groups(self.points[name]) if name in self.points else (name,)
-            return any(fnmatchcase(each, pattern) for each in (name, self.names[name])) or pattern in wider
+            return (
+                any(fnmatchcase(each, pattern) for each in (name, self.names[name]))
+                or pattern in wider
+            )
 
         own = {level: getattr(self, level) for level in ("trends", "families")}
-        return replace(self, **{level: tuple(t for t in every if fits(t.series.point)) for level, every in own.items()})
+        return replace(
+            self,
+            **{
+                level: tuple(t for t in every if fits(t.series.point))
+                for level, every in own.items()
+            },
+        )
 
     def before(self, trend: Trend, step: Step) -> Ran | None:
         """The run of the point before a step; None at the first."""
@@ -181,19 +204,28 @@ class Past:
         if not (before := self.before(trend, step)):
             return ()
         place, after = trend.series.runs.index(step.run), self.runs[step.run]
-        found = [what for what in ("build", "environment") if getattr(before, what) != getattr(after, what)]
-        return (*found, *filter(None, [rescheduled(*trend.series.schedules[place - 1 : place + 1])]))
+        found = [
+            what
+            for what in ("build", "environment")
+            if getattr(before, what) != getattr(after, what)
+        ]
+        return (
+            *found,
+            *filter(None, [rescheduled(*trend.series.schedules[place - 1 : place + 1])]),
+        )
 
 
 def trends(series: Sequence[Series]) -> list[Trend]:
     """All points of a history at once, for each is judged beside the others."""
     found = [_Search(each) for each in series]
-    chances = [place.chance for search in found for place in search.places] + [1.0 for s in found if not s.places]
+    chances = [place.chance for search in found for place in search.places] + [
+        1.0 for s in found if not s.places
+    ]
     corrected = iter(discoveries(chances))
     return [search.trend([next(corrected) for _ in search.places], len(series)) for search in found]
 
 
-# ---- one series ------------------------------------------------------------------------------------------------------
+# ---- one series ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,14 +252,20 @@ class _Search:
         self._series = series
         self._logs = np.log(np.array(series.efficiency, dtype=float))
         self._calm = _calmed(self._logs)
-        self._judge = cache(self._judged)  # the same stretches come again while others are forgotten
-        accepted = (place for place, run in enumerate(series.runs) if place and run in series.accepted)
+        # the same stretches come again while others are forgotten
+        self._judge = cache(self._judged)
+        accepted = (
+            place for place, run in enumerate(series.runs) if place and run in series.accepted
+        )
         self._ends = [0, *accepted, len(self._logs)]
         found = [place for ends in pairwise(self._ends) for place in self._within(*ends)]
         wander = _wander(self._logs, [*self._ends, *(place.at for place in found)])
         self.places = []
-        for place in found:  # the chance of such a difference were it but runs that are each like the one before
-            reach = abs(math.log1p(place.effect)) / (wander * math.sqrt(sum(1 / runs for runs in place.runs)))
+        # the chance of such a difference were it but runs that are each like the one before
+        for place in found:
+            reach = abs(math.log1p(place.effect)) / (
+                wander * math.sqrt(sum(1 / runs for runs in place.runs))
+            )
             strayed = min(1.0, 2 * NormalDist().cdf(-reach) * len(self._logs))
             surer = replace(place, chance=max(place.chance, strayed))
             if not surer.weak and self._shared(place):
@@ -239,20 +277,29 @@ class _Search:
             return []
         noise = max(scatter(self._calm[first:end]), _STILL)
         price = LIMITS.penalty * noise**2 * math.log(end - first)
-        places = self._strong([first, *(first + at for at in _breaks(self._calm[first:end], pen=price)), end])
+        places = self._strong(
+            [first, *(first + at for at in _breaks(self._calm[first:end], pen=price)), end]
+        )
         ends = [first, *(place.at for place in places), end]
         moved = [a + _breaks(self._calm[a:c], n_bkps=1)[0] for a, _, c in _threes(ends)]
         return self._strong([first, *sorted(set(moved)), end])
 
     def _strong(self, ends: list[int]) -> list[_Place]:
-        """Without those that prove nothing: the least certain goes first, and what stood beside it is judged anew."""
-        while weak := [place for place in (self._judge(*three) for three in _threes(ends)) if place.weak]:
+        """Without those that prove nothing: the least certain goes first, and what stood beside it
+        is judged anew.
+        """
+        while weak := [
+            place for place in (self._judge(*three) for three in _threes(ends)) if place.weak
+        ]:
             ends.remove(max(weak, key=lambda place: (place.chance, -abs(place.effect))).at)
         return [self._judge(*three) for three in _threes(ends)]
 
     def _judged(self, before: int, at: int, after: int) -> _Place:
         """By the runs next to it."""
-        sides = self._logs[max(before, at - LIMITS.window) : at], self._logs[at : min(after, at + LIMITS.window)]
+        sides = (
+            self._logs[max(before, at - LIMITS.window) : at],
+            self._logs[at : min(after, at + LIMITS.window)],
+        )
         found = apart(*sides)
         chance = min(1.0, 2 * float(min(found.slower, found.faster)) * len(self._logs))
         effect = (math.expm1(float(each)) for each in found[:3])
@@ -265,30 +312,42 @@ class _Search:
         moved = []
         for each in self._series.members:
             runs, values = np.array(each.runs), np.array(each.efficiency)
-            before, after = (values[(a <= runs) & (runs < b)] for a, b in ((first, run), (run, end)))
+            before, after = (
+                values[(a <= runs) & (runs < b)] for a, b in ((first, run), (run, end))
+            )
             if len(before) and len(after):
                 moved.append((np.median(after) / np.median(before) - 1) / place.effect >= 0.5)
         return not moved or float(np.mean(moved)) >= LIMITS.shared
 
     def trend(self, corrected: Sequence[float], points: int) -> Trend:
         """`corrected`: the chances of the places, among those of all `points`."""
-        open_ = [(place, q) for place, q in zip(self.places, corrected, strict=True) if q <= LIMITS.rate]
+        open_ = [
+            (place, q) for place, q in zip(self.places, corrected, strict=True) if q <= LIMITS.rate
+        ]
         ends = sorted({*self._ends, *(place.at for place, _ in open_)})
-        accepted = [(self._judge(*three), None) for three in _threes(ends) if three[1] in self._ends]
+        accepted = [
+            (self._judge(*three), None) for three in _threes(ends) if three[1] in self._ends
+        ]
         steps, first = [], self._ends[-2]
         for place, q in (*open_, *accepted):
             low, high = (None if math.isnan(end) else end for end in (place.low, place.high))
             state = ACCEPTED if q is None else OPEN
             steps.append(Step(self._series.runs[place.at], place.effect, low, high, q, state))
-        last = min((place.at for place, _ in open_ if place.at > first), default=len(self._logs)) - 1
+        last = (
+            min((place.at for place, _ in open_ if place.at > first), default=len(self._logs)) - 1
+        )
         baseline = self._series.runs[first], self._series.runs[last]
         level = float(np.exp(np.median(self._logs[first : last + 1])))
         steps.sort(key=lambda step: step.run)
-        needs = next(more for more in count() if self._clearest(more, first) * points <= LIMITS.rate)
+        needs = next(
+            more for more in count() if self._clearest(more, first) * points <= LIMITS.rate
+        )
         return Trend(self._series, tuple(steps), baseline, level, needs)
 
     def _clearest(self, more: int, first: int) -> float:
-        """The chance of a clear step in the middle of the runs from the first on, and so many more."""
+        """The chance of a clear step in the middle of the runs from the first on, and so many
+        more.
+        """
         half = min((len(self._logs) + more - first) // 2, LIMITS.window)
         return 2 * (len(self._logs) + more) / math.comb(2 * half, half)
 
@@ -308,19 +367,23 @@ def _calmed(logs: np.ndarray) -> np.ndarray:
 
 
 def _wander(logs: np.ndarray, ends: Sequence[int]) -> float:
-    """How far a mean of n runs strays, as a deviation times the root of n, where each run is somewhat like the one
-    before it. Taken about the medians of all stretches."""
+    """How far a mean of n runs strays, as a deviation times the root of n, where each run is
+    somewhat like the one before it. Taken about the medians of all stretches.
+    """
     rest = np.concatenate([logs[a:b] - np.median(logs[a:b]) for a, b in pairwise(sorted(ends))])
     deviation = max(float(np.median(np.abs(rest))) / MAD, _STILL)
     rest = np.clip(rest, -_CLIP * deviation, _CLIP * deviation)
     follows = float(np.dot(rest[:-1], rest[1:])) / max(float(np.dot(rest, rest)), _STILL**2)
-    follows += (1 + 3 * max(follows, 0.0)) * len(ends) / len(rest)  # each median taken off hides as much (Kendall)
+    # each median taken off hides as much (Kendall)
+    follows += (1 + 3 * max(follows, 0.0)) * len(ends) / len(rest)
     follows = min(0.9, max(0.0, follows))
     return deviation * math.sqrt((1 + follows) / (1 - follows))
 
 
 def _breaks(logs: np.ndarray, **wanted: float) -> list[int]:
-    """Where ruptures breaks a series. `pen`: the price of a further break; `n_bkps`: so many breaks."""
+    """Where ruptures breaks a series. `pen`: the price of a further break; `n_bkps`: so many
+    breaks.
+    """
     fitted = _ruptures()(kernel="linear", min_size=LIMITS.least).fit(logs.reshape(-1, 1))
     return list(map(int, fitted.predict(**wanted)))[:-1]
 
@@ -335,5 +398,7 @@ def _ruptures() -> Any:
         from ruptures import KernelCPD  # slow to load, and not always there
     except ImportError:
         hint = "pip install 'kvbench[history]', or pip install ruptures"
-        raise Unsupported("ruptures, which finds the steps of a history, is not installed", hint) from None
+        raise Unsupported(
+            "ruptures, which finds the steps of a history, is not installed", hint
+        ) from None
     return KernelCPD

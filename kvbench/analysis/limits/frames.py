@@ -1,4 +1,6 @@
-"""A run as tidy tables: a row for each sample, and one for each point with all that is known of it."""
+"""A run as tidy tables: a row for each sample, and one for each point with all that is known of
+it.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,13 +9,33 @@ from typing import Annotated, Any
 
 import pandas as pd
 
-from kvbench.analysis.limits.bounds import Against, above, beaten, bound, claim, decided_by, evidence
+from kvbench.analysis.limits.bounds import (
+    Against,
+    above,
+    beaten,
+    bound,
+    claim,
+    decided_by,
+    evidence,
+)
 from kvbench.analysis.measured import launches
 from kvbench.analysis.measured.ceilings import Roofs, huge_share
 from kvbench.analysis.measured.ceilings import ceilings as ceilings_of
 from kvbench.analysis.measured.columns import EITHER, FOUND, POINT, SAMPLE, facts, table
 from kvbench.errors import BadArgument
-from kvbench.model import CORE, MEMORY, NEIGHBOUR, ROTATED, Ceiling, Contrast, Machine, Point, Record, Sample, Traffic
+from kvbench.model import (
+    CORE,
+    MEMORY,
+    NEIGHBOUR,
+    ROTATED,
+    Ceiling,
+    Contrast,
+    Machine,
+    Point,
+    Record,
+    Sample,
+    Traffic,
+)
 from kvbench.model.annotated import about
 from kvbench.model.contrast import value
 from kvbench.model.point import Visited
@@ -21,8 +43,9 @@ from kvbench.units import GB
 
 
 def samples(records: Sequence[Record]) -> pd.DataFrame:
-    """One row for each sample of every program, of points and probes alike; of contrasts the factor stands for the program.
-    Visits that failed have none."""
+    """One row for each sample of every program, of points and probes alike; of contrasts the factor
+    stands for the program. Visits that failed have none.
+    """
     places: dict[Visited, int] = {}
     of_point, rows = [], []
     for record, speed in zip(records, launches.speeds(records), strict=True):
@@ -34,10 +57,21 @@ def samples(records: Sequence[Record]) -> pd.DataFrame:
             point = own.get(s.program, record.point)
             of_point.append(places.setdefault(point, len(places)))
             each, moved = s.seconds / s.passes, record.traffic[s.program]
-            rates = (count / each / GB if count > 0 else None for count in (moved.compulsory, moved.flops))
+            rates = (
+                count / each / GB if count > 0 else None
+                for count in (moved.compulsory, moved.flops)
+            )
             name = record.point.factor if beside else s.program
             counts = (name, record.launch, record.part, s.round, s.passes, s.seconds, each, *rates)
-            met = (s.skew, s.switches, s.faults, s.steal, s.throttled, speed, disturbed(s, len(point.cpus)))
+            met = (
+                s.skew,
+                s.switches,
+                s.faults,
+                s.steal,
+                s.throttled,
+                speed,
+                disturbed(s, len(point.cpus)),
+            )
             rows.append((*counts, *met))
     found = table(rows, SAMPLE)
     points = table(map(facts, places), EITHER).take(of_point).reset_index(drop=True)
@@ -45,13 +79,20 @@ def samples(records: Sequence[Record]) -> pd.DataFrame:
 
 
 def points(
-    records: Sequence[Record], machine: Machine, ceilings: Sequence[Ceiling] | None = None, most: int = 0
+    records: Sequence[Record],
+    machine: Machine,
+    ceilings: Sequence[Ceiling] | None = None,
+    most: int = 0,
 ) -> pd.DataFrame:
-    """One row for each point, sorted by what it is. Points that failed have an error, and no numbers. `most`: launches that
-    the run can have where some are added until questions are decided, else 0."""
+    """One row for each point, sorted by what it is. Points that failed have an error, and no
+    numbers. `most`: launches that the run can have where some are added until questions are
+    decided, else 0.
+    """
     runs = sorted({record.run for record in records})
     if len(runs) > 1:
-        raise BadArgument(f"records of {len(runs)} runs: {', '.join(runs)}", "one table for each run")
+        raise BadArgument(
+            f"records of {len(runs)} runs: {', '.join(runs)}", "one table for each run"
+        )
     roofs = Roofs(machine, ceilings_of(records, machine) if ceilings is None else ceilings)
     visits: dict[Point, list[_Visit]] = {}
     used = set(map(id, launches.at_speed(records)))
@@ -70,18 +111,34 @@ _REGIME = {"": "word", "_reason": "reason", "_confidence": "confidence"}
 def _row(point: Point, visits: Sequence[_Visit], roofs: Roofs, most: int) -> dict[str, Any]:
     whole = [visit for visit in visits if launches.complete(visit[0])]
     lost = {record.launch for record, *_ in visits} - {record.launch for record, *_ in whole}
-    errors = [record.error or "no sample was taken" for record, *_ in visits if record.launch in lost]
-    row = facts(point) | {"launches": 0, "samples": 0, "failed": len(lost), "error": errors[0] if errors else ""}
+    errors = [
+        record.error or "no sample was taken" for record, *_ in visits if record.launch in lost
+    ]
+    row = facts(point) | {
+        "launches": 0,
+        "samples": 0,
+        "failed": len(lost),
+        "error": errors[0] if errors else "",
+    }
     if not (good := [record for record, _, used in whole if used]):
         return row
     row |= _cores([(speed, used) for _, speed, used in whole if speed is not None])
     found, one = launches.measured(good), good[0]
     row |= _rates(found, one.traffic["point"]) | _visits(good, len(point.cpus))
-    row |= {"ran": one.schedule, "layers": one.layers, "slice_bytes": one.slice_bytes, "core_level": one.core_level}
+    row |= {
+        "ran": one.schedule,
+        "layers": one.layers,
+        "slice_bytes": one.slice_bytes,
+        "core_level": one.core_level,
+    }
     row |= _witnesses(point, found) | _tails(found, good)
     numbers, roof = (row.get("efficiency"), row.get("core_fraction"), row["skew"]), beaten(found)
     why = evidence(point.op == "decode", found.witness, numbers, one.core_level, roof, found.uneven)
-    row |= {"bound": bound(*numbers, beaten=bool(roof)), "bound_reason": why, "uneven": found.uneven}
+    row |= {
+        "bound": bound(*numbers, beaten=bool(roof)),
+        "bound_reason": why,
+        "uneven": found.uneven,
+    }
     return row | _against(point, found, good, roofs, most)
 
 
@@ -131,11 +188,17 @@ def _visits(records: Sequence[Record], threads: int) -> dict[str, Any]:
 
 
 def _witnesses(point: Point, found: launches.PointRates) -> dict[str, Any]:
-    """The point beside what was measured in the same rounds: a witness counts with the better of its two forms."""
+    """The point beside what was measured in the same rounds: a witness counts with the better of
+    its two forms.
+    """
     row = {}
     if witness := found.witness:
         share = found.shares[witness]
-        row |= {"witness": witness, **launches.enclosed("efficiency", share), "efficiency_spread": share.spread}
+        row |= {
+            "witness": witness,
+            **launches.enclosed("efficiency", share),
+            "efficiency_spread": share.spread,
+        }
         if point.op == "decode":
             row["twin_gbps"] = found.rates[witness].median
         else:
@@ -147,12 +210,16 @@ def _witnesses(point: Point, found: launches.PointRates) -> dict[str, Any]:
 
 def _tails(found: launches.PointRates, records: Sequence[Record]) -> dict[str, Any]:
     """Passes one by one, alone and beside a neighbour."""
-    alone, beside = ([r.tails[name] for r in records if name in r.tails] for name in ("point", NEIGHBOUR))
+    alone, beside = (
+        [r.tails[name] for r in records if name in r.tails] for name in ("point", NEIGHBOUR)
+    )
     row = {"pass_note": launches.untold(alone, found.seconds["point"].median)}
     row |= launches.tailed(alone, "pass") | launches.tailed(beside, NEIGHBOUR)
     if slower := found.shares.get(NEIGHBOUR):
         row |= launches.enclosed(f"{NEIGHBOUR}_times", slower)
-        row[f"{NEIGHBOUR}_gbps"] = median(record.neighbour for record in records if record.neighbour)
+        row[f"{NEIGHBOUR}_gbps"] = median(
+            record.neighbour for record in records if record.neighbour
+        )
     return row
 
 
@@ -164,7 +231,11 @@ def _against(
     regime, computed = roofs.regime(point, footprint), roofs.by_itself(point.computes, point)
     ceiling, note = roofs.ceiling(point, regime.word, footprint)
     row = {f"regime{end}": getattr(regime, name) for end, name in _REGIME.items()}
-    row |= {"footprint": footprint, "ceiling_note": note, "fma_gflops": computed and computed.median}
+    row |= {
+        "footprint": footprint,
+        "ceiling_note": note,
+        "fma_gflops": computed and computed.median,
+    }
     for name, roof in (("ceiling", ceiling), ("dram", roofs.by_itself("read", point, "DRAM"))):
         if roof:
             row |= {f"{name}_gbps": roof.median, f"{name}_low": roof.low, f"{name}_high": roof.high}
@@ -187,8 +258,14 @@ def _against(
         most=most,
     )
     if point.op == "decode":
-        row |= dict(zip(("l3", "l3_reason"), claim(held), strict=True)) | {"l3_needs": decided_by(held)}
-        ratios = {"l3_reads": found.near, "l3_decode": shares.get(MEMORY), "l3_gain": shares.get(ROTATED)}
+        row |= dict(zip(("l3", "l3_reason"), claim(held), strict=True)) | {
+            "l3_needs": decided_by(held)
+        }
+        ratios = {
+            "l3_reads": found.near,
+            "l3_decode": shares.get(MEMORY),
+            "l3_gain": shares.get(ROTATED),
+        }
         for name, ratio in ratios.items():
             row |= launches.enclosed(name, ratio) if ratio else {}
     row["above"], row["above_reason"] = above(held)
@@ -201,31 +278,50 @@ def decodes_of(points: pd.DataFrame) -> pd.DataFrame:
 
 
 _STOLEN = 0.01  # of the threads' time, by a hypervisor: more disturbs a sample
-_SWITCHES = 1.0  # involuntary, for each thread: a kernel thread's turn is short, a second is somebody's work
+# involuntary, for each thread: a kernel thread's turn is short, a second is somebody's work
+_SWITCHES = 1.0
 
 
 def disturbed(sample: Sample, threads: int) -> bool:
-    """Whether something else took part in it, which may show in its length alone. All memory was touched before it: a
-    fault is a page that moves, or is read back from disk."""
+    """Whether something else took part in it, which may show in its length alone. All memory was
+    touched before it: a fault is a page that moves, or is read back from disk.
+    """
     stolen = sample.steal > _STOLEN * sample.seconds * threads
-    return sample.off or stolen or bool(sample.throttled or sample.faults) or sample.switches > _SWITCHES * threads
+    return (
+        sample.off
+        or stolen
+        or bool(sample.throttled or sample.faults)
+        or sample.switches > _SWITCHES * threads
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """How far launches lie apart. Half of the points are no wider, and nine of ten no wider than `most`."""
+    """How far launches lie apart. Half of the points are no wider, and nine of ten no wider than
+    `most`.
+    """
 
-    gbps: Annotated[float | None, about("share of the median: interval over launches, of half of the points")]
+    gbps: Annotated[
+        float | None, about("share of the median: interval over launches, of half of the points")
+    ]
     gbps_most: Annotated[float | None, about("share of the median: the same of nine points in ten")]
-    efficiency: Annotated[float | None, about("share of the median: the same as gbps, of efficiency")]
-    efficiency_most: Annotated[float | None, about("share of the median: the same of nine points in ten")]
+    efficiency: Annotated[
+        float | None, about("share of the median: the same as gbps, of efficiency")
+    ]
+    efficiency_most: Annotated[
+        float | None, about("share of the median: the same of nine points in ten")
+    ]
     disturbed: Annotated[float | None, about("share of the samples that met other work")]
 
 
 def noise(points: pd.DataFrame) -> Noise:
     """`points`: the table of that name."""
     several = points[points["launches"] > 1]
-    spreads = (known(several[name].quantile(most)) for name in ("spread", "efficiency_spread") for most in (0.5, 0.9))
+    spreads = (
+        known(several[name].quantile(most))
+        for name in ("spread", "efficiency_spread")
+        for most in (0.5, 0.9)
+    )
     return Noise(*spreads, known(points["disturbed"].mean()))
 
 

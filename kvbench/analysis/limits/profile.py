@@ -18,7 +18,9 @@ from kvbench.units import GB, gbps
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """GB/s of compulsory bytes (GFLOP/s for fma) over the samples: median, and the middle half around it."""
+    """GB/s of compulsory bytes (GFLOP/s for fma) over the samples: median, and the middle half
+    around it.
+    """
 
     median: Annotated[float, about("GB/s: of the samples")]
     low: Annotated[float, about("GB/s: lower end of the middle half")]
@@ -43,8 +45,9 @@ _L3 = {"l3_reads": (SLICE, MEMORY), "l3_gain": ("point", ROTATED), "l3_decode": 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile(Printed):
-    """A decode beside its twin, its core roof and the FMA peak; a store beside copies. A share is null where in no round
-    both samples were about as long as they were meant to be."""
+    """A decode beside its twin, its core roof and the FMA peak; a store beside copies. A share is
+    null where in no round both samples were about as long as they were meant to be.
+    """
 
     kernel: Annotated[str, about("op.variant.layout.dtype.isa")]
     point: Annotated[Point, about("what was measured")]
@@ -52,35 +55,61 @@ class Profile(Printed):
     gbps: Annotated[float, about("GB/s: compulsory bytes over time, median of the samples")]
     twin_gbps: Annotated[float | UnsetType, about("GB/s: the same reads and nothing else")] = UNSET
     twin_form: Annotated[str | UnsetType, about("the program whose rate twin_gbps is")] = UNSET
-    efficiency: Annotated[_Share, about("share of the point's time that the twin takes, median of the rounds")] = UNSET
-    core_gbps: Annotated[float | UnsetType, about("GB/s: the same kernel in a private cache")] = UNSET
+    efficiency: Annotated[
+        _Share, about("share of the point's time that the twin takes, median of the rounds")
+    ] = UNSET
+    core_gbps: Annotated[float | UnsetType, about("GB/s: the same kernel in a private cache")] = (
+        UNSET
+    )
     core_level: Annotated[str | UnsetType, about("that cache")] = UNSET
     core_form: Annotated[str | UnsetType, about("the program whose rate core_gbps is")] = UNSET
     core_fraction: Annotated[_Share, about("share of core_gbps, median of the rounds")] = UNSET
-    ceiling_gbps: Annotated[float, about("GB/s: the best of all forms of reads of this footprint, by the same threads")]
+    ceiling_gbps: Annotated[
+        float, about("GB/s: the best of all forms of reads of this footprint, by the same threads")
+    ]
     ceiling_form: Annotated[str, about("the program whose rate ceiling_gbps is")]
     ceiling_fraction: Annotated[_Known, about("share of ceiling_gbps, median of the rounds")]
-    dram_gbps: Annotated[float, about("GB/s: the best of all forms of reads from memory, by the same threads")]
-    dram_form: Annotated[str | UnsetType, about("whose rate dram_gbps is; without it, ceiling_form")] = UNSET
+    dram_gbps: Annotated[
+        float, about("GB/s: the best of all forms of reads from memory, by the same threads")
+    ]
+    dram_form: Annotated[
+        str | UnsetType, about("whose rate dram_gbps is; without it, ceiling_form")
+    ] = UNSET
     dram_fraction: Annotated[_Known, about("share of dram_gbps, median of the rounds")]
     other_gbps: Annotated[float | UnsetType, about("GB/s: the other kind of stores")] = UNSET
     other_form: Annotated[str | UnsetType, about("the program whose rate other_gbps is")] = UNSET
     other_fraction: Annotated[_Share, about("share of other_gbps, median of the rounds")] = UNSET
-    copy_gbps: Annotated[float | UnsetType, about("GB/s: as many bytes moved by ordinary stores")] = UNSET
+    copy_gbps: Annotated[
+        float | UnsetType, about("GB/s: as many bytes moved by ordinary stores")
+    ] = UNSET
     copy_form: Annotated[str | UnsetType, about("the program whose rate copy_gbps is")] = UNSET
     copy_fraction: Annotated[_Share, about("share of copy_gbps, median of the rounds")] = UNSET
-    copy_nt_gbps: Annotated[float | UnsetType, about("GB/s: as many bytes moved by non-temporal stores")] = UNSET
-    copy_nt_form: Annotated[str | UnsetType, about("the program whose rate copy_nt_gbps is")] = UNSET
-    copy_nt_fraction: Annotated[_Share, about("share of copy_nt_gbps, median of the rounds")] = UNSET
-    l3_reads: Annotated[_Known, about("ratio: plain reads of the slice over those of memory, of one in L3")] = None
-    l3_gain: Annotated[_Known, about("ratio: time of the same decode from memory over its own")] = None
-    l3_decode: Annotated[_Known, about("ratio: GB/s of the point over those of plain reads of memory")] = None
+    copy_nt_gbps: Annotated[
+        float | UnsetType, about("GB/s: as many bytes moved by non-temporal stores")
+    ] = UNSET
+    copy_nt_form: Annotated[str | UnsetType, about("the program whose rate copy_nt_gbps is")] = (
+        UNSET
+    )
+    copy_nt_fraction: Annotated[_Share, about("share of copy_nt_gbps, median of the rounds")] = (
+        UNSET
+    )
+    l3_reads: Annotated[
+        _Known, about("ratio: plain reads of the slice over those of memory, of one in L3")
+    ] = None
+    l3_gain: Annotated[_Known, about("ratio: time of the same decode from memory over its own")] = (
+        None
+    )
+    l3_decode: Annotated[
+        _Known, about("ratio: GB/s of the point over those of plain reads of memory")
+    ] = None
     fma_gflops: Annotated[
         float | UnsetType, about("GFLOP/s: peak of the kernel's instructions, by as many threads")
     ] = UNSET
     fma_fraction: Annotated[_Share, about("share of fma_gflops that the point computes")] = UNSET
     bound: Annotated[str, about("what limits the point", "memory", "core", "scheduling", "unknown")]
-    bound_reason: Annotated[str, about("the numbers it rests on, and what would tell where it is unknown")]
+    bound_reason: Annotated[
+        str, about("the numbers it rests on, and what would tell where it is unknown")
+    ]
     ai: Annotated[float, about("FLOP per byte: arithmetic intensity, over compulsory bytes")]
     flops: Annotated[float, about("FLOP: of a pass")]
     bytes_compulsory: Annotated[float, about("bytes: of a pass, K and V once per KV head")]
@@ -90,30 +119,53 @@ class Profile(Printed):
     bytes_scales: Annotated[float, about("bytes: of scales, of the compulsory ones")]
     bytes_table: Annotated[float, about("bytes: of the page table, of the compulsory ones")]
     seconds_per_pass: Annotated[float, about("seconds: median of the samples")]
-    pass_p50: Annotated[_Known, about("seconds: median of all passes; null where they are too short to tell apart")]
-    pass_p99: Annotated[_Known, about("seconds: 99 % of the passes took no longer; null where they are too few")]
+    pass_p50: Annotated[
+        _Known, about("seconds: median of all passes; null where they are too short to tell apart")
+    ]
+    pass_p99: Annotated[
+        _Known, about("seconds: 99 % of the passes took no longer; null where they are too few")
+    ]
     pass_max: Annotated[_Known, about("seconds: of the longest pass")]
     pass_note: Annotated[str, about("why one of these is null; else empty")]
     passes: Annotated[int, about("that were timed")]
-    neighbour_p50: Annotated[_Known, about("seconds: as pass_p50, beside a neighbour that was asked for")] = None
+    neighbour_p50: Annotated[
+        _Known, about("seconds: as pass_p50, beside a neighbour that was asked for")
+    ] = None
     neighbour_p99: Annotated[_Known, about("seconds: as pass_p99, beside a neighbour")] = None
-    neighbour_times: Annotated[_Known, about("ratio: time of a pass beside a neighbour over that alone")] = None
+    neighbour_times: Annotated[
+        _Known, about("ratio: time of a pass beside a neighbour over that alone")
+    ] = None
     neighbour_gbps: Annotated[_Known, about("GB/s: what the neighbour read meanwhile")] = None
-    thread_skew: Annotated[float, about("share of the mean, by which the slowest thread worked longer")]
-    stage_share: Annotated[dict[str, float], about("share of the pass: of the stages of a decode, by name")]
-    max_abs_err: Annotated[float, about("absolute: largest difference of an output element to float64")]
+    thread_skew: Annotated[
+        float, about("share of the mean, by which the slowest thread worked longer")
+    ]
+    stage_share: Annotated[
+        dict[str, float], about("share of the pass: of the stages of a decode, by name")
+    ]
+    max_abs_err: Annotated[
+        float, about("absolute: largest difference of an output element to float64")
+    ]
     layers: Annotated[int, about("slices in rotation")]
     slice_bytes: Annotated[int, about("bytes: of one slice")]
     memory: Annotated[SliceMemory, about("what the system really gave")]
     switches: Annotated[int, about("involuntary context switches during the samples")]
     faults: Annotated[int, about("page faults during the samples")]
     samples: Annotated[tuple[float, ...], about("seconds: of a pass, one for each sample")]
-    rates: Annotated[dict[str, Rate], about("of every program that was timed in turn with the point, by name")]
+    rates: Annotated[
+        dict[str, Rate], about("of every program that was timed in turn with the point, by name")
+    ]
 
 
 _DECODE = ["twin_gbps", "twin_form", "efficiency", "core_gbps", "core_form", "core_fraction"]
 _DECODE += ["core_level", "fma_gflops", "fma_fraction"]
-_STORE = ["copy_gbps", "copy_form", "copy_fraction", "copy_nt_gbps", "copy_nt_form", "copy_nt_fraction"]
+_STORE = [
+    "copy_gbps",
+    "copy_form",
+    "copy_fraction",
+    "copy_nt_gbps",
+    "copy_nt_form",
+    "copy_nt_fraction",
+]
 _CASES = {
     "if": {"properties": {"point": {"properties": {"op": {"const": "decode"}}}}},
     "then": {"required": _DECODE},
@@ -172,9 +224,12 @@ def _facts(visit: Record, samples: list[Sample]) -> dict[str, Any]:
 def _against(
     visit: Record, samples: dict[str, list[Sample]], rates: dict[str, Rate], thread_skew: float
 ) -> dict[str, Any]:
-    """The point beside its witnesses of the same rounds. A probe counts with the best of its forms."""
+    """The point beside its witnesses of the same rounds. A probe counts with the best of its
+    forms.
+    """
     own, traffic = samples["point"], visit.traffic
-    found, groups = {}, dict[str, list[str]]()  # programs by what they stand for; of copies each for itself
+    # programs by what they stand for; of copies each for itself
+    found, groups = {}, dict[str, list[str]]()
     for name in rates:
         if name not in (NEIGHBOUR, PACE, *COMPUTE, *chain.from_iterable(_L3.values())):
             groups.setdefault(name if name == COPY_NT.name else Role.of(name).kind, []).append(name)
@@ -182,24 +237,37 @@ def _against(
         best = max(forms, key=lambda name: rates[name].median)
         found[f"{key}_gbps"], found[f"{key}_form"] = rates[best].median, best
         moved = traffic["point"].compulsory / traffic[best].compulsory if key != "twin" else 1.0
-        found["efficiency" if key == "twin" else f"{key}_fraction"] = _times(moved, samples[best], own)
+        found["efficiency" if key == "twin" else f"{key}_fraction"] = _times(
+            moved, samples[best], own
+        )
     found.setdefault("dram_gbps", found.get("ceiling_gbps"))
     found.setdefault("dram_fraction", found.get("ceiling_fraction"))
     peak = next((name for name in (visit.point.computes, PACE) if name in samples), None)
     if peak and visit.point.op == "decode":
-        found["fma_gflops"] = median(traffic[peak].flops * s.passes / s.seconds / GB for s in samples[peak])
-        found["fma_fraction"] = _times(traffic["point"].flops / traffic[peak].flops, samples[peak], own)
+        found["fma_gflops"] = median(
+            traffic[peak].flops * s.passes / s.seconds / GB for s in samples[peak]
+        )
+        found["fma_fraction"] = _times(
+            traffic["point"].flops / traffic[peak].flops, samples[peak], own
+        )
         found["core_level"] = visit.core_level
     shares = found.get("efficiency"), found.get("core_fraction")
     beaten = max(filter(None, shares), default=0.0) > 1 + SPREAD
     found["bound"] = bound(*shares, thread_skew, beaten)
-    witness, share = found.get("twin_form", "copy"), found.get("efficiency", found.get("copy_fraction"))
+    witness, share = (
+        found.get("twin_form", "copy"),
+        found.get("efficiency", found.get("copy_fraction")),
+    )
     numbers, roof = (share, shares[1], thread_skew), "roof" if beaten else ""
-    found["bound_reason"] = evidence(visit.point.op == "decode", witness, numbers, visit.core_level, roof)
+    found["bound_reason"] = evidence(
+        visit.point.op == "decode", witness, numbers, visit.core_level, roof
+    )
     return found
 
 
 def _times(work: float, samples: list[Sample], own: list[Sample]) -> float | None:
-    """The point's rate over the other's, where it does so many times its work; None where no round can tell."""
+    """The point's rate over the other's, where it does so many times its work; None where no round
+    can tell.
+    """
     found = quotients(samples, own)
     return work * median(found) if found else None

@@ -23,7 +23,9 @@ from kvbench.units import cpu_text
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """`points` has a short name for each of its rows, and their numbers are what figures know points by."""
+    """`points` has a short name for each of its rows, and their numbers are what figures know
+    points by.
+    """
 
     run: str
     launches: int  # of which there are records
@@ -42,7 +44,8 @@ class Findings:
     breakeven: pd.DataFrame
     schedules: pd.DataFrame
     placed: tuple[Placed, ...]
-    peers: pd.DataFrame  # where any was measured; all else but points, samples and tokens is of ours alone
+    # where any was measured; all else but points, samples and tokens is of ours alone
+    peers: pd.DataFrame
     beside: Beside  # what these say
     open: tuple[Open, ...]
     headline: Headline
@@ -56,14 +59,18 @@ def findings(
     models: Sequence[Geometry] = (),
     most: int = 0,
 ) -> Findings:
-    """`records`: those of one run. `models`: those whose shapes points may have. `most`: launches that the run can have
-    where some are added until questions are decided, else 0."""
+    """`records`: those of one run. `models`: those whose shapes points may have. `most`: launches
+    that the run can have where some are added until questions are decided, else 0.
+    """
     own = ceilings(records, machine)
     cpu_sets = {cpu_text(cpus): cpus for cpus in {record.point.cpus for record in records}}
     points = frames.points(records, machine, own, most=most)
     points = points.assign(short=short_names(points))
     every, points = points, points[points["engine"] == OURS]
-    said, records = records, [record for record in records if getattr(record.point, "engine", OURS) == OURS]
+    said, records = (
+        records,
+        [record for record in records if getattr(record.point, "engine", OURS) == OURS],
+    )
     pairs = contrasts(records, points, most)
     together = overall(pairs, most)
     lines, rates = scaling(records, points), tokens(points, models)

@@ -1,7 +1,9 @@
-"""A run in five answers: what decodes fastest, what memory and L3 give, whether L3 helps, what limits; and how far to
-trust it.
+"""A run in five answers: what decodes fastest, what memory and L3 give, whether L3 helps, what
+limits; and how far to trust it.
 
-The workload is that of `kvbench score` where the run has it: Llama 3 8B, 4,096 tokens, from memory, most threads."""
+The workload is that of `kvbench score` where the run has it: Llama 3 8B, 4,096 tokens, from memory,
+most threads.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -46,9 +48,13 @@ class Bar:
     dtype: Annotated[str, about("number format of the cache")]
     layout: Annotated[str, about("of the cache")]
     variant: Annotated[str, about("the way of doing it")]
-    tokens_per_second: Annotated[Enclosed, about("tokens per second: were reading the cache all that a step does")]
+    tokens_per_second: Annotated[
+        Enclosed, about("tokens per second: were reading the cache all that a step does")
+    ]
     gbps: Annotated[float, about("GB/s: compulsory bytes over time")]
-    memory_allows: Annotated[float | None, about("tokens per second: plain reads of as many bytes; null if unknown")]
+    memory_allows: Annotated[
+        float | None, about("tokens per second: plain reads of as many bytes; null if unknown")
+    ]
     max_abs_err: Annotated[float | None, about("absolute: largest error of an output")]
     bound: Annotated[str, about("what limits it: memory, core, scheduling or unknown")]
     level: Annotated[bool, about("whether its interval reaches that of the fastest")]
@@ -56,7 +62,9 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Helped:
-    """What a decode from L3 gains over the same from memory, or over plain reads of memory where `over` is read."""
+    """What a decode from L3 gains over the same from memory, or over plain reads of memory where
+    `over` is read.
+    """
 
     name: Annotated[str, about("of the point")]
     dtype: Annotated[str, about("number format of the cache")]
@@ -74,7 +82,9 @@ class Quality:
     failed: Annotated[int, about("points that lack a launch or more")]
     suspect: Annotated[int, about("points above a ceiling, without an explanation")]
     unstable: Annotated[int, about("points whose launches lie far apart")]
-    spread: Annotated[float | None, about("share of the median: interval over launches, of the typical point")]
+    spread: Annotated[
+        float | None, about("share of the median: interval over launches, of the typical point")
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,20 +98,34 @@ class Headline:
     bars: Annotated[tuple[Bar, ...], about("by dtype, fastest first")]
     memory: Annotated[Enclosed | None, about("plain reads of memory by that many threads")]
     l3: Annotated[Enclosed | None, about("plain reads from L3 by that many threads")]
-    l3_reads: Annotated[Enclosed | None, about("how many times as fast L3 is read as memory, side by side")]
-    helped: Annotated[tuple[Helped, ...], about("decodes from L3, by dtype and group, most helped first")]
+    l3_reads: Annotated[
+        Enclosed | None, about("how many times as fast L3 is read as memory, side by side")
+    ]
+    helped: Annotated[
+        tuple[Helped, ...], about("decodes from L3, by dtype and group, most helped first")
+    ]
     no_l3: Annotated[str, about("why L3 was not tested; else empty")]
     quality: Annotated[Quality, about("how far to trust the run")]
 
 
 def headline(
-    points: pd.DataFrame, tokens: pd.DataFrame, ceilings: Sequence[Ceiling], machine: Machine, launches: int
+    points: pd.DataFrame,
+    tokens: pd.DataFrame,
+    ceilings: Sequence[Ceiling],
+    machine: Machine,
+    launches: int,
 ) -> Headline:
     """From the tables of these names."""
     workload, rows = _workload(tokens)
     own = points.set_index("name", drop=False)
     bars = tuple(_bars(rows, own)) if len(rows) else ()
-    threads = int(rows["threads"].iloc[0]) if len(rows) else int(points["threads"].max()) if len(points) else 0
+    threads = (
+        int(rows["threads"].iloc[0])
+        if len(rows)
+        else int(points["threads"].max())
+        if len(points)
+        else 0
+    )
     inside, hypervisor = inside_l3(points), machine.facts.get("hypervisor")
     tested = inside[inside["l3"] != NOT_TESTABLE]
     most = tested[tested["threads"] == tested["threads"].max()]
@@ -117,13 +141,19 @@ def headline(
         l3=_plain(ceilings, "L3", threads),
         l3_reads=Enclosed.of(middle(most), "l3_reads", "times") if len(most) else None,
         helped=_helped(most),
-        no_l3="" if len(tested) else next(filter(None, inside["l3_reason"]), "no decode of this run lies in L3"),
+        no_l3=(
+            ""
+            if len(tested)
+            else next(filter(None, inside["l3_reason"]), "no decode of this run lies in L3")
+        ),
         quality=_quality(points, launches),
     )
 
 
 def _workload(tokens: pd.DataFrame) -> tuple[tuple[str, int], pd.DataFrame]:
-    """The rows of the workload, or of what is most like it: the model with most rows, the context nearest to 4,096."""
+    """The rows of the workload, or of what is most like it: the model with most rows, the context
+    nearest to 4,096.
+    """
     rows = tokens[tokens["tokens_per_second"].notna()]
     if rows.empty:
         return ("", 0), rows
@@ -156,7 +186,11 @@ def _bars(rows: pd.DataFrame, points: pd.DataFrame) -> Iterator[Bar]:
 
 def _plain(ceilings: Sequence[Ceiling], level: str, threads: int) -> Enclosed | None:
     """The fastest plain read of this level by so many threads."""
-    own = [each for each in ceilings if (each.probe.op, each.form, each.level) == ("read", PLAIN, level)]
+    own = [
+        each
+        for each in ceilings
+        if (each.probe.op, each.form, each.level) == ("read", PLAIN, level)
+    ]
     own = [each for each in own if len(each.probe.cpus) == threads]
     best = max(own, key=lambda each: each.median, default=None)
     return best and Enclosed(best.median, best.low, best.high, "GB/s")
@@ -169,7 +203,9 @@ def inside_l3(points: pd.DataFrame) -> pd.DataFrame:
 
 
 def gain_of(tested: pd.DataFrame) -> str:
-    """The column that tells what a decode gains from L3: over the same from memory where that was timed, else over reads."""
+    """The column that tells what a decode gains from L3: over the same from memory where that was
+    timed, else over reads.
+    """
     return "l3_gain" if tested["l3_gain"].notna().all() else "l3_decode"
 
 
@@ -184,9 +220,18 @@ def _helped(tested: pd.DataFrame) -> tuple[Helped, ...]:
         return ()
     column = gain_of(tested)
     over = "decode" if column == "l3_gain" else "read"
-    best = tested.loc[tested.groupby(["dtype", "group"])[column].idxmax()].sort_values(column, ascending=False)
+    best = tested.loc[tested.groupby(["dtype", "group"])[column].idxmax()].sort_values(
+        column, ascending=False
+    )
     return tuple(
-        Helped(row["name"], row["dtype"], int(row["group"]), Enclosed.of(row, column, "times"), over, row["l3"])
+        Helped(
+            row["name"],
+            row["dtype"],
+            int(row["group"]),
+            Enclosed.of(row, column, "times"),
+            over,
+            row["l3"],
+        )
         for _, row in best.iterrows()
     )
 
@@ -199,5 +244,7 @@ def _quality(points: pd.DataFrame, launches: int) -> Quality:
     share, grade = unstable / max(len(several), 1), POOR
     if spread is not None and launches >= FEWEST and not failed:
         grades = (FAIR,) if suspect else (GOOD, FAIR)
-        grade = next((each for each in grades if spread <= _SPREADS[each] and share <= _UNSTABLE[each]), POOR)
+        grade = next(
+            (each for each in grades if spread <= _SPREADS[each] and share <= _UNSTABLE[each]), POOR
+        )
     return Quality(grade, launches, len(points), failed, suspect, unstable, spread)

@@ -1,4 +1,6 @@
-"""What points say of published models: tokens per second at most, and which contexts of a layer fit L3."""
+"""What points say of published models: tokens per second at most, and which contexts of a layer fit
+L3.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -18,7 +20,10 @@ TOKENS = {
     **{name: POINT[name] for name in ("layout", "dtype", "variant", "threads", "batch", "context")},
     "residency": text("hot, rotate or evicted"),
     "name": POINT["name"],
-    **band("tokens_per_second", "tokens per second: of the whole batch, were reading the cache all that a step does"),
+    **band(
+        "tokens_per_second",
+        "tokens per second: of the whole batch, were reading the cache all that a step does",
+    ),
     "note": text("why there is no number, or what to know about it; else empty"),
 }
 FITS = {
@@ -38,8 +43,10 @@ NOT_TESTED = "not tested"
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """A published model. Of every `window_every` layers the last one attends to everything, the others to `window`
-    tokens; window 0 is no window, window_every 0 no layer that attends to everything."""
+    """A published model. Of every `window_every` layers the last one attends to everything, the
+    others to `window` tokens; window 0 is no window, window_every 0 no layer that attends to
+    everything.
+    """
 
     name: str
     layers: int
@@ -58,24 +65,33 @@ class Geometry:
 
 
 def tokens(points: pd.DataFrame, models: Sequence[Geometry]) -> pd.DataFrame:
-    """A row for each point that a model's layers would be, from memory; those of one shape and depth share it. A step
-    takes at least as long as all its layers together."""
-    far = points[(points["op"] == "decode") & (points["regime"] == "DRAM") & points["seconds"].notna()]
+    """A row for each point that a model's layers would be, from memory; those of one shape and
+    depth share it. A step takes at least as long as all its layers together.
+    """
+    far = points[
+        (points["op"] == "decode") & (points["regime"] == "DRAM") & points["seconds"].notna()
+    ]
     heads = {tuple(getattr(model, name) for name in HEADS) for model in models}
     known = [each in heads for each in far[list(HEADS)].itertuples(index=False, name=None)]
     far = far.loc[known, [*POINT, *(f"seconds{end}" for end in ("", "_low", "_high"))]]
     alike, found = [name for name in POINT if name not in ("name", "window")], []
     for _, rows in far.groupby(alike, dropna=False, sort=False):
         context = int(rows["context"].iloc[0])
-        by_window = {int(w) if 0 < (w := row["window"]) < context else 0: row for row in rows.to_dict("records")}
+        by_window = {
+            int(w) if 0 < (w := row["window"]) < context else 0: row
+            for row in rows.to_dict("records")
+        }
         any_row = next(iter(by_window.values()))
         shared: dict[tuple[int, int, int, str], list[str]] = {}
         for model in models:
             if all(getattr(model, name) == any_row[name] for name in HEADS):
                 sliding = model.sliding(context)
                 window = model.window if sliding else 0
-                beyond = context > model.max_context  # it is told, whether or not the model was made for it
-                note = f"the model was made for {model.max_context:,} tokens at most" if beyond else ""
+                # it is told, whether or not the model was made for it
+                beyond = context > model.max_context
+                note = (
+                    f"the model was made for {model.max_context:,} tokens at most" if beyond else ""
+                )
                 shared.setdefault((model.layers, sliding, window, note), []).append(model.name)
         for (layers, sliding, window, note), names in shared.items():
             parts = {0: layers - sliding, window: sliding} if window else {0: layers}
@@ -86,7 +102,9 @@ def tokens(points: pd.DataFrame, models: Sequence[Geometry]) -> pd.DataFrame:
     return table(found, TOKENS)
 
 
-def _rate(by_window: Mapping[int, Mapping[str, Any]], parts: Mapping[int, int], layers: int) -> dict[str, Any]:
+def _rate(
+    by_window: Mapping[int, Mapping[str, Any]], parts: Mapping[int, int], layers: int
+) -> dict[str, Any]:
     """`parts`: how many layers have which window."""
     lacking = [limit for limit in parts if limit not in by_window]
     if lacking:
@@ -103,16 +121,25 @@ def _rate(by_window: Mapping[int, Mapping[str, Any]], parts: Mapping[int, int], 
 _CpuSets = Mapping[str, Sequence[int]]  # by the text that the table of points has
 
 
-def fits(points: pd.DataFrame, machine: Machine, models: Sequence[Geometry], cpu_sets: _CpuSets) -> pd.DataFrame:
-    """A row for each model, dtype and CPU set that has points: which contexts of a layer that attends to everything lie
-    in L3, and what its points in there say."""
+def fits(
+    points: pd.DataFrame, machine: Machine, models: Sequence[Geometry], cpu_sets: _CpuSets
+) -> pd.DataFrame:
+    """A row for each model, dtype and CPU set that has points: which contexts of a layer that
+    attends to everything lie in L3, and what its points in there say.
+    """
     decodes, rows = points[(points["op"] == "decode") & points["seconds"].notna()], []
     setting = ["dtype", "scale", "threads", "cpus"]
     for model in models:
-        own = decodes[(decodes[list(HEADS)] == [getattr(model, name) for name in HEADS]).all(axis=1)]
+        own = decodes[
+            (decodes[list(HEADS)] == [getattr(model, name) for name in HEADS]).all(axis=1)
+        ]
         for key, here in own.groupby(setting):
             one, row = here.iloc[0], dict(zip(setting, key, strict=True))
-            token = float(one["kv_bytes"] / one["batch"] / min(one["window"] or one["context"], one["context"]))
+            token = float(
+                one["kv_bytes"]
+                / one["batch"]
+                / min(one["window"] or one["context"], one["context"])
+            )
             row |= {"model": model.name, "max_context": model.max_context, "bytes_per_token": token}
             row |= _verdict(here[here["regime"] == "L3"])
             rows.append(row | _contexts(machine, cpu_sets[row["cpus"]], token, model.max_context))
@@ -131,14 +158,19 @@ def _verdict(inside: pd.DataFrame) -> dict[str, str]:
 
 
 def clearest(points: pd.DataFrame) -> pd.Series:
-    """Among points with one verdict the one furthest from what the same threads read from memory; where the core is the
-    limit, the one that comes to most of that."""
+    """Among points with one verdict the one furthest from what the same threads read from memory;
+    where the core is the limit, the one that comes to most of that.
+    """
     ratios = points["l3_decode"].fillna(1.0)
-    apart = ratios if (points["l3"] == CORE).all() else ratios.map(lambda ratio: abs(math.log(ratio)))
+    apart = (
+        ratios if (points["l3"] == CORE).all() else ratios.map(lambda ratio: abs(math.log(ratio)))
+    )
     return points.loc[apart.idxmax()]
 
 
-def _contexts(machine: Machine, cpus: Sequence[int], bytes_per_token: float, most: int) -> dict[str, Any]:
+def _contexts(
+    machine: Machine, cpus: Sequence[int], bytes_per_token: float, most: int
+) -> dict[str, Any]:
     """From the windows of the L3 domains, the work being split evenly over the threads."""
     if closed := suggestion(machine, cpus):
         return {"reason": closed}

@@ -12,12 +12,15 @@ from kvbench.model.point import LOCAL
 ALL_NODES = "all nodes"  # longer than the name of a node, and so behind them
 
 
-# A decode by the threads of a node, or of all, with memory of a node, of all in turn, or each row where it is read.
+# A decode by the threads of a node, or of all, with memory of a node, of all in turn, or each row
+# where it is read.
 # read: GB/s of plain reads of the same rows, in the same rounds; or None.
 Placed = namedtuple("Placed", ("threads", "memory", "count", "gbps", "low", "high", "read"))
 
 
-def matrix(points: pd.DataFrame, cpu_sets: Mapping[str, tuple[int, ...]], machine: Machine) -> tuple[Placed, ...]:
+def matrix(
+    points: pd.DataFrame, cpu_sets: Mapping[str, tuple[int, ...]], machine: Machine
+) -> tuple[Placed, ...]:
     """The fastest decode of each pair, by threads; empty where all memory is local."""
     decodes = decodes_of(points)
     if (decodes["memory"] == LOCAL).all():
@@ -29,5 +32,9 @@ def matrix(points: pd.DataFrame, cpu_sets: Mapping[str, tuple[int, ...]], machin
         threads = f"node{own[0]}" if len(own) == 1 else ALL_NODES
         read = row["twin_gbps"] if pd.notna(row["twin_gbps"]) else None
         rates = (float(row[name]) for name in ("gbps", "gbps_low", "gbps_high"))
-        found[threads, row["memory"]] = Placed(threads, row["memory"], int(row["threads"]), *rates, read)
-    return tuple(sorted(found.values(), key=lambda each: (len(each.threads), each.threads, each.memory)))
+        found[threads, row["memory"]] = Placed(
+            threads, row["memory"], int(row["threads"]), *rates, read
+        )
+    return tuple(
+        sorted(found.values(), key=lambda each: (len(each.threads), each.threads, each.memory))
+    )

@@ -1,4 +1,6 @@
-"""Peers beside ours: a cell is one shape, dtype and set of CPUs, and all of it was timed in the same rounds."""
+"""Peers beside ours: a cell is one shape, dtype and set of CPUs, and all of it was timed in the
+same rounds.
+"""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,14 +26,18 @@ PEERS = {
     "engine": text("whose kernel it is; again: ours, after the peers of each round"),
     "layout": text("of the cache"),
     "variant": text("the way of doing it, of ours"),
-    "gbps": number("GB/s: K, V and scales once for each KV head as that engine stores them, over time"),
+    "gbps": number(
+        "GB/s: K, V and scales once for each KV head as that engine stores them, over time"
+    ),
     "tokens_per_second": number("tokens per second: were reading the cache all that a step does"),
     "share": number("share of the rate of a read of the same rows"),
     "max_abs_err": number("absolute: largest difference of an output element to float64"),
     "overhead": number("share of a pass, that one takes with next to nothing to read"),
     **band("times", "ratio: its time over that of the fastest of ours, by the same rounds"),
     "launches": count("that measured both"),
-    "word": text("faster than ours, slower, same within noise, or not decided; empty of the fastest of ours"),
+    "word": text(
+        "faster than ours, slower, same within noise, or not decided; empty of the fastest of ours"
+    ),
     "error": text("why there are no numbers; else empty"),
     "name": text("of the point"),
 }
@@ -50,27 +56,55 @@ class Cell:
     threads: Annotated[int, about("how many")]
     context: Annotated[int, about("tokens")]
     best: Annotated[str, about("engine and layout of the fastest peer; empty if none has a rate")]
-    best_share: Annotated[float | None, about("share of a read of the same rows, that it reaches; null if unknown")]
-    times: Annotated[float | None, about("ratio: the fastest peer's time over ours; null if unknown")]
-    low: Annotated[float | None, about("ratio: low end of its interval; null where launches are too few for one")]
-    high: Annotated[float | None, about("ratio: high end of its interval; null where launches are too few for one")]
+    best_share: Annotated[
+        float | None, about("share of a read of the same rows, that it reaches; null if unknown")
+    ]
+    times: Annotated[
+        float | None, about("ratio: the fastest peer's time over ours; null if unknown")
+    ]
+    low: Annotated[
+        float | None,
+        about("ratio: low end of its interval; null where launches are too few for one"),
+    ]
+    high: Annotated[
+        float | None,
+        about("ratio: high end of its interval; null where launches are too few for one"),
+    ]
     launches: Annotated[int, about("that measured both")]
     word: Annotated[
-        str, about("what the peer is: faster, slower, same within noise, or not decided; empty without one")
+        str,
+        about(
+            "what the peer is: faster, slower, same within noise, or not decided; empty without one"
+        ),
     ]
-    drift: Annotated[float | None, about("ratio: ours after the peers over ours before them; null if unknown")]
+    drift: Annotated[
+        float | None, about("ratio: ours after the peers over ours before them; null if unknown")
+    ]
 
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """All cells: the geometric mean of how long the fastest peer takes beside the fastest of ours."""
+    """All cells: the geometric mean of how long the fastest peer takes beside the fastest of
+    ours.
+    """
 
     cells: Annotated[int, about("that have a peer with a rate")]
     times: Annotated[float | None, about("ratio: that mean; null if unknown")]
-    low: Annotated[float | None, about("ratio: low end of its interval; null where launches are too few for one")]
-    high: Annotated[float | None, about("ratio: high end of its interval; null where launches are too few for one")]
+    low: Annotated[
+        float | None,
+        about("ratio: low end of its interval; null where launches are too few for one"),
+    ]
+    high: Annotated[
+        float | None,
+        about("ratio: high end of its interval; null where launches are too few for one"),
+    ]
     launches: Annotated[int, about("that measured all of these cells")]
-    word: Annotated[str, about("what peers are: faster, slower, same within noise, or not decided; empty without one")]
+    word: Annotated[
+        str,
+        about(
+            "what peers are: faster, slower, same within noise, or not decided; empty without one"
+        ),
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +118,9 @@ class Beside:
 def peers(points: pd.DataFrame, tokens: pd.DataFrame, records: Iterable[Record]) -> pd.DataFrame:
     """A row for each engine of a cell: ours, the peers from the fastest on, and ours again."""
     theirs = points[points["engine"] != OURS]
-    known = tokens.set_index("name")[["model", "tokens_per_second"]] if len(tokens) else pd.DataFrame()
+    known = (
+        tokens.set_index("name")[["model", "tokens_per_second"]] if len(tokens) else pd.DataFrame()
+    )
     visits = _visits(records)
     cells = points.merge(theirs[_CELL].drop_duplicates(), on=_CELL)
     rows: list[dict[str, Any]] = []
@@ -110,7 +146,11 @@ def _cell(number_of: int, own: pd.DataFrame, known: pd.DataFrame, visits: _Visit
     found = []
     for row in own.to_dict("records"):
         kept = {name: row[name] for name in PEERS if name in row}
-        kept |= {"cell": number_of, "model": models[0] if models else "", "share": row["efficiency"]}
+        kept |= {
+            "cell": number_of,
+            "model": models[0] if models else "",
+            "share": row["efficiency"],
+        }
         kept |= {"times": row["seconds"] / least, "variant": "" if row["other"] else row["variant"]}
         if row["name"] != fastest:
             kept |= _held(list(_logs(visits, row["name"], fastest).values()))
@@ -127,24 +167,33 @@ def _again(found: Sequence[dict[str, Any]], visits: _Visits) -> Iterable[dict[st
         seen = [record for record in visits.get(row["name"], ()) if AGAIN in record.traffic]
         if seen and AGAIN in (shares := measured(seen).shares):
             times = shares[AGAIN].median
-            slower = {name: row.get(name) and row[name] / times for name in ("gbps", "tokens_per_second", "share")}
+            slower = {
+                name: row.get(name) and row[name] / times
+                for name in ("gbps", "tokens_per_second", "share")
+            }
             again = {"engine": AGAIN, "times": row["times"] * times, "word": ""}
             yield row | slower | again | dict.fromkeys(("times_low", "times_high"))
 
 
 def _logs(visits: _Visits, name: str, ours: str) -> dict[int, float]:
-    """By launch, the logarithm of how long a pass takes beside one of ours: the median of the rounds that have both."""
+    """By launch, the logarithm of how long a pass takes beside one of ours: the median of the
+    rounds that have both.
+    """
     others = {(record.launch, record.part): record for record in visits.get(ours, ())}
     found = {}
     for record in visits.get(name, ()):
         if other := others.get((record.launch, record.part)):
-            if ratios := quotients(*([s for s in each.samples if s.program == "point"] for each in (record, other))):
+            if ratios := quotients(
+                *([s for s in each.samples if s.program == "point"] for each in (record, other))
+            ):
                 found[record.launch] = math.log(median(ratios))
     return found
 
 
 def _held(logs: Sequence[float]) -> dict[str, Any]:
-    """The ratio as the judge has it, with its interval where launches are enough for one, and what follows."""
+    """The ratio as the judge has it, with its interval where launches are enough for one, and what
+    follows.
+    """
     if not logs:
         return {"launches": 0, "word": UNDECIDED}
     found = paired(np.array(logs))
@@ -167,7 +216,9 @@ def _together(rows: pd.DataFrame, visits: _Visits) -> Together:
     for _, own in rows.groupby("cell", sort=False):
         theirs = _rated(own)
         if len(theirs):
-            fastest = own.loc[(own["engine"] == OURS) & own["times"].notna()].sort_values("times")["name"]
+            fastest = own.loc[(own["engine"] == OURS) & own["times"].notna()].sort_values("times")[
+                "name"
+            ]
             best = theirs.loc[theirs["times"].idxmin(), "name"]
             series.append(_logs(visits, best, fastest.iloc[0]) if len(fastest) else {})
     launches = set.intersection(*map(set, series)) if series else set()
@@ -187,7 +238,9 @@ def _cells(rows: pd.DataFrame) -> Iterator[Cell]:
         theirs = _rated(own)
         best = theirs.loc[theirs["times"].idxmin()] if len(theirs) else None
         before = own.loc[own["name"].isin(again["name"]) & (own["engine"] == OURS), "gbps"]
-        ends = (None if best is None or pd.isna(best[name]) else float(best[name]) for name in _TIMES)
+        ends = (
+            None if best is None or pd.isna(best[name]) else float(best[name]) for name in _TIMES
+        )
         yield Cell(
             *(first["model"], first["dtype"], int(first["threads"]), int(first["context"])),
             "" if best is None else f"{best['engine']}, {best['layout']}",
@@ -195,5 +248,9 @@ def _cells(rows: pd.DataFrame) -> Iterator[Cell]:
             *ends,
             launches=0 if best is None else int(best["launches"]),
             word="" if best is None else str(best["word"]),
-            drift=float(again["gbps"].iloc[0] / before.iloc[0]) if len(again) and len(before) else None,
+            drift=(
+                float(again["gbps"].iloc[0] / before.iloc[0])
+                if len(again) and len(before)
+                else None
+            ),
         )

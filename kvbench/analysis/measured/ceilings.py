@@ -1,5 +1,6 @@
-"""Ceilings, from a run's own probes, in every form that these took; and which of them a point may be held against:
-those of its own run alone."""
+"""Ceilings, from a run's own probes, in every form that these took; and which of them a point may
+be held against: those of its own run alone.
+"""
 
 import math
 from collections.abc import Iterable
@@ -23,26 +24,33 @@ WITHOUT_MEMORY = frozenset({*COMPUTE, "clock"})
 
 
 def ceilings(records: Iterable[Record], machine: Machine) -> tuple[Ceiling, ...]:
-    """One for each probe and form that has samples in the records of a run, sorted. `low` and `high` are two of the
-    launches' medians: the narrowest symmetric pair that holds the true one with COVERAGE, whatever the distribution; of
-    11 launches or fewer their range."""
+    """One for each probe and form that has samples in the records of a run, sorted. `low` and
+    `high` are two of the launches' medians: the narrowest symmetric pair that holds the true one
+    with COVERAGE, whatever the distribution; of 11 launches or fewer their range.
+    """
     found: dict[Probe, list[Record]] = {}
     for record in records:
         if isinstance(record.point, Probe) and complete(record):
             found.setdefault(record.point, []).append(record)
     made = []
     for probe in sorted(found, key=lambda probe: (probe.op, len(probe.cpus), *_order(probe))):
-        forms = dict.fromkeys(sample.program for record in found[probe] for sample in record.samples)
+        forms = dict.fromkeys(
+            sample.program for record in found[probe] for sample in record.samples
+        )
         made += [_ceiling(probe, form, found[probe], machine) for form in forms]
     return tuple(made)
 
 
 def value(record: Record, sample: Sample) -> float:
-    """GB/s; what computes: GFLOP/s; latency: ns for each load; clock: GHz, an addition being one cycle."""
+    """GB/s; what computes: GFLOP/s; latency: ns for each load; clock: GHz, an addition being one
+    cycle.
+    """
     op, traffic = record.point.op, record.traffic[sample.program]
     if op == "latency":
         return sample.seconds / sample.passes / record.steps * 1e9
-    count = traffic.flops if op in COMPUTE else record.steps if op == "clock" else traffic.compulsory
+    count = (
+        traffic.flops if op in COMPUTE else record.steps if op == "clock" else traffic.compulsory
+    )
     return gbps(count * sample.passes, sample.seconds)
 
 
@@ -55,7 +63,8 @@ def _ceiling(probe: Probe, program: str, records: list[Record], machine: Machine
     medians = sorted(median(values) for values in launches.values())
     low, high = interval(medians, COVERAGE)
     core = probe.op in WITHOUT_MEMORY
-    form = program if program != "point" else "ahead" if probe.distance else PLAIN  # older runs have a probe for each
+    # older runs have a probe for each
+    form = program if program != "point" else "ahead" if probe.distance else PLAIN
     return Ceiling(
         run=records[0].run,
         probe=probe,
@@ -72,13 +81,18 @@ def _ceiling(probe: Probe, program: str, records: list[Record], machine: Machine
 
 def huge_share(records: Iterable[Record]) -> float | None:
     """The least share of any launch that is really on huge pages; None where there is no memory."""
-    shares = [r.memory["huge_bytes"] / r.memory["resident_bytes"] for r in records if r.memory.get("resident_bytes")]
+    shares = [
+        r.memory["huge_bytes"] / r.memory["resident_bytes"]
+        for r in records
+        if r.memory.get("resident_bytes")
+    ]
     return min(shares, default=None)
 
 
 class Roofs:
-    """What points of a run are held against: the regime of a footprint, and the run's own ceilings for it. Points ask
-    the same again and again: each question is answered once."""
+    """What points of a run are held against: the regime of a footprint, and the run's own ceilings
+    for it. Points ask the same again and again: each question is answered once.
+    """
 
     def __init__(self, machine: Machine, ceilings: Iterable[Ceiling]) -> None:
         self.peak = machine.facts.get("dram_peak")  # GB/s that the machine's DRAM allows in theory
@@ -90,21 +104,29 @@ class Roofs:
         return self._regime(point.cpus, footprint, evicted=point.residency == "evicted")
 
     def ceiling(self, point: Point, level: str, footprint: float) -> tuple[Ceiling | None, str]:
-        """The best at this footprint of all forms, by these threads or some of them: reads for a decode and copies for a
-        store. Or None, and why there is none."""
+        """The best at this footprint of all forms, by these threads or some of them: reads for a
+        decode and copies for a store. Or None, and why there is none.
+        """
         return self._best(READ if point.op == "decode" else COPY, *_who(point), level, footprint)
 
     def by_itself(self, op: str, point: Point, level: str | None = None) -> Ceiling | None:
-        """Plain, by the point's own threads: reads of memory, or the instructions that its kernel is made of."""
+        """Plain, by the point's own threads: reads of memory, or the instructions that its kernel
+        is made of.
+        """
         plain = (ceiling for ceiling in self._own if ceiling.form == PLAIN)
         found, _ = ceiling_for(plain, op, *_who(point), level)
         return found if found and found.median > 0 else None
 
-    def _best_of(self, ops: tuple[str, ...], isa: str, cpus: tuple[int, ...], pages: str, *where: Any):
+    def _best_of(
+        self, ops: tuple[str, ...], isa: str, cpus: tuple[int, ...], pages: str, *where: Any
+    ):
         """By fewer threads, too, where that is faster: of memory they may need less than all."""
         some = {ceiling.probe.cpus for ceiling in self._own if set(ceiling.probe.cpus) < set(cpus)}
         asked = ((op, team) for team in (cpus, *some) for op in ops)
-        found, notes = zip(*(ceiling_for(self._own, op, isa, team, pages, *where) for op, team in asked), strict=True)
+        found, notes = zip(
+            *(ceiling_for(self._own, op, isa, team, pages, *where) for op, team in asked),
+            strict=True,
+        )
         best = max(filter(None, found), key=lambda ceiling: ceiling.median, default=None)
         if best and best.median <= 0:
             return None, f"its {best.probe.op} ceiling is {best.median:g}"
@@ -124,8 +146,10 @@ def ceiling_for(
     level: str | None = None,
     footprint: float | None = None,
 ) -> tuple[Ceiling | None, str]:
-    """The one that a point may be held against, among those of a run; or None, and why there is none. Of a `level`, the
-    best; with a `footprint` the best at the nearest size, within the level if one is given, else within REACH."""
+    """The one that a point may be held against, among those of a run; or None, and why there is
+    none. Of a `level`, the best; with a `footprint` the best at the nearest size, within the level
+    if one is given, else within REACH.
+    """
     if level in NO_LEVEL:
         level = None  # it covers footprints that have nothing in common
     if not (found := [ceiling for ceiling in ceilings if ceiling.probe.op == op]):
@@ -137,14 +161,26 @@ def ceiling_for(
     if footprint is not None:
         away = [abs(math.log2(max(ceiling.probe.bytes, 1) / footprint)) for ceiling in found]
         if level is None and min(away) > math.log2(REACH):
-            sizes = ", ".join(size(bytes_) for bytes_ in sorted({ceiling.probe.bytes for ceiling in found}))
-            return None, f"no {op} ceiling is within a factor of {REACH:g} of {size(footprint)}: there are {sizes}"
-        found = [ceiling for ceiling, distance in zip(found, away, strict=True) if distance == min(away)]
+            sizes = ", ".join(
+                size(bytes_) for bytes_ in sorted({ceiling.probe.bytes for ceiling in found})
+            )
+            return (
+                None,
+                (
+                    f"no {op} ceiling is within a factor of {REACH:g} of {size(footprint)}: there"
+                    f" are {sizes}"
+                ),
+            )
+        found = [
+            ceiling for ceiling, distance in zip(found, away, strict=True) if distance == min(away)
+        ]
     return max(found, key=lambda ceiling: ceiling.median), ""
 
 
 def _alike(ceiling: Ceiling, level: str | None) -> tuple[object, ...]:
-    """What must be as wanted. The order of CPUs decides nothing; how often each is named is the number of its threads."""
+    """What must be as wanted. The order of CPUs decides nothing; how often each is named is the
+    number of its threads.
+    """
     probe = ceiling.probe
     pages = probe.op in WITHOUT_MEMORY or probe.pages
     return probe.isa, sorted(probe.cpus), pages, level and ceiling.level

@@ -1,4 +1,6 @@
-"""The columns of the tables, what they hold of a point as it was asked for, and its name for people."""
+"""The columns of the tables, what they hold of a point as it was asked for, and its name for
+people.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, make_dataclass
@@ -11,7 +13,8 @@ from kvbench.model import FIELDS, Machine, Point, Probe, Shape
 from kvbench.model.annotated import about
 from kvbench.units import counted, cpu_text
 
-_TEXT, _COUNT, _NUMBER, _FLAG = "str", "Int64", "float64", "boolean"  # what does not apply is "", <NA>, NaN
+# what does not apply is "", <NA>, NaN
+_TEXT, _COUNT, _NUMBER, _FLAG = "str", "Int64", "float64", "boolean"
 _ENDS = {"low": "lower", "high": "upper"}
 _AS_JSON = {_TEXT: str, _COUNT: int | None, _NUMBER: float | None, _FLAG: bool | None}
 
@@ -32,7 +35,10 @@ text, count, number, flag = (partial(ColumnKind, kind) for kind in (_TEXT, _COUN
 
 def ends(name: str, unit: str) -> dict[str, ColumnKind]:
     """Columns of the interval of another."""
-    return {f"{name}_{end}": number(f"{unit}: {which} end of its interval") for end, which in _ENDS.items()}
+    return {
+        f"{name}_{end}": number(f"{unit}: {which} end of its interval")
+        for end, which in _ENDS.items()
+    }
 
 
 def band(name: str, about: str) -> dict[str, ColumnKind]:
@@ -42,23 +48,32 @@ def band(name: str, about: str) -> dict[str, ColumnKind]:
 
 def row(title: str, columns: Mapping[str, ColumnKind]) -> type:
     """A row of a table as JSON has it."""
-    kinds = [(name, Annotated[_AS_JSON[str(kind)], about(kind.about)]) for name, kind in columns.items()]
+    kinds = [
+        (name, Annotated[_AS_JSON[str(kind)], about(kind.about)]) for name, kind in columns.items()
+    ]
     return make_dataclass(title, kinds, frozen=True, slots=True)
 
 
-_KINDS = {"word": _TEXT, "cpus": _TEXT, "memory": _TEXT, "flag": "boolean"}  # of a field; all others count
+# of a field; all others count
+_KINDS = {"word": _TEXT, "cpus": _TEXT, "memory": _TEXT, "flag": "boolean"}
 
 # A point, in full. `layers_asked` 0: as many slices as it takes to leave the caches behind.
 BY_COLUMN = {field.column or field.name: field for field in FIELDS if field.column is not None}
 POINT = {
     "name": text("all that it is, in one word: what runs are joined by"),
     "kernel": text("op.variant.layout.dtype.isa"),
-    **{name: ColumnKind(_KINDS.get(field.kind, _COUNT), field.meaning) for name, field in BY_COLUMN.items()},
+    **{
+        name: ColumnKind(_KINDS.get(field.kind, _COUNT), field.meaning)
+        for name, field in BY_COLUMN.items()
+    },
 }
 
 # What points and probes have in common, or are grouped by. `bytes` are a probe's footprint.
 EITHER = {name: POINT[name] for name in ("name", "kernel", "op", "layout", "dtype", "isa")}
-EITHER |= {name: POINT[name] for name in ("batch", "group", "context", "window", "threads", "cpus", "pages")}
+EITHER |= {
+    name: POINT[name]
+    for name in ("batch", "group", "context", "window", "threads", "cpus", "pages")
+}
 EITHER |= {"residency": _TEXT, "bytes": _COUNT, "distance": _COUNT}
 
 SAMPLE = {
@@ -72,13 +87,16 @@ SAMPLE = {
     "disturbed": "boolean",
 }
 
-# What was found out about a point. Rates are compulsory bytes over time; low and high enclose what they are named for.
+# What was found out about a point. Rates are compulsory bytes over time; low and high enclose what
+# they are named for.
 FOUND = {
     "ran": text("schedule that ran; empty where none does"),
     "launches": count("with numbers"),
     "samples": count("of the point itself"),
     "failed": count("launches without a number"),
-    "uneven": count("launches whose samples, of the point and a witness, are too unlike in length to be divided"),
+    "uneven": count(
+        "launches whose samples, of the point and a witness, are too unlike in length to be divided"
+    ),
     **band("seconds", "seconds: of a pass, median of the launches"),
     "spread": number("share of the median: width of the interval of seconds"),
     "confidence": number("probability: with which low and high enclose the true median"),
@@ -89,11 +107,16 @@ FOUND = {
     "pass_note": text("why there is no pass_p50 or no pass_p99, or what it is of; else empty"),
     **band("neighbour_p50", "seconds: as pass_p50, while other cores of its nodes streamed memory"),
     **band("neighbour_p99", "seconds: as pass_p99, while other cores of its nodes streamed memory"),
-    **band("neighbour_times", "ratio: time of a pass meanwhile over that of one alone, in the same rounds"),
+    **band(
+        "neighbour_times",
+        "ratio: time of a pass meanwhile over that of one alone, in the same rounds",
+    ),
     "neighbour_gbps": number("GB/s: what these other cores read meanwhile"),
     **band("gbps", "GB/s: compulsory bytes over time, median of the launches"),
     "witness": text("the program that efficiency is a share of"),
-    "efficiency": number("share of the point's time that its witness takes, round by round; a copy for as many bytes"),
+    "efficiency": number(
+        "share of the point's time that its witness takes, round by round; a copy for as many bytes"
+    ),
     **ends("efficiency", "share of the witness"),
     "efficiency_spread": number("share of the median: width of the interval of efficiency"),
     "twin_gbps": number("GB/s: the same reads and nothing else"),
@@ -102,12 +125,20 @@ FOUND = {
     "core_gbps": number("GB/s: the same kernel in a private cache"),
     "core_fraction": number("share of core_gbps"),
     "core_level": text("the cache that its data stays in; empty where it is not known"),
-    "core_speed": number("share of the run's best on these cores: their speed, median of the launches"),
+    "core_speed": number(
+        "share of the run's best on these cores: their speed, median of the launches"
+    ),
     "slow": count("visits in which the cores were at less than 80 % of their speed"),
-    "slow_speed": number("share of the run's best on these cores: their speed in those visits, median"),
-    "set_aside": count("visits of those that are left out of all numbers, for enough others are left"),
+    "slow_speed": number(
+        "share of the run's best on these cores: their speed in those visits, median"
+    ),
+    "set_aside": count(
+        "visits of those that are left out of all numbers, for enough others are left"
+    ),
     "ceiling_op": text("the probe that the ceiling is of"),
-    "ceiling_form": text("how it reads or copies: plain, ahead (prefetching), or as a schedule does; the best of all"),
+    "ceiling_form": text(
+        "how it reads or copies: plain, ahead (prefetching), or as a schedule does; the best of all"
+    ),
     "ceiling_threads": count("of the best: those of the point, or fewer"),
     "ceiling_gbps": number("GB/s: what it reached at this footprint, on these pages"),
     **ends("ceiling", "GB/s"),
@@ -126,12 +157,26 @@ FOUND = {
     "regime_confidence": text("high, low or none"),
     "bound": text("memory, core, scheduling or unknown"),
     "bound_reason": text("the numbers it rests on, and what would tell where it is unknown"),
-    "l3": text("whether a slice in L3 is read faster than memory: confirmed, refuted, ...; empty: it says nothing"),
+    "l3": text(
+        "whether a slice in L3 is read faster than memory: confirmed, refuted, ...; empty: it says"
+        " nothing"
+    ),
     "l3_reason": text("why"),
-    "l3_needs": count("launches: about as many as decide it; none where it is decided, or more decide nothing"),
-    **band("l3_reads", "ratio: plain reads of the slice over those of memory, by the same threads in the same rounds"),
-    **band("l3_decode", "ratio: GB/s of the point over those of plain reads of memory, in the same rounds"),
-    **band("l3_gain", "ratio: time of the same decode from memory over its own, in the same rounds"),
+    "l3_needs": count(
+        "launches: about as many as decide it; none where it is decided, or more decide nothing"
+    ),
+    **band(
+        "l3_reads",
+        "ratio: plain reads of the slice over those of memory, by the same threads in the same"
+        " rounds",
+    ),
+    **band(
+        "l3_decode",
+        "ratio: GB/s of the point over those of plain reads of memory, in the same rounds",
+    ),
+    **band(
+        "l3_gain", "ratio: time of the same decode from memory over its own, in the same rounds"
+    ),
     "layers": count("slices in rotation"),
     "slice_bytes": count("bytes: of one slice"),
     "compulsory_bytes": number("bytes: of a pass"),
@@ -166,7 +211,9 @@ def _own(value: Point | Probe | Shape) -> dict[str, Any]:
     return {field.name: getattr(value, field.name) for field in fields(value)}
 
 
-def table(rows: Iterable[dict[str, Any] | tuple[Any, ...]], columns: Mapping[str, str]) -> pd.DataFrame:
+def table(
+    rows: Iterable[dict[str, Any] | tuple[Any, ...]], columns: Mapping[str, str]
+) -> pd.DataFrame:
     """Rows as dictionaries, or in the order of the columns."""
     frame = pd.DataFrame(list(rows), columns=list(columns))
     texts = [name for name, kind in columns.items() if kind == _TEXT]
@@ -174,7 +221,7 @@ def table(rows: Iterable[dict[str, Any] | tuple[Any, ...]], columns: Mapping[str
     return frame.astype(dict(columns))
 
 
-# ---- names: what varies between points of a run, and of shapes what is not the usual one -----------------------------
+# ---- names: what varies between points of a run, and of shapes what is not the usual one ---------
 
 _WORDS = {column: field for column, field in BY_COLUMN.items() if field.short}
 _ALWAYS = ("layout", "dtype")  # so that no name is empty
@@ -196,22 +243,32 @@ def names(points: Iterable[Point]) -> dict[str, str]:
 def short_names(points: pd.DataFrame) -> list[str]:
     """One for each row of the points' table, no two the same."""
     shown = {name: _varies(points, name) for name in _WORDS}
-    facts = points[list(_WORDS)].astype(object).where(points[list(_WORDS)].notna(), None).to_dict("records")
+    facts = (
+        points[list(_WORDS)]
+        .astype(object)
+        .where(points[list(_WORDS)].notna(), None)
+        .to_dict("records")
+    )
     found = []
     for place, row in enumerate(facts):
         words = []
         for name, field in _WORDS.items():
             value = row[name]
-            none = value in (None, "", "-") or not value and value == field.default  # and is the usual
+            # and is the usual
+            none = value in (None, "", "-") or not value and value == field.default
             full = name == "capacity" and value == row["context"]
             if shown[name][place] and not none and not full:
-                words.append(counted(value, "thread") if name == "threads" else field.short.format(value))
+                words.append(
+                    counted(value, "thread") if name == "threads" else field.short.format(value)
+                )
         found.append(" ".join(words))
     return found
 
 
 def names_without(points: pd.DataFrame, columns: Iterable[str]) -> list[str]:
-    """As short_names, but silent about these columns: points that differ in nothing else have one name."""
+    """As short_names, but silent about these columns: points that differ in nothing else have one
+    name.
+    """
     if points.empty:
         return []
     return short_names(points.assign(**{name: points[name].iloc[0] for name in columns}))

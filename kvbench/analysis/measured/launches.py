@@ -1,5 +1,6 @@
-"""What the launches of a run say of one point: a median of each launch, an interval over them, and how far they lie
-apart."""
+"""What the launches of a run say of one point: a median of each launch, an interval over them, and
+how far they lie apart.
+"""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,26 +12,44 @@ import numpy as np
 
 from kvbench.analysis.judge import COVERAGE, paired
 from kvbench.intervals import held, interval
-from kvbench.model import AGAIN, MANY, NEIGHBOUR, PACE, STEP, Point, Record, Role, Sample, Tail, most, quotients
+from kvbench.model import (
+    AGAIN,
+    MANY,
+    NEIGHBOUR,
+    PACE,
+    STEP,
+    Point,
+    Record,
+    Role,
+    Sample,
+    Tail,
+    most,
+    quotients,
+)
 from kvbench.model.point import Visited
 from kvbench.model.program import CORE, MEMORY, ROTATED, SLICE
 from kvbench.store.summary import Result
 from kvbench.units import GB, duration
 
-SPREAD = 1 / 3  # of the median, by the middle half of the launches: beyond it, most of them met another machine
+# of the median, by the middle half of the launches: beyond it, most of them met another machine
+SPREAD = 1 / 3
 FAR_OUT = 3.0  # widths of the middle half, beyond it: what no ordinary scatter reaches
-_OWN, _OTHER = ("point", AGAIN, NEIGHBOUR, CORE, ROTATED), (SLICE, MEMORY)  # its own kernel; reads of other rows
+# its own kernel; reads of other rows
+_OWN, _OTHER = ("point", AGAIN, NEIGHBOUR, CORE, ROTATED), (SLICE, MEMORY)
 
 SLOW = 0.8  # of the best speed that a run's cores had: another state of the host, not scatter
 _LEFT = 0.5  # of a point's launches, at least, so that slow visits are set aside
-_LEAST = 0.5  # of a launch's rounds must have samples of about the same length, for the launch to have a share
+# of a launch's rounds must have samples of about the same length, for the launch to have a share
+_LEAST = 0.5
 
 _Visit = dict[str, list[Sample]]  # by program
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """The median of the launches' values, and what encloses the true one, with COVERAGE where it can: two of the values."""
+    """The median of the launches' values, and what encloses the true one, with COVERAGE where it
+    can: two of the values.
+    """
 
     median: float
     low: float
@@ -43,7 +62,9 @@ class Estimate:
 
     @classmethod
     def of_ratios(cls, values: Sequence[float]) -> Self:
-        """The interval is the judge's, of signed ranks, where launches are enough for it: as sure, and narrower."""
+        """The interval is the judge's, of signed ranks, where launches are enough for it: as sure,
+        and narrower.
+        """
         found, whole = paired(np.log(values)), cls.of(values)
         if not found.enclosed:
             return whole
@@ -76,12 +97,13 @@ def enclosed(name: str, found: Estimate) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class PointRates:
-    """By program: `seconds` of a pass, `rates` in GB/s, and as `shares` the point's rate over the program's.
+    """By program: `seconds` of a pass, `rates` in GB/s, and as `shares` the point's rate over the
+    program's.
 
-    A share is formed within a round, so that what slows a whole round down is no part of it; and of samples that are
-    about as long. Of a twin it is one of times: a query and an output are no part of its bytes. `near`: likewise, the rate
-    of plain reads of a slice in L3 over that of memory, where both were timed. `uneven`: launches in which a program has
-    no share, for too few are.
+    A share is formed within a round, so that what slows a whole round down is no part of it; and of
+    samples that are about as long. Of a twin it is one of times: a query and an output are no part
+    of its bytes. `near`: likewise, the rate of plain reads of a slice in L3 over that of memory,
+    where both were timed. `uneven`: launches in which a program has no share, for too few are.
     """
 
     seconds: dict[str, Estimate]
@@ -97,7 +119,9 @@ class PointRates:
 
     @property
     def witness(self) -> str | None:
-        """What efficiency is a share of: the faster form of the reads, or of the copies, beside the point."""
+        """What efficiency is a share of: the faster form of the reads, or of the copies, beside the
+        point.
+        """
         return max(self.witnesses, key=lambda name: self.rates[name].median, default=None)
 
 
@@ -113,11 +137,19 @@ def measured(records: Sequence[Record]) -> PointRates:
         launches.setdefault(record.launch, []).append(visit)
         for sample in record.samples:
             visit.setdefault(sample.program, []).append(sample)
-    bytes_of = {name: traffic.compulsory for name, traffic in records[0].traffic.items() if name != PACE}
+    bytes_of = {
+        name: traffic.compulsory for name, traffic in records[0].traffic.items() if name != PACE
+    }
     seconds, shares, uneven = {}, {}, set()
     for name, count in bytes_of.items():
-        own = {n: [s for visit in visits for s in visit.get(name, ())] for n, visits in launches.items()}
-        slower = {n: [each for visit in visits for each in _slower(visit, name)] for n, visits in launches.items()}
+        own = {
+            n: [s for visit in visits for s in visit.get(name, ())]
+            for n, visits in launches.items()
+        }
+        slower = {
+            n: [each for visit in visits for each in _slower(visit, name)]
+            for n, visits in launches.items()
+        }
         few = {n for n, each in slower.items() if len(each) < _LEAST * len(own[n])}
         if found := [median(s.seconds / s.passes for s in each) for each in own.values() if each]:
             seconds[name] = Estimate.of(found)
@@ -126,14 +158,20 @@ def measured(records: Sequence[Record]) -> PointRates:
             shares[name] = Estimate.of_ratios([work * times for times in found])
         uneven |= few
     rates = {name: estimate.of_bytes(bytes_of[name]) for name, estimate in seconds.items()}
-    near = ([each for v in visits for each in _slower(v, MEMORY, SLICE)] for visits in launches.values())
+    near = (
+        [each for v in visits for each in _slower(v, MEMORY, SLICE)] for visits in launches.values()
+    )
     times = [bytes_of[SLICE] / bytes_of[MEMORY] * median(own) for own in near if own]
-    return PointRates(seconds, rates, shares, Estimate.of_ratios(times) if times else None, len(uneven))
+    return PointRates(
+        seconds, rates, shares, Estimate.of_ratios(times) if times else None, len(uneven)
+    )
 
 
 def tailed(tails: Sequence[Tail], name: str) -> dict[str, float]:
-    """As columns: p50 and p99 of passes that were timed one by one, medians of the launches with their intervals. Where a
-    launch has too few for a p99, it is that of all launches together, without one."""
+    """As columns: p50 and p99 of passes that were timed one by one, medians of the launches with
+    their intervals. Where a launch has too few for a p99, it is that of all launches together,
+    without one.
+    """
     if not tails:
         return {}
     row = enclosed(f"{name}_p50", Estimate.of([tail.p50 for tail in tails]))
@@ -152,7 +190,11 @@ def untold(tails: Sequence[Tail], seconds: float) -> str:
     if any(tail.p99 is not None for tail in tails):
         return ""
     passes = sum(tail.passes for tail in tails)
-    return "p99: of all launches together" if passes >= MANY else f"{passes} passes are too few for a p99"
+    return (
+        "p99: of all launches together"
+        if passes >= MANY
+        else f"{passes} passes are too few for a p99"
+    )
 
 
 def results(records: Iterable[Record]) -> Iterator[Result]:
@@ -160,7 +202,11 @@ def results(records: Iterable[Record]) -> Iterator[Result]:
     for point, own in _by_point(records).items():
         found = measured(own)
         if witness := found.witness:
-            share, seconds, rate = found.shares[witness], found.seconds["point"].median, found.rates["point"].median
+            share, seconds, rate = (
+                found.shares[witness],
+                found.seconds["point"].median,
+                found.rates["point"].median,
+            )
             numbers = (share.launches, share.median, share.low, share.high, seconds, rate)
             yield Result(point, *numbers, witness, own[0].schedule)
 
@@ -180,7 +226,9 @@ def _slower(visit: _Visit, name: str, other: str = "point") -> list[float]:
 
 
 def by_launch(records: Iterable[Record]) -> dict[str, dict[int, float]]:
-    """By the name of a point and the launch, the seconds of a pass: the medians that measured() takes its own of."""
+    """By the name of a point and the launch, the seconds of a pass: the medians that measured()
+    takes its own of.
+    """
     found = {}
     for point, records_of in _by_point(records).items():
         launches: dict[int, list[float]] = {}
@@ -192,20 +240,28 @@ def by_launch(records: Iterable[Record]) -> dict[str, dict[int, float]]:
 
 
 def speeds(records: Sequence[Record]) -> list[float | None]:
-    """How fast the cores were in each visit, as a share of the best that the same ones were in any; None where nothing
-    tells."""
+    """How fast the cores were in each visit, as a share of the best that the same ones were in any;
+    None where nothing tells.
+    """
     rates, best = [], dict[object, float]()
     for record in records:
-        taken = [sample.passes / sample.seconds for sample in record.samples if sample.program == PACE]
+        taken = [
+            sample.passes / sample.seconds for sample in record.samples if sample.program == PACE
+        ]
         rates.append((None, 0.0))
         if taken and not record.error:
-            cores, rate = (record.run, record.point.cpus, record.point.isa), median(taken) * record.traffic[PACE].flops
+            cores, rate = (
+                (record.run, record.point.cpus, record.point.isa),
+                median(taken) * record.traffic[PACE].flops,
+            )
             rates[-1], best[cores] = (cores, rate), max(best.get(cores, 0.0), rate)
     return [rate / best[cores] if rate else None for cores, rate in rates]
 
 
 def at_speed(records: Iterable[Record]) -> list[Record]:
-    """Without the visits in which the cores were SLOW, where enough of a point's launches are left."""
+    """Without the visits in which the cores were SLOW, where enough of a point's launches are
+    left.
+    """
     records = list(records)
     slow = [speed is not None and speed < SLOW for speed in speeds(records)]
     launches: dict[Visited, tuple[set[int], set[int]]] = {}  # all, and those that are left
@@ -214,8 +270,14 @@ def at_speed(records: Iterable[Record]) -> list[Record]:
             own, left = launches.setdefault(record.point, (set(), set()))
             own.add(record.launch)
             left.update(() if aside else (record.launch,))
-    enough_left = {point for point, (own, left) in launches.items() if len(left) >= _LEFT * len(own)}
-    return [record for record, aside in zip(records, slow, strict=True) if not aside or record.point not in enough_left]
+    enough_left = {
+        point for point, (own, left) in launches.items() if len(left) >= _LEFT * len(own)
+    }
+    return [
+        record
+        for record, aside in zip(records, slow, strict=True)
+        if not aside or record.point not in enough_left
+    ]
 
 
 def enough(launches: int) -> bool:
@@ -224,14 +286,18 @@ def enough(launches: int) -> bool:
 
 
 def steady(values: Sequence[float]) -> bool:
-    """Whether the middle half of the values lies within SPREAD of their median. A single value shows nothing: False."""
+    """Whether the middle half of the values lies within SPREAD of their median. A single value
+    shows nothing: False.
+    """
     ordered = sorted(values)
     quarter = len(ordered) // 4
     return len(ordered) > 1 and ordered[-1 - quarter] - ordered[quarter] <= SPREAD * median(ordered)
 
 
 def outliers(values: Sequence[float]) -> int:
-    """How many lie beyond the quartiles by more than FAR_OUT times the distance between these (Tukey's far out)."""
+    """How many lie beyond the quartiles by more than FAR_OUT times the distance between these
+    (Tukey's far out).
+    """
     if len(values) < 2:
         return 0
     low, _, high = quantiles(values, n=4, method="inclusive")

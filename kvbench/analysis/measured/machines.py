@@ -1,4 +1,6 @@
-"""The profile of a machine: who it is, whether it is fit to be measured, and what its own probes reached."""
+"""The profile of a machine: who it is, whether it is fit to be measured, and what its own probes
+reached.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -12,7 +14,8 @@ from kvbench.model.annotated import Printed, about
 from kvbench.regime import Window, corrected, suggestion, windows
 from kvbench.units import counted, size
 
-UNITS = dict.fromkeys(COMPUTE, "GFLOP/s") | {"latency": "ns", "clock": "GHz"}  # every other op: GB/s
+# every other op: GB/s
+UNITS = dict.fromkeys(COMPUTE, "GFLOP/s") | {"latency": "ns", "clock": "GHz"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,20 +25,28 @@ class CeilingRow(Probe):
     run: Annotated[str, about("the run that measured it: no ceiling stands for another's")]
     threads: Annotated[int, about("how many")]
     form: Annotated[str, about("how it reads: plain, ahead, or as a schedule does")]
-    level: Annotated[str, about("what feeds such a footprint: L1, L2, L3, DRAM, mixed, unknown, or core")]
+    level: Annotated[
+        str, about("what feeds such a footprint: L1, L2, L3, DRAM, mixed, unknown, or core")
+    ]
     unit: Annotated[str, about("of median, low, high and samples", "GB/s", *UNITS.values())]
     median: Annotated[float, about("in `unit`: of the medians of the launches")]
     gbps: Annotated[float | None, about("GB/s: the same; null where the unit is another")]
     low: Annotated[float, about("in `unit`: lower end of the 99 % interval")]
     high: Annotated[float, about("in `unit`: upper end of the 99 % interval")]
-    samples: Annotated[tuple[tuple[float, ...], ...], about("in `unit`: every sample, launch by launch")]
+    samples: Annotated[
+        tuple[tuple[float, ...], ...], about("in `unit`: every sample, launch by launch")
+    ]
     stable: Annotated[bool, about("whether the launches agree")]
-    huge: Annotated[float | None, about("share of the memory that really is on huge pages; null without memory")]
+    huge: Annotated[
+        float | None, about("share of the memory that really is on huge pages; null without memory")
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineProfile(Printed):
-    """Who a machine is and what it can do. With --identify nothing is measured: preflight and ceilings are empty."""
+    """Who a machine is and what it can do. With --identify nothing is measured: preflight and
+    ceilings are empty.
+    """
 
     run: Annotated[str, about("name of the run; empty where nothing was measured")]
     fingerprint: Annotated[str, about("digest of the hardware")]
@@ -43,18 +54,28 @@ class MachineProfile(Printed):
     topology: Annotated[Machine, about("who the machine is")]
     preflight: Annotated[tuple[Check, ...], about("as kvbench doctor, before the run")]
     ceilings: Annotated[tuple[CeilingRow, ...], about("what the run's own probes reached")]
-    capacities: Annotated[tuple[Capacity, ...], about("what a cache of each level holds, on the largest CPU set")]
-    plateaus: Annotated[tuple[Plateau, ...], about("neighbouring footprints that are walked equally fast")]
+    capacities: Annotated[
+        tuple[Capacity, ...], about("what a cache of each level holds, on the largest CPU set")
+    ]
+    plateaus: Annotated[
+        tuple[Plateau, ...], about("neighbouring footprints that are walked equally fast")
+    ]
     windows: Annotated[tuple[Window, ...], about("footprints that each L3 feeds")]
     advice: Annotated[str, about("how to test L3 where this CPU set cannot; else empty")]
 
     @property
     def cpu_sets(self) -> list[tuple[int, ...]]:
-        return sorted({ceiling.cpus for ceiling in self.ceilings}, key=lambda cpus: (len(cpus), cpus))
+        return sorted(
+            {ceiling.cpus for ceiling in self.ceilings}, key=lambda cpus: (len(cpus), cpus)
+        )
 
 
-def profile(machine: Machine, checks: Sequence[Check] = (), records: Sequence[Record] = ()) -> MachineProfile:
-    """Without records: who the machine is, alone. Levels go by capacities seen where they contradict declared ones."""
+def profile(
+    machine: Machine, checks: Sequence[Check] = (), records: Sequence[Record] = ()
+) -> MachineProfile:
+    """Without records: who the machine is, alone. Levels go by capacities seen where they
+    contradict declared ones.
+    """
     declared = ceiling_rows(records, machine)
     cpus = max((ceiling.cpus for ceiling in declared), key=len, default=machine.allowed)
     stairs = staircase(declared, cpus)
@@ -75,8 +96,12 @@ def profile(machine: Machine, checks: Sequence[Check] = (), records: Sequence[Re
     )
 
 
-def staircase(ceilings: Sequence[CeilingRow], cpus: tuple[int, ...]) -> tuple[list[int], list[float]]:
-    """Footprints, rising, and the rates of the plain read of these CPUs, on the first kind of pages there is."""
+def staircase(
+    ceilings: Sequence[CeilingRow], cpus: tuple[int, ...]
+) -> tuple[list[int], list[float]]:
+    """Footprints, rising, and the rates of the plain read of these CPUs, on the first kind of pages
+    there is.
+    """
     of = ("read", cpus, usual_pages(ceilings), PLAIN)
     rates = {c.bytes: c.median for c in ceilings if (c.op, c.cpus, c.pages, c.form) == of}
     return sorted(rates), [rates[count] for count in sorted(rates)]

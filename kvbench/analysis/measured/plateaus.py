@@ -1,4 +1,6 @@
-"""Plateaus of a staircase, the rate of one walk over growing footprints; and what each level of cache really holds."""
+"""Plateaus of a staircase, the rate of one walk over growing footprints; and what each level of
+cache really holds.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,13 +17,16 @@ from kvbench.units import size
 
 APART = 1.10  # rates closer than this belong to levels that cannot be told apart
 TRUSTED = (0.6, 1.5)  # effective over declared size, inside which the declaration stands
-MEMORY_STEP = 1.4  # memory has steps of its own, such as address translation; this one is a cache's end
+# memory has steps of its own, such as address translation; this one is a cache's end
+MEMORY_STEP = 1.4
 
 # Costs of a segmentation, in units of a cell's expected squared deviation.
-_PLATEAU = 12.0  # of each plateau: two cells that agree are one, three plateaus where one will do are not
+# of each plateau: two cells that agree are one, three plateaus where one will do are not
+_PLATEAU = 12.0
 _SKIPPED = 8.0  # of a cell on no plateau: less than a misfit, more than what noise explains
 _MISFIT = 18.0  # at most, of a cell on a plateau: one wild cell does not break it
-_NOISE = (0.05, 0.08)  # standard deviation of log rates, at least and at most: plateaus slope, and steps are no noise
+# standard deviation of log rates, at least and at most: plateaus slope, and steps are no noise
+_NOISE = (0.05, 0.08)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +44,9 @@ class Capacity:
 
     level: Annotated[int, about("of the cache")]
     declared: Annotated[int, about("bytes: of one cache, as declared")]
-    effective: Annotated[float | None, about("bytes: as the plain reads show it; null if unknown, as low and high")]
+    effective: Annotated[
+        float | None, about("bytes: as the plain reads show it; null if unknown, as low and high")
+    ]
     low: Annotated[float | None, about("bytes: the footprint before the step")]
     high: Annotated[float | None, about("bytes: the footprint behind the step")]
     note: Annotated[str, about("a warning, or why it is unknown; else empty")]
@@ -49,7 +56,9 @@ def plateaus(footprints: Sequence[float], rates: Sequence[float]) -> tuple[Plate
     """The plateaus by rising footprint. Cells of a transition between two belong to none."""
     sizes, logs = _sorted(footprints, rates)
     return tuple(
-        Plateau(float(sizes[segment[0]]), float(sizes[segment[1]]), float(np.exp(_level(logs, segment))))
+        Plateau(
+            float(sizes[segment[0]]), float(sizes[segment[1]]), float(np.exp(_level(logs, segment)))
+        )
         for segment in _segments(logs)
     )
 
@@ -57,15 +66,20 @@ def plateaus(footprints: Sequence[float], rates: Sequence[float]) -> tuple[Plate
 def capacities(
     footprints: Sequence[float], rates: Sequence[float], machine: Machine, cpus: Sequence[int]
 ) -> tuple[Capacity, ...]:
-    """The capacity of one cache of every declared level, from a staircase of one thread on each of `cpus` together. A
-    level ends where the rate crosses the geometric middle between its plateau and the next."""
+    """The capacity of one cache of every declared level, from a staircase of one thread on each of
+    `cpus` together. A level ends where the rate crosses the geometric middle between its plateau
+    and the next.
+    """
     sizes, logs = _sorted(footprints, rates)
     caches = levels(machine, cpus)
     totals = [float(sum(cache.size for cache in own)) for own in caches.values()]
     owners = _owners(_segments(logs), totals, sizes, logs)
     found = []
     for place, (level, own) in enumerate(caches.items()):
-        declared, end = int(totals[place] / len(own)), _end(place, f"L{level}", owners, totals, sizes, logs)
+        declared, end = (
+            int(totals[place] / len(own)),
+            _end(place, f"L{level}", owners, totals, sizes, logs),
+        )
         if isinstance(end, str):
             found.append(Capacity(level, declared, None, None, None, f"unknown: {end}"))
             continue
@@ -82,11 +96,15 @@ def capacities(
 
 
 def corrections(capacities: Sequence[Capacity]) -> Mapping[int, float]:
-    """What to believe instead of declared sizes that this contradicts: of the last level, which strangers share, and only
-    what is smaller, for footprints were chosen by the declared sizes and do not reach past a larger cache."""
+    """What to believe instead of declared sizes that this contradicts: of the last level, which
+    strangers share, and only what is smaller, for footprints were chosen by the declared sizes and
+    do not reach past a larger cache.
+    """
     last = max((c.level for c in capacities), default=0)
     return {
-        c.level: c.effective for c in capacities if c.level == last and not _trusted(c) and c.effective < c.declared
+        c.level: c.effective
+        for c in capacities
+        if c.level == last and not _trusted(c) and c.effective < c.declared
     }
 
 
@@ -100,7 +118,9 @@ def _sorted(footprints: Sequence[float], rates: Sequence[float]) -> tuple[np.nda
 
 
 def _segments(logs: np.ndarray) -> list[Segment]:
-    """The cheapest way to cover cells with plateaus and gaps: best[n] is that of the first n cells."""
+    """The cheapest way to cover cells with plateaus and gaps: best[n] is that of the first n
+    cells.
+    """
     variance = float(np.clip(scatter(logs), *_NOISE)) ** 2
     best, back = [0.0], [0]
     for end in range(1, len(logs) + 1):
@@ -123,9 +143,10 @@ def _segments(logs: np.ndarray) -> list[Segment]:
 def _owners(
     segments: Sequence[Segment], totals: Sequence[float], sizes: np.ndarray, logs: np.ndarray
 ) -> list[list[Segment]]:
-    """The segments of each level, and last those of memory. A level ends no later than its declared size says. But where
-    that leaves it without a plateau while what lies behind has two, the nearer one clearly faster and from well inside
-    the declared size on, then it was declared too small."""
+    """The segments of each level, and last those of memory. A level ends no later than its declared
+    size says. But where that leaves it without a plateau while what lies behind has two, the nearer
+    one clearly faster and from well inside the declared size on, then it was declared too small.
+    """
     owners: list[list[Segment]] = [[] for _ in (*totals, inf)]
     for first, last in segments:
         fits = (place for place, total in enumerate(totals) if sizes[last] <= TRUSTED[1] * total)
@@ -145,21 +166,35 @@ def _level(logs: np.ndarray, segment: Segment) -> float:
 
 
 def _end(
-    place: int, level: str, owners: list[list[Segment]], totals: Sequence[float], sizes: np.ndarray, logs: np.ndarray
+    place: int,
+    level: str,
+    owners: list[list[Segment]],
+    totals: Sequence[float],
+    sizes: np.ndarray,
+    logs: np.ndarray,
 ) -> tuple[float, float, float] | str:
-    """Where a level ends: the footprint before, the interpolated one, the one after. Or why that is unknown."""
+    """Where a level ends: the footprint before, the interpolated one, the one after. Or why that is
+    unknown.
+    """
     behind = [segment for owned in owners[place + 1 :] for segment in owned]
     if not owners[place]:
         return f"no two footprints show a plateau of {level} apart from its neighbours'"
     if not behind:
         return f"no plateau behind that of {level} was seen"
-    own = max(owners[place], key=lambda segment: segment[1] - segment[0])  # a stretch of slope passes for a short one
+    # a stretch of slope passes for a short one
+    own = max(owners[place], key=lambda segment: segment[1] - segment[0])
     last, first = own[1], behind[0][0]
     if not owners[place + 1] and sizes[first] > totals[place + 1]:
-        return f"{level} may end anywhere before {size(sizes[first])}: the level behind it shows no plateau"
+        return (
+            f"{level} may end anywhere before {size(sizes[first])}: the level behind it shows no"
+            " plateau"
+        )
     here, there = _level(logs, own), _level(logs, behind[0])
     if here - there < np.log(APART):
-        return f"{level} and what lies behind it cannot be told apart: {np.exp(here):.3g} and {np.exp(there):.3g}"
+        return (
+            f"{level} and what lies behind it cannot be told apart: {np.exp(here):.3g} and"
+            f" {np.exp(there):.3g}"
+        )
     falling = logs[last : first + 1]
     middle = (here + there) / 2
     if not falling[0] >= middle > falling[-1]:
@@ -171,7 +206,9 @@ def _end(
 
 
 def _trusted(seen: Capacity) -> bool:
-    """Whether the declared size may be true: it lies within the bracket, or not far from where the rate falls."""
+    """Whether the declared size may be true: it lies within the bracket, or not far from where the
+    rate falls.
+    """
     least, most = TRUSTED
     if seen.effective is None:
         return True

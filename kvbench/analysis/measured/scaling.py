@@ -1,7 +1,9 @@
-"""Time against context, from memory: what a pass costs before its first token, and what each token adds.
+"""Time against context, from memory: what a pass costs before its first token, and what each token
+adds.
 
-The slope says what a long walk comes to, free of everything that a pass does only once; the intercept is that: starting
-and joining the threads, and the softmax's ends. And rate against threads: what more of them bring.
+The slope says what a long walk comes to, free of everything that a pass does only once; the
+intercept is that: starting and joining the threads, and the softmax's ends. And rate against
+threads: what more of them bring.
 """
 
 from collections.abc import Sequence
@@ -10,7 +12,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from kvbench.analysis.measured.columns import POINT, band, count, flag, names_without, number, table, text
+from kvbench.analysis.measured.columns import (
+    POINT,
+    band,
+    count,
+    flag,
+    names_without,
+    number,
+    table,
+    text,
+)
 from kvbench.analysis.measured.launches import Estimate, by_launch, enclosed
 from kvbench.model import Record
 from kvbench.units import GB
@@ -36,10 +47,12 @@ SCALING = {
 
 
 def scaling(records: Sequence[Record], points: pd.DataFrame) -> pd.DataFrame:
-    """A row for each series of `points` from memory that differ in nothing but the context and the room for it: the
-    median of a line through the times of each launch. It is fitted to the logarithms of ratios, so that long contexts do
-    not drown short ones. A rate is NaN where the interval's end has no slope. Series whose bytes do not grow evenly with
-    the context have no row: a window ends the growth, and an append never grows."""
+    """A row for each series of `points` from memory that differ in nothing but the context and the
+    room for it: the median of a line through the times of each launch. It is fitted to the
+    logarithms of ratios, so that long contexts do not drown short ones. A rate is NaN where the
+    interval's end has no slope. Series whose bytes do not grow evenly with the context have no row:
+    a window ends the growth, and an append never grows.
+    """
     seconds = by_launch(records)
     far = points[(points["regime"] == FAR) & points["seconds"].notna()]
     alike = [name for name in POINT if name not in _ALONG]
@@ -59,7 +72,10 @@ def _line(series: pd.DataFrame, seconds: dict[str, dict[int, float]]) -> dict[st
         return {}
     fixed, token = (Estimate.of(values) for values in zip(*lines, strict=True))
     times = series["seconds"].to_numpy(float)
-    rates = (token_bytes / GB / s if s > 0 else float("nan") for s in (token.median, token.high, token.low))
+    rates = (
+        token_bytes / GB / s if s > 0 else float("nan")
+        for s in (token.median, token.high, token.low)
+    )
     return {
         "contexts": len(np.unique(contexts)),
         "context_low": int(contexts.min()),
@@ -73,7 +89,9 @@ def _line(series: pd.DataFrame, seconds: dict[str, dict[int, float]]) -> dict[st
 
 
 def _token_bytes(contexts: np.ndarray, compulsory: np.ndarray) -> float | None:
-    """Bytes that each token adds; None where there are too few contexts, or they do not grow evenly."""
+    """Bytes that each token adds; None where there are too few contexts, or they do not grow
+    evenly.
+    """
     if len(np.unique(contexts)) < CONTEXTS:
         return None
     fixed, token = _fit(contexts, compulsory)
@@ -92,9 +110,11 @@ def _lines(contexts: np.ndarray, seconds: Sequence[dict[int, float]]) -> list[tu
 
 
 def _fit(contexts: np.ndarray, values: np.ndarray) -> tuple[float, float]:
-    """Where a straight line begins, and how it rises: least squares of the logarithms of its ratios to the values.
+    """Where a straight line begins, and how it rises: least squares of the logarithms of its ratios
+    to the values.
 
-    Sought by its height at both ends, which is above nothing."""
+    Sought by its height at both ends, which is above nothing.
+    """
     from scipy.optimize import least_squares  # slow to load
 
     first, last = contexts.argmin(), contexts.argmax()
@@ -105,7 +125,9 @@ def _fit(contexts: np.ndarray, values: np.ndarray) -> tuple[float, float]:
         low, high = np.exp(ends)
         return np.log((low + (high - low) * along) / values)
 
-    found = least_squares(ratios, np.log(values[[first, last]]), xtol=_EXACT, ftol=_EXACT, gtol=_EXACT)
+    found = least_squares(
+        ratios, np.log(values[[first, last]]), xtol=_EXACT, ftol=_EXACT, gtol=_EXACT
+    )
     low, high = np.exp(found.x)
     rises = (high - low) / away
     return float(low - rises * contexts[first]), float(rises)
@@ -131,14 +153,25 @@ _TAKEN = (*_VARIED, *_RATES)
 
 
 def saturation(points: pd.DataFrame) -> pd.DataFrame:
-    """`points`: the table of that name. Series with two numbers of threads or more, each from few threads to many."""
+    """`points`: the table of that name. Series with two numbers of threads or more, each from few
+    threads to many.
+    """
     points = points[points["gbps"].notna()]
-    points = points.assign(series=names_without(points, ("threads", "cpus")))[["series", *POINT, *_RATES]]
+    points = points.assign(series=names_without(points, ("threads", "cpus")))[
+        ["series", *POINT, *_RATES]
+    ]
     found, alike = [], [name for name in POINT if name not in _VARIED]
     for _, series in points.groupby(alike, dropna=False, sort=False):
         if series["threads"].nunique() > 1:
-            rows = series.sort_values(["threads", "gbps"], ascending=[True, False])[["series", *_TAKEN]]
+            rows = series.sort_values(["threads", "gbps"], ascending=[True, False])[
+                ["series", *_TAKEN]
+            ]
             shares = rows["gbps"] / rows["gbps"].max()
-            best, knee = shares.idxmax(), (shares >= KNEE).idxmax()  # the first ones: of the fewest threads
-            found.append(rows.assign(fraction_of_best=shares, best=rows.index == best, knee=rows.index == knee))
+            # the first ones: of the fewest threads
+            best, knee = shares.idxmax(), (shares >= KNEE).idxmax()
+            found.append(
+                rows.assign(
+                    fraction_of_best=shares, best=rows.index == best, knee=rows.index == knee
+                )
+            )
     return table((row for rows in found for row in rows.to_dict("records")), SATURATION)

@@ -15,8 +15,8 @@ from kvbench.model import Point
 from kvbench.units import now
 
 _NO_VERDICT = (
-    "These are rates as each run measured them, hours or days apart. The verdict is of the ratios below: each point beside "
-    "the reads of its own rounds."
+    "These are rates as each run measured them, hours or days apart. The verdict is of the ratios"
+    " below: each point beside the reads of its own rounds."
 )
 
 
@@ -28,7 +28,10 @@ _NO_VERDICT = (
     "--min-effect",
     "smallest",
     type=SHARE,
-    help="Smallest change that counts, as a share of the time. [default: 5% for a point, 3% for a family]",
+    help=(
+        "Smallest change that counts, as a share of the time. [default: 5% for a point, 3% for a"
+        " family]"
+    ),
 )
 @click.option(
     "--noise",
@@ -36,19 +39,27 @@ _NO_VERDICT = (
     multiple=True,
     metavar="RUN",
     type=Named(),
-    help="Another run of BASE's build. Differences from BASE of that size are noise and never count.",
+    help=(
+        "Another run of BASE's build. Differences from BASE of that size are noise and never count."
+    ),
 )
 @export_option
 @click.option("--bless", is_flag=True, help="Then replace BASE with HEAD. BASE need not exist yet.")
 @json_option
 def command(
-    base: Path, head: Path, gate: bool, bless: bool, exports: tuple[str, ...], as_json: bool, **how: Any
+    base: Path,
+    head: Path,
+    gate: bool,
+    bless: bool,
+    exports: tuple[str, ...],
+    as_json: bool,
+    **how: Any,
 ) -> int:
     """Say whether the run HEAD is slower or faster than the run BASE.
 
-    Both are folders that kvbench sweep has written on the same machine. Each point is divided by the reads that were
-    timed beside it, and launches are compared with launches. Without --gate, the exit code is 0 if the runs can be
-    compared.
+    Both are folders that kvbench sweep has written on the same machine. Each point is divided by
+    the reads that were timed beside it, and launches are compared with launches. Without --gate,
+    the exit code is 0 if the runs can be compared.
     """
     from kvbench.results import load
     from kvbench.store.run import is_vacant
@@ -71,14 +82,18 @@ def _bless(base: Path, head: Path) -> int:
 
     if failed := [record for record in load(head).records if record.error]:
         hint = "finish or repeat the run first"
-        raise BadArgument(f"--bless: {head} has {len(failed)} visits that failed: {failed[0].error}", hint)
+        raise BadArgument(
+            f"--bless: {head} has {len(failed)} visits that failed: {failed[0].error}", hint
+        )
     keep(head, base)
     say(f"baseline: {base}", err=True)
     return 0
 
 
 def _found(runs: Sequence[Any], smallest: float | None) -> tuple[Any, dict[str, str]]:
-    """The comparison, and short names of its points. `runs`: base, head, and others of base's build."""
+    """The comparison, and short names of its points. `runs`: base, head, and others of base's
+    build.
+    """
     from kvbench.analysis.differs.compare import compare, learn, short
     from kvbench.report.words.compared import told
 
@@ -95,7 +110,14 @@ def _side(run: Any) -> Any:
     from kvbench.analysis.differs.compare import Side
 
     points = tuple(point for point in run.manifest.plan.points if isinstance(point, Point))
-    return Side(run.manifest.run, run.manifest.identity, run.machine, points, run.records, run.manifest.engines)
+    return Side(
+        run.manifest.run,
+        run.manifest.identity,
+        run.machine,
+        points,
+        run.records,
+        run.manifest.engines,
+    )
 
 
 def _sides(runs: Sequence[Any]) -> list[str]:

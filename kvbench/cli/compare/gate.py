@@ -17,7 +17,11 @@ from kvbench.model.verdict import NOT_COMPARABLE
 
 @click.command("gate")
 @click.option(
-    "--base", default="HEAD", show_default=True, metavar="REV|LIB|WHEEL", help="Git revision, library or wheel."
+    "--base",
+    default="HEAD",
+    show_default=True,
+    metavar="REV|LIB|WHEEL",
+    help="Git revision, library or wheel.",
 )
 @click.option(
     "--head",
@@ -26,27 +30,44 @@ from kvbench.model.verdict import NOT_COMPARABLE
     metavar="REV|LIB|WHEEL|.",
     help="Git revision, library or wheel; . is the working tree.",
 )
-@click.option("--suite", default="gate", show_default=True, help="Name of a suite, or a path that ends in .toml.")
+@click.option(
+    "--suite",
+    default="gate",
+    show_default=True,
+    help="Name of a suite, or a path that ends in .toml.",
+)
 @only_option
 @click.option(
     "--budget",
     type=TIME,
     default="4m",
     show_default=True,
-    help="Time to measure in, confirming included; it may end within a launch. Building is not counted.",
+    help=(
+        "Time to measure in, confirming included; it may end within a launch. Building is not"
+        " counted."
+    ),
 )
-@click.option("--seed", type=Count(0), help="Seed of the random order of the sides. [default: drawn]")
+@click.option(
+    "--seed", type=Count(0), help="Seed of the random order of the sides. [default: drawn]"
+)
 @isa_option
 @plugin_option
-@click.option("--every", is_flag=True, help="Measure all points, even those whose code is the same on both sides.")
+@click.option(
+    "--every",
+    is_flag=True,
+    help="Measure all points, even those whose code is the same on both sides.",
+)
 @click.option("--out", type=Named(file_okay=False), help="Folder for the timings of every pair.")
 @export_option
 @json_option
-def command(base: str, head: str, budget: float, out: Path | None, as_json: bool, **asked: Any) -> int:
+def command(
+    base: str, head: str, budget: float, out: Path | None, as_json: bool, **asked: Any
+) -> int:
     """Build the kernels of BASE and HEAD, and say whether HEAD is slower or faster.
 
-    Both are measured in turn in the same processes. Nothing is measured where both have the same code, comments
-    aside. A change counts only after fresh launches have confirmed it. The exit code gives the verdict.
+    Both are measured in turn in the same processes. Nothing is measured where both have the same
+    code, comments aside. A change counts only after fresh launches have confirmed it. The exit code
+    gives the verdict.
     """
     from kvbench.gate import Request, gate, sides, tiers
     from kvbench.machine import available_memory
@@ -54,11 +75,17 @@ def command(base: str, head: str, budget: float, out: Path | None, as_json: bool
     exported, plugin = [wanted(word, as_json) for word in asked.pop("exports")], asked.pop("plugin")
     available_memory()  # where nothing can be measured, nothing need be built
     request = Request(**asked, plugin=plugin)
-    built = sides(base, head, request.every, report=lambda line: say(line, err=True), tiers=tiers(request))
+    built = sides(
+        base, head, request.every, report=lambda line: say(line, err=True), tiers=tiers(request)
+    )
     found, names = gate(*built, request, budget, out, _followed)
     tell(found, names, exported, as_json)
     code = exit_code(found.verdict)
-    return Exit.ERRORS if code != Exit.FAILED and any(row.verdict == NOT_COMPARABLE for row in found.points) else code
+    return (
+        Exit.ERRORS
+        if code != Exit.FAILED and any(row.verdict == NOT_COMPARABLE for row in found.points)
+        else code
+    )
 
 
 def _followed(stages: Any) -> Iterator[tuple[str, Any]]:
@@ -69,4 +96,6 @@ def _followed(stages: Any) -> Iterator[tuple[str, Any]]:
         return f"{stage}: {record.point.kernel}, context {record.point.shape.context}"
 
     say_busy("taskset -c LIST")
-    return follow(stages.measure(), lambda: stages.visits, lambda done: 1.0, about, lambda: stages.budget.left)
+    return follow(
+        stages.measure(), lambda: stages.visits, lambda done: 1.0, about, lambda: stages.budget.left
+    )

@@ -26,10 +26,14 @@ Value = float | str | bool | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found(Printed):
-    """What an experiment found. The keys of a row are the experiment's own: gbps are GB/s, times and shares ratios."""
+    """What an experiment found. The keys of a row are the experiment's own: gbps are GB/s, times
+    and shares ratios.
+    """
 
     experiment: Annotated[str, about("its name")]
-    asked: Annotated[dict[str, Value], about("what was asked of it, or taken where nothing was, by option")]
+    asked: Annotated[
+        dict[str, Value], about("what was asked of it, or taken where nothing was, by option")
+    ]
     seconds: Annotated[float, about("seconds: how long the experiment took, all of it by the wall")]
     sentence: Annotated[str, about("what the rows answer to its question")]
     notes: Annotated[tuple[str, ...], about("what that rests on")]
@@ -54,7 +58,9 @@ class Experiments(Printed):
 
 @click.command("lab")
 @click.argument("name", metavar="[NAME]", required=False)
-@click.option("--model", help="A name of suites/models.toml, a config.json or its folder, or a .gguf.")
+@click.option(
+    "--model", help="A name of suites/models.toml, a config.json or its folder, or a .gguf."
+)
 @click.option("--context", type=Count(1), help="Tokens in every sequence, or in the longest.")
 @click.option("--dtype", help="Number format of the cache.")
 @click.option("--layout", help="Layout of the cache.")
@@ -62,14 +68,26 @@ class Experiments(Printed):
 @threads_option
 @cpus_option
 @isa_option
-@click.option("--seed", default=1, show_default=True, type=Count(0), help="Seed of all that is drawn at random.")
-@click.option("--out", type=Named(file_okay=False), default="runs/lab", show_default=True, help="Folder for NAME.csv.")
+@click.option(
+    "--seed",
+    default=1,
+    show_default=True,
+    type=Count(0),
+    help="Seed of all that is drawn at random.",
+)
+@click.option(
+    "--out",
+    type=Named(file_okay=False),
+    default="runs/lab",
+    show_default=True,
+    help="Folder for NAME.csv.",
+)
 @json_option
 def command(name: str | None, out: Path, as_json: bool, **asked: Any) -> None:
     """Run the experiment NAME, in a minute or less.
 
-    It prints a table and one sentence that answers its question. Without NAME, list the experiments with their questions
-    and options.
+    It prints a table and one sentence that answers its question. Without NAME, list the experiments
+    with their questions and options.
     """
     from kvbench.lab.experiment import NAMES
     from kvbench.report.data import rows_of
@@ -83,7 +101,9 @@ def command(name: str | None, out: Path, as_json: bool, **asked: Any) -> None:
         return
     if name not in NAMES:
         raise unknown_word("NAME", name, NAMES)
-    options = {key: value for key, value in asked.items() if key not in _SHARED and value is not None}
+    options = {
+        key: value for key, value in asked.items() if key not in _SHARED and value is not None
+    }
     takes, path = _described(name).takes, out / f"{name}.csv"
     _refuse(name, options, takes)
     refuse_output(path, _AGAIN)
@@ -92,7 +112,15 @@ def command(name: str | None, out: Path, as_json: bool, **asked: Any) -> None:
     seconds = perf_counter() - start
     with writing(path, _AGAIN):
         write_text(path, table_csv(found.table), asked=True)
-    facts = takes | options | {"isa": setup.isa, "threads": len(setup.cpus), "cpus": cpu_text(setup.cpus)}
+    facts = (
+        takes
+        | options
+        | {
+            "isa": setup.isa,
+            "threads": len(setup.cpus),
+            "cpus": cpu_text(setup.cpus),
+        }
+    )
     facts |= {"seed": setup.seed}
     rows = tuple(rows_of(found.table))
     told = {"experiment": name, "asked": facts, "seconds": seconds, "sentence": found.sentence}
@@ -108,7 +136,9 @@ def _described(name: str) -> Experiment:
     """What may be asked of it, with its defaults."""
     parameters = inspect.signature(_experiment(name)).parameters.values()
     question = (import_module(f"kvbench.lab.{name}").__doc__ or "").partition("\n")[0]
-    return Experiment(name, question, {p.name: p.default for p in parameters if p.default is not p.empty})
+    return Experiment(
+        name, question, {p.name: p.default for p in parameters if p.default is not p.empty}
+    )
 
 
 def _line(each: Experiment) -> str:
@@ -121,7 +151,9 @@ def _refuse(name: str, options: dict[str, Any], takes: dict[str, Any]) -> None:
     from kvbench.native import default_library
 
     for key in options.keys() - takes.keys():
-        raise BadArgument(f"lab {name} takes no --{key}", f"it takes {', '.join(f'--{other}' for other in takes)}")
+        raise BadArgument(
+            f"lab {name} takes no --{key}", f"it takes {', '.join(f'--{other}' for other in takes)}"
+        )
     for kind in options.keys() & {"dtype", "layout"}:
         default_library().number(kind, options[kind])
 

@@ -18,8 +18,9 @@ from kvbench.errors import Exit
 def command(out: Path | None, **asked: Any) -> int:
     """Measure what memory of another NUMA node costs.
 
-    Decode and plain reads: the threads of each node with memory of each, and of all in turn; then all threads with
-    each KV head's rows where they are read. It is the suite numa: kvbench report draws its heatmap.
+    Decode and plain reads: the threads of each node with memory of each, and of all in turn; then
+    all threads with each KV head's rows where they are read. It is the suite numa: kvbench report
+    draws its heatmap.
     """
     from kvbench.machine import describe
     from kvbench.machine.placement import memory_nodes

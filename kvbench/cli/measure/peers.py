@@ -17,16 +17,30 @@ _AXES = ("context", "dtype", "threads")
 
 @click.command("peers")
 @click.option(
-    "--model", help="Models whose heads to take, such as llama-3-8b,llama-2-7b; or one file. [default: the suite's]"
+    "--model",
+    help=(
+        "Models whose heads to take, such as llama-3-8b,llama-2-7b; or one file. [default: the"
+        " suite's]"
+    ),
 )
 @click.option("--context", help="Tokens, such as 4k,16k. [default: the suite's]")
 @click.option("--dtype", help="Number formats of the cache. [default: the suite's]")
 @click.option("--threads", help="Such as 1,all. [default: the suite's]")
-@click.option("--peers", "wanted", help="Engines, such as ggml,numpy. [default: all that are installed]")
-@click.option("--ggml", type=click.Path(exists=True, dir_okay=False), help="Another library of ggml.")
-@click.option("--cke", type=click.Path(exists=True), help="The C-Kernel-Engine's library, or a folder that holds it.")
+@click.option(
+    "--peers", "wanted", help="Engines, such as ggml,numpy. [default: all that are installed]"
+)
+@click.option(
+    "--ggml", type=click.Path(exists=True, dir_okay=False), help="Another library of ggml."
+)
+@click.option(
+    "--cke",
+    type=click.Path(exists=True),
+    help="The C-Kernel-Engine's library, or a folder that holds it.",
+)
 @click.option("--launches", type=int, help="Processes that measure all. [default: the suite's]")
-@click.option("--out", type=Named(), help="Where the run is kept. [default: a new folder below runs/]")
+@click.option(
+    "--out", type=Named(), help="Where the run is kept. [default: a new folder below runs/]"
+)
 @click.option("--resume", is_flag=True, help="Finish the run that --out names.")
 @click.option("--report", is_flag=True, help="Write the report too.")
 @tuning_option
@@ -34,17 +48,25 @@ _AXES = ("context", "dtype", "threads")
 def command(out: Path | None, resume: bool, report: bool, as_json: bool, **asked: Any) -> int:
     """Time other engines' decode attention beside ours: same values, same CPUs, same rounds.
 
-    Engines come with pip install 'kvbench[peers]', 'kvbench[torch]', or an entry point kvbench.peers of another package.
-    --model takes names of suites/models.toml, or one file: a config.json or the folder that holds it, or a .gguf.
-    The run directory is an ordinary one: report, compare and history work on it.
+    Engines come with pip install 'kvbench[peers]', 'kvbench[torch]', or an entry point
+    kvbench.peers of another package. --model takes names of suites/models.toml, or one file: a
+    config.json or the folder that holds it, or a .gguf. The run directory is an ordinary one:
+    report, compare and history work on it.
     """
     from kvbench.plan.expansion import NO_PEER
     from kvbench.report.peers import launches
     from kvbench.session import Options, Session
 
     if resume and (out is None or any(asked.values())):
-        raise BadArgument("--resume finishes the run in --out as it was begun", "name it with --out, and nothing else")
-    with Session.resume(out) if resume else Session.begin(Options(**_options(asked)), out, command_line()) as session:
+        raise BadArgument(
+            "--resume finishes the run in --out as it was begun",
+            "name it with --out, and nothing else",
+        )
+    with (
+        Session.resume(out)
+        if resume
+        else Session.begin(Options(**_options(asked)), out, command_line())
+    ) as session:
         say(launches(session.directory.manifest.plan.launches), err=True)
         for skip in session.directory.manifest.skips:
             if skip.reason == NO_PEER:
@@ -78,10 +100,15 @@ def _heads(text: str | None) -> tuple[str, ...]:
     files = [name for name in names if is_file(name)]
     if not files or len(names) == 1:
         found = [walked(name, "--model") for name in names]
-        return tuple(f"{key}={getattr(found[0], key)}" for key in HEADS) if files else (f"model={text}",)
+        return (
+            tuple(f"{key}={getattr(found[0], key)}" for key in HEADS)
+            if files
+            else (f"model={text}",)
+        )
     walked(files[0], "--model")
     raise BadArgument(
-        f"--model {text[:60]} names a file among others", "names of suites/models.toml, or one file alone"
+        f"--model {text[:60]} names a file among others",
+        "names of suites/models.toml, or one file alone",
     )
 
 
@@ -92,4 +119,8 @@ def _tell(run: Any, report: bool, as_json: bool) -> None:
     found = run.findings()
     page = str(write(own(run.path / BESIDE), [(found, run.manifest)])) if report else ""
     own = compared(found, run.manifest.skips, str(run.path), page)
-    tell(own, as_json, lambda: [*text(found), "", f"  {'report' if page else 'run'}    {page or run.path}"])
+    tell(
+        own,
+        as_json,
+        lambda: [*text(found), "", f"  {'report' if page else 'run'}    {page or run.path}"],
+    )

@@ -8,7 +8,13 @@ import click
 from msgspec import UNSET
 
 from kvbench.cli._measuring import say_busy
-from kvbench.cli._options import json_option, neighbour_option, patience_option, plugin_option, tuning_option
+from kvbench.cli._options import (
+    json_option,
+    neighbour_option,
+    patience_option,
+    plugin_option,
+    tuning_option,
+)
 from kvbench.cli._point import point_options
 from kvbench.cli._streams import say, say_json
 from kvbench.cli._types import Count
@@ -24,16 +30,20 @@ from kvbench.units import duration, size
 @patience_option
 @tuning_option
 @click.option("--samples", type=Count(), default=12, show_default=True, help="Rounds of samples.")
-@click.option("--sample-time", type=float, default=0.03, show_default=True, help="Seconds per sample.")
+@click.option(
+    "--sample-time", type=float, default=0.03, show_default=True, help="Seconds per sample."
+)
 @neighbour_option
 @json_option
 def command(op: str, plugin: tuple[str, ...], as_json: bool, **asked: Any) -> int:
     """Measure one kernel in depth: OP is decode, append or bulk.
 
-    It is timed in turn with what could limit it: the same reads without the arithmetic (its twin), the same kernel on
-    data in a private cache (the core roof), the fastest reads of as much memory, and the FMA peak.
+    It is timed in turn with what could limit it: the same reads without the arithmetic (its twin),
+    the same kernel on data in a private cache (the core roof), the fastest reads of as much memory,
+    and the FMA peak.
 
-    With --plugin and no --variant, every variant of the plug-ins is profiled, one after another. A plug-in that hangs is
+    With --plugin and no --variant, every variant of the plug-ins is profiled, one after another. A
+    plug-in that hangs is
     ended: after a minute and the time of its samples, unless --patience says otherwise.
     """
     from kvbench.native import library_of
@@ -48,7 +58,10 @@ def command(op: str, plugin: tuple[str, ...], as_json: bool, **asked: Any) -> in
         _shown(facts, name, as_json)
         return Exit.FINE
     if as_json:
-        raise BadArgument(f"--json is of one kernel, and there are {' and '.join(variants)}", "name one with --variant")
+        raise BadArgument(
+            f"--json is of one kernel, and there are {' and '.join(variants)}",
+            "name one with --variant",
+        )
     return _each(variants, name, partial(_facts, op, library, plugin, **asked))
 
 
@@ -81,7 +94,10 @@ def _each(variants: list[str], name: str, facts_of: Callable[..., Any]) -> int:
             lines.append(f"{facts.kernel:<{width}}{rate.median:>8.1f}   {middle:<16}{of_reads}")
         lines += [
             "",
-            "They were timed one after another. kvbench gate --base A.so --head B.so times two in the same rounds.",
+            (
+                "They were timed one after another. kvbench gate --base A.so --head B.so times two"
+                " in the same rounds."
+            ),
         ]
         say("\n".join(lines))
     return Exit.ERRORS if failed else Exit.FINE
@@ -125,7 +141,9 @@ def _shown(facts: Any, name: str, as_json: bool) -> None:
     if as_json:
         say_json(facts)
         return
-    foreign = facts.point.op == "decode" and facts.point.variant not in default_library().words("variant")
+    foreign = facts.point.op == "decode" and facts.point.variant not in default_library().words(
+        "variant"
+    )
     more = len(facts.point.cpus) < len(describe().allowed)
     lines = [*_heading(facts, name), "", *_rates(facts), "", *_details(facts), ""]
     say("\n".join([*lines, *wrapped([said("advice", "advice", facts, foreign, more)], "")]))
@@ -135,16 +153,23 @@ def _heading(facts: Any, name: str) -> list[str]:
     point, shape, memory = facts.point, facts.point.shape, facts.memory
     cpus = ",".join(map(str, point.cpus))
     huge = f"{memory.huge_bytes / max(memory.resident_bytes, 1):.0%} of them huge"
-    slices = f"{facts.layers} slices in rotation" if facts.layers > 1 else "one slice again and again"
+    slices = (
+        f"{facts.layers} slices in rotation" if facts.layers > 1 else "one slice again and again"
+    )
     swept = ", caches swept before every pass" if point.residency == "evicted" else ""
     window = f", window {shape.window}" if shape.window else ""
     batch = f"{shape.batch} sequences, " if shape.batch > 1 else ""
     return [
         f"{facts.kernel}  {name}".rstrip(),
-        f"  {batch}{shape.q_heads} query heads on {shape.kv_heads} KV heads, head_dim {shape.head_dim}, "
-        f"context {shape.context}{window}",
-        f"  {len(point.cpus)} threads on CPUs {cpus}; {slices}, {size(facts.slice_bytes)} each{swept}; "
-        f"{point.pages} pages, {huge}{f'; schedule {facts.schedule}' if facts.schedule else ''}",
+        (
+            f"  {batch}{shape.q_heads} query heads on {shape.kv_heads} KV heads, head_dim"
+            f" {shape.head_dim}, context {shape.context}{window}"
+        ),
+        (
+            f"  {len(point.cpus)} threads on CPUs {cpus}; {slices}, {size(facts.slice_bytes)}"
+            f" each{swept}; {point.pages} pages,"
+            f" {huge}{f'; schedule {facts.schedule}' if facts.schedule else ''}"
+        ),
         f"  verified: largest error {facts.max_abs_err:.2g}",
     ]
 
@@ -173,9 +198,14 @@ def _rates(facts: Any) -> list[str]:
             best = "" if form == key else f", {Role.of(form).form}"
             level = f", {facts.core_level}" if key == "core" and facts.core_level else ""
             beats = key == "twin" and share is not None and share > 1
-            lines.append(_rate(label + best + level, rates[form], "at the reads" if beats else _share(share)))
+            lines.append(
+                _rate(label + best + level, rates[form], "at the reads" if beats else _share(share))
+            )
     if facts.fma_gflops is not UNSET:
-        lines.append(f"  {'FMA peak':<46}{facts.fma_gflops:>8.0f}   {'GFLOP/s':<16}{_share(facts.fma_fraction)}")
+        lines.append(
+            f"  {'FMA peak':<46}{facts.fma_gflops:>8.0f}  "
+            f" {'GFLOP/s':<16}{_share(facts.fma_fraction)}"
+        )
     return lines
 
 
@@ -199,14 +229,23 @@ def _details(facts: Any) -> list[str]:
     shape = facts.point.shape
     lines = [
         *wrapped([f"bound: {facts.bound} ({facts.bound_reason})"]),
-        f"  one pass: {_tail(facts, 'pass')} of {facts.passes}; slowest thread {facts.thread_skew:.1%} over the mean",
-        f"  bytes of a pass: {facts.bytes_compulsory:,.0f} compulsory, {facts.bytes_issued:,.0f} issued, "
-        f"{facts.bytes_line:,.0f} in lines touched",
+        (
+            f"  one pass: {_tail(facts, 'pass')} of {facts.passes}; slowest thread"
+            f" {facts.thread_skew:.1%} over the mean"
+        ),
+        (
+            f"  bytes of a pass: {facts.bytes_compulsory:,.0f} compulsory,"
+            f" {facts.bytes_issued:,.0f} issued, {facts.bytes_line:,.0f} in lines touched"
+        ),
     ]
     if facts.neighbour_gbps is not None:
-        times = "" if facts.neighbour_times is None else f"{facts.neighbour_times:.2f} times as long; "
+        times = (
+            "" if facts.neighbour_times is None else f"{facts.neighbour_times:.2f} times as long; "
+        )
         rate = f"{facts.neighbour_gbps:.1f} GB/s"
-        lines.insert(-1, f"  beside a neighbour that reads {rate}: {times}{_tail(facts, 'neighbour')}")
+        lines.insert(
+            -1, f"  beside a neighbour that reads {rate}: {times}{_tail(facts, 'neighbour')}"
+        )
     if facts.l3_reads and facts.l3_gain:
         reads = f"plain reads of the slice {facts.l3_reads:.2f} times memory's"
         lines.append(f"  L3: {reads}; the decode {facts.l3_gain:.2f}")

@@ -19,16 +19,20 @@ from kvbench.errors import BadArgument, Exit
 @click.argument("run", metavar="[RUN]", required=False, type=Named())
 @click.option("--out", type=Named(), help="The run directory. [default: a new one below runs/]")
 @click.option("--resume", is_flag=True, help="Finish the run in --out.")
-@click.option("--pages", help="Kind of pages to ask the system for: base, thp or huge. [default: thp]")
+@click.option(
+    "--pages", help="Kind of pages to ask the system for: base, thp or huge. [default: thp]"
+)
 @click.option("--library", type=FILE, help="Another build: an open score.")
 @plugin_option
 @isa_option
 @tuning_option
 @json_option
 def command(run: Path | None, out: Path | None, resume: bool, as_json: bool, **asked: Any) -> int:
-    """The number to quote: tokens per second of attention, by a workload that is the same on all machines.
+    """The number to quote: tokens per second of attention, by a workload that is the same on all
+    machines.
 
-    With RUN, say the score of a run that is there, or of an archive. results/README.md has the rules.
+    With RUN, say the score of a run that is there, or of an archive. results/README.md has the
+    rules.
     """
     from kvbench.report.words import paragraphs
     from kvbench.submission import of
@@ -39,7 +43,9 @@ def command(run: Path | None, out: Path | None, resume: bool, as_json: bool, **a
         if run is None:
             return Exit.INTERRUPTED
     elif asked or out or resume:
-        raise BadArgument("RUN is there already, and options of measuring are given", "leave out one or the other")
+        raise BadArgument(
+            "RUN is there already, and options of measuring are given", "leave out one or the other"
+        )
     found = of(run)
     tell(found, as_json, lambda: ["\n  ".join(paragraphs("score", "lines", found))])
     return Exit.UNCLEAR if found.state == "invalid" else Exit.FINE
@@ -51,7 +57,10 @@ def _measured(asked: dict[str, Any], out: Path | None, resume: bool) -> Path | N
     from kvbench.submission import refuse_changed
 
     if resume and (out is None or asked):
-        raise BadArgument("--resume finishes the run in --out as it was begun", "name it with --out, and nothing else")
+        raise BadArgument(
+            "--resume finishes the run in --out as it was begun",
+            "name it with --out, and nothing else",
+        )
     if resume:
         refuse_changed(out)
         resumable("score", out)
@@ -76,7 +85,9 @@ def _begun(asked: dict[str, Any], out: Path | None) -> Any:
     from kvbench.units import span
 
     seconds, filling = scoring.forecast(asked)
-    say(f"score: about {span(seconds)}, {span(filling)} of it to fill memory and to begin", err=True)
+    say(
+        f"score: about {span(seconds)}, {span(filling)} of it to fill memory and to begin", err=True
+    )
     say_busy("taskset -c LIST")
     kernels = scoring.pick(asked, partial(follow_each, about=Newest()))
     say(f"score: picked {', '.join(kernels)}", err=True)

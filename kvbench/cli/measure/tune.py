@@ -20,7 +20,9 @@ _GAIN = {"gain": "times as fast as the default", "gain_low": "from", "gain_high"
 class TunedClass:
     """A class of points, and the schedule that they are read by."""
 
-    name: Annotated[str, about("tier, kernel, layout, head_dim, group, threads and level, parted by slashes")]
+    name: Annotated[
+        str, about("tier, kernel, layout, head_dim, group, threads and level, parted by slashes")
+    ]
     choice: Annotated[Choice, about("and its gain")]
 
 
@@ -42,8 +44,8 @@ class TunedClasses(Printed):
 def command(fresh: bool, as_json: bool, **asked: Any) -> None:
     """Find the fastest schedule for each class of points in SUITE (default: quick).
 
-    A schedule says how rows are read and prefetched. All of them are timed. A sweep does the same in its first launch.
-    The timings are kept for later runs with this library on this machine.
+    A schedule says how rows are read and prefetched. All of them are timed. A sweep does the same
+    in its first launch. The timings are kept for later runs with this library on this machine.
     """
     from kvbench.analysis.measured.schedules import schedules
     from kvbench.report.ruled import Column, ruled
@@ -52,7 +54,9 @@ def command(fresh: bool, as_json: bool, **asked: Any) -> None:
 
     say_busy()
     suite, tunings, file, remarks = tune(
-        Options(**given(asked)), fresh, partial(follow_each, about=lambda record: record.point.kernel)
+        Options(**given(asked)),
+        fresh,
+        partial(follow_each, about=lambda record: record.point.kernel),
     )
     for remark in remarks:
         say(remark, err=True)

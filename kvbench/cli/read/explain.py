@@ -22,26 +22,42 @@ _SUITE = "explain"
 @batch_option
 @weights_option
 @click.option(
-    "--machine", type=Named(), help="Run directory to take rates from. [default: measure this machine, a minute]"
+    "--machine",
+    type=Named(),
+    help="Run directory to take rates from. [default: measure this machine, a minute]",
 )
 @click.option(
-    "--measured", metavar="RATE@CONTEXT", help="Tokens/s that you measured, such as 5.2@8192: what is missing?"
+    "--measured",
+    metavar="RATE@CONTEXT",
+    help="Tokens/s that you measured, such as 5.2@8192: what is missing?",
 )
-@click.option("--plot", type=Plot(), help="Also draw bytes and tokens/s against context, as .png or .svg.")
-@click.option("--markdown", "as_markdown", is_flag=True, help="A page to paste into an issue instead of text.")
+@click.option(
+    "--plot", type=Plot(), help="Also draw bytes and tokens/s against context, as .png or .svg."
+)
+@click.option(
+    "--markdown", "as_markdown", is_flag=True, help="A page to paste into an issue instead of text."
+)
 @json_option
 def command(
-    source: str, batch: int, measured: str | None, machine: Path | None, plot: Path | None, as_json: bool, **asked: Any
+    source: str,
+    batch: int,
+    measured: str | None,
+    machine: Path | None,
+    plot: Path | None,
+    as_json: bool,
+    **asked: Any,
 ) -> int:
-    """Say what limits the decoding of MODEL on this machine: weights, KV cache or core, over all its contexts.
+    """Say what limits the decoding of MODEL on this machine: weights, KV cache or core, over all
+    its contexts.
 
-    MODEL is a name of suites/models.toml, a config.json or the folder that holds it, or a .gguf file. Weights count as
-    they are stored, of a mixture of experts those that a step meets.
+    MODEL is a name of suites/models.toml, a config.json or the folder that holds it, or a .gguf
+    file. Weights count as they are stored, of a mixture of experts those that a step meets.
     """
     from kvbench.checkpoint import find
 
     rate = _asked(measured) if measured is not None else None
-    name, model, why = find(source)  # before anything large is imported: what it refuses costs nothing
+    # before anything large is imported: what it refuses costs nothing
+    name, model, why = find(source)
     from kvbench.report.explain import explain_markdown, explain_text, lines
     from kvbench.sizing.explained import decoder_of, explain
     from kvbench.sizing.known import known
@@ -72,8 +88,9 @@ def _asked(text: str) -> tuple[float, int]:
 
 
 def _run_of(decoder: Any) -> Path | None:
-    """A new run directory of the model's shape; None where it was interrupted. No kernel walks latent rows: then the
-    suite's own shape has to do, for the reads."""
+    """A new run directory of the model's shape; None where it was interrupted. No kernel walks
+    latent rows: then the suite's own shape has to do, for the reads.
+    """
     from kvbench.session import Options, Session
 
     heads = () if decoder.latent else ("q_heads", "kv_heads", "head_dim")

@@ -12,11 +12,19 @@ from kvbench.cli._types import Named
 
 @click.command("gather")
 @click.argument("places", metavar="FOLDER...", nargs=-1, required=True, type=Named())
-@click.option("--out", type=Named(), default=Path("fleet"), show_default=True, help="A folder for each host's run.")
+@click.option(
+    "--out",
+    type=Named(),
+    default=Path("fleet"),
+    show_default=True,
+    help="A folder for each host's run.",
+)
 def command(places: tuple[Path, ...], out: Path) -> None:
-    """Bring the runs of many hosts together, whatever brought them here, and say which hosts are not like the others.
+    """Bring the runs of many hosts together, whatever brought them here, and say which hosts are
+    not like the others.
 
-    A FOLDER is searched for run directories: a shared file system, or what rsync has fetched. Only ordinary files are
+    A FOLDER is searched for run directories: a shared file system, or what rsync has fetched. Only
+    ordinary files are
     copied: links, pipes and devices are left out.
     """
     from kvbench.errors import BadRun
@@ -36,7 +44,9 @@ def tell(found: Sequence[Path]) -> None:
     from kvbench.results import load
 
     runs = {path.name: load(path) for path in found}
-    machines = {host: (run.machine.fingerprint, run.machine.environment) for host, run in runs.items()}
+    machines = {
+        host: (run.machine.fingerprint, run.machine.environment) for host, run in runs.items()
+    }
     found_of = hosts({host: run.points for host, run in runs.items()}, machines)
     say(template("hosts", "lines", found_of).rstrip())
     if found:

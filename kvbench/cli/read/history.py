@@ -16,12 +16,20 @@ from kvbench.texts import printable
 _tell = partial(say, err=True)
 
 _root = click.option(
-    "--root", type=Named(), default="runs", show_default=True, help="Folder with the runs, at any depth."
+    "--root",
+    type=Named(),
+    default="runs",
+    show_default=True,
+    help="Folder with the runs, at any depth.",
 )
 _machine = click.option(
-    "--machine", metavar="FINGERPRINT", help="Only runs of this machine. Its first letters are enough."
+    "--machine",
+    metavar="FINGERPRINT",
+    help="Only runs of this machine. Its first letters are enough.",
 )
-_point = click.option("--point", "pattern", metavar="PATTERN", help="Points to show, such as 'decode.*.i8.*'.")
+_point = click.option(
+    "--point", "pattern", metavar="PATTERN", help="Points to show, such as 'decode.*.i8.*'."
+)
 
 
 class _Shown(click.Group):
@@ -36,8 +44,8 @@ class _Shown(click.Group):
 def command() -> None:
     """Show how the points of many runs change over time.
 
-    A step is a lasting change. Everything is computed from the runs below a folder and from accepted.json, which lists
-    the steps that somebody has accepted.
+    A step is a lasting change. Everything is computed from the runs below a folder and from
+    accepted.json, which lists the steps that somebody has accepted.
     """
 
 
@@ -45,7 +53,9 @@ def command() -> None:
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=Named())
 @_root
 def add(runs: tuple[Path, ...], root: Path) -> None:
-    """Copy RUNs into the root folder, and write their summaries. Runs that are there already stay as they are."""
+    """Copy RUNs into the root folder, and write their summaries. Runs that are there already stay
+    as they are.
+    """
     from kvbench.history import place
 
     for run in runs:
@@ -58,14 +68,25 @@ def add(runs: tuple[Path, ...], root: Path) -> None:
 @_machine
 @_point
 @click.option("--report", "folder", metavar="DIR", type=Named(), help="Also write a page into DIR.")
-@click.option("--gate", is_flag=True, help="Exit with 1 if a point became slower and nobody accepted it.")
+@click.option(
+    "--gate", is_flag=True, help="Exit with 1 if a point became slower and nobody accepted it."
+)
 @json_option
-def show(root: Path, machine: str | None, pattern: str | None, folder: Path | None, gate: bool, as_json: bool) -> int:
+def show(
+    root: Path,
+    machine: str | None,
+    pattern: str | None,
+    folder: Path | None,
+    gate: bool,
+    as_json: bool,
+) -> int:
     """Show each point: its runs, the latest beside its baseline, and its steps."""
     from kvbench.report.history import shown, text
 
     found = _history(root).only(pattern, machine)
-    tell(shown(str(root), found.pasts, found.notes), as_json, lambda: text(found.pasts, found.notes))
+    tell(
+        shown(str(root), found.pasts, found.notes), as_json, lambda: text(found.pasts, found.notes)
+    )
     if folder:
         from kvbench.report.write import write_history
 
@@ -76,7 +97,9 @@ def show(root: Path, machine: str | None, pattern: str | None, folder: Path | No
 
 @command.command("accept")
 @click.argument("point", metavar="POINT")
-@click.option("--run", required=True, help="First run after the step: its name, or that of its folder.")
+@click.option(
+    "--run", required=True, help="First run after the step: its name, or that of its folder."
+)
 @click.option("--reason", required=True, help="Why the step is right.")
 @click.option("--who", help="Who accepts it. [default: your user name]")
 @_root

@@ -20,7 +20,9 @@ _TEXTS = ("md", "json", "csv")
     "-o",
     "--out",
     type=Named(),
-    help="Folder for html [default: report in RUN]; file for the others [default: standard output].",
+    help=(
+        "Folder for html [default: report in RUN]; file for the others [default: standard output]."
+    ),
 )
 @click.option(
     "--format",
@@ -30,13 +32,16 @@ _TEXTS = ("md", "json", "csv")
     show_default=True,
     help="html: a page; md: text for a pull request; json: everything; csv: the table of points.",
 )
-@click.option("--redact", "hide", is_flag=True, help="Leave out host names, the CPU's name and paths.")
+@click.option(
+    "--redact", "hide", is_flag=True, help="Leave out host names, the CPU's name and paths."
+)
 def command(runs: tuple[Path, ...], out: Path | None, form: str, hide: bool) -> None:
     """Report what each RUN found: a page with figures, which needs no network.
 
-    A RUN is a folder that kvbench sweep has written, finished or not. The numbers of each figure lie beside it as CSV.
-    Several runs get a page each, one that compares their machines, and on the terminal a table with their ratios. Of
-    scores, their archives, or folders of these, such as results/*, a gallery shows all machines.
+    A RUN is a folder that kvbench sweep has written, finished or not. The numbers of each figure
+    lie beside it as CSV. Several runs get a page each, one that compares their machines, and on the
+    terminal a table with their ratios. Of scores, their archives, or folders of these, such as
+    results/*, a gallery shows all machines.
     """
     from kvbench.store.names import MANIFEST
 
@@ -45,18 +50,24 @@ def command(runs: tuple[Path, ...], out: Path | None, form: str, hide: bool) -> 
         if not runs:
             return
     if form == "html" and out is None and len(runs) > 1:
-        raise BadArgument("--out: several runs need a folder for their pages", "name one: -o report")
+        raise BadArgument(
+            "--out: several runs need a folder for their pages", "name one: -o report"
+        )
     studies = [_study(path, hide) for path in runs]
     if form in _TEXTS:
         put(_text(studies, form), out, "report", "then call kvbench report again")
     else:
         from kvbench.report.write import BESIDE, own
 
-        _draw(studies, ["DIR" if hide else str(path) for path in runs], out or own(runs[0] / BESIDE))
+        _draw(
+            studies, ["DIR" if hide else str(path) for path in runs], out or own(runs[0] / BESIDE)
+        )
 
 
 def _gallery(paths: tuple[Path, ...], out: Path | None) -> tuple[Path, ...]:
-    """Draws those that hold a score. The others, unless they are nothing that a report is made of."""
+    """Draws those that hold a score. The others, unless they are nothing that a report is made
+    of.
+    """
     from kvbench.report.gallery import write_gallery
     from kvbench.store.names import MANIFEST
     from kvbench.submission import found_in, of
@@ -75,7 +86,9 @@ def _gallery(paths: tuple[Path, ...], out: Path | None) -> tuple[Path, ...]:
     notes += [f"{path} holds no score" for path in left if path not in runs and not path.is_file()]
     for note in notes:
         say(note, err=True)
-    page = write_gallery((out or Path("gallery")) / ("scores.html" if runs else "index.html"), scores, notes)
+    page = write_gallery(
+        (out or Path("gallery")) / ("scores.html" if runs else "index.html"), scores, notes
+    )
     say(f"scores of {counted(len(scores), 'machine')}: {page}")
     return runs
 
@@ -86,7 +99,9 @@ def _study(path: Path, hide: bool) -> tuple[Any, Any]:
 
     run = load(path)
     if hide:
-        manifest, machine, checks, records = redact(run.manifest, run.machine, run.checks, run.records)
+        manifest, machine, checks, records = redact(
+            run.manifest, run.machine, run.checks, run.records
+        )
         run = Run(run.path, manifest, machine, records, checks)
     return run.findings(), run.manifest
 
@@ -116,9 +131,14 @@ def _draw(studies: list[Any], places: list[str], out: Path) -> None:
 
 
 def _said(found: Any, manifest: Any, place: str, whole: bool) -> Iterator[str]:
-    """What the run lacks; and all that it says, where it is `whole`. A command stays in one line, to be copied."""
+    """What the run lacks; and all that it says, where it is `whole`. A command stays in one line,
+    to be copied.
+    """
     from kvbench.report.words.sentences import gaps, resume, sentences
     from kvbench.texts import wrapped
 
-    for sentence in (*gaps(found, manifest, place), *(each.text for each in sentences(found) if whole)):
+    for sentence in (
+        *gaps(found, manifest, place),
+        *(each.text for each in sentences(found) if whole),
+    ):
         yield from [f"  {sentence}"] if resume(manifest, place) in sentence else wrapped([sentence])

@@ -37,8 +37,8 @@ _CALL = {"history": "history show --json", "report": "report --format json"}
 def command(command: str | None) -> None:
     """Print the JSON Schema (2020-12) of what COMMAND prints with --json.
 
-    It gives the meaning and the unit of every key. New keys may be added; none is renamed or dropped within a version.
-    Without COMMAND, list the commands that have a schema.
+    It gives the meaning and the unit of every key. New keys may be added; none is renamed or
+    dropped within a version. Without COMMAND, list the commands that have a schema.
     """
     if command is None:
         say("\n".join(names()))

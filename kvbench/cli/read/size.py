@@ -16,7 +16,8 @@ from kvbench.errors import BadArgument
 from kvbench.model.size import Decoder
 
 _GEOMETRY = ("layers", "q_heads", "kv_heads", "head_dim", "context")
-_OF_MODEL = {"context": "max_context"}  # what the option is called there, where that is not the same
+# what the option is called there, where that is not the same
+_OF_MODEL = {"context": "max_context"}
 
 
 @click.command("size")
@@ -24,40 +25,72 @@ _OF_MODEL = {"context": "max_context"}  # what the option is called there, where
 @with_options(
     click.option("--layers", type=Count(), help="Layers of the model."),
     *options("q_heads", "kv_heads", "head_dim"),
-    click.option("--context", type=Count(), help="Tokens in every sequence. [default: the model's longest]"),
+    click.option(
+        "--context", type=Count(), help="Tokens in every sequence. [default: the model's longest]"
+    ),
     *options("dtype", "scale", "layout", "inner", "block_tokens", "pad"),
     click.option(
-        "--window", type=Count(), help="Tokens that a sliding layer attends to; 0: all. [default: the model's]"
+        "--window",
+        type=Count(),
+        help="Tokens that a sliding layer attends to; 0: all. [default: the model's]",
     ),
-    click.option("--window-every", type=Count(), help="Every Nth layer attends to all tokens. [default: the model's]"),
-    click.option("--ephemeral", type=Count(), default=0, help="Encoder layers, which keep no K and V."),
     click.option(
-        "--capacity", type=Count(), help="Tokens that every layer has room for. [default: those it attends to]"
+        "--window-every",
+        type=Count(),
+        help="Every Nth layer attends to all tokens. [default: the model's]",
+    ),
+    click.option(
+        "--ephemeral", type=Count(), default=0, help="Encoder layers, which keep no K and V."
+    ),
+    click.option(
+        "--capacity",
+        type=Count(),
+        help="Tokens that every layer has room for. [default: those it attends to]",
     ),
 )
 @batch_option
-@click.option("--replicas", type=Count(1), default=1, show_default=True, help="Copies of the model.")
+@click.option(
+    "--replicas", type=Count(1), default=1, show_default=True, help="Copies of the model."
+)
 @weights_option
-@click.option("--budget", type=BYTES, help="Memory for caches, such as 40GiB. Prints how many sequences fit.")
-@click.option("--lengths", metavar="KIND", help="Lengths of the sequences: uniform:A-B, fixed:N, or a file of numbers.")
+@click.option(
+    "--budget", type=BYTES, help="Memory for caches, such as 40GiB. Prints how many sequences fit."
+)
+@click.option(
+    "--lengths",
+    metavar="KIND",
+    help="Lengths of the sequences: uniform:A-B, fixed:N, or a file of numbers.",
+)
 @click.option(
     "--machine",
     type=Named(),
-    help="Run directory, or a file from kvbench machine --json: the machine and its rates. [default: this machine]",
+    help=(
+        "Run directory, or a file from kvbench machine --json: the machine and its rates. [default:"
+        " this machine]"
+    ),
 )
 @click.option(
-    "--map", "mapped", is_flag=True, help="Also show where each buffer of MODEL's decoder would lie in memory."
+    "--map",
+    "mapped",
+    is_flag=True,
+    help="Also show where each buffer of MODEL's decoder would lie in memory.",
 )
-@click.option("--canaries", is_flag=True, help="With --map: put a known pattern behind every buffer.")
-@click.option("--align", type=Count(), help="With --map: bytes to align every buffer to. [default: 64]")
+@click.option(
+    "--canaries", is_flag=True, help="With --map: put a known pattern behind every buffer."
+)
+@click.option(
+    "--align", type=Count(), help="With --map: bytes to align every buffer to. [default: 64]"
+)
 @click.option("--plot", type=Plot(), help="Also draw size against context, as .png or .svg.")
 @json_option
-def command(model: str | None, mapped: bool, plot: Path | None, as_json: bool, **asked: Any) -> None:
+def command(
+    model: str | None, mapped: bool, plot: Path | None, as_json: bool, **asked: Any
+) -> None:
     """Compute what the KV cache of MODEL takes: bytes, what fits, and tokens per second at most.
 
-    MODEL is a name of suites/models.toml, a config.json or the folder that holds it, or a .gguf file. Options override
-    its geometry; without MODEL they give all of it. Nothing is measured: tokens per second come from the run that
-    --machine names.
+    MODEL is a name of suites/models.toml, a config.json or the folder that holds it, or a .gguf
+    file. Options override its geometry; without MODEL they give all of it. Nothing is measured:
+    tokens per second come from the run that --machine names.
     """
     from kvbench.checkpoint import find
     from kvbench.report.sizes import size_text
@@ -70,7 +103,10 @@ def command(model: str | None, mapped: bool, plot: Path | None, as_json: bool, *
     laid = {name: value for name, value in laid.items() if value is not None}
     if laid and not mapped:
         raise BadArgument(f"--{min(laid)} only works with --map", "add --map")
-    path, wanted = asked.pop("machine"), {name: asked.pop(name) for name in ("replicas", "weights", "budget")}
+    path, wanted = (
+        asked.pop("machine"),
+        {name: asked.pop(name) for name in ("replicas", "weights", "budget")},
+    )
     lengths = read_lengths(text) if (text := asked.pop("lengths")) is not None else None
     if mapped:
         _refuse_own_shape(model, asked)
@@ -98,15 +134,23 @@ def _decoder(name: str | None, model: Any, asked: dict[str, Any]) -> Decoder:
 
 
 def _refuse_own_shape(model: str | None, asked: dict[str, Any]) -> None:
-    """The map is of the model as it is: it knows no other shape than its own, and no other cache."""
+    """The map is of the model as it is: it knows no other shape than its own, and no other
+    cache.
+    """
     from kvbench.checkpoint import find, is_file
 
     if not model:
         raise BadArgument("--map needs a MODEL", "name one of suites/models.toml")
     if is_file(model):
         find(model)  # which says what else is wrong with it
-        raise BadArgument(f"--map takes no file such as {Path(model).name!r}", "name a MODEL of suites/models.toml")
+        raise BadArgument(
+            f"--map takes no file such as {Path(model).name!r}",
+            "name a MODEL of suites/models.toml",
+        )
     source = click.get_current_context().get_parameter_source
     for name in asked.keys() - {"context", "dtype"}:
         if source(name) is ParameterSource.COMMANDLINE:
-            raise BadArgument("--map is of MODEL's own shape, and of one sequence", f"leave out {option_name(name)}")
+            raise BadArgument(
+                "--map is of MODEL's own shape, and of one sequence",
+                f"leave out {option_name(name)}",
+            )

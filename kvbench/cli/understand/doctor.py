@@ -24,12 +24,16 @@ class Doctor(Printed):
 
 
 @click.command("doctor")
-@click.option("--threads", default="all", show_default=True, help="Number of threads that will run, or all.")
+@click.option(
+    "--threads", default="all", show_default=True, help="Number of threads that will run, or all."
+)
 @cpus_option
 @override_option
 @click.option("--strict", is_flag=True, help=f"Exit with {Exit.REFUSED} if there is a warning.")
 @json_option
-def command(threads: str, cpus: str | None, override: Path | None, strict: bool, as_json: bool) -> int:
+def command(
+    threads: str, cpus: str | None, override: Path | None, strict: bool, as_json: bool
+) -> int:
     """Check whether this machine is ready to be measured, and say what to do if it is not.
 
     It watches for a second or two and changes nothing.
@@ -43,7 +47,9 @@ def command(threads: str, cpus: str | None, override: Path | None, strict: bool,
     machine = describe(files, override)
     checks = preflight(files, machine, place(machine, cpus, threads))
     if as_json:
-        say_json(Doctor(checks=checks, fingerprint=machine.fingerprint, environment=machine.environment))
+        say_json(
+            Doctor(checks=checks, fingerprint=machine.fingerprint, environment=machine.environment)
+        )
     else:
         say("\n".join(_lines(checks)))
         say(_summary(checks), err=True)
@@ -57,7 +63,11 @@ def _lines(checks: tuple[Any, ...]) -> list[str]:
     for check in checks:
         lines.append(f"{check.status:<7}  {check.name:<{width}}  {check.value}".rstrip())
         if check.status != "ok":
-            lines += [f"{'':<9}{text}" for text in (f"why: {check.why}", f"do:  {check.advice}") if text[5:]]
+            lines += [
+                f"{'':<9}{text}"
+                for text in (f"why: {check.why}", f"do:  {check.advice}")
+                if text[5:]
+            ]
     return lines
 
 

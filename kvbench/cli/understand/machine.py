@@ -14,13 +14,20 @@ _AGAIN = "then measure again"
 
 
 @click.command("machine")
-@click.option("--quick", is_flag=True, help="Fewer sizes, CPU sets and page kinds: a minute on two idle cores.")
+@click.option(
+    "--quick",
+    is_flag=True,
+    help="Fewer sizes, CPU sets and page kinds: a minute on two idle cores.",
+)
 @click.option("--identify", is_flag=True, help="Describe the machine without measuring it.")
-@click.option("--threads", default="all", show_default=True, help="Largest number of threads, or all.")
+@click.option(
+    "--threads", default="all", show_default=True, help="Largest number of threads, or all."
+)
 @cpus_option
 @isa_option
 @click.option(
-    "--pages", help="Kind of memory pages. [default: transparent huge pages; without --quick also base pages]"
+    "--pages",
+    help="Kind of memory pages. [default: transparent huge pages; without --quick also base pages]",
 )
 @override_option
 @seed_option
@@ -30,8 +37,8 @@ _AGAIN = "then measure again"
 def command(**asked: Any) -> int:
     """Measure what this machine can do: bandwidth, latency, FMA peak and clock.
 
-    Reads, stores and copies are measured in every cache level and in memory. A sweep measures its own ceilings; it does
-    not use these.
+    Reads, stores and copies are measured in every cache level and in memory. A sweep measures its
+    own ceilings; it does not use these.
     """
     from kvbench.analysis.measured.machines import profile
     from kvbench.machine import describe
@@ -77,9 +84,14 @@ def _measure(machine: Any, cpus: tuple[int, ...], asked: dict[str, Any]) -> list
     library = default_library()
     best = library.isa(asked["isa"])
     tiers = (*(isa for isa in library.isas() if isa != best), best)
-    pages, memory = _pages(asked["pages"], asked["quick"]), min(available_memory(), available_memory(Files("/")))
+    pages, memory = (
+        _pages(asked["pages"], asked["quick"]),
+        min(available_memory(), available_memory(Files("/"))),
+    )
     seed = 1 if asked["seed"] is None else asked["seed"]
-    plan = replace(probes(machine, Scope(cpus, tiers, memory, pages, asked["quick"], seed)), run=new_run())
+    plan = replace(
+        probes(machine, Scope(cpus, tiers, memory, pages, asked["quick"], seed)), run=new_run()
+    )
     say(f"{len(plan.points)} probes in {plan.launches} launches, run {plan.run}", err=True)
     return list(follow_each(run(plan), len(plan.points) * plan.launches, describe_record))
 

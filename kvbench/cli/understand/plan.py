@@ -60,7 +60,9 @@ class PlannedSweep(Printed):
     launches: Annotated[int, about("fresh processes, each visiting all points")]
     samples: Annotated[int, about("of a visit")]
     sample_time: Annotated[float, about("seconds: of a sample")]
-    seconds: Annotated[float, about("seconds: of the whole sweep, forecast, with launches that may be added")]
+    seconds: Annotated[
+        float, about("seconds: of the whole sweep, forecast, with launches that may be added")
+    ]
     assumed: Annotated[Assumed, about("by the forecast")]
     memory: Annotated[PlanMemory, about("of the sweep")]
     axes: Annotated[dict[str, tuple[Written, ...]], about("what varies, by axis")]
@@ -75,16 +77,21 @@ class PlannedSweep(Printed):
 @suite_options
 @json_option
 def command(as_json: bool, **asked: Any) -> None:
-    """Show what a sweep of SUITE (default: quick) would measure here: points, time, memory, and what is left out.
+    """Show what a sweep of SUITE (default: quick) would measure here: points, time, memory, and
+    what is left out.
 
-    Nothing is measured. SUITE is a name from kvbench suites, or a path that ends in .toml. The axes are listed by
-    kvbench sweep --help.
+    Nothing is measured. SUITE is a name from kvbench suites, or a path that ends in .toml. The axes
+    are listed by kvbench sweep --help.
     """
     from kvbench.session import Options, planned
 
     options = Options(**given(asked))
     sweep, seen, _ = planned(options, options.kernels)
-    tell(_planned(sweep, seen), as_json, lambda: [*_heading(sweep, seen), *_varying(sweep), *_skipped(sweep)])
+    tell(
+        _planned(sweep, seen),
+        as_json,
+        lambda: [*_heading(sweep, seen), *_varying(sweep), *_skipped(sweep)],
+    )
 
 
 def _planned(sweep: Any, seen: Any) -> PlannedSweep:
@@ -102,10 +109,14 @@ def _planned(sweep: Any, seen: Any) -> PlannedSweep:
         assumed=Assumed(FILL, READ),
         memory=PlanMemory(seen.memory, sweep.memory),
         axes={axis: tuple(map(written, values)) for axis, values in sweep.varying().items()},
-        skips=tuple(LeftOut(why, len(own), own[0].detail, _example(sweep, own[0])) for why, own in skips),
+        skips=tuple(
+            LeftOut(why, len(own), own[0].detail, _example(sweep, own[0])) for why, own in skips
+        ),
         points=tuple(sweep.points),
         ceilings=tuple(each for each in plan.points if isinstance(each, Probe)),
-        contrasts=tuple(PlannedSet(each.factor, tuple(p.name for p in each.points)) for each in sweep.contrasts),
+        contrasts=tuple(
+            PlannedSet(each.factor, tuple(p.name for p in each.points)) for each in sweep.contrasts
+        ),
     )
 
 
@@ -118,15 +129,24 @@ def _heading(sweep: Any, seen: Any) -> list[str]:
     from kvbench.plan.forecast import FILL, READ, READ_EACH
 
     plan = sweep.plan
-    needs = f"{size(seen.memory)}, most of it for {seen.largest.kernel} at context {seen.largest.shape.context}"
+    needs = (
+        f"{size(seen.memory)}, most of it for {seen.largest.kernel} at context"
+        f" {seen.largest.shape.context}"
+    )
     return [
         f"{sweep.suite.name}: {sweep.suite.question}",
-        f"  {len(sweep.points)} points, {len(plan.points) - len(sweep.points) - len(sweep.contrasts)} ceilings and "
-        f"{counted(len(sweep.contrasts), 'contrast')}, {plan.launches} launches "
-        f"of {plan.samples} samples of {duration(plan.sample_time)}",
-        f"  time: {seen.text} from start to end, {seen.timed / seen.seconds:.0%} of the planned launches in samples "
-        f"(estimate: {FILL / GB:g} GB/s per thread to fill memory, "
-        f"{READ / GB:g} GB/s in total to read it, or {READ_EACH / GB:g} GB/s per thread where that is more)",
+        (
+            f"  {len(sweep.points)} points,"
+            f" {len(plan.points) - len(sweep.points) - len(sweep.contrasts)} ceilings and"
+            f" {counted(len(sweep.contrasts), 'contrast')}, {plan.launches} launches of"
+            f" {plan.samples} samples of {duration(plan.sample_time)}"
+        ),
+        (
+            f"  time: {seen.text} from start to end, {seen.timed / seen.seconds:.0%} of the planned"
+            f" launches in samples (estimate: {FILL / GB:g} GB/s per thread to fill memory,"
+            f" {READ / GB:g} GB/s in total to read it, or {READ_EACH / GB:g} GB/s per thread where"
+            " that is more)"
+        ),
         f"  memory: {needs}; {size(sweep.memory)} available",
     ]
 
@@ -135,7 +155,10 @@ def _varying(sweep: Any) -> list[str]:
     """An axis that all points have in common is not shown."""
     found = sweep.varying()
     width = max((len(axis) for axis in found), default=0)
-    lines = [f"    {axis:<{width}}  {' '.join(_short(value) for value in values)}" for axis, values in found.items()]
+    lines = [
+        f"    {axis:<{width}}  {' '.join(_short(value) for value in values)}"
+        for axis, values in found.items()
+    ]
     return ["", "  varied", *lines] if lines else []
 
 
@@ -144,7 +167,9 @@ def _short(value: Any) -> str:
 
     if isinstance(value, bool):
         return str(value).lower()
-    return count_text(value) if isinstance(value, int) else "default" if value is None else str(value)
+    return (
+        count_text(value) if isinstance(value, int) else "default" if value is None else str(value)
+    )
 
 
 def _skipped(sweep: Any) -> list[str]:
@@ -152,7 +177,10 @@ def _skipped(sweep: Any) -> list[str]:
     for reason, skips in by_reason(sweep.skips).items():
         lines.append(f"    {len(skips):>5}  {reason}: {skips[0].detail}")
         if example := _example(sweep, skips[0]):
-            lines.append(f"           such as {' '.join(f'{axis}={_short(value)}' for axis, value in example.items())}")
+            lines.append(
+                "           such as"
+                f" {' '.join(f'{axis}={_short(value)}' for axis, value in example.items())}"
+            )
     return ["", f"  left out: {counted(len(sweep.skips), 'combination')}", *lines] if lines else []
 
 

@@ -17,7 +17,9 @@ class SuiteRow:
 
     name: Annotated[str, about("as sweep and plan take it")]
     count: Annotated[int, about("points on this machine")]
-    seconds: Annotated[float, about("seconds: forecast of a sweep here, from start to end, as plan has it")]
+    seconds: Annotated[
+        float, about("seconds: forecast of a sweep here, from start to end, as plan has it")
+    ]
     question: Annotated[str, about("what it asks")]
     left_out: Annotated[str, about("without points, why most were left out; else empty")]
 
@@ -30,8 +32,9 @@ class Suites(Printed):
 
 
 _NOTE = """
-Times are forecasts of kvbench sweep SUITE, from start to end, with tuning. Up to: launches are added while questions are
-open. kvbench score takes less than the suite: it measures the fastest kernels alone."""
+Times are forecasts of kvbench sweep SUITE, from start to end, with tuning. Up to: launches
+are added while questions are open. kvbench score takes less than the suite: it measures the fastest
+kernels alone."""
 
 
 @click.command("suites")
@@ -64,7 +67,9 @@ def _rows() -> tuple[list[SuiteRow], dict[str, str]]:
         sweep = expand(find(name), here)
         seen = foreseen(sweep, Options(name), here.machine)
         why = "" if sweep.points else next(iter(by_reason(sweep.skips)), "")
-        rows.append(SuiteRow(sweep.suite.name, len(sweep.points), seen.whole, sweep.suite.question, why))
+        rows.append(
+            SuiteRow(sweep.suite.name, len(sweep.points), seen.whole, sweep.suite.question, why)
+        )
         times[sweep.suite.name] = seen.text
     return rows, times
 
@@ -74,4 +79,7 @@ def _lines(rows: list[SuiteRow], times: dict[str, str]) -> Iterator[str]:
     longest = max(map(len, times.values()))
     for row in rows:
         why = f" ({row.left_out})" if row.left_out else ""
-        yield f"{row.name:<{width}}  {row.count:>5} points  {times[row.name]:<{longest}}  {row.question}{why}"
+        yield (
+            f"{row.name:<{width}}  {row.count:>5} points  {times[row.name]:<{longest}} "
+            f" {row.question}{why}"
+        )

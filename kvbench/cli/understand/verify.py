@@ -13,14 +13,23 @@ _EXAMPLE = "plugin.c"  # installed beside the library
 
 
 @click.command("verify")
-@click.option("--quick", is_flag=True, help="Fewer cases; plant faults only in kernels of the best instruction set.")
 @click.option(
-    "--isa", envvar="KVBENCH_ISA", metavar="TIER", help="Check one instruction set instead of all that run here."
+    "--quick",
+    is_flag=True,
+    help="Fewer cases; plant faults only in kernels of the best instruction set.",
+)
+@click.option(
+    "--isa",
+    envvar="KVBENCH_ISA",
+    metavar="TIER",
+    help="Check one instruction set instead of all that run here.",
 )
 @plugin_option
 @patience_option
 @click.option("--example", is_flag=True, help="Only print a plug-in in C, to begin your own with.")
-@click.option("--include", is_flag=True, help="Only print the folder of the headers that a plug-in includes.")
+@click.option(
+    "--include", is_flag=True, help="Only print the folder of the headers that a plug-in includes."
+)
 @json_option
 def command(
     quick: bool,
@@ -33,8 +42,9 @@ def command(
 ) -> int:
     """Check every kernel that runs here against a float64 reference.
 
-    Then plant faults and check that each is noticed. With --plugin, check only the plug-in's kernels, each in a process
-    of its own. One that gives no answer for a minute hangs, and is ended; --patience says otherwise.
+    Then plant faults and check that each is noticed. With --plugin, check only the plug-in's
+    kernels, each in a process of its own. One that gives no answer for a minute hangs, and is
+    ended; --patience says otherwise.
 
     \b
     A plug-in of your own:
@@ -55,11 +65,20 @@ def command(
     else:
         results, faults = _checked(library, isa, quick)
     if not results:
-        raise BadArgument(f"--isa {isa}: {' and '.join(plugin)} has no kernel of that tier", "leave --isa out")
+        raise BadArgument(
+            f"--isa {isa}: {' and '.join(plugin)} has no kernel of that tier", "leave --isa out"
+        )
     wrong = sum(not r.passed for r in results) + sum(f.caught < f.planted for f in faults)
-    whole = f"{len(results)} kernels, {len(faults)} faults: {f'{wrong} failed' if wrong else 'all well'}"
+    whole = (
+        f"{len(results)} kernels, {len(faults)} faults:"
+        f" {f'{wrong} failed' if wrong else 'all well'}"
+    )
     shown = Verified(passed=not wrong, kernels=tuple(results), faults=tuple(faults))
-    tell(shown, as_json, lambda: [*_kernels(results, library.foreign_variants), "", *_faults(faults), whole])
+    tell(
+        shown,
+        as_json,
+        lambda: [*_kernels(results, library.foreign_variants), "", *_faults(faults), whole],
+    )
     return Exit.FAILED if wrong else Exit.FINE
 
 
@@ -89,11 +108,15 @@ def _checked(library: Any, isa: str | None, quick: bool) -> tuple[list[Any], lis
 
 
 def _kernels(results: list[Any], foreign: tuple[str, ...]) -> list[str]:
-    """One line for each op and tier, of a plug-in also for each variant; and one for each kernel that failed."""
+    """One line for each op and tier, of a plug-in also for each variant; and one for each kernel
+    that failed.
+    """
     rows: dict[tuple[str, str], list[Any]] = {}
     for result in results:
         op, variant = result.op, result.variant
-        rows.setdefault((f"{op} {variant}" if variant in foreign else op, result.isa), []).append(result)
+        rows.setdefault((f"{op} {variant}" if variant in foreign else op, result.isa), []).append(
+            result
+        )
     width = max([10, *(len(op) for op, _ in rows)])
     lines = [f"{'op':<{width}} {'tier':<8} {'right':>9}   worst error / allowed"]
     for (op, isa), group in rows.items():
@@ -108,12 +131,17 @@ def _share(known: float | None) -> float:
 
 
 def _complaint(result: Any) -> str:
-    return f"  WRONG {result.id}: {result.note or f'{_share(result.error_share):.3g} times the allowed error'}"
+    return (
+        f"  WRONG {result.id}:"
+        f" {result.note or f'{_share(result.error_share):.3g} times the allowed error'}"
+    )
 
 
 def _faults(faults: list[Any]) -> list[str]:
     lines = [f"{'planted fault':<18} {'caught':>10}   least error / allowed"]
     for f in faults:
         missed = "" if f.caught == f.planted else "   MISSED"
-        lines.append(f"{f.name:<18} {f.caught:>4} of {f.planted:>3}   {_share(f.margin):.3g}{missed}")
+        lines.append(
+            f"{f.name:<18} {f.caught:>4} of {f.planted:>3}   {_share(f.margin):.3g}{missed}"
+        )
     return lines

@@ -1,4 +1,6 @@
-"""Whether the machine is fit to be measured now. It observes and advises; it never changes a setting."""
+"""Whether the machine is fit to be measured now. It observes and advises; it never changes a
+setting.
+"""
 
 from collections.abc import Sequence
 
@@ -9,20 +11,31 @@ from kvbench.model import Check, Machine
 
 _BUSY = 0.1  # of the CPUs' time: more is said before anything is measured
 CHECKS = (
-    *(sharing.other_tasks, sharing.steal, sharing.allowed, sharing.quota, sharing.smt, sharing.virtual_machine),
+    *(
+        sharing.other_tasks,
+        sharing.steal,
+        sharing.allowed,
+        sharing.quota,
+        sharing.smt,
+        sharing.virtual_machine,
+    ),
     *(clock.governor, clock.turbo, clock.core_clock, clock.clock_source),
     *(memory.memory, memory.transparent_huge_pages, memory.placement, memory.numa_balancing),
 )
 
 
-def preflight(files: Files, machine: Machine, cpus: Sequence[int] = (), live: Live | None = None) -> tuple[Check, ...]:
+def preflight(
+    files: Files, machine: Machine, cpus: Sequence[int] = (), live: Live | None = None
+) -> tuple[Check, ...]:
     """All checks. `cpus`: where threads would run, one each; without them on every allowed CPU."""
     scene = Scene(files, machine, cpus or machine.allowed, live or Live())
     return tuple(look(scene) for look in CHECKS)
 
 
 def busy(machine: Machine, files: Files | None = None, live: Live | None = None) -> float:
-    """The share of the allowed CPUs' time that others use at this moment; 0 where that is too little to tell, or unknown."""
+    """The share of the allowed CPUs' time that others use at this moment; 0 where that is too
+    little to tell, or unknown.
+    """
     scene = Scene(files or Files("/"), machine, machine.allowed, live or Live())
     try:
         share, _ = scene.asleep()

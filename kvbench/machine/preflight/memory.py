@@ -8,20 +8,29 @@ from kvbench.regime import far_bytes
 from kvbench.units import size
 
 _THP = "/sys/kernel/mm/transparent_hugepage"
-_BUFFERS = 3  # of a footprint that no cache helps with: what triad walks, and a store with what it is compared to
+# of a footprint that no cache helps with: what triad walks, and a store with what it is compared to
+_BUFFERS = 3
 _HUGE_SHARE = 0.95  # of the arena; below it base pages are walked often enough to cost bandwidth
 _STRAY_SHARE = 0.05  # of the pages, on another node than the threads that read them
 
 
-@check("transparent huge pages", "without, every 4 KiB need a translation of their own; partly huge buffers also vary")
+@check(
+    "transparent huge pages",
+    "without, every 4 KiB need a translation of their own; partly huge buffers also vary",
+)
 def transparent_huge_pages(scene: Scene) -> Finding:
-    mode = (scene.files.text(f"{_THP}/enabled") or "").partition("[")[2].partition("]")[0] or "not stated"
+    mode = (scene.files.text(f"{_THP}/enabled") or "").partition("[")[2].partition("]")[
+        0
+    ] or "not stated"
     memory, _ = scene.touched
     resident = memory["resident_bytes"]
     if not resident:
         raise LookupError("the kernel does not say what of the arena is resident")
     share = memory["huge_bytes"] / resident
-    value = f"{mode}; {share:.0%} of an arena of {size(resident)} in pages of {size(memory['page_bytes'])}"
+    value = (
+        f"{mode}; {share:.0%} of an arena of {size(resident)} in pages of"
+        f" {size(memory['page_bytes'])}"
+    )
     more = (
         f"echo madvise | sudo tee {_THP}/enabled"
         if mode == "never"
@@ -30,7 +39,10 @@ def transparent_huge_pages(scene: Scene) -> Finding:
     return judged(mode != "never" and share >= _HUGE_SHARE, value, more)
 
 
-@check("NUMA balancing", "the kernel unmaps and moves pages while they are measured, and far memory looks near")
+@check(
+    "NUMA balancing",
+    "the kernel unmaps and moves pages while they are measured, and far memory looks near",
+)
 def numa_balancing(scene: Scene) -> Finding:
     mode = scene.files.number("/proc/sys/kernel/numa_balancing")
     if mode == 0:
@@ -42,7 +54,10 @@ def numa_balancing(scene: Scene) -> Finding:
     return warn("on", "sudo sysctl kernel.numa_balancing=0")
 
 
-@check("page placement", "pages on another node than the thread that reads them come over the link between the nodes")
+@check(
+    "page placement",
+    "pages on another node than the thread that reads them come over the link between the nodes",
+)
 def placement(scene: Scene) -> Finding:
     if scene.fact("nodes") == 1:
         return ok("only one node")
@@ -53,16 +68,29 @@ def placement(scene: Scene) -> Finding:
     readers = Counter(homes[cpu] for cpu in scene.cpus)
     share = {node: pages[node] / pages.total() for node in pages}
     stray = sum(max(0.0, part - readers[node] / readers.total()) for node, part in share.items())
-    value = ", ".join(f"{part:.0%} of the pages on node {node}" for node, part in sorted(share.items()))
+    value = ", ".join(
+        f"{part:.0%} of the pages on node {node}" for node, part in sorted(share.items())
+    )
     if stray <= _STRAY_SHARE:
         return ok(value)
-    return warn(f"{value}; threads run elsewhere", "drop numactl's policy, or free memory there: numactl --hardware")
+    return warn(
+        f"{value}; threads run elsewhere",
+        "drop numactl's policy, or free memory there: numactl --hardware",
+    )
 
 
-@check("memory", "a buffer that does not fit must shrink, and a small one is read from cache instead of DRAM")
+@check(
+    "memory",
+    "a buffer that does not fit must shrink, and a small one is read from cache instead of DRAM",
+)
 def memory(scene: Scene) -> Finding:
-    needed, available = _BUFFERS * far_bytes(scene.machine, scene.cpus), available_memory(scene.files)
-    value = f"{size(available)} available, {size(needed)} for {_BUFFERS} buffers that no cache helps"
+    needed, available = (
+        _BUFFERS * far_bytes(scene.machine, scene.cpus),
+        available_memory(scene.files),
+    )
+    value = (
+        f"{size(available)} available, {size(needed)} for {_BUFFERS} buffers that no cache helps"
+    )
     if available >= needed:
         return ok(value)
     return warn(value, "free memory, or raise what limits it: control group, cpuset.mems")

@@ -1,5 +1,6 @@
-"""What the checks look at, and how a look becomes a check. What takes time to observe is observed once, when the first
-check asks for it."""
+"""What the checks look at, and how a look becomes a check. What takes time to observe is observed
+once, when the first check asks for it.
+"""
 
 import os
 import time
@@ -16,15 +17,18 @@ from kvbench.model import Check, Machine
 from kvbench.native import Arena, Team, default_library, numa, probe_task
 from kvbench.units import MIB, cpu_text, size
 
-_QUIET_SECONDS = 0.2  # of looking on while this process sleeps: 20 of the kernel's usual ticks on each CPU
+# of looking on while this process sleeps: 20 of the kernel's usual ticks on each CPU
+_QUIET_SECONDS = 0.2
 _LOOKS = 5  # in that time, at how many tasks could run
 _WARM_SECONDS = 0.05  # a governor that follows the load has gone up by then
 _CLOCK_ROUNDS = 12
 _CLOCK_SECONDS = 0.02  # of a round: two of the kernel's ticks
-_ARENA_BYTES = 64 * MIB  # of the arena that is tried: enough pages for a share, touched in some 20 ms
+# of the arena that is tried: enough pages for a share, touched in some 20 ms
+_ARENA_BYTES = 64 * MIB
 _ARENA_SHARE = 0.25  # of the available memory at the most
 _ADDITIONS = 1 << 20  # of a pass: some 0.3 ms
-_IDLE, _WAIT, _STEAL, _TIMES = 3, 4, 7, 8  # places in a line of /proc/stat; what follows is counted in them already
+# places in a line of /proc/stat; what follows is counted in them already
+_IDLE, _WAIT, _STEAL, _TIMES = 3, 4, 7, 8
 _THP_USUAL = 2 * MIB
 
 
@@ -35,11 +39,15 @@ class Live:
         time.sleep(seconds)
 
     def touched(self, size: int, cpus: Sequence[int]) -> tuple[dict[str, int], Counter[int]]:
-        """Of an arena first touched by a thread on each of `cpus`: what inspect() says, and some of its pages by node."""
+        """Of an arena first touched by a thread on each of `cpus`: what inspect() says, and some of
+        its pages by node.
+        """
         _refuse_absent(cpus)
         library = default_library()
         with Team(len(cpus), cpus, library) as team, Arena(size, "thp", library=library) as arena:
-            with probe_task(library, "write", len(cpus), isa=library.isas()[0], to=arena, size=size) as task:
+            with probe_task(
+                library, "write", len(cpus), isa=library.isas()[0], to=arena, size=size
+            ) as task:
                 team.run(task)
             try:
                 return arena.inspect(), numa.placed(arena, arena.size)
@@ -58,13 +66,17 @@ class Live:
             team.run(task, passes=max(1, round(_WARM_SECONDS / pass_seconds)))
             passes = max(1, round(_CLOCK_SECONDS / pass_seconds))
             rounds = [team.run(task, passes=passes).thread_seconds for _ in range(_CLOCK_ROUNDS)]
-        return [tuple(passes * _ADDITIONS / seconds / 1e9 for seconds in round_) for round_ in rounds]
+        return [
+            tuple(passes * _ADDITIONS / seconds / 1e9 for seconds in round_) for round_ in rounds
+        ]
 
 
 def _refuse_absent(cpus: Sequence[int]) -> None:
     """A made-up tree may name CPUs that are not here."""
     if absent := set(cpus) - os.sched_getaffinity(0):
-        raise Refused(f"CPUs {cpu_text(absent)} are not here to be tried", "run doctor on the machine itself")
+        raise Refused(
+            f"CPUs {cpu_text(absent)} are not here to be tried", "run doctor on the machine itself"
+        )
 
 
 class Scene:
@@ -88,13 +100,18 @@ class Scene:
 
     def per_cpu(self, path: str) -> dict[int, str]:
         """By allowed CPU, where it has a file of that name below its folder in sysfs."""
-        texts = {cpu: self.files.text(f"/sys/devices/system/cpu/cpu{cpu}/{path}") for cpu in self.machine.allowed}
+        texts = {
+            cpu: self.files.text(f"/sys/devices/system/cpu/cpu{cpu}/{path}")
+            for cpu in self.machine.allowed
+        }
         return {cpu: text for cpu, text in texts.items() if text}
 
-    # ---- observed ------------------------------------------------------------------------------------------------
+    # ---- observed --------------------------------------------------------------------------------
 
     def asleep(self) -> tuple[float, float]:
-        """While this process sleeps: the share of their time that CPUs are busy, and how many tasks could run."""
+        """While this process sleeps: the share of their time that CPUs are busy, and how many tasks
+        could run.
+        """
         before, runnable = self._times(), []
         for _ in range(_LOOKS):
             self.live.sleep(_QUIET_SECONDS / _LOOKS)
@@ -113,7 +130,9 @@ class Scene:
         page = self.files.number("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size") or _THP_USUAL
         wanted, available = max(_ARENA_BYTES, page), available_memory(self.files)
         if wanted > available * _ARENA_SHARE:
-            raise LookupError(f"{size(available)} of memory are available, too little to try {size(wanted)}")
+            raise LookupError(
+                f"{size(available)} of memory are available, too little to try {size(wanted)}"
+            )
         return self.live.touched(wanted, self.cpus)
 
     def _times(self) -> list[int]:
@@ -137,9 +156,10 @@ def busy_and_stolen(before: list[int], after: list[int]) -> tuple[float, float |
     return 1 - idle / total, spent[_STEAL] / total if len(spent) > _STEAL else None
 
 
-# ---- checks ----------------------------------------------------------------------------------------------------------
+# ---- checks --------------------------------------------------------------------------------------
 
-Finding = tuple[str, str, str]  # status, value and advice of a check; of what is unknown, the value says why
+# status, value and advice of a check; of what is unknown, the value says why
+Finding = tuple[str, str, str]
 
 
 def ok(value: str) -> Finding:
@@ -159,8 +179,9 @@ def unknown(reason: str, advice: str = "") -> Finding:
 
 
 def check(name: str, why: str) -> Callable[[Callable[[Scene], Finding]], Callable[[Scene], Check]]:
-    """Make a check of a function. What it does not find (LookupError), cannot try or does not understand is unknown: no
-    crash, and in no words of Python's."""
+    """Make a check of a function. What it does not find (LookupError), cannot try or does not
+    understand is unknown: no crash, and in no words of Python's.
+    """
 
     def named(look: Callable[[Scene], Finding]) -> Callable[[Scene], Check]:
         @wraps(look)
@@ -170,7 +191,9 @@ def check(name: str, why: str) -> Callable[[Callable[[Scene], Finding]], Callabl
             except KvbenchError as error:
                 status, value, advice = unknown(error.args[0], error.hint)
             except OSError as error:
-                status, value, advice = unknown(f"the system does not allow it: {error.strerror or error}")
+                status, value, advice = unknown(
+                    f"the system does not allow it: {error.strerror or error}"
+                )
             except (ValueError, IndexError, KeyError):
                 status, value, advice = unknown("what the system says of it is not understood")
             except LookupError as error:

@@ -1,4 +1,6 @@
-"""What this process may use of the machine, whom it shares that with, and who is using it at this moment."""
+"""What this process may use of the machine, whom it shares that with, and who is using it at this
+moment.
+"""
 
 from math import floor
 
@@ -11,7 +13,10 @@ _OTHER_TASKS = 0.5  # runnable on average; what wakes now and then stays below
 _STEAL_SHARE = 0.02  # of the CPUs' time under load; samples differ by about as much anyway
 
 
-@check("other tasks", "tasks on any core share the memory controllers and the last-level cache with the measurement")
+@check(
+    "other tasks",
+    "tasks on any core share the memory controllers and the last-level cache with the measurement",
+)
 def other_tasks(scene: Scene) -> Finding:
     busy, runnable = scene.asleep()
     value = f"{max(0.0, runnable):.1f} runnable, these CPUs busy {busy:.0%} of the time"
@@ -19,7 +24,11 @@ def other_tasks(scene: Scene) -> Finding:
     return judged(quiet, value, "wait until it is over, or stop it: see top")
 
 
-@check("steal", "the hypervisor gives the CPU to others: a thread stands still inside its pass and the others wait")
+@check(
+    "steal",
+    "the hypervisor gives the CPU to others: a thread stands still inside its pass and the others"
+    " wait",
+)
 def steal(scene: Scene) -> Finding:
     _, stolen = busy_and_stolen(*scene.loaded[1:])  # an idle CPU has nothing stolen
     if stolen is None:
@@ -28,7 +37,11 @@ def steal(scene: Scene) -> Finding:
     return judged(stolen <= _STEAL_SHARE, f"{stolen:.1%} of the time now", advice)
 
 
-@check("allowed CPUs", "CPUs outside the mask may work for others, in the same last-level cache and on the same memory")
+@check(
+    "allowed CPUs",
+    "CPUs outside the mask may work for others, in the same last-level cache and on the same"
+    " memory",
+)
 def allowed(scene: Scene) -> Finding:
     machine = scene.machine
     mine, online = set(machine.allowed), {cpu.cpu for cpu in machine.cpus}
@@ -37,7 +50,11 @@ def allowed(scene: Scene) -> Finding:
     value = f"{len(mine)} of {len(online)}: {cpu_text(mine)}"
     if mine >= online:
         return ok(value)
-    shared = [cache for cache in machine.caches if mine & set(cache.cpus) and set(cache.cpus) & online - mine]
+    shared = [
+        cache
+        for cache in machine.caches
+        if mine & set(cache.cpus) and set(cache.cpus) & online - mine
+    ]
     if not machine.caches:
         raise LookupError(f"{value}; the system does not say with whom they share caches")
     if not shared:
@@ -45,11 +62,16 @@ def allowed(scene: Scene) -> Finding:
     level = max(cache.level for cache in shared)
     others = {cpu for cache in shared for cpu in cache.cpus} & online - mine
     return warn(
-        f"{value}; L{level} shared with {cpu_text(others)}", "allow whole caches, see lscpu -e: taskset -c LIST"
+        f"{value}; L{level} shared with {cpu_text(others)}",
+        "allow whole caches, see lscpu -e: taskset -c LIST",
     )
 
 
-@check("SMT", "two threads of a core share its caches and its line fill buffers; one of them already fills those")
+@check(
+    "SMT",
+    "two threads of a core share its caches and its line fill buffers; one of them already fills"
+    " those",
+)
 def smt(scene: Scene) -> Finding:
     if scene.fact("smt") == 1:
         return ok("off or not there")
@@ -64,25 +86,39 @@ def smt(scene: Scene) -> Finding:
         return warn(value, "allow whole cores, see lscpu -e: taskset -c LIST")
     doubled = len(set(scene.cpus)) - len([cpus for cpus in used if cpus & set(scene.cpus)])
     if doubled:
-        return warn(f"on; {doubled} cores would run two threads", "name one CPU of each core, or leave out --cpus")
+        return warn(
+            f"on; {doubled} cores would run two threads",
+            "name one CPU of each core, or leave out --cpus",
+        )
     return ok(f"on; {len(mine)} CPUs of {len(used)} cores, one thread per core")
 
 
-@check("CPU quota", "threads that spin while they wait use the quota up; then all of them stand still")
+@check(
+    "CPU quota", "threads that spin while they wait use the quota up; then all of them stand still"
+)
 def quota(scene: Scene) -> Finding:
     cpus, threads = scene.fact("quota"), len(scene.cpus)
     if cpus == "unlimited":
         return ok("none")
-    value = f"{cpus:.3g} CPUs' worth of time; threads: {threads}, allowed CPUs: {len(scene.machine.allowed)}"
+    value = (
+        f"{cpus:.3g} CPUs' worth of time; threads: {threads}, allowed CPUs:"
+        f" {len(scene.machine.allowed)}"
+    )
     if threads <= cpus:
         return ok(value)
     fewer = f", or use --axis threads={floor(cpus)}" if cpus >= 1 else ""
     return warn(value, f"raise the control group's CPU quota to {threads}{fewer}")
 
 
-@check("virtual machine", "caches and nodes are those that the hypervisor declares; neighbours share the memory unseen")
+@check(
+    "virtual machine",
+    "caches and nodes are those that the hypervisor declares; neighbours share the memory unseen",
+)
 def virtual_machine(scene: Scene) -> Finding:
     found = scene.fact("hypervisor")
     if found == "none":
         return ok("no")
-    return warn(found, "take a whole host or bare metal for numbers of the part; compare runs within one instance")
+    return warn(
+        found,
+        "take a whole host or bare metal for numbers of the part; compare runs within one instance",
+    )

@@ -19,7 +19,11 @@ from kvbench.report.figures.stores import stores
 def every(found: Findings, day: str = "") -> list[Figure]:
     """`day`: of the run."""
     look = Look(found.points)
-    beside = [draw(found, look) for draw, rows in ((peers, found.peers), (numa, found.placed)) if len(rows)]
+    beside = [
+        draw(found, look)
+        for draw, rows in ((peers, found.peers), (numa, found.placed))
+        if len(rows)
+    ]
     found = replace(found, points=found.points[found.points["engine"] == OURS])
     others = [draw(found, look) for draw in (staircase, l3, saturation, stores)]
     return [hero(found, look), *beside, roofline(found, look, day), *others]

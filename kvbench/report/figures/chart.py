@@ -28,9 +28,9 @@ _WIDE = 0.8  # of the room that bars beside each other fill
 class Panel:
     """`y` over `x`, columns of the table, with a line (or `bars`) for each value of `by`.
 
-    low, high: columns that enclose y. A column `row` of the table: of the points' table, known to the marks. where: the
-    rows that it shows, by a column's value. log: of which axes, such as "xy". text: how a value of x is written. levels:
-    heights that are marked, each with its name.
+    low, high: columns that enclose y. A column `row` of the table: of the points' table, known to
+    the marks. where: the rows that it shows, by a column's value. log: of which axes, such as "xy".
+    text: how a value of x is written. levels: heights that are marked, each with its name.
     """
 
     x: str
@@ -57,7 +57,9 @@ def chart(
     colours: Mapping[str, str] = MappingProxyType({}),
     missing: str = "",
 ) -> Figure:
-    """`colours`: of values of `by`; the others take those that are there in turn. `missing`: said where there is no row."""
+    """`colours`: of values of `by`; the others take those that are there in turn. `missing`: said
+    where there is no row.
+    """
     draw = partial(_draw, shown=tuple(shown), colours=colours)
     return Figure(name, title, about, table, draw, "" if len(table) else missing)
 
@@ -72,13 +74,21 @@ def _draw(table: pd.DataFrame, shown: tuple[Panel, ...], colours: Mapping[str, s
     return figure
 
 
-def _panel(axes: Axes, panel: Panel, rows: pd.DataFrame, names: list[Any], colours: Mapping[str, str]) -> None:
+def _panel(
+    axes: Axes, panel: Panel, rows: pd.DataFrame, names: list[Any], colours: Mapping[str, str]
+) -> None:
     numeric = not panel.bars and pd.api.types.is_numeric_dtype(rows[panel.x])
     places = sorted(set(rows[panel.x])) if numeric else list(dict.fromkeys(rows[panel.x]))
-    series = [(n, name, rows[rows[panel.by] == name] if panel.by else rows) for n, name in enumerate(names)]
+    series = [
+        (n, name, rows[rows[panel.by] == name] if panel.by else rows)
+        for n, name in enumerate(names)
+    ]
     series = [each for each in series if len(each[2])]
     for turn, (number, name, own) in enumerate(series):
-        look = {"color": colours.get(name, style.COLOURS[number % len(style.COLOURS)]), "label": str(name) or None}
+        look = {
+            "color": colours.get(name, style.COLOURS[number % len(style.COLOURS)]),
+            "label": str(name) or None,
+        }
         at = np.array([x if numeric else places.index(x) for x in own[panel.x]])
         if panel.bars:
             width = _WIDE / len(series)
@@ -91,7 +101,9 @@ def _panel(axes: Axes, panel: Panel, rows: pd.DataFrame, names: list[Any], colou
                 if mark and pd.notna(row):
                     style.tag(axes.plot(x, y, mark, ms=4.5, color=look["color"])[0], int(row))
         if panel.low:
-            for colour, wide in ((style.PAPER, 2.4), (style.INK, 0.8)) if panel.bars else ((style.INK, 0.8),):
+            for colour, wide in (
+                ((style.PAPER, 2.4), (style.INK, 0.8)) if panel.bars else ((style.INK, 0.8),)
+            ):
                 axes.vlines(at, own[panel.low], own[panel.high], color=colour, lw=wide, zorder=3)
     axes.set_title(panel.title)
     _across(axes, panel, places, numeric)
@@ -131,4 +143,6 @@ def _up(axes: Axes, panel: Panel, heights: pd.Series) -> None:
         axes.axhline(height, color=style.FAINT, lw=1, ls=(0, (5, 3)))
         box = {"fc": style.PAPER, "ec": "none", "pad": 0.6}
         look = {"fontsize": 8.5, "color": style.FAINT, "ha": "right", "bbox": box}
-        axes.annotate(name, (0.99, height), (0, 3), ("axes fraction", "data"), "offset points", **look)
+        axes.annotate(
+            name, (0.99, height), (0, 3), ("axes fraction", "data"), "offset points", **look
+        )

@@ -6,14 +6,27 @@ import pandas as pd
 
 from kvbench.analysis.measured.columns import BY_COLUMN, within
 
-# What makes two shapes or settings another experiment; layout, dtype, context, threads and residency are compared.
-_COMPARED = ("op", "layout", "dtype", "context", "capacity", "layers_asked", "residency", "threads", "cpus", "group")
+# What makes two shapes or settings another experiment; layout, dtype, context, threads and
+# residency are compared.
+_COMPARED = (
+    "op",
+    "layout",
+    "dtype",
+    "context",
+    "capacity",
+    "layers_asked",
+    "residency",
+    "threads",
+    "cpus",
+    "group",
+)
 _SETTING = [name for name in BY_COLUMN if name not in _COMPARED]
 _FREE = within("dtype", "layout")  # may differ between these
 
 
 def usual(points: pd.DataFrame, free: Collection[str] = ()) -> pd.DataFrame:
-    """The points of the setting that most have: what is left differs in what figures compare, and in nothing else.
+    """The points of the setting that most have: what is left differs in what figures compare, and
+    in nothing else.
 
     `free`: columns of the setting that may differ all the same.
     """
@@ -28,12 +41,21 @@ def usual(points: pd.DataFrame, free: Collection[str] = ()) -> pd.DataFrame:
 
 
 def setting(points: pd.DataFrame) -> str:
-    """What the points have in common, for people: "32 query heads on 8 KV heads of 128, flash, avx2"."""
+    """What the points have in common, for people: "32 query heads on 8 KV heads of 128, flash,
+    avx2".
+    """
     if points.empty:
         return ""
     row = points.iloc[0]
-    heads = points[["q_heads", "kv_heads", "head_dim"]].drop_duplicates().itertuples(index=False, name=None)
-    words = [" and ".join(f"{q} query heads on {kv} KV heads of {d}" for q, kv, d in heads), row["variant"]]
+    heads = (
+        points[["q_heads", "kv_heads", "head_dim"]]
+        .drop_duplicates()
+        .itertuples(index=False, name=None)
+    )
+    words = [
+        " and ".join(f"{q} query heads on {kv} KV heads of {d}" for q, kv, d in heads),
+        row["variant"],
+    ]
     words += [f"batch {row['batch']}"] if row["batch"] > 1 else []
     words += [f"window {row['window']}"] if row["window"] else []
     return ", ".join([*words, row["isa"], f"{row['pages']} pages"])

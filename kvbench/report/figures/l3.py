@@ -1,4 +1,6 @@
-"""Whether L3 is faster than memory: ratios of the same rounds against the share of L3 that a slice takes."""
+"""Whether L3 is faster than memory: ratios of the same rounds against the share of L3 that a slice
+takes.
+"""
 
 import pandas as pd
 
@@ -10,7 +12,18 @@ from kvbench.report.figures.chart import Panel, chart
 from kvbench.report.figures.look import Figure, Look
 from kvbench.units import counted
 
-COLUMNS = ("question", "series", "threads", "kernel", "group", "bytes", "share", "ratio", "ratio_low", "ratio_high")
+COLUMNS = (
+    "question",
+    "series",
+    "threads",
+    "kernel",
+    "group",
+    "bytes",
+    "share",
+    "ratio",
+    "ratio_low",
+    "ratio_high",
+)
 
 
 def l3(found: Findings, look: Look) -> Figure:
@@ -23,17 +36,29 @@ def l3(found: Findings, look: Look) -> Figure:
     every += [("decode", "l3_gain", row) for _, row in inside[inside["l3_gain"].notna()].iterrows()]
     rows = [_told(question, of, row) for question, of, row in every]
     about = (
-        "Both were timed in the same rounds, by the same threads; bars are intervals over launches. Left: a plain read of "
-        "one layer in L3 against a plain read of memory (the median of alike points). Right: decode of that layer against "
-        "the same decode from memory. At 1 L3 gains nothing. Layer / L3: its size over the L3 that the machine declares. "
-        "G: query heads on a KV head."
+        "Both were timed in the same rounds, by the same threads; bars are intervals over launches."
+        " Left: a plain read of one layer in L3 against a plain read of memory (the median of alike"
+        " points). Right: decode of that layer against the same decode from memory. At 1 L3 gains"
+        " nothing. Layer / L3: its size over the L3 that the machine declares. G: query heads on a"
+        " KV head."
     )
     panels = [
-        Panel("share", "ratio", "layer / L3", "times as fast from L3", title=question.capitalize(), by="series",
-              low="ratio_low", high="ratio_high", where=("question", question), log="x", text="{:.2g}".format,
-              levels=((1.0, "as fast as memory"),))
+        Panel(
+            "share",
+            "ratio",
+            "layer / L3",
+            "times as fast from L3",
+            title=question.capitalize(),
+            by="series",
+            low="ratio_low",
+            high="ratio_high",
+            where=("question", question),
+            log="x",
+            text="{:.2g}".format,
+            levels=((1.0, "as fast as memory"),),
+        )
         for question in ("plain reads", "decode")
-    ]  # fmt: skip
+    ]
     table = pd.DataFrame(rows, columns=list(COLUMNS))
     colours = {_series(row, "decode"): look.colour(row["dtype"]) for _, row in inside.iterrows()}
     title = "How much faster is L3 than memory, for reads and for decode?"
@@ -44,12 +69,22 @@ def l3(found: Findings, look: Look) -> Figure:
 def _told(question: str, of: str, row: pd.Series) -> dict[str, object]:
     own = {name: row[name] for name in ("threads", "kernel", "group", "share")}
     ratio = {f"ratio{end}": row[f"{of}{end}"] for end in ("", "_low", "_high")}
-    return {"question": question, "series": _series(row, question), **own, "bytes": row["footprint"], **ratio}
+    return {
+        "question": question,
+        "series": _series(row, question),
+        **own,
+        "bytes": row["footprint"],
+        **ratio,
+    }
 
 
 def _series(row: pd.Series, question: str) -> str:
     threads = counted(int(row["threads"]), "thread")
-    own = "" if question == "plain reads" else f"{row['dtype']} {row['layout']}, G = {row['group']:.0f}, "
+    own = (
+        ""
+        if question == "plain reads"
+        else f"{row['dtype']} {row['layout']}, G = {row['group']:.0f}, "
+    )
     return own + threads
 
 

@@ -1,4 +1,6 @@
-"""What all figures have in common: what each says, colours, marks, axes, and how a mark tells which point it is."""
+"""What all figures have in common: what each says, colours, marks, axes, and how a mark tells which
+point it is.
+"""
 
 import io
 import itertools
@@ -23,20 +25,24 @@ from kvbench.store.files import replacing, writing
 from kvbench.texts import shown
 from kvbench.units import size
 
-# A page that is shown dark replaces exactly these colours: use no others, nor transparency in place of them. The
-# colour-blind, too, tell COLOURS apart; there is one for each dtype.
+# A page that is shown dark replaces exactly these colours: use no others, nor transparency in place
+# of them. The colour-blind, too, tell COLOURS apart; there is one for each dtype.
 INK, FAINT, GRID, PAPER = "#1f2328", "#5b626c", "#d8dbe0", "#ffffff"
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f4a1e", "#4d1a7f")
 SHADES = ("#f1f4f8", "#e4eaf2")  # of neighbouring areas behind the marks
 MARKS = "os^DvPX<"
 HOT = "hot"  # the residency that finds its caches warm
 WIDTH = 9.0  # inches; a page shows them from 600 to 1100 pixels wide
-_STYLE = matplotlib.rc_params_from_file(Path(__file__).with_name("look.mplstyle"), use_default_template=False)
+_STYLE = matplotlib.rc_params_from_file(
+    Path(__file__).with_name("look.mplstyle"), use_default_template=False
+)
 
 
 @contextmanager
 def styled(**more: object) -> Iterator[None]:
-    """Where figures are drawn. A picture has boxes for letters that the font lacks; the page has the letters."""
+    """Where figures are drawn. A picture has boxes for letters that the font lacks; the page has
+    the letters.
+    """
     with matplotlib.rc_context(_STYLE | more), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")
         yield
@@ -44,8 +50,10 @@ def styled(**more: object) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """`table` has every number that is drawn, and becomes a CSV file. Without rows `missing` says why there are none.
-    `about` tells how to read it, and what every percentage is a share of."""
+    """`table` has every number that is drawn, and becomes a CSV file. Without rows `missing` says
+    why there are none.
+    `about` tells how to read it, and what every percentage is a share of.
+    """
 
     name: str  # of its files
     title: str
@@ -60,20 +68,28 @@ class Figure:
 
 
 def save(figure: Canvas, path: Path) -> None:
-    """A figure that somebody has asked for, as an image of the kind that the file's name ends in."""
+    """A figure that somebody has asked for, as an image of the kind that the file's name ends
+    in.
+    """
     with writing(path, "then draw it again"), replacing(path, asked=True) as file, styled():
         figure.savefig(file, format=path.suffix[1:], dpi=150)
 
 
-def canvas(rows: int = 1, columns: int = 1, height: float = 4.2, **more: object) -> tuple[Canvas, list[Axes]]:
-    """Axes in reading order, each row `height` inches high. Without pyplot, which would ask for a screen."""
+def canvas(
+    rows: int = 1, columns: int = 1, height: float = 4.2, **more: object
+) -> tuple[Canvas, list[Axes]]:
+    """Axes in reading order, each row `height` inches high. Without pyplot, which would ask for a
+    screen.
+    """
     figure = Canvas(figsize=(WIDTH, height * rows), layout="constrained")
     FigureCanvasAgg(figure)
     return figure, list(figure.subplots(rows, columns, squeeze=False, **more).flat)
 
 
 def panels(count: int, height: float) -> tuple[Canvas, list[Axes], int]:
-    """So many axes, two beside each other where there are several; and how many stand beside each other."""
+    """So many axes, two beside each other where there are several; and how many stand beside each
+    other.
+    """
     columns = 1 if count == 1 else 2
     figure, every = canvas(math.ceil(count / columns), columns, height)
     for axes in every[count:]:
@@ -117,34 +133,56 @@ def legend_below(figure: Canvas, columns: int = 3, handles: Sequence[Artist] = (
     named: dict[str, Artist] = {}
     for axes in figure.axes:
         handles_of, labels = axes.get_legend_handles_labels()
-        named |= {label: each for label, each in zip(labels, handles_of, strict=True) if label not in named}
+        named |= {
+            label: each
+            for label, each in zip(labels, handles_of, strict=True)
+            if label not in named
+        }
     if handles := handles or list(named.values()):
         figure.legend(handles=handles, loc="outside lower left", ncols=columns)
 
 
 _count = itertools.count()
 _TAGGED = re.compile(r'id="point-(\d+)-\d+"')
-_ANONYMOUS = re.compile(r' id="(?:figure|axes|patch|line2d|text|matplotlib\.axis|xtick|ytick|legend|[A-Za-z]*Collection|'
-                        r'Quad[A-Za-z]*|FillBetween[A-Za-z]*)_\d+"')  # fmt: skip
+_ANONYMOUS = re.compile(
+    r' id="(?:figure|axes|patch|line2d|text|matplotlib\.axis|'
+    r"xtick|ytick|legend|[A-Za-z]*Collection|"
+    r'Quad[A-Za-z]*|FillBetween[A-Za-z]*)_\d+"'
+)
 
 
 def tag(artist: Artist, row: int) -> Artist:
-    """The artist shows the point in this row of the points' table: a page shows the row beside it."""
+    """The artist shows the point in this row of the points' table: a page shows the row beside
+    it.
+    """
     artist.set_gid(f"point-{row}-{next(_count)}")
     return artist
 
 
-def bars(axes: Axes, rows: pd.DataFrame, value: str, names: Sequence[str], words: Sequence[str], look: Look) -> None:
-    """Bars to the right in the colours of their dtypes, with their intervals: ink on paper, for a bar may be as dark as
-    ink. `names` to the left, `words` to the right; `row` is of the points' table."""
+def bars(
+    axes: Axes,
+    rows: pd.DataFrame,
+    value: str,
+    names: Sequence[str],
+    words: Sequence[str],
+    look: Look,
+) -> None:
+    """Bars to the right in the colours of their dtypes, with their intervals: ink on paper, for a
+    bar may be as dark as ink. `names` to the left, `words` to the right; `row` is of the points'
+    table.
+    """
     for place, row in enumerate(rows.to_dict("records")):
         drawn = [*axes.barh(place, row[value], height=0.66, color=look.colour(row["dtype"]))]
         for colour, wide in ((PAPER, 2.6), (INK, 1.0)):
             ends = [row[f"{value}_low"], row[f"{value}_high"]]
-            drawn += axes.plot(ends, [place, place], color=colour, lw=wide, solid_capstyle="butt", zorder=3)
+            drawn += axes.plot(
+                ends, [place, place], color=colour, lw=wide, solid_capstyle="butt", zorder=3
+            )
         for part in drawn:
             tag(part, int(row["row"]))
-        axes.text(1.02, place, words[place], transform=axes.get_yaxis_transform(), va="center", fontsize=9)
+        axes.text(
+            1.02, place, words[place], transform=axes.get_yaxis_transform(), va="center", fontsize=9
+        )
     axes.set_yticks(range(len(rows)), names, fontsize=9)
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
@@ -152,7 +190,9 @@ def bars(axes: Axes, rows: pd.DataFrame, value: str, names: Sequence[str], words
 
 
 def svg(figure: Canvas, name: str, title: str = "") -> str:
-    """An <svg> element to stand among others on a page; a mark's element has its point's row as `data-point`."""
+    """An <svg> element to stand among others on a page; a mark's element has its point's row as
+    `data-point`.
+    """
     text = io.StringIO()
     facts = {"Date": None, "Creator": None} | ({"Title": title} if title else {})
     with styled(**{"svg.hashsalt": name}):

@@ -15,9 +15,9 @@ _PANELS = (("read", "Plain reads of the same rows, GB/s"), ("gbps", "Decode, GB/
 def numa(found: Findings, look: Look) -> Figure:
     table = pd.DataFrame(list(found.placed))
     about = (
-        "Rows: where the threads run, one on each core. Columns: where the memory lies: on a node, on all nodes page by "
-        "page (interleave), or each KV head's rows on the node that reads them (local). Darker is faster, of its "
-        "row. Both panels were timed in the same rounds."
+        "Rows: where the threads run, one on each core. Columns: where the memory lies: on a node,"
+        " on all nodes page by page (interleave), or each KV head's rows on the node that reads"
+        " them (local). Darker is faster, of its row. Both panels were timed in the same rounds."
     )
     return Figure("numa", "What does memory of another node cost?", about, table, _draw)
 
@@ -26,7 +26,9 @@ def _draw(table: pd.DataFrame) -> Canvas:
     rows, columns = (list(dict.fromkeys(table[name])) for name in ("threads", "memory"))
     figure, panels = canvas(1, 2, _HEAD + _CELL * len(rows))
     for axes, (of, title) in zip(panels, _PANELS, strict=True):
-        cells = table.pivot(index="threads", columns="memory", values=of).reindex(index=rows, columns=columns)
+        cells = table.pivot(index="threads", columns="memory", values=of).reindex(
+            index=rows, columns=columns
+        )
         _panel(axes, cells.astype(float), title)
     return figure
 
@@ -44,4 +46,11 @@ def _panel(axes: Axes, cells: pd.DataFrame, title: str) -> None:
         for x, column in enumerate(cells.columns):
             if pd.notna(value := cells.loc[row, column]):
                 colour = PAPER if shares.loc[row, column] > _DARK else INK
-                axes.text(x, y, f"{value:.{0 if value >= 10 else 1}f}", ha="center", va="center", color=colour)
+                axes.text(
+                    x,
+                    y,
+                    f"{value:.{0 if value >= 10 else 1}f}",
+                    ha="center",
+                    va="center",
+                    color=colour,
+                )

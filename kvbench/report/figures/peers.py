@@ -1,11 +1,23 @@
-"""Other engines beside ours: each cell a line, on it the share of a plain read that each engine reaches."""
+"""Other engines beside ours: each cell a line, on it the share of a plain read that each engine
+reaches.
+"""
 
 import pandas as pd
 from matplotlib.figure import Figure as Canvas
 
 from kvbench.analysis.means.findings import Findings
 from kvbench.model import AGAIN, OURS
-from kvbench.report.figures.look import COLOURS, INK, MARKS, PAPER, Figure, Look, canvas, legend_below, tag
+from kvbench.report.figures.look import (
+    COLOURS,
+    INK,
+    MARKS,
+    PAPER,
+    Figure,
+    Look,
+    canvas,
+    legend_below,
+    tag,
+)
 from kvbench.report.tables import texts
 from kvbench.units import counted
 
@@ -27,13 +39,24 @@ def _draw(rows: pd.DataFrame) -> Canvas:
     named = rows[rows["engine"] != AGAIN]
     way = named["variant"].where(named["engine"] == OURS, named["layout"])
     named = named.assign(label=named["engine"] + ", " + way)
-    for number, ((peer, label), own) in enumerate(named.groupby([named["engine"] != OURS, "label"])):
-        look = {"color": COLOURS[number % len(COLOURS)] if peer else INK, "ms": 6 if peer else 8, "mec": PAPER}
+    for number, ((peer, label), own) in enumerate(
+        named.groupby([named["engine"] != OURS, "label"])
+    ):
+        look = {
+            "color": COLOURS[number % len(COLOURS)] if peer else INK,
+            "ms": 6 if peer else 8,
+            "mec": PAPER,
+        }
         for place, row in enumerate(own.itertuples()):
             look |= {"label": "" if place else label, "ls": "", "zorder": 3}
-            tag(axes.plot(row.share, lines[row.cell], MARKS[number % len(MARKS)], **look)[0], int(row.row))
+            tag(
+                axes.plot(row.share, lines[row.cell], MARKS[number % len(MARKS)], **look)[0],
+                int(row.row),
+            )
     axes.axvline(1.0, color=INK, lw=1)
-    names = [f"{row.model}, {row.dtype}, {counted(row.threads, 'thread')}" for row in order.itertuples()]
+    names = [
+        f"{row.model}, {row.dtype}, {counted(row.threads, 'thread')}" for row in order.itertuples()
+    ]
     axes.set_yticks(range(len(names)), names, fontsize=9)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.set_xlim(left=0)

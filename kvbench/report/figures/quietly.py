@@ -1,4 +1,6 @@
-"""Matplotlib, loaded whatever backend MPLBACKEND names, and without its words on caches that it has to make."""
+"""Matplotlib, loaded whatever backend MPLBACKEND names, and without its words on caches that it has
+to make.
+"""
 
 import logging
 import os

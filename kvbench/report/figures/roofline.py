@@ -1,4 +1,6 @@
-"""The roofline: what memory, the caches and the core allow, and how near the fastest decode of each dtype comes."""
+"""The roofline: what memory, the caches and the core allow, and how near the fastest decode of each
+dtype comes.
+"""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,7 +14,17 @@ from matplotlib.lines import Line2D
 from kvbench.analysis.limits.frames import decodes_of
 from kvbench.analysis.means.findings import Findings
 from kvbench.model import Ceiling
-from kvbench.report.figures.look import FAINT, INK, PAPER, Figure, Look, canvas, legend_below, rate_axis, tag
+from kvbench.report.figures.look import (
+    FAINT,
+    INK,
+    PAPER,
+    Figure,
+    Look,
+    canvas,
+    legend_below,
+    rate_axis,
+    tag,
+)
 from kvbench.report.words.headline import machine, workload
 from kvbench.report.words.phrases import number
 from kvbench.units import counted, cpu_text
@@ -24,7 +36,18 @@ _CLOSE = 1.3  # times as fast: of lines that lie nearer the faster one is left o
 _HEIGHT = 5.0  # inches
 _LINE = 0.046  # of the height of the axes: of a label
 
-_SAME = ["layout", "dtype", "group", "residency", "context", "footprint", "regime", "above", "ai", "ai_issued"]
+_SAME = [
+    "layout",
+    "dtype",
+    "group",
+    "residency",
+    "context",
+    "footprint",
+    "regime",
+    "above",
+    "ai",
+    "ai_issued",
+]
 _SAME += ["gflops", "gbps", "tokens_per_second"]
 COLUMNS = ["kind", "row", "label", *_SAME, "gflops_low", "gflops_high"]
 
@@ -33,40 +56,63 @@ def roofline(found: Findings, look: Look, day: str) -> Figure:
     """Of the CPU set with most threads. `day`: of the run."""
     every = decodes_of(found.points)
     every = every[every["ai"].notna()]
-    own = every[every["cpus"] == every.loc[every["threads"].idxmax(), "cpus"]] if len(every) else every
+    own = (
+        every[every["cpus"] == every.loc[every["threads"].idxmax(), "cpus"]]
+        if len(every)
+        else every
+    )
     tokens = {bar.name: bar.tokens_per_second.value for bar in found.headline.bars}
     rows = [*_roofs(found.ceilings, own), *_points(own, tokens)] if len(own) else []
     about = (
-        "Each mark is the fastest decode of a dtype (where heads differ, of each number of query heads a KV head): hollow from memory, "
-        "filled with its data in a cache. Slanted lines: what reads from memory or a cache allow (bytes per second times "
-        "FLOP per byte). Level line: multiply-add peak. Short bar: core speed, the same kernel in a private cache. "
-        "All were measured in this run, by the same threads. A cross marks a point above a limit, explained in the table."
+        "Each mark is the fastest decode of a dtype (where heads differ, of each number of query"
+        " heads a KV head): hollow from memory, filled with its data in a cache. Slanted lines:"
+        " what reads from memory or a cache allow (bytes per second times FLOP per byte). Level"
+        " line: multiply-add peak. Short bar: core speed, the same kernel in a private cache. All"
+        " were measured in this run, by the same threads. A cross marks a point above a limit,"
+        " explained in the table."
     )
     heading = f"Decode attention on {machine(found.headline)}{f', {day}' if day else ''} (kvbench)"
     heading += f"\ntokens/s: {workload(found.headline)}" if tokens else ""
     missing = "" if rows else "No decode has a rate: run kvbench sweep quick."
     title = "How near does each dtype come to what memory and the core allow?"
     table = pd.DataFrame(rows, columns=COLUMNS)
-    return Figure("roofline", title, about, table, lambda shown: _draw(shown, look, heading), missing)
+    return Figure(
+        "roofline", title, about, table, lambda shown: _draw(shown, look, heading), missing
+    )
 
 
 def _points(points: pd.DataFrame, tokens: dict[str, float]) -> Iterator[dict[str, Any]]:
-    """The fastest of each dtype and group, from memory and from caches; from memory rather one whose tokens per second are
-    known."""
+    """The fastest of each dtype and group, from memory and from caches; from memory rather one
+    whose tokens per second are known.
+    """
     rates = {f"gflops_{end}": points[f"gbps_{end}"] * points["ai"] for end in ("low", "high")}
     ranked = points.assign(**rates, tokens_per_second=points["name"].map(tokens).astype(float))
-    ranked = ranked.assign(known=points["name"].isin(tokens), near=points["regime"] != "DRAM", row=points.index)
+    ranked = ranked.assign(
+        known=points["name"].isin(tokens), near=points["regime"] != "DRAM", row=points.index
+    )
     ranked = ranked.sort_values(["known", "gflops"], ascending=False, kind="stable")
     for facts in ranked.drop_duplicates(["dtype", "group", "near"]).to_dict("records"):
-        yield {"kind": "point", "label": facts["short"]} | {n: facts[n] for n in ("row", *_SAME, *rates)}
+        yield {"kind": "point", "label": facts["short"]} | {
+            n: facts[n] for n in ("row", *_SAME, *rates)
+        }
 
 
 def _roofs(ceilings: Iterable[Ceiling], points: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """The best read of each level, and the FMA peak, by the instruction set and threads of the points."""
+    """The best read of each level, and the FMA peak, by the instruction set and threads of the
+    points.
+    """
     first = points.iloc[0]
-    own = [c for c in ceilings if (cpu_text(c.probe.cpus), c.probe.isa) == (first["cpus"], first["isa"])]
+    own = [
+        c
+        for c in ceilings
+        if (cpu_text(c.probe.cpus), c.probe.isa) == (first["cpus"], first["isa"])
+    ]
     for level in _LEVELS:
-        reads = [c for c in own if c.probe.op == "read" and c.level == level and c.probe.pages == first["pages"]]
+        reads = [
+            c
+            for c in own
+            if c.probe.op == "read" and c.level == level and c.probe.pages == first["pages"]
+        ]
         if reads:
             yield {"kind": "read ceiling", "label": level, "gbps": max(c.median for c in reads)}
     for c in own:
@@ -74,7 +120,9 @@ def _roofs(ceilings: Iterable[Ceiling], points: pd.DataFrame) -> Iterator[dict[s
             rates = {"gflops": c.median, "gflops_low": c.low, "gflops_high": c.high}
             yield {"kind": "FMA peak", "label": c.probe.isa} | rates
     known = points[points["core_gbps"].notna()]
-    for (dtype, group), alike in known.assign(roof=known["core_gbps"] * known["ai"]).groupby(["dtype", "group"]):
+    for (dtype, group), alike in known.assign(roof=known["core_gbps"] * known["ai"]).groupby(
+        ["dtype", "group"]
+    ):
         best = alike.loc[alike["roof"].idxmax()]
         same = {"label": best["short"], "dtype": dtype, "group": group, "ai": best["ai"]}
         yield {"kind": "core speed", "gflops": best["roof"]} | same
@@ -96,7 +144,9 @@ def _draw(table: pd.DataFrame, look: Look, heading: str) -> Canvas:
         words = f"Multiply-add peak ({peak.label}) {number(peak.gflops)} GFLOP/s"
         axes.text(left * 1.06, peak.gflops * 1.03, words, ha="left", va="bottom", fontsize=9)
     for core in cores.itertuples():
-        axes.plot([core.ai / 1.1, core.ai * 1.1], [core.gflops] * 2, color=look.colour(core.dtype), lw=2.4)
+        axes.plot(
+            [core.ai / 1.1, core.ai * 1.1], [core.gflops] * 2, color=look.colour(core.dtype), lw=2.4
+        )
     for point in points.itertuples():
         _mark(axes, point, look)
     _labels(axes, points, look)
@@ -106,15 +156,29 @@ def _draw(table: pd.DataFrame, look: Look, heading: str) -> Canvas:
     dot = {"ls": "", "marker": "o", "ms": 6.5, "mew": 1.6}
     lines = {"from memory": dot | {"mfc": PAPER}, "core speed": {"lw": 2.4}}
     lines |= {"data in a cache": dot} if (points["regime"] != "DRAM").any() else {}
-    lines |= {"above a limit": {"ls": "", "marker": "x", "ms": 8}} if (points["above"] != "").any() else {}
-    legend_below(figure, 4, [Line2D([], [], color=INK, label=name, **how) for name, how in lines.items()])
+    lines |= (
+        {"above a limit": {"ls": "", "marker": "x", "ms": 8}}
+        if (points["above"] != "").any()
+        else {}
+    )
+    legend_below(
+        figure, 4, [Line2D([], [], color=INK, label=name, **how) for name, how in lines.items()]
+    )
     return figure
 
 
 def _slopes(axes: Axes, reads: pd.DataFrame, peak: float) -> None:
-    """They stop where the core stops them. A cache that reads hardly faster than the one behind it has none."""
+    """They stop where the core stops them. A cache that reads hardly faster than the one behind it
+    has none.
+    """
     (left, right), (bottom, _), before = axes.get_xlim(), axes.get_ylim(), 0.0
-    turned = {"rotation_mode": "anchor", "transform_rotates_text": True, "ha": "left", "va": "bottom", "fontsize": 9}
+    turned = {
+        "rotation_mode": "anchor",
+        "transform_rotates_text": True,
+        "ha": "left",
+        "va": "bottom",
+        "fontsize": 9,
+    }
     for roof in reads.itertuples():
         start = max(left, bottom / roof.gbps)
         end = min(right, peak / roof.gbps) if not math.isnan(peak) else right
@@ -123,15 +187,24 @@ def _slopes(axes: Axes, reads: pd.DataFrame, peak: float) -> None:
         before = roof.gbps
         style = "-" if roof.label == "DRAM" else "--"
         axes.plot([start, end], [start * roof.gbps, end * roof.gbps], color=INK, lw=1.2, ls=style)
-        words, at = f"{_NAMES.get(roof.label, roof.label)} read {number(roof.gbps)} GB/s", 1.1 * start
-        axes.text(at, 1.08 * at * roof.gbps, words, rotation=math.degrees(math.atan(roof.gbps)), **turned)
+        words, at = (
+            f"{_NAMES.get(roof.label, roof.label)} read {number(roof.gbps)} GB/s",
+            1.1 * start,
+        )
+        axes.text(
+            at, 1.08 * at * roof.gbps, words, rotation=math.degrees(math.atan(roof.gbps)), **turned
+        )
 
 
 def _mark(axes: Axes, point: Any, look: Look) -> None:
     colour = look.colour(point.dtype)
-    drawn = axes.plot([point.ai] * 2, [point.gflops_low, point.gflops_high], color=colour, lw=0.8, zorder=3)
+    drawn = axes.plot(
+        [point.ai] * 2, [point.gflops_low, point.gflops_high], color=colour, lw=0.8, zorder=3
+    )
     fill = PAPER if point.regime == "DRAM" else colour
-    drawn += axes.plot(point.ai, point.gflops, "o", ms=6.5, color=colour, mfc=fill, mew=1.6, zorder=4)
+    drawn += axes.plot(
+        point.ai, point.gflops, "o", ms=6.5, color=colour, mfc=fill, mew=1.6, zorder=4
+    )
     if point.above:
         drawn += axes.plot(point.ai, point.gflops, "x", ms=10, color=INK, zorder=5)
     for part in drawn:
@@ -145,18 +218,50 @@ def _labels(axes: Axes, points: pd.DataFrame, look: Look) -> None:
     heights = spread([(math.log(rate) - low) / (high - low) for rate in points["gflops"]], _LINE)
     most = points["group"].mode()[0]
     for point, height in zip(points.itertuples(), heights, strict=True):
-        heads = "" if point.group == most else f", {counted(int(point.group), 'query head')} a KV head"
+        heads = (
+            "" if point.group == most else f", {counted(int(point.group), 'query head')} a KV head"
+        )
         where = "" if point.regime == "DRAM" else f", {_WHERE.get(point.regime, point.regime)}"
-        tokens = "" if pd.isna(point.tokens_per_second) else f"{number(point.tokens_per_second)} tokens/s, "
+        tokens = (
+            ""
+            if pd.isna(point.tokens_per_second)
+            else f"{number(point.tokens_per_second)} tokens/s, "
+        )
         words = f"{point.dtype}{heads}{where}: {tokens}{number(point.gbps)} GB/s"
-        line = {"arrowstyle": "-", "color": FAINT, "lw": 0.6, "shrinkA": 4, "shrinkB": 5, "relpos": (0, 0.5)}
-        axes.annotate(words, (point.ai, point.gflops), (1.04, height), textcoords="axes fraction", ha="left",
-                      va="center", fontsize=8.5, arrowprops=line, annotation_clip=False)  # fmt: skip
-        axes.plot(1.025, height, "o", ms=5, color=look.colour(point.dtype), transform=axes.transAxes, clip_on=False)
+        line = {
+            "arrowstyle": "-",
+            "color": FAINT,
+            "lw": 0.6,
+            "shrinkA": 4,
+            "shrinkB": 5,
+            "relpos": (0, 0.5),
+        }
+        axes.annotate(
+            words,
+            (point.ai, point.gflops),
+            (1.04, height),
+            textcoords="axes fraction",
+            ha="left",
+            va="center",
+            fontsize=8.5,
+            arrowprops=line,
+            annotation_clip=False,
+        )
+        axes.plot(
+            1.025,
+            height,
+            "o",
+            ms=5,
+            color=look.colour(point.dtype),
+            transform=axes.transAxes,
+            clip_on=False,
+        )
 
 
 def spread(wanted: Sequence[float], gap: float) -> list[float]:
-    """Places near the wanted ones, which rise, each `gap` or more above the last, and none above all axes."""
+    """Places near the wanted ones, which rise, each `gap` or more above the last, and none above
+    all axes.
+    """
     found: list[float] = []
     for place in wanted:
         found.append(max(place, found[-1] + gap) if found else place)

@@ -18,7 +18,9 @@ _FACTS = ("op", "layout", "dtype", "residency", "context")
 
 def saturation(found: Findings, look: Look) -> Figure:
     facts = found.points[["name", *_FACTS]].assign(row=found.points.index)
-    every = found.saturation.merge(facts, on="name").astype({"row": "Int64", "context": POINT["context"]})
+    every = found.saturation.merge(facts, on="name").astype(
+        {"row": "Int64", "context": POINT["context"]}
+    )
     every = every[every["op"] == "decode"]
     every = every.assign(where=every["regime"].eq("DRAM").map({True: "memory", False: "a cache"}))
     rows = every[every["series"].isin(_chosen(every))]
@@ -27,26 +29,57 @@ def saturation(found: Findings, look: Look) -> Figure:
     rows = rows.drop_duplicates(["where", "series", "threads"], keep="last")
     wide = "x" if len(rows) and rows["threads"].max() > _LINEAR else ""
     panels = [
-        Panel("threads", "gbps", "threads", "GB/s", title=f"Decode from {where}", by="line", low="gbps_low",
-              high="gbps_high", where=("where", where), log=wide, text="{:.0f}".format)
-        for where in ("memory", "a cache") if where in set(rows["where"])
-    ]  # fmt: skip
+        Panel(
+            "threads",
+            "gbps",
+            "threads",
+            "GB/s",
+            title=f"Decode from {where}",
+            by="line",
+            low="gbps_low",
+            high="gbps_high",
+            where=("where", where),
+            log=wide,
+            text="{:.0f}".format,
+        )
+        for where in ("memory", "a cache")
+        if where in set(rows["where"])
+    ]
     about = (
-        "GB/s of decode by number of threads: for each dtype and layout the context with most thread counts, and the "
-        "fastest placement of the threads. Lines: intervals over launches. The finding on threads names the fewest that "
-        f"reach {KNEE:.0%} of the best rate."
+        "GB/s of decode by number of threads: for each dtype and layout the context with most"
+        " thread counts, and the fastest placement of the threads. Lines: intervals over launches."
+        f" The finding on threads names the fewest that reach {KNEE:.0%} of the best rate."
     )
-    colours = {line: look.colour(dtype) for line, dtype in zip(rows["line"], rows["dtype"], strict=True)}
+    colours = {
+        line: look.colour(dtype) for line, dtype in zip(rows["line"], rows["dtype"], strict=True)
+    }
     table = pd.concat([rows, _ceiling(rows)], ignore_index=True)
     missing = "No decode was measured with several numbers of threads: run kvbench sweep threads."
-    return chart("saturation", "Do more threads help?", about, table, panels, colours | {_CEILING: FAINT}, missing)
+    return chart(
+        "saturation",
+        "Do more threads help?",
+        about,
+        table,
+        panels,
+        colours | {_CEILING: FAINT},
+        missing,
+    )
 
 
 def _chosen(every: pd.DataFrame) -> list[str]:
     """Of each layout and dtype the series with most thread counts; of these those with most."""
     counts = every.groupby("series")["threads"].transform("nunique")
-    last = every.assign(counts=-counts).drop_duplicates("series", keep="last").sort_values("counts", kind="stable")
-    return last.drop_duplicates(["where", "layout", "dtype"]).groupby("where").head(MOST)["series"].tolist()
+    last = (
+        every.assign(counts=-counts)
+        .drop_duplicates("series", keep="last")
+        .sort_values("counts", kind="stable")
+    )
+    return (
+        last.drop_duplicates(["where", "layout", "dtype"])
+        .groupby("where")
+        .head(MOST)["series"]
+        .tolist()
+    )
 
 
 def _ceiling(rows: pd.DataFrame) -> pd.DataFrame:

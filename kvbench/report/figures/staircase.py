@@ -1,4 +1,6 @@
-"""Decode speed by working set: whether it gets faster where a layer fits in a cache, beside what reads reach there."""
+"""Decode speed by working set: whether it gets faster where a layer fits in a cache, beside what
+reads reach there.
+"""
 
 import math
 from collections.abc import Iterable, Iterator
@@ -27,7 +29,18 @@ _WIDE = 0.05  # of the axis: a level that has room for its name
 _HEADS = ("q_heads", "kv_heads", "head_dim")
 _WORDS = {"DRAM": "memory", "mixed": "between"}
 
-_SAME = ["layout", "dtype", "group", "residency", "context", "regime", "gbps", "gbps_low", "gbps_high", "twin_gbps"]
+_SAME = [
+    "layout",
+    "dtype",
+    "group",
+    "residency",
+    "context",
+    "regime",
+    "gbps",
+    "gbps_low",
+    "gbps_high",
+    "twin_gbps",
+]
 COLUMNS = ["kind", "row", "label", "threads", "cpus", *_SAME, "bytes", "bytes_end"]
 
 
@@ -35,9 +48,10 @@ def staircase(found: Findings, look: Look) -> Figure:
     points = _stairs(decodes_of(found.points))
     threads = int(points["threads"].iloc[0]) if len(points) else 0
     about = (
-        f"The fastest point of each size, {counted(threads, 'thread')}; {setting(points)}. Filled: one layer again and "
-        "again. Hollow: all layers in turn, as a decoder does. Dots: a plain read of the same rows. Black: the fastest "
-        "read of such a size in this run. Dashed: the fastest read of memory. Bars: intervals over launches."
+        f"The fastest point of each size, {counted(threads, 'thread')}; {setting(points)}. Filled:"
+        " one layer again and again. Hollow: all layers in turn, as a decoder does. Dots: a plain"
+        " read of the same rows. Black: the fastest read of such a size in this run. Dashed: the"
+        " fastest read of memory. Bars: intervals over launches."
     )
     missing = "" if len(points) else "No decode has a rate: run kvbench sweep quick."
     table = pd.DataFrame(_rows(found, points) if len(points) else [], columns=COLUMNS)
@@ -46,8 +60,10 @@ def staircase(found: Findings, look: Look) -> Figure:
 
 
 def _stairs(every: pd.DataFrame) -> pd.DataFrame:
-    """Of the CPU set with most threads: dtypes and heads that were taken to several levels, or all where none was; of the
-    heads that most points have, and of those with fewest query heads a KV head, where the core is least in the way."""
+    """Of the CPU set with most threads: dtypes and heads that were taken to several levels, or all
+    where none was; of the heads that most points have, and of those with fewest query heads a KV
+    head, where the core is least in the way.
+    """
     if every.empty:
         return every
     points = usual(every, _HEADS)
@@ -66,9 +82,13 @@ def _stairs(every: pd.DataFrame) -> pd.DataFrame:
 def _rows(found: Findings, points: pd.DataFrame) -> list[dict[str, Any]]:
     first = points.iloc[0]
     reads = list(_reads(found.ceilings, first))
-    own = points.assign(kind="point", row=points.index, label=points["short"], bytes=points["footprint"])
+    own = points.assign(
+        kind="point", row=points.index, label=points["short"], bytes=points["footprint"]
+    )
     sizes = [*points["footprint"], *(read["bytes"] for read in reads)]
-    levels = _levels(found.machine, found.cpu_sets[first["cpus"]], min(sizes) / 1.5, max(sizes) * 1.5)
+    levels = _levels(
+        found.machine, found.cpu_sets[first["cpus"]], min(sizes) / 1.5, max(sizes) * 1.5
+    )
     rows = [*levels, *reads, *own[["kind", "row", "label", "bytes", *_SAME]].to_dict("records")]
     return [{"threads": int(first["threads"]), "cpus": first["cpus"]} | row for row in rows]
 
@@ -77,16 +97,27 @@ def _reads(ceilings: Iterable[Ceiling], point: pd.Series) -> Iterator[dict[str, 
     """Of the point's threads, instruction set and pages: the better form of each size."""
     own = [c for c in ceilings if c.probe.op == "read" and cpu_text(c.probe.cpus) == point["cpus"]]
     own = [c for c in own if (c.probe.isa, c.probe.pages) == (point["isa"], point["pages"])]
-    for count, alike in groupby(sorted(own, key=lambda c: c.probe.bytes), key=lambda c: c.probe.bytes):
+    for count, alike in groupby(
+        sorted(own, key=lambda c: c.probe.bytes), key=lambda c: c.probe.bytes
+    ):
         best = max(alike, key=lambda c: c.median)
         rates = {"gbps": best.median, "gbps_low": best.low, "gbps_high": best.high}
-        yield {"kind": "read", "label": "fastest read", "regime": best.level, "bytes": count} | rates
+        yield {
+            "kind": "read",
+            "label": "fastest read",
+            "regime": best.level,
+            "bytes": count,
+        } | rates
 
 
-def _levels(machine: Machine, cpus: tuple[int, ...], low: float, high: float) -> Iterator[dict[str, Any]]:
+def _levels(
+    machine: Machine, cpus: tuple[int, ...], low: float, high: float
+) -> Iterator[dict[str, Any]]:
     """Where each begins and ends between two sizes."""
     start = low
-    for word, sizes in groupby(np.geomspace(low, high, STEPS), lambda size: classify(machine, cpus, size).word):
+    for word, sizes in groupby(
+        np.geomspace(low, high, STEPS), lambda size: classify(machine, cpus, size).word
+    ):
         *_, end = sizes
         yield {"kind": "level", "label": word, "bytes": start, "bytes_end": end}
         start = end
@@ -104,16 +135,24 @@ def _draw(table: pd.DataFrame, look: Look) -> Canvas:
         axes.axhline(memory, color=style.INK, lw=0.9, ls=(0, (5, 4)), zorder=1)
     for _, series in points.groupby(["dtype", "group"], sort=True):
         _series(axes, series.sort_values("bytes"), look, points["group"].nunique() > 1)
-    axes.set_ylim(points["gbps_low"].min() / 1.6, 1.5 * max(points["gbps_high"].max(), reads["gbps"].max(), 0))
+    axes.set_ylim(
+        points["gbps_low"].min() / 1.6, 1.5 * max(points["gbps_high"].max(), reads["gbps"].max(), 0)
+    )
     style.bytes_axis(axes, "working set: bytes read before the first is read again")
     dot, warm = {"ls": "", "marker": "o", "ms": 6.5, "mew": 1.6}, points["residency"] == style.HOT
     lines = {"one layer again and again": dot} if warm.any() else {}
     lines |= {"all layers in turn": dot | {"mfc": style.PAPER}} if not warm.all() else {}
-    lines |= {"plain read of the same rows": {"color": style.FAINT, "ls": "", "marker": ".", "ms": 5}}
+    lines |= {
+        "plain read of the same rows": {"color": style.FAINT, "ls": "", "marker": ".", "ms": 5}
+    }
     lines |= {"fastest read of such a size": {"lw": 1.2, "marker": "_"}}
     lines |= {"fastest read of memory": {"lw": 0.9, "ls": (0, (5, 4))}}
-    handles = [Patch(color=look.colour(dtype), label=dtype) for dtype in dict.fromkeys(points["dtype"])]
-    handles += [Line2D([], [], label=name, **{"color": style.INK} | how) for name, how in lines.items()]
+    handles = [
+        Patch(color=look.colour(dtype), label=dtype) for dtype in dict.fromkeys(points["dtype"])
+    ]
+    handles += [
+        Line2D([], [], label=name, **{"color": style.INK} | how) for name, how in lines.items()
+    ]
     style.legend_below(figure, 4, handles)
     return figure
 
@@ -121,11 +160,22 @@ def _draw(table: pd.DataFrame, look: Look) -> Canvas:
 def _background(axes: Axes, levels: pd.DataFrame) -> None:
     low, high = levels["bytes"].min(), levels["bytes_end"].max()
     axes.set_xlim(low, high)
-    at = {"transform": axes.get_xaxis_transform(), "ha": "center", "va": "top", "fontsize": 9, "color": style.FAINT}
+    at = {
+        "transform": axes.get_xaxis_transform(),
+        "ha": "center",
+        "va": "top",
+        "fontsize": 9,
+        "color": style.FAINT,
+    }
     for place, level in enumerate(levels.itertuples()):
         axes.axvspan(level.bytes, level.bytes_end, color=style.SHADES[place % 2], lw=0, zorder=0)
         if math.log(level.bytes_end / level.bytes) > _WIDE * math.log(high / low):
-            axes.text(math.sqrt(level.bytes * level.bytes_end), 0.985, _WORDS.get(level.label, level.label), **at)
+            axes.text(
+                math.sqrt(level.bytes * level.bytes_end),
+                0.985,
+                _WORDS.get(level.label, level.label),
+                **at,
+            )
 
 
 def _series(axes: Axes, series: pd.DataFrame, look: Look, named: bool) -> None:
@@ -134,12 +184,24 @@ def _series(axes: Axes, series: pd.DataFrame, look: Look, named: bool) -> None:
     axes.plot(warm["bytes"], warm["gbps"], color=colour, lw=1.4, zorder=3)
     for point in series.itertuples():
         fill = colour if point.residency == style.HOT else style.PAPER
-        drawn = axes.plot([point.bytes] * 2, [point.gbps_low, point.gbps_high], color=colour, lw=0.8, zorder=3)
-        drawn += axes.plot(point.bytes, point.gbps, "o", ms=6.5, color=colour, mfc=fill, mew=1.6, zorder=4)
+        drawn = axes.plot(
+            [point.bytes] * 2, [point.gbps_low, point.gbps_high], color=colour, lw=0.8, zorder=3
+        )
+        drawn += axes.plot(
+            point.bytes, point.gbps, "o", ms=6.5, color=colour, mfc=fill, mew=1.6, zorder=4
+        )
         for part in drawn:
             style.tag(part, int(point.row))
     if named and len(warm):
         first = warm.iloc[0]
-        at = {"xytext": (0, -9), "textcoords": "offset points", "ha": "center", "va": "top", "fontsize": 8.5}
+        at = {
+            "xytext": (0, -9),
+            "textcoords": "offset points",
+            "ha": "center",
+            "va": "top",
+            "fontsize": 8.5,
+        }
         heads = counted(int(first["group"]), "query head")
-        axes.annotate(f"{first['dtype']}, {heads} a KV head", (first["bytes"], first["gbps_low"]), **at)
+        axes.annotate(
+            f"{first['dtype']}, {heads} a KV head", (first["bytes"], first["gbps_low"]), **at
+        )

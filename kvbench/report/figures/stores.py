@@ -13,10 +13,22 @@ from kvbench.units import duration
 MOST = 20  # bars of a panel
 _BAR, _FRAME = 0.3, 0.75  # inches: of a bar with its gap, and of a panel's title and axis
 
-COLUMNS = ["op", "row", "name", "label", "layout", "variant", "dtype", "residency", "regime", "batch"]
+COLUMNS = [
+    "op",
+    "row",
+    "name",
+    "label",
+    "layout",
+    "variant",
+    "dtype",
+    "residency",
+    "regime",
+    "batch",
+]
 COLUMNS += ["context", "threads"]
 COLUMNS += ["token_ns", "token_ns_low", "token_ns_high"]  # of a token of all KV heads of one layer
-COLUMNS += ["gbps", "gbps_low", "gbps_high", "witness", "copy_gbps"]  # of compulsory bytes; a copy in the same rounds
+# of compulsory bytes; a copy in the same rounds
+COLUMNS += ["gbps", "gbps_low", "gbps_high", "witness", "copy_gbps"]
 
 
 def stores(found: Findings, look: Look) -> Figure:
@@ -29,12 +41,16 @@ def stores(found: Findings, look: Look) -> Figure:
         if len(shown[op]) < len(points)
     )
     about = (
-        "Append: time to store K and V of one token, all KV heads of one layer. Bulk: GB/s read and written while a "
-        "prompt is stored, beside the fastest copy of as many bytes in the same rounds. Lines: intervals over launches."
+        "Append: time to store K and V of one token, all KV heads of one layer. Bulk: GB/s read and"
+        " written while a prompt is stored, beside the fastest copy of as many bytes in the same"
+        " rounds. Lines: intervals over launches."
     )
     rows = pd.concat(shown.values())
     tokens = rows["batch"] * rows["context"].where(rows["op"] == "bulk", 1)
-    times = {f"token_ns{end}": (rows[f"seconds{end}"] / tokens * 1e9).astype(float) for end in ("", "_low", "_high")}
+    times = {
+        f"token_ns{end}": (rows[f"seconds{end}"] / tokens * 1e9).astype(float)
+        for end in ("", "_low", "_high")
+    }
     label = [row.short.removeprefix(f"{row.op} ") for row in rows.itertuples()]
     rows = rows.assign(row=rows.index, label=label, **times)[COLUMNS]
     missing = "" if len(rows) else "No append or bulk store has a rate: run kvbench sweep stores."
@@ -53,20 +69,45 @@ def _some(points: pd.DataFrame) -> pd.DataFrame:
 def _draw(rows: pd.DataFrame, look: Look) -> Canvas:
     panels = [own for _, own in rows.groupby("op", sort=True)]
     heights = [_FRAME + _BAR * len(own) for own in panels]
-    figure, every = canvas(len(panels), height=sum(heights) / len(panels) + 0.3, height_ratios=heights)
+    figure, every = canvas(
+        len(panels), height=sum(heights) / len(panels) + 0.3, height_ratios=heights
+    )
     for axes, own in zip(every, panels, strict=True):
         if own["op"].iloc[0] == "append":
-            bars(axes, own, "token_ns", own["label"].tolist(), [duration(time / 1e9) for time in own["token_ns"]], look)
+            bars(
+                axes,
+                own,
+                "token_ns",
+                own["label"].tolist(),
+                [duration(time / 1e9) for time in own["token_ns"]],
+                look,
+            )
             axes.set_title("One token (append)")
             axes.set_xlabel("time of a token in one layer, all KV heads (less is better)")
             axes.xaxis.set_major_formatter(lambda time, _: duration(time / 1e9) if time else "0")
         else:
-            bars(axes, own, "gbps", own["label"].tolist(), [f"{number(rate)} GB/s" for rate in own["gbps"]], look)
+            bars(
+                axes,
+                own,
+                "gbps",
+                own["label"].tolist(),
+                [f"{number(rate)} GB/s" for rate in own["gbps"]],
+                look,
+            )
             axes.set_title("A whole prompt (bulk)")
             axes.set_xlabel("GB/s (more is better)")
             axes.plot(own["copy_gbps"], range(len(own)), "D", ms=6, color=INK, mfc=PAPER, zorder=4)
         axes.set_xlim(left=0)
     if rows.loc[rows["op"] == "bulk", "copy_gbps"].notna().any():
-        copy = Line2D([], [], color=INK, ls="", marker="D", ms=6, mfc=PAPER, label="the fastest copy of as many bytes")
+        copy = Line2D(
+            [],
+            [],
+            color=INK,
+            ls="",
+            marker="D",
+            ms=6,
+            mfc=PAPER,
+            label="the fastest copy of as many bytes",
+        )
         legend_below(figure, handles=[copy])
     return figure

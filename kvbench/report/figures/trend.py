@@ -1,4 +1,6 @@
-"""Points over many runs: efficiency in the order of time, the level of each stretch, and the steps between them."""
+"""Points over many runs: efficiency in the order of time, the level of each stretch, and the steps
+between them.
+"""
 
 import math
 import textwrap
@@ -19,7 +21,8 @@ from kvbench.report.figures.look import COLOURS, FAINT, Figure, legend_below, pa
 from kvbench.report.history import ordered
 from kvbench.units import counted
 
-MOST, CALM = 16, 4  # panels; and of them, at most so many of points without a step: families have all
+# panels; and of them, at most so many of points without a step: families have all
+MOST, CALM = 16, 4
 _COMMIT = 7  # letters of one
 _LEVEL, _STEP = COLOURS[0], COLOURS[1]
 _LETTERS = 54  # that fit above a panel
@@ -40,14 +43,18 @@ COLUMNS = {
 def trend(past: Past, rows: Mapping[str, int], name: str, title: str) -> Figure:
     """`rows`: of the points' table, by point; none for the families."""
     trends, one, calm = (past.trends, "point", CALM) if rows else (past.families, "family", MOST)
-    moved, still = ([each for each in ordered(trends) if bool(each.steps) is stepped] for stepped in (True, False))
+    moved, still = (
+        [each for each in ordered(trends) if bool(each.steps) is stepped]
+        for stepped in (True, False)
+    )
     first = moved[:MOST]
     shown = [*first, *still[: min(calm, MOST - len(first))]]
     about = (
-        "Efficiency: the rate of a point as % of the rate of its witness in the same rounds (of a decode a read of the "
-        "same rows, of a store a copy); one dot a run, in the order of time. Blue: the median between two steps. Shown: "
-        f"{len(first)} of {counted(len(moved), one)} with steps, and {len(shown) - len(first)} without, those that last "
-        f"moved most. Not drawn: {counted(len(trends) - len(shown), one)}."
+        "Efficiency: the rate of a point as % of the rate of its witness in the same rounds (of a"
+        " decode a read of the same rows, of a store a copy); one dot a run, in the order of time."
+        f" Blue: the median between two steps. Shown: {len(first)} of {counted(len(moved), one)}"
+        f" with steps, and {len(shown) - len(first)} without, those that last moved most. Not"
+        f" drawn: {counted(len(trends) - len(shown), one)}."
     )
     lines = [line for each in shown for line in _lines(past, each, rows.get(each.series.point))]
     missing = "" if lines else "No point has a rate beside a witness."
@@ -62,9 +69,20 @@ def _lines(past: Past, own: Trend, row: int | None) -> Iterator[dict[str, Any]]:
         level = float(np.median(series.efficiency[start:end]))
         for at in range(start, end):
             own_step = step if at == start else None
-            begins = {"step": own_step.effect if own_step else math.nan, "state": own_step.state if own_step else ""}
-            ran = {name: getattr(past.runs[series.runs[at]], name) for name in ("run", "created", "commit")}
-            yield facts | {"place": series.runs[at], "efficiency": series.efficiency[at], "level": level} | ran | begins
+            begins = {
+                "step": own_step.effect if own_step else math.nan,
+                "state": own_step.state if own_step else "",
+            }
+            ran = {
+                name: getattr(past.runs[series.runs[at]], name)
+                for name in ("run", "created", "commit")
+            }
+            yield (
+                facts
+                | {"place": series.runs[at], "efficiency": series.efficiency[at], "level": level}
+                | ran
+                | begins
+            )
 
 
 def _draw(rows: pd.DataFrame) -> Canvas:
@@ -77,13 +95,20 @@ def _draw(rows: pd.DataFrame) -> Canvas:
             tag(drawn, int(own["row"].iloc[0]))
         axes.step(own["place"], own["level"], where="mid", color=_LEVEL, lw=2.2)
         _steps(axes, own)
-        axes.set_title(textwrap.shorten(own["short"].iloc[0], _LETTERS * 2 // columns, placeholder=" …"), fontsize=9)
+        axes.set_title(
+            textwrap.shorten(own["short"].iloc[0], _LETTERS * 2 // columns, placeholder=" …"),
+            fontsize=9,
+        )
         axes.yaxis.set_major_locator(MaxNLocator(5))
         axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:g}%")
         axes.set_ylabel("efficiency")
         axes.grid(visible=False, axis="x")
         axes.set_xlim(runs["place"].min() - 0.5, runs["place"].max() + 0.5)
-        axes.set_xticks(runs["place"].astype(float), [created[:_DATE] for created in runs["created"]], fontsize=8)
+        axes.set_xticks(
+            runs["place"].astype(float),
+            [created[:_DATE] for created in runs["created"]],
+            fontsize=8,
+        )
         for label, side in zip(axes.get_xticklabels(), ("left", "right"), strict=False):
             label.set_ha(side)
     lines = {
@@ -91,7 +116,11 @@ def _draw(rows: pd.DataFrame) -> Canvas:
         "median between steps": {"color": _LEVEL, "lw": 2.2},
     }
     lines |= {f"{state} step": _step(state) for state in dict.fromkeys(filter(None, rows["state"]))}
-    legend_below(figure, columns=4, handles=[Line2D([], [], label=name, **look) for name, look in lines.items()])
+    legend_below(
+        figure,
+        columns=4,
+        handles=[Line2D([], [], label=name, **look) for name, look in lines.items()],
+    )
     return figure
 
 
@@ -100,7 +129,9 @@ def _step(state: str) -> dict[str, Any]:
 
 
 def _steps(axes: Axes, own: pd.DataFrame) -> None:
-    """A line before the first run after it, and above it what it is: words must not rest on colour."""
+    """A line before the first run after it, and above it what it is: words must not rest on
+    colour.
+    """
     low, high = own["efficiency"].min(), own["efficiency"].max()
     reach = max(high - low, 0.01)
     axes.set_ylim(low - 0.06 * reach, high + 0.3 * reach)

@@ -44,7 +44,9 @@ _TAG, _BETWEEN, _DIGITS = re.compile(r"<[^>]+>"), re.compile(r">\s+<"), re.compi
 
 
 class Drawn(NamedTuple):
-    """A figure with its picture and its table as text. `svg` is empty where there is nothing to draw."""
+    """A figure with its picture and its table as text. `svg` is empty where there is nothing to
+    draw.
+    """
 
     figure: Figure
     svg: str
@@ -54,11 +56,16 @@ class Drawn(NamedTuple):
 def page(found: Findings, manifest: Manifest, drawn: Sequence[Drawn]) -> str:
     """The page of one run."""
     hero, *others = map(inline, drawn)
-    figures, missing = ([each for each in others if bool(each["missing"]) is lacks] for lacks in (False, True))
+    figures, missing = (
+        [each for each in others if bool(each["missing"]) is lacks] for lacks in (False, True)
+    )
     points, *more = tables.every(found)
     dtypes = tables.dtypes(found)
-    said = [each for each in sentences(found) if not (dtypes.rows and each.topic == "bound")]  # its table says more
-    linked = {each["name"] for each in figures} | {table.name for table in (dtypes, points, *more) if table.rows}
+    # its table says more
+    said = [each for each in sentences(found) if not (dtypes.rows and each.topic == "bound")]
+    linked = {each["name"] for each in figures} | {
+        table.name for table in (dtypes, points, *more) if table.rows
+    }
     return rendered(
         "run.html",
         title=title(found),
@@ -87,9 +94,12 @@ def page(found: Findings, manifest: Manifest, drawn: Sequence[Drawn]) -> str:
 
 
 def _finding(sentence: Sentence, linked: set[str], checks: str) -> dict[str, str]:
-    """A sentence with what it is about, and the figure or table that shows it where the page has that. `checks`: that on
-    those before the run."""
-    topic, link = _SHOWN.get(sentence.topic, (sentence.topic.replace("_", " ").capitalize(), "contrasts"))
+    """A sentence with what it is about, and the figure or table that shows it where the page has
+    that. `checks`: that on those before the run.
+    """
+    topic, link = _SHOWN.get(
+        sentence.topic, (sentence.topic.replace("_", " ").capitalize(), "contrasts")
+    )
     link = "checks" if sentence.text == checks else link if link in linked else ""
     return {"topic": topic, "link": link, "text": sentence.text}
 
@@ -98,12 +108,17 @@ def _filters(found: Findings) -> dict[str, list[str]]:
     """What points can be chosen by: where they differ."""
     words = {name: found.points[name].dropna() for name in tables.FILTERS}
     return {
-        name: [str(word) for word in sorted(set(each) - {""})] for name, each in words.items() if each.nunique() > 1
+        name: [str(word) for word in sorted(set(each) - {""})]
+        for name, each in words.items()
+        if each.nunique() > 1
     }
 
 
 def rendered(template: str, **content: Any) -> str:
-    facts = {"undefined": StrictUndefined, "finalize": lambda fact: shown(fact) if type(fact) is str else fact}
+    facts = {
+        "undefined": StrictUndefined,
+        "finalize": lambda fact: shown(fact) if type(fact) is str else fact,
+    }
     environment = Environment(
         loader=FunctionLoader(_text), autoescape=True, trim_blocks=True, lstrip_blocks=True, **facts
     )
@@ -117,7 +132,11 @@ def _text(name: str) -> str:
 
 def inline(drawn: Drawn) -> dict[str, Any]:
     each, data = drawn.figure, drawn.csv.encode()
-    link = f"data:text/csv;base64,{b64encode(data).decode()}" if len(data) <= LARGE else f"figures/{each.name}.csv"
+    link = (
+        f"data:text/csv;base64,{b64encode(data).decode()}"
+        if len(data) <= LARGE
+        else f"figures/{each.name}.csv"
+    )
     said = Markup('<svg role="img" aria-label="{}" ').format(each.title)
     svg = Markup(themed(drawn.svg, each.name).replace("<svg ", said, 1))
     facts = {name: getattr(each, name) for name in ("name", "title", "about", "missing")}
@@ -125,12 +144,19 @@ def inline(drawn: Drawn) -> dict[str, Any]:
 
 
 def themed(svg: str, name: str) -> str:
-    """Colours by name, so that the page can be light or dark; as wide as the page allows; and no longer than need be."""
+    """Colours by name, so that the page can be light or dark; as wide as the page allows; and no
+    longer than need be.
+    """
     svg = _BETWEEN.sub("><", _EXTENT.sub("", svg, count=4))
-    svg = _TAG.sub(lambda tag: _DIGITS.sub(r"\1", tag[0]), svg)  # nobody sees a hundredth of a point
+    # nobody sees a hundredth of a point
+    svg = _TAG.sub(lambda tag: _DIGITS.sub(r"\1", tag[0]), svg)
     svg = _COLOUR.sub(lambda match: f"var(--{_NAMES[match[0]]})", svg)
     often = [style for style, times in Counter(_LOOK.findall(svg)).items() if times >= _OFTEN]
-    classes = {style: f"{re.sub(r'[^a-z0-9-]', '-', name)}-{number}" for number, style in enumerate(often)}
+    classes = {
+        style: f"{re.sub(r'[^a-z0-9-]', '-', name)}-{number}" for number, style in enumerate(often)
+    }
     rules = "".join(f".{name}{{{style}}}" for style, name in classes.items())
-    svg = _LOOK.sub(lambda match: f' class="{classes[match[1]]}"' if match[1] in classes else match[0], svg)
+    svg = _LOOK.sub(
+        lambda match: f' class="{classes[match[1]]}"' if match[1] in classes else match[0], svg
+    )
     return svg.replace("</style>", f"{rules}</style>", 1)

@@ -1,5 +1,6 @@
 "use strict";
-// The page is whole without this: it adds filters, sorting, a card beside each mark, and another theme.
+// The page is whole without this: it adds filters, sorting, a card beside each mark, and another
+// theme.
 (() => {
   const root = document.documentElement, card = document.getElementById("card");
   const all = (selector, within = document) => [...within.querySelectorAll(selector)];

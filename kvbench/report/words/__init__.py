@@ -1,4 +1,6 @@
-"""What is said, as templates that read as text: a file for each topic, in it a macro for each thing to say."""
+"""What is said, as templates that read as text: a file for each topic, in it a macro for each thing
+to say.
+"""
 
 import math
 from functools import cache
@@ -33,14 +35,24 @@ def template(topic: str, name: str, *facts: Any) -> str:
 def _templates(topic: str) -> Any:
     """Its macros, and what else it sets."""
     words = Environment(
-        loader=FunctionLoader(lambda name: files(__package__).joinpath(name).read_text(encoding="utf-8")),
+        loader=FunctionLoader(
+            lambda name: files(__package__).joinpath(name).read_text(encoding="utf-8")
+        ),
         extensions=["jinja2.ext.do"],
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    words.filters |= {each.__name__: each for each in (between, counted, duration, listed, number, size)}
-    words.filters |= {"commas": "{:,}".format, "cpus": cpu_text, "plain": markdown, "median": median}
+    words.filters |= {
+        each.__name__: each for each in (between, counted, duration, listed, number, size)
+    }
+    words.filters |= {
+        "commas": "{:,}".format,
+        "cpus": cpu_text,
+        "plain": markdown,
+        "median": median,
+    }
     words.filters["share"] = lambda part, digits=0: f"{part:.{digits}%}"
-    words.filters["moved"] = lambda change: f"{math.expm1(float(change)):+.1%}"  # on a scale of logarithms
+    # on a scale of logarithms
+    words.filters["moved"] = lambda change: f"{math.expm1(float(change)):+.1%}"
     return words.get_template(f"{topic}.jinja").module

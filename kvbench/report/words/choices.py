@@ -1,4 +1,6 @@
-"""Sentences on what to choose, a layout, a dtype, a variant, blocks or pages; and on how many threads."""
+"""Sentences on what to choose, a layout, a dtype, a variant, blocks or pages; and on how many
+threads.
+"""
 
 import math
 from collections.abc import Iterator
@@ -30,19 +32,34 @@ _Lead = dict[str, Any]  # a row of `overall`, of the winner as the other
 
 
 def choice(overall: pd.DataFrame, factor: str) -> str:
-    """What is fastest on average of the decodes from memory, or where most pairs are if none are from there."""
-    pairs = overall[(overall["factor"] == factor) & (overall["op"] == "decode") & (overall["ratio"] > 0)]
+    """What is fastest on average of the decodes from memory, or where most pairs are if none are
+    from there.
+    """
+    pairs = overall[
+        (overall["factor"] == factor) & (overall["op"] == "decode") & (overall["ratio"] > 0)
+    ]
     if pairs.empty:
         return ""
     regimes = pairs.groupby("regime")["pairs"].sum()
     regime = "DRAM" if "DRAM" in regimes.index else str(regimes.idxmax())
     found = _from_both_sides(pairs[pairs["regime"] == regime])
-    winner = max(sorted(found), key=lambda name: fmean(math.log(lead["ratio"]) for lead in found[name]))
+    winner = max(
+        sorted(found), key=lambda name: fmean(math.log(lead["ratio"]) for lead in found[name])
+    )
     leads, where = found[winner], "memory" if regime == "DRAM" else regime
-    clear = sorted((lead for lead in leads if lead["word"] == FASTER), key=lambda lead: lead["ratio"])
+    clear = sorted(
+        (lead for lead in leads if lead["word"] == FASTER), key=lambda lead: lead["ratio"]
+    )
     shown = clear if len(clear) < 3 else (clear[0], clear[-1])
     first = f"From {where}, {FASTEST[factor].format(winner)}"
-    said = [f"{first}: {' and '.join(map(_lead, shown))}" if clear else f"{first}, but no lead is clear", *_rest(leads)]
+    said = [
+        (
+            f"{first}: {' and '.join(map(_lead, shown))}"
+            if clear
+            else f"{first}, but no lead is clear"
+        ),
+        *_rest(leads),
+    ]
     if apart := [lead["base"] for lead in leads if not lead["beside"]]:
         said.append(f"{_APART}{f': {listed(apart)}' if len(apart) < len(leads) else ''}")
     return f"{'. '.join(said)}."
@@ -60,7 +77,11 @@ def _from_both_sides(pairs: pd.DataFrame) -> dict[str, list[_Lead]]:
 def _turned(row: _Lead) -> _Lead:
     """The base as the other, and the other as the base."""
     word = {FASTER: SLOWER, SLOWER: FASTER}.get(row["word"], row["word"])
-    ratios = {"ratio": 1 / row["ratio"], "ratio_low": 1 / row["ratio_high"], "ratio_high": 1 / row["ratio_low"]}
+    ratios = {
+        "ratio": 1 / row["ratio"],
+        "ratio_low": 1 / row["ratio_high"],
+        "ratio_high": 1 / row["ratio_low"],
+    }
     return row | ratios | {"base": row["other"], "other": row["base"], "word": word}
 
 
@@ -77,30 +98,52 @@ def _rest(leads: list[_Lead]) -> Iterator[str]:
 def threads(saturation: pd.DataFrame, points: pd.DataFrame, contrasts: pd.DataFrame) -> str:
     """Of the usual one of the series of decodes from memory: that with the median knee."""
     decodes = set(points["name"][points["op"] == "decode"])
-    groups = (rows for _, rows in saturation[saturation["name"].isin(decodes)].groupby("series", sort=False))
+    groups = (
+        rows
+        for _, rows in saturation[saturation["name"].isin(decodes)].groupby("series", sort=False)
+    )
     series = [rows for rows in groups if (rows["regime"] == "DRAM").all()]
     if not series:
         return ""
     series.sort(key=lambda rows: (rows["threads"][rows["knee"]].iloc[0], -rows["gbps"].max()))
     rows = series[(len(series) - 1) // 2].sort_values(["threads", "gbps"], ascending=[True, False])
-    most, best, knee = int(rows["threads"].max()), rows[rows["best"]].iloc[0], rows[rows["knee"]].iloc[0]
+    most, best, knee = (
+        int(rows["threads"].max()),
+        rows[rows["best"]].iloc[0],
+        rows[rows["knee"]].iloc[0],
+    )
     if knee["threads"] == most:
         return _help(rows[rows["threads"] < most], best, contrasts)
     last = rows[rows["threads"] == most]["fraction_of_best"].max()
     all_ = f" All {most} reach {last:.0%} of it." if best["threads"] < most else ""
     verb, they = ("is", "it reaches") if knee["threads"] == 1 else ("are", "they reach")
-    enough = f"{knee['threads']} of {counted(most, 'thread')} {verb} enough: {they} {knee['fraction_of_best']:.0%}"
-    return f"{enough} of the best rate, {number(best['gbps'])} GB/s from memory with {_team(best)}.{all_}"
+    enough = (
+        f"{knee['threads']} of {counted(most, 'thread')} {verb} enough: {they}"
+        f" {knee['fraction_of_best']:.0%}"
+    )
+    return (
+        f"{enough} of the best rate, {number(best['gbps'])} GB/s from memory with"
+        f" {_team(best)}.{all_}"
+    )
 
 
 def _help(fewer: pd.DataFrame, best: pd.Series, contrasts: pd.DataFrame) -> str:
-    """The most threads that were measured are needed to come near the best rate: that over the next number's."""
+    """The most threads that were measured are needed to come near the best rate: that over the next
+    number's.
+    """
     before = fewer[fewer["threads"] == fewer["threads"].max()].iloc[0]
     both = (before["name"], best["name"])
-    (row, *_) = contrasts[contrasts["base_name"].isin(both) & contrasts["other_name"].isin(both)].to_dict("records")
+    row, *_ = contrasts[
+        contrasts["base_name"].isin(both) & contrasts["other_name"].isin(both)
+    ].to_dict("records")
     row = row if row["base_name"] == before["name"] else _turned(row)
-    more = "More threads help" if row["ratio_low"] > 1 else "Whether more threads help is not decided"
-    rates = f"{_team(best)} read {number(best['gbps'])} GB/s from memory, {times(row, 'ratio')} the rate"
+    more = (
+        "More threads help" if row["ratio_low"] > 1 else "Whether more threads help is not decided"
+    )
+    rates = (
+        f"{_team(best)} read {number(best['gbps'])} GB/s from memory, {times(row, 'ratio')} the"
+        " rate"
+    )
     return f"{more}: {rates} of {_team(before)}.{'' if row['beside'] else f' {_APART}.'}"
 
 

@@ -9,14 +9,19 @@ from kvbench.model import Comparison
 from kvbench.model.verdict import NOT_COMPARABLE
 from kvbench.report.words import paragraphs, said
 
-ADVISED = 12  # launches of each side: one point of fifty that takes 5 % longer is found nine times of ten
-_JUDGE = asdict(LIMITS) | asdict(JUDGED) | {"coverage": COVERAGE, "fewest": fewest, "advised": ADVISED}
+# launches of each side: one point of fifty that takes 5 % longer is found nine times of ten
+ADVISED = 12
+_JUDGE = (
+    asdict(LIMITS) | asdict(JUDGED) | {"coverage": COVERAGE, "fewest": fewest, "advised": ADVISED}
+)
 
 
 def told(found: Comparison, terms: Terms) -> Comparison:
     """With its notes."""
     points = [row for row in found.points if row.verdict != NOT_COMPARABLE]
-    return replace(found, notes=tuple(paragraphs("compared", "notes", terms, found.families, points, _JUDGE)))
+    return replace(
+        found, notes=tuple(paragraphs("compared", "notes", terms, found.families, points, _JUDGE))
+    )
 
 
 def effects(found: Effects) -> str:

@@ -28,7 +28,11 @@ def machine(found: Headline) -> str:
 
 
 def workload(found: Headline) -> str:
-    return f"{found.model}, {found.context:,} tokens, KV cache only" if found.model else "no known model"
+    return (
+        f"{found.model}, {found.context:,} tokens, KV cache only"
+        if found.model
+        else "no known model"
+    )
 
 
 def tiles(found: Headline) -> list[Tile]:

@@ -1,4 +1,6 @@
-"""Sentences on what fits, what limits, what follows for published models, and what it costs to store tokens."""
+"""Sentences on what fits, what limits, what follows for published models, and what it costs to
+store tokens.
+"""
 
 from collections.abc import Iterator
 
@@ -23,9 +25,15 @@ def fit(fits: pd.DataFrame) -> str:
     dtype = fits["dtype"].value_counts().index[0]
     own = fits[fits["dtype"] == dtype]
     own = own[own["threads"] == own["threads"].max()].drop_duplicates("model")
-    threads, reach = counted(int(own["threads"].iloc[0]), "thread"), own[own["l3_high_context"].notna()]
+    threads, reach = (
+        counted(int(own["threads"].iloc[0]), "thread"),
+        own[own["l3_high_context"].notna()],
+    )
     if reach.empty:
-        return f"No {dtype} layer lies in L3 ({threads}): {own['reason'].iloc[0].removeprefix('not testable: ')}."
+        return (
+            f"No {dtype} layer lies in L3 ({threads}):"
+            f" {own['reason'].iloc[0].removeprefix('not testable: ')}."
+        )
     full = reach["l3_high_context"] >= reach["max_context"]
     reaches = [
         f"{'the full ' if whole else ''}{context:,} tokens of {listed(names, _MODELS)}"
@@ -35,21 +43,34 @@ def fit(fits: pd.DataFrame) -> str:
 
 
 def bounds(points: pd.DataFrame) -> str:
-    """Dtypes by what limits their decodes from memory by most threads; the table of dtypes has the shares."""
-    far = points[(points["op"] == "decode") & (points["regime"] == "DRAM") & (points["bound"] != "")]
+    """Dtypes by what limits their decodes from memory by most threads; the table of dtypes has the
+    shares.
+    """
+    far = points[
+        (points["op"] == "decode") & (points["regime"] == "DRAM") & (points["bound"] != "")
+    ]
     far = far[far["threads"] == far["threads"].max()]
     far = far[far["efficiency"].notna() & far["core_fraction"].notna()]
     if far.empty:
         return ""
     groups: dict[str, list[str]] = {}
-    beaten = (far["bound"] == "unknown") & (far[["efficiency", "core_fraction"]].max(axis=1) >= CLOSE)
+    beaten = (far["bound"] == "unknown") & (
+        far[["efficiency", "core_fraction"]].max(axis=1) >= CLOSE
+    )
     for dtype, rows in far.groupby("dtype"):
         words = ", then ".join(_stretches(rows[~beaten[rows.index]])) or _UNCLEAR
         groups.setdefault(words, []).append(str(dtype))
     limits = "; ".join(f"{limit} for {listed(dtypes)}" for limit, dtypes in groups.items())
-    said = f"What limits decode from memory ({counted(int(far['threads'].iloc[0]), 'thread')}): {limits}."
+    said = (
+        f"What limits decode from memory ({counted(int(far['threads'].iloc[0]), 'thread')}):"
+        f" {limits}."
+    )
     above = sorted(set(far["dtype"][beaten]))
-    return f"{said} Some points of {listed(above)} are faster than their limit: suspect." if above else said
+    return (
+        f"{said} Some points of {listed(above)} are faster than their limit: suspect."
+        if above
+        else said
+    )
 
 
 def _stretches(rows: pd.DataFrame) -> Iterator[str]:
@@ -57,15 +78,21 @@ def _stretches(rows: pd.DataFrame) -> Iterator[str]:
     words = rows.groupby("group")["bound"].agg(lambda own: own.value_counts().index[0])
     starts = words[words != words.shift()]
     for place, (group, word) in enumerate(starts.items()):
-        yield BINDS.get(word, _UNCLEAR) + (f" (from {group} query heads a KV head)" if place else "")
+        yield BINDS.get(word, _UNCLEAR) + (
+            f" (from {group} query heads a KV head)" if place else ""
+        )
 
 
 def tokens(tokens: pd.DataFrame) -> str:
-    """What reading the cache alone allows at the shortest and the longest context, of the smallest batch."""
+    """What reading the cache alone allows at the shortest and the longest context, of the smallest
+    batch.
+    """
     known = tokens[tokens["tokens_per_second"].notna()]
     known = known[known["batch"] == known["batch"].min()]
     shapes: dict[tuple[tuple[tuple[int, float], ...], str], list[str]] = {}
-    for model, rows in known.assign(model=known["model"].str.split(", ")).explode("model").groupby("model"):
+    for model, rows in (
+        known.assign(model=known["model"].str.split(", ")).explode("model").groupby("model")
+    ):
         best = rows.groupby("context")["tokens_per_second"].max()
         ends = dict.fromkeys((best.index.min(), best.index.max()))
         remark = str(rows["note"][rows["context"].idxmax()])
@@ -76,7 +103,9 @@ def tokens(tokens: pd.DataFrame) -> str:
     rates = listed(f"{number(rate)} tokens/s at {context:,} tokens" for context, rate in ends)
     rates += f" ({remark})" if remark else ""
     more = f" The table has {counted(len(others), 'other model shape')}." if others else ""
-    return f"{listed(models, _MODELS)}, KV reads only, fastest dtype of each: at most {rates}.{more}"
+    return (
+        f"{listed(models, _MODELS)}, KV reads only, fastest dtype of each: at most {rates}.{more}"
+    )
 
 
 def overhead(scaling: pd.DataFrame) -> str:
@@ -89,19 +118,28 @@ def overhead(scaling: pd.DataFrame) -> str:
     rate = f"{number(row['gbps'])} GB/s ({between(row['gbps_low'], row['gbps_high'])})"
     low, high = (row[f"fixed_seconds_{end}"] for end in ("low", "high"))
     if not enough(int(row["launches"])):
-        said = f"has a fixed cost that {counted(int(row['launches']), 'launch')} cannot tell from zero"
+        said = (
+            f"has a fixed cost that {counted(int(row['launches']), 'launch')} cannot tell from zero"
+        )
     elif low <= 0:
         said = "has no fixed cost above the noise"
     else:
-        said = f"costs {duration(row['fixed_seconds'])} before its first token ({duration(low)} to {duration(high)})"
+        said = (
+            f"costs {duration(row['fixed_seconds'])} before its first token ({duration(low)} to"
+            f" {duration(high)})"
+        )
     return f"A pass over one layer {said}: {setting}. Beyond it, tokens are read at {rate}."
 
 
 def stores(points: pd.DataFrame, breakeven: pd.DataFrame) -> str:
-    """The fastest point of each op; and what is known at the longest context that says anything beyond noise."""
+    """The fastest point of each op; and what is known at the longest context that says anything
+    beyond noise.
+    """
     good = points[points["gbps"].notna() & (points["op"] != "decode")]
     said = [_rate(rows.loc[rows["gbps"].idxmax()]) for _, rows in good.groupby("op")]
-    known = breakeven[breakeven["word"].isin([PAYS, NEVER])].sort_values(["context", "dtype", "dearer", "cheaper"])
+    known = breakeven[breakeven["word"].isin([PAYS, NEVER])].sort_values(
+        ["context", "dtype", "dearer", "cheaper"]
+    )
     if said and len(known):
         said.append(_payback(known.iloc[-1]))
     elif said and len(breakeven):
@@ -111,15 +149,25 @@ def stores(points: pd.DataFrame, breakeven: pd.DataFrame) -> str:
 
 def _rate(row: pd.Series) -> str:
     seconds = row["seconds"] / (row["batch"] * (row["context"] if row["op"] == "bulk" else 1))
-    share = f", {row['efficiency']:.0%} of the speed of {_COPIES[row['witness']]}" if row["witness"] else ""
+    share = (
+        f", {row['efficiency']:.0%} of the speed of {_COPIES[row['witness']]}"
+        if row["witness"]
+        else ""
+    )
     each = f"{duration(seconds)} a token and layer"
-    return f"{_WHAT.get(row['op'], row['op'])} takes {each} ({row['short']}): {number(row['gbps'])} GB/s{share}."
+    return (
+        f"{_WHAT.get(row['op'], row['op'])} takes {each} ({row['short']}): {number(row['gbps'])}"
+        f" GB/s{share}."
+    )
 
 
 def _payback(row: pd.Series) -> str:
     said = f"{row['dearer']} costs more to store than {row['cheaper']}"
     if row["word"] == PAYS:
-        tokens = f"{number(row['tokens'])} decoded tokens ({between(row['tokens_low'], row['tokens_high'])})"
+        tokens = (
+            f"{number(row['tokens'])} decoded tokens"
+            f" ({between(row['tokens_low'], row['tokens_high'])})"
+        )
         return f"{said} and pays off after {tokens} at a context of {row['context']:,}."
     if pd.isna(row["even"]):
         return f"{said} and saves nothing in reading above the noise."

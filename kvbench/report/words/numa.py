@@ -4,16 +4,31 @@ from collections.abc import Sequence
 
 from kvbench.analysis.means.numa import Placed
 
-ONE_NODE = "numa: this machine has one NUMA node, so all memory is local: there is nothing to compare"
-_HEAD = "Decode from memory in GB/s (plain reads of the same rows), by where the threads run and where the memory lies"
+ONE_NODE = (
+    "numa: this machine has one NUMA node, so all memory is local: there is nothing to compare"
+)
+_HEAD = (
+    "Decode from memory in GB/s (plain reads of the same rows), by where the threads run and where"
+    " the memory lies"
+)
 
 
 def lines(found: Sequence[Placed]) -> list[str]:
-    threads, memory = (list(dict.fromkeys(getattr(each, name) for each in found)) for name in ("threads", "memory"))
-    cells = {(each.threads, each.memory): f"{_rate(each.gbps)} ({_rate(each.read)})" for each in found}
-    rows = [["threads", *memory], *([one, *(cells.get((one, other), "") for other in memory)] for one in threads)]
+    threads, memory = (
+        list(dict.fromkeys(getattr(each, name) for each in found)) for name in ("threads", "memory")
+    )
+    cells = {
+        (each.threads, each.memory): f"{_rate(each.gbps)} ({_rate(each.read)})" for each in found
+    }
+    rows = [
+        ["threads", *memory],
+        *([one, *(cells.get((one, other), "") for other in memory)] for one in threads),
+    ]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    table = ["  " + "  ".join(word.rjust(width) for word, width in zip(row, widths, strict=True)) for row in rows]
+    table = [
+        "  " + "  ".join(word.rjust(width) for word, width in zip(row, widths, strict=True))
+        for row in rows
+    ]
     return [_HEAD, "", *table]
 
 

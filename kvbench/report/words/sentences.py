@@ -1,4 +1,6 @@
-"""What a run says of its machine, in sentences by topic; and what it lacks, which a report says before all else."""
+"""What a run says of its machine, in sentences by topic; and what it lacks, which a report says
+before all else.
+"""
 
 import shlex
 from collections.abc import Iterator, Sequence
@@ -55,17 +57,25 @@ def sentences(found: Findings) -> tuple[Sentence, ...]:
 
 
 def _above(points: pd.DataFrame) -> str:
-    """Points that are faster than a roof of theirs, and one of them: of those that nothing explains, if there are any."""
+    """Points that are faster than a roof of theirs, and one of them: of those that nothing
+    explains, if there are any.
+    """
     found = points[points["above"] != ""]
     if found.empty:
         return ""
     unexplained = found[found["above_reason"].str.startswith(SUSPECT)]
     row = (found if unexplained.empty else unexplained).iloc[0]
     said = f"{len(found)} of {counted(len(points), 'point')} are faster than what should limit them"
-    example, reason = f"{row['short']} exceeds its {row['above']}", row["above_reason"].removeprefix(SUSPECT)
+    example, reason = (
+        f"{row['short']} exceeds its {row['above']}",
+        row["above_reason"].removeprefix(SUSPECT),
+    )
     if unexplained.empty:
         return f"{said}, all for a known reason. Example: {example}: {reason}."
-    return f"{said}, {len(unexplained)} for no known reason: suspect. Example: {example}, perhaps because {reason}."
+    return (
+        f"{said}, {len(unexplained)} for no known reason: suspect. Example: {example}, perhaps"
+        f" because {reason}."
+    )
 
 
 def _noise(points: pd.DataFrame) -> Iterator[str]:
@@ -80,7 +90,10 @@ def _noise(points: pd.DataFrame) -> Iterator[str]:
     if found.disturbed:
         yield f"Other work disturbed {found.disturbed:.1%} of the samples"
     if uneven := int((points["uneven"].fillna(0) > 0).sum()):
-        yield f"{counted(uneven, 'point')} cannot be compared launch by launch: their samples differ in length"
+        yield (
+            f"{counted(uneven, 'point')} cannot be compared launch by launch: their samples differ"
+            " in length"
+        )
     if slow := int(points["slow"].fillna(0).sum()):
         yield _slow(points, slow)
     if failed := int((points["failed"] > 0).sum()):
@@ -125,7 +138,8 @@ def gaps(found: Findings, manifest: Manifest, place: str = "") -> list[str]:
     visits = {
         "planned": planned,
         "every": planned * plan.launches,
-        "made": int(made.clip(upper=plan.launches).sum()),  # some have more, where launches were added
+        # some have more, where launches were added
+        "made": int(made.clip(upper=plan.launches).sum()),
         "lost": points.loc[points["gbps"].isna(), "error"].tolist(),
         "some": int(((points["failed"] > 0) & points["gbps"].notna()).sum()),
         "launches": int(found.samples["launch"].nunique()),
@@ -133,7 +147,9 @@ def gaps(found: Findings, manifest: Manifest, place: str = "") -> list[str]:
         "coverage": COVERAGE,
         "resume": resume(manifest, place),
     }
-    lost = {point for point in plan.points if isinstance(point, Probe)} - {c.probe for c in found.ceilings}
+    lost = {point for point in plan.points if isinstance(point, Probe)} - {
+        c.probe for c in found.ceilings
+    }
     far = any(c.level == "DRAM" and c.probe.op == "read" for c in found.ceilings)
     ceilings = {"lost": len(lost), "far": far}
     return paragraphs("gaps", "gaps", found, manifest, visits, ceilings)

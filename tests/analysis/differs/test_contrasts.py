@@ -1,4 +1,6 @@
-"""Points that differ in one thing, from made-up records: whose ratios are planted, or worked out with numpy."""
+"""Points that differ in one thing, from made-up records: whose ratios are planted, or worked out
+with numpy.
+"""
 
 from dataclasses import replace
 
@@ -38,7 +40,7 @@ def row_of(records, factor="layout"):
     return row
 
 
-# ---- one pair --------------------------------------------------------------------------------------------------------
+# ---- one pair ------------------------------------------------------------------------------------
 
 
 def test_a_pair():
@@ -48,14 +50,20 @@ def test_a_pair():
     assert (row["base_name"], row["other_name"]) == (HEAD.name, POSITION.name)
     assert (row["ratio"], row["ratio_low"], row["ratio_high"]) == pytest.approx((0.8, 0.8, 0.8))
     assert (row["launches"], row["confidence"], row["word"]) == (6, 1 - 2**-5, "slower")
-    assert (row["op"], row["dtype"], row["layout"], row["variant"]) == ("decode", "f16", "head", "flash")
+    assert (row["op"], row["dtype"], row["layout"], row["variant"]) == (
+        "decode",
+        "f16",
+        "head",
+        "flash",
+    )
     assert (row["context"], row["batch"], row["threads"]) == (1024, 1, 2)
     assert (row["residency"], row["regime"]) == ("rotate", "DRAM")
 
 
 def test_the_ratio_and_its_interval_are_of_launches():
-    """The middle of all means of two launches, as logarithms; several rounds of a launch are one median. Of 45 means
-    five are left out at each end, by tables of Wilcoxon's."""
+    """The middle of all means of two launches, as logarithms; several rounds of a launch are one
+    median. Of 45 means five are left out at each end, by tables of Wilcoxon's.
+    """
     draw = np.random.default_rng(4)
     ours, theirs = draw.uniform(5, 15, (2, 9, 3))
     records = [visit(n, {"point": list(ours[n])}, HEAD) for n in range(9)]
@@ -66,7 +74,8 @@ def test_the_ratio_and_its_interval_are_of_launches():
     assert (row["ratio"], row["ratio_low"], row["ratio_high"]) == pytest.approx(
         np.exp((means[22], means[5], means[39]))
     )
-    assert row["confidence"] == pytest.approx(1 - 2 * 10 / 2**9)  # 1, 1, 1, 2, 2, 3 ways to sum to 0, 1, ... 5
+    # 1, 1, 1, 2, 2, 3 ways to sum to 0, 1, ... 5
+    assert row["confidence"] == pytest.approx(1 - 2 * 10 / 2**9)
 
 
 @pytest.mark.parametrize(
@@ -89,15 +98,21 @@ def test_only_launches_that_measured_both_count():
     records = [visit(n, {"point": [10.0]}, HEAD) for n in (0, 1, 2)] + [failed(3, HEAD)]
     records += [visit(n, {"point": [5.0]}, POSITION) for n in (1, 2, 3)]
     assert row_of(records)["launches"] == 2
-    assert contrasts_of([visit(0, {"point": [10.0]}, HEAD), visit(1, {"point": [5.0]}, POSITION)]).empty
+    assert contrasts_of(
+        [visit(0, {"point": [10.0]}, HEAD), visit(1, {"point": [5.0]}, POSITION)]
+    ).empty
 
 
-# ---- which is the base -----------------------------------------------------------------------------------------------
+# ---- which is the base ---------------------------------------------------------------------------
 
 
 def dtypes(**mebibytes):
     """256 MiB of f32 are 128 MiB of f16: at one rate the time of these is half."""
-    return [r for d, mib in mebibytes.items() for r in launched({replace(DECODE, dtype=d): 10.0}, walked=mib * MIB)]
+    return [
+        r
+        for d, mib in mebibytes.items()
+        for r in launched({replace(DECODE, dtype=d): 10.0}, walked=mib * MIB)
+    ]
 
 
 def test_the_base_moves_more_bytes():
@@ -115,12 +130,15 @@ def test_two_values_have_one_base_in_all_pairs():
     """In one context b moves more, in the other a: more by far."""
     a, b = replace(DECODE, dtype="f16"), replace(DECODE, dtype="bf16")
     records = [*launched({a: 9.0}, walked=256 * MIB), *launched({b: 9.0}, walked=300 * MIB)]
-    far = [*launched({longer(a, 4096): 9.0}, walked=900 * MIB), *launched({longer(b, 4096): 9.0}, walked=500 * MIB)]
+    far = [
+        *launched({longer(a, 4096): 9.0}, walked=900 * MIB),
+        *launched({longer(b, 4096): 9.0}, walked=500 * MIB),
+    ]
     assert set(contrasts_of(records, "dtype")["base"]) == {"bf16"}
     assert set(contrasts_of(records + far, "dtype")["base"]) == {"f16"}
 
 
-# ---- which are pairs -------------------------------------------------------------------------------------------------
+# ---- which are pairs -----------------------------------------------------------------------------
 
 
 def test_what_depends_on_the_factor_may_differ():
@@ -159,7 +177,9 @@ def test_contexts_that_are_nearly_one():
     assert contrasts_of(launched({longer(HEAD, 62): 10.0, longer(POSITION, 64): 8.0})).empty
 
 
-@pytest.mark.parametrize("records", [[], [probe(0, 20.0, READ)], [failed(0)], [visit(0, {"point": [9.0]})]])
+@pytest.mark.parametrize(
+    "records", [[], [probe(0, 20.0, READ)], [failed(0)], [visit(0, {"point": [9.0]})]]
+)
 def test_nothing_to_compare(records):
     for factor in ("layout", "dtype", "variant"):
         found = contrasts_of(records, factor)
@@ -167,26 +187,39 @@ def test_nothing_to_compare(records):
         assert overall(found).empty and {"pairs", "method"} <= set(overall(found).columns)
 
 
-# ---- side by side ----------------------------------------------------------------------------------------------------
+# ---- side by side --------------------------------------------------------------------------------
 
 
 def beside(launch, pair, ratios, passes=(2, 2), factor="layout"):
     """A visit of a contrast: by round how many times as long as the first the second takes."""
     words, each = [value(point, factor) for point in pair], 0.01 * (1 + launch)
     rows = [(0, n, each, passes[0]) for n in range(len(ratios))]
-    rows += [(1, n, each * ratio * passes[1] / passes[0], passes[1]) for n, ratio in enumerate(ratios)]
-    samples = tuple(Sample(words[p], n, passes, seconds, (), 0.0, 0, 0) for p, n, seconds, passes in rows)
+    rows += [
+        (1, n, each * ratio * passes[1] / passes[0], passes[1]) for n, ratio in enumerate(ratios)
+    ]
+    samples = tuple(
+        Sample(words[p], n, passes, seconds, (), 0.0, 0, 0) for p, n, seconds, passes in rows
+    )
     traffic = visit(0, {"point": [9.0]}, HEAD).traffic["point"]
     return Record(
-        launch, Contrast(factor, pair), samples, dict.fromkeys(words, traffic), {}, run=visit(0, {}, HEAD).run
+        launch,
+        Contrast(factor, pair),
+        samples,
+        dict.fromkeys(words, traffic),
+        {},
+        run=visit(0, {}, HEAD).run,
     )
 
 
 def test_what_rounds_have_side_by_side_counts():
-    """Visits of their own say 2 times and more; in the same rounds position takes 1.1 to 1.2 times as long."""
+    """Visits of their own say 2 times and more; in the same rounds position takes 1.1 to 1.2 times
+    as long.
+    """
     own = launched({HEAD: 10.0}) + launched({POSITION: 20.0}, NOISE[::-1])
     ratios = np.linspace(1.1, 1.2, 7)
-    found = own + [beside(n, (HEAD, POSITION), [0.9, ratio, 1.3], (2, 3)) for n, ratio in enumerate(ratios)]
+    found = own + [
+        beside(n, (HEAD, POSITION), [0.9, ratio, 1.3], (2, 3)) for n, ratio in enumerate(ratios)
+    ]
     row = row_of(found)
     assert row["beside"] and row["launches"] == 7 and row["word"] == "slower"
     assert row["ratio"] == pytest.approx(1 / np.exp(np.median(np.log(ratios))), rel=1e-3)
@@ -207,7 +240,7 @@ def test_pairs_of_rounds_speak_for_the_others():
     assert told == {"position": (1, True, "slower"), "paged": (1, False, "same within noise")}
 
 
-# ---- all pairs -------------------------------------------------------------------------------------------------------
+# ---- all pairs -----------------------------------------------------------------------------------
 
 
 def many(ratios, noise=NOISE):
@@ -229,13 +262,21 @@ def all_of(pairs):
 
 
 def test_many_pairs_speak_by_how_they_differ():
-    """Eleven from 0.7 to 0.8 lie evenly, as logarithms: ten of their 66 means are left out at each end."""
+    """Eleven from 0.7 to 0.8 lie evenly, as logarithms: ten of their 66 means are left out at each
+    end.
+    """
     logs = np.linspace(np.log(0.7), np.log(0.8), 11)
     row = all_of(many(np.random.default_rng(2).permutation(np.exp(logs))))
     assert (row["factor"], row["base"], row["other"], row["op"], row["regime"]) == (
         "layout", "head", "position", "decode", "DRAM",
     )  # fmt: skip
-    assert (row["pairs"], row["slower"], row["faster"], row["same"], row["word"]) == (11, 0, 0, 11, "slower")
+    assert (row["pairs"], row["slower"], row["faster"], row["same"], row["word"]) == (
+        11,
+        0,
+        0,
+        11,
+        "slower",
+    )
     means = np.sort([(a + b) / 2 for place, a in enumerate(logs) for b in logs[place:]])
     assert row["ratio"] == pytest.approx(np.exp(np.median(logs)))
     assert (row["ratio_low"], row["ratio_high"]) == pytest.approx(np.exp((means[10], means[-11])))

@@ -25,12 +25,15 @@ def test_the_slow_one_is_the_outlier_and_its_interval_holds_the_truth():
     assert not any(host.outlier for host in others)
     assert {host.name: host.other for host in others if host.other} == {"node03": "set-up"}
     head, slow, *_ = template("hosts", "lines", (first, *others)).splitlines()
-    assert head.startswith("12 hosts, 20 points on all of them; from -1") and slow.endswith(", outlier")
+    assert head.startswith("12 hosts, 20 points on all of them; from -1") and slow.endswith(
+        ", outlier"
+    )
 
 
 def test_two_hosts_have_no_middle():
     two = {name: table for name, table in _fleet().items() if name in NAMES[:2]}
     found = hosts(two, dict.fromkeys(two, ("cpu", "kernel")))
-    assert [host.speed for host in found] == [None, None] and "too few hosts to compare" in template(
-        "hosts", "lines", found
-    )
+    assert [host.speed for host in found] == [
+        None,
+        None,
+    ] and "too few hosts to compare" in template("hosts", "lines", found)

@@ -24,31 +24,38 @@ from tests.made_run import DECODE, MACHINE, MIB, RUN, visit
 PLANNED, MOST = 7, 14
 
 
-# ---- bounds ----------------------------------------------------------------------------------------------------------
+# ---- bounds --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("most", [14, 20])
 def test_all_looks_together_err_as_rarely_as_one(most):
-    """scipy's signed ranks of launches without any effect: how often one of the looks says that there is one."""
+    """scipy's signed ranks of launches without any effect: how often one of the looks says that
+    there is one.
+    """
     values = np.random.default_rng(most).laplace(size=(40_000, most))
     said = np.zeros(len(values), bool)
     for launches in range(2, most + 1):
-        said |= wilcoxon(values[:, :launches], axis=1, alternative="greater", method="exact").pvalue <= chance(
-            launches, most
-        )
+        said |= wilcoxon(
+            values[:, :launches], axis=1, alternative="greater", method="exact"
+        ).pvalue <= chance(launches, most)
     assert binom.ppf(1e-4, len(said), 0.0093) <= said.sum() <= binom.ppf(0.9999, len(said), 0.01)
 
 
 def test_what_many_looks_cost():
-    """Seven on one side are shown by a single look and by the first of many; all the later ones ask for more."""
+    """Seven on one side are shown by a single look and by the first of many; all the later ones ask
+    for more.
+    """
     assert 2**-7 <= chance(7, 14) < chance(7) == 0.01
-    assert all(chance(n, 14) < 2**-7 for n in range(8, 15)) and all(chance(n, 14) < 2**-n for n in range(1, 7))
+    assert all(chance(n, 14) < 2**-7 for n in range(8, 15)) and all(
+        chance(n, 14) < 2**-n for n in range(1, 7)
+    )
 
 
 @pytest.mark.parametrize(
     ("row", "launches"),
     [
-        ((1.10, 0.95, 1.27, 10), 24),  # half as wide as 0.145, and 0.095 from 1: (0.145 / 0.095)² times as many
+        # half as wide as 0.145, and 0.095 from 1: (0.145 / 0.095)² times as many
+        ((1.10, 0.95, 1.27, 10), 24),
         ((1.00, 0.90, 1.11, 10), 47),  # nothing, if within 5 %: (0.105 / 0.049)²
         ((1.50, 1.40, 1.60, 2), 7),  # fewer show nothing
         ((1.00, 0.96, 1.04, 10), None),
@@ -58,7 +65,7 @@ def test_needs(row, launches):
     assert needs(*row) == launches
 
 
-# ---- ratios by launch ------------------------------------------------------------------------------------------------
+# ---- ratios by launch ----------------------------------------------------------------------------
 
 
 def contrast(logs, most):
@@ -68,7 +75,9 @@ def contrast(logs, most):
 
 
 def from_l3(logs, most):
-    """Likewise of a decode from L3 over reads of memory, where those of the slice are three times as fast."""
+    """Likewise of a decode from L3 over reads of memory, where those of the slice are three times
+    as fast.
+    """
     shares = {"memory": Estimate.of(list(np.exp(logs))), "core": Estimate.of([0.5] * len(logs))}
     found = PointRates({}, {}, shares, Estimate.of([3.0] * len(logs)))
     point = Against(found, {}, False, Regime("L3", "", "high"), MIB, most=most)
@@ -86,8 +95,9 @@ def asked(question, logs, most=MOST):
 
 @pytest.mark.parametrize("question", [contrast, from_l3])
 def test_a_thousand_runs_of_noise(question):
-    """Of five questions each, whose launches scatter by some per cent and have tails: at most one in fifty is said to
-    differ. Bounds of a single look say so more often."""
+    """Of five questions each, whose launches scatter by some per cent and have tails: at most one
+    in fifty is said to differ. Bounds of a single look say so more often.
+    """
     rng = np.random.default_rng(48)
     noise = rng.standard_t(4, (5000, MOST)) * rng.uniform(0.02, 0.08, (5000, 1))
     said, launches = np.transpose([asked(question, logs) for logs in noise])
@@ -103,34 +113,47 @@ def test_a_difference_ends_it_early(question):
     assert said.mean() > 0.9 and set(launches[said > 0]) > {PLANNED, PLANNED + 3}
 
 
-# ---- whole runs ------------------------------------------------------------------------------------------------------
+# ---- whole runs ----------------------------------------------------------------------------------
 
 
 def of(context, **facts):
     return replace(DECODE, shape=replace(DECODE.shape, context=context, capacity=context), **facts)
 
 
-HOT = [of(1000, residency="hot"), of(2000, residency="hot")]  # in L3; that of the second is three times memory
+# in L3; that of the second is three times memory
+HOT = [of(1000, residency="hot"), of(2000, residency="hot")]
 FAR = [of(n, layout=layout) for n in (1024, 4096) for layout in ("head", "paged", "position")]
-FAR += [of(1024 * n, layout=layout) for n in (2, 3, 5, 6, 7, 8) for layout in ("head", "paged")]  # eight pairs
+# eight pairs
+FAR += [of(1024 * n, layout=layout) for n in (2, 3, 5, 6, 7, 8) for layout in ("head", "paged")]
 FAR += [of(1024, dtype=dtype) for dtype in ("bf16", "e4m3")]
 BESIDE = Contrast("dtype", tuple(of(1024, dtype=dtype) for dtype in ("f16", "bf16", "e4m3")))
 
 
 def visited(rng, launch, part, point):
-    """Alike but for noise: a drift by 10 % over the run, of the visit, of a program in it, of each sample."""
+    """Alike but for noise: a drift by 10 % over the run, of the visit, of a program in it, of each
+    sample.
+    """
     pace = 20 * math.exp(0.1 * (launch + part) / MOST) * rng.lognormal(0, 0.05)
     if point == BESIDE:
         words = [value(each, point.factor) for each in point.points]
-        return visit(launch, {word: pace * rng.lognormal(0, 0.02) * rng.lognormal(0, 0.02, 3) for word in words}, point)
+        return visit(
+            launch,
+            {word: pace * rng.lognormal(0, 0.02) * rng.lognormal(0, 0.02, 3) for word in words},
+            point,
+        )
     names = ("point", "twin", *(("core", "memory", "slice") if point in HOT else ()))
     times = {"core": 2.0, "slice": 3.0 if point == HOT[1] else 1.0, "point": 1.0}
-    rates = {n: times.get(n, 1.0) * pace * rng.lognormal(0, 0.02) * rng.lognormal(0, 0.02, 3) for n in names}
+    rates = {
+        n: times.get(n, 1.0) * pace * rng.lognormal(0, 0.02) * rng.lognormal(0, 0.02, 3)
+        for n in names
+    }
     return visit(launch, rates, point, **({"walked": 9 * MIB, "layers": 1} if point in HOT else {}))
 
 
 def measured(seed):
-    """A run to which launches are added as long as a question is open, of all points that are asked for."""
+    """A run to which launches are added as long as a question is open, of all points that are asked
+    for.
+    """
     rng, found = np.random.default_rng(seed), []
     for launch in range(MOST):
         left = open_questions(found, MACHINE, MOST) if launch >= PLANNED else ()
@@ -142,12 +165,18 @@ def measured(seed):
 
 
 def claims(found):
-    """How many questions the run has, and how many of its words say that two sides differ; likewise of sentences."""
+    """How many questions the run has, and how many of its words say that two sides differ; likewise
+    of sentences.
+    """
     words = [*found.points["l3"].replace("", None).dropna(), *found.overall["word"]]
     told = [each.text for each in sentences(found) if each.topic in ("l3", "layout", "dtype")]
     differ = (CONFIRMED, REFUTED, FASTER, SLOWER)
     sure = [
-        bool(re.search(r" points?: (yes|no) at|, \S+ (is the fastest layout|gives most tokens/s):", each))
+        bool(
+            re.search(
+                r" points?: (yes|no) at|, \S+ (is the fastest layout|gives most tokens/s):", each
+            )
+        )
         for each in told
     ]
     return np.array([len(words), sum(w in differ for w in words), len(told), sum(sure)])

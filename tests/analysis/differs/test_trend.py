@@ -1,4 +1,6 @@
-"""Steps of made-up series: those planted are found where they are, and noise of many shapes has none."""
+"""Steps of made-up series: those planted are found where they are, and noise of many shapes has
+none.
+"""
 
 import math
 import sys
@@ -28,7 +30,9 @@ def following(chance, size, spread=0.03, like=0.3):
 
 def spiky(chance, size):
     """One run of twenty is up to 30 % slower."""
-    return normal(chance, size) - np.where(chance.random(size) < 0.05, 0.3 * chance.random(size), 0.0)
+    return normal(chance, size) - np.where(
+        chance.random(size) < 0.05, 0.3 * chance.random(size), 0.0
+    )
 
 
 def bimodal(chance, size):
@@ -52,7 +56,7 @@ def one(logs, accepted=()):
     return found
 
 
-# ---- noise alone -----------------------------------------------------------------------------------------------------
+# ---- noise alone ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("noise", NOISE)
@@ -68,22 +72,27 @@ def test_a_series_without_any_noise_has_no_step():
     assert one([0.0] * 50).steps == ()
 
 
-# ---- planted steps ---------------------------------------------------------------------------------------------------
+# ---- planted steps -------------------------------------------------------------------------------
 
 
 def known(logs, size):
-    """The place of a step, by who knows that there is one, and both levels: nobody can do better."""
+    """The place of a step, by who knows that there is one, and both levels: nobody can do
+    better.
+    """
     errors = [np.sum(logs[:at] ** 2) + np.sum((logs[at:] - size) ** 2) for at in range(len(logs))]
     return int(np.argmin(errors))
 
 
 @pytest.mark.parametrize(
-    ("noise", "spread", "share"), [(normal, 0.01, 1.0), (normal, 0.02, 0.95), (normal, 0.03, 0.85), (following, 0.02, 0.85)]
-)  # fmt: skip
+    ("noise", "spread", "share"),
+    [(normal, 0.01, 1.0), (normal, 0.02, 0.95), (normal, 0.03, 0.85), (following, 0.02, 0.85)],
+)
 @pytest.mark.parametrize("sign", [-1, 1])
 def test_planted_steps_are_found_where_they_are(noise, spread, share, sign):
-    """By 5 %, in one of ten points, within a run. `spread`: of the noise of a run; where it is half of the step and
-    more, the values no longer tell which run was the first, and nearly all that can be told is."""
+    """By 5 %, in one of ten points, within a run. `spread`: of the noise of a run; where it is half
+    of the step and more, the values no longer tell which run was the first, and nearly all that can
+    be told is.
+    """
     chance, size, every = np.random.default_rng(5), math.log1p(sign * 0.05), range(0, 400, 10)
     logs = [noise(chance, 120, spread) for _ in range(400)]
     planted = {point: int(chance.integers(30, 90)) for point in every}
@@ -91,20 +100,28 @@ def test_planted_steps_are_found_where_they_are(noise, spread, share, sign):
         logs[point][at:] += size
     found = trends([series(each) for each in logs])
     steps = [
-        (step.run - planted.get(point, -99), step.effect) for point, each in enumerate(found) for step in each.steps
+        (step.run - planted.get(point, -99), step.effect)
+        for point, each in enumerate(found)
+        for step in each.steps
     ]
     meant = [effect for late, effect in steps if abs(late) <= 10 and effect * sign > 0]
     assert len(steps) - len(meant) <= 0.01 * len(found)
     assert len(meant) >= share * len(planted)
     assert all(0.03 <= abs(effect) < 0.1 for effect in meant)
-    near = [point for point in every if any(abs(step.run - planted[point]) <= 1 for step in found[point].steps)]
+    near = [
+        point
+        for point in every
+        if any(abs(step.run - planted[point]) <= 1 for step in found[point].steps)
+    ]
     can_be = [point for point in every if abs(known(logs[point], size) - planted[point]) <= 1]
     assert len(near) >= 0.8 * len(can_be) and (spread > 0.01 or len(near) == len(every))
 
 
 def test_the_interval_of_a_step_holds_its_size():
     chance = np.random.default_rng(6)
-    logs = [np.concatenate([normal(chance, 40), normal(chance, 40) + math.log(0.9)]) for _ in range(100)]
+    logs = [
+        np.concatenate([normal(chance, 40), normal(chance, 40) + math.log(0.9)]) for _ in range(100)
+    ]
     steps = [step for each in trends([series(each) for each in logs]) for step in each.steps]
     assert len(steps) == 100
     assert sum(step.low <= -0.1 <= step.high for step in steps) >= 88  # of 95 expected
@@ -130,7 +147,7 @@ def test_many_points_ask_for_more_than_one():
     assert not any(each.steps for each in trends([series(logs), *still]))
 
 
-# ---- the baseline ----------------------------------------------------------------------------------------------------
+# ---- the baseline --------------------------------------------------------------------------------
 
 
 def stepped():
@@ -142,7 +159,9 @@ def stepped():
 def test_an_open_step_leaves_the_baseline_before_it():
     found = one(stepped())
     assert found.baseline == (0, 39)
-    assert found.level == pytest.approx(LEVEL, rel=0.01) and found.change == pytest.approx(-0.1, abs=0.03)
+    assert found.level == pytest.approx(LEVEL, rel=0.01) and found.change == pytest.approx(
+        -0.1, abs=0.03
+    )
     assert found.worst() == pytest.approx(-0.1, abs=0.015)
 
 
@@ -170,7 +189,9 @@ def test_too_few_runs_are_said_to_be():
 
 def test_few_means_that_no_step_is_seen_however_large():
     for runs in range(1, 30):
-        found = one(np.array([0.0, 0.001] * 15)[:runs] - np.where(np.arange(runs) < runs // 2, 0.0, 0.5))
+        found = one(
+            np.array([0.0, 0.001] * 15)[:runs] - np.where(np.arange(runs) < runs // 2, 0.0, 0.5)
+        )
         assert found.few == (found.steps == ()), runs
 
 
@@ -183,7 +204,9 @@ def test_a_point_that_some_runs_lack():
 
 def test_what_changed_with_a_step():
     found = one(stepped())
-    runs = tuple(Ran(f"r{n}", "", "s", "b1" if n < 40 else "b2", "e1" if n < 45 else "e2") for n in range(80))
+    runs = tuple(
+        Ran(f"r{n}", "", "s", "b1" if n < 40 else "b2", "e1" if n < 45 else "e2") for n in range(80)
+    )
     assert Past("m", "", runs, (found,), {}, {}).beside(found, found.steps[0]) == ("build",)
     scheduled = replace(found.series, schedules=("weave",) * 40 + ("stream",) * 40)
     (found,) = trends([scheduled])

@@ -1,8 +1,10 @@
-"""Whole runs that nobody measured, on hosts whose truth is known: what a verdict must find out is planted here.
+"""Whole runs that nobody measured, on hosts whose truth is known: what a verdict must find out is
+planted here.
 
-A host serves a walk from its caches by a smooth law, cores take their own time, launches differ, neighbours disturb.
-Only what a run directory holds is handed on: records, and a machine as it declares itself. Nothing here knows how those
-are judged, so that a verdict is held against the truth and not against itself.
+A host serves a walk from its caches by a smooth law, cores take their own time, launches differ,
+neighbours disturb. Only what a run directory holds is handed on: records, and a machine as it
+declares itself. Nothing here knows how those are judged, so that a verdict is held against the
+truth and not against itself.
 """
 
 import math
@@ -22,12 +24,14 @@ START = 3e-6  # seconds of a pass that pass before all threads walk
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """The truth. Rates are GB/s of one thread from each level alone; `most` of all of them together.
+    """The truth. Rates are GB/s of one thread from each level alone; `most` of all of them
+    together.
 
-    `serves`: bytes of L3 that the threads really get, where that is not what it declares. `core`: what a decode's own
-    arithmetic allows a thread, by dtype. `walk`: how much of a level's rate a decode's order of addresses gets, beside
-    a plain read. `noise`: of a launch, as the standard deviation of a rate's logarithm. `neighbours` and `luck`: how
-    often, and how many times slower: of a visit, whatever it measures; of a launch's slices, whatever walks them.
+    `serves`: bytes of L3 that the threads really get, where that is not what it declares. `core`:
+    what a decode's own arithmetic allows a thread, by dtype. `walk`: how much of a level's rate a
+    decode's order of addresses gets, beside a plain read. `noise`: of a launch, as the standard
+    deviation of a rate's logarithm. `neighbours` and `luck`: how often, and how many times slower:
+    of a visit, whatever it measures; of a launch's slices, whatever walks them.
     """
 
     threads: int = 4
@@ -45,9 +49,16 @@ class Host:
     luck: tuple[float, float] = (0.0, 1.0)
 
     def read(self, footprint: float) -> float:
-        """GB/s of all threads: bytes that a level holds come from it, the rest from the next one."""
+        """GB/s of all threads: bytes that a level holds come from it, the rest from the next
+        one.
+        """
         share = footprint / self.threads
-        holds = [_held(share, self.l1), _held(share, self.l2), _held(footprint, self.serves or self.l3), 1.0]
+        holds = [
+            _held(share, self.l1),
+            _held(share, self.l2),
+            _held(footprint, self.serves or self.l3),
+            1.0,
+        ]
         found, time = 0.0, 0.0
         for held, each, most in zip(holds, self.each, self.most, strict=True):
             time += max(0.0, held - found) / _saturated(self.threads * each, most)
@@ -60,7 +71,9 @@ class Host:
 
 
 def _held(footprint: float, capacity: float) -> float:
-    """The share of a cyclic walk that a cache serves: near all of what fits, near nothing of what does not."""
+    """The share of a cyclic walk that a cache serves: near all of what fits, near nothing of what
+    does not.
+    """
     return 1 / (1 + (footprint / capacity) ** 8)
 
 
@@ -70,10 +83,12 @@ def _saturated(rate: float, most: float) -> float:
 
 def machine(host: Host) -> Machine:
     found = made_run.machine(host.threads, l1=host.l1, l2=host.l2, l3=host.l3)
-    return replace(found, caches=tuple(cache for cache in found.caches if cache.level in host.declared))
+    return replace(
+        found, caches=tuple(cache for cache in found.caches if cache.level in host.declared)
+    )
 
 
-# ---- what is measured ------------------------------------------------------------------------------------------------
+# ---- what is measured ----------------------------------------------------------------------------
 
 
 def point(host: Host, footprint: float, dtype: str = "f32", hot: bool = True) -> Point:
@@ -93,7 +108,9 @@ def traffic(of: Point) -> Traffic:
     kv, scales = rows * shape.head_dim * (1 if scaled else 4), rows * 4 * scaled
     ends, flops = 2 * shape.q_heads * shape.head_dim * 4, 2 * rows * shape.head_dim * shape.group
     moved = kv + scales + ends
-    return Traffic(flops, moved, issued=moved, line=moved, kv=kv, scales=scales, table=0, ai=flops / moved)
+    return Traffic(
+        flops, moved, issued=moved, line=moved, kv=kv, scales=scales, table=0, ai=flops / moved
+    )
 
 
 def walked(of: Point) -> float:
@@ -101,20 +118,36 @@ def walked(of: Point) -> float:
 
 
 def probes(host: Host, points: list[Point]) -> list[Probe]:
-    """Reads near each footprint and far from every cache, with and without software prefetch; FMA peak and clock."""
+    """Reads near each footprint and far from every cache, with and without software prefetch; FMA
+    peak and clock.
+    """
     far = max(256 * MIB, 4 * host.l3)
-    known = 4 * {3: host.l3, 2: host.threads * host.l2}.get(max(host.declared, default=0), 0)  # beyond: all are alike
-    sizes = {2.0 ** (round(math.log2(walked(of)) * 4) / 4) for of in points if walked(of) < known} | {far}
+    # beyond: all are alike
+    known = 4 * {3: host.l3, 2: host.threads * host.l2}.get(max(host.declared, default=0), 0)
+    sizes = {
+        2.0 ** (round(math.log2(walked(of)) * 4) / 4) for of in points if walked(of) < known
+    } | {far}
     grain, cpus = GRAIN * host.threads, points[0].cpus
     reads = [
-        Probe("read", "scalar", cpus, "base", int((size if size < far else size + grain - 1) // grain) * grain, ahead)
+        Probe(
+            "read",
+            "scalar",
+            cpus,
+            "base",
+            int((size if size < far else size + grain - 1) // grain) * grain,
+            ahead,
+        )
         for size in sorted(sizes)
         for ahead in (0, AHEAD)
     ]
-    return [*reads, Probe("flops", "scalar", cpus, "base", 0), Probe("clock", "scalar", cpus, "base", 0)]
+    return [
+        *reads,
+        Probe("flops", "scalar", cpus, "base", 0),
+        Probe("clock", "scalar", cpus, "base", 0),
+    ]
 
 
-# ---- measuring it ----------------------------------------------------------------------------------------------------
+# ---- measuring it --------------------------------------------------------------------------------
 
 
 def records(host: Host, points: list[Point], launches: int = 10, seed: int = 1) -> list[Record]:
@@ -128,8 +161,12 @@ def records(host: Host, points: list[Point], launches: int = 10, seed: int = 1) 
 
 
 def _visit(host: Host, of: Point | Probe, launch: int, rng: np.random.Generator) -> Record:
-    """Neighbours and the noise of a launch slow a whole visit, luck what walks slices, and a little is each sample's."""
-    pace = math.exp(rng.normal(0, host.noise)) / (host.neighbours[1] if rng.random() < host.neighbours[0] else 1.0)
+    """Neighbours and the noise of a launch slow a whole visit, luck what walks slices, and a little
+    is each sample's.
+    """
+    pace = math.exp(rng.normal(0, host.noise)) / (
+        host.neighbours[1] if rng.random() < host.neighbours[0] else 1.0
+    )
     placed = 1 / host.luck[1] if rng.random() < host.luck[0] else 1.0
     rates = _probed(host, of) if isinstance(of, Probe) else _decoded(host, of, placed)
     samples, moved = [], {}
@@ -140,8 +177,14 @@ def _visit(host: Host, of: Point | Probe, launch: int, rng: np.random.Generator)
         for number in range(ROUNDS):
             passes = layers * max(1, round(0.03 * rate * GIGA / (work * layers)))
             each = work / (rate * pace * math.exp(rng.normal(0, 0.005)) * GIGA) + START
-            samples.append(Sample(name, number, passes, each * passes, (), abs(rng.normal(0, 0.01)), 0, 0))
-    facts = {} if isinstance(of, Probe) else {"layers": of.shape.layers, "slice_bytes": int(moved["point"].line)}
+            samples.append(
+                Sample(name, number, passes, each * passes, (), abs(rng.normal(0, 0.01)), 0, 0)
+            )
+    facts = (
+        {}
+        if isinstance(of, Probe)
+        else {"layers": of.shape.layers, "slice_bytes": int(moved["point"].line)}
+    )
     facts |= {"steps": GIGA} if of.op == "clock" else {}
     return Record(launch, of, tuple(samples), moved, {}, run=RUN, **facts)
 
@@ -177,14 +220,15 @@ def _decoded(host: Host, of: Point, placed: float) -> dict[str, tuple[float, Tra
     }
 
 
-# ---- what is planted -------------------------------------------------------------------------------------------------
+# ---- what is planted -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Plant:
     """A host, the footprints and dtype of its points, and the word that is true of each.
 
-    `allowed`: other words that are honest, where noise may hide the truth. `never`: the opposite of it.
+    `allowed`: other words that are honest, where noise may hide the truth. `never`: the opposite of
+    it.
     """
 
     host: Host
@@ -198,7 +242,10 @@ class Plant:
     def points(self) -> list[Point]:
         """The footprints hot, and two in rotation that leave the caches behind."""
         hot = [point(self.host, footprint, self.dtype) for footprint in self.footprints]
-        return [*hot, *(point(self.host, far, self.dtype, hot=False) for far in (400 * MIB, 600 * MIB))]
+        return [
+            *hot,
+            *(point(self.host, far, self.dtype, hot=False) for far in (400 * MIB, 600 * MIB)),
+        ]
 
     def records(self, seed: int, launches: int = 10) -> list[Record]:
         return records(self.host, self.points, launches, seed)
@@ -208,26 +255,51 @@ class Plant:
 
 
 _INSIDE = (10 * MIB, 14 * MIB, 18 * MIB)
-_QUIET, _NEIGHBOURS, _DOUBLE = Host(), Host(neighbours=(0.2, 1.4), noise=0.05), Host(noise=math.log(2) / 2)
-_BAD_WALK = {"walk": 0.11}  # an order of addresses that gets a ninth of any level: as far below DRAM as L3 is above it
+_QUIET, _NEIGHBOURS, _DOUBLE = (
+    Host(),
+    Host(neighbours=(0.2, 1.4), noise=0.05),
+    Host(noise=math.log(2) / 2),
+)
+# an order of addresses that gets a ninth of any level: as far below DRAM as L3 is above it
+_BAD_WALK = {"walk": 0.11}
 _SLOW_CORE = {"core": {"f32": 40.0, "i8": 4.0}}
 
 PLANTS = {
     "confirmed": Plant(_QUIET, _INSIDE, "confirmed", never=("refuted",)),
-    "confirmed beside neighbours": Plant(_NEIGHBOURS, _INSIDE, "confirmed", allowed=("unstable",), never=("refuted",)),
-    "confirmed, 2x noise": Plant(_DOUBLE, _INSIDE, "confirmed", allowed=("unstable",), never=("refuted",)),
+    "confirmed beside neighbours": Plant(
+        _NEIGHBOURS, _INSIDE, "confirmed", allowed=("unstable",), never=("refuted",)
+    ),
+    "confirmed, 2x noise": Plant(
+        _DOUBLE, _INSIDE, "confirmed", allowed=("unstable",), never=("refuted",)
+    ),
     "refuted": Plant(replace(_QUIET, **_BAD_WALK), _INSIDE, "refuted", never=("confirmed",)),
-    "core-bound": Plant(replace(_QUIET, **_SLOW_CORE), _INSIDE, "core-bound", "i8", never=("confirmed", "refuted")),
-    "private cache": Plant(_QUIET, (MIB, 2 * MIB, 3 * MIB), "private-cache", never=("confirmed", "refuted")),
+    "core-bound": Plant(
+        replace(_QUIET, **_SLOW_CORE), _INSIDE, "core-bound", "i8", never=("confirmed", "refuted")
+    ),
+    "private cache": Plant(
+        _QUIET, (MIB, 2 * MIB, 3 * MIB), "private-cache", never=("confirmed", "refuted")
+    ),
     "lying L3": Plant(
-        replace(_QUIET, serves=6 * MIB), (14 * MIB, 18 * MIB, 21 * MIB), "not testable", never=("confirmed", "refuted")
+        replace(_QUIET, serves=6 * MIB),
+        (14 * MIB, 18 * MIB, 21 * MIB),
+        "not testable",
+        never=("confirmed", "refuted"),
     ),
     "unstable": Plant(
-        replace(_QUIET, luck=(0.5, 4.0)), _INSIDE, "unstable", allowed=("confirmed",), never=("refuted",)
+        replace(_QUIET, luck=(0.5, 4.0)),
+        _INSIDE,
+        "unstable",
+        allowed=("confirmed",),
+        never=("refuted",),
     ),
     "private caches hold more than L3": Plant(
-        Host(threads=8, l2=2 * MIB, l3=16 * MIB), (20 * MIB, 24 * MIB), "", never=("confirmed", "refuted")
+        Host(threads=8, l2=2 * MIB, l3=16 * MIB),
+        (20 * MIB, 24 * MIB),
+        "",
+        never=("confirmed", "refuted"),
     ),
     "L3 unknown": Plant(Host(declared=(1, 2)), _INSIDE, "", never=("confirmed", "refuted")),
-    "no cache known": Plant(Host(declared=()), _INSIDE, "not testable", never=("confirmed", "refuted")),
+    "no cache known": Plant(
+        Host(declared=()), _INSIDE, "not testable", never=("confirmed", "refuted")
+    ),
 }

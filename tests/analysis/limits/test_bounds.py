@@ -1,5 +1,6 @@
-"""Points above a roof: which one, and what is said of it; and what a point says of L3. Rates are GB/s of six launches
-unless told otherwise."""
+"""Points above a roof: which one, and what is said of it; and what a point says of L3. Rates are
+GB/s of six launches unless told otherwise.
+"""
 
 from dataclasses import replace
 
@@ -18,14 +19,24 @@ FLAT = [1.0] * 6
 
 
 def row_of(
-    rates, ceiling=FAR, of=READ, *, noise=FLAT, point=DECODE, machine=MACHINE, change=lambda record: record, **facts
+    rates,
+    ceiling=FAR,
+    of=READ,
+    *,
+    noise=FLAT,
+    point=DECODE,
+    machine=MACHINE,
+    change=lambda record: record,
+    **facts,
 ):
     """`rates` by program, times the noise of each launch."""
     visits = [
         change(visit(n, {name: [rate * times] for name, rate in rates.items()}, point, **facts))
         for n, times in enumerate(noise)
     ]
-    (row,) = points([*visits, *(probe(n, rate, of) for n, rate in enumerate(ceiling))], machine).to_dict("records")
+    (row,) = points(
+        [*visits, *(probe(n, rate, of) for n, rate in enumerate(ceiling))], machine
+    ).to_dict("records")
     return row["above"], row["above_reason"]
 
 
@@ -46,39 +57,73 @@ def test_below_all_roofs(rates, facts):
     assert row_of(rates, **facts) == ("", "")
 
 
-# ---- the ceiling -----------------------------------------------------------------------------------------------------
+# ---- the ceiling ---------------------------------------------------------------------------------
 
 
 LEVEL = "less than 2% over the roof: level with it, as chance has it among many points"
 SLOW_CORE = "suspect: the same kernel walks a window in a private cache more slowly"
 NEARER = "its data lies in L2, as near as the window that the core roof walks"
 BETWEEN = {"ceiling": [30.0] * 6, "of": replace(READ, bytes=48 * MIB), "walked": 40 * MIB}
-SMALL = {"point": replace(DECODE, residency="evicted"), "walked": MIB}  # caches declared too small, or not swept
+# caches declared too small, or not swept
+SMALL = {"point": replace(DECODE, residency="evicted"), "walked": MIB}
 PROBE = "exceeds it too: the ceiling's probe walks more slowly"
 
 
 @pytest.mark.parametrize(
     ("rates", "facts", "roof", "reason"),
     [
-        (beside(30.0, 60.0), {"noise": [*FLAT[1:], 0.69]}, "", ""),  # six launches' interval is their range
-        (beside(25.0, 26.0), {}, "read ceiling", f"its twin, the same reads and nothing else, {PROBE}"),
-        (beside(35.0, 36.0), BETWEEN, "read ceiling", "between levels, where less is faster: it walks 40 MiB, the ceiling's probe 48 MiB"),
-        (beside(25.0, 26.0), SMALL, "read ceiling", "suspect: its 1 MiB may lie nearer than DRAM: the ceiling's probe walks 256 MiB"),
+        # six launches' interval is their range
+        (beside(30.0, 60.0), {"noise": [*FLAT[1:], 0.69]}, "", ""),
+        (
+            beside(25.0, 26.0),
+            {},
+            "read ceiling",
+            f"its twin, the same reads and nothing else, {PROBE}",
+        ),
+        (
+            beside(35.0, 36.0),
+            BETWEEN,
+            "read ceiling",
+            "between levels, where less is faster: it walks 40 MiB, the ceiling's probe 48 MiB",
+        ),
+        (
+            beside(25.0, 26.0),
+            SMALL,
+            "read ceiling",
+            "suspect: its 1 MiB may lie nearer than DRAM: the ceiling's probe walks 256 MiB",
+        ),
         ({"point": 25.0}, {}, "read ceiling", "suspect: its 256 MiB may be nearer than thought"),
-        ({"point": 25.0}, {"ceiling": [8.0, 9.0, 15.0, 16.0, 20.0, 21.0]}, "read ceiling", "suspect: the launches of the ceiling itself disagree"),
-        (beside(25.0, 20.0), {}, "twin", "suspect: its reads alone are slower; also above its read ceiling"),
+        (
+            {"point": 25.0},
+            {"ceiling": [8.0, 9.0, 15.0, 16.0, 20.0, 21.0]},
+            "read ceiling",
+            "suspect: the launches of the ceiling itself disagree",
+        ),
+        (
+            beside(25.0, 20.0),
+            {},
+            "twin",
+            "suspect: its reads alone are slower; also above its read ceiling",
+        ),
         (beside(10.1, 10.0), {}, "twin", LEVEL),
         (beside(10.1, 10.0), {"ceiling": []}, "twin", LEVEL),
         (beside(50.0, 60.0, 40.0), L2, "core roof", NEARER),
         (beside(50.0, 60.0, 40.0), L2 | {"core_level": "L2"}, "core roof", NEARER),
-        (beside(50.0, 60.0, 40.0), L2 | {"core_level": "L1"}, "core roof", SLOW_CORE),  # a nearer window explains nothing
+        # a nearer window explains nothing
+        (beside(50.0, 60.0, 40.0), L2 | {"core_level": "L1"}, "core roof", SLOW_CORE),
         (beside(10.0, 12.0, 9.0), {}, "core roof", SLOW_CORE),
         (beside(10.0, 12.0, 9.9), {}, "core roof", LEVEL),
-        (beside(10.0, 12.0, 9.0), {"noise": FLAT[1:]}, "core roof", "too few launches (5) to tell it from chance"),
+        (
+            beside(10.0, 12.0, 9.0),
+            {"noise": FLAT[1:]},
+            "core roof",
+            "too few launches (5) to tell it from chance",
+        ),
         (beside(10.0, 12.0, 7.0), {"noise": [1.0]}, "core roof", SLOW_CORE),  # by more than a third
-        (beside(25.0, 26.0, 20.0), {}, "core roof", f"{SLOW_CORE}; also above its read ceiling"),  # the hardest to explain
+        # the hardest to explain
+        (beside(25.0, 26.0, 20.0), {}, "core roof", f"{SLOW_CORE}; also above its read ceiling"),
     ],
-)  # fmt: skip
+)
 def test_above_a_roof(rates, facts, roof, reason):
     assert row_of(rates, **facts) == (roof, reason)
 
@@ -88,14 +133,26 @@ def test_no_reason_explains_twice_a_roof(rate, explained):
     """A ceiling of 30 GB/s, between levels."""
     roof, reason = row_of(beside(rate, rate + 1, 90.0), **BETWEEN)
     assert roof == "read ceiling"
-    assert reason.startswith("suspect: more than this, which explains no 2.0 times: ") is not explained
-    assert reason.endswith("between levels, where less is faster: it walks 40 MiB, the ceiling's probe 48 MiB")
+    assert (
+        reason.startswith("suspect: more than this, which explains no 2.0 times: ") is not explained
+    )
+    assert reason.endswith(
+        "between levels, where less is faster: it walks 40 MiB, the ceiling's probe 48 MiB"
+    )
 
 
 def on_pages(huge, ceiling):
-    """What is said where so many percent of the point's memory, and of the ceiling's, are on huge pages."""
-    visits = [visit(n, {"point": [25.0]}, memory={"huge_bytes": huge, "resident_bytes": 100}) for n in range(6)]
-    probes = [replace(probe(n, 20.0), memory={"huge_bytes": ceiling, "resident_bytes": 100}) for n in range(6)]
+    """What is said where so many percent of the point's memory, and of the ceiling's, are on huge
+    pages.
+    """
+    visits = [
+        visit(n, {"point": [25.0]}, memory={"huge_bytes": huge, "resident_bytes": 100})
+        for n in range(6)
+    ]
+    probes = [
+        replace(probe(n, 20.0), memory={"huge_bytes": ceiling, "resident_bytes": 100})
+        for n in range(6)
+    ]
     (row,) = points(visits + probes, MACHINE).to_dict("records")
     return row["above_reason"]
 
@@ -105,21 +162,31 @@ def test_memory_on_other_pages_explains_it():
     assert on_pages(71, 20) == "71% of its memory is on huge pages, but 20% of the ceiling's"
 
 
-# ---- twin, copies, core ----------------------------------------------------------------------------------------------
+# ---- twin, copies, core --------------------------------------------------------------------------
 
 
 def test_queries_and_outputs_are_no_part_of_the_twin():
-    """A tenth of the bytes are not read by the twin: at the same rate the point takes a tenth longer than it."""
+    """A tenth of the bytes are not read by the twin: at the same rate the point takes a tenth
+    longer than it.
+    """
 
     def less(record):
         twin = replace(record.traffic["twin"], compulsory=0.9 * record.traffic["point"].compulsory)
         seconds = {"point": 1.0, "twin": 0.9, "core": 0.5}
-        samples = tuple(replace(s, seconds=seconds[s.program] * s.passes, asked=0.0) for s in record.samples)
+        samples = tuple(
+            replace(s, seconds=seconds[s.program] * s.passes, asked=0.0) for s in record.samples
+        )
         return replace(record, samples=samples, traffic=record.traffic | {"twin": twin})
 
-    records = [less(visit(n, {name: [rate] for name, rate in beside(10.0).items()})) for n in range(6)]
+    records = [
+        less(visit(n, {name: [rate] for name, rate in beside(10.0).items()})) for n in range(6)
+    ]
     (row,) = points(records, MACHINE).to_dict("records")
-    assert (row["above"], row["efficiency"], row["twin_gbps"]) == ("", pytest.approx(0.9), pytest.approx(row["gbps"]))
+    assert (row["above"], row["efficiency"], row["twin_gbps"]) == (
+        "",
+        pytest.approx(0.9),
+        pytest.approx(row["gbps"]),
+    )
 
 
 COPIES = {"point": 16.0, "copy": 8.0, "copy_nt": 12.0}
@@ -129,7 +196,9 @@ def test_a_store_above_its_copies():
     assert row_of(COPIES, [], point=STORE) == ("copy", "suspect: copies alone are slower")
     of = replace(READ, op="copy_nt")
     roof, reason = row_of(COPIES, [20.0] * 6, of, point=STORE)
-    assert roof == "copy" and reason.startswith("the copy_nt ceiling of its footprint allows it: its copy")
+    assert roof == "copy" and reason.startswith(
+        "the copy_nt ceiling of its footprint allows it: its copy"
+    )
 
 
 def test_a_store_of_a_narrow_dtype_reads_more_than_it_stores():
@@ -137,7 +206,9 @@ def test_a_store_of_a_narrow_dtype_reads_more_than_it_stores():
 
     def narrow(record):
         own = record.traffic["point"]
-        return replace(record, traffic=record.traffic | {"point": replace(own, kv=own.compulsory / 3)})
+        return replace(
+            record, traffic=record.traffic | {"point": replace(own, kv=own.compulsory / 3)}
+        )
 
     said = "33% of its bytes are stores, but 50% of a copy's: stores are dearer"
     assert row_of(COPIES, [], point=STORE, change=narrow) == ("copy", said)
@@ -147,32 +218,42 @@ def test_a_store_of_a_narrow_dtype_reads_more_than_it_stores():
 
 
 def test_fewer_stores_explain_no_more_than_they_can():
-    """A third of the bytes are stores, half of a copy's: 1.5 times as fast, if loads cost nothing."""
+    """A third of the bytes are stores, half of a copy's: 1.5 times as fast, if loads cost
+    nothing.
+    """
 
     def stored(share):
         def change(record):
             own = record.traffic["point"]
-            return replace(record, traffic=record.traffic | {"point": replace(own, kv=own.compulsory * share)})
+            return replace(
+                record, traffic=record.traffic | {"point": replace(own, kv=own.compulsory * share)}
+            )
 
         return change
 
     def reason(rate, share, **facts):
-        return row_of({"point": rate, "copy": 10.0}, [], point=STORE, change=stored(share), **facts)[1]
+        return row_of(
+            {"point": rate, "copy": 10.0}, [], point=STORE, change=stored(share), **facts
+        )[1]
 
     assert reason(14.9, 1 / 3).startswith("33% of its bytes are stores")
     assert reason(15.1, 1 / 3) == "suspect: copies alone are slower"
     append = replace(STORE, op="append")
     near = "what it stores comes from a cache, what a copy stores from as far as it goes"
     assert row_of({"point": 14.9, "copy": 10.0}, [], point=append, change=stored(1 / 2))[1] == near
-    assert row_of({"point": 15.1, "copy": 10.0}, [], point=append, change=stored(1 / 2))[1].startswith("suspect")
+    assert row_of({"point": 15.1, "copy": 10.0}, [], point=append, change=stored(1 / 2))[
+        1
+    ].startswith("suspect")
     assert reason(19.0, 0.1).startswith("10% of its bytes are stores")
-    assert reason(48.4, 0.1).startswith("suspect: more than this, which explains no 4.8 times: 10% of its bytes")
+    assert reason(48.4, 0.1).startswith(
+        "suspect: more than this, which explains no 4.8 times: 10% of its bytes"
+    )
     of = replace(READ, op="copy")
     above = row_of({"point": 48.4, "copy": 50.0}, [10.0] * 6, of, point=STORE, change=stored(0.1))
     assert above[0] == "copy ceiling" and above[1].startswith("suspect: more than this")
 
 
-# ---- peaks -----------------------------------------------------------------------------------------------------------
+# ---- peaks ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -184,7 +265,9 @@ def test_fewer_stores_explain_no_more_than_they_can():
     ],
 )
 def test_above_the_theoretical_peak(trust, reads, word):
-    machine = replace(MACHINE, facts={"dram_peak": Fact(18.0, "modules", trust, "declared by the firmware")})
+    machine = replace(
+        MACHINE, facts={"dram_peak": Fact(18.0, "modules", trust, "declared by the firmware")}
+    )
     roof, reason = row_of(beside(20.0, 21.0), reads, machine=machine)
     assert roof == "theoretical DRAM peak" and reason.startswith(word)
     assert row_of(beside(17.0, 21.0), [], machine=machine) == ("", "")
@@ -192,31 +275,41 @@ def test_above_the_theoretical_peak(trust, reads, word):
 
 
 def test_an_unknown_peak_is_no_roof():
-    machine = replace(MACHINE, facts={"dram_peak": Fact(None, "modules", "none", "only root may read them")})
+    machine = replace(
+        MACHINE, facts={"dram_peak": Fact(None, "modules", "none", "only root may read them")}
+    )
     assert row_of(beside(1e6, 2e6, 3e6), [], machine=machine) == ("", "")
 
 
 def test_more_flops_than_multiply_adds_alone():
     """16 MiB a pass at 16.777216 GB/s is a millisecond: 200 MFLOP in it are 200 GFLOP/s."""
     rates, peak = beside(16.777216), replace(READ, op="flops", bytes=0)
-    assert row_of(rates, [100.0] * 6, peak, flops=2e8) == ("FMA peak", "suspect: its instructions alone are slower")
+    assert row_of(rates, [100.0] * 6, peak, flops=2e8) == (
+        "FMA peak",
+        "suspect: its instructions alone are slower",
+    )
     assert row_of(rates, [250.0] * 6, peak, flops=2e8) == ("", "")
 
 
 @pytest.mark.parametrize("op", ["dot8", "dot16"])
 def test_whole_numbers_have_a_peak_of_their_own(op):
-    """The FMA peak is no roof of theirs, nor is another one's. Runs from before `dot` have a variant by each name."""
+    """The FMA peak is no roof of theirs, nor is another one's. Runs from before `dot` have a
+    variant by each name.
+    """
     isa, variant = {"dot8": ("avx512", "dot"), "dot16": ("avx2", "dot16")}[op]
     rates, point = beside(16.777216), replace(DECODE, variant=variant, isa=isa)
     assert point.computes == op
     peaks = {each: replace(READ, op=each, bytes=0, isa=isa) for each in ("flops", "dot8", "dot16")}
     low = {"point": point, "flops": 2e8}
-    assert row_of(rates, [100.0] * 6, peaks[op], **low) == (f"{op} peak", "suspect: its instructions alone are slower")
+    assert row_of(rates, [100.0] * 6, peaks[op], **low) == (
+        f"{op} peak",
+        "suspect: its instructions alone are slower",
+    )
     for other in peaks.keys() - {op}:
         assert row_of(rates, [100.0] * 6, peaks[other], **low) == ("", "")
 
 
-# ---- L3, by ratios of the same rounds: eight launches each ----------------------------------------------------------
+# ---- L3, by ratios of the same rounds: eight launches each ---------------------------------------
 
 INSIDE = Regime("L3", "16 MiB within 0.7 x 32 MiB of L3", "high")
 EVEN = tuple(1 + part / 100 for part in (-2, -1, -1, 0, 0, 1, 1, 2))
@@ -227,7 +320,9 @@ def ratio(middle, wide=1.0, launches=8):
 
 
 def measured(near, memory, core=0.5, launches=8, wide=1.0):
-    """Ratios: reads of the slice over those of memory; of the point over reads of memory, and over its core roof."""
+    """Ratios: reads of the slice over those of memory; of the point over reads of memory, and over
+    its core roof.
+    """
     shares = {"memory": ratio(memory, wide, launches), "core": ratio(core), "rotated": ratio(2.0)}
     return PointRates({}, {}, shares, ratio(near, wide, launches))
 
@@ -240,11 +335,14 @@ def measured(near, memory, core=0.5, launches=8, wide=1.0):
         (measured(3.0, 1.0), "unstable"),
         (measured(3.0, 1.02), "unstable"),  # sure, but less than counts as a change
         (measured(3.0, 1.5, wide=40), "unstable"),  # more than counts, but not sure
-        (measured(3.0, 2.0, core=0.98), "confirmed"),  # the core is the limit, and that above memory
+        # the core is the limit, and that above memory
+        (measured(3.0, 2.0, core=0.98), "confirmed"),
         (measured(3.0, 0.9, core=0.95), "core-bound"),  # at its core roof
-        (measured(3.0, 0.5, core=0.6), "core-bound"),  # the core alone allows 0.83 of the reads of memory
+        # the core alone allows 0.83 of the reads of memory
+        (measured(3.0, 0.5, core=0.6), "core-bound"),
         (measured(0.8, 0.5, core=0.3), "refuted"),  # memory that is faster than L3
-        (measured(1.0, 2.0), "not testable"),  # L3 is no faster, and a point that is says nothing of it
+        # L3 is no faster, and a point that is says nothing of it
+        (measured(1.0, 2.0), "not testable"),
         (measured(1.5, 2.0, wide=40), "not testable"),
         (measured(3.0, 2.0, launches=6), "not testable"),
         (PointRates({}, {}, {"core": ratio(0.5)}), "not testable"),
@@ -255,20 +353,24 @@ def test_claim(found, word):
     assert said == word and reason
 
 
-# ---- what is said of the witnesses -----------------------------------------------------------------------------------
+# ---- what is said of the witnesses ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("rates", "said"),
     [
         ({"point": 19.0, "twin": 20.0, "twin_ahead": 18.0}, "95% of its plain twin, "),
-        ({"point": 19.0, "twin": 18.0, "twin_ahead": 20.0}, "95% of its twin in its own schedule, "),
+        (
+            {"point": 19.0, "twin": 18.0, "twin_ahead": 20.0},
+            "95% of its twin in its own schedule, ",
+        ),
         ({"point": 19.0, "twin": 18.0, "twin_ahead": 18.5}, "at the reads, "),  # both are beaten
     ],
 )
 def test_the_better_twin_is_named_and_none_is_beaten(rates, said):
     records = [
-        visit(n, {name: [rate] for name, rate in (rates | {"core": 38.0}).items()}, core_level="L1") for n in range(6)
+        visit(n, {name: [rate] for name, rate in (rates | {"core": 38.0}).items()}, core_level="L1")
+        for n in range(6)
     ]
     (row,) = points(records, MACHINE).to_dict("records")
     assert row["bound_reason"].startswith(f"{said}50% of its core roof in L1")
@@ -278,7 +380,8 @@ def test_the_better_twin_is_named_and_none_is_beaten(rates, said):
 @pytest.mark.parametrize(
     ("rates", "roof"),
     [
-        (beside(20.0, 21.0, 15.0), "core roof"),  # near its twin too, which then may not limit it either
+        # near its twin too, which then may not limit it either
+        (beside(20.0, 21.0, 15.0), "core roof"),
         (beside(20.0, 40.0, 15.0), "core roof"),
         (beside(20.0, 15.0, 21.0), "twin"),
         (beside(20.0, 15.0, 60.0), "twin"),

@@ -1,4 +1,6 @@
-"""Verdicts on runs whose truth is known: never the opposite of it, and nearly always the word itself."""
+"""Verdicts on runs whose truth is known: never the opposite of it, and nearly always the word
+itself.
+"""
 
 from collections import Counter
 from dataclasses import replace
@@ -55,12 +57,18 @@ def answer(table, host):
     """The leading word of a run, or why it has none."""
     if len(inside := inside_l3(table)):
         return leading(inside["l3"].value_counts())
-    return l3(table.assign(short=short_names(table)), host).removeprefix("L3 was not tested: ").removesuffix(".")
+    return (
+        l3(table.assign(short=short_names(table)), host)
+        .removeprefix("L3 was not tested: ")
+        .removesuffix(".")
+    )
 
 
 @pytest.mark.parametrize("name", EVERY)
 def test_leading_words(name):
-    """The verdict of each run, over all seeds: never the opposite, in 95 % the right one or an honest doubt."""
+    """The verdict of each run, over all seeds: never the opposite, in 95 % the right one or an
+    honest doubt.
+    """
     plant = PLANTS[name]
     answers = [answer(points(name, seed), machine(plant.host)) for seed in SEEDS]
     assert not set(answers) & set(plant.never)
@@ -75,7 +83,9 @@ def test_one_launch_settles_nothing(name):
 
 
 def test_a_lying_l3_is_named():
-    """Reads of what L3 should hold come from memory: the reason gives both rates, and what it should hold."""
+    """Reads of what L3 should hold come from memory: the reason gives both rates, and what it
+    should hold.
+    """
     table = points("lying L3", 1)
     reasons = table.loc[table["l3"] == "not testable", "l3_reason"]
     assert len(reasons) == 3

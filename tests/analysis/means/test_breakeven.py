@@ -9,7 +9,8 @@ from kvbench.analysis.means.breakeven import BREAKEVEN, NEVER, NOISE, PAYS, brea
 from kvbench.analysis.measured.scaling import scaling
 from tests.made_run import DECODE, MACHINE, MIB, visit
 
-CHEAP = {"bulk": 1e-6, "append": 2e-6, "decode": 3e-3}  # seconds: of a token, of a token, of 1024 tokens
+# seconds: of a token, of a token, of 1024 tokens
+CHEAP = {"bulk": 1e-6, "append": 2e-6, "decode": 3e-3}
 DEAR = {"bulk": 3e-6, "append": 6e-6, "decode": 2e-3}
 
 
@@ -29,7 +30,9 @@ def costs(layout, seconds, *, context=1024, noise=CALM, batch=1, window=0):
         variant = "flash" if op == "decode" else "-"
         point = replace(DECODE, op=op, variant=variant, layout=layout, shape=shape)
         passes = batch * {"bulk": context, "append": 1}.get(op, 1)
-        records += [timed(point, each * passes * times, launch) for launch, times in enumerate(noise)]
+        records += [
+            timed(point, each * passes * times, launch) for launch, times in enumerate(noise)
+        ]
     return records
 
 
@@ -39,13 +42,17 @@ def table(records):
 
 
 def test_a_dearer_store_that_is_read_faster_pays_back():
-    """A prompt of 1024 tokens costs 2.048 ms more. A step saves 1 ms of reading, less 4 µs of storing: 2.056 steps."""
+    """A prompt of 1024 tokens costs 2.048 ms more. A step saves 1 ms of reading, less 4 µs of
+    storing: 2.056 steps.
+    """
     (row,) = table(costs("a", DEAR) + costs("b", CHEAP)).to_dict("records")
     assert (row["dearer"], row["cheaper"], row["context"], row["fitted"]) == ("a", "b", 1024, False)
     assert row["tokens"] == pytest.approx(1024 * 2e-6 / (1e-3 - 4e-6)) and row["word"] == PAYS
     assert row["tokens_low"] == row["tokens_high"] == pytest.approx(row["tokens"])
     assert row["even"] == row["even_low"] == row["even_high"] == pytest.approx(1024 * 4e-6 / 1e-3)
-    told = [row[f"{side}_{op}"] for side in ("dearer", "cheaper") for op in ("bulk", "append", "decode")]
+    told = [
+        row[f"{side}_{op}"] for side in ("dearer", "cheaper") for op in ("bulk", "append", "decode")
+    ]
     assert told == pytest.approx([3e-6, 6e-6, 2e-3, 1e-6, 2e-6, 3e-3])
 
 
@@ -65,7 +72,9 @@ def test_what_is_dearer_in_both_never_pays_back():
 
 def test_a_dear_append_is_even_at_a_longer_context():
     """2 ms more for each append, 1 ms less for each read of 1024 tokens."""
-    (row,) = table(costs("a", DEAR | {"append": 2e-3 + 2e-6}) + costs("b", CHEAP)).to_dict("records")
+    (row,) = table(costs("a", DEAR | {"append": 2e-3 + 2e-6}) + costs("b", CHEAP)).to_dict(
+        "records"
+    )
     assert row["word"] == NEVER and row["even"] == pytest.approx(2048)
 
 
@@ -73,18 +82,25 @@ def test_a_dear_append_is_even_at_a_longer_context():
     ("dear", "noise"),
     [
         (DEAR, (0.5, *CALM, 2.0)),  # stores: 1.5 to 6 µs against 0.5 to 2
-        (DEAR | {"decode": 2.9e-3}, (0.98, *CALM, 1.02)),  # decodes: 2.842 to 2.958 ms against 2.94 to 3.06
+        # decodes: 2.842 to 2.958 ms against 2.94 to 3.06
+        (DEAR | {"decode": 2.9e-3}, (0.98, *CALM, 1.02)),
         (DEAR | {"bulk": 1.01e-6}, (0.98, *CALM, 1.02)),
     ],
 )
 def test_where_launches_overlap_nothing_is_said(dear, noise):
-    (row,) = table(costs("a", dear, noise=noise) + costs("b", CHEAP, noise=noise)).to_dict("records")
+    (row,) = table(costs("a", dear, noise=noise) + costs("b", CHEAP, noise=noise)).to_dict(
+        "records"
+    )
     assert row["word"] == NOISE and row["tokens"] != row["tokens"]
 
 
 def test_few_launches_say_nothing():
-    """Five of them may all lie on one side of the truth: that is as likely as not to be seen in a sixteenth of runs."""
-    (row,) = table(costs("a", DEAR, noise=CALM[1:]) + costs("b", CHEAP, noise=CALM)).to_dict("records")
+    """Five of them may all lie on one side of the truth: that is as likely as not to be seen in a
+    sixteenth of runs.
+    """
+    (row,) = table(costs("a", DEAR, noise=CALM[1:]) + costs("b", CHEAP, noise=CALM)).to_dict(
+        "records"
+    )
     assert row["word"] == NOISE and row["even"] != row["even"]
 
 
@@ -92,7 +108,9 @@ def test_the_interval_holds_all_that_the_launches_allow():
     """Stores of 2.94..3.06 and 0.98..1.02 µs, decodes of 1.96..2.04 and 2.94..3.06 ms."""
     noise = (0.98, *CALM, 1.02)
     free = {"append": 1e-12}
-    (row,) = table(costs("a", DEAR | free, noise=noise) + costs("b", CHEAP | free, noise=noise)).to_dict("records")
+    (row,) = table(
+        costs("a", DEAR | free, noise=noise) + costs("b", CHEAP | free, noise=noise)
+    ).to_dict("records")
     assert row["tokens_low"] == pytest.approx(1024 * 1.92e-6 / 1.1e-3)
     assert row["tokens_high"] == pytest.approx(1024 * 2.08e-6 / 0.9e-3)
 
@@ -108,7 +126,9 @@ def test_only_what_was_measured_of_both_counts():
     for lacking in CHEAP:
         part = {op: seconds for op, seconds in CHEAP.items() if op != lacking}
         assert table(costs("a", DEAR) + costs("b", part)).empty
-    other = [replace(record, point=replace(record.point, dtype="i8")) for record in costs("b", CHEAP)]
+    other = [
+        replace(record, point=replace(record.point, dtype="i8")) for record in costs("b", CHEAP)
+    ]
     assert table(costs("a", DEAR) + other).empty
     assert list(table([]).columns) == list(BREAKEVEN) and table(costs("a", DEAR)).empty
 
@@ -123,7 +143,9 @@ def test_a_store_knows_no_other_context():
     stores = {op: seconds for op, seconds in CHEAP.items() if op != "decode"}
     dear_stores = {op: seconds for op, seconds in DEAR.items() if op != "decode"}
     records = costs("a", dear_stores) + costs("b", stores)
-    records += costs("a", {"decode": 4e-3}, context=2048) + costs("b", {"decode": 6e-3}, context=2048)
+    records += costs("a", {"decode": 4e-3}, context=2048) + costs(
+        "b", {"decode": 6e-3}, context=2048
+    )
     (row,) = table(records).to_dict("records")
     assert (row["context"], row["tokens"]) == (2048, pytest.approx(2048 * 2e-6 / (2e-3 - 4e-6)))
 
@@ -135,7 +157,10 @@ def test_a_decode_between_others_lies_on_their_line():
         records += costs(layout, {op: each for op, each in stores.items() if op != "decode"})
         for context in (512, 2048, 8192):
             for record in costs(layout, {"decode": seconds * context / 1024}, context=context):
-                moved = {name: replace(each, compulsory=16.0 * context) for name, each in record.traffic.items()}
+                moved = {
+                    name: replace(each, compulsory=16.0 * context)
+                    for name, each in record.traffic.items()
+                }
                 records.append(replace(record, traffic=moved))
     found = table(records).set_index("context")
     assert list(found["fitted"]) == [False, True, False, False]
@@ -143,6 +168,9 @@ def test_a_decode_between_others_lies_on_their_line():
 
 
 def test_of_ways_to_do_it_the_fastest_counts():
-    slow = [replace(record, point=replace(record.point, schedule="cross")) for record in costs("b", DEAR)]
+    slow = [
+        replace(record, point=replace(record.point, schedule="cross"))
+        for record in costs("b", DEAR)
+    ]
     (row,) = table([*costs("a", DEAR), *costs("b", CHEAP), *slow]).to_dict("records")
     assert row["cheaper_bulk"] == pytest.approx(1e-6)

@@ -13,10 +13,23 @@ READ = replace(made_run.READ, pages="base")
 AT = replace(made_run.DECODE, pages="base")
 
 
-def record(launch, seconds, probe=READ, *, passes=1, error="", program="point", steps=1, compulsory=1e9, flops=0.0):
+def record(
+    launch,
+    seconds,
+    probe=READ,
+    *,
+    passes=1,
+    error="",
+    program="point",
+    steps=1,
+    compulsory=1e9,
+    flops=0.0,
+):
     taken = [Sample(program, n, passes, s, (), 0.0, 0, 0) for n, s in enumerate(seconds)]
     moved = Traffic(flops, compulsory, issued=7.0, line=7.0, kv=0, scales=0, table=0, ai=0)
-    return Record(launch, probe, tuple(taken), {program: moved}, {}, steps=steps, error=error, run="mine")
+    return Record(
+        launch, probe, tuple(taken), {program: moved}, {}, steps=steps, error=error, run="mine"
+    )
 
 
 def test_the_median_of_launch_medians_and_their_range():
@@ -51,7 +64,8 @@ def test_units(op, moved, value):
 
 
 @pytest.mark.parametrize(
-    ("launches", "left_out"),  # 1 - 2 (1 + 12) / 2^12 = 0.994; of 11 it would be 0.988; 15 leave out two: 0.993
+    # 1 - 2 (1 + 12) / 2^12 = 0.994; of 11 it would be 0.988; 15 leave out two: 0.993
+    ("launches", "left_out"),
     [(1, 0), (2, 0), (5, 0), (9, 0), (11, 0), (12, 1), (14, 1), (15, 2)],
 )
 def test_many_launches_leave_out_their_extremes(launches, left_out):
@@ -70,15 +84,19 @@ def test_what_failed_has_no_ceiling():
 
 def test_the_level_is_that_of_the_footprint_on_its_cpus():
     sizes = (16 * KIB, 512 * KIB, 4 * MIB, 256 * MIB)
-    records = [record(0, (0.1,), replace(READ, cpus=(0,), bytes=bytes_)) for bytes_ in reversed(sizes)]
+    records = [
+        record(0, (0.1,), replace(READ, cpus=(0,), bytes=bytes_)) for bytes_ in reversed(sizes)
+    ]
     assert [c.level for c in ceilings(records, MACHINE)] == ["L1", "L2", "L3", "DRAM"]
 
 
-# ---- which may be used -----------------------------------------------------------------------------------------------
+# ---- which may be used ---------------------------------------------------------------------------
 
 
 def made(rate, run="mine", level="DRAM", **changes):
-    return Ceiling(run, replace(READ, **changes), level, rate, rate, rate, ((rate,), (rate,)), True, None)
+    return Ceiling(
+        run, replace(READ, **changes), level, rate, rate, rate, ((rate,), (rate,)), True, None
+    )
 
 
 MINE = (
@@ -94,7 +112,9 @@ ASKED = {"op": "read", "isa": "scalar", "cpus": (0, 1), "pages": "base", "level"
 
 def test_the_least_share_of_huge_pages_counts():
     given = [{"resident_bytes": 100, "huge_bytes": huge} for huge in (100, 50, 80)]
-    (ceiling,) = ceilings([replace(record(n, (0.1,)), memory=m) for n, m in enumerate(given)], MACHINE)
+    (ceiling,) = ceilings(
+        [replace(record(n, (0.1,)), memory=m) for n, m in enumerate(given)], MACHINE
+    )
     assert ceiling.huge == 0.5
     (ceiling,) = ceilings([record(0, (0.1,))], MACHINE)
     assert ceiling.huge is None
@@ -150,26 +170,38 @@ def test_a_level_that_is_none_needs_a_footprint():
     between = made(150.0, level="mixed", bytes=2 * MIB)
     found, why = ceiling_for([between], **ASKED | {"level": "mixed", "footprint": 90 * MIB})
     assert found is None and "factor of 2" in why
-    assert ceiling_for([between], **ASKED | {"level": "mixed", "footprint": 3 * MIB}) == (between, "")
+    assert ceiling_for([between], **ASKED | {"level": "mixed", "footprint": 3 * MIB}) == (
+        between,
+        "",
+    )
 
 
 def test_each_form_of_a_probe_is_a_ceiling_and_the_best_counts():
-    """Of the forms at the median, though another has a faster launch; reads that leave all to the hardware are apart."""
+    """Of the forms at the median, though another has a faster launch; reads that leave all to the
+    hardware are apart.
+    """
     rates = {"point": (10, 11, 12), "ahead": (20, 21, 40), "weave": (22, 23, 24)}
     records = [
         replace(
             record(n, (1.0,)),
-            samples=tuple(Sample(form, 0, 1, 1 / each[n], (), 0.0, 0, 0) for form, each in rates.items()),
+            samples=tuple(
+                Sample(form, 0, 1, 1 / each[n], (), 0.0, 0, 0) for form, each in rates.items()
+            ),
             traffic=dict.fromkeys(rates, record(n, (1.0,)).traffic["point"]),
         )
         for n in range(3)
     ]
     found = ceilings(records, MACHINE)
-    assert {each.form: each.median for each in found} == pytest.approx({"plain": 11, "ahead": 21, "weave": 23})
+    assert {each.form: each.median for each in found} == pytest.approx(
+        {"plain": 11, "ahead": 21, "weave": 23}
+    )
     roofs = Roofs(MACHINE, found)
     best, _ = roofs.ceiling(AT, "DRAM", READ.bytes)
     assert (best.form, best.median) == ("weave", pytest.approx(23))
-    assert (roofs.by_itself("read", AT, "DRAM").form, roofs.by_itself("read", AT, "DRAM").median) == (
+    assert (
+        roofs.by_itself("read", AT, "DRAM").form,
+        roofs.by_itself("read", AT, "DRAM").median,
+    ) == (
         "plain",
         pytest.approx(11),
     )
@@ -177,7 +209,10 @@ def test_each_form_of_a_probe_is_a_ceiling_and_the_best_counts():
 
 def test_fewer_threads_may_read_faster_and_more_do_not_count():
     """The plain read is that of the point's own threads."""
-    found = [made(rate, cpus=tuple(range(threads))) for threads, rate in ((1, 15.0), (2, 12.0), (3, 40.0))]
+    found = [
+        made(rate, cpus=tuple(range(threads)))
+        for threads, rate in ((1, 15.0), (2, 12.0), (3, 40.0))
+    ]
     roofs = Roofs(MACHINE, found)
     best, _ = roofs.ceiling(AT, "DRAM", READ.bytes)
     assert (len(best.probe.cpus), best.median) == (1, 15.0)

@@ -16,7 +16,9 @@ def shaped(**changes):
 
 
 def test_the_usual_shape_is_not_said():
-    """Two of three have a batch of one and two KV heads; of two stores neither variant is the usual."""
+    """Two of three have a batch of one and two KV heads; of two stores neither variant is the
+    usual.
+    """
     asked = [DECODE, shaped(context=2048, capacity=2048), shaped(batch=4, kv_heads=8)]
     found = table(*asked)
     assert dict(zip(found["name"], short_names(found), strict=True)) == {
@@ -33,7 +35,11 @@ def test_where_no_shape_is_usual_all_say_theirs():
 
 
 def test_a_series_has_one_name():
-    teams = [replace(DECODE, cpus=tuple(range(count)), layout=name) for count in (1, 2) for name in ("a", "b")]
+    teams = [
+        replace(DECODE, cpus=tuple(range(count)), layout=name)
+        for count in (1, 2)
+        for name in ("a", "b")
+    ]
     found = table(*teams)
     assert set(names_without(found, ("threads", "cpus"))) == {"a f16", "b f16"}
     assert names_without(found.iloc[:0], ("threads", "cpus")) == []

@@ -1,5 +1,6 @@
-"""Values of launches: intervals of order statistics against every way in which coins can fall, and how far they lie apart
-against numpy's quartiles."""
+"""Values of launches: intervals of order statistics against every way in which coins can fall, and
+how far they lie apart against numpy's quartiles.
+"""
 
 import math
 from dataclasses import replace
@@ -26,8 +27,12 @@ from tests.made_run import DECODE, MACHINE, traffic, visit
 
 
 def chance(count, outside):
-    """That the true median lies within the values that are left: each value is on either side of it alike."""
-    inside = sum(outside < sum(tosses) < count - outside for tosses in product((0, 1), repeat=count))
+    """That the true median lies within the values that are left: each value is on either side of it
+    alike.
+    """
+    inside = sum(
+        outside < sum(tosses) < count - outside for tosses in product((0, 1), repeat=count)
+    )
     return inside / 2**count
 
 
@@ -44,9 +49,13 @@ def test_the_narrowest_pair_that_covers(count, coverage):
 
 
 def test_ratios_of_seven_launches_leave_three_means_out_at_each_end():
-    """By tables of Wilcoxon's, 2 is the sum of ranks that seven pairs reach with a chance of 2.5 % on one side."""
+    """By tables of Wilcoxon's, 2 is the sum of ranks that seven pairs reach with a chance of 2.5 %
+    on one side.
+    """
     values = [1.0, 1.1, 1.15, 1.2, 1.3, 1.5, 3.0]
-    means = sorted(math.sqrt(one * other) for place, one in enumerate(values) for other in values[place:])
+    means = sorted(
+        math.sqrt(one * other) for place, one in enumerate(values) for other in values[place:]
+    )
     found = Estimate.of_ratios(values)
     assert (found.median, found.low, found.high) == pytest.approx((1.2, means[3 - 1], means[-3]))
     few = Estimate.of_ratios(values[:5])
@@ -80,9 +89,13 @@ def test_outliers(count):
         assert outliers(values.tolist()) == expected
 
 
-@pytest.mark.parametrize(("whole", "of"), [(0, "all"), (1, "all"), (2, "all"), (3, "launches"), (4, "launches")])
+@pytest.mark.parametrize(
+    ("whole", "of"), [(0, "all"), (1, "all"), (2, "all"), (3, "launches"), (4, "launches")]
+)
 def test_a_minority_of_launches_says_no_p99(whole, of):
-    """Of four launches some have passes enough for one, all of 9 ms, and the others half as many, of 1 ms."""
+    """Of four launches some have passes enough for one, all of 9 ms, and the others half as many,
+    of 1 ms.
+    """
     many, few = Tail.of([9e-3] * MANY), Tail.of([1e-3] * (MANY // 2))
     row = tailed([many] * whole + [few] * (4 - whole), "point")
     if of == "launches":
@@ -92,14 +105,16 @@ def test_a_minority_of_launches_says_no_p99(whole, of):
         assert row["point_p99"] == pytest.approx(1e-3), "of the passes that all others have"
 
 
-# ---- the cores' speed ------------------------------------------------------------------------------------------------
+# ---- the cores' speed ----------------------------------------------------------------------------
 
 
 def paced(launch, speed, rate=10.0, point=DECODE):
     """A visit in which the cores, and the point, are so many times as fast as they can be."""
     found = visit(launch, {"point": [rate * speed] * 3, "twin": [12.0 * speed] * 3}, point)
     pace = [Sample(PACE, n, 1, 1e-3 / speed, (), 0.0, 0, 0, asked=1e-3) for n in range(3)]
-    return replace(found, samples=(*found.samples, *pace), traffic=found.traffic | {PACE: traffic(0.0, 1e8)})
+    return replace(
+        found, samples=(*found.samples, *pace), traffic=found.traffic | {PACE: traffic(0.0, 1e8)}
+    )
 
 
 def test_speeds_are_shares_of_the_best_on_the_same_cores():
@@ -108,15 +123,21 @@ def test_speeds_are_shares_of_the_best_on_the_same_cores():
     assert speeds(records) == [1.0, pytest.approx(0.6), 1.0, None]
 
 
-@pytest.mark.parametrize(("slow", "left"), [((), 6), ((1,), 5), ((1, 2, 5), 3), ((1, 2, 3, 5), 6), (range(6), 6)])
+@pytest.mark.parametrize(
+    ("slow", "left"), [((), 6), ((1,), 5), ((1, 2, 5), 3), ((1, 2, 3, 5), 6), (range(6), 6)]
+)
 def test_slow_visits_are_set_aside_while_half_of_the_launches_are_left(slow, left):
     """Slow ones at 60 %. Another point on the same cores tells how fast they can be."""
     records = [paced(n, 0.6 if n in slow else 1.0) for n in range(6)]
     fast = paced(0, 1.0, point=replace(DECODE, dtype="f32"))
     kept = at_speed([*records, fast])
     assert kept.count(fast) == 1 and len(kept) == left + 1
-    assert by_launch([*records, fast])[DECODE.name].keys() == {record.launch for record in kept if record is not fast}
-    (row,) = points([*records, fast], MACHINE)[lambda frame: frame["dtype"] == "f16"].to_dict("records")
+    assert by_launch([*records, fast])[DECODE.name].keys() == {
+        record.launch for record in kept if record is not fast
+    }
+    (row,) = points([*records, fast], MACHINE)[lambda frame: frame["dtype"] == "f16"].to_dict(
+        "records"
+    )
     used = [10.0 * (0.6 if n in slow else 1.0) for n in range(6) if left == 6 or n not in slow]
     assert (row["slow"], row["set_aside"], row["launches"]) == (len(slow), 6 - left, left)
     assert row["gbps"] == pytest.approx(1 / median(1 / rate for rate in used))

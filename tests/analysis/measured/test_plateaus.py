@@ -1,4 +1,6 @@
-"""Plateaus and capacities of made-up staircases, whose steps are known because they were put there."""
+"""Plateaus and capacities of made-up staircases, whose steps are known because they were put
+there.
+"""
 
 from itertools import pairwise
 
@@ -12,7 +14,9 @@ SIZES = [2**power for power in np.arange(13, 29.01, 0.5)]  # 8 KiB to 512 MiB, t
 
 
 def staircase(steps, sizes=SIZES, noise=0.0, seed=0, width=0.25):
-    """`steps`: (rate, where it ends in bytes), the last without an end. A step takes about `width` octaves."""
+    """`steps`: (rate, where it ends in bytes), the last without an end. A step takes about `width`
+    octaves.
+    """
     x = np.log2(np.asarray(sizes, float))
     logs = np.full(len(x), np.log(steps[-1][0]))
     for (rate, end), (following, _) in pairwise(steps):
@@ -40,7 +44,12 @@ def test_plateaus_of_a_clean_staircase():
 def test_noise_of_five_per_cent_makes_no_plateaus_and_hides_none(seed):
     found = plateaus(SIZES, staircase(PLAIN, noise=0.05, seed=seed))
     rates = [p.gbps for p in found]
-    assert [min((400, 200, 80, 20), key=lambda r: abs(np.log(r / rate))) for rate in rates] == [400, 200, 80, 20]
+    assert [min((400, 200, 80, 20), key=lambda r: abs(np.log(r / rate))) for rate in rates] == [
+        400,
+        200,
+        80,
+        20,
+    ]
     assert rates == pytest.approx([400, 200, 80, 20], rel=0.12)
 
 
@@ -92,27 +101,81 @@ LONG, LONGER = ([2**power for power in np.arange(13, top, 0.5)] for top in (31.0
 @pytest.mark.parametrize(
     ("steps", "part", "sizes", "effective", "notes"),
     [
-        # all but one as declared: an L3 that is larger, by much and by little; a private cache that is smaller
-        ((400, 32 * KIB, 200, MIB, 80, 96 * MIB, 20), (16, MIB), LONG, {2: MIB, 3: 96 * MIB}, {3: "declaration is wrong"}),
+        # all but one as declared: an L3 that is larger, by much and by little; a private cache that
+        # is smaller
+        (
+            (400, 32 * KIB, 200, MIB, 80, 96 * MIB, 20),
+            (16, MIB),
+            LONG,
+            {2: MIB, 3: 96 * MIB},
+            {3: "declaration is wrong"},
+        ),
         ((400, 32 * KIB, 200, MIB, 25, 32 * MIB, 20), (22, MIB), LONG, {3: 32 * MIB}, {}),
-        ((400, 32 * KIB, 200, 256 * KIB, 80, 32 * MIB, 20), (32, MIB), SIZES, {}, {2: "L2 declares 1 MiB but serves"}),
+        (
+            (400, 32 * KIB, 200, 256 * KIB, 80, 32 * MIB, 20),
+            (32, MIB),
+            SIZES,
+            {},
+            {2: "L2 declares 1 MiB but serves"},
+        ),
         # beyond 128 MiB address translation costs more; L3 still ends where it ends
-        ((400, 32 * KIB, 200, MIB, 80, 32 * MIB, 30, 128 * MIB, 20), (32, MIB), LONG, {3: 32 * MIB}, {}),
-        # an L3 as slow as memory, and hardly faster: 8 % is more than the noise here, and still nothing to build on
-        ((400, 32 * KIB, 200, MIB, 21, 32 * MIB, 20), (32, MIB), SIZES, {2: MIB, 3: None}, {3: "unknown: "}),
-        ((400, 32 * KIB, 200, MIB, 21.6, 32 * MIB, 20), (32, MIB), SIZES, {3: None}, {3: "unknown: "}),
+        (
+            (400, 32 * KIB, 200, MIB, 80, 32 * MIB, 30, 128 * MIB, 20),
+            (32, MIB),
+            LONG,
+            {3: 32 * MIB},
+            {},
+        ),
+        # an L3 as slow as memory, and hardly faster: 8 % is more than the noise here, and still
+        # nothing to build on
+        (
+            (400, 32 * KIB, 200, MIB, 21, 32 * MIB, 20),
+            (32, MIB),
+            SIZES,
+            {2: MIB, 3: None},
+            {3: "unknown: "},
+        ),
+        (
+            (400, 32 * KIB, 200, MIB, 21.6, 32 * MIB, 20),
+            (32, MIB),
+            SIZES,
+            {3: None},
+            {3: "unknown: "},
+        ),
         # so long that both are seen, and yet too close to say which is which
-        ((400, 32 * KIB, 200, MIB, 21.9, 32 * MIB, 20), (32, MIB), LONGER, {3: None}, {3: "told apart: 21.9 and 20"}),
-        ((400, 32 * KIB, 82, MIB, 80, 32 * MIB, 20), (32, MIB), SIZES, {1: 32 * KIB, 2: None, 3: 32 * MIB}, {2: "unknown"}),
+        (
+            (400, 32 * KIB, 200, MIB, 21.9, 32 * MIB, 20),
+            (32, MIB),
+            LONGER,
+            {3: None},
+            {3: "told apart: 21.9 and 20"},
+        ),
+        (
+            (400, 32 * KIB, 82, MIB, 80, 32 * MIB, 20),
+            (32, MIB),
+            SIZES,
+            {1: 32 * KIB, 2: None, 3: 32 * MIB},
+            {2: "unknown"},
+        ),
         # nothing was measured beyond L3
-        ((400, 32 * KIB, 200, MIB, 80, 32 * MIB, 20), (32, MIB), [b for b in SIZES if b <= 16 * MIB], {2: MIB, 3: None}, {3: "no plateau behind"}),
+        (
+            (400, 32 * KIB, 200, MIB, 80, 32 * MIB, 20),
+            (32, MIB),
+            [b for b in SIZES if b <= 16 * MIB],
+            {2: MIB, 3: None},
+            {3: "no plateau behind"},
+        ),
     ],
-)  # fmt: skip
+)
 def test_one_level_that_is_not_as_declared(steps, part, sizes, effective, notes):
-    """No such step corrects a declared size: nothing measured lies beyond what was measured, or it is not L3's."""
+    """No such step corrects a declared size: nothing measured lies beyond what was measured, or it
+    is not L3's.
+    """
     l3, l2 = part
     found = by_level(
-        staircase([*zip(steps[::2], (*steps[1::2], None), strict=True)], sizes), machine(1, l2=l2, l3=l3 * MIB), sizes
+        staircase([*zip(steps[::2], (*steps[1::2], None), strict=True)], sizes),
+        machine(1, l2=l2, l3=l3 * MIB),
+        sizes,
     )
     for level, size in effective.items():
         assert found[level].effective == (size and pytest.approx(size, rel=0.2))
@@ -122,10 +185,14 @@ def test_one_level_that_is_not_as_declared(steps, part, sizes, effective, notes)
 
 
 def test_a_gentle_slope_is_no_plateau():
-    """Measured on two cores that share a declared 32 MiB with strangers: two cells half way down lie close together."""
+    """Measured on two cores that share a declared 32 MiB with strangers: two cells half way down
+    lie close together.
+    """
     sizes = [2.8, 4, 5.7, 8, 11.3, 16, 20.8, 32, 45.3, 64, 90.5, 128, 192]
     rates = [136, 138, 133, 118, 133, 116, 83.7, 43.9, 37.2, 31.5, 27.1, 25.9, 30.3]
-    (capacity,) = capacities([size * MIB for size in sizes], rates, machine(1, l1=None, l2=None), (0, 1))
+    (capacity,) = capacities(
+        [size * MIB for size in sizes], rates, machine(1, l1=None, l2=None), (0, 1)
+    )
     assert capacity.low == pytest.approx(20.8 * MIB) and capacity.high == pytest.approx(32 * MIB)
 
 
@@ -134,7 +201,8 @@ def test_a_step_within_memory_is_no_l3():
     sizes = [2**power for power in np.arange(13, 31.01, 0.5)]
     rates = staircase(((400, 32 * KIB), (200, MIB), (20, 128 * MIB), (15, None)), sizes)
     assert by_level(rates, sizes=sizes)[3].effective is None
-    sizes = [bytes_ for bytes_ in sizes if not MIB < bytes_ < 20 * MIB]  # nothing of L3 was measured
+    # nothing of L3 was measured
+    sizes = [bytes_ for bytes_ in sizes if not MIB < bytes_ < 20 * MIB]
     rates = staircase(((400, 32 * KIB), (200, MIB), (30, 128 * MIB), (15, None)), sizes)
     assert by_level(rates, sizes=sizes)[3].effective is None
 
@@ -146,12 +214,17 @@ def test_too_few_footprints_are_unknown():
     assert found[1].effective is not None
     assert found[3].effective is None and "no two footprints" in found[3].note
     assert found[2].effective is None and "anywhere before 256 MiB" in found[2].note
-    assert all(c.effective is None for c in by_level([100.0, 20.0], sizes=[16 * KIB, 512 * MIB]).values())
+    assert all(
+        c.effective is None for c in by_level([100.0, 20.0], sizes=[16 * KIB, 512 * MIB]).values()
+    )
 
 
 def test_a_wide_bracket_contradicts_nothing():
     """From 20 to 128 MiB nothing was measured: the middle is no reason to doubt 32 MiB."""
-    sizes = [kib * KIB for kib in (8, 16, 24, 96, 400, 800, 3 << 10, 8 << 10, 20 << 10, 128 << 10, 192 << 10)]
+    sizes = [
+        kib * KIB
+        for kib in (8, 16, 24, 96, 400, 800, 3 << 10, 8 << 10, 20 << 10, 128 << 10, 192 << 10)
+    ]
     found = by_level(staircase(PLAIN, sizes), sizes=sizes)
     assert (found[3].low, found[3].high) == pytest.approx((20 * MIB, 128 * MIB))
     assert found[3].effective > 1.5 * 32 * MIB
@@ -162,9 +235,15 @@ def test_a_wide_bracket_contradicts_nothing():
 def test_private_caches_are_per_core_and_l3_per_domain():
     """Four threads on two domains: steps lie at four L1s, four L2s and two L3s."""
     part = machine(4, per_l3=2)
-    found = by_level(staircase(((400, 128 * KIB), (200, 4 * MIB), (80, 64 * MIB), (20, None))), part)
+    found = by_level(
+        staircase(((400, 128 * KIB), (200, 4 * MIB), (80, 64 * MIB), (20, None))), part
+    )
     effective = {level: capacity.effective for level, capacity in found.items()}
     assert effective == pytest.approx({1: 32 * KIB, 2: MIB, 3: 32 * MIB}, rel=0.2)
-    assert {level: capacity.declared for level, capacity in found.items()} == {1: 32 * KIB, 2: MIB, 3: 32 * MIB}
+    assert {level: capacity.declared for level, capacity in found.items()} == {
+        1: 32 * KIB,
+        2: MIB,
+        3: 32 * MIB,
+    }
     alone = {c.level: c for c in capacities(SIZES, staircase(PLAIN), part, (2,))}
     assert alone[2].effective == pytest.approx(MIB, rel=0.2)

@@ -1,4 +1,6 @@
-"""What a run says: planted numbers, and the sentences that follow, all of them as a text: sentences.txt."""
+"""What a run says: planted numbers, and the sentences that follow, all of them as a text:
+sentences.txt.
+"""
 
 from dataclasses import replace
 from pathlib import Path
@@ -27,17 +29,25 @@ NO_CACHES = replace(MACHINE, caches=())
 
 
 def at(context, **changes):
-    return replace(DECODE, shape=replace(DECODE.shape, context=context, capacity=context), **changes)
+    return replace(
+        DECODE, shape=replace(DECODE.shape, context=context, capacity=context), **changes
+    )
 
 
 def rated(rate, point=DECODE, noise=CALM, *, twin=None, core=80.0, **facts):
-    """All launches of a decode; its twin reads at `twin` GB/s, a fourth faster unless told. In L3 slices are read at 60
-    GB/s, memory at 20, and a decode from memory runs at 12."""
+    """All launches of a decode; its twin reads at `twin` GB/s, a fourth faster unless told. In L3
+    slices are read at 60 GB/s, memory at 20, and a decode from memory runs at 12.
+    """
     each = {"twin": twin or rate * 1.25, "core": core}
     if point.residency == "hot":
         each |= {"slice": 60.0, "memory": 20.0, "rotated": 12.0}
     return [
-        visit(n, {"point": [rate * times], **{name: [other * times] for name, other in each.items()}}, point, **facts)
+        visit(
+            n,
+            {"point": [rate * times], **{name: [other * times] for name, other in each.items()}},
+            point,
+            **facts,
+        )
         for n, times in enumerate(noise)
     ]
 
@@ -53,12 +63,21 @@ def near(rate, noise=CALM, core=80.0, context=1024, dtype="f16"):
 
 def layouts(rates, contexts=(1024, 2048, 4096)):
     """`rates`: by layout, of every context: as many bytes, so many times as fast."""
-    return [r for n in contexts for layout, rate in rates.items() for r in rated(rate, at(n, layout=layout))]
+    return [
+        r
+        for n in contexts
+        for layout, rate in rates.items()
+        for r in rated(rate, at(n, layout=layout))
+    ]
 
 
 def teams(rates):
     """`rates`: GB/s by number of threads."""
-    return [record for count, rate in rates.items() for record in rated(rate, at(1024, cpus=tuple(range(count))))]
+    return [
+        record
+        for count, rate in rates.items()
+        for record in rated(rate, at(1024, cpus=tuple(range(count))))
+    ]
 
 
 def line(launches, fixed):
@@ -68,41 +87,76 @@ def line(launches, fixed):
     return [
         record
         for context, seconds in times.items()
-        for record in rated(moved[context] / seconds / 1e9, at(context), (1.0,) * launches, walked=moved[context] * 16)
+        for record in rated(
+            moved[context] / seconds / 1e9,
+            at(context),
+            (1.0,) * launches,
+            walked=moved[context] * 16,
+        )
     ]
 
 
 def uneven(records):
     """In two launches the twin's samples are a tenth as long as the point's."""
     short = [
-        [replace(s, seconds=s.seconds / 10, passes=1) if s.program == "twin" else s for s in r.samples] for r in records
+        [
+            replace(s, seconds=s.seconds / 10, passes=1) if s.program == "twin" else s
+            for s in r.samples
+        ]
+        for r in records
     ]
-    return [replace(r, samples=tuple(each)) if r.launch < 2 else r for r, each in zip(records, short, strict=True)]
+    return [
+        replace(r, samples=tuple(each)) if r.launch < 2 else r
+        for r, each in zip(records, short, strict=True)
+    ]
 
 
 def host(slow):
-    """Two points in ten launches, of which so many were at 60 % of the cores' speed: of one point, or of both."""
+    """Two points in ten launches, of which so many were at 60 % of the cores' speed: of one point,
+    or of both.
+    """
     of = {"f16": slow, "f32": slow if slow > 5 else 0}
-    return [paced(n, 0.6 if n < of[d] else 1.0, point=replace(DECODE, dtype=d)) for d in of for n in range(10)]
+    return [
+        paced(n, 0.6 if n < of[d] else 1.0, point=replace(DECODE, dtype=d))
+        for d in of
+        for n in range(10)
+    ]
 
 
 ONE = at(1024, cpus=(0,))
 UNSURE = replace(MACHINE, facts={"l3": Fact(32 * MIB, "declared", "low")})
 LARGE = replace(
-    MACHINE,  # 2 x 12 MiB of L2 before 32 MiB of L3: 1.5 x 12 MiB of one thread are within 0.7 x 32 MiB, of two not
-    caches=tuple(replace(cache, size=12 * MIB) if cache.level == 2 else cache for cache in MACHINE.caches),
+    # 2 x 12 MiB of L2 before 32 MiB of L3: 1.5 x 12 MiB of one thread are within 0.7 x 32 MiB, of
+    # two not
+    MACHINE,
+    caches=tuple(
+        replace(cache, size=12 * MIB) if cache.level == 2 else cache for cache in MACHINE.caches
+    ),
     allowed=(0, 1),
 )
 LIMITED = sum((near(10.0, core=10.2, context=64 << n) for n in range(4)), [])
 GROUPS = [replace(DECODE, shape=replace(DECODE.shape, q_heads=2 * group)) for group in (2, 4, 8)]
 NEAR_READS = rated(19.0, twin=20.0)
 PAIR = Contrast("threads", (at(1024, cpus=(0, 1)), ONE))
-BESIDE = [replace(visit(n, {"threads=2": [11.0] * 3, "threads=1": [10.0] * 3}), point=PAIR) for n in range(7)]
+BESIDE = [
+    replace(visit(n, {"threads=2": [11.0] * 3, "threads=1": [10.0] * 3}), point=PAIR)
+    for n in range(7)
+]
 LOOSE = rated(8.0, ONE) + rated(10.0, PAIR.points[0], (0.6, 0.7, 0.7, 1.0, 1.2, 1.2, 1.3))
-TOKENS = rated(16 * MIB / 1e6, at(1024)) + rated(4 * MIB / 1e6, at(4096)) + rated(8 * MIB / 1e6, at(1024, layout="a"))
+TOKENS = (
+    rated(16 * MIB / 1e6, at(1024))
+    + rated(4 * MIB / 1e6, at(4096))
+    + rated(8 * MIB / 1e6, at(1024, layout="a"))
+)
 OTHERS = (MODEL, replace(MODEL, name="other"), replace(MODEL, name="z", layers=48))
-LEAN = [replace(r, samples=tuple(s for s in r.samples if s.program != "rotated")) for r in near(50.0)]
-CHECKS = [Check("load", "warn", "1.5", ""), Check("swap", "ok", "none", ""), Check("machine", "warn", "KVM", "")]
+LEAN = [
+    replace(r, samples=tuple(s for s in r.samples if s.program != "rotated")) for r in near(50.0)
+]
+CHECKS = [
+    Check("load", "warn", "1.5", ""),
+    Check("swap", "ok", "none", ""),
+    Check("machine", "warn", "KVM", ""),
+]
 
 CASES = [  # topic, records, and what else is known
     ("bandwidth", []),
@@ -124,23 +178,56 @@ CASES = [  # topic, records, and what else is known
     ("l3", near(19.5) + reads()),
     ("l3", near(10.0, core=10.2) + reads()),
     ("l3", LEAN + reads(), {"machine": UNSURE}),
-    ("l3", sum((near(10.0 * n, dtype=d) for n, d in enumerate(("q8_0", "f16", "i8", "bf16", "f32"), 1)), reads())),
+    (
+        "l3",
+        sum(
+            (
+                near(10.0 * n, dtype=d)
+                for n, d in enumerate(("q8_0", "f16", "i8", "bf16", "f32"), 1)
+            ),
+            reads(),
+        ),
+    ),
     ("l3", near(60.0, context=512) + near(10.0) + near(5.0, context=2048) + reads()),
     ("l3", LIMITED + near(50.0) + reads()),  # one alone may look otherwise by chance
     ("l3", LIMITED + near(50.0) + near(60.0, dtype="f32") + reads()),
-    ("l3", sum((near(19.5, context=64 << n) for n in range(3)), near(50.0, context=512) + near(50.0) + reads())),
+    (
+        "l3",
+        sum(
+            (near(19.5, context=64 << n) for n in range(3)),
+            near(50.0, context=512) + near(50.0) + reads(),
+        ),
+    ),
     ("layout", layouts({"a": 10.0, "b": 12.0, "c": 8.0}) + reads()),
-    ("layout", rated(12.0, at(1024, layout="a"), WIDE) + rated(12.1, at(1024, layout="b"), WIDE[::-1])),
-    ("layout", rated(12.0, at(1024, layout="a"), (1.0,)) + rated(6.0, at(1024, layout="b"), (1.0,))),
+    (
+        "layout",
+        rated(12.0, at(1024, layout="a"), WIDE) + rated(12.1, at(1024, layout="b"), WIDE[::-1]),
+    ),
+    (
+        "layout",
+        rated(12.0, at(1024, layout="a"), (1.0,)) + rated(6.0, at(1024, layout="b"), (1.0,)),
+    ),
     ("layout", layouts({"a": 10.0, "b": 12.0}, (1024,)) + rated(11.9, at(1024, layout="c"), WIDE)),
-    ("layout", layouts({"a": 10.0, "b": 12.0}, range(1, 6)) + layouts({"a": 10.0, "b": 9.0}, range(6, 9))),
-    ("layout", rated(40.0, replace(HOT, layout="a"), **INSIDE) + rated(50.0, replace(HOT, layout="b"), **INSIDE)),
-    ("dtype", rated(12.0, at(1024)) + rated(12.0, at(1024, dtype="i8"), walked=128 * MIB)),  # half the bytes
+    (
+        "layout",
+        layouts({"a": 10.0, "b": 12.0}, range(1, 6)) + layouts({"a": 10.0, "b": 9.0}, range(6, 9)),
+    ),
+    (
+        "layout",
+        rated(40.0, replace(HOT, layout="a"), **INSIDE)
+        + rated(50.0, replace(HOT, layout="b"), **INSIDE),
+    ),
+    # half the bytes
+    ("dtype", rated(12.0, at(1024)) + rated(12.0, at(1024, dtype="i8"), walked=128 * MIB)),
     ("variant", rated(12.0) + rated(8.0, at(1024, variant="mine"))),
     ("block_tokens", rated(16.0, PAGED) + rated(8.0, replace(PAGED, block_tokens=8))),
     ("order", rated(16.0, PAGED) + rated(12.0, replace(PAGED, shuffle=1))),
     ("pages", rated(16.0, PAGED) + rated(4.0, replace(PAGED, pages="base"))),
-    ("fit", near(50.0) + reads(), {"models": (MODEL, replace(MODEL, name="short", max_context=2000))}),
+    (
+        "fit",
+        near(50.0) + reads(),
+        {"models": (MODEL, replace(MODEL, name="short", max_context=2000))},
+    ),
     ("fit", rated(15.0), {"machine": NO_CACHES}),
     ("threads", teams({1: 8.0, 2: 15.2})),
     ("threads", teams({1: 8.0, 2: 19.0, 3: 20.0, 4: 18.0})),
@@ -148,26 +235,45 @@ CASES = [  # topic, records, and what else is known
     ("threads", LOOSE),  # visits of their own leave open whether there is a gain
     ("threads", LOOSE + BESIDE),  # which these rounds show
     ("bound", NEAR_READS + rated(9.5, at(1024, dtype="i8"), twin=19.0, core=10.0)),
-    ("bound", sum((rated(9.5, each, core=10.0) for each in GROUPS[1:]), rated(19.0, GROUPS[0], twin=20.0))),
+    (
+        "bound",
+        sum(
+            (rated(9.5, each, core=10.0) for each in GROUPS[1:]), rated(19.0, GROUPS[0], twin=20.0)
+        ),
+    ),
     (  # i8 at 2.74 times its core roof; of f16, one point of two
         "bound",
         NEAR_READS
         + rated(9.5, at(1024, dtype="i8"), twin=30.0, core=9.5 / 2.74)
         + rated(9.5, at(2048), twin=30.0, core=4.0),
     ),
-    ("tokens", TOKENS, {"models": OTHERS[:2]}),  # 24 layers of 1 ms, and of 4 ms; the slower layout does not count
+    # 24 layers of 1 ms, and of 4 ms; the slower layout does not count
+    ("tokens", TOKENS, {"models": OTHERS[:2]}),
     ("tokens", TOKENS, {"models": OTHERS}),
     ("overhead", line(6, 1e-5)),
     ("overhead", line(6, -1e-5)),
     ("overhead", line(2, 1e-5)),
     ("suspect", rated(40.0, twin=30.0) + reads() + rated(10.0, at(2048))),
     ("suspect", rated(40.0, twin=30.0) + reads(50.0) + rated(10.0, at(2048))),
-    ("doubt", rated(15.0, noise=(0.95, 1.0, 1.0, 1.0, 1.0, 1.05)) + [failed(6)]),  # 1/0.95 - 1/1.05 of the median
+    # 1/0.95 - 1/1.05 of the median
+    ("doubt", rated(15.0, noise=(0.95, 1.0, 1.0, 1.0, 1.0, 1.05)) + [failed(6)]),
     ("doubt", rated(15.0, noise=(1.0,))),
     ("doubt", rated(15.0, noise=(0.5, 0.5, 1.0, 1.0, 2.0, 2.0))),
-    ("doubt", rated(15.0) + rated(9.0, at(2048), CALM[:4]) + rated(9.0, at(4096), CALM[:3]) + [failed(3, at(4096))]),
+    (
+        "doubt",
+        rated(15.0)
+        + rated(9.0, at(2048), CALM[:4])
+        + rated(9.0, at(4096), CALM[:3])
+        + [failed(3, at(4096))],
+    ),
     ("doubt", uneven(rated(15.0, passes=10))),
-    ("doubt", [replace(r, samples=(replace(r.samples[0], faults=1), *r.samples[1:])) for r in rated(15.0)]),
+    (
+        "doubt",
+        [
+            replace(r, samples=(replace(r.samples[0], faults=1), *r.samples[1:]))
+            for r in rated(15.0)
+        ],
+    ),
     ("doubt", host(4)),
     ("doubt", host(7)),
     ("doubt", [], {"checks": CHECKS}),
@@ -176,7 +282,11 @@ CASES = [  # topic, records, and what else is known
 
 def say(topic, records, more=None):
     facts = {"machine": MACHINE, "models": (MODEL,)} | (more or {})
-    return "".join(f"{topic}: {s.text}\n" for s in sentences(findings(RUN, records, **facts)) if s.topic == topic)
+    return "".join(
+        f"{topic}: {s.text}\n"
+        for s in sentences(findings(RUN, records, **facts))
+        if s.topic == topic
+    )
 
 
 def test_all_sentences():
@@ -193,37 +303,65 @@ def test_they_end_in_one_line_and_name_their_wholes():
     [
         (
             {"word": PAYS, "tokens": 120.3, "tokens_low": 100.0, "tokens_high": 150.0},
-            "blockt costs more to store than head and pays off after 120 decoded tokens (100 to 150) at a context of 4,096.",
+            (
+                "blockt costs more to store than head and pays off after 120 decoded tokens (100 to"
+                " 150) at a context of 4,096."
+            ),
         ),
         (
             {"word": NEVER, "even": 2000.0, "even_low": 1500.0, "even_high": 3000.0},
-            "blockt costs more to store than head and pays off from a context of 2000 tokens (1500 to 3000).",
+            (
+                "blockt costs more to store than head and pays off from a context of 2000 tokens"
+                " (1500 to 3000)."
+            ),
         ),
-        ({"word": NEVER}, "blockt costs more to store than head and saves nothing in reading above the noise."),
+        (
+            {"word": NEVER},
+            "blockt costs more to store than head and saves nothing in reading above the noise.",
+        ),
         ({"word": NOISE}, "No layout saves or costs more than the noise."),
         (None, "50% of the speed of a non-temporal copy."),
     ],
 )
 def test_stores_beside_copies_and_what_pays(row, text):
     """16 MiB of 1024 tokens at 6 GB/s."""
-    records = [visit(n, {"point": [6.0], "copy": [8.0], "copy_nt": [12.0]}, STORE) for n in range(3)]
+    records = [
+        visit(n, {"point": [6.0], "copy": [8.0], "copy_nt": [12.0]}, STORE) for n in range(3)
+    ]
     pair = {"dearer": "blockt", "cheaper": "head", "context": 4096}
-    found = stores(findings(RUN, records, MACHINE).points, table([pair | row] if row else [], BREAKEVEN))
+    found = stores(
+        findings(RUN, records, MACHINE).points, table([pair | row] if row else [], BREAKEVEN)
+    )
     first = (
-        "Storing a prompt takes 2.73 µs a token and layer (head f16): 6 GB/s, 50% of the speed of a non-temporal copy."
+        "Storing a prompt takes 2.73 µs a token and layer (head f16): 6 GB/s, 50% of the speed of a"
+        " non-temporal copy."
     )
     assert found.startswith(first) and found.endswith(text)
 
 
-# ---- all of it -------------------------------------------------------------------------------------------------------
+# ---- all of it -----------------------------------------------------------------------------------
 
-TOPICS = ["bandwidth", "l3", "layout", "dtype", "fit", "threads", "bound", "tokens", "stores", "doubt", "doubt"]
+TOPICS = [
+    "bandwidth",
+    "l3",
+    "layout",
+    "dtype",
+    "fit",
+    "threads",
+    "bound",
+    "tokens",
+    "stores",
+    "doubt",
+    "doubt",
+]
 
 
 def whole():
     records = reads() + layouts({"head": 12.0, "position": 10.0}) + rated(8.0, at(1024, dtype="i8"))
     records += rated(6.0, ONE) + near(50.0)
-    return records + [visit(n, {"point": [6.0], "copy": [8.0], "copy_nt": [12.0]}, STORE) for n in range(6)]
+    return records + [
+        visit(n, {"point": [6.0], "copy": [8.0], "copy_nt": [12.0]}, STORE) for n in range(6)
+    ]
 
 
 def test_sentences_come_in_order():
@@ -245,6 +383,8 @@ def test_sentences_come_in_order():
 )
 @pytest.mark.parametrize("machine", [MACHINE, NO_CACHES])
 def test_any_part_of_a_run_says_something(records, machine):
-    found = {each.topic: each.text for each in sentences(findings(RUN, records, machine, models=[MODEL]))}
+    found = {
+        each.topic: each.text for each in sentences(findings(RUN, records, machine, models=[MODEL]))
+    }
     assert found["bandwidth"] and found["l3"]
     assert not any("nan" in text or "<NA>" in text or "None" in text for text in found.values())

@@ -1,6 +1,7 @@
 """Two runs of one machine, held against each other.
 
-sides → common points → views of each (by launch) → evidence in each view → the judge → verdicts → the whole
+sides → common points → views of each (by launch) → evidence in each view → the judge → verdicts →
+the whole
 """
 
 from kvbench.analysis.differs.compare.side import Side, short

@@ -1,4 +1,6 @@
-"""The two sides of a comparison: what each is, and which of their points can be held against each other."""
+"""The two sides of a comparison: what each is, and which of their points can be held against each
+other.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,8 +13,9 @@ from kvbench.model import Engine, Machine, Point, Record
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A run. `identity`: digests of its machine, environment, build and suite. `planned`: its points. `engines`: whose
-    kernels stand beside ours."""
+    """A run. `identity`: digests of its machine, environment, build and suite. `planned`: its
+    points. `engines`: whose kernels stand beside ours.
+    """
 
     run: str
     identity: Mapping[str, str]
@@ -45,18 +48,24 @@ class Side:
 def refuse(base: Side, head: Side) -> None:
     """What no number can be taken from."""
     if base.run == head.run:
-        raise NotComparable(f"base and head are the same run, {base.run}", "name another run on one side")
+        raise NotComparable(
+            f"base and head are the same run, {base.run}", "name another run on one side"
+        )
     if not base.same(head, "machine"):
         what = f"base is of {base.named}, head of {head.named}"
-        raise NotComparable(f"two machines: {what}", "compare runs of one machine; kvbench report BASE HEAD shows both")
+        raise NotComparable(
+            f"two machines: {what}",
+            "compare runs of one machine; kvbench report BASE HEAD shows both",
+        )
     if not base.names & head.names:
         hint = "run the same suite, with the same version of kvbench, on both"
         raise NotComparable(f"runs {base.run} and {head.run} have no point in common", hint)
 
 
 def unusable(base: Sequence[Record], head: Sequence[Record]) -> str:
-    """Why what was measured of a point says nothing of a change; "" where it does. A wrong answer in one launch, or a
-    crash, is no matter of time: such a point is mended, not compared."""
+    """Why what was measured of a point says nothing of a change; "" where it does. A wrong answer
+    in one launch, or a crash, is no matter of time: such a point is mended, not compared.
+    """
     faults = []
     for word, own in (("base", base), ("head", head)):
         if bad := [record for record in own if not complete(record)]:

@@ -1,16 +1,21 @@
-"""Ways to look at a point's time: a series of launches for each, as logarithms, so that differences are ratios.
+"""Ways to look at a point's time: a series of launches for each, as logarithms, so that differences
+are ratios.
 
-BESIDE   over the time of its witness (twin or copy) of the same rounds. Where another user of the memory, a slower
-         clock or an unlucky placement slows the machine, it slows both: this is the view whose launches could be
-         exchanged between two runs of one build, also an hour apart, and so the one that is tested.
-SECONDS  as they are. All points of a launch share what the launch met, and all launches of a run what the run met:
-         they tell runs apart though the build is the same. But a change that is real shows here too, once what moved
-         the witness as well is taken off.
-CYCLES   the time in cycles of the run's own clock probe: a core-bound point on a slower clock takes as many.
-FLOPS    the time against the run's own FMA probe, likewise: where another thread shares the core.
-WITNESS  not of the point: the seconds of its witness. They say how the machine was while the point was measured.
-MACHINE  nor is this: what the witnesses of all points on the same CPUs say together, of caches or of memory.
-CEILING  nor is this: the time of a byte of the run's own ceiling, which was measured at another time.
+BESIDE   over the time of its witness (twin or copy) of the same rounds. Where another user of the
+memory, a slower
+         clock or an unlucky placement slows the machine, it slows both: this is the view whose
+         launches could be exchanged between two runs of one build, also an hour apart, and so the
+         one that is tested.
+SECONDS  as they are. All points of a launch share what the launch met, and all launches of a run
+what the run met:
+         they tell runs apart though the build is the same. But a change that is real shows here
+         too, once what moved the witness as well is taken off.
+CYCLES   the time in cycles of the run's own clock probe: a core-bound point on a slower clock takes
+as many. FLOPS    the time against the run's own FMA probe, likewise: where another thread shares
+the core. WITNESS  not of the point: the seconds of its witness. They say how the machine was while
+the point was measured. MACHINE  nor is this: what the witnesses of all points on the same CPUs say
+together, of caches or of memory. CEILING  nor is this: the time of a byte of the run's own ceiling,
+which was measured at another time.
 
 The core roof is no view: it is the point's own kernel, and changes with it.
 """
@@ -46,15 +51,24 @@ def by_launch(records: Iterable[Record]) -> dict[int, PointRates]:
     return {launch: measured(own) for launch, own in launches.items()}
 
 
-def of_point(point: Point, footprint: float, base: Launches, head: Launches, probes: Probes) -> Views:
+def of_point(
+    point: Point, footprint: float, base: Launches, head: Launches, probes: Probes
+) -> Views:
     """`footprint`: bytes of lines, of all layers."""
     seconds = _both(base, head, lambda each: math.log(each.seconds["point"].median))
     found: Views = {SECONDS: seconds}
     if witness := _witness(base, head):
-        own = ({launch: each for launch, each in side.items() if witness in each.shares} for side in (base, head))
+        own = (
+            {launch: each for launch, each in side.items() if witness in each.shares}
+            for side in (base, head)
+        )
         found[BESIDE] = _both(*own, lambda each: -math.log(each.shares[witness].median))
         found[WITNESS] = tuple(map(_less, seconds, found[BESIDE]))
-    here = [probe for probe in probes if (probe.isa, sorted(probe.cpus)) == (point.isa, sorted(point.cpus))]
+    here = [
+        probe
+        for probe in probes
+        if (probe.isa, sorted(probe.cpus)) == (point.isa, sorted(point.cpus))
+    ]
     for view, op in _OF_CORE.items():
         if own := next((probes[probe] for probe in here if probe.op == op), None):
             found[view] = tuple(map(_less, seconds, own))
@@ -72,8 +86,9 @@ def of_family(members: Sequence[Views]) -> Views:
 
 
 def together(members: Sequence[Both]) -> Both:
-    """The median over members in each launch, each about its middle: that of the launches of both sides, so that which
-    side a launch belongs to has no part in it."""
+    """The median over members in each launch, each about its middle: that of the launches of both
+    sides, so that which side a launch belongs to has no part in it.
+    """
     launches: tuple[dict[int, list[float]], ...] = {}, {}
     for both in members:
         middle = median(own for side in both for own in side.values())
@@ -83,8 +98,12 @@ def together(members: Sequence[Both]) -> Both:
     return _both(*launches, median)
 
 
-def _both(base: Mapping[int, object], head: Mapping[int, object], log: Callable[..., float]) -> Both:
-    return {launch: log(each) for launch, each in base.items()}, {launch: log(each) for launch, each in head.items()}
+def _both(
+    base: Mapping[int, object], head: Mapping[int, object], log: Callable[..., float]
+) -> Both:
+    return {launch: log(each) for launch, each in base.items()}, {
+        launch: log(each) for launch, each in head.items()
+    }
 
 
 def _less(series: Series, other: Series) -> Series:
@@ -95,8 +114,13 @@ def _less(series: Series, other: Series) -> Series:
 def _witness(base: Launches, head: Launches) -> str | None:
     """The fastest form that both runs have, over both: the same on either side."""
     every = [*base.values(), *head.values()]
-    common = set.intersection(*({name for each in side.values() for name in each.witnesses} for side in (base, head)))
-    rates = {name: median(each.rates[name].median for each in every if name in each.shares) for name in common}
+    common = set.intersection(
+        *({name for each in side.values() for name in each.witnesses} for side in (base, head))
+    )
+    rates = {
+        name: median(each.rates[name].median for each in every if name in each.shares)
+        for name in common
+    }
     return max(sorted(rates), key=rates.__getitem__, default=None)
 
 
@@ -107,25 +131,43 @@ def probed(base: Iterable[Record], head: Iterable[Record]) -> Probes:
 
 
 def _costs(records: Iterable[Record]) -> dict[Probe, Series]:
-    """Logarithms of the time of what a probe counts. What it is said not to have done at all has none."""
+    """Logarithms of the time of what a probe counts. What it is said not to have done at all has
+    none.
+    """
     values: dict[Probe, dict[int, list[float]]] = {}
     for record in records:
         if isinstance(record.point, Probe) and complete(record):
             own = values.setdefault(record.point, {}).setdefault(record.launch, [])
             own += [value(record, sample) for sample in record.samples if sample.program == "point"]
-    rates = {probe: {launch: median(own) for launch, own in each.items()} for probe, each in values.items()}
+    rates = {
+        probe: {launch: median(own) for launch, own in each.items()}
+        for probe, each in values.items()
+    }
     known = {probe: own for probe, own in rates.items() if min(own.values()) > 0}
     return {probe: {n: -math.log(rate) for n, rate in own.items()} for probe, own in known.items()}
 
 
 def _ceiling(point: Point, footprint: float, probes: Probes) -> Both | None:
-    """Reads for a decode and copies for a store, of the nearest footprint: the fastest of them, over both runs."""
+    """Reads for a decode and copies for a store, of the nearest footprint: the fastest of them,
+    over both runs.
+    """
     ops = READ if point.op == "decode" else COPY
-    alike = {probe: both for probe, both in probes.items() if probe.op in ops and probe.pages == point.pages}
+    alike = {
+        probe: both
+        for probe, both in probes.items()
+        if probe.op in ops and probe.pages == point.pages
+    }
     if not alike:
         return None
-    most = max(probe.bytes for probe in alike)  # it leaves all caches behind, as what is larger or evicted does
+    # it leaves all caches behind, as what is larger or evicted does
+    most = max(probe.bytes for probe in alike)
     wanted = most if point.residency == "evicted" else min(footprint, most)
     away = {probe: abs(math.log2(probe.bytes / wanted)) for probe in alike}
-    near = [both for probe, both in alike.items() if away[probe] == min(away.values()) <= math.log2(REACH)]
-    return min(near, key=lambda both: median(cost for side in both for cost in side.values()), default=None)
+    near = [
+        both
+        for probe, both in alike.items()
+        if away[probe] == min(away.values()) <= math.log2(REACH)
+    ]
+    return min(
+        near, key=lambda both: median(cost for side in both for cost in side.values()), default=None
+    )

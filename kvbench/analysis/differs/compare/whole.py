@@ -10,7 +10,15 @@ import numpy as np
 
 from kvbench.analysis.differs.compare import views, words
 from kvbench.analysis.differs.compare.side import Side, refuse, unusable
-from kvbench.analysis.differs.compare.views import BESIDE, CEILING, MACHINE, SECONDS, WITNESS, Both, Views
+from kvbench.analysis.differs.compare.views import (
+    BESIDE,
+    CEILING,
+    MACHINE,
+    SECONDS,
+    WITNESS,
+    Both,
+    Views,
+)
 from kvbench.analysis.differs.compare.words import LIMITS, Effects, Floor, Viewed, between, effects
 from kvbench.analysis.judge import Difference, family, incomparable, whole, worst_first
 from kvbench.analysis.measured.launches import complete
@@ -44,9 +52,11 @@ class _Seen:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a comparison was made under. `differ`: identities that are not the same. `failed`: visits of base and of head.
-    `moved`: by view, what both runs measured over all points, where that differs. `engines`: those of base and of head
-    that are of two libraries."""
+    """What a comparison was made under. `differ`: identities that are not the same. `failed`:
+    visits of base and of head.
+    `moved`: by view, what both runs measured over all points, where that differs. `engines`: those
+        of base and of head that are of two libraries.
+    """
 
     differ: frozenset[str]
     failed: tuple[int, int]
@@ -56,33 +66,54 @@ class Terms:
 
 
 def compare(
-    base: Side, head: Side, created: str, smallest: float | None = None, learned: Floor | None = None
+    base: Side,
+    head: Side,
+    created: str,
+    smallest: float | None = None,
+    learned: Floor | None = None,
 ) -> tuple[Comparison, Terms]:
-    """Without notes, which the terms make. `smallest`: effect that is called a change, a share of base's time.
-    `learned`: what A/A runs showed."""
+    """Without notes, which the terms make. `smallest`: effect that is called a change, a share of
+    base's time.
+    `learned`: what A/A runs showed.
+    """
     enough, (seen, lost) = effects(smallest, learned), _seen(base, head)
     if not seen:
         first = lost[0]
-        what = f"of {len(lost)} points that both runs have, none can be compared; the first: {first.name}: {first.note}"
+        what = (
+            f"of {len(lost)} points that both runs have, none can be compared; the first:"
+            f" {first.name}: {first.note}"
+        )
         raise NotComparable(what, "measure them again")
     points, families = map(words.judged, _viewed(seen, enough))
-    notes_of = ("; ".join(filter(None, [each.rescheduled, row.note])) for row, each in zip(points, seen, strict=True))
+    notes_of = (
+        "; ".join(filter(None, [each.rescheduled, row.note]))
+        for row, each in zip(points, seen, strict=True)
+    )
     points = [replace(row, note=note) for row, note in zip(points, notes_of, strict=True)]
-    differ = frozenset(what for what in ("build", "suite", "environment") if not base.same(head, what))
+    differ = frozenset(
+        what for what in ("build", "suite", "environment") if not base.same(head, what)
+    )
     failed = tuple(sum(bool(record.error) for record in side.records) for side in (base, head))
     points += lost
     sides = ((base, head.names, "base"), (head, base.names, "head"))
     missing = [
-        f"{p.name}: only {word} has it" for own, others, word in sides for p in own.planned if p.name not in others
+        f"{p.name}: only {word} has it"
+        for own, others, word in sides
+        for p in own.planned
+        if p.name not in others
     ]
     missing += [f"{each.name}: {each.note}" for each in lost]
     said = whole(points, families), worst_first(points), worst_first(families), tuple(missing)
     found = Comparison("compare", base.run, head.run, base.named, created, *said, notes=())
-    return found, Terms(differ, failed, tuple(_moved(seen)), enough, differing(base.engines, head.engines))
+    return found, Terms(
+        differ, failed, tuple(_moved(seen)), enough, differing(base.engines, head.engines)
+    )
 
 
 def _moved(seen: Sequence[_Seen]) -> Iterator[tuple[str, Difference]]:
-    """Whether what both runs measured of the machine itself, and the points' own time, moved over all points."""
+    """Whether what both runs measured of the machine itself, and the points' own time, moved over
+    all points.
+    """
     for view in (CEILING, WITNESS, SECONDS):
         own = [each.views[view] for each in seen if view in each.views]
         if own and (found := between(*views.together(own))).way:
@@ -90,12 +121,17 @@ def _moved(seen: Sequence[_Seen]) -> Iterator[tuple[str, Difference]]:
 
 
 def learn(runs: Sequence[Side]) -> Floor:
-    """What hardly any point, or family, of every two of these runs of one build seems to differ by, and more than that."""
+    """What hardly any point, or family, of every two of these runs of one build seems to differ by,
+    and more than that.
+    """
     found: tuple[list[float], ...] = [], []  # shifts of points, and of families
     pairs = list(combinations(runs, 2))
     for base, head in pairs:
         if not base.same(head, "build"):
-            what = f"runs {base.run} and {head.run} are of two builds, and noise is learned from runs of one"
+            what = (
+                f"runs {base.run} and {head.run} are of two builds, and noise is learned from runs"
+                " of one"
+            )
             raise NotComparable(what, "name runs of base's build")
         seen, _ = _seen(base, head)
         if not seen:
@@ -108,7 +144,9 @@ def learn(runs: Sequence[Side]) -> Floor:
 
 
 def _seen(base: Side, head: Side) -> tuple[list[_Seen], list[Judged]]:
-    """Points that can be compared, of those that both runs were to measure, and those that cannot."""
+    """Points that can be compared, of those that both runs were to measure, and those that
+    cannot.
+    """
     refuse(base, head)
     there, of_base, of_head = head.names, base.visits(), head.visits()
     probes = views.probed(base.records, head.records)
@@ -127,7 +165,10 @@ def _seen(base: Side, head: Side) -> tuple[list[_Seen], list[Judged]]:
         if why:
             lost.append(incomparable(point.name, family(point, regime), why))
             continue
-        seconds, (one, other) = looked[SECONDS] if alike else looked.pop(SECONDS), (each[0] for each in own)
+        seconds, (one, other) = (
+            looked[SECONDS] if alike else looked.pop(SECONDS),
+            (each[0] for each in own),
+        )
         again = rescheduled(one.schedule, other.schedule)
         found.append(_Seen(point, regime, looked, seconds, one.traffic["point"].compulsory, again))
     return found, lost
@@ -141,7 +182,9 @@ def _viewed(seen: Sequence[_Seen], enough: Effects) -> tuple[list[Viewed], list[
         seconds = tuple(math.exp(median(side.values())) for side in each.seconds)
         facts = {"seconds": seconds, "gbps": tuple(gbps(each.compulsory, own) for own in seconds)}
         looked = each.views | _around(seen, [each])
-        points.append(words.viewed(each.point.name, each.family, looked, enough.of(each.regime), **facts))
+        points.append(
+            words.viewed(each.point.name, each.family, looked, enough.of(each.regime), **facts)
+        )
     for name, own in members.items():
         looked = views.of_family([each.views for each in own]) | _around(seen, own)
         told = LIMITS.told_family if len(own) >= LIMITS.several else LIMITS.told

@@ -18,13 +18,19 @@ IDENTITY = {"suite": "s1", "build": "b1", "machine": "m1", "environment": "e1"}
 
 def side(records, run="base", planned=None, **identity):
     points = [record.point for record in records if isinstance(record.point, Point)]
-    return Side(run, IDENTITY | identity, MACHINE, tuple(dict.fromkeys(planned or points)), list(records))
+    return Side(
+        run, IDENTITY | identity, MACHINE, tuple(dict.fromkeys(planned or points)), list(records)
+    )
 
 
 def measured(point=DECODE, rate=8.0, twin=10.0, luck=LUCK, **facts):
-    """The point at `rate` GB/s beside its twin, in launches of some luck that the twin does not share."""
+    """The point at `rate` GB/s beside its twin, in launches of some luck that the twin does not
+    share.
+    """
     beside = {} if twin is None else {"twin": [twin]}
-    return [visit(n, {"point": [rate * lucky]} | beside, point, **facts) for n, lucky in enumerate(luck)]
+    return [
+        visit(n, {"point": [rate * lucky]} | beside, point, **facts) for n, lucky in enumerate(luck)
+    ]
 
 
 def probes(of=READ, rate=20.0, luck=LUCK[::-1]):

@@ -35,11 +35,13 @@ from tests.analysis.differs.compare.made_sides import (
 )
 from tests.made_run import DECODE, MACHINE, MIB, READ, failed, visit
 
-# ---- words -----------------------------------------------------------------------------------------------------------
+# ---- words ---------------------------------------------------------------------------------------
 
 
 def test_a_slower_head():
-    """By 10% beside a twin that is as fast as it was: of C(20, 10) orders of the launches one is so extreme."""
+    """By 10% beside a twin that is as fast as it was: of C(20, 10) orders of the launches one is so
+    extreme.
+    """
     found = compared(measured(), measured(rate=8 / 1.1))
     assert found.verdict == REGRESSION
     for row in (only(found), *found.families):
@@ -53,7 +55,11 @@ def test_a_slower_head():
     luck = np.median(LUCK)
     assert (row.base_gbps, row.head_gbps) == pytest.approx((8 * luck, 8 / 1.1 * luck), rel=1e-6)
     assert row.head_seconds == pytest.approx(16 * MIB / 8e9 * 1.1 / luck, rel=1e-6)
-    assert (row.name, row.family, family.name) == (DECODE.name, "decode.flash.head.f16 DRAM", row.family)
+    assert (row.name, row.family, family.name) == (
+        DECODE.name,
+        "decode.flash.head.f16 DRAM",
+        row.family,
+    )
     assert family.base_gbps is None and family.head_seconds is None
     assert (found.base, found.head, found.command) == ("base", "head", "compare")
     assert found.missing == ()
@@ -79,8 +85,14 @@ def test_the_same():
     assert any("one build" in note for note in found.notes)
 
 
-@pytest.mark.parametrize(("slower", "point", "family"), [(1.02, EQUIVALENT, EQUIVALENT), (1.04, EQUIVALENT, REGRESSION),
-                                                         (1.06, REGRESSION, REGRESSION)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("slower", "point", "family"),
+    [
+        (1.02, EQUIVALENT, EQUIVALENT),
+        (1.04, EQUIVALENT, REGRESSION),
+        (1.06, REGRESSION, REGRESSION),
+    ],
+)
 def test_small_effects_are_no_change(slower, point, family):
     found = compared(measured(), measured(rate=8 / slower))
     assert (only(found).verdict, found.families[0].verdict) == (point, family)
@@ -96,7 +108,9 @@ def test_the_smallest_effect_can_be_asked_for():
 
 
 def test_a_machine_that_is_slower_for_all():
-    """Both the point and its twin take 20% longer. Only the run's own ceiling can say that the machine did it."""
+    """Both the point and its twin take 20% longer. Only the run's own ceiling can say that the
+    machine did it.
+    """
     base, head = measured(), measured(rate=8 / 1.2, twin=10 / 1.2)
     row = only(compared(base, head))
     assert (row.verdict, row.effect) == (INCONCLUSIVE, pytest.approx(0))
@@ -121,30 +135,43 @@ def test_a_ceiling_that_moved_the_other_way_explains_nothing(seconds, ceiling, w
 @pytest.mark.parametrize(
     ("head", "where"),
     [
-        ([*measured(twin=12.0), *probes(CLOCK), *probes(FMA)], "in seconds"),  # the memory got faster
-        ([*measured(rate=8 / 1.2), *probes(CLOCK, 20 / 1.2), *probes(FMA)], "in cycles"),  # the clock got slower
-        ([*measured(rate=8 / 1.2), *probes(CLOCK), *probes(FMA, 20 / 1.2)], "against FMA"),  # the core is shared
+        # the memory got faster
+        ([*measured(twin=12.0), *probes(CLOCK), *probes(FMA)], "in seconds"),
+        # the clock got slower
+        ([*measured(rate=8 / 1.2), *probes(CLOCK, 20 / 1.2), *probes(FMA)], "in cycles"),
+        # the core is shared
+        ([*measured(rate=8 / 1.2), *probes(CLOCK), *probes(FMA, 20 / 1.2)], "against FMA"),
     ],
 )
 def test_what_the_machine_can_have_done_is_no_regression(head, where):
     row = only(compared([*measured(), *probes(CLOCK), *probes(FMA)], head))
     assert (row.verdict, row.effect) == (INCONCLUSIVE, pytest.approx(0.2))
     assert row.note.startswith("slower beside its witness, which is not seen") and where in row.note
-    assert only(compared(head, [*measured(), *probes(CLOCK), *probes(FMA)])).note.startswith("faster beside")
+    assert only(compared(head, [*measured(), *probes(CLOCK), *probes(FMA)])).note.startswith(
+        "faster beside"
+    )
 
 
 def test_a_real_change_shows_in_every_view():
     around = [*probes(CLOCK), *probes(FMA), *probes(READ)]
-    assert only(compared([*measured(), *around], [*measured(rate=8 / 1.2), *around])).verdict == REGRESSION
+    assert (
+        only(compared([*measured(), *around], [*measured(rate=8 / 1.2), *around])).verdict
+        == REGRESSION
+    )
 
 
-@pytest.mark.parametrize(("machine", "word"), [(1.1, REGRESSION), (1 / 1.1, REGRESSION), (1.3, CONTAMINATED), (1 / 1.3, INCONCLUSIVE)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("machine", "word"),
+    [(1.1, REGRESSION), (1 / 1.1, REGRESSION), (1.3, CONTAMINATED), (1 / 1.3, INCONCLUSIVE)],
+)
 def test_a_machine_that_changed_by_more(machine, word):
-    """The point is 20% slower beside a twin that takes 1.1 or 1.3 times as long as it did, or that much less: then its
-    seconds say that it is faster."""
+    """The point is 20% slower beside a twin that takes 1.1 or 1.3 times as long as it did, or that
+    much less: then its seconds say that it is faster.
+    """
     follow = [1 + 0.05 * math.sin(n) for n in range(LAUNCHES)]  # what a launch does to both
     launched = lambda rate, twin: [
-        visit(n, {"point": [rate * times * LUCK[n]], "twin": [twin * times]}) for n, times in enumerate(follow)
+        visit(n, {"point": [rate * times * LUCK[n]], "twin": [twin * times]})
+        for n, times in enumerate(follow)
     ]
     base, head = launched(8.0, 10.0), launched(8 / machine / 1.2, 10 / machine)
     found = compared(base, head)
@@ -157,11 +184,17 @@ def test_a_machine_that_changed_by_more(machine, word):
 
 def test_a_family_of_several_is_told_from_more():
     """A change of 20% beside twins that moved by 30%."""
-    points = [replace(DECODE, shape=replace(DECODE.shape, context=100 + n, capacity=200)) for n in range(3)]
+    points = [
+        replace(DECODE, shape=replace(DECODE.shape, context=100 + n, capacity=200))
+        for n in range(3)
+    ]
     found = compared(
-        [r for p in points for r in measured(p)], [r for p in points for r in measured(p, 8 / 1.56, 10 / 1.3)]
+        [r for p in points for r in measured(p)],
+        [r for p in points for r in measured(p, 8 / 1.56, 10 / 1.3)],
     )
-    assert {row.verdict for row in found.points} == {CONTAMINATED} and found.families[0].verdict == REGRESSION
+    assert {row.verdict for row in found.points} == {CONTAMINATED} and found.families[
+        0
+    ].verdict == REGRESSION
 
 
 def test_without_a_witness_the_ceiling_tells_of_the_machine():
@@ -174,7 +207,9 @@ def test_without_a_witness_the_ceiling_tells_of_the_machine():
 
 def test_launches_that_are_far_apart_are_not_clear():
     draw = np.random.default_rng(6)
-    found = compared(measured(luck=draw.lognormal(0, 0.1, 10)), measured(luck=draw.lognormal(0, 0.1, 10)))
+    found = compared(
+        measured(luck=draw.lognormal(0, 0.1, 10)), measured(luck=draw.lognormal(0, 0.1, 10))
+    )
     row = only(found)
     assert (found.verdict, row.verdict) == (INCONCLUSIVE, INCONCLUSIVE)
     assert row.detectable > 0.1 and row.note == ""
@@ -184,10 +219,16 @@ def test_launches_that_are_far_apart_are_not_clear():
 def test_too_few_launches_show_nothing():
     found = compared(measured(luck=LUCK[:3]), measured(rate=4.0, luck=LUCK[:3]))
     row = only(found)
-    assert (found.verdict, row.verdict, row.detectable, row.low) == (INCONCLUSIVE, INCONCLUSIVE, None, None)
+    assert (found.verdict, row.verdict, row.detectable, row.low) == (
+        INCONCLUSIVE,
+        INCONCLUSIVE,
+        None,
+        None,
+    )
     assert row.effect == pytest.approx(1.0) and row.p == pytest.approx(1 / 20)
     said = (
-        "1 of 1 families are not clear by themselves: 3 launches against 3 show no change of one alone, however large; "
+        "1 of 1 families are not clear by themselves: 3 launches against 3 show no change of one"
+        " alone, however large; "
     )
     assert f"{said}it takes 5 a side, and 12 to find 5%" in "\n".join(found.notes)
 
@@ -197,11 +238,14 @@ def test_without_a_witness_seconds_are_all_there_is():
     assert row.verdict == REGRESSION and "no witness" in row.note
 
 
-# ---- two environments ------------------------------------------------------------------------------------------------
+# ---- two environments ----------------------------------------------------------------------------
 
 
 def test_in_another_environment_seconds_are_no_matter():
-    base, head = side(measured()), side(measured(rate=8 / 1.2, twin=10 / 1.2), "head", environment="e2")
+    base, head = (
+        side(measured()),
+        side(measured(rate=8 / 1.2, twin=10 / 1.2), "head", environment="e2"),
+    )
     found = compare(base, head, "")
     assert (found.verdict, only(found).verdict) == (EQUIVALENT, EQUIVALENT)
     assert only(found).base_seconds < only(found).head_seconds
@@ -214,16 +258,20 @@ def test_in_another_environment_a_point_needs_its_witness():
     both = [*measured(), *measured(POSITION, twin=None)]
     found = compare(side(both), side(both, "head", environment="e2"), "")
     assert found.points[0].verdict == NOT_COMPARABLE and found.verdict == INCONCLUSIVE
-    assert found.missing == (f"{POSITION.name}: the environments differ, and no witness was measured beside it",)
+    assert found.missing == (
+        f"{POSITION.name}: the environments differ, and no witness was measured beside it",
+    )
 
 
-# ---- what cannot be compared -----------------------------------------------------------------------------------------
+# ---- what cannot be compared ---------------------------------------------------------------------
 
 
 def test_two_machines_are_refused():
     named = replace(MACHINE, facts={"brand": Fact("a fast one", "", "high")})
     other = replace(side(measured(), "head", machine="m2"), machine=named)
-    with pytest.raises(NotComparable, match=r"a machine without a name.*m1.*a fast one.*m2") as caught:
+    with pytest.raises(
+        NotComparable, match=r"a machine without a name.*m1.*a fast one.*m2"
+    ) as caught:
         compare(side(measured()), other, "")
     assert caught.value.exit_code == 6
 
@@ -242,12 +290,22 @@ def test_nothing_in_common_is_refused():
 
 GOOD = measured()
 BAD = {
-    "failed in 1 of 11 launches of head: a wrong answer": [*GOOD, failed(10, error="a wrong answer")],
-    "failed in 1 of 10 launches of head: no sample was taken": [replace(GOOD[0], samples=()), *GOOD[1:]],
+    "failed in 1 of 11 launches of head: a wrong answer": [
+        *GOOD,
+        failed(10, error="a wrong answer"),
+    ],
+    "failed in 1 of 10 launches of head: no sample was taken": [
+        replace(GOOD[0], samples=()),
+        *GOOD[1:],
+    ],
     "never visited in head": [],
-    "a pass moves 16777216 compulsory bytes in base and 33554432 in head": measured(walked=512 * MIB),
+    "a pass moves 16777216 compulsory bytes in base and 33554432 in head": measured(
+        walked=512 * MIB
+    ),
     "base walks 16 slices in turn and head 8": measured(walked=128 * MIB, layers=8),
-    "base stores in one place again and again, head along the slices": [replace(each, along=1) for each in GOOD],
+    "base stores in one place again and again, head along the slices": [
+        replace(each, along=1) for each in GOOD
+    ],
 }
 
 
@@ -269,11 +327,14 @@ def test_a_point_that_cannot_be_compared_is_said(why):
 
 def test_points_of_one_side_are_said():
     found = compared([*GOOD, *measured(POSITION)], [*GOOD, *measured(PAGED)])
-    assert found.missing == (f"{POSITION.name}: only base has it", f"{PAGED.name}: only head has it")
+    assert found.missing == (
+        f"{POSITION.name}: only base has it",
+        f"{PAGED.name}: only head has it",
+    )
     assert found.verdict == EQUIVALENT and len(found.points) == 1
 
 
-# ---- families and points ---------------------------------------------------------------------------------------------
+# ---- families and points -------------------------------------------------------------------------
 
 
 def test_families_are_of_one_kernel_and_place():
@@ -288,7 +349,7 @@ def test_families_are_of_one_kernel_and_place():
     }
 
 
-# ---- thresholds ------------------------------------------------------------------------------------------------------
+# ---- thresholds ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -303,13 +364,20 @@ def test_families_are_of_one_kernel_and_place():
 )
 def test_smallest_effects(asked, learned, private, beyond, family):
     found = effects(asked, learned)
-    assert (found.of("L2"), found.of("L3"), found.of("DRAM"), found.family) == (private, beyond, beyond, family)
+    assert (found.of("L2"), found.of("L3"), found.of("DRAM"), found.family) == (
+        private,
+        beyond,
+        beyond,
+        family,
+    )
     note = said_of(found)
     assert f"{family:.1%} for a family" in note and f"{beyond:.1%}" in note
 
 
 def test_noise_is_learned_from_runs_of_one_build():
-    """Every two of three runs differ by 10%, 10% and 21% of base's time: by hand 1.5 times nearly the largest."""
+    """Every two of three runs differ by 10%, 10% and 21% of base's time: by hand 1.5 times nearly
+    the largest.
+    """
     runs = [side(measured(rate=8 / 1.1**n), f"run {n}") for n in range(3)]
     found = learn(runs)
     effects_of = np.quantile([0.1, 0.1, 0.21], 0.99)

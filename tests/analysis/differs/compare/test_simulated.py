@@ -1,4 +1,6 @@
-"""How often comparisons of made-up runs cry wolf, and how often they see what is there. Seeded, and quick."""
+"""How often comparisons of made-up runs cry wolf, and how often they see what is there. Seeded, and
+quick.
+"""
 
 import math
 
@@ -21,14 +23,17 @@ def test_a_family_is_tested_exactly(noise):
     chances = []
     for _ in range(1000):
         values = noise((1, 5, 2 * LAUNCHES))[0] + DICE.normal(0, 3, (5, 1))
-        members = [{BESIDE: (dict(enumerate(own[:LAUNCHES])), dict(enumerate(own[LAUNCHES:])))} for own in values]
+        members = [
+            {BESIDE: (dict(enumerate(own[:LAUNCHES])), dict(enumerate(own[LAUNCHES:])))}
+            for own in values
+        ]
         chances.append(float(between(*of_family(members)[BESIDE]).slower))
     for level in (0.01, 0.05, 0.2):
         assert sum(chance <= level for chance in chances) <= most(1000, level)
     assert sum(chance <= 0.2 for chance in chances) >= 1000 * 0.2 - 4 * math.sqrt(1000 * 0.16) - 20
 
 
-# ---- whole suites, with the words ------------------------------------------------------------------------------------
+# ---- whole suites, with the words ----------------------------------------------------------------
 
 
 def suite(base, head):
@@ -37,14 +42,21 @@ def suite(base, head):
         {view: tuple(dict(enumerate(side[view][place])) for side in (base, head)) for view in base}
         for place in range(POINTS)
     ]
-    points = judged([viewed(str(n), str(n % FAMILIES), own, POINT_EFFECT) for n, own in enumerate(views)])
+    points = judged(
+        [viewed(str(n), str(n % FAMILIES), own, POINT_EFFECT) for n, own in enumerate(views)]
+    )
     members = [of_family(views[number::FAMILIES]) for number in range(FAMILIES)]
-    families = [viewed(str(n), str(n), own, FAMILY_EFFECT, LIMITS.told_family) for n, own in enumerate(members)]
+    families = [
+        viewed(str(n), str(n), own, FAMILY_EFFECT, LIMITS.told_family)
+        for n, own in enumerate(members)
+    ]
     return points, judged(families)
 
 
 def run(draw, machine=0.0, follows=1.0, noise=0.03, slower=0.0, family=0):
-    """Views of one run: the `machine` of each launch moves the witnesses, and points by the share that they follow."""
+    """Views of one run: the `machine` of each launch moves the witnesses, and points by the share
+    that they follow.
+    """
     own = draw.normal(0, noise, (POINTS, LAUNCHES))
     own[family::FAMILIES] += math.log1p(slower)
     moved = np.broadcast_to(machine, (POINTS, LAUNCHES))
@@ -56,8 +68,9 @@ def words(rows):
 
 
 def test_a_machine_that_drifts_from_run_to_run_is_no_regression():
-    """Launches follow each other in a random walk, base's first: their seconds tell the runs apart, as they should not;
-    what is beside them in the same rounds has walked along."""
+    """Launches follow each other in a random walk, base's first: their seconds tell the runs apart,
+    as they should not; what is beside them in the same rounds has walked along.
+    """
     draw = np.random.default_rng(1)
     seconds = changed = 0
     for _ in range(60):
@@ -74,7 +87,9 @@ def test_a_machine_that_drifts_from_run_to_run_is_no_regression():
 @pytest.mark.parametrize("within", [0.0, 0.1])
 @pytest.mark.parametrize("between", [-0.2, 0.2])
 def test_a_memory_that_is_another_in_each_run_is_no_change(between, within, follows):
-    """By 20% for all witnesses; points follow that, or half of it, or the core bounds them and they do not."""
+    """By 20% for all witnesses; points follow that, or half of it, or the core bounds them and they
+    do not.
+    """
     draw = np.random.default_rng(2)
     alarms = 0
     for _ in range(20):
@@ -97,11 +112,17 @@ def test_a_slower_family_is_found_on_a_machine_that_moved_by_less(moves):
     assert found >= 30
 
 
-@pytest.mark.parametrize("noise", [0.05, *(pytest.param(noise, marks=pytest.mark.full) for noise in (0.02, 0.1))])
+@pytest.mark.parametrize(
+    "noise", [0.05, *(pytest.param(noise, marks=pytest.mark.full) for noise in (0.02, 0.1))]
+)
 def test_what_is_said_to_be_detectable_is_detected(noise):
-    """A point alone is slower by what its suites said, as a median, could be seen: nine times in ten."""
+    """A point alone is slower by what its suites said, as a median, could be seen: nine times in
+    ten.
+    """
     draw = np.random.default_rng(5)
-    unchanged = [row for _ in range(20) for row in suite(run(draw, noise=noise), run(draw, noise=noise))[0]]
+    unchanged = [
+        row for _ in range(20) for row in suite(run(draw, noise=noise), run(draw, noise=noise))[0]
+    ]
     effect = float(np.median([row.detectable for row in unchanged]))
     caught = trials = 0
     for _ in range(120):
