@@ -6,6 +6,7 @@
  *     kvbench sweep --plugin my.so --axis dtype=f32
  *
  * abi.h says at kvb_work what a kernel is called for, and at kvb_cache where rows lie.
+ *
  */
 #include <math.h>
 #include <string.h>

@@ -7,9 +7,11 @@
  *   DTYPE    its word, the end of each function's name
  *   ELEMENT  bytes that hold PACK elements
  *   PACK     elements that share a scale in a row, 32; or 1 (as where nothing is said), and
- * elements follow each other PLAIN    1: elements are floats as they stand SCALED   1: a row has a
- * scale beside it FOLD     a power of two: vectors are loaded that much smaller than their values,
- * and sums are multiplied at their end */
+ *            elements follow each other
+ *   PLAIN    1: elements are floats as they stand
+ *   SCALED   1: a row has a scale beside it
+ *   FOLD     a power of two: vectors are loaded that much smaller than their values, and sums
+ *            are multiplied at their end */
 #ifndef KVB_ISA_TEMPLATE_H
 #define KVB_ISA_TEMPLATE_H
 

@@ -115,10 +115,9 @@ static float from_e5m2(uint8_t code) { return kvb_scalar_from_f16((uint16_t)(cod
  * --------------------------------------------------------------------
  *
  *   amax    = max |x|, where a NaN counts as 0
- *   scale   = amax * (1 / 127), at most FLT_MAX / 127 (f32) or 65504 (f16), then rounded to the
- * scale's dtype inverse = 1 / scale, or 0 where that is not finite (a row of zeros, or of nothing
- * above about 2^-121) code    = x * inverse rounded to nearest even, within [-127, 127]; 0 for a
- * NaN
+ *   scale   = amax * (1 / 127), at most FLT_MAX / 127 (f32) or 65504 (f16), then rounded to the scale's dtype
+ *   inverse = 1 / scale, or 0 where that is not finite (a row of zeros, or of nothing above about 2^-121)
+ *   code    = x * inverse rounded to nearest even, within [-127, 127]; 0 for a NaN
  *
  * Each step is one float32 operation. So Inf, and what lies beyond an f16 scale, saturates and
  * poisons no neighbour. */

@@ -1,9 +1,11 @@
 """A run directory: all that one run asked, met and measured. It is whole at any instant, whoever is
 killed.
 
-manifest.json   what the run is: written last when the directory is made, so without it there is
-none journal.jsonl   a line for each visit machine.json    the machine that the run met run.json.gz
-for pyperf; rebuilt from the journal summary.json    for a history; likewise
+manifest.json  what the run is: written last when the directory is made, so without it there is none
+journal.jsonl  a line for each visit
+machine.json   the machine that the run met
+run.json.gz    for pyperf; rebuilt from the journal
+summary.json   for a history; likewise
 """
 
 import fcntl

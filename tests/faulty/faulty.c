@@ -1,5 +1,5 @@
-/* The library with kernels that fail: everything is the real one's, but some decodes go wrong when
- * they are run.
+/* The library with kernels that fail: everything is the real one's, but some decodes go wrong
+ * when they are run.
  *
  *   f32              reads where no memory is
  *   bf16             never ends
@@ -7,6 +7,7 @@
  *   f16 perhead      one number is no number
  *   f16 twopass      right at first, off by 1 from the LATE-th run on
  *   f16 flash        right
+ *
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -3,10 +3,11 @@ table of what they said.
 
     python -m tests.gate.selftest results/<machine>/gate [--minutes 60]
 
-same         base and head are one build: nothing may be found rebuild      the same code linked in
-another order: where it lies must not count slow         head reads a share of the rows of some
-kernels once more: that must be found contaminated one build beside another program that reads
-memory, on and off at random: nothing may be found
+same          base and head are one build: nothing may be found
+rebuild       the same code linked in another order: where it lies must not count
+slow          head reads a share of the rows of some kernels once more: that must be found
+contaminated  one build beside another program that reads memory, on and off at random: nothing may
+              be found
 
 Every run is one line of runs.csv in that folder. Runs that are there are not repeated, so that the
 exercises can be spread over as many evenings as they need; the next one is of the exercise that

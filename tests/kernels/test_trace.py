@@ -1,16 +1,15 @@
 """Bytes, lines and FLOPs of random shapes, against a trace of every address that a pass touches.
 
-compulsory   different bytes: K and V rows and scales that are attended to, page table entries, q
-and out.
-             A store: rows that are kept without their padding, their scales, and the float32 rows
-             they are made from.
-issued       bytes that loads and stores ask for: rows and scales once for each time that the
-variant walks them (beyond
-             it a tile is rounded up, which is not counted), the rest as in compulsory. The scalar
-             tier loads no padding of a row; the twin reads it. A store writes whole rows, and reads
-             what it takes scales of twice.
-line         different 64-byte lines of all that, times 64. flops        a multiply and an add of
-every element of every row, for QK and again for PV, for each query head.
+compulsory  different bytes: K and V rows and scales that are attended to, page table entries, q and
+            out. A store: rows that are kept without their padding, their scales, and the float32
+            rows they are made from.
+issued      bytes that loads and stores ask for: rows and scales once for each time that the variant
+            walks them (beyond it a tile is rounded up, which is not counted), the rest as in
+            compulsory. The scalar tier loads no padding of a row; the twin reads it. A store writes
+            whole rows, and reads what it takes scales of twice.
+line        different 64-byte lines of all that, times 64.
+flops       a multiply and an add of every element of every row, for QK and again for PV, for each
+            query head.
 """
 
 import numpy as np

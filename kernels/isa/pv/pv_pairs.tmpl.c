@@ -1,10 +1,11 @@
-/* PV of whole rows in the order of addresses, for 4 heads: f32 where a vector is a line (ROW_HEADS
- * is 4), rows of more than 8 vectors, or of several KV heads in turn. All sums lie in L1; rows of
- * two tokens are taken side by side, so that each sum is stored once for both. Lines are asked for
- * in the order of addresses all the same.
+/* PV of whole rows in the order of addresses, for 4 heads: f32 where a vector is a line
+ * (ROW_HEADS is 4), rows of more than 8 vectors, or of several KV heads in turn. All sums lie in
+ * L1; rows of two tokens are taken side by side, so that each sum is stored once for both. Lines
+ * are asked for in the order of addresses all the same.
  *
  *   row t    | x0 | x1 | ...             acc[h][i] += p[h][t] * x[i] + p[h][t + 1] * y[i]
  *   row t+1  | y0 | y1 | ...
+ *
  */
 INLINE void CAT(pv_pairs_of_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p,
                                      const int heads)

@@ -1,10 +1,10 @@
 /* PV of whole rows in the order of addresses, for 1 and 2 heads: rows longer than registers have
- * sums for, or those of several KV heads in turn. Plain dtypes, all tiers. The sums of all of D lie
- * in L1, and go in and out for each row.
+ * sums for, or those of several KV heads in turn. Plain dtypes, all tiers. The sums of all of D
+ * lie in L1, and go in and out for each row.
  *
  *   rows     | h0 t0 | h1 t0 | h0 t1 | h1 t1 | ...   as they lie, here of two KV heads
- *   acc[h0]  += p[h0][t0] * row, acc[h1] += p[h1][t0] * row, and so on: 8, 4, 2 or 1 vectors at a
- * time
+ *   acc[h0]  += p[h0][t0] * row, acc[h1] += p[h1][t0] * row, and so on: 8, 4, 2 or 1 vectors at a time
+ *
  */
 
 /* `vecs` vectors of D of one row, into sums that are in memory. */

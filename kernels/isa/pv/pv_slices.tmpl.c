@@ -1,13 +1,12 @@
-/* PV by slices of D. Any dtype, tier and group class, and rows in any order: each order is compiled
- * by itself.
+/* PV by slices of D. Any dtype, tier and group class, and rows in any order: each order is
+ * compiled by itself.
  *
  *           D ->  |<- a slice ->|
- *   row t         | x0 | x1 |...|      vectors of VL elements, at most 8, times heads at most
- * PV_ACC row t+1       | x0 | x1 |...|      sum[h][i] += p[h][t] * x[i]: they stay in registers for
- * a run of rows,
- *   ...                |               which most often are all of the tile; then the next slice of
- * the same rows
+ *   row t         | x0 | x1 |...|      vectors of VL elements, at most 8, times heads at most PV_ACC
+ *   row t+1       | x0 | x1 |...|      sum[h][i] += p[h][t] * x[i]: they stay in registers for a run of rows,
+ *   ...                |               which most often are all of the tile; then the next slice of the same rows
  *                      v
+ *
  */
 
 /* heads x vecs vectors of D from element `in` of the pack that begins at `at`, of the tokens from

@@ -1,5 +1,5 @@
-/* Scores of a tile for a group of 1, 2, 4 or 8 heads: scores[h][t] = q[h] . k[t]. Which algorithm
- * takes it:
+/* Scores of a tile for a group of 1, 2, 4 or 8 heads: scores[h][t] = q[h] . k[t]. Which
+ * algorithm takes it:
  *
  *   qk_rows       rows whole, 1 and 2 heads, or 4 where ROW_HEADS is 4: one KV head
  *   qk_in_turn    the same of several KV heads, whose rows lie in turn

@@ -1,13 +1,13 @@
 /* QK of several tokens at a time: any dtype, tier, group class and order. Up to QK_HEADS heads x
- * QK_ACC / heads tokens have a sum each in a register, and rows are taken side by side, a vector of
- * each:
+ * QK_ACC / heads tokens have a sum each in a register, and rows are taken side by side, a vector
+ * of each:
  *
  *   q[h]      | w0 | w1 | ...
- *   row t     | x0 | x1 | ...    acc[h][t] += w0 * x0, and so on: VL lanes each, which v_sums adds
- * up, VL sums at a time row t+1   | x0 | x1 | ...
+ *   row t     | x0 | x1 | ...    acc[h][t] += w0 * x0, and so on: VL lanes each, which v_sums adds up, VL sums at a time
+ *   row t+1   | x0 | x1 | ...
  *
- * Of a packed row one head sums up the codes, each pack's times its scale; more heads share values.
- */
+ * Of a packed row one head sums up the codes, each pack's times its scale; more heads share
+ * values. */
 
 #define CODES_FIRST(heads) (PACK > 1 && (heads) == 1)
 /* One head takes a row's vector when it is loaded, for lack of registers. */

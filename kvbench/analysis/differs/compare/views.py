@@ -2,20 +2,21 @@
 are ratios.
 
 BESIDE   over the time of its witness (twin or copy) of the same rounds. Where another user of the
-memory, a slower
-         clock or an unlucky placement slows the machine, it slows both: this is the view whose
-         launches could be exchanged between two runs of one build, also an hour apart, and so the
-         one that is tested.
+         memory, a slower clock or an unlucky placement slows the machine, it slows both: this is
+         the view whose launches could be exchanged between two runs of one build, also an hour
+         apart, and so the one that is tested.
 SECONDS  as they are. All points of a launch share what the launch met, and all launches of a run
-what the run met:
-         they tell runs apart though the build is the same. But a change that is real shows here
-         too, once what moved the witness as well is taken off.
+         what the run met: they tell runs apart though the build is the same. But a change that is
+         real shows here too, once what moved the witness as well is taken off.
 CYCLES   the time in cycles of the run's own clock probe: a core-bound point on a slower clock takes
-as many. FLOPS    the time against the run's own FMA probe, likewise: where another thread shares
-the core. WITNESS  not of the point: the seconds of its witness. They say how the machine was while
-the point was measured. MACHINE  nor is this: what the witnesses of all points on the same CPUs say
-together, of caches or of memory. CEILING  nor is this: the time of a byte of the run's own ceiling,
-which was measured at another time.
+         as many.
+FLOPS    the time against the run's own FMA probe, likewise: where another thread shares the core.
+WITNESS  not of the point: the seconds of its witness. They say how the machine was while the point
+         was measured.
+MACHINE  nor is this: what the witnesses of all points on the same CPUs say together, of caches or
+         of memory.
+CEILING  nor is this: the time of a byte of the run's own ceiling, which was measured at another
+         time.
 
 The core roof is no view: it is the point's own kernel, and changes with it.
 """
