@@ -117,7 +117,7 @@ class Sides:
                 room = owned.enter_context(Guest(host, self._libraries["copy" if twice else side]))
                 benches[side] = owned.enter_context(bench_of(point, room, answers, seed))
             self._choose(benches, tuner)
-            third = owned.enter_context(Bench(_known(point, host.library), host, answers))
+            third = owned.enter_context(bench_of(_known(point, host.library), host, answers))
             programs = _programs(benches, third, self._job.plan.sample_time)
             taken, error = side_by_side(benches, programs, self._job.plan, seed, watch)
             # they have changed what lies there
