@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from operator import methodcaller
 from typing import Any
 
 from kvbench.apart import Ended, apart
@@ -45,7 +46,7 @@ def visit(
                 "the point leaves no core of its nodes free for a neighbour", "fewer --threads"
             )
         tuner = Tuner(ground.machine, evidence)
-        found = record(bench, tuner, samples, seconds, beside, Bench.more)
+        found = record(bench, tuner, samples, seconds, beside, methodcaller("more"))
         return replace(found, stage_share=bench.stages(), tuned=tuner.taken())
 
 
