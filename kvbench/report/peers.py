@@ -10,7 +10,7 @@ from kvbench.analysis.means.findings import Findings
 from kvbench.analysis.means.headline import Quality
 from kvbench.analysis.means.peers import PEERS, Together, WorkloadRatio
 from kvbench.analysis.measured.columns import row
-from kvbench.analysis.measured.launches import enough
+from kvbench.analysis.measured.estimates import enough
 from kvbench.model import Skip
 from kvbench.model.annotated import Printed, about
 from kvbench.report.data import rows_of

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from kvbench.analysis.limits.bounds import SUSPECT
 from kvbench.analysis.limits.frames import disturbed, known
-from kvbench.analysis.measured.launches import SLOW, complete, speeds
+from kvbench.analysis.measured.speeds import SLOW, speeds
 from kvbench.machine.placement import place
 from kvbench.model import Machine, Point, Record
 from kvbench.model.annotated import about
@@ -92,7 +92,7 @@ def _of_workload(each: ScoredPoint, machine: Machine) -> Iterator[Breach]:
     if len(set(point.cpus)) < (cores := len(place(machine, None, "all"))):
         yield Breach("cores", {"found": len(set(point.cpus)), "wanted": cores}, each.bits)
     count = counted(point.dtype, shape)
-    moved = [record.traffic["point"].compulsory for record in each.records if complete(record)]
+    moved = [record.traffic["point"].compulsory for record in each.records if record.complete]
     if any(abs(found - count) > RULES.counted * count for found in moved):
         yield Breach(
             "bytes",
@@ -102,7 +102,7 @@ def _of_workload(each: ScoredPoint, machine: Machine) -> Iterator[Breach]:
 
 
 def _of_numbers(each: ScoredPoint, machine: Machine) -> Iterator[Breach]:
-    row, good = each.row, [record for record in each.records if complete(record)]
+    row, good = each.row, [record for record in each.records if record.complete]
     if errors := [record.error for record in each.records if record.error]:
         yield Breach("answers", {"found": errors[0]}, each.bits)
     if (launches := int(row.get("launches", 0))) < RULES.launches:

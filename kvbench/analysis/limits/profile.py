@@ -9,7 +9,8 @@ import numpy as np
 from msgspec import UNSET, Meta, UnsetType
 
 from kvbench.analysis.limits.bounds import bound, evidence
-from kvbench.analysis.measured.launches import SPREAD, untold
+from kvbench.analysis.measured.estimates import SPREAD
+from kvbench.analysis.measured.tails import untold
 from kvbench.model import COMPUTE, COPY_NT, NEIGHBOUR, PACE, Point, Record, Role, Sample, quotients
 from kvbench.model.annotated import Printed, about
 from kvbench.model.program import MEMORY, ROTATED, SLICE

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from kvbench.analysis.measured.columns import POINT, band, flag, number, table, text
-from kvbench.analysis.measured.launches import enough
+from kvbench.analysis.measured.estimates import enough
 from kvbench.model import HEADS
 
 _BULK, _APPEND, _DECODE = "bulk", "append", "decode"

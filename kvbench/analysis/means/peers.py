@@ -13,7 +13,7 @@ import pandas as pd
 
 from kvbench.analysis.judge import paired
 from kvbench.analysis.measured.columns import band, count, number, table, text
-from kvbench.analysis.measured.launches import complete, measured
+from kvbench.analysis.measured.rates import measured
 from kvbench.model import AGAIN, OURS, Record, quotients
 from kvbench.model.annotated import about
 
@@ -133,7 +133,7 @@ def _visits(records: Iterable[Record]) -> _Visits:
     """Those that are complete, by the point's name."""
     visits: _Visits = {}
     for record in records:
-        if complete(record):
+        if record.complete:
             visits.setdefault(record.point.name, []).append(record)
     return visits
 
