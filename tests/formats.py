@@ -48,8 +48,8 @@ def rounded(dtype: str, values: np.ndarray) -> np.ndarray:
 # ---- packed rows ---------------------------------------------------------------------------------
 #
 # Restated from the definition of ggml's blocks: 32 elements behind a float16 `d`. What ggml leaves
-# open is ours: a NaN counts as 0, a `d` beyond float16 is its largest, and where 1 / d is infinite it
-# counts as 0.
+# open is ours: a NaN counts as 0, a `d` beyond float16 is its largest, and where 1 / d is infinite
+# it counts as 0.
 
 
 def to_blocks(dtype: str, values: np.ndarray) -> np.ndarray:
