@@ -44,8 +44,8 @@ WATCH = packages=0; quiet=0; \
 	done; exit 1
 
 lint: $(VENV)/tested
-	$(BIN)/ruff check --quiet kvbench tests
-	$(BIN)/ruff format --quiet --check kvbench tests
+	$(BIN)/ruff check --quiet kvbench tests suites
+	$(BIN)/ruff format --quiet --check kvbench tests suites
 	$(BIN)/clang-format --dry-run --Werror $(shell find kernels tests -name '*.[ch]')
 	$(BIN)/python -m pytest --quiet tests/repo/test_lines.py
 
@@ -97,7 +97,7 @@ $(BIN)/python: | prerequisites
 
 # Python files are used where they stand; all is installed again when a C file, the packaging or a
 # package changes.
-BUILT_FROM := pyproject.toml $(wildcard kernels/*.* kernels/*/* kernels/*/*/* suites/* \
+BUILT_FROM := pyproject.toml $(wildcard kernels/*.* kernels/*/* kernels/*/*/* suites/*.toml \
 	kvbench/*/__init__.py kvbench/*/*/__init__.py)
 $(VENV)/installed: $(BIN)/python $(BUILT_FROM)
 	@$(call SAY,packages$(COMMA) then the C library: its last two files take most of two minutes)
