@@ -185,14 +185,14 @@ wheels: prerequisites-wheels $(VENV)/tested build/neon/kvb-check
 	qemu-aarch64 -cpu cortex-a57 build/neon/kvb-check --isa scalar,neon --refuses sve256,sve512 --only codes
 	$(BIN)/python -m venv build/wheels/venv
 	build/wheels/venv/bin/pip install --quiet --disable-pip-version-check dist/wheels/*_$$(uname -m).whl
-	cd build/wheels && venv/bin/kvbench kernels
+	cd build/wheels && venv/bin/kvbench list kernels
 
 # Everything that a machine without a network needs.
 bundle: $(BIN)/python
 	rm -rf dist/bundle
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --wheel-dir dist/bundle .
 	@echo "copy dist/bundle to the other machine (same Python and architecture) and run there:"
-	@echo "  python3 -m venv kvb && kvb/bin/pip install --no-index --find-links bundle kvbench && kvb/bin/kvbench kernels"
+	@echo "  python3 -m venv kvb && kvb/bin/pip install --no-index --find-links bundle kvbench && kvb/bin/kvbench list kernels"
 
 clean:
 	rm -rf build dist
