@@ -118,6 +118,45 @@ def lengths_of_a_life():
         return full, [*lengths, cache.length], cache.would_overflow(6)
 
 
+def advanced():
+    """A token that was written earlier counts again after advance()."""
+    with kvbench.Cache(1, 16, 8) as cache:
+        cache.bulk(rows(1, 3, 1, 16), rows(1, 3, 1, 16))
+        before = cache.numpy()[0].copy()
+        cache.rollback(2)
+        cache.advance(2)
+        return cache.length, bool((cache.numpy()[0] == before).all())
+
+
+def pooled():
+    """Two sequences that share the two blocks of a prefix of 8 and have a block each behind it:
+    blocks that are free, of 8, with both, with one of them, and with none.
+    """
+    pool, free = kvbench.native.Blocks(8), []
+    shape = {"layout": "paged", "block_tokens": 4, "blocks": pool}
+    with kvbench.Cache(1, 16, 16, **shape) as one:
+        one.bulk(rows(1, 8, 1, 16), rows(1, 8, 1, 16))
+        with kvbench.Cache(1, 16, 16, arena=one.arena, **shape) as two:
+            pool.share(one, two, 8)
+            for cache in (one, two):
+                cache.append(rows(1, 1, 16), rows(1, 1, 16))
+            free.append(pool.free)
+        free.append(pool.free)
+    return [*free, pool.free]
+
+
+def scaled():
+    """Keys of 1,000 in e4m3, whose largest number is 448: alone, and divided by a scale of all
+    K.
+    """
+    found = []
+    for tensor in (None, (4.0, 1.0)):
+        with kvbench.Cache(1, 16, 1, dtype="e4m3", tensor=tensor) as cache:
+            cache.append(np.full((1, 1, 16), 1024, np.float32), rows(1, 1, 16))
+            found.append(float(cache.numpy()[0][0, 0, 0, 0]))
+    return found
+
+
 def overflow():
     """What a cache of four tokens says of a fifth, and its length then."""
     with kvbench.Cache(1, 16, 4) as cache:
@@ -153,6 +192,9 @@ CACHE = {
     "ring": (ring, (11, list(range(3, 11)))),
     "window": (lambda: windowed(7), True),
     "would overflow, rollback, reset": (lengths_of_a_life, (True, [6, 4, 0], False)),
+    "advance": (advanced, (3, True)),
+    "a pool of blocks that two sequences share": (pooled, [4, 5, 8]),
+    "one scale for all of K": (scaled, [448.0, 1024.0]),
     "a full cache takes no token": (overflow, 4),
     "prefix reuse": (prefix_reuse, True),
 }
