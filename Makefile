@@ -197,7 +197,7 @@ wheels: prerequisites-wheels $(VENV)/tested build/neon/kvb-check
 	$(BIN)/python -m venv build/wheels/venv
 	build/wheels/venv/bin/pip install --quiet --disable-pip-version-check \
 	  dist/wheels/*_$$(uname -m).whl
-	cd build/wheels && venv/bin/kvbench kernels
+	cd build/wheels && venv/bin/kvbench list kernels
 
 # Everything that a machine without a network needs.
 bundle: $(BIN)/python
@@ -205,7 +205,7 @@ bundle: $(BIN)/python
 	$(PIP_WHEEL) --wheel-dir dist/bundle .
 	@echo "copy dist/bundle to the other machine (same Python and architecture) and run there:"
 	@echo "  python3 -m venv kvb && kvb/bin/pip install --no-index --find-links bundle kvbench" \
-	  "&& kvb/bin/kvbench kernels"
+	  "&& kvb/bin/kvbench list kernels"
 
 clean:
 	rm -rf build dist
