@@ -405,13 +405,9 @@ class Bench(Owner):
         """What was stored reads back as the source, up to the format's own rounding; of tokens that
         come one at a time the last that the cache has room for, and the one behind it.
         """
-        cache, source, begin = (
-            self.room.caches[layer],
-            self.room.sources[layer],
-            layer * self.room.slice_bytes,
-        )
+        cache, source = self.room.caches[layer], self.room.sources[layer]
         capacity, tokens = cache.struct.capacity, source.shape[2]
-        self.room.arena.view()[begin : begin + self.room.slice_bytes] = _STALE
+        self._spoil(layer)
         first, passes = (capacity - 1, min(2, capacity)) if self.point.op == "append" else (0, 1)
         cache.lengths[:] = first
         self.team.run(self.own.tasks[layer], passes=passes)
@@ -421,9 +417,18 @@ class Bench(Owner):
             min(end, capacity) - count, count, cache.library.isas()[0], self.team.threads
         )
         cache.lengths[:] = self.point.shape.context - tokens
+        return self._off(cache, (k, v), source)
+
+    def _spoil(self, layer: int) -> None:
+        """What lies there still is no right answer."""
+        begin = layer * self.room.slice_bytes
+        self.room.arena.view()[begin : begin + self.room.slice_bytes] = _STALE
+
+    def _off(self, cache: Cache, found: Sequence[np.ndarray], source: Sequence[Any]) -> float:
+        """The largest error of K and V that a cache holds."""
         block, scaled = block_of(cache.dtype, cache.library), self.own.traffic().scales > 0
         error = 0.0
-        for got, want in zip((k, v), source, strict=True):
+        for got, want in zip(found, source, strict=True):
             off = np.abs(got - want)
             if not (off <= rounding(want, block, scaled)).all():
                 raise self._wrong(f"stores rows off by {off.max():.3g}")

@@ -26,16 +26,19 @@ from kvbench.units import GB, counted
 from kvbench.worker.answers import Answers
 from kvbench.worker.bench import Bench
 from kvbench.worker.loop import Program
+from kvbench.worker.moves import LogitsBench, RepackBench, TransposeBench
 from kvbench.worker.room import Room, near_threads
 
 _Places = dict[int, frozenset[int]]  # by thread
 _READS = ("twin", "ceiling")  # in all their forms
 _SPREAD = 1 / 3  # by which a launch may differ from others
+_MOVES = {"repack": RepackBench, "transpose": TransposeBench, "logits": LogitsBench}
 
 
 def bench_of(point: Point, room: Room, answers: Answers, seed: int = 0) -> Bench:
     foreign = point.op == "decode" and point.variant not in room.library.words("variant")
-    return (ForeignBench if foreign else Bench)(point, room, answers, seed)
+    kind = ForeignBench if foreign else _MOVES.get(point.op, Bench)
+    return kind(point, room, answers, seed)
 
 
 class ForeignBench(Bench):

@@ -7,7 +7,7 @@ enum { THREADS = 16 };
 
 static kvb_team *teams[THREADS + 1];
 
-static int32_t run_on(int32_t planned, kvb_task *task, int32_t threads)
+int32_t run_on(int32_t planned, kvb_task *task, int32_t threads)
 {
     if (planned)
         return planned;
