@@ -19,7 +19,7 @@ from kvbench.errors import BadArgument, KvbenchError, Unsupported, unknown_word
 from kvbench.model import DEFAULTS, HEADS, OURS, POINT, Contrast, Kernel, Plan, Point, Shape, Skip
 from kvbench.model.hardware import kernel_id
 from kvbench.model.point import INTERLEAVE, LOCAL, SHAPE, VOCABULARY
-from kvbench.plan.needs import ALONE, PROCESS, SIZED_BY, UNCACHED, Needs, needs, tokens_in
+from kvbench.plan.needs import ALONE, PROCESS, SIZED_BY, UNCACHED, Needs, needs, slice_of, tokens_in
 from kvbench.plan.site import Site, constraint, resolved, threads_of
 from kvbench.plan.witnesses import contrasts, crowded, is_peer, witnesses
 from kvbench.regime import THRESHOLDS, lacking
@@ -261,6 +261,8 @@ def _on(facts: _Facts, cpus: tuple[int, ...], site: Site) -> Point:
         raise _Left(CPUS, f"{facts['op']} is of one thread, and {len(cpus)} are asked for")
     own = {field.name: facts[field.name] for field in POINT}
     point = Point(**own | {"cpus": cpus}, shape=_shape(facts, cpus, site))
+    if point.op == "repack":
+        _refuse_idle(point)
     return _in_sets(point, whole, site) if whole else point
 
 
@@ -357,13 +359,19 @@ def _capacity(facts: _Facts, context: int) -> int:
     """Of a cache that grows, twice what it holds where nobody says to what."""
     if facts["op"] in UNCACHED:
         return context
-    grows = facts["op"] == "repack"
-    capacity = facts["capacity"] or (2 * context if grows else context)
+    capacity = facts["capacity"] or context * (2 if facts["op"] == "repack" else 1)
     if context > capacity:
         raise _Left(INVALID, f"context {context} is more than capacity {capacity}")
-    if grows and context == capacity:
-        raise _Left(INVALID, f"a cache of {context} tokens does not grow to {capacity}")
     return capacity
+
+
+def _refuse_idle(point: Point) -> None:
+    """A cache that has room for as many tokens already, if only in its last block."""
+    shape = point.shape
+    full = replace(point, shape=replace(shape, capacity=shape.context))
+    if slice_of(full) == slice_of(point):
+        what = f"a cache of {shape.context} tokens does not grow to {shape.capacity}"
+        raise _Left(INVALID, what)
 
 
 def _tokens(facts: _Facts, heads: list[int], cpus: tuple[int, ...], site: Site) -> int:

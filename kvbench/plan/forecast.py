@@ -143,9 +143,7 @@ def _samples(visited: Visited, plan: Plan, needs: Mapping[Point, Needs]) -> floa
     if isinstance(visited, Probe):
         return seconds * _FORMS.get(visited.op, 1)
     # a token is no walk
-    walked = {
-        point: needs[point].walked for point in members(visited) if point.op not in ONE_TOKEN
-    }
+    walked = {point: needs[point].walked for point in members(visited) if point.op not in ONE_TOKEN}
     rates = {point: max(READ, READ_EACH * len(point.cpus)) for point in walked}
     walks = [
         max(seconds, walked[point] / rates[point]) if point in walked else seconds

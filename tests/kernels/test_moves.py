@@ -89,7 +89,10 @@ def test_matrices_are_read_and_written_once(raw, bench, isa, threads):
 @pytest.mark.parametrize("threads", [1, 3])
 def test_logits_count_the_rows_of_a_pass(raw, bench, isa, threads):
     rng = np.random.default_rng(2)
-    rows, matrices = rng.standard_normal((3, 37), dtype=np.float32), np.zeros((3, 4, 37), np.float32)
+    rows, matrices = (
+        rng.standard_normal((3, 37), dtype=np.float32),
+        np.zeros((3, 4, 37), np.float32),
+    )
     place, position = raw.ffi.new("int64_t *", 3), 3
     args = raw.floats(rows), raw.floats(matrices), 3, 4, 37, place, raw.word("isa", isa)
     found = traffic(raw, "logits", *args, threads)
