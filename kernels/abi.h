@@ -105,13 +105,13 @@ typedef struct kvb_plane {
 /* K and V of one layer. The row of token t, KV head h, sequence b lies at, with the strides of
  * its plane,
  *   head, position:  b * seq_stride + h * head_stride + slot * token_stride
- *   paged:           table[b * table_stride + slot / block_tokens] * seq_stride + h *
- *                    head_stride + (slot % block_tokens) * token_stride
- *   blockt:          as head for V. K lies in blocks of 16 slots, each at b * seq_stride + h *
- *                    head_stride + slot / 16 * 16 * token_stride: a matrix [cells of a row][16]
- *                    of four bytes each (f32: one element, bf16: a pair, i8: a quad), or of two
- *                    (f16: one). Cell i of a slot lies at (i * 16 + slot % 16) * bytes of a
- *                    cell. There is room for whole blocks
+ *   paged:           table[b * table_stride + slot / block_tokens] * seq_stride
+ *                      + h * head_stride + (slot % block_tokens) * token_stride
+ *   blockt:          as head for V. K lies in blocks of 16 slots, each at b * seq_stride
+ *                      + h * head_stride + slot / 16 * 16 * token_stride:
+ *                    a matrix [cells of a row][16] of four bytes each (f32: one element, bf16: a
+ *                    pair, i8: a quad), or of two (f16: one). Cell i of a slot lies at
+ *                    (i * 16 + slot % 16) * bytes of a cell. There is room for whole blocks
  * with slot = t, or t % capacity for a ring. Scales (i8) use the scale strides in the same way.
  * This library's kernels take K and V of one dtype and of one width, each in a plane of its own:
  * anything else is refused. */

@@ -14,11 +14,11 @@ import numpy as np
 
 from kvbench.native import Cache, Task, logits_task, repack_task, store_task, transpose_task
 from kvbench.plan.needs import SIZED_BY
-from kvbench.worker.bench import Bench
-from kvbench.worker.room import SEED
+from kvbench.worker.content import SEED
+from kvbench.worker.storing import STALE, Storing
 
 
-class _MoveBench(Bench):
+class Moving(Storing):
     """Subclasses have `_task` of a layer, and check what it makes of it."""
 
     def stored(self, nt: bool) -> tuple[Task, ...]:
@@ -31,21 +31,20 @@ class _MoveBench(Bench):
     def _anew(self, layer: int, passes: int = 1) -> None:
         """Over what is no right answer."""
         task = self.own.tasks[layer]
-        self._spoil(layer)
+        self.slice_of(layer)[:] = STALE
         self.team.run(task, passes=passes)
 
     def _target(self, layer: int) -> np.ndarray:
         """A slice of plain floats."""
-        begin = layer * self.room.slice_bytes
-        return self.room.arena.view()[begin : begin + self.room.slice_bytes].view(np.float32)
+        return self.slice_of(layer).view(np.float32)
 
     def _same(self, got: np.ndarray, want: np.ndarray) -> float:
         if not np.array_equal(got, want):
-            raise self._wrong(f"moves rows off in {np.mean(got != want):.0%} of their floats")
+            raise self.wrong(f"moves rows off in {np.mean(got != want):.0%} of their floats")
         return 0.0
 
 
-class RepackBench(_MoveBench):
+class Repacking(Moving):
     @cached_property
     def _before(self) -> list[Cache]:
         """The caches as they were, on the same memory."""
@@ -69,18 +68,18 @@ class RepackBench(_MoveBench):
         dims, task = (2, shape.batch, shape.context, shape.kv_heads, shape.head_dim), self.own.tasks
         source = np.random.default_rng([SEED, layer]).standard_normal(dims, dtype=np.float32)
         how = {"isa": before.library.isas()[0], "threads": self.team.threads}
-        self._spoil(layer)
+        self.slice_of(layer)[:] = STALE
         before.lengths[:] = after.lengths[:] = 0
         with store_task("bulk", before, *source, **how) as store:
             self.team.run(store)
         before.lengths[:] = shape.context
         self.team.run(task[layer])
         if (after.lengths != shape.context).any():
-            raise self._wrong("loses tokens")
-        return self._off(after, after.rows(0, shape.context, **how), source)
+            raise self.wrong("loses tokens")
+        return self.off(after, after.rows(0, shape.context, **how), source)
 
 
-class TransposeBench(_MoveBench):
+class Transposing(Moving):
     def _task(self, layer: int) -> Task:
         ends = self._ends(layer)
         return transpose_task(self.room.library, *ends, self.team.threads, isa=self.point.isa)
@@ -96,7 +95,7 @@ class TransposeBench(_MoveBench):
         return self._same(to, source.swapaxes(1, 2))
 
 
-class LogitsBench(_MoveBench):
+class Placing(Moving):
     @cached_property
     def _positions(self) -> np.ndarray:
         return np.zeros((self.room.layers, 1), dtype=np.int64)
@@ -118,3 +117,6 @@ class LogitsBench(_MoveBench):
         self._positions[layer] = 0
         source, to = self._ends(layer)
         return max(self._same(to[:, place - 1], source) for place in range(passes))
+
+
+STORES = {"repack": Repacking, "transpose": Transposing, "logits": Placing}  # by op, that move

@@ -346,8 +346,8 @@ def test_neither_has_a_key_that_the_other_lacks(each):
 
 
 def test_no_key_is_lost(each):
-    """schema_keys.txt has every key that was ever printed, in a line for each object. Keys are only
-    added to it.
+    """schema_keys.txt has every key that a version of a format has printed, in a line for each
+    object. A line loses a key only where the format gets a new version.
     """
     found, _, name = each
     known = {path for path, _ in described(found, found)}

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from tests import oracle
+from tests.formats import PACKED, STORED
 from tests.kernels.test_decode import shape_of, table_of
-from tests.oracle import PACKED, STORED
 from tests.raw import Bound, Raw, Refused, Team, decode_args, store_args
 
 KV_HEADS, GROUP, TOKENS, DIM = 2, 3, 40, 64

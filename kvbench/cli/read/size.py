@@ -97,7 +97,7 @@ def command(
     from kvbench.sizing.fleet import read_lengths
     from kvbench.sizing.known import here, known
     from kvbench.sizing.map import arena_map
-    from kvbench.sizing.sized import size_of, sweep
+    from kvbench.sizing.sized import size_of
 
     laid = {"canaries": asked.pop("canaries") or None, "align": asked.pop("align")}
     laid = {name: value for name, value in laid.items() if value is not None}
@@ -116,12 +116,17 @@ def command(
     found = size_of(decoder, place, longest, lengths=lengths, **wanted)
     plan = arena_map(model, decoder.context, decoder.dtype, **laid) if mapped else None
     if plot:
-        from kvbench.report.figures.sizes import sizes
-
-        memory = place.machine.facts.get("memory")
-        table = sweep(decoder, max(decoder.context, longest))
-        draw(sizes(table, decoder, found.fit, memory.value if memory else None), plot)
+        _draw(decoder, max(decoder.context, longest), place, found, plot)
     tell(replace(found, map=plan or UNSET), as_json, lambda: size_text(found, plan))
+
+
+def _draw(decoder: Decoder, longest: int, place: Any, found: Any, path: Path) -> None:
+    from kvbench.report.figures.sizes import sizes
+    from kvbench.sizing.sized import sweep
+
+    memory = place.machine.facts.get("memory")
+    table = sweep(decoder, longest)
+    draw(sizes(table, decoder, found.fit, memory.value if memory else None), path)
 
 
 def _decoder(name: str | None, model: Any, asked: dict[str, Any]) -> Decoder:

@@ -64,10 +64,16 @@ def command(**asked: Any) -> int:
     tell(found, asked["as_json"], lambda: text(found))
     if found.ceilings:
         _keep(found, asked["out"], asked["plot"])
-    if failed := [record for record in records if record.error]:
-        first = f"first {failed[0].point.kernel}: {failed[0].error}"
-        say(f"kvbench: {len(failed)} of {len(records)} visits failed, {first}", err=True)
-    return Exit.ERRORS if failed else Exit.FINE
+    return _tell_failures(records)
+
+
+def _tell_failures(records: list[Any]) -> int:
+    failed = [record for record in records if record.error]
+    if not failed:
+        return Exit.FINE
+    first = f"first {failed[0].point.kernel}: {failed[0].error}"
+    say(f"kvbench: {len(failed)} of {len(records)} visits failed, {first}", err=True)
+    return Exit.ERRORS
 
 
 def _measure(machine: Any, cpus: tuple[int, ...], asked: dict[str, Any]) -> list[Any]:

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import pandas as pd
 
 from kvbench.analysis.limits.bounds import CLOSE
-from kvbench.analysis.means.breakeven import NEVER, PAYS
-from kvbench.analysis.measured.launches import enough
+from kvbench.analysis.measured.estimates import enough
 from kvbench.model.point import ONE_TOKEN
 from kvbench.report.words.phrases import BINDS, between, listed, number
 from kvbench.units import counted, duration
@@ -138,20 +137,10 @@ def overhead(scaling: pd.DataFrame) -> str:
     return f"A pass over one layer {said}: {setting}. Beyond it, tokens are read at {rate}."
 
 
-def stores(points: pd.DataFrame, breakeven: pd.DataFrame) -> str:
-    """The fastest point of each op; and what is known at the longest context that says anything
-    beyond noise.
-    """
+def stores(points: pd.DataFrame) -> str:
+    """The fastest point of each op."""
     good = points[points["gbps"].notna() & (points["op"] != "decode")]
-    said = [_rate(rows.loc[rows["gbps"].idxmax()]) for _, rows in good.groupby("op")]
-    known = breakeven[breakeven["word"].isin([PAYS, NEVER])].sort_values(
-        ["context", "dtype", "dearer", "cheaper"]
-    )
-    if said and len(known):
-        said.append(_payback(known.iloc[-1]))
-    elif said and len(breakeven):
-        said.append("No layout saves or costs more than the noise.")
-    return " ".join(said)
+    return " ".join(_rate(rows.loc[rows["gbps"].idxmax()]) for _, rows in good.groupby("op"))
 
 
 def _rate(row: pd.Series) -> str:
@@ -167,17 +156,3 @@ def _rate(row: pd.Series) -> str:
         f"{_WHAT.get(row['op'], row['op'])} takes {each} ({row['short']}): {number(row['gbps'])}"
         f" GB/s{share}."
     )
-
-
-def _payback(row: pd.Series) -> str:
-    said = f"{row['dearer']} costs more to store than {row['cheaper']}"
-    if row["word"] == PAYS:
-        tokens = (
-            f"{number(row['tokens'])} decoded tokens"
-            f" ({between(row['tokens_low'], row['tokens_high'])})"
-        )
-        return f"{said} and pays off after {tokens} at a context of {row['context']:,}."
-    if pd.isna(row["even"]):
-        return f"{said} and saves nothing in reading above the noise."
-    tokens = f"{number(row['even'])} tokens ({between(row['even_low'], row['even_high'])})"
-    return f"{said} and pays off from a context of {tokens}."
