@@ -10,7 +10,8 @@ import pytest
 import kvbench
 from kvbench.errors import KvbenchError
 from kvbench.native import Team, decode_task, default_library, store_task
-from tests.oracle import PACKED, STORED, attend, from_blocks, practical, quantise, to_blocks
+from tests.formats import PACKED, STORED, from_blocks, quantise, to_blocks
+from tests.oracle import attend, practical
 
 WORDS = default_library().words
 # caches, and how often each of them is reset and lives again: 5000 sequences of operations
