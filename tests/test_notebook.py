@@ -65,7 +65,7 @@ def test_a_run_is_read(monkeypatch):
 
 @pytest.fixture(scope="module")
 def found():
-    """Of a process with one thread for NumPy: several wait for each other where others work, too."""
+    """Of a process with one thread for NumPy: several wait for each other where others work."""
     with pytest.MonkeyPatch.context() as patch:
         for name in ("OMP", "OPENBLAS", "MKL"):
             patch.setenv(f"{name}_NUM_THREADS", "1")
