@@ -219,6 +219,11 @@ class Record:
     # QK, softmax, PV of one that is profiled; empty where the op has none
     stage_share: tuple[Number, ...] = ()
 
+    @property
+    def complete(self) -> bool:
+        """Whether the point has samples."""
+        return not self.error and any(sample.program == "point" for sample in self.samples)
+
     def footprint(self, program: str) -> float:
         """Bytes that a point's program walks."""
         return self.along or self.layers * self.traffic[program].line

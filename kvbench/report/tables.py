@@ -9,9 +9,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from kvbench.analysis.judge import COVERAGE as CERTAIN
 from kvbench.analysis.means.findings import Findings
 from kvbench.analysis.measured.ceilings import COVERAGE
-from kvbench.analysis.measured.launches import COVERAGE as CERTAIN
 from kvbench.analysis.measured.machines import ceiling_row
 from kvbench.model import Ceiling, Check, Machine, Role, Skip
 from kvbench.model.tuning import PARTS

@@ -13,10 +13,9 @@ from kvbench.model import Record, Sample, Shape, Traffic
 from kvbench.native import default_library
 from kvbench.report.words import said as worded
 from kvbench.worker.answers import Answers
-from kvbench.worker.bench import Bench
+from kvbench.worker.foreign import bench_of
 from kvbench.worker.ground import Ground
 from kvbench.worker.room import Room
-from kvbench.worker.visit import more
 from tests import made_run
 from tests.cli.test_cli import call
 
@@ -173,9 +172,9 @@ def test_eviction_reads_more_than_the_caches_hold():
     with (
         Ground(default_library()) as ground,
         Room(point, ground) as room,
-        Bench(point, room, Answers()) as bench,
+        bench_of(point, room, Answers()) as bench,
     ):
-        between = {program.name: program.between for program in (*bench.programs, *more(bench))}
+        between = {program.name: program.between for program in (*bench.programs, *bench.more())}
         for name in ("point", "twin", "ceiling"):
             assert between[name].traffic().compulsory >= max(256 << 20, 4 * last_level)
         assert between["core"] is None and between["fma"] is None

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pandas as pd
 
 from kvbench.analysis.limits.bounds import CLOSE
-from kvbench.analysis.measured.launches import enough
+from kvbench.analysis.measured.estimates import enough
 from kvbench.report.words.phrases import BINDS, between, listed, number
 from kvbench.units import counted, duration
 
