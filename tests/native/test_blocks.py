@@ -154,6 +154,24 @@ def test_what_a_ring_has_overwritten_is_not_shared(pool):
             assert pool.free == 6
 
 
+def live_on(draw, pool, caches, texts):
+    """One of them shares what another has, rolls back, or gets tokens; `texts`: what each has."""
+    at, of = draw.choice(3, 2, replace=False)
+    cache, tokens = caches[at], int(draw.integers(1, 12))
+    new = draw.standard_normal((2, 1, tokens, HEADS, DIM), dtype=np.float32)
+    whole = len(texts[of][0]) // BLOCK * BLOCK
+    if not cache.length and whole:
+        pool.share(caches[of], cache, whole)
+        texts[at] = texts[of][:, :whole]
+    elif draw.random() < 0.3:
+        end = max(0, cache.length - 2 * tokens)
+        cache.rollback(to=end)
+        texts[at] = texts[at][:, :end]
+    else:
+        cache.bulk(*new)
+        texts[at] = np.concatenate((texts[at], new[:, 0]), axis=1)
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_lives_of_three_sequences(seed, pool):
     """Whatever they do, each reads what it would read alone, and a block is held by those whose
@@ -164,21 +182,8 @@ def test_lives_of_three_sequences(seed, pool):
     caches = [first, *(cache_of(pool, first.arena, capacity=40) for _ in range(2))]
     texts = [np.zeros((2, 0, HEADS, DIM), np.float32) for _ in caches]
     for _ in range(60):
-        at, of = draw.choice(3, 2, replace=False)
-        cache, tokens = caches[at], int(draw.integers(1, 12))
-        new = draw.standard_normal((2, 1, tokens, HEADS, DIM), dtype=np.float32)
-        whole = len(texts[of][0]) // BLOCK * BLOCK
         try:
-            if not cache.length and whole:
-                pool.share(caches[of], cache, whole)
-                texts[at] = texts[of][:, :whole]
-            elif draw.random() < 0.3:
-                end = max(0, cache.length - 2 * tokens)
-                cache.rollback(to=end)
-                texts[at] = texts[at][:, :end]
-            else:
-                cache.bulk(*new)
-                texts[at] = np.concatenate((texts[at], new[:, 0]), axis=1)
+            live_on(draw, pool, caches, texts)
         except BadArgument as error:
             assert "capacity" in str(error) or "wanted" in str(error) or "shares" in str(error)
         held = Counter(block for each in caches for block in each.table.ravel().tolist())
