@@ -44,8 +44,8 @@ WATCH = packages=0; quiet=0; \
 	done; exit 1
 
 lint: $(VENV)/tested
-	$(BIN)/ruff check --quiet kvbench tests
-	$(BIN)/ruff format --quiet --check kvbench tests
+	$(BIN)/ruff check --quiet kvbench tests suites
+	$(BIN)/ruff format --quiet --check kvbench tests suites
 	$(BIN)/clang-format --dry-run --Werror $(shell find kernels tests -name '*.[ch]')
 	$(BIN)/python -m pytest --quiet tests/repo/test_lines.py
 
@@ -97,7 +97,7 @@ $(BIN)/python: | prerequisites
 
 # Python files are used where they stand; all is installed again when a C file, the packaging or a
 # package changes.
-BUILT_FROM := pyproject.toml $(wildcard kernels/*.* kernels/*/* kernels/*/*/* suites/* \
+BUILT_FROM := pyproject.toml $(wildcard kernels/*.* kernels/*/* kernels/*/*/* suites/*.toml \
 	kvbench/*/__init__.py kvbench/*/*/__init__.py)
 $(VENV)/installed: $(BIN)/python $(BUILT_FROM)
 	@$(call SAY,packages$(COMMA) then the C library: its last two files take most of two minutes)
@@ -197,7 +197,7 @@ wheels: prerequisites-wheels $(VENV)/tested build/neon/kvb-check
 	$(BIN)/python -m venv build/wheels/venv
 	build/wheels/venv/bin/pip install --quiet --disable-pip-version-check \
 	  dist/wheels/*_$$(uname -m).whl
-	cd build/wheels && venv/bin/kvbench kernels
+	cd build/wheels && venv/bin/kvbench list kernels
 
 # Everything that a machine without a network needs.
 bundle: $(BIN)/python
@@ -205,7 +205,7 @@ bundle: $(BIN)/python
 	$(PIP_WHEEL) --wheel-dir dist/bundle .
 	@echo "copy dist/bundle to the other machine (same Python and architecture) and run there:"
 	@echo "  python3 -m venv kvb && kvb/bin/pip install --no-index --find-links bundle kvbench" \
-	  "&& kvb/bin/kvbench kernels"
+	  "&& kvb/bin/kvbench list kernels"
 
 clean:
 	rm -rf build dist

@@ -28,6 +28,7 @@ from kvbench.worker.answers import Answers
 from kvbench.worker.bench import Bench
 from kvbench.worker.decoding import Decoding
 from kvbench.worker.loop import Program
+from kvbench.worker.moves import STORES
 from kvbench.worker.room import Room, near_threads
 from kvbench.worker.storing import Storing
 
@@ -37,9 +38,10 @@ _SPREAD = 1 / 3  # by which a launch may differ from others
 
 
 def bench_of(point: Point, room: Room, answers: Answers, seed: int = 0) -> Bench:
+    if stores(point):
+        return STORES.get(point.op, Storing)(point, room, answers, seed)
     foreign = point.variant not in room.library.words("variant")
-    decoding = ForeignDecoding if foreign else Decoding
-    return (Storing if stores(point) else decoding)(point, room, answers, seed)
+    return (ForeignDecoding if foreign else Decoding)(point, room, answers, seed)
 
 
 class ForeignDecoding(Decoding):
