@@ -174,11 +174,11 @@ class Point(Visited):
         "word",
         None,
         "{}",
-        "How the kernel does it; see kvbench kernels. [default: the first]",
+        "How the kernel does it; see kvbench list kernels. [default: the first]",
         usual=True,
     )
     layout: Annotated[str, about("of the cache; - where there is none")] = of(
-        "word", "head", "{}", "Layout of the cache; see kvbench kernels.", sized=True
+        "word", "head", "{}", "Layout of the cache; see kvbench list kernels.", sized=True
     )
     inner: Annotated[str, about("order inside a block of a paged cache")] = of(
         "word",
@@ -215,7 +215,7 @@ class Point(Visited):
         "word",
         "best",
         "{}",
-        "Instruction set to use. [default: $KVBENCH_ISA, else the best that this CPU runs]",
+        "Instruction set to use: a tier such as avx2 or neon.",
     )
     shape: Annotated[Shape, about("geometry of the model and fill of its cache")]
     residency: Annotated[

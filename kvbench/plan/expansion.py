@@ -144,7 +144,7 @@ def refuse_empty(sweep: Sweep, site: Site, only: tuple[str, ...] = ()) -> None:
         return
     nothing = f"{sweep.suite.source} has no points"
     if only and (others := expand(sweep.suite, site).points):
-        hint = f"it has {others[0].name}, ...; see what kvbench plan says of it"
+        hint = f"it has {others[0].name}, ...; see what kvbench sweep --dry-run says of it"
         raise BadArgument(f"{nothing} here whose name matches --only {' or '.join(only)}", hint)
     if not sweep.skips:
         raise BadArgument(f"{nothing}: its [[skip]] tables leave out everything", "change them")
@@ -178,7 +178,7 @@ def refuse_without_peer(sweep: Sweep, site: Site) -> None:
         why = "; ".join(dict.fromkeys(lost)) or "the points that are left have no engine but ours"
         raise BadArgument(
             f"no peer that was asked for can be measured: {why}",
-            "kvbench plan peers says which can be",
+            "kvbench sweep peers --dry-run says which can be",
         )
 
 

@@ -86,7 +86,7 @@ def _content(path: Path, source: str) -> dict[str, Any]:
     try:
         return tomllib.loads(named.text(path, named.WRITTEN))
     except OSError as error:
-        hint = "name a suite, see kvbench suites, or a TOML file in UTF-8"
+        hint = "name a suite, see kvbench list suites, or a TOML file in UTF-8"
         raise BadArgument(f"{source} cannot be read: {error.strerror}", hint) from None
     except (ValueError, RecursionError) as error:
         why = " ".join(str(error).split())[:120]

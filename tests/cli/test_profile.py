@@ -296,7 +296,7 @@ def test_the_author_of_a_plug_in_hears_what_can_be_changed(seconds, named, unhel
     advice = worded("advice", "advice", facts, True, False)
     assert all(word in advice for word in named) and not any(word in advice for word in unhelpful)
     assert not any(
-        option in advice for option in ("--variant", "--dtype", "--threads", "kvbench tune")
+        option in advice for option in ("--variant", "--dtype", "--threads", "--tune-only")
     )
     if facts.bound != "unknown":
         assert "More --threads" in worded("advice", "advice", facts, True, True)

@@ -7,6 +7,7 @@ from typing import Any
 import click
 from msgspec import UNSET
 
+from kvbench.cli._help import Long
 from kvbench.cli._measuring import say_busy
 from kvbench.cli._options import (
     json_option,
@@ -23,8 +24,30 @@ from kvbench.model.point import ONE_TOKEN
 from kvbench.texts import wrapped
 from kvbench.units import duration, size
 
+_GROUPS = {
+    "What to measure": (
+        "model batch q-heads kv-heads head-dim context capacity window layers dtype scale layout"
+        " inner block-tokens sequential pad variant plugin"
+    ),
+    "How": (
+        "residency schedule deterministic threads cpus memory pages isa samples sample-time"
+        " neighbour patience tuning"
+    ),
+    "Output": "json",
+}
+_EXAMPLES = (
+    (
+        "kvbench profile decode --model llama-3-8b --context 4k --dtype f16",
+        "What limits a decode of that model.",
+    ),
+    (
+        "kvbench profile append --model llama-3-8b --layout position",
+        "What storing a token takes in another layout.",
+    ),
+)
 
-@click.command("profile")
+
+@click.command("profile", cls=Long, groups=_GROUPS, examples=_EXAMPLES)
 @click.argument("op", metavar="OP")
 @point_options
 @plugin_option
