@@ -169,10 +169,8 @@ def test_a_current_folder_that_is_gone(tmp_path, monkeypatch, capsys, arguments)
 
 
 def test_a_reader_that_leaves():
-    shell = (
-        f"{shlex.quote(sys.executable)} -c 'from kvbench.cli import main; main()' list kernels | head"
-        " -n 1"
-    )
+    program = f"{shlex.quote(sys.executable)} -c 'from kvbench.cli import main; main()'"
+    shell = f"{program} list kernels | head -n 1"
     ended = subprocess.run(
         ["bash", "-o", "pipefail", "-c", shell], capture_output=True, text=True, timeout=60
     )
