@@ -62,12 +62,13 @@ def point_of(op: str, library: Any, **asked: Any) -> Point:
     from kvbench.machine import available_memory, describe
     from kvbench.machine.placement import place
     from kvbench.plan import Site, only_point
+    from kvbench.plan.site import threads_of
     from kvbench.suite.axes import words
 
     if op not in words("op"):
         raise unknown_word("OP", op, words("op"))
     machine = describe()
-    cpus = place(machine, asked.pop("cpus"), asked.pop("threads"))
+    cpus = place(machine, asked.pop("cpus"), threads_of(op, asked.pop("threads")))
     own, asked = _of_model(asked)
     given = own | {
         name: _value(name, value, library) for name, value in asked.items() if value is not None

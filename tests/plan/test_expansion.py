@@ -1,7 +1,6 @@
 """Suites expanded on made-up machines: which points there are, what is left out and why."""
 
 from dataclasses import replace
-from functools import partial
 
 import pytest
 
@@ -22,16 +21,11 @@ from kvbench.plan.expansion import (
 from kvbench.plan.needs import PROCESS, needs, slice_of
 from kvbench.regime import far_bytes
 from kvbench.suite import Relative, load
-from tests.plan.made_sweep import expanded, site
+from tests.plan.made_sweep import site
 from tests.plan.test_plan import BARE, DIES, GIB, MIB, TWO, made
 
 SMALL_L3 = made(16, l2=2 * MIB, l3=24 * MIB)  # as servers are: L3 smaller than all L2 together
 HEADS = (8, 128)
-
-
-@pytest.fixture
-def sweep(tmp_path):
-    return partial(expanded, tmp_path)
 
 
 def contexts(found):
