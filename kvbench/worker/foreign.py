@@ -1,10 +1,10 @@
 """A plug-in's kernel on the bench.
 
-before the samples     it is verified, as ours are after the samples      what they left is
-verified; then a token of every layer changes, twice, and then the queries, so that
-                       an answer remembered from before is a wrong one
-at the end             a kernel that beats all reads of its rows, measured beside it, is suspect: it
-has no time
+before the samples  it is verified, as ours are
+after the samples   what they left is verified; then a token of every layer changes, twice, and then
+                    the queries, so that an answer remembered from before is a wrong one
+at the end          a kernel that beats all reads of its rows, measured beside it, is suspect: it
+                    has no time
 """
 
 import hashlib
