@@ -8,6 +8,7 @@ Words: also "all". threads: also words. lengths: also a file, whose numbers they
 import math
 import re
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 from kvbench import named
@@ -134,6 +135,16 @@ def from_options(
     }
 
 
+def absolute(option: str) -> str:
+    """With the whole path of a file that it names, for whoever reads it in another folder."""
+    name, _, text = option.partition("=")
+    if name.strip() != "lengths":
+        return option
+    items = (item.strip() for item in text.split(","))
+    found = (item if _is_lengths(item) else str(Path(item).absolute()) for item in items)
+    return f"{name}={','.join(found)}"
+
+
 def _items(name: str, text: str) -> list[Any]:
     """At commas; but those of a list of CPUs are its own."""
     if name == "cpus" and text[:1].isdigit():
@@ -182,17 +193,22 @@ def _values(where: str, name: str, value: Any, library: Library | None) -> Itera
 
 def _lengths(where: str, text: str) -> str:
     """As a point has them: those of a file stand for themselves, whatever it holds later."""
-    if text == EVEN or re.fullmatch(rf"{RAGGED}:[0-9]{{1,18}}", text):
+    if _is_lengths(text):
         return text
     try:
         found = named.numbers(text)
     except OSError as error:
-        why = f"{where}: cannot read {text[:60]}: {error.strerror}"
+        why = f"{where}: cannot read {text[:200]}: {error.strerror}"
         raise BadArgument(why, form("lengths")) from None
     if max(found) > _LARGEST or len(found) > _SEQUENCES:
-        why = f"{where}: {text[:60]} lists {len(found):,} lengths up to {max(found):,}"
+        why = f"{where}: {text[:200]} lists {len(found):,} lengths up to {max(found):,}"
         raise BadArgument(why, f"at most {_SEQUENCES:,}, of at most {_LARGEST:,} tokens")
     return f"{LISTED}:{','.join(map(str, found))}"
+
+
+def _is_lengths(text: str) -> bool:
+    """A word, and no file."""
+    return text == EVEN or bool(re.fullmatch(rf"{RAGGED}:[0-9]{{1,18}}", text))
 
 
 def _are_cpus(value: Any) -> bool:

@@ -8,17 +8,9 @@ from kvbench.errors import BadArgument
 from kvbench.model import DEFAULTS, DataCache
 from kvbench.native import Cache, default_library
 from kvbench.plan import expand, forecast
-from kvbench.plan.expansion import (
-    CLOSED,
-    CPUS,
-    INVALID,
-    MEMORY,
-    NO_KERNEL,
-    NO_PAGES,
-    NO_TIER,
-    UNKNOWN,
-)
+from kvbench.plan.expansion import CPUS, MEMORY, NO_KERNEL, NO_PAGES, NO_TIER
 from kvbench.plan.needs import PROCESS, needs, slice_of
+from kvbench.plan.shapes import CLOSED, INVALID, UNKNOWN
 from kvbench.regime import far_bytes
 from kvbench.suite import Relative, load
 from tests.plan.made_sweep import site
