@@ -18,7 +18,7 @@ from typing import Any
 from kvbench.errors import BadArgument, KvbenchError, Unsupported, unknown_word
 from kvbench.model import DEFAULTS, HEADS, OURS, POINT, Contrast, Kernel, Plan, Point, Shape, Skip
 from kvbench.model.hardware import kernel_id
-from kvbench.model.point import INTERLEAVE, LOCAL, SHAPE, VOCABULARY
+from kvbench.model.point import EVEN, INTERLEAVE, LOCAL, SHAPE, VOCABULARY
 from kvbench.plan.needs import ALONE, PROCESS, SIZED_BY, UNCACHED, Needs, needs, slice_of, tokens_in
 from kvbench.plan.site import Site, constraint, resolved, threads_of
 from kvbench.plan.witnesses import contrasts, crowded, is_peer, witnesses
@@ -352,7 +352,20 @@ def _shape(facts: _Facts, cpus: tuple[int, ...], site: Site) -> Shape:
     own = {field.name: facts[field.name] for field in SHAPE} | dict(zip(HEADS, heads, strict=True))
     width = own["vocabulary"] or (known and known.vocabulary) or VOCABULARY
     own["vocabulary"] = width if facts["op"] == "logits" else 0
-    return Shape(**own | {"context": context, "capacity": capacity, "window": window})
+    found = Shape(**own | {"context": context, "capacity": capacity, "window": window})
+    return _of_lengths(found)
+
+
+def _of_lengths(shape: Shape) -> Shape:
+    """Those that are all the context are even."""
+    held = shape.held
+    if len(held) != shape.batch:
+        what = f"{len(held)} lengths are listed for a batch of {shape.batch}"
+        raise _Left(INVALID, f"{what}: ask for batch {len(held)}")
+    if max(held) > shape.context:
+        what = f"a length of {max(held)} is more than the context {shape.context}"
+        raise _Left(INVALID, f"{what}: ask for context {max(held)}")
+    return replace(shape, lengths=EVEN) if min(held) == shape.context else shape
 
 
 def _capacity(facts: _Facts, context: int) -> int:

@@ -113,10 +113,11 @@ class Decoding(Bench):
         sizes = {f"L{level}": min(cache.size for cache in caches) for level, caches in below} or {
             "": _UNKNOWN
         }
-        least = min(_WINDOW, shape.context) * token
+        first = shape.held[0]  # whose tokens it walks
+        least = min(_WINDOW, first) * token
         name = next((name for name, size in sizes.items() if size // 2 >= least), [*sizes][-1])
         fits = sizes[name] // 2 // token // _STEP * _STEP
-        return max(1, min(shape.context, max(_STEP, min(TILE, fits)))), name
+        return max(1, min(first, max(_STEP, min(TILE, fits)))), name
 
     # ---- beside memory ---------------------------------------------------------------------------
 

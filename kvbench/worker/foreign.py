@@ -105,9 +105,8 @@ class ForeignDecoding(Decoding):
     def change_token(self) -> None:
         """Other rows of K and V at one place of every layer."""
         shape = self.point.shape
-        token = self._dice.randrange(
-            max(0, shape.context - (shape.window or shape.context)), shape.context
-        )
+        longest = max(shape.held)
+        token = self._dice.randrange(max(0, longest - (shape.window or longest)), longest)
         dims = (2, shape.batch, shape.kv_heads, shape.head_dim)
         rows = np.random.default_rng(self._dice.randrange(1 << 32)).standard_normal(
             dims, dtype=np.float32
