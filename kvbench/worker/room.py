@@ -26,8 +26,8 @@ _PLACES = 1 << 24  # layers, more than any room has
 
 
 class Room(Owner):
-    """`caches`, one for each layer, hold the shape's tokens each. `signs`, [layers][K, V][head_dim]:
-    by which their values differ from those that all rooms of such a point begin with.
+    """`caches`, one for each layer, hold the shape's tokens each. By `signs`, [layers][K,
+    V][head_dim], their values differ from those that all rooms of such a point begin with.
 
     Stores have `sources`, float32 [layers] of what needs.sources() says, behind the slices. Where
     tokens come one at a time, caches are rings: what is full begins again. Ops on plain matrices
