@@ -5,7 +5,7 @@ that of tables, of short names, and of a suite's product.
 import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 from kvbench.model.annotated import Count, Cpus, Size, about
 from kvbench.model.hardware import PLACES, kernel_id
@@ -117,6 +117,17 @@ class Visited:
     """
 
     __slots__ = ()
+
+    if TYPE_CHECKING:  # what all of them have, some as fields
+
+        @property
+        def cpus(self) -> tuple[int, ...]: ...
+
+        @property
+        def kernel(self) -> str: ...
+
+        @property
+        def name(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,16 +63,21 @@ class Cache(Closing):
             dtype,
             window,
         )
-        facts = dict(
+        cache = self._struct = self.planned(
+            kv_heads,
+            head_dim,
+            capacity,
             batch=batch,
             layout=layout,
             dtype=dtype,
             window=window,
             block_tokens=block_tokens,
             inner=inner,
+            scale=scale,
+            ring=ring,
+            pad=pad,
+            library=self.library,
         )
-        facts |= dict(scale=scale, ring=ring, pad=pad, library=self.library)
-        cache = self._struct = self.planned(kv_heads, head_dim, capacity, **facts)
         self.lengths = np.zeros(cache.batch, dtype=np.int64)
         cache.lengths = self.library.ffi.from_buffer("int64_t[]", self.lengths)
         self.table: np.ndarray | None = None
@@ -86,7 +91,7 @@ class Cache(Closing):
             raise BadArgument(f"shuffle: a {layout} cache has no blocks", "leave it out")
         self._own = arena is None
         own = Arena(cache.bytes, pages, guard, self.library) if arena is None else arena
-        self._arena = instance("arena", own, Arena)
+        self._arena: Arena | None = instance("arena", own, Arena)
         end = (offset := whole("offset", offset)) + cache.bytes
         if offset < 0 or end > own.size:
             raise BadArgument(
@@ -178,9 +183,10 @@ class Cache(Closing):
         return self._struct
 
     @property
-    def arena(self) -> Arena | None:
+    def arena(self) -> Arena:
         """The memory under all planes, one after another: K, V, then their scales."""
         self._refuse_closed()
+        assert self._arena is not None  # or it was refused
         return self._arena
 
     @property
@@ -224,7 +230,7 @@ class Cache(Closing):
         """Prompt tokens for every sequence, [batch, tokens, kv_heads, head_dim], or with head_major
         [batch, kv_heads, tokens, head_dim]. nt: non-temporal stores."""
         c, head_major = self.struct, bool(head_major)
-        shape = (
+        shape: tuple[int | str, ...] = (
             (c.batch, c.kv_heads, "T", c.head_dim)
             if head_major
             else (c.batch, "T", c.kv_heads, c.head_dim)
@@ -238,7 +244,7 @@ class Cache(Closing):
         op: str,
         k: Any,
         v: Any,
-        shape: tuple[int, ...],
+        shape: tuple[int | str, ...],
         tokens: int,
         isa: str | None,
         threads: int,
@@ -246,11 +252,11 @@ class Cache(Closing):
     ) -> None:
         k, v = floats("k", k, shape), floats("v", v, shape)
         threads = whole("threads", threads, 32)
-        how = {"isa": self.library.isa(isa), "advance": True, **facts}
+        isa = self.library.isa(isa)
         with self._teams.lock:
             team = self._teams.of(threads)
             self._refuse_overflow(tokens)
-            with store_task(op, self, k, v, threads, **how) as task:
+            with store_task(op, self, k, v, threads, isa=isa, advance=True, **facts) as task:
                 team.run(task)
 
     # ---- life ------------------------------------------------------------------------------------
@@ -329,12 +335,11 @@ class Cache(Closing):
             raise BadArgument("the cache is empty", "append a token first")
         out = np.empty_like(q)
         threads = whole("threads", threads, 32)
-        facts = {
-            "variant": variant,
-            "isa": self.library.isa(isa),
-            "deterministic": bool(deterministic),
-        }
-        self._run(threads, decode_task("decode", self, q, out, threads, **facts))
+        isa, exact = self.library.isa(isa), bool(deterministic)
+        task = decode_task(
+            "decode", self, q, out, threads, isa=isa, variant=variant, deterministic=exact
+        )
+        self._run(threads, task)
         return out
 
     def numpy(self, isa: str | None = None, threads: int = 1) -> tuple[np.ndarray, np.ndarray]:

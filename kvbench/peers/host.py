@@ -25,7 +25,9 @@ _HUGE = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}  # what malloc maps asks fo
 
 
 class Failed(KvbenchError):
-    """A peer's process died, hangs or says what is wrong."""
+    """A peer's process died, hangs or says what is wrong. `host`: whose it is."""
+
+    host: "Host"
 
 
 class Host(Closing):
@@ -54,6 +56,7 @@ class Host(Closing):
         )
         other.close()
         try:
+            assert self._process.stdin  # it was asked for
             with self._process.stdin as line:
                 line.write(f"{json.dumps(asked)}\n".encode())
             self._send("begin", point.engine, point.dtype, point.layout, len(point.cpus), path)

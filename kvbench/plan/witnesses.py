@@ -9,6 +9,7 @@ side.
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeGuard
 
 from kvbench.model import AUTO, DEFAULTS, OURS, POINT, Contrast, Machine, Point, Probe
 from kvbench.model.contrast import FACTORS, lines, value
@@ -113,7 +114,7 @@ def line_of(point: Point) -> Point:
     return replace(point, **facts, engine=OURS, schedule=AUTO)
 
 
-def is_peer(point: Visited) -> bool:
+def is_peer(point: Visited) -> TypeGuard[Point]:
     return isinstance(point, Point) and point.engine != OURS
 
 

@@ -114,13 +114,14 @@ def command(
     longest, decoder = shape.max_context if shape else 0, _decoder(model, shape, asked)
     place = known(path) if path else here()
     found = size_of(decoder, place, longest, lengths=lengths, **wanted)
-    plan = arena_map(model, decoder.context, decoder.dtype, **laid) if mapped else None
+    plan = arena_map(model, decoder.context, decoder.dtype, **laid) if mapped and model else None
     if plot:
         from kvbench.report.figures.sizes import sizes
 
-        memory = place.machine.facts.get("memory")
+        fact = place.machine.facts.get("memory")
+        memory = fact.value if fact and isinstance(fact.value, int) else None
         table = sweep(decoder, max(decoder.context, longest))
-        draw(sizes(table, decoder, found.fit, memory.value if memory else None), plot)
+        draw(sizes(table, decoder, found.fit, memory), plot)
     tell(replace(found, map=plan or UNSET), as_json, lambda: size_text(found, plan))
 
 

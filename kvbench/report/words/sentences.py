@@ -10,10 +10,11 @@ from typing import Annotated
 
 import pandas as pd
 
+from kvbench.analysis.judge import COVERAGE
 from kvbench.analysis.limits.bounds import SUSPECT
 from kvbench.analysis.limits.frames import noise
 from kvbench.analysis.means.findings import Findings
-from kvbench.analysis.measured.launches import COVERAGE, held
+from kvbench.intervals import held
 from kvbench.model import OURS, Check, Point, Probe
 from kvbench.model.annotated import about
 from kvbench.report.words import bandwidth, choices, limits, paragraphs
