@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tests import oracle
+from tests import formats, oracle
 from tests.oracle import Planes, Shape
 
 EDGES = (16, 32, 64, 128, 256, 512, 1024)  # tiles, least units
@@ -151,7 +151,7 @@ def draw_shape(rng, words: Words, sizes: dict[str, int], ring: bool) -> Shape:
         inner=pick(rng, words.inner),
         dtype=dtype,
         scale=pick(rng, words.scale),
-        tensor=tensor if dtype in oracle.MOST else (0.0, 0.0),
+        tensor=tensor if dtype in formats.MOST else (0.0, 0.0),
         batch=sizes["batch"],
         kv_heads=sizes["kv_heads"],
         head_dim=sizes["head_dim"],

@@ -10,7 +10,8 @@ from collections import defaultdict
 
 import numpy as np
 
-from tests.oracle import CELL, LANES, PACKED, Shape
+from tests.formats import CELL, LANES, PACKED
+from tests.oracle import Shape
 
 LINE, FLOAT, ENTRY = 64, 4, 4
 ELEMENT = {"f32": 4, "f16": 2, "bf16": 2, "i8": 1, "e4m3": 1, "e5m2": 1}

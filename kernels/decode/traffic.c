@@ -61,8 +61,7 @@ int32_t kvb_traffic_twin(const kvb_decode *a, const kvb_plan *plan, kvb_traffic 
     return KVB_OK;
 }
 
-/* ---- how often loads ask for a row or a scale: once for all heads that share one, as tiers say
- * --- */
+/* ---- how often loads ask for a row or a scale: once for all heads that share one ------------- */
 
 /* A group of more than HEADS heads, whose rows are made floats first. */
 static bool wide(const kvb_decode *a)

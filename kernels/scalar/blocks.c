@@ -16,15 +16,16 @@ enum { PACK = 32, HALF = PACK / 2, CODES = 2 /* bytes of the scale before them *
  *   code    = x * inverse rounded to nearest, and half way away from zero, within [-127, 127]
  *
  * q4_0, 18 bytes: x = (code - 8) * scale; byte i holds element i in its lower half, element i + 16
- * in the upper one scale   = p / -8 for the first p of the largest magnitude, so that p becomes
- * code 0; p is +0 in a block of zeros code    = x * inverse, within [-8, 8], + 8.5 cut to an
- * integer; at most 15
+ * in the upper one
+ *   scale   = p / -8 for the first p of the largest magnitude, so that p becomes code 0; p is +0 in
+ *             a block of zeros
+ *   code    = x * inverse, within [-8, 8], + 8.5 cut to an integer; at most 15
  *
  * inverse   = 1 / scale, before the scale is rounded; 0 where that is not finite (a block of zeros,
- * or of nothing above about 2^-121) A scale that would round to an infinite f16 is +-65504 instead,
- * and counts as that in `inverse`: so Inf, and what lies beyond such a scale, saturates, as far as
- * its neighbours allow. A NaN counts as 0. Each step is one float32 operation. Zeros fill the last
- * block of a row. */
+ *             or of nothing above about 2^-121)
+ * A scale that would round to an infinite f16 is +-65504 instead, and counts as that in `inverse`:
+ * so Inf, and what lies beyond such a scale, saturates, as far as its neighbours allow. A NaN
+ * counts as 0. Each step is one float32 operation. Zeros fill the last block of a row. */
 
 static float at_most_by(float x, float most) { return x > most ? most : x < -most ? -most : x; }
 

@@ -72,8 +72,7 @@ static uint16_t bf16(float x)
 
 static float from_bf16(uint16_t bits) { return float_of((uint32_t)bits << 16); }
 
-/* ---- e4m3, e5m2: 8 bits, 4 or 5 of them exponent
- * ----------------------------------------------------------------
+/* ---- e4m3, e5m2: 8 bits, 4 or 5 of them exponent ------------------------------------------------
  *
  * What lies beyond the largest finite value, Inf included, becomes that value; every NaN becomes
  * 0x7f with its sign. e4m3 has no Inf, so its exponents go one further: 448. e5m2 is the upper byte
@@ -111,12 +110,13 @@ static float from_e4m3(uint8_t code)
 
 static float from_e5m2(uint8_t code) { return kvb_scalar_from_f16((uint16_t)(code << 8)); }
 
-/* ---- i8: x = code * scale, one scale per row
- * --------------------------------------------------------------------
+/* ---- i8: x = code * scale, one scale per row ----------------------------------------------------
  *
  *   amax    = max |x|, where a NaN counts as 0
- *   scale   = amax * (1 / 127), at most FLT_MAX / 127 (f32) or 65504 (f16), then rounded to the scale's dtype
- *   inverse = 1 / scale, or 0 where that is not finite (a row of zeros, or of nothing above about 2^-121)
+ *   scale   = amax * (1 / 127), at most FLT_MAX / 127 (f32) or 65504 (f16), then rounded to the
+ *             scale's dtype
+ *   inverse = 1 / scale, or 0 where that is not finite (a row of zeros, or of nothing above about
+ *             2^-121)
  *   code    = x * inverse rounded to nearest even, within [-127, 127]; 0 for a NaN
  *
  * Each step is one float32 operation. So Inf, and what lies beyond an f16 scale, saturates and

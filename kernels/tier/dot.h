@@ -1,15 +1,19 @@
 /* dot: flash that multiplies the codes of i8, q8_0 and q4_0 rows as they are, by whole numbers.
  *
- *   q, a head's      times scale * log2(e), then by L / its largest, rounded to nearest even: L is 127, as kvb_levels()
- *                    says. Of a packed format every block of 32 elements has a largest of its own
- *   weights, a tile's of a head: 2^(score - max) times the scale of V, the row's or of a packed format the block's,
- *                    then by M / the largest of them, rounded: M is 127. So a block has weights of its own
+ *   q, a head's:     times scale * log2(e), then by L / its largest, rounded to nearest even: L is
+ *                    127, as kvb_levels() says. Of a packed format every block of 32 elements has a
+ *                    largest of its own
+ *   weights, a tile's of a head:
+ *                    2^(score - max) times the scale of V, the row's or of a packed format the
+ *                    block's, then by M / the largest of them, rounded: M is 127. So a block has
+ *                    weights of its own
  *
  * Sums of whole numbers are exact: a score's, of packed formats a block's of it, and an output's
  * of a tile. So in exact arithmetic a score is off by at most
  *   e = scale * max|q| * ||k||_1 / (2 L), of packed formats the sum of that over blocks,
  * its weight by a factor of at most exp(2 e) once they are normalised, and an output by at most
- *   (exp(2 e) - 1) * sum_t p_t |v_t|  +  sum over tiles of max_t |p_t s_t| / (2 M) * sum_t |code_t|,
+ *   (exp(2 e) - 1) * sum_t p_t |v_t|
+ *   + sum over tiles of max_t |p_t s_t| / (2 M) * sum_t |code_t|,
  * p the normalised weights, s the scales of V; e of the largest k. Scales of i8 and q8_0 are
  * never negative, as stores write them; a NaN of a weight or a scale of V counts as nothing. To
  * that comes what float32 costs flash. The tile's own largest is what counts: a tile of small

@@ -17,18 +17,18 @@ _ANY = ".*"  # at the end of a family's name: it is a pattern of kernels
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class Cause:
     """A family with its points, or a point that says what none of its families does."""
 
     judged: Judged
     points: tuple[Judged, ...]
 
 
-def told(found: Comparison) -> list[Line]:
+def told(found: Comparison) -> list[Cause]:
     """Worst first; of one word the widest first. Of points, changes alone."""
-    families = [Line(each, tuple(_points(each, found))) for each in found.families]
+    families = [Cause(each, tuple(_points(each, found))) for each in found.families]
     points = [
-        Line(each, (each,)) for each in found.points if each.verdict in (*_CHANGED, CONTAMINATED)
+        Cause(each, (each,)) for each in found.points if each.verdict in (*_CHANGED, CONTAMINATED)
     ]
     lines, seen = [], {word: set[str]() for word in WORDS}
     for line in sorted(
@@ -45,7 +45,7 @@ def told(found: Comparison) -> list[Line]:
     return lines
 
 
-def sentence(line: Line, name: str = "") -> str:
+def sentence(line: Cause, name: str = "") -> str:
     """ "all 40 decode.flash points are 2.1 % slower (1.4..2.8)". `name`: a short one."""
     one, many = line.judged, len(line.points)
     name = name or one.name.removesuffix(_ANY)
@@ -72,7 +72,7 @@ def headline(found: Comparison) -> str:
     """What most needs to be known, beside the verdict."""
     own = [line for line in told(found) if line.judged.verdict == found.verdict]
     if found.verdict in _CHANGED and own:
-        first = Line(replace(own[0].judged, note=""), own[0].points)
+        first = Cause(replace(own[0].judged, note=""), own[0].points)
         return f"{sentence(first)}{f'; and {len(own) - 1} more' if len(own) > 1 else ''}"
     return counts(found.points, "points") if found.points else "no point was measured"
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
-from kvbench.exports.causes import Line, headline, sensitivity, told
+from kvbench.exports.causes import Cause, headline, sensitivity, told
 from kvbench.exports.causes import sentence as cause
 from kvbench.exports.wording import counts, sentence, sides
 from kvbench.model import Comparison, Judged
@@ -80,7 +80,7 @@ def _suite(comparison: Comparison, name: str, cases: list[Element]) -> Element:
     return suite
 
 
-def _judged(judged: Judged, group: str, found: Sequence[Line]) -> Element:
+def _judged(judged: Judged, group: str, found: Sequence[Cause]) -> Element:
     """The time is that of a pass, as measured: of head. `found`: all causes."""
     line = next((line for line in found if line.judged is judged), None)
     said = f"{cause(line)}; {sentence(judged)}" if line else sentence(judged)

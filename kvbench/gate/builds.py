@@ -51,9 +51,9 @@ def sides(
     report: Report = lambda line: None,
     tiers: Tiers = (),
 ) -> tuple[Build, ...]:
-    """The two, as build() has them. Unless `every` side is wanted, sources that are the same are not built.
-    `tiers`: that are built, where the sources of both sides can leave some out: a library is whole,
-    and so is then the other side.
+    """The two, as build() has them. Unless `every` side is wanted, sources that are the same are
+    not built. `tiers`: that are built, where the sources of both sides can leave some out: a
+    library is whole, and so is then the other side.
     """
     asked = base, head
     if any(map(_is_library, asked)):

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from kvbench.analysis.measured.launches import results
+from kvbench.analysis.measured.results import results
 from kvbench.errors import BadArgument, BadRun
 from kvbench.store import RunDirectory
 from kvbench.store.files import reading

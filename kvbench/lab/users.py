@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from kvbench.analysis.measured.launches import Estimate, enclosed
+from kvbench.analysis.measured.estimates import Estimate, enclosed
 from kvbench.checkpoint import find
 from kvbench.errors import BadArgument, Refused, WrongAnswer
 from kvbench.lab.experiment import Outcome, Setup

@@ -18,8 +18,8 @@ Cpus = Annotated[tuple[Count, ...], Meta(min_length=1)]
 
 
 def about(text: str, *words: str) -> Meta:
-    """The meaning of a key, with its unit, and the words that it may be. kvbench schema prints
-    it.
+    """The meaning of a key, with its unit, and the words that it may be. kvbench list schemas
+    prints it.
     """
     return Meta(description=text, extra_json_schema={"enum": list(words)} if words else None)
 

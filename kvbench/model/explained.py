@@ -33,7 +33,7 @@ class Format:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class Expected:
     """One format at one context."""
 
     dtype: Annotated[str, about("number format of K and V")]
@@ -57,7 +57,7 @@ class Row:
         int, about("bytes: of a layer that attends to most, all sequences, padded")
     ]
     level: Annotated[str, about("where that lies: L1, L2, L3, DRAM, mixed, unknown")]
-    cells: Annotated[tuple[Cell, ...], about("by number format")]
+    cells: Annotated[tuple[Expected, ...], about("by number format")]
     best: Annotated[
         str,
         about(
@@ -65,7 +65,7 @@ class Row:
         ),
     ]
 
-    def of(self, dtype: str) -> Cell:
+    def of(self, dtype: str) -> Expected:
         return next(cell for cell in self.cells if cell.dtype == dtype)
 
 

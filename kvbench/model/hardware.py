@@ -11,7 +11,7 @@ from kvbench.model.annotated import Count, Number, about
 PLACES = ("compact", "spread", "domain", "node", "socket")
 
 Scalar = bool | Count | Number | str | None
-Known = Scalar | list[Scalar | dict[str, Scalar]] | dict[str, Scalar]
+FactValue = Scalar | list[Scalar | dict[str, Scalar]] | dict[str, Scalar]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Fact:
     """One thing known."""
 
     value: Annotated[
-        Known, about("of any type; null where it is unknown, and then `note` says why")
+        FactValue, about("of any type; null where it is unknown, and then `note` says why")
     ]
     source: Annotated[str, about("where it is from")]
     confidence: Annotated[str, about("how far it can be trusted", "high", "low", "none")]

@@ -15,6 +15,8 @@ from kvbench.units import cpu_text
 COMPUTE = ("flops", "dot8", "dot16")
 AUTO = "auto"  # the schedule that a measurement chooses, or the library
 LOCAL, INTERLEAVE = "local", "interleave"  # where memory lies
+ONE_TOKEN = ("append", "logits")  # ops whose pass is of one token of each sequence
+VOCABULARY = 32_000  # logits of a token, where nobody says how many
 OURS = "kvbench"  # the engine
 OWN = "own"  # in a duel: what is chosen for each side
 HEADS = ("q_heads", "kv_heads", "head_dim")  # of a Shape: what tells models apart
@@ -52,6 +54,11 @@ def of(kind: str, default: Any = None, short: str = "", about: str = "", **more:
     metadata = {"kind": kind, "default": default, "short": short, "about": about, **more}
     own = {"default": default} if more.get("later") else {}
     return dataclasses.field(metadata=metadata, **own)
+
+
+def nested() -> Any:
+    """A dataclass field that has fields of its own."""
+    return dataclasses.field()
 
 
 def declared(kind: type) -> tuple[Field, ...]:
@@ -105,6 +112,13 @@ class Shape:
         " sets of its layers.",
         column="layers_asked",  # `layers` are those in rotation
     )
+    vocabulary: Annotated[Count, about("logits of a token; 0 where the op has none")] = of(
+        "count from 0",
+        0,
+        "{} logits",
+        f"Logits of a token, of the op logits. [default: the model's, else {VOCABULARY}]",
+        later=True,
+    )
 
     @property
     def group(self) -> int:
@@ -136,22 +150,22 @@ class Point(Visited):
     schedule.
     """
 
-    op: Annotated[str, about("what it does: decode, append, bulk, ...")] = of(
+    op: Annotated[str, about("what it does: decode, append, bulk, repack, ...")] = of(
         "word",
         "decode",
         "{}",
-        "What the kernel does: decode, append or bulk.",
-        words=("decode", "append", "bulk"),
+        "What the kernel does.",
+        words=("decode", "append", "bulk", "repack", "transpose", "logits"),
     )
     variant: Annotated[str, about("the way of doing it; - where there is but one")] = of(
         "word",
         None,
         "{}",
-        "How the kernel does it; see kvbench kernels. [default: the first]",
+        "How the kernel does it; see kvbench list kernels. [default: the first]",
         usual=True,
     )
     layout: Annotated[str, about("of the cache; - where there is none")] = of(
-        "word", "head", "{}", "Layout of the cache; see kvbench kernels.", sized=True
+        "word", "head", "{}", "Layout of the cache; see kvbench list kernels.", sized=True
     )
     inner: Annotated[str, about("order inside a block of a paged cache")] = of(
         "word",
@@ -188,9 +202,9 @@ class Point(Visited):
         "word",
         "best",
         "{}",
-        "Instruction set to use. [default: $KVBENCH_ISA, else the best that this CPU runs]",
+        "Instruction set to use: a tier such as avx2 or neon.",
     )
-    shape: Annotated[Shape, about("geometry of the model and fill of its cache")]
+    shape: Annotated[Shape, about("geometry of the model and fill of its cache")] = nested()
     residency: Annotated[
         str,
         about(

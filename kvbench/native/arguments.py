@@ -56,5 +56,14 @@ def floats(name: str, value: Any, shape: tuple[int | str, ...]) -> np.ndarray:
     return array
 
 
+def positive(name: str, value: Any, count: int) -> list[float]:
+    """So many finite numbers above 0, as float32 has them."""
+    with np.errstate(over="ignore"):
+        numbers = floats(name, value, (count,))
+    if not (np.isfinite(numbers) & (numbers > 0)).all():
+        raise BadArgument(_is(name, value), "each must be positive, and a float32")
+    return numbers.tolist()
+
+
 def _is(name: str, value: object) -> str:
     return f"{name} is {cut(' '.join(repr(value).split()), 80)}"

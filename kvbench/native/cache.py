@@ -1,8 +1,5 @@
-"""A KV cache of one layer, and the library's kernels on it; and what its rows are made of, as abi.h
-tells at kvb_cache.
-"""
+"""A KV cache of one layer, and the library's kernels on it."""
 
-import itertools
 from typing import Any
 
 import numpy as np
@@ -10,7 +7,8 @@ import numpy as np
 from kvbench.closing import Closing
 from kvbench.errors import BadArgument, OutOfMemory
 from kvbench.native.arena import Arena
-from kvbench.native.arguments import floats, instance, place, whole
+from kvbench.native.arguments import floats, instance, place, positive, whole
+from kvbench.native.blocks import NONE, Blocks
 from kvbench.native.library import Library, default_library
 from kvbench.native.ops import decode_task, pointer, store_task
 from kvbench.native.team import Task, Teams
@@ -18,8 +16,6 @@ from kvbench.units import size
 
 _INT64_MAX = (1 << 63) - 1
 _LONGEST = (1 << 31) - 1  # tokens that a ring takes: the library's bound
-_LINE = 64
-LANES = 16  # tokens of a block in which K lies transposed
 
 
 class Cache(Closing):
@@ -29,10 +25,13 @@ class Cache(Closing):
         fits its capacity is a ring: it takes tokens without end and keeps the last `capacity` of
         them. `ring` overrides that. A paged cache has blocks of `block_tokens`, ordered inside by
         `inner`; `shuffle`, a seed, scatters its blocks.
-    scale: the dtype of the scales, for dtypes that have them. pad: bytes behind each head's plane
-        (None: the library's choice). pages and guard: see Arena; or `arena` and a byte `offset`
-        into it, for a cache among others, which finds there what was there; memory of its own
-        begins as zeros. Kernels read `table` and `lengths` live.
+    blocks: how many blocks there are, for a paged cache whose `table` begins without any, and is
+        the caller's to fill; or a pool, from which the cache takes them by itself.
+    scale: the dtype of the scales, for dtypes that have them. tensor: for e4m3 and e5m2, two
+        numbers that all of K and all of V are divided by as they are stored. pad: bytes behind each
+        head's plane (None: the library's choice). pages and guard: see Arena; or `arena` and a byte
+        `offset` into it, for a cache among others, which finds there what was there; memory of its
+        own begins as zeros. Kernels read `table` and `lengths` live.
     """
 
     def __init__(
@@ -51,6 +50,8 @@ class Cache(Closing):
         ring: bool | None = None,
         pad: int | None = None,
         shuffle: int | None = None,
+        blocks: int | Blocks | None = None,
+        tensor: Any = None,
         pages: str = "thp",
         guard: int = 0,
         arena: Arena | None = None,
@@ -63,6 +64,7 @@ class Cache(Closing):
             dtype,
             window,
         )
+        self.pool = blocks if isinstance(blocks, Blocks) else None
         cache = self._struct = self.planned(
             kv_heads,
             head_dim,
@@ -76,19 +78,15 @@ class Cache(Closing):
             scale=scale,
             ring=ring,
             pad=pad,
+            blocks=blocks.count if isinstance(blocks, Blocks) else blocks,
+            tensor=tensor,
             library=self.library,
         )
         self.lengths = np.zeros(cache.batch, dtype=np.int64)
         cache.lengths = self.library.ffi.from_buffer("int64_t[]", self.lengths)
-        self.table: np.ndarray | None = None
-        if cache.table_stride:
-            blocks = np.arange(cache.blocks, dtype=np.int32)
-            if shuffle is not None:
-                blocks = np.random.default_rng(place("shuffle", shuffle)).permutation(blocks)
-            self.table = blocks.reshape(cache.batch, cache.table_stride)
+        self.table = self._tabled(shuffle, blocks is not None)
+        if self.table is not None:
             cache.table = self.library.ffi.from_buffer("int32_t[]", self.table)
-        elif shuffle is not None:
-            raise BadArgument(f"shuffle: a {layout} cache has no blocks", "leave it out")
         self._own = arena is None
         own = Arena(cache.bytes, pages, guard, self.library) if arena is None else arena
         self._arena: Arena | None = instance("arena", own, Arena)
@@ -99,6 +97,25 @@ class Cache(Closing):
             )
         self.library.check(self.library.lib.kvb_cache_bind(cache, own.base + offset))
         self._teams = Teams(self.library)
+
+    def _tabled(self, shuffle: int | None, given: bool) -> np.ndarray | None:
+        """The table of a paged cache; `given`: how many blocks there are, but not which."""
+        shape = (self._struct.batch, self._struct.table_stride)
+        if not shape[1]:
+            for name, asked in {"shuffle": shuffle is not None, "blocks": given}.items():
+                if asked:
+                    raise BadArgument(
+                        f"{name}: a {self.layout} cache has no blocks", "leave it out"
+                    )
+            return None
+        if given and shuffle is None:
+            return np.full(shape, NONE, dtype=np.int32)
+        if given:
+            raise BadArgument("shuffle: blocks says that the table is filled later", "leave it out")
+        order = np.arange(self._struct.blocks, dtype=np.int32)
+        if shuffle is not None:
+            order = np.random.default_rng(place("shuffle", shuffle)).permutation(order)
+        return order.reshape(shape)
 
     @classmethod
     def size_of(cls, kv_heads: int, head_dim: int, capacity: int, **facts: Any) -> int:
@@ -125,6 +142,8 @@ class Cache(Closing):
         scale: str = "f32",
         ring: bool | None = None,
         pad: int | None = None,
+        blocks: int | None = None,
+        tensor: Any = None,
         library: Library | None = None,
     ) -> Any:
         """The `kvb_cache *` of such a cache: its strides and sizes, and no memory."""
@@ -153,7 +172,11 @@ class Cache(Closing):
         fits = window is not None and window <= cache.capacity
         cache.ring = fits if ring is None else bool(ring)
         needed = cache.batch * -(-cache.capacity // max(cache.block_tokens, 1))
-        cache.blocks = max(0, min(needed, _INT64_MAX))
+        cache.blocks = whole(
+            "blocks", max(0, min(needed, _INT64_MAX)) if blocks is None else blocks
+        )
+        if tensor is not None:
+            cache.k.tensor, cache.v.tensor = positive("tensor", tensor, 2)
         library.check(library.lib.kvb_cache_plan(cache))
         return cache
 
@@ -167,6 +190,8 @@ class Cache(Closing):
         with self._teams.lock:
             self._teams.close()
             if self._arena is not None:
+                if self.pool is not None and self.table is not None:
+                    self.pool.give_back(self.table[self.table != NONE])
                 if self._own:
                     self._arena.close()
                 self._arena = None
@@ -255,7 +280,7 @@ class Cache(Closing):
         isa = self.library.isa(isa)
         with self._teams.lock:
             team = self._teams.of(threads)
-            self._refuse_overflow(tokens)
+            self._make_room(tokens)
             with store_task(op, self, k, v, threads, isa=isa, advance=True, **facts) as task:
                 team.run(task)
 
@@ -263,19 +288,34 @@ class Cache(Closing):
 
     def would_overflow(self, tokens: int = 1) -> bool:
         """Whether there is no room for so many more tokens of every sequence."""
-        return self.length + place("tokens", tokens) > (
-            _LONGEST if self.struct.ring else self.struct.capacity
-        )
+        if self._too_long(self.length, tokens):
+            return True
+        return self.pool is not None and self.pool.missing(self, tokens).sum() > self.pool.free
 
-    def _refuse_overflow(self, tokens: int) -> None:
-        if self.would_overflow(tokens):
-            most = (
-                f"{self.length} + {tokens} tokens are more than the capacity of"
-                f" {self._struct.capacity}"
-            )
+    def _too_long(self, length: int, tokens: int) -> bool:
+        most = _LONGEST if self.struct.ring else self.struct.capacity
+        return length + place("tokens", tokens) > most
+
+    def _make_room(self, tokens: int, sequence: int | None = None) -> None:
+        """Refuse what does not fit, and take blocks for what does."""
+        length = self.length if sequence is None else int(self.lengths[sequence])
+        if self._too_long(length, tokens):
             raise BadArgument(
-                f"tokens: {most}", "roll back, reset, or make a larger cache or a ring"
+                f"tokens: {length} + {tokens} tokens are more than the capacity of"
+                f" {self._struct.capacity}",
+                "roll back, reset, or make a larger cache or a ring",
             )
+        if self.pool is not None:
+            self.pool.fill(self, tokens, sequence)
+
+    def advance(self, tokens: int = 1, *, sequence: int | None = None) -> None:
+        """Count `tokens` more of every sequence, or of one: their bytes were written by somebody
+        else, or will be before they are read. The opposite of rollback.
+        """
+        which = slice(None) if sequence is None else place("sequence", sequence, len(self.lengths))
+        with self._teams.lock:
+            self._make_room(tokens, sequence)
+            self.lengths[which] += tokens
 
     def rollback(
         self, tokens: int | None = None, *, to: int | None = None, sequence: int | None = None
@@ -306,10 +346,14 @@ class Cache(Closing):
             )
             raise BadArgument(what, hint)
         self.lengths[:] = lengths
+        if self.pool is not None:
+            self.pool.empty(self)
 
     def reset(self) -> None:
         """Forget all tokens; their bytes stay."""
         self.library.check(self.library.lib.kvb_reset(self.struct))
+        if self.pool is not None:
+            self.pool.empty(self)
 
     def clear(self, isa: str | None = None, threads: int = 1) -> None:
         """Zero every byte; the lengths stay."""
@@ -388,26 +432,3 @@ class Cache(Closing):
 
 def _library(asked: Library | None) -> Library:
     return default_library() if asked is None else instance("library", asked, Library)
-
-
-def block_of(dtype: str, library: Library | None = None) -> tuple[int, int]:
-    """Elements and bytes: of one element, or of as many as a packed row keeps together. Other rows
-    are whole lines.
-    """
-
-    def row(elements: int) -> int:
-        return Cache.planned(1, elements, 1, dtype=dtype, library=library).k.row_bytes
-
-    if row(1) % _LINE == 0:
-        return 1, row(_LINE) // _LINE  # elements that fill lines leave nothing over
-    return next(count for count in itertools.count(1) if row(count + 1) > row(1)), row(1)
-
-
-def key_bytes(cache: Cache, token: int, head: int, sequence: int = 0) -> np.ndarray:
-    """Where each byte of a token's row of K lies in the plane: side by side, or transposed."""
-    c, row = cache.struct, cache.place(token, head, sequence)[0]
-    byte, cell = np.arange(c.k.row_bytes), cache.library.cell(cache.layout, cache.dtype)
-    if not cell:
-        return row + byte
-    lane = token % c.capacity % LANES
-    return row - lane * c.k.row_bytes + (byte // cell * LANES + lane) * cell + byte % cell

@@ -30,7 +30,7 @@ _HELD = {"resident_bytes": "Rss", "huge_bytes": "AnonHugePages"}
 _EMPTY, _TIMES = 16, 30  # tokens of a step with next to nothing to read; how often it is timed
 
 
-class Layers(Sequence[np.ndarray]):
+class LayerRows(Sequence[np.ndarray]):
     """K or V of each layer: the first one's values with the signs that are its own."""
 
     def __init__(self, first: np.ndarray, signs: np.ndarray) -> None:
@@ -54,7 +54,7 @@ class Child:
         self._count, dims = len(signs), (2, shape.kv_heads, shape.context, shape.head_dim)
         first = np.memmap(f"/proc/self/fd/{data}", np.float32, "r", shape=dims)
         empty = self._empty(shape, first, signs, q)
-        self._peer.setup(shape, *(Layers(first[side], signs[:, side]) for side in (0, 1)))
+        self._peer.setup(shape, *(LayerRows(first[side], signs[:, side]) for side in (0, 1)))
         self._peer.ask(q)
         del first
         held = Path("/proc/self/smaps_rollup").read_text().split()
@@ -73,7 +73,7 @@ class Child:
         small = replace(shape, context=few, capacity=few)
         peer = self._make()
         peer.setup(
-            small, *(Layers(np.array(first[side, :, :few]), signs[:, side]) for side in (0, 1))
+            small, *(LayerRows(np.array(first[side, :, :few]), signs[:, side]) for side in (0, 1))
         )
         peer.ask(q)
         return min(self._timed(peer, [0], 1)[0] for _ in range(_TIMES))

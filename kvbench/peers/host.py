@@ -69,7 +69,7 @@ class Host(Closing):
         """Bytes of a layer, seconds of an empty step, and the memory that it holds."""
         return self.ask("setup", self.point.shape, self._data, *facts)
 
-    def run(self, *layers: "Step", passes: int = 1, between: None = None) -> Times:
+    def run(self, *layers: "PeerStep", passes: int = 1, between: None = None) -> Times:
         taken, switches, faults = self.ask("run", [each.layer for each in layers], passes)
         return Times(sum(taken), tuple(taken), (sum(taken),), (), switches, faults)
 
@@ -124,7 +124,7 @@ class Host(Closing):
         return f": {lines[0][:200]}" if lines else ""
 
 
-class Step:
+class PeerStep:
     """A layer of a peer, as a task."""
 
     def __init__(self, layer: int, moved: Any) -> None:
@@ -134,5 +134,5 @@ class Step:
         return self._moved
 
 
-def steps(layers: int, moved: Any) -> Sequence[Step]:
-    return tuple(Step(layer, moved) for layer in range(layers))
+def steps(layers: int, moved: Any) -> Sequence[PeerStep]:
+    return tuple(PeerStep(layer, moved) for layer in range(layers))

@@ -18,9 +18,9 @@ from typing import Any
 from kvbench.errors import BadArgument, KvbenchError, Unsupported, unknown_word
 from kvbench.model import DEFAULTS, HEADS, OURS, POINT, Contrast, Kernel, Plan, Point, Shape, Skip
 from kvbench.model.hardware import kernel_id
-from kvbench.model.point import INTERLEAVE, LOCAL, SHAPE
-from kvbench.plan.needs import PROCESS, SIZED_BY, Needs, needs, tokens_in
-from kvbench.plan.site import Site, constraint, resolved
+from kvbench.model.point import INTERLEAVE, LOCAL, SHAPE, VOCABULARY
+from kvbench.plan.needs import ALONE, PROCESS, SIZED_BY, UNCACHED, Needs, needs, slice_of, tokens_in
+from kvbench.plan.site import Site, constraint, resolved, threads_of
 from kvbench.plan.witnesses import contrasts, crowded, is_peer, witnesses
 from kvbench.regime import THRESHOLDS, lacking
 from kvbench.suite import AXES, Relative, Suite, model
@@ -129,8 +129,8 @@ def expand(suite: Suite, site: Site, seed: int = 1, only: tuple[str, ...] = ()) 
         )
     # of a plug-in's points, which have processes of their own
     foreign = site.library.foreign_variants
-    own = {point: needs for point, needs in needed.items() if point.variant not in foreign}
-    beside = contrasts(own, site.machine, site.memory) if suite.contrasts else ()
+    ours = {point: needs for point, needs in needed.items() if point.variant not in foreign}
+    beside = contrasts(ours, site.machine, site.memory) if suite.contrasts else ()
     points = (*asked, *witnesses(needed, site.machine), *beside)
     plan = Plan(points, suite.launches, suite.samples, suite.sample_time, seed)
     return Sweep(suite, plan, tuple(skips.values()), needed, asked, site.memory)
@@ -144,7 +144,7 @@ def refuse_empty(sweep: Sweep, site: Site, only: tuple[str, ...] = ()) -> None:
         return
     nothing = f"{sweep.suite.source} has no points"
     if only and (others := expand(sweep.suite, site).points):
-        hint = f"it has {others[0].name}, ...; see what kvbench plan says of it"
+        hint = f"it has {others[0].name}, ...; see what kvbench sweep --dry-run says of it"
         raise BadArgument(f"{nothing} here whose name matches --only {' or '.join(only)}", hint)
     if not sweep.skips:
         raise BadArgument(f"{nothing}: its [[skip]] tables leave out everything", "change them")
@@ -178,7 +178,7 @@ def refuse_without_peer(sweep: Sweep, site: Site) -> None:
         why = "; ".join(dict.fromkeys(lost)) or "the points that are left have no engine but ours"
         raise BadArgument(
             f"no peer that was asked for can be measured: {why}",
-            "kvbench plan peers says which can be",
+            "kvbench sweep peers --dry-run says which can be",
         )
 
 
@@ -231,6 +231,7 @@ def _ops(grid: Axes) -> tuple[str, ...]:
 
 def only_point(facts: _Facts, cpus: tuple[int, ...], site: Site) -> Point:
     """That of one combination, with nothing left out: what is no point is refused."""
+    facts = facts | site.lacks(facts["op"])
     op, variant, *cell = (facts[axis] for axis in _KERNEL)
     known = site.words_of(op, "variant")
     if variant not in (None, *known):
@@ -240,6 +241,9 @@ def only_point(facts: _Facts, cpus: tuple[int, ...], site: Site) -> Point:
         site.library.plugins.refuse_lacking(variant, *cell)
     elif op == "decode":
         site.library.way(variant, *cell)  # it refuses what a variant lacks
+    elif not _kernel(facts | {"variant": variant}, site):
+        has = f"it has layouts {', '.join(site.words_of(op, 'layout'))}"
+        raise BadArgument(f"there is no kernel {kernel_id(op, variant, *cell)}", has)
     try:
         return _on(facts | {"variant": variant}, cpus, site)
     except _Left as left:
@@ -253,8 +257,12 @@ def _on(facts: _Facts, cpus: tuple[int, ...], site: Site) -> Point:
     facts = _settled(facts, site)
     whole = model(facts["model"]).layers if facts["layers"] == "model" and facts["model"] else 0
     facts |= {"layers": 0} if facts["layers"] == "model" else {}
+    if facts["op"] in ALONE and len(cpus) > 1:
+        raise _Left(CPUS, f"{facts['op']} is of one thread, and {len(cpus)} are asked for")
     own = {field.name: facts[field.name] for field in POINT}
     point = Point(**own | {"cpus": cpus}, shape=_shape(facts, cpus, site))
+    if point.op == "repack":
+        _refuse_idle(point)
     return _in_sets(point, whole, site) if whole else point
 
 
@@ -319,7 +327,7 @@ def _refuse_peer(facts: _Facts, site: Site) -> None:
 
 def _cpus(facts: _Facts, site: Site) -> tuple[int, ...]:
     try:
-        return site.cpus(facts["cpus"], facts["threads"])
+        return site.cpus(facts["cpus"], threads_of(facts["op"], facts["threads"]))
     except BadArgument as error:
         raise _Left(CPUS, error.args[0]) from None
     except Unsupported as error:
@@ -338,22 +346,43 @@ def _shape(facts: _Facts, cpus: tuple[int, ...], site: Site) -> Shape:
     if facts["residency"] != "rotate" and facts["layers"] > 1:
         raise _Left(INVALID, f"{facts['residency']} walks one slice, not {facts['layers']} layers")
     context = _tokens(facts, heads, cpus, site)
-    capacity = facts["capacity"] or context
-    if context > capacity:
-        raise _Left(INVALID, f"context {context} is more than capacity {capacity}")
+    capacity = _capacity(facts, context)
     if window > capacity:
         raise _Left(INVALID, f"window {window} is more than capacity {capacity}")
     own = {field.name: facts[field.name] for field in SHAPE} | dict(zip(HEADS, heads, strict=True))
+    width = own["vocabulary"] or (known and known.vocabulary) or VOCABULARY
+    own["vocabulary"] = width if facts["op"] == "logits" else 0
     return Shape(**own | {"context": context, "capacity": capacity, "window": window})
+
+
+def _capacity(facts: _Facts, context: int) -> int:
+    """Of a cache that grows, twice what it holds where nobody says to what."""
+    if facts["op"] in UNCACHED:
+        return context
+    capacity = facts["capacity"] or context * (2 if facts["op"] == "repack" else 1)
+    if context > capacity:
+        raise _Left(INVALID, f"context {context} is more than capacity {capacity}")
+    return capacity
+
+
+def _refuse_idle(point: Point) -> None:
+    """A cache that has room for as many tokens already, if only in its last block."""
+    shape = point.shape
+    full = replace(point, shape=replace(shape, capacity=shape.context))
+    if slice_of(full) == slice_of(point):
+        what = f"a cache of {shape.context} tokens does not grow to {shape.capacity}"
+        raise _Left(INVALID, what)
 
 
 def _tokens(facts: _Facts, heads: list[int], cpus: tuple[int, ...], site: Site) -> int:
     """A context relative to a cache as tokens of this layout, dtype and batch: what is to fit is
     rounded down, what is to fill it, up.
     """
-    context = facts["context"]
+    context: int | Relative = facts["context"]
     if not isinstance(context, Relative):
         return context
+    if facts["op"] in UNCACHED:
+        raise _Left(INVALID, f"{facts['op']} has no slice of a cache: give tokens, not {context}")
     held = site.level_bytes(cpus, context.level)
     if held is None:
         raise _Left(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kvbench.errors import Refused
 from kvbench.model import Contrast, Plan, Point, Probe
-from kvbench.model.point import Visited
+from kvbench.model.point import ONE_TOKEN, Visited
 from kvbench.plan.expansion import MEMORY, Sweep
 from kvbench.plan.needs import PROCESS, Needs, members, room, stores
 from kvbench.plan.witnesses import is_peer
@@ -143,13 +143,13 @@ def _samples(visited: Visited, plan: Plan, needs: Mapping[Point, Needs]) -> floa
     if isinstance(visited, Probe):
         return seconds * _FORMS.get(visited.op, 1)
     # a token is no walk
-    walked = {point: needs[point].walked for point in members(visited) if point.op != "append"}
+    walked = {point: needs[point].walked for point in members(visited) if point.op not in ONE_TOKEN}
     rates = {point: max(READ, READ_EACH * len(point.cpus)) for point in walked}
     walks = [
         max(seconds, walked[point] / rates[point]) if point in walked else seconds
         for point in members(visited)
     ]
-    if isinstance(visited, Contrast):
+    if not isinstance(visited, Point):
         return sum(walks)
     return (3 + plan.neighbour) * walks[0] + _PACE + (0.0 if stores(visited) else seconds)
 

@@ -109,9 +109,8 @@ def line_of(point: Point) -> Point:
     """Ours whose memory, values and witnesses all of its line have: the first variant and
     layout.
     """
-    words = default_library().words
-    facts = {name: words(name)[0] for name in ("variant", "layout")}
-    return replace(point, **facts, engine=OURS, schedule=AUTO)
+    variant, layout = (default_library().words(name)[0] for name in ("variant", "layout"))
+    return replace(point, variant=variant, layout=layout, engine=OURS, schedule=AUTO)
 
 
 def is_peer(point: Visited) -> TypeGuard[Point]:

@@ -6,7 +6,7 @@ from itertools import count
 
 from kvbench.analysis.differs.questions import Open
 from kvbench.analysis.measured.ceilings import value
-from kvbench.analysis.measured.launches import enough
+from kvbench.analysis.measured.estimates import enough
 from kvbench.analysis.measured.machines import describe_record
 from kvbench.model import OURS, Check, Contrast, Point, Probe, Record
 from kvbench.report.words import said

@@ -3,13 +3,12 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import pandas as pd
 from msgspec import Meta
 
 from kvbench.analysis.differs.contrasts import CONTRAST, OVERALL
-from kvbench.analysis.means.breakeven import BREAKEVEN
 from kvbench.analysis.means.findings import Findings
 from kvbench.analysis.means.models import FITS, TOKENS
 from kvbench.analysis.measured.columns import FOUND, POINT, row, text
@@ -17,7 +16,7 @@ from kvbench.analysis.measured.machines import CeilingRow, ceiling_row
 from kvbench.analysis.measured.scaling import SATURATION, SCALING
 from kvbench.analysis.measured.schedules import SCHEDULES
 from kvbench.model import Check, Machine, Skip
-from kvbench.model.annotated import Printed, about
+from kvbench.model.annotated import about
 from kvbench.report.words.sentences import Sentence, gaps, sentences
 from kvbench.store import Manifest
 from kvbench.texts import table_csv
@@ -29,14 +28,17 @@ Pairs: Any = row("Pairs", OVERALL)
 ThreadsStep: Any = row("ThreadsStep", SATURATION)
 Tokens: Any = row("Tokens", TOKENS)
 Fit: Any = row("Fit", FITS)
-Layouts: Any = row("Layouts", BREAKEVEN)
 ScheduleRow: Any = row("ScheduleRow", SCHEDULES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report(Printed):
+class Report:
     """What a run found out."""
 
+    version: Annotated[
+        Literal[2],
+        about("of this format; 2 has no list `breakeven`: keys may be added, none is dropped"),
+    ] = 2
     run: Annotated[str, about("its name")]
     suite: Annotated[str, about("what was asked")]
     created: Annotated[str, about("when it began, ISO 8601")]
@@ -58,15 +60,15 @@ class Report(Printed):
     saturation: Annotated[list[ThreadsStep], about("what more threads bring")]
     tokens: Annotated[list[Tokens], about("upper bounds, from memory")]
     fits: Annotated[list[Fit], about("which contexts of a layer fit L3")]
-    breakeven: Annotated[list[Layouts], about("whether a dearer layout pays back")]
     schedules: Annotated[list[ScheduleRow], about("chosen by measurement, by class of points")]
     skips: Annotated[tuple[Skip, ...], about("combinations of the suite that are no point here")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reports(Printed):
+class Reports:
     """What several runs found out."""
 
+    version: Annotated[Literal[2], about("of this format, as that of each of `runs`")] = 2
     runs: Annotated[tuple[Report, ...], about("in the order they were named"), Meta(min_length=2)]
 
 
@@ -79,7 +81,6 @@ _TABLES = (
     "saturation",
     "tokens",
     "fits",
-    "breakeven",
     "schedules",
 )
 

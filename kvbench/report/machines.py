@@ -27,7 +27,7 @@ _WIDE = 5  # runs that stand beside each other on a terminal
 
 
 @dataclass(frozen=True, slots=True)
-class Rates:
+class RateRow:
     """One rate of every run, None where a run lacks it. `ratios`: whether those to the first run
     mean something.
     """
@@ -70,7 +70,7 @@ def side_by_side(studies: Sequence[_Study]) -> Sheet:
     return sheet("machines", "Side by side", about, plain("", *labels), told)
 
 
-def _told(each: Rates) -> list[str]:
+def _told(each: RateRow) -> list[str]:
     cells = each.cells("x" if each.unit == "times" else f" {each.unit}")
     pairs = zip(cells, each.beside or [""] * len(cells), strict=True)
     return [f"{cell}; {more}" if more else cell for cell, more in pairs]
@@ -122,7 +122,7 @@ def _workloads(heads: Sequence[Headline], labels: Sequence[str]) -> Iterator[str
     yield from ("", *wrapped([said], hanging=0))
 
 
-def _ruled(every: Iterable[Rates], labels: Sequence[str], places: range) -> list[str]:
+def _ruled(every: Iterable[RateRow], labels: Sequence[str], places: range) -> list[str]:
     rows = []
     for each in every:
         cells, decode = each.cells(), "decode " * (each.unit == "tokens/s")
@@ -164,13 +164,13 @@ def _answer(tile: Tile) -> str:
     return tile.detail if tile.value in tile.detail else f"{tile.value}: {tile.detail}"
 
 
-def rates(studies: Sequence[_Study]) -> Iterator[Rates]:
+def rates(studies: Sequence[_Study]) -> Iterator[RateRow]:
     """Tokens/s by dtype, reads by level, the multiply-add peak."""
     yield from _decodes([found.headline for found, _ in studies])
     yield from _reads(studies)
 
 
-def _decodes(heads: Sequence[Headline]) -> Iterator[Rates]:
+def _decodes(heads: Sequence[Headline]) -> Iterator[RateRow]:
     """Ratios where the workload is one."""
     alike = len({(each.model, each.context) for each in heads}) == 1
     bars = [{bar.dtype: bar for bar in each.bars} for each in heads]
@@ -178,24 +178,24 @@ def _decodes(heads: Sequence[Headline]) -> Iterator[Rates]:
         own = [each.get(dtype) for each in bars]
         values = tuple(bar.tokens_per_second.value if bar else None for bar in own)
         beside = tuple(f"{number(bar.gbps)} GB/s" if bar else "" for bar in own)
-        yield Rates(dtype, "tokens/s", values, alike, beside)
+        yield RateRow(dtype, "tokens/s", values, alike, beside)
 
 
-def _reads(studies: Sequence[_Study]) -> Iterator[Rates]:
+def _reads(studies: Sequence[_Study]) -> Iterator[RateRow]:
     table = pd.DataFrame(
         [_best(found) for found, _ in studies], columns=[*_LEVELS, "flops"], dtype=float
     )
     levels = [level for level in _LEVELS if table[level].notna().any()]
     for level in levels:
-        yield Rates(f"{_LEVELS[level]} read", "GB/s", tuple(table[level]))
+        yield RateRow(f"{_LEVELS[level]} read", "GB/s", tuple(table[level]))
     beside = (found.headline.l3_reads for found, _ in studies)
-    yield Rates(
+    yield RateRow(
         "L3 over memory, side by side",
         "times",
         tuple(each.value if each else None for each in beside),
         ratios=False,
     )
-    yield Rates("multiply-add peak", "GFLOP/s", tuple(table["flops"]))
+    yield RateRow("multiply-add peak", "GFLOP/s", tuple(table["flops"]))
 
 
 def _best(found: Findings) -> dict[str, float]:

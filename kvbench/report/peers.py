@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 from kvbench.analysis.means.findings import Findings
 from kvbench.analysis.means.headline import Quality
-from kvbench.analysis.means.peers import PEERS, Cell, Together
+from kvbench.analysis.means.peers import PEERS, Together, WorkloadRatio
 from kvbench.analysis.measured.columns import row
-from kvbench.analysis.measured.launches import enough
+from kvbench.analysis.measured.estimates import enough
 from kvbench.model import Skip
 from kvbench.model.annotated import Printed, about
 from kvbench.report.data import rows_of
@@ -46,7 +46,7 @@ class Compared(Printed):
     run: Annotated[str, about("its name")]
     path: Annotated[str, about("its directory")]
     report: Annotated[str, about("the page that --report wrote; else empty")]
-    cells: Annotated[tuple[Cell, ...], about("what is compared, with the fastest of both")]
+    cells: Annotated[tuple[WorkloadRatio, ...], about("what is compared, with the fastest of both")]
     times: Annotated[float | None, about("ratio: geometric mean of the cells; null if unknown")]
     together: Annotated[Together, about("all cells, with the interval of that mean")]
     quality: Annotated[Quality, about("how far to trust the run")]

@@ -12,5 +12,5 @@ from kvbench.score.definition import (
     digest,
     width,
 )
-from kvbench.score.figures import Figure, Longer, Rate, Score, score
+from kvbench.score.figures import Longer, Rate, Score, ScoreFigure, score
 from kvbench.score.rules import INVALID, NOISY, OPEN, VALID, Breach

@@ -12,7 +12,7 @@ from kvbench.model.annotated import Printed, about
 from kvbench.model.point import Visited
 from kvbench.score.consistency import impossible
 from kvbench.score.definition import VERSION, WIDTHS, digest, geometry, width
-from kvbench.score.rules import Breach, Measured, breaches, state, weighed
+from kvbench.score.rules import Breach, ScoredPoint, breaches, state, weighed
 from kvbench.store import Manifest
 
 
@@ -31,7 +31,7 @@ class Rate:
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class ScoreFigure:
     """What caches of one width allow."""
 
     bits: Annotated[int, about("bits of an element")]
@@ -73,7 +73,7 @@ class Score(Printed):
     threads: Annotated[int, about("threads, one for each core")]
     read_gbps: Annotated[float | None, about("GB/s: plain reads of memory by these threads")]
     best_gbps: Annotated[float | None, about("GB/s: the best reads of memory in any form")]
-    figures: Annotated[tuple[Figure, ...], about("by width, the widest first")]
+    figures: Annotated[tuple[ScoreFigure, ...], about("by width, the widest first")]
     longer: Annotated[tuple[Longer, ...], about("the second line")]
     created: Annotated[str, about("when the run began")]
     run: Annotated[str, about("its name")]
@@ -135,25 +135,25 @@ def score(
 
 def _measured(
     manifest: Manifest, machine: Machine, records: Sequence[Record]
-) -> Iterator[Measured]:
+) -> Iterator[ScoredPoint]:
     rows = {row["name"]: row for row in _rows(records, machine)}
     visits: dict[Visited, list[Record]] = {}
     for record in records:
         visits.setdefault(record.point, []).append(record)
     for point in manifest.plan.points:
         if isinstance(point, Point):
-            yield Measured(
+            yield ScoredPoint(
                 width(point), point, rows.get(point.name, {}), tuple(visits.get(point, ()))
             )
 
 
-def _figure(tuned: Measured, measured: Sequence[Measured]) -> Figure:
+def _figure(tuned: ScoredPoint, measured: Sequence[ScoredPoint]) -> ScoreFigure:
     row, kernel = tuned.row, tuned.point.kernel
     others = [
         each.row for each in measured if each.point.kernel == kernel and each.point.schedule != AUTO
     ]
     base = [Rate.of(other, 1) for other in others if other.get("launches")]
-    return Figure(
+    return ScoreFigure(
         bits=tuned.bits,
         kernel=kernel,
         tuned=Rate.of(row, tuned.point.shape.batch),
@@ -170,7 +170,7 @@ def _rows(records: Sequence[Record], machine: Machine) -> list[dict[str, Any]]:
 
 
 def _impossible(
-    measured: Sequence[Measured],
+    measured: Sequence[ScoredPoint],
     records: Sequence[Record],
     beside: Sequence[dict[str, Any]],
     longer: Sequence[Record],

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from kvbench.analysis.limits.bounds import SUSPECT
 from kvbench.analysis.limits.frames import disturbed, known
-from kvbench.analysis.measured.launches import SLOW, complete, speeds
+from kvbench.analysis.measured.speeds import SLOW, speeds
 from kvbench.machine.placement import place
 from kvbench.model import Machine, Point, Record
 from kvbench.model.annotated import about
@@ -35,7 +35,7 @@ class Breach:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class ScoredPoint:
     """A point of the run, its row in the table of points, and its visits."""
 
     bits: int
@@ -62,7 +62,7 @@ def weighed(found: Sequence[Breach]) -> tuple[Breach, ...]:
 
 
 def breaches(
-    machine: Machine, measured: Sequence[Measured], records: Sequence[Record]
+    machine: Machine, measured: Sequence[ScoredPoint], records: Sequence[Record]
 ) -> Iterator[Breach]:
     """records: all of the run, probes too."""
     yield from _contaminated(measured, records)  # first, for much else follows from it
@@ -75,7 +75,7 @@ def breaches(
         yield from _of_numbers(each, machine)
 
 
-def _of_workload(each: Measured, machine: Machine) -> Iterator[Breach]:
+def _of_workload(each: ScoredPoint, machine: Machine) -> Iterator[Breach]:
     point, (layers, shape) = each.point, geometry()
     wanted = _WORKLOAD | {one.name: getattr(shape, one.name) for one in fields(shape)}
     for name, value in wanted.items():
@@ -92,7 +92,7 @@ def _of_workload(each: Measured, machine: Machine) -> Iterator[Breach]:
     if len(set(point.cpus)) < (cores := len(place(machine, None, "all"))):
         yield Breach("cores", {"found": len(set(point.cpus)), "wanted": cores}, each.bits)
     count = counted(point.dtype, shape)
-    moved = [record.traffic["point"].compulsory for record in each.records if complete(record)]
+    moved = [record.traffic["point"].compulsory for record in each.records if record.complete]
     if any(abs(found - count) > RULES.counted * count for found in moved):
         yield Breach(
             "bytes",
@@ -101,8 +101,8 @@ def _of_workload(each: Measured, machine: Machine) -> Iterator[Breach]:
         )
 
 
-def _of_numbers(each: Measured, machine: Machine) -> Iterator[Breach]:
-    row, good = each.row, [record for record in each.records if complete(record)]
+def _of_numbers(each: ScoredPoint, machine: Machine) -> Iterator[Breach]:
+    row, good = each.row, [record for record in each.records if record.complete]
     if errors := [record.error for record in each.records if record.error]:
         yield Breach("answers", {"found": errors[0]}, each.bits)
     if (launches := int(row.get("launches", 0))) < RULES.launches:
@@ -124,7 +124,7 @@ def _of_numbers(each: Measured, machine: Machine) -> Iterator[Breach]:
         yield Breach("width", {"found": each.half_width, "wanted": RULES.half_width}, each.bits)
 
 
-def _contaminated(measured: Sequence[Measured], records: Sequence[Record]) -> Iterator[Breach]:
+def _contaminated(measured: Sequence[ScoredPoint], records: Sequence[Record]) -> Iterator[Breach]:
     """Launches by number, as they were: what no number of the points themselves has told."""
     slow = {
         r.launch: speed
@@ -148,7 +148,7 @@ def _contaminated(measured: Sequence[Measured], records: Sequence[Record]) -> It
             yield Breach("contaminated", {"launch": launch, "cores": slow[launch]})
 
 
-def _reads(measured: Sequence[Measured]) -> dict[int, float]:
+def _reads(measured: Sequence[ScoredPoint]) -> dict[int, float]:
     """By launch: how fast the reads beside the points were, as a share of those of all launches."""
     shares: dict[int, list[float]] = {}
     for each in measured:

@@ -13,12 +13,12 @@ from typing import Any, Self
 
 from kvbench import runner
 from kvbench.analysis.differs.questions import open_questions
-from kvbench.analysis.judge import COVERAGE
-from kvbench.analysis.measured.launches import Estimate, by_launch, results
+from kvbench.analysis.measured.estimates import Estimate, enough
 from kvbench.analysis.measured.machines import ceiling_rows, profile
+from kvbench.analysis.measured.rates import by_launch
+from kvbench.analysis.measured.results import results
 from kvbench.closing import Closing
 from kvbench.errors import BadArgument, Refused
-from kvbench.intervals import held
 from kvbench.machine import available_memory, describe
 from kvbench.machine.placement import neighbours
 from kvbench.machine.preflight import preflight
@@ -224,7 +224,7 @@ class Session(Closing):
         if number <= begun:
             return points
         # fewer launches say nothing of how far off they are
-        sure = held(number, COVERAGE) >= COVERAGE
+        sure = enough(number)
         target = self.options.target_ci
         if target and number >= manifest.plan.launches and sure and self.reach() <= target:
             return ()

@@ -9,12 +9,12 @@ import pandas as pd
 
 from kvbench.errors import BadArgument
 from kvbench.model import DEFAULTS, HEADS, Ceiling
-from kvbench.model.explained import Cell, Explained, Format, Measured, Row
+from kvbench.model.explained import Expected, Explained, Format, Measured, Row
 from kvbench.model.size import Decoder
 from kvbench.model.weights import Weights
 from kvbench.native import default_library
 from kvbench.sizing.decoder import cache_bytes, flops, refuse_nonsense, streamed_bytes
-from kvbench.sizing.known import Known
+from kvbench.sizing.known import KnownMachine
 from kvbench.sizing.sized import fit
 from kvbench.suite import Model
 from kvbench.units import GB
@@ -40,7 +40,7 @@ class _Wall:
     """`read`: bytes of weights that a step reads."""
 
     decoder: Decoder
-    known: Known
+    known: KnownMachine
     reads: Ceiling | None
     read: int | None
     spare: int | None  # bytes of memory beside the weights
@@ -56,7 +56,7 @@ class _Wall:
         """Of plain reads."""
         return count / (self.reads.median * GB) if self.reads else None
 
-    def cell(self, context: int, dtype: str) -> Cell:
+    def cell(self, context: int, dtype: str) -> Expected:
         decoder = self.at(context, dtype)
         count, point = streamed_bytes(decoder), self.point(decoder)
         least, weights = self.seconds(count), self.seconds(self.read or 0)
@@ -66,11 +66,11 @@ class _Wall:
             else max(0, self.spare) // cache_bytes(replace(decoder, batch=1))
         )
         if least is None or weights is None:
-            return Cell(dtype, count, None, None, None, users)
+            return Expected(dtype, count, None, None, None, users)
         fastest = max(least, self._computing(decoder))
         seconds = fastest if point is None else count / (float(point["gbps"]) * GB)
         most, tokens = (decoder.batch / (weights + cache) for cache in (least, seconds))
-        return Cell(dtype, count, most, tokens, seconds, users)
+        return Expected(dtype, count, most, tokens, seconds, users)
 
     def row(self, context: int) -> Row:
         place = fit(replace(self.decoder, context=context), self.known)
@@ -114,7 +114,7 @@ class _Wall:
 def explain(
     name: str,
     model: Model,
-    known: Known,
+    known: KnownMachine,
     batch: int,
     why: str,
     given: int | None,
@@ -189,7 +189,7 @@ def _format(wall: _Wall, dtype: str, rows: tuple[Row, ...]) -> Format:
     return replace(found, gbps=gbps, low=low, high=high, decode=point["short"], group=group)
 
 
-def _within_l3(decoder: Decoder, known: Known) -> int | None:
+def _within_l3(decoder: Decoder, known: KnownMachine) -> int | None:
     """A slice that always fits does so up to the longest context."""
     found = [level.context for level in fit(decoder, known).levels if level.level == _L3]
     return min(decoder.context, found[0] or decoder.context) if found else None

@@ -30,7 +30,7 @@ _PROBE, _CEILING = ([field.name for field in fields(kind)] for kind in (Probe, C
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownMachine:
     """One thread runs on each of `cpus`. `reads`: what these threads reached, on one kind of pages;
     none where nothing was measured.
     """
@@ -112,13 +112,13 @@ class Known:
         return Bound(count, level, best.probe.bytes, best.median, tokens, low, high)
 
 
-def here() -> Known:
+def here() -> KnownMachine:
     """This machine, which is not measured now."""
     machine = describe()
-    return Known("this machine", machine, place(machine, None, "all"))
+    return KnownMachine("this machine", machine, place(machine, None, "all"))
 
 
-def known(path: Path) -> Known:
+def known(path: Path) -> KnownMachine:
     """The threads are those of the most that have read from DRAM."""
     file = path / MACHINE if path.is_dir() else path
     try:
@@ -141,7 +141,7 @@ def _decodes(path: Path, cpus: tuple[int, ...]) -> pd.DataFrame:
     return points.assign(short=short_names(points))
 
 
-def _known(name: str, facts: Mapping[str, Any]) -> Known:
+def _known(name: str, facts: Mapping[str, Any]) -> KnownMachine:
     """ValueError where it is none."""
     machine = read(Machine, facts.get("topology"))
     lines = read(tuple[dict[str, Any], ...], facts.get("ceilings", ()))
@@ -151,12 +151,12 @@ def _known(name: str, facts: Mapping[str, Any]) -> Known:
     )
     far = [ceiling for ceiling in reads if ceiling.level == _DRAM]
     if not far:
-        return Known(name, machine, _threads(machine))
+        return KnownMachine(name, machine, _threads(machine))
     most = max(far, key=lambda ceiling: (len(ceiling.probe.cpus), ceiling.median))
     own = (_ceiling(line) for line in lines if line.get("op") == "flops")
     gflops = max((each.median for each in own if each.probe.cpus == most.probe.cpus), default=None)
     near = tuple(each for each in reads if _alike(each) == _alike(most))
-    return Known(name, machine, most.probe.cpus, near, gflops)
+    return KnownMachine(name, machine, most.probe.cpus, near, gflops)
 
 
 def _ceiling(line: dict[str, Any]) -> Ceiling:

@@ -14,7 +14,7 @@ from kvbench.native import default_library
 from kvbench.regime import Regime, holds, levels
 from kvbench.sizing import decoder as of
 from kvbench.sizing.fleet import Lengths, admission, fleet, ladder
-from kvbench.sizing.known import Known
+from kvbench.sizing.known import KnownMachine
 from kvbench.units import counted
 
 _SHORTEST = 128  # tokens
@@ -22,7 +22,7 @@ _SHORTEST = 128  # tokens
 
 def size_of(
     decoder: Decoder,
-    known: Known,
+    known: KnownMachine,
     max_context: int = 0,
     replicas: int = 1,
     budget: int | None = None,
@@ -69,7 +69,7 @@ def size_of(
     )
 
 
-def _notes(decoder: Decoder, known: Known, max_context: int) -> Iterator[str]:
+def _notes(decoder: Decoder, known: KnownMachine, max_context: int) -> Iterator[str]:
     if 0 < max_context < decoder.context:
         yield (
             f"{decoder.context:,} tokens are more than the longest context of {decoder.model},"
@@ -83,7 +83,7 @@ def _notes(decoder: Decoder, known: Known, max_context: int) -> Iterator[str]:
         yield f"{known.name} has no decode of {kind}: no decode is faster than the plain reads"
 
 
-def fit(decoder: Decoder, known: Known) -> Fit:
+def fit(decoder: Decoder, known: KnownMachine) -> Fit:
     """Where a layer that attends to most fits. Padding of rows lies in the same lines, so it takes
     room in a cache too.
     """
@@ -101,7 +101,7 @@ def fit(decoder: Decoder, known: Known) -> Fit:
 
 
 def _level(
-    level: int, capacity: int, room: float, token: int, read: int, window: int, known: Known
+    level: int, capacity: int, room: float, token: int, read: int, window: int, known: KnownMachine
 ) -> Level:
     """A layer that forgets what leaves its window never outgrows a cache that holds the window."""
     most = math.floor(room / token)
@@ -112,7 +112,7 @@ def _level(
     )
 
 
-def _rates(decoder: Decoder, known: Known, streamed: int, weights: int | None) -> Rates:
+def _rates(decoder: Decoder, known: KnownMachine, streamed: int, weights: int | None) -> Rates:
     """Weights are read as fast as their plain reads; what K and V take comes on top."""
     kv = known.decoded(decoder, streamed) or known.bound(streamed, decoder.batch)
     if weights is None:

@@ -75,7 +75,8 @@ def load(path: Path, source: str = "", library: Library | None = None) -> Suite:
         raise BadArgument(f"{source}: contrasts is {shown(facts['contrasts'])}", "true or false")
     question = _question(source, content.get("question"))
     common = _axes(f"{source}: axes", content.get("axes", {}), library)
-    grids = [{**common, **axes} for axes in _tables(source, "grid", content, library)] or [common]
+    tables = list(_tables(source, "grid", content, library)) or [{}]
+    grids = [{**common, **axes} for axes in tables]
     skips = list(_tables(source, "skip", content, library))
     if not all(skips):
         raise BadArgument(f"{source}: a [[skip]] matches everything", "name at least one axis")
@@ -86,7 +87,7 @@ def _content(path: Path, source: str) -> dict[str, Any]:
     try:
         return tomllib.loads(named.text(path, named.WRITTEN))
     except OSError as error:
-        hint = "name a suite, see kvbench suites, or a TOML file in UTF-8"
+        hint = "name a suite, see kvbench list suites, or a TOML file in UTF-8"
         raise BadArgument(f"{source} cannot be read: {error.strerror}", hint) from None
     except (ValueError, RecursionError) as error:
         why = " ".join(str(error).split())[:120]

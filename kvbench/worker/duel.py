@@ -39,7 +39,7 @@ _OF_PLANE = ("row_bytes", "token_stride", "head_stride", "seq_stride", "bytes", 
 _PLACES = [f"{plane}.{name}" for plane in "kv" for name in _OF_PLANE]
 
 
-class Guest(Room):
+class GuestRoom(Room):
     """The memory of another room, as a library of its own sees it."""
 
     def __init__(self, host: Room, library: Library) -> None:
@@ -51,6 +51,8 @@ class Guest(Room):
 
     def fill(self) -> None:
         """It is filled; but the library must find the rows where they are."""
+        if not self.caches:
+            return
         for own, other in zip(self.caches, self._host.caches, strict=True):
             own.lengths[:] = other.lengths
         places = [attrgetter(*_PLACES)(room.caches[0].struct) for room in (self, self._host)]
@@ -114,10 +116,12 @@ class Sides:
             benches, seed = dict[str, Bench](), self._coin.randrange(1 << 32)
             for side in self._coin.sample(SIDES, 2):
                 twice = side == "head" and point.name in self._job.plan.controls
-                room = owned.enter_context(Guest(host, self._libraries["copy" if twice else side]))
+                room = owned.enter_context(
+                    GuestRoom(host, self._libraries["copy" if twice else side])
+                )
                 benches[side] = owned.enter_context(bench_of(point, room, answers, seed))
             self._choose(benches, tuner)
-            third = owned.enter_context(Bench(_known(point, host.library), host, answers))
+            third = owned.enter_context(bench_of(_known(point, host.library), host, answers))
             programs = _programs(benches, third, self._job.plan.sample_time)
             taken, error = side_by_side(benches, programs, self._job.plan, seed, watch)
             # they have changed what lies there

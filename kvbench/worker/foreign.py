@@ -22,11 +22,15 @@ import numpy as np
 from kvbench.errors import WrongAnswer
 from kvbench.model import Point, Role, Sample
 from kvbench.native import Cache, rewrite
+from kvbench.plan.needs import stores
 from kvbench.units import GB, counted
 from kvbench.worker.answers import Answers
 from kvbench.worker.bench import Bench
+from kvbench.worker.decoding import Decoding
 from kvbench.worker.loop import Program
+from kvbench.worker.moves import STORES
 from kvbench.worker.room import Room, near_threads
+from kvbench.worker.storing import Storing
 
 _Places = dict[int, frozenset[int]]  # by thread
 _READS = ("twin", "ceiling")  # in all their forms
@@ -34,11 +38,13 @@ _SPREAD = 1 / 3  # by which a launch may differ from others
 
 
 def bench_of(point: Point, room: Room, answers: Answers, seed: int = 0) -> Bench:
-    foreign = point.op == "decode" and point.variant not in room.library.words("variant")
-    return (ForeignBench if foreign else Bench)(point, room, answers, seed)
+    if stores(point):
+        return STORES.get(point.op, Storing)(point, room, answers, seed)
+    foreign = point.variant not in room.library.words("variant")
+    return (ForeignDecoding if foreign else Decoding)(point, room, answers, seed)
 
 
-class ForeignBench(Bench):
+class ForeignDecoding(Decoding):
     foreign = True
     _dice = random.SystemRandom()  # whose next number no plug-in can know
 
@@ -84,7 +90,7 @@ class ForeignBench(Bench):
             )
 
     def verified(self) -> float:
-        self._right()  # it may need threads, which stay
+        self.queries.right()  # it may need threads, which stay
         with self.watching():
             return self.verify()
 
@@ -108,17 +114,13 @@ class ForeignBench(Bench):
         )
         rewrite(self.team, self.room.caches[0], token, *rows)
         self.room.follow()
-        self.answer()
+        self.queries.answer()
 
     def change_queries(self) -> None:
-        self.ask(self._dice.randrange(1 << 32))
-        self.answer()
+        self.queries.ask(self._dice.randrange(1 << 32))
+        self.queries.answer()
 
-    def answer(self) -> None:
-        """Once what is stored or asked is another."""
-        self._answer = Answers().of(self.point, self.room.caches[0], self.asked)
-
-    def _wrong(self, what: str) -> WrongAnswer:
+    def wrong(self, what: str) -> WrongAnswer:
         hint = (
             f"kvbench verify --plugin {self.room.library.plugins.of(self.point.variant).path} says"
             " more"
@@ -129,7 +131,7 @@ class ForeignBench(Bench):
         """A digest of all that the kernel is given."""
         room, view = self.room, self.room.arena.view()
         begins = range(0, room.layers * room.slice_bytes, room.slice_bytes)
-        found = hashlib.blake2b(self.q)
+        found = hashlib.blake2b(self.queries.q)
         with near_threads(self.point.cpus) as pool:
             for digest in pool.map(
                 lambda at: hashlib.blake2b(view[at : at + room.slice_bytes]).digest(), begins

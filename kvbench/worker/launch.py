@@ -165,7 +165,7 @@ class _Visitor(Closing):
             owned.callback(self._ground.leave, range(1, len(contrast.points)))
             for place, point in enumerate(contrast.points):
                 own = owned.enter_context(room.Room(point, self._ground, place=place))
-                bench = owned.enter_context(Bench(point, own, self._answers, seed))
+                bench = owned.enter_context(bench_of(point, own, self._answers, seed))
                 self.tuner.choose(bench)
                 benches[value(point, contrast.factor)] = bench
             programs = [

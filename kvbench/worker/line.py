@@ -24,9 +24,10 @@ from kvbench.peers.host import steps
 from kvbench.peers.interface import LONG
 from kvbench.plan.witnesses import line_of
 from kvbench.worker.answers import Answers
-from kvbench.worker.bench import Bench
+from kvbench.worker.content import SEED
+from kvbench.worker.decoding import Decoding
 from kvbench.worker.loop import Program, rounds
-from kvbench.worker.room import SEED, Room
+from kvbench.worker.room import Room
 from kvbench.worker.tuning import Tuner
 
 _FIRST, _LAST = -1, 1  # places in a round
@@ -36,7 +37,7 @@ class Guest(Owner):
     """A peer in a line. `error`: the largest so far."""
 
     def __init__(
-        self, point: Point, bench: Bench, data: int, path: str, patience: float, folder: str
+        self, point: Point, bench: Decoding, data: int, path: str, patience: float, folder: str
     ) -> None:
         self.point, self._bench = point, bench
         share = known(point.engine, path).kind.formats[point.dtype] * max(
@@ -49,7 +50,7 @@ class Guest(Owner):
     def _prepare(self) -> None:
         self.host = self._owned.enter_context(Host(self.point, *self._how, self._file))
         count, self.overhead, self.memory = self.host.setup(
-            self._bench.room.signs, self._bench.q[:, 0]
+            self._bench.room.signs, self._bench.queries.q[:, 0]
         )
         ours = self._bench.own.traffic()
         ends = ours.compulsory - ours.kv - ours.scales - ours.table
@@ -73,7 +74,7 @@ class Guest(Owner):
         self.host.ask("ask", asked)
 
     def _right(self, layer: int, out: np.ndarray) -> None:
-        right = self._bench.right()[0] * self._bench.room.signs[layer, 1]
+        right = self._bench.queries.right().out[0] * self._bench.room.signs[layer, 1]
         off = np.abs(out - right) if out.shape == right.shape else np.full(1, np.inf)
         limit = self._share * np.sqrt(np.mean(right**2))
         if not (off <= limit).all():
@@ -109,7 +110,7 @@ class Line(Owner):
             [point for point in self._points if point.engine == OURS],
         )
         made = {
-            point: self._owned.enter_context(Bench(point, self._room, *self._how))
+            point: self._owned.enter_context(Decoding(point, self._room, *self._how))
             for point in dict.fromkeys([base, *ours])
         }
         for bench in made.values():
@@ -125,13 +126,13 @@ class Line(Owner):
         for point, bench in self._benches.items():
             least = min(sample.passes for sample in taken if sample.program == point.name)
             errors[point] = max(errors[point], bench.verify_left(least))
-        self._first.ask(SEED + 1)
-        others = self._first.q[:, 0].copy()
-        self._first.ask(SEED)
+        self._first.queries.ask(SEED + 1)
+        others = self._first.queries.q[:, 0].copy()
+        self._first.queries.ask(SEED)
         yield from self._all(lambda guest: guest.after(others))
-        self._first.ask(SEED + 1)
+        self._first.queries.ask(SEED + 1)
         yield from self._all(lambda guest: guest.check([0]))
-        self._first.ask(SEED)
+        self._first.queries.ask(SEED)
         for point, bench in self._benches.items():
             yield self._ours(point, bench, taken, max(errors[point], bench.verify_changed()))
         for guest in self._guests:
@@ -218,7 +219,7 @@ class Line(Owner):
     def _shared(self) -> list[Program]:
         return [*self._first.witnesses[:2], self._first.pace]
 
-    def _ours(self, point: Point, bench: Bench, taken: Sequence[Sample], error: float) -> Record:
+    def _ours(self, point: Point, bench: Decoding, taken: Sequence[Sample], error: float) -> Record:
         names = {
             point.name: "point",
             _core(point): CORE,

@@ -13,11 +13,13 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 from types import MappingProxyType
+from typing import TypeGuard
 
 from kvbench.model import Machine, Sample, Tuned, choose, pooled, quotients
 from kvbench.model.tuning import Ratios
 from kvbench.plan.classes import class_of, near_memory, tunable
 from kvbench.worker.bench import Bench
+from kvbench.worker.decoding import Decoding
 from kvbench.worker.loop import Program, rounds
 
 _Make = Callable[[str, str], Program]  # of a name and a schedule
@@ -60,7 +62,7 @@ class Tuner:
             presets = bench.room.library.words("schedule")
             bench.far_schedule = self._best(name, bench.rotated, bench.schedule, presets)
 
-    def _tunes(self, bench: Bench) -> bool:
+    def _tunes(self, bench: Bench) -> TypeGuard[Decoding]:
         return self._evidence is not None and bool(bench.schedule) and tunable(bench.point)
 
     def _best(self, name: str, program: _Make, default: str, presets: Sequence[str]) -> str:

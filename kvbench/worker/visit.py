@@ -1,7 +1,8 @@
 """A visit of one point: choose a schedule, verify, measure beside the witnesses, verify again."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from operator import methodcaller
 from typing import Any
 
 from kvbench.apart import Ended, apart
@@ -45,7 +46,7 @@ def visit(
                 "the point leaves no core of its nodes free for a neighbour", "fewer --threads"
             )
         tuner = Tuner(ground.machine, evidence)
-        found = record(bench, tuner, samples, seconds, beside, more)
+        found = record(bench, tuner, samples, seconds, beside, methodcaller("more"))
         return replace(found, stage_share=bench.stages(), tuned=tuner.taken())
 
 
@@ -106,18 +107,3 @@ def visit_plugin(
         raise WrongAnswer(
             f"the plug-in's kernel {point.kernel} failed: its process {end.how}", hint
         ) from None
-
-
-def more(bench: Bench) -> Iterator[Program]:
-    """Read ceilings: of the point's footprint, and of memory where a cache may help that. The roof
-    of products of whole numbers. The other kind of stores.
-    """
-    if bench.stores and bench.point.op == "bulk":
-        yield Program("other", bench.team, bench.stored(bench.point.variant != "nt"), bench.between)
-    if not bench.foreign:  # which has them already
-        yield from bench.reads("ceiling", bench.room.slices, bench.between)
-    if not bench.stores:
-        if bench.room.slices.size < bench.far_bytes:
-            yield from bench.reads("dram", bench.far)
-        if bench.point.computes != "flops":
-            yield bench.computed(bench.point.computes)

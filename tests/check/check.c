@@ -122,10 +122,10 @@ static int refuse_isa(const char *isa)
 static const struct {
     const char *name;
     void (*run)(void);
-} tests[] = {{"tiers", check_tiers},     {"arguments", check_arguments},
-             {"codes", check_codes},     {"guards", check_guards},
-             {"threads", check_threads}, {"foreign", check_foreign},
-             {"runs", check_runs},       {"sums", check_sums}};
+} tests[] = {{"tiers", check_tiers},   {"arguments", check_arguments}, {"codes", check_codes},
+             {"guards", check_guards}, {"threads", check_threads},     {"foreign", check_foreign},
+             {"runs", check_runs},     {"anew", check_anew},           {"sums", check_sums},
+             {"moves", check_moves}};
 
 /* All tests, or the one of this name. Returns how many that are. */
 static int run_tests(const char *only)

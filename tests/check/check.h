@@ -44,7 +44,12 @@ typedef struct rig {
 /* Plan, allocate and bind `shape`; lengths are zero, and a paged cache's table counts up. */
 bool rig_open(rig *r, kvb_cache shape, int32_t guard);
 void rig_close(rig *r);
-/* Plan (code given), run once on `threads` threads, free. Each returns the library's code. */
+/* Run planned tasks in turn. Returns the library's code. */
+int32_t run_tasks(kvb_task *const *tasks, int32_t count, int64_t passes, kvb_task *between,
+                  int32_t threads);
+/* Run once on `threads` threads, and free; unless the code of its plan is not zero. Each of these
+ * returns the library's code. */
+int32_t run_on(int32_t planned, kvb_task *task, int32_t threads);
 int32_t run_decode(const kvb_decode *args, int32_t threads);
 int32_t run_twin(const kvb_decode *args, int32_t threads);
 int32_t run_append(const kvb_store *args, int32_t threads);
@@ -65,6 +70,8 @@ void check_guards(void);
 void check_threads(void);
 void check_foreign(void);
 void check_runs(void);
+void check_anew(void);
 void check_sums(void);
+void check_moves(void);
 
 #endif

@@ -7,18 +7,20 @@ enum { THREADS = 16 };
 
 static kvb_team *teams[THREADS + 1];
 
-static int32_t run_on(int32_t planned, kvb_task *task, int32_t threads)
+int32_t run_tasks(kvb_task *const *tasks, int32_t count, int64_t passes, kvb_task *between,
+                  int32_t threads)
+{
+    int32_t code = teams[threads] ? KVB_OK : kvb_team_open(NULL, threads, &teams[threads]);
+    kvb_run_times times;
+    memset(&times, 0, sizeof times);
+    return code ? code : kvb_run(teams[threads], tasks, count, passes, between, &times);
+}
+
+int32_t run_on(int32_t planned, kvb_task *task, int32_t threads)
 {
     if (planned)
         return planned;
-    int32_t code = KVB_OK;
-    if (!teams[threads])
-        code = kvb_team_open(NULL, threads, &teams[threads]);
-    if (!code) {
-        kvb_run_times times;
-        memset(&times, 0, sizeof times);
-        code = kvb_run(teams[threads], &task, 1, 1, NULL, &times);
-    }
+    int32_t code = run_tasks(&task, 1, 1, NULL, threads);
     kvb_task_free(task);
     return code;
 }

@@ -1,57 +1,12 @@
-/* Runs of several tasks, and of tasks whose memory has changed since they were planned: what a run
- * could not do is refused before its first pass. */
+/* Runs of several tasks, and lengths and tables that change between runs: what a run could not do
+ * is refused before its first pass. */
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "check.h"
-
-enum { DIM = 16, CAPACITY = 20 };
-
-static kvb_team *team;
-static float source[CAPACITY * DIM];
-
-static int32_t run(kvb_task *const *tasks, int32_t count, int64_t passes, kvb_task *between)
-{
-    kvb_run_times times;
-    memset(&times, 0, sizeof times);
-    return kvb_run(team, tasks, count, passes, between, &times);
-}
-
-static void refused(int32_t code, const char *name, const char *what)
-{
-    expect(code == KVB_BAD_ARGUMENT && strstr(kvb_message(), name), "%s: code %d, message \"%s\"",
-           what, code, code ? kvb_message() : "");
-}
-
-/* A cache of one sequence and head, of two blocks where it is paged. */
-static bool open_rig(rig *r, const char *layout)
-{
-    return rig_open(r,
-                    (kvb_cache){.layout = word_of("layout", layout),
-                                .batch = 1,
-                                .kv_heads = 1,
-                                .head_dim = DIM,
-                                .capacity = CAPACITY,
-                                .block_tokens = CAPACITY / 2,
-                                .blocks = 2},
-                    1);
-}
-
-static kvb_task *store_of(kvb_cache *cache, int64_t tokens, int32_t advance)
-{
-    kvb_task *task = NULL;
-    kvb_store args = {.cache = cache,
-                      .k = source,
-                      .v = source,
-                      .tokens = tokens,
-                      .isa = tiers[0],
-                      .advance = advance};
-    expect(!kvb_task_bulk(&args, 1, &task), "bulk: %s", kvb_message());
-    return task;
-}
+#include "runs.h"
 
 /* Stores into one cache share its lengths, whichever of them is asked. */
 static void check_stores_of_a_run(const char *layout)
@@ -147,115 +102,6 @@ static void check_unpack(void)
     rig_close(&r);
 }
 
-/* A cache that is planned anew, its shape so much more than before: no task of before fits other
- * rows. */
-static void check_other_shape(kvb_cache more)
-{
-    enum { TASKS = 6 };
-    static const char *const names[TASKS] = {"decode", "twin", "fill", "bulk", "unpack", "clear"};
-    rig r;
-    if (!open_rig(&r, "head"))
-        return;
-    float out[DIM];
-    int64_t lengths[2] = {2, 2};
-    r.cache.lengths = lengths;
-    kvb_decode args = {.cache = &r.cache, .q = source, .out = out, .q_heads = 1, .isa = tiers[0]};
-    kvb_task *tasks[TASKS] = {NULL, NULL, NULL, store_of(&r.cache, 1, 0)};
-    expect(!kvb_task_decode(&args, 1, &tasks[0]) && !kvb_task_twin(&args, 1, &tasks[1]) &&
-               !kvb_task_fill(&args, 1, 1, &tasks[2]) &&
-               !kvb_task_clear(&r.cache, tiers[0], 1, &tasks[5]) &&
-               !kvb_task_unpack(&r.cache, 0, 1, out, out, tiers[0], 1, &tasks[4]),
-           "tasks: %s", kvb_message());
-    kvb_cache *c = &r.cache;
-    c->layout += more.layout, c->k.dtype += more.k.dtype, c->k.scale += more.k.scale,
-        c->inner += more.inner;
-    c->ring += more.ring, c->batch += more.batch, c->kv_heads += more.kv_heads,
-        c->head_dim += more.head_dim;
-    c->capacity += more.capacity;
-    c->v.dtype = c->k.dtype, c->v.scale = c->k.scale;
-    expect(!kvb_cache_plan(c), "plan: %s", kvb_message());
-    uint8_t *memory = need((size_t)c->bytes + 64);
-    kvb_cache_bind(c, memory + (64 - (uintptr_t)memory % 64));
-    for (int t = 0; t < TASKS; t++) {
-        int32_t code = run(&tasks[t], 1, 1, NULL);
-        if (more.capacity)
-            expect(!code, "%s with a larger capacity: %s", names[t], kvb_message());
-        else
-            refused(code, "cache", names[t]);
-        kvb_task_free(tasks[t]);
-    }
-    rig_close(&r);
-    free(memory);
-}
-
-/* Where a ring of another capacity ends inside a tile, there is one more: than there is room for
- * scores of. */
-static void check_other_ring(void)
-{
-    enum { WINDOW = 1024 };
-    rig r;
-    kvb_cache shape = {.layout = word_of("layout", "blockt"),
-                       .ring = 1,
-                       .batch = 1,
-                       .kv_heads = 1,
-                       .head_dim = DIM,
-                       .capacity = 3 * WINDOW};
-    if (!rig_open(&r, shape, 0))
-        return;
-    float out[DIM];
-    kvb_task *task = NULL;
-    kvb_decode args = {.cache = &r.cache,
-                       .q = source,
-                       .out = out,
-                       .q_heads = 1,
-                       .window = WINDOW,
-                       .isa = tiers[0],
-                       .variant = word_of("variant", "twopass")};
-    r.lengths[0] = 3 * WINDOW;
-    expect(!kvb_task_decode(&args, 1, &task) && !run(&task, 1, 1, NULL), "a window of a ring: %s",
-           kvb_message());
-    r.cache.capacity = 2 * WINDOW + DIM;
-    expect(!kvb_cache_plan(&r.cache) && !kvb_cache_bind(&r.cache, r.arena.base), "plan: %s",
-           kvb_message());
-    refused(run(&task, 1, 1, NULL), "capacity", "a window around a ring's end");
-    kvb_task_free(task);
-    rig_close(&r);
-}
-
-static void check_planned_anew(void)
-{
-    static const kvb_cache more[] = {{.batch = 1},  {.kv_heads = 1}, {.head_dim = DIM},
-                                     {.layout = 1}, {.k.dtype = 1},  {.k.scale = 1},
-                                     {.inner = 1},  {.ring = 1},     {.capacity = 5}};
-    for (size_t i = 0; i < sizeof more / sizeof *more; i++)
-        check_other_shape(more[i]);
-    check_other_ring();
-}
-
-/* A chain that is written over, all of it or a line: no walk leaves the buffer. */
-static void check_latency(void)
-{
-    enum { LINES = 64, WORDS = 64 / sizeof(void *) };
-    void **chain = need(2 * LINES * 64),
-         **first = chain + (64 - (uintptr_t)chain % 64) / sizeof *chain;
-    kvb_probe args = {.op = word_of("op", "latency"), .a = first, .bytes = LINES * 64, .steps = 1};
-    kvb_task *task = NULL;
-    expect(!kvb_chain(first, LINES * 64, 1) && !kvb_task_probe(&args, 1, &task), "a chain: %s",
-           kvb_message());
-    expect(!run(&task, 1, 3 * LINES, NULL), "three times around: %s", kvb_message());
-    void *kept = first[WORDS];
-    first[WORDS] = first + LINES * WORDS; /* one line too far */
-    expect(!run(&task, 1, 2 * LINES, NULL), "to the line that leads out: %s", kvb_message());
-    refused(run(&task, 1, 1, NULL), "chain", "behind the line that leads out");
-    kvb_task_free(task);
-    first[WORDS] = kept;
-    expect(!kvb_task_probe(&args, 1, &task), "a chain again: %s", kvb_message());
-    memset(first, 0x5a, LINES * 64);
-    refused(run(&task, 1, 1, NULL), "chain", "a chain that is written over");
-    kvb_task_free(task);
-    free(chain);
-}
-
 static sem_t begun, go_on;
 
 /* A plug-in's kernel that says that it runs, and waits. */
@@ -315,14 +161,9 @@ static void check_two_callers(void)
 void check_runs(void)
 {
     noise(source, CAPACITY * DIM, 31);
-    if (!expect(!kvb_team_open(NULL, 1, &team), "team: %s", kvb_message()))
-        return;
     check_stores_of_a_run("head");
     check_stores_of_a_run("paged");
     check_decodes_of_a_run();
     check_unpack();
-    check_planned_anew();
-    check_latency();
     check_two_callers();
-    kvb_team_close(team);
 }

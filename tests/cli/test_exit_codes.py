@@ -165,9 +165,9 @@ FINE, FAILED, USAGE, UNCLEAR, ERRORS, REFUSED, NOTHING, INTERRUPTED = Exit
 # what verify ends with after it has checked every kernel, which takes a while: tests/test_verify.py
 TABLE = [
     (FINE, here, ""),
-    (FINE, here, "kernels"),
-    (FINE, here, "schema sweep"),
-    (FINE, here, "plan smoke"),
+    (FINE, here, "list kernels"),
+    (FINE, here, "list schemas sweep"),
+    (FINE, here, "sweep smoke --dry-run"),
     (FINE, here, "size llama-3-8b --json"),
     (FINE, unfit, "doctor"),
     (FINE, here, "machine --identify"),
@@ -207,12 +207,12 @@ TABLE = [
     (ERRORS, wrong, f"profile decode {POINT} {BRIEF}"),
     (ERRORS, wrong, "lab users --model gpt-2 --out {tmp}/lab"),
     (REFUSED, unfit, "doctor --strict"),
-    (REFUSED, no_library, "kernels"),
-    (REFUSED, here, "kernels --plugin {base}/manifest.json"),
+    (REFUSED, no_library, "list kernels"),
+    (REFUSED, here, "list kernels --plugin {base}/manifest.json"),
     (REFUSED, here, "verify --plugin {base}/manifest.json"),
     (REFUSED, here, "peers --model gpt-2 --context 400m --threads 1 --peers numpy"),
     (REFUSED, here, "gate --base {base}/manifest.json"),
-    (REFUSED, here, "plan quick --axis context=400m"),
+    (REFUSED, here, "sweep quick --dry-run --axis context=400m"),
     (REFUSED, here, "profile decode --model llama-3-8b --context 1000000000"),
     (REFUSED, here, "lab quant --context 400000000 --out {tmp}/lab"),
     (REFUSED, here, "sweep smoke --library {base}/manifest.json --out {tmp}/run"),
@@ -221,7 +221,7 @@ TABLE = [
     (NOTHING, here, "compare {base} {base} --gate"),
     (NOTHING, here, "gate --base {one} --head {odd}"),  # another interface
     (NOTHING, here, "gate --base {one} --head {other} --only nothing.*"),
-    (INTERRUPTED, interrupted, "kernels"),
+    (INTERRUPTED, interrupted, "list kernels"),
     (INTERRUPTED, interrupted, "history show --root {past}"),
     (INTERRUPTED, interrupted, "machine"),
     (INTERRUPTED, interrupted, "compare {base} {again}"),
@@ -296,7 +296,7 @@ def test_code(code, situation, line, runs, tmp_path, monkeypatch, capsys):
 
 def test_output_that_cannot_be_written():
     with open("/dev/full", "w") as full:
-        command = [sys.executable, "-m", "kvbench.cli", "schema"]
+        command = [sys.executable, "-m", "kvbench.cli", "list", "schemas"]
         ended = subprocess.run(
             command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False
         )
@@ -336,7 +336,9 @@ def test_a_reader_that_has_left_changes_no_verdict(runs, unread, tmp_path):
     assert kvbench.load(place).manifest.run == "run-again"
 
 
-@pytest.mark.parametrize(("code", "line"), [(USAGE, "nope"), (FINE, "kernels"), (FINE, "doctor")])
+@pytest.mark.parametrize(
+    ("code", "line"), [(USAGE, "nope"), (FINE, "list kernels"), (FINE, "doctor")]
+)
 def test_messages_that_cannot_be_written_change_no_code(code, line, unread):
     with open("/dev/full", "w") as full:
         assert [ended(line, stderr=stream).returncode for stream in (full, unread)] == [code, code]
@@ -392,7 +394,7 @@ MEASURING = {
     f"sweep {TINY} --out run": "--cpus",
     "score --out run": "taskset",
     f"profile decode {POINT} {BRIEF}": "--cpus",
-    f"tune {TINY.partition(' --launches')[0]}": "--cpus",
+    f"sweep --tune-only {TINY.partition(' --launches')[0]}": "--cpus",
     "peers --peers numpy --context 64 --launches 1 --out run": "--cpus",
     "gate --base one/libkvbench.so --head other/libkvbench.so": "taskset",
 }

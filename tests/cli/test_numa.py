@@ -1,4 +1,4 @@
-"""kvbench numa, on this machine, on a made-up one of two nodes, and where it finds cells to
+"""kvbench sweep numa, on this machine, on a made-up one of two nodes, and where it finds cells to
 draw.
 """
 

@@ -73,3 +73,17 @@ def write(
 
 def _result(point: Point, low: float, share: float, high: float) -> Result:
     return Result(point, LAUNCHES, share, low, high, 0.001 / share, share * TWIN, "twin")
+
+
+# Of stepped(): how many runs and points, and the places of points that step at run AT.
+RUNS, POINTS, AT, FELL, ROSE = 30, 10, 20, 6, 2
+STEPPED = f"run-{AT:04}"
+
+
+def stepped(root: Path) -> None:
+    """Runs with a step down and one up, at which the build changed."""
+    shares = flat(RUNS, POINTS)
+    shares[AT:, FELL] *= 0.9
+    shares[AT:, ROSE] *= 1.1
+    build, environment = ["b1"] * AT + ["b2"] * (RUNS - AT), ["e1"] * 25 + ["e2"] * (RUNS - 25)
+    write(root, shares, build=build, environment=environment)

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from tests import cases, oracle, trial
+from tests import cases, formats, oracle, trial
 from tests.oracle import Planes, Shape
 from tests.raw import ROOT, Bound, Raw, decode_args
 
@@ -72,8 +72,8 @@ EVERY = {
     (kernel["variant"], kernel["layout"]) for kernel in Raw().kernels() if kernel["op"] == "decode"
 }
 ONLY_OF = {"round16": "f32", "dot": "i8"}
-ROWS = [(dtype, "flash") for dtype in oracle.DTYPES] + [("f32", "round16")]
-ROWS += [(dtype, "dot") for dtype in ("i8", *oracle.PACKED)]
+ROWS = [(dtype, "flash") for dtype in formats.DTYPES] + [("f32", "round16")]
+ROWS += [(dtype, "dot") for dtype in ("i8", *formats.PACKED)]
 
 
 @pytest.mark.parametrize(("variant", "layout"), sorted(EVERY))
@@ -148,7 +148,7 @@ def test_tile_edges(bench, isa, dtype, tokens):
 
 @pytest.mark.parametrize(
     ("dtype", "variant"),
-    [*((d, v) for d in oracle.CELL for v in ("flash", "twopass")), ("i8", "dot")],
+    [*((d, v) for d in formats.CELL for v in ("flash", "twopass")), ("i8", "dot")],
 )
 def test_lanes_of_transposed_blocks(bench, isa, dtype, variant):
     """Every length and first lane around the blocks; tokens beside them, rows' padding and unused
@@ -170,7 +170,7 @@ def test_lanes_of_transposed_blocks(bench, isa, dtype, variant):
 
 @pytest.mark.full
 @pytest.mark.parametrize("variant", ["flash", "twopass", "perhead"])
-@pytest.mark.parametrize("dtype", oracle.DTYPES)
+@pytest.mark.parametrize("dtype", formats.DTYPES)
 def test_128k_tokens(bench, isa, dtype, variant):
     shape = shape_of(dtype=dtype, kv_heads=1, head_dim=64, capacity=131072)
     passes(bench, case_of(bench, shape, [131072], variant=variant, q_heads=2), isa)
@@ -178,9 +178,9 @@ def test_128k_tokens(bench, isa, dtype, variant):
 
 WHOLE = [("position", 8, 128), ("position", 3, 37), ("position", 7, 160)]
 WHOLE += [("head", heads, dim) for heads, dim in ((1, 73), (2, 96), (1, 112), (1, 200))]
-READ_WHOLE = [(dtype, "flash", *where) for dtype in oracle.DTYPES for where in WHOLE]
+READ_WHOLE = [(dtype, "flash", *where) for dtype in formats.DTYPES for where in WHOLE]
 READ_WHOLE += [("f32", "round16", *where) for where in WHOLE] + [
-    (dtype, "flash", "blockt", 1, 128) for dtype in oracle.CELL
+    (dtype, "flash", "blockt", 1, 128) for dtype in formats.CELL
 ]
 
 

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from tests import cases, oracle, trial
+from tests.formats import BLOCK, PACKED
 from tests.kernels.test_decode import case_of, shape_of, table_of
-from tests.oracle import BLOCK, PACKED, Planes, Shape
+from tests.oracle import Planes, Shape
 from tests.raw import Bound, decode_args
 
 ROWS = [("i8", "head"), ("i8", "blockt"), ("q8_0", "head"), ("q4_0", "head")]

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from tests import oracle
+from tests import formats, oracle
 from tests.cases import Words
 from tests.oracle import Shape
 from tests.raw import Bound
@@ -71,7 +71,7 @@ def test_rows_never_overlap(layout, inner, dtype):
         assert (np.diff(scales) >= shape.scale_bytes).all() and scales[-1] < shape.scale_plane()
 
 
-@pytest.mark.parametrize("dtype", oracle.CELL)
+@pytest.mark.parametrize("dtype", formats.CELL)
 def test_cells_of_keys_by_hand(dtype):
     """Every byte of K has a place of its own; cell 3 of slot 17 is the second of the second block's
     fourth row.
@@ -102,7 +102,7 @@ def test_library_plans_the_same_sizes(raw, layout, inner, scale):
 
 
 def test_quantise_by_hand():
-    codes, scale = oracle.quantise(np.array([127.0, 0.5, 1.5, -2.5, np.nan]), "f32")
+    codes, scale = formats.quantise(np.array([127.0, 0.5, 1.5, -2.5, np.nan]), "f32")
     assert scale == np.float32(127.0) * (np.float32(1) / np.float32(127)) and codes.tolist() == [
         127,
         0,
@@ -110,9 +110,9 @@ def test_quantise_by_hand():
         -2,
         0,
     ]
-    codes, scale = oracle.quantise(np.zeros(3), "f32")
+    codes, scale = formats.quantise(np.zeros(3), "f32")
     assert scale == 0 and codes.tolist() == [0, 0, 0]
-    codes, scale = oracle.quantise(np.array([np.inf, -np.inf, 1.0]), "f16")
+    codes, scale = formats.quantise(np.array([np.inf, -np.inf, 1.0]), "f16")
     assert scale == 65504 and codes.tolist() == [127, -127, 0]
 
 
@@ -137,17 +137,17 @@ def block_by_block(dtype, x):
     return np.float16(d).tobytes() + bytes(codes)
 
 
-@pytest.mark.parametrize("dtype", oracle.PACKED)
+@pytest.mark.parametrize("dtype", formats.PACKED)
 def test_blocks_by_hand(dtype):
     rng = np.random.default_rng(6)
     rows = (rng.standard_normal((60, 32)) * 10.0 ** rng.integers(-6, 5, (60, 1))).astype(np.float32)
     rows[:20] = rng.integers(-16, 17, (20, 32)) / 2
     rows[20] = 0
     rows[21] = np.where(np.arange(32) % 2, 5, -5)
-    assert oracle.to_blocks(dtype, rows).reshape(60, -1).tobytes() == b"".join(
+    assert formats.to_blocks(dtype, rows).reshape(60, -1).tobytes() == b"".join(
         block_by_block(dtype, x) for x in rows
     )
-    assert oracle.to_blocks(dtype, rows[20]).tobytes() == (
+    assert formats.to_blocks(dtype, rows[20]).tobytes() == (
         bytes(34) if dtype == "q8_0" else b"\x00\x80" + b"\x88" * 16
     )
 

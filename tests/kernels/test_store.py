@@ -6,13 +6,13 @@ the fuzz.
 import numpy as np
 import pytest
 
-from tests import oracle
+from tests import formats, oracle
 from tests.oracle import Planes, Shape
 from tests.raw import Bound, store_args
 
 DIM = 64
 # rounded one by one
-FLOATS = [dtype for dtype in oracle.STORED if dtype != "f32" and dtype not in oracle.SCALED]
+FLOATS = [dtype for dtype in formats.STORED if dtype != "f32" and dtype not in formats.SCALED]
 
 
 def one_head(dtype, rows, dim=DIM, **more):
@@ -37,7 +37,7 @@ def encode(bench, isa, shape, values, nt=0, head_major=0):
 
 def codes_of(dtype):
     """Every code, those without a sign first."""
-    size = np.dtype(oracle.STORED[dtype]).itemsize
+    size = np.dtype(formats.STORED[dtype]).itemsize
     return np.arange(1 << 8 * size).astype(f"u{size}")
 
 
@@ -47,7 +47,7 @@ def around_midpoints(dtype):
     """
     codes = codes_of(dtype)
     with np.errstate(invalid="ignore"):
-        codes = codes[: len(codes) // 2].view(oracle.STORED[dtype]).astype(np.float64)
+        codes = codes[: len(codes) // 2].view(formats.STORED[dtype]).astype(np.float64)
     codes = codes[np.isfinite(codes)]
     middle = np.append(
         (codes[:-1] + codes[1:]) / 2, codes[-1] + (codes[-1] - codes[-2]) / 2
@@ -92,7 +92,7 @@ def test_every_midpoint_rounds_to_even(bench, isa, dtype, nt):
     shape = one_head(dtype, len(values))
     got = encode(bench, isa, shape, values, nt)
     for plane, source in ((got.k, values), (got.v, -values)):
-        assert plane.tobytes() == oracle.rounded(dtype, source).tobytes()
+        assert plane.tobytes() == formats.rounded(dtype, source).tobytes()
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -105,14 +105,14 @@ def test_nan_stays_nan(bench, isa, dtype):
     shape = one_head(dtype, 1)
     planes = encode(bench, isa, shape, values)
     for plane in (planes.k, planes.v):
-        stored = plane.view(oracle.STORED[dtype]).astype(np.float32)
+        stored = plane.view(formats.STORED[dtype]).astype(np.float32)
         assert np.isnan(stored[: len(bits)]).all() and not stored[len(bits) :].any()
     assert [p.tobytes() for p in planes.all()] == [
         p.tobytes() for p in encode(bench, "scalar", shape, values).all()
     ]
 
 
-@pytest.mark.parametrize("dtype", oracle.MOST)
+@pytest.mark.parametrize("dtype", formats.MOST)
 def test_one_nan_of_each_sign(bench, isa, dtype):
     bits = np.array(
         [0x7F800001, 0x7FC00000, 0xFFFFFFFF, 0xFF800001, 0x7FAAAAAA, 0xFFD55555], np.uint32
@@ -175,7 +175,7 @@ def block_rows(rng, dtype):
     return rows
 
 
-@pytest.mark.parametrize("dtype", oracle.PACKED)
+@pytest.mark.parametrize("dtype", formats.PACKED)
 @pytest.mark.parametrize("nt", [0, 1])
 @pytest.mark.parametrize("head_major", [0, 1])
 def test_blocks(bench, isa, dtype, nt, head_major):

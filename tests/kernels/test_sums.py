@@ -9,10 +9,11 @@ one time in 65,536.
 import numpy as np
 import pytest
 
-from tests import oracle
+from tests import formats
 from tests.cases import Words, draw_table
+from tests.formats import CELL, LANES
 from tests.kernels.test_decode import shape_of
-from tests.oracle import CELL, LANES, LINE, Shape, places, round_up, slots_of, spans
+from tests.oracle import LINE, Shape, places, round_up, slots_of, spans
 from tests.raw import Arena, Bound, Raw, Refused, Team, decode_args
 
 SEED = 11
@@ -37,7 +38,7 @@ def randomised(bound: Bound, rng) -> None:
     """Scales are numbers, for they count as the float32 that they stand for."""
     bound.arena_bytes = bound.raw.bytes_at(bound.arena.base, bound.cache.bytes)
     bound.arena_bytes[:] = rng.integers(0, 256, bound.cache.bytes, np.uint8)
-    kind = oracle.STORED[bound.shape.scale]
+    kind = formats.STORED[bound.shape.scale]
     for plane in (bound.planes.k_scale, bound.planes.v_scale):
         plane[:] = (
             rng.uniform(0.01, 2.0, plane.size // np.dtype(kind).itemsize)
@@ -76,7 +77,7 @@ def rows_words(bound: Bound, window: int) -> int:
             )
             for plane in (planes.k_scale, planes.v_scale) if shape.scaled else ():
                 raw = np.ascontiguousarray(plane[spans(scales, shape.scale_bytes)])
-                total += words_of(raw.view(oracle.STORED[shape.scale]).astype(np.float32))
+                total += words_of(raw.view(formats.STORED[shape.scale]).astype(np.float32))
     return total
 
 

@@ -8,8 +8,9 @@ import pytest
 
 from kvbench.lab import quant
 from kvbench.lab.quant import experiment
+from tests.formats import PACKED
 from tests.native.test_cache_life import kept
-from tests.oracle import PACKED, attend
+from tests.oracle import attend
 
 SMALL = {"model": "qwen3-0.6b", "context": 96}
 HEADS, GROUP, DIM = 8, 2, 128

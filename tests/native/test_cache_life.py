@@ -10,7 +10,8 @@ import pytest
 import kvbench
 from kvbench.errors import KvbenchError
 from kvbench.native import Team, decode_task, default_library, store_task
-from tests.oracle import PACKED, STORED, attend, from_blocks, practical, quantise, to_blocks
+from tests.formats import PACKED, STORED, from_blocks, quantise, to_blocks
+from tests.oracle import attend, practical
 
 WORDS = default_library().words
 # caches, and how often each of them is reset and lives again: 5000 sequences of operations
@@ -82,6 +83,8 @@ class Trial:
         self.window = (None, self.capacity, self.capacity - 2, self.capacity // 2)[draw.integers(4)]
         facts = dict(layout=self.layout, dtype=self.dtype, block_tokens=self.block)
         facts["inner"] = WORDS("inner")[draw.integers(len(WORDS("inner")))]
+        if self.layout == "paged" and draw.integers(2):
+            facts["blocks"] = kvbench.Blocks(self.batch * -(-self.capacity // self.block))
         self.cache = kvbench.Cache(
             self.heads, self.dim, self.capacity, self.batch, window=self.window, **facts
         )
@@ -138,12 +141,16 @@ class Trial:
         self.append(cache, model, team, int(self.draw.integers(1, self.capacity + 3)))
 
     def task(self, cache, model, team):
-        """A task stores twice in the same place; then its tokens are counted."""
+        """Tokens are counted before their rows are there; then a task stores twice in the same
+        place.
+        """
         tokens = int(self.draw.integers(1, 4))
         values = self.values(tokens)
         fits = self.room(cache, model, tokens)
+        self.attempt(fits, lambda: cache.advance(tokens))
         if not fits:
             return
+        cache.lengths -= tokens
         k, v = np.ascontiguousarray(values)
         with store_task("bulk", cache, k, v, 1, isa=cache.library.isa()) as made:
             team.run(made, passes=2)
@@ -180,6 +187,8 @@ class Trial:
             lambda: cache.append(k[:, :, :-1], v),
             lambda: cache.append(k, v[:, None]),
             lambda: cache.bulk(k[:, :0], v[:, :0]),
+            lambda: cache.advance(-1),
+            lambda: cache.advance(1, sequence=self.batch),
             lambda: cache.rollback(),
             lambda: cache.rollback(0, to=0),
             lambda: cache.rollback(longest + 1),
@@ -192,6 +201,15 @@ class Trial:
         self.attempt(False, calls[self.draw.integers(len(calls))])
 
     # ---- what must then be true ------------------------------------------------------------------
+
+    def holds_what_it_needs(self, cache):
+        """Of a pool, a block for each stretch of tokens, and each block once."""
+        if cache.pool is None:
+            return
+        held = cache.table[cache.table >= 0].tolist()
+        ends = [min(length, self.capacity) for length in cache.lengths]
+        assert len(held) == len(set(held)) == sum(-(-end // self.block) for end in ends)
+        assert cache.pool.free == cache.pool.count - len(held)
 
     def agree_in_full(self, cache, model):
         want = np.zeros(
@@ -244,6 +262,7 @@ def test_lives(part, team):
                 for _ in range(trial.draw.integers(2, 7)):
                     trial.step(team)
                 trial.agree_in_full(trial.cache, trial.model)
+                trial.holds_what_it_needs(trial.cache)
                 trial.cache.reset()
                 trial.born()
         except BaseException as error:

@@ -43,7 +43,7 @@ def filled(**facts):
 MADE = {"head": filled, "ring": lambda: filled(ring=True), "paged": lambda: filled(layout="paged")}
 MADE |= {"arena": lambda: Arena(4096), "team": lambda: Team(1)}
 METHODS = {
-    "head": "append bulk decode clear numpy rollback would_overflow place rows",
+    "head": "append bulk decode clear numpy advance rollback would_overflow place rows",
     "ring": "place rows",
     "paged": "place rows",
     "arena": "part view",
@@ -97,6 +97,9 @@ def test_odd_values(call, name):
         (lambda: filled().place(0, 2), "head is 2"),
         (lambda: filled().place(0, 0, 1), "sequence is 1"),
         (lambda: filled(shuffle=1), "shuffle: a head cache has no blocks"),
+        (lambda: filled(blocks=4), "blocks: a head cache has no blocks"),
+        (lambda: filled(layout="paged", blocks=2, shuffle=1), "shuffle: .* filled later"),
+        (lambda: filled(layout="paged", dtype="e4m3", tensor=(1, 0)), "tensor is "),
         (lambda: filled(window=0), "window is 0"),
         (lambda: filled().rows(0, 1 << 62), "count is 4611686018427387904"),
     ],

@@ -11,7 +11,7 @@ from kvbench.model import Shape
 from kvbench.native import Cache
 from kvbench.oracle import attention, whole
 from kvbench.peers import known
-from kvbench.peers.child import Layers
+from kvbench.peers.child import LayerRows
 from kvbench.peers.interface import LONG
 from kvbench.peers.known import entries
 
@@ -46,7 +46,7 @@ def test_its_answers_are_those_of_float64(name):
         )
         values = _held(values, dtype)
         signs = coin.choice(np.float32([1, -1]), (_LAYERS, 2, shape.head_dim))
-        k, v = (Layers(values[side], signs[:, side]) for side in (0, 1))
+        k, v = (LayerRows(values[side], signs[:, side]) for side in (0, 1))
         q = coin.standard_normal((_LAYERS, shape.q_heads, shape.head_dim), dtype=np.float32)
         peer = engine.kind(dtype, layout, 2, "")
         peer.setup(shape, k, v)

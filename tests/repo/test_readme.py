@@ -31,6 +31,7 @@ PYTHON = re.findall(r"```python\n(.*?)```", EVERY, re.DOTALL)
 
 def commands(text):
     """Those that a page shows, as they are to be typed."""
+    text = text.replace(" \\\n      ", " ")
     fenced = (line for block in FENCED.findall(text) for line in block.splitlines())
     lines = [*INDENTED.findall(text), *(line for line in fenced if line.startswith("kvbench "))]
     return [re.sub(r" {2,}#.*", "", line) for line in lines]

@@ -103,21 +103,7 @@ def stores() -> list[Point]:
 def measured(launch: int, of: Point | Probe | Contrast, rounds: int = 3) -> Record:
     """Threads add up to a limit; launches differ by a few percent, and by far for some points."""
     if isinstance(of, Contrast):
-        each = {value(point, of.factor): measured(launch, point, rounds) for point in of.points}
-        own = [
-            (name, sample)
-            for name, record in each.items()
-            for sample in record.samples
-            if sample.program == "point"
-        ]
-        samples = tuple(replace(sample, program=name) for name, sample in own)
-        return Record(
-            launch,
-            of,
-            samples,
-            {name: record.traffic["point"] for name, record in each.items()},
-            {},
-        )
+        return side_by_side(launch, of, rounds)
     threads = len(of.cpus)
     chance = crc32(f"{of.name}{launch}".encode())
     luck = (0.5 if chance % 97 == 0 else 1.0) * (1 + 0.04 * math.sin(chance))
@@ -149,6 +135,18 @@ def measured(launch: int, of: Point | Probe | Contrast, rounds: int = 3) -> Reco
     if of.op != "decode":
         return replace(found, traffic=moved)
     return replace(found, traffic=moved, schedule="stream", tuned=() if launch else (tuned(of),))
+
+
+def side_by_side(launch: int, of: Contrast, rounds: int) -> Record:
+    each = {value(point, of.factor): measured(launch, point, rounds) for point in of.points}
+    samples = tuple(
+        replace(sample, program=name)
+        for name, record in each.items()
+        for sample in record.samples
+        if sample.program == "point"
+    )
+    moved = {name: record.traffic["point"] for name, record in each.items()}
+    return Record(launch, of, samples, moved, {})
 
 
 def tuned(of: Point) -> Tuned:

@@ -4,7 +4,7 @@ package.
 
 from dataclasses import dataclass
 
-from tests.oracle import CELL, PACKED
+from tests.formats import CELL, PACKED
 
 LINE = 64
 ELEMENT = {"f32": 4, "f16": 2, "bf16": 2, "i8": 1, "e4m3": 1, "e5m2": 1}

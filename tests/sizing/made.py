@@ -4,14 +4,14 @@ from dataclasses import asdict, replace
 
 from kvbench.model import Ceiling
 from kvbench.model.size import Decoder
-from kvbench.sizing.known import Known
+from kvbench.sizing.known import KnownMachine
 from kvbench.sizing.sized import size_of
 from kvbench.suite import model
 from tests.made_run import MACHINE, READ
 from tests.sizing.calculator import Case
 
 MIB, GIB = 1 << 20, 1 << 30
-NOWHERE = Known("here", MACHINE, (0, 1))
+NOWHERE = KnownMachine("here", MACHINE, (0, 1))
 
 
 def of_model(name, **facts):

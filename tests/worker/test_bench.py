@@ -14,7 +14,8 @@ from kvbench.errors import WrongAnswer
 from kvbench.model import Cpu, DataCache, Shape
 from kvbench.native import Cache, decode_task, default_library
 from kvbench.worker.answers import Answers
-from kvbench.worker.bench import Bench
+from kvbench.worker.decoding import Decoding
+from kvbench.worker.foreign import bench_of
 from kvbench.worker.ground import Ground
 from kvbench.worker.room import Room, key
 from tests import made_run
@@ -39,7 +40,7 @@ def bench(point):
     with (
         Ground(default_library()) as ground,
         Room(point, ground) as room,
-        Bench(point, room, Answers()) as found,
+        bench_of(point, room, Answers()) as found,
     ):
         yield found
 
@@ -81,7 +82,7 @@ def test_a_slice_that_is_decoded_wrong_is_seen(layer, monkeypatch):
 
         def wrong(*tasks, **how):
             run(*tasks, **how)
-            found.out[layer, 1, 3, 31] += 1.0
+            found.queries.out[layer, 1, 3, 31] += 1.0
 
         assert found.verify() < 1e-5
         monkeypatch.setattr(found.team, "run", wrong)
@@ -95,9 +96,9 @@ def test_an_answer_that_was_kept_is_wrong_once_other_queries_are_asked(monkeypat
     with bench(DECODE) as found:
         assert (
             found.verify_changed() < 1e-5
-            and (found.q == found.asked * found.room.signs[:, 0, None, None]).all()
+            and (found.queries.q == found.queries.of(found.room.signs)).all()
         )
-        run, found._random, asked = found.team.run, random.Random(5), found.asked.copy()
+        run, found._random, asked = found.team.run, random.Random(5), found.queries.asked.copy()
 
         def noted(*tasks, **how):
             drawn.update({found.own.tasks.index(task) for task in tasks})
@@ -105,13 +106,13 @@ def test_an_answer_that_was_kept_is_wrong_once_other_queries_are_asked(monkeypat
 
         monkeypatch.setattr(found.team, "run", noted)
         found.verify_changed()
-        assert len(drawn) == 4 and 0 in drawn and (found.asked == asked).all()
+        assert len(drawn) == 4 and 0 in drawn and (found.queries.asked == asked).all()
         run(*found.own.tasks, passes=SHAPE.layers)
-        kept = found.out.copy()
+        kept = found.queries.out.copy()
 
         def remembering(*tasks, **how):
             times = run(*tasks, **how)
-            found.out[:] = kept
+            found.queries.out[:] = kept
             return times
 
         monkeypatch.setattr(found.team, "run", remembering)
@@ -134,7 +135,7 @@ def test_what_timed_passes_leave_is_what_is_checked(passes):
             with pytest.raises(WrongAnswer, match="as it was"):
                 found.verify_left(passes + 1)
         for value, said in ((float("nan"), "off by nan"), (9.0, "off by [89]")):
-            found.out[min(passes, SHAPE.layers) - 1, 0, 0, 0] = value
+            found.queries.out[min(passes, SHAPE.layers) - 1, 0, 0, 0] = value
             with pytest.raises(WrongAnswer, match=said):
                 found.verify_left(passes)
 
@@ -166,7 +167,7 @@ def in_l3():
     with (
         Ground(default_library(), machine) as ground,
         Room(NEAR, ground) as room,
-        Bench(NEAR, room, Answers()) as found,
+        bench_of(NEAR, room, Answers()) as found,
     ):
         yield found
 
@@ -179,12 +180,12 @@ def test_in_l3_reads_and_the_same_kernel_from_memory_are_beside_it():
         assert programs["memory"].traffic() == programs["slice"].traffic()
         assert (
             len(programs["memory"].tasks) * found.room.slices.size
-            > found.far_bytes - found.room.slices.size
+            > found.far.bytes - found.room.slices.size
         )
         assert programs["rotated"].traffic() == programs["point"].traffic()
         assert (
             len(programs["rotated"].tasks) * found.room.slice_bytes
-            > found.far_bytes - found.room.slice_bytes
+            > found.far.bytes - found.room.slice_bytes
         )
         _, error = found.measured(found.programs, 1, 1e-4)
         assert error < 1e-5
@@ -195,7 +196,7 @@ def test_in_l3_reads_and_the_same_kernel_from_memory_are_beside_it():
 def test_a_wrong_answer_from_memory_is_seen():
     with in_l3() as found:
         assert "rotated" in {program.name for program in found.programs}
-        found._far_arena.view()[:] = 0
+        found.far.arena.view()[:] = 0
         with pytest.raises(WrongAnswer, match="off by"):
             found.measured(found.programs, 1, 1e-4)
 
@@ -244,4 +245,4 @@ def test_the_window_of_the_core_roof_lies_in_the_first_cache_that_holds_it(
         caches=[SimpleNamespace(struct=SimpleNamespace(k=row))],
     )
     found = SimpleNamespace(point=replace(DECODE, shape=shape, cpus=(0,)), room=room)
-    assert Bench.window.func(found) == window
+    assert Decoding.window.func(found) == window

@@ -13,7 +13,7 @@ from kvbench.model import Shape
 from kvbench.native import default_library
 from kvbench.oracle import attention
 from kvbench.worker.answers import Answers
-from kvbench.worker.bench import Bench
+from kvbench.worker.foreign import bench_of
 from kvbench.worker.ground import Ground
 from kvbench.worker.loop import rounds
 from kvbench.worker.room import Room
@@ -43,7 +43,7 @@ def ground():
 
 @contextmanager
 def bench(ground, point):
-    with Room(point, ground) as room, Bench(point, room, Answers()) as found:
+    with Room(point, ground) as room, bench_of(point, room, Answers()) as found:
         yield found
 
 
@@ -142,9 +142,11 @@ def test_samples_of_a_rotation_store_in_every_place(ground):
 def test_queries_of_each_layer_get_the_right_answer(ground, dtype):
     """That of float64 on what the layer holds."""
     with bench(ground, of("blockt" if dtype == "i8" else "paged", dtype)) as found:
-        assert len(np.unique(found.q, axis=0)) == found.room.layers
+        assert len(np.unique(found.queries.q, axis=0)) == found.room.layers
         found.team.run(*found.own.tasks, passes=found.room.layers)
-        for cache, q, out in zip(found.room.caches, found.q, found.out, strict=True):
+        for cache, q, out in zip(
+            found.room.caches, found.queries.q, found.queries.out, strict=True
+        ):
             k, v = cache.numpy()
             right = attention(
                 q, lambda at, n, k=k, v=v: (k[:, at : at + n], v[:, at : at + n]), cache.lengths

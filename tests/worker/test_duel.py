@@ -161,14 +161,14 @@ def test_a_control_has_base_on_both_sides(place, lying):
 
 def test_memory_that_head_sees_otherwise_is_no_comparison(place, monkeypatch):
     folder, plan = place
-    real = duel.Guest.cache
+    real = duel.GuestRoom.cache
 
     def other(guest, layer):
         with monkeypatch.context() as patch:
             patch.setattr(guest, "point", replace(guest.point, scale="f16"))
             return real(guest, layer)
 
-    monkeypatch.setattr(duel.Guest, "cache", other)
+    monkeypatch.setattr(duel.GuestRoom, "cache", other)
     point = next(p for p in plan.points if (p.op, p.dtype, p.residency) == ("decode", "i8", "hot"))
     (record,) = records(replace(plan, points=(point,)), folder)
     assert "lays a" in record.error and "k.scale_bytes" in record.error

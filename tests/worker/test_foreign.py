@@ -8,7 +8,7 @@ from kvbench.errors import WrongAnswer
 from kvbench.model import Sample
 from kvbench.native import default_library, forms
 from kvbench.worker.answers import Answers
-from kvbench.worker.foreign import ForeignBench
+from kvbench.worker.foreign import ForeignDecoding
 from kvbench.worker.ground import Ground
 from kvbench.worker.room import Room
 from tests.worker.test_bench import DECODE
@@ -33,7 +33,7 @@ def measured(monkeypatch, faster):
     with (
         Ground(default_library()) as ground,
         Room(DECODE, ground) as room,
-        ForeignBench(DECODE, room, Answers()) as bench,
+        ForeignDecoding(DECODE, room, Answers()) as bench,
     ):
         return bench.measured(bench.programs, 4, 0.001)
 

@@ -14,7 +14,7 @@ from kvbench.model.contrast import value
 from kvbench.native import default_library
 from kvbench.plan import Site, expand
 from kvbench.suite import load
-from kvbench.worker import bench, room
+from kvbench.worker import queries, room
 from kvbench.worker.launch import launch
 from kvbench.worker.loop import rounds
 
@@ -128,9 +128,11 @@ def test_a_wrong_answer_of_one_is_an_error_of_the_contrast(contrasted, monkeypat
     sweep_of = next(
         each for each in contrasts if each.factor == "dtype" and each.points[0].op == "decode"
     )
-    right = bench.Bench._right
-    wrong = lambda own: replace(right(own), out=right(own).out + (own.point == sweep_of.points[-1]))
-    monkeypatch.setattr(bench.Bench, "_right", wrong)
+    right = queries.Queries.right
+    wrong = lambda own: replace(
+        right(own), out=right(own).out + (own._point == sweep_of.points[-1])
+    )
+    monkeypatch.setattr(queries.Queries, "right", wrong)
     _, record = launch(
         default_library(), Job(Plan((sweep_of,), 1, 1, 0.0002, 1), 0, 0, (sweep_of,), str(folder))
     )
@@ -189,7 +191,7 @@ def refused(*_):
     ("name", "does", "short", "said"),
     [
         ("room.available_memory", lambda: 0, True, "of memory, 0 B are free"),
-        ("bench.Bench.verify", refused, False, "off by 3 (see verify)"),
+        ("decoding.Decoding.verify", refused, False, "off by 3 (see verify)"),
     ],
 )
 def test_memory_that_is_short_is_told_from_other_failures(

@@ -3,7 +3,9 @@
  * pack and head:
  *
  *   q[h]      | b0 b1 b2 b3 | b4 ...   and for each lane a step, and what its sum begins with
- *   row t     | c0 c1 c2 c3 | c4 ...   acc[h][t] += float(b0 c0 + b1 c1 + b2 c2 + b3 c3) * (scale of the pack * step)
+ *   row t     | c0 c1 c2 c3 | c4 ...   acc[h][t] += float(b0 c0 + b1 c1 + b2 c2 + b3 c3) * factor
+ *
+ *   with factor = scale of the pack * step
  *
  * Codes have `bias` added to what they mean: sums begin that much lower. */
 

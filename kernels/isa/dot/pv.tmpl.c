@@ -2,10 +2,13 @@
  * bytes first: of i8, whose scales the weights have already, once for a tile; of packs, once for
  * each slice.
  *
- *   codes of  | a0 a1 ... |  v_quads   | a0 b0 c0 d0 | a1 b1 c1 d1 | ...    four tokens of an element are a lane
- *   rows      | b0 b1 ... |    ->      x[0] to x[3]: VB elements
- *   t to t+3  | c0 c1 ... |            | wa wb wc wd | wa wb wc wd | ...    v_weights, the same for all of a pack
- *             | d0 d1 ... |            sum[h][j] grows by the product of both; v_unquad puts lanes in order */
+ *   codes of  | a0 a1 ... |  v_quads   | a0 b0 c0 d0 | a1 b1 c1 d1 | ...   x[0] to x[3]
+ *   rows      | b0 b1 ... |    ->
+ *   t to t+3  | c0 c1 ... |            | wa wb wc wd | wa wb wc wd | ...   v_weights
+ *             | d0 d1 ... |
+ *
+ * Four tokens of an element are a lane, and x has VB elements. v_weights are the same for all of a
+ * pack. sum[h][j] grows by the product of both; v_unquad puts lanes in order. */
 
 /* A slice is VB elements of a row, or the pack that they are in. */
 #define SLICE (PACK > VB ? PACK : VB)

@@ -2,7 +2,7 @@
  * vectors (V_SHARED). QK_ACC sums: heads x tokens.
  *
  *   q[h]      | b0 b1 b2 b3 | b4 ...      VB bytes
- *   row t     | c0 c1 c2 c3 | c4 ...      acc[h][t] grows by b0 c0 + b1 c1 + b2 c2 + b3 c3 in a lane */
+ *   row t     | c0 c1 c2 c3 | c4 ...      acc[h][t] += b0 c0 + b1 c1 + b2 c2 + b3 c3 in a lane */
 
 INLINE void qk_step_bytes(vi *acc, kvb_places k, int at, const int8_t *q, const int heads,
                           const int tokens)

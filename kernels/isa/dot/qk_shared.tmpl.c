@@ -2,8 +2,8 @@
  * i8 rows that are not transposed. All heads share each vector of q: a part of it is a head's,
  * and as many codes of a row are repeated once for each. Of two:
  *
- *   q         | h0: b0 ... b31 | h1: b0 ... b31 |    acc[t] grows by their products, four of them to a lane
- *   row t     |     c0 ... c31 |     c0 ... c31 |
+ *   q         | h0: b0 ... b31 | h1: b0 ... b31 |    acc[t] grows by their products,
+ *   row t     |     c0 ... c31 |     c0 ... c31 |    four of them to a lane
  *
  * So a row's sums for all heads end in one vector, and little is left to add across lanes; it is
  * that, and not the products, which takes the time where a vector is of one head. */

@@ -2,7 +2,8 @@
  *
  *   cells of a block   | t0: c0 c1 c2 c3 | t1: c0 c1 c2 c3 | ...     16 tokens, a line
  *   q[h]               |     q0 q1 q2 q3 |     q0 q1 q2 q3 | ...     the same in all lanes
- *                      acc[h] grows by the product of both; then the next cells: nothing is summed across lanes */
+ *
+ * acc[h] grows by the product of both; then the next cells: nothing is summed across lanes. */
 
 enum { BLOCK_SUMS = QK_ACC / (LANES / VL) }; /* most heads of a block's scores */
 

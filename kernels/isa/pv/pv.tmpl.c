@@ -2,9 +2,11 @@
  * rescale[h] + sum over t of p[h][t] * v[t]. Which algorithm takes it:
  *
  *   pv_slices   any rows: a slice of D at a time, whose sums stay in registers for many rows
- *   pv_rows     rows whole, 1 and 2 heads: longer than registers have sums for, or of several KV heads in turn
- *   pv_four     rows whole, 4 heads, 5 to 8 vectors of D: all sums in registers \ where ROW_HEADS is 4
- *   pv_pairs    rows whole, 4 heads, all others                                 /
+ *   pv_rows     rows whole, 1 and 2 heads: longer than registers have sums for, or of several
+ *               KV heads in turn
+ *   pv_four     rows whole, 4 heads where ROW_HEADS is 4, 5 to 8 vectors of D: all sums in
+ *               registers
+ *   pv_pairs    rows whole, 4 heads where ROW_HEADS is 4, all others
  *
  * Rows are taken whole by ORDER_ROWS alone, and packed ones never. */
 #include "isa/pv/pv_slices.tmpl.c"

@@ -2,10 +2,9 @@
  * vector is a line (ROW_HEADS is 4). Shorter rows are a slice of pv_slices, longer ones go
  * through pv_pairs.
  *
- *   row t    | x0 | x1 | ... | x7 |      sum[h][i] += p[h][t] * x[i], 4 x 8 sums, which a fifth at most of is kept in L1:
- *                                        compilers choose what
+ *   row t    | x0 | x1 | ... | x7 |      sum[h][i] += p[h][t] * x[i]
  *
- */
+ * These are 4 x 8 sums, of which a fifth at most is kept in L1: compilers choose which. */
 INLINE void CAT(pv_four_of_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p,
                                     const int vecs)
 {

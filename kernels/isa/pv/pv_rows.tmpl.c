@@ -3,9 +3,9 @@
  * lie in L1, and go in and out for each row.
  *
  *   rows     | h0 t0 | h1 t0 | h0 t1 | h1 t1 | ...   as they lie, here of two KV heads
- *   acc[h0]  += p[h0][t0] * row, acc[h1] += p[h1][t0] * row, and so on: 8, 4, 2 or 1 vectors at a time
+ *   acc[h0]  += p[h0][t0] * row, acc[h1] += p[h1][t0] * row, and so on
  *
- */
+ * 8, 4, 2 or 1 vectors are taken at a time. */
 
 /* `vecs` vectors of D of one row, into sums that are in memory. */
 INLINE void CAT(pv_into_, DTYPE)(const uint8_t *row, int64_t distance, const float *p, float *acc,

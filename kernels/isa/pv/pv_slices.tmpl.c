@@ -2,12 +2,13 @@
  * compiled by itself.
  *
  *           D ->  |<- a slice ->|
- *   row t         | x0 | x1 |...|      vectors of VL elements, at most 8, times heads at most PV_ACC
- *   row t+1       | x0 | x1 |...|      sum[h][i] += p[h][t] * x[i]: they stay in registers for a run of rows,
- *   ...                |               which most often are all of the tile; then the next slice of the same rows
+ *   row t         | x0 | x1 |...|      at most 8 vectors of VL elements, times heads PV_ACC
+ *   row t+1       | x0 | x1 |...|      sum[h][i] += p[h][t] * x[i]
+ *   ...                |
  *                      v
  *
- */
+ * Sums stay in registers for a run of rows, which most often are all of the tile; then comes the
+ * next slice of the same rows. */
 
 /* heads x vecs vectors of D from element `in` of the pack that begins at `at`, of the tokens from
  * `first` to `end`. For every SPAN that begins inside the slice, each token prefetches one line. */

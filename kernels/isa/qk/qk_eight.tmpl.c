@@ -3,11 +3,11 @@
  * are repeated for each:
  *
  *   q         | h0 e0-3 | h1 e0-3 | h2 e0-3 | h3 e0-3 |  | h4 e0-3 | ... | h7 e0-3 |
- *   row t     | e0-3    | e0-3    | e0-3    | e0-3    |    acc[2 t] and acc[2 t + 1] grow by the products
+ *   row t     | e0-3    | e0-3    | e0-3    | e0-3    |
  *
- * So a row's sums for all heads end in two vectors, and little is left to add across lanes. Rows
- * are made floats in L1 first, once for all heads; PLAIN ones, which are floats, are read where
- * they lie. */
+ * acc[2 t] and acc[2 t + 1] grow by the products. So a row's sums for all heads end in two
+ * vectors, and little is left to add across lanes. Rows are made floats in L1 first, once for all
+ * heads; PLAIN ones, which are floats, are read where they lie. */
 
 #ifndef ROWS_AT_ONCE
 #define ROWS_AT_ONCE (QK_ACC / 2)

@@ -2,7 +2,7 @@
  * whole, in the order of addresses, as in qk_rows. Plain dtypes, all tiers, 1 and 2 heads, or 4
  * where ROW_HEADS is 4.
  *
- *   rows      | h0 t0 | h1 t0 | h0 t1 | h1 t1 | ...   16 of them at a time, whatever heads they are of:
+ *   rows      | h0 t0 | h1 t0 | h0 t1 | h1 t1 | ...   16 of them at a time, of any heads:
  *   scores[h] | t0 | t1 | ...                         each goes to its own head's */
 
 /* LANES rows from `row` on, each of the next KV head after the one before it. */

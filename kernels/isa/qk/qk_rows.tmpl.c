@@ -3,8 +3,10 @@
  * 4. That of qk_tokens, a line of many rows and then the next line of them, needs no sums in
  * memory, and is what many heads want.
  *
- *   row t     | x0 | x1 | x2 | x3 |    acc[chain] += q[h] * x in 4 / heads / rows chains, which hide the latency of one
- *   sum[h][t] | VL lanes |             16 rows' lanes, to be summed: in L1; qk_merge adds them up, VL rows at a time */
+ *   row t     | x0 | x1 | x2 | x3 |    acc[chain] += q[h] * x in 4 / heads / rows chains
+ *   sum[h][t] | VL lanes |             16 rows' lanes, to be summed: in L1
+ *
+ * Chains hide the latency of one. qk_merge adds lanes up, VL rows at a time. */
 
 /* Vectors of a row that are taken at a time: as registers have room for; of one head's floats,
  * which are multiplied from memory, so many that one of four lines can ask; of four heads, whose q

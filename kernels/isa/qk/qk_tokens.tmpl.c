@@ -3,9 +3,10 @@
  * of each:
  *
  *   q[h]      | w0 | w1 | ...
- *   row t     | x0 | x1 | ...    acc[h][t] += w0 * x0, and so on: VL lanes each, which v_sums adds up, VL sums at a time
+ *   row t     | x0 | x1 | ...    acc[h][t] += w0 * x0, and so on: VL lanes each
  *   row t+1   | x0 | x1 | ...
  *
+ * v_sums adds the lanes up, VL sums at a time.
  * Of a packed row one head sums up the codes, each pack's times its scale; more heads share
  * values. */
 

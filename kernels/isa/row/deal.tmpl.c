@@ -1,8 +1,10 @@
 /* Elements in the order in which pairs are loaded: bf16, on tiers that have V_DEAL_bf16. Of two
  * vectors of a row, the first gets the elements at even places and the second those between:
  *
- *   row            | e0 e1 e2 e3 ... |         deal:    | a0 a1 ... | b0 b1 ... |  ->  | a0 a2 ... b0 b2 ... | a1 a3 ... |
- *   pair loaded    | e0 e2 ... | e1 e3 ... |   undeal:  the way back
+ *   row            | e0 e1 e2 e3 ... |
+ *   pair loaded    | e0 e2 ... | e1 e3 ... |
+ *   deal:          | a0 a1 ... | b0 b1 ... |  ->  | a0 a2 ... b0 b2 ... | a1 a3 ... |
+ *   undeal:        the way back
  *
  * So q is dealt once for a unit, and sums of V are while they are in registers. Other dtypes
  * stay as they are. */

@@ -3,7 +3,8 @@
  * `values` takes one from any element on.
  *
  *   PACK 1     | e0 | e1 | e2 | ...                     an element is ELEMENT bytes
- *   PACK 32    | scale | c0 ... c31 | scale | c32 ...   a pack is ELEMENT bytes: an f16, then codes; e = scale * c
+ *   PACK 32    | scale | c0 ... c31 | scale | c32 ...   a pack is ELEMENT bytes: an f16,
+ *                                                       then codes; e = scale * c
  *
  * Vectors of a format with a FOLD are that much smaller than its values: sums are multiplied at
  * their end, exactly. */

@@ -12,7 +12,7 @@ import pandas as pd
 from kvbench.analysis.judge import FASTER, SLOWER, paired
 from kvbench.analysis.looks import outside
 from kvbench.analysis.measured.columns import POINT, band, count, flag, number, table, text
-from kvbench.analysis.measured.launches import by_launch
+from kvbench.analysis.measured.rates import by_launch
 from kvbench.model import Contrast, Point, Record, Sample, quotients
 from kvbench.model.contrast import FACTORS, lines, pairs, value
 from kvbench.units import counted

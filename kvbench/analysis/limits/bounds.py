@@ -11,7 +11,8 @@ import numpy as np
 from kvbench.analysis.judge import FASTER, LIMITS, SLOWER, paired
 from kvbench.analysis.looks import chance, needs
 from kvbench.analysis.measured.ceilings import REACH
-from kvbench.analysis.measured.launches import SPREAD, Estimate, PointRates, enough
+from kvbench.analysis.measured.estimates import SPREAD, Estimate, enough
+from kvbench.analysis.measured.rates import PointRates
 from kvbench.model import Ceiling, Fact, Role, Traffic, program
 from kvbench.regime import NO_LEVEL, Regime
 from kvbench.units import GB, counted, size

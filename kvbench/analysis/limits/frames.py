@@ -18,10 +18,13 @@ from kvbench.analysis.limits.bounds import (
     decided_by,
     evidence,
 )
-from kvbench.analysis.measured import launches
 from kvbench.analysis.measured.ceilings import Roofs, huge_share
 from kvbench.analysis.measured.ceilings import ceilings as ceilings_of
 from kvbench.analysis.measured.columns import EITHER, FOUND, POINT, SAMPLE, facts, table
+from kvbench.analysis.measured.estimates import enclosed, outliers, steady
+from kvbench.analysis.measured.rates import PointRates, measured
+from kvbench.analysis.measured.speeds import SLOW, at_speed, speeds
+from kvbench.analysis.measured.tails import tailed, untold
 from kvbench.errors import BadArgument
 from kvbench.model import (
     CORE,
@@ -48,7 +51,7 @@ def samples(records: Sequence[Record]) -> pd.DataFrame:
     """
     places: dict[Visited, int] = {}
     of_point, rows = [], []
-    for record, speed in zip(records, launches.speeds(records), strict=True):
+    for record, speed in zip(records, speeds(records), strict=True):
         if record.error:
             continue
         beside = isinstance(record.point, Contrast)
@@ -95,8 +98,8 @@ def points(
         )
     roofs = Roofs(machine, ceilings_of(records, machine) if ceilings is None else ceilings)
     visits: dict[Point, list[_Visit]] = {}
-    used = set(map(id, launches.at_speed(records)))
-    for record, speed in zip(records, launches.speeds(records), strict=True):
+    used = set(map(id, at_speed(records)))
+    for record, speed in zip(records, speeds(records), strict=True):
         if isinstance(record.point, Point):
             visits.setdefault(record.point, []).append((record, speed, id(record) in used))
     found = table((_row(point, own, roofs, most) for point, own in visits.items()), POINT | FOUND)
@@ -109,7 +112,7 @@ _REGIME = {"": "word", "_reason": "reason", "_confidence": "confidence"}
 
 
 def _row(point: Point, visits: Sequence[_Visit], roofs: Roofs, most: int) -> dict[str, Any]:
-    whole = [visit for visit in visits if launches.complete(visit[0])]
+    whole = [visit for visit in visits if visit[0].complete]
     lost = {record.launch for record, *_ in visits} - {record.launch for record, *_ in whole}
     errors = [
         record.error or "no sample was taken" for record, *_ in visits if record.launch in lost
@@ -123,7 +126,7 @@ def _row(point: Point, visits: Sequence[_Visit], roofs: Roofs, most: int) -> dic
     if not (good := [record for record, _, used in whole if used]):
         return row
     row |= _cores([(speed, used) for _, speed, used in whole if speed is not None])
-    found, one = launches.measured(good), good[0]
+    found, one = measured(good), good[0]
     row |= _rates(found, one.traffic["point"]) | _visits(good, len(point.cpus))
     row |= {
         "ran": one.schedule,
@@ -145,7 +148,7 @@ def _row(point: Point, visits: Sequence[_Visit], roofs: Roofs, most: int) -> dic
 def _cores(visits: Sequence[tuple[float, bool]]) -> dict[str, Any]:
     if not visits:
         return {}
-    slow = [speed for speed, _ in visits if speed < launches.SLOW]
+    slow = [speed for speed, _ in visits if speed < SLOW]
     return {
         "core_speed": median(speed for speed, used in visits if used),
         "slow": len(slow),
@@ -154,17 +157,17 @@ def _cores(visits: Sequence[tuple[float, bool]]) -> dict[str, Any]:
     }
 
 
-def _rates(found: launches.PointRates, traffic: Traffic) -> dict[str, Any]:
+def _rates(found: PointRates, traffic: Traffic) -> dict[str, Any]:
     seconds = found.seconds["point"]
     several = seconds.launches > 1
     return {
         "launches": seconds.launches,
-        **launches.enclosed("seconds", seconds),
+        **enclosed("seconds", seconds),
         "spread": seconds.spread,
         "confidence": seconds.confidence,
-        "unstable": not launches.steady(seconds.values) if several else None,
-        "outliers": launches.outliers(seconds.values) if several else None,
-        **launches.enclosed("gbps", found.rates["point"]),
+        "unstable": not steady(seconds.values) if several else None,
+        "outliers": outliers(seconds.values) if several else None,
+        **enclosed("gbps", found.rates["point"]),
         "gflops": traffic.flops / seconds.median / GB if traffic.flops else None,
         "ai": traffic.ai if traffic.flops else None,
         "ai_issued": traffic.flops / traffic.issued if traffic.flops and traffic.issued else None,
@@ -187,7 +190,7 @@ def _visits(records: Sequence[Record], threads: int) -> dict[str, Any]:
     }
 
 
-def _witnesses(point: Point, found: launches.PointRates) -> dict[str, Any]:
+def _witnesses(point: Point, found: PointRates) -> dict[str, Any]:
     """The point beside what was measured in the same rounds: a witness counts with the better of
     its two forms.
     """
@@ -196,7 +199,7 @@ def _witnesses(point: Point, found: launches.PointRates) -> dict[str, Any]:
         share = found.shares[witness]
         row |= {
             "witness": witness,
-            **launches.enclosed("efficiency", share),
+            **enclosed("efficiency", share),
             "efficiency_spread": share.spread,
         }
         if point.op == "decode":
@@ -208,15 +211,15 @@ def _witnesses(point: Point, found: launches.PointRates) -> dict[str, Any]:
     return row
 
 
-def _tails(found: launches.PointRates, records: Sequence[Record]) -> dict[str, Any]:
+def _tails(found: PointRates, records: Sequence[Record]) -> dict[str, Any]:
     """Passes one by one, alone and beside a neighbour."""
     alone, beside = (
         [r.tails[name] for r in records if name in r.tails] for name in ("point", NEIGHBOUR)
     )
-    row = {"pass_note": launches.untold(alone, found.seconds["point"].median)}
-    row |= launches.tailed(alone, "pass") | launches.tailed(beside, NEIGHBOUR)
+    row = {"pass_note": untold(alone, found.seconds["point"].median)}
+    row |= tailed(alone, "pass") | tailed(beside, NEIGHBOUR)
     if slower := found.shares.get(NEIGHBOUR):
-        row |= launches.enclosed(f"{NEIGHBOUR}_times", slower)
+        row |= enclosed(f"{NEIGHBOUR}_times", slower)
         row[f"{NEIGHBOUR}_gbps"] = median(
             record.neighbour for record in records if record.neighbour
         )
@@ -224,7 +227,7 @@ def _tails(found: launches.PointRates, records: Sequence[Record]) -> dict[str, A
 
 
 def _against(
-    point: Point, found: launches.PointRates, records: Sequence[Record], roofs: Roofs, most: int
+    point: Point, found: PointRates, records: Sequence[Record], roofs: Roofs, most: int
 ) -> dict[str, Any]:
     """The point beside the run's ceilings, where it has ones that fit."""
     footprint, shares = records[0].footprint("point"), found.shares
@@ -267,7 +270,7 @@ def _against(
             "l3_gain": shares.get(ROTATED),
         }
         for name, ratio in ratios.items():
-            row |= launches.enclosed(name, ratio) if ratio else {}
+            row |= enclosed(name, ratio) if ratio else {}
     row["above"], row["above_reason"] = above(held)
     return row
 

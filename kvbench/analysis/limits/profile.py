@@ -9,7 +9,8 @@ import numpy as np
 from msgspec import UNSET, Meta, UnsetType
 
 from kvbench.analysis.limits.bounds import bound, evidence
-from kvbench.analysis.measured.launches import SPREAD, untold
+from kvbench.analysis.measured.estimates import SPREAD
+from kvbench.analysis.measured.tails import untold
 from kvbench.model import COMPUTE, COPY_NT, NEIGHBOUR, PACE, Point, Record, Role, Sample, quotients
 from kvbench.model.annotated import Printed, about
 from kvbench.model.program import MEMORY, ROTATED, SLICE
@@ -17,7 +18,7 @@ from kvbench.units import GB, gbps
 
 
 @dataclass(frozen=True, slots=True)
-class Rate:
+class ProgramRate:
     """GB/s of compulsory bytes (GFLOP/s for fma) over the samples: median, and the middle half
     around it.
     """
@@ -152,7 +153,8 @@ class Profile(Printed):
     faults: Annotated[int, about("page faults during the samples")]
     samples: Annotated[tuple[float, ...], about("seconds: of a pass, one for each sample")]
     rates: Annotated[
-        dict[str, Rate], about("of every program that was timed in turn with the point, by name")
+        dict[str, ProgramRate],
+        about("of every program that was timed in turn with the point, by name"),
     ]
 
 
@@ -180,7 +182,7 @@ def profile(visit: Record) -> Profile:
     for name, taken in samples.items():
         values = [gbps(visit.traffic[name].compulsory * s.passes, s.seconds) for s in taken]
         low, middle, high = map(float, np.quantile(values, (0.25, 0.5, 0.75)))
-        rates[name] = Rate(middle, low, high)
+        rates[name] = ProgramRate(middle, low, high)
     facts = _facts(visit, samples["point"])
     facts["rates"] = {name: rate for name, rate in rates.items() if name not in (PACE, *COMPUTE)}
     facts["gbps"] = rates["point"].median
@@ -222,7 +224,10 @@ def _facts(visit: Record, samples: list[Sample]) -> dict[str, Any]:
 
 
 def _against(
-    visit: Record, samples: dict[str, list[Sample]], rates: dict[str, Rate], thread_skew: float
+    visit: Record,
+    samples: dict[str, list[Sample]],
+    rates: dict[str, ProgramRate],
+    thread_skew: float,
 ) -> dict[str, Any]:
     """The point beside its witnesses of the same rounds. A probe counts with the best of its
     forms.

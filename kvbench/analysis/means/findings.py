@@ -8,7 +8,6 @@ import pandas as pd
 from kvbench.analysis.differs.contrasts import contrasts, overall
 from kvbench.analysis.differs.questions import Open, questions
 from kvbench.analysis.limits import frames
-from kvbench.analysis.means.breakeven import breakeven
 from kvbench.analysis.means.headline import Headline, headline
 from kvbench.analysis.means.models import Geometry, fits, tokens
 from kvbench.analysis.means.numa import Placed, matrix
@@ -41,7 +40,6 @@ class Findings:
     saturation: pd.DataFrame
     tokens: pd.DataFrame
     fits: pd.DataFrame
-    breakeven: pd.DataFrame
     schedules: pd.DataFrame
     placed: tuple[Placed, ...]
     # where any was measured; all else but points, samples and tokens is of ours alone
@@ -94,7 +92,6 @@ def findings(
         saturation=saturation(points),
         tokens=rates,
         fits=fits(points, machine, models, cpu_sets),
-        breakeven=breakeven(points, lines),
         schedules=schedules(tuned for record in records for tuned in record.tuned),
         placed=matrix(points, cpu_sets, machine),
         open=questions(records, points, pairs, together),

@@ -13,7 +13,7 @@ import pandas as pd
 
 from kvbench.analysis.judge import paired
 from kvbench.analysis.measured.columns import band, count, number, table, text
-from kvbench.analysis.measured.launches import complete, measured
+from kvbench.analysis.measured.rates import measured
 from kvbench.model import AGAIN, OURS, Record, quotients
 from kvbench.model.annotated import about
 
@@ -48,7 +48,7 @@ _CELL = ["q_heads", "kv_heads", "head_dim", "context", "dtype", "cpus", "pages"]
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class WorkloadRatio:
     """The fastest of ours and of the peers."""
 
     model: Annotated[str, about("all of this shape")]
@@ -111,7 +111,7 @@ class Together:
 class Beside:
     """Peers beside ours, in the cells of a run and in all of them."""
 
-    cells: tuple[Cell, ...] = ()
+    cells: tuple[WorkloadRatio, ...] = ()
     together: Together = Together(0, None, None, None, 0, "")
 
 
@@ -133,7 +133,7 @@ def _visits(records: Iterable[Record]) -> _Visits:
     """Those that are complete, by the point's name."""
     visits: _Visits = {}
     for record in records:
-        if complete(record):
+        if record.complete:
             visits.setdefault(record.point.name, []).append(record)
     return visits
 
@@ -232,7 +232,7 @@ def _rated(own: pd.DataFrame) -> pd.DataFrame:
     return own[~own["engine"].isin((OURS, AGAIN)) & own["times"].notna()]
 
 
-def _cells(rows: pd.DataFrame) -> Iterator[Cell]:
+def _cells(rows: pd.DataFrame) -> Iterator[WorkloadRatio]:
     for _, own in rows.groupby("cell", sort=False):
         first, again = own.iloc[0], own[own["engine"] == AGAIN]
         theirs = _rated(own)
@@ -241,7 +241,7 @@ def _cells(rows: pd.DataFrame) -> Iterator[Cell]:
         ends = (
             None if best is None or pd.isna(best[name]) else float(best[name]) for name in _TIMES
         )
-        yield Cell(
+        yield WorkloadRatio(
             *(first["model"], first["dtype"], int(first["threads"]), int(first["context"])),
             "" if best is None else f"{best['engine']}, {best['layout']}",
             None if best is None or pd.isna(best["share"]) else float(best["share"]),

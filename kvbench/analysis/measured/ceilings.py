@@ -9,7 +9,8 @@ from operator import attrgetter
 from statistics import median
 from typing import Any
 
-from kvbench.analysis.measured.launches import complete, interval, steady
+from kvbench.analysis.measured.estimates import steady
+from kvbench.intervals import interval
 from kvbench.model import COMPUTE, PLAIN, Ceiling, Machine, Point, Probe, Record, Sample
 from kvbench.regime import NO_LEVEL, Regime, classify
 from kvbench.units import gbps, size
@@ -30,7 +31,7 @@ def ceilings(records: Iterable[Record], machine: Machine) -> tuple[Ceiling, ...]
     """
     found: dict[Probe, list[Record]] = {}
     for record in records:
-        if isinstance(record.point, Probe) and complete(record):
+        if isinstance(record.point, Probe) and record.complete:
             found.setdefault(record.point, []).append(record)
     made = []
     for probe in sorted(found, key=lambda probe: (probe.op, len(probe.cpus), *_order(probe))):

@@ -261,7 +261,7 @@ def short_names(points: pd.DataFrame) -> list[str]:
                 words.append(
                     counted(value, "thread") if name == "threads" else field.short.format(value)
                 )
-        found.append(" ".join(words))
+        found.append(" ".join(words) or row["op"])
     return found
 
 

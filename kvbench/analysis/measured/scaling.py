@@ -22,7 +22,8 @@ from kvbench.analysis.measured.columns import (
     table,
     text,
 )
-from kvbench.analysis.measured.launches import Estimate, by_launch, enclosed
+from kvbench.analysis.measured.estimates import Estimate, enclosed
+from kvbench.analysis.measured.rates import by_launch
 from kvbench.model import Record
 from kvbench.units import GB
 

@@ -119,9 +119,9 @@ def command(name: str | None, out: Path, as_json: bool, **asked: Any) -> None:
             "isa": setup.isa,
             "threads": len(setup.cpus),
             "cpus": cpu_text(setup.cpus),
+            "seed": setup.seed,
         }
     )
-    facts |= {"seed": setup.seed}
     rows = tuple(rows_of(found.table))
     told = {"experiment": name, "asked": facts, "seconds": seconds, "sentence": found.sentence}
     shown = Found(**told, notes=tuple(found.notes), rows=rows)

@@ -8,8 +8,9 @@ import click
 from click.core import ParameterSource
 from msgspec import UNSET
 
-from kvbench.cli._options import batch_option, json_option, weights_option, with_options
-from kvbench.cli._point import option_name, options, refuse_missing
+from kvbench.cli._help import Long
+from kvbench.cli._options import batch_option, json_option, same, weights_option, with_options
+from kvbench.cli._point import option_name, options, refuse_missing, value_of
 from kvbench.cli._streams import draw, tell
 from kvbench.cli._types import BYTES, Count, Named, Plot
 from kvbench.errors import BadArgument
@@ -20,14 +21,33 @@ _GEOMETRY = ("layers", "q_heads", "kv_heads", "head_dim", "context")
 _OF_MODEL = {"context": "max_context"}
 
 
-@click.command("size")
+_GROUPS = {
+    "The model": (
+        "layers q-heads kv-heads head-dim window window-every ephemeral weights replicas"
+    ),
+    "Its cache": (
+        "context dtype scale layout inner block-tokens pad capacity batch lengths budget"
+    ),
+    "Output": "machine map canaries align plot json",
+}
+_EXAMPLES = (
+    (
+        "kvbench size llama-3-8b --context 32k --budget 40GiB",
+        "Bytes, and how many sequences fit.",
+    ),
+    (
+        "kvbench size qwen3-0.6b --context 1024 --map",
+        "Where the buffers of its decoder lie.",
+    ),
+)
+
+
+@click.command("size", cls=Long, groups=_GROUPS, examples=_EXAMPLES)
 @click.argument("model", metavar="[MODEL]", required=False)
 @with_options(
     click.option("--layers", type=Count(), help="Layers of the model."),
     *options("q_heads", "kv_heads", "head_dim"),
-    click.option(
-        "--context", type=Count(), help="Tokens in every sequence. [default: the model's longest]"
-    ),
+    same("context", "the model's longest"),
     *options("dtype", "scale", "layout", "inner", "block_tokens", "pad"),
     click.option(
         "--window",
@@ -97,7 +117,7 @@ def command(
     from kvbench.sizing.fleet import read_lengths
     from kvbench.sizing.known import here, known
     from kvbench.sizing.map import arena_map
-    from kvbench.sizing.sized import size_of, sweep
+    from kvbench.sizing.sized import size_of
 
     laid = {"canaries": asked.pop("canaries") or None, "align": asked.pop("align")}
     laid = {name: value for name, value in laid.items() if value is not None}
@@ -116,22 +136,37 @@ def command(
     found = size_of(decoder, place, longest, lengths=lengths, **wanted)
     plan = arena_map(model, decoder.context, decoder.dtype, **laid) if mapped and model else None
     if plot:
-        from kvbench.report.figures.sizes import sizes
-
-        fact = place.machine.facts.get("memory")
-        memory = fact.value if fact and isinstance(fact.value, int) else None
-        table = sweep(decoder, max(decoder.context, longest))
-        draw(sizes(table, decoder, found.fit, memory), plot)
+        _draw(decoder, max(decoder.context, longest), place, found, plot)
     tell(replace(found, map=plan or UNSET), as_json, lambda: size_text(found, plan))
+
+
+def _draw(decoder: Decoder, longest: int, place: Any, found: Any, path: Path) -> None:
+    from kvbench.report.figures.sizes import sizes
+    from kvbench.sizing.sized import sweep
+
+    memory = place.machine.facts.get("memory")
+    table = sweep(decoder, longest)
+    draw(sizes(table, decoder, found.fit, memory.value if memory else None), path)
 
 
 def _decoder(name: str | None, model: Any, asked: dict[str, Any]) -> Decoder:
     """`model`: what is known of it; what was asked goes before."""
+    if asked["context"] is not None:
+        asked["context"] = _tokens(asked["context"])
     for key in (*_GEOMETRY, "window", "window_every"):
         if asked[key] is None:
             asked[key] = getattr(model, _OF_MODEL.get(key, key), None if key in _GEOMETRY else 0)
     refuse_missing({key: asked[key] for key in _GEOMETRY}, "give them, or a MODEL")
     return Decoder(model=name or "", latent=getattr(model, "latent", 0), **asked)
+
+
+def _tokens(text: str) -> int:
+    from kvbench.native import default_library
+
+    found = value_of("context", text, default_library())
+    if not isinstance(found, int):
+        raise BadArgument(f"--context: {text!r} is a size of some machine's cache", "such as 8k")
+    return found
 
 
 def _refuse_own_shape(model: str | None, asked: dict[str, Any]) -> None:

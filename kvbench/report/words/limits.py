@@ -7,15 +7,21 @@ from collections.abc import Iterator
 import pandas as pd
 
 from kvbench.analysis.limits.bounds import CLOSE
-from kvbench.analysis.means.breakeven import NEVER, PAYS
-from kvbench.analysis.measured.launches import enough
+from kvbench.analysis.measured.estimates import enough
+from kvbench.model.point import ONE_TOKEN
 from kvbench.report.words.phrases import BINDS, between, listed, number
 from kvbench.units import counted, duration
 
 _MODELS = 4  # that a sentence names
 _UNCLEAR = "neither memory nor the core alone"
 _COPIES = {"copy": "an ordinary copy", "copy_nt": "a non-temporal copy"}
-_WHAT = {"append": "Storing one token", "bulk": "Storing a prompt"}
+_WHAT = {
+    "append": "Storing one token",
+    "bulk": "Storing a prompt",
+    "repack": "Growing a cache in place",
+    "transpose": "Turning a prompt to head-major order",
+    "logits": "Placing a token's logits",
+}
 
 
 def fit(fits: pd.DataFrame) -> str:
@@ -132,24 +138,15 @@ def overhead(scaling: pd.DataFrame) -> str:
     return f"A pass over one layer {said}: {setting}. Beyond it, tokens are read at {rate}."
 
 
-def stores(points: pd.DataFrame, breakeven: pd.DataFrame) -> str:
-    """The fastest point of each op; and what is known at the longest context that says anything
-    beyond noise.
-    """
+def stores(points: pd.DataFrame) -> str:
+    """The fastest point of each op."""
     good = points[points["gbps"].notna() & (points["op"] != "decode")]
-    said = [_rate(rows.loc[rows["gbps"].idxmax()]) for _, rows in good.groupby("op")]
-    known = breakeven[breakeven["word"].isin([PAYS, NEVER])].sort_values(
-        ["context", "dtype", "dearer", "cheaper"]
-    )
-    if said and len(known):
-        said.append(_payback(known.iloc[-1]))
-    elif said and len(breakeven):
-        said.append("No layout saves or costs more than the noise.")
-    return " ".join(said)
+    return " ".join(_rate(rows.loc[rows["gbps"].idxmax()]) for _, rows in good.groupby("op"))
 
 
 def _rate(row: pd.Series) -> str:
-    seconds = row["seconds"] / (row["batch"] * (row["context"] if row["op"] == "bulk" else 1))
+    each = 1 if row["op"] in ONE_TOKEN else row["context"]
+    seconds = row["seconds"] / (row["batch"] * each)
     share = (
         f", {row['efficiency']:.0%} of the speed of {_COPIES[row['witness']]}"
         if row["witness"]
@@ -160,17 +157,3 @@ def _rate(row: pd.Series) -> str:
         f"{_WHAT.get(row['op'], row['op'])} takes {each} ({row['short']}): {number(row['gbps'])}"
         f" GB/s{share}."
     )
-
-
-def _payback(row: pd.Series) -> str:
-    said = f"{row['dearer']} costs more to store than {row['cheaper']}"
-    if row["word"] == PAYS:
-        tokens = (
-            f"{number(row['tokens'])} decoded tokens"
-            f" ({between(row['tokens_low'], row['tokens_high'])})"
-        )
-        return f"{said} and pays off after {tokens} at a context of {row['context']:,}."
-    if pd.isna(row["even"]):
-        return f"{said} and saves nothing in reading above the noise."
-    tokens = f"{number(row['even'])} tokens ({between(row['even_low'], row['even_high'])})"
-    return f"{said} and pays off from a context of {tokens}."

@@ -49,7 +49,7 @@ def sentences(found: Findings) -> tuple[Sentence, ...]:
         ("bound", limits.bounds(points)),
         ("tokens", limits.tokens(found.tokens)),
         ("overhead", limits.overhead(found.scaling)),
-        ("stores", limits.stores(points, found.breakeven)),
+        ("stores", limits.stores(points)),
         ("suspect", _above(points)),
         ("doubt", f"{'. '.join(_noise(points))}." if len(points) else ""),
         ("doubt", warnings(found.checks)),

@@ -14,7 +14,8 @@ from kvbench.analysis.judge import paired
 from kvbench.analysis.limits.bounds import CONFIRMED, REFUTED, Against, claim, decided_by
 from kvbench.analysis.looks import chance, needs, outside
 from kvbench.analysis.means.findings import findings
-from kvbench.analysis.measured.launches import Estimate, PointRates
+from kvbench.analysis.measured.estimates import Estimate
+from kvbench.analysis.measured.rates import PointRates
 from kvbench.model import Contrast
 from kvbench.model.contrast import value
 from kvbench.regime import Regime

@@ -8,7 +8,8 @@ import pytest
 
 from kvbench.analysis.limits.bounds import Against, claim
 from kvbench.analysis.limits.frames import points
-from kvbench.analysis.measured.launches import Estimate, PointRates
+from kvbench.analysis.measured.estimates import Estimate
+from kvbench.analysis.measured.rates import PointRates
 from kvbench.model import Fact
 from kvbench.regime import Regime
 from tests.made_run import DECODE, MACHINE, MIB, READ, STORE, probe, visit

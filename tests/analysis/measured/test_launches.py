@@ -11,17 +11,11 @@ import numpy as np
 import pytest
 
 from kvbench.analysis.limits.frames import points
-from kvbench.analysis.measured.launches import (
-    Estimate,
-    at_speed,
-    by_launch,
-    held,
-    interval,
-    outliers,
-    speeds,
-    steady,
-    tailed,
-)
+from kvbench.analysis.measured.estimates import Estimate, outliers, steady
+from kvbench.analysis.measured.rates import by_launch
+from kvbench.analysis.measured.speeds import at_speed, speeds
+from kvbench.analysis.measured.tails import tailed
+from kvbench.intervals import held, interval
 from kvbench.model import MANY, PACE, Sample, Tail
 from tests.made_run import DECODE, MACHINE, traffic, visit
 

@@ -1,8 +1,8 @@
 /* isa/vec/vec_avx512.h with every 512-bit instruction spelled out lane by lane, for a CPU that has
  * only AVX2: the logic of the tier can be tested where the tier cannot run. Written from the
  * operation sections of Intel's manual. */
-#define _IMMINTRIN_H_INCLUDED /* its parts up to AVX2 alone, so that the names of the rest are \
-                                 free */
+/* Its parts up to AVX2 alone, so that the names of the rest are free. */
+#define _IMMINTRIN_H_INCLUDED
 #include <smmintrin.h>
 #include <avxintrin.h>
 #include <avx2intrin.h>
@@ -29,41 +29,42 @@ typedef union zmm {
 typedef zmm __m512, __m512i, __m512d;
 typedef uint16_t __mmask16;
 
-#define LANES_OF(count, set)            \
-    {                                   \
-        zmm r;                          \
-        for (int i = 0; i < count; i++) \
-            set;                        \
-        return r;                       \
-    }
+/* What a function that sets all lanes of `r` is made of. */
+#define LANES_OF(count, set)        \
+    zmm r;                          \
+    for (int i = 0; i < count; i++) \
+        set;                        \
+    return r
 #define EACH(set) LANES_OF(16, set)
 #define PAIRS(set) LANES_OF(8, set)
 #define WORDS(set) LANES_OF(32, set)
 #define ON(mask) ((mask) >> i & 1)
 
-static inline zmm _mm512_set1_ps(float x) EACH(r.f[i] = x) static inline zmm _mm512_setzero_ps(void)
-{
-    return _mm512_set1_ps(0.0f);
-}
+static inline zmm _mm512_set1_ps(float x) { EACH(r.f[i] = x); }
+static inline zmm _mm512_setzero_ps(void) { return _mm512_set1_ps(0.0f); }
 static inline zmm _mm512_mask_set1_epi32(zmm a, int mask, int x)
-    EACH(r.u[i] = mask >> i & 1 ? (uint32_t)x : a.u[i]) static inline zmm
-    _mm512_add_ps(zmm a, zmm b) EACH(r.f[i] = a.f[i] + b.f[i]) static inline zmm
-    _mm512_sub_ps(zmm a, zmm b) EACH(r.f[i] = a.f[i] - b.f[i]) static inline zmm
-    _mm512_mul_ps(zmm a, zmm b) EACH(r.f[i] = a.f[i] * b.f[i]) static inline zmm
-    _mm512_max_ps(zmm a, zmm b) EACH(r.f[i] = a.f[i] > b.f[i] ? a.f[i] : b.f[i]) static inline zmm
-    _mm512_min_ps(zmm a, zmm b) EACH(r.f[i] = a.f[i] < b.f[i] ? a.f[i] : b.f[i]) static inline zmm
-    _mm512_fmadd_ps(zmm a, zmm b, zmm c)
-        EACH(r.f[i] = fmaf(a.f[i], b.f[i], c.f[i])) static inline zmm _mm512_andnot_ps(zmm a, zmm b)
-            EACH(r.u[i] = ~a.u[i] & b.u[i])
+{
+    EACH(r.u[i] = mask >> i & 1 ? (uint32_t)x : a.u[i]);
+}
+static inline zmm _mm512_add_ps(zmm a, zmm b) { EACH(r.f[i] = a.f[i] + b.f[i]); }
+static inline zmm _mm512_sub_ps(zmm a, zmm b) { EACH(r.f[i] = a.f[i] - b.f[i]); }
+static inline zmm _mm512_mul_ps(zmm a, zmm b) { EACH(r.f[i] = a.f[i] * b.f[i]); }
+static inline zmm _mm512_max_ps(zmm a, zmm b) { EACH(r.f[i] = a.f[i] > b.f[i] ? a.f[i] : b.f[i]); }
+static inline zmm _mm512_min_ps(zmm a, zmm b) { EACH(r.f[i] = a.f[i] < b.f[i] ? a.f[i] : b.f[i]); }
+static inline zmm _mm512_fmadd_ps(zmm a, zmm b, zmm c)
+{
+    EACH(r.f[i] = fmaf(a.f[i], b.f[i], c.f[i]));
+}
+static inline zmm _mm512_andnot_ps(zmm a, zmm b) { EACH(r.u[i] = ~a.u[i] & b.u[i]); }
 
-                static inline zmm _mm512_set1_epi32(int32_t x) EACH(r.i[i] = x) static inline zmm
-    _mm512_add_epi32(zmm a, zmm b) EACH(r.u[i] = a.u[i] + b.u[i]) static inline zmm
-    _mm512_and_si512(zmm a, zmm b) EACH(r.u[i] = a.u[i] & b.u[i]) static inline zmm
-    _mm512_or_si512(zmm a, zmm b) EACH(r.u[i] = a.u[i] | b.u[i]) static inline zmm
-    _mm512_slli_epi32(zmm a, unsigned n) EACH(r.u[i] = a.u[i] << n) static inline zmm
-    _mm512_srli_epi32(zmm a, unsigned n) EACH(r.u[i] = a.u[i] >> n)
+static inline zmm _mm512_set1_epi32(int32_t x) { EACH(r.i[i] = x); }
+static inline zmm _mm512_add_epi32(zmm a, zmm b) { EACH(r.u[i] = a.u[i] + b.u[i]); }
+static inline zmm _mm512_and_si512(zmm a, zmm b) { EACH(r.u[i] = a.u[i] & b.u[i]); }
+static inline zmm _mm512_or_si512(zmm a, zmm b) { EACH(r.u[i] = a.u[i] | b.u[i]); }
+static inline zmm _mm512_slli_epi32(zmm a, unsigned n) { EACH(r.u[i] = a.u[i] << n); }
+static inline zmm _mm512_srli_epi32(zmm a, unsigned n) { EACH(r.u[i] = a.u[i] >> n); }
 
-        static inline __m256 _mm512_extractf32x8_ps(zmm a, int half)
+static inline __m256 _mm512_extractf32x8_ps(zmm a, int half)
 {
     return _mm256_loadu_ps(a.f + 8 * half);
 }
@@ -78,18 +79,19 @@ static inline zmm lanes_join(__m256 low, __m256 high)
 /* ---- masks ----------------------------------------------------------------------------------- */
 
 static inline zmm _mm512_mask_mov_ps(zmm from, uint16_t k, zmm a)
-    EACH(r.u[i] = ON(k) ? a.u[i] : from.u[i]) static inline zmm
-    _mm512_maskz_mov_ps(uint16_t k, zmm a) EACH(r.u[i] = ON(k) ? a.u[i] : 0)
+{
+    EACH(r.u[i] = ON(k) ? a.u[i] : from.u[i]);
+}
+static inline zmm _mm512_maskz_mov_ps(uint16_t k, zmm a) { EACH(r.u[i] = ON(k) ? a.u[i] : 0); }
 #define MASK_OF_HALF(a, b, half, how) \
     _mm256_movemask_ps(               \
         _mm256_cmp_ps(_mm512_extractf32x8_ps(a, half), _mm512_extractf32x8_ps(b, half), how))
 #define _mm512_cmp_ps_mask(a, b, how) \
     ((uint16_t)(MASK_OF_HALF(a, b, 0, how) | MASK_OF_HALF(a, b, 1, how) << 8))
 
-    /* ---- memory: what a mask excludes is not touched, what bypasses the caches must be aligned
-       --------------------- */
+/* ---- memory: what a mask excludes is not touched, what bypasses the caches must be aligned --- */
 
-    static inline zmm _mm512_loadu_ps(const void *p)
+static inline zmm _mm512_loadu_ps(const void *p)
 {
     zmm r;
     memcpy(&r, p, sizeof r);
@@ -97,8 +99,10 @@ static inline zmm _mm512_mask_mov_ps(zmm from, uint16_t k, zmm a)
 }
 static inline void _mm512_storeu_ps(void *p, zmm a) { memcpy(p, &a, sizeof a); }
 static inline zmm _mm512_maskz_loadu_ps(uint16_t k, const float *p)
-    EACH(r.f[i] = ON(k) ? p[i] : 0.0f) static inline void _mm512_mask_storeu_ps(float *p,
-                                                                                uint16_t k, zmm a)
+{
+    EACH(r.f[i] = ON(k) ? p[i] : 0.0f);
+}
+static inline void _mm512_mask_storeu_ps(float *p, uint16_t k, zmm a)
 {
     for (int i = 0; i < 16; i++)
         if (ON(k))
@@ -114,17 +118,27 @@ static inline void _mm512_stream_ps(void *p, zmm a)
 /* ---- shuffles -------------------------------------------------------------------------------- */
 
 static inline zmm _mm512_unpacklo_ps(zmm a, zmm b)
-    EACH(r.f[i] = (i & 1 ? b : a).f[(i & 12) + (i >> 1 & 1)]) static inline zmm
-    _mm512_unpackhi_ps(zmm a, zmm b)
-        EACH(r.f[i] = (i & 1 ? b : a).f[(i & 12) + 2 + (i >> 1 & 1)]) static inline zmm
-    _mm512_unpacklo_pd(zmm a, zmm b) PAIRS(r.d[i] = (i & 1 ? b : a).d[i & 6]) static inline zmm
-    _mm512_unpackhi_pd(zmm a, zmm b)
-        PAIRS(r.d[i] = (i & 1 ? b : a).d[(i & 6) + 1]) static inline zmm
-    _mm512_shuffle_f32x4(zmm a, zmm b, int from)
-        EACH(r.f[i] = (i < 8 ? a : b).f[(from >> i / 4 * 2 & 3) * 4 + i % 4]) static inline zmm
-    _mm512_shuffle_ps(zmm a, zmm b, int from)
-        EACH(r.f[i] = (i & 2 ? b : a).f[(i & 12) + (from >> i % 4 * 2 & 3)]) static inline zmm
-    lanes_repeated(const void *p, size_t bytes)
+{
+    EACH(r.f[i] = (i & 1 ? b : a).f[(i & 12) + (i >> 1 & 1)]);
+}
+static inline zmm _mm512_unpackhi_ps(zmm a, zmm b)
+{
+    EACH(r.f[i] = (i & 1 ? b : a).f[(i & 12) + 2 + (i >> 1 & 1)]);
+}
+static inline zmm _mm512_unpacklo_pd(zmm a, zmm b) { PAIRS(r.d[i] = (i & 1 ? b : a).d[i & 6]); }
+static inline zmm _mm512_unpackhi_pd(zmm a, zmm b)
+{
+    PAIRS(r.d[i] = (i & 1 ? b : a).d[(i & 6) + 1]);
+}
+static inline zmm _mm512_shuffle_f32x4(zmm a, zmm b, int from)
+{
+    EACH(r.f[i] = (i < 8 ? a : b).f[(from >> i / 4 * 2 & 3) * 4 + i % 4]);
+}
+static inline zmm _mm512_shuffle_ps(zmm a, zmm b, int from)
+{
+    EACH(r.f[i] = (i & 2 ? b : a).f[(i & 12) + (from >> i % 4 * 2 & 3)]);
+}
+static inline zmm lanes_repeated(const void *p, size_t bytes)
 {
     zmm r;
     for (size_t at = 0; at < sizeof r; at += bytes)
@@ -145,13 +159,13 @@ static inline float scaled(float a, float n)
         return n;
     return ldexpf(a, (int)fmaxf(fminf(floorf(n), 1000.0f), -1000.0f));
 }
-static inline zmm _mm512_scalef_ps(zmm a, zmm n) EACH(r.f[i] = scaled(a.f[i], n.f[i]))
+static inline zmm _mm512_scalef_ps(zmm a, zmm n) { EACH(r.f[i] = scaled(a.f[i], n.f[i])); }
 /* Without bits of a fraction to keep, which `how` may ask for */
 #define _mm512_roundscale_ps(a, how)                               \
     lanes_join(_mm256_round_ps(_mm512_extractf32x8_ps(a, 0), how), \
                _mm256_round_ps(_mm512_extractf32x8_ps(a, 1), how))
-    static inline zmm _mm512_cvtepi32_ps(zmm a) EACH(r.f[i] = (float)a.i[i]) static inline zmm
-    _mm512_cvtps_epi32(zmm a)
+static inline zmm _mm512_cvtepi32_ps(zmm a) { EACH(r.f[i] = (float)a.i[i]); }
+static inline zmm _mm512_cvtps_epi32(zmm a)
 {
     __m256i low = _mm256_cvtps_epi32(_mm512_extractf32x8_ps(a, 0)),
             high = _mm256_cvtps_epi32(_mm512_extractf32x8_ps(a, 1));
@@ -170,13 +184,13 @@ static inline zmm _mm512_cvtph_ps(__m256i a)
     {                                         \
         type narrow[sizeof a / sizeof(type)]; \
         memcpy(narrow, &a, sizeof narrow);    \
-        EACH(r.i[i] = narrow[i])              \
+        EACH(r.i[i] = narrow[i]);             \
     }
 WIDEN(_mm512_cvtepu16_epi32, __m256i, uint16_t)
 WIDEN(_mm512_cvtepu8_epi32, __m128i, uint8_t)
 WIDEN(_mm512_cvtepi8_epi32, __m128i, int8_t)
-static inline zmm _mm512_permutexvar_ps(zmm index, zmm a)
-    EACH(r.f[i] = a.f[index.u[i] & 15]) static inline __m256i _mm512_cvtepi32_epi16(zmm a)
+static inline zmm _mm512_permutexvar_ps(zmm index, zmm a) { EACH(r.f[i] = a.f[index.u[i] & 15]); }
+static inline __m256i _mm512_cvtepi32_epi16(zmm a)
 {
     uint16_t words[16];
     for (int i = 0; i < 16; i++)
@@ -196,11 +210,13 @@ static inline __m128i _mm512_cvtepi32_epi8(zmm a)
 /* Not inline, where the templates unroll: a compiler takes minutes over so many copies. */
 #define CALLED static __attribute__((noinline))
 
-static inline zmm _mm512_set1_epi16(int x) WORDS(r.w[i] = (int16_t)x) static inline zmm
-    _mm512_add_epi16(zmm a, zmm b) WORDS(r.w[i] = (int16_t)(a.w[i] + b.w[i])) static inline zmm
-    _mm512_slli_epi16(zmm a, unsigned n)
-        WORDS(r.w[i] = (int16_t)((uint16_t)a.w[i] << n)) static inline zmm
-    _mm512_ternarylogic_epi32(zmm a, zmm b, zmm c, int table)
+static inline zmm _mm512_set1_epi16(int x) { WORDS(r.w[i] = (int16_t)x); }
+static inline zmm _mm512_add_epi16(zmm a, zmm b) { WORDS(r.w[i] = (int16_t)(a.w[i] + b.w[i])); }
+static inline zmm _mm512_slli_epi16(zmm a, unsigned n)
+{
+    WORDS(r.w[i] = (int16_t)((uint16_t)a.w[i] << n));
+}
+static inline zmm _mm512_ternarylogic_epi32(zmm a, zmm b, zmm c, int table)
 {
     zmm r = _mm512_setzero_ps();
     for (int i = 0; i < 16; i++)
@@ -221,13 +237,15 @@ static inline zmm _mm512_inserti64x4(zmm a, __m256i b, int half)
     return a;
 }
 static inline zmm _mm512_srlv_epi64(zmm a, zmm n)
-    PAIRS(r.q[i] = n.q[i] < 64 ? a.q[i] >> n.q[i] : 0) static inline zmm
-    _mm512_xor_si512(zmm a, zmm b) EACH(r.u[i] = a.u[i] ^ b.u[i]) CALLED zmm
-    _mm512_cvtepi8_epi16(__m256i a)
+{
+    PAIRS(r.q[i] = n.q[i] < 64 ? a.q[i] >> n.q[i] : 0);
+}
+static inline zmm _mm512_xor_si512(zmm a, zmm b) { EACH(r.u[i] = a.u[i] ^ b.u[i]); }
+CALLED zmm _mm512_cvtepi8_epi16(__m256i a)
 {
     int8_t bytes[32];
     memcpy(bytes, &a, sizeof bytes);
-    WORDS(r.w[i] = bytes[i])
+    WORDS(r.w[i] = bytes[i]);
 }
 /* Half a 128-bit lane of a and of b, which take turns: half 0 or 1, in elements of `bytes`. */
 CALLED zmm lanes_unpack(zmm a, zmm b, int half, int bytes)

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kvbench.analysis.measured.columns import machine_name, names
-from kvbench.analysis.measured.launches import complete
 from kvbench.errors import NotComparable
 from kvbench.model import Engine, Machine, Point, Record
 
@@ -68,7 +67,7 @@ def unusable(base: Sequence[Record], head: Sequence[Record]) -> str:
     """
     faults = []
     for word, own in (("base", base), ("head", head)):
-        if bad := [record for record in own if not complete(record)]:
+        if bad := [record for record in own if not record.complete]:
             lost, launches = (len({record.launch for record in each}) for each in (bad, own))
             why = bad[0].error or "no sample was taken"
             faults.append(f"failed in {lost} of {launches} launches of {word}: {why}")

@@ -26,7 +26,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import median
 
 from kvbench.analysis.measured.ceilings import COPY, REACH, READ, value
-from kvbench.analysis.measured.launches import PointRates, at_speed, complete, measured
+from kvbench.analysis.measured.rates import PointRates, measured
+from kvbench.analysis.measured.speeds import at_speed
 from kvbench.model import Point, Probe, Record
 
 BESIDE, SECONDS, CYCLES, FLOPS = "beside its witness", "in seconds", "in cycles", "against FMA"
@@ -47,7 +48,7 @@ def by_launch(records: Iterable[Record]) -> dict[int, PointRates]:
     """Records of one point."""
     launches: dict[int, list[Record]] = {}
     for record in at_speed(records):
-        if complete(record):
+        if record.complete:
             launches.setdefault(record.launch, []).append(record)
     return {launch: measured(own) for launch, own in launches.items()}
 
@@ -137,7 +138,7 @@ def _costs(records: Iterable[Record]) -> dict[Probe, Series]:
     """
     values: dict[Probe, dict[int, list[float]]] = {}
     for record in records:
-        if isinstance(record.point, Probe) and complete(record):
+        if isinstance(record.point, Probe) and record.complete:
             own = values.setdefault(record.point, {}).setdefault(record.launch, [])
             own += [value(record, sample) for sample in record.samples if sample.program == "point"]
     rates = {

@@ -21,7 +21,6 @@ from kvbench.analysis.differs.compare.views import (
 )
 from kvbench.analysis.differs.compare.words import LIMITS, Effects, Floor, Viewed, between, effects
 from kvbench.analysis.judge import Difference, family, incomparable, whole, worst_first
-from kvbench.analysis.measured.launches import complete
 from kvbench.errors import NotComparable
 from kvbench.model import Comparison, Engine, Judged, Point
 from kvbench.model.engine import differing
@@ -156,7 +155,7 @@ def _seen(base: Side, head: Side) -> tuple[list[_Seen], list[Judged]]:
     for point in (point for point in base.planned if point.name in there):
         own = of_base.get(point.name, []), of_head.get(point.name, [])
         regime, footprint, why = "unknown", 0.0, unusable(*own)
-        if good := next(filter(complete, (*own[0], *own[1])), None):
+        if good := next((each for each in (*own[0], *own[1]) if each.complete), None):
             footprint, evicted = good.footprint("point"), point.residency == "evicted"
             regime = classify(base.machine, point.cpus, footprint, evicted=evicted).word
         looked = {} if why else views.of_point(point, footprint, *map(views.by_launch, own), probes)

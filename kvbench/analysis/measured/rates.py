@@ -1,0 +1,113 @@
+"""What the launches of a run say of one point: seconds, rates, and shares of its witnesses."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from kvbench.analysis.measured.estimates import Estimate
+from kvbench.analysis.measured.speeds import at_speed
+from kvbench.model import AGAIN, NEIGHBOUR, PACE, Point, Record, Role, Sample, quotients
+from kvbench.model.program import CORE, MEMORY, ROTATED, SLICE
+
+# its own kernel; reads of other rows
+_OWN, _OTHER = ("point", AGAIN, NEIGHBOUR, CORE, ROTATED), (SLICE, MEMORY)
+# of a launch's rounds must have samples of about the same length, for the launch to have a share
+_LEAST = 0.5
+
+_Visit = dict[str, list[Sample]]  # by program
+
+
+@dataclass(frozen=True, slots=True)
+class PointRates:
+    """By program: `seconds` of a pass, `rates` in GB/s, and as `shares` the point's rate over the
+    program's.
+
+    A share is formed within a round, so that what slows a whole round down is no part of it; and of
+    samples that are about as long. Of a twin it is one of times: a query and an output are no part
+    of its bytes. `near`: likewise, the rate of plain reads of a slice in L3 over that of memory,
+    where both were timed. `uneven`: launches in which a program has no share, for too few are.
+    """
+
+    seconds: dict[str, Estimate]
+    rates: dict[str, Estimate]
+    shares: dict[str, Estimate]
+    near: Estimate | None = None
+    uneven: int = 0
+
+    @property
+    def witnesses(self) -> list[str]:
+        """Programs beside the point that read its rows, or copy as much, and do no more."""
+        return [name for name in self.shares if name not in (*_OWN, *_OTHER)]
+
+    @property
+    def witness(self) -> str | None:
+        """What efficiency is a share of: the faster form of the reads, or of the copies, beside the
+        point.
+        """
+        return max(self.witnesses, key=lambda name: self.rates[name].median, default=None)
+
+
+def measured(records: Sequence[Record]) -> PointRates:
+    """`records`: those of one point that are complete, at least one."""
+    launches: dict[int, list[_Visit]] = {}
+    for record in records:
+        visit: _Visit = {}
+        launches.setdefault(record.launch, []).append(visit)
+        for sample in record.samples:
+            visit.setdefault(sample.program, []).append(sample)
+    bytes_of = {
+        name: traffic.compulsory for name, traffic in records[0].traffic.items() if name != PACE
+    }
+    seconds, shares, uneven = {}, {}, set()
+    for name, count in bytes_of.items():
+        own = {
+            n: [s for visit in visits for s in visit.get(name, ())]
+            for n, visits in launches.items()
+        }
+        slower = {
+            n: [each for visit in visits for each in _slower(visit, name)]
+            for n, visits in launches.items()
+        }
+        few = {n for n, each in slower.items() if len(each) < _LEAST * len(own[n])}
+        if found := [median(s.seconds / s.passes for s in each) for each in own.values() if each]:
+            seconds[name] = Estimate.of(found)
+        if found := [median(each) for n, each in slower.items() if each and n not in few]:
+            work = 1.0 if Role.of(name).kind == "twin" else bytes_of["point"] / count
+            shares[name] = Estimate.of_ratios([work * times for times in found])
+        uneven |= few
+    rates = {name: estimate.of_bytes(bytes_of[name]) for name, estimate in seconds.items()}
+    near = (
+        [each for v in visits for each in _slower(v, MEMORY, SLICE)] for visits in launches.values()
+    )
+    times = [bytes_of[SLICE] / bytes_of[MEMORY] * median(own) for own in near if own]
+    return PointRates(
+        seconds, rates, shares, Estimate.of_ratios(times) if times else None, len(uneven)
+    )
+
+
+def _slower(visit: _Visit, name: str, other: str = "point") -> list[float]:
+    """How many passes of the other program take as long as one of the first, round by round."""
+    return quotients(visit.get(name, ()), visit.get(other, ()))
+
+
+def by_launch(records: Iterable[Record]) -> dict[str, dict[int, float]]:
+    """By the name of a point and the launch, the seconds of a pass: the medians that measured()
+    takes its own of.
+    """
+    found = {}
+    for point, records_of in by_point(records).items():
+        launches: dict[int, list[float]] = {}
+        for record in records_of:
+            own = (s.seconds / s.passes for s in record.samples if s.program == "point")
+            launches.setdefault(record.launch, []).extend(own)
+        found[point.name] = {launch: median(own) for launch, own in launches.items()}
+    return found
+
+
+def by_point(records: Iterable[Record]) -> dict[Point, list[Record]]:
+    """Its records that are complete, at the cores' full speed."""
+    points: dict[Point, list[Record]] = {}
+    for record in at_speed(records):
+        if isinstance(record.point, Point) and record.complete:
+            points.setdefault(record.point, []).append(record)
+    return points

@@ -1,0 +1,21 @@
+"""What a history needs of a run."""
+
+from collections.abc import Iterable, Iterator
+
+from kvbench.analysis.measured.rates import by_point, measured
+from kvbench.model import Record
+from kvbench.store.summary import Result
+
+
+def results(records: Iterable[Record]) -> Iterator[Result]:
+    """For each point that was measured beside a witness."""
+    for point, own in by_point(records).items():
+        found = measured(own)
+        if witness := found.witness:
+            share, seconds, rate = (
+                found.shares[witness],
+                found.seconds["point"].median,
+                found.rates["point"].median,
+            )
+            numbers = (share.launches, share.median, share.low, share.high, seconds, rate)
+            yield Result(point, *numbers, witness, own[0].schedule)

@@ -1,0 +1,51 @@
+"""How fast the cores were, and which visits met a slower machine."""
+
+from collections.abc import Iterable, Sequence
+from statistics import median
+
+from kvbench.model import PACE, Record
+from kvbench.model.point import Visited
+
+SLOW = 0.8  # of the best speed that a run's cores had: another state of the host, not scatter
+_LEFT = 0.5  # of a point's launches, at least, so that slow visits are set aside
+
+
+def speeds(records: Sequence[Record]) -> list[float | None]:
+    """How fast the cores were in each visit, as a share of the best that the same ones were in any;
+    None where nothing tells.
+    """
+    rates, best = [], dict[object, float]()
+    for record in records:
+        taken = [
+            sample.passes / sample.seconds for sample in record.samples if sample.program == PACE
+        ]
+        rates.append((None, 0.0))
+        if taken and not record.error:
+            cores, rate = (
+                (record.run, record.point.cpus, record.point.isa),
+                median(taken) * record.traffic[PACE].flops,
+            )
+            rates[-1], best[cores] = (cores, rate), max(best.get(cores, 0.0), rate)
+    return [rate / best[cores] if rate else None for cores, rate in rates]
+
+
+def at_speed(records: Iterable[Record]) -> list[Record]:
+    """Without the visits in which the cores were SLOW, where enough of a point's launches are
+    left.
+    """
+    records = list(records)
+    slow = [speed is not None and speed < SLOW for speed in speeds(records)]
+    launches: dict[Visited, tuple[set[int], set[int]]] = {}  # all, and those that are left
+    for record, aside in zip(records, slow, strict=True):
+        if record.complete:
+            own, left = launches.setdefault(record.point, (set(), set()))
+            own.add(record.launch)
+            left.update(() if aside else (record.launch,))
+    enough_left = {
+        point for point, (own, left) in launches.items() if len(left) >= _LEFT * len(own)
+    }
+    return [
+        record
+        for record, aside in zip(records, slow, strict=True)
+        if not aside or record.point not in enough_left
+    ]

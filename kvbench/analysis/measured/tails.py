@@ -1,0 +1,37 @@
+"""What passes that were timed one by one took: half of them, and 99 %."""
+
+from collections.abc import Sequence
+
+from kvbench.analysis.measured.estimates import Estimate, enclosed
+from kvbench.model import MANY, STEP, Tail, most
+from kvbench.units import duration
+
+
+def tailed(tails: Sequence[Tail], name: str) -> dict[str, float]:
+    """As columns: p50 and p99 of passes that were timed one by one, medians of the launches with
+    their intervals. Where a launch has too few for a p99, it is that of all launches together,
+    without one.
+    """
+    if not tails:
+        return {}
+    row = enclosed(f"{name}_p50", Estimate.of([tail.p50 for tail in tails]))
+    whole = [tail.p99 for tail in tails if tail.p99 is not None]
+    if 2 * len(whole) > len(tails):
+        return row | enclosed(f"{name}_p99", Estimate.of(whole))
+    together = most([second for tail in tails for second in tail.seconds])
+    return row | ({f"{name}_p99": together} if together else {})
+
+
+def untold(tails: Sequence[Tail], seconds: float) -> str:
+    """Why there is no p50 or no p99 of passes that take so long, or what it is of; else empty."""
+    if not tails:
+        short = f"a pass takes less than {duration(STEP)}: none was timed by itself"
+        return short if seconds < STEP else "no pass was timed by itself"
+    if any(tail.p99 is not None for tail in tails):
+        return ""
+    passes = sum(tail.passes for tail in tails)
+    return (
+        "p99: of all launches together"
+        if passes >= MANY
+        else f"{passes} passes are too few for a p99"
+    )

@@ -1,0 +1,127 @@
+"""Blocks that paged caches take from one pool, share, and give back."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kvbench.errors import BadArgument
+from kvbench.native.arguments import place
+from kvbench.units import counted
+
+if TYPE_CHECKING:
+    from kvbench.native.cache import Cache
+
+NONE = -1  # an entry of a table without a block
+
+
+class Blocks:
+    """A pool of `count` blocks of paged caches.
+
+    A cache that is made with it begins without blocks, takes one when a token needs it, and gives
+    it back when no token of its own is left in it. Caches of one pool lie over the same memory, and
+    one thread at a time may use them.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.count = place("blocks", count, 1 << 31)
+        self._free = list(range(self.count))[::-1]
+        self._holders = np.zeros(self.count, dtype=np.int64)  # sequences that hold a block
+
+    @property
+    def free(self) -> int:
+        """Blocks that no sequence holds."""
+        return len(self._free)
+
+    def take(self, count: int = 1) -> list[int]:
+        """So many free blocks for one sequence, the block that was given back last first."""
+        if place("count", count) > self.free:
+            raise BadArgument(
+                f"blocks: {counted(count, 'block')} wanted, {self.free} of {self.count} are free",
+                "roll a sequence back, close a cache, or make a larger pool",
+            )
+        taken = [self._free.pop() for _ in range(count)]
+        self._holders[taken] = 1
+        return taken
+
+    def give_back(self, blocks: Iterable[int]) -> None:
+        """One sequence less holds each of these blocks. A block that no sequence holds is free."""
+        for block in blocks:
+            if not self._holders[place("block", block, self.count)]:
+                raise BadArgument(f"block {block} is free", "take it from the pool first")
+            self._holders[block] -= 1
+            if not self._holders[block]:
+                self._free.append(int(block))
+
+    def share(
+        self, source: "Cache", cache: "Cache", tokens: int, *, of: int = 0, sequence: int = 0
+    ) -> None:
+        """An empty sequence of `cache` begins with the first `tokens` of sequence `of` of `source`,
+        in the same blocks.
+        """
+        c, held = cache.struct, source.lengths[place("of", of, len(source.lengths))]
+        if _rows(cache) != _rows(source) or not self is cache.pool is source.pool:
+            raise BadArgument(
+                "the caches do not have the same blocks",
+                "make both with this pool, in one arena, of one shape and dtype",
+            )
+        if cache.lengths[place("sequence", sequence, c.batch)]:
+            raise BadArgument(f"sequence {sequence} has tokens", "roll it back to 0, or reset")
+        most = min(held, c.capacity) if held <= source.struct.capacity else 0
+        if place("tokens", tokens, most + 1) % c.block_tokens:
+            raise BadArgument(
+                f"tokens is {tokens}: the last block would be written by both sequences",
+                f"share a multiple of {c.block_tokens}",
+            )
+        blocks = _table(source)[of, : tokens // c.block_tokens]
+        self._holders[blocks] += 1
+        _table(cache)[sequence, : len(blocks)] = blocks
+        cache.lengths[sequence] = tokens
+
+    # ---- for a cache -----------------------------------------------------------------------------
+
+    def missing(self, cache: "Cache", tokens: int, sequence: int | None = None) -> np.ndarray:
+        """The entries of the table that need a block before `tokens` more are written."""
+        return _ahead(cache, tokens, sequence) & (_table(cache) == NONE)
+
+    def fill(self, cache: "Cache", tokens: int, sequence: int | None = None) -> None:
+        """Blocks for `tokens` more of every sequence, or of one: all of them, or none."""
+        table = _table(cache)
+        held = table[_ahead(cache, tokens, sequence) & (table != NONE)]
+        for block in held[self._holders[held] > 1]:
+            raise BadArgument(
+                f"block {block} would be written, and another sequence shares it",
+                "roll back to no less than what is shared, or to 0",
+            )
+        missing = self.missing(cache, tokens, sequence)
+        table[missing] = self.take(int(missing.sum()))
+
+    def empty(self, cache: "Cache") -> None:
+        """Give back the blocks behind the end of each sequence."""
+        c = cache.struct
+        for row, length in zip(_table(cache), cache.lengths, strict=True):
+            behind = row[-(-min(length, c.capacity) // c.block_tokens) :]
+            self.give_back(behind[behind != NONE])
+            behind[:] = NONE
+
+
+def _table(cache: "Cache") -> np.ndarray:
+    assert cache.table is not None  # as one has that takes blocks
+    return cache.table
+
+
+def _ahead(cache: "Cache", tokens: int, sequence: int | None) -> np.ndarray:
+    """The entries of the table for slots that `tokens` more are written to."""
+    c, ahead = cache.struct, np.zeros(_table(cache).shape, dtype=bool)
+    for row, length in enumerate(cache.lengths):
+        if sequence in (None, row):
+            slots = np.arange(length, length + min(tokens, c.capacity)) % c.capacity
+            ahead[row, slots // c.block_tokens] = True
+    return ahead
+
+
+def _rows(cache: "Cache") -> tuple[list[bytes], int, int]:
+    """Where the rows of a cache lie, and what they are."""
+    c, ffi = cache.struct, cache.library.ffi
+    planes = [bytes(ffi.buffer(ffi.addressof(plane))) for plane in (c.k, c.v)]
+    return planes, c.head_dim, c.block_tokens

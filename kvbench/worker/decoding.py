@@ -1,0 +1,191 @@
+"""A decode on the bench: the kernel over all slices beside reads of the same rows, the core roof,
+and in L3 beside memory.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from kvbench.model import AUTO, POINT
+from kvbench.model.program import AHEAD, CORE, MEMORY, ROTATED, SLICE
+from kvbench.native import Cache, Task, decode_task
+from kvbench.oracle import TILE
+from kvbench.plan.classes import near_memory
+from kvbench.regime import levels
+from kvbench.worker.bench import Bench
+from kvbench.worker.content import SEED
+from kvbench.worker.loop import Program
+from kvbench.worker.probing import ROUNDS
+from kvbench.worker.queries import Queries
+
+_STEP = 16  # tokens that a kernel takes together, at least
+# of a core roof, at least: walked by 16, f32 in L1 took a fifth longer than by 64 in L2
+_WINDOW = 64
+_UNKNOWN = 256 << 10  # bytes of a private cache, where none is declared
+_OTHERS = 3  # slices that are checked with other queries, beside the first
+
+
+class Decoding(Bench):
+    """`queries`: of all layers, each with room for its answer."""
+
+    def _prepare(self) -> None:
+        super()._prepare()
+        if not self.foreign:
+            self.schedule = self.room.library.schedule(self.point.schedule)
+        self.queries = Queries(self.point, self.room, self._answers, self.wrong)
+
+    # ---- programs --------------------------------------------------------------------------------
+
+    @cached_property
+    def own(self) -> Program:
+        return self.under("point", self.schedule or AUTO)
+
+    @cached_property
+    def plainest(self) -> Program:
+        return self.under("twin", "off", "twin")
+
+    @cached_property
+    def witnesses(self) -> list[Program]:
+        first, out = (self.room.caches[0], self.queries.q[0]), np.empty_like(self.queries.asked)
+        core = Program(
+            CORE,
+            self.team,
+            (self._decode("decode", *first, out, **self._walk(wrap=self.window[0])),),
+        )
+        ahead = AUTO if self.schedule == "off" else self.schedule or AUTO
+        return [self.plainest, self.under(AHEAD.name, ahead, "twin"), core, *self._nearer()]
+
+    def more(self) -> Iterator[Program]:
+        """And of memory where a cache may help that; the roof of products of whole numbers."""
+        yield from super().more()
+        if self.room.slices.size < self.far.bytes:
+            yield from self.reads("dram", self.far.whole)
+        if (op := self.point.computes) != "flops":
+            yield Program(op, self.team, (self.probe(op, steps=ROUNDS),))
+
+    def under(self, name: str, schedule: str, op: str = "decode") -> Program:
+        """The point, or its twin, as it would be with that one."""
+        return self.program(name, *self._over_layers(op, **self._walk(schedule=schedule)))
+
+    def stages(self) -> tuple[float, ...]:
+        """Shares of QK, softmax and PV from a run of its own: reading the clock between them costs
+        a little. None where the kernel does not tell them apart.
+        """
+        if self.foreign:
+            return ()
+        tasks = self._over_layers("decode", **self._walk(stages=True))
+        shares = self.team.run(*tasks, passes=len(tasks)).stage_share
+        return shares if any(shares) else ()
+
+    def _walk(self, **more: Any) -> dict[str, Any]:
+        own = {field.name: getattr(self.point, field.name) for field in POINT if field.walked}
+        return own | {"schedule": self.schedule or AUTO} | more
+
+    def _decode(self, op: str, cache: Cache, q: np.ndarray, out: np.ndarray, **facts: Any) -> Task:
+        facts = {"variant": self.point.variant, "isa": self.point.isa, **facts}
+        return self._owned.enter_context(decode_task(op, cache, q, out, self.team.threads, **facts))
+
+    def _over_layers(self, op: str, **facts: Any) -> tuple[Task, ...]:
+        slices = zip(self.room.caches, self.queries.q, self.queries.out, strict=True)
+        return tuple(self._decode(op, *each, **facts) for each in slices)
+
+    # ---- the core roof ---------------------------------------------------------------------------
+
+    @property
+    def core_level(self) -> str:
+        return self.window[1]
+
+    @cached_property
+    def window(self) -> tuple[int, str]:
+        """Tokens of the core roof's window, and the cache that they stay in: the first below the
+        last level of which half holds K and V of so many. The other half is for scores, sums and
+        queries, which take 4 to 16 KiB.
+        """
+        shape, cache = self.point.shape, self.room.caches[0].struct
+        token = (
+            2
+            * cache.k.row_bytes
+            * (shape.kv_heads if cache.k.head_stride < cache.k.token_stride else 1)
+        )
+        below = [*levels(self.room.ground.machine, self.point.cpus).items()][:-1]
+        sizes = {f"L{level}": min(cache.size for cache in caches) for level, caches in below} or {
+            "": _UNKNOWN
+        }
+        least = min(_WINDOW, shape.context) * token
+        name = next((name for name, size in sizes.items() if size // 2 >= least), [*sizes][-1])
+        fits = sizes[name] // 2 // token // _STEP * _STEP
+        return max(1, min(shape.context, max(_STEP, min(TILE, fits)))), name
+
+    # ---- beside memory ---------------------------------------------------------------------------
+
+    def _nearer(self) -> list[Program]:
+        """Where L3 feeds the point, and a little beyond: plain reads of its slice and of memory,
+        and the same kernel on slices in memory.
+        """
+        if not near_memory(self.point, self.room.needs, self.room.ground.machine):
+            return []
+        # a pass over memory is as long as one over the slice
+        piece = self.room.slices.size // 64 * 64
+        memory = self.far_reads(piece, self.far.whole.size // piece)
+        plain = self.probe("read", to=self.room.slices, size=piece)
+        reads = [
+            Program(SLICE, self.team, (plain,)),
+            Program(MEMORY, self.team, memory, warm=False),
+        ]
+        return (
+            reads
+            if self.foreign
+            else [*reads, self.rotated(ROTATED, self.far_schedule or self.schedule)]
+        )
+
+    def rotated(self, name: str, schedule: str) -> Program:
+        """The kernel on copies of the slice that no cache holds, with the schedule that is best
+        there.
+        """
+        tasks = (
+            self._decode("decode", *each, **self._walk(schedule=schedule)) for each in self._rotated
+        )
+        return Program(name, self.team, tuple(tasks), warm=False)
+
+    @cached_property
+    def _rotated(self) -> list[tuple[Cache, np.ndarray, np.ndarray]]:
+        """More slices, in memory, each with its queries and room for an answer."""
+        caches = self.far.slices(self._owned)
+        q = self.queries.of(self.room.signs_of(self.far.layers))
+        return list(zip(caches, q, np.full_like(q, np.nan), strict=True))
+
+    # ---- answers ---------------------------------------------------------------------------------
+
+    def verify(self) -> float:
+        """The largest error of all slices, each of them walked once. Nothing is left of the
+        answers.
+        """
+        return self._verify_layers(range(self.room.layers))
+
+    def _verify_layers(self, layers: Sequence[int]) -> float:
+        self.queries.out[:] = np.nan
+        self.team.run(*(self.own.tasks[layer] for layer in layers), passes=len(layers))
+        error = self.queries.error(len(layers))
+        self.queries.out[:] = np.nan
+        return error
+
+    def verify_beside(self, programs: Sequence[Program]) -> float:
+        if all(program.name != ROTATED for program in programs):
+            return 0.0
+        written = [out for *_, out in self._rotated]
+        return self.queries.error_of(written, self.room.signs_of(self.far.layers), 1)
+
+    def verify_left(self, passes: int) -> float:
+        return self.queries.error(min(passes, self.room.layers))
+
+    def verify_changed(self) -> float:
+        """The largest error of the first slice and three others, which other queries have been
+        asked: an answer that a kernel has kept is a wrong one.
+        """
+        others = range(1, self.room.layers)
+        self.queries.ask(SEED + 1)
+        error = self._verify_layers([0, *self._random.sample(others, min(_OTHERS, len(others)))])
+        self.queries.ask(SEED)
+        return error

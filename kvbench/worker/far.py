@@ -1,0 +1,49 @@
+"""Memory that no cache of a point's CPUs helps with: to be read, to throw out what caches hold, or
+filled with more slices.
+"""
+
+from contextlib import ExitStack
+from functools import cached_property
+
+from kvbench.model import Point
+from kvbench.native import Arena, Cache, Part
+from kvbench.regime import far_bytes
+from kvbench.worker.room import Room
+
+
+class Far:
+    """Taken from the room's ground when it is first asked for."""
+
+    def __init__(self, point: Point, room: Room) -> None:
+        self._point, self._room = point, room
+        self.bytes = far_bytes(room.ground.machine, point.cpus)
+
+    @property
+    def arena(self) -> Arena:
+        cpus, team = self._point.cpus, self._room.team(self._point.cpus)
+        return self._room.ground.far(team, cpus, self._point.pages, self.bytes)
+
+    @cached_property
+    def whole(self) -> Part:
+        return self.arena.part(0, self.bytes // 64 * 64)
+
+    def pieces(self, size: int, count: int) -> list[Part]:
+        """So many, one behind another."""
+        arena = self.arena
+        return [arena.part(place * size, size) for place in range(count)]
+
+    @property
+    def layers(self) -> range:
+        """What slices hold that fit there: the layers behind those of the room."""
+        count = self.whole.size // self._room.slice_bytes
+        return range(self._room.layers, self._room.layers + count)
+
+    def slices(self, owned: ExitStack) -> list[Cache]:
+        """Caches as the room's first, together more than caches hold, with content of their own."""
+        room, arena, count = self._room, self.arena, len(self.layers)
+        caches = [owned.enter_context(room.cache(copy, arena)) for copy in range(count)]
+        for cache in caches:
+            cache.lengths[:] = room.caches[0].lengths
+        rows = arena.view()[: count * room.slice_bytes].reshape(count, room.slice_bytes)
+        room.make(self.layers, rows)
+        return caches

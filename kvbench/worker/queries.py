@@ -1,0 +1,71 @@
+"""What a decode's layers are asked, room for what they answer, and whether that is right."""
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+
+import numpy as np
+
+from kvbench.errors import WrongAnswer
+from kvbench.model import Point
+from kvbench.worker.answers import Answer, Answers
+from kvbench.worker.content import SEED
+from kvbench.worker.room import Room
+
+
+class Queries:
+    """`asked`: [batch][q_heads][head_dim]. `q` and `out`, likewise of each layer. `wrong`: makes an
+    error of what is wrong with an answer.
+    """
+
+    def __init__(
+        self, point: Point, room: Room, answers: Answers, wrong: Callable[[str], WrongAnswer]
+    ) -> None:
+        self._point, self._room, self._answers, self._wrong = point, room, answers, wrong
+        shape = point.shape
+        dims = (room.layers, shape.batch, shape.q_heads, shape.head_dim)
+        self.q, self.out = np.empty((2, *dims), dtype=np.float32)
+        self.ask(SEED)
+
+    def ask(self, seed: int) -> None:
+        """Queries that `seed` tells; each layer's with the signs of its K, so that one answer
+        serves all.
+        """
+        self.asked = np.random.default_rng(seed).standard_normal(self.q.shape[1:], dtype=np.float32)
+        np.copyto(self.q, self.of(self._room.signs))
+        self._answer: Answer | None = None
+
+    def of(self, signs: np.ndarray) -> np.ndarray:
+        """Of layers with these signs."""
+        return self.asked * signs[:, 0, None, None]
+
+    def right(self) -> Answer:
+        """What the first slice's queries, changed as its K is, are answered, but for the signs of
+        V.
+        """
+        self._answer = self._answer or self._answers.of(
+            self._point, self._room.caches[0], self.asked, self._room.signs[0]
+        )
+        return self._answer
+
+    def answer(self) -> None:
+        """Once what is stored or asked is what no other process has."""
+        self._answer = Answers().of(self._point, self._room.caches[0], self.asked)
+
+    def error(self, least: int) -> float:
+        """The largest of the layers' answers, of so many at least."""
+        return self.error_of(self.out, self._room.signs, least)
+
+    def error_of(self, out: Sequence[np.ndarray], signs: np.ndarray, least: int) -> float:
+        """Those that no pass came to have no number."""
+        answer = self.right()
+        written = [
+            (own, sign)
+            for own, (_, sign) in zip(out, signs, strict=True)
+            if not np.isnan(own).all()
+        ]
+        if len(written) < least:
+            raise self._wrong("leaves its output as it was")
+        errors = reduce(np.maximum, (np.abs(own * sign - answer.out) for own, sign in written))
+        if not (errors <= answer.limit).all():
+            raise self._wrong(f"is off by {errors.max():.3g}")
+        return float(errors.max())

@@ -1,0 +1,107 @@
+"""A store on the bench: the kernel over all slices beside copies of as much."""
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+import numpy as np
+
+from kvbench.model import COPY_NT
+from kvbench.native import Cache, Task, block_of, store_task
+from kvbench.oracle import rounding
+from kvbench.units import MIB
+from kvbench.worker.bench import Bench
+from kvbench.worker.loop import Program
+
+_PIECES = 1024  # of a copy, at most
+STALE = 0xFF  # bytes of what is still to be written: no number in any format, nor is a scale
+
+
+class Storing(Bench):
+    # ---- programs --------------------------------------------------------------------------------
+
+    @cached_property
+    def own(self) -> Program:
+        return self.program("point", *self.stored(self.point.variant == "nt"))
+
+    @cached_property
+    def plainest(self) -> Program:
+        return self._copy("copy")
+
+    @cached_property
+    def witnesses(self) -> list[Program]:
+        return [self.plainest, self._copy(COPY_NT.name)]
+
+    def more(self) -> Iterator[Program]:
+        """And the other kind of stores."""
+        if self.point.op == "bulk":
+            tasks = self.stored(self.point.variant != "nt")
+            yield Program("other", self.team, tasks, self.between)
+        yield from super().more()
+
+    def stored(self, nt: bool) -> tuple[Task, ...]:
+        op, bulk, tasks = self.point.op, self.point.op == "bulk", []
+        facts = {"isa": self.point.isa, "nt": nt, "advance": not bulk}
+        for cache, source in zip(self.room.caches, self.room.sources, strict=True):
+            task = store_task(
+                op, cache, *(source if bulk else source[:, :, 0]), self.team.threads, **facts
+            )
+            tasks.append(self._owned.enter_context(task))
+        return tuple(tasks)
+
+    def _copy(self, op: str) -> Program:
+        """Along the slices, as what is stored goes: from one half of them to the other, in pieces
+        of a MiB or more, so that what threads lose by meeting is no part of it.
+        """
+        half = min(self.room.slices.size, self.room.needs.footprint) // 2
+        pieces = max(1, min(_PIECES, half // MIB))
+        size = half // pieces // 64 * 64
+        parts = [self.room.arena.part(place * size, size) for place in range(2 * pieces)]
+        pairs = zip(parts[:pieces], parts[pieces:], strict=True)
+        return self.program(
+            op, *(self.probe(op, to=to, source=source, size=size) for to, source in pairs)
+        )
+
+    # ---- what is stored --------------------------------------------------------------------------
+
+    def verify(self) -> float:
+        """The largest error of three slices, one of them drawn anew."""
+        last = self.room.layers - 1
+        return max(self._verify_store(layer) for layer in {0, last, self._random.randint(0, last)})
+
+    def verify_left(self, passes: int) -> float:
+        """What was stored is stored again: copies were made over it."""
+        return self.verify()
+
+    def _verify_store(self, layer: int) -> float:
+        """What was stored reads back as the source, up to the format's own rounding; of tokens that
+        come one at a time the last that the cache has room for, and the one behind it.
+        """
+        cache, source = self.room.caches[layer], self.room.sources[layer]
+        capacity, tokens = cache.struct.capacity, source.shape[2]
+        self.slice_of(layer)[:] = STALE
+        first, passes = (capacity - 1, min(2, capacity)) if self.point.op == "append" else (0, 1)
+        cache.lengths[:] = first
+        self.team.run(self.own.tasks[layer], passes=passes)
+        cache.lengths[:] = end = first + tokens * passes
+        count = tokens * passes
+        k, v = cache.rows(
+            min(end, capacity) - count, count, cache.library.isas()[0], self.team.threads
+        )
+        cache.lengths[:] = self.point.shape.context - tokens
+        return self.off(cache, (k, v), source)
+
+    def slice_of(self, layer: int) -> np.ndarray:
+        """Its bytes."""
+        begin = layer * self.room.slice_bytes
+        return self.room.arena.view()[begin : begin + self.room.slice_bytes]
+
+    def off(self, cache: Cache, found: Sequence[np.ndarray], source: np.ndarray) -> float:
+        """The largest error of K and V that a cache holds."""
+        block, scaled = block_of(cache.dtype, cache.library), self.own.traffic().scales > 0
+        error = 0.0
+        for got, want in zip(found, source, strict=True):
+            off = np.abs(got - want)
+            if not (off <= rounding(want, block, scaled)).all():
+                raise self.wrong(f"stores rows off by {off.max():.3g}")
+            error = max(error, float(off.max()))
+        return error
