@@ -138,6 +138,9 @@ class Visited:
         def cpus(self) -> tuple[int, ...]: ...
 
         @property
+        def isa(self) -> str: ...
+
+        @property
         def kernel(self) -> str: ...
 
         @property

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
 from contextlib import suppress
 from multiprocessing.connection import Pipe, wait
 from typing import Any
@@ -134,5 +133,5 @@ class PeerStep:
         return self._moved
 
 
-def steps(layers: int, moved: Any) -> Sequence[PeerStep]:
+def steps(layers: int, moved: Any) -> tuple[PeerStep, ...]:
     return tuple(PeerStep(layer, moved) for layer in range(layers))

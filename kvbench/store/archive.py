@@ -33,7 +33,7 @@ _KINDS = {
 }
 
 
-def pack(folder: Path, names: Iterable[str], file: gzip.GzipFile) -> None:
+def pack(folder: Path, names: Iterable[str], file: IO[bytes]) -> None:
     """Those that are there; of each its name and content alone."""
     with tarfile.open(fileobj=file, mode="w:gz", format=tarfile.USTAR_FORMAT) as tar:
         for name in names:
