@@ -7,6 +7,8 @@ norm, logits; the best one is the next token
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
+from time import perf_counter
 from types import MappingProxyType
 from typing import Any
 
@@ -175,6 +177,17 @@ def greedy(step: Callable[[int], np.ndarray], prompt: Sequence[int], count: int)
     while len(logits) < count:
         logits.append(step(int(logits[-1].argmax())))
     return np.array(logits)
+
+
+def seconds(*calls: Callable[[], object], times: int = 5) -> list[float]:
+    """Medians of so many rounds, in which all are called in turn, after one that does not count."""
+    taken = []
+    for _ in range(times + 1):
+        for call in calls:
+            start = perf_counter()
+            call()
+            taken.append(perf_counter() - start)
+    return [median(taken[number :: len(calls)][1:]) for number in range(len(calls))]
 
 
 def causal(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:

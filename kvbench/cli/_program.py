@@ -31,6 +31,7 @@ def _codes(about: Mapping[Exit, str]) -> str:
 _MOVED = {  # words of before, and where that is now
     "gather": "fleet --from",
     "kernels": "list kernels",
+    "lab": "suites/experiments.ipynb",
     "numa": "sweep numa",
     "plan": "sweep --dry-run",
     "schema": "list schemas",

@@ -16,7 +16,7 @@ _Kind = TypeVar("_Kind")
 def whole(name: str, value: object, bits: int = 64) -> int:
     """A whole number that fits a signed integer of `bits` bits."""
     try:
-        number = operator.index(value)  # type: ignore[arg-type]
+        number = operator.index(value)  # type: ignore[arg-type]  # or TypeError
     except TypeError:
         raise BadArgument(_is(name, value), "a whole number is expected") from None
     if not -(1 << bits - 1) <= number < 1 << bits - 1:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from kvbench.analysis.measured.schedules import schedules
 from kvbench.model import Point, Probe, Tuned
 from kvbench.model.annotated import Printed, about
+from kvbench.model.point import lengths_word
 from kvbench.model.tuning import PARTS, Choice
 from kvbench.plan import Forecast, Sweep
 from kvbench.plan.forecast import FILL, READ, READ_EACH
@@ -172,9 +173,9 @@ def _varying(sweep: Sweep) -> list[str]:
 def _short(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
-    return (
-        count_text(value) if isinstance(value, int) else "default" if value is None else str(value)
-    )
+    if value is None:
+        return "default"
+    return count_text(value) if isinstance(value, int) else lengths_word(str(value))
 
 
 def _skipped(sweep: Sweep) -> list[str]:

@@ -1,9 +1,10 @@
 """Suite files: where they are, and what they say.
 
-# What the suite asks. question = "What the suite asks." launches = 3               # as samples and
-sample_time, only where the defaults do not suit contrasts = false          # no points side by
-side: each by itself until_decided = 360        # seconds of a run, within which launches are added
-while questions are open
+question = "What does the suite ask?"
+launches = 3               # as samples and sample_time, only where the defaults do not suit
+contrasts = false          # no points side by side: each by itself
+until_decided = 360        # seconds of a run, within which launches are added while questions are
+                           # open
 
 [axes]                     # of every grid
 model = "llama-3-8b"

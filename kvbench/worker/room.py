@@ -26,8 +26,8 @@ _PLACES = 1 << 24  # layers, more than any room has
 
 
 class Room(Owner):
-    """`caches`, one for each layer, hold `context` tokens each. `signs`, [layers][K, V][head_dim]:
-    by which their values differ from those that all rooms of such a point begin with.
+    """`caches`, one for each layer, hold what the shape says. `signs`, [layers][K, V][head_dim]: by
+    which their values differ from those that all rooms of such a point begin with.
 
     Stores have `sources`, float32 [layers] of what needs.sources() says, behind the slices. Where
     tokens come one at a time, caches are rings: what is full begins again. Ops on plain matrices
@@ -135,7 +135,7 @@ class Room(Owner):
         q = np.zeros((shape.batch, shape.q_heads, shape.head_dim), dtype=np.float32)
         for layer, cache in enumerate(self.caches):
             whole = point.op in ("append", "repack")
-            cache.lengths[:] = shape.capacity if whole else shape.context
+            cache.lengths[:] = shape.capacity if whole else shape.held
             if not (near and layer):
                 facts = {"isa": point.isa, "seed": SEED, **own}
                 with decode_task("fill", cache, q, q, team.threads, **facts) as task:

@@ -100,6 +100,7 @@ CASES = [  # what is called, and words of the line; {run} is a run directory
             ("submit run --out a.tar.gz", "score --pack"),
             ("gather shared", "fleet --from"),
             ("kernels", "list kernels"),
+            ("lab quant", "suites/experiments.ipynb"),
             ("suites", "list suites"),
             ("schema sweep", "list schemas"),
         )
@@ -120,12 +121,6 @@ CASES = [  # what is called, and words of the line; {run} is a run directory
         (f"{POINT} --sample-time {text}", "--sample-time", "0.0001 to 10")
         for text in ("nan", "inf", "-1", "1e9")
     ),
-    # lab
-    ("lab nonsense", "NAME: 'nonsense'", "quant", "window"),
-    ("lab quant --dtype f16", "lab quant takes no --dtype", "--model, --context"),
-    ("lab window --layout head", "--layout"),
-    ("lab users --layout diagonal", "layout: 'diagonal'", "head"),
-    ("lab users --dtype f17", "dtype: 'f17'", "f16"),
     ("peers --model gpt-9", "--model", "gpt-9", "gpt-2", "config.json", ".gguf"),
     ("peers --model {run}/config.json,gpt-2", "--model", "one file alone"),
     ("peers --model deepseek-v3", "--model", "latent", "kvbench explain"),
@@ -139,12 +134,6 @@ CASES = [  # what is called, and words of the line; {run} is a run directory
     ),
     ("size {run}/config.json --map", "--map", "config.json", "suites/models.toml"),
     ("size gpt-9", "MODEL", "gpt-2", "config.json", ".gguf"),
-    ("lab users --model gpt-9", "model: 'gpt-9'", "gpt-2"),
-    ("lab quant --context 0", "--context"),
-    ("lab quant --threads 0", "--threads"),
-    ("lab quant --isa mmx", "isa: 'mmx'"),
-    ("lab users --context 1", "1 token: ", "layers of that size", "more --context"),
-    ("lab window --context 100", "--context 100 never leaves a window of 1024"),
     # report, compare and gate
     ("report", "RUN"),
     ("report none", "none"),

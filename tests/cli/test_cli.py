@@ -51,7 +51,6 @@ def test_help(capsys, arguments):
         ("sweep --laucnhes 3", "--launches"),
         ("sweep --axis contxt=8k", "context"),
         ("profile decod --model gpt-2", "decode"),
-        ("lab windw", "window"),
         ("size lama-3-8b", "llama-3-8b"),
         ("list schemas swep", "sweep"),
         ("list kernls", "kernels"),

@@ -60,7 +60,7 @@ def test_options_of_one_name_mean_the_same():
     for words, command in commands():
         for option in command.params:
             for name in option.opts if isinstance(option, click.Option) else ():
-                if name.startswith("--") and words != "lab":
+                if name.startswith("--"):
                     found[name][meant(option)].append(words)
     apart = {name for name, meanings in found.items() if len(meanings) > 1}
     assert apart == set(APART), {name: dict(found[name]) for name in apart ^ set(APART)}

@@ -9,7 +9,7 @@ import pytest
 import kvbench
 from tests.checkpoint.made import KINDS, config, folder, gguf_file, shape
 from tests.cli.test_cli import call
-from tests.cli.test_exit_codes import BRIEF, CPU, explained, played
+from tests.cli.test_exit_codes import BRIEF, CPU, played
 from tests.sizing.calculator import Case
 
 LAYERS, Q_HEADS, KV_HEADS, HEAD_DIM, CONTEXT = 3, 6, 2, 32, 96
@@ -105,15 +105,6 @@ def test_peers(files, form, tmp_path, monkeypatch):
     assert {tuple(row) for row in points[list(HEADS)].to_numpy().tolist()} == {
         tuple(HEADS.values())
     }
-
-
-def test_lab_asks_the_same_reader(files, tmp_path, monkeypatch):
-    from kvbench.checkpoint import find
-    from kvbench.lab import quant, users, window
-
-    assert {module.find for module in (quant, users, window)} == {find}
-    explained(monkeypatch, tmp_path)
-    assert call("lab", "quant", "--model", files["folder"], "--out", tmp_path / "lab") == 0
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -40,7 +40,6 @@ TOLD = {  # what else a command is told, so that it does not measure: arguments,
     "history add": (["new"], ["--root", "."]),
     "history export": ([], ["--root", "."]),
     "history show": ([], ["--root", "."]),
-    "lab": (["quant"], ["--threads", "0"]),
     "machine": ([], ["--threads", "0"]),
     "profile": (["decode"], ["--threads", "0"]),
     "report": (["new"], []),
@@ -210,7 +209,7 @@ def test_an_output_stays_what_it_is(tmp_path):
 
 @pytest.mark.parametrize(
     "command",
-    ["sweep smoke --out run", "sweep smoke --dry-run", "machine --quick", "lab quant", "gate"],
+    ["sweep smoke --out run", "sweep smoke --dry-run", "machine --quick", "gate"],
 )
 def test_without_proc_nothing_is_measured(command, tmp_path, monkeypatch, capsys):
     """One line, in the place of an error for each ceiling."""

@@ -26,7 +26,6 @@ from tests.cli.test_cli import call
 from tests.cli.test_machine import answers
 from tests.gate.made_duels import player
 from tests.history import made as history
-from tests.lab.test_lab_command import outcome
 from tests.machine.healthy import Still
 from tests.machine.trees import grow
 from tests.report import made
@@ -152,7 +151,6 @@ CALLS = {
     "peers": lambda folder: [
         [*PEERS.split(), "--tuning", "off", "--out", str(folder / "peers"), "--json"]
     ],
-    "lab": lambda folder: [["quant", "--out", str(folder / "lab"), "--json"], ["--json"]],
     "compare": lambda folder: [[*sides(folder), "--json"]],
     "history": lambda folder: [["show", "--root", past(folder), "--json"]],
     "explain": lambda folder: [
@@ -196,8 +194,6 @@ def printed(folder):
                 monkeypatch.setattr(
                     "kvbench.machine.preflight.Live", lambda: Still(folder / "tree")
                 )
-            if name == "lab":
-                monkeypatch.setattr("kvbench.lab.quant.experiment", outcome)
             found[name] = []
             for arguments in CALLS[name](folder):
                 assert call(*name.split(), *arguments) == 0

@@ -165,11 +165,6 @@ SUITES = {
     "kvbench sweep --tune-only": Promise((r"schedule +times as fast as the default",), how=played),
     "kvbench sweep --schedule weave": measured(),
     "kvbench sweep --axis schedule=off,cross,weave,stream": measured(),
-    "kvbench lab": Promise((r"(?m)^quant ", r"(?m)^users ", r"(?m)^window ")),
-    "kvbench lab quant --context 1024": Promise(
-        (r"Formats change the answer", r"flash kernels by up to \d", r"dot by up to \d"),
-        {"runs/lab/quant.csv": "q4_0"},
-    ),
 }
 
 RESULTS = {

@@ -24,7 +24,7 @@ RANKS = {
     5: {"score", "checkpoint"},
     6: {"report", "gate", "verify"},
     7: {"results", "history", "exports"},
-    8: {"session", "sizing", "lab", "submission", "fleet"},
+    8: {"session", "sizing", "submission", "fleet"},
     9: {"cli"},
 }
 CHAIN = ["suite", "plan", "worker", "runner"]  # within rank 4 the measuring half is itself a line

@@ -11,7 +11,7 @@ import pandas as pd
 
 from kvbench.model import FIELDS, Machine, Point
 from kvbench.model.annotated import about
-from kvbench.model.point import Visited
+from kvbench.model.point import Visited, lengths_word
 from kvbench.units import counted, cpu_text
 
 # what does not apply is "", <NA>, NaN
@@ -56,7 +56,7 @@ def row(title: str, columns: Mapping[str, ColumnKind]) -> type:
 
 
 # of a field; all others count
-_KINDS = {"word": _TEXT, "cpus": _TEXT, "memory": _TEXT, "flag": "boolean"}
+_KINDS = {**dict.fromkeys(("word", "cpus", "memory", "lengths"), _TEXT), "flag": "boolean"}
 
 # A point, in full. `layers_asked` 0: as many slices as it takes to leave the caches behind.
 BY_COLUMN = {field.column or field.name: field for field in FIELDS if field.column is not None}
@@ -206,7 +206,7 @@ def facts(point: Visited) -> dict[str, Any]:
     found |= {"threads": len(point.cpus), "cpus": cpu_text(point.cpus)}
     if not isinstance(point, Point):
         return found
-    shape = _own(point.shape)
+    shape = _own(point.shape) | {"lengths": lengths_word(point.shape.lengths)}
     return found | {"layers_asked": shape.pop("layers"), "group": point.shape.group} | shape
 
 

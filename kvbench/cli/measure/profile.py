@@ -20,7 +20,7 @@ from kvbench.cli._point import point_options
 from kvbench.cli._streams import say, say_json
 from kvbench.cli._types import Count
 from kvbench.errors import BadArgument, Exit, WrongAnswer, refuse_beyond
-from kvbench.model.point import ONE_TOKEN
+from kvbench.model.point import EVEN, ONE_TOKEN, lengths_word
 from kvbench.texts import wrapped
 from kvbench.units import duration, size
 
@@ -185,6 +185,9 @@ def _heading(facts: Any, name: str) -> list[str]:
     swept = ", caches swept before every pass" if point.residency == "evicted" else ""
     window = f", window {shape.window}" if shape.window else ""
     batch = f"{shape.batch} sequences, " if shape.batch > 1 else ""
+    if shape.lengths != EVEN:
+        held = sum(shape.held)
+        batch = f"{shape.batch} sequences of {held:,} tokens ({lengths_word(shape.lengths)}), "
     return [
         f"{facts.kernel}  {name}".rstrip(),
         (

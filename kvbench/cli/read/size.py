@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from kvbench.cli._help import Long
 from kvbench.cli._options import batch_option, json_option, same, weights_option, with_options
-from kvbench.cli._point import option_name, options, refuse_missing, value_of
+from kvbench.cli._point import option_name, options, refuse_missing
 from kvbench.cli._streams import draw, tell
 from kvbench.cli._types import BYTES, Count, Named, Plot
 from kvbench.errors import BadArgument
@@ -161,12 +161,8 @@ def _decoder(name: str | None, model: Any, asked: dict[str, Any]) -> Decoder:
 
 
 def _tokens(text: str) -> int:
-    from kvbench.native import default_library
-
-    found = value_of("context", text, default_library())
-    if not isinstance(found, int):
-        raise BadArgument(f"--context: {text!r} is a size of some machine's cache", "such as 8k")
-    return found
+    here = click.get_current_context()
+    return Count()(text, next(each for each in here.command.params if each.name == "context"), here)
 
 
 def _refuse_own_shape(model: str | None, asked: dict[str, Any]) -> None:

@@ -20,7 +20,6 @@ _TYPES = {  # of what is printed: one, or one of several
     "explain": "model.explained:Explained",
     "gate": "exports.printed:Compared",
     "history": "report.history:Shown",
-    "lab": "cli.measure.lab:Found cli.measure.lab:Experiments",
     "list kernels": "cli.understand.list:Kernels",
     "list suites": "cli.understand.list:Suites",
     "machine": "analysis.measured.machines:MachineProfile",
