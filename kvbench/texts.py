@@ -26,7 +26,7 @@ def shown(text: str) -> str:
     """
     if text.replace("\n", "").isprintable():
         return text
-    spelt = {
+    spelt: dict[str, str | int | None] = {
         sign: " " if sign.isspace() else ascii(sign)[1:-1]
         for sign in set(text)
         if not sign.isprintable()
