@@ -61,7 +61,7 @@ static void move_up(const kvb_tier *tier, uint8_t *to, const uint8_t *from, int6
         }
 }
 
-/* Rows of a plane, or its scales: where those of sequence and head `i` lie, `stride` bytes apart. */
+/* Rows of a plane, or its scales: those of sequence and head `i` lie `stride` bytes apart. */
 typedef struct plane {
     uint8_t *to;
     const uint8_t *from;

@@ -1,7 +1,9 @@
 """A TOML file that corrects what a machine says of its caches and memory.
 
 [[cache]]              # replaces all caches of its level; without cpus, only their size; size 0:
-there is none level = 3 size = "16MiB" cpus = "0-7"
+level = 3              # there is none
+size = "16MiB"
+cpus = "0-7"
 
 [dram]                 # channels of the whole machine; or gbps alone
 channels = 12
@@ -33,21 +35,21 @@ class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     pass
 
 
-class _Cache(_Table):
+class _Cache(_Table, frozen=True):
     level: _Count
     size: int | str
     cpus: str | None = None
     line: _Count | None = None
 
 
-class _Dram(_Table):
+class _Dram(_Table, frozen=True):
     channels: _Count | None = None
     mts: _Above | None = None
     width_bits: _Count = 64
     gbps: _Above | None = None
 
 
-class _File(_Table):
+class _File(_Table, frozen=True):
     cache: tuple[_Cache, ...] = ()
     dram: _Dram | None = None
 

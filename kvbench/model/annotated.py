@@ -14,6 +14,11 @@ Size = Annotated[int, Meta(ge=1, le=_MOST)]  # of what can be divided by
 Number = Annotated[float, Meta(gt=-1e30, lt=1e30)]
 Positive = Annotated[float, Meta(gt=0, lt=1e30)]
 Timed = Annotated[float, Meta(ge=1e-9, le=1e9)]  # seconds of anything that was timed
+# of the sequences of a batch: see Shape.held
+Lengths = Annotated[
+    str,
+    Meta(pattern=r"^(even|ragged:[0-9]{1,18}|listed:[1-9][0-9]{0,9}(,[1-9][0-9]{0,9})*)$"),
+]
 Cpus = Annotated[tuple[Count, ...], Meta(min_length=1)]
 
 

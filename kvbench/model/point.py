@@ -3,11 +3,13 @@ that of tables, of short names, and of a suite's product.
 """
 
 import dataclasses
+import hashlib
+import random
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
-from kvbench.model.annotated import Count, Cpus, Size, about
+from kvbench.model.annotated import Count, Cpus, Lengths, Size, about
 from kvbench.model.hardware import PLACES, kernel_id
 from kvbench.units import cpu_text
 
@@ -16,6 +18,7 @@ COMPUTE = ("flops", "dot8", "dot16")
 AUTO = "auto"  # the schedule that a measurement chooses, or the library
 LOCAL, INTERLEAVE = "local", "interleave"  # where memory lies
 ONE_TOKEN = ("append", "logits")  # ops whose pass is of one token of each sequence
+EVEN, RAGGED, LISTED = "even", "ragged", "listed"  # lengths of a batch's sequences
 VOCABULARY = 32_000  # logits of a token, where nobody says how many
 OURS = "kvbench"  # the engine
 OWN = "own"  # in a duel: what is chosen for each side
@@ -56,6 +59,11 @@ def of(kind: str, default: Any = None, short: str = "", about: str = "", **more:
     return dataclasses.field(metadata=metadata, **own)
 
 
+def nested() -> Any:
+    """A dataclass field that has fields of its own."""
+    return dataclasses.field()
+
+
 def declared(kind: type) -> tuple[Field, ...]:
     """Those of a dataclass, in its order."""
     hints = get_type_hints(kind, include_extras=True)
@@ -72,7 +80,9 @@ def declared(kind: type) -> tuple[Field, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """One decode step. Every sequence holds `context` tokens; window 0 attends to all of them."""
+    """One decode step. Every sequence holds `context` tokens, or as `lengths` says no more than
+    that; window 0 attends to all of them.
+    """
 
     batch: Annotated[Size, about("sequences")] = of(
         "count", 1, "batch={}", "Sequences in the batch.", usual=True
@@ -86,7 +96,7 @@ class Shape:
     head_dim: Annotated[Size, about("elements of a row")] = of(
         "count", None, "d={}", "Elements of a row of K or V.", usual=True
     )
-    context: Annotated[Size, about("tokens that every sequence holds")] = of(
+    context: Annotated[Size, about("tokens that every sequence holds, or at most")] = of(
         "context", 4096, "t={}", "Tokens in every sequence, such as 8k."
     )
     capacity: Annotated[Size, about("tokens that there is room for")] = of(
@@ -115,9 +125,33 @@ class Shape:
         later=True,
     )
 
+    lengths: Annotated[
+        Lengths, about("of the sequences: even, drawn by a seed, or those that a file lists")
+    ] = of(
+        "lengths",
+        EVEN,
+        "lengths {}",
+        "Lengths of the sequences: even, all the context; ragged:SEED, drawn from 1 to the context,"
+        " the first of them the context; or a file of numbers, one for each sequence.",
+        within="op",
+        later=True,
+    )
+
     @property
     def group(self) -> int:
         return self.q_heads // self.kv_heads
+
+    @property
+    def held(self) -> tuple[int, ...]:
+        """Tokens of each sequence. Python promises that random() gives the same for a seed."""
+        kind, _, told = self.lengths.partition(":")
+        if kind == LISTED:
+            return tuple(map(int, told.split(",")))
+        if kind == EVEN:
+            return (self.context,) * self.batch
+        drawn = random.Random(int(told))
+        others = (1 + int(drawn.random() * self.context) for _ in range(self.batch - 1))
+        return self.context, *others
 
 
 class Visited:
@@ -126,6 +160,20 @@ class Visited:
     """
 
     __slots__ = ()
+
+    if TYPE_CHECKING:  # what all of them have, some as fields
+
+        @property
+        def cpus(self) -> tuple[int, ...]: ...
+
+        @property
+        def isa(self) -> str: ...
+
+        @property
+        def kernel(self) -> str: ...
+
+        @property
+        def name(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +236,7 @@ class Point(Visited):
         "{}",
         "Instruction set to use: a tier such as avx2 or neon.",
     )
-    shape: Annotated[Shape, about("geometry of the model and fill of its cache")]
+    shape: Annotated[Shape, about("geometry of the model and fill of its cache")] = nested()
     residency: Annotated[
         str,
         about(
@@ -294,7 +342,17 @@ def _later(owner: Any, fields: tuple[Field, ...]) -> str:
     )
 
 
+def lengths_word(lengths: str) -> str:
+    """As tables and names say it: of those that a file lists, a digest of them."""
+    kind, _, told = lengths.partition(":")
+    if kind != LISTED:
+        return lengths
+    return f"{kind}:{hashlib.sha256(told.encode()).hexdigest()[:12]}"
+
+
 def _word(value: Any) -> str:
+    if isinstance(value, str):
+        return lengths_word(value)
     return "-" if value is None else str(int(value)) if isinstance(value, bool) else str(value)
 
 

@@ -135,14 +135,17 @@ def _walked(point: Point, count: int) -> int:
     writes lies over each other, within the slice.
     """
     shape = point.shape
-    attended = min(shape.window or shape.context, shape.context)
-    tokens = {
+    each = {
         "append": shape.capacity,
         "bulk": shape.context,
         "repack": min(2 * shape.context, shape.capacity),
         **dict.fromkeys(UNCACHED, shape.capacity),
-    }.get(point.op, attended)
-    return max(1, count * tokens // max(shape.capacity, 1)) + _sources(point)
+    }.get(point.op)
+    if each is None:
+        tokens = sum(min(shape.window or held, held) for held in shape.held)
+    else:
+        tokens = each * shape.batch
+    return max(1, count * tokens // max(shape.capacity * shape.batch, 1)) + _sources(point)
 
 
 def _layers(point: Point, part: int, far: int) -> int:

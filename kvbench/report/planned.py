@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from kvbench.analysis.measured.schedules import schedules
 from kvbench.model import Point, Probe, Tuned
 from kvbench.model.annotated import Printed, about
+from kvbench.model.point import lengths_word
 from kvbench.model.tuning import PARTS, Choice
 from kvbench.plan import Forecast, Sweep
 from kvbench.plan.forecast import FILL, READ, READ_EACH
@@ -135,10 +136,10 @@ def tuned_text(tunings: Sequence[Tuned]) -> list[str]:
 
 
 def _heading(sweep: Sweep, seen: Forecast) -> list[str]:
-    plan = sweep.plan
+    plan, largest = sweep.plan, seen.largest
+    assert largest is not None  # for there are points
     needs = (
-        f"{size(seen.memory)}, most of it for {seen.largest.kernel} at context"
-        f" {seen.largest.shape.context}"
+        f"{size(seen.memory)}, most of it for {largest.kernel} at context {largest.shape.context}"
     )
     return [
         f"{sweep.suite.name}: {sweep.suite.question}",
@@ -172,9 +173,9 @@ def _varying(sweep: Sweep) -> list[str]:
 def _short(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
-    return (
-        count_text(value) if isinstance(value, int) else "default" if value is None else str(value)
-    )
+    if value is None:
+        return "default"
+    return count_text(value) if isinstance(value, int) else lengths_word(str(value))
 
 
 def _skipped(sweep: Sweep) -> list[str]:

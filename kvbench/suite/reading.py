@@ -1,9 +1,10 @@
 """Suite files: where they are, and what they say.
 
-# What the suite asks. question = "What the suite asks." launches = 3               # as samples and
-sample_time, only where the defaults do not suit contrasts = false          # no points side by
-side: each by itself until_decided = 360        # seconds of a run, within which launches are added
-while questions are open
+question = "What does the suite ask?"
+launches = 3               # as samples and sample_time, only where the defaults do not suit
+contrasts = false          # no points side by side: each by itself
+until_decided = 360        # seconds of a run, within which launches are added while questions are
+                           # open
 
 [axes]                     # of every grid
 model = "llama-3-8b"
@@ -75,7 +76,8 @@ def load(path: Path, source: str = "", library: Library | None = None) -> Suite:
         raise BadArgument(f"{source}: contrasts is {shown(facts['contrasts'])}", "true or false")
     question = _question(source, content.get("question"))
     common = _axes(f"{source}: axes", content.get("axes", {}), library)
-    grids = [{**common, **axes} for axes in _tables(source, "grid", content, library)] or [common]
+    tables = list(_tables(source, "grid", content, library)) or [{}]
+    grids = [{**common, **axes} for axes in tables]
     skips = list(_tables(source, "skip", content, library))
     if not all(skips):
         raise BadArgument(f"{source}: a [[skip]] matches everything", "name at least one axis")

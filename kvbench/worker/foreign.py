@@ -1,10 +1,10 @@
 """A plug-in's kernel on the bench.
 
-before the samples     it is verified, as ours are after the samples      what they left is
-verified; then a token of every layer changes, twice, and then the queries, so that
-                       an answer remembered from before is a wrong one
-at the end             a kernel that beats all reads of its rows, measured beside it, is suspect: it
-has no time
+before the samples  it is verified, as ours are
+after the samples   what they left is verified; then a token of every layer changes, twice, and then
+                    the queries, so that an answer remembered from before is a wrong one
+at the end          a kernel that beats all reads of its rows, measured beside it, is suspect: it
+                    has no time
 """
 
 import hashlib
@@ -105,9 +105,8 @@ class ForeignDecoding(Decoding):
     def change_token(self) -> None:
         """Other rows of K and V at one place of every layer."""
         shape = self.point.shape
-        token = self._dice.randrange(
-            max(0, shape.context - (shape.window or shape.context)), shape.context
-        )
+        longest = max(shape.held)
+        token = self._dice.randrange(max(0, longest - (shape.window or longest)), longest)
         dims = (2, shape.batch, shape.kv_heads, shape.head_dim)
         rows = np.random.default_rng(self._dice.randrange(1 << 32)).standard_normal(
             dims, dtype=np.float32
@@ -131,10 +130,10 @@ class ForeignDecoding(Decoding):
         """A digest of all that the kernel is given."""
         room, view = self.room, self.room.arena.view()
         begins = range(0, room.layers * room.slice_bytes, room.slice_bytes)
-        found = hashlib.blake2b(self.queries.q)
+        found = hashlib.blake2b(self.queries.q.data)
         with near_threads(self.point.cpus) as pool:
             for digest in pool.map(
-                lambda at: hashlib.blake2b(view[at : at + room.slice_bytes]).digest(), begins
+                lambda at: hashlib.blake2b(view[at : at + room.slice_bytes].data).digest(), begins
             ):
                 found.update(digest)
         for part in chain.from_iterable(map(described, room.caches)):

@@ -26,8 +26,8 @@ _PLACES = 1 << 24  # layers, more than any room has
 
 
 class Room(Owner):
-    """`caches`, one for each layer, hold `context` tokens each. `signs`, [layers][K, V][head_dim]:
-    by which their values differ from those that all rooms of such a point begin with.
+    """`caches`, one for each layer, hold what the shape says. `signs`, [layers][K, V][head_dim]: by
+    which their values differ from those that all rooms of such a point begin with.
 
     Stores have `sources`, float32 [layers] of what needs.sources() says, behind the slices. Where
     tokens come one at a time, caches are rings: what is full begins again. Ops on plain matrices
@@ -102,18 +102,15 @@ class Room(Owner):
         point, shape = self.point, self.point.shape
         facts = {name: getattr(point, name) for name in needs.SIZED_BY}
         facts |= {"batch": shape.batch, "shuffle": point.shuffle, "ring": point.op == "append"}
-        where = {
-            "arena": arena or self.arena,
-            "offset": layer * self.slice_bytes,
-            "library": self.library,
-        }
         return Cache(
             shape.kv_heads,
             shape.head_dim,
             shape.capacity,
             window=shape.window or None,
+            arena=arena or self.arena,
+            offset=layer * self.slice_bytes,
+            library=self.library,
             **facts,
-            **where,
         )
 
     # ---- data ------------------------------------------------------------------------------------
@@ -138,7 +135,7 @@ class Room(Owner):
         q = np.zeros((shape.batch, shape.q_heads, shape.head_dim), dtype=np.float32)
         for layer, cache in enumerate(self.caches):
             whole = point.op in ("append", "repack")
-            cache.lengths[:] = shape.capacity if whole else shape.context
+            cache.lengths[:] = shape.capacity if whole else shape.held
             if not (near and layer):
                 facts = {"isa": point.isa, "seed": SEED, **own}
                 with decode_task("fill", cache, q, q, team.threads, **facts) as task:
@@ -187,7 +184,8 @@ class Room(Owner):
         )
         own = self.signs[:, :, None, None, None]
         if point.op == "logits":  # which have no elements of a head
-            own = np.random.default_rng(SEED).choice(np.float32([1, -1]), (self.layers, dims[-1]))
+            either = np.array([1, -1], np.float32)
+            own = np.random.default_rng(SEED).choice(either, (self.layers, dims[-1]))
         with near_threads(self.point.cpus) as pool:
             list(
                 pool.map(
