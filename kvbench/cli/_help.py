@@ -36,4 +36,5 @@ class Long(Ending):
         groups["Other options"] = [each for each in options if each not in used]
         for title, own in groups.items():
             with formatter.section(title):
-                formatter.write_dl([each.get_help_record(ctx) for each in own])
+                records = (each.get_help_record(ctx) for each in own)
+                formatter.write_dl(list(filter(None, records)))

@@ -83,12 +83,15 @@ neighbour_option = click.option(
     default=None,
     help="Also time each point while the other cores stream memory.",
 )
-_batch = {
-    "default": 1,
-    "show_default": True,
-    "help": "Sequences decoded together on one copy of the model.",
-}
-batch_option = click.option("--users", "--batch", "batch", type=Count(), **_batch)
+batch_option = click.option(
+    "--users",
+    "--batch",
+    "batch",
+    type=Count(),
+    default=1,
+    show_default=True,
+    help="Sequences decoded together on one copy of the model.",
+)
 weights_option = click.option(
     "--weights", type=BYTES, help="Bytes of weights that a step reads, such as 16GB."
 )

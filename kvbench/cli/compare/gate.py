@@ -89,10 +89,10 @@ def command(
     exported, plugin = [wanted(word, as_json) for word in asked.pop("exports")], asked.pop("plugin")
     available_memory()  # where nothing can be measured, nothing need be built
     request = Request(**asked, plugin=plugin)
-    built = sides(
+    one, other = sides(
         base, head, request.every, report=lambda line: say(line, err=True), tiers=tiers(request)
     )
-    found, names = gate(*built, request, budget, out, _followed)
+    found, names = gate(one, other, request, budget, out, _followed)
     tell(found, names, exported, as_json)
     code = exit_code(found.verdict)
     return (

@@ -54,7 +54,7 @@ def command(
         given = "--scheduler" if scheduler else "--folder"
         raise BadArgument(f"--from and {given} exclude each other", "give one of them")
     if gathered:
-        _gathered([Named()(each) for each in arguments], out)
+        _gathered([Named().convert(each, None, None) for each in arguments], out)
         return Exit.FINE
     if not scheduler:
         raise BadArgument(

@@ -85,7 +85,7 @@ def command(op: str, plugin: tuple[str, ...], as_json: bool, **asked: Any) -> in
         return Exit.FINE
     if as_json:
         raise BadArgument(
-            f"--json is of one kernel, and there are {' and '.join(variants)}",
+            f"--json is of one kernel, and there are {' and '.join(filter(None, variants))}",
             "name one with --variant",
         )
     return _each(variants, name, partial(_facts, op, library, plugin, **asked))
@@ -99,7 +99,7 @@ def _variants(library: Any, op: str, asked: str | None) -> list[str | None]:
     return [variant for variant in foreign if variant.partition("@")[0] == asked] or [asked]
 
 
-def _each(variants: list[str], name: str, facts_of: Callable[..., Any]) -> int:
+def _each(variants: list[str | None], name: str, facts_of: Callable[..., Any]) -> int:
     """One profile after another. Who fails costs the others nothing."""
     found, failed = [], False
     for variant in variants:
@@ -153,7 +153,7 @@ def _facts(
     known, remark = evidence.read() if evidence else (None, "")
     say_busy()
     seen = visit(point, samples, sample_time, evidence=known, beside=neighbour)
-    remark = (evidence.add(seen.tuned) if seen.tuned else "") or remark
+    remark = (evidence.add(seen.tuned) if evidence and seen.tuned else "") or remark
     if remark:
         say(remark, err=True)
     return profile(seen)

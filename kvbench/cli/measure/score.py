@@ -125,7 +125,7 @@ def _measured(asked: dict[str, Any], out: Path | None, resume: bool) -> Path | N
             "--resume finishes the run in --out as it was begun",
             "name it with --out, and nothing else",
         )
-    if resume:
+    if resume and out:
         refuse_changed(out)
         resumable("score", out)
         begun = Session.resume(out)

@@ -145,7 +145,7 @@ def command(out: Path | None, report: bool, verbose: bool, as_json: bool, **aske
         resumable("sweep", out)
     with (
         Session.resume(out, asked)
-        if resume
+        if resume and out
         else Session.begin(Options(**asked), out, command_line())
     ) as session:
         return concluded(session, "sweep", partial(_tell, report, verbose, as_json))

@@ -134,9 +134,9 @@ def _draw(studies: list[Any], places: list[str], out: Path) -> None:
 
     if len(studies) > 1:
         say("\n".join([*text(studies), ""]))
-    for study, place in zip(studies, places, strict=True):
-        if lines := list(_said(*study, place, len(studies) == 1)):
-            say("\n".join([f"run {study[0].run}", *lines, ""]))
+    for (found, manifest), place in zip(studies, places, strict=True):
+        if lines := list(_said(found, manifest, place, len(studies) == 1)):
+            say("\n".join([f"run {found.run}", *lines, ""]))
     say(f"report: {write(out, studies)}")
 
 

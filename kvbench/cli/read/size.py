@@ -134,7 +134,7 @@ def command(
     longest, decoder = shape.max_context if shape else 0, _decoder(model, shape, asked)
     place = known(path) if path else here()
     found = size_of(decoder, place, longest, lengths=lengths, **wanted)
-    plan = arena_map(model, decoder.context, decoder.dtype, **laid) if mapped else None
+    plan = arena_map(model, decoder.context, decoder.dtype, **laid) if mapped and model else None
     if plot:
         _draw(decoder, max(decoder.context, longest), place, found, plot)
     tell(replace(found, map=plan or UNSET), as_json, lambda: size_text(found, plan))
