@@ -71,7 +71,7 @@ def _errors(
             "keys": keys,
             "dtype": kernel.dtype,
             "variant": kernel.variant,
-            "token_bytes": int(moved.kv + moved.scales) // context,
+            "token_bytes": int(moved.bytes_kv + moved.bytes_scales) // context,
             "format_error": _size(decoded - exact) / _size(exact),
             "kernel_error": _size(got - decoded) / _size(exact),
         }

@@ -18,7 +18,7 @@ from kvbench.model import AUTO, DEFAULTS, HEADS, Point, Sample, quotients
 from kvbench.native import Cache, decode_task
 from kvbench.oracle import attention, tolerance, whole
 from kvbench.plan import Site, only_point
-from kvbench.plan.needs import slice_bytes
+from kvbench.plan.needs import needs_here, slice_bytes
 from kvbench.regime import far_bytes
 from kvbench.report.ruled import Column
 from kvbench.report.words.phrases import listed, number
@@ -42,7 +42,8 @@ def experiment(
 ) -> Outcome:
     batches = _batches(context, setup.seed)
     held = _point(setup, batches, model=model, context=context, dtype=dtype, layout=layout)
-    with Ground(setup.library, setup.machine) as ground, Room(held, ground) as room:
+    needed = needs_here([held], setup.machine)[held]
+    with Ground(setup.library, setup.machine) as ground, Room(held, needed, ground) as room:
         found = pd.DataFrame(
             _found(setup, room, name, lengths) for name, lengths in batches.items()
         )
@@ -100,7 +101,7 @@ def _found(setup: Setup, room: Room, batch: str, lengths: np.ndarray) -> dict[st
     """
     with _programs(setup, room, lengths) as programs:
         taken: dict[str, list[Sample]] = {program.name: [] for program in programs}
-        moved = {program.name: program.traffic().compulsory for program in programs}
+        moved = {program.name: program.traffic().bytes_compulsory for program in programs}
         for sample in rounds(programs, _ROUNDS, _SECONDS, setup.seed):
             taken[sample.program].append(sample)
     own, even, padded = _WAYS
@@ -142,7 +143,7 @@ def _programs(setup: Setup, room: Room, lengths: np.ndarray) -> Iterator[list[Pr
         programs = []
         for way, make in _WAYS.items():
             caches, out = (
-                [owned.enter_context(room.cache(layer)) for layer in range(room.layers)],
+                [owned.enter_context(room.cache(layer)) for layer in range(room.slices)],
                 np.zeros_like(q),
             )
             for cache in caches:

@@ -18,7 +18,7 @@ _WITH = {
     "dtype": {field.name for field in FIELDS if field.within == "dtype"},
     "variant": set(),
     "block_tokens": set(),
-    "order": {"shuffle"},
+    "order": {"order"},
     "pages": set(),
     "memory": set(),
     "group": {"q_heads"},
@@ -44,8 +44,12 @@ class Contrast(Visited):
         return tuple(sorted({cpu for point in self.points for cpu in point.cpus}))
 
     @property
+    def words(self) -> tuple[str, ...]:
+        return "contrast", self.factor, "-", "-", self.points[0].isa
+
+    @property
     def kernel(self) -> str:
-        return kernel_id("contrast", self.factor, "-", "-", self.points[0].isa)
+        return kernel_id(*self.words)
 
     @property
     def name(self) -> str:
@@ -56,9 +60,9 @@ def value(point: Point, factor: str) -> str:
     """Of the factor, as a word."""
     words = {
         "block_tokens": f"block={point.block_tokens}",
-        "order": "sequential" if point.shuffle is None else "shuffled",
+        "order": "sequential" if point.order is None else "shuffled",
         "group": f"group={point.shape.group}",
-        "threads": f"threads={len(point.cpus)}",
+        "threads": f"threads={point.threads}",
     }
     return words.get(factor) or getattr(point, factor)
 

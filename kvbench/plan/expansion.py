@@ -16,10 +16,22 @@ from itertools import chain, product
 from typing import Any
 
 from kvbench.errors import BadArgument, KvbenchError, Unsupported, unknown_word
-from kvbench.model import DEFAULTS, HEADS, OURS, POINT, Contrast, Kernel, Plan, Point, Shape, Skip
+from kvbench.model import (
+    DEFAULTS,
+    HEADS,
+    OURS,
+    POINT,
+    Contrast,
+    Kernel,
+    Needs,
+    Plan,
+    Point,
+    Shape,
+    Skip,
+)
 from kvbench.model.hardware import kernel_id
 from kvbench.model.point import INTERLEAVE, LOCAL, SHAPE
-from kvbench.plan.needs import PROCESS, SIZED_BY, Needs, needs, tokens_in
+from kvbench.plan.needs import PROCESS, SIZED_BY, needs, tokens_in
 from kvbench.plan.site import Site, constraint, resolved
 from kvbench.plan.witnesses import contrasts, crowded, is_peer, witnesses
 from kvbench.regime import THRESHOLDS, lacking
@@ -261,7 +273,7 @@ def _on(facts: _Facts, cpus: tuple[int, ...], site: Site) -> Point:
 def _in_sets(point: Point, layers: int, site: Site) -> Point:
     """With as many whole sets of a model's layers as it takes to leave the caches behind."""
     with suppress(KvbenchError):  # what no cache can hold is left out later, with the reason
-        sets = -(-needs(point, site.far(point.cpus)).layers // layers)
+        sets = -(-needs(point, site.far(point.cpus)).slices // layers)
         return replace(point, shape=replace(point.shape, layers=layers * sets))
     return point
 
@@ -286,7 +298,7 @@ def _settled(facts: _Facts, site: Site) -> _Facts:
             "schedule": DEFAULTS["schedule"],
             "variant": site.words_of(facts["op"], "variant")[0],
         }
-    return DEFAULTS | found | {"shuffle": 1 if shuffled else None} | own
+    return DEFAULTS | found | {"order": 1 if shuffled else None} | own
 
 
 def _kernel(facts: _Facts, site: Site) -> Kernel | None:

@@ -52,7 +52,7 @@ class Storing(Bench):
         """Along the slices, as what is stored goes: from one half of them to the other, in pieces
         of a MiB or more, so that what threads lose by meeting is no part of it.
         """
-        half = min(self.room.slices.size, self.room.needs.footprint) // 2
+        half = min(self.room.whole.size, self.needs.walked) // 2
         pieces = max(1, min(_PIECES, half // MIB))
         size = half // pieces // 64 * 64
         parts = [self.room.arena.part(place * size, size) for place in range(2 * pieces)]
@@ -65,7 +65,7 @@ class Storing(Bench):
 
     def verify(self) -> float:
         """The largest error of three slices, one of them drawn anew."""
-        last = self.room.layers - 1
+        last = self.room.slices - 1
         return max(self._verify_store(layer) for layer in {0, last, self._random.randint(0, last)})
 
     def verify_left(self, passes: int) -> float:
@@ -92,7 +92,7 @@ class Storing(Bench):
             min(end, capacity) - count, count, cache.library.isas()[0], self.team.threads
         )
         cache.lengths[:] = self.point.shape.context - tokens
-        block, scaled = block_of(cache.dtype, cache.library), self.own.traffic().scales > 0
+        block, scaled = block_of(cache.dtype, cache.library), self.own.traffic().bytes_scales > 0
         error = 0.0
         for got, want in zip((k, v), source, strict=True):
             off = np.abs(got - want)

@@ -26,10 +26,12 @@ def plant(monkeypatch):
             for number in range(samples):
                 for program in programs:
                     took = seconds(
-                        program.name, cache_of(program), program.traffic().compulsory, number
+                        program.name, cache_of(program), program.traffic().bytes_compulsory, number
                     )
                     took *= WOBBLE[number % len(WOBBLE)]
-                    yield Sample(program.name, number, 4, 4 * took, (), 0.02, 0, 0, asked=4 * took)
+                    yield Sample(
+                        program.name, number, 4, 4 * took, (), 0.02, 0, 0, sample_time=4 * took
+                    )
 
         monkeypatch.setattr("kvbench.lab.users.rounds", rounds)
 

@@ -121,7 +121,7 @@ def ceiling_row(ceiling: Ceiling) -> CeilingRow:
     return CeilingRow(
         **facts.pop("probe"),
         **facts,
-        threads=len(ceiling.probe.cpus),
+        threads=ceiling.probe.threads,
         unit=UNITS.get(ceiling.probe.op, "GB/s"),
         gbps=None if ceiling.probe.op in UNITS else ceiling.median,
     )
@@ -131,7 +131,7 @@ def describe_record(record: Record) -> str:
     """ "read of 32 KiB, 2 threads: 395 GB/s"."""
     probe = record.point
     walked = "" if probe.op in WITHOUT_MEMORY else f" of {size(probe.bytes)}"
-    threads = counted(len(probe.cpus), "thread")
+    threads = counted(probe.threads, "thread")
     if record.error or not record.samples:
         return f"{probe.op}{walked}, {threads}: {record.error or 'no sample was taken'}"
     last = value(record, record.samples[-1])

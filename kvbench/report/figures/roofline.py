@@ -49,7 +49,7 @@ _SAME = [
     "ai_issued",
 ]
 _SAME += ["gflops", "gbps", "tokens_per_second"]
-COLUMNS = ["kind", "row", "label", *_SAME, "gflops_low", "gflops_high"]
+COLUMNS = ["kind", "row", "short", *_SAME, "gflops_low", "gflops_high"]
 
 
 def roofline(found: Findings, look: Look, day: str) -> Figure:
@@ -92,7 +92,7 @@ def _points(points: pd.DataFrame, tokens: dict[str, float]) -> Iterator[dict[str
     )
     ranked = ranked.sort_values(["known", "gflops"], ascending=False, kind="stable")
     for facts in ranked.drop_duplicates(["dtype", "group", "near"]).to_dict("records"):
-        yield {"kind": "point", "label": facts["short"]} | {
+        yield {"kind": "point", "short": facts["short"]} | {
             n: facts[n] for n in ("row", *_SAME, *rates)
         }
 
@@ -114,17 +114,17 @@ def _roofs(ceilings: Iterable[Ceiling], points: pd.DataFrame) -> Iterator[dict[s
             if c.probe.op == "read" and c.level == level and c.probe.pages == first["pages"]
         ]
         if reads:
-            yield {"kind": "read ceiling", "label": level, "gbps": max(c.median for c in reads)}
+            yield {"kind": "read ceiling", "short": level, "gbps": max(c.median for c in reads)}
     for c in own:
         if c.probe.op == "flops":
             rates = {"gflops": c.median, "gflops_low": c.low, "gflops_high": c.high}
-            yield {"kind": "FMA peak", "label": c.probe.isa} | rates
+            yield {"kind": "FMA peak", "short": c.probe.isa} | rates
     known = points[points["core_gbps"].notna()]
     for (dtype, group), alike in known.assign(roof=known["core_gbps"] * known["ai"]).groupby(
         ["dtype", "group"]
     ):
         best = alike.loc[alike["roof"].idxmax()]
-        same = {"label": best["short"], "dtype": dtype, "group": group, "ai": best["ai"]}
+        same = {"short": best["short"], "dtype": dtype, "group": group, "ai": best["ai"]}
         yield {"kind": "core speed", "gflops": best["roof"]} | same
 
 

@@ -25,7 +25,6 @@ from kvbench.errors import NotComparable
 from kvbench.model import Comparison, Engine, Judged, Point
 from kvbench.model.engine import differing
 from kvbench.model.tuning import rescheduled
-from kvbench.regime import classify
 from kvbench.units import gbps
 
 
@@ -37,7 +36,7 @@ class _Seen:
     regime: str
     views: Views
     seconds: Both  # logarithms
-    compulsory: float  # bytes of a pass
+    bytes_compulsory: float  # of a pass
     rescheduled: str
 
     @property
@@ -156,8 +155,7 @@ def _seen(base: Side, head: Side) -> tuple[list[_Seen], list[Judged]]:
         own = of_base.get(point.name, []), of_head.get(point.name, [])
         regime, footprint, why = "unknown", 0.0, unusable(*own)
         if good := next((each for each in (*own[0], *own[1]) if each.complete), None):
-            footprint, evicted = good.footprint("point"), point.residency == "evicted"
-            regime = classify(base.machine, point.cpus, footprint, evicted=evicted).word
+            regime, footprint = good.level, good.footprint
         looked = {} if why else views.of_point(point, footprint, *map(views.by_launch, own), probes)
         if looked and not alike and BESIDE not in looked:
             why = "the environments differ, and no witness was measured beside it"
@@ -168,8 +166,10 @@ def _seen(base: Side, head: Side) -> tuple[list[_Seen], list[Judged]]:
             looked[SECONDS] if alike else looked.pop(SECONDS),
             (each[0] for each in own),
         )
-        again = rescheduled(one.schedule, other.schedule)
-        found.append(_Seen(point, regime, looked, seconds, one.traffic["point"].compulsory, again))
+        again = rescheduled(one.ran, other.ran)
+        found.append(
+            _Seen(point, regime, looked, seconds, one.traffic["point"].bytes_compulsory, again)
+        )
     return found, lost
 
 
@@ -179,7 +179,10 @@ def _viewed(seen: Sequence[_Seen], enough: Effects) -> tuple[list[Viewed], list[
     for each in seen:
         members.setdefault(each.family, []).append(each)
         seconds = tuple(math.exp(median(side.values())) for side in each.seconds)
-        facts = {"seconds": seconds, "gbps": tuple(gbps(each.compulsory, own) for own in seconds)}
+        facts = {
+            "seconds": seconds,
+            "gbps": tuple(gbps(each.bytes_compulsory, own) for own in seconds),
+        }
         looked = each.views | _around(seen, [each])
         points.append(
             words.viewed(each.point.name, each.family, looked, enough.of(each.regime), **facts)
