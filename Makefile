@@ -7,7 +7,7 @@ CASES ?= 400
 COMMA := ,
 START := $(shell date +%s)
 
-.PHONY: sweep test lint lint-c test-full gate-selftest mutate wheel wheels bundle clean \
+.PHONY: sweep test lint test-full gate-selftest mutate wheel wheels bundle clean \
 	prerequisites prerequisites-wheels check-sanitize check-neon check-sve check-emulated check-clang \
 	check-clang-neon
 
@@ -44,13 +44,13 @@ WATCH = packages=0; quiet=0; \
 	done; exit 1
 
 lint: $(VENV)/tested
-	$(BIN)/ruff check --quiet kvbench tests
-	$(BIN)/ruff format --quiet --check kvbench tests
+	$(BIN)/ruff check --quiet kvbench tests suites
+	$(BIN)/ruff format --quiet --check kvbench tests suites
+	$(BIN)/clang-format --dry-run --Werror $(shell find kernels tests -name '*.[ch]')
+	$(BIN)/python -m pytest --quiet tests/repo/test_lines.py
 
-lint-c: $(VENV)/tested
-	$(BIN)/clang-format --dry-run --Werror kernels/*.[ch] kernels/*/*.[ch]
-
-test-full: $(VENV)/tested check-sanitize check-neon check-sve check-emulated check-clang check-clang-neon
+test-full: $(VENV)/tested check-sanitize check-neon check-sve check-emulated check-clang \
+		check-clang-neon
 	$(BIN)/python -m pytest -m "full or not full"
 
 # Gates whose right answer is known, one after another; every one is kept as a line, and none is
@@ -66,17 +66,21 @@ mutate: $(VENV)/tested
 	$(BIN)/python -m tests.mutate $(ONLY:%=--only %)
 
 # One line for what is missing, before anything else happens.
-NO_CC := kvbench needs a C compiler: apt install gcc libc6-dev (Debian), dnf install gcc glibc-devel (Fedora)
+NO_CC := kvbench needs a C compiler: apt install gcc libc6-dev (Debian), \
+	dnf install gcc glibc-devel (Fedora)
 BAD_CC = CC='$(CC)' is missing or makes no programs: mend it, or unset CC
 prerequisites:
 	@command -v $(PYTHON) >/dev/null || { echo "kvbench needs Python 3.11 or newer:" \
 	  "apt install python3 python3-venv (Debian), dnf install python3 (Fedora)" >&2; exit 1; }
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "kvbench needs Python 3.11 or newer;" \
-	  "this is $$($(PYTHON) -V): apt install python3.11 python3.11-venv (Debian), dnf install python3.11 (Fedora)," \
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "kvbench needs Python 3.11 or newer; this is $$($(PYTHON) -V):" \
+	  "apt install python3.11 python3.11-venv (Debian), dnf install python3.11 (Fedora)," \
 	  "then make PYTHON=python3.11" >&2; exit 1; }
-	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "kvbench needs Python's venv module:" \
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "kvbench needs Python's venv module:" \
 	  "apt install python3-venv (Debian), dnf install python3 (Fedora)" >&2; exit 1; }
-	@printf '#include <pthread.h>\nint main(void) { return 0; }\n' | $(CC) -x c -o /dev/null - 2>/dev/null || { \
+	@printf '#include <pthread.h>\nint main(void) { return 0; }\n' \
+	  | $(CC) -x c -o /dev/null - 2>/dev/null || { \
 	  echo "$(if $(filter default,$(origin CC)),$(NO_CC),$(BAD_CC))" >&2; exit 1; }
 
 # What the AArch64 wheel takes beside that.
@@ -93,7 +97,8 @@ $(BIN)/python: | prerequisites
 
 # Python files are used where they stand; all is installed again when a C file, the packaging or a
 # package changes.
-BUILT_FROM := pyproject.toml $(wildcard kernels/*.* kernels/*/* kernels/*/*/* suites/* kvbench/*/__init__.py kvbench/*/*/__init__.py)
+BUILT_FROM := pyproject.toml $(wildcard kernels/*.* kernels/*/* kernels/*/*/* suites/*.toml \
+	kvbench/*/__init__.py kvbench/*/*/__init__.py)
 $(VENV)/installed: $(BIN)/python $(BUILT_FROM)
 	@$(call SAY,packages$(COMMA) then the C library: its last two files take most of two minutes)
 	@$(call PIP,$(VENV)/install.log,install --verbose --editable .)
@@ -110,7 +115,8 @@ build/cases: $(VENV)/tested $(wildcard tests/*.py)
 	rm -rf $@
 	$(BIN)/python -m tests.fuzz --cases $(CASES) --write $@
 
-CHECK_BUILD = $(BIN)/cmake -S kernels -B $(@D) -DKVB_CHECK=ON $(1) >$(@D).log && $(BIN)/cmake --build $(@D) -j 2
+CHECK_BUILD = $(BIN)/cmake -S kernels -B $(@D) -DKVB_CHECK=ON $(1) >$(@D).log \
+	&& $(BIN)/cmake --build $(@D) -j 2
 C_SOURCES := $(BUILT_FROM) $(wildcard tests/check/*)
 
 build/sanitize/kvb-check: $(VENV)/tested $(C_SOURCES)
@@ -154,7 +160,8 @@ check-clang: build/clang/kvb-check build/cases
 	$< build/cases/*
 
 check-clang-neon: build/clang-neon/kvb-check build/cases
-	qemu-aarch64 -cpu cortex-a57 $< --isa scalar,neon --refuses sve256,sve512 $(ONLY:%=--only %) build/cases/*
+	qemu-aarch64 -cpu cortex-a57 $< --isa scalar,neon --refuses sve256,sve512 \
+	  $(ONLY:%=--only %) build/cases/*
 
 # A wheel for this machine.
 wheel: export SOURCE_DATE_EPOCH ?= 1735689600
@@ -167,7 +174,9 @@ wheel: $(BIN)/python
 # What is released: the source distribution, and from it alone a wheel for this machine, twice with
 # the same bytes; and one for AArch64, whose library opens under qemu, and whose code passes its
 # checks there.
-WHEEL = $(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir build/wheels
+PIP_WHEEL = $(BIN)/python -m pip wheel --quiet --disable-pip-version-check
+WHEEL = $(PIP_WHEEL) --no-deps --wheel-dir build/wheels
+REPAIR = PATH="$(abspath $(BIN)):$$PATH" $(BIN)/auditwheel repair --wheel-dir dist/wheels
 wheels: export SOURCE_DATE_EPOCH ?= 1735689600
 wheels: prerequisites-wheels $(VENV)/tested build/neon/kvb-check
 	rm -rf build/wheels dist/wheels && mkdir -p build/wheels
@@ -176,23 +185,27 @@ wheels: prerequisites-wheels $(VENV)/tested build/neon/kvb-check
 	$(WHEEL)/native dist/wheels/kvbench-*.tar.gz
 	$(WHEEL)/again dist/wheels/kvbench-*.tar.gz
 	cmp build/wheels/native/*.whl build/wheels/again/*.whl
-	_PYTHON_HOST_PLATFORM=linux-aarch64 $(WHEEL)/aarch64 -C cmake.define.CMAKE_TOOLCHAIN_FILE=aarch64.cmake dist/wheels/*.tar.gz
-	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/auditwheel repair --wheel-dir dist/wheels build/wheels/native/*.whl
-	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/auditwheel repair --wheel-dir dist/wheels build/wheels/aarch64/*.whl
+	_PYTHON_HOST_PLATFORM=linux-aarch64 $(WHEEL)/aarch64 \
+	  -C cmake.define.CMAKE_TOOLCHAIN_FILE=aarch64.cmake dist/wheels/*.tar.gz
+	$(REPAIR) build/wheels/native/*.whl
+	$(REPAIR) build/wheels/aarch64/*.whl
 	$(BIN)/python -m zipfile --extract build/wheels/aarch64/*.whl build/wheels/opened
 	aarch64-linux-gnu-gcc tests/check/opens/opens.c -o build/wheels/opens
 	qemu-aarch64 -L /usr/aarch64-linux-gnu build/wheels/opens build/wheels/opened/kvbench/libkvbench.so
-	qemu-aarch64 -cpu cortex-a57 build/neon/kvb-check --isa scalar,neon --refuses sve256,sve512 --only codes
+	qemu-aarch64 -cpu cortex-a57 build/neon/kvb-check --isa scalar,neon \
+	  --refuses sve256,sve512 --only codes
 	$(BIN)/python -m venv build/wheels/venv
-	build/wheels/venv/bin/pip install --quiet --disable-pip-version-check dist/wheels/*_$$(uname -m).whl
-	cd build/wheels && venv/bin/kvbench kernels
+	build/wheels/venv/bin/pip install --quiet --disable-pip-version-check \
+	  dist/wheels/*_$$(uname -m).whl
+	cd build/wheels && venv/bin/kvbench list kernels
 
 # Everything that a machine without a network needs.
 bundle: $(BIN)/python
 	rm -rf dist/bundle
-	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --wheel-dir dist/bundle .
+	$(PIP_WHEEL) --wheel-dir dist/bundle .
 	@echo "copy dist/bundle to the other machine (same Python and architecture) and run there:"
-	@echo "  python3 -m venv kvb && kvb/bin/pip install --no-index --find-links bundle kvbench && kvb/bin/kvbench kernels"
+	@echo "  python3 -m venv kvb && kvb/bin/pip install --no-index --find-links bundle kvbench" \
+	  "&& kvb/bin/kvbench list kernels"
 
 clean:
 	rm -rf build dist

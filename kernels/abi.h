@@ -259,14 +259,19 @@ int32_t kvb_task_unpack(const kvb_cache *cache, int64_t first, int64_t tokens, f
 /* Forget all tokens: lengths become zero, bytes stay. */
 int32_t kvb_reset(kvb_cache *cache);
 /* Grow a cache whose heads are whole stretches (head, blockt) in place to a planned, bound cache of
- * larger capacity over the same memory. */
-int32_t kvb_repack(const kvb_cache *from, const kvb_cache *to);
-/* float32 [rows][heads][dim] -> [heads][rows][dim], and back: to_head_major chooses. */
-int32_t kvb_transpose(const float *from, float *to, int64_t rows, int64_t heads, int64_t dim,
-                      int32_t to_head_major);
-/* Copy one row of `width` floats to row `position` of a [rows][width] matrix; the two may overlap.
- */
-int32_t kvb_logits(const float *row, float *matrix, int64_t position, int64_t rows, int64_t width);
+ * larger capacity over the same memory, whose lengths become those of `from`. On one thread. The
+ * first pass moves the rows; more of them move as many bytes between the same places. */
+int32_t kvb_task_repack(const kvb_cache *from, const kvb_cache *to, int32_t isa, int32_t threads,
+                        kvb_task **task);
+/* So many matrices, each float32 [rows][heads][dim] -> [heads][rows][dim], and back: to_head_major
+ * chooses. */
+int32_t kvb_task_transpose(const float *from, float *to, int64_t matrices, int64_t rows,
+                           int64_t heads, int64_t dim, int32_t to_head_major, int32_t isa,
+                           int32_t threads, kvb_task **task);
+/* Copy a row of `width` floats to row `position` of each of so many [rows][width] matrices. A pass
+ * moves `position`, which the caller owns, on to the next row, and from the last to the first. */
+int32_t kvb_task_logits(const float *from, float *to, int64_t matrices, int64_t rows, int64_t width,
+                        int64_t *position, int32_t isa, int32_t threads, kvb_task **task);
 
 /* Probes: what the machine itself can do. */
 typedef struct kvb_probe {

@@ -4,7 +4,7 @@ Kubernetes, or by hand.
 Nothing about a measurement is distributed. Each host runs `kvbench sweep` as a process of its own,
 alone on the host, into a run directory there, whose files come back. What is on a host stays there,
 so that a scheduler that is gone loses
-nothing: kvbench gather takes run directories, whatever brought them.
+nothing: kvbench fleet --from takes run directories, whatever brought them.
 """
 
 import fcntl

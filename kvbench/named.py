@@ -9,6 +9,7 @@ refused it:
 
 import errno
 import os
+import re
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -57,6 +58,16 @@ def text(path: Path | str, most: int, follow: bool = True) -> str:
     except UnicodeDecodeError as error:
         line = found.count(b"\n", 0, error.start) + 1
         raise OSError(errno.EILSEQ, f"line {line} is not UTF-8", str(path)) from None
+
+
+def numbers(path: Path | str) -> tuple[int, ...]:
+    """Whole numbers from 1 on, that commas, blanks or ends of lines part."""
+    words = text(path, LISTED).replace(",", " ").split()
+    odd = (word for word in words if not re.fullmatch(r"0{0,9}[1-9][0-9]{0,9}", word))
+    if (word := next(odd, None if words else "nothing")) is not None:
+        why = f"it holds {word[:20]!r}, and is to hold whole numbers from 1 on"
+        raise OSError(errno.EINVAL, why, str(path))
+    return tuple(map(int, words))
 
 
 def lines(path: Path | str, follow: bool = False) -> Iterator[bytes]:

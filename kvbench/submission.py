@@ -30,7 +30,7 @@ _MIB = 1 << 20
 _SIZES = {MANIFEST: _MIB, JOURNAL: 16 * _MIB, MACHINE: 4 * _MIB}
 _LIMITS = {name: _SIZES[name.removeprefix(f"{LONGER}/")] for name in _PARTS} | {SEAL: _MIB}
 _POINTS, _LAUNCHES = 256, 200  # in an archive, at most: a score has 11 in 10
-_HINT = "name an archive that kvbench submit has written"
+_HINT = "name an archive that kvbench score --pack has written"
 
 
 @dataclass(frozen=True, slots=True)

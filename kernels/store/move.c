@@ -1,10 +1,14 @@
-/* Moves on one thread: a cache grown in place, float32 matrices transposed, a row of logits put in
- * its position. */
+/* A cache grown in place: its stretches move up, the last of them first. */
 #include <string.h>
 
+#include "cache/touched.h"
 #include "store/store.h"
 
-/* ---- repack ---------------------------------------------------------------------------------- */
+typedef struct repack_task {
+    kvb_task task;
+    const kvb_cache *from, *to;
+    const kvb_tier *tier;
+} repack_task;
 
 /* The planes follow one another as kvb_cache_bind lays them. */
 static bool in_one_block(const kvb_cache *c)
@@ -15,6 +19,8 @@ static bool in_one_block(const kvb_cache *c)
 
 static int32_t check_pair(const kvb_cache *from, const kvb_cache *to)
 {
+    TRY(kvb_check_cache(from));
+    TRY(kvb_check_cache(to));
     if (!kvb_same_rows(from, to))
         return kvb_fail(KVB_BAD_ARGUMENT, "to: layout, inner, dtype, scale, ring, batch, kv_heads "
                                           "and head_dim must be those of from");
@@ -41,76 +47,119 @@ static int32_t check_pair(const kvb_cache *from, const kvb_cache *to)
     return KVB_OK;
 }
 
-/* One plane: per sequence and head a stretch of live rows, or of the blocks of `block` rows that
- * they lie in, from the last to the first. */
-static void move_plane(uint8_t *to, int64_t to_stride, const uint8_t *from, int64_t from_stride,
-                       int64_t row, int64_t block, const kvb_cache *c)
+/* So many bytes to where they may overlap, no further down: from the last part to the first, each
+ * as long as the way that it moves, so that no part is written over before it has moved. */
+static void move_up(const kvb_tier *tier, uint8_t *to, const uint8_t *from, int64_t bytes)
 {
-    for (int64_t i = c->batch * c->kv_heads - 1; i >= 0; i--)
-        memmove(to + i * to_stride, from + i * from_stride,
-                (size_t)(round_up(c->lengths[i / c->kv_heads], block) * row));
+    const int64_t way = to - from;
+    if (0 < way && way < LINE)
+        memmove(to, from, (size_t)bytes);
+    else if (way)
+        for (int64_t end = bytes, part; end > 0; end -= part) {
+            part = at_most(way, end);
+            kvb_copy(tier, to + end - part, from + end - part, part);
+        }
+}
+
+/* Rows of a plane, or its scales: those of sequence and head `i` lie `stride` bytes apart. */
+typedef struct plane {
+    uint8_t *to;
+    const uint8_t *from;
+    int64_t to_stride, from_stride;
+    int64_t row, block; /* bytes of one, and how many move together */
+    double payload;     /* of `row` */
+} plane;
+
+enum { PLANES = 4 };
+
+/* In the order in which they move: the last of all first. */
+static void planes_of(const kvb_cache *from, const kvb_cache *to, plane planes[PLANES])
+{
+    const int64_t stride = from->k.scale_head_stride, to_stride = to->k.scale_head_stride;
+    const int64_t scale = from->k.scale_token_stride, row = from->k.token_stride;
+    const int64_t block = kvb_layouts[from->layout].transposed ? LANES : 1;
+    const double size = kvb_scale_size(from), row_size = kvb_row_size(from);
+    planes[0] = (plane){to->v.scales, from->v.scales, to_stride, stride, scale, 1, size};
+    planes[1] = (plane){to->k.scales, from->k.scales, to_stride, stride, scale, 1, size};
+    planes[2] =
+        (plane){to->v.rows, from->v.rows, to->k.head_stride, from->k.head_stride, row, 1, row_size};
+    planes[3] = (plane){to->k.rows, from->k.rows, to->k.head_stride, from->k.head_stride,
+                        row,        block,        row_size};
+}
+
+/* Bytes that move of sequence and head `i`: live rows, or the blocks that they lie in. */
+static int64_t stretch(const kvb_cache *c, const plane *p, int64_t i)
+{
+    return round_up(c->lengths[i / c->kv_heads], p->block) * p->row;
 }
 
 /* No stretch moves down, and the last of all goes first: so none is written over before it has
  * moved. */
-int32_t kvb_repack(const kvb_cache *from, const kvb_cache *to)
+static void repack(kvb_task *base, int32_t thread, void *scratch)
 {
-    TRY(kvb_check_cache(from));
-    TRY(kvb_check_cache(to));
+    const repack_task *task = (const repack_task *)base;
+    const kvb_cache *c = task->from;
+    plane planes[PLANES];
+    (void)thread;
+    (void)scratch;
+    planes_of(c, task->to, planes);
+    for (const plane *p = planes; p < planes + PLANES; p++)
+        for (int64_t i = c->batch * c->kv_heads - 1; i >= 0; i--)
+            move_up(task->tier, p->to + i * p->to_stride, p->from + i * p->from_stride,
+                    stretch(c, p, i));
+    memmove(task->to->lengths, c->lengths, (size_t)c->batch * sizeof *c->lengths);
+}
+
+/* What is read and written, each counted by itself: payload; padding of rows and blocks is in
+ * `issued`; lines as if each stretch began on one. What stays where it is counts nowhere. */
+static kvb_traffic traffic_of(const kvb_cache *c, const kvb_cache *to)
+{
+    kvb_traffic t = {0};
+    plane planes[PLANES];
+    planes_of(c, to, planes);
+    for (int k = 0; k < PLANES; k++)
+        for (int64_t i = 0; i < c->batch * c->kv_heads; i++) {
+            const plane *p = &planes[k];
+            if (p->to + i * p->to_stride == p->from + i * p->from_stride)
+                continue;
+            *(k < 2 ? &t.scales : &t.kv) += 2.0 * (double)c->lengths[i / c->kv_heads] * p->payload;
+            t.issued += 2.0 * (double)stretch(c, p, i);
+            t.line += 2.0 * (double)round_up(stretch(c, p, i), LINE);
+        }
+    t.compulsory = t.kv + t.scales;
+    return t;
+}
+
+/* Its rows are where they lay when a run began. */
+static int32_t ready(const kvb_task *base, int64_t grown)
+{
+    const repack_task *task = (const repack_task *)base;
+    if (grown)
+        return kvb_fail(KVB_BAD_ARGUMENT, "lengths: the run stores tokens in front of a repack");
+    return check_pair(task->from, task->to);
+}
+
+int32_t kvb_task_repack(const kvb_cache *from, const kvb_cache *to, int32_t isa, int32_t threads,
+                        kvb_task **out)
+{
     TRY(check_pair(from, to));
-    int64_t row = from->k.token_stride, scale = from->k.scale_token_stride;
-    int64_t block = kvb_layouts[from->layout].transposed ? LANES : 1;
-    move_plane(to->v.scales, to->k.scale_head_stride, from->v.scales, from->k.scale_head_stride,
-               scale, 1, from);
-    move_plane(to->k.scales, to->k.scale_head_stride, from->k.scales, from->k.scale_head_stride,
-               scale, 1, from);
-    move_plane(to->v.rows, to->k.head_stride, from->v.rows, from->k.head_stride, row, 1, from);
-    move_plane(to->k.rows, to->k.head_stride, from->k.rows, from->k.head_stride, row, block, from);
-    memmove(to->lengths, from->lengths, (size_t)from->batch * sizeof *from->lengths);
-    return KVB_OK;
-}
-
-/* ---- transpose and logits -------------------------------------------------------------------- */
-
-/* a * b * c floats in bytes, or a message that names the first factor. */
-static int32_t check_bytes(const char *name, int64_t a, int64_t b, int64_t c, int64_t *bytes)
-{
-    if (__builtin_mul_overflow(a, b, bytes) || __builtin_mul_overflow(*bytes, c, bytes) ||
-        __builtin_mul_overflow(*bytes, (int64_t)sizeof(float), bytes))
-        return kvb_fail(KVB_BAD_ARGUMENT, "%s %lld: the size overflows", name, (long long)a);
-    return KVB_OK;
-}
-
-int32_t kvb_transpose(const float *from, float *to, int64_t rows, int64_t heads, int64_t dim,
-                      int32_t to_head_major)
-{
-    int64_t bytes = 0;
-    TRY(kvb_check_given("from", from));
-    TRY(kvb_check_given("to", to));
-    TRY(kvb_check_range("rows", rows, 1, INT64_MAX));
-    TRY(kvb_check_range("heads", heads, 1, INT64_MAX));
-    TRY(kvb_check_range("dim", dim, 1, INT64_MAX));
-    TRY(check_bytes("rows", rows, heads, dim, &bytes));
-    uintptr_t a = (uintptr_t)from, b = (uintptr_t)to;
-    if ((a > b ? a - b : b - a) < (uintptr_t)bytes)
-        return kvb_fail(KVB_BAD_ARGUMENT, "to overlaps from; transpose needs two buffers");
-    int64_t outer = to_head_major ? heads : rows, inner = to_head_major ? rows : heads;
-    for (int64_t i = 0; i < outer; i++)
-        for (int64_t j = 0; j < inner; j++)
-            memcpy(to + (i * inner + j) * dim, from + (j * outer + i) * dim,
-                   (size_t)dim * sizeof *to);
-    return KVB_OK;
-}
-
-int32_t kvb_logits(const float *row, float *matrix, int64_t position, int64_t rows, int64_t width)
-{
-    int64_t bytes = 0;
-    TRY(kvb_check_given("row", row));
-    TRY(kvb_check_given("matrix", matrix));
-    TRY(kvb_check_range("rows", rows, 1, INT64_MAX));
-    TRY(kvb_check_range("width", width, 1, INT64_MAX));
-    TRY(check_bytes("rows", rows, width, 1, &bytes));
-    TRY(kvb_check_range("position", position, 0, rows - 1));
-    memmove(matrix + position * width, row, (size_t)width * sizeof *row);
+    TRY(kvb_check_isa(isa));
+    TRY(kvb_check_threads(threads));
+    TRY(kvb_check_given("task", out));
+    if (threads > 1)
+        return kvb_fail(KVB_UNSUPPORTED,
+                        "threads is %d: each stretch moves to where another one "
+                        "lay, so one thread moves them in turn",
+                        threads);
+    repack_task *task = kvb_task_new(sizeof *task, from, threads);
+    if (!task)
+        return KVB_NO_MEMORY;
+    task->from = from;
+    task->to = to;
+    task->tier = kvb_tier_of(isa);
+    task->task.work = repack;
+    task->task.ready = ready;
+    task->task.traffic = traffic_of(from, to);
+    *out = &task->task;
     return KVB_OK;
 }

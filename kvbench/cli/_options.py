@@ -7,11 +7,27 @@ from typing import Any
 import click
 
 from kvbench.cli._types import BYTES, TIME, Count, Named
-from kvbench.model import PLACES
-
-PLACED = f"Which CPUs: a list such as 0-3,8; or {', '.join(PLACES)}."
+from kvbench.model import FIELDS
 
 FILE = click.Path(exists=True, dir_okay=False, resolve_path=True)
+_ABOUT = {field.name: field.about for field in FIELDS}
+_SAME: dict[str, dict[str, Any]] = {  # options that mean the same wherever they stand
+    "threads": {"type": str, "metavar": "N|all", "help": "Number of threads, or all."},
+    "cpus": {"type": str, "metavar": "CPUS", "help": _ABOUT["cpus"]},
+    "isa": {"type": str, "metavar": "TIER", "help": _ABOUT["isa"]},
+    "pages": {"type": str, "metavar": "KIND", "help": _ABOUT["pages"]},
+    "library": {"type": FILE, "help": "Library of kernels to measure: another build."},
+    "context": {"type": str, "metavar": "TOKENS", "help": _ABOUT["context"]},
+    "dtype": {"type": str, "metavar": "FORMAT", "help": _ABOUT["dtype"]},
+}
+
+
+def same(name: str, otherwise: object, **more: Any) -> Callable[..., Any]:
+    """One of these. `otherwise`: what its help says of a call without it."""
+    said = f"{_SAME[name]['help']} [default: {otherwise}]"
+    return click.option(f"--{name}", **_SAME[name] | more | {"help": said})
+
+
 plugin_option = click.option(
     "--plugin",
     type=FILE,
@@ -35,13 +51,9 @@ only_option = click.option(
 seed_option = click.option(
     "--seed", type=Count(0), help="Seed of the random order of the visits. [default: 1]"
 )
-threads_option = click.option(
-    "--threads", default="all", show_default=True, help="Number of threads, or all."
-)
-cpus_option = click.option("--cpus", help=f"{PLACED} [default: compact]")
-isa_option = click.option(
-    "--isa", help="Instruction set. [default: $KVBENCH_ISA, else the best that this CPU runs]"
-)
+threads_option = same("threads", "all", default="all")
+cpus_option = same("cpus", "compact")
+isa_option = same("isa", "$KVBENCH_ISA, else the best that this CPU runs")
 override_option = click.option(
     "--override", type=Named(), help="TOML file that corrects what the system reports."
 )
@@ -56,6 +68,14 @@ tuning_option = click.option(
 )
 out_option = click.option(
     "--out", type=Named(), help="Run directory. [default: a new one below runs/]"
+)
+launches_option = click.option(
+    "--launches",
+    type=Count(),
+    help="Fresh processes; each visits all points. [default: the suite's]",
+)
+report_option = click.option(
+    "--report", is_flag=True, help="Also write the report, as kvbench report does."
 )
 neighbour_option = click.option(
     "--neighbour",
@@ -80,37 +100,26 @@ def with_options(*options: Callable[..., Any]) -> Callable[..., Any]:
     return lambda command: reduce(lambda own, option: option(own), reversed(options), command)
 
 
-_AXIS = click.option(
-    "--axis",
-    "axes",
-    multiple=True,
-    metavar="NAME=VALUE[,VALUE]",
-    help="Measure these values of an axis instead of the suite's. May be repeated.",
-)
-_PLACED = (
-    click.option("--cpus", help=f"{PLACED} [default: the suite's]"),
-    isa_option,
-    click.option(
-        "--pages", help="Memory pages to ask for, instead of the suite's: base, thp or huge."
-    ),
-    click.option(
-        "--schedule", help="How rows are read and prefetched, instead of the suite's; auto: tuned."
-    ),
-    click.option("--library", type=FILE, help="Measure another build of the kernel library."),
-)
-which_options = with_options(_AXIS, only_option, *_PLACED)
 suite_options = with_options(  # what kvbench.session.Options has of them
-    _AXIS,
-    only_option,
     click.option(
-        "--launches",
-        type=Count(),
-        help="Fresh processes; each visits all points. [default: the suite's]",
+        "--axis",
+        "axes",
+        multiple=True,
+        metavar="NAME=VALUE[,VALUE]",
+        help="Measure these values of an axis instead of the suite's. May be repeated.",
     ),
+    only_option,
+    launches_option,
     click.option("--samples", type=Count(), help="Samples in a visit. [default: the suite's]"),
     click.option("--sample-time", type=float, help="Seconds of a sample. [default: the suite's]"),
     seed_option,
-    *_PLACED,
+    same("cpus", "the suite's"),
+    isa_option,
+    same("pages", "the suite's"),
+    click.option(
+        "--schedule", help="How rows are read and prefetched, instead of the suite's; auto: tuned."
+    ),
+    same("library", "the installed one"),
     plugin_option,
     neighbour_option,
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from kvbench.cli._options import cpus_option, isa_option, threads_option, with_options
+from kvbench.cli._options import cpus_option, isa_option, same, threads_option, with_options
 from kvbench.cli._types import Count
 from kvbench.errors import BadArgument, unknown_word
 from kvbench.model import DEFAULTS, FIELDS, HEADS, Point
@@ -17,11 +17,13 @@ _MODEL = (
     "A name of suites/models.toml, a config.json or the folder that holds it, or a .gguf file."
     " Options for its heads override it."
 )
+_SAME = ("context", "dtype", "pages")
 _OWN = {  # options that other commands have too, or that are called otherwise
     "model": click.option("--model", help=_MODEL),
     "isa": isa_option,
     "threads": threads_option,
     "cpus": cpus_option,
+    **{name: same(name, DEFAULTS[name], default=DEFAULTS[name]) for name in _SAME},
     "order": click.option(
         "--sequential",
         "order",
@@ -60,12 +62,13 @@ def point_of(op: str, library: Any, **asked: Any) -> Point:
     from kvbench.machine import available_memory, describe
     from kvbench.machine.placement import place
     from kvbench.plan import Site, only_point
+    from kvbench.plan.site import threads_of
     from kvbench.suite.axes import words
 
     if op not in words("op"):
         raise unknown_word("OP", op, words("op"))
     machine = describe()
-    cpus = place(machine, asked.pop("cpus"), asked.pop("threads"))
+    cpus = place(machine, asked.pop("cpus"), threads_of(op, asked.pop("threads")))
     own, asked = _of_model(asked)
     given = own | {
         name: _value(name, value, library) for name, value in asked.items() if value is not None

@@ -1,11 +1,11 @@
 """The program behind main(): the group of all commands, and what becomes of their errors."""
 
-import difflib
 import errno
 import os
 import sys
 import traceback
 from collections.abc import Mapping
+from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 
@@ -28,6 +28,17 @@ def _codes(about: Mapping[Exit, str]) -> str:
     )
 
 
+_MOVED = {  # words of before, and where that is now
+    "gather": "fleet --from",
+    "kernels": "list kernels",
+    "lab": "suites/experiments.ipynb",
+    "numa": "sweep numa",
+    "plan": "sweep --dry-run",
+    "schema": "list schemas",
+    "submit": "score --pack",
+    "suites": "list suites",
+    "tune": "sweep --tune-only",
+}
 TASKS = ("measure", "read", "compare", "understand")  # folders of commands, in the order of --help
 
 
@@ -64,7 +75,8 @@ class Commands(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            near = difflib.get_close_matches(args[0], self.list_commands(ctx), 1)
+            known = self.list_commands(ctx)
+            near = [_MOVED[args[0]]] if args[0] in _MOVED else get_close_matches(args[0], known, 1)
             error.message += f" Did you mean {near[0]}?" if near else ""
             raise
 

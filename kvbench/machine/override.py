@@ -1,7 +1,9 @@
 """A TOML file that corrects what a machine says of its caches and memory.
 
 [[cache]]              # replaces all caches of its level; without cpus, only their size; size 0:
-there is none level = 3 size = "16MiB" cpus = "0-7"
+level = 3              # there is none
+size = "16MiB"
+cpus = "0-7"
 
 [dram]                 # channels of the whole machine; or gbps alone
 channels = 12

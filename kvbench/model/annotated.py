@@ -14,12 +14,17 @@ Size = Annotated[int, Meta(ge=1, le=_MOST)]  # of what can be divided by
 Number = Annotated[float, Meta(gt=-1e30, lt=1e30)]
 Positive = Annotated[float, Meta(gt=0, lt=1e30)]
 Timed = Annotated[float, Meta(ge=1e-9, le=1e9)]  # seconds of anything that was timed
+# of the sequences of a batch: see Shape.held
+Lengths = Annotated[
+    str,
+    Meta(pattern=r"^(even|ragged:[0-9]{1,18}|listed:[1-9][0-9]{0,9}(,[1-9][0-9]{0,9})*)$"),
+]
 Cpus = Annotated[tuple[Count, ...], Meta(min_length=1)]
 
 
 def about(text: str, *words: str) -> Meta:
-    """The meaning of a key, with its unit, and the words that it may be. kvbench schema prints
-    it.
+    """The meaning of a key, with its unit, and the words that it may be. kvbench list schemas
+    prints it.
     """
     return Meta(description=text, extra_json_schema={"enum": list(words)} if words else None)
 

@@ -3,17 +3,22 @@ that of tables, of short names, and of a suite's product.
 """
 
 import dataclasses
+import hashlib
+import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, get_type_hints
 
-from kvbench.model.annotated import Count, Cpus, Size, about
+from kvbench.model.annotated import Count, Cpus, Lengths, Size, about
 from kvbench.model.hardware import PLACES, kernel_id
 from kvbench.units import cpu_text
 
 COMPUTE = ("flops", "dot8")  # probes of instructions that stay in registers
 AUTO = "auto"  # the schedule that a measurement chooses, or the library
 LOCAL, INTERLEAVE = "local", "interleave"  # where memory lies
+ONE_TOKEN = ("append", "logits")  # ops whose pass is of one token of each sequence
+EVEN, RAGGED, LISTED = "even", "ragged", "listed"  # lengths of a batch's sequences
+VOCABULARY = 32_000  # logits of a token, where nobody says how many
 OURS = "kvbench"  # the engine
 OWN = "own"  # in a duel: what is chosen for each side
 HEADS = ("q_heads", "kv_heads", "head_dim")  # of a Shape: what tells models apart
@@ -70,7 +75,9 @@ def declared(kind: type) -> tuple[Field, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """One decode step. Every sequence holds `context` tokens; window 0 attends to all of them."""
+    """One decode step. Every sequence holds `context` tokens, or as `lengths` says no more than
+    that; window 0 attends to all of them.
+    """
 
     batch: Annotated[Size, about("sequences")] = of(
         "count", 1, "batch={}", "Sequences in the batch.", usual=True
@@ -84,7 +91,7 @@ class Shape:
     head_dim: Annotated[Size, about("elements of a row")] = of(
         "count", None, "d={}", "Elements of a row of K or V.", usual=True
     )
-    context: Annotated[Size, about("tokens that every sequence holds")] = of(
+    context: Annotated[Size, about("tokens that every sequence holds, or at most")] = of(
         "context", 4096, "t={}", "Tokens in every sequence, such as 8k."
     )
     capacity: Annotated[Size, about("tokens that there is room for")] = of(
@@ -104,10 +111,41 @@ class Shape:
         "Layers to walk in turn; 0: more than the caches hold (1 if hot or evicted); model: whole"
         " sets of its layers.",
     )
+    vocabulary: Annotated[Count, about("logits of a token; 0 where the op has none")] = of(
+        "count from 0",
+        0,
+        "{} logits",
+        f"Logits of a token, of the op logits. [default: the model's, else {VOCABULARY}]",
+        later=True,
+    )
+
+    lengths: Annotated[
+        Lengths, about("of the sequences: even, drawn by a seed, or those that a file lists")
+    ] = of(
+        "lengths",
+        EVEN,
+        "lengths {}",
+        "Lengths of the sequences: even, all the context; ragged:SEED, drawn from 1 to the context,"
+        " the first of them the context; or a file of numbers, one for each sequence.",
+        within="op",
+        later=True,
+    )
 
     @property
     def group(self) -> int:
         return self.q_heads // self.kv_heads
+
+    @property
+    def held(self) -> tuple[int, ...]:
+        """Tokens of each sequence. Python promises that random() gives the same for a seed."""
+        kind, _, told = self.lengths.partition(":")
+        if kind == LISTED:
+            return tuple(map(int, told.split(",")))
+        if kind == EVEN:
+            return (self.context,) * self.batch
+        drawn = random.Random(int(told))
+        others = (1 + int(drawn.random() * self.context) for _ in range(self.batch - 1))
+        return self.context, *others
 
 
 class Visited:
@@ -124,22 +162,22 @@ class Point(Visited):
     schedule.
     """
 
-    op: Annotated[str, about("what it does: decode, append, bulk, ...")] = of(
+    op: Annotated[str, about("what it does: decode, append, bulk, repack, ...")] = of(
         "word",
         "decode",
         "{}",
-        "What the kernel does: decode, append or bulk.",
-        words=("decode", "append", "bulk"),
+        "What the kernel does.",
+        words=("decode", "append", "bulk", "repack", "transpose", "logits"),
     )
     variant: Annotated[str, about("the way of doing it; - where there is but one")] = of(
         "word",
         None,
         "{}",
-        "How the kernel does it; see kvbench kernels. [default: the first]",
+        "How the kernel does it; see kvbench list kernels. [default: the first]",
         usual=True,
     )
     layout: Annotated[str, about("of the cache; - where there is none")] = of(
-        "word", "head", "{}", "Layout of the cache; see kvbench kernels.", sized=True
+        "word", "head", "{}", "Layout of the cache; see kvbench list kernels.", sized=True
     )
     inner: Annotated[str, about("order inside a block of a paged cache")] = of(
         "word",
@@ -177,7 +215,7 @@ class Point(Visited):
         "word",
         "best",
         "{}",
-        "Instruction set to use. [default: $KVBENCH_ISA, else the best that this CPU runs]",
+        "Instruction set to use: a tier such as avx2 or neon.",
     )
     shape: Annotated[Shape, about("geometry of the model and fill of its cache")]
     residency: Annotated[
@@ -290,7 +328,17 @@ def _later(owner: Any, fields: tuple[Field, ...]) -> str:
     )
 
 
+def lengths_word(lengths: str) -> str:
+    """As tables and names say it: of those that a file lists, a digest of them."""
+    kind, _, told = lengths.partition(":")
+    if kind != LISTED:
+        return lengths
+    return f"{kind}:{hashlib.sha256(told.encode()).hexdigest()[:12]}"
+
+
 def _word(value: Any) -> str:
+    if isinstance(value, str):
+        return lengths_word(value)
     return "-" if value is None else str(int(value)) if isinstance(value, bool) else str(value)
 
 

@@ -7,7 +7,16 @@ from kvbench.native.arena import Arena, Part, pages_given
 from kvbench.native.blocks import Blocks
 from kvbench.native.cache import Cache
 from kvbench.native.library import Library, default_library, library_of, library_path
-from kvbench.native.ops import decode_task, forms, probe_task, rewrite, store_task
+from kvbench.native.ops import (
+    decode_task,
+    forms,
+    logits_task,
+    probe_task,
+    repack_task,
+    rewrite,
+    store_task,
+    transpose_task,
+)
 from kvbench.native.plugin import Plugin, is_plugin
 from kvbench.native.rows import LANES, block_of, key_bytes
 from kvbench.native.team import Task, Team

@@ -1,4 +1,6 @@
-"""The library's ops as tasks that can be timed: decode and its twin, fills, stores and probes."""
+"""The library's ops as tasks that can be timed: decode and its twin, fills, stores, moves and
+probes.
+"""
 
 from typing import TYPE_CHECKING, Any
 
@@ -86,6 +88,41 @@ def store_task(
         advance,
     )
     return Task(library, getattr(library.lib, f"kvb_task_{op}"), args, threads, keep=(cache, k, v))
+
+
+def repack_task(before: "Cache", after: "Cache", threads: int, *, isa: str) -> Task:
+    """Grows `before` in place to `after`, which lies over the same memory; by one thread."""
+    library = before.library
+    args = before.struct, after.struct, library.number("isa", isa)
+    return Task(library, library.lib.kvb_task_repack, *args, threads, keep=(before, after))
+
+
+def transpose_task(
+    library: Library, source: np.ndarray, to: np.ndarray, threads: int, *, isa: str
+) -> Task:
+    """Matrices of float32: [matrices, a, b, dim] -> [matrices, b, a, dim]."""
+    matrices, rows, heads, dim = source.shape
+    args = pointer(library, source), pointer(library, to), matrices, rows, heads, dim, True
+    how = library.number("isa", isa), threads
+    return Task(library, library.lib.kvb_task_transpose, *args, *how, keep=(source, to))
+
+
+def logits_task(
+    library: Library,
+    source: np.ndarray,
+    to: np.ndarray,
+    position: np.ndarray,
+    threads: int,
+    *,
+    isa: str,
+) -> Task:
+    """Float32 [matrices, width] to row position[0] of each of [matrices, rows, width]. A pass goes
+    on to the next row.
+    """
+    place = library.ffi.from_buffer("int64_t[]", position)
+    args = pointer(library, source), pointer(library, to), *to.shape, place
+    how = library.number("isa", isa), threads
+    return Task(library, library.lib.kvb_task_logits, *args, *how, keep=(source, to, position))
 
 
 def rewrite(team: Team, cache: "Cache", token: int, k: np.ndarray, v: np.ndarray) -> None:

@@ -16,26 +16,14 @@ from itertools import chain, product
 from typing import Any
 
 from kvbench.errors import BadArgument, KvbenchError, Unsupported, unknown_word
-from kvbench.model import (
-    DEFAULTS,
-    HEADS,
-    OURS,
-    POINT,
-    Contrast,
-    Kernel,
-    Needs,
-    Plan,
-    Point,
-    Shape,
-    Skip,
-)
+from kvbench.model import DEFAULTS, HEADS, OURS, POINT, Contrast, Kernel, Needs, Plan, Point, Skip
 from kvbench.model.hardware import kernel_id
-from kvbench.model.point import INTERLEAVE, LOCAL, SHAPE
-from kvbench.plan.needs import PROCESS, SIZED_BY, needs, tokens_in
-from kvbench.plan.site import Site, constraint, resolved
+from kvbench.model.point import INTERLEAVE, LOCAL, lengths_word
+from kvbench.plan.needs import ALONE, PROCESS, needs
+from kvbench.plan.shapes import INVALID, UNKNOWN, Left, refuse_idle, shape_of
+from kvbench.plan.site import Site, constraint, resolved, threads_of
 from kvbench.plan.witnesses import contrasts, crowded, is_peer, witnesses
-from kvbench.regime import THRESHOLDS, lacking
-from kvbench.suite import AXES, Relative, Suite, model
+from kvbench.suite import AXES, Suite, model
 from kvbench.suite.axes import BY_KERNEL, MOST, words
 from kvbench.suite.values import ALL, Axes
 from kvbench.units import size
@@ -49,8 +37,7 @@ NO_KERNEL, NO_TIER, NO_PAGES = (
     "pages not available here",
 )
 NO_NODE = "no such NUMA node"
-INVALID, CPUS, UNKNOWN = "invalid combination", "not enough CPUs", "cache size unknown"
-CLOSED, MEMORY = "no size that only L3 holds", "does not fit memory"
+CPUS, MEMORY = "not enough CPUs", "does not fit memory"
 NO_PEER, NO_FORMAT = "no such peer here", "no format of that peer"
 # all that such a reason rests on
 _SAME = {NO_PEER: ("engine",), NO_FORMAT: ("engine", "dtype", "layout")}
@@ -104,10 +91,6 @@ class Sweep:
         }
 
 
-class _Left(Exception):
-    """This combination is no point: the reason, and its particulars."""
-
-
 def expand(suite: Suite, site: Site, seed: int = 1, only: tuple[str, ...] = ()) -> Sweep:
     """Every point once, in the order of the file. `only`: patterns as of a shell, for names of
     points.
@@ -131,7 +114,7 @@ def expand(suite: Suite, site: Site, seed: int = 1, only: tuple[str, ...] = ()) 
             ):
                 needed[point] = _fitting(point, site)
                 asked[point] = facts
-        except _Left as left:
+        except Left as left:
             own = {axis: facts[axis] for axis in _SAME.get(left.args[0], facts)}
             skips.setdefault(tuple(own.values()), Skip(own, *left.args))
     for point in chain.from_iterable(find(needed, site.memory) for find in (crowded, _too_many)):
@@ -156,14 +139,15 @@ def refuse_empty(sweep: Sweep, site: Site, only: tuple[str, ...] = ()) -> None:
         return
     nothing = f"{sweep.suite.source} has no points"
     if only and (others := expand(sweep.suite, site).points):
-        hint = f"it has {others[0].name}, ...; see what kvbench plan says of it"
+        hint = f"it has {others[0].name}, ...; see what kvbench sweep --dry-run says of it"
         raise BadArgument(f"{nothing} here whose name matches --only {' or '.join(only)}", hint)
     if not sweep.skips:
         raise BadArgument(f"{nothing}: its [[skip]] tables leave out everything", "change them")
     reasons = Counter(skip.reason for skip in sweep.skips).most_common(3)
     why = "".join(f"; {count} left out: {reason}" for reason, count in reasons)
     first = sweep.skips[0]
-    example = " ".join(f"{axis}={value}" for axis, value in sweep.named(first).items())
+    named = sweep.named(first).items()
+    example = " ".join(f"{axis}={lengths_word(str(value))}" for axis, value in named)
     detail = f": {first.detail}" if len(reasons) == 1 else ""
     raise BadArgument(
         f"{nothing} here{why}{detail}", f"such as {example}; --axis asks for other values"
@@ -190,7 +174,7 @@ def refuse_without_peer(sweep: Sweep, site: Site) -> None:
         why = "; ".join(dict.fromkeys(lost)) or "the points that are left have no engine but ours"
         raise BadArgument(
             f"no peer that was asked for can be measured: {why}",
-            "kvbench plan peers says which can be",
+            "kvbench sweep peers --dry-run says which can be",
         )
 
 
@@ -243,6 +227,7 @@ def _ops(grid: Axes) -> tuple[str, ...]:
 
 def only_point(facts: _Facts, cpus: tuple[int, ...], site: Site) -> Point:
     """That of one combination, with nothing left out: what is no point is refused."""
+    facts = facts | site.lacks(facts["op"])
     op, variant, *cell = (facts[axis] for axis in _KERNEL)
     known = site.words_of(op, "variant")
     if variant not in (None, *known):
@@ -252,9 +237,12 @@ def only_point(facts: _Facts, cpus: tuple[int, ...], site: Site) -> Point:
         site.library.plugins.refuse_lacking(variant, *cell)
     elif op == "decode":
         site.library.way(variant, *cell)  # it refuses what a variant lacks
+    elif not _kernel(facts | {"variant": variant}, site):
+        has = f"it has layouts {', '.join(site.words_of(op, 'layout'))}"
+        raise BadArgument(f"there is no kernel {kernel_id(op, variant, *cell)}", has)
     try:
         return _on(facts | {"variant": variant}, cpus, site)
-    except _Left as left:
+    except Left as left:
         raise BadArgument(": ".join(left.args), "ask for other values") from None
 
 
@@ -265,8 +253,12 @@ def _on(facts: _Facts, cpus: tuple[int, ...], site: Site) -> Point:
     facts = _settled(facts, site)
     whole = model(facts["model"]).layers if facts["layers"] == "model" and facts["model"] else 0
     facts |= {"layers": 0} if facts["layers"] == "model" else {}
+    if facts["op"] in ALONE and len(cpus) > 1:
+        raise Left(CPUS, f"{facts['op']} is of one thread, and {len(cpus)} are asked for")
     own = {field.name: facts[field.name] for field in POINT}
-    point = Point(**own | {"cpus": cpus}, shape=_shape(facts, cpus, site))
+    point = Point(**own | {"cpus": cpus}, shape=shape_of(facts, cpus, site))
+    if point.op == "repack":
+        refuse_idle(point)
     return _in_sets(point, whole, site) if whole else point
 
 
@@ -308,13 +300,13 @@ def _kernel(facts: _Facts, site: Site) -> Kernel | None:
 def _refuse_kernel(facts: _Facts, site: Site) -> None:
     kernel = _kernel(facts, site)
     if kernel is None:
-        raise _Left(NO_KERNEL, kernel_id(*(facts[axis] for axis in _KERNEL)))
+        raise Left(NO_KERNEL, kernel_id(*(facts[axis] for axis in _KERNEL)))
     if not kernel.runnable:
-        raise _Left(NO_TIER, f"{facts['isa']}; this CPU runs: {', '.join(site.library.isas())}")
+        raise Left(NO_TIER, f"{facts['isa']}; this CPU runs: {', '.join(site.library.isas())}")
     if facts["memory"] not in (LOCAL, INTERLEAVE, *site.nodes):
-        raise _Left(NO_NODE, f"{facts['memory']}; there are: {', '.join(site.nodes)}")
+        raise Left(NO_NODE, f"{facts['memory']}; there are: {', '.join(site.nodes)}")
     if facts["pages"] not in site.pages:
-        raise _Left(NO_PAGES, f"{facts['pages']}; the system gives: {', '.join(site.pages)}")
+        raise Left(NO_PAGES, f"{facts['pages']}; the system gives: {', '.join(site.pages)}")
 
 
 def _refuse_peer(facts: _Facts, site: Site) -> None:
@@ -322,91 +314,29 @@ def _refuse_peer(facts: _Facts, site: Site) -> None:
         return
     found = site.peer(facts["engine"])
     if found.lacking:
-        raise _Left(NO_PEER, f"{found.name}: {found.lacking}")
+        raise Left(NO_PEER, f"{found.name}: {found.lacking}")
     if not found.takes(facts["dtype"], facts["layout"]):
-        raise _Left(NO_FORMAT, f"{found.name} has no {facts['layout']} {facts['dtype']}")
+        raise Left(NO_FORMAT, f"{found.name} has no {facts['layout']} {facts['dtype']}")
     if facts["batch"] != 1 or facts["window"] or facts["residency"] != "rotate":
-        raise _Left(INVALID, "peers decode one sequence from memory, and attend to all of it")
+        raise Left(INVALID, "peers decode one sequence from memory, and attend to all of it")
 
 
 def _cpus(facts: _Facts, site: Site) -> tuple[int, ...]:
     try:
-        return site.cpus(facts["cpus"], facts["threads"])
+        return site.cpus(facts["cpus"], threads_of(facts["op"], facts["threads"]))
     except BadArgument as error:
-        raise _Left(CPUS, error.args[0]) from None
+        raise Left(CPUS, error.args[0]) from None
     except Unsupported as error:
-        raise _Left(UNKNOWN, error.args[0]) from None
-
-
-def _shape(facts: _Facts, cpus: tuple[int, ...], site: Site) -> Shape:
-    """`facts`: settled."""
-    known = model(facts["model"]) if facts["model"] else None
-    heads = [facts[name] or getattr(known, name) for name in HEADS]
-    if heads[0] % heads[1]:
-        raise _Left(INVALID, f"{heads[0]} query heads do not divide into {heads[1]} KV heads")
-    window = facts["window"]
-    if window == "model":
-        window = known.window if known else 0
-    if facts["residency"] != "rotate" and facts["layers"] > 1:
-        raise _Left(INVALID, f"{facts['residency']} walks one slice, not {facts['layers']} layers")
-    context = _tokens(facts, heads, cpus, site)
-    capacity = facts["capacity"] or context
-    if context > capacity:
-        raise _Left(INVALID, f"context {context} is more than capacity {capacity}")
-    if window > capacity:
-        raise _Left(INVALID, f"window {window} is more than capacity {capacity}")
-    own = {field.name: facts[field.name] for field in SHAPE} | dict(zip(HEADS, heads, strict=True))
-    return Shape(**own | {"context": context, "capacity": capacity, "window": window})
-
-
-def _tokens(facts: _Facts, heads: list[int], cpus: tuple[int, ...], site: Site) -> int:
-    """A context relative to a cache as tokens of this layout, dtype and batch: what is to fit is
-    rounded down, what is to fill it, up.
-    """
-    context = facts["context"]
-    if not isinstance(context, Relative):
-        return context
-    held = site.level_bytes(cpus, context.level)
-    if held is None:
-        raise _Left(
-            UNKNOWN,
-            f"no L{context.level} is known for {lacking(site.machine, cpus, context.level)}",
-        )
-    _refuse_closed(facts, context, cpus, site)
-    sized = {name: facts[name] for name in SIZED_BY}
-    try:
-        tokens = tokens_in(
-            context.factor * held, context.factor >= 1, heads[1], heads[2], facts["batch"], **sized
-        )
-    except KvbenchError as error:
-        raise _Left(INVALID, error.args[0]) from None
-    if not tokens:
-        raise _Left(INVALID, f"{context} of {size(held)} is less than one token")
-    return tokens
-
-
-def _refuse_closed(facts: _Facts, context: Relative, cpus: tuple[int, ...], site: Site) -> None:
-    """Only what is meant to lie in L3: a slice or more of them, all small enough, walked again and
-    again.
-    """
-    slices = facts["layers"] or (1 if facts["residency"] == "hot" else math.inf)
-    if (
-        facts["residency"] == "evicted"
-        or context.level != 3
-        or context.factor * slices > THRESHOLDS.last
-    ):
-        return
-    if why := site.closed(cpus):
-        raise _Left(CLOSED, why)
+        raise Left(UNKNOWN, error.args[0]) from None
 
 
 def _fitting(point: Point, site: Site) -> Needs:
     try:
         needed = needs(point, site.far(point.cpus))
     except KvbenchError as error:
-        raise _Left(INVALID, error.args[0]) from None
+        raise Left(INVALID, error.args[0]) from None
     if needed.memory + PROCESS > site.memory:
-        raise _Left(*_too_large(needed, site))
+        raise Left(*_too_large(needed, site))
     return needed
 
 

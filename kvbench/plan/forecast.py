@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kvbench.errors import Refused
 from kvbench.model import Contrast, Needs, Plan, Point, Probe
-from kvbench.model.point import Visited
+from kvbench.model.point import ONE_TOKEN, Visited
 from kvbench.plan.expansion import MEMORY, Sweep
 from kvbench.plan.needs import PROCESS, members, room, stores
 from kvbench.plan.witnesses import is_peer
@@ -143,9 +143,8 @@ def _samples(visited: Visited, plan: Plan, needs: Mapping[Point, Needs]) -> floa
     if isinstance(visited, Probe):
         return seconds * _FORMS.get(visited.op, 1)
     # a token is no walk
-    walked = {
-        point: needs[point].slice_walked for point in members(visited) if point.op != "append"
-    }
+    walks = [each for each in members(visited) if each.op not in ONE_TOKEN]
+    walked = {point: needs[point].slice_walked for point in walks}
     rates = {point: max(READ, READ_EACH * point.threads) for point in walked}
     walks = [
         max(seconds, walked[point] / rates[point]) if point in walked else seconds

@@ -2,6 +2,7 @@
 allocated.
 """
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
@@ -16,6 +17,8 @@ from kvbench.units import MIB
 
 SIZED_BY = tuple(field.name for field in POINT if field.sized)  # what the size of a slice rests on
 PROCESS = 160 * MIB  # of a process that measures, beside what a point needs
+UNCACHED = ("transpose", "logits")  # ops on plain matrices, whose kernels have no layout
+ALONE = ("repack",)  # ops of one thread
 _LINE = 64
 _SOME = 256  # tokens, by which the size of one is guessed
 # bytes of a slice's cache and tasks: for itself, and for each sequence and KV head
@@ -64,6 +67,8 @@ def members(visited: Visited) -> tuple[Point, ...]:
 
 def slice_of(point: Point) -> int:
     shape = point.shape
+    if point.op in UNCACHED:  # a row for each token, of what is turned or of logits
+        return _sources(point) * (shape.context if point.op == "logits" else 1)
     facts = {name: getattr(point, name) for name in SIZED_BY}
     return slice_bytes(shape.kv_heads, shape.head_dim, shape.capacity, shape.batch, **facts)
 
@@ -103,12 +108,21 @@ def tokens_in(
 
 def _walked(point: Point, count: int) -> int:
     """Bytes of a slice of `count` that are attended to or stored, with the rows they are stored
-    from. Tokens that come one at a time go along all of it.
+    from. Tokens that come one at a time go along all of it. What a cache that grows reads and
+    writes lies over each other, within the slice.
     """
     shape = point.shape
-    attended = min(shape.window or shape.context, shape.context)
-    tokens = {"append": shape.capacity, "bulk": shape.context}.get(point.op, attended)
-    return max(1, count * tokens // max(shape.capacity, 1)) + _sources(point)
+    each = {
+        "append": shape.capacity,
+        "bulk": shape.context,
+        "repack": min(2 * shape.context, shape.capacity),
+        **dict.fromkeys(UNCACHED, shape.capacity),
+    }.get(point.op)
+    if each is None:
+        tokens = sum(min(shape.window or held, held) for held in shape.held)
+    else:
+        tokens = each * shape.batch
+    return max(1, count * tokens // max(shape.capacity * shape.batch, 1)) + _sources(point)
 
 
 def _slices(point: Point, part: int, far: int) -> int:
@@ -122,8 +136,18 @@ def _slices(point: Point, part: int, far: int) -> int:
 
 def _sources(point: Point) -> int:
     """Bytes of float32 rows to store in one slice: each has its own, as in a model."""
-    tokens = {"append": 1, "bulk": point.shape.context}.get(point.op, 0)
-    return 2 * point.shape.batch * tokens * point.shape.kv_heads * point.shape.head_dim * 4
+    return 4 * math.prod(sources(point))
+
+
+def sources(point: Point) -> tuple[int, ...]:
+    """Dimensions of the float32 rows that one slice's are stored from: of K and V of each sequence,
+    or of logits. Nothing where it stores no others.
+    """
+    shape = point.shape
+    if point.op == "logits":
+        return shape.batch, shape.vocabulary
+    tokens = {"append": 1, "bulk": shape.context, "transpose": shape.context}.get(point.op, 0)
+    return 2, shape.batch, tokens, shape.kv_heads, shape.head_dim
 
 
 def _check(point: Point) -> int:
@@ -132,7 +156,8 @@ def _check(point: Point) -> int:
     """
     shape = point.shape
     scores = (shape.batch + 2) * shape.q_heads * shape.context * 8
-    tokens = shape.context if point.op == "bulk" else min(shape.context, BLOCK)
+    whole = point.op in ("bulk", "repack", "transpose")
+    tokens = shape.context if whole else min(shape.context, BLOCK)
     return max(0, scores + 5 * shape.batch * tokens * shape.kv_heads * shape.head_dim * 4)
 
 

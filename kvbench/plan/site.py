@@ -11,11 +11,13 @@ from kvbench.machine.placement import POWERS, memory_nodes, place, powers, words
 from kvbench.model import DEFAULTS, PLACES, Machine
 from kvbench.native import Cache, Library, default_library, pages_given
 from kvbench.peers import Known, known
-from kvbench.plan.needs import slice_bytes
+from kvbench.plan.needs import ALONE, slice_bytes
 from kvbench.regime import far_bytes, levels, suggestion
 from kvbench.suite import AXES
 from kvbench.suite.axes import BY_KERNEL, NODES, words
 from kvbench.suite.values import ALL, Axes
+
+NONE = "-"  # of a layout or dtype: a kernel has none
 
 
 class Site:
@@ -63,6 +65,12 @@ class Site:
         return tuple(dict.fromkeys(getattr(kernel, axis) for kernel in kernels))
 
     @cache
+    def lacks(self, op: str) -> dict[str, str]:
+        """What no kernel of an op has, by axis, with the word that stands for that."""
+        axes = ("layout", "dtype")
+        return {axis: NONE for axis in axes if self.words_of(op, axis) == (NONE,)}
+
+    @cache
     def cpus(self, cpus: str | None, threads: int | str) -> tuple[int, ...]:
         """One CPU for each thread, sorted: the same ones are one point. A sweep does not put two
         threads on one CPU.
@@ -98,7 +106,8 @@ class Site:
     def scaled(self, dtype: str) -> bool:
         """Whether a dtype has scales: only then their own dtype matters."""
         return (
-            len(
+            dtype != NONE
+            and len(
                 {
                     slice_bytes(1, 64, 1024, 1, dtype=dtype, scale=scale)
                     for scale in self.library.words("scale")
@@ -109,7 +118,7 @@ class Site:
 
     @cache
     def paged(self, layout: str) -> bool:
-        return Cache.is_paged(layout, self.library)
+        return layout != NONE and Cache.is_paged(layout, self.library)
 
 
 def resolved(axes: Axes, op: str, site: Site) -> dict[str, tuple[Any, ...]]:
@@ -124,7 +133,12 @@ def resolved(axes: Axes, op: str, site: Site) -> dict[str, tuple[Any, ...]]:
             first,
             *(word for word in others if word in site.library.foreign_variants),
         )
-    return found | _named(found, site)
+    return found | {axis: (word,) for axis, word in site.lacks(op).items()} | _named(found, site)
+
+
+def threads_of(op: str, asked: int | str) -> int | str:
+    """All threads, of an op that is of one, are that one."""
+    return 1 if op in ALONE and asked == DEFAULTS["threads"] else asked
 
 
 def _named(axes: Axes, site: Site) -> Axes:

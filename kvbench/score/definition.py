@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 from kvbench.model import Point, Shape
+from kvbench.model.point import SHAPE
 from kvbench.plan.needs import slice_bytes
 from kvbench.regime import FAR_BYTES, THRESHOLDS
 from kvbench.suite import find, model
@@ -87,7 +88,7 @@ def digest() -> str:
             suite.samples,
             suite.sample_time,
             layers,
-            asdict(shape),
+            {field.name: getattr(shape, field.name) for field in SHAPE if not field.later},
             THRESHOLDS.dram,
             FAR_BYTES,
         ],

@@ -11,7 +11,7 @@ from kvbench.native import Library, library_of
 from kvbench.store.evidence import OFF
 from kvbench.store.values import read
 from kvbench.suite import Suite, find
-from kvbench.suite.axes import from_options
+from kvbench.suite.axes import absolute, from_options
 from kvbench.suite.values import LIMITS
 
 _AXES = ("cpus", "pages", "schedule")  # options that stand for the axis of their name
@@ -65,7 +65,9 @@ class Options:
     def __post_init__(self) -> None:
         for name in ("axes", "only", "peers"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
-        for name in ("suite", "library"):  # a run may be resumed from another folder
+        # a run may be resumed from another folder
+        object.__setattr__(self, "axes", tuple(map(absolute, self.axes)))
+        for name in ("suite", "library"):
             path = getattr(self, name) or ""
             if path.endswith((".toml", ".so")):
                 object.__setattr__(self, name, str(Path(path).absolute()))

@@ -1,8 +1,10 @@
 """The runs of a score.
 
-candidates:  each kernel of each width in one launch, those near the fastest in another; their names
-alone are kept the score:   these alone, base and tuned, in launches of their own: that they were
-picked is no part of their numbers the longer:  the same on more tokens, in a folder of the run
+candidates  each kernel of each width in one launch, those near the fastest in another; their names
+            alone are kept
+the score   these alone, base and tuned, in launches of their own: that they were picked is no part
+            of their numbers
+the longer  the same on more tokens, in a folder of the run
 """
 
 import os

@@ -95,18 +95,9 @@ def read_lengths(text: str) -> Lengths:
 
 def _listed(path: str) -> Counter[int]:
     try:
-        words = named.text(path, named.LISTED).split()
+        return Counter(named.numbers(path))
     except OSError as error:
         raise BadArgument(f"--lengths: cannot read {path[:60]}: {error.strerror}", _FORM) from None
-    odd = next(
-        (word for word in words if not re.fullmatch(r"[0-9]{1,18}", word)),
-        "" if words else "nothing",
-    )
-    if odd:
-        raise BadArgument(
-            f"--lengths: {path[:60]} holds {odd[:20]!r}", "whole numbers, each a sequence's tokens"
-        )
-    return Counter(map(int, words))
 
 
 def admission(decoder: Decoder, budget: int | None, lengths: Lengths | None) -> Admission:

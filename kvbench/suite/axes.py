@@ -2,18 +2,20 @@
 
 A value stands alone or in a list. Counts: 4096, "4k", or a range by a factor, "256..64k x2".
 context: also a size of one slice relative to caches, "0.5xL3". window and layers: also "model".
-Words: also "all". threads: also words.
+Words: also "all". threads: also words. lengths: also a file, whose numbers they then are.
 """
 
 import math
 import re
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
+from kvbench import named
 from kvbench.errors import BadArgument, one_of
 from kvbench.machine.placement import MOST_THREADS, POWERS, SIBLINGS, UNITS
 from kvbench.model import DEFAULTS, FIELDS, OURS, PLACES
-from kvbench.model.point import INTERLEAVE, LOCAL
+from kvbench.model.point import EVEN, INTERLEAVE, LISTED, LOCAL, RAGGED
 from kvbench.native import Library, default_library
 from kvbench.peers.known import entries
 from kvbench.suite.models import models
@@ -24,6 +26,7 @@ AXES = {field.name: field for field in FIELDS if field.axis}
 BY_KERNEL = ("variant", "layout", "dtype", "isa")  # "all" of these depends on the op
 MOST = 100_000  # values of an axis, and points of a suite
 _LARGEST = 1 << 31  # of any count
+_SEQUENCES = 4096  # of a batch, whose lengths a file lists
 _RANGE = re.compile(rf"{COUNT}\s*\.\.\s*{COUNT}\s*x\s*([0-9]{{1,9}}(?:\.[0-9]{{1,9}})?)")
 _RELATIVE = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,6})?)\s*x\s*L([1-3])")
 NODES = "nodes"  # of memory or of CPUs: each in turn
@@ -50,6 +53,7 @@ _FORMS = {
         f" {', '.join((*UNITS, ALL, SIBLINGS, POWERS))}"
     ),
     "cpus": f'a list such as "0-3,8", each CPU once; {", ".join(PLACES)}; or a kind of cores',
+    "lengths": f"{EVEN}, {RAGGED}:SEED such as {RAGGED}:1, or a file of numbers, one a sequence",
     "memory": f"{LOCAL}, {INTERLEAVE}, a node such as node0, or {NODES}: each in turn",
     "flag": "true or false",
 }
@@ -131,6 +135,16 @@ def from_options(
     }
 
 
+def absolute(option: str) -> str:
+    """With the whole path of a file that it names, for whoever reads it in another folder."""
+    name, _, text = option.partition("=")
+    if name.strip() != "lengths":
+        return option
+    items = (item.strip() for item in text.split(","))
+    found = (item if _is_lengths(item) else str(Path(item).absolute()) for item in items)
+    return f"{name}={','.join(found)}"
+
+
 def _items(name: str, text: str) -> list[Any]:
     """At commas; but those of a list of CPUs are its own."""
     if name == "cpus" and text[:1].isdigit():
@@ -162,7 +176,9 @@ def _values(where: str, name: str, value: Any, library: Library | None) -> Itera
         return [value]
     if kind == "memory" and isinstance(value, str) and re.fullmatch(r"node\d{1,4}", value):
         return [value]
-    if kind in ("flag", "cpus", "memory"):
+    if kind == "lengths" and isinstance(value, str) and value:
+        return [_lengths(where, value)]
+    if kind in ("flag", "cpus", "memory", "lengths"):
         raise _wrong(where, name, value)
     if (
         kind == "context"
@@ -173,6 +189,26 @@ def _values(where: str, name: str, value: Any, library: Library | None) -> Itera
             raise BadArgument(f"{where}: {shown(value)} is nothing", form(name))
         return [Relative(float(found[1]), int(found[2]))]
     return _counts(where, name, value)
+
+
+def _lengths(where: str, text: str) -> str:
+    """As a point has them: those of a file stand for themselves, whatever it holds later."""
+    if _is_lengths(text):
+        return text
+    try:
+        found = named.numbers(text)
+    except OSError as error:
+        why = f"{where}: cannot read {text[:200]}: {error.strerror}"
+        raise BadArgument(why, form("lengths")) from None
+    if max(found) > _LARGEST or len(found) > _SEQUENCES:
+        why = f"{where}: {text[:200]} lists {len(found):,} lengths up to {max(found):,}"
+        raise BadArgument(why, f"at most {_SEQUENCES:,}, of at most {_LARGEST:,} tokens")
+    return f"{LISTED}:{','.join(map(str, found))}"
+
+
+def _is_lengths(text: str) -> bool:
+    """A word, and no file."""
+    return text == EVEN or bool(re.fullmatch(rf"{RAGGED}:[0-9]{{1,18}}", text))
 
 
 def _are_cpus(value: Any) -> bool:

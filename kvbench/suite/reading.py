@@ -1,9 +1,10 @@
 """Suite files: where they are, and what they say.
 
-# What the suite asks. question = "What the suite asks." launches = 3               # as samples and
-sample_time, only where the defaults do not suit contrasts = false          # no points side by
-side: each by itself until_decided = 360        # seconds of a run, within which launches are added
-while questions are open
+question = "What does the suite ask?"
+launches = 3               # as samples and sample_time, only where the defaults do not suit
+contrasts = false          # no points side by side: each by itself
+until_decided = 360        # seconds of a run, within which launches are added while questions are
+                           # open
 
 [axes]                     # of every grid
 model = "llama-3-8b"
@@ -86,7 +87,7 @@ def _content(path: Path, source: str) -> dict[str, Any]:
     try:
         return tomllib.loads(named.text(path, named.WRITTEN))
     except OSError as error:
-        hint = "name a suite, see kvbench suites, or a TOML file in UTF-8"
+        hint = "name a suite, see kvbench list suites, or a TOML file in UTF-8"
         raise BadArgument(f"{source} cannot be read: {error.strerror}", hint) from None
     except (ValueError, RecursionError) as error:
         why = " ".join(str(error).split())[:120]

@@ -7,8 +7,14 @@ import numpy as np
 
 from kvbench.closing import Closing
 from kvbench.model import Kernel
-from kvbench.native import Cache, Library, probe_task
-from kvbench.native.ops import pointer
+from kvbench.native import (
+    Cache,
+    Library,
+    logits_task,
+    probe_task,
+    repack_task,
+    transpose_task,
+)
 from kvbench.native.team import Teams
 from kvbench.verify.reads import told, words_sum
 from kvbench.verify.situation import scratch
@@ -59,7 +65,8 @@ class Moves(Closing):
                 before.bulk(k, v, isa=self.plainest)
                 before.lengths[1] //= 2
                 wanted = before.numpy(isa=self.plainest)
-                self.library.check(self.library.lib.kvb_repack(before.struct, after.struct))
+                with repack_task(before, after, 1, isa=kernel.isa) as task:
+                    self.team(1).run(task)
                 got = after.numpy(isa=self.plainest)
                 require(
                     after.lengths.tolist() == [small, small // 2], "the lengths did not come along"
@@ -69,23 +76,26 @@ class Moves(Closing):
                 after.close()
         return 0.0
 
-    def check_transpose(self, _: Kernel) -> float:
-        source = np.random.default_rng(6).standard_normal((13, 5, 24), dtype=np.float32)
-        turned, back = np.empty((5, 13, 24), np.float32), np.empty_like(source)
-        for start, end, to_head_major in ((source, turned, 1), (turned, back, 0)):
-            ends = (pointer(self.library, start), pointer(self.library, end))
-            self.library.check(self.library.lib.kvb_transpose(*ends, 13, 5, 24, to_head_major))
-        require(np.array_equal(turned, source.swapaxes(0, 1)), "rows are in the wrong place")
+    def check_transpose(self, kernel: Kernel) -> float:
+        source = np.random.default_rng(6).standard_normal((2, 13, 5, 24), dtype=np.float32)
+        turned, back = np.empty((2, 5, 13, 24), np.float32), np.empty_like(source)
+        for start, end in ((source, turned), (turned, back)):
+            with transpose_task(self.library, start, end, 2, isa=kernel.isa) as task:
+                self.team(2).run(task)
+        require(np.array_equal(turned, source.swapaxes(1, 2)), "rows are in the wrong place")
         require(np.array_equal(back, source), "the way back is not the way there")
         return 0.0
 
-    def check_logits(self, _: Kernel) -> float:
-        matrix = np.arange(40, dtype=np.float32).reshape(5, 8)
-        wanted = matrix.copy()
-        wanted[3] = wanted[0]
-        row = pointer(self.library, matrix)
-        self.library.check(self.library.lib.kvb_logits(row, row, 3, 5, 8))
-        require(np.array_equal(matrix, wanted), "a row is in the wrong place")
+    def check_logits(self, kernel: Kernel) -> float:
+        """Rows of two passes, the last position and the first; and no other."""
+        rows = np.random.default_rng(7).standard_normal((2, 37), dtype=np.float32)
+        matrices, position = np.zeros((2, 5, 37), np.float32), np.array([4])
+        wanted = matrices.copy()
+        wanted[:, 4] = wanted[:, 0] = rows
+        with logits_task(self.library, rows, matrices, position, 2, isa=kernel.isa) as task:
+            self.team(2).run(task, passes=2)
+        require(np.array_equal(matrices, wanted), "a row is in the wrong place")
+        require(position[0] == 1, "the position did not go on")
         return 0.0
 
     # ---- probes, over guarded buffers ------------------------------------------------------------

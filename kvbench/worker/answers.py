@@ -42,7 +42,7 @@ class Answers:
     ) -> Answer:
         """signs: of K and V in the cache, where the answer for others is wanted."""
         s = point.shape
-        shape = (s.batch, s.q_heads, s.kv_heads, s.head_dim, s.context, s.window)
+        shape = (s.batch, s.q_heads, s.kv_heads, s.head_dim, s.context, s.window, s.lengths)
         rests_on = repr((*taken(point, cache), point.scale, shape)).encode() + q.tobytes()
         path = self._folder and self._folder / f"{hashlib.sha256(rests_on).hexdigest()[:32]}.npy"
         if path is None or not path.is_file():

@@ -48,12 +48,7 @@ class Decoding(Bench):
 
     @cached_property
     def witnesses(self) -> list[Program]:
-        first, out = (self.room.caches[0], self.queries.q[0]), np.empty_like(self.queries.asked)
-        core = Program(
-            CORE,
-            self.team,
-            (self._decode("decode", *first, out, **self._walk(wrap=self.window[0])),),
-        )
+        core = Program(CORE, self.team, (self._wrapped(),))
         ahead = AUTO if self.ran == "off" else self.ran or AUTO
         return [self.plainest, self.under(AHEAD.name, ahead, "twin"), core, *self._nearer()]
 
@@ -93,6 +88,13 @@ class Decoding(Bench):
 
     # ---- the core roof ---------------------------------------------------------------------------
 
+    def _wrapped(self) -> Task:
+        """The walk over a window, which is of the first sequence: so that is the longest here."""
+        cache = self._owned.enter_context(self.room.cache(0))
+        cache.lengths[:] = sorted(self.point.shape.held, reverse=True)
+        out, walk = np.empty_like(self.queries.asked), self._walk(wrap=self.window[0])
+        return self._decode("decode", cache, self.queries.q[0], out, **walk)
+
     @property
     def core_level(self) -> str:
         return self.window[1]
@@ -113,10 +115,11 @@ class Decoding(Bench):
         sizes = {f"L{level}": min(cache.size for cache in caches) for level, caches in below} or {
             "": _UNKNOWN
         }
-        least = min(_WINDOW, shape.context) * token
+        longest = max(shape.held)
+        least = min(_WINDOW, longest) * token
         name = next((name for name, size in sizes.items() if size // 2 >= least), [*sizes][-1])
         fits = sizes[name] // 2 // token // _STEP * _STEP
-        return max(1, min(shape.context, max(_STEP, min(TILE, fits)))), name
+        return max(1, min(longest, max(_STEP, min(TILE, fits)))), name
 
     # ---- beside memory ---------------------------------------------------------------------------
 

@@ -51,6 +51,8 @@ class GuestRoom(Room):
 
     def fill(self) -> None:
         """It is filled; but the library must find the rows where they are."""
+        if not self.caches:
+            return
         for own, other in zip(self.caches, self._host.caches, strict=True):
             own.lengths[:] = other.lengths
         places = [attrgetter(*_PLACES)(room.caches[0].struct) for room in (self, self._host)]

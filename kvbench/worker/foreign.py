@@ -1,10 +1,10 @@
 """A plug-in's kernel on the bench.
 
-before the samples     it is verified, as ours are after the samples      what they left is
-verified; then a token of every layer changes, twice, and then the queries, so that
-                       an answer remembered from before is a wrong one
-at the end             a kernel that beats all reads of its rows, measured beside it, is suspect: it
-has no time
+before the samples  it is verified, as ours are
+after the samples   what they left is verified; then a token of every layer changes, twice, and then
+                    the queries, so that an answer remembered from before is a wrong one
+at the end          a kernel that beats all reads of its rows, measured beside it, is suspect: it
+                    has no time
 """
 
 import hashlib
@@ -28,6 +28,7 @@ from kvbench.worker.answers import Answers
 from kvbench.worker.bench import Bench
 from kvbench.worker.decoding import Decoding
 from kvbench.worker.loop import Program
+from kvbench.worker.moves import STORES
 from kvbench.worker.room import Room, near_threads
 from kvbench.worker.storing import Storing
 
@@ -37,9 +38,11 @@ _SPREAD = 1 / 3  # by which a launch may differ from others
 
 
 def bench_of(point: Point, needed: Needs, room: Room, answers: Answers, seed: int = 0) -> Bench:
+    how = point, needed, room, answers, seed
+    if stores(point):
+        return STORES.get(point.op, Storing)(*how)
     foreign = point.variant not in room.library.words("variant")
-    decoding = ForeignDecoding if foreign else Decoding
-    return (Storing if stores(point) else decoding)(point, needed, room, answers, seed)
+    return (ForeignDecoding if foreign else Decoding)(*how)
 
 
 class ForeignDecoding(Decoding):
@@ -103,9 +106,8 @@ class ForeignDecoding(Decoding):
     def change_token(self) -> None:
         """Other rows of K and V at one place of every layer."""
         shape = self.point.shape
-        token = self._dice.randrange(
-            max(0, shape.context - (shape.window or shape.context)), shape.context
-        )
+        longest = max(shape.held)
+        token = self._dice.randrange(max(0, longest - (shape.window or longest)), longest)
         dims = (2, shape.batch, shape.kv_heads, shape.head_dim)
         rows = np.random.default_rng(self._dice.randrange(1 << 32)).standard_normal(
             dims, dtype=np.float32

@@ -66,7 +66,7 @@ class Ground(Closing):
             each = arena.size // parts // 64 * 64
             for part in range(parts):
                 touch(team, arena.part(part * each, each))
-            _fill(arena.view(), team.threads)
+            fill(arena.view(), team.threads)
         return arena
 
     def held(self) -> int:
@@ -119,7 +119,7 @@ def touch(team: Team, part: Part) -> None:
         team.run(task)
 
 
-def _fill(view: np.ndarray, threads: int) -> None:
+def fill(view: np.ndarray, threads: int) -> None:
     """Random blocks, each the same one but for its place, mixed in: no two pages are alike. The
     pages are where they belong already, so any thread may write them.
     """

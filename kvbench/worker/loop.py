@@ -1,14 +1,14 @@
 """The timed loop: its rounds. The clock is read in `kernels/run/run.c`. In a round every program is
 sampled once, in an order drawn anew, so that drift meets all alike.
 
-for program in programs: time a few passes, which tell how many make a sample, unless it has as many
-as another for round in rounds:
+for program in programs:
+    time a few passes               # which tell how many make a sample, unless another's count
+for round in rounds:
     for program in shuffled(programs), and right after each those that follow it:
         one untimed pass            # its own data into the caches, unless no cache keeps them
-        timed: `passes` passes      # over the program's tasks (layers), on from where the last
-            sample of any ended
-    those that took under half or over twice as long as they were to: time a few passes of them
-    again
+        timed: `passes` passes      # over its tasks (layers), on from where the last sample ended
+    those that took under half or over twice as long as they were to:
+        time a few passes of them again
 
 Many short samples tell more than a few long ones: what disturbs them hits some, and leaves the
 others alone.

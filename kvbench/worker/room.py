@@ -14,23 +14,24 @@ from kvbench.closing import Owner
 from kvbench.errors import OutOfMemory
 from kvbench.machine import available_memory
 from kvbench.model import Needs, Point, Traffic
-from kvbench.model.point import LOCAL
+from kvbench.model.point import LOCAL, ONE_TOKEN
 from kvbench.native import Arena, Cache, Library, Part, Team, decode_task
 from kvbench.plan import needs
 from kvbench.regime import classify
 from kvbench.units import size
 from kvbench.worker.content import SEED, Content, signs
-from kvbench.worker.ground import Ground, touch
+from kvbench.worker.ground import Ground, fill, touch
 
 _PLACES = 1 << 24  # layers, more than any room has
 
 
 class Room(Owner):
-    """`caches`, one for each layer, hold `context` tokens each. `signs`, [layers][K, V][head_dim]:
-    by which their values differ from those that all rooms of such a point begin with.
+    """`caches`, one for each layer, hold what the shape says. `signs`, [layers][K, V][head_dim]: by
+    which their values differ from those that all rooms of such a point begin with.
 
-    Stores have `sources`, [layers][K, V][batch][tokens][kv_heads][head_dim], behind the slices.
-    Where tokens come one at a time, caches are rings: what is full begins again.
+    Stores have `sources`, float32 [layers] of what needs.sources() says, behind the slices. Where
+    tokens come one at a time, caches are rings: what is full begins again. Ops on plain matrices
+    have no caches, and a slice is a target.
     """
 
     def __init__(
@@ -51,11 +52,13 @@ class Room(Owner):
         self.slices, self.slice_bytes = self.needs.slices, self.needs.slice_bytes
         self.arena = self._arena()
         self._teams: dict[tuple[int, ...], Team] = {}
-        self.caches = [self._owned.enter_context(self.cache(layer)) for layer in range(self.slices)]
-        self.content = Content(self.caches[0])
         self.signs = self.signs_of(range(self.slices))
+        cached = range(0 if point.op in needs.UNCACHED else self.slices)
+        self.caches = [self._owned.enter_context(self.cache(layer)) for layer in cached]
+        if cached:
+            self.content = Content(self.caches[0])
         self.fill()
-        if needs.stores(point):
+        if self.needs.source_bytes:
             self.sources = self._sources()
 
     def team(self, cpus: tuple[int, ...]) -> Team:
@@ -73,7 +76,7 @@ class Room(Owner):
         """Of a record: what such passes walk here, and which level of the machine feeds that. Where
         tokens come one at a time passes go on along all slices.
         """
-        each = self.slice_bytes if point.op == "append" else traffic.bytes_line
+        each = self.slice_bytes if point.op in ONE_TOKEN else traffic.bytes_line
         footprint, evicted = self.slices * each, point.residency == "evicted"
         regime = classify(self.ground.machine, point.cpus, footprint, evicted=evicted)
         sizes = {"slices": self.slices, "slice_bytes": self.slice_bytes, "footprint": footprint}
@@ -124,13 +127,23 @@ class Room(Owner):
         """The same bytes each time. Every page is first touched on the node of the threads that
         walk it, by them where they are of several.
         """
+        if self.caches:
+            self._fill_caches()
+        else:
+            touch(self.team(self.point.cpus), self.whole)
+            fill(self.arena.view()[: self.needs.cache_bytes], self.point.threads)
+        if self.point.memory != LOCAL:
+            self.ground.refuse_elsewhere(self.arena, self.needs.cache_bytes, self.point.memory)
+
+    def _fill_caches(self) -> None:
         point, near = self.point, self.ground.node(self.point.cpus) is not None
         shape, team, own = point.shape, self.team(point.cpus), _cut(point)
         if own.get("variant") not in self.library.words("variant"):
             own.pop("variant", None)  # a plug-in's units are those of the default
         q = np.zeros((shape.batch, shape.q_heads, shape.head_dim), dtype=np.float32)
         for layer, cache in enumerate(self.caches):
-            cache.lengths[:] = shape.capacity if point.op == "append" else shape.context
+            whole = point.op in ("append", "repack")
+            cache.lengths[:] = shape.capacity if whole else shape.held
             if not (near and layer):
                 facts = {"isa": point.isa, "seed": SEED, **own}
                 with decode_task("fill", cache, q, q, team.threads, **facts) as task:
@@ -140,8 +153,6 @@ class Room(Owner):
             self.content.begin(first)
             self.content.make(self._own_layer, first, first)
         self.follow()
-        if point.memory != LOCAL:
-            self.ground.refuse_elsewhere(self.arena, self.needs.cache_bytes, point.memory)
 
     def follow(self) -> None:
         """All other slices as the first one has it; that takes a tenth of the time that new numbers
@@ -169,11 +180,9 @@ class Room(Owner):
         return self.place and _PLACES + self.place
 
     def _sources(self) -> np.ndarray:
-        point, shape = self.point, self.point.shape
-        tokens = shape.context if point.op == "bulk" else 1
+        point, dims = self.point, needs.sources(self.point)
         for cache in self.caches:
-            cache.lengths[:] = shape.context - tokens
-        dims = (2, shape.batch, tokens, shape.kv_heads, shape.head_dim)
+            cache.lengths[:] = point.shape.context - dims[2]
         one = np.random.default_rng(SEED).standard_normal(dims, dtype=np.float32)
         begin, count = self.needs.cache_bytes, self.needs.source_bytes
         if self.ground.node(point.cpus) is None:  # on all nodes alike
@@ -181,8 +190,10 @@ class Room(Owner):
         found = (
             self.arena.view()[begin : begin + count].view(np.float32).reshape(self.slices, *dims)
         )
+        own = self.signs[:, :, None, None, None]
+        if point.op == "logits":  # which have no elements of a head
+            own = np.random.default_rng(SEED).choice(np.float32([1, -1]), (self.slices, dims[-1]))
         with near_threads(self.point.cpus) as pool:
-            own = self.signs[:, :, None, None, None]
             list(
                 pool.map(
                     lambda layer: np.multiply(one, own[layer], out=found[layer]), range(self.slices)

@@ -1,27 +1,29 @@
 """A store on the bench: the kernel over all slices beside copies of as much."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
 
 from kvbench.model import COPY_NT
-from kvbench.native import Task, block_of, store_task
+from kvbench.native import Cache, Task, block_of, store_task
 from kvbench.oracle import rounding
 from kvbench.units import MIB
 from kvbench.worker.bench import Bench
 from kvbench.worker.loop import Program
 
 _PIECES = 1024  # of a copy, at most
-_STALE = 0xFF  # bytes of what is still to be written: no number in any format, nor is a scale
+STALE = 0xFF  # bytes of what is still to be written: no number in any format, nor is a scale
 
 
 class Storing(Bench):
+    """Each layer's rows of the room's sources go into its cache."""
+
     # ---- programs --------------------------------------------------------------------------------
 
     @cached_property
     def own(self) -> Program:
-        return self.program("point", *self._stored(self.point.variant == "nt"))
+        return self.program("point", *self.stored(self.point.variant == "nt"))
 
     @cached_property
     def plainest(self) -> Program:
@@ -34,11 +36,11 @@ class Storing(Bench):
     def more(self) -> Iterator[Program]:
         """And the other kind of stores."""
         if self.point.op == "bulk":
-            tasks = self._stored(self.point.variant != "nt")
+            tasks = self.stored(self.point.variant != "nt")
             yield Program("other", self.team, tasks, self.between)
         yield from super().more()
 
-    def _stored(self, nt: bool) -> tuple[Task, ...]:
+    def stored(self, nt: bool) -> tuple[Task, ...]:
         op, bulk, tasks = self.point.op, self.point.op == "bulk", []
         facts = {"isa": self.point.isa, "nt": nt, "advance": not bulk}
         for cache, source in zip(self.room.caches, self.room.sources, strict=True):
@@ -76,13 +78,9 @@ class Storing(Bench):
         """What was stored reads back as the source, up to the format's own rounding; of tokens that
         come one at a time the last that the cache has room for, and the one behind it.
         """
-        cache, source, begin = (
-            self.room.caches[layer],
-            self.room.sources[layer],
-            layer * self.room.slice_bytes,
-        )
+        cache, source = self.room.caches[layer], self.room.sources[layer]
         capacity, tokens = cache.struct.capacity, source.shape[2]
-        self.room.arena.view()[begin : begin + self.room.slice_bytes] = _STALE
+        self.slice_of(layer)[:] = STALE
         first, passes = (capacity - 1, min(2, capacity)) if self.point.op == "append" else (0, 1)
         cache.lengths[:] = first
         self.team.run(self.own.tasks[layer], passes=passes)
@@ -92,9 +90,18 @@ class Storing(Bench):
             min(end, capacity) - count, count, cache.library.isas()[0], self.team.threads
         )
         cache.lengths[:] = self.point.shape.context - tokens
+        return self.off(cache, (k, v), source)
+
+    def slice_of(self, layer: int) -> np.ndarray:
+        """Its bytes."""
+        begin = layer * self.room.slice_bytes
+        return self.room.arena.view()[begin : begin + self.room.slice_bytes]
+
+    def off(self, cache: Cache, found: Sequence[np.ndarray], source: np.ndarray) -> float:
+        """The largest error of K and V that a cache holds."""
         block, scaled = block_of(cache.dtype, cache.library), self.own.traffic().bytes_scales > 0
         error = 0.0
-        for got, want in zip((k, v), source, strict=True):
+        for got, want in zip(found, source, strict=True):
             off = np.abs(got - want)
             if not (off <= rounding(want, block, scaled)).all():
                 raise self.wrong(f"stores rows off by {off.max():.3g}")

@@ -190,16 +190,6 @@ static void check_rest(float *x)
     kvb_task *task = NULL;
     kvb_team *team = NULL;
     kvb_arena arena;
-    refused(kvb_transpose(NULL, x, 1, 1, 1, 1), KVB_BAD_ARGUMENT, "from");
-    refused(kvb_transpose(x, NULL, 1, 1, 1, 1), KVB_BAD_ARGUMENT, "to");
-    refused(kvb_transpose(x, x + 8, 0, 1, 1, 1), KVB_BAD_ARGUMENT, "rows");
-    refused(kvb_transpose(x, x + 8, 1, -1, 1, 1), KVB_BAD_ARGUMENT, "heads");
-    refused(kvb_transpose(x, x + 8, 1, 1, 0, 1), KVB_BAD_ARGUMENT, "dim");
-    refused(kvb_logits(NULL, x, 0, 1, 1), KVB_BAD_ARGUMENT, "row");
-    refused(kvb_logits(x, NULL, 0, 1, 1), KVB_BAD_ARGUMENT, "matrix");
-    refused(kvb_logits(x, x, 1, 1, 1), KVB_BAD_ARGUMENT, "position");
-    refused(kvb_logits(x, x, -1, 1, 1), KVB_BAD_ARGUMENT, "position");
-    refused(kvb_logits(x, x, 0, 1, 0), KVB_BAD_ARGUMENT, "width");
     refused(kvb_team_open(NULL, 0, &team), KVB_BAD_ARGUMENT, "threads");
     refused(kvb_team_open(NULL, 1, NULL), KVB_BAD_ARGUMENT, "team");
     refused(kvb_arena_open(0, 0, 0, &arena), KVB_BAD_ARGUMENT, "bytes");
@@ -214,30 +204,6 @@ static void check_rest(float *x)
     refused(kvb_task_probe(&probe, 1, &task), KVB_BAD_ARGUMENT, "a");
     refused(kvb_task_probe(NULL, 1, &task), KVB_BAD_ARGUMENT, "probe");
     refused(kvb_chain(NULL, 64, 1), KVB_BAD_ARGUMENT, "buffer");
-}
-
-static void check_repack(void)
-{
-    rig r;
-    kvb_cache shape = good_shape();
-    shape.layout = word_of("layout", "head");
-    if (!rig_open(&r, shape, 0))
-        return;
-    kvb_cache smaller = r.cache, other = r.cache;
-    smaller.capacity = 8;
-    kvb_cache_plan(&smaller);
-    refused(kvb_repack(&r.cache, &smaller), KVB_BAD_ARGUMENT, "capacity");
-    other.head_dim = 8;
-    kvb_cache_plan(&other);
-    refused(kvb_repack(&r.cache, &other), KVB_BAD_ARGUMENT, "head_dim");
-    refused(kvb_repack(NULL, &r.cache), KVB_BAD_ARGUMENT, "cache");
-    refused(kvb_repack(&r.cache, NULL), KVB_BAD_ARGUMENT, "cache");
-    rig_close(&r);
-    shape.layout = word_of("layout", "position");
-    if (!rig_open(&r, shape, 0))
-        return;
-    refused(kvb_repack(&r.cache, &r.cache), KVB_BAD_ARGUMENT, "layout: repack");
-    rig_close(&r);
 }
 
 void check_arguments(void)
@@ -255,7 +221,6 @@ void check_arguments(void)
     check_half_made_caches(&r, q, out);
     check_stores(&r, q);
     check_rest(q);
-    check_repack();
     int64_t written = 0;
     for (int64_t i = 0; i < r.cache.bytes; i++)
         written += r.arena.base[i] != 0x5a;

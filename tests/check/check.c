@@ -124,7 +124,8 @@ static const struct {
     void (*run)(void);
 } tests[] = {{"tiers", check_tiers},   {"arguments", check_arguments}, {"codes", check_codes},
              {"guards", check_guards}, {"threads", check_threads},     {"foreign", check_foreign},
-             {"runs", check_runs},     {"anew", check_anew},           {"sums", check_sums}};
+             {"runs", check_runs},     {"anew", check_anew},           {"sums", check_sums},
+             {"moves", check_moves}};
 
 /* All tests, or the one of this name. Returns how many that are. */
 static int run_tests(const char *only)

@@ -47,7 +47,9 @@ void rig_close(rig *r);
 /* Run planned tasks in turn. Returns the library's code. */
 int32_t run_tasks(kvb_task *const *tasks, int32_t count, int64_t passes, kvb_task *between,
                   int32_t threads);
-/* Plan (code given), run once on `threads` threads, free. Each returns the library's code. */
+/* Run once on `threads` threads, and free; unless the code of its plan is not zero. Each of these
+ * returns the library's code. */
+int32_t run_on(int32_t planned, kvb_task *task, int32_t threads);
 int32_t run_decode(const kvb_decode *args, int32_t threads);
 int32_t run_twin(const kvb_decode *args, int32_t threads);
 int32_t run_append(const kvb_store *args, int32_t threads);
@@ -70,5 +72,6 @@ void check_foreign(void);
 void check_runs(void);
 void check_anew(void);
 void check_sums(void);
+void check_moves(void);
 
 #endif

@@ -16,7 +16,7 @@ int32_t run_tasks(kvb_task *const *tasks, int32_t count, int64_t passes, kvb_tas
     return code ? code : kvb_run(teams[threads], tasks, count, passes, between, &times);
 }
 
-static int32_t run_on(int32_t planned, kvb_task *task, int32_t threads)
+int32_t run_on(int32_t planned, kvb_task *task, int32_t threads)
 {
     if (planned)
         return planned;

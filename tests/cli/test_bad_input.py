@@ -8,7 +8,7 @@ import shlex
 
 import pytest
 
-from kvbench.cli.read.schema import names
+from kvbench.cli.understand.list import names
 from tests.checkpoint.made import config, shape
 from tests.cli.test_cli import refused
 from tests.report import made
@@ -18,11 +18,13 @@ ABSENT = "neon" if "avx2" in "".join(os.uname()) else "nonsense"
 CASES = [  # what is called, and words of the line; {run} is a run directory
     ("kernel", "--help"),
     ("--colour", "--help"),
-    ("kernels --jsn", "--help"),
-    ("kernels all", "--help"),
-    ("kernels --plugin none.so", "none.so"),
+    ("list", "--help"),
+    ("list kernls", "kernels"),
+    ("list kernels --jsn", "--help"),
+    ("list kernels all", "--help"),
+    ("list kernels --plugin none.so", "none.so"),
     *((f"--version {more}",) for more in ("x", "suites", "--json")),
-    ("schema nonsense", "nonsense", *names()),
+    ("list schemas nonsense", "nonsense", *names()),
     ("doctor --threads 99999999999", "--threads"),
     ("doctor --cpus nowhere", "--cpus"),
     ("machine --threads 0", "--threads"),
@@ -34,20 +36,23 @@ CASES = [  # what is called, and words of the line; {run} is a run directory
     ("machine --quick --identify --threads 0", "--threads", "all"),
     ("machine --quick --identify --seed -1", "--seed"),
     ("verify --isa nonsense", "isa", "scalar"),
-    # plan and sweep
-    ("plan nope", "nope"),
-    ("plan nope.toml", "nope.toml"),
-    ("plan ''",),
-    ("plan quick --axis context", "--axis"),
-    ("plan quick --launches 0", "launches"),
-    (f"plan quick --axis context={'9' * 5000}", "context"),
-    ("plan quick --axis 'batch=1..1000 x1.001' --axis 'context=1..1000000 x1.001'", "points"),
+    # sweep
+    ("sweep --dry-run nope", "nope"),
+    ("sweep --dry-run nope.toml", "nope.toml"),
+    ("sweep --dry-run ''",),
+    ("sweep quick --dry-run --axis context", "--axis"),
+    ("sweep quick --dry-run --launches 0", "launches"),
+    (f"sweep quick --dry-run --axis context={'9' * 5000}", "context"),
+    (
+        "sweep quick --dry-run --axis 'batch=1..1000 x1.001' --axis 'context=1..1000000 x1.001'",
+        "points",
+    ),
     ("sweep nonsense", "nonsense"),
     ("sweep smoke --axis dtype=f17", "dtype", "f16"),
     (
         "sweep smoke --only nothing",
         "no points",
-        "kvbench plan",
+        "kvbench sweep --dry-run",
         "--only",
         "nothing",
         "decode.flash.",
@@ -65,6 +70,41 @@ CASES = [  # what is called, and words of the line; {run} is a run directory
     ("sweep smoke --axis schedule=off --schedule off", "given twice"),
     ("sweep --resume", "--out"),
     ("sweep --resume --out none", "none"),
+    ("sweep smoke --dry-run --tune-only", "--dry-run and --tune-only", "one of them"),
+    ("sweep --dry-run --resume --out {run}", "--dry-run and --resume"),
+    ("sweep --tune-only --resume --out {run}", "--tune-only and --resume"),
+    ("sweep smoke --fresh", "--fresh", "--tune-only"),
+    ("sweep smoke --tune-only --sample-time 1", "--tune-only", "--sample-time"),
+    ("sweep smoke --tune-only --out new --report", "leave --out and --report out"),
+    # score and fleet
+    ("score {run} --pack --check", "--pack and --check", "one of them"),
+    ("score --pack --out a.tar.gz", "--pack needs RUN"),
+    ("score --check", "--check needs RUN"),
+    ("score {run} --pack", "--pack needs --out", ".tar.gz"),
+    ("score {run} --pack --out a.zip", "a.zip", ".tar.gz"),
+    ("score {run} --pack --out a.tar.gz --pages base", "RUN is there already"),
+    ("score {run} --check --out a.tar.gz", "RUN is there already"),
+    ("score {run} --name mine", "--name", "--pack"),
+    ("fleet", "--scheduler", "--from"),
+    ("fleet --from", "FOLDER"),
+    ("fleet --from ''", "the name is empty"),
+    ("fleet --from {run} --scheduler tcp://a:1", "--from and --scheduler"),
+    ("fleet --from {run} --folder there", "--from and --folder"),
+    # words that are gone
+    *(
+        (old, "No such command", new)
+        for old, new in (
+            ("plan quick", "sweep --dry-run"),
+            ("tune", "sweep --tune-only"),
+            ("numa", "sweep numa"),
+            ("submit run --out a.tar.gz", "score --pack"),
+            ("gather shared", "fleet --from"),
+            ("kernels", "list kernels"),
+            ("lab quant", "suites/experiments.ipynb"),
+            ("suites", "list suites"),
+            ("schema sweep", "list schemas"),
+        )
+    ),
     # profile
     ("profile encode --model gpt-2", "encode"),
     ("profile decode", "--q-heads", "--model"),
@@ -81,12 +121,6 @@ CASES = [  # what is called, and words of the line; {run} is a run directory
         (f"{POINT} --sample-time {text}", "--sample-time", "0.0001 to 10")
         for text in ("nan", "inf", "-1", "1e9")
     ),
-    # lab
-    ("lab nonsense", "NAME: 'nonsense'", "quant", "window"),
-    ("lab quant --dtype f16", "lab quant takes no --dtype", "--model, --context"),
-    ("lab window --layout head", "--layout"),
-    ("lab users --layout diagonal", "layout: 'diagonal'", "head"),
-    ("lab users --dtype f17", "dtype: 'f17'", "f16"),
     ("peers --model gpt-9", "--model", "gpt-9", "gpt-2", "config.json", ".gguf"),
     ("peers --model {run}/config.json,gpt-2", "--model", "one file alone"),
     ("peers --model deepseek-v3", "--model", "latent", "kvbench explain"),
@@ -100,12 +134,6 @@ CASES = [  # what is called, and words of the line; {run} is a run directory
     ),
     ("size {run}/config.json --map", "--map", "config.json", "suites/models.toml"),
     ("size gpt-9", "MODEL", "gpt-2", "config.json", ".gguf"),
-    ("lab users --model gpt-9", "model: 'gpt-9'", "gpt-2"),
-    ("lab quant --context 0", "--context"),
-    ("lab quant --threads 0", "--threads"),
-    ("lab quant --isa mmx", "isa: 'mmx'"),
-    ("lab users --context 1", "1 token: ", "layers of that size", "more --context"),
-    ("lab window --context 100", "--context 100 never leaves a window of 1024"),
     # report, compare and gate
     ("report", "RUN"),
     ("report none", "none"),

@@ -22,7 +22,6 @@ from tests.cli.test_cli import call
 from tests.cli.test_machine import answers
 from tests.gate.made_duels import player
 from tests.history import made as history
-from tests.lab.test_lab_command import outcome
 from tests.machine.healthy import Still
 from tests.machine.trees import grow
 from tests.report import made
@@ -112,13 +111,8 @@ broken = launching(lambda: lambda job: (_failed(job, point) for point in job.poi
 
 def wrong(patch, folder):
     """The references are off, as if every kernel were wrong."""
-    for module in ("kvbench.worker.answers", "kvbench.verify.situation", "kvbench.lab.users"):
+    for module in ("kvbench.worker.answers", "kvbench.verify.situation"):
         patch.setattr(f"{module}.attention", lambda q, *_: q.astype(float) + 1)
-
-
-def explained(patch, folder):
-    """An experiment that is over at once."""
-    patch.setattr("kvbench.lab.quant.experiment", outcome)
 
 
 def unfit(patch, folder):
@@ -165,9 +159,9 @@ FINE, FAILED, USAGE, UNCLEAR, ERRORS, REFUSED, NOTHING, INTERRUPTED = Exit
 # what verify ends with after it has checked every kernel, which takes a while: tests/test_verify.py
 TABLE = [
     (FINE, here, ""),
-    (FINE, here, "kernels"),
-    (FINE, here, "schema sweep"),
-    (FINE, here, "plan smoke"),
+    (FINE, here, "list kernels"),
+    (FINE, here, "list schemas sweep"),
+    (FINE, here, "sweep smoke --dry-run"),
     (FINE, here, "size llama-3-8b --json"),
     (FINE, unfit, "doctor"),
     (FINE, here, "machine --identify"),
@@ -181,8 +175,6 @@ TABLE = [
     (FINE, here, "history show --root {past}"),  # a step down, and nobody asked
     (FINE, here, "history export --root {past}"),
     (FINE, alike, "gate --base {one} --head {other}"),
-    (FINE, here, "lab"),
-    (FINE, explained, "lab quant --out {tmp}/lab"),
     (FINE, here, "gate --base {one} --head {one}"),  # nothing to measure
     (FAILED, slowed, "gate --base {one} --head {other}"),
     (FAILED, here, "compare {base} {slow} --gate"),
@@ -205,30 +197,27 @@ TABLE = [
     (ERRORS, failing, f"sweep {TINY} --out {{tmp}}/run"),
     (ERRORS, failing, f"peers {PEERS} --out {{tmp}}/run"),
     (ERRORS, wrong, f"profile decode {POINT} {BRIEF}"),
-    (ERRORS, wrong, "lab users --model gpt-2 --out {tmp}/lab"),
     (REFUSED, unfit, "doctor --strict"),
-    (REFUSED, no_library, "kernels"),
-    (REFUSED, here, "kernels --plugin {base}/manifest.json"),
+    (REFUSED, no_library, "list kernels"),
+    (REFUSED, here, "list kernels --plugin {base}/manifest.json"),
     (REFUSED, here, "verify --plugin {base}/manifest.json"),
     (REFUSED, here, "peers --model gpt-2 --context 400m --threads 1 --peers numpy"),
     (REFUSED, here, "gate --base {base}/manifest.json"),
-    (REFUSED, here, "plan quick --axis context=400m"),
+    (REFUSED, here, "sweep quick --dry-run --axis context=400m"),
     (REFUSED, here, "profile decode --model llama-3-8b --context 1000000000"),
-    (REFUSED, here, "lab quant --context 400000000 --out {tmp}/lab"),
     (REFUSED, here, "sweep smoke --library {base}/manifest.json --out {tmp}/run"),
     (NOTHING, another_build, "sweep --out {tmp}/run --resume"),
     (NOTHING, another_build, "peers --out {tmp}/run --resume"),
     (NOTHING, here, "compare {base} {base} --gate"),
     (NOTHING, here, "gate --base {one} --head {odd}"),  # another interface
     (NOTHING, here, "gate --base {one} --head {other} --only nothing.*"),
-    (INTERRUPTED, interrupted, "kernels"),
+    (INTERRUPTED, interrupted, "list kernels"),
     (INTERRUPTED, interrupted, "history show --root {past}"),
     (INTERRUPTED, interrupted, "machine"),
     (INTERRUPTED, interrupted, "compare {base} {again}"),
     (INTERRUPTED, interrupted, f"peers {PEERS}"),
     (INTERRUPTED, interrupted, "profile decode --model gpt-2"),
     (INTERRUPTED, interrupted, "explain llama-3-8b"),
-    (INTERRUPTED, interrupted, "lab quant --out {tmp}/lab"),
     (INTERRUPTED, interrupted, "verify --quick"),
     (INTERRUPTED, interrupted, f"sweep {TINY} --out {{tmp}}/run"),
     (INTERRUPTED, interrupted, "gate --base {one} --head {other}"),
@@ -296,7 +285,7 @@ def test_code(code, situation, line, runs, tmp_path, monkeypatch, capsys):
 
 def test_output_that_cannot_be_written():
     with open("/dev/full", "w") as full:
-        command = [sys.executable, "-m", "kvbench.cli", "schema"]
+        command = [sys.executable, "-m", "kvbench.cli", "list", "schemas"]
         ended = subprocess.run(
             command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False
         )
@@ -336,7 +325,9 @@ def test_a_reader_that_has_left_changes_no_verdict(runs, unread, tmp_path):
     assert kvbench.load(place).manifest.run == "run-again"
 
 
-@pytest.mark.parametrize(("code", "line"), [(USAGE, "nope"), (FINE, "kernels"), (FINE, "doctor")])
+@pytest.mark.parametrize(
+    ("code", "line"), [(USAGE, "nope"), (FINE, "list kernels"), (FINE, "doctor")]
+)
 def test_messages_that_cannot_be_written_change_no_code(code, line, unread):
     with open("/dev/full", "w") as full:
         assert [ended(line, stderr=stream).returncode for stream in (full, unread)] == [code, code]
@@ -372,7 +363,7 @@ def test_help_has_every_code_of_its_command_and_no_other(capsys, command):
     call(command, "--help")
     _, _, codes = capsys.readouterr().out.partition("Exit codes:\n")
     lines = [f"{code:>7}  {about}" for code, about in exit_codes(command).items()]
-    assert codes.splitlines() == lines
+    assert codes.partition("\n\n")[0].splitlines() == lines
 
 
 @pytest.mark.parametrize("command", ["compare", "gate"])
@@ -392,7 +383,7 @@ MEASURING = {
     f"sweep {TINY} --out run": "--cpus",
     "score --out run": "taskset",
     f"profile decode {POINT} {BRIEF}": "--cpus",
-    f"tune {TINY.partition(' --launches')[0]}": "--cpus",
+    f"sweep --tune-only {TINY.partition(' --launches')[0]}": "--cpus",
     "peers --peers numpy --context 64 --launches 1 --out run": "--cpus",
     "gate --base one/libkvbench.so --head other/libkvbench.so": "taskset",
 }

@@ -9,7 +9,7 @@ import pytest
 import kvbench
 from tests.checkpoint.made import KINDS, config, folder, gguf_file, shape
 from tests.cli.test_cli import call
-from tests.cli.test_exit_codes import BRIEF, CPU, explained, played
+from tests.cli.test_exit_codes import BRIEF, CPU, played
 from tests.sizing.calculator import Case
 
 LAYERS, Q_HEADS, KV_HEADS, HEAD_DIM, CONTEXT = 3, 6, 2, 32, 96
@@ -107,15 +107,6 @@ def test_peers(files, form, tmp_path, monkeypatch):
     }
 
 
-def test_lab_asks_the_same_reader(files, tmp_path, monkeypatch):
-    from kvbench.checkpoint import find
-    from kvbench.lab import quant, users, window
-
-    assert {module.find for module in (quant, users, window)} == {find}
-    explained(monkeypatch, tmp_path)
-    assert call("lab", "quant", "--model", files["folder"], "--out", tmp_path / "lab") == 0
-
-
 @pytest.mark.parametrize("form", FORMS)
 def test_explain(files, form, capsys):
     assert call("explain", files[form], "--machine", "results/zen4-kvm-2/quick", "--json") == 0
@@ -132,5 +123,5 @@ def test_help_says_what_they_take(line, capsys):
 
 
 def test_a_suite_that_nobody_names_is_quick(capsys):
-    assert call("plan", "--json") == 0
+    assert call("sweep", "--dry-run", "--json") == 0
     assert json.loads(capsys.readouterr().out)["suite"] == "quick"

@@ -22,7 +22,7 @@ CASES = [
     ("gate --export markdown={run}/manifest.json", "manifest.json"),
     ("machine --quick --out {run}/machine.json", "machine.json"),
     ("sweep smoke --tuning {run}/journal.jsonl --out {root}/new", "journal.jsonl"),
-    ("tune smoke --tuning machine.json", "machine.json"),
+    ("sweep smoke --tune-only --tuning machine.json", "machine.json"),
     (
         "profile decode --model gpt-2 --context 64 --threads 1 --tuning {run}/score.json",
         "score.json",

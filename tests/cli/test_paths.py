@@ -27,34 +27,34 @@ PLENTY = 1 << 30  # bytes
 CODES = {0, 2, 5, 6}
 LIBRARY = str(library_path())
 # these may be paths, and look like texts
-TEXTS = {"source", "suite", "base", "head", "lengths", "exports"}
+TEXTS = {"source", "suite", "arguments", "base", "head", "lengths", "exports"}
 OUTPUTS = {"out", "plot", "exports", "folder", "tuning"}
 BEFORE, BEHIND = {"exports": "junit="}, {"suite": ".toml", "plot": ".png"}
 TOLD = {  # what else a command is told, so that it does not measure: arguments, and options
     "compare": (["old", "new"], []),
     "doctor": ([], ["--threads", "0"]),
     "explain": (["qwen3-0.6b"], ["--machine", "new"]),
-    "fleet": (["smoke"], ["--scheduler", "foo://x"]),
-    "gather": (["new"], []),
+    "fleet": (["new"], ["--from"]),
     "gate": ([], ["--base", LIBRARY, "--head", LIBRARY]),
     "history accept": (["nothing*"], ["--run", "new", "--reason", "none", "--root", "."]),
     "history add": (["new"], ["--root", "."]),
     "history export": ([], ["--root", "."]),
     "history show": ([], ["--root", "."]),
-    "lab": (["quant"], ["--threads", "0"]),
     "machine": ([], ["--threads", "0"]),
-    "numa": ([], ["--axis", "threads=0"]),
-    "plan": (["smoke"], []),
     "profile": (["decode"], ["--threads", "0"]),
     "report": (["new"], []),
     "score": (["new"], []),
     "size": (["qwen3-0.6b"], []),
-    "submit": (["new"], []),
     "sweep": (["smoke"], []),
-    "tune": (["smoke"], []),
     "verify": ([], ["--isa", "none"]),
 }
-VARIED = {"report": ("html", "md", "json", "csv")}
+VARIED = {  # by command and parameter: what else it is told, in turn
+    ("report", "out"): [("--format", form) for form in ("html", "md", "json", "csv")],
+    ("score", "out"): [("--pack",)],
+    ("score", "run"): [(), ("--check",), ("--pack", "--out", "named.tar.gz")],
+    ("sweep", "suite"): [(), ("--dry-run",)],
+    ("sweep", "tuning"): [(), ("--tune-only",)],
+}
 FILES = ("manifest.json", "journal.jsonl", "machine.json")
 READERS = (
     "report new --format csv",
@@ -98,8 +98,7 @@ def line(words, found, arguments, more=()):
 
 def outside():
     for words, found, arguments in parameters():
-        forms = VARIED.get(words, ()) if found.name == "out" else ()
-        for more in [("--format", form) for form in forms] or [()]:
+        for more in VARIED.get((words, found.name), [()]):
             for kind in (*KINDS, *NAMES):
                 yield line(words, found, arguments, more), found.name, kind
 
@@ -209,7 +208,8 @@ def test_an_output_stays_what_it_is(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "command", ["sweep smoke --out run", "plan smoke", "machine --quick", "lab quant", "gate"]
+    "command",
+    ["sweep smoke --out run", "sweep smoke --dry-run", "machine --quick", "gate"],
 )
 def test_without_proc_nothing_is_measured(command, tmp_path, monkeypatch, capsys):
     """One line, in the place of an error for each ceiling."""

@@ -139,6 +139,40 @@ def test_a_small_point(op, layout, capsys):
         assert facts["bytes_compulsory"] == kv + 2 * tokens * 2 * 32 * 4
 
 
+@pytest.mark.parametrize(
+    ("op", "more", "moved"),
+    [
+        ("repack", ["--layout", "blockt"], 2 * 2 * 96 * (2 * 2 - 1) * 32),
+        ("transpose", [], 2 * 2 * 96 * 2 * 32 * 4),
+        ("logits", ["--vocabulary", "50"], 2 * 50 * 4),
+        ("logits", [], 2 * 32_000 * 4),
+        ("logits", ["--model", "qwen3-0.6b"], 2 * 151_936 * 4),
+    ],
+)
+def test_a_small_move(op, more, moved, capsys):
+    """Bytes that are read and written, but for those of K's first head, which stays where it is."""
+    shown = *SMALL, *SHORT, "--context", "8", *more
+    assert call("profile", op, *(SMALL if op != "logits" else shown), *SHORT, *more, "--json") == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["kernel"].startswith(f"{op}.-.")
+    assert facts["bytes_compulsory"] == moved and facts["flops"] == 0
+    assert facts["copy_gbps"] > 0 and facts["copy_nt_gbps"] > 0
+
+
+def test_a_repack_is_of_one_thread(capsys):
+    own = [word for word in SMALL if word not in ("--threads", "1")]
+    assert call("profile", "repack", *own, *SHORT) == 0
+    assert "  1 threads on CPUs" in capsys.readouterr().out
+    assert call("profile", "repack", *own, *SHORT, "--threads", "2") == 2
+    said = capsys.readouterr().err
+    assert "repack is of one thread, and 2 are asked for" in said
+    assert call("profile", "repack", *SMALL, *SHORT, "--layout", "paged") == 2
+    said = capsys.readouterr().err
+    assert "there is no kernel repack.-.paged.f16" in said and "head, blockt" in said
+    assert call("profile", "repack", *SMALL, *SHORT, "--capacity", "96") == 2
+    assert "a cache of 96 tokens does not grow to 96" in capsys.readouterr().err
+
+
 def test_a_slice_in_l3_is_held_against_memory():
     """A gigabyte a pass each."""
     seconds = {
@@ -259,7 +293,7 @@ def test_the_author_of_a_plug_in_hears_what_can_be_changed(seconds, named, unhel
     advice = worded("advice", "advice", facts, True, False)
     assert all(word in advice for word in named) and not any(word in advice for word in unhelpful)
     assert not any(
-        option in advice for option in ("--variant", "--dtype", "--threads", "kvbench tune")
+        option in advice for option in ("--variant", "--dtype", "--threads", "--tune-only")
     )
     if facts.bound != "unknown":
         assert "More --threads" in worded("advice", "advice", facts, True, True)

@@ -217,7 +217,7 @@ def test_what_is_no_shared_object(tmp_path, capsys):
     with pytest.raises(BadLibrary, match="text.so"):
         is_plugin(tmp_path / "text.so")
     for name, code in (("text.so", 5), ("none.so", 2)):
-        refused(capsys, "kernels", "--plugin", tmp_path / name, words=[name], code=code)
+        refused(capsys, "list", "kernels", "--plugin", tmp_path / name, words=[name], code=code)
 
 
 @pytest.mark.parametrize(
@@ -233,6 +233,7 @@ def test_one_that_never_is_loaded(tmp_path, capsys, monkeypatch, loaded, said):
     made = build_plugin(tmp_path / "made.so", f"-DLOADED={loaded}")
     refused(
         capsys,
+        "list",
         "kernels",
         "--plugin",
         made,
@@ -245,6 +246,7 @@ def test_one_of_before_is_told_what_to_do(tmp_path, capsys):
     made = build_plugin(tmp_path / "made.so", "-DVERSION=2")
     refused(
         capsys,
+        "list",
         "kernels",
         "--plugin",
         made,
@@ -381,7 +383,8 @@ def test_profile(capsys, example, isa):
 
 def test_plan(capsys, example):
     asked = [
-        "plan",
+        "sweep",
+        "--dry-run",
         "smoke",
         "--plugin",
         example,
@@ -393,4 +396,4 @@ def test_plan(capsys, example):
     ]
     code, said, _ = told(capsys, *asked)
     assert code == 0 and json.loads(said)["axes"]["variant"] == ["flash", "textbook"]
-    refused(capsys, *asked[:4], "--axis", "dtype=i8", words=["no kernel of my.so"])
+    refused(capsys, *asked[:5], "--axis", "dtype=i8", words=["no kernel of my.so"])

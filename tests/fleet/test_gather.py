@@ -52,7 +52,7 @@ def test_only_ordinary_files_are_copied(brought, tmp_path, capsys, kind):
     (tmp_path / "secret").write_text("secret")
     spoil(brought / "a" / "run.json.gz", kind, tmp_path / "secret")
     spoil(brought / "b" / "machine.json", kind, tmp_path / "secret")
-    assert call("gather", str(brought), "--out", str(tmp_path / "out")) == 0
+    assert call("fleet", "--from", str(brought), "--out", str(tmp_path / "out")) == 0
     err = capsys.readouterr().err.splitlines()
     assert names(tmp_path / "out") == ["a", "c"]
     assert names(tmp_path / "out" / "a") == ["journal.jsonl", "machine.json", "manifest.json"]
@@ -72,7 +72,7 @@ def test_only_ordinary_files_are_copied(brought, tmp_path, capsys, kind):
 
 def test_one_that_is_damaged_costs_nothing_but_itself(brought, tmp_path, capsys):
     (brought / "b" / "manifest.json").write_text("{")
-    assert call("gather", str(brought), "--out", str(tmp_path / "out")) == 0
+    assert call("fleet", "--from", str(brought), "--out", str(tmp_path / "out")) == 0
     assert names(tmp_path / "out") == ["a", "c"] and "b/manifest.json" in capsys.readouterr().err
     for host in "ac":
         (brought / host / "manifest.json").unlink()

@@ -32,21 +32,24 @@ PAGED = replace(
         (
             DECODE,
             (
-                "decode.flash.head.f16.scalar/b1.q8.kv2.d64/ctx1024.cap1024.win0.layers0/cpu0-1.thp.rotate/"
+                "decode.flash.head.f16.scalar/b1.q8.kv2.d64/"
+                "ctx1024.cap1024.win0.layers0/cpu0-1.thp.rotate/"
                 "off.f32.head.block16/order-.pad-.det0"
             ),
         ),
         (
             STORE,
             (
-                "bulk.-.head.f16.scalar/b1.q8.kv2.d64/ctx1024.cap1024.win0.layers0/cpu0-1.thp.rotate/"
+                "bulk.-.head.f16.scalar/b1.q8.kv2.d64/"
+                "ctx1024.cap1024.win0.layers0/cpu0-1.thp.rotate/"
                 "off.f32.head.block16/order-.pad-.det0"
             ),
         ),
         (
             PAGED,
             (
-                "decode.flash.paged.i8.scalar/b2.q8.kv2.d64/ctx62.cap64.win32.layers3/cpu0-2,5.thp.rotate/"
+                "decode.flash.paged.i8.scalar/b2.q8.kv2.d64/"
+                "ctx62.cap64.win32.layers3/cpu0-2,5.thp.rotate/"
                 "weave.f16.token.block32/order1.pad0.det1"
             ),
         ),

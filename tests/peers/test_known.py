@@ -65,7 +65,14 @@ def called(outside, *words):
 @pytest.mark.parametrize("name", ["leaves", "interrupts"])
 def test_a_module_that_ends_python_is_left_out(outside, name):
     done = called(
-        outside, "plan", "peers", "--axis", "threads=1", "--axis", f"engine=kvbench,{name}"
+        outside,
+        "sweep",
+        "--dry-run",
+        "peers",
+        "--axis",
+        "threads=1",
+        "--axis",
+        f"engine=kvbench,{name}",
     )
     assert done.returncode == 0 and f"no such peer here: {SAID[name]}" in done.stdout, done.stderr
 

@@ -1,7 +1,6 @@
 """Suites expanded on made-up machines: which points there are, what is left out and why."""
 
 from dataclasses import replace
-from functools import partial
 
 import pytest
 
@@ -9,29 +8,16 @@ from kvbench.errors import BadArgument
 from kvbench.model import DEFAULTS, DataCache
 from kvbench.native import Cache, default_library
 from kvbench.plan import expand, forecast
-from kvbench.plan.expansion import (
-    CLOSED,
-    CPUS,
-    INVALID,
-    MEMORY,
-    NO_KERNEL,
-    NO_PAGES,
-    NO_TIER,
-    UNKNOWN,
-)
+from kvbench.plan.expansion import CPUS, MEMORY, NO_KERNEL, NO_PAGES, NO_TIER
 from kvbench.plan.needs import PROCESS, needs, slice_of
+from kvbench.plan.shapes import CLOSED, INVALID, UNKNOWN
 from kvbench.regime import far_bytes
 from kvbench.suite import Relative, load
-from tests.plan.made_sweep import expanded, site
+from tests.plan.made_sweep import site
 from tests.plan.test_plan import BARE, DIES, GIB, MIB, TWO, made
 
 SMALL_L3 = made(16, l2=2 * MIB, l3=24 * MIB)  # as servers are: L3 smaller than all L2 together
 HEADS = (8, 128)
-
-
-@pytest.fixture
-def sweep(tmp_path):
-    return partial(expanded, tmp_path)
 
 
 def contexts(found):

@@ -81,7 +81,7 @@ BASE = "kvbench sweep smoke --launches 12 --out runs/base"
 HEAD = "kvbench sweep smoke --launches 12 --out runs/head"
 SMALL = "kvbench sweep smoke --axis context=1k,4k --axis dtype=f16,i8 --out runs/small"
 SCORE = "kvbench score --out runs/score"
-SUBMIT = 'kvbench submit runs/score --out mine.tar.gz --name "Zen 4, 2 of 96 cores"'
+PACKED = 'kvbench score --pack runs/score --out mine.tar.gz --name "Zen 4, 2 of 96 cores"'
 ADD = "kvbench history add results/spr-kvm-2/quick"
 MINE, NEW = "kvbench sweep quick --out runs/mine", "kvbench sweep quick --out runs/new"
 AT_32K = "kvbench sweep quick --axis context=32k --axis dtype=f16,i8,q4_0 --out runs/32k --report"
@@ -114,7 +114,7 @@ README = {
         },
         (MINE,),
     ),
-    "kvbench plan quick --axis context=32k --axis dtype=f16,i8,q4_0": Promise(
+    "kvbench sweep quick --axis context=32k --axis dtype=f16,i8,q4_0 --dry-run": Promise(
         (r"\d+ points", r"time: about ", r"memory: ", r"dtype +f16 i8 q4_0")
     ),
     AT_32K: measured(
@@ -156,20 +156,15 @@ README = {
 }
 
 SUITES = {
-    "kvbench suites": Promise((r"(?m)^quick +\d+ points +up to \d+ min ", r"(?m)^score ")),
-    "kvbench plan": Promise((r"^quick: ", r"time: up to \d+ min", r"memory: ")),
+    "kvbench list suites": Promise((r"(?m)^quick +\d+ points +up to \d+ min ", r"(?m)^score ")),
+    "kvbench sweep --dry-run": Promise((r"^quick: ", r"time: up to \d+ min", r"memory: ")),
     SMALL: Promise((WHOLE, r"run +runs/small"), {"runs/small/journal.jsonl": ""}, how=played),
     "kvbench sweep --out runs/small --resume": Promise(
         (WHOLE, r"run +runs/small"), after=(SMALL,), how=halved
     ),
-    "kvbench tune": Promise((r"schedule +times as fast as the default",), how=played),
+    "kvbench sweep --tune-only": Promise((r"schedule +times as fast as the default",), how=played),
     "kvbench sweep --schedule weave": measured(),
     "kvbench sweep --axis schedule=off,cross,weave,stream": measured(),
-    "kvbench lab": Promise((r"(?m)^quant ", r"(?m)^users ", r"(?m)^window ")),
-    "kvbench lab quant --context 1024": Promise(
-        (r"Formats change the answer", r"flash kernels by up to \d", r"dot by up to \d"),
-        {"runs/lab/quant.csv": "q4_0"},
-    ),
 }
 
 RESULTS = {
@@ -185,9 +180,9 @@ RESULTS = {
         {"machines/index.html": "2 machines, 2 runs"},
     ),
     SCORE: Promise((r"VALID", r"16 bits", r"tokens/s"), how=scored),
-    SUBMIT: Promise((r": VALID; Zen 4, 2 of 96 cores, ",), {"mine.tar.gz": ""}, (SCORE,)),
-    "kvbench submit mine.tar.gz --check": Promise(
-        (r"^[^\n]*: VALID; Zen 4, 2 of 96 cores[^\n]*\n$",), after=(SUBMIT,)
+    PACKED: Promise((r": VALID; Zen 4, 2 of 96 cores, ",), {"mine.tar.gz": ""}, (SCORE,)),
+    "kvbench score --check mine.tar.gz": Promise(
+        (r"^[^\n]*: VALID; Zen 4, 2 of 96 cores[^\n]*\n$",), after=(PACKED,)
     ),
     "kvbench report results/* --out gallery": Promise(
         (r"scores of ",), {"gallery/index.html": "tuned"}
@@ -249,9 +244,9 @@ IN_DEPTH = {
             r"62\.92 \(61\.57",
         )
     ),
-    "kvbench plan threads": Promise((r"^threads: ", r"threads +1\b")),
-    "kvbench numa": Promise((r"NUMA node|node0",), more=BRIEF),
-    "kvbench gather shared --out fleet": Promise(
+    "kvbench sweep threads --dry-run": Promise((r"^threads: ", r"threads +1\b")),
+    "kvbench sweep numa": measured(r"this machine has one node|by where the threads run"),
+    "kvbench fleet --from shared --out fleet": Promise(
         (r"their pages: kvbench report fleet/\*",), {"fleet/*/manifest.json": ""}
     ),
     "kvbench explain gpt-oss-20b --machine results/zen4-kvm-2/quick --measured 5.2@32k": Promise(
@@ -260,7 +255,7 @@ IN_DEPTH = {
             r"KV format: i8\.",
         )
     ),
-    "kvbench kernels": Promise((r"(?m)^decode\.flash\.head\.f16\.scalar +yes ",)),
+    "kvbench list kernels": Promise((r"(?m)^decode\.flash\.head\.f16\.scalar +yes ",)),
     "kvbench verify --quick": Promise((r"planted fault", r": all well\n")),
     "kvbench profile bulk --model llama-3-8b --context 1024": Promise(
         (r"^bulk\.", r"lines per token"), more=BRIEF

@@ -26,11 +26,17 @@ README, EVERY = PAGES["README.md"], "\n".join(PAGES.values())
 INDENTED = re.compile(r"^    ((?:kvbench|cc) .*)$", re.MULTILINE)
 FENCED = re.compile(r"```(?:sh|bash)\n(.*?)```", re.DOTALL)
 TARGETS = re.findall(r"^    make ([\w-]+)", README, re.MULTILINE)
+CONTRIBUTING = (ROOT / ".github" / "CONTRIBUTING.md").read_text()
+LINKING = PAGES | {
+    ".github/CONTRIBUTING.md": CONTRIBUTING,
+    **{page: (ROOT / page).read_text() for page in ("kvbench/README.md", "kernels/README.md")},
+}
 PYTHON = re.findall(r"```python\n(.*?)```", EVERY, re.DOTALL)
 
 
 def commands(text):
     """Those that a page shows, as they are to be typed."""
+    text = text.replace(" \\\n      ", " ")
     fenced = (line for block in FENCED.findall(text) for line in block.splitlines())
     lines = [*INDENTED.findall(text), *(line for line in fenced if line.startswith("kvbench "))]
     return [re.sub(r" {2,}#.*", "", line) for line in lines]
@@ -232,13 +238,15 @@ def test_files_of_tests_that_a_page_names_exist(page):
     assert found and all((ROOT / path).exists() for path in found), found
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", LINKING)
 def test_links_lead_somewhere(page):
-    for link in re.findall(r"\]\(([^)#]+)[^)]*\)", PAGES[page]):
+    for link in re.findall(r"\]\(([^)#]+)[^)]*\)", LINKING[page]):
         assert (ROOT / page).parent.joinpath(link).exists(), link
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    "target", [*TARGETS, *re.findall(r"^    make ([\w-]+)", CONTRIBUTING, re.MULTILINE)[1:]]
+)
 def test_make_target(target):
     plan = subprocess.run(
         ["make", "-n", target], cwd=ROOT, capture_output=True, text=True, timeout=60

@@ -11,6 +11,7 @@ from zlib import crc32
 from kvbench.analysis.measured.machines import profile
 from kvbench.model import Check, Contrast, Fact, Machine, Point, Probe, Record, Tuned, choose
 from kvbench.model.contrast import value
+from kvbench.model.tuning import called
 from kvbench.store import RunDirectory, plain
 from tests.made_run import DECODE, KIB, MACHINE, MIB, RUN, failed, probe, visit
 from tests.store.made import manifest

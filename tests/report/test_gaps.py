@@ -52,7 +52,7 @@ def test_a_whole_run_lacks_nothing_though_visits_were_set_aside_and_added(rich):
         ("kvbench sweep quick --out 'a b' --launches 3", "kvbench sweep --out 'a b' --resume"),
         ("kvbench peers --out=there", "kvbench peers --out there --resume"),
         ("kvbench score", "kvbench score --out runs/quick-mine --resume"),
-        ("kvbench numa", "kvbench sweep --out runs/quick-mine --resume"),
+        ("kvbench explain gpt-2", "kvbench sweep --out runs/quick-mine --resume"),
         ("kvbench.sweep()", "kvbench sweep --out runs/quick-mine --resume"),
         ("kvbench sweep --out 'torn", "kvbench sweep --out runs/quick-mine --resume"),
     ],

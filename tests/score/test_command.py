@@ -79,7 +79,7 @@ def test_an_interrupted_one_goes_on(still, tmp_path, capsys):
     assert f"to go on: kvbench score --out {path} --resume" in capsys.readouterr().err
     assert (
         facts(path, capsys)["state"] == "invalid"
-        and call("submit", str(path), "--out", str(path) + ".tar.gz") == 2
+        and call("score", "--pack", str(path), "--out", str(path) + ".tar.gz") == 2
     )
     still(made.played)
     assert call("score", "--resume", "--out", str(path)) == 0

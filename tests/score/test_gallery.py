@@ -28,7 +28,8 @@ def results(tmp_path_factory):
         (root / f"m{number}").mkdir()
         assert (
             call(
-                "submit",
+                "score",
+                "--pack",
                 str(source),
                 "--out",
                 str(root / f"m{number}" / "a.tar.gz"),

@@ -92,7 +92,7 @@ def test_one_bomb_costs_the_page_nothing_but_itself(tmp_path, capsys):
     out, err = capsys.readouterr()
     assert "scores of 1 machine" in out and err.count("\n") == 1 and "b.tar.gz is left out" in err
     assert "Zen 4" in (tmp_path / "page" / "index.html").read_text()
-    assert call("submit", str(tmp_path / "g" / "b.tar.gz"), "--check") == 2
+    assert call("score", "--check", str(tmp_path / "g" / "b.tar.gz")) == 2
     err = capsys.readouterr().err
     assert err.count("\n") == 1 and "b.tar.gz is no submission" in err and "internal" not in err
 
@@ -114,7 +114,7 @@ def test_what_is_wrong_in_a_member_names_archive_and_member(name, edit, words, t
     with pytest.raises(BadRun) as raised:
         checked(file)
     told(raised.value, f"{file}/{name}" if "score" not in name else file, words)
-    assert raised.value.hint == "name an archive that kvbench submit has written"
+    assert raised.value.hint == "name an archive that kvbench score --pack has written"
 
 
 def test_more_points_than_a_score_has_are_refused(tmp_path):
@@ -136,7 +136,7 @@ def test_a_folder_without_room_is_said_as_such(tmp_path, monkeypatch, capsys):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("kvbench.store.archive._read_into", full)
-    assert call("submit", str(HONEST), "--check") == 2
+    assert call("score", "--check", str(HONEST)) == 2
     err = capsys.readouterr().err
     assert (
         "No space left" in err and "manifest.json cannot be unpacked" in err and "make room" in err
@@ -183,7 +183,7 @@ def test_the_honest_one_is_as_it_was(tmp_path, capsys):
     score = checked(HONEST)
     assert score.state == "valid" and not score.breaches and score.tag == "1.0 #df247ae3"
     assert found(tmp_path, lambda visit: visit) == (score, set())
-    assert call("submit", str(HONEST), "--check") == 0
+    assert call("score", "--check", str(HONEST)) == 0
     assert "VALID; Zen 4" in capsys.readouterr().out
 
 
@@ -206,7 +206,7 @@ def test_everything_a_hundred_times_as_fast(tmp_path, capsys):
     file = forged(tmp_path / "x.tar.gz", faster(100))
     score = checked(file)
     assert score.state == "invalid" and "impossible" in {each.rule for each in score.breaches}
-    assert call("submit", str(file), "--check") == 3
+    assert call("score", "--check", str(file)) == 3
     out = capsys.readouterr().out
     assert (
         "cores of 6.50 GHz that load 128 bytes a cycle reach 1,664 GB/s" in out

@@ -17,7 +17,10 @@ from tests.score import made
 def archive(tmp_path_factory):
     folder = tmp_path_factory.mktemp("submitted")
     run = made.run(folder / "run", **SECRETS | {"suite": "score", "options": {"seed": 1}})
-    assert call("submit", str(run), "--out", str(folder / "a.tar.gz"), "--name", "Machine A") == 0
+    assert (
+        call("score", "--pack", str(run), "--out", str(folder / "a.tar.gz"), "--name", "Machine A")
+        == 0
+    )
     return folder / "a.tar.gz"
 
 
@@ -46,7 +49,7 @@ def test_it_says_the_same_without_what_must_not_leave_the_house(archive, capsys)
         "longer/journal.jsonl",
     } <= held.keys()
     assert not [name for name, content in held.items() if SECRET.encode() in content]
-    assert call("submit", str(archive), "--check") == 0
+    assert call("score", "--check", str(archive)) == 0
     out = capsys.readouterr().out
     assert out.count("\n") == 1 and "VALID; Machine A, 2 cores, virtual machine (KVM)" in out
     assert out.endswith("; valid means consistent, not true\n")
@@ -55,7 +58,7 @@ def test_it_says_the_same_without_what_must_not_leave_the_house(archive, capsys)
 def test_an_edited_journal_is_named(archive, tmp_path, capsys):
     held = members(archive)
     held["journal.jsonl"] = held["journal.jsonl"].replace(b'"passes":4', b'"passes":8')
-    assert call("submit", str(packed(tmp_path / "b.tar.gz", held)), "--check") == 3
+    assert call("score", "--check", str(packed(tmp_path / "b.tar.gz", held))) == 3
     assert "INVALID, journal.jsonl was changed" in capsys.readouterr().out
 
 

@@ -56,7 +56,7 @@ COMMANDS = {
         ]
         + ["--out", "a run"]
     ),
-    "tune": ["tune", *TINY, "--cpus", CPU],
+    "tune only": ["sweep", "--tune-only", *TINY, "--cpus", CPU],
     "gate": [
         "gate",
         "--base",
@@ -80,7 +80,7 @@ WHILE_IT_COMPILES = 0.0
 SOME = [  # command, seconds from the moment that it hears signals, signals, seconds between two
     ("sweep", 4.0, TERM, 0.0),
     ("sweep", 2.5, (*INT, *INT), 0.05),
-    ("tune", 3.0, INT, 0.0),
+    ("tune only", 3.0, INT, 0.0),
     ("build", WHILE_IT_COMPILES, TERM, 0.0),
     ("build", WHILE_IT_COMPILES, (*TERM, *INT), 0.02),
 ]

@@ -208,7 +208,9 @@ def test_nonsense(case, capsys):
 
 def test_what_no_kernel_walks_is_neither_sized_nor_swept(capsys):
     refused(capsys, "size", "deepseek-v3", words=("one row", "kvbench explain"))
-    refused(capsys, "plan", "smoke", "--axis", "model=deepseek-v3", words=("deepseek-v3",))
+    refused(
+        capsys, "sweep", "--dry-run", "smoke", "--axis", "model=deepseek-v3", words=("deepseek-v3",)
+    )
 
 
 def test_a_folder_without_weights_is_explained(tmp_path, capsys):

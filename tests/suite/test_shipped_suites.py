@@ -5,18 +5,9 @@ the time promised.
 import pytest
 
 from kvbench.plan import expand, forecast
-from kvbench.plan.expansion import (
-    CLOSED,
-    CPUS,
-    INVALID,
-    MEMORY,
-    NO_FORMAT,
-    NO_KERNEL,
-    NO_PEER,
-    NO_TIER,
-    UNKNOWN,
-)
+from kvbench.plan.expansion import CPUS, MEMORY, NO_FORMAT, NO_KERNEL, NO_PEER, NO_TIER
 from kvbench.plan.needs import slice_of
+from kvbench.plan.shapes import CLOSED, INVALID, UNKNOWN
 from kvbench.regime import classify, far_bytes
 from kvbench.suite import find, shipped
 from tests.plan.test_expansion import SMALL_L3, reasons, site

@@ -12,6 +12,7 @@ import pandas as pd
 from kvbench.analysis.limits.bounds import CORE
 from kvbench.analysis.measured.columns import POINT, band, count, number, table, text
 from kvbench.model import HEADS, Machine
+from kvbench.model.point import EVEN
 from kvbench.regime import suggestion, windows
 
 TOKENS = {
@@ -68,9 +69,8 @@ def tokens(points: pd.DataFrame, models: Sequence[Geometry]) -> pd.DataFrame:
     """A row for each point that a model's layers would be, from memory; those of one shape and
     depth share it. A step takes at least as long as all its layers together.
     """
-    far = points[
-        (points["op"] == "decode") & (points["regime"] == "DRAM") & points["seconds"].notna()
-    ]
+    far = _decodes(points)
+    far = far[far["regime"] == "DRAM"]
     heads = {tuple(getattr(model, name) for name in HEADS) for model in models}
     known = [each in heads for each in far[list(HEADS)].itertuples(index=False, name=None)]
     far = far.loc[known, [*POINT, *(f"seconds{end}" for end in ("", "_low", "_high"))]]
@@ -102,6 +102,12 @@ def tokens(points: pd.DataFrame, models: Sequence[Geometry]) -> pd.DataFrame:
     return table(found, TOKENS)
 
 
+def _decodes(points: pd.DataFrame) -> pd.DataFrame:
+    """With a time, of sequences that all hold the context."""
+    whole = (points["op"] == "decode") & (points["lengths"] == EVEN)
+    return points[whole & points["seconds"].notna()]
+
+
 def _rate(
     by_window: Mapping[int, Mapping[str, Any]], parts: Mapping[int, int], layers: int
 ) -> dict[str, Any]:
@@ -127,7 +133,7 @@ def fits(
     """A row for each model, dtype and CPU set that has points: which contexts of a layer that
     attends to everything lie in L3, and what its points in there say.
     """
-    decodes, rows = points[(points["op"] == "decode") & points["seconds"].notna()], []
+    decodes, rows = _decodes(points), []
     setting = ["dtype", "scale", "threads", "cpus"]
     for model in models:
         own = decodes[

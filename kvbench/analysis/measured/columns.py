@@ -11,6 +11,7 @@ import pandas as pd
 
 from kvbench.model import FIELDS, Machine, Point, Probe, Shape
 from kvbench.model.annotated import about
+from kvbench.model.point import lengths_word
 from kvbench.units import counted, cpu_text
 
 # what does not apply is "", <NA>, NaN
@@ -56,7 +57,7 @@ def row(title: str, columns: Mapping[str, ColumnKind]) -> type:
 
 _SEED = "order"  # an axis of words, for one of which a point has a seed
 # of a field; all others count
-_KINDS = {"word": _TEXT, "cpus": _TEXT, "memory": _TEXT, "flag": "boolean"}
+_KINDS = {**dict.fromkeys(("word", "cpus", "memory", "lengths"), _TEXT), "flag": "boolean"}
 
 # A point, in full. `layers` 0: as many slices as it takes to leave the caches behind.
 BY_COLUMN = {field.column or field.name: field for field in FIELDS if field.column is not None}
@@ -204,7 +205,8 @@ def facts(point: Point | Probe) -> dict[str, Any]:
     found |= {"threads": point.threads, "cpus": cpu_text(point.cpus)}
     if isinstance(point, Probe):
         return found
-    return found | {"group": point.shape.group} | _own(point.shape)
+    shape = _own(point.shape) | {"lengths": lengths_word(point.shape.lengths)}
+    return found | {"group": point.shape.group} | shape
 
 
 def _own(value: Point | Probe | Shape) -> dict[str, Any]:
@@ -261,7 +263,7 @@ def short_names(points: pd.DataFrame) -> list[str]:
                 words.append(
                     counted(value, "thread") if name == "threads" else field.short.format(value)
                 )
-        found.append(" ".join(words))
+        found.append(" ".join(words) or row["op"])
     return found
 
 

@@ -5,7 +5,7 @@ reached.
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 from kvbench.analysis.measured.ceilings import WITHOUT_MEMORY, ceilings, value
 from kvbench.analysis.measured.plateaus import Capacity, Plateau, capacities, corrections, plateaus
@@ -48,6 +48,12 @@ class MachineProfile(Printed):
     ceilings are empty.
     """
 
+    version: Annotated[
+        Literal[2],
+        about(
+            "of this format; 2 has no `distance` of a ceiling: keys may be added, none is dropped"
+        ),
+    ] = 2
     run: Annotated[str, about("name of the run; empty where nothing was measured")]
     fingerprint: Annotated[str, about("digest of the hardware")]
     environment: Annotated[str, about("digest of what an administrator can change")]

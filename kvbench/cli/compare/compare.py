@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from kvbench.cli._help import Long
 from kvbench.cli._judgement import exit_code, export_option, tell, wanted
 from kvbench.cli._options import json_option
 from kvbench.cli._streams import say
@@ -20,7 +21,17 @@ _NO_VERDICT = (
 )
 
 
-@click.command("compare")
+_GROUPS = {"What counts": "min-effect noise", "Output": "gate export bless json"}
+_EXAMPLES = (
+    ("kvbench compare runs/base runs/head --gate", "End with a code that CI can go by."),
+    (
+        "kvbench compare results/mine/quick runs/new --bless",
+        "Then keep the new run as the baseline.",
+    ),
+)
+
+
+@click.command("compare", cls=Long, groups=_GROUPS, examples=_EXAMPLES)
 @click.argument("base", type=Named())
 @click.argument("head", type=Named())
 @click.option("--gate", is_flag=True, help="Exit with the verdict, by the codes below.")

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from kvbench.cli._help import Long
 from kvbench.cli._judgement import exit_code, export_option, tell, wanted
 from kvbench.cli._measuring import say_busy
 from kvbench.cli._options import isa_option, json_option, only_option, plugin_option
@@ -14,8 +15,21 @@ from kvbench.cli._types import TIME, Count, Named
 from kvbench.errors import Exit
 from kvbench.model.verdict import NOT_COMPARABLE
 
+_GROUPS = {
+    "What to compare": "base head suite only isa plugin every",
+    "How": "budget seed",
+    "Output": "out export json",
+}
+_EXAMPLES = (
+    ("kvbench gate", "The working tree against the last commit."),
+    (
+        "kvbench gate --base origin/main --export junit=gate.xml",
+        "Against a branch, with a file for CI.",
+    ),
+)
 
-@click.command("gate")
+
+@click.command("gate", cls=Long, groups=_GROUPS, examples=_EXAMPLES)
 @click.option(
     "--base",
     default="HEAD",

@@ -1,26 +1,30 @@
 """kvbench fleet"""
 
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import click
 
 from kvbench.cli._streams import say
 from kvbench.cli._types import Named
-from kvbench.errors import Exit
+from kvbench.errors import BadArgument, BadRun, Exit
 
 
 @click.command("fleet")
-@click.argument("arguments", metavar="[SUITE] [-- OPTIONS OF SWEEP]", nargs=-1)
+@click.argument("arguments", metavar="[SUITE] [-- OPTIONS OF SWEEP] | FOLDER...", nargs=-1)
 @click.option(
-    "--scheduler",
-    required=True,
-    help="Address of a Dask scheduler that is running, such as tcp://10.0.0.1:8786.",
+    "--scheduler", help="Address of a Dask scheduler that is running, such as tcp://10.0.0.1:8786."
 )
 @click.option(
     "--folder",
-    default="~/kvbench-fleet",
-    show_default=True,
-    help="On the hosts: for their run directories.",
+    help="On the hosts: for their run directories. [default: ~/kvbench-fleet]",
+)
+@click.option(
+    "--from",
+    "gathered",
+    is_flag=True,
+    help="Measure nothing: bring the runs below each FOLDER together.",
 )
 @click.option(
     "--out",
@@ -29,14 +33,50 @@ from kvbench.errors import Exit
     show_default=True,
     help="Here: a folder for each host's run.",
 )
-def command(arguments: tuple[str, ...], scheduler: str, folder: str, out: Path) -> int:
-    """Measure SUITE (default: quick) once on each host of a Dask cluster, and bring the runs back.
+def command(
+    arguments: tuple[str, ...],
+    scheduler: str | None,
+    folder: str | None,
+    gathered: bool,
+    out: Path,
+) -> int:
+    """Measure SUITE (default: quick) once on each host of a Dask cluster, bring the runs back, and
+    say which hosts are not like the others.
 
     Start the cluster by any of Dask's means (SSH, Slurm, Kubernetes), with kvbench[fleet] on each
-    host. A host has one sweep at a time. What is in --folder there stays: the next call resumes it,
-    and kvbench gather brings it without Dask.
+    host. A host has one sweep at a time. What is in --folder there stays: the next call resumes it.
+
+    With --from the runs are here already, whatever brought them: each FOLDER is searched for run
+    directories, such as a shared file system, or what rsync has fetched. Only ordinary files are
+    copied: links, pipes and devices are left out.
     """
-    from kvbench.cli.read.gather import tell
+    if gathered and (scheduler or folder):
+        given = "--scheduler" if scheduler else "--folder"
+        raise BadArgument(f"--from and {given} exclude each other", "give one of them")
+    if gathered:
+        _gathered([Named()(each) for each in arguments], out)
+        return Exit.FINE
+    if not scheduler:
+        raise BadArgument(
+            "neither --scheduler nor --from is given",
+            "--scheduler ADDRESS measures, --from FOLDER brings runs together",
+        )
+    return _measured(arguments, scheduler, folder or "~/kvbench-fleet", out)
+
+
+def _gathered(places: Sequence[Path], out: Path) -> None:
+    from kvbench.fleet import gather
+
+    if not places:
+        raise BadArgument("--from names no FOLDER", "kvbench fleet --from FOLDER...")
+    found = gather(places, out, partial(say, err=True))
+    if not found:
+        where = " or ".join(map(str, places))
+        raise BadRun(f"no run directory below {where}", "name the folder that the hosts wrote")
+    _told(found)
+
+
+def _measured(arguments: Sequence[str], scheduler: str, folder: str, out: Path) -> int:
     from kvbench.fleet import fleet
 
     lost = errors = False
@@ -47,5 +87,21 @@ def command(arguments: tuple[str, ...], scheduler: str, folder: str, out: Path) 
         say(f"{each.host}: {each.lost or f'arrived in {each.path}'}", err=True)
         lost, errors = lost or bool(each.lost), errors or each.errors
         arrived += [each.path] if each.path else []
-    tell(arrived)
+    _told(arrived)
     return Exit.ERRORS if lost or errors else Exit.FINE
+
+
+def _told(found: Sequence[Path]) -> None:
+    """How the hosts differ."""
+    from kvbench.analysis.differs.hosts import hosts
+    from kvbench.report.words import template
+    from kvbench.results import load
+
+    runs = {path.name: load(path) for path in found}
+    machines = {
+        host: (run.machine.fingerprint, run.machine.environment) for host, run in runs.items()
+    }
+    found_of = hosts({host: run.points for host, run in runs.items()}, machines)
+    say(template("hosts", "lines", found_of).rstrip())
+    if found:
+        say(f"their pages: kvbench report {found[0].parent}/* --out report")

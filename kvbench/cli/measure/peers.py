@@ -7,9 +7,16 @@ from typing import Any
 import click
 
 from kvbench.cli._measuring import command_line, concluded, given
-from kvbench.cli._options import json_option, tuning_option
+from kvbench.cli._options import (
+    json_option,
+    launches_option,
+    out_option,
+    report_option,
+    same,
+    tuning_option,
+    with_options,
+)
 from kvbench.cli._streams import say, tell
-from kvbench.cli._types import Named
 from kvbench.errors import BadArgument, unknown_word
 
 _AXES = ("context", "dtype", "threads")
@@ -23,9 +30,7 @@ _AXES = ("context", "dtype", "threads")
         " suite's]"
     ),
 )
-@click.option("--context", help="Tokens, such as 4k,16k. [default: the suite's]")
-@click.option("--dtype", help="Number formats of the cache. [default: the suite's]")
-@click.option("--threads", help="Such as 1,all. [default: the suite's]")
+@with_options(*(same(name, "the suite's") for name in _AXES))
 @click.option(
     "--peers", "wanted", help="Engines, such as ggml,numpy. [default: all that are installed]"
 )
@@ -37,12 +42,10 @@ _AXES = ("context", "dtype", "threads")
     type=click.Path(exists=True),
     help="The C-Kernel-Engine's library, or a folder that holds it.",
 )
-@click.option("--launches", type=int, help="Processes that measure all. [default: the suite's]")
-@click.option(
-    "--out", type=Named(), help="Where the run is kept. [default: a new folder below runs/]"
-)
-@click.option("--resume", is_flag=True, help="Finish the run that --out names.")
-@click.option("--report", is_flag=True, help="Write the report too.")
+@launches_option
+@out_option
+@click.option("--resume", is_flag=True, help="Finish the run in --out.")
+@report_option
 @tuning_option
 @json_option
 def command(out: Path | None, resume: bool, report: bool, as_json: bool, **asked: Any) -> int:
@@ -50,7 +53,8 @@ def command(out: Path | None, resume: bool, report: bool, as_json: bool, **asked
 
     Engines come with pip install 'kvbench[peers]', 'kvbench[torch]', or an entry point
     kvbench.peers of another package. --model takes names of suites/models.toml, or one file: a
-    config.json or the folder that holds it, or a .gguf. The run directory is an ordinary one:
+    config.json or the folder that holds it, or a .gguf. --context, --dtype and --threads take
+    several values, too, such as 4k,16k. The run directory is an ordinary one:
     report, compare and history work on it.
     """
     from kvbench.plan.expansion import NO_PEER

@@ -7,6 +7,7 @@ from typing import Any
 import click
 from msgspec import UNSET
 
+from kvbench.cli._help import Long
 from kvbench.cli._measuring import say_busy
 from kvbench.cli._options import (
     json_option,
@@ -19,11 +20,34 @@ from kvbench.cli._point import point_options
 from kvbench.cli._streams import say, say_json
 from kvbench.cli._types import Count
 from kvbench.errors import BadArgument, Exit, WrongAnswer, refuse_beyond
+from kvbench.model.point import EVEN, ONE_TOKEN, lengths_word
 from kvbench.texts import wrapped
 from kvbench.units import duration, size
 
+_GROUPS = {
+    "What to measure": (
+        "model batch q-heads kv-heads head-dim context capacity window layers dtype scale layout"
+        " inner block-tokens sequential pad variant plugin"
+    ),
+    "How": (
+        "residency schedule deterministic threads cpus memory pages isa samples sample-time"
+        " neighbour patience tuning"
+    ),
+    "Output": "json",
+}
+_EXAMPLES = (
+    (
+        "kvbench profile decode --model llama-3-8b --context 4k --dtype f16",
+        "What limits a decode of that model.",
+    ),
+    (
+        "kvbench profile append --model llama-3-8b --layout position",
+        "What storing a token takes in another layout.",
+    ),
+)
 
-@click.command("profile")
+
+@click.command("profile", cls=Long, groups=_GROUPS, examples=_EXAMPLES)
 @click.argument("op", metavar="OP")
 @point_options
 @plugin_option
@@ -36,11 +60,13 @@ from kvbench.units import duration, size
 @neighbour_option
 @json_option
 def command(op: str, plugin: tuple[str, ...], as_json: bool, **asked: Any) -> int:
-    """Measure one kernel in depth: OP is decode, append or bulk.
+    """Measure one kernel in depth: OP is decode, append, bulk, repack, transpose or logits.
 
     It is timed in turn with what could limit it: the same reads without the arithmetic (its twin),
     the same kernel on data in a private cache (the core roof), the fastest reads of as much memory,
-    and the FMA peak.
+    and the FMA peak. Stores are timed beside copies of as many bytes: append of a token, bulk of a
+    prompt, repack of a cache that grows to twice its capacity or --capacity, transpose of a prompt
+    to head-major order, logits of a token.
 
     With --plugin and no --variant, every variant of the plug-ins is profiled, one after another. A
     plug-in that hangs is
@@ -159,6 +185,9 @@ def _heading(facts: Any, name: str) -> list[str]:
     swept = ", caches swept before every pass" if point.residency == "evicted" else ""
     window = f", window {shape.window}" if shape.window else ""
     batch = f"{shape.batch} sequences, " if shape.batch > 1 else ""
+    if shape.lengths != EVEN:
+        held = sum(shape.held)
+        batch = f"{shape.batch} sequences of {held:,} tokens ({lengths_word(shape.lengths)}), "
     return [
         f"{facts.kernel}  {name}".rstrip(),
         (
@@ -255,7 +284,7 @@ def _details(facts: Any) -> list[str]:
         shares = ", ".join(f"{stage} {share:.0%}" for stage, share in facts.stage_share.items())
         lines.append(f"  stages: {shares} (from a run of its own, with clock reads between them)")
     if facts.point.op != "decode":
-        tokens = shape.batch * (shape.context if facts.point.op == "bulk" else 1)
+        tokens = shape.batch * (1 if facts.point.op in ONE_TOKEN else shape.context)
         each = duration(facts.seconds_per_pass / tokens)
         lines.append(f"  {each} and {facts.bytes_line / 64 / tokens:.0f} lines per token")
     return lines

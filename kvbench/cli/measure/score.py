@@ -6,49 +6,113 @@ from typing import Any
 
 import click
 
+from kvbench.cli._help import Long
 from kvbench.cli._measuring import command_line, finished, follow_all, given, say_busy
-from kvbench.cli._options import FILE, isa_option, json_option, plugin_option, tuning_option
+from kvbench.cli._options import isa_option, json_option, plugin_option, same, tuning_option
 from kvbench.cli._progress import follow_each
 from kvbench.cli._signals import begun_anew, interrupted_line, resumable
 from kvbench.cli._streams import say, tell
 from kvbench.cli._types import Named
 from kvbench.errors import BadArgument, Exit
 
-
-@click.command("score")
-@click.argument("run", metavar="[RUN]", required=False, type=Named())
-@click.option("--out", type=Named(), help="The run directory. [default: a new one below runs/]")
-@click.option("--resume", is_flag=True, help="Finish the run in --out.")
-@click.option(
-    "--pages", help="Kind of pages to ask the system for: base, thp or huge. [default: thp]"
+_GROUPS = {
+    "How": "pages library plugin isa tuning",
+    "An archive for others": "pack name check",
+    "Output": "out resume json",
+}
+_EXAMPLES = (
+    ("kvbench score --out runs/score", "Measure the score of this machine."),
+    (
+        "kvbench score --pack runs/score --out mine.tar.gz",
+        "Make an archive of it that others can check.",
+    ),
 )
-@click.option("--library", type=FILE, help="Another build: an open score.")
+
+
+@click.command("score", cls=Long, groups=_GROUPS, examples=_EXAMPLES)
+@click.argument("run", metavar="[RUN]", required=False, type=Named())
+@same("pages", "thp")
+@same("library", "the installed one")
 @plugin_option
 @isa_option
 @tuning_option
+@click.option("--pack", is_flag=True, help="Make an archive of the score in RUN.")
+@click.option(
+    "--name",
+    help="With --pack: what the machine shall be called. [default: by its fingerprint]",
+)
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Say in one line whether RUN, an archive, is a score, and whether it is valid.",
+)
+@click.option(
+    "--out",
+    type=Named(),
+    help=(
+        "Run directory [default: a new one below runs/]; with --pack the archive, which ends in"
+        " .tar.gz."
+    ),
+)
+@click.option("--resume", is_flag=True, help="Finish the run in --out.")
 @json_option
-def command(run: Path | None, out: Path | None, resume: bool, as_json: bool, **asked: Any) -> int:
+def command(run: Path | None, out: Path | None, as_json: bool, **asked: Any) -> int:
     """The number to quote: tokens per second of attention, by a workload that is the same on all
     machines.
 
     With RUN, say the score of a run that is there, or of an archive. results/README.md has the
-    rules.
-    """
-    from kvbench.report.words import paragraphs
-    from kvbench.submission import of
+    rules. With --library or --plugin the score is an open one.
 
+    --pack makes an archive of RUN's journal and digests, without host names and paths; the CPU's
+    name is left out too, unless it is given as --name. --check takes an archive from anybody: it
+    unpacks nothing but a score's own files, and computes the score anew. Valid means consistent,
+    not true: nobody can tell an invented journal from a measured one.
+    """
+    from kvbench.report.words import paragraphs, said
+    from kvbench.submission import checked, of, pack
+
+    packed, name, check, resume = (asked.pop(each) for each in ("pack", "name", "check", "resume"))
     asked = given(asked)
+    _refuse_both(run, packed, check, name)
     if run is None:
         run = _measured(asked, out, resume)
         if run is None:
             return Exit.INTERRUPTED
-    elif asked or out or resume:
+    elif asked or resume or out and not packed:
         raise BadArgument(
             "RUN is there already, and options of measuring are given", "leave out one or the other"
         )
-    found = of(run)
-    tell(found, as_json, lambda: ["\n  ".join(paragraphs("score", "lines", found))])
+    if packed or check:
+        found = pack(run, _archive(out), name or "") if packed else checked(run)
+        topics = ("verdict", "machine", "consistent") if check else ("verdict", "machine")
+        line = "; ".join(filter(None, (said("score", topic, found) for topic in topics)))
+    else:
+        found = of(run)
+        line = "\n  ".join(paragraphs("score", "lines", found))
+    tell(found, as_json, lambda: [line])
     return Exit.UNCLEAR if found.state == "invalid" else Exit.FINE
+
+
+def _refuse_both(run: Path | None, packed: bool, check: bool, name: str | None) -> None:
+    if packed and check:
+        raise BadArgument("--pack and --check exclude each other", "give one of them")
+    if run is None and (packed or check):
+        raise BadArgument(
+            f"{'--pack' if packed else '--check'} needs RUN",
+            "kvbench score --pack RUN --out FILE, or kvbench score --check FILE",
+        )
+    if name is not None and not packed:
+        raise BadArgument("--name only works with --pack", "add --pack")
+
+
+def _archive(out: Path | None) -> Path:
+    from kvbench.submission import ENDING
+
+    if out is None or not out.name.endswith(ENDING):
+        raise BadArgument(
+            f"--out is {out}" if out else "--pack needs --out", f"a file that ends in {ENDING}"
+        )
+    return out
 
 
 def _measured(asked: dict[str, Any], out: Path | None, resume: bool) -> Path | None:

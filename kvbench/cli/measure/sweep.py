@@ -9,39 +9,73 @@ from typing import Any
 
 import click
 
-from kvbench.cli._measuring import command_line, concluded, given
-from kvbench.cli._options import json_option, out_option, suite_options, tuning_option
+from kvbench.cli._help import Long
+from kvbench.cli._measuring import command_line, concluded, given, say_busy
+from kvbench.cli._options import (
+    json_option,
+    out_option,
+    report_option,
+    suite_options,
+    tuning_option,
+)
+from kvbench.cli._point import option_name
+from kvbench.cli._progress import follow_each
 from kvbench.cli._signals import resumable
-from kvbench.cli._streams import say, say_json
+from kvbench.cli._streams import say, say_json, tell
 from kvbench.cli._types import SHARE, TIME
-from kvbench.errors import BadArgument
+from kvbench.errors import BadArgument, Exit
 from kvbench.model import FIELDS
 
-
-class _WithAxes(click.Command):
-    """Its help lists the axes, and shows examples."""
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Axes"):
-            formatter.write_dl([(field.name, field.about) for field in FIELDS if field.axis])
-        with formatter.section("Examples"):
-            formatter.write_dl(_EXAMPLES)
-        super().format_epilog(ctx, formatter)
-
-
-_EXAMPLES = [
-    ("kvbench sweep --report", "Measure the suite quick and write its report."),
-    ("kvbench sweep --axis context=8k,32k --axis dtype=f16,i8", "Two contexts in two formats."),
+_GROUPS = {
+    "What to measure": "axis only cpus isa pages schedule library plugin neighbour",
+    "How": "launches samples sample-time budget target-ci until-decided patience seed tuning",
+    "Instead of a sweep": "dry-run tune-only fresh",
+    "Output": "out resume commit report verbose json",
+}
+_EXAMPLES = (
+    (
+        "kvbench sweep --axis context=8k,32k --axis dtype=f16,i8 --report",
+        "Two contexts in two formats, and the report.",
+    ),
     (
         "kvbench sweep standard --budget 10m --out runs/new",
         "As many launches as ten minutes allow.",
     ),
-]
+)
+_TUNED_BY = {"suite", "axes", "only", "cpus", "isa", "pages"} | {
+    "schedule",
+    "library",
+    "seed",
+    "tuning",
+}  # what --tune-only goes by
 
 
-@click.command("sweep", cls=_WithAxes)
+class _WithAxes(Long):
+    """Its help lists the axes, too."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Axes"):
+            formatter.write_dl([(field.name, field.about) for field in FIELDS if field.axis])
+        super().format_epilog(ctx, formatter)
+
+
+@click.command("sweep", cls=_WithAxes, groups=_GROUPS, examples=_EXAMPLES)
 @click.argument("suite", metavar="[SUITE]", required=False)
 @suite_options
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Only show points, time, memory and what is left out. Nothing is measured.",
+)
+@click.option(
+    "--tune-only",
+    is_flag=True,
+    help=(
+        "Only find the fastest schedule for each class of points, as the first launch does, and"
+        " keep the timings for later runs."
+    ),
+)
+@click.option("--fresh", is_flag=True, help="With --tune-only: ignore the timings of earlier runs.")
 @tuning_option
 @click.option(
     "--target-ci",
@@ -75,27 +109,38 @@ _EXAMPLES = [
 @click.option(
     "--resume", is_flag=True, help="Finish the run in --out; with --launches N, until it has N."
 )
-@click.option("--report", is_flag=True, help="Also write the report, as kvbench report does.")
+@report_option
 @click.option(
     "--verbose",
     is_flag=True,
     help="End with every sentence of the report instead of the main answers.",
 )
 @json_option
-def command(
-    out: Path | None, resume: bool, report: bool, verbose: bool, as_json: bool, **asked: Any
-) -> int:
+def command(out: Path | None, report: bool, verbose: bool, as_json: bool, **asked: Any) -> int:
     """Measure SUITE (default: quick) on this machine, and write a run directory.
 
-    SUITE is a name from kvbench suites, or a path that ends in .toml. Each launch is a fresh
+    SUITE is a name from kvbench list suites, or a path that ends in .toml. Each launch is a fresh
     process that visits all points in random order. Every result is written at once, so --resume can
     finish an interrupted run.
     """
     from kvbench.session import Options, Session
 
+    dry, tune, fresh, resume = (
+        asked.pop(name) for name in ("dry_run", "tune_only", "fresh", "resume")
+    )
     asked = given(asked)
+    _refuse_both({"--dry-run": dry, "--tune-only": tune, "--resume": resume})
     if resume and out is None:
         raise BadArgument("--resume needs --out", "name the run directory that is to be finished")
+    if fresh and not tune:
+        raise BadArgument("--fresh only works with --tune-only", "add --tune-only")
+    if dry:
+        _planned(Options(**asked), as_json)
+        return Exit.FINE
+    if tune:
+        _refuse_more(given(asked | {"out": out, "report": report, "verbose": verbose}))
+        _tuned(Options(**asked), fresh, as_json)
+        return Exit.FINE
     if out:
         resumable("sweep", out)
     with (
@@ -106,10 +151,48 @@ def command(
         return concluded(session, "sweep", partial(_tell, report, verbose, as_json))
 
 
+def _refuse_both(flags: dict[str, bool]) -> None:
+    if len(both := [name for name, is_set in flags.items() if is_set]) > 1:
+        raise BadArgument(f"{' and '.join(both)} exclude each other", "give one of them")
+
+
+def _refuse_more(asked: dict[str, Any]) -> None:
+    """Schedules are timed in a launch of their own, which leaves no run."""
+    more = [name for name, value in asked.items() if value and name not in _TUNED_BY]
+    if more:
+        raise BadArgument(
+            f"--tune-only times schedules alone, and {option_name(more[0])} is of a whole sweep",
+            f"leave {' and '.join(map(option_name, more))} out",
+        )
+
+
+def _planned(options: Any, as_json: bool) -> None:
+    from kvbench.report.planned import facts, planned_text
+    from kvbench.session import planned
+
+    sweep, seen, _ = planned(options, options.kernels)
+    tell(facts(sweep, seen), as_json, lambda: planned_text(sweep, seen))
+
+
+def _tuned(options: Any, fresh: bool, as_json: bool) -> None:
+    from kvbench.report.planned import TunedClass, TunedClasses, tuned_text
+    from kvbench.session.session import tune
+
+    say_busy()
+    about = partial(follow_each, about=lambda record: record.point.kernel)
+    suite, tunings, file, remarks = tune(options, fresh, about)
+    for remark in remarks:
+        say(remark, err=True)
+    classes = tuple(TunedClass(tuned.of, tuned.choice) for tuned in tunings)
+    shown = TunedClasses(suite=suite, file=file, classes=classes)
+    tell(shown, as_json, lambda: tuned_text(tunings))
+
+
 def _tell(report: bool, verbose: bool, as_json: bool, run: Any) -> None:
     """What there is so far."""
     from kvbench.report.course import ending
     from kvbench.report.ending import short, summary, text
+    from kvbench.report.words import numa
     from kvbench.report.write import BESIDE, own, write
 
     found, path = run.findings(), str(run.path)
@@ -122,5 +205,7 @@ def _tell(report: bool, verbose: bool, as_json: bool, run: Any) -> None:
     )
     last = f"  report    {page}" if report else f"  next      {program} report {shlex.quote(path)}"
     lines = text(summary(found)) if verbose else short(summary(found))
+    if found.placed:
+        lines += ["", *numa.lines(found.placed)]
     lines += ["", *ending(run.manifest, path, run.records, found.open)]
     say("\n".join([*lines, last]))

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from kvbench.cli._help import Ending, Long
 from kvbench.cli._options import json_option
 from kvbench.cli._streams import put, say, tell
 from kvbench.cli._types import Named
@@ -32,7 +33,17 @@ _point = click.option(
 )
 
 
-class _Shown(click.Group):
+_EXAMPLES = (
+    ("kvbench history add runs/new", "Take a run into the history in runs/."),
+    (
+        "kvbench history --point 'decode.*.i8.*' --report page",
+        "How some points went, as a page too.",
+    ),
+)
+_GROUPS = {"What to show": "root machine point", "Output": "report gate json"}
+
+
+class _Shown(Ending, click.Group):
     """Options alone are those of show."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -40,7 +51,12 @@ class _Shown(click.Group):
         return super().parse_args(ctx, ["show", *args] if own else args)
 
 
-@click.group("history", cls=_Shown, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    "history",
+    cls=_Shown,
+    examples=_EXAMPLES,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 def command() -> None:
     """Show how the points of many runs change over time.
 
@@ -63,7 +79,7 @@ def add(runs: tuple[Path, ...], root: Path) -> None:
         say(f"{name}: {to}")
 
 
-@command.command("show")
+@command.command("show", cls=Long, groups=_GROUPS, examples=_EXAMPLES[1:])
 @_root
 @_machine
 @_point

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from kvbench.cli._help import Long
 from kvbench.cli._streams import json_text, put, say
 from kvbench.cli._types import Named
 from kvbench.errors import BadArgument, KvbenchError
@@ -14,7 +15,16 @@ from kvbench.units import counted
 _TEXTS = ("md", "json", "csv")
 
 
-@click.command("report")
+_EXAMPLES = (
+    ("kvbench report runs/mine", "A page in the run directory."),
+    (
+        "kvbench report runs/mine results/zen4-kvm-2/quick --out both",
+        "Two machines beside each other.",
+    ),
+)
+
+
+@click.command("report", cls=Long, groups={"Output": "format out redact"}, examples=_EXAMPLES)
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=Named())
 @click.option(
     "-o",

@@ -8,7 +8,8 @@ import click
 from click.core import ParameterSource
 from msgspec import UNSET
 
-from kvbench.cli._options import batch_option, json_option, weights_option, with_options
+from kvbench.cli._help import Long
+from kvbench.cli._options import batch_option, json_option, same, weights_option, with_options
 from kvbench.cli._point import option_name, options, refuse_missing
 from kvbench.cli._streams import draw, tell
 from kvbench.cli._types import BYTES, Count, Named, Plot
@@ -20,14 +21,33 @@ _GEOMETRY = ("layers", "q_heads", "kv_heads", "head_dim", "context")
 _OF_MODEL = {"context": "max_context"}
 
 
-@click.command("size")
+_GROUPS = {
+    "The model": (
+        "layers q-heads kv-heads head-dim window window-every ephemeral weights replicas"
+    ),
+    "Its cache": (
+        "context dtype scale layout inner block-tokens pad capacity batch lengths budget"
+    ),
+    "Output": "machine map canaries align plot json",
+}
+_EXAMPLES = (
+    (
+        "kvbench size llama-3-8b --context 32k --budget 40GiB",
+        "Bytes, and how many sequences fit.",
+    ),
+    (
+        "kvbench size qwen3-0.6b --context 1024 --map",
+        "Where the buffers of its decoder lie.",
+    ),
+)
+
+
+@click.command("size", cls=Long, groups=_GROUPS, examples=_EXAMPLES)
 @click.argument("model", metavar="[MODEL]", required=False)
 @with_options(
     click.option("--layers", type=Count(), help="Layers of the model."),
     *options("q_heads", "kv_heads", "head_dim"),
-    click.option(
-        "--context", type=Count(), help="Tokens in every sequence. [default: the model's longest]"
-    ),
+    same("context", "the model's longest"),
     *options("dtype", "scale", "layout", "inner", "block_tokens", "pad"),
     click.option(
         "--window",
@@ -131,11 +151,18 @@ def _draw(decoder: Decoder, longest: int, place: Any, found: Any, path: Path) ->
 
 def _decoder(name: str | None, model: Any, asked: dict[str, Any]) -> Decoder:
     """`model`: what is known of it; what was asked goes before."""
+    if asked["context"] is not None:
+        asked["context"] = _tokens(asked["context"])
     for key in (*_GEOMETRY, "window", "window_every"):
         if asked[key] is None:
             asked[key] = getattr(model, _OF_MODEL.get(key, key), None if key in _GEOMETRY else 0)
     refuse_missing({key: asked[key] for key in _GEOMETRY}, "give them, or a MODEL")
     return Decoder(model=name or "", latent=getattr(model, "latent", 0), **asked)
+
+
+def _tokens(text: str) -> int:
+    here = click.get_current_context()
+    return Count()(text, next(each for each in here.command.params if each.name == "context"), here)
 
 
 def _refuse_own_shape(model: str | None, asked: dict[str, Any]) -> None:

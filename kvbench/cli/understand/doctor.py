@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import click
 
-from kvbench.cli._options import cpus_option, json_option, override_option
+from kvbench.cli._options import cpus_option, json_option, override_option, threads_option
 from kvbench.cli._streams import say, say_json
 from kvbench.errors import Exit
 from kvbench.model import Check
@@ -24,9 +24,7 @@ class Doctor(Printed):
 
 
 @click.command("doctor")
-@click.option(
-    "--threads", default="all", show_default=True, help="Number of threads that will run, or all."
-)
+@threads_option
 @cpus_option
 @override_option
 @click.option("--strict", is_flag=True, help=f"Exit with {Exit.REFUSED} if there is a warning.")

@@ -5,7 +5,15 @@ from typing import Any
 
 import click
 
-from kvbench.cli._options import cpus_option, isa_option, json_option, override_option, seed_option
+from kvbench.cli._options import (
+    cpus_option,
+    isa_option,
+    json_option,
+    override_option,
+    same,
+    seed_option,
+    threads_option,
+)
 from kvbench.cli._streams import draw, json_text, put, say, tell
 from kvbench.cli._types import Named, Plot
 from kvbench.errors import Exit
@@ -20,15 +28,10 @@ _AGAIN = "then measure again"
     help="Fewer sizes, CPU sets and page kinds: a minute on two idle cores.",
 )
 @click.option("--identify", is_flag=True, help="Describe the machine without measuring it.")
-@click.option(
-    "--threads", default="all", show_default=True, help="Largest number of threads, or all."
-)
+@threads_option
 @cpus_option
 @isa_option
-@click.option(
-    "--pages",
-    help="Kind of memory pages. [default: transparent huge pages; without --quick also base pages]",
-)
+@same("pages", "thp; without --quick also base")
 @override_option
 @seed_option
 @click.option("--out", type=Named(dir_okay=False), help="File for the profile, as JSON.")
@@ -37,7 +40,8 @@ _AGAIN = "then measure again"
 def command(**asked: Any) -> int:
     """Measure what this machine can do: bandwidth, latency, FMA peak and clock.
 
-    Reads, stores and copies are measured in every cache level and in memory. A sweep measures its
+    Reads, stores and copies are measured in every cache level and in memory, with up to --threads
+    threads. A sweep measures its
     own ceilings; it does not use these.
     """
     from kvbench.analysis.measured.machines import profile

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from kvbench.cli._options import json_option, patience_option, plugin_option
+from kvbench.cli._options import json_option, patience_option, plugin_option, same
 from kvbench.cli._streams import say, tell
 from kvbench.errors import BadArgument, BadLibrary, Exit
 
@@ -18,12 +18,7 @@ _EXAMPLE = "plugin.c"  # installed beside the library
     is_flag=True,
     help="Fewer cases; plant faults only in kernels of the best instruction set.",
 )
-@click.option(
-    "--isa",
-    envvar="KVBENCH_ISA",
-    metavar="TIER",
-    help="Check one instruction set instead of all that run here.",
-)
+@same("isa", "all that run here", envvar="KVBENCH_ISA")
 @plugin_option
 @patience_option
 @click.option("--example", is_flag=True, help="Only print a plug-in in C, to begin your own with.")

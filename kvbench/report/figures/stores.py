@@ -1,10 +1,13 @@
-"""What storing costs: one token at a time, and a whole prompt beside a copy of as many bytes."""
+"""What storing costs: one token at a time; and a whole prompt, or a cache that grows, beside a copy
+of as many bytes.
+"""
 
 import pandas as pd
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 
 from kvbench.analysis.means.findings import Findings
+from kvbench.model.point import ONE_TOKEN
 from kvbench.report.figures.choice import usual
 from kvbench.report.figures.look import INK, PAPER, Figure, Look, bars, canvas, legend_below
 from kvbench.report.words.phrases import number
@@ -13,6 +16,13 @@ from kvbench.units import duration
 MOST = 20  # bars of a panel
 _BAR, _FRAME = 0.3, 0.75  # inches: of a bar with its gap, and of a panel's title and axis
 
+_TITLES = {
+    "append": "One token (append)",
+    "logits": "Logits of one token",
+    "bulk": "A whole prompt (bulk)",
+    "repack": "A cache that grows in place (repack)",
+    "transpose": "A prompt to head-major order (transpose)",
+}
 COLUMNS = [
     "op",
     "row",
@@ -33,7 +43,7 @@ COLUMNS += ["gbps", "gbps_low", "gbps_high", "witness", "copy_gbps"]
 
 def stores(found: Findings, look: Look) -> Figure:
     every = found.points[found.points["gbps"].notna()]
-    own = {op: every[every["op"] == op] for op in ("append", "bulk")}
+    own = {op: every[every["op"] == op] for op in _TITLES}
     shown = {op: _some(points) for op, points in own.items()}
     left = "".join(
         f" {len(shown[op])} of {len(points)} points of {op} are shown; the table of points has all."
@@ -41,19 +51,20 @@ def stores(found: Findings, look: Look) -> Figure:
         if len(shown[op]) < len(points)
     )
     about = (
-        "Append: time to store K and V of one token, all KV heads of one layer. Bulk: GB/s read and"
-        " written while a prompt is stored, beside the fastest copy of as many bytes in the same"
-        " rounds. Lines: intervals over launches."
+        "Append: time to store K and V of one token, all KV heads of one layer; logits: to copy"
+        " those of a token to their place. Others: GB/s read and written while a prompt is stored"
+        " or turned or a cache grows, beside the fastest copy of as many bytes in the same rounds."
+        " Lines: intervals over launches."
     )
     rows = pd.concat(shown.values())
-    tokens = rows["batch"] * rows["context"].where(rows["op"] == "bulk", 1)
+    tokens = rows["batch"] * rows["context"].mask(rows["op"].isin(ONE_TOKEN), 1)
     times = {
         f"token_ns{end}": (rows[f"seconds{end}"] / tokens * 1e9).astype(float)
         for end in ("", "_low", "_high")
     }
     short = [row.short.removeprefix(f"{row.op} ") for row in rows.itertuples()]
     rows = rows.assign(row=rows.index, short=short, **times)[COLUMNS]
-    missing = "" if len(rows) else "No append or bulk store has a rate: run kvbench sweep stores."
+    missing = "" if len(rows) else "No store has a rate: run kvbench sweep stores."
     title = "What does it cost to store a token, and a whole prompt?"
     return Figure("stores", title, about + left, rows, lambda table: _draw(table, look), missing)
 
@@ -73,7 +84,8 @@ def _draw(rows: pd.DataFrame, look: Look) -> Canvas:
         len(panels), height=sum(heights) / len(panels) + 0.3, height_ratios=heights
     )
     for axes, own in zip(every, panels, strict=True):
-        if own["op"].iloc[0] == "append":
+        op = own["op"].iloc[0]
+        if op in ONE_TOKEN:
             bars(
                 axes,
                 own,
@@ -82,7 +94,6 @@ def _draw(rows: pd.DataFrame, look: Look) -> Canvas:
                 [duration(time / 1e9) for time in own["token_ns"]],
                 look,
             )
-            axes.set_title("One token (append)")
             axes.set_xlabel("time of a token in one layer, all KV heads (less is better)")
             axes.xaxis.set_major_formatter(lambda time, _: duration(time / 1e9) if time else "0")
         else:
@@ -94,11 +105,11 @@ def _draw(rows: pd.DataFrame, look: Look) -> Canvas:
                 [f"{number(rate)} GB/s" for rate in own["gbps"]],
                 look,
             )
-            axes.set_title("A whole prompt (bulk)")
             axes.set_xlabel("GB/s (more is better)")
             axes.plot(own["copy_gbps"], range(len(own)), "D", ms=6, color=INK, mfc=PAPER, zorder=4)
+        axes.set_title(_TITLES[op])
         axes.set_xlim(left=0)
-    if rows.loc[rows["op"] == "bulk", "copy_gbps"].notna().any():
+    if rows.loc[~rows["op"].isin(ONE_TOKEN), "copy_gbps"].notna().any():
         copy = Line2D(
             [],
             [],

@@ -7,13 +7,17 @@
   document.body.classList.add("scripted");
 
   // ---- what is folded on a screen is open on paper
-  const paper = matchMedia("print"), fold = () => all("details").forEach((each) => { each.open = paper.matches; });
+  const paper = matchMedia("print");
+  const fold = () => all("details").forEach((each) => { each.open = paper.matches; });
   paper.addEventListener("change", fold);
   fold();
 
   // ---- theme
-  const dark = () => root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  document.getElementById("theme").addEventListener("click", () => { root.dataset.theme = dark() ? "light" : "dark"; });
+  const preferred = matchMedia("(prefers-color-scheme: dark)");
+  const dark = () => root.dataset.theme ? root.dataset.theme === "dark" : preferred.matches;
+  document.getElementById("theme").addEventListener("click", () => {
+    root.dataset.theme = dark() ? "light" : "dark";
+  });
 
   // ---- rows by the number of their point, and the marks that show it
   const rows = new Map(all("tr[data-point]").map((row) => [row.dataset.point, row]));
@@ -28,13 +32,15 @@
   rows.forEach((row) => { row.tabIndex = 0; });
 
   // ---- the card beside a mark
-  const text = (tag, content) => Object.assign(document.createElement(tag), { textContent: content });
+  const text = (tag, content) =>
+    Object.assign(document.createElement(tag), { textContent: content });
   function show(event, point) {
     const row = rows.get(point);
     if (!row) return;
     const list = document.createElement("dl");
     [...row.cells].slice(1).forEach((cell, place) => {
-      if (cell.textContent.trim()) list.append(text("dt", heads[place + 1]), text("dd", cell.textContent.trim()));
+      const content = cell.textContent.trim();
+      if (content) list.append(text("dt", heads[place + 1]), text("dd", content));
     });
     card.replaceChildren(text("strong", row.cells[0].textContent.trim()), list);
     card.style.display = "block";
@@ -48,7 +54,8 @@
     if (chosen) light(chosen, false);
     chosen = point === chosen ? "" : point;
     if (chosen) light(chosen, true);
-    history.replaceState(null, "", chosen ? `#point-${chosen}` : location.pathname + location.search);
+    const plain = location.pathname + location.search;
+    history.replaceState(null, "", chosen ? `#point-${chosen}` : plain);
   }
   document.addEventListener("mouseover", (event) => {
     const mark = event.target.closest("svg [data-point]");
@@ -60,7 +67,8 @@
     if (found) choose(found.dataset.point);
   });
   document.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && event.target.matches("tr[data-point]")) choose(event.target.dataset.point);
+    const onRow = event.target.matches("tr[data-point]");
+    if (event.key === "Enter" && onRow) choose(event.target.dataset.point);
   });
   function ask() {
     const asked = /^#point-(\d+)$/.exec(location.hash);
@@ -70,7 +78,8 @@
   ask();
 
   // ---- filters
-  const filters = all("#tools select"), search = document.getElementById("search"), count = document.getElementById("count");
+  const filters = all("#tools select");
+  const search = document.getElementById("search"), count = document.getElementById("count");
   function filter() {
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
     let shown = 0;
@@ -114,7 +123,9 @@
   // ---- a link into what is folded opens it
   function reveal() {
     const target = location.hash && document.getElementById(location.hash.slice(1));
-    for (let each = target; each; each = each.parentElement) if (each.tagName === "DETAILS") each.open = true;
+    for (let each = target; each; each = each.parentElement) {
+      if (each.tagName === "DETAILS") each.open = true;
+    }
     if (target) target.scrollIntoView();
   }
   addEventListener("hashchange", reveal);

@@ -8,13 +8,20 @@ import pandas as pd
 
 from kvbench.analysis.limits.bounds import CLOSE
 from kvbench.analysis.measured.estimates import enough
+from kvbench.model.point import ONE_TOKEN
 from kvbench.report.words.phrases import BINDS, between, listed, number
 from kvbench.units import counted, duration
 
 _MODELS = 4  # that a sentence names
 _UNCLEAR = "neither memory nor the core alone"
 _COPIES = {"copy": "an ordinary copy", "copy_nt": "a non-temporal copy"}
-_WHAT = {"append": "Storing one token", "bulk": "Storing a prompt"}
+_WHAT = {
+    "append": "Storing one token",
+    "bulk": "Storing a prompt",
+    "repack": "Growing a cache in place",
+    "transpose": "Turning a prompt to head-major order",
+    "logits": "Placing a token's logits",
+}
 
 
 def fit(fits: pd.DataFrame) -> str:
@@ -137,7 +144,8 @@ def stores(points: pd.DataFrame) -> str:
 
 
 def _rate(row: pd.Series) -> str:
-    seconds = row["seconds"] / (row["batch"] * (row["context"] if row["op"] == "bulk" else 1))
+    each = 1 if row["op"] in ONE_TOKEN else row["context"]
+    seconds = row["seconds"] / (row["batch"] * each)
     share = (
         f", {row['efficiency']:.0%} of the speed of {_COPIES[row['witness']]}"
         if row["witness"]

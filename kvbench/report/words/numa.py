@@ -4,9 +4,7 @@ from collections.abc import Sequence
 
 from kvbench.analysis.means.numa import Placed
 
-ONE_NODE = (
-    "numa: this machine has one NUMA node, so all memory is local: there is nothing to compare"
-)
+_ONE_NODE = "  NUMA      this machine has one node, so all memory is local: nothing to compare"
 _HEAD = (
     "Decode from memory in GB/s (plain reads of the same rows), by where the threads run and where"
     " the memory lies"
@@ -14,9 +12,12 @@ _HEAD = (
 
 
 def lines(found: Sequence[Placed]) -> list[str]:
+    """Of a machine with one node, that there is nothing to compare."""
     threads, memory = (
         list(dict.fromkeys(getattr(each, name) for each in found)) for name in ("threads", "memory")
     )
+    if len(threads) == 1 and sum(word.startswith("node") for word in memory) == 1:
+        return [_ONE_NODE]
     cells = {
         (each.threads, each.memory): f"{_rate(each.gbps)} ({_rate(each.read)})" for each in found
     }

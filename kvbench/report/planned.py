@@ -1,19 +1,24 @@
-"""kvbench plan"""
+"""What a sweep would do: what it would measure, and the schedules that it would choose; as values,
+and as lines of text.
+"""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-import click
-
-from kvbench.cli._measuring import given
-from kvbench.cli._options import json_option, suite_options
-from kvbench.cli._streams import tell
-from kvbench.model import Point, Probe
+from kvbench.analysis.measured.schedules import schedules
+from kvbench.model import Point, Probe, Tuned
 from kvbench.model.annotated import Printed, about
+from kvbench.model.point import lengths_word
+from kvbench.model.tuning import PARTS, Choice
+from kvbench.plan import Forecast, Sweep
+from kvbench.plan.forecast import FILL, READ, READ_EACH
+from kvbench.report.ruled import Column, ruled
+from kvbench.suite.values import count_text
 from kvbench.units import GB, counted, duration, size
 
 Written = str | int | float | bool | None  # a value as a suite writes it
+_GAIN = {"gain": "times as fast as the default", "gain_low": "from", "gain_high": "to"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,31 +77,26 @@ class PlannedSweep(Printed):
     contrasts: Annotated[tuple[PlannedSet, ...], about("what would be timed side by side")]
 
 
-@click.command("plan")
-@click.argument("suite", metavar="[SUITE]", required=False)
-@suite_options
-@json_option
-def command(as_json: bool, **asked: Any) -> None:
-    """Show what a sweep of SUITE (default: quick) would measure here: points, time, memory, and
-    what is left out.
+@dataclass(frozen=True, slots=True)
+class TunedClass:
+    """A class of points, and the schedule that they are read by."""
 
-    Nothing is measured. SUITE is a name from kvbench suites, or a path that ends in .toml. The axes
-    are listed by kvbench sweep --help.
-    """
-    from kvbench.session import Options, planned
-
-    options = Options(**given(asked))
-    sweep, seen, _ = planned(options, options.kernels)
-    tell(
-        _planned(sweep, seen),
-        as_json,
-        lambda: [*_heading(sweep, seen), *_varying(sweep), *_skipped(sweep)],
-    )
+    name: Annotated[
+        str, about("tier, kernel, layout, head_dim, group, threads and level, parted by slashes")
+    ]
+    choice: Annotated[Choice, about("and its gain")]
 
 
-def _planned(sweep: Any, seen: Any) -> PlannedSweep:
-    from kvbench.plan.forecast import FILL, READ
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TunedClasses(Printed):
+    """What was chosen."""
 
+    suite: Annotated[str, about("whose points were tuned for")]
+    file: Annotated[str, about("that holds what was measured; empty where it could not be written")]
+    classes: Annotated[tuple[TunedClass, ...], about("of points that ask for no schedule")]
+
+
+def facts(sweep: Sweep, seen: Forecast) -> PlannedSweep:
     plan, skips = sweep.plan, by_reason(sweep.skips).items()
     return PlannedSweep(
         suite=sweep.suite.name,
@@ -108,7 +108,7 @@ def _planned(sweep: Any, seen: Any) -> PlannedSweep:
         seconds=seen.whole,
         assumed=Assumed(FILL, READ),
         memory=PlanMemory(seen.memory, sweep.memory),
-        axes={axis: tuple(map(written, values)) for axis, values in sweep.varying().items()},
+        axes={axis: tuple(map(_written, values)) for axis, values in sweep.varying().items()},
         skips=tuple(
             LeftOut(why, len(own), own[0].detail, _example(sweep, own[0])) for why, own in skips
         ),
@@ -120,14 +120,22 @@ def _planned(sweep: Any, seen: Any) -> PlannedSweep:
     )
 
 
-def written(value: Any) -> Written:
+def _written(value: Any) -> Written:
     """As a suite writes it."""
     return value if value is None or isinstance(value, bool | int | str) else str(value)
 
 
-def _heading(sweep: Any, seen: Any) -> list[str]:
-    from kvbench.plan.forecast import FILL, READ, READ_EACH
+def planned_text(sweep: Sweep, seen: Forecast) -> list[str]:
+    return [*_heading(sweep, seen), *_varying(sweep), *_skipped(sweep)]
 
+
+def tuned_text(tunings: Sequence[Tuned]) -> list[str]:
+    columns = [*(Column(part, part) for part in PARTS), Column("preset", "schedule")]
+    columns += [Column(name, head, "{:.2f}".format) for name, head in _GAIN.items()]
+    return ruled(schedules(tunings), [*columns, Column("rounds", "rounds")])
+
+
+def _heading(sweep: Sweep, seen: Forecast) -> list[str]:
     plan = sweep.plan
     needs = (
         f"{size(seen.memory)}, most of it for {seen.largest.kernel} at context"
@@ -151,7 +159,7 @@ def _heading(sweep: Any, seen: Any) -> list[str]:
     ]
 
 
-def _varying(sweep: Any) -> list[str]:
+def _varying(sweep: Sweep) -> list[str]:
     """An axis that all points have in common is not shown."""
     found = sweep.varying()
     width = max((len(axis) for axis in found), default=0)
@@ -163,16 +171,14 @@ def _varying(sweep: Any) -> list[str]:
 
 
 def _short(value: Any) -> str:
-    from kvbench.suite.values import count_text
-
     if isinstance(value, bool):
         return str(value).lower()
-    return (
-        count_text(value) if isinstance(value, int) else "default" if value is None else str(value)
-    )
+    if value is None:
+        return "default"
+    return count_text(value) if isinstance(value, int) else lengths_word(str(value))
 
 
-def _skipped(sweep: Any) -> list[str]:
+def _skipped(sweep: Sweep) -> list[str]:
     lines = []
     for reason, skips in by_reason(sweep.skips).items():
         lines.append(f"    {len(skips):>5}  {reason}: {skips[0].detail}")
@@ -192,5 +198,5 @@ def by_reason(skips: Iterable[Any]) -> dict[str, list[Any]]:
     return dict(sorted(found.items(), key=lambda item: -len(item[1])))
 
 
-def _example(sweep: Any, skip: Any) -> dict[str, Written]:
-    return {axis: written(value) for axis, value in sweep.named(skip).items()}
+def _example(sweep: Sweep, skip: Any) -> dict[str, Written]:
+    return {axis: _written(value) for axis, value in sweep.named(skip).items()}

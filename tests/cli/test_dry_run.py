@@ -1,4 +1,4 @@
-"""kvbench plan and kvbench suites on a made-up machine, as a user meets them."""
+"""kvbench sweep --dry-run and kvbench list suites on a made-up machine, as a user meets them."""
 
 import json
 import re
@@ -25,8 +25,12 @@ def made_up(monkeypatch, tmp_path):
     return tmp_path
 
 
+def dry_run(capsys, *asked):
+    return told(capsys, "sweep", "--dry-run", *asked)
+
+
 def test_text(capsys):
-    code, out, err = told(capsys, "plan", "l3fit", "--axis", "isa=scalar")
+    code, out, err = dry_run(capsys, "l3fit", "--axis", "isa=scalar")
     assert code == 0 and not err
     first, points, when, memory, *rest = out.splitlines()
     assert first.startswith("l3fit: Does a slice")
@@ -37,7 +41,7 @@ def test_text(capsys):
 
 
 def test_what_is_left_out(capsys):
-    code, out, _ = told(capsys, "plan", "threads", "--axis", "threads=1,4")
+    code, out, _ = dry_run(capsys, "threads", "--axis", "threads=1,4")
     assert code == 0
     assert (
         "left out: " in out and "not enough CPUs: 4 threads on 2 CPUs" in out and "threads=4" in out
@@ -45,9 +49,8 @@ def test_what_is_left_out(capsys):
 
 
 def test_json(capsys):
-    code, out, _ = told(
+    code, out, _ = dry_run(
         capsys,
-        "plan",
         "threads",
         "--json",
         "--axis",
@@ -75,7 +78,7 @@ def test_it_is_asked_as_a_sweep_is(capsys):
         "--only *.i8.* --only *.bf16.* --launches 3 --samples 2 --sample-time 0.5 --cpus 1 --pages"
         " base"
     )
-    code, out, _ = told(capsys, "plan", "dtypes", "--json", *asked.split())
+    code, out, _ = dry_run(capsys, "dtypes", "--json", *asked.split())
     facts = json.loads(out)
     assert code == 0 and (facts["launches"], facts["samples"], facts["sample_time"]) == (3, 2, 0.5)
     seen = {(point["dtype"], point["pages"], *point["cpus"]) for point in facts["points"]}
@@ -86,19 +89,19 @@ def test_a_suite_of_ones_own(capsys, made_up):
     (made_up / "mine.toml").write_text(
         'question = "Mine?"\n[axes]\nmodel = "gpt-2"\npages = "base"\nsamples = 3'
     )
-    code, out, err = told(capsys, "plan", "mine.toml")
+    code, out, err = dry_run(capsys, "mine.toml")
     assert code == 2 and not out
     assert f"{made_up}/mine.toml: axes: samples is not an axis (" in err and err.count("\n") == 1
     (made_up / "mine.toml").write_text(
         'question = "Mine?"\n[axes]\nmodel = "gpt-2"\npages = "base"'
     )
-    code, out, err = told(capsys, "plan", "mine.toml")
+    code, out, err = dry_run(capsys, "mine.toml")
     assert code == 0 and out.startswith("mine: Mine?\n  1 point")
 
 
 def test_nothing_to_measure_is_refused_as_a_sweep_of_it_is(capsys, made_up):
     (made_up / "mine.toml").write_text('question = "Mine?"\n[axes]\nmodel = "gpt-2"\nthreads = 64')
-    code, out, err = told(capsys, "plan", str(made_up / "mine.toml"))
+    code, out, err = dry_run(capsys, str(made_up / "mine.toml"))
     assert (
         code == 2
         and not out
@@ -110,23 +113,23 @@ def test_nothing_to_measure_is_refused_as_a_sweep_of_it_is(capsys, made_up):
     (made_up / "mine.toml").write_text(
         'question = "Mine?"\n[axes]\nmodel = "gpt-2"\n[[skip]]\nop = "decode"'
     )
-    code, out, err = told(capsys, "plan", "mine.toml")
+    code, out, err = dry_run(capsys, "mine.toml")
     assert code == 2 and not out and "[[skip]]" in err
 
 
 def test_a_forced_tier_is_the_best(capsys, monkeypatch):
     monkeypatch.setenv("KVBENCH_ISA", "scalar")
-    _, out, _ = told(capsys, "plan", "smoke", "--json")
+    _, out, _ = dry_run(capsys, "smoke", "--json")
     assert {point["isa"] for point in json.loads(out)["points"]} == {"scalar"}
     monkeypatch.setenv(
         "KVBENCH_ISA", next(isa for isa in default_library().words("isa") if isa != "scalar") + "x"
     )
-    code, _, err = told(capsys, "plan", "smoke")
+    code, _, err = dry_run(capsys, "smoke")
     assert code == 2 and "KVBENCH_ISA" in err
 
 
 def test_suites(capsys):
-    code, out, _ = told(capsys, "suites")
+    code, out, _ = told(capsys, "list", "suites")
     assert code == 0
     assert {line.split()[0] for line in out.splitlines()} == set(shipped())
     assert all(" points " in line and line.endswith("?") for line in out.splitlines())
@@ -136,18 +139,18 @@ def test_suites(capsys):
     ("suite", "word"), [("quick", "up to"), ("smoke", "about"), ("standard", "about")]
 )
 def test_one_forecast_a_suite(capsys, suite, word):
-    """The listing's is the plan's, in words and in JSON. quick adds launches for up to 360 s."""
-    _, listed, note = told(capsys, "suites")
+    """The listing's is the dry run's, in words and in JSON. quick adds launches for up to 360 s."""
+    _, listed, note = told(capsys, "list", "suites")
     (line,) = (line for line in listed.splitlines() if line.split()[0] == suite)
     time = re.search(r"points  (.*?)  +", line)[1]
     assert time.startswith(word) and "from start to end" in note
-    assert f"  time: {time} from start to end" in told(capsys, "plan", suite)[1]
+    assert f"  time: {time} from start to end" in dry_run(capsys, suite)[1]
     (row,) = (
         row
-        for row in json.loads(told(capsys, "suites", "--json")[1])["suites"]
+        for row in json.loads(told(capsys, "list", "suites", "--json")[1])["suites"]
         if row["name"] == suite
     )
-    assert row["seconds"] == json.loads(told(capsys, "plan", suite, "--json")[1])["seconds"]
+    assert row["seconds"] == json.loads(dry_run(capsys, suite, "--json")[1])["seconds"]
     if suite == "quick":
         assert row["seconds"] >= 360
 
@@ -155,9 +158,9 @@ def test_one_forecast_a_suite(capsys, suite, word):
 def test_without_caches_there_is_nothing_to_take_time(capsys, made_up, monkeypatch):
     grow(made_up / "bare", cores=2, caches=[])
     monkeypatch.setenv("KVBENCH_ROOT", str(made_up / "bare"))
-    code, out, err = told(capsys, "plan", "l3fit")
+    code, out, err = dry_run(capsys, "l3fit")
     assert (code, out) == (2, "") and "left out: cache size unknown" in err
-    code, out, _ = told(capsys, "suites")
+    code, out, _ = told(capsys, "list", "suites")
     (line,) = (line for line in out.splitlines() if line.startswith("l3fit"))
     assert line.split()[1:6] == ["0", "points", "about", "0", "s"] and line.endswith(
         "? (cache size unknown)"
@@ -178,6 +181,6 @@ def test_the_largest_plan_is_quick(capsys, monkeypatch):
     monkeypatch.setattr(Cache, "planned", staticmethod(counted))
     slice_bytes.cache_clear()
     tokens_in.cache_clear()
-    _, out, _ = told(capsys, "plan", "full", "--json")
+    _, out, _ = dry_run(capsys, "full", "--json")
     assert 0 < asked.total() < 2 * json.loads(out)["count"]
     assert asked.most_common(1)[0][1] == 1

@@ -1,4 +1,4 @@
-"""kvbench tune, and what a sweep makes of it, as users call them."""
+"""kvbench sweep --tune-only, and what a sweep makes of it, as users call them."""
 
 import json
 import os
@@ -46,17 +46,17 @@ def seen(file):
 
 def test_it_prints_a_table_and_keeps_what_was_seen(capsys, tmp_path):
     file = tmp_path / "seen.json"
-    first = printed(capsys, "tune", *TINY, "--tuning", str(file))
+    first = printed(capsys, "sweep", "--tune-only", *TINY, "--tuning", str(file))
     assert (
         first["file"] == str(file)
         and len(first["classes"]) == len(json.loads(file.read_text())["classes"]) > 0
     )
     kept = seen(file)
-    again = printed(capsys, "tune", *TINY, "--tuning", str(file))
+    again = printed(capsys, "sweep", "--tune-only", *TINY, "--tuning", str(file))
     assert seen(file) > kept and len(again["classes"]) == len(first["classes"])
-    fresh = printed(capsys, "tune", *TINY, "--tuning", str(file), "--fresh")
+    fresh = printed(capsys, "sweep", "--tune-only", *TINY, "--tuning", str(file), "--fresh")
     assert fresh["classes"][0]["choice"]["rounds"] <= HEATS * ROUNDS
-    assert call("tune", *TINY, "--tuning", str(file)) == 0
+    assert call("sweep", "--tune-only", *TINY, "--tuning", str(file)) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 1 + len(first["classes"]) and "schedule" in lines[0]
 
@@ -64,7 +64,7 @@ def test_it_prints_a_table_and_keeps_what_was_seen(capsys, tmp_path):
 def test_a_damaged_file_is_one_line_and_a_fresh_measurement(capsys, tmp_path):
     file = tmp_path / "seen.json"
     file.write_text("{")
-    assert call("tune", *TINY, "--tuning", str(file)) == 0
+    assert call("sweep", "--tune-only", *TINY, "--tuning", str(file)) == 0
     said = capsys.readouterr()
     assert said.err.count("tuned afresh") == 1 and said.out.count("\n") > 1
     assert json.loads(file.read_text())["classes"]

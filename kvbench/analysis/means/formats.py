@@ -1,0 +1,41 @@
+"""By how much a number format of the cache changes the answer of attention, in float64.
+
+Rows are drawn as those of a model: their keys have a few elements that are much larger than others,
+and a format whose elements share a scale loses most there.
+"""
+
+import numpy as np
+
+from kvbench.oracle import attention, whole
+
+KEYS = ("normal", "heavy")  # keys of a normal distribution; with some elements that are larger
+LARGE, TIMES = 4, 20  # elements of a heavy row, and by how much they are larger
+
+
+def drawn(
+    keys: str, tokens: int, q_heads: int, kv_heads: int, head_dim: int, seed: int = 1
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """q [1, q_heads, head_dim], K and V [1, tokens, kv_heads, head_dim], one of KEYS."""
+    draw = np.random.default_rng(seed)
+    k, v = draw.standard_normal((2, 1, tokens, kv_heads, head_dim), dtype=np.float32)
+    q = draw.standard_normal((1, q_heads, head_dim), dtype=np.float32)
+    if keys == KEYS[1]:
+        k[..., draw.choice(head_dim, min(LARGE, head_dim), replace=False)] *= TIMES
+    return q, k, v
+
+
+def attended(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Attention of q to all tokens, in float64."""
+    return attention(q, whole(k, v), [k.shape[1]] * len(q))
+
+
+def relative_error(found: np.ndarray, right: np.ndarray) -> float:
+    """Root mean square of what is off, as a share of that of what is right."""
+    return float(np.sqrt(np.mean((found - right) ** 2) / np.mean(right**2)))
+
+
+def format_error(
+    q: np.ndarray, stored: tuple[np.ndarray, np.ndarray], kept: tuple[np.ndarray, np.ndarray]
+) -> float:
+    """stored: K and V in float32. kept: the same as a cache of the format gives them back."""
+    return relative_error(attended(q, *kept), attended(q, *stored))

@@ -1,1 +1,0 @@
-"""Experiments that explain a cache: each prints a table and ends with one sentence."""

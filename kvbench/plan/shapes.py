@@ -1,0 +1,121 @@
+"""The shape of one combination of axes: heads of a model, tokens of a cache's size, room for them,
+lengths of the sequences.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from kvbench.errors import KvbenchError
+from kvbench.model import HEADS, Point, Shape
+from kvbench.model.point import EVEN, SHAPE, VOCABULARY
+from kvbench.plan.needs import SIZED_BY, UNCACHED, slice_of, tokens_in
+from kvbench.plan.site import Site
+from kvbench.regime import THRESHOLDS, lacking
+from kvbench.suite import Relative, model
+from kvbench.units import size
+
+Facts = Mapping[str, Any]  # one value of each axis
+INVALID, UNKNOWN = "invalid combination", "cache size unknown"
+CLOSED = "no size that only L3 holds"
+
+
+class Left(Exception):
+    """This combination is no point: the reason, and its particulars."""
+
+
+def shape_of(facts: Facts, cpus: tuple[int, ...], site: Site) -> Shape:
+    """`facts`: settled."""
+    known = model(facts["model"]) if facts["model"] else None
+    heads = [facts[name] or getattr(known, name) for name in HEADS]
+    if heads[0] % heads[1]:
+        raise Left(INVALID, f"{heads[0]} query heads do not divide into {heads[1]} KV heads")
+    window = facts["window"]
+    if window == "model":
+        window = known.window if known else 0
+    if facts["residency"] != "rotate" and facts["layers"] > 1:
+        raise Left(INVALID, f"{facts['residency']} walks one slice, not {facts['layers']} layers")
+    context = _tokens(facts, heads, cpus, site)
+    capacity = _capacity(facts, context)
+    if window > capacity:
+        raise Left(INVALID, f"window {window} is more than capacity {capacity}")
+    own = {field.name: facts[field.name] for field in SHAPE} | dict(zip(HEADS, heads, strict=True))
+    width = own["vocabulary"] or (known and known.vocabulary) or VOCABULARY
+    own["vocabulary"] = width if facts["op"] == "logits" else 0
+    found = Shape(**own | {"context": context, "capacity": capacity, "window": window})
+    return _of_lengths(found)
+
+
+def _of_lengths(shape: Shape) -> Shape:
+    """Those that are all the context are even."""
+    held = shape.held
+    if len(held) != shape.batch:
+        what = f"{len(held)} lengths are listed for a batch of {shape.batch}"
+        raise Left(INVALID, f"{what}: ask for batch {len(held)}")
+    if max(held) > shape.context:
+        what = f"a length of {max(held)} is more than the context {shape.context}"
+        raise Left(INVALID, f"{what}: ask for context {max(held)}")
+    return replace(shape, lengths=EVEN) if min(held) == shape.context else shape
+
+
+def _capacity(facts: Facts, context: int) -> int:
+    """Of a cache that grows, twice what it holds where nobody says to what."""
+    if facts["op"] in UNCACHED:
+        return context
+    capacity = facts["capacity"] or context * (2 if facts["op"] == "repack" else 1)
+    if context > capacity:
+        raise Left(INVALID, f"context {context} is more than capacity {capacity}")
+    return capacity
+
+
+def refuse_idle(point: Point) -> None:
+    """A cache that has room for as many tokens already, if only in its last block."""
+    shape = point.shape
+    full = replace(point, shape=replace(shape, capacity=shape.context))
+    if slice_of(full) == slice_of(point):
+        what = f"a cache of {shape.context} tokens does not grow to {shape.capacity}"
+        raise Left(INVALID, what)
+
+
+def _tokens(facts: Facts, heads: list[int], cpus: tuple[int, ...], site: Site) -> int:
+    """A context relative to a cache as tokens of this layout, dtype and batch: what is to fit is
+    rounded down, what is to fill it, up.
+    """
+    context = facts["context"]
+    if not isinstance(context, Relative):
+        return context
+    if facts["op"] in UNCACHED:
+        raise Left(INVALID, f"{facts['op']} has no slice of a cache: give tokens, not {context}")
+    held = site.level_bytes(cpus, context.level)
+    if held is None:
+        raise Left(
+            UNKNOWN,
+            f"no L{context.level} is known for {lacking(site.machine, cpus, context.level)}",
+        )
+    _refuse_closed(facts, context, cpus, site)
+    sized = {name: facts[name] for name in SIZED_BY}
+    try:
+        tokens = tokens_in(
+            context.factor * held, context.factor >= 1, heads[1], heads[2], facts["batch"], **sized
+        )
+    except KvbenchError as error:
+        raise Left(INVALID, error.args[0]) from None
+    if not tokens:
+        raise Left(INVALID, f"{context} of {size(held)} is less than one token")
+    return tokens
+
+
+def _refuse_closed(facts: Facts, context: Relative, cpus: tuple[int, ...], site: Site) -> None:
+    """Only what is meant to lie in L3: a slice or more of them, all small enough, walked again and
+    again.
+    """
+    slices = facts["layers"] or (1 if facts["residency"] == "hot" else math.inf)
+    if (
+        facts["residency"] == "evicted"
+        or context.level != 3
+        or context.factor * slices > THRESHOLDS.last
+    ):
+        return
+    if why := site.closed(cpus):
+        raise Left(CLOSED, why)

@@ -1,0 +1,122 @@
+"""What is moved and not decoded, on the bench: a cache that grows, matrices that are turned, a row
+of logits.
+
+repack      K and V of `context` tokens grow in place to room for `capacity`. A pass moves what
+            lies where they would, which is them in the first pass alone: later ones move as many
+            bytes between the same places
+transpose   K and V of all sequences, [tokens][heads][dim] -> [heads][tokens][dim]
+logits      a row for each sequence, pass on pass to the next of `context` positions
+"""
+
+from functools import cached_property
+
+import numpy as np
+
+from kvbench.native import Cache, Task, logits_task, repack_task, store_task, transpose_task
+from kvbench.plan.needs import SIZED_BY
+from kvbench.worker.content import SEED
+from kvbench.worker.storing import STALE, Storing
+
+
+class Moving(Storing):
+    """Subclasses have `_task` of a layer, and check what it makes of it."""
+
+    def stored(self, nt: bool) -> tuple[Task, ...]:
+        tasks = (self._task(layer) for layer in range(self.room.slices))
+        return tuple(self._owned.enter_context(task) for task in tasks)
+
+    def _task(self, layer: int) -> Task:
+        raise NotImplementedError
+
+    def _anew(self, layer: int, passes: int = 1) -> None:
+        """Over what is no right answer."""
+        task = self.own.tasks[layer]
+        self.slice_of(layer)[:] = STALE
+        self.team.run(task, passes=passes)
+
+    def _target(self, layer: int) -> np.ndarray:
+        """A slice of plain floats."""
+        return self.slice_of(layer).view(np.float32)
+
+    def _same(self, got: np.ndarray, want: np.ndarray) -> float:
+        if not np.array_equal(got, want):
+            raise self.wrong(f"moves rows off in {np.mean(got != want):.0%} of their floats")
+        return 0.0
+
+
+class Repacking(Moving):
+    @cached_property
+    def _before(self) -> list[Cache]:
+        """The caches as they were, on the same memory."""
+        room, shape = self.room, self.point.shape
+        facts = {name: getattr(self.point, name) for name in SIZED_BY} | {"batch": shape.batch}
+        facts |= {"arena": room.arena, "library": room.library}
+        offsets = (layer * room.slice_bytes for layer in range(room.slices))
+        sizes = shape.kv_heads, shape.head_dim, shape.context
+        found = [self._owned.enter_context(Cache(*sizes, offset=at, **facts)) for at in offsets]
+        for cache in found:
+            cache.lengths[:] = shape.context
+        return found
+
+    def _task(self, layer: int) -> Task:
+        ends = self._before[layer], self.room.caches[layer]
+        return repack_task(*ends, self.team.threads, isa=self.point.isa)
+
+    def _verify_store(self, layer: int) -> float:
+        """Tokens that the small cache is given are those of the large one."""
+        shape, before, after = self.point.shape, self._before[layer], self.room.caches[layer]
+        dims, task = (2, shape.batch, shape.context, shape.kv_heads, shape.head_dim), self.own.tasks
+        source = np.random.default_rng([SEED, layer]).standard_normal(dims, dtype=np.float32)
+        how = {"isa": before.library.isas()[0], "threads": self.team.threads}
+        self.slice_of(layer)[:] = STALE
+        before.lengths[:] = after.lengths[:] = 0
+        with store_task("bulk", before, *source, **how) as store:
+            self.team.run(store)
+        before.lengths[:] = shape.context
+        self.team.run(task[layer])
+        if (after.lengths != shape.context).any():
+            raise self.wrong("loses tokens")
+        return self.off(after, after.rows(0, shape.context, **how), source)
+
+
+class Transposing(Moving):
+    def _task(self, layer: int) -> Task:
+        ends = self._ends(layer)
+        return transpose_task(self.room.library, *ends, self.team.threads, isa=self.point.isa)
+
+    def _ends(self, layer: int) -> tuple[np.ndarray, np.ndarray]:
+        tokens, *row = self.room.sources.shape[3:]
+        source = self.room.sources[layer].reshape(-1, tokens, *row)
+        return source, self._target(layer).reshape(-1, row[0], tokens, row[1])
+
+    def _verify_store(self, layer: int) -> float:
+        self._anew(layer)
+        source, to = self._ends(layer)
+        return self._same(to, source.swapaxes(1, 2))
+
+
+class Placing(Moving):
+    @cached_property
+    def _positions(self) -> np.ndarray:
+        return np.zeros((self.room.slices, 1), dtype=np.int64)
+
+    def _task(self, layer: int) -> Task:
+        ends = self._ends(layer)
+        where = *ends, self._positions[layer]
+        return logits_task(self.room.library, *where, self.team.threads, isa=self.point.isa)
+
+    def _ends(self, layer: int) -> tuple[np.ndarray, np.ndarray]:
+        source = self.room.sources[layer]
+        return source, self._target(layer).reshape(source.shape[0], -1, source.shape[1])
+
+    def _verify_store(self, layer: int) -> float:
+        """The last row, and the one behind it, which is the first."""
+        rows = self.point.shape.context
+        self._positions[layer], passes = rows - 1, min(2, rows)
+        self._anew(layer, passes)
+        self._positions[layer] = 0
+        source, to = self._ends(layer)
+        return max(self._same(to[:, place - 1], source) for place in range(passes))
+
+
+STORES = {"repack": Repacking, "transpose": Transposing, "logits": Placing}  # by op, that move

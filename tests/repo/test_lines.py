@@ -1,0 +1,79 @@
+"""Lines end at column 100 in every file that somebody writes, and files are short enough to be
+read. Functions are held by ruff: at most 25 statements.
+"""
+
+import json
+import re
+from fnmatch import fnmatch
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+COLUMNS = 100
+
+# Of these files, lines with this pattern may be longer.
+EXEMPT = [
+    ("*.md", r"^\|", "a row of a table"),
+    ("*", r"^\W*\S*https?://\S+$", "a link"),
+    ("suites/models.toml", r"^weights = \{", "the weights of one model"),
+    ("tests/cli/schema_keys.txt", "", "the keys of one object"),
+    ("tests/exports/golden/*", "", "written by an export"),
+    ("results/*/*", "", "written by kvbench"),
+]
+LENGTHS = [("kernels/abi.h", 500), ("*.[ch]", 300), ("*.py", 450)]  # of files: the first that fits
+
+
+def written():
+    """Name and lines of every text file that git does not ignore; of a notebook, those of its
+    cells.
+    """
+    ignored = {line.strip("/") for line in (ROOT / ".gitignore").read_text().splitlines()} | {
+        ".git"
+    }
+    for path in sorted(ROOT.rglob("*")):
+        parts = path.relative_to(ROOT).parts
+        if any(fnmatch(part, word) for part in parts for word in ignored) or not path.is_file():
+            continue
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+        if path.suffix == ".ipynb":
+            text = "\n".join("".join(cell["source"]) for cell in json.loads(text)["cells"])
+        yield "/".join(parts), text.splitlines()
+
+
+FILES = dict(written())
+
+
+def exempt(name, line):
+    return any(fnmatch(name, files) and re.search(words, line) for files, words, _ in EXEMPT)
+
+
+def test_lines_end_at_column_100():
+    assert len(FILES) > 500
+    long = [
+        f"{name}:{number}"
+        for name, lines in FILES.items()
+        for number, line in enumerate(lines, 1)
+        if len(line) > COLUMNS and not exempt(name, line)
+    ]
+    assert not long, f"{len(long)} lines are too long: {', '.join(long[:20])}"
+
+
+def test_every_exemption_is_needed():
+    """But for links, which come and go."""
+    for files, words, why in EXEMPT:
+        long = (
+            line
+            for name, lines in FILES.items()
+            if fnmatch(name, files)
+            for line in lines
+            if len(line) > COLUMNS and re.search(words, line)
+        )
+        assert why == "a link" or any(long), f"{files}: no line is {why} and too long"
+
+
+def test_files_are_short():
+    for name, lines in FILES.items():
+        most = next((most for files, most in LENGTHS if fnmatch(name, files)), len(lines))
+        assert len(lines) <= most, f"{name} has {len(lines)} lines, and {most} are allowed"

@@ -1,0 +1,128 @@
+"""Moves on the bench: each pass does the same work, what it does is checked against NumPy, and a
+move that moves nothing, or elsewhere, is wrong.
+"""
+
+from contextlib import contextmanager
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from kvbench.errors import WrongAnswer
+from kvbench.native import default_library
+from kvbench.plan.needs import needs
+from kvbench.worker.answers import Answers
+from kvbench.worker.foreign import bench_of
+from kvbench.worker.ground import Ground
+from kvbench.worker.room import Room
+from tests.worker.test_bench import DECODE, SHAPE
+
+DTYPES = default_library().dtypes("head")
+REPACK = replace(DECODE, op="repack", variant="-", shape=replace(SHAPE, capacity=90))
+PLAIN = replace(DECODE, variant="-", layout="-", dtype="-", scale="f32")
+TRANSPOSE = replace(PLAIN, op="transpose", shape=replace(SHAPE, capacity=40))
+LOGITS = replace(PLAIN, op="logits", shape=replace(SHAPE, capacity=40, vocabulary=37))
+MOVES = [REPACK, TRANSPOSE, LOGITS]
+FLOAT = 4
+by_op = pytest.mark.parametrize("point", MOVES, ids=lambda point: point.op)
+
+
+@contextmanager
+def bench(point):
+    with (
+        Ground(default_library()) as ground,
+        Room(point, ground) as room,
+        bench_of(point, room, Answers()) as found,
+    ):
+        yield found
+
+
+@by_op
+def test_samples_beside_copies_leave_what_is_right(point):
+    with bench(point) as found:
+        names = [program.name for program in found.programs]
+        assert names[:3] == ["point", "copy", "copy_nt"]
+        samples, error = found.measured(found.programs, 2, 1e-4)
+        assert {sample.program for sample in samples} == set(names) and error < 1e-2
+        assert not found.stages()
+
+
+@by_op
+def test_a_move_that_moves_nothing_is_wrong(point, monkeypatch):
+    """Even where a right one has moved all of it before."""
+    with bench(point) as found:
+        found.verify()
+        run = found.team.run
+
+        def idle(*tasks, **how):
+            if not set(tasks) & set(found.own.tasks):
+                run(*tasks, **how)
+
+        monkeypatch.setattr(found.team, "run", idle)
+        with pytest.raises(WrongAnswer, match=r"loses tokens|off in 100%"):
+            found.verify()
+
+
+@by_op
+def test_a_float_elsewhere_is_wrong(point, monkeypatch):
+    with bench(point) as found:
+        run = found.team.run
+
+        def wrong(*tasks, **how):
+            run(*tasks, **how)
+            if set(tasks) & set(found.own.tasks):
+                found.room.arena.view()[: found.room.needs.slices].view(np.uint16)[:] ^= 0x4000
+
+        monkeypatch.setattr(found.team, "run", wrong)
+        with pytest.raises(WrongAnswer, match="off (by|in)"):
+            found.verify()
+
+
+@pytest.mark.parametrize("layout", ["head", "blockt"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_cache_of_any_format_grows(layout, dtype):
+    if dtype in default_library().dtypes(layout):
+        with bench(replace(REPACK, layout=layout, dtype=dtype)) as found:
+            assert found.verify() < 1
+
+
+def test_every_repack_moves_as_many_bytes():
+    """All rows of two sequences but those of K's first head, read and written; whatever lies there
+    is moved again.
+    """
+    with bench(REPACK) as found:
+        heads, tokens, row = SHAPE.batch * SHAPE.kv_heads, SHAPE.context, 2 * SHAPE.head_dim
+        for _ in range(2):
+            moved = found.own.traffic()
+            assert moved.compulsory == 2 * row * tokens * (2 * heads - 1)
+            found.team.run(*found.own.tasks, passes=7)
+        assert all((cache.lengths == tokens).all() for cache in found.room.caches)
+        assert found.verify() < 1e-2
+
+
+def test_a_transpose_and_a_row_of_logits_by_hand():
+    with bench(TRANSPOSE) as found:
+        rows = 2 * SHAPE.batch * SHAPE.context * SHAPE.kv_heads * SHAPE.head_dim * FLOAT
+        assert found.own.traffic().compulsory == 2 * rows
+        assert found.room.slice_bytes == rows and found.room.along == 0
+        found.team.run(*found.own.tasks, passes=SHAPE.layers)
+        source = found.room.sources.reshape(SHAPE.layers, -1, 40, 2, 32)
+        turned = found.room.arena.view()[: SHAPE.layers * rows].view(np.float32)
+        assert np.array_equal(turned.reshape(SHAPE.layers, -1, 2, 40, 32), source.swapaxes(2, 3))
+        assert not np.array_equal(source[0], source[1]), "layers are alike"
+    with bench(LOGITS) as found:
+        assert found.own.traffic().compulsory == 2 * SHAPE.batch * 37 * FLOAT
+        assert found.room.along == SHAPE.layers * SHAPE.batch * 40 * 37 * FLOAT
+        task, steps = found.own.tasks[1], 43
+        found.team.run(task, passes=steps)
+        matrix = found.room.arena.view()[found.room.slice_bytes :][: found.room.slice_bytes]
+        matrix = matrix.view(np.float32).reshape(SHAPE.batch, 40, 37)
+        assert (matrix == found.room.sources[1][:, None]).all(), "43 tokens fill 40 positions"
+
+
+@pytest.mark.parametrize("capacity", [50, 80, 400])
+def test_a_cache_that_grows_walks_no_more_than_it_takes(capacity):
+    point = replace(REPACK, shape=replace(SHAPE, capacity=capacity))
+    found = needs(point, 1 << 20)
+    rows = found.slice_bytes * min(2 * SHAPE.context, capacity) // capacity
+    assert found.walked == rows and found.sources == 0
