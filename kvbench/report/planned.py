@@ -4,7 +4,7 @@ and as lines of text.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from kvbench.analysis.measured.schedules import schedules
 from kvbench.model import Point, Probe, Tuned
@@ -59,6 +59,10 @@ class PlannedSet:
 class PlannedSweep(Printed):
     """What a sweep would measure."""
 
+    version: Annotated[
+        Literal[2],
+        about("of this format, 2: `order` of a point, was `shuffle`; a ceiling has no `distance`"),
+    ] = 2
     suite: Annotated[str, about("its name")]
     question: Annotated[str, about("what it asks")]
     count: Annotated[int, about("points")]

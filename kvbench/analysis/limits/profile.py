@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from itertools import chain
 from statistics import median
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from msgspec import UNSET, Meta, UnsetType
@@ -61,6 +61,9 @@ class Profile(Printed):
     null where in no round both samples were about as long as they were meant to be.
     """
 
+    version: Annotated[
+        Literal[2], about("of this format, 2: `order` of the point, was `shuffle`")
+    ] = 2
     kernel: Annotated[str, about("op.variant.layout.dtype.isa")]
     point: Annotated[Point, about("what was measured")]
     schedule: Annotated[str, about("order of rows and prefetches that ran; empty where none does")]

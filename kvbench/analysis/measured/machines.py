@@ -50,9 +50,7 @@ class MachineProfile(Printed):
 
     version: Annotated[
         Literal[2],
-        about(
-            "of this format; 2 has no `distance` of a ceiling: keys may be added, none is dropped"
-        ),
+        about("of this format, 2: a ceiling has no `distance`; keys may be added, none is dropped"),
     ] = 2
     run: Annotated[str, about("name of the run; empty where nothing was measured")]
     fingerprint: Annotated[str, about("digest of the hardware")]

@@ -141,7 +141,7 @@ def _draw(table: pd.DataFrame, look: Look, heading: str) -> Canvas:
     _slopes(axes, reads.sort_values("gbps"), peaks["gflops"].max())
     for peak in peaks.itertuples():
         axes.axhline(peak.gflops, color=INK, lw=1.4)
-        words = f"Multiply-add peak ({peak.label}) {number(peak.gflops)} GFLOP/s"
+        words = f"Multiply-add peak ({peak.short}) {number(peak.gflops)} GFLOP/s"
         axes.text(left * 1.06, peak.gflops * 1.03, words, ha="left", va="bottom", fontsize=9)
     for core in cores.itertuples():
         axes.plot(
@@ -185,10 +185,10 @@ def _slopes(axes: Axes, reads: pd.DataFrame, peak: float) -> None:
         if roof.gbps < _CLOSE * before or end < 1.5 * start:
             continue
         before = roof.gbps
-        style = "-" if roof.label == "DRAM" else "--"
+        style = "-" if roof.short == "DRAM" else "--"
         axes.plot([start, end], [start * roof.gbps, end * roof.gbps], color=INK, lw=1.2, ls=style)
         words, at = (
-            f"{_NAMES.get(roof.label, roof.label)} read {number(roof.gbps)} GB/s",
+            f"{_NAMES.get(roof.short, roof.short)} read {number(roof.gbps)} GB/s",
             1.1 * start,
         )
         axes.text(
