@@ -121,11 +121,11 @@ class ForeignDecoding(Decoding):
         self.queries.answer()
 
     def wrong(self, what: str) -> WrongAnswer:
-        hint = (
+        return WrongAnswer(
+            f"the plug-in's kernel {self.point.kernel} {what}",
             f"kvbench verify --plugin {self.room.library.plugins.of(self.point.variant).path} says"
-            " more"
+            " more",
         )
-        return WrongAnswer(f"the plug-in's kernel {self.point.kernel} {what}", hint)
 
     def _read(self) -> bytes:
         """A digest of all that the kernel is given."""

@@ -57,8 +57,10 @@ def refuse(base: Side, head: Side) -> None:
             "compare runs of one machine; kvbench report BASE HEAD shows both",
         )
     if not base.names & head.names:
-        hint = "run the same suite, with the same version of kvbench, on both"
-        raise NotComparable(f"runs {base.run} and {head.run} have no point in common", hint)
+        raise NotComparable(
+            f"runs {base.run} and {head.run} have no point in common",
+            "run the same suite, with the same version of kvbench, on both",
+        )
 
 
 def unusable(base: Sequence[Record], head: Sequence[Record]) -> str:

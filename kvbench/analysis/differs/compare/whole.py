@@ -77,11 +77,11 @@ def compare(
     enough, (seen, lost) = effects(smallest, learned), _seen(base, head)
     if not seen:
         first = lost[0]
-        what = (
+        raise NotComparable(
             f"of {len(lost)} points that both runs have, none can be compared; the first:"
-            f" {first.name}: {first.note}"
+            f" {first.name}: {first.note}",
+            "measure them again",
         )
-        raise NotComparable(what, "measure them again")
     points, families = map(words.judged, _viewed(seen, enough))
     notes_of = (
         "; ".join(filter(None, [each.rescheduled, row.note]))
@@ -126,15 +126,17 @@ def learn(runs: Sequence[Side]) -> Floor:
     pairs = list(combinations(runs, 2))
     for base, head in pairs:
         if not base.same(head, "build"):
-            what = (
+            raise NotComparable(
                 f"runs {base.run} and {head.run} are of two builds, and noise is learned from runs"
-                " of one"
+                " of one",
+                "name runs of base's build",
             )
-            raise NotComparable(what, "name runs of base's build")
         seen, _ = _seen(base, head)
         if not seen:
-            what = f"of runs {base.run} and {head.run} no point can be compared: they show no noise"
-            raise NotComparable(what, "measure them again")
+            raise NotComparable(
+                f"of runs {base.run} and {head.run} no point can be compared: they show no noise",
+                "measure them again",
+            )
         for shifts, rows in zip(found, _viewed(seen, effects(None, None)), strict=True):
             shifts += [row.found.share for row in rows]
     points, families = (
