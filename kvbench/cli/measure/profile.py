@@ -26,8 +26,8 @@ from kvbench.units import duration, size
 
 _GROUPS = {
     "What to measure": (
-        "model batch q-heads kv-heads head-dim context capacity window layers dtype scale layout"
-        " inner block-tokens sequential pad variant plugin"
+        "model batch q-heads kv-heads head-dim context lengths capacity window layers vocabulary"
+        " dtype scale layout inner block-tokens sequential pad variant plugin"
     ),
     "How": (
         "residency schedule deterministic threads cpus memory pages isa samples sample-time"
