@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import count, takewhile
@@ -66,7 +66,9 @@ class Budget:
     @property
     def until(self) -> float | None:
         """When a process is cut off, as Job has it."""
-        return None if math.isinf(self.seconds) else self._began + self.GRACE * self.seconds
+        if self._began is None or math.isinf(self.seconds):
+            return None
+        return self._began + self.GRACE * self.seconds
 
     def ends(self) -> bool:
         """Whether it is spent; asked where something is left to be visited."""
@@ -164,20 +166,20 @@ class _Progress:
                         yield found
                 killed.add(death.point)
 
-    def _next(self, number: int, points: Collection[Visited]) -> list[Visited]:
+    def _next(self, number: int, points: Collection[Visited]) -> Sequence[Visited]:
         """What one process visits. A plug-in's points have processes of their own, in every other
         launch the first. Of several plug-ins each variant has one, in turn in either order.
         """
         left = [point for point in points if (number, point.name) not in self._visited]
         ours = [point for point in left if not self._plan.is_foreign(point)]
-        theirs = [point for point in left if self._plan.is_foreign(point)]
+        theirs = list(filter(self._plan.is_foreign, left))
         if theirs and len(self._plan.plugin) > 1:
             variants = list(dict.fromkeys(point.variant for point in theirs))
             chosen = variants[-1] if number // 2 % 2 else variants[0]
             theirs = [point for point in theirs if point.variant == chosen]
         return (theirs or ours) if number % 2 else (ours or theirs)
 
-    def _all(self, job: Job, left: list[Visited], execute: Execute) -> Iterator[Record]:
+    def _all(self, job: Job, left: Sequence[Visited], execute: Execute) -> Iterator[Record]:
         for point in left:
             if error := self._failed.get(point.name):
                 yield _failure(job, point, error)
@@ -230,15 +232,15 @@ class _Worker:
             env={**os.environ, **_ONE_THREAD},
             start_new_session=True,  # Ctrl-C is ours to handle; and all that it begins ends with it
         )
+        assert self._process.stdin and self._process.stdout  # they were asked for
+        self._in, self._out = self._process.stdin, self._process.stdout
         self._ear = Ear(self._process)
 
     def records(self) -> Iterator[Record]:
         job = replace(self._job, plan=replace(self._job.plan, points=()))
         try:
             self._say(json.dumps(plain(job) | {"parent": os.getpid()}))
-            for line in _lines(
-                self._process.stdout.fileno(), self._ear, self._job.plan.patience, self._until
-            ):
+            for line in _lines(self._out.fileno(), self._ear, self._job.plan.patience, self._until):
                 found = self._understood(line)
                 if found is None:
                     self._fault = f"the worker said {line[:60]!r}, which is no record of a point"
@@ -264,7 +266,7 @@ class _Worker:
         in time.
         """
         pipe, left, end = (
-            self._process.stdin.fileno(),
+            self._in.fileno(),
             f"{line}\n".encode(),
             time.monotonic() + self._job.plan.patience,
         )
@@ -293,9 +295,9 @@ class _Worker:
         """
         kill_group(self._process)
         self._ear.close()
-        self._process.stdout.close()
+        self._out.close()
         with suppress(BrokenPipeError):
-            self._process.stdin.close()
+            self._in.close()
 
     def failures(self) -> Iterator[Record]:
         if not self._owed or self._cut or self._useful and self._at is None and not self._fault:

@@ -42,7 +42,11 @@ def options(*names: str) -> list[Callable[..., Any]]:
 
 def _option(field: Field) -> Callable[..., Any]:
     default = None if field.default == "best" else field.default
-    value = {"type": _TYPES.get(field.kind, str), "default": default, "show_default": True}
+    value = {
+        "type": _TYPES.get(field.kind, str),
+        "default": default,
+        "show_default": "[default" not in field.about,
+    }
     how = {"is_flag": True} if field.kind == "flag" else value
     return click.option(option_name(field.name), help=field.about, **how)
 
@@ -71,7 +75,7 @@ def point_of(op: str, library: Any, **asked: Any) -> Point:
     cpus = place(machine, asked.pop("cpus"), threads_of(op, asked.pop("threads")))
     own, asked = _of_model(asked)
     given = own | {
-        name: value_of(name, value, library) for name, value in asked.items() if value is not None
+        name: _value(name, value, library) for name, value in asked.items() if value is not None
     }
     refuse_missing({name: given.get(name) for name in HEADS}, "give them, or a --model")
     site = Site(machine, available_memory(), given.get("isa"), library=library)
@@ -100,7 +104,7 @@ def _of_model(asked: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     return own, other
 
 
-def value_of(name: str, value: Any, library: Any) -> Any:
+def _value(name: str, value: Any, library: Any) -> Any:
     """The one that an option gives, read as a suite's."""
     from kvbench.suite import read_axis
     from kvbench.suite.values import ALL

@@ -44,8 +44,12 @@ class Contrast(Visited):
         return tuple(sorted({cpu for point in self.points for cpu in point.cpus}))
 
     @property
+    def isa(self) -> str:
+        return self.points[0].isa
+
+    @property
     def kernel(self) -> str:
-        return kernel_id("contrast", self.factor, "-", "-", self.points[0].isa)
+        return kernel_id("contrast", self.factor, "-", "-", self.isa)
 
     @property
     def name(self) -> str:

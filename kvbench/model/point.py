@@ -7,7 +7,7 @@ import hashlib
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 from kvbench.model.annotated import Count, Cpus, Lengths, Size, about
 from kvbench.model.hardware import PLACES, kernel_id
@@ -57,6 +57,11 @@ def of(kind: str, default: Any = None, short: str = "", about: str = "", **more:
     metadata = {"kind": kind, "default": default, "short": short, "about": about, **more}
     own = {"default": default} if more.get("later") else {}
     return dataclasses.field(metadata=metadata, **own)
+
+
+def nested() -> Any:
+    """A dataclass field that has fields of its own."""
+    return dataclasses.field()
 
 
 def declared(kind: type) -> tuple[Field, ...]:
@@ -156,6 +161,20 @@ class Visited:
 
     __slots__ = ()
 
+    if TYPE_CHECKING:  # what all of them have, some as fields
+
+        @property
+        def cpus(self) -> tuple[int, ...]: ...
+
+        @property
+        def isa(self) -> str: ...
+
+        @property
+        def kernel(self) -> str: ...
+
+        @property
+        def name(self) -> str: ...
+
 
 @dataclass(frozen=True, slots=True)
 class Point(Visited):
@@ -217,7 +236,7 @@ class Point(Visited):
         "{}",
         "Instruction set to use: a tier such as avx2 or neon.",
     )
-    shape: Annotated[Shape, about("geometry of the model and fill of its cache")]
+    shape: Annotated[Shape, about("geometry of the model and fill of its cache")] = nested()
     residency: Annotated[
         str,
         about(

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from statistics import median, quantiles
-from typing import Annotated, Self
+from typing import Annotated, Self, TypeGuard
 
 from msgspec import Meta
 
@@ -152,7 +152,7 @@ class Plan:
         for name in ("plugin", "against_plugin"):
             object.__setattr__(self, name, several(getattr(self, name)))
 
-    def is_foreign(self, point: Visited) -> bool:
+    def is_foreign(self, point: Visited) -> TypeGuard[Point]:
         """Whether its kernel is a plug-in's."""
         return isinstance(point, Point) and point.variant in self.foreign
 

@@ -73,40 +73,46 @@ class Blocks:
                 f"tokens is {tokens}: the last block would be written by both sequences",
                 f"share a multiple of {c.block_tokens}",
             )
-        blocks = source.table[of, : tokens // c.block_tokens]
+        blocks = _table(source)[of, : tokens // c.block_tokens]
         self._holders[blocks] += 1
-        cache.table[sequence, : len(blocks)] = blocks
+        _table(cache)[sequence, : len(blocks)] = blocks
         cache.lengths[sequence] = tokens
 
     # ---- for a cache -----------------------------------------------------------------------------
 
     def missing(self, cache: "Cache", tokens: int, sequence: int | None = None) -> np.ndarray:
         """The entries of the table that need a block before `tokens` more are written."""
-        return _ahead(cache, tokens, sequence) & (cache.table == NONE)
+        return _ahead(cache, tokens, sequence) & (_table(cache) == NONE)
 
     def fill(self, cache: "Cache", tokens: int, sequence: int | None = None) -> None:
         """Blocks for `tokens` more of every sequence, or of one: all of them, or none."""
-        held = cache.table[_ahead(cache, tokens, sequence) & (cache.table != NONE)]
+        table = _table(cache)
+        held = table[_ahead(cache, tokens, sequence) & (table != NONE)]
         for block in held[self._holders[held] > 1]:
             raise BadArgument(
                 f"block {block} would be written, and another sequence shares it",
                 "roll back to no less than what is shared, or to 0",
             )
         missing = self.missing(cache, tokens, sequence)
-        cache.table[missing] = self.take(int(missing.sum()))
+        table[missing] = self.take(int(missing.sum()))
 
     def empty(self, cache: "Cache") -> None:
         """Give back the blocks behind the end of each sequence."""
         c = cache.struct
-        for row, length in zip(cache.table, cache.lengths, strict=True):
+        for row, length in zip(_table(cache), cache.lengths, strict=True):
             behind = row[-(-min(length, c.capacity) // c.block_tokens) :]
             self.give_back(behind[behind != NONE])
             behind[:] = NONE
 
 
+def _table(cache: "Cache") -> np.ndarray:
+    assert cache.table is not None  # as one has that takes blocks
+    return cache.table
+
+
 def _ahead(cache: "Cache", tokens: int, sequence: int | None) -> np.ndarray:
     """The entries of the table for slots that `tokens` more are written to."""
-    c, ahead = cache.struct, np.zeros(cache.table.shape, dtype=bool)
+    c, ahead = cache.struct, np.zeros(_table(cache).shape, dtype=bool)
     for row, length in enumerate(cache.lengths):
         if sequence in (None, row):
             slots = np.arange(length, length + min(tokens, c.capacity)) % c.capacity

@@ -139,15 +139,10 @@ class Plugins:
     def of(self, variant: str) -> "Plugin":
         """Whose it is. Where the name says that, no other plug-in is listed."""
         stem = variant.partition(_AT)[2]
-        if stem:
-            found = (plugin for plugin in self.each if plugin.stem == stem)
-        elif len(self.each) == 1:
-            found = iter(self.each)
-        else:
-            found = (plugin for plugin in self.each if variant in plugin.variants)
-        if (plugin := next(found, None)) is None:
-            raise unknown_word("variant", variant, self.variants)
-        return plugin
+        for plugin in self.each:
+            if plugin.stem == stem if stem else len(self.each) == 1 or variant in plugin.variants:
+                return plugin
+        raise unknown_word("variant", variant, self.variants)
 
     def refuse_lacking(self, *words: str) -> None:
         """A variant, layout, dtype and isa that none has a kernel for."""

@@ -149,7 +149,7 @@ def _samples(visited: Visited, plan: Plan, needs: Mapping[Point, Needs]) -> floa
         max(seconds, walked[point] / rates[point]) if point in walked else seconds
         for point in members(visited)
     ]
-    if isinstance(visited, Contrast):
+    if not isinstance(visited, Point):
         return sum(walks)
     return (3 + plan.neighbour) * walks[0] + _PACE + (0.0 if stores(visited) else seconds)
 

@@ -58,7 +58,7 @@ def table(scores: Iterable[Score]) -> Sheet:
 def _row(found: Score) -> dict[str, Any]:
     own = {} if found.state == "invalid" else {each.bits: each for each in found.figures}
     kind = said("score", "kind", found)
-    row = {
+    row: dict[str, Any] = {
         "class": "virtual" if kind.startswith("virtual") else kind,
         "date": found.created[:10],
         "version": found.tag,

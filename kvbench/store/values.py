@@ -2,7 +2,7 @@
 what does not fit.
 """
 
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -10,6 +10,7 @@ from kvbench.model import Contrast, Point, Probe, Record
 
 ERROR = 1.0  # above all that the oracle allows: an eighth, by q4_0, of values that are less than 8
 _SHOWN = 60  # characters
+_Kind = TypeVar("_Kind")
 
 
 # ---- to JSON -------------------------------------------------------------------------------------
@@ -48,7 +49,7 @@ def parsed(text: str | bytes) -> Any:
         raise ValueError(str(error)) from None
 
 
-def read(kind: Any, value: Any) -> Any:
+def read(kind: type[_Kind], value: Any) -> _Kind:
     """A value of a dataclass, or of what its fields may be. What is such a value already is taken
     as it is; keys that nobody knows are left alone.
     """

@@ -10,6 +10,7 @@ from kvbench.model import Kernel
 from kvbench.native import (
     Cache,
     Library,
+    forms,
     logits_task,
     probe_task,
     repack_task,
@@ -101,11 +102,7 @@ class Moves(Closing):
     # ---- probes, over guarded buffers ------------------------------------------------------------
 
     def check_read(self, kernel: Kernel) -> float:
-        for form in (
-            {},
-            {"distance": 2048},
-            *({"schedule": word} for word in self.library.words("schedule")),
-        ):
+        for form in forms(kernel.op, self.library).values():
             for after, before in self._probe(kernel, **form):
                 require(all(map(np.array_equal, after, before)), "it wrote")
         return 0.0
@@ -166,8 +163,9 @@ class Moves(Closing):
                 seen.add(at)
                 at = (int(links[at]) - base) // 64
             require(at == 0 and len(seen) == lines, "the chain is not one cycle")
-            where = {"isa": self.plainest, "to": arena, "size": 64 * lines}
-            with probe_task(self.library, kernel.op, 1, **where, steps=200) as task:
+            with probe_task(
+                self.library, kernel.op, 1, isa=self.plainest, to=arena, size=64 * lines, steps=200
+            ) as task:
                 self.team(1).run(task)
         return 0.0
 

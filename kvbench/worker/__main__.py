@@ -29,10 +29,10 @@ def serve(asked: TextIO, answers: TextIO) -> None:
     for found in launch(
         library_of("" if duel else todo.plan.library, () if duel else todo.plan.plugin), todo
     ):
-        ended = isinstance(found, Record)
-        answers.write(line({"record": found} if ended else {"visiting": found.name}) + "\n")
+        said = {"record": found} if isinstance(found, Record) else {"visiting": found.name}
+        answers.write(line(said) + "\n")
         answers.flush()
-        if ended and not asked.readline():
+        if isinstance(found, Record) and not asked.readline():
             return  # nobody asks for more
 
 

@@ -130,10 +130,10 @@ class ForeignDecoding(Decoding):
         """A digest of all that the kernel is given."""
         room, view = self.room, self.room.arena.view()
         begins = range(0, room.layers * room.slice_bytes, room.slice_bytes)
-        found = hashlib.blake2b(self.queries.q)
+        found = hashlib.blake2b(self.queries.q.data)
         with near_threads(self.point.cpus) as pool:
             for digest in pool.map(
-                lambda at: hashlib.blake2b(view[at : at + room.slice_bytes]).digest(), begins
+                lambda at: hashlib.blake2b(view[at : at + room.slice_bytes].data).digest(), begins
             ):
                 found.update(digest)
         for part in chain.from_iterable(map(described, room.caches)):

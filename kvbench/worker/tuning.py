@@ -68,7 +68,7 @@ class Tuner:
     def _best(self, name: str, program: _Make, default: str, presets: Sequence[str]) -> str:
         if name not in self._chosen:
             seen = ratios(program, default, presets)
-            choice = choose(pooled(self._evidence.get(name, {}), seen), default)
+            choice = choose(pooled((self._evidence or {}).get(name, {}), seen), default)
             self._taken.append(Tuned(name, choice, seen))
             self._chosen[name] = choice.preset
         return self._chosen[name]

@@ -10,6 +10,7 @@ from kvbench.report.figures.numa import numa
 from kvbench.report.words.numa import lines
 from kvbench.suite import find
 from tests.cli.test_cli import call
+from tests.cli.test_exit_codes import played
 from tests.machine import trees
 
 
@@ -20,15 +21,19 @@ def two_nodes(tmp_path):
     return describe(trees.grow(tmp_path, sockets=2, cores=4))
 
 
-def test_one_node_is_said_in_a_line(tmp_path, monkeypatch, capsys):
-    trees.grow(tmp_path, cores=4)
-    monkeypatch.setenv("KVBENCH_ROOT", str(tmp_path))
-    assert call("numa") == 0
-    assert (
-        capsys.readouterr().out
-        == "numa: this machine has one NUMA node, so all memory is local: there is nothing to"
-        " compare\n"
-    )
+@pytest.mark.parametrize(
+    ("sockets", "line"),
+    [
+        (1, "NUMA this machine has one node, so all memory is local: nothing to compare"),
+        (2, "threads interleave node0 node1 local"),
+    ],
+)
+def test_a_sweep_ends_with_what_other_nodes_cost(sockets, line, tmp_path, monkeypatch, capsys):
+    played(monkeypatch, tmp_path)
+    trees.grow(tmp_path / "tree", sockets=sockets, cores=4)
+    monkeypatch.setenv("KVBENCH_ROOT", str(tmp_path / "tree"))
+    assert call("sweep", "numa", "--out", str(tmp_path / "run")) == 0
+    assert line.split() in [each.split() for each in capsys.readouterr().out.splitlines()]
 
 
 def test_every_node_with_every_memory_then_all_threads(two_nodes):

@@ -56,7 +56,7 @@ def changed(tmp_path, before, after):
             "    int64_t head_dim;\n    int64_t kv_heads;",
             "kv_heads",
         ),
-        ("    double ai;  ", "    double ai; double more;  ", "kvb_traffic.more"),
+        ("    double ai; ", "    double ai; double more; ", "kvb_traffic.more"),
         ("    int32_t stages; ", "    ", "kvb_decode.stages"),
         (
             "int32_t kvb_isa_best(void);",

@@ -274,7 +274,25 @@ def placed():
     return len(decodes) > 20 and bool(np.allclose(rates, 1, rtol=1e-6))
 
 
+EXPERIMENTS = [  # each is run, and what it says is checked, by tests/test_notebook.py
+    "What does a cache save?",
+    "What if the cache is wrong?",
+    "What does a shared prefix save?",
+    "How far off is the answer of a sliding window?",
+    "How far off is the answer of each number format?",
+    "When does it pay to keep pages elsewhere?",
+    "What does a ragged batch cost?",
+]
+
+
+def experiments():
+    notebook = json.loads((ROOT / "suites" / "experiments.ipynb").read_text())
+    text = "\n".join("".join(cell["source"]) for cell in notebook["cells"])
+    return re.findall(r"(?m)^## \d\. (.*)$", text)
+
+
 ANSWERS = {
+    "the seven experiments": (experiments, EXPERIMENTS),
     "the L3 question": (
         lambda: of_kept_run(r"(Is decode from L3 faster than a plain read of memory\?)"),
         "Is decode from L3 faster than a plain read of memory?",

@@ -130,6 +130,7 @@ def ceiling_row(ceiling: Ceiling) -> CeilingRow:
 def describe_record(record: Record) -> str:
     """ "read of 32 KiB, 2 threads: 395 GB/s"."""
     probe = record.point
+    assert isinstance(probe, Probe)
     walked = "" if probe.op in WITHOUT_MEMORY else f" of {size(probe.bytes)}"
     threads = counted(len(probe.cpus), "thread")
     if record.error or not record.samples:
