@@ -33,6 +33,7 @@ class Thresholds:
     last: float = 0.7
     # footprint against all last levels used: at most a quarter can still come from them
     dram: float = 4.0
+    well: float = 0.5  # of what the L3 holds: there for sure
 
 
 THRESHOLDS = Thresholds()
@@ -167,6 +168,20 @@ def holds(machine: Machine, cpus: Sequence[int]) -> dict[int, float]:
                 THRESHOLDS.last * domain.last.size / domain.threads
             )
     return {level: min(shares[level]) * len(cpus) for level in sorted(shares)}
+
+
+def nearest(
+    machine: Machine, cpus: Sequence[int], footprint: float, *, evicted: bool = False
+) -> str:
+    """The nearest cache that holds all of it, L1 apart: what lies there is as fast to read as what
+    lies in L2. Of what nearly fills L3 some comes from memory on most machines. Unlike classify()
+    it knows nothing between two.
+    """
+    for number, most in holds(machine, cpus).items() if not evicted else ():
+        if footprint <= most:
+            nearly = number > 2 and footprint > THRESHOLDS.well * most
+            return "most of L3" if nearly else f"L{max(2, number)}"
+    return "memory"
 
 
 def near_l3(machine: Machine, cpus: Sequence[int], footprint: float) -> bool:

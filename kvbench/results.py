@@ -135,10 +135,10 @@ def load(path: Path | str) -> Run:
         )
 
 
-def geometries(asked: Iterable[str] | None) -> tuple[Geometry, ...]:
-    """The shapes of these published models; of all where nobody knows which were asked for."""
+def geometries(asked: Iterable[str]) -> tuple[Geometry, ...]:
+    """The shapes of these published models."""
     keys, known = [field.name for field in fields(Geometry) if field.name != "name"], models()
-    own = {name: known[name] for name in (known if asked is None else asked) if name in known}
+    own = {name: known[name] for name in asked if name in known}
     return tuple(
         Geometry(name, **{key: getattr(model, key) for key in keys}) for name, model in own.items()
     )

@@ -8,7 +8,6 @@ for each launch:
         where the budget is spent: the process is ended, and nothing more is visited
 """
 
-import json
 import math
 import os
 import secrets
@@ -18,17 +17,18 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count, takewhile
 from typing import IO
 
 from kvbench.apart import Ear, ending, kill_group
 from kvbench.leftovers import scratch
-from kvbench.model import Job, Plan, Record
+from kvbench.model import Job, Machine, Needs, Plan, Point, Record
 from kvbench.model.point import Visited
-from kvbench.store import plain, record
+from kvbench.plan.needs import members
+from kvbench.store.values import decoder, line, plain, refuse_unfit
 
 Execute = Callable[[Job], Iterator[Record]]
 _GOODBYE = 2.0  # seconds from the end of its output to its own
@@ -86,6 +86,8 @@ class Killed(Exception):
 
 def run(
     plan: Plan,
+    machine: Machine,
+    needs: Mapping[Point, Needs],
     execute: Execute | None = None,
     done: Iterable[Record] = (),
     more: Callable[[int], Collection[Visited]] | None = None,
@@ -94,12 +96,14 @@ def run(
     """Every point once in every launch, without what is `done` already, while the budget lasts.
 
     `more` is asked before each launch what it visits; where that is nothing there is no other. Else
-    there are as many as planned, of all points. `execute` does a job; tests give one that replays
-    recorded times. A point that failed once is not tried again, unless memory was short.
+    there are as many as planned, of all points. `needs`: of these. `execute` does a job; tests give
+    one that replays recorded times. A point that failed once is not tried again, unless memory was
+    short.
     """
     budget = budget or Budget()
     with scratch() as references:
-        progress = _Progress(plan, references, done, budget)
+        job = Job(plan, 0, 0, (), machine, {}, references)
+        progress = _Progress(job, needs, done, budget)
         ask = more or (lambda number: plan.points if number < plan.launches else ())
         for number, points in enumerate(takewhile(bool, map(ask, count()))):
             for found in progress.launch(number, points, execute or launch):
@@ -116,12 +120,15 @@ def new_run() -> str:
 class _Progress:
     """What is known of a run so far."""
 
-    def __init__(self, plan: Plan, references: str, done: Iterable[Record], budget: Budget) -> None:
-        self._plan, self._references, self._budget = plan, references, budget
+    def __init__(
+        self, job: Job, needs: Mapping[Point, Needs], done: Iterable[Record], budget: Budget
+    ) -> None:
+        """job: what all have in common."""
+        self._job, self._plan, self._needs, self._budget = job, job.plan, needs, budget
         self._visited: set[tuple[int, str]] = set()
         self._parts: dict[int, int] = {}
         self._failed: dict[str, str] = {}
-        self._chosen = dict(plan.chosen)
+        self._chosen = dict(job.plan.chosen)
         for found in done:
             self._note(found)
 
@@ -147,10 +154,7 @@ class _Progress:
             )
             plan = replace(plan, chosen=dict(self._chosen))
             todo = tuple(point for point in left if point.name not in self._failed)
-            job = Job(
-                plan, number, self._parts.get(number, 0), todo, self._references, self._budget.until
-            )
-            self._parts[number] = job.part + 1
+            job = self._part(plan, number, todo)
             try:
                 for found in self._all(job, left, execute):
                     self._note(found)
@@ -165,6 +169,21 @@ class _Progress:
                         self._note(found)
                         yield found
                 killed.add(death.point)
+
+    def _part(self, plan: Plan, number: int, points: Sequence[Visited]) -> Job:
+        """The next process's of a launch."""
+        part = self._parts.get(number, 0)
+        self._parts[number] = part + 1
+        own = {point.name: self._needs[point] for each in points for point in members(each)}
+        return replace(
+            self._job,
+            plan=plan,
+            launch=number,
+            part=part,
+            points=tuple(points),
+            needs=own,
+            until=self._budget.until,
+        )
 
     def _next(self, number: int, points: Collection[Visited]) -> Sequence[Visited]:
         """What one process visits. A plug-in's points have processes of their own, in every other
@@ -215,12 +234,21 @@ def launch(job: Job, program: tuple[str, ...] = ("-m", "kvbench.worker")) -> Ite
         yield from worker.failures()
 
 
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """A line of a worker's: one of these. Points are there by their names."""
+
+    visiting: Visited | None = None
+    record: Record | None = None
+
+
 class _Worker:
     """A process, what it was last heard to do, and what it still owes."""
 
     def __init__(self, job: Job, program: tuple[str, ...], complaints: IO[str]) -> None:
         self._job, self._complaints = job, complaints
         self._owed = {point.name: point for point in job.points}
+        self._decode = decoder(_Said, self._owed)
         self._at: Visited | None = None
         self._fault, self._useful, self._cut = "", False, False
         self._until = math.inf if job.until is None else job.until
@@ -239,11 +267,12 @@ class _Worker:
     def records(self) -> Iterator[Record]:
         job = replace(self._job, plan=replace(self._job.plan, points=()))
         try:
-            self._say(json.dumps(plain(job) | {"parent": os.getpid()}))
-            for line in _lines(self._out.fileno(), self._ear, self._job.plan.patience, self._until):
-                found = self._understood(line)
+            self._say(line(plain(job) | {"parent": os.getpid()}))
+            for said in _lines(self._out.fileno(), self._ear, self._job.plan.patience, self._until):
+                found = self._understood(said)
                 if found is None:
-                    self._fault = f"the worker said {line[:60]!r}, which is no record of a point"
+                    text = said[:60].decode(errors="replace")
+                    self._fault = f"the worker said {text!r}, which is no record of a point"
                     return
                 self._at = None if isinstance(found, Record) else found
                 if isinstance(found, Record):
@@ -261,13 +290,13 @@ class _Worker:
         except subprocess.TimeoutExpired:
             self._fault = "the worker closed its output"
 
-    def _say(self, line: str) -> None:
+    def _say(self, text: str) -> None:
         """In pieces, each of which a pipe that is ready takes at once. TimeoutError where it is not
         in time.
         """
         pipe, left, end = (
             self._in.fileno(),
-            f"{line}\n".encode(),
+            f"{text}\n".encode(),
             time.monotonic() + self._job.plan.patience,
         )
         with suppress(BrokenPipeError):  # it is dead: its end says why
@@ -276,18 +305,17 @@ class _Worker:
                     return
                 left = left[os.write(pipe, left[: select.PIPE_BUF]) :]
 
-    def _understood(self, line: str) -> Record | Visited | None:
+    def _understood(self, text: bytes) -> Record | Visited | None:
         """The record in a line, or the point whose visit begins; None where it is neither, or not
         of those owed.
         """
-        try:
-            said = json.loads(line)
-            if "visiting" in said:
-                return self._owed.get(said["visiting"])
-            found = record(said["record"])
+        with suppress(ValueError, RecursionError):
+            said = self._decode(text)
+            if said.record is None:
+                return said.visiting
+            found = refuse_unfit(said.record)
             return found if self._owed.pop(found.point.name, None) == found.point else None
-        except (ValueError, TypeError, KeyError, AttributeError):
-            return None
+        return None
 
     def stop(self) -> None:
         """It has nothing to do any more, or cannot be trusted to end by itself; nor can whom it has
@@ -312,7 +340,7 @@ class _Worker:
             yield _failure(self._job, point, error)
 
 
-def _lines(pipe: int, ear: Ear, patience: float, until: float) -> Iterator[str]:
+def _lines(pipe: int, ear: Ear, patience: float, until: float) -> Iterator[bytes]:
     """Asleep until there is one. TimeoutError where no whole one comes for so many seconds, or
     `until` is over.
     """
@@ -323,5 +351,5 @@ def _lines(pipe: int, ear: Ear, patience: float, until: float) -> Iterator[str]:
         ):
             return
         *whole, pending = (pending + got).split(b"\n")
-        yield from (line.decode(errors="replace") for line in whole)
+        yield from whole
         end = time.monotonic() + patience if whole else end

@@ -16,11 +16,12 @@ from statistics import median
 
 from kvbench.analysis.measured.ceilings import value
 from kvbench.machine import describe
-from kvbench.model import Job, Machine, Plan, Probe
+from kvbench.model import Machine, Plan, Probe
 from kvbench.native import default_library
 from kvbench.regime import classify, dram_bytes
 from kvbench.units import size
 from kvbench.worker.launch import launch
+from tests.made_job import job
 
 ALLOWED = 0.05
 SECONDS = 0.15  # of one measurement, about
@@ -68,8 +69,8 @@ class Cell:
         return float(found[1]) / 1e3
 
     def ours(self) -> float:
-        job = Job(Plan((self.probe,), 1, 1, SECONDS, 1), 0, 0, (self.probe,), "")
-        *_, record = launch(default_library(), job)
+        asked = job(Plan((self.probe,), 1, 1, SECONDS, 1))
+        *_, record = launch(default_library(), asked)
         (sample,) = record.samples
         return value(record, sample)
 

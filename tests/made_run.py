@@ -15,6 +15,7 @@ from kvbench.model import (
     Shape,
     Traffic,
 )
+from kvbench.regime import classify
 
 KIB, MIB, GIGA = 1 << 10, 1 << 20, 10**9
 
@@ -61,7 +62,7 @@ DECODE = Point(
     scale="f32",
     inner="head",
     block_tokens=16,
-    shuffle=None,
+    order=None,
     pad=None,
     deterministic=False,
 )
@@ -73,7 +74,14 @@ RUN = "mine"
 def traffic(compulsory, flops=0.0):
     ai = flops / compulsory if compulsory else 0.0
     return Traffic(
-        flops, compulsory, issued=7.0, line=compulsory, kv=compulsory, scales=0, table=0, ai=ai
+        flops,
+        compulsory,
+        bytes_issued=7.0,
+        bytes_line=compulsory,
+        bytes_kv=compulsory,
+        bytes_scales=0,
+        bytes_table=0,
+        ai=ai,
     )
 
 
@@ -97,7 +105,7 @@ def visit(
         for name in rates
     }
     samples = [
-        Sample(name, number, passes, seconds, (), 0.01, 0, 0, asked=seconds)
+        Sample(name, number, passes, seconds, (), 0.01, 0, 0, sample_time=seconds)
         for name, each in rates.items()
         for number, rate in enumerate(each)
         for seconds in [counts[name] * passes / (rate * GIGA)]
@@ -105,23 +113,22 @@ def visit(
     moved = {
         name: traffic(count, flops if name == "point" else 0.0) for name, count in counts.items()
     }
-    facts |= {"layers": layers, "slice_bytes": 4096, "run": RUN}
+    level = classify(MACHINE, point.cpus, walked, evicted=point.residency == "evicted").word
+    facts = {"slices": layers, "slice_bytes": 4096, "footprint": walked, "level": level} | facts
+    facts |= {"run": RUN}
     return Record(launch, point, tuple(samples), moved, memory or {}, **facts)
 
 
-def probe(launch, rate, of=READ):
-    """`rate`: GB/s, or GFLOP/s."""
+def probe(launch, rate, of=READ, **forms):
+    """`rate`: GB/s, or GFLOP/s; in other forms too."""
     flops = 1e9 if of.op in COMPUTE else 0.0
-    seconds = (flops or of.bytes) / (rate * GIGA)
-    taken = Sample("point", 0, 1, seconds, (), 0.0, 0, 0)
-    return Record(
-        launch,
-        of,
-        (taken,),
-        {"point": traffic(0.0 if flops else float(of.bytes), flops)},
-        {},
-        run=RUN,
+    rates = {"point": rate} | forms
+    taken = tuple(
+        Sample(form, 0, 1, (flops or of.bytes) / (each * GIGA), (), 0.0, 0, 0)
+        for form, each in rates.items()
     )
+    moved = traffic(0.0 if flops else float(of.bytes), flops)
+    return Record(launch, of, taken, dict.fromkeys(rates, moved), {}, run=RUN)
 
 
 def failed(launch, point=DECODE, error="the worker ended with signal 11", **facts):

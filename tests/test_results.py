@@ -56,7 +56,7 @@ def test_a_preflight_that_cannot_be_read_is_none(tmp_path, lines):
 
 def test_geometries_are_those_of_the_file():
     known = tomllib.loads(MODELS.read_text())
-    found = {model.name: model for model in geometries(None)}
+    found = {model.name: model for model in geometries(known)}
     assert found.keys() == known.keys()
     for name, facts in known.items():
         expected, got = {"window": 0, "window_every": 0, **facts, "name": name}, asdict(found[name])

@@ -13,17 +13,19 @@ from dataclasses import replace
 import psutil
 import pytest
 
+from kvbench.machine import describe
 from kvbench.model import Job, Plan, Probe, Record, Sample
 from kvbench.native import default_library
 from kvbench.runner import Budget, Killed, launch, run
 from kvbench.store import plain
 
+HERE = describe()
 READ = Probe("read", "scalar", (min(os.sched_getaffinity(0)),), "base", 6 * 64 * 100)
 PLAN = Plan((READ, replace(READ, op="copy"), replace(READ, op="triad")), 2, 2, 0.0005, 7)
 
 
 def job(plan=PLAN, number=0, part=0):
-    return Job(plan, number, part, plan.points, "")
+    return Job(plan, number, part, plan.points, HERE, {}, "")
 
 
 def test_a_launch_answers_for_every_point():
@@ -33,7 +35,7 @@ def test_a_launch_answers_for_every_point():
         assert record.error == "" and record.launch == 1
         plain = [sample for sample in record.samples if sample.program == "point"]
         assert len(plain) == 2 and all(sample.seconds > 0 for sample in record.samples)
-        assert record.traffic["point"].compulsory == READ.bytes * record.steps
+        assert record.traffic["point"].bytes_compulsory == READ.bytes * record.steps
         assert record.memory["resident_bytes"] > 0
         assert record.wall > sum(sample.seconds for sample in record.samples)
         assert abs(record.began - time.time()) < 600
@@ -45,7 +47,7 @@ def test_a_worker_is_ended_when_its_time_is_up():
     asked = replace(job(long), until=time.monotonic() + 1.5)
     assert list(launch(asked)) == []
     budget = Budget(1.5)
-    assert list(run(long, budget=budget)) == [] and budget.spent
+    assert list(run(long, HERE, {}, budget=budget)) == [] and budget.spent
 
 
 def test_memory_is_that_of_the_worker():
@@ -68,7 +70,7 @@ def everything(job):
 
 
 def test_launches_follow_one_another():
-    seen = list(run(PLAN, everything))
+    seen = list(run(PLAN, HERE, {}, everything))
     assert [(r.launch, r.point) for r in seen] == [
         (n, point) for n in (0, 1) for point in PLAN.points
     ]
@@ -80,6 +82,8 @@ def test_more_decides_what_launches_visit():
     seen = list(
         run(
             PLAN,
+            HERE,
+            {},
             everything,
             more=lambda number: asked.append(number) or few.get(number, PLAN.points),
         )
@@ -94,10 +98,10 @@ def test_what_is_done_is_not_done_again():
     """Cut off after any number of visits: the rest completes the run, as a new part of the launch
     that was broken.
     """
-    whole = list(run(PLAN, everything))
+    whole = list(run(PLAN, HERE, {}, everything))
     for cut in range(len(whole) + 1):
         done = whole[:cut]
-        rest = list(run(PLAN, everything, done))
+        rest = list(run(PLAN, HERE, {}, everything, done))
         assert sorted((r.launch, r.point.name) for r in done + rest) == sorted(
             (r.launch, r.point.name) for r in whole
         )
@@ -117,7 +121,7 @@ def test_a_point_that_failed_is_not_tried_again():
                 else answered(job, point)
             )
 
-    seen = list(run(PLAN, wrong))
+    seen = list(run(PLAN, HERE, {}, wrong))
     assert tried.count((0, "copy")) == 1 and (1, "copy") not in tried
     again = next(r for r in seen if r.launch == 1 and r.point.op == "copy")
     assert again.error == "given up after launch 0: off by 3"
@@ -139,9 +143,9 @@ def test_a_point_that_lacked_memory_is_tried_in_the_next_launch():
             else:
                 yield answered(job, point)
 
-    seen = list(run(PLAN, short))
+    seen = list(run(PLAN, HERE, {}, short))
     assert [r.error for r in seen if r.point.op == "copy"] == ["needs 1 GiB, 1 MiB are free", ""]
-    later = list(run(PLAN, everything, [r for r in seen if not r.launch]))
+    later = list(run(PLAN, HERE, {}, everything, [r for r in seen if not r.launch]))
     assert not any(r.error for r in later) and len(later) == 3
 
 
@@ -153,7 +157,7 @@ def test_a_dead_process_is_replaced_for_the_rest():
         if len(job.points) > 1:
             yield answered(job, job.points[1], error="signal 11")
 
-    seen = list(run(replace(PLAN, launches=1), dying))
+    seen = list(run(replace(PLAN, launches=1), HERE, {}, dying))
     expected = [("read", False, 0), ("copy", True, 0), ("triad", False, 1)]
     assert [(r.point.op, bool(r.error), r.part) for r in seen] == expected
 
@@ -169,11 +173,11 @@ def test_a_process_killed_once_gets_a_second_chance():
             yield answered(job, point)
 
     times = 1
-    seen = list(run(replace(PLAN, launches=1), killed))
+    seen = list(run(replace(PLAN, launches=1), HERE, {}, killed))
     assert [(r.point.op, r.error) for r in seen] == [("read", ""), ("copy", ""), ("triad", "")]
     died.clear()
     times = 2
-    seen = list(run(replace(PLAN, launches=1), killed))
+    seen = list(run(replace(PLAN, launches=1), HERE, {}, killed))
     assert [(r.point.op, "killed twice" in r.error) for r in seen] == [
         ("read", 0),
         ("copy", 1),
@@ -182,13 +186,13 @@ def test_a_process_killed_once_gets_a_second_chance():
 
 
 def test_an_executor_that_does_nothing_is_not_asked_for_ever():
-    seen = list(run(replace(PLAN, launches=1), lambda job: iter(())))
+    seen = list(run(replace(PLAN, launches=1), HERE, {}, lambda job: iter(())))
     assert len(seen) == 3 and all("ended without it" in r.error for r in seen)
 
 
 # ---- processes that misbehave --------------------------------------------------------------------
 
-ANSWER = json.dumps({"record": plain(Record(0, READ, (), {}, {}))})
+ANSWER = json.dumps({"record": plain(Record(0, READ, (), {}, {})) | {"point": READ.name}})
 VISITING = json.dumps({"visiting": READ.name})
 HEAR = "import os, sys, time; sys.stdin.readline(); say = lambda line: print(line, flush=True);"
 
@@ -288,7 +292,7 @@ NONSENSE = [
     '{"visiting": "nobody"}',
     '{"record": {"launch": 0}}',
 ]
-NONSENSE += [ANSWER.replace('"traffic": {}', '"traffic": []'), ANSWER.replace('"read"', '"write"')]
+NONSENSE += [ANSWER.replace('"traffic": {}', '"traffic": []'), ANSWER.replace("read.", "write.")]
 
 
 @pytest.mark.parametrize("line", NONSENSE)
@@ -303,7 +307,7 @@ def test_it_goes_on_only_when_it_is_told_to():
     heard by then.
     """
     second = json.loads(ANSWER)
-    second["record"]["point"] = plain(PLAN.points[1])
+    second["record"]["point"] = PLAN.points[1].name
     program = (
         f"{HEAR} say({ANSWER!r}); sys.stdin.readline(); say({json.dumps(second)!r}); time.sleep(60)"
     )

@@ -27,8 +27,8 @@ class Duel:
     """A point in one stage. By launch, logarithms of head's time over base's, and of those beside:
     medians of pairs.
 
-    `seconds` of a pass, of base and head: medians of launches. `compulsory` bytes, and the
-        `footprint` of all slices in lines. `noise`: standard deviation of a pair, as half of them
+    `seconds` of a pass, of base and head: medians of launches. `bytes_compulsory`, and the
+        `level` that feeds it. `noise`: standard deviation of a pair, as half of them
         lie. `dropped`: share of pairs that were disturbed.
     `fault`: what failed, and `few`: why nothing is clear though nothing failed; "" where something
         can be said of it.
@@ -38,8 +38,8 @@ class Duel:
     values: dict[int, float] = field(default_factory=dict)
     beside: dict[int, float] = field(default_factory=dict)
     seconds: tuple[float, float] = (math.nan, math.nan)
-    compulsory: float = 0.0
-    footprint: float = 0.0
+    bytes_compulsory: float = 0.0
+    level: str = "unknown"
     noise: float = math.nan
     dropped: float = 0.0
     fault: str = ""
@@ -69,7 +69,7 @@ def _duel(point: Point, records: Sequence[Record], usual: float) -> Duel:
     if bad := [record for record in records if record.error or not any(pairs(record))]:
         why = bad[0].error or "no pair was taken"
         return Duel(point, fault=f"failed in {len(bad)} of {len(records)} launches: {why}")
-    moved = [records[0].traffic[side].compulsory for side in SIDES]
+    moved = [records[0].traffic[side].bytes_compulsory for side in SIDES]
     if moved[0] != moved[1]:
         return Duel(
             point,
@@ -102,8 +102,8 @@ def _duel(point: Point, records: Sequence[Record], usual: float) -> Duel:
             n: median(_over(pair, *BESIDE.values()) for pair in own) for n, own in counted.items()
         },
         seconds=(base, head),
-        compulsory=moved[0],
-        footprint=records[0].footprint("base"),
+        bytes_compulsory=moved[0],
+        level=records[0].level,
         noise=float(np.subtract(*np.quantile(apart, (0.75, 0.25))) / 1.349) if apart else math.nan,
         dropped=dropped,
         few="" if len(counted) >= LEAST_LAUNCHES * len(records) else few,

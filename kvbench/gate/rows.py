@@ -21,8 +21,7 @@ from kvbench.analysis.judge import (
     together,
 )
 from kvbench.gate.duels import Duel
-from kvbench.model import OWN, Machine
-from kvbench.regime import classify
+from kvbench.model import OWN
 from kvbench.units import gbps
 
 SCREEN = 0.05  # rate of false discoveries among candidates, which fresh launches must confirm
@@ -84,7 +83,7 @@ class Screened:
         return next((row for row in self.rows if (row.name, len(row.members)) == key), None)
 
 
-def screened(found: Iterable[Duel], machine: Machine) -> Screened:
+def screened(found: Iterable[Duel]) -> Screened:
     points, lost, members, wider = (
         [],
         [],
@@ -97,10 +96,7 @@ def screened(found: Iterable[Duel], machine: Machine) -> Screened:
             continue
         point, name = duel.point, "schedules as each side chooses its own"
         if point.schedule != OWN:
-            regime = classify(
-                machine, point.cpus, duel.footprint, evicted=point.residency == "evicted"
-            )
-            name = family(point, regime.word)
+            name = family(point, duel.level)
             for wide in groups(point):
                 wider.setdefault(wide, {}).setdefault(name, []).append(duel)
         members.setdefault(name, []).append(duel)
@@ -126,7 +122,7 @@ def _point(duel: Duel, own_family: str) -> StageRow:
     """
     row = _row(duel.point.name, own_family, (duel,))
     seconds = duel.seconds[0], duel.seconds[0] * math.exp(row.found.estimate)
-    base, head = (gbps(duel.compulsory, each) for each in seconds)
+    base, head = (gbps(duel.bytes_compulsory, each) for each in seconds)
     return replace(row, gbps=(base, head), seconds=seconds)
 
 

@@ -18,6 +18,7 @@ from kvbench.gate.rows import Screened, StageRow, screened
 from kvbench.gate.verdict import Course
 from kvbench.model import Machine, Plan, Point, Record
 from kvbench.model.point import Visited
+from kvbench.plan import needs_here
 from kvbench.runner import Budget, Execute, run
 from kvbench.units import counted, span
 
@@ -135,7 +136,7 @@ class Stages:
         found = [
             record for stage in stages or (SCREEN, EXTEND) for record in self.records.get(stage, ())
         ]
-        return screened(duels(found), self._machine)
+        return screened(duels(found))
 
     def unmeasured(self) -> list[str]:
         """Names of points that the budget left no time for, though they were planned."""
@@ -170,7 +171,8 @@ class Stages:
             late = self.budget.used + each > until * self.budget.seconds
             return () if number >= plan.launches or number >= _LEAST and late else plan.points
 
-        for record in run(plan, self._execute, more=more, budget=self.budget):
+        needs, budget = needs_here(plan.points, self._machine), self.budget
+        for record in run(plan, self._machine, needs, self._execute, more=more, budget=budget):
             own = CONTROL if record.point.name in names else stage
             chosen = {tuned.of: tuned.choice.preset for tuned in record.tuned}
             self._plan = replace(self._plan, chosen=chosen | self._plan.chosen)

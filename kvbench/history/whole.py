@@ -98,7 +98,7 @@ def _past(
         for result in summary.results:
             name = result.point.name
             points.setdefault(name, result.point)
-            values.setdefault(name, []).append((place, result.efficiency, result.schedule))
+            values.setdefault(name, []).append((place, result.efficiency, result.ran))
     places = {summary.run: place for place, (summary, _) in enumerate(runs)}
     own = tuple(each for each in said if each.run in places)
     steps = {(name, places[each.run]) for each in own for name in each.points}

@@ -16,6 +16,7 @@ from kvbench.model.hardware import (
     Times,
     Traffic,
 )
+from kvbench.model.job import Job, Needs, Plan, several
 from kvbench.model.point import (
     AUTO,
     COMPUTE,
@@ -47,15 +48,12 @@ from kvbench.model.record import (
     MANY,
     STEP,
     Ceiling,
-    Job,
-    Plan,
     Record,
     Sample,
     Tail,
     alike,
     most,
     quotients,
-    several,
     tails,
 )
 from kvbench.model.tuning import TUNER, Choice, Tuned, choose, pooled

@@ -9,7 +9,6 @@ from itertools import combinations
 from typing import Annotated, Any
 
 from kvbench.model.annotated import Cpus, about
-from kvbench.model.hardware import kernel_id
 from kvbench.model.point import FIELDS, POINT, SHAPE, Point, Visited
 
 # What depends on each factor, and so differs with it.
@@ -18,7 +17,7 @@ _WITH = {
     "dtype": {field.name for field in FIELDS if field.within == "dtype"},
     "variant": set(),
     "block_tokens": set(),
-    "order": {"shuffle"},
+    "order": {"order"},
     "pages": set(),
     "memory": set(),
     "group": {"q_heads"},
@@ -48,8 +47,8 @@ class Contrast(Visited):
         return self.points[0].isa
 
     @property
-    def kernel(self) -> str:
-        return kernel_id("contrast", self.factor, "-", "-", self.isa)
+    def words(self) -> tuple[str, ...]:
+        return "contrast", self.factor, "-", "-", self.isa
 
     @property
     def name(self) -> str:
@@ -60,9 +59,9 @@ def value(point: Point, factor: str) -> str:
     """Of the factor, as a word."""
     words = {
         "block_tokens": f"block={point.block_tokens}",
-        "order": "sequential" if point.shuffle is None else "shuffled",
+        "order": "sequential" if point.order is None else "shuffled",
         "group": f"group={point.shape.group}",
-        "threads": f"threads={len(point.cpus)}",
+        "threads": f"threads={point.threads}",
     }
     return words.get(factor) or getattr(point, factor)
 

@@ -111,17 +111,17 @@ class Kernel:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What one pass of a task moves, in bytes, and computes. `compulsory` is what rates are formed
-    with.
+    """What one pass of a task moves and computes. Rates are formed with `bytes_compulsory`, of
+    which K and V, scales and the page table are parts.
     """
 
     flops: Number
-    compulsory: Number
-    issued: Number
-    line: Number
-    kv: Number
-    scales: Number
-    table: Number
+    bytes_compulsory: Number
+    bytes_issued: Number
+    bytes_line: Number
+    bytes_kv: Number
+    bytes_scales: Number
+    bytes_table: Number
     ai: Number
 
 

@@ -13,8 +13,7 @@ from kvbench.model.annotated import Count, Cpus, Lengths, Size, about
 from kvbench.model.hardware import PLACES, kernel_id
 from kvbench.units import cpu_text
 
-# probes of instructions that stay in registers; dot16 is of older runs
-COMPUTE = ("flops", "dot8", "dot16")
+COMPUTE = ("flops", "dot8")  # probes of instructions that stay in registers
 AUTO = "auto"  # the schedule that a measurement chooses, or the library
 LOCAL, INTERLEAVE = "local", "interleave"  # where memory lies
 ONE_TOKEN = ("append", "logits")  # ops whose pass is of one token of each sequence
@@ -48,7 +47,8 @@ class Field:
     usual: bool = False  # whether a short name is silent about what most points have
     sized: bool = False  # whether the size of a slice rests on it
     walked: bool = False  # whether kvb_decode has a field of that name
-    # whether older runs lack it: they have the default, and a point's name is silent about that
+    # whether runs of format 6 may lack it: they have the default, and a point's name is silent
+    # about that
     later: bool = False
 
 
@@ -118,7 +118,6 @@ class Shape:
         "layers={}",
         "Layers to walk in turn; 0: more than the caches hold (1 if hot or evicted); model: whole"
         " sets of its layers.",
-        column="layers_asked",  # `layers` are those in rotation
     )
     vocabulary: Annotated[Count, about("logits of a token; 0 where the op has none")] = of(
         "count from 0",
@@ -173,10 +172,18 @@ class Visited:
         def isa(self) -> str: ...
 
         @property
-        def kernel(self) -> str: ...
+        def words(self) -> tuple[str, ...]: ...
 
         @property
         def name(self) -> str: ...
+
+    @property
+    def threads(self) -> int:
+        return len(self.cpus)
+
+    @property
+    def kernel(self) -> str:
+        return kernel_id(*self.words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,14 +220,15 @@ class Point(Visited):
     block_tokens: Annotated[Count, about("tokens of a block of a paged cache")] = of(
         "count", 16, "block={}", "Tokens in a block of a paged cache.", within="layout", sized=True
     )
-    shuffle: Annotated[
+    order: Annotated[
         Count | None, about("seed of the order of a paged cache's blocks; null: in order")
     ] = of(
-        "count from 0",
-        None,
-        "shuffle={}",
+        "word",
+        "shuffled",
+        "order={}",
+        "Order of the blocks of a paged cache.",
+        words=("sequential", "shuffled"),
         within="layout",
-        axis=False,  # the axis is `order`
     )
     dtype: Annotated[str, about("number format of the cache; - where there is none")] = of(
         "word", "f16", "{}", "Number format of K and V.", sized=True
@@ -307,18 +315,15 @@ class Point(Visited):
     )
 
     @property
-    def kernel(self) -> str:
+    def words(self) -> tuple[str, ...]:
+        """Of its kernel."""
         variant = self.variant if self.engine == OURS else self.engine
-        return kernel_id(self.op, variant, self.layout, self.dtype, self.isa)
+        return self.op, variant, self.layout, self.dtype, self.isa
 
     @property
     def computes(self) -> str:
-        """The probe of the instructions that its kernel is made of. Runs from before `dot` have a
-        variant by each name.
-        """
-        if self.variant == "dot":
-            return "dot8"
-        return self.variant if self.variant in COMPUTE else "flops"
+        """The probe of the instructions that its kernel is made of."""
+        return "dot8" if self.variant == "dot" else "flops"
 
     @property
     def name(self) -> str:
@@ -331,14 +336,14 @@ class Point(Visited):
                 f"ctx{s.context}.cap{s.capacity}.win{s.window}.layers{s.layers}{_later(s, SHAPE)}",
                 f"cpu{cpu_text(self.cpus)}.{self.pages}.{self.residency}",
                 f"{self.schedule}.{self.scale}.{self.inner}.block{self.block_tokens}",
-                f"order{_word(self.shuffle)}.pad{_word(self.pad)}"
+                f"order{_word(self.order)}.pad{_word(self.pad)}"
                 f".det{int(self.deterministic)}{_later(self, POINT)}",
             )
         )
 
 
 def _later(owner: Any, fields: tuple[Field, ...]) -> str:
-    """What older runs did not have, where it is not the default."""
+    """What the first names of points did not have, where it is not the default."""
     values = ((field, getattr(owner, field.name)) for field in fields if field.later)
     return "".join(
         f".{field.name}{_word(value)}" for field, value in values if value != field.default
@@ -368,15 +373,6 @@ _BESIDE = {  # what is asked or said of a point beside its own fields, each befo
         column=None,
     ),
     "head_dim": Field("group", "count", "query heads on a KV head", axis=False),
-    "dtype": Field(
-        "order",
-        "word",
-        about="Order of the blocks of a paged cache.",
-        default="shuffled",
-        words=("sequential", "shuffled"),
-        within="layout",
-        column=None,
-    ),
     "cpus": Field(
         "threads",
         "threads",
@@ -413,18 +409,15 @@ class Probe(Visited):
     bytes: Annotated[
         Count, about("bytes: of all buffers that a pass walks, together; 0 where none is")
     ]
-    distance: Annotated[
-        Count, about("bytes: how far ahead the software prefetch reaches; 0: none")
-    ] = 0
 
     @property
-    def kernel(self) -> str:
-        return kernel_id(self.op, "-", "-", "-", self.isa)
+    def words(self) -> tuple[str, ...]:
+        return self.op, "-", "-", "-", self.isa
 
     @property
     def name(self) -> str:
         where = f"cpu{cpu_text(self.cpus)}.{self.pages}"
-        return f"{self.kernel}/bytes{self.bytes}.ahead{self.distance}/{where}"
+        return f"{self.kernel}/bytes{self.bytes}/{where}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from statistics import median, quantiles
-from typing import Annotated, Self, TypeGuard
+from typing import Annotated, Self
 
 from msgspec import Meta
 
 from kvbench.model.annotated import Count, Number, Positive, Size, Timed
 from kvbench.model.hardware import Traffic
-from kvbench.model.point import Point, Probe, Visited
+from kvbench.model.point import Probe, Visited
 from kvbench.model.program import NEIGHBOUR, PLAIN
 from kvbench.model.tuning import Tuned
 
@@ -25,7 +25,7 @@ LENGTHS = 2.0
 @dataclass(frozen=True, slots=True)
 class Sample:
     """One timed measurement of a program: `passes` passes in `seconds`, which were meant to be
-    about `asked` (0: nothing was). A round measures every program once.
+    about `sample_time` (0: nothing was). A round measures every program once.
 
     What disturbed it: `skew`, how much longer the slowest thread worked than all on average;
     involuntary context `switches` and page `faults` of the team; `steal`, seconds that a hypervisor
@@ -42,12 +42,12 @@ class Sample:
     faults: Count
     steal: Number = 0.0
     throttled: Count = 0
-    asked: Number = 0.0
+    sample_time: Number = 0.0
 
     @property
     def off(self) -> bool:
         """Whether it is not as long as it was meant to be."""
-        return self.asked > 0 and not alike(self.seconds, self.asked)
+        return self.sample_time > 0 and not alike(self.seconds, self.sample_time)
 
     @property
     def one_by_one(self) -> bool:
@@ -107,70 +107,8 @@ def quotients(samples: Iterable[Sample], others: Iterable[Sample]) -> list[float
     return [
         one.seconds / one.passes / (other.seconds / other.passes)
         for one, other in pairs
-        if alike(one.seconds * (other.asked or 1.0), other.seconds * (one.asked or 1.0))
+        if alike(one.seconds * (other.sample_time or 1.0), other.seconds * (one.sample_time or 1.0))
     ]
-
-
-def several(paths: Iterable[str] | str | None) -> tuple[str, ...]:
-    """Paths where one may stand alone, and "" or None for none."""
-    if isinstance(paths, str):
-        paths = (paths,)
-    return tuple(filter(None, paths or ()))
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What a run measures. Every launch visits all points, `samples` samples of `sample_time`
-    seconds each time.
-    """
-
-    points: tuple[Visited, ...]
-    launches: Size
-    samples: Size
-    sample_time: Positive
-    seed: Count
-    # which run it is; its records bear the name, and are compared with no other run's
-    run: str = ""
-    patience: Positive = 300.0  # seconds without a sign of life after which a visit has hung
-    library: str = ""  # path of the kernels' library; the installed one where none is named
-    plugin: (
-        tuple[str, ...] | str
-    ) = ()  # paths of plug-ins, whose kernels stand beside that library's; older runs have one
-    foreign: tuple[str, ...] = ()  # their variants, whose points have processes of their own
-    against: str = ""  # path of a second library: then every visit is a duel of the two
-    against_plugin: tuple[str, ...] | str = ()  # and of the plug-ins beside that
-    # names of points that in a duel have `library` on both sides, loaded twice
-    controls: tuple[str, ...] = ()
-    # What earlier runs have seen, by class of points, as Tuned has it. None: nothing is tuned, and
-    # who asks for no schedule has the default.
-    tuning: dict[str, dict[str, tuple[Number, ...]]] | None = None
-    chosen: dict[str, str] = field(default_factory=dict)  # schedules that stand already, by class
-    neighbour: bool = False  # whether points are timed beside a neighbour too
-    peers: dict[str, str] = field(default_factory=dict)  # engines that have a path of their own
-
-    def __post_init__(self) -> None:
-        for name in ("plugin", "against_plugin"):
-            object.__setattr__(self, name, several(getattr(self, name)))
-
-    def is_foreign(self, point: Visited) -> TypeGuard[Point]:
-        """Whether its kernel is a plug-in's."""
-        return isinstance(point, Point) and point.variant in self.foreign
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """What one process does of a launch: all of it, or as a new `part` what a process before it
-    left undone.
-    """
-
-    plan: Plan
-    launch: Count
-    part: Count
-    points: tuple[Visited, ...]
-    # a folder where the run's processes leave each other what answers are checked against
-    references: str
-    # time.monotonic() at which it is ended, whatever it is at; None: it has all the time
-    until: Number | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,11 +132,10 @@ class Record:
     traffic: dict[str, Traffic]  # of one pass, by program
     memory: dict[str, Count]  # as Arena.inspect()
     steps: Count = 0  # of one pass of a probe
-    layers: Count = 0  # slices in rotation
+    slices: Count = 0  # in rotation
     slice_bytes: Count = 0
-    # bytes of all slices, where passes go on along them, as appends do; older ones stay at one
-    # place
-    along: Count = 0
+    footprint: Number = 0.0  # bytes of the cache lines that passes touch, in all slices
+    level: str = ""  # of the machine, that feeds so much: a word of regime.classify()
     max_abs_err: Number = 0.0
     error: str = ""
     short: bool = False  # whether the error is a want of memory, which may pass
@@ -207,7 +144,7 @@ class Record:
     # seconds that the visit took, with memory and checks
     wall: Annotated[float, Meta(ge=0, le=1e9)] = 0.0
     peak: Count = 0  # bytes that its process has held at most, so far
-    schedule: str = ""  # the one that ran, by its name; empty where none does
+    ran: str = ""  # the schedule, by its name; empty where none does
     # by program: the point, and the point beside a neighbour
     tails: dict[str, Tail] = field(default_factory=dict)
     neighbour: Number = 0.0  # GB/s that the neighbour read meanwhile
@@ -223,10 +160,6 @@ class Record:
     def complete(self) -> bool:
         """Whether the point has samples."""
         return not self.error and any(sample.program == "point" for sample in self.samples)
-
-    def footprint(self, program: str) -> float:
-        """Bytes that a point's program walks."""
-        return self.along or self.layers * self.traffic[program].line
 
 
 @dataclass(frozen=True, slots=True)

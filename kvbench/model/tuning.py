@@ -3,7 +3,7 @@ that follows from it.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Annotated
@@ -47,11 +47,17 @@ class Tuned:
     """What was measured of a class, and the choice that it led to."""
 
     of: Annotated[str, about("the class of points")]
+    parts: Annotated[tuple[str, ...], about("what the class consists of, in the order of PARTS")]
     choice: Annotated[Choice, about("the preset")]
     ratios: Annotated[
         dict[str, tuple[Number, ...]],
         about("ratio: logarithm of a preset's time over the default's, by round"),
     ]
+
+
+def called(parts: Iterable[str]) -> str:
+    """A class of points, in one word."""
+    return "/".join(parts)
 
 
 def rescheduled(before: str = "", after: str = "") -> str:

@@ -36,7 +36,8 @@ class Task(Owned):
         """What one pass moves and computes."""
         traffic = self.library.ffi.new("kvb_traffic *")
         self.library.check(self.library.lib.kvb_task_traffic(self.pointer, traffic))
-        return Traffic(**{name: getattr(traffic, name) for name in Traffic.__dataclass_fields__})
+        named = ((name, name.removeprefix("bytes_")) for name in Traffic.__dataclass_fields__)
+        return Traffic(**{name: getattr(traffic, own) for name, own in named})
 
 
 class Team(Owned):

@@ -42,7 +42,7 @@ class Host(Closing):
         self._said = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115  # close() does
         self._left = tempfile.TemporaryDirectory(dir=folder, ignore_cleanup_errors=True)
         self._pipe, other = Pipe()
-        environment = {f"{name}_NUM_THREADS": str(len(point.cpus)) for name in _THREADS}
+        environment = {f"{name}_NUM_THREADS": str(point.threads) for name in _THREADS}
         environment |= dict.fromkeys(_FOLDERS, self._left.name)
         asked = {"pipe": other.fileno(), "parent": os.getpid(), "cpus": point.cpus}
         self._process = subprocess.Popen(
@@ -58,7 +58,7 @@ class Host(Closing):
             assert self._process.stdin  # it was asked for
             with self._process.stdin as line:
                 line.write(f"{json.dumps(asked)}\n".encode())
-            self._send("begin", point.engine, point.dtype, point.layout, len(point.cpus), path)
+            self._send("begin", point.engine, point.dtype, point.layout, point.threads, path)
             self._receive()
         except BaseException:
             self.close()

@@ -4,55 +4,43 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from math import inf
 
-from kvbench.model import AUTO, OURS, OWN, Machine, Point
+from kvbench.model import AUTO, OURS, OWN, Machine, Needs, Point
+from kvbench.model.tuning import called
 from kvbench.native import Cache
-from kvbench.plan.needs import Needs, stores
-from kvbench.regime import holds, levels, near_l3
+from kvbench.plan.needs import stores
+from kvbench.regime import levels, near_l3, nearest
 
 _DIMS = ((64, "d<=64"), (128, "d<=128"), (inf, "d>128"))  # by the largest of each
 _GROUPS = ((1, "g1"), (2, "g2"), (4, "g<=4"), (inf, "g>4"))
-_WELL = 0.5  # of what the L3 holds: there for sure
 _BLOCKS = ((32, "block<=32"), (inf, "block>32"))
 
 
-def class_of(point: Point, needs: Needs, machine: Machine, far: bool = False) -> str:
-    """Its name, of the parts in model/tuning.py. What hardly changes how rows are best read is no
+def class_of(point: Point, needs: Needs, machine: Machine, far: bool = False) -> tuple[str, ...]:
+    """The parts that model/tuning.py names. What hardly changes how rows are best read is no
     part of it: lengths, batch, the system's pages. far: of the point's slice if it lay in memory.
     """
     last = list(levels(machine, point.cpus).values())[-1:]
     shared = bool(last) and len(last[0]) == 1
-    parts = (
+    return (
         point.isa,
         f"{point.variant}.{point.dtype}",
         _layout(point),
         _within(point.shape.head_dim, _DIMS),
         _within(point.shape.group, _GROUPS),
-        "1 thread" if len(point.cpus) == 1 else "threads of one L3" if shared else "more threads",
+        "1 thread" if point.threads == 1 else "threads of one L3" if shared else "more threads",
         "memory" if far else level(point, needs, machine),
     )
-    return "/".join(parts)
 
 
 def level(point: Point, needs: Needs, machine: Machine) -> str:
-    """The nearest that holds all of it, L1 apart: what lies there is as fast to read as what lies
-    in L2. Of what nearly fills L3 some comes from memory on most machines.
-    """
-    if point.residency == "evicted":
-        return "memory"
-    for number, most in holds(machine, point.cpus).items():
-        if needs.footprint <= most:
-            return (
-                "most of L3"
-                if number > 2 and needs.footprint > _WELL * most
-                else f"L{max(2, number)}"
-            )
-    return "memory"
+    """The nearest cache that holds all of it."""
+    return nearest(machine, point.cpus, needs.walked, evicted=point.residency == "evicted")
 
 
 def _layout(point: Point) -> str:
     if not _paged(point.layout):
         return point.layout
-    order = "in order" if point.shuffle is None else "shuffled"
+    order = "in order" if point.order is None else "shuffled"
     return f"{point.layout}.{point.inner} {order} {_within(point.block_tokens, _BLOCKS)}"
 
 
@@ -70,7 +58,7 @@ def near_memory(point: Point, needs: Needs, machine: Machine) -> bool:
     return (
         point.residency == "hot"
         and not stores(point)
-        and near_l3(machine, point.cpus, needs.footprint)
+        and near_l3(machine, point.cpus, needs.walked)
     )
 
 
@@ -87,5 +75,6 @@ def classes(
     for point in points:
         if tunable(point):
             for far in (False, True)[: 1 + near_memory(point, needs[point], machine)]:
-                found.setdefault(class_of(point, needs[point], machine, far), []).append(point)
+                name = called(class_of(point, needs[point], machine, far))
+                found.setdefault(name, []).append(point)
     return found

@@ -16,10 +16,10 @@ from itertools import chain, product
 from typing import Any
 
 from kvbench.errors import BadArgument, KvbenchError, Unsupported, unknown_word
-from kvbench.model import DEFAULTS, HEADS, OURS, POINT, Contrast, Kernel, Plan, Point, Skip
+from kvbench.model import DEFAULTS, HEADS, OURS, POINT, Contrast, Kernel, Needs, Plan, Point, Skip
 from kvbench.model.hardware import kernel_id
 from kvbench.model.point import INTERLEAVE, LOCAL, lengths_word
-from kvbench.plan.needs import ALONE, PROCESS, Needs, needs
+from kvbench.plan.needs import ALONE, PROCESS, needs
 from kvbench.plan.shapes import INVALID, UNKNOWN, Left, refuse_idle, shape_of
 from kvbench.plan.site import Site, constraint, resolved, threads_of
 from kvbench.plan.witnesses import contrasts, crowded, is_peer, witnesses
@@ -265,7 +265,7 @@ def _on(facts: _Facts, cpus: tuple[int, ...], site: Site) -> Point:
 def _in_sets(point: Point, layers: int, site: Site) -> Point:
     """With as many whole sets of a model's layers as it takes to leave the caches behind."""
     with suppress(KvbenchError):  # what no cache can hold is left out later, with the reason
-        sets = -(-needs(point, site.far(point.cpus)).layers // layers)
+        sets = -(-needs(point, site.far(point.cpus)).slices // layers)
         return replace(point, shape=replace(point.shape, layers=layers * sets))
     return point
 
@@ -290,7 +290,7 @@ def _settled(facts: _Facts, site: Site) -> _Facts:
             "schedule": DEFAULTS["schedule"],
             "variant": site.words_of(facts["op"], "variant")[0],
         }
-    return DEFAULTS | found | {"shuffle": 1 if shuffled else None} | own
+    return DEFAULTS | found | {"order": 1 if shuffled else None} | own
 
 
 def _kernel(facts: _Facts, site: Site) -> Kernel | None:

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from kvbench.errors import Refused
-from kvbench.model import Contrast, Plan, Point, Probe
+from kvbench.model import Contrast, Needs, Plan, Point, Probe
 from kvbench.model.point import ONE_TOKEN, Visited
 from kvbench.plan.expansion import MEMORY, Sweep
-from kvbench.plan.needs import PROCESS, Needs, members, room, stores
+from kvbench.plan.needs import PROCESS, members, room, stores
 from kvbench.plan.witnesses import is_peer
 from kvbench.units import GB, span
 
@@ -130,7 +130,7 @@ def _visit(visited: Visited, plan: Plan, needs: Mapping[Point, Needs]) -> float:
         + evicted
         + made
         + VISIT * max(1, len(points))
-        + SLICE * sum(needs[point].layers for point in points)
+        + SLICE * sum(needs[point].slices for point in points)
     )
 
 
@@ -143,11 +143,11 @@ def _samples(visited: Visited, plan: Plan, needs: Mapping[Point, Needs]) -> floa
     if isinstance(visited, Probe):
         return seconds * _FORMS.get(visited.op, 1)
     # a token is no walk
-    walked = {point: needs[point].walked for point in members(visited) if point.op not in ONE_TOKEN}
-    rates = {point: max(READ, READ_EACH * len(point.cpus)) for point in walked}
+    own = members(visited)
+    walked = {point: needs[point].slice_walked for point in own if point.op not in ONE_TOKEN}
+    rates = {point: max(READ, READ_EACH * point.threads) for point in walked}
     walks = [
-        max(seconds, walked[point] / rates[point]) if point in walked else seconds
-        for point in members(visited)
+        max(seconds, walked[point] / rates[point]) if point in walked else seconds for point in own
     ]
     if not isinstance(visited, Point):
         return sum(walks)
@@ -157,8 +157,8 @@ def _samples(visited: Visited, plan: Plan, needs: Mapping[Point, Needs]) -> floa
 def _filling(needs: Mapping[Point, Needs]) -> dict[tuple[object, ...], float]:
     """By what points share their memory."""
     return {
-        room(point, needed.layers): (
-            (needed.slice_bytes / FILL + needed.arena / REPEAT) / min(len(point.cpus), FILLERS)
+        room(point, needed.slices): (
+            (needed.slice_bytes / FILL + needed.arena / REPEAT) / min(point.threads, FILLERS)
         )
         for point, needed in needs.items()
     }

@@ -4,11 +4,11 @@ allocated.
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from kvbench.model import POINT, Contrast, Machine, Point
+from kvbench.model import POINT, Contrast, Machine, Needs, Point
 from kvbench.model.point import Visited
 from kvbench.native import Cache
 from kvbench.oracle import BLOCK
@@ -25,53 +25,30 @@ _SOME = 256  # tokens, by which the size of one is guessed
 _OBJECTS, _UNITS = 12 << 10, 256
 
 
-@dataclass(frozen=True, slots=True)
-class Needs:
-    """Bytes of one layer's K and V, those that a pass walks of them and of what is stored there,
-    slices in rotation.
-
-    Bytes of memory: `slices`, all of them; `sources`, what is stored there; `beside`, what evicts
-    or is compared with them, the check's decoded copies, and what a process holds for each slice.
-    """
-
-    slice_bytes: int
-    walked: int
-    layers: int
-    slices: int
-    sources: int
-    beside: int
-
-    @property
-    def arena(self) -> int:
-        return self.slices + self.sources
-
-    @property
-    def memory(self) -> int:
-        return self.arena + self.beside
-
-    @property
-    def footprint(self) -> int:
-        return self.walked * self.layers
-
-
 def needs(point: Point, far: int) -> Needs:
     """`far`: the footprint that no cache helps with, as regime.far_bytes() has it for the point's
     CPUs.
     """
     count, rows = slice_of(point), slice_of(replace(point, pad=0))  # nobody walks what pads
-    layers = _layers(point, _walked(point, rows), far)
-    slices = -(-layers * count // _LINE) * _LINE
-    beside = far + _check(point) + layers * _held(point)
-    return Needs(count, _walked(point, count), layers, slices, layers * _sources(point), beside)
+    slices = _slices(point, _walked(point, rows), far)
+    return Needs(
+        slice_bytes=count,
+        slice_walked=_walked(point, count),
+        slices=slices,
+        cache_bytes=-(-slices * count // _LINE) * _LINE,
+        source_bytes=slices * _sources(point),
+        beside=far + _check(point) + slices * _held(point),
+        far=far,
+    )
 
 
-def room(point: Point, layers: int) -> tuple[object, ...]:
+def room(point: Point, slices: int) -> tuple[object, ...]:
     """Points with the same answer differ only in how they walk the same memory, and with which
     CPUs.
     """
     facts = tuple(getattr(point, name) for name in SIZED_BY)
-    shape = replace(point.shape, q_heads=point.shape.kv_heads, layers=layers)
-    return (point.op, facts, shape, point.shuffle, point.pages, point.memory)
+    shape = replace(point.shape, q_heads=point.shape.kv_heads, layers=slices)
+    return (point.op, facts, shape, point.order, point.pages, point.memory)
 
 
 def needs_here(visited: Iterable[Visited], machine: Machine) -> dict[Point, Needs]:
@@ -148,7 +125,7 @@ def _walked(point: Point, count: int) -> int:
     return max(1, count * tokens // max(shape.capacity * shape.batch, 1)) + _sources(point)
 
 
-def _layers(point: Point, part: int, far: int) -> int:
+def _slices(point: Point, part: int, far: int) -> int:
     """Slices in rotation, where `part` bytes of each count."""
     if point.shape.layers:
         return point.shape.layers

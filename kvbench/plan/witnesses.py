@@ -11,40 +11,37 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeGuard
 
-from kvbench.model import AUTO, DEFAULTS, OURS, POINT, Contrast, Machine, Point, Probe
+from kvbench.model import AUTO, DEFAULTS, OURS, POINT, Contrast, Machine, Needs, Point, Probe
 from kvbench.model.contrast import FACTORS, lines, value
 from kvbench.model.point import SHAPE, Visited
 from kvbench.native import default_library
 from kvbench.plan.classes import level
-from kvbench.plan.needs import PROCESS, Needs, stores
+from kvbench.plan.needs import PROCESS, stores
 from kvbench.plan.probes import GRAIN
-from kvbench.regime import classify, dram_bytes, far_bytes
+from kvbench.regime import classify, dram_bytes
 
 _PER_OCTAVE = 4  # footprints closer together than that share a ceiling
 _COPIES = ("copy", "copy_nt")
 _MOST = 8  # points of a set
+_USUAL = DEFAULTS | {"order": None}  # most caches have no blocks
 _SHARE = 0.25  # of the memory there is, for a set's arenas
 
 
 def witnesses(found: Mapping[Point, Needs], machine: Machine) -> tuple[Probe, ...]:
     """Memory too, for every set of CPUs: whether a cache is faster than that is what is asked."""
-    far = {cpus: far_bytes(machine, cpus) for cpus in {point.cpus for point in found}}
     alike = {  # points with the same witnesses: each is asked for once
-        (n.footprint, p.residency == "evicted", p.isa, p.cpus, p.pages, stores(p), p.computes): p
+        (n.walked, p.residency == "evicted", p.isa, p.cpus, p.pages, stores(p), p.computes): p
         for p, n in found.items()
     }
-    probes = (
-        probe
-        for point in alike.values()
-        for probe in _of(point, found[point], machine, far[point.cpus])
-    )
+    probes = (probe for point in alike.values() for probe in _of(point, found[point], machine))
     return tuple(dict.fromkeys(probes))
 
 
-def _of(point: Point, needed: Needs, machine: Machine, far: int) -> Iterator[Probe]:
-    footprint = far if point.residency == "evicted" else needed.footprint
+def _of(point: Point, needed: Needs, machine: Machine) -> Iterator[Probe]:
+    far = needed.far
+    footprint = far if point.residency == "evicted" else needed.walked
     # memory may need no more
-    fewer = [point.cpus[: 1 << bit] for bit in range((len(point.cpus) - 1).bit_length())]
+    fewer = [point.cpus[: 1 << bit] for bit in range((point.threads - 1).bit_length())]
     walked = [
         (point.cpus, _near(footprint, point, machine, far)),
         *((cpus, far) for cpus in (point.cpus, *fewer)),
@@ -99,7 +96,7 @@ def _of_each_value(line: Sequence[Point], factor: str) -> tuple[Point, ...]:
 def _unusual(point: Point) -> int:
     """How many values are not the defaults."""
     owners = [(point, field) for field in POINT] + [(point.shape, field) for field in SHAPE]
-    return sum(getattr(owner, field.name) != DEFAULTS[field.name] for owner, field in owners)
+    return sum(getattr(owner, field.name) != _USUAL[field.name] for owner, field in owners)
 
 
 # ---- lines of peers: what is timed in the same rounds --------------------------------------------

@@ -88,13 +88,10 @@ class Newest:
                 reads[point.bytes] = max(reads.get(point.bytes, 0.0), rate)
             return describe_record(record)
         assert isinstance(point, Point)  # what else is visited
-        text = (
-            f"{point.kernel}, context {point.shape.context}, {counted(len(point.cpus), 'thread')}"
-        )
+        text = f"{point.kernel}, context {point.shape.context}, {counted(point.threads, 'thread')}"
         if record.error:
             return f"{text}: {record.error}"
-        footprint = record.footprint("point")
-        near = min(reads, key=lambda count: abs(math.log(count / footprint)), default=0)
+        near = min(reads, key=lambda count: abs(math.log(count / record.footprint)), default=0)
         tuned = "".join(f", tuned: {each.choice.preset}" for each in record.tuned)
         share = f", {rate / reads[near]:.0%} of reads of {size(near)}" if near else ""
         return f"{text}: {rate:.3g} GB/s{share}{tuned}"

@@ -37,7 +37,11 @@ class Report:
 
     version: Annotated[
         Literal[2],
-        about("of this format; 2 has no list `breakeven`: keys may be added, none is dropped"),
+        about(
+            "of this format, 2: no list `breakeven`, no `distance` of a ceiling; of points `order`,"
+            " was `shuffle`, `slices` in rotation, `layers` as asked for, and `bytes_compulsory`,"
+            " `bytes_issued`, `bytes_line`; keys may be added, none is dropped"
+        ),
     ] = 2
     run: Annotated[str, about("its name")]
     suite: Annotated[str, about("what was asked")]

@@ -4,7 +4,7 @@ and as lines of text.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from kvbench.analysis.measured.schedules import schedules
 from kvbench.model import Point, Probe, Tuned
@@ -56,9 +56,13 @@ class PlannedSet:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedSweep(Printed):
+class PlannedSweep:
     """What a sweep would measure."""
 
+    version: Annotated[
+        Literal[2],
+        about("of this format, 2: `order` of a point, was `shuffle`; a ceiling has no `distance`"),
+    ] = 2
     suite: Annotated[str, about("its name")]
     question: Annotated[str, about("what it asks")]
     count: Annotated[int, about("points")]

@@ -61,6 +61,6 @@ def _rates(record: Record) -> dict[str, float]:
     """GB/s of each program of a visit: the median of its samples."""
     taken: dict[str, list[float]] = {}
     for sample in record.samples:
-        moved = record.traffic[sample.program].compulsory
+        moved = record.traffic[sample.program].bytes_compulsory
         taken.setdefault(sample.program, []).append(moved * sample.passes / sample.seconds / GB)
     return {program: median(rates) for program, rates in taken.items()}

@@ -36,6 +36,9 @@ class ScoreFigure:
 
     bits: Annotated[int, about("bits of an element")]
     kernel: Annotated[str, about("op.variant.layout.dtype.isa")]
+    variant: Annotated[str, about("the way of doing it")]
+    layout: Annotated[str, about("of the cache")]
+    dtype: Annotated[str, about("number format of the cache")]
     tuned: Annotated[
         Rate, about("by the schedule that was measured to be the fastest: the figure to quote")
     ]
@@ -119,7 +122,7 @@ def score(
         breaches=found,
         machine=machine_name(machine),
         kind="bare metal" if kind == "none" else kind,
-        threads=max((len(each.point.cpus) for each in measured), default=0),
+        threads=max((each.point.threads for each in measured), default=0),
         read_gbps=known(first["dram_gbps"]) if first else None,
         best_gbps=known(first["ceiling_gbps"]) if first else None,
         figures=tuple(
@@ -156,6 +159,7 @@ def _figure(tuned: ScoredPoint, measured: Sequence[ScoredPoint]) -> ScoreFigure:
     return ScoreFigure(
         bits=tuned.bits,
         kernel=kernel,
+        **{name: getattr(tuned.point, name) for name in ("variant", "layout", "dtype")},
         tuned=Rate.of(row, tuned.point.shape.batch),
         base=base[0] if base else None,
         schedule=row["ran"],

@@ -92,7 +92,7 @@ def _of_workload(each: ScoredPoint, machine: Machine) -> Iterator[Breach]:
     if len(set(point.cpus)) < (cores := len(place(machine, None, "all"))):
         yield Breach("cores", {"found": len(set(point.cpus)), "wanted": cores}, each.bits)
     count = counted(point.dtype, shape)
-    moved = [record.traffic["point"].compulsory for record in each.records if record.complete]
+    moved = [record.traffic["point"].bytes_compulsory for record in each.records if record.complete]
     if any(abs(found - count) > RULES.counted * count for found in moved):
         yield Breach(
             "bytes",
@@ -111,7 +111,7 @@ def _of_numbers(each: ScoredPoint, machine: Machine) -> Iterator[Breach]:
         return
     least, footprint = (
         dram_bytes(machine, each.point.cpus),
-        min(record.footprint("point") for record in good),
+        min(record.footprint for record in good),
     )
     if least is None or footprint < least:
         yield Breach("caches", {"found": footprint, "wanted": least or 0.0}, each.bits)
@@ -136,7 +136,7 @@ def _contaminated(measured: Sequence[ScoredPoint], records: Sequence[Record]) ->
         for record in each.records:
             taken[record.launch] += len(record.samples)
             met[record.launch] += sum(
-                disturbed(sample, len(each.point.cpus)) for sample in record.samples
+                disturbed(sample, each.point.threads) for sample in record.samples
             )
     less = _reads(measured)
     for launch in sorted(taken):

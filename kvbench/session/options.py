@@ -51,7 +51,7 @@ class Options:
     isa: str | None = None
     pages: str | None = None
     library: str | None = None
-    plugin: tuple[str, ...] | str | None = ()  # older runs have one, or none
+    plugin: tuple[str, ...] | str = ()
     schedule: str | None = None
     tuning: str | None = None
     budget: float | None = None

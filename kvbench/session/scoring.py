@@ -61,7 +61,12 @@ def pick(asked: dict[str, Any], follow: Follow) -> tuple[str, ...]:
     plan = replace(sweep.plan, points=sweep.points, tuning=evidence.read()[0] if evidence else None)
     records: list[Record] = []
     heats = [lambda: sweep.points, lambda: _near(sweep.points, records)]
-    more = run(plan, more=lambda number: heats[number]() if number < len(heats) else ())
+    more = run(
+        plan,
+        machine,
+        sweep.needs,
+        more=lambda number: heats[number]() if number < len(heats) else (),
+    )
     for record in follow(more, round(_NEARLY * len(plan.points))):
         records.append(record)
     if evidence and (tunings := [tuned for record in records for tuned in record.tuned]):

@@ -6,8 +6,9 @@ finish:           what others read, rebuilt from the journal
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -23,7 +24,7 @@ from kvbench.machine import available_memory, describe
 from kvbench.machine.placement import neighbours
 from kvbench.machine.preflight import preflight
 from kvbench.machine.tree import Files
-from kvbench.model import Check, Job, Machine, Plan, Record, Tuned, several
+from kvbench.model import Check, Job, Machine, Needs, Plan, Point, Record, Tuned, several
 from kvbench.model.point import Visited
 from kvbench.native import Library
 from kvbench.peers import Known, known
@@ -62,17 +63,14 @@ class Session(Closing):
         directory: RunDirectory,
         options: Options,
         machine: Machine,
+        needs: Mapping[Point, Needs],
         checks: tuple[Check, ...],
         execute: Execute | None,
         remark: str = "",
     ) -> None:
         """As begin() and resume() call it. remark: a line for whoever asked for it."""
-        self.directory, self.options, self.machine, self.checks = (
-            directory,
-            options,
-            machine,
-            checks,
-        )
+        self.directory, self.options, self.machine = directory, options, machine
+        self.needs, self.checks = needs, checks
         self.done = tuple(directory.records)
         self._execute, self.remark = execute, remark
         self.budget = Budget(options.budget or math.inf)
@@ -112,7 +110,7 @@ class Session(Closing):
         directory = RunDirectory.create(
             Path(out) if out else Path("runs", f"{sweep.suite.name}-{plan.run}"), manifest
         )
-        return cls(directory, options, machine, checks, execute, remark)
+        return cls(directory, options, machine, sweep.needs, checks, execute, remark)
 
     @classmethod
     def resume(
@@ -125,13 +123,12 @@ class Session(Closing):
         try:
             source, machine = str(directory.path), describe()
             options = Options.kept(directory.manifest.options, source).resumed(asked or {}, source)
-            peers = _peers(directory.manifest.plan)
+            plan = directory.manifest.plan
+            peers, needs = _peers(plan), needs_here(plan.points, machine)
             found = identity(options.asked_suite, options.kernels, machine, peers)
             refuse_changed(directory.manifest.identity, found, source)
             _renew(directory, options)
-            return cls(
-                directory, options, machine, _checks(directory.manifest.plan, machine), execute
-            )
+            return cls(directory, options, machine, needs, _checks(plan, machine), execute)
         except BaseException:
             directory.close()
             raise
@@ -144,9 +141,8 @@ class Session(Closing):
     def records(self) -> Iterator[Record]:
         """Measure what is left. Each record is kept before it is yielded."""
         self._write_machine()
-        for found in run(
-            self.directory.manifest.plan, self._unchanged, self.done, self._more, self.budget
-        ):
+        what = self.directory.manifest.plan, self.machine, self.needs
+        for found in run(*what, self._unchanged, self.done, self._more, self.budget):
             self.directory.append(found)
             yield found
 
@@ -186,17 +182,15 @@ class Session(Closing):
         )
         self.directory.write_machine(plain(found))
 
+    @cached_property
     def weights(self) -> dict[str, float]:
         """Seconds that each visit may take, by its point's name."""
         plan = self.directory.manifest.plan
-        return {
-            point.name: seconds
-            for point, seconds in visits(plan, needs_here(plan.points, self.machine)).items()
-        }
+        return {point.name: seconds for point, seconds in visits(plan, self.needs).items()}
 
     def left(self) -> float:
         """Seconds of the visits that were not made when it began."""
-        weights, plan = self.weights(), self.directory.manifest.plan
+        weights, plan = self.weights, self.directory.manifest.plan
         made = [weights[record.point.name] for record in self.done if record.launch < plan.launches]
         return plan.launches * sum(weights.values()) - sum(made)
 
@@ -206,7 +200,7 @@ class Session(Closing):
         left.
         """
         manifest = self.directory.manifest
-        whole = manifest.plan.launches * math.fsum(self.weights().values())
+        whole = manifest.plan.launches * math.fsum(self.weights.values())
         left = self.left() / whole if whole else 1.0
         return told(left * manifest.forecast["seconds"], manifest.forecast.get("until", 0.0))
 
@@ -249,7 +243,7 @@ class Session(Closing):
         """Whether it would end within the budget, its visits as long as those of this session. The
         suite's own time is one for launches that are added.
         """
-        plan, weights = self.directory.manifest.plan, self.weights()
+        plan, weights = self.directory.manifest.plan, self.weights
         if number >= plan.launches and self.directory.manifest.looks and not self.options.budget:
             self.budget.seconds = self.options.asked_suite.until_decided or math.inf
         whole, launches = math.fsum(weights.values()), dict[int, list[float]]()
@@ -413,7 +407,7 @@ def tune(
         sample_time=_TUNED,
         tuning={name: known[name] for name in found if name in known},
     )
-    visits = list(follow(run(plan), len(plan.points)))
+    visits = list(follow(run(plan, machine, sweep.needs), len(plan.points)))
     tunings = tuple(tuned for visit in visits for tuned in visit.tuned)
     unsaid = evidence.add(tunings, fresh) if evidence and tunings else ""
     errors = (f"{visit.point.name}: {visit.error}" for visit in visits if visit.error)

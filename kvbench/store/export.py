@@ -95,9 +95,9 @@ def _of_run(manifest: Manifest) -> _Facts:
 
 
 def _of_point(point: Visited) -> _Facts:
-    facts = _flat(point, "shape") | {"kvb_kernel": point.kernel, "kvb_threads": len(point.cpus)}
+    facts = _flat(point, "shape") | {"kvb_kernel": point.kernel, "kvb_threads": point.threads}
     if isinstance(point, Point):
-        facts |= _flat(point.shape, "layers") | {"kvb_layers_asked": point.shape.layers}
+        facts |= _flat(point.shape)
     return facts | {"kvb_cpus": cpu_text(point.cpus)}
 
 
@@ -120,7 +120,7 @@ def _of_visit(record: Record, samples: Sequence[Sample], manifest: Manifest) -> 
         "kvb_launch": record.launch,
         "kvb_part": record.part,
         "kvb_steps": record.steps or None,
-        "kvb_layers": record.layers or None,
+        "kvb_slices": record.slices or None,
         "kvb_slice_bytes": record.slice_bytes or None,
         "kvb_max_abs_err": record.max_abs_err,
         "kvb_skew": median(sample.skew for sample in samples),
@@ -129,7 +129,7 @@ def _of_visit(record: Record, samples: Sequence[Sample], manifest: Manifest) -> 
         facts[f"kvb_{name}"] = sum(getattr(sample, name) for sample in samples)
     if traffic := record.traffic.get(_PROGRAM):
         facts |= {
-            "kvb_bytes_compulsory": round(traffic.compulsory),
+            "kvb_bytes_compulsory": round(traffic.bytes_compulsory),
             "kvb_flops": round(traffic.flops),
         }
     return (

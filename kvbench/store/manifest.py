@@ -1,7 +1,23 @@
 """What a run is: what was asked, what it measures, and what must still be the same when it is
 resumed.
 
-Names of points, by which records refer to them, are part of its format.
+Names of points, by which records refer to them, are part of its format. So are the fields of plans
+and records: one that comes after format 6 has a default, and a point's is silent in its name where
+it has that (`later`). One format is read, the last.
+
+1  manifest, journal, machine, summary, and a file for pyperf.
+2  A line of the journal names its run. Limits of numbers stand at the fields, and a number that is
+   none is null. A sample's time is `sample_time` in plans.
+3  The axis prefetch is `schedule`: a point has the word that was asked for, a record the one that
+   ran.
+4  Schedules that nobody asked for are tuned: a plan has what was known, records what was seen.
+5  Contrasts are visits of their own. Launches may be added until questions are decided; memory of
+   a node and engines of peers came as later fields. Forms of a probe are programs of one visit.
+6  One word for one thing: a record has `slices` in rotation (was `layers`), the schedule that `ran`
+   (`schedule`), its `footprint` and `level`, which were computed anew by each reader (`along` went
+   into it); a sample the `sample_time` that it was meant to take (`asked`); traffic `bytes_…`; a
+   point the `order` of its blocks (`shuffle`). No probe has a `distance`, nor a name that says it.
+   Plug-ins are a list, and models and engines are always there.
 """
 
 from collections.abc import Mapping
@@ -14,7 +30,7 @@ from kvbench.model.annotated import Number
 from kvbench.model.point import Visited
 from kvbench.store.values import plain, read
 
-FORMAT = 5
+FORMAT = 6
 MOST_LAUNCHES = 100  # that --target-ci adds up to
 # in `versions`: of the sources around the run, where these are known
 COMMIT = ("commit", "branch", "message")
@@ -42,9 +58,8 @@ class Manifest:
     versions: dict[str, str]
     command: str
     forecast: dict[str, Number]
-    models: tuple[str, ...] | None = None  # that were asked for by name
-    # whose kernels stand beside ours; none where an older kvbench wrote it
-    engines: tuple[Engine, ...] = ()
+    models: tuple[str, ...]  # that were asked for by name
+    engines: tuple[Engine, ...]  # whose kernels stand beside ours
     format: int = FORMAT
 
     @property
@@ -110,7 +125,7 @@ def from_json(facts: Any) -> Manifest:
         raise ValueError(f"created: {manifest.created[:40]!r} is no time with its zone")
     seen: set[str] = set()
     for index, point in enumerate(manifest.plan.points):
-        if point.kernel.count(".") != 4 or "/" in point.kernel:  # two points would have one name
+        if {".", "/"} & set("".join(point.words)):  # two points would have one name
             raise ValueError(
                 f"plan.points[{index}]: {point.kernel[:60]!r} has a word with '.' or '/' in it"
             )

@@ -12,6 +12,7 @@ import fcntl
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -35,7 +36,7 @@ from kvbench.store.manifest import Manifest, from_json, to_json
 from kvbench.store.names import EXPORT, FILES, JOURNAL, MACHINE, MANIFEST
 from kvbench.store.parts import is_part
 from kvbench.store.summary import Result, Summary, stamp, write_summary
-from kvbench.store.values import line, parsed, plain, read, record
+from kvbench.store.values import decoder, line, parsed, read, record_line, refuse_unfit
 
 
 class Journal:
@@ -111,6 +112,7 @@ class RunDirectory(Closing):
         self.path, self.manifest, self._journal = path, manifest, journal
         self.records: list[Record] = []  # in the order of the journal
         self._points = manifest.named()
+        self._decode = decoder(Record, self._points)
         self._seen: set[tuple[int, str]] = set()  # launch, point
 
     @classmethod
@@ -167,18 +169,20 @@ class RunDirectory(Closing):
                     raise BadRun(f"{path}:{number} is no record: {short(error)}", hint) from None
 
     def _record(self, text: bytes) -> Record:
+        """ValueError where it is no record, or none of this run."""
+        found = refuse_unfit(self._decode(text))
+        self._refuse_other(found)
+        return found
+
+    def _refuse_other(self, found: Record) -> None:
         """ValueError where it is none of this run, or the point was visited before in its
         launch.
         """
-        facts = read(dict[str, Any], parsed(text))
-        self.manifest.refuse_foreign(facts)
-        name = facts.get("point")
-        if not isinstance(name, str) or name not in self._points:
-            raise ValueError(f"the run has no point {str(name)[:60]!r}")
-        found = record(facts | {"point": self._points[name], "run": self.manifest.run})
-        if (found.launch, found.point.name) in self._seen:
+        self.manifest.refuse_foreign({"run": found.run, "launch": found.launch})
+        if (name := found.point.name) not in self._points:
+            raise ValueError(f"the run has no point {name[:60]!r}")
+        if (found.launch, name) in self._seen:
             raise ValueError(f"launch {found.launch} has visited {name} before")
-        return found
 
     def _keep(self, found: Record) -> None:
         self._seen.add((found.launch, found.point.name))
@@ -197,17 +201,18 @@ class RunDirectory(Closing):
     # ---- writing ---------------------------------------------------------------------------------
 
     def append(self, found: Record) -> None:
-        """It is on the disk when this returns."""
+        """It is on the disk when this returns. What a record holds was checked where it was read:
+        nothing is written that could not be read again.
+        """
         journal = self._writer()
         if found.run not in ("", self.manifest.run):
             raise BadArgument(
                 f"a record is of run {found.run!r}", f"this is run {self.manifest.run!r}"
             )
         try:
-            text = line(
-                plain(found) | {"point": found.point.name, "run": self.manifest.run}
-            ).encode()
-            kept = self._record(text)  # nothing is written that could not be read
+            kept = refuse_unfit(replace(found, run=self.manifest.run))
+            self._refuse_other(kept)
+            text = record_line(kept).encode()
         except (TypeError, ValueError) as error:
             raise BadArgument(
                 f"{found.point.name}: {short(error)}", "a record of this run, each point once"

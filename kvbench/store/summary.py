@@ -36,7 +36,7 @@ class Result:
     seconds: Positive
     gbps: Positive
     witness: str
-    schedule: str = ""  # that ran
+    ran: str = ""  # the schedule
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Summary:
     build: str
     environment: str
     results: tuple[Result, ...]
-    format: Literal[1] = 1
+    format: Literal[2] = 2
     commit: str = ""
     branch: str = ""
     message: str = ""

@@ -2,11 +2,14 @@
 what does not fit.
 """
 
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import msgspec
 
 from kvbench.model import Contrast, Point, Probe, Record
+from kvbench.model.point import Visited
 
 ERROR = 1.0  # above all that the oracle allows: an eighth, by q4_0, of values that are less than 8
 _SHOWN = 60  # characters
@@ -30,7 +33,29 @@ def line(value: Any) -> str:
     try:
         return msgspec.json.encode(value, enc_hook=_other).decode()
     except UnicodeEncodeError as error:
-        raise ValueError(f"{error.object[:_SHOWN]!r} is no text that can be written") from None
+        raise _unwritable(error) from None
+
+
+def record_line(found: Record) -> str:
+    """A record as JSON, its point by name. TypeError where it holds what no JSON has: what was read
+    from JSON does not.
+    """
+    named: Any = found.point.name
+    try:
+        return msgspec.json.encode(replace(found, point=named), enc_hook=_float).decode()
+    except UnicodeEncodeError as error:
+        raise _unwritable(error) from None
+
+
+def _unwritable(error: UnicodeEncodeError) -> ValueError:
+    return ValueError(f"{error.object[:_SHOWN]!r} is no text that can be written")
+
+
+def _float(value: Any) -> float:
+    """numpy's are."""
+    if not isinstance(value, float):
+        raise TypeError(f"{type(value).__name__} is none of JSON's")
+    return float(value)
 
 
 def _other(value: Any) -> Any:
@@ -56,8 +81,33 @@ def read(kind: type[_Kind], value: Any) -> _Kind:
     try:
         return msgspec.convert(value, kind, dec_hook=_visited)
     except msgspec.ValidationError as error:
-        why, _, place = str(error).rpartition(" - at `$")
-        raise ValueError(f"{place.strip('.`')[:_SHOWN]}: {why}" if why else str(error)) from None
+        raise _named(error) from None
+
+
+def decoder(kind: Any, points: Mapping[str, Visited]) -> Callable[[str | bytes], Any]:
+    """Of JSON in which points are their names: each of those, as read() has it."""
+
+    def visited(own: type, value: Any) -> Any:
+        if isinstance(value, str) and value not in points:
+            raise ValueError(f"the run has no point {value[:_SHOWN]!r}")
+        return points[value] if isinstance(value, str) else _visited(own, value)
+
+    decode = msgspec.json.Decoder(kind, dec_hook=visited).decode
+
+    def decoded(text: str | bytes) -> Any:
+        try:
+            return decode(text)
+        except msgspec.ValidationError as error:
+            raise _named(error) from None
+        except msgspec.DecodeError as error:
+            raise ValueError(str(error)) from None
+
+    return decoded
+
+
+def _named(error: msgspec.ValidationError) -> ValueError:
+    why, _, place = str(error).rpartition(" - at `$")
+    return ValueError(f"{place.strip('.`')[:_SHOWN]}: {why}" if why else str(error))
 
 
 def _visited(kind: type, value: Any) -> Any:
@@ -68,8 +118,12 @@ def _visited(kind: type, value: Any) -> Any:
 
 
 def record(facts: Any) -> Record:
-    """Its point may be read already. Rates can be formed of what was read."""
-    found = read(Record, facts)
+    """Its point may be read already."""
+    return refuse_unfit(read(Record, facts))
+
+
+def refuse_unfit(found: Record) -> Record:
+    """One that rates can be formed of; else ValueError."""
     if missing := {sample.program for sample in found.samples} - found.traffic.keys():
         raise ValueError(f"traffic: that of {min(missing)[:40]!r} is missing")
     if not found.error and not 0 <= found.max_abs_err <= ERROR:

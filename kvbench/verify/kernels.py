@@ -110,7 +110,7 @@ class Checker(Moves):
             counted = []
             for op in (kernel.op, "decode"):
                 with decode_task(op, one.cache, one.q, out, 2, isa=kernel.isa) as task:
-                    counted.append(task.traffic().kv)
+                    counted.append(task.traffic().bytes_kv)
                     if op == kernel.op:
                         self.team(2).run(task)
                         require(
@@ -186,7 +186,7 @@ class Checker(Moves):
                 run(self.plainest, 1, cache)
                 self._plain[key] = cache.arena.view().copy()
         with one.copy() as cache:
-            scaled = run(kernel.isa, 2, cache).scales > 0
+            scaled = run(kernel.isa, 2, cache).bytes_scales > 0
             same = np.array_equal(cache.arena.view(), self._plain[key])
             require(same, f"its bytes differ from those of {self.plainest}")
             decoded = cache.numpy(isa=self.plainest)

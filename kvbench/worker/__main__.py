@@ -6,7 +6,6 @@ It waits for a go-ahead after each record, so that whoever keeps them is asleep 
 are taken.
 """
 
-import json
 import os
 import sys
 from typing import TextIO
@@ -14,23 +13,23 @@ from typing import TextIO
 from kvbench.apart import end_with, own_output
 from kvbench.model import Job, Record
 from kvbench.native import library_of
-from kvbench.store import read
-from kvbench.store.values import line
+from kvbench.store.values import line, parsed, read, record_line
 from kvbench.worker.launch import launch
 
 
 def serve(asked: TextIO, answers: TextIO) -> None:
     if not (job := asked.readline()):
         return  # the parent was interrupted before it could ask
-    facts = json.loads(job)
+    facts = parsed(job)
     end_with(facts.pop("parent"))
     todo = read(Job, facts)
     duel = bool(todo.plan.against)
     for found in launch(
         library_of("" if duel else todo.plan.library, () if duel else todo.plan.plugin), todo
     ):
-        said = {"record": found} if isinstance(found, Record) else {"visiting": found.name}
-        answers.write(line(said) + "\n")
+        ended = isinstance(found, Record)
+        said = record_line(found) if isinstance(found, Record) else line(found.name)
+        answers.write(f'{{"{"record" if ended else "visiting"}":{said}}}\n')
         answers.flush()
         if isinstance(found, Record) and not asked.readline():
             return  # nobody asks for more

@@ -64,7 +64,7 @@ def _computed(path: Path | None, point: Point, cache: Cache, q: np.ndarray, sign
 
     def rows(first: int, count: int) -> tuple[np.ndarray, np.ndarray]:
         nonlocal largest
-        k, v = cache.rows(first, count, cache.library.isas()[0], len(point.cpus))
+        k, v = cache.rows(first, count, cache.library.isas()[0], point.threads)
         if read and read != stored:
             k, v = rounded(k, read), rounded(v, read)
         largest = max(largest, float(v.max()), -float(v.min()))

@@ -14,7 +14,7 @@ from kvbench.closing import Owner
 from kvbench.errors import WrongAnswer
 from kvbench.machine.allowance import Disturbed
 from kvbench.machine.placement import neighbours
-from kvbench.model import PACE, PLAIN, Plan, Point, Role, Sample
+from kvbench.model import PACE, PLAIN, Needs, Plan, Point, Role, Sample
 from kvbench.native import Part, Task, forms, probe_task
 from kvbench.regime import dram_bytes
 from kvbench.worker.answers import Answers
@@ -34,12 +34,14 @@ class Bench(Owner):
 
     foreign = False  # whether the kernel is a plug-in's
 
-    def __init__(self, point: Point, room: Room, answers: Answers, seed: int = 0) -> None:
-        self.point, self.room, self._answers = point, room, answers
+    def __init__(
+        self, point: Point, needed: Needs, room: Room, answers: Answers, seed: int = 0
+    ) -> None:
+        self.point, self.needs, self.room, self._answers = point, needed, room, answers
         self.team, self._seed, self._random = room.team(point.cpus), seed, random.Random(seed)
-        self.schedule = ""  # that runs; tuning may choose another
+        self.ran = ""  # the schedule; tuning may choose another
         self.far_schedule = ""  # of copies in memory, where there are any; else the same
-        self.far = Far(point, room)
+        self.far = Far(point, needed.far, room)
         super().__init__()
 
     def _prepare(self) -> None:
@@ -47,7 +49,7 @@ class Bench(Owner):
         self.between = None
         if self.point.residency == "evicted":  # it throws the caches' contents out
             self.between = self.probe("read", to=self.far.whole, size=self.far.whole.size)
-        self._warm = self.between is None and self.room.needs.footprint < least
+        self._warm = self.between is None and self.needs.walked < least
 
     @property
     def core_level(self) -> str:
@@ -76,7 +78,7 @@ class Bench(Owner):
     def more(self) -> Iterator[Program]:
         """Of a visit in depth: read ceilings of the point's footprint."""
         if not self.foreign:  # which has them already
-            yield from self.reads("ceiling", self.room.slices, self.between)
+            yield from self.reads("ceiling", self.room.whole, self.between)
 
     def stages(self) -> tuple[float, ...]:
         """Shares of the kernel's stages; none where it has no such."""
@@ -117,12 +119,14 @@ class Bench(Owner):
     @cached_property
     def pace(self) -> Program:
         """How fast the cores are now: in every round, beside the point."""
-        return Program(PACE, self.team, (self.probe("flops", steps=ROUNDS // 8),), seconds=_PACE)
+        return Program(
+            PACE, self.team, (self.probe("flops", steps=ROUNDS // 8),), sample_time=_PACE
+        )
 
     # ---- samples between two looks ---------------------------------------------------------------
 
     def measured(
-        self, programs: Sequence[Program], samples: int, seconds: float, **how: Any
+        self, programs: Sequence[Program], samples: int, sample_time: float, **how: Any
     ) -> tuple[tuple[Sample, ...], float]:
         """Samples, and the largest error of what the kernel answered before and after them. how:
         more for rounds().
@@ -133,7 +137,7 @@ class Bench(Owner):
             # of tails.
             taken = tuple(
                 sample if sample.one_by_one else replace(sample, pass_seconds=())
-                for sample in rounds(programs, samples, seconds, self._seed, **how)
+                for sample in rounds(programs, samples, sample_time, self._seed, **how)
             )
         own = min(sample.passes for sample in taken if sample.program == self.own.name)
         error = max(error, self.verify_beside(programs), self.verify_left(own))

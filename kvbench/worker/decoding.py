@@ -33,14 +33,14 @@ class Decoding(Bench):
     def _prepare(self) -> None:
         super()._prepare()
         if not self.foreign:
-            self.schedule = self.room.library.schedule(self.point.schedule)
+            self.ran = self.room.library.schedule(self.point.schedule)
         self.queries = Queries(self.point, self.room, self._answers, self.wrong)
 
     # ---- programs --------------------------------------------------------------------------------
 
     @cached_property
     def own(self) -> Program:
-        return self.under("point", self.schedule or AUTO)
+        return self.under("point", self.ran or AUTO)
 
     @cached_property
     def plainest(self) -> Program:
@@ -49,13 +49,13 @@ class Decoding(Bench):
     @cached_property
     def witnesses(self) -> list[Program]:
         core = Program(CORE, self.team, (self._wrapped(),))
-        ahead = AUTO if self.schedule == "off" else self.schedule or AUTO
+        ahead = AUTO if self.ran == "off" else self.ran or AUTO
         return [self.plainest, self.under(AHEAD.name, ahead, "twin"), core, *self._nearer()]
 
     def more(self) -> Iterator[Program]:
         """And of memory where a cache may help that; the roof of products of whole numbers."""
         yield from super().more()
-        if self.room.slices.size < self.far.bytes:
+        if self.room.whole.size < self.far.bytes:
             yield from self.reads("dram", self.far.whole)
         if (op := self.point.computes) != "flops":
             yield Program(op, self.team, (self.probe(op, steps=ROUNDS),))
@@ -76,7 +76,7 @@ class Decoding(Bench):
 
     def _walk(self, **more: Any) -> dict[str, Any]:
         own = {field.name: getattr(self.point, field.name) for field in POINT if field.walked}
-        return own | {"schedule": self.schedule or AUTO} | more
+        return own | {"schedule": self.ran or AUTO} | more
 
     def _decode(self, op: str, cache: Cache, q: np.ndarray, out: np.ndarray, **facts: Any) -> Task:
         facts = {"variant": self.point.variant, "isa": self.point.isa, **facts}
@@ -127,12 +127,12 @@ class Decoding(Bench):
         """Where L3 feeds the point, and a little beyond: plain reads of its slice and of memory,
         and the same kernel on slices in memory.
         """
-        if not near_memory(self.point, self.room.needs, self.room.ground.machine):
+        if not near_memory(self.point, self.needs, self.room.ground.machine):
             return []
         # a pass over memory is as long as one over the slice
-        piece = self.room.slices.size // 64 * 64
+        piece = self.room.whole.size // 64 * 64
         memory = self.far_reads(piece, self.far.whole.size // piece)
-        plain = self.probe("read", to=self.room.slices, size=piece)
+        plain = self.probe("read", to=self.room.whole, size=piece)
         reads = [
             Program(SLICE, self.team, (plain,)),
             Program(MEMORY, self.team, memory, warm=False),
@@ -140,7 +140,7 @@ class Decoding(Bench):
         return (
             reads
             if self.foreign
-            else [*reads, self.rotated(ROTATED, self.far_schedule or self.schedule)]
+            else [*reads, self.rotated(ROTATED, self.far_schedule or self.ran)]
         )
 
     def rotated(self, name: str, schedule: str) -> Program:
@@ -165,7 +165,7 @@ class Decoding(Bench):
         """The largest error of all slices, each of them walked once. Nothing is left of the
         answers.
         """
-        return self._verify_layers(range(self.room.layers))
+        return self._verify_layers(range(self.room.slices))
 
     def _verify_layers(self, layers: Sequence[int]) -> float:
         self.queries.out[:] = np.nan
@@ -181,13 +181,13 @@ class Decoding(Bench):
         return self.queries.error_of(written, self.room.signs_of(self.far.layers), 1)
 
     def verify_left(self, passes: int) -> float:
-        return self.queries.error(min(passes, self.room.layers))
+        return self.queries.error(min(passes, self.room.slices))
 
     def verify_changed(self) -> float:
         """The largest error of the first slice and three others, which other queries have been
         asked: an answer that a kernel has kept is a wrong one.
         """
-        others = range(1, self.room.layers)
+        others = range(1, self.room.slices)
         self.queries.ask(SEED + 1)
         error = self._verify_layers([0, *self._random.sample(others, min(_OTHERS, len(others)))])
         self.queries.ask(SEED)

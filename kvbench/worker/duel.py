@@ -44,7 +44,7 @@ class GuestRoom(Room):
 
     def __init__(self, host: Room, library: Library) -> None:
         self._host = host
-        super().__init__(host.point, host.ground, library)
+        super().__init__(host.point, host.needs, host.ground, library)
 
     def _arena(self) -> Arena:
         return self._host.arena
@@ -102,7 +102,7 @@ class Sides:
         if benches["head"].point.schedule == OWN:
             tuner.choose(benches["head"], head, "head")
         else:
-            benches["head"].schedule = benches["base"].schedule
+            benches["head"].ran = benches["base"].ran
 
     def visit(
         self,
@@ -114,14 +114,16 @@ class Sides:
     ) -> Record:
         with ExitStack() as owned:
             benches, seed = dict[str, Bench](), self._coin.randrange(1 << 32)
+            needed = self._job.needs[point.name]
             for side in self._coin.sample(SIDES, 2):
                 twice = side == "head" and point.name in self._job.plan.controls
                 room = owned.enter_context(
                     GuestRoom(host, self._libraries["copy" if twice else side])
                 )
-                benches[side] = owned.enter_context(bench_of(point, room, answers, seed))
+                benches[side] = owned.enter_context(bench_of(point, needed, room, answers, seed))
             self._choose(benches, tuner)
-            third = owned.enter_context(bench_of(_known(point, host.library), host, answers))
+            known = _known(point, host.library)
+            third = owned.enter_context(bench_of(known, needed, host, answers))
             programs = _programs(benches, third, self._job.plan.sample_time)
             taken, error = side_by_side(benches, programs, self._job.plan, seed, watch)
             # they have changed what lies there
@@ -132,12 +134,9 @@ class Sides:
                 point=point,
                 samples=taken,
                 traffic={program.name: program.traffic() for program in flat(programs)},
-                memory=host.memory,
-                layers=host.layers,
-                slice_bytes=host.slice_bytes,
-                along=host.along,
                 max_abs_err=error,
-                schedule=" → ".join(dict.fromkeys(benches[side].schedule for side in SIDES)),
+                ran=" → ".join(dict.fromkeys(benches[side].ran for side in SIDES)),
+                **host.facts(point, benches["base"].own.traffic()),
             )
 
 
@@ -163,11 +162,11 @@ def _known(point: Point, library: Library) -> Point:
     )
 
 
-def _programs(benches: Mapping[str, Bench], third: Bench, seconds: float) -> list[Program]:
+def _programs(benches: Mapping[str, Bench], third: Bench, sample_time: float) -> list[Program]:
     """Both sides do as many passes as base needs for the time of a sample, and what is beside them
     as half of it has.
     """
     base, head = (replace(benches[side].own, name=side, quiet=True) for side in SIDES)
-    beside = replace(third.plainest, name=BESIDE["base"], quiet=True, seconds=seconds / 2)
+    beside = replace(third.plainest, name=BESIDE["base"], quiet=True, sample_time=sample_time / 2)
     again = replace(beside, name=BESIDE["head"], like=beside.name)
     return [replace(base, then=(beside,)), replace(head, like=base.name, then=(again,))]

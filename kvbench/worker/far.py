@@ -7,16 +7,15 @@ from functools import cached_property
 
 from kvbench.model import Point
 from kvbench.native import Arena, Cache, Part
-from kvbench.regime import far_bytes
 from kvbench.worker.room import Room
 
 
 class Far:
     """Taken from the room's ground when it is first asked for."""
 
-    def __init__(self, point: Point, room: Room) -> None:
-        self._point, self._room = point, room
-        self.bytes = far_bytes(room.ground.machine, point.cpus)
+    def __init__(self, point: Point, count: int, room: Room) -> None:
+        """`count`: bytes."""
+        self._point, self.bytes, self._room = point, count, room
 
     @property
     def arena(self) -> Arena:
@@ -36,7 +35,7 @@ class Far:
     def layers(self) -> range:
         """What slices hold that fit there: the layers behind those of the room."""
         count = self.whole.size // self._room.slice_bytes
-        return range(self._room.layers, self._room.layers + count)
+        return range(self._room.slices, self._room.slices + count)
 
     def slices(self, owned: ExitStack) -> list[Cache]:
         """Caches as the room's first, together more than caches hold, with content of their own."""

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from kvbench.errors import WrongAnswer
-from kvbench.model import Point, Role, Sample
+from kvbench.model import Needs, Point, Role, Sample
 from kvbench.native import Cache, rewrite
 from kvbench.plan.needs import stores
 from kvbench.units import GB, counted
@@ -37,11 +37,12 @@ _READS = ("twin", "ceiling")  # in all their forms
 _SPREAD = 1 / 3  # by which a launch may differ from others
 
 
-def bench_of(point: Point, room: Room, answers: Answers, seed: int = 0) -> Bench:
+def bench_of(point: Point, needed: Needs, room: Room, answers: Answers, seed: int = 0) -> Bench:
+    how = point, needed, room, answers, seed
     if stores(point):
-        return STORES.get(point.op, Storing)(point, room, answers, seed)
+        return STORES.get(point.op, Storing)(*how)
     foreign = point.variant not in room.library.words("variant")
-    return (ForeignDecoding if foreign else Decoding)(point, room, answers, seed)
+    return (ForeignDecoding if foreign else Decoding)(*how)
 
 
 class ForeignDecoding(Decoding):
@@ -50,7 +51,7 @@ class ForeignDecoding(Decoding):
 
     @cached_property
     def witnesses(self) -> list[Program]:
-        return [*super().witnesses, *self.reads("ceiling", self.room.slices, self.between)]
+        return [*super().witnesses, *self.reads("ceiling", self.room.whole, self.between)]
 
     def verify_changed(self) -> float:
         """What changes of the room is as it was at the end."""
@@ -70,7 +71,7 @@ class ForeignDecoding(Decoding):
         seconds: dict[str, list[float]] = {}
         for sample in taken:
             seconds.setdefault(sample.program, []).append(sample.seconds / sample.passes)
-        moved = {program.name: program.traffic().compulsory for program in self.programs}
+        moved = {program.name: program.traffic().bytes_compulsory for program in self.programs}
         reads = (
             np.divide(moved[name], own)
             for name, own in seconds.items()
@@ -129,7 +130,7 @@ class ForeignDecoding(Decoding):
     def _read(self) -> bytes:
         """A digest of all that the kernel is given."""
         room, view = self.room, self.room.arena.view()
-        begins = range(0, room.layers * room.slice_bytes, room.slice_bytes)
+        begins = range(0, room.slices * room.slice_bytes, room.slice_bytes)
         found = hashlib.blake2b(self.queries.q.data)
         with near_threads(self.point.cpus) as pool:
             for digest in pool.map(

@@ -19,13 +19,12 @@ from pathlib import Path
 
 from kvbench.closing import Closing
 from kvbench.errors import KvbenchError
-from kvbench.machine import describe
 from kvbench.machine.allowance import Disturbances, Disturbed
-from kvbench.model import Contrast, Job, Point, Probe, Record
+from kvbench.model import Contrast, Job, Needs, Point, Probe, Record
 from kvbench.model.contrast import value
 from kvbench.model.point import Visited
 from kvbench.native import Library
-from kvbench.plan import needs_here
+from kvbench.plan.needs import needs
 from kvbench.plan.witnesses import is_peer, line_of, peer_lines
 from kvbench.worker import probing, room
 from kvbench.worker.answers import Answers
@@ -73,12 +72,11 @@ class _Visitor(Closing):
     def __init__(self, library: Library, job: Job) -> None:
         self._library, self._job = library, job
         self._random = random.Random(f"{job.plan.seed}/{job.launch}/{job.part}")
-        self._machine, self._answers, self._group = describe(), Answers(job.references), ExitStack()
-        self._needs = needs_here(job.points, self._machine)
-        self._ground = Ground(library, self._machine)
+        self._answers, self._group = Answers(job.references), ExitStack()
+        self._ground = Ground(library, job.machine)
         self._room: room.Room | None = None
         self._buffers: probing.Buffers | None = None
-        self.tuner = Tuner(self._machine, job.plan.tuning, job.plan.chosen)
+        self.tuner = Tuner(job.machine, job.plan.tuning, job.plan.chosen)
         self._sides = Sides(job, self._random) if job.plan.against else None
 
     def close(self) -> None:
@@ -96,10 +94,11 @@ class _Visitor(Closing):
         """Records of all points of a line."""
         began, start, owed = time.time(), time.perf_counter(), dict.fromkeys(list[Visited](points))
         how = self._answers, self.tuner, self._job, self._random.randrange(1 << 32)
+        base, far = line_of(points[0]), self._needs(points[0]).far
         yield points[0]
         try:
             with (
-                room.Room(line_of(points[0]), self._ground) as own,
+                room.Room(base, needs(base, far), self._ground) as own,
                 Line(points, own, *how) as line,
             ):
                 for found in line.records(Disturbances(points[0].cpus).read):
@@ -112,6 +111,9 @@ class _Visitor(Closing):
         except (KvbenchError, MemoryError) as error:
             for point in owed:
                 yield self.ended(_failed(self._job, point, error), began=began)
+
+    def _needs(self, point: Point) -> Needs:
+        return self._job.needs[point.name]
 
     def leave(self) -> None:
         self._group.close()
@@ -126,7 +128,7 @@ class _Visitor(Closing):
                 key: object = (
                     line
                     if line in peers
-                    else room.key(point, self._needs[point].layers, self._ground)
+                    else room.key(point, self._needs(point).slices, self._ground)
                 )
             else:
                 key = probing.group(point) if isinstance(point, Probe) else point.name
@@ -148,10 +150,11 @@ class _Visitor(Closing):
             )
             return self._buffers.record(point, self._job, seed, watch)
         assert isinstance(point, Point)  # what else is visited
-        self._room = self._room or self._group.enter_context(room.Room(point, self._ground))
+        needed = self._needs(point)
+        self._room = self._room or self._group.enter_context(room.Room(point, needed, self._ground))
         if self._sides:
             return self._sides.visit(point, self._room, self._answers, watch, self.tuner)
-        with bench_of(point, self._room, self._answers, seed) as bench:
+        with bench_of(point, needed, self._room, self._answers, seed) as bench:
             plan = self._job.plan
             found = record(
                 bench, self.tuner, plan.samples, plan.sample_time, plan.neighbour, watch=watch
@@ -167,8 +170,9 @@ class _Visitor(Closing):
         with ExitStack() as owned:
             owned.callback(self._ground.leave, range(1, len(contrast.points)))
             for place, point in enumerate(contrast.points):
-                own = owned.enter_context(room.Room(point, self._ground, place=place))
-                bench = owned.enter_context(bench_of(point, own, self._answers, seed))
+                needed = self._needs(point)
+                own = owned.enter_context(room.Room(point, needed, self._ground, place=place))
+                bench = owned.enter_context(bench_of(point, needed, own, self._answers, seed))
                 self.tuner.choose(bench)
                 benches[value(point, contrast.factor)] = bench
             programs = [

@@ -53,12 +53,17 @@ class Guest(Owner):
             self._bench.room.signs, self._bench.queries.q[:, 0]
         )
         ours = self._bench.own.traffic()
-        ends = ours.compulsory - ours.kv - ours.scales - ours.table
-        facts = dict.fromkeys(("compulsory", "issued", "line"), count + ends)
+        ends = ours.bytes_compulsory - ours.bytes_kv - ours.bytes_scales - ours.bytes_table
+        facts = dict.fromkeys(("bytes_compulsory", "bytes_issued", "bytes_line"), count + ends)
         self.moved = replace(
-            ours, **facts, kv=float(count), scales=0.0, table=0.0, ai=ours.flops / (count + ends)
+            ours,
+            **facts,
+            bytes_kv=float(count),
+            bytes_scales=0.0,
+            bytes_table=0.0,
+            ai=ours.flops / (count + ends),
         )
-        self.bytes, layers = count, self._bench.room.layers
+        self.bytes, layers = count, self._bench.room.slices
         self.check(dict.fromkeys([0, layers - 1, layers // 2]))
         self.program = Program(
             self.point.name, self.host, steps(layers, self.moved), warm=False, memory=id(self)
@@ -110,7 +115,11 @@ class Line(Owner):
             [point for point in self._points if point.engine == OURS],
         )
         made = {
-            point: self._owned.enter_context(Decoding(point, self._room, *self._how))
+            point: self._owned.enter_context(
+                Decoding(
+                    point, self._job.needs.get(point.name, self._room.needs), self._room, *self._how
+                )
+            )
             for point in dict.fromkeys([base, *ours])
         }
         for bench in made.values():
@@ -215,7 +224,7 @@ class Line(Owner):
         again = [
             replace(each, name=AGAIN, like=each.name, place=_LAST) for each in [*named.values()][:1]
         ]
-        peers = [replace(g.program, seconds=self._job.plan.sample_time) for g in self._guests]
+        peers = [replace(g.program, sample_time=self._job.plan.sample_time) for g in self._guests]
         return [*named.values(), *self._shared(), *cores, *peers, *again]
 
     def _shared(self) -> list[Program]:
@@ -229,19 +238,14 @@ class Line(Owner):
         }
         own, core = bench.own.traffic(), bench.witnesses[2].traffic()
         moved = dict(zip(("point", CORE, AGAIN), (own, core, own), strict=True))
-        facts = {
-            "memory": self._room.memory,
-            "core_level": bench.core_level,
-            "schedule": bench.schedule,
-        }
-        return self._record(point, names, moved, taken, self._room.slice_bytes, error, **facts)
+        facts = {"core_level": bench.core_level, "ran": bench.ran, "max_abs_err": error}
+        return self._record(point, names, moved, taken, **facts)
 
     def _theirs(self, guest: Guest, taken: Sequence[Sample]) -> Record:
         names = {guest.point.name: "point"}
-        facts = {"memory": guest.memory, "overhead": guest.overhead}
-        return self._record(
-            guest.point, names, {"point": guest.moved}, taken, guest.bytes, guest.error, **facts
-        )
+        facts = {"memory": guest.memory, "overhead": guest.overhead, "slice_bytes": guest.bytes}
+        facts["max_abs_err"] = guest.error
+        return self._record(guest.point, names, {"point": guest.moved}, taken, **facts)
 
     def _record(
         self,
@@ -249,11 +253,10 @@ class Line(Owner):
         names: dict[str, str],
         moved: Mapping[str, Any],
         taken: Sequence[Sample],
-        size: int,
-        error: float,
         **facts: Any,
     ) -> Record:
         """names: of its own programs, as rounds have them, and as records do."""
+        facts = self._room.facts(point, moved["point"]) | facts
         names = {**names, **{program.name: program.name for program in self._shared()}}
         samples = tuple(replace(s, program=names[s.program]) for s in taken if s.program in names)
         there = {sample.program for sample in samples}
@@ -263,9 +266,6 @@ class Line(Owner):
             point,
             samples,
             {name: own for name, own in moved.items() if name in there},
-            layers=self._room.layers,
-            slice_bytes=size,
-            max_abs_err=error,
             **facts,
         )
 

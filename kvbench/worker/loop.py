@@ -56,8 +56,8 @@ class Program:
     quiet: that pass is the first of the run, which also wakes the threads; the lower quartile
         stands for the others.
     memory: what its slices lie in, by a number of its own. beside: what goes on meanwhile.
-    every: how many rounds have one sample of it. seconds: of a sample, where it is shorter than
-        those of the others.
+    every: how many rounds have one sample of it. sample_time: seconds of a sample,
+        where it is shorter than those of the others.
     like: the name of another, whose number of passes it has. then: sampled right after it. place:
         in a round, among those of the same one in any order.
     """
@@ -71,7 +71,7 @@ class Program:
     memory: int = 0
     beside: Callable[[], AbstractContextManager[object]] = nullcontext
     every: int = 1
-    seconds: float = 0.0
+    sample_time: float = 0.0
     like: str = ""
     then: tuple["Program", ...] = ()
     place: int = 0
@@ -119,13 +119,13 @@ class Walk:
 
 class Passes:
     """`each`: how many a program does in a sample, and how long they should take; by its name. All
-    samples are as long as those of the slowest program: about `seconds`, or one pass of it where
-    that is longer. What has something between its passes takes twice `seconds` by the wall, however
-    short its own part is of that.
+    samples are as long as those of the slowest program: about `sample_time`, or one pass of it
+    where that is longer. What has something between its passes takes twice as long by the wall,
+    however short its own part is of that.
     """
 
-    def __init__(self, programs: Sequence[Program], seconds: float, walk: Walk) -> None:
-        self._seconds, self._walk = seconds, walk
+    def __init__(self, programs: Sequence[Program], sample_time: float, walk: Walk) -> None:
+        self._sample_time, self._walk = sample_time, walk
         self._programs = {program.name: program for program in programs if not program.like}
         self._like = {program.name: program.like for program in programs if program.like}
         self._times = {name: self._timed(program) for name, program in self._programs.items()}
@@ -139,17 +139,19 @@ class Passes:
 
     def _set(self) -> None:
         alike = [
-            name for name, each in self._programs.items() if not each.between and not each.seconds
+            name
+            for name, each in self._programs.items()
+            if not each.between and not each.sample_time
         ]
         whole = [self._times[name][0] for name in alike]
-        slowest = max(whole, default=self._seconds)
+        slowest = max(whole, default=self._sample_time)
         length, self.each = (
-            slowest * max(1, round(self._seconds / slowest)),
+            slowest * max(1, round(self._sample_time / slowest)),
             dict[str, tuple[int, float]](),
         )
         for name, (own, cost) in self._times.items():
             program = self._programs[name]
-            asked = program.seconds or (self._seconds if program.between else length)
+            asked = program.sample_time or (self._sample_time if program.between else length)
             count = max(1, round(asked / (cost if program.between else own)))
             self.each[name] = count, length if name in alike else count * own
         self.each |= {name: self.each[like] for name, like in self._like.items()}
@@ -161,9 +163,9 @@ class Passes:
             taken, cost = map(
                 min, zip(*(self._timing(program, passes) for _ in range(_TIMINGS)), strict=True)
             )
-            if cost >= _SHORT * self._seconds or passes >= 1 << 24:
+            if cost >= _SHORT * self._sample_time or passes >= 1 << 24:
                 return taken / passes, cost / passes
-            passes *= max(2, min(16, int(2 * _SHORT * self._seconds / cost)))
+            passes *= max(2, min(16, int(2 * _SHORT * self._sample_time / cost)))
 
     def _timing(self, program: Program, passes: int) -> tuple[float, float]:
         _, tasks = self._walk.on(program, passes)
@@ -178,22 +180,22 @@ class Passes:
 def rounds(
     programs: Sequence[Program],
     samples: int,
-    seconds: float,
+    sample_time: float,
     seed: int = 0,
     passes: Mapping[str, int] | None = None,
     watch: Callable[[], Disturbed] = lambda: Disturbed(0.0, 0),
 ) -> Iterator[Sample]:
-    """`samples` rounds over all programs, about `seconds` for each sample; or so many `passes`,
-    however long they take.
+    """`samples` rounds over all programs, about `sample_time` seconds for each sample; or so many
+    `passes`, however long they take.
     `watch` tells what has disturbed the teams so far.
     """
     shuffled, walk, fixed = random.Random(seed), Walk(), passes or {}
-    found = None if passes else Passes(flat(programs), seconds, walk)
+    found = None if passes else Passes(flat(programs), sample_time, walk)
     now = watch()
     for number in range(samples):
         off, due = list[str](), [program for program in programs if number % program.every == 0]
         for program in flat(sorted(shuffled.sample(due, len(due)), key=attrgetter("place"))):
-            count, asked = found.each[program.name] if found else (fixed[program.name], 0.0)
+            count, meant = found.each[program.name] if found else (fixed[program.name], 0.0)
             times = program.timed(*walk.on(program, count), count)
             then, now = now, watch()
             disturbed = now.since(then)
@@ -211,7 +213,7 @@ def rounds(
                 faults=times.faults,
                 steal=disturbed.steal,
                 throttled=disturbed.throttled,
-                asked=asked,
+                sample_time=meant,
             )
             if sample.off:
                 off.append(sample.program)

@@ -22,7 +22,7 @@ class Moving(Storing):
     """Subclasses have `_task` of a layer, and check what it makes of it."""
 
     def stored(self, nt: bool) -> tuple[Task, ...]:
-        tasks = (self._task(layer) for layer in range(self.room.layers))
+        tasks = (self._task(layer) for layer in range(self.room.slices))
         return tuple(self._owned.enter_context(task) for task in tasks)
 
     def _task(self, layer: int) -> Task:
@@ -51,7 +51,7 @@ class Repacking(Moving):
         room, shape = self.room, self.point.shape
         facts = {name: getattr(self.point, name) for name in SIZED_BY} | {"batch": shape.batch}
         facts |= {"arena": room.arena, "library": room.library}
-        offsets = (layer * room.slice_bytes for layer in range(room.layers))
+        offsets = (layer * room.slice_bytes for layer in range(room.slices))
         sizes = shape.kv_heads, shape.head_dim, shape.context
         found = [self._owned.enter_context(Cache(*sizes, offset=at, **facts)) for at in offsets]
         for cache in found:
@@ -98,7 +98,7 @@ class Transposing(Moving):
 class Placing(Moving):
     @cached_property
     def _positions(self) -> np.ndarray:
-        return np.zeros((self.room.layers, 1), dtype=np.int64)
+        return np.zeros((self.room.slices, 1), dtype=np.int64)
 
     def _task(self, layer: int) -> Task:
         ends = self._ends(layer)

@@ -44,7 +44,7 @@ class Neighbour:
         try:
             for number, read in enumerate(self._reads, 1):
                 self._seconds += self._team.run(read).seconds
-                self._bytes += read.traffic().compulsory
+                self._bytes += read.traffic().bytes_compulsory
                 if number == _AHEAD:
                     begun.set()
                 if number >= _AHEAD and over.is_set():

@@ -25,7 +25,7 @@ _SEED = 1
 def steps(probe: Probe) -> int:
     """What a pass of a probe does so often: loads, rounds, additions, or walks over its buffers."""
     fixed = {"latency": LOADS, "clock": ADDITIONS} | dict.fromkeys(COMPUTE, ROUNDS)
-    return fixed.get(probe.op) or max(1, PASS_BYTES * len(probe.cpus) // probe.bytes)
+    return fixed.get(probe.op) or max(1, PASS_BYTES * probe.threads // probe.bytes)
 
 
 def streams(op: str) -> int:
@@ -46,7 +46,7 @@ class Buffers(Owner):
 
     def _prepare(self) -> None:
         probe, ground, count = self._probe, self._ground, streams(self._probe.op)
-        self._team = self._owned.enter_context(Team(len(probe.cpus), probe.cpus, self._library))
+        self._team = self._owned.enter_context(Team(probe.threads, probe.cpus, self._library))
         arena = (
             ground.far(self._team, probe.cpus, probe.pages, probe.bytes, count) if count else None
         )
@@ -64,7 +64,7 @@ class Buffers(Owner):
                     self._library.check(self._library.lib.kvb_chain(first.base, first.size, _SEED))
                 facts = dict(zip(("to", "source", "second"), self._parts, strict=False)) | how
                 facts |= {"size": self._parts[0].size if self._parts else 0, "steps": steps(probe)}
-                task = probe_task(self._library, probe.op, len(probe.cpus), isa=probe.isa, **facts)
+                task = probe_task(self._library, probe.op, probe.threads, isa=probe.isa, **facts)
                 owned.enter_context(task)
                 name, every = ("point", 1) if form == PLAIN else (form, FORM_EVERY)
                 programs.append(Program(name, self._team, (task,), warm=warm, every=every))

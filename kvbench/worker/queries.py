@@ -22,7 +22,7 @@ class Queries:
     ) -> None:
         self._point, self._room, self._answers, self._wrong = point, room, answers, wrong
         shape = point.shape
-        dims = (room.layers, shape.batch, shape.q_heads, shape.head_dim)
+        dims = (room.slices, shape.batch, shape.q_heads, shape.head_dim)
         self.q, self.out = np.empty((2, *dims), dtype=np.float32)
         self.ask(SEED)
 

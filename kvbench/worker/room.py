@@ -13,11 +13,11 @@ import numpy as np
 from kvbench.closing import Owner
 from kvbench.errors import OutOfMemory
 from kvbench.machine import available_memory
-from kvbench.model import Point
+from kvbench.model import Needs, Point, Traffic
 from kvbench.model.point import LOCAL, ONE_TOKEN
 from kvbench.native import Arena, Cache, Library, Part, Team, decode_task
 from kvbench.plan import needs
-from kvbench.regime import far_bytes
+from kvbench.regime import classify
 from kvbench.units import size
 from kvbench.worker.content import SEED, Content, signs
 from kvbench.worker.ground import Ground, fill, touch
@@ -35,30 +35,30 @@ class Room(Owner):
     """
 
     def __init__(
-        self, point: Point, ground: Ground, library: Library | None = None, place: int = 0
+        self,
+        point: Point,
+        needed: Needs,
+        ground: Ground,
+        library: Library | None = None,
+        place: int = 0,
     ) -> None:
         """place: of the ground's arenas, for rooms that stand side by side."""
-        self.point, self.ground, self.library, self.place = (
-            point,
-            ground,
-            library or ground.library,
-            place,
-        )
-        self.needs = needs.needs(point, far_bytes(ground.machine, point.cpus))
+        self.point, self.needs, self.ground, self.place = point, needed, ground, place
+        self.library = library or ground.library
         super().__init__()
 
     def _prepare(self) -> None:
         point = self.point
-        self.layers, self.slice_bytes = self.needs.layers, self.needs.slice_bytes
+        self.slices, self.slice_bytes = self.needs.slices, self.needs.slice_bytes
         self.arena = self._arena()
         self._teams: dict[tuple[int, ...], Team] = {}
-        self.signs = self.signs_of(range(self.layers))
-        cached = range(0 if point.op in needs.UNCACHED else self.layers)
+        self.signs = self.signs_of(range(self.slices))
+        cached = range(0 if point.op in needs.UNCACHED else self.slices)
         self.caches = [self._owned.enter_context(self.cache(layer)) for layer in cached]
         if cached:
             self.content = Content(self.caches[0])
         self.fill()
-        if self.needs.sources:
+        if self.needs.source_bytes:
             self.sources = self._sources()
 
     def team(self, cpus: tuple[int, ...]) -> Team:
@@ -72,15 +72,20 @@ class Room(Owner):
         """What the system gave, as Arena.inspect() has it."""
         return self.arena.inspect()
 
-    @property
-    def along(self) -> int:
-        """Bytes along which passes go on, where one of them does not walk all."""
-        return self.layers * self.slice_bytes if self.point.op in ONE_TOKEN else 0
+    def facts(self, point: Point, traffic: Traffic) -> dict[str, Any]:
+        """Of a record: what such passes walk here, and which level of the machine feeds that. Where
+        tokens come one at a time passes go on along all slices.
+        """
+        each = self.slice_bytes if point.op in ONE_TOKEN else traffic.bytes_line
+        footprint, evicted = self.slices * each, point.residency == "evicted"
+        regime = classify(self.ground.machine, point.cpus, footprint, evicted=evicted)
+        sizes = {"slices": self.slices, "slice_bytes": self.slice_bytes, "footprint": footprint}
+        return sizes | {"level": regime.word, "memory": self.memory}
 
     @property
-    def slices(self) -> Part:
+    def whole(self) -> Part:
         """All caches together."""
-        return self.arena.part(0, self.needs.slices)
+        return self.arena.part(0, self.needs.cache_bytes)
 
     def _arena(self) -> Arena:
         """Refused before anything is allocated."""
@@ -101,7 +106,7 @@ class Room(Owner):
         """
         point, shape = self.point, self.point.shape
         facts = {name: getattr(point, name) for name in needs.SIZED_BY}
-        facts |= {"batch": shape.batch, "shuffle": point.shuffle, "ring": point.op == "append"}
+        facts |= {"batch": shape.batch, "shuffle": point.order, "ring": point.op == "append"}
         return Cache(
             shape.kv_heads,
             shape.head_dim,
@@ -122,10 +127,10 @@ class Room(Owner):
         if self.caches:
             self._fill_caches()
         else:
-            touch(self.team(self.point.cpus), self.slices)
-            fill(self.arena.view()[: self.needs.slices], len(self.point.cpus))
+            touch(self.team(self.point.cpus), self.whole)
+            fill(self.arena.view()[: self.needs.cache_bytes], self.point.threads)
         if self.point.memory != LOCAL:
-            self.ground.refuse_elsewhere(self.arena, self.needs.slices, self.point.memory)
+            self.ground.refuse_elsewhere(self.arena, self.needs.cache_bytes, self.point.memory)
 
     def _fill_caches(self) -> None:
         point, near = self.point, self.ground.node(self.point.cpus) is not None
@@ -150,11 +155,11 @@ class Room(Owner):
         """All other slices as the first one has it; that takes a tenth of the time that new numbers
         take.
         """
-        slices = self.arena.view()[: self.layers * self.slice_bytes].reshape(
-            self.layers, self.slice_bytes
+        slices = self.arena.view()[: self.slices * self.slice_bytes].reshape(
+            self.slices, self.slice_bytes
         )
         self.content.begin(slices[0])
-        self.make(range(1, self.layers), slices[1:])
+        self.make(range(1, self.slices), slices[1:])
 
     def make(self, layers: Sequence[int], slices: np.ndarray) -> None:
         """What those layers hold, or would hold if there were so many."""
@@ -176,20 +181,20 @@ class Room(Owner):
         for cache in self.caches:
             cache.lengths[:] = point.shape.context - dims[2]
         one = np.random.default_rng(SEED).standard_normal(dims, dtype=np.float32)
-        begin, count = self.needs.slices, self.needs.sources
+        begin, count = self.needs.cache_bytes, self.needs.source_bytes
         if self.ground.node(point.cpus) is None:  # on all nodes alike
             touch(self.team(point.cpus), self.arena.part(begin, count // 64 * 64))
         found = (
-            self.arena.view()[begin : begin + count].view(np.float32).reshape(self.layers, *dims)
+            self.arena.view()[begin : begin + count].view(np.float32).reshape(self.slices, *dims)
         )
         own = self.signs[:, :, None, None, None]
         if point.op == "logits":  # which have no elements of a head
             either = np.array([1, -1], np.float32)
-            own = np.random.default_rng(SEED).choice(either, (self.layers, dims[-1]))
+            own = np.random.default_rng(SEED).choice(either, (self.slices, dims[-1]))
         with near_threads(self.point.cpus) as pool:
             list(
                 pool.map(
-                    lambda layer: np.multiply(one, own[layer], out=found[layer]), range(self.layers)
+                    lambda layer: np.multiply(one, own[layer], out=found[layer]), range(self.slices)
                 )
             )
         return found
@@ -200,13 +205,13 @@ def near_threads(cpus: Sequence[int]) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(len(cpus), initializer=os.sched_setaffinity, initargs=(0, cpus))
 
 
-def key(point: Point, layers: int, ground: Ground) -> tuple[object, ...]:
+def key(point: Point, slices: int, ground: Ground) -> tuple[object, ...]:
     """Points with the same answer share a room. CPUs of one node may walk what others of it have
     touched; of several, only what is cut into units in the same way.
     """
     node = ground.node(point.cpus)
     return (
-        needs.room(point, layers),
+        needs.room(point, slices),
         (point.cpus, *_cut(point).values()) if node is None else node,
     )
 

@@ -17,6 +17,8 @@ STALE = 0xFF  # bytes of what is still to be written: no number in any format, n
 
 
 class Storing(Bench):
+    """Each layer's rows of the room's sources go into its cache."""
+
     # ---- programs --------------------------------------------------------------------------------
 
     @cached_property
@@ -51,7 +53,7 @@ class Storing(Bench):
         """Along the slices, as what is stored goes: from one half of them to the other, in pieces
         of a MiB or more, so that what threads lose by meeting is no part of it.
         """
-        half = min(self.room.slices.size, self.room.needs.footprint) // 2
+        half = min(self.room.whole.size, self.needs.walked) // 2
         pieces = max(1, min(_PIECES, half // MIB))
         size = half // pieces // 64 * 64
         parts = [self.room.arena.part(place * size, size) for place in range(2 * pieces)]
@@ -64,7 +66,7 @@ class Storing(Bench):
 
     def verify(self) -> float:
         """The largest error of three slices, one of them drawn anew."""
-        last = self.room.layers - 1
+        last = self.room.slices - 1
         return max(self._verify_store(layer) for layer in {0, last, self._random.randint(0, last)})
 
     def verify_left(self, passes: int) -> float:
@@ -96,7 +98,7 @@ class Storing(Bench):
 
     def off(self, cache: Cache, found: Sequence[np.ndarray], source: np.ndarray) -> float:
         """The largest error of K and V that a cache holds."""
-        block, scaled = block_of(cache.dtype, cache.library), self.own.traffic().scales > 0
+        block, scaled = block_of(cache.dtype, cache.library), self.own.traffic().bytes_scales > 0
         error = 0.0
         for got, want in zip(found, source, strict=True):
             off = np.abs(got - want)

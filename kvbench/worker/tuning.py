@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import TypeGuard
 
 from kvbench.model import Machine, Sample, Tuned, choose, pooled, quotients
-from kvbench.model.tuning import Ratios
+from kvbench.model.tuning import Ratios, called
 from kvbench.plan.classes import class_of, near_memory, tunable
 from kvbench.worker.bench import Bench
 from kvbench.worker.decoding import Decoding
@@ -47,29 +47,30 @@ class Tuner:
         not everybody's.
         """
         if self._tunes(bench):
-            name = "/".join(
-                filter(None, [class_of(bench.point, bench.room.needs, self._machine), of])
-            )
-            bench.schedule = self._best(
-                name, bench.under, bench.schedule, presets or bench.room.library.words("schedule")
+            parts = *class_of(bench.point, bench.needs, self._machine), *filter(None, [of])
+            bench.ran = self._best(
+                parts, bench.under, bench.ran, presets or bench.room.library.words("schedule")
             )
 
     def choose_far(self, bench: Bench) -> None:
         """Sets the schedule of the bench's copies in memory, before choose(), where it has any."""
-        point, needs = bench.point, bench.room.needs
+        point, needs = bench.point, bench.needs
         if self._tunes(bench) and near_memory(point, needs, self._machine):
-            name = class_of(point, needs, self._machine, far=True)
+            parts = class_of(point, needs, self._machine, far=True)
             presets = bench.room.library.words("schedule")
-            bench.far_schedule = self._best(name, bench.rotated, bench.schedule, presets)
+            bench.far_schedule = self._best(parts, bench.rotated, bench.ran, presets)
 
     def _tunes(self, bench: Bench) -> TypeGuard[Decoding]:
-        return self._evidence is not None and bool(bench.schedule) and tunable(bench.point)
+        return self._evidence is not None and bool(bench.ran) and tunable(bench.point)
 
-    def _best(self, name: str, program: _Make, default: str, presets: Sequence[str]) -> str:
+    def _best(
+        self, parts: tuple[str, ...], program: _Make, default: str, presets: Sequence[str]
+    ) -> str:
+        name = called(parts)
         if name not in self._chosen:
             seen = ratios(program, default, presets)
             choice = choose(pooled((self._evidence or {}).get(name, {}), seen), default)
-            self._taken.append(Tuned(name, choice, seen))
+            self._taken.append(Tuned(name, parts, choice, seen))
             self._chosen[name] = choice.preset
         return self._chosen[name]
 

@@ -28,7 +28,7 @@ _PREPARED = 40e6  # bytes of memory a second, at the least, that are filled and 
 def visit(
     point: Point,
     samples: int,
-    seconds: float,
+    sample_time: float,
     evidence: Mapping[str, Ratios] | None = None,
     beside: bool = False,
     plugin: tuple[str, ...] = (),
@@ -36,17 +36,19 @@ def visit(
     """By itself, in depth: beside all witnesses that there are, and with its stages. evidence: as a
     Tuner has it.
     """
+    machine = describe()
+    needed = needs_here((point,), machine)[point]
     with (
-        Ground(library_of("", plugin)) as ground,
-        Room(point, ground) as room,
-        bench_of(point, room, Answers()) as bench,
+        Ground(library_of("", plugin), machine) as ground,
+        Room(point, needed, ground) as room,
+        bench_of(point, needed, room, Answers()) as bench,
     ):
-        if beside and not neighbours(ground.machine, point.cpus):
+        if beside and not neighbours(machine, point.cpus):
             raise Refused(
                 "the point leaves no core of its nodes free for a neighbour", "fewer --threads"
             )
-        tuner = Tuner(ground.machine, evidence)
-        found = record(bench, tuner, samples, seconds, beside, methodcaller("more"))
+        tuner = Tuner(machine, evidence)
+        found = record(bench, tuner, samples, sample_time, beside, methodcaller("more"))
         return replace(found, stage_share=bench.stages(), tuned=tuner.taken())
 
 
@@ -54,21 +56,21 @@ def record(
     bench: Bench,
     tuner: Tuner,
     samples: int,
-    seconds: float,
+    sample_time: float,
     beside: bool = False,
     extra: Callable[[Bench], Iterable[Program]] = lambda bench: (),
     **how: Any,
 ) -> Record:
-    """`samples` rounds of about `seconds` per sample. beside: with a neighbour, where there is room
-    for one. extra: programs beside the bench's own. how: more for rounds().
+    """`samples` rounds of about `sample_time` seconds per sample. beside: with a neighbour, where
+    there is room for one. extra: programs beside the bench's own. how: more for rounds().
     """
     tuner.choose_far(bench)
     tuner.choose(bench)
-    neighbour, room = bench.neighbour() if beside else None, bench.room
+    neighbour = bench.neighbour() if beside else None
     programs = [*bench.programs, *extra(bench)]
     if neighbour:  # the point while that one streams memory
         programs.append(replace(bench.own, name=NEIGHBOUR, beside=neighbour.streaming))
-    taken, error = bench.measured(programs, samples, seconds, **how)
+    taken, error = bench.measured(programs, samples, sample_time, **how)
     return Record(
         launch=0,
         point=bench.point,
@@ -76,20 +78,17 @@ def record(
         tails=tails(taken),
         neighbour=neighbour.gbps if neighbour else 0.0,
         traffic={program.name: program.traffic() for program in programs},
-        memory=room.memory,
-        layers=room.layers,
         core_level=bench.core_level,
-        slice_bytes=room.slice_bytes,
-        along=room.along,
         max_abs_err=error,
-        schedule=bench.schedule,
+        ran=bench.ran,
+        **bench.room.facts(bench.point, bench.own.traffic()),
     )
 
 
 def visit_plugin(
     point: Point,
     samples: int,
-    seconds: float,
+    sample_time: float,
     plugin: Sequence[str],
     beside: bool = False,
     patience: float | None = None,
@@ -99,9 +98,11 @@ def visit_plugin(
     """
     if patience is None:
         prepared = needs_here((point,), describe())[point].memory / _PREPARED
-        patience = round(PATIENCE + 40 * samples * seconds + prepared)
+        patience = round(PATIENCE + 40 * samples * sample_time + prepared)
     try:
-        return apart(visit, point, samples, seconds, None, beside, tuple(plugin), patience=patience)
+        return apart(
+            visit, point, samples, sample_time, None, beside, tuple(plugin), patience=patience
+        )
     except Ended as end:
         hint = f"kvbench verify --plugin {' --plugin '.join(plugin)} says in which case"
         raise WrongAnswer(

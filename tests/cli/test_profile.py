@@ -12,12 +12,10 @@ from kvbench.machine import describe
 from kvbench.model import Record, Sample, Shape, Traffic
 from kvbench.native import default_library
 from kvbench.report.words import said as worded
-from kvbench.worker.answers import Answers
-from kvbench.worker.foreign import bench_of
 from kvbench.worker.ground import Ground
-from kvbench.worker.room import Room
 from tests import made_run
 from tests.cli.test_cli import call
+from tests.made_job import bench
 
 SHAPE = Shape(
     layers=0, batch=1, q_heads=4, kv_heads=2, head_dim=16, context=100, capacity=128, window=0
@@ -29,22 +27,22 @@ GIGA = 1_000_000_000
 def visit_of(seconds, flops=4e9):
     """One pass of 1 GB per sample; `seconds` by program, one for each round."""
     samples = [
-        Sample(program, number, 1, taken, (taken,), 0.05, 0, 0, asked=taken)
+        Sample(program, number, 1, taken, (taken,), 0.05, 0, 0, sample_time=taken)
         for program, times in seconds.items()
         for number, taken in enumerate(times)
     ]
     traffic = Traffic(
         flops=flops,
-        compulsory=GIGA,
-        issued=GIGA,
-        line=GIGA,
-        kv=GIGA,
-        scales=0,
-        table=0,
+        bytes_compulsory=GIGA,
+        bytes_issued=GIGA,
+        bytes_line=GIGA,
+        bytes_kv=GIGA,
+        bytes_scales=0,
+        bytes_table=0,
         ai=flops / GIGA,
     )
     memory = {"page_bytes": 1, "mapped": 1, "huge_bytes": 0, "resident_bytes": 1}
-    facts = {"layers": 3, "slice_bytes": 4096, "max_abs_err": 1e-7, "stage_share": (0.5, 0.1, 0.4)}
+    facts = {"slices": 3, "slice_bytes": 4096, "max_abs_err": 1e-7, "stage_share": (0.5, 0.1, 0.4)}
     return Record(0, POINT, tuple(samples), dict.fromkeys(seconds, traffic), memory, **facts)
 
 
@@ -205,12 +203,11 @@ def test_eviction_reads_more_than_the_caches_hold():
     point = replace(POINT, residency="evicted", cpus=(min(os.sched_getaffinity(0)),))
     with (
         Ground(default_library()) as ground,
-        Room(point, ground) as room,
-        bench_of(point, room, Answers()) as bench,
+        bench(point, ground) as own,
     ):
-        between = {program.name: program.between for program in (*bench.programs, *bench.more())}
+        between = {program.name: program.between for program in (*own.programs, *own.more())}
         for name in ("point", "twin", "ceiling"):
-            assert between[name].traffic().compulsory >= max(256 << 20, 4 * last_level)
+            assert between[name].traffic().bytes_compulsory >= max(256 << 20, 4 * last_level)
         assert between["core"] is None and between["fma"] is None
 
 

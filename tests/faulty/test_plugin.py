@@ -124,8 +124,8 @@ def test_bytes_are_those_of_the_twin(library, isa):
         ):
             own, read = decode.traffic(), twin.traffic()
             team.run(twin)
-    assert own.kv == read.kv == 2 * 600 * 2 * 16 * 4
-    assert own.compulsory == own.issued == own.kv + 2 * q.nbytes
+    assert own.bytes_kv == read.bytes_kv == 2 * 600 * 2 * 16 * 4
+    assert own.bytes_compulsory == own.bytes_issued == own.bytes_kv + 2 * q.nbytes
     assert own.flops == 4 * 600 * 4 * 16
 
 

@@ -32,7 +32,7 @@ def duel(launch, pairs, point=DECODE, *, layers=1, switches=(), steal=(), **fact
             hit = {"switches": int(number in switches), "steal": 0.01 * (number in steal)}
             samples.append(Sample(name, number, 4, own * 4, (own,), 0.01, faults=0, **hit))
     moved = {name: traffic(float(MIB)) for name in PROGRAMS}
-    return Record(launch, point, tuple(samples), moved, {}, layers=layers, **facts)
+    return Record(launch, point, tuple(samples), moved, {}, slices=layers, **facts)
 
 
 def player(ratio=lambda point, side: 1.0, noise=0.01, beside=lambda point, side: 1.0):

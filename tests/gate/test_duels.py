@@ -87,7 +87,7 @@ def test_failures_are_told():
 
 def test_other_work_is_no_comparison():
     record = duel(0, [(1e-3, 1e-3)])
-    less = {**record.traffic, "head": replace(record.traffic["head"], compulsory=4096.0)}
+    less = {**record.traffic, "head": replace(record.traffic["head"], bytes_compulsory=4096.0)}
     assert "4096 in head" in only([replace(record, traffic=less)]).fault
 
 

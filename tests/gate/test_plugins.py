@@ -9,11 +9,11 @@ from kvbench.errors import Exit
 from kvbench.gate import Request, build
 from kvbench.gate.duels import pairs
 from kvbench.gate.gate import rivals
-from kvbench.model import Job
 from kvbench.model.verdict import EQUIVALENT
 from kvbench.native import library_path
 from kvbench.runner import launch
 from tests.cli.test_cli import call
+from tests.made_job import job
 
 ROOT = Path(__file__).resolve().parents[2]
 INSTALLED = library_path()
@@ -56,7 +56,7 @@ def test_two_builds_of_a_plug_in_are_measured_on_its_own_points(tmp_path):
     point = min(plan.points, key=lambda each: each.shape.context)
     (tmp_path / "answers").mkdir()
     brief = replace(plan, samples=2, sample_time=0.001)
-    (record,) = launch(Job(brief, 0, 0, (point,), str(tmp_path / "answers")))
+    (record,) = launch(job(brief, [point], folder=tmp_path / "answers"))
     assert not record.error and len(list(pairs(record))) == 2
 
 

@@ -20,7 +20,7 @@ PAGED = replace(
     scale="f16",
     inner="token",
     block_tokens=32,
-    shuffle=1,
+    order=1,
     pad=0,
     deterministic=True,
 )

@@ -187,7 +187,7 @@ def test_a_team_runs_tasks(library):
             assert len(times.thread_seconds) == 2
             assert times.seconds == pytest.approx(sum(times.pass_seconds))
             assert all(second > 0 for second in times.pass_seconds)
-            assert one.traffic().compulsory == 1 << 16
+            assert one.traffic().bytes_compulsory == 1 << 16
 
 
 def test_a_task_is_planned_for_its_team(library):

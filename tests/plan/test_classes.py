@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from kvbench.model.tuning import called
 from kvbench.plan import needs_here
 from kvbench.plan.classes import class_of, classes
 from tests.made_run import DECODE, MACHINE, STORE
@@ -12,7 +13,7 @@ POINT = replace(DECODE, schedule="auto", isa="avx2")
 
 
 def name(point):
-    return class_of(point, needs_here([point], MACHINE)[point], MACHINE)
+    return called(class_of(point, needs_here([point], MACHINE)[point], MACHINE))
 
 
 def shaped(**facts):
@@ -21,7 +22,7 @@ def shaped(**facts):
 
 def test_a_class_says_what_it_is_of():
     assert name(POINT) == "avx2/flash.f16/head/d<=64/g<=4/threads of one L3/memory"
-    paged = replace(POINT, layout="paged", shuffle=1, cpus=(2,), residency="hot", dtype="q8_0")
+    paged = replace(POINT, layout="paged", order=1, cpus=(2,), residency="hot", dtype="q8_0")
     assert name(paged) == "avx2/flash.q8_0/paged.head shuffled block<=32/d<=64/g<=4/1 thread/L2"
 
 
@@ -65,7 +66,7 @@ def test_pages_of_a_cache_differ_by_order_and_size():
         len(
             {
                 name(each)
-                for each in (paged, replace(paged, shuffle=1), replace(paged, block_tokens=128))
+                for each in (paged, replace(paged, order=1), replace(paged, block_tokens=128))
             }
         )
         == 3

@@ -52,7 +52,7 @@ def test_what_is_not_asked_for_is_the_default(sweep):
     assert point.schedule == "auto"
     assert point.variant == default_library().kernels()[0].variant
     assert point.shape.capacity == point.shape.context == DEFAULTS["context"]
-    assert point.cpus == (0, 1) and point.shuffle is None
+    assert point.cpus == (0, 1) and point.order is None
 
 
 def test_a_model_gives_heads_and_its_window_where_asked(tmp_path):
@@ -339,12 +339,12 @@ def test_slices_in_rotation(sweep):
     for point in found.points:
         seen = needs(point, far)
         tokens = point.shape.window or 4096
-        assert seen.walked == seen.slice_bytes * tokens // point.shape.capacity
+        assert seen.slice_walked == seen.slice_bytes * tokens // point.shape.capacity
         if point.residency != "rotate":
-            assert seen.layers == 1
+            assert seen.slices == 1
         else:
             rows = 2 * 8 * tokens * 256
-            assert (seen.layers - 1) * rows < far <= seen.layers * rows
+            assert (seen.slices - 1) * rows < far <= seen.slices * rows
 
 
 @pytest.mark.parametrize("context", [1000, 3001, 4097, 5000, 70001])
@@ -356,8 +356,8 @@ def test_a_footprint_is_never_less_than_what_no_cache_helps_with(sweep, context)
     (point,) = sweep(f'dtype = "f16"\ncontext = {context}').points
     seen, rows = needs(point, far), 2 * 8 * context * 128 * 2
     assert far % rows, "or the test shows nothing"
-    assert (seen.layers - 1) * rows < far <= seen.layers * rows
-    assert seen.footprint >= far
+    assert (seen.slices - 1) * rows < far <= seen.slices * rows
+    assert seen.walked >= far
 
 
 @pytest.mark.parametrize("context", [100, 300, 513, 1000])
@@ -372,7 +372,7 @@ def test_whole_sets_of_a_model_reach_as_far(sweep, context):
     one_set = 32 * 2 * 8 * context * 128 * 2
     assert far % one_set and far > one_set, "or the test shows nothing"
     assert point.shape.layers == 32 * -(-far // one_set)
-    assert needs(point, far).footprint >= far
+    assert needs(point, far).walked >= far
 
 
 @pytest.mark.parametrize("batch", [1, 3, 8])
@@ -394,7 +394,8 @@ def test_what_a_store_walks(sweep):
     bulk, append = sweep(
         'op = ["bulk", "append"]\ncontext = 1024\nlayers = 4\npad = 0'
     ).needs.values()
-    assert bulk.walked == 2 * 8 * 1024 * (256 + 512) and append.walked == 2 * 8 * (1024 * 256 + 512)
+    assert bulk.slice_walked == 2 * 8 * 1024 * (256 + 512)
+    assert append.slice_walked == 2 * 8 * (1024 * 256 + 512)
     assert append.slice_bytes == 2 * 8 * 1024 * 256 and append.arena == 4 * (
         append.slice_bytes + 2 * 8 * 512
     )

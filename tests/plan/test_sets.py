@@ -14,8 +14,8 @@ from tests.made_run import DECODE, MACHINE
 GIB = 1 << 30
 GOES_WITH = {
     "dtype": {"scale"},
-    "layout": {"inner", "block_tokens", "shuffle"},
-    "order": {"shuffle"},
+    "layout": {"inner", "block_tokens", "order"},
+    "order": {"order"},
 }
 GOES_WITH |= {"threads": {"cpus"}, "group": {"q_heads"}}
 DTYPES = default_library().words("dtype")

@@ -11,6 +11,7 @@ from zlib import crc32
 from kvbench.analysis.measured.machines import profile
 from kvbench.model import Check, Contrast, Fact, Machine, Point, Probe, Record, Tuned, choose
 from kvbench.model.contrast import value
+from kvbench.model.tuning import called
 from kvbench.store import RunDirectory, plain
 from tests.made_run import DECODE, KIB, MACHINE, MIB, RUN, failed, probe, visit
 from tests.store.made import manifest
@@ -130,7 +131,8 @@ def measured(launch: int, of: Point | Probe | Contrast, rounds: int = 3) -> Reco
     }
     found = visit(launch, wobbling, of, walked=layers * each, layers=layers, flops=flops)
     moved = {
-        name: replace(traffic, issued=traffic.compulsory) for name, traffic in found.traffic.items()
+        name: replace(traffic, bytes_issued=traffic.bytes_compulsory)
+        for name, traffic in found.traffic.items()
     }
     if of.op != "decode":
         return replace(found, traffic=moved)
@@ -151,12 +153,10 @@ def side_by_side(launch: int, of: Contrast, rounds: int) -> Record:
 
 def tuned(of: Point) -> Tuned:
     """All classes are read a quarter faster so."""
-    place = (
-        f"{of.isa}/{of.variant}.{of.dtype}/{of.layout}/d<=64/g<=4/{len(of.cpus)}"
-        f" threads/{of.residency}"
-    )
+    where = f"{of.threads} threads", of.residency
+    parts = of.isa, f"{of.variant}.{of.dtype}", of.layout, "d<=64", "g<=4", *where
     rounds = {"weave": (0.0,) * 9, "stream": (-0.22,) * 9}
-    return Tuned(place, choose(rounds, "weave"), rounds)
+    return Tuned(called(parts), parts, choose(rounds, "weave"), rounds)
 
 
 def whole(points: Sequence[Point | Probe], launches: int = 7) -> list[Record]:

@@ -40,7 +40,7 @@ def test_points_and_roofs_are_of_the_cpu_set_with_most_threads():
     assert (point["ai"], point["gflops"], point["gflops_low"]) == pytest.approx((4.0, 40.0, 40.0))
     assert point["ai_issued"] == pytest.approx(FLOPS / 7) and point["above"] == ""
     assert parts(text) == {point["row"]: 2}  # mark, bar
-    reads = figure.table.query("kind == 'read ceiling'").set_index("label")["gbps"]
+    reads = figure.table.query("kind == 'read ceiling'").set_index("short")["gbps"]
     assert reads.to_dict() == pytest.approx({"DRAM": 20.0, "L3": 60.0})
     assert figure.table.query("kind == 'FMA peak'")["gflops"].tolist() == pytest.approx([200.0])
     words = set(re.findall(r"<text[^>]*>([^<]*)</text>", text))
@@ -79,7 +79,7 @@ def test_the_fastest_of_each_dtype_is_labelled_and_no_label_covers_another():
         visit(0, RATES, replace(DECODE, dtype=dtype), flops=FLOPS) for dtype in ("i8", "e4m3")
     ]
     figure, text = first([*roofs(), visit(0, RATES, flops=FLOPS), slower, *others])
-    assert sorted(figure.table.query("kind == 'point'")["label"].str.split().str[1]) == [
+    assert sorted(figure.table.query("kind == 'point'")["short"].str.split().str[1]) == [
         "e4m3",
         "f16",
         "i8",

@@ -25,8 +25,7 @@ def records():
         visit(0, RATES, at(1024), walked=8 * MIB, layers=1),
         visit(0, RATES, at(8192), walked=64 * MIB, layers=1),
         visit(0, RATES, DECODE),
-        probe(0, 50.0, replace(READ, bytes=8 * MIB)),
-        probe(0, 60.0, replace(READ, bytes=8 * MIB, distance=512)),
+        probe(0, 50.0, replace(READ, bytes=8 * MIB), ahead=60.0),
         probe(0, 20.0),
         probe(0, 99.0, replace(READ, cpus=(0,))),
         probe(0, 99.0, replace(READ, pages="base")),
@@ -44,7 +43,7 @@ def staircase_of(records_):
 def test_points_stand_at_their_footprint_beside_their_twin_and_ceilings():
     """These are of the same threads and pages, in their better form."""
     figure, text = staircase_of(records())
-    points = figure.table.query("kind == 'point'").set_index("bytes")
+    points = figure.table.query("kind == 'point'").set_index("footprint")
     assert points["gbps"].to_dict() == pytest.approx(
         dict.fromkeys((8 * MIB, 64 * MIB, 256 * MIB), 30.0)
     )
@@ -52,7 +51,7 @@ def test_points_stand_at_their_footprint_beside_their_twin_and_ceilings():
     assert points.loc[8 * MIB, ["regime", "residency", "context"]].tolist() == ["L3", "hot", 1024]
     assert points.loc[256 * MIB, ["regime", "residency"]].tolist() == ["DRAM", "rotate"]
     ceilings = figure.table.query("kind == 'read'")
-    assert dict(zip(ceilings["bytes"], ceilings["gbps"], strict=True)) == pytest.approx(
+    assert dict(zip(ceilings["footprint"], ceilings["gbps"], strict=True)) == pytest.approx(
         {8 * MIB: 60, 256 * MIB: 20}
     )
     assert ceilings["regime"].tolist() == ["L3", "DRAM"] and "2 threads" in figure.about
@@ -67,10 +66,12 @@ def test_regimes_cover_the_axis_and_change_where_the_table_of_regimes_says():
     """
     small = visit(0, RATES, at(64), walked=256 * KIB, layers=1)
     areas = table([small, *records()]).query("kind == 'level'")
-    assert areas["label"].tolist() == ["L2", "mixed", "L3", "mixed", "DRAM"]
-    assert (areas["bytes"].iloc[1:].to_numpy() == areas["bytes_end"].iloc[:-1].to_numpy()).all()
+    assert areas["short"].tolist() == ["L2", "mixed", "L3", "mixed", "DRAM"]
+    assert (
+        areas["footprint"].iloc[1:].to_numpy() == areas["footprint_end"].iloc[:-1].to_numpy()
+    ).all()
     expected = [1.6 * MIB, 3 * MIB, 0.7 * 32 * MIB, 128 * MIB]
-    assert areas["bytes"].iloc[1:].tolist() == pytest.approx(expected, rel=0.04)
+    assert areas["footprint"].iloc[1:].tolist() == pytest.approx(expected, rel=0.04)
 
 
 def test_of_points_of_one_size_the_fastest_is_shown_by_most_threads():
@@ -85,4 +86,4 @@ def test_machines_without_known_caches():
         staircase,
         replace(found_in(records()), machine=replace(found_in(records()).machine, caches=())),
     )
-    assert set(figure.table.query("kind == 'level'")["label"]) == {"unknown"} and tagged(text)
+    assert set(figure.table.query("kind == 'level'")["short"]) == {"unknown"} and tagged(text)

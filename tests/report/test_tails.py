@@ -15,7 +15,7 @@ def timed(seed, count=3 * MANY, program="point", least=5 * STEP):
     """A sample for every hundred passes, of which few are slow."""
     each = least * (1 + np.random.default_rng(seed).pareto(4.0, (count // MANY, MANY)))
     return [
-        Sample(program, n, MANY, own.sum(), tuple(own), 0.0, 0, 0, asked=own.sum())
+        Sample(program, n, MANY, own.sum(), tuple(own), 0.0, 0, 0, sample_time=own.sum())
         for n, own in enumerate(each)
     ]
 

@@ -54,7 +54,7 @@ def measured(launch, point, luck=1.0, rounds=3):
     }
     walked = layers * counted(point.dtype, point.shape)
     each = {name: [rate] * rounds for name, rate in rates.items()}
-    found = visit(launch, each, point, walked=walked, layers=layers, schedule="stream")
+    found = visit(launch, each, point, walked=walked, layers=layers, ran="stream")
     return replace(found, max_abs_err=1e-4)
 
 
@@ -82,7 +82,9 @@ def run(path, own=None, visits=None, machine=MACHINE, longer=True, sealed=True, 
 def twice(record, program="point", by=0.5):
     """One of its programs at another rate."""
     samples = (
-        replace(s, seconds=s.seconds / by, asked=s.seconds / by) if s.program == program else s
+        replace(s, seconds=s.seconds / by, sample_time=s.seconds / by)
+        if s.program == program
+        else s
         for s in record.samples
     )
     return replace(record, samples=tuple(samples))
@@ -91,6 +93,7 @@ def twice(record, program="point", by=0.5):
 def lighter(record):
     """It counts half of its bytes, and none is missed in its rate."""
     moved = {
-        name: replace(own, compulsory=own.compulsory / 2) for name, own in record.traffic.items()
+        name: replace(own, bytes_compulsory=own.bytes_compulsory / 2)
+        for name, own in record.traffic.items()
     }
     return replace(record, traffic=moved)

@@ -164,7 +164,7 @@ def faster(times, programs=None, kernel=""):
         for sample in visit["samples"]:
             if kernel in visit["point"] and (programs is None or sample["program"] in programs):
                 sample["seconds"] /= times
-                sample["asked"] /= times
+                sample["sample_time"] /= times
         return visit
 
     return change

@@ -37,7 +37,7 @@ def paced(record, slow):
     it.
     """
     seconds = 1e-3 / (0.6 if record.launch in slow else 1.0)
-    pace = Sample(PACE, 0, 1, seconds, (), 0.0, 0, 0, asked=1e-3)
+    pace = Sample(PACE, 0, 1, seconds, (), 0.0, 0, 0, sample_time=1e-3)
     moved = record.traffic | {PACE: traffic(0.0, 1e8)}
     return replace(record, samples=(*record.samples, pace), traffic=moved)
 

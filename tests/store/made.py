@@ -18,7 +18,7 @@ DECODE = replace(
     shape=SHAPE,
     cpus=(1, 0),
     schedule="cross",
-    shuffle=7,
+    order=7,
     deterministic=True,
 )
 APPEND = replace(
@@ -27,10 +27,10 @@ APPEND = replace(
     variant="nt",
     layout="head",
     shape=replace(SHAPE, layers=1),
-    shuffle=None,
+    order=None,
     pad=64,
 )
-READ = Probe("read", "best", (0, 1), "thp", 1 << 20, 2048)
+READ = Probe("read", "best", (0, 1), "thp", 1 << 20)
 POINTS = (DECODE, APPEND, READ)
 JOURNAL = "journal.jsonl"
 RUN = "20260102-030405-beef"
@@ -59,6 +59,8 @@ def manifest(points=POINTS, launches=10, samples=3, run=RUN, **facts):
             "platform": "Linux\n6.1",
         },
         "command": "kvbench sweep made-up --out 'a b'",
+        "models": ("llama-3-8b",),
+        "engines": (),
         "forecast": {"seconds": 12.5, "memory": 1e9},
     }
     return Manifest(**known | facts)
@@ -85,8 +87,10 @@ def visit(chance, launch, point, samples=3, scale=1.0, **facts):
             "huge_bytes": 0,
         },
         "steps": 3 if isinstance(point, Probe) else 0,
-        "layers": chance.randrange(1, 9),
+        "slices": chance.randrange(1, 9),
         "slice_bytes": chance.randrange(1 << 40),
+        "footprint": float(chance.randrange(1 << 40)),
+        "level": chance.choice(["L2", "L3", "DRAM"]),
         "max_abs_err": chance.random() / 1000,
         "began": 1767303845.5 + 100 * launch + chance.random(),
         "wall": 0.5 + chance.random(),

@@ -16,7 +16,7 @@ def library(tmp_path):
 
 
 def tuned(of="a/b", **ratios):
-    return Tuned(of, choose(SEEN, "weave"), SEEN | ratios)
+    return Tuned(of, tuple(of.split("/")), choose(SEEN, "weave"), SEEN | ratios)
 
 
 def test_it_comes_back_pooled(library, tmp_path):

@@ -46,7 +46,7 @@ def library(tmp_path):
 
 def tuned(of, value):
     ratios = {"off": (value,), "weave": (0.0,)}
-    return Tuned(of, choose(ratios, "weave"), ratios)
+    return Tuned(of, (of,), choose(ratios, "weave"), ratios)
 
 
 def wrote(library, file, writer, rounds):
@@ -212,7 +212,8 @@ def test_a_tuning_file_has_room_for_more_than_any_machine_has(library, tmp_path)
         for number in range(8)
     }
     assert not evidence.add(
-        Tuned(f"class/{number}", choose(ratios, "preset-0"), ratios) for number in range(500)
+        Tuned(f"class/{number}", ("class", str(number)), choose(ratios, "preset-0"), ratios)
+        for number in range(500)
     )
     assert len(evidence.read()[0]) == 500
 

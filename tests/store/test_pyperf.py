@@ -98,7 +98,7 @@ def test_facts_are_metadata(two_runs):
     benchmarks = loaded(two_runs[0])
     common = benchmarks[DECODE.name].get_metadata()
     wanted = {
-        "kvb_schema": 5,
+        "kvb_schema": 6,
         "kvb_run": "20260102-030405-beef",
         "kvb_suite": "made-up",
         "kvb_seed": 7,
@@ -119,7 +119,7 @@ def test_facts_are_metadata(two_runs):
         "kvb_kv_heads": 2,
         "kvb_head_dim": 64,
         "kvb_batch": 1,
-        "kvb_shuffle": 7,
+        "kvb_order": 7,
         "kvb_deterministic": 1,
         "kvb_resident_bytes": 1 << 20,
         "kvb_huge_bytes": 0,
@@ -133,7 +133,7 @@ def test_facts_are_metadata(two_runs):
     assert {name: common.get(name) for name in wanted} == wanted
     assert "kvb_pad" not in common and "cpu_model_name" not in common
     probe = benchmarks[READ.name].get_metadata()
-    assert (probe["kvb_bytes"], probe["kvb_distance"], probe["kvb_steps"]) == (1 << 20, 2048, 3)
+    assert (probe["kvb_bytes"], probe["kvb_steps"]) == (1 << 20, 3)
 
 
 def test_facts_of_a_launch_are_metadata_of_its_run(two_runs):
@@ -142,9 +142,9 @@ def test_facts_of_a_launch_are_metadata_of_its_run(two_runs):
         facts = run.get_metadata()
         own = [sample for sample in record.samples if sample.program == "point"]
         assert facts["kvb_launch"] == record.launch
-        assert facts["kvb_bytes_compulsory"] == record.traffic["point"].compulsory
+        assert facts["kvb_bytes_compulsory"] == record.traffic["point"].bytes_compulsory
         assert (
-            facts["kvb_layers"] == record.layers and facts["kvb_slice_bytes"] == record.slice_bytes
+            facts["kvb_slices"] == record.slices and facts["kvb_slice_bytes"] == record.slice_bytes
         )
         assert facts["duration"] == record.wall
         for name in ("switches", "faults", "steal", "throttled"):

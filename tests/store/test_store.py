@@ -4,12 +4,13 @@ import json
 
 import pytest
 
-from kvbench.model import Job, Plan, Probe, Record, Sample, Traffic
+from kvbench.model import Job, Needs, Plan, Probe, Record, Sample, Traffic
 from kvbench.model.point import Visited
 from kvbench.store import plain, read, record, write_json
+from tests.made_run import MACHINE
 from tests.store.made import DECODE as POINT
 
-PROBE = Probe("read", "i", (0, 1), "thp", 4096, 2048)
+PROBE = Probe("read", "i", (0, 1), "thp", 4096)
 SAMPLE = Sample("point", 3, 10, 0.25, (0.1, 0.15), 0.5, 1, 2, 0.01, 3, 0.2)
 RECORD = Record(
     4,
@@ -18,7 +19,7 @@ RECORD = Record(
     {"point": Traffic(*map(float, range(8)))},
     {"resident_bytes": 9, "huge_bytes": 5},
     steps=6,
-    layers=7,
+    slices=7,
     slice_bytes=8,
     max_abs_err=0.5,
     error="e",
@@ -27,7 +28,9 @@ RECORD = Record(
     wall=2.5,
     run="r",
 )
-JOB = Job(Plan((POINT, PROBE), 3, 2, 0.03, 7, "r", 9.5, "lib.so"), 1, 2, (PROBE,), "folder")
+NEEDS = Needs(1, 2, 3, 4, 5, 6, 7)
+PLAN = Plan((POINT, PROBE), 3, 2, 0.03, 7, "r", 9.5, "lib.so")
+JOB = Job(PLAN, 1, 2, (PROBE,), MACHINE, {POINT.name: NEEDS}, "folder")
 
 
 def through_json(value):

@@ -64,8 +64,8 @@ def test_the_score_rotates_whole_sets_of_layers_beyond_all_caches(machine):
     found = expand(find("score"), site(MACHINES[machine]))
     for point, needed in found.needs.items():
         far = far_bytes(MACHINES[machine], point.cpus)
-        assert point.shape.layers % 32 == 0 and needed.footprint >= far
-        assert point.shape.layers == 32 or needed.footprint - 32 * needed.walked < far, (
+        assert point.shape.layers % 32 == 0 and needed.walked >= far
+        assert point.shape.layers == 32 or needed.walked - 32 * needed.slice_walked < far, (
             "no more sets than it takes"
         )
     assert not found.contrasts

@@ -11,14 +11,15 @@ from types import SimpleNamespace
 import pytest
 
 from kvbench.errors import WrongAnswer
+from kvbench.machine import describe
 from kvbench.model import Cpu, DataCache, Shape
 from kvbench.native import Cache, decode_task, default_library
-from kvbench.worker.answers import Answers
+from kvbench.regime import classify
 from kvbench.worker.decoding import Decoding
-from kvbench.worker.foreign import bench_of
 from kvbench.worker.ground import Ground
-from kvbench.worker.room import Room, key
+from kvbench.worker.room import key
 from tests import made_run
+from tests.made_job import bench, room
 
 SHAPE = Shape(
     layers=5, batch=2, q_heads=4, kv_heads=2, head_dim=32, context=40, capacity=48, window=0
@@ -33,16 +34,6 @@ DECODE = replace(made_run.DECODE, **FACTS)
 STORES = [
     replace(DECODE, op=op, variant=variant) for op, variant in (("append", "-"), ("bulk", "nt"))
 ]
-
-
-@contextmanager
-def bench(point):
-    with (
-        Ground(default_library()) as ground,
-        Room(point, ground) as room,
-        bench_of(point, room, Answers()) as found,
-    ):
-        yield found
 
 
 @pytest.mark.parametrize("dtype", default_library().words("dtype"))
@@ -149,6 +140,19 @@ def test_what_copies_were_made_over_is_stored_again(point):
         assert found.verify_left(7) < 1e-2
 
 
+def test_tokens_that_come_one_at_a_time_go_on_along_all_slices():
+    """And not over the lines of one token again and again."""
+    with bench(STORES[0]) as found:
+        facts = found.room.facts(found.point, found.own.traffic())
+        assert facts["footprint"] == SHAPE.layers * found.room.slice_bytes
+        assert facts["footprint"] > SHAPE.layers * found.own.traffic().bytes_line
+    with bench(DECODE) as found:
+        traffic = found.own.traffic()
+        facts = found.room.facts(found.point, traffic)
+        assert facts["footprint"] == SHAPE.layers * traffic.bytes_line
+        assert facts["level"] == classify(describe(), DECODE.cpus, facts["footprint"]).word
+
+
 NEAR = replace(
     DECODE, residency="hot", shape=replace(SHAPE, batch=1, context=1024, capacity=1024, layers=0)
 )
@@ -166,8 +170,7 @@ def in_l3():
     machine = replace(made_run.MACHINE, cpus=(Cpu(cpu[0], 0, 0, 0, 0),), allowed=cpu, caches=caches)
     with (
         Ground(default_library(), machine) as ground,
-        Room(NEAR, ground) as room,
-        bench_of(NEAR, room, Answers()) as found,
+        bench(NEAR, ground) as found,
     ):
         yield found
 
@@ -176,11 +179,11 @@ def test_in_l3_reads_and_the_same_kernel_from_memory_are_beside_it():
     with in_l3() as found:
         programs = {program.name: program for program in found.programs}
         assert {"slice", "memory", "rotated"} <= programs.keys()
-        assert programs["slice"].traffic().compulsory == found.room.slices.size
+        assert programs["slice"].traffic().bytes_compulsory == found.room.whole.size
         assert programs["memory"].traffic() == programs["slice"].traffic()
         assert (
-            len(programs["memory"].tasks) * found.room.slices.size
-            > found.far.bytes - found.room.slices.size
+            len(programs["memory"].tasks) * found.room.whole.size
+            > found.far.bytes - found.room.whole.size
         )
         assert programs["rotated"].traffic() == programs["point"].traffic()
         assert (
@@ -217,7 +220,7 @@ def test_what_is_cut_in_another_way_has_memory_of_its_own_across_nodes(monkeypat
 
     monkeypatch.setattr("kvbench.worker.room.decode_task", noted)
     for other in others:
-        with Ground(default_library()) as ground, Room(other, ground):
+        with Ground(default_library()) as ground, room(other, ground):
             assert set(filled) == {("fill", other.variant, other.deterministic)}
             filled.clear()
 

@@ -3,7 +3,6 @@ where tokens come to lie that are stored one at a time.
 """
 
 import os
-from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -12,12 +11,10 @@ import pytest
 from kvbench.model import Shape
 from kvbench.native import default_library
 from kvbench.oracle import attention
-from kvbench.worker.answers import Answers
-from kvbench.worker.foreign import bench_of
 from kvbench.worker.ground import Ground
 from kvbench.worker.loop import rounds
-from kvbench.worker.room import Room
 from tests import made_run
+from tests.made_job import bench, room
 
 PAGE = 4096
 SHAPE = Shape(
@@ -41,14 +38,8 @@ def ground():
         yield found
 
 
-@contextmanager
-def bench(ground, point):
-    with Room(point, ground) as room, bench_of(point, room, Answers()) as found:
-        yield found
-
-
 def of(layout, dtype, **facts):
-    paged = {"inner": "token", "shuffle": 5} if layout == "paged" else {}
+    paged = {"inner": "token", "order": 5} if layout == "paged" else {}
     return replace(DECODE, layout=layout, dtype=dtype, **paged, **facts)
 
 
@@ -69,15 +60,14 @@ def test_layers_are_the_first_one_but_for_signs(ground, layout, dtype, facts):
     """Up to half of what a float32 scale rounds; in a room beside it, too."""
     first = []
     for place in (0, 3):
-        with Room(of(layout, dtype, **facts), ground, place=place) as room:
-            decoded = [np.stack(cache.numpy()) for cache in room.caches]
-            signs = room.signs[:, :, None, None, None]
+        with room(of(layout, dtype, **facts), ground, place=place) as own:
+            decoded = [np.stack(cache.numpy()) for cache in own.caches]
+            signs = own.signs[:, :, None, None, None]
             first.append(decoded[0] * signs[0])
             assert (
-                set(np.unique(signs)) <= {-1, 1}
-                and len(np.unique(room.signs, axis=0)) == room.layers
+                set(np.unique(signs)) <= {-1, 1} and len(np.unique(own.signs, axis=0)) == own.slices
             )
-            assert (room.signs[0] == 1).all() == (place == 0)
+            assert (own.signs[0] == 1).all() == (place == 0)
             for own, layer in zip(signs, decoded, strict=True):
                 assert np.allclose(layer * own, first[0], rtol=2e-7, atol=0)
     assert first[0].std() > 0.5
@@ -91,10 +81,10 @@ def test_no_two_pages_are_equal(ground, layout, dtype):
         pytest.skip("there is no such cache")
     pages, point = [], of(layout, dtype, shape=replace(SHAPE, context=1024, capacity=1024))
     for place in (0, 1):
-        with Room(point, ground, place=place) as room:
-            view = room.arena.view()[: room.layers * room.slice_bytes]
+        with room(point, ground, place=place) as own:
+            view = own.arena.view()[: own.slices * own.slice_bytes]
             pages += [bytes(view[at : at + PAGE]) for at in range(0, view.size - PAGE + 1, PAGE)]
-            far = ground.far(room.team(point.cpus), point.cpus, "base", 3 << 20).view()
+            far = ground.far(own.team(point.cpus), point.cpus, "base", 3 << 20).view()
     pages += [bytes(far[at : at + PAGE]) for at in range(0, far.size, PAGE)]
     assert len(set(pages)) == len(pages) > 800
 
@@ -104,10 +94,10 @@ def test_tokens_are_stored_in_one_layer_after_the_other_and_along_the_cache(grou
     """Behind those that are there, and at the first place again where there is no more room."""
     point = replace(of(layout, "f16"), op="append", variant="-")
     capacity, done = SHAPE.capacity, 0
-    with bench(ground, point) as found:
-        caches, layers = found.room.caches, found.room.layers
+    with bench(point, ground) as found:
+        caches, layers = found.room.caches, found.room.slices
         for passes in (3, layers * 10, 2, layers * capacity):
-            found.room.arena.view()[: found.room.slices.size] = 0xFF
+            found.room.arena.view()[: found.room.whole.size] = 0xFF
             tasks = [found.own.tasks[(done + turn) % layers] for turn in range(min(passes, layers))]
             found.team.run(*tasks, passes=passes)
             for layer, cache in enumerate(caches):
@@ -125,7 +115,7 @@ def test_samples_of_a_rotation_store_in_every_place(ground):
     as the other kind.
     """
     point = replace(of("head", "f32"), op="append", variant="-")
-    with bench(ground, point) as found:
+    with bench(point, ground) as found:
         taken = list(
             rounds(found.programs, 1, 1e-4, passes={each.name: 7 for each in found.programs})
         )
@@ -133,17 +123,17 @@ def test_samples_of_a_rotation_store_in_every_place(ground):
         stored = [int(cache.lengths[0]) - (SHAPE.context - 1) for cache in found.room.caches]
         assert stored == [2, 2, 2, 2], "seven, and the one before that warms"
         for program in found.witnesses:
-            moved = sum(task.traffic().compulsory for task in program.tasks)
-            assert abs(moved - found.room.slices.size) < 128
+            moved = sum(task.traffic().bytes_compulsory for task in program.tasks)
+            assert abs(moved - found.room.whole.size) < 128
         assert found.verify() < 1e-6
 
 
 @pytest.mark.parametrize("dtype", ["f32", "i8", "q4_0"])
 def test_queries_of_each_layer_get_the_right_answer(ground, dtype):
     """That of float64 on what the layer holds."""
-    with bench(ground, of("blockt" if dtype == "i8" else "paged", dtype)) as found:
-        assert len(np.unique(found.queries.q, axis=0)) == found.room.layers
-        found.team.run(*found.own.tasks, passes=found.room.layers)
+    with bench(of("blockt" if dtype == "i8" else "paged", dtype), ground) as found:
+        assert len(np.unique(found.queries.q, axis=0)) == found.room.slices
+        found.team.run(*found.own.tasks, passes=found.room.slices)
         for cache, q, out in zip(
             found.room.caches, found.queries.q, found.queries.out, strict=True
         ):

@@ -9,13 +9,14 @@ from dataclasses import replace
 import pytest
 
 from kvbench.machine import describe
-from kvbench.model import SIDES, Job, Record
+from kvbench.model import SIDES, Record
 from kvbench.native import default_library, library_path
 from kvbench.plan import Site, expand
 from kvbench.suite import load
 from kvbench.worker import duel
 from kvbench.worker.launch import launch
 from tests.faulty import FAULTS, build, build_plugin
+from tests.made_job import job
 
 CPU = min(os.sched_getaffinity(0))
 PAIRS = 12
@@ -71,8 +72,8 @@ def place(tmp_path_factory):
 
 
 def records(plan, folder, number=0):
-    job = Job(plan, number, 0, plan.points, str(folder))
-    return [found for found in launch(default_library(), job) if isinstance(found, Record)]
+    asked = job(plan, number=number, folder=folder)
+    return [found for found in launch(default_library(), asked) if isinstance(found, Record)]
 
 
 @pytest.fixture(scope="module")
@@ -196,7 +197,12 @@ def test_a_plug_in_on_both_sides_is_looked_after(place, variant):
     )
     point = replace(point, variant=variant, dtype="f32", isa=isa)
     plan = replace(
-        plan, points=(point,), samples=2, plugin=made[0], against_plugin=made[1], foreign=(variant,)
+        plan,
+        points=(point,),
+        samples=2,
+        plugin=(made[0],),
+        against_plugin=(made[1],),
+        foreign=(variant,),
     )
     (found,) = records(plan, folder)
     assert not found.error if variant == "right" else FAULTS[variant] in found.error, found.error

@@ -7,10 +7,9 @@ import pytest
 from kvbench.errors import WrongAnswer
 from kvbench.model import Sample
 from kvbench.native import default_library, forms
-from kvbench.worker.answers import Answers
 from kvbench.worker.foreign import ForeignDecoding
 from kvbench.worker.ground import Ground
-from kvbench.worker.room import Room
+from tests.made_job import bench
 from tests.worker.test_bench import DECODE
 
 
@@ -23,7 +22,7 @@ def measured(monkeypatch, faster):
                 passes = len(program.tasks)
                 program.team.run(*program.tasks, passes=passes)
                 took = (
-                    (program.traffic().compulsory or 1e6)
+                    (program.traffic().bytes_compulsory or 1e6)
                     / 10e9
                     / faster.get(program.name, [1.0] * samples)[number]
                 )
@@ -32,10 +31,9 @@ def measured(monkeypatch, faster):
     monkeypatch.setattr("kvbench.worker.bench.rounds", rounds)
     with (
         Ground(default_library()) as ground,
-        Room(DECODE, ground) as room,
-        ForeignDecoding(DECODE, room, Answers()) as bench,
+        bench(DECODE, ground, ForeignDecoding) as own,
     ):
-        return bench.measured(bench.programs, 4, 0.001)
+        return own.measured(own.programs, 4, 0.001)
 
 
 @pytest.mark.parametrize("rounds", [[3.0] * 4, [3.0, 3.0, 1.0, 3.0]])

@@ -9,7 +9,7 @@ import pytest
 
 from kvbench.errors import WrongAnswer
 from kvbench.machine import describe
-from kvbench.model import Job, Plan, Point, Record
+from kvbench.model import Plan, Point, Record
 from kvbench.model.contrast import value
 from kvbench.native import default_library
 from kvbench.plan import Site, expand
@@ -17,6 +17,7 @@ from kvbench.suite import load
 from kvbench.worker import queries, room
 from kvbench.worker.launch import launch
 from kvbench.worker.loop import rounds
+from tests.made_job import job
 
 CPU = min(os.sched_getaffinity(0))
 SUITE = f"""
@@ -68,11 +69,9 @@ def visited(tmp_path_factory):
     sweep = expand(load(folder / "x.toml"), Site(describe(), 1 << 40))
     rooms, real = [], room.Room
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            room, "Room", lambda point, ground: rooms.append(point) or real(point, ground)
-        )
-        job = Job(sweep.plan, 0, 0, sweep.points, str(folder))
-        seen = list(launch(default_library(), job))
+        patch.setattr(room, "Room", lambda point, *of: rooms.append(point) or real(point, *of))
+        asked = job(sweep.plan, sweep.points, folder=folder)
+        seen = list(launch(default_library(), asked))
     return sweep.points, seen, rooms, folder
 
 
@@ -97,7 +96,7 @@ def test_what_stands_beside_a_point(visited):
             {"point", "fma"} | ({"twin", "twin_ahead", "core"} if decodes else {"copy", "copy_nt"})
         )
         assert programs == record.traffic.keys()
-        assert record.layers == 1 and record.slice_bytes > 0
+        assert record.slices == 1 and record.slice_bytes > 0
         assert all(not sample.pass_seconds for sample in record.samples)
 
 
@@ -107,7 +106,7 @@ def contrasted(tmp_path_factory):
     folder = tmp_path_factory.mktemp("contrasts")
     (folder / "x.toml").write_text(SUITE.replace("samples = 1", "samples = 3"))
     sweep = expand(load(folder / "x.toml"), Site(describe(), 1 << 40))
-    seen = list(launch(default_library(), Job(sweep.plan, 0, 0, sweep.contrasts, str(folder))))
+    seen = list(launch(default_library(), job(sweep.plan, sweep.contrasts, folder=folder)))
     return sweep.contrasts, seen[1::2], folder
 
 
@@ -122,7 +121,7 @@ def test_a_round_of_a_contrast_has_each_of_its_points(contrasted):
             own = [sample for sample in record.samples if sample.round == number]
             assert sorted(sample.program for sample in own) == names
             assert (
-                len({round(sample.asked, 9) for sample in own}) == 1
+                len({round(sample.sample_time, 9) for sample in own}) == 1
                 or "evicted" in record.point.name
             )
 
@@ -137,9 +136,7 @@ def test_a_wrong_answer_of_one_is_an_error_of_the_contrast(contrasted, monkeypat
         right(own), out=right(own).out + (own._point == sweep_of.points[-1])
     )
     monkeypatch.setattr(queries.Queries, "right", wrong)
-    _, record = launch(
-        default_library(), Job(Plan((sweep_of,), 1, 1, 0.0002, 1), 0, 0, (sweep_of,), str(folder))
-    )
+    _, record = launch(default_library(), job(Plan((sweep_of,), 1, 1, 0.0002, 1), folder=folder))
     assert "is off by" in record.error and not record.samples
 
 
@@ -184,7 +181,7 @@ def test_seconds_of_passes_are_dropped_as_they_come(visited, monkeypatch):
     most, point = [], next(point for point in visited[0] if point.op == "decode")
     monkeypatch.setattr("kvbench.worker.bench.rounds", told)
     plan = Plan((point,), 1, 3, 0.0002, 1)
-    _, record = launch(default_library(), Job(plan, 0, 0, (point,), ""))
+    _, record = launch(default_library(), job(plan))
     assert not record.error and len(most) == 3 * 5 and max(most) <= 1
 
 
@@ -204,5 +201,5 @@ def test_memory_that_is_short_is_told_from_other_failures(
 ):
     point = next(point for point in visited[0] if point.op == "decode")
     monkeypatch.setattr(f"kvbench.worker.{name}", does)
-    _, record = launch(default_library(), Job(Plan((point,), 1, 1, 0.0002, 1), 0, 0, (point,), ""))
+    _, record = launch(default_library(), job(Plan((point,), 1, 1, 0.0002, 1)))
     assert record.short is short and said in record.error

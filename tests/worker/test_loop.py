@@ -167,9 +167,12 @@ def test_samples_of_a_round_are_equally_long(seconds):
     found = timed(
         Clock(point=seconds, twin=seconds / 1.4, core=seconds / 37), "point", "twin", "core"
     )
-    assert len({sample.asked for sample in found}) == 1 and 2 / 3 <= found[0].asked / 0.005 <= 4 / 3
+    assert (
+        len({sample.sample_time for sample in found}) == 1
+        and 2 / 3 <= found[0].sample_time / 0.005 <= 4 / 3
+    )
     assert all(
-        2 / 3 <= sample.seconds / sample.asked <= 4 / 3 and not sample.off for sample in found
+        2 / 3 <= sample.seconds / sample.sample_time <= 4 / 3 and not sample.off for sample in found
     )
 
 
@@ -180,7 +183,7 @@ def test_where_a_pass_is_long_all_samples_are():
         "twin": 2,
         "core": 27,
     }
-    assert [sample.asked for sample in found] == pytest.approx([0.03] * len(found))
+    assert [sample.sample_time for sample in found] == pytest.approx([0.03] * len(found))
 
 
 def test_a_busy_moment_spoils_no_count():
@@ -196,9 +199,9 @@ def test_counts_of_a_busy_machine_are_set_again(until):
     clock = Clock(lambda now: 10.0 if now < until else 1.0, point=1e-5, twin=7e-6, core=3e-7)
     found = timed(clock, "point", "twin", "core")
     for sample in found:
-        assert sample.off or 0.5 <= sample.seconds / sample.asked <= 2
+        assert sample.off or 0.5 <= sample.seconds / sample.sample_time <= 2
     assert all(
-        not sample.off and 2 / 3 <= sample.asked / 0.005 <= 4 / 3
+        not sample.off and 2 / 3 <= sample.sample_time / 0.005 <= 4 / 3
         for sample in found
         if sample.round >= 3
     )
@@ -221,7 +224,7 @@ def test_what_lies_between_counts_by_the_wall(monkeypatch):
     programs = [Program(name, clock, (name,), "sweep") for name in ("point", "twin")]
     programs += [Program("core", clock, ("core",))]
     found = list(rounds(programs, 3, 0.005))
-    told = {sample.program: (sample.passes, pytest.approx(sample.asked)) for sample in found}
+    told = {sample.program: (sample.passes, pytest.approx(sample.sample_time)) for sample in found}
     assert told == {"point": (1, 0.001), "twin": (1, 0.0008), "core": (50, 0.005)}
     assert not any(sample.off for sample in found)
 
@@ -236,14 +239,14 @@ def test_a_program_may_have_shorter_samples():
     """Passes take 100, 10 and 1 ms: nobody else's samples change by that."""
     clock = Clock(point=0.1, twin=0.01, fma=0.001)
     programs = [Program("point", clock, ("point",)), Program("twin", clock, ("twin",))]
-    programs.append(Program("fma", clock, ("fma",), seconds=0.02))
+    programs.append(Program("fma", clock, ("fma",), sample_time=0.02))
     found = {sample.program: sample for sample in rounds(programs, 1, 0.4)}
     assert {name: sample.passes for name, sample in found.items()} == {
         "point": 4,
         "twin": 40,
         "fma": 20,
     }
-    assert {name: round(sample.asked, 9) for name, sample in found.items()} == {
+    assert {name: round(sample.sample_time, 9) for name, sample in found.items()} == {
         "point": 0.4,
         "twin": 0.4,
         "fma": 0.02,

@@ -24,7 +24,7 @@ class Played:
 
 
 def played(team):
-    moved = SimpleNamespace(compulsory=2e9)
+    moved = SimpleNamespace(bytes_compulsory=2e9)
     return Neighbour(
         team, [0], [SimpleNamespace(number=n, traffic=lambda: moved) for n in range(PIECES)]
     )

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from kvbench.machine import describe
-from kvbench.model import Job, Record, Sample
+from kvbench.model import Record, Sample
+from kvbench.model.tuning import called
 from kvbench.native import default_library
 from kvbench.plan import Site, expand, needs_here
 from kvbench.plan.classes import class_of
@@ -19,6 +20,7 @@ from kvbench.runner import run
 from kvbench.suite import load
 from kvbench.worker import tuning
 from kvbench.worker.launch import launch
+from tests.made_job import job
 from tests.made_run import DECODE, MACHINE
 
 CPU = min(os.sched_getaffinity(0))
@@ -72,7 +74,7 @@ def plan(tmp_path_factory):
 
 def launched(plan, folder, patch):
     patch.setattr(tuning, "rounds", replayed)
-    found = launch(default_library(), Job(plan, 0, 0, plan.points, str(folder)))
+    found = launch(default_library(), job(plan, folder=folder))
     return [each for each in found if isinstance(each, Record)]
 
 
@@ -85,8 +87,8 @@ def test_each_class_is_tuned_once_and_all_its_points_follow(plan, tmp_path, monk
         if record.point.op == "decode" and record.point.schedule == "auto"
     ]
     needs, machine = needs_here(plan.points, describe()), describe()
-    names = [class_of(record.point, needs[record.point], machine) for record in auto]
-    assert {record.schedule for record in auto} == {"stream"}
+    names = [called(class_of(record.point, needs[record.point], machine)) for record in auto]
+    assert {record.ran for record in auto} == {"stream"}
     assert sorted(tuned.of for record in auto for tuned in record.tuned) == sorted(set(names))
     assert len(set(names)) == 3
     for tuned in (tuned for record in auto for tuned in record.tuned):
@@ -94,7 +96,7 @@ def test_each_class_is_tuned_once_and_all_its_points_follow(plan, tmp_path, monk
         assert ratios == pytest.approx({word: math.log(time) for word, time in TIMES.items()})
         assert tuned.choice.gain == pytest.approx(2.0)
     others = [record for record in records if record not in auto]
-    assert {record.schedule for record in others} == {"", "off"} and not any(
+    assert {record.ran for record in others} == {"", "off"} and not any(
         record.tuned for record in others
     )
 
@@ -104,7 +106,7 @@ def test_what_earlier_runs_have_seen_counts(plan, tmp_path, monkeypatch):
     seen = {"off": (-2.0,) * 40, "cross": (0.0,) * 40, "weave": (0.0,) * 40, "stream": (0.0,) * 40}
     known = {tuned.of: seen for record in first for tuned in record.tuned}
     records = launched(replace(plan, tuning=known), tmp_path, monkeypatch)
-    assert {record.schedule for record in records if record.point.op == "decode"} == {"off"}
+    assert {record.ran for record in records if record.point.op == "decode"} == {"off"}
     assert {tuned.choice.rounds for record in records for tuned in record.tuned} == {
         40 + tuning.ROUNDS
     }
@@ -115,7 +117,7 @@ def test_what_was_chosen_stands(plan, tmp_path, monkeypatch):
     chosen = {tuned.of: "cross" for record in first for tuned in record.tuned}
     records = launched(replace(plan, chosen=chosen), tmp_path, monkeypatch)
     assert not any(record.tuned for record in records)
-    assert {record.schedule for record in records if record.point.op == "decode"} == {
+    assert {record.ran for record in records if record.point.op == "decode"} == {
         "cross",
         "off",
     }
@@ -125,7 +127,7 @@ def test_without_tuning_all_have_the_default(plan, tmp_path, monkeypatch):
     records = launched(replace(plan, tuning=None), tmp_path, monkeypatch)
     assert not any(record.tuned for record in records)
     default = default_library().schedule("auto")
-    assert {record.schedule for record in records if record.point.op == "decode"} == {
+    assert {record.ran for record in records if record.point.op == "decode"} == {
         default,
         "off",
     }
@@ -133,18 +135,19 @@ def test_without_tuning_all_have_the_default(plan, tmp_path, monkeypatch):
 
 def test_later_launches_and_a_run_that_goes_on_have_the_same(plan):
     """Really measured, in processes of their own."""
-    records = list(run(plan))
+    here = (machine := describe()), needs_here(plan.points, machine)
+    records = list(run(plan, *here))
     assert not any(record.error for record in records)
     chosen = {tuned.of: tuned.choice.preset for record in records for tuned in record.tuned}
     assert len(chosen) == 3 and not any(record.tuned for record in records if record.launch)
     by_point = {}
     for record in records:
-        by_point.setdefault(record.point, set()).add(record.schedule)
+        by_point.setdefault(record.point, set()).add(record.ran)
     assert all(len(schedules) == 1 for schedules in by_point.values())
     first = [record for record in records if record.launch == 0]
-    rest = list(run(plan, done=first))
-    assert {(record.point, record.schedule) for record in rest} == {
-        (each.point, each.schedule) for each in first
+    rest = list(run(plan, *here, done=first))
+    assert {(record.point, record.ran) for record in rest} == {
+        (each.point, each.ran) for each in first
     }
     assert not any(record.tuned for record in rest)
 
@@ -159,10 +162,10 @@ def test_copies_in_memory_have_the_schedule_that_is_best_there(monkeypatch):
         shape=replace(DECODE.shape, context=16384, capacity=16384),
     )
     for each, far in ((point, "stream"), (replace(point, residency="rotate"), "")):
-        room = SimpleNamespace(needs=needs_here([each], MACHINE)[each], library=default_library())
-        bench = SimpleNamespace(point=each, room=room, schedule="weave", far_schedule="")
+        needed, room = needs_here([each], MACHINE)[each], SimpleNamespace(library=default_library())
+        bench = SimpleNamespace(point=each, needs=needed, room=room, ran="weave", far_schedule="")
         bench.rotated = lambda name, schedule: SimpleNamespace(name=name)
         tuner = tuning.Tuner(MACHINE, {})
         tuner.choose_far(bench)
-        assert (bench.schedule, bench.far_schedule) == ("weave", far)
+        assert (bench.ran, bench.far_schedule) == ("weave", far)
         assert [tuned.of.rpartition("/")[2] for tuned in tuner.taken()] == ["memory"] * bool(far)

@@ -122,7 +122,7 @@ def _bases(pairs: Iterable[_Pair], factor: str, rows: dict[str, _Row]) -> dict[f
     for pair in pairs:
         for point in pair:
             moved[_values(pair, factor)][value(point, factor)] += rows[point.name][
-                "compulsory_bytes"
+                "bytes_compulsory"
             ]
     found = {}
     for values, counts in moved.items():

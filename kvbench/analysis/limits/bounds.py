@@ -277,7 +277,9 @@ def _few_stores(point: Against, times: float) -> str:
     to, and writes that back, an append spares the first.
     """
     own = point.traffic["point"]
-    stored = (own.kv + own.scales) / own.compulsory if own.compulsory else 1.0
+    stored = (
+        (own.bytes_kv + own.bytes_scales) / own.bytes_compulsory if own.bytes_compulsory else 1.0
+    )
     if point.stores and stored < _HALF and times * stored <= 0.5:
         return f"{stored:.0%} of its bytes are stores, but 50% of a copy's: stores are dearer"
     if point.appends and times * stored <= 0.75:

@@ -62,7 +62,7 @@ def samples(records: Sequence[Record]) -> pd.DataFrame:
             each, moved = s.seconds / s.passes, record.traffic[s.program]
             rates = (
                 count / each / GB if count > 0 else None
-                for count in (moved.compulsory, moved.flops)
+                for count in (moved.bytes_compulsory, moved.flops)
             )
             name = beside.factor if beside else s.program
             counts = (name, record.launch, record.part, s.round, s.passes, s.seconds, each, *rates)
@@ -73,7 +73,7 @@ def samples(records: Sequence[Record]) -> pd.DataFrame:
                 s.steal,
                 s.throttled,
                 speed,
-                disturbed(s, len(point.cpus)),
+                disturbed(s, point.threads),
             )
             rows.append((*counts, *met))
     found = table(rows, SAMPLE)
@@ -127,10 +127,10 @@ def _row(point: Point, visits: Sequence[_Visit], roofs: Roofs, most: int) -> dic
         return row
     row |= _cores([(speed, used) for _, speed, used in whole if speed is not None])
     found, one = measured(good), good[0]
-    row |= _rates(found, one.traffic["point"]) | _visits(good, len(point.cpus))
+    row |= _rates(found, one.traffic["point"]) | _visits(good, point.threads)
     row |= {
-        "ran": one.schedule,
-        "layers": one.layers,
+        "ran": one.ran,
+        "slices": one.slices,
         "slice_bytes": one.slice_bytes,
         "core_level": one.core_level,
     }
@@ -170,11 +170,13 @@ def _rates(found: PointRates, traffic: Traffic) -> dict[str, Any]:
         **enclosed("gbps", found.rates["point"]),
         "gflops": traffic.flops / seconds.median / GB if traffic.flops else None,
         "ai": traffic.ai if traffic.flops else None,
-        "ai_issued": traffic.flops / traffic.issued if traffic.flops and traffic.issued else None,
-        "compulsory_bytes": traffic.compulsory,
-        "kv_bytes": traffic.kv + traffic.scales + traffic.table,
-        "issued_bytes": traffic.issued,
-        "line_bytes": traffic.line,
+        "ai_issued": traffic.flops / traffic.bytes_issued
+        if traffic.flops and traffic.bytes_issued
+        else None,
+        "bytes_compulsory": traffic.bytes_compulsory,
+        "kv_bytes": traffic.bytes_kv + traffic.bytes_scales + traffic.bytes_table,
+        "bytes_issued": traffic.bytes_issued,
+        "bytes_line": traffic.bytes_line,
     }
 
 
@@ -230,7 +232,7 @@ def _against(
     point: Point, found: PointRates, records: Sequence[Record], roofs: Roofs, most: int
 ) -> dict[str, Any]:
     """The point beside the run's ceilings, where it has ones that fit."""
-    footprint, shares = records[0].footprint("point"), found.shares
+    footprint, shares = records[0].footprint, found.shares
     regime, computed = roofs.regime(point, footprint), roofs.by_itself(point.computes, point)
     ceiling, note = roofs.ceiling(point, regime.word, footprint)
     row = {f"regime{end}": getattr(regime, name) for end, name in _REGIME.items()}
@@ -244,7 +246,7 @@ def _against(
             row |= {f"{name}_gbps": roof.median, f"{name}_low": roof.low, f"{name}_high": roof.high}
     if ceiling:
         row |= {"ceiling_op": ceiling.probe.op, "ceiling_form": ceiling.form}
-        row["ceiling_threads"] = len(ceiling.probe.cpus)
+        row["ceiling_threads"] = ceiling.probe.threads
         row["ceiling_fraction"] = found.rates["point"].median / ceiling.median
     held = Against(
         found,

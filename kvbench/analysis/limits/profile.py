@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from itertools import chain
 from statistics import median
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from msgspec import UNSET, Meta, UnsetType
@@ -11,8 +11,19 @@ from msgspec import UNSET, Meta, UnsetType
 from kvbench.analysis.limits.bounds import bound, evidence
 from kvbench.analysis.measured.estimates import SPREAD
 from kvbench.analysis.measured.tails import untold
-from kvbench.model import COMPUTE, COPY_NT, NEIGHBOUR, PACE, Point, Record, Role, Sample, quotients
-from kvbench.model.annotated import Printed, about
+from kvbench.model import (
+    COMPUTE,
+    COPY_NT,
+    NEIGHBOUR,
+    PACE,
+    Point,
+    Record,
+    Role,
+    Sample,
+    Traffic,
+    quotients,
+)
+from kvbench.model.annotated import about
 from kvbench.model.program import MEMORY, ROTATED, SLICE
 from kvbench.units import GB, gbps
 
@@ -40,17 +51,20 @@ class SliceMemory:
 
 _Known = float | None
 _Share = float | None | UnsetType
-_BYTES = ("compulsory", "issued", "line", "kv", "scales", "table")
-_ALIKE = ("point", "schedule", "max_abs_err", "layers", "slice_bytes")
+_BYTES = tuple(name for name in Traffic.__dataclass_fields__ if name.startswith("bytes_"))
+_ALIKE = ("point", "max_abs_err", "slice_bytes")
 _L3 = {"l3_reads": (SLICE, MEMORY), "l3_gain": ("point", ROTATED), "l3_decode": ("point", MEMORY)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Profile(Printed):
+class Profile:
     """A decode beside its twin, its core roof and the FMA peak; a store beside copies. A share is
     null where in no round both samples were about as long as they were meant to be.
     """
 
+    version: Annotated[
+        Literal[2], about("of this format, 2: `order` of the point, was `shuffle`")
+    ] = 2
     kernel: Annotated[str, about("op.variant.layout.dtype.isa")]
     point: Annotated[Point, about("what was measured")]
     schedule: Annotated[str, about("order of rows and prefetches that ran; empty where none does")]
@@ -181,7 +195,7 @@ def profile(visit: Record) -> Profile:
     samples = {name: [s for s in visit.samples if s.program == name] for name in visit.traffic}
     rates = {}
     for name, taken in samples.items():
-        values = [gbps(visit.traffic[name].compulsory * s.passes, s.seconds) for s in taken]
+        values = [gbps(visit.traffic[name].bytes_compulsory * s.passes, s.seconds) for s in taken]
         low, middle, high = map(float, np.quantile(values, (0.25, 0.5, 0.75)))
         rates[name] = ProgramRate(middle, low, high)
     facts = _facts(visit, samples["point"])
@@ -190,7 +204,7 @@ def profile(visit: Record) -> Profile:
     facts |= _against(visit, samples, rates, facts["thread_skew"])
     for name, (over, under) in _L3.items():
         if over in samples and under in samples:
-            moved = visit.traffic[over].compulsory / visit.traffic[under].compulsory
+            moved = visit.traffic[over].bytes_compulsory / visit.traffic[under].bytes_compulsory
             facts[name] = _times(moved, samples[under], samples[over])
     if NEIGHBOUR in samples:
         found = visit.tails.get(NEIGHBOUR)
@@ -205,8 +219,10 @@ def _facts(visit: Record, samples: list[Sample]) -> dict[str, Any]:
     alone, seconds = visit.tails.get("point"), median(passes)
     return {
         **{name: getattr(visit, name) for name in _ALIKE},
-        **{f"bytes_{name}": getattr(traffic, name) for name in _BYTES},
+        **{name: getattr(traffic, name) for name in _BYTES},
         "kernel": visit.point.kernel,
+        "schedule": visit.ran,
+        "layers": visit.slices,
         "ai": traffic.ai,
         "flops": traffic.flops,
         "seconds_per_pass": seconds,
@@ -243,7 +259,11 @@ def _against(
     for key, forms in groups.items():
         best = max(forms, key=lambda name: rates[name].median)
         found[f"{key}_gbps"], found[f"{key}_form"] = rates[best].median, best
-        moved = traffic["point"].compulsory / traffic[best].compulsory if key != "twin" else 1.0
+        moved = (
+            traffic["point"].bytes_compulsory / traffic[best].bytes_compulsory
+            if key != "twin"
+            else 1.0
+        )
         found["efficiency" if key == "twin" else f"{key}_fraction"] = _times(
             moved, samples[best], own
         )

@@ -17,7 +17,6 @@ from kvbench.analysis.measured.columns import short_names
 from kvbench.analysis.measured.scaling import saturation, scaling
 from kvbench.analysis.measured.schedules import schedules
 from kvbench.model import OURS, Ceiling, Check, Machine, Record
-from kvbench.units import cpu_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +28,7 @@ class Findings:
     run: str
     launches: int  # of which there are records
     machine: Machine
-    cpu_sets: dict[str, tuple[int, ...]]  # by what the tables have
+    cpus: dict[str, tuple[int, ...]]  # by the name of a point
     checks: tuple[Check, ...]
     ceilings: tuple[Ceiling, ...]
     points: pd.DataFrame
@@ -61,7 +60,7 @@ def findings(
     that the run can have where some are added until questions are decided, else 0.
     """
     own = ceilings(records, machine)
-    cpu_sets = {cpu_text(cpus): cpus for cpus in {record.point.cpus for record in records}}
+    cpus = {record.point.name: record.point.cpus for record in records}
     points = frames.points(records, machine, own, most=most)
     points = points.assign(short=short_names(points))
     every, points = points, points[points["engine"] == OURS]
@@ -79,7 +78,7 @@ def findings(
         run=run,
         launches=launches,
         machine=machine,
-        cpu_sets=cpu_sets,
+        cpus=cpus,
         checks=tuple(checks),
         ceilings=own,
         points=every,
@@ -91,9 +90,9 @@ def findings(
         overall=together,
         saturation=saturation(points),
         tokens=rates,
-        fits=fits(points, machine, models, cpu_sets),
+        fits=fits(points, machine, models, cpus),
         schedules=schedules(tuned for record in records for tuned in record.tuned),
-        placed=matrix(points, cpu_sets, machine),
+        placed=matrix(points, cpus, machine),
         open=questions(records, points, pairs, together),
         headline=headline(points, rates, own, machine, launches),
     )

@@ -191,7 +191,7 @@ def _plain(ceilings: Sequence[Ceiling], level: str, threads: int) -> Enclosed | 
         for each in ceilings
         if (each.probe.op, each.form, each.level) == ("read", PLAIN, level)
     ]
-    own = [each for each in own if len(each.probe.cpus) == threads]
+    own = [each for each in own if each.probe.threads == threads]
     best = max(own, key=lambda each: each.median, default=None)
     return Enclosed(best.median, best.low, best.high, "GB/s") if best else None
 

@@ -124,11 +124,11 @@ def _rate(
     return found
 
 
-_CpuSets = Mapping[str, Sequence[int]]  # by the text that the table of points has
+_Cpus = Mapping[str, Sequence[int]]  # by the name of a point
 
 
 def fits(
-    points: pd.DataFrame, machine: Machine, models: Sequence[Geometry], cpu_sets: _CpuSets
+    points: pd.DataFrame, machine: Machine, models: Sequence[Geometry], cpus: _Cpus
 ) -> pd.DataFrame:
     """A row for each model, dtype and CPU set that has points: which contexts of a layer that
     attends to everything lie in L3, and what its points in there say.
@@ -148,7 +148,7 @@ def fits(
             )
             row |= {"model": model.name, "max_context": model.max_context, "bytes_per_token": token}
             row |= _verdict(here[here["regime"] == "L3"])
-            rows.append(row | _contexts(machine, cpu_sets[row["cpus"]], token, model.max_context))
+            rows.append(row | _contexts(machine, cpus[one["name"]], token, model.max_context))
     return table(rows, FITS)
 
 

@@ -19,7 +19,7 @@ Placed = namedtuple("Placed", ("threads", "memory", "count", "gbps", "low", "hig
 
 
 def matrix(
-    points: pd.DataFrame, cpu_sets: Mapping[str, tuple[int, ...]], machine: Machine
+    points: pd.DataFrame, cpus: Mapping[str, tuple[int, ...]], machine: Machine
 ) -> tuple[Placed, ...]:
     """The fastest decode of each pair, by threads; empty where all memory is local."""
     decodes = decodes_of(points)
@@ -28,7 +28,7 @@ def matrix(
     nodes = {cpu.cpu: cpu.node for cpu in machine.cpus}
     found: dict[tuple[str, str], Placed] = {}
     for _, row in decodes.sort_values(["cpus", "gbps"]).iterrows():
-        own = sorted({nodes[cpu] for cpu in cpu_sets[row["cpus"]]})
+        own = sorted({nodes[cpu] for cpu in cpus[row["name"]]})
         threads = f"node{own[0]}" if len(own) == 1 else ALL_NODES
         read = row["twin_gbps"] if pd.notna(row["twin_gbps"]) else None
         gbps, low, high = (float(row[name]) for name in ("gbps", "gbps_low", "gbps_high"))

@@ -19,7 +19,7 @@ COVERAGE = 0.99  # of the intervals: a shared host drifts from run to run, furth
 REACH = 2.0  # a footprint so many times larger or smaller may still lie on the same plateau
 
 READ, COPY = ("read",), ("copy", "copy_nt")  # ops that a decode and a store are held against
-_order = attrgetter("cpus", "pages", "isa", "bytes", "distance")
+_order = attrgetter("cpus", "pages", "isa", "bytes")
 _CORE = "core"  # the level of what needs no memory
 WITHOUT_MEMORY = frozenset({*COMPUTE, "clock"})
 
@@ -34,7 +34,7 @@ def ceilings(records: Iterable[Record], machine: Machine) -> tuple[Ceiling, ...]
         if isinstance(record.point, Probe) and record.complete:
             found.setdefault(record.point, []).append(record)
     made = []
-    for probe in sorted(found, key=lambda probe: (probe.op, len(probe.cpus), *_order(probe))):
+    for probe in sorted(found, key=lambda probe: (probe.op, probe.threads, *_order(probe))):
         forms = dict.fromkeys(
             sample.program for record in found[probe] for sample in record.samples
         )
@@ -51,7 +51,11 @@ def value(record: Record, sample: Sample) -> float:
     if op == "latency":
         return sample.seconds / sample.passes / record.steps * 1e9
     count = (
-        traffic.flops if op in COMPUTE else record.steps if op == "clock" else traffic.compulsory
+        traffic.flops
+        if op in COMPUTE
+        else record.steps
+        if op == "clock"
+        else traffic.bytes_compulsory
     )
     return gbps(count * sample.passes, sample.seconds)
 
@@ -65,8 +69,6 @@ def _ceiling(probe: Probe, program: str, records: list[Record], machine: Machine
     medians = sorted(median(values) for values in launches.values())
     low, high = interval(medians, COVERAGE)
     core = probe.op in WITHOUT_MEMORY
-    # older runs have a probe for each
-    form = program if program != "point" else "ahead" if probe.distance else PLAIN
     return Ceiling(
         run=records[0].run,
         probe=probe,
@@ -77,7 +79,7 @@ def _ceiling(probe: Probe, program: str, records: list[Record], machine: Machine
         samples=tuple(tuple(values) for values in launches.values()),
         stable=steady(medians),
         huge=huge_share(records),
-        form=form,
+        form=PLAIN if program == "point" else program,
     )
 
 

@@ -55,16 +55,17 @@ def row(title: str, columns: Mapping[str, ColumnKind]) -> type:
     return make_dataclass(title, kinds, frozen=True, slots=True)
 
 
+_SEED = "order"  # an axis of words, for one of which a point has a seed
 # of a field; all others count
 _KINDS = {**dict.fromkeys(("word", "cpus", "memory", "lengths"), _TEXT), "flag": "boolean"}
 
-# A point, in full. `layers_asked` 0: as many slices as it takes to leave the caches behind.
+# A point, in full. `layers` 0: as many slices as it takes to leave the caches behind.
 BY_COLUMN = {field.column or field.name: field for field in FIELDS if field.column is not None}
 POINT = {
     "name": text("all that it is, in one word: what runs are joined by"),
     "kernel": text("op.variant.layout.dtype.isa"),
     **{
-        name: ColumnKind(_KINDS.get(field.kind, _COUNT), field.meaning)
+        name: ColumnKind(_COUNT if name == _SEED else _KINDS.get(field.kind, _COUNT), field.meaning)
         for name, field in BY_COLUMN.items()
     },
 }
@@ -77,7 +78,7 @@ EITHER: dict[str, str] = {
         *("batch", "group", "context", "window", "threads", "cpus", "pages"),
     )
 }
-EITHER |= {"residency": _TEXT, "bytes": _COUNT, "distance": _COUNT}
+EITHER |= {"residency": _TEXT, "bytes": _COUNT}
 
 SAMPLE = {
     "program": _TEXT,
@@ -180,12 +181,12 @@ FOUND = {
     **band(
         "l3_gain", "ratio: time of the same decode from memory over its own, in the same rounds"
     ),
-    "layers": count("slices in rotation"),
+    "slices": count("in rotation"),
     "slice_bytes": count("bytes: of one slice"),
-    "compulsory_bytes": number("bytes: of a pass"),
+    "bytes_compulsory": number("bytes: of a pass"),
     "kv_bytes": number("bytes: of keys, values, scales and page tables in a pass"),
-    "issued_bytes": number("bytes: of a pass"),
-    "line_bytes": number("bytes: of the lines touched in a pass"),
+    "bytes_issued": number("bytes: of a pass"),
+    "bytes_line": number("bytes: of the lines touched in a pass"),
     "footprint": number("bytes: of lines, of all slices"),
     "max_abs_err": number("absolute: largest difference of an output element to float64"),
     "huge": number("share of the memory that really is on huge pages"),
@@ -203,11 +204,11 @@ def within(*columns: str) -> dict[str, str]:
 def facts(point: Visited) -> dict[str, Any]:
     """By the names above."""
     found = _own(point) | {"name": point.name, "kernel": point.kernel}
-    found |= {"threads": len(point.cpus), "cpus": cpu_text(point.cpus)}
+    found |= {"threads": point.threads, "cpus": cpu_text(point.cpus)}
     if not isinstance(point, Point):
         return found
     shape = _own(point.shape) | {"lengths": lengths_word(point.shape.lengths)}
-    return found | {"layers_asked": shape.pop("layers"), "group": point.shape.group} | shape
+    return found | {"group": point.shape.group} | shape
 
 
 def _own(value: Any) -> dict[str, Any]:

@@ -5,12 +5,12 @@ reached.
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 from kvbench.analysis.measured.ceilings import WITHOUT_MEMORY, ceilings, value
 from kvbench.analysis.measured.plateaus import Capacity, Plateau, capacities, corrections, plateaus
 from kvbench.model import COMPUTE, PLAIN, Ceiling, Check, Machine, Probe, Record
-from kvbench.model.annotated import Printed, about
+from kvbench.model.annotated import about
 from kvbench.regime import Window, corrected, suggestion, windows
 from kvbench.units import counted, size
 
@@ -43,11 +43,15 @@ class CeilingRow(Probe):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MachineProfile(Printed):
+class MachineProfile:
     """Who a machine is and what it can do. With --identify nothing is measured: preflight and
     ceilings are empty.
     """
 
+    version: Annotated[
+        Literal[2],
+        about("of this format, 2: a ceiling has no `distance`; keys may be added, none is dropped"),
+    ] = 2
     run: Annotated[str, about("name of the run; empty where nothing was measured")]
     fingerprint: Annotated[str, about("digest of the hardware")]
     environment: Annotated[str, about("digest of what an administrator can change")]
@@ -121,7 +125,7 @@ def ceiling_row(ceiling: Ceiling) -> CeilingRow:
     return CeilingRow(
         **facts.pop("probe"),
         **facts,
-        threads=len(ceiling.probe.cpus),
+        threads=ceiling.probe.threads,
         unit=UNITS.get(ceiling.probe.op, "GB/s"),
         gbps=None if ceiling.probe.op in UNITS else ceiling.median,
     )
@@ -132,7 +136,7 @@ def describe_record(record: Record) -> str:
     probe = record.point
     assert isinstance(probe, Probe)
     walked = "" if probe.op in WITHOUT_MEMORY else f" of {size(probe.bytes)}"
-    threads = counted(len(probe.cpus), "thread")
+    threads = counted(probe.threads, "thread")
     if record.error or not record.samples:
         return f"{probe.op}{walked}, {threads}: {record.error or 'no sample was taken'}"
     last = value(record, record.samples[-1])

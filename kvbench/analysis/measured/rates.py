@@ -56,7 +56,9 @@ def measured(records: Sequence[Record]) -> PointRates:
         for sample in record.samples:
             visit.setdefault(sample.program, []).append(sample)
     bytes_of = {
-        name: traffic.compulsory for name, traffic in records[0].traffic.items() if name != PACE
+        name: traffic.bytes_compulsory
+        for name, traffic in records[0].traffic.items()
+        if name != PACE
     }
     seconds, shares, uneven = {}, {}, set()
     for name, count in bytes_of.items():

@@ -18,4 +18,4 @@ def results(records: Iterable[Record]) -> Iterator[Result]:
                 found.rates["point"].median,
             )
             numbers = (share.launches, share.median, share.low, share.high, seconds, rate)
-            yield Result(point, *numbers, witness, own[0].schedule)
+            yield Result(point, *numbers, witness, own[0].ran)

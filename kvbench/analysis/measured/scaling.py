@@ -67,7 +67,7 @@ def scaling(records: Sequence[Record], points: pd.DataFrame) -> pd.DataFrame:
 def _line(series: pd.DataFrame, seconds: dict[str, dict[int, float]]) -> dict[str, Any]:
     """Empty where there is no line."""
     contexts = series["context"].to_numpy(float)
-    token_bytes = _token_bytes(contexts, series["compulsory_bytes"].to_numpy(float))
+    token_bytes = _token_bytes(contexts, series["bytes_compulsory"].to_numpy(float))
     lines = _lines(contexts, [seconds.get(name, {}) for name in series["name"]])
     if token_bytes is None or not lines:
         return {}

@@ -6,7 +6,7 @@ from dataclasses import asdict
 import pandas as pd
 
 from kvbench.analysis.measured.columns import band, count, table, text
-from kvbench.model import Choice, Tuned
+from kvbench.model import Tuned
 from kvbench.model.tuning import PARTS
 
 SCHEDULES = {
@@ -20,11 +20,12 @@ SCHEDULES = {
 
 def schedules(tunings: Iterable[Tuned]) -> pd.DataFrame:
     """A row for each class of points, as it was tuned first."""
-    chosen: dict[str, Choice] = {}
+    first: dict[str, Tuned] = {}
     for tuned in tunings:
-        chosen.setdefault(tuned.of, tuned.choice)
+        first.setdefault(tuned.of, tuned)
     rows = []
-    for of, choice in sorted(chosen.items()):
-        row = dict(zip(PARTS, of.split("/"), strict=False)) | asdict(choice)
+    for _, tuned in sorted(first.items()):
+        choice = tuned.choice
+        row = dict(zip(PARTS, tuned.parts, strict=False)) | asdict(choice)
         rows.append(row | {"gain_low": choice.low, "gain_high": choice.high})
     return table(rows, SCHEDULES)

@@ -166,7 +166,7 @@ def _shown(facts: Any, name: str, as_json: bool) -> None:
     foreign = facts.point.op == "decode" and facts.point.variant not in default_library().words(
         "variant"
     )
-    more = len(facts.point.cpus) < len(describe().allowed)
+    more = facts.point.threads < len(describe().allowed)
     lines = [*_heading(facts, name), "", *_rates(facts), "", *_details(facts), ""]
     say("\n".join([*lines, *wrapped([said("advice", "advice", facts, foreign, more)], "")]))
 
@@ -191,7 +191,7 @@ def _heading(facts: Any, name: str) -> list[str]:
             f" {shape.head_dim}, context {shape.context}{window}"
         ),
         (
-            f"  {len(point.cpus)} threads on CPUs {cpus}; {slices}, {size(facts.slice_bytes)}"
+            f"  {point.threads} threads on CPUs {cpus}; {slices}, {size(facts.slice_bytes)}"
             f" each{swept}; {point.pages} pages,"
             f" {huge}{f'; schedule {facts.schedule}' if facts.schedule else ''}"
         ),

@@ -103,7 +103,9 @@ def _measure(machine: Any, cpus: tuple[int, ...], asked: dict[str, Any]) -> list
         probes(machine, Scope(cpus, tiers, memory, pages, asked["quick"], seed)), run=new_run()
     )
     say(f"{len(plan.points)} probes in {plan.launches} launches, run {plan.run}", err=True)
-    return list(follow_each(run(plan), len(plan.points) * plan.launches, describe_record))
+    return list(
+        follow_each(run(plan, machine, {}), len(plan.points) * plan.launches, describe_record)
+    )
 
 
 def _pages(asked: str | None, quick: bool) -> tuple[str, ...]:

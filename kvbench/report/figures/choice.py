@@ -14,7 +14,7 @@ _COMPARED = (
     "dtype",
     "context",
     "capacity",
-    "layers_asked",
+    "layers",
     "residency",
     "threads",
     "cpus",

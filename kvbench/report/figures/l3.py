@@ -18,7 +18,7 @@ COLUMNS = (
     "threads",
     "kernel",
     "group",
-    "bytes",
+    "footprint",
     "share",
     "ratio",
     "ratio_low",
@@ -73,7 +73,7 @@ def _told(question: str, of: str, row: pd.Series) -> dict[str, object]:
         "question": question,
         "series": _series(row, question),
         **own,
-        "bytes": row["footprint"],
+        "footprint": row["footprint"],
         **ratio,
     }
 
@@ -89,5 +89,5 @@ def _series(row: pd.Series, question: str) -> str:
 
 
 def _share(row: pd.Series, found: Findings) -> float:
-    *_, last = levels(found.machine, found.cpu_sets[row["cpus"]]).values()
+    *_, last = levels(found.machine, found.cpus[row["name"]]).values()
     return row["footprint"] / sum(cache.size for cache in last)

@@ -49,7 +49,7 @@ _SAME = [
     "ai_issued",
 ]
 _SAME += ["gflops", "gbps", "tokens_per_second"]
-COLUMNS = ["kind", "row", "label", *_SAME, "gflops_low", "gflops_high"]
+COLUMNS = ["kind", "row", "short", *_SAME, "gflops_low", "gflops_high"]
 
 
 def roofline(found: Findings, look: Look, day: str) -> Figure:
@@ -92,7 +92,7 @@ def _points(points: pd.DataFrame, tokens: dict[str, float]) -> Iterator[dict[str
     )
     ranked = ranked.sort_values(["known", "gflops"], ascending=False, kind="stable")
     for facts in ranked.drop_duplicates(["dtype", "group", "near"]).to_dict("records"):
-        yield {"kind": "point", "label": facts["short"]} | {
+        yield {"kind": "point", "short": facts["short"]} | {
             n: facts[n] for n in ("row", *_SAME, *rates)
         }
 
@@ -114,17 +114,17 @@ def _roofs(ceilings: Iterable[Ceiling], points: pd.DataFrame) -> Iterator[dict[s
             if c.probe.op == "read" and c.level == level and c.probe.pages == first["pages"]
         ]
         if reads:
-            yield {"kind": "read ceiling", "label": level, "gbps": max(c.median for c in reads)}
+            yield {"kind": "read ceiling", "short": level, "gbps": max(c.median for c in reads)}
     for c in own:
         if c.probe.op == "flops":
             rates = {"gflops": c.median, "gflops_low": c.low, "gflops_high": c.high}
-            yield {"kind": "FMA peak", "label": c.probe.isa} | rates
+            yield {"kind": "FMA peak", "short": c.probe.isa} | rates
     known = points[points["core_gbps"].notna()]
     for (dtype, group), alike in known.assign(roof=known["core_gbps"] * known["ai"]).groupby(
         ["dtype", "group"]
     ):
         best = alike.loc[alike["roof"].idxmax()]
-        same = {"label": best["short"], "dtype": dtype, "group": group, "ai": best["ai"]}
+        same = {"short": best["short"], "dtype": dtype, "group": group, "ai": best["ai"]}
         yield {"kind": "core speed", "gflops": best["roof"]} | same
 
 
@@ -141,7 +141,7 @@ def _draw(table: pd.DataFrame, look: Look, heading: str) -> Canvas:
     _slopes(axes, reads.sort_values("gbps"), peaks["gflops"].max())
     for peak in peaks.itertuples():
         axes.axhline(peak.gflops, color=INK, lw=1.4)
-        words = f"Multiply-add peak ({peak.label}) {number(peak.gflops)} GFLOP/s"
+        words = f"Multiply-add peak ({peak.short}) {number(peak.gflops)} GFLOP/s"
         axes.text(left * 1.06, peak.gflops * 1.03, words, ha="left", va="bottom", fontsize=9)
     for core in cores.itertuples():
         axes.plot(
@@ -185,10 +185,10 @@ def _slopes(axes: Axes, reads: pd.DataFrame, peak: float) -> None:
         if roof.gbps < _CLOSE * before or end < 1.5 * start:
             continue
         before = roof.gbps
-        style = "-" if roof.label == "DRAM" else "--"
+        style = "-" if roof.short == "DRAM" else "--"
         axes.plot([start, end], [start * roof.gbps, end * roof.gbps], color=INK, lw=1.2, ls=style)
         words, at = (
-            f"{_NAMES.get(roof.label, roof.label)} read {number(roof.gbps)} GB/s",
+            f"{_NAMES.get(roof.short, roof.short)} read {number(roof.gbps)} GB/s",
             1.1 * start,
         )
         axes.text(

@@ -42,7 +42,7 @@ _SAME = [
     "gbps_high",
     "twin_gbps",
 ]
-COLUMNS = ["kind", "row", "label", "threads", "cpus", *_SAME, "bytes", "bytes_end"]
+COLUMNS = ["kind", "row", "short", "threads", "cpus", *_SAME, "footprint", "footprint_end"]
 
 
 def staircase(found: Findings, look: Look) -> Figure:
@@ -83,14 +83,11 @@ def _stairs(every: pd.DataFrame) -> pd.DataFrame:
 def _rows(found: Findings, points: pd.DataFrame) -> list[dict[str, Any]]:
     first = points.iloc[0]
     reads = list(_reads(found.ceilings, first))
-    own = points.assign(
-        kind="point", row=points.index, label=points["short"], bytes=points["footprint"]
-    )
-    sizes = [*points["footprint"], *(read["bytes"] for read in reads)]
-    levels = _levels(
-        found.machine, found.cpu_sets[first["cpus"]], min(sizes) / 1.5, max(sizes) * 1.5
-    )
-    rows = [*levels, *reads, *own[["kind", "row", "label", "bytes", *_SAME]].to_dict("records")]
+    own = points.assign(kind="point", row=points.index)
+    sizes = [*points["footprint"], *(read["footprint"] for read in reads)]
+    cpus = found.cpus[first["name"]]
+    levels = _levels(found.machine, cpus, min(sizes) / 1.5, max(sizes) * 1.5)
+    rows = [*levels, *reads, *own[["kind", "row", "short", "footprint", *_SAME]].to_dict("records")]
     return [{"threads": int(first["threads"]), "cpus": first["cpus"]} | row for row in rows]
 
 
@@ -105,9 +102,9 @@ def _reads(ceilings: Iterable[Ceiling], point: pd.Series) -> Iterator[dict[str, 
         rates = {"gbps": best.median, "gbps_low": best.low, "gbps_high": best.high}
         yield {
             "kind": "read",
-            "label": "fastest read",
+            "short": "fastest read",
             "regime": best.level,
-            "bytes": count,
+            "footprint": count,
         } | rates
 
 
@@ -120,7 +117,7 @@ def _levels(
         np.geomspace(low, high, STEPS), lambda size: classify(machine, cpus, size).word
     ):
         *_, end = sizes
-        yield {"kind": "level", "label": word, "bytes": start, "bytes_end": end}
+        yield {"kind": "level", "short": word, "footprint": start, "footprint_end": end}
         start = end
 
 
@@ -129,13 +126,15 @@ def _draw(table: pd.DataFrame, look: Look) -> Canvas:
     points, reads = table[table["kind"] == "point"], table[table["kind"] == "read"]
     style.rate_axis(axes, "GB/s", log=True)
     _background(axes, table[table["kind"] == "level"])
-    axes.plot(reads["bytes"], reads["gbps"], color=style.INK, lw=1.2, marker="_", ms=8, zorder=2)
-    axes.vlines(reads["bytes"], reads["gbps_low"], reads["gbps_high"], color=style.INK, lw=0.8)
+    axes.plot(
+        reads["footprint"], reads["gbps"], color=style.INK, lw=1.2, marker="_", ms=8, zorder=2
+    )
+    axes.vlines(reads["footprint"], reads["gbps_low"], reads["gbps_high"], color=style.INK, lw=0.8)
     memory = reads.loc[reads["regime"] == "DRAM", "gbps"].max()
     if not math.isnan(memory):
         axes.axhline(memory, color=style.INK, lw=0.9, ls=(0, (5, 4)), zorder=1)
     for _, series in points.groupby(["dtype", "group"], sort=True):
-        _series(axes, series.sort_values("bytes"), look, points["group"].nunique() > 1)
+        _series(axes, series.sort_values("footprint"), look, points["group"].nunique() > 1)
     axes.set_ylim(
         points["gbps_low"].min() / 1.6, 1.5 * max(points["gbps_high"].max(), reads["gbps"].max(), 0)
     )
@@ -160,7 +159,7 @@ def _draw(table: pd.DataFrame, look: Look) -> Canvas:
 
 
 def _background(axes: Axes, levels: pd.DataFrame) -> None:
-    low, high = levels["bytes"].min(), levels["bytes_end"].max()
+    low, high = levels["footprint"].min(), levels["footprint_end"].max()
     axes.set_xlim(low, high)
     at: dict[str, Any] = {
         "transform": axes.get_xaxis_transform(),
@@ -170,27 +169,29 @@ def _background(axes: Axes, levels: pd.DataFrame) -> None:
         "color": style.FAINT,
     }
     for place, level in enumerate(levels.itertuples()):
-        axes.axvspan(level.bytes, level.bytes_end, color=style.SHADES[place % 2], lw=0, zorder=0)
-        if math.log(level.bytes_end / level.bytes) > _WIDE * math.log(high / low):
+        axes.axvspan(
+            level.footprint, level.footprint_end, color=style.SHADES[place % 2], lw=0, zorder=0
+        )
+        if math.log(level.footprint_end / level.footprint) > _WIDE * math.log(high / low):
             axes.text(
-                math.sqrt(level.bytes * level.bytes_end),
+                math.sqrt(level.footprint * level.footprint_end),
                 0.985,
-                _WORDS.get(level.label, level.label),
+                _WORDS.get(level.short, level.short),
                 **at,
             )
 
 
 def _series(axes: Axes, series: pd.DataFrame, look: Look, named: bool) -> None:
     colour, warm = look.colour(series["dtype"].iloc[0]), series[series["residency"] == style.HOT]
-    axes.plot(series["bytes"], series["twin_gbps"], ".", color=style.FAINT, ms=5, zorder=2)
-    axes.plot(warm["bytes"], warm["gbps"], color=colour, lw=1.4, zorder=3)
+    axes.plot(series["footprint"], series["twin_gbps"], ".", color=style.FAINT, ms=5, zorder=2)
+    axes.plot(warm["footprint"], warm["gbps"], color=colour, lw=1.4, zorder=3)
     for point in series.itertuples():
         fill = colour if point.residency == style.HOT else style.PAPER
         drawn = axes.plot(
-            [point.bytes] * 2, [point.gbps_low, point.gbps_high], color=colour, lw=0.8, zorder=3
+            [point.footprint] * 2, [point.gbps_low, point.gbps_high], color=colour, lw=0.8, zorder=3
         )
         drawn += axes.plot(
-            point.bytes, point.gbps, "o", ms=6.5, color=colour, mfc=fill, mew=1.6, zorder=4
+            point.footprint, point.gbps, "o", ms=6.5, color=colour, mfc=fill, mew=1.6, zorder=4
         )
         for part in drawn:
             style.tag(part, int(point.row))
@@ -205,5 +206,5 @@ def _series(axes: Axes, series: pd.DataFrame, look: Look, named: bool) -> None:
         }
         heads = counted(int(first["group"]), "query head")
         axes.annotate(
-            f"{first['dtype']}, {heads} a KV head", (first["bytes"], first["gbps_low"]), **at
+            f"{first['dtype']}, {heads} a KV head", (first["footprint"], first["gbps_low"]), **at
         )

@@ -27,7 +27,7 @@ COLUMNS = [
     "op",
     "row",
     "name",
-    "label",
+    "short",
     "layout",
     "variant",
     "dtype",
@@ -62,8 +62,8 @@ def stores(found: Findings, look: Look) -> Figure:
         f"token_ns{end}": (rows[f"seconds{end}"] / tokens * 1e9).astype(float)
         for end in ("", "_low", "_high")
     }
-    label = [row.short.removeprefix(f"{row.op} ") for row in rows.itertuples()]
-    rows = rows.assign(row=rows.index, label=label, **times)[COLUMNS]
+    short = [row.short.removeprefix(f"{row.op} ") for row in rows.itertuples()]
+    rows = rows.assign(row=rows.index, short=short, **times)[COLUMNS]
     missing = "" if len(rows) else "No store has a rate: run kvbench sweep stores."
     title = "What does it cost to store a token, and a whole prompt?"
     return Figure("stores", title, about + left, rows, lambda table: _draw(table, look), missing)
@@ -90,7 +90,7 @@ def _draw(rows: pd.DataFrame, look: Look) -> Canvas:
                 axes,
                 own,
                 "token_ns",
-                own["label"].tolist(),
+                own["short"].tolist(),
                 [duration(time / 1e9) for time in own["token_ns"]],
                 look,
             )
@@ -101,7 +101,7 @@ def _draw(rows: pd.DataFrame, look: Look) -> Canvas:
                 axes,
                 own,
                 "gbps",
-                own["label"].tolist(),
+                own["short"].tolist(),
                 [f"{number(rate)} GB/s" for rate in own["gbps"]],
                 look,
             )

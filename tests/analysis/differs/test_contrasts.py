@@ -144,7 +144,7 @@ def test_two_values_have_one_base_in_all_pairs():
 def test_what_depends_on_the_factor_may_differ():
     other = replace(DECODE, dtype="i8", scale="f16")
     assert len(contrasts_of(launched({HEAD: 9.0, other: 9.0}), "dtype")) == 1
-    shuffled = replace(PAGED, shuffle=1, inner="token", block_tokens=32)
+    shuffled = replace(PAGED, order=1, inner="token", block_tokens=32)
     found = contrasts_of(launched({HEAD: 9.0, PAGED: 9.0, shuffled: 9.0}))
     assert sorted(zip(found["base"], found["other"], strict=True)) == [("head", "paged")] * 2
     assert set(found["other_name"]) == {PAGED.name, shuffled.name}
@@ -160,7 +160,7 @@ def test_what_depends_on_the_factor_may_differ():
         replace(POSITION, dtype="f32"),
         replace(POSITION, pages="base"),
         replace(POSITION, shape=replace(DECODE.shape, capacity=2048)),
-        replace(HEAD, shuffle=1),
+        replace(HEAD, order=1),
     ],
 )
 def test_what_differs_in_more_is_no_pair(other):

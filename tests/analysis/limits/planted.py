@@ -109,12 +109,19 @@ def traffic(of: Point) -> Traffic:
     ends, flops = 2 * shape.q_heads * shape.head_dim * 4, 2 * rows * shape.head_dim * shape.group
     moved = kv + scales + ends
     return Traffic(
-        flops, moved, issued=moved, line=moved, kv=kv, scales=scales, table=0, ai=flops / moved
+        flops,
+        moved,
+        bytes_issued=moved,
+        bytes_line=moved,
+        bytes_kv=kv,
+        bytes_scales=scales,
+        bytes_table=0,
+        ai=flops / moved,
     )
 
 
 def walked(of: Point) -> float:
-    return of.shape.layers * traffic(of).line
+    return of.shape.layers * traffic(of).bytes_line
 
 
 def probes(host: Host, points: list[Point]) -> list[Probe]:
@@ -173,7 +180,7 @@ def _visit(host: Host, of: Point | Probe, launch: int, rng: np.random.Generator)
     for name, (rate, counted) in rates.items():
         moved[name] = counted
         layers = 1 if isinstance(of, Probe) else of.shape.layers
-        work = counted.compulsory or counted.flops or GIGA
+        work = counted.bytes_compulsory or counted.flops or GIGA
         for number in range(ROUNDS):
             passes = layers * max(1, round(0.03 * rate * GIGA / (work * layers)))
             each = work / (rate * pace * math.exp(rng.normal(0, 0.005)) * GIGA) + START
@@ -183,7 +190,7 @@ def _visit(host: Host, of: Point | Probe, launch: int, rng: np.random.Generator)
     facts = (
         {}
         if isinstance(of, Probe)
-        else {"layers": of.shape.layers, "slice_bytes": int(moved["point"].line)}
+        else {"slices": of.shape.layers, "slice_bytes": int(moved["point"].bytes_line)}
     )
     facts |= {"steps": GIGA} if of.op == "clock" else {}
     return Record(launch, of, tuple(samples), moved, {}, run=RUN, **facts)
@@ -196,19 +203,19 @@ def _probed(host: Host, probe: Probe) -> dict[str, tuple[float, Traffic]]:
     if probe.op == "clock":
         return {"point": (3.0, Traffic(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0))}
     count = float(probe.bytes)
-    rate = host.read(count) * (0.97 if probe.distance else 1.0)
+    rate = host.read(count)
     return {"point": (rate, Traffic(0.0, count, count, count, 0.0, 0.0, 0.0, 0.0))}
 
 
 def _decoded(host: Host, of: Point, placed: float) -> dict[str, tuple[float, Traffic]]:
     moved = traffic(of)
-    rows = replace(moved, flops=0.0, ai=0.0, compulsory=moved.kv + moved.scales)
+    rows = replace(moved, flops=0.0, ai=0.0, bytes_compulsory=moved.bytes_kv + moved.bytes_scales)
     unlucky = replace(host, walk=host.walk * placed)
     twin = unlucky.walk * host.read(walked(of))
     far = max(256 * MIB, 4 * host.l3)
     read = Traffic(0.0, far, far, far, 0.0, 0.0, 0.0, 0.0)
     near = {} if of.residency != "hot" else {
-        "slice": (host.read(walked(of)), replace(read, compulsory=walked(of))),
+        "slice": (host.read(walked(of)), replace(read, bytes_compulsory=walked(of))),
         "memory": (host.read(far), read),
         "rotated": (unlucky.decode(of.dtype, far), moved),
     }  # fmt: skip

@@ -172,10 +172,13 @@ def test_queries_and_outputs_are_no_part_of_the_twin():
     """
 
     def less(record):
-        twin = replace(record.traffic["twin"], compulsory=0.9 * record.traffic["point"].compulsory)
+        twin = replace(
+            record.traffic["twin"], bytes_compulsory=0.9 * record.traffic["point"].bytes_compulsory
+        )
         seconds = {"point": 1.0, "twin": 0.9, "core": 0.5}
         samples = tuple(
-            replace(s, seconds=seconds[s.program] * s.passes, asked=0.0) for s in record.samples
+            replace(s, seconds=seconds[s.program] * s.passes, sample_time=0.0)
+            for s in record.samples
         )
         return replace(record, samples=samples, traffic=record.traffic | {"twin": twin})
 
@@ -208,7 +211,8 @@ def test_a_store_of_a_narrow_dtype_reads_more_than_it_stores():
     def narrow(record):
         own = record.traffic["point"]
         return replace(
-            record, traffic=record.traffic | {"point": replace(own, kv=own.compulsory / 3)}
+            record,
+            traffic=record.traffic | {"point": replace(own, bytes_kv=own.bytes_compulsory / 3)},
         )
 
     said = "33% of its bytes are stores, but 50% of a copy's: stores are dearer"
@@ -227,7 +231,9 @@ def test_fewer_stores_explain_no_more_than_they_can():
         def change(record):
             own = record.traffic["point"]
             return replace(
-                record, traffic=record.traffic | {"point": replace(own, kv=own.compulsory * share)}
+                record,
+                traffic=record.traffic
+                | {"point": replace(own, bytes_kv=own.bytes_compulsory * share)},
             )
 
         return change
@@ -292,22 +298,17 @@ def test_more_flops_than_multiply_adds_alone():
     assert row_of(rates, [250.0] * 6, peak, flops=2e8) == ("", "")
 
 
-@pytest.mark.parametrize("op", ["dot8", "dot16"])
-def test_whole_numbers_have_a_peak_of_their_own(op):
-    """The FMA peak is no roof of theirs, nor is another one's. Runs from before `dot` have a
-    variant by each name.
-    """
-    isa, variant = {"dot8": ("avx512", "dot"), "dot16": ("avx2", "dot16")}[op]
-    rates, point = beside(16.777216), replace(DECODE, variant=variant, isa=isa)
-    assert point.computes == op
-    peaks = {each: replace(READ, op=each, bytes=0, isa=isa) for each in ("flops", "dot8", "dot16")}
+def test_whole_numbers_have_a_peak_of_their_own():
+    """The FMA peak is no roof of theirs."""
+    rates, point = beside(16.777216), replace(DECODE, variant="dot", isa="avx512")
+    assert point.computes == "dot8"
+    own, other = (replace(READ, op=op, bytes=0, isa="avx512") for op in ("dot8", "flops"))
     low = {"point": point, "flops": 2e8}
-    assert row_of(rates, [100.0] * 6, peaks[op], **low) == (
-        f"{op} peak",
+    assert row_of(rates, [100.0] * 6, own, **low) == (
+        "dot8 peak",
         "suspect: its instructions alone are slower",
     )
-    for other in peaks.keys() - {op}:
-        assert row_of(rates, [100.0] * 6, peaks[other], **low) == ("", "")
+    assert row_of(rates, [100.0] * 6, other, **low) == ("", "")
 
 
 # ---- L3, by ratios of the same rounds: eight launches each ---------------------------------------

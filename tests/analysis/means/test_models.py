@@ -9,7 +9,6 @@ import pytest
 from kvbench.analysis.limits.frames import points
 from kvbench.analysis.means.models import FITS, NOT_TESTED, TOKENS, Geometry, fits, tokens
 from kvbench.analysis.measured.columns import short_names
-from kvbench.units import cpu_text
 from tests.made_run import DECODE, MACHINE, MIB, STORE, failed, probe, traffic, visit
 
 SMALL = Geometry("small", 24, 8, 2, 64, 4096)
@@ -116,13 +115,13 @@ def slice_of(context, rate=50.0, launch=0, of=KV, **changes):
     rates = {"point": [rate], "core": [90.0], "slice": [60.0], "memory": [20.0]}
     record = visit(launch, rates, point, walked=moved, layers=1)
     return replace(
-        record, traffic=record.traffic | {"point": replace(traffic(moved), kv=of * context)}
+        record, traffic=record.traffic | {"point": replace(traffic(moved), bytes_kv=of * context)}
     )
 
 
 def fit(records, *models, machine=MACHINE):
-    cpu_sets = {cpu_text(record.point.cpus): record.point.cpus for record in records}
-    return fits(table(records), machine, models, cpu_sets)
+    cpus = {record.point.name: record.point.cpus for record in records}
+    return fits(table(records), machine, models, cpus)
 
 
 def test_contexts_of_a_layer_in_l3():

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from kvbench.analysis.measured.ceilings import Roofs, ceiling_for, ceilings
-from kvbench.model import Ceiling, Record, Sample, Traffic
+from kvbench.model import PLAIN, Ceiling, Record, Sample, Traffic
 from tests import made_run
 from tests.made_run import KIB, MACHINE, MIB
 
@@ -26,7 +26,16 @@ def record(
     flops=0.0,
 ):
     taken = [Sample(program, n, passes, s, (), 0.0, 0, 0) for n, s in enumerate(seconds)]
-    moved = Traffic(flops, compulsory, issued=7.0, line=7.0, kv=0, scales=0, table=0, ai=0)
+    moved = Traffic(
+        flops,
+        compulsory,
+        bytes_issued=7.0,
+        bytes_line=7.0,
+        bytes_kv=0,
+        bytes_scales=0,
+        bytes_table=0,
+        ai=0,
+    )
     return Record(
         launch, probe, tuple(taken), {program: moved}, {}, steps=steps, error=error, run="mine"
     )
@@ -93,15 +102,16 @@ def test_the_level_is_that_of_the_footprint_on_its_cpus():
 # ---- which may be used ---------------------------------------------------------------------------
 
 
-def made(rate, run="mine", level="DRAM", **changes):
+def made(rate, run="mine", level="DRAM", form=PLAIN, **changes):
+    samples = ((rate,), (rate,))
     return Ceiling(
-        run, replace(READ, **changes), level, rate, rate, rate, ((rate,), (rate,)), True, None
+        run, replace(READ, **changes), level, rate, rate, rate, samples, True, None, form
     )
 
 
 MINE = (
     made(20.0),
-    made(22.0, distance=512),
+    made(22.0, form="ahead"),
     made(21.0, bytes=512 * MIB),
     made(80.0, level="L3", bytes=8 * MIB),
     made(85.0, level="L3", bytes=16 * MIB),

@@ -105,7 +105,7 @@ def test_a_minority_of_launches_says_no_p99(whole, of):
 def paced(launch, speed, rate=10.0, point=DECODE):
     """A visit in which the cores, and the point, are so many times as fast as they can be."""
     found = visit(launch, {"point": [rate * speed] * 3, "twin": [12.0 * speed] * 3}, point)
-    pace = [Sample(PACE, n, 1, 1e-3 / speed, (), 0.0, 0, 0, asked=1e-3) for n in range(3)]
+    pace = [Sample(PACE, n, 1, 1e-3 / speed, (), 0.0, 0, 0, sample_time=1e-3) for n in range(3)]
     return replace(
         found, samples=(*found.samples, *pace), traffic=found.traffic | {PACE: traffic(0.0, 1e8)}
     )

@@ -46,8 +46,9 @@ def rated(rate, point=DECODE, noise=CALM, *, twin=None, core=80.0, **facts):
     ]
 
 
-def reads(rate=20.0, noise=(0.95, 1.0, 1.0, 1.0, 1.0, 1.05), of=READ):
-    return [probe(n, rate * times, of) for n, times in enumerate(noise)]
+def reads(rate=20.0, noise=(0.95, 1.0, 1.0, 1.0, 1.0, 1.05), of=READ, ahead=1.0):
+    """ahead: times as fast as the plain ones."""
+    return [probe(n, rate * times, of, ahead=ahead * rate * times) for n, times in enumerate(noise)]
 
 
 def near(rate, noise=CALM, core=80.0, context=1024, dtype="f16"):
@@ -176,7 +177,7 @@ CASES = [  # topic, facts that are said, records, and what else is known
     (
         "bandwidth",
         "125% | 91%",
-        rated(25.0) + reads() + reads(27.5, of=replace(READ, distance=2048)),
+        rated(25.0) + reads(ahead=1.375),
     ),
     ("l3", "no decode was measured", []),
     ("l3", "no point lies in L3", rated(15.0)),
@@ -265,7 +266,7 @@ CASES = [  # topic, facts that are said, records, and what else is known
         "block=64 | 2.00x block=8",
         rated(16.0, PAGED) + rated(8.0, replace(PAGED, block_tokens=8)),
     ),
-    ("order", "1.33x shuffled", rated(16.0, PAGED) + rated(12.0, replace(PAGED, shuffle=1))),
+    ("order", "1.33x shuffled", rated(16.0, PAGED) + rated(12.0, replace(PAGED, order=1))),
     (
         "pages",
         "thp pages | 4.00x base",

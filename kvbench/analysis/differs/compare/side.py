@@ -76,14 +76,11 @@ def unusable(base: Sequence[Record], head: Sequence[Record]) -> str:
     if faults:
         return "; ".join(faults)
     one, other = base[0], head[0]  # a name must mean one amount of work
-    moved = [record.traffic["point"].compulsory for record in (one, other)]
+    moved = [record.traffic["point"].bytes_compulsory for record in (one, other)]
     if moved[0] != moved[1]:
         return f"a pass moves {moved[0]:.0f} compulsory bytes in base and {moved[1]:.0f} in head"
-    if one.layers != other.layers:
-        return f"base walks {one.layers} slices in turn and head {other.layers}"
-    if bool(one.along) != bool(other.along):
-        older, newer = ("head", "base") if one.along else ("base", "head")
-        return f"{older} stores in one place again and again, {newer} along the slices"
+    if one.slices != other.slices:
+        return f"base walks {one.slices} slices in turn and head {other.slices}"
     return ""
 
 

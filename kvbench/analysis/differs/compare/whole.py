@@ -25,7 +25,6 @@ from kvbench.errors import NotComparable
 from kvbench.model import Comparison, Engine, Judged, Point
 from kvbench.model.engine import differing
 from kvbench.model.tuning import rescheduled
-from kvbench.regime import classify
 from kvbench.units import gbps
 
 
@@ -37,7 +36,7 @@ class _Seen:
     regime: str
     views: Views
     seconds: Both  # logarithms
-    compulsory: float  # bytes of a pass
+    bytes_compulsory: float  # of a pass
     rescheduled: str
 
     @property
@@ -158,8 +157,7 @@ def _seen(base: Side, head: Side) -> tuple[list[_Seen], list[Judged]]:
         own = of_base.get(point.name, []), of_head.get(point.name, [])
         regime, footprint, why = "unknown", 0.0, unusable(*own)
         if good := next((each for each in (*own[0], *own[1]) if each.complete), None):
-            footprint, evicted = good.footprint("point"), point.residency == "evicted"
-            regime = classify(base.machine, point.cpus, footprint, evicted=evicted).word
+            regime, footprint = good.level, good.footprint
         one, other = map(views.by_launch, own)
         looked = {} if why else views.of_point(point, footprint, one, other, probes)
         if looked and not alike and BESIDE not in looked:
@@ -169,8 +167,8 @@ def _seen(base: Side, head: Side) -> tuple[list[_Seen], list[Judged]]:
             continue
         seconds = looked[SECONDS] if alike else looked.pop(SECONDS)
         first, second = (each[0] for each in own)
-        again = rescheduled(first.schedule, second.schedule)
-        moved = first.traffic["point"].compulsory
+        again = rescheduled(first.ran, second.ran)
+        moved = first.traffic["point"].bytes_compulsory
         found.append(_Seen(point, regime, looked, seconds, moved, again))
     return found, lost
 
@@ -181,7 +179,7 @@ def _viewed(seen: Sequence[_Seen], enough: Effects) -> tuple[list[Viewed], list[
     for each in seen:
         members.setdefault(each.family, []).append(each)
         base, head = (math.exp(median(side.values())) for side in each.seconds)
-        rates = gbps(each.compulsory, base), gbps(each.compulsory, head)
+        rates = gbps(each.bytes_compulsory, base), gbps(each.bytes_compulsory, head)
         looked, least = each.views | _around(seen, [each]), enough.of(each.regime)
         point = words.viewed(each.point.name, each.family, looked, least)
         points.append(replace(point, seconds=(base, head), gbps=rates))

@@ -303,9 +303,6 @@ BAD = {
         walked=512 * MIB
     ),
     "base walks 16 slices in turn and head 8": measured(walked=128 * MIB, layers=8),
-    "base stores in one place again and again, head along the slices": [
-        replace(each, along=1) for each in GOOD
-    ],
 }
 
 

@@ -87,8 +87,7 @@ def test_the_witness_is_the_same_on_both_sides():
 def test_the_ceiling_of_a_point(point, footprint, reaches):
     near = replace(READ, bytes=8 * MIB)
     records = [
-        probe(0, 20.0),
-        probe(0, 18.0, replace(READ, distance=2048)),
+        probe(0, 20.0, ahead=18.0),
         probe(0, 40.0, near),
         probe(0, 15.0, COPY),
     ]
