@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 from kvbench.model import Point, Shape
+from kvbench.model.point import SHAPE
 from kvbench.plan.needs import slice_bytes
 from kvbench.regime import FAR_BYTES, THRESHOLDS
 from kvbench.suite import find, model
@@ -87,7 +88,8 @@ def digest() -> str:
             suite.samples,
             suite.sample_time,
             layers,
-            asdict(shape),
+            # what came later has its default, or stands in the grids
+            {each.name: getattr(shape, each.name) for each in SHAPE if not each.later},
             THRESHOLDS.dram,
             FAR_BYTES,
         ],

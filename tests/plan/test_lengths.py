@@ -3,7 +3,6 @@
 import hashlib
 import random
 from dataclasses import replace
-from functools import partial
 
 import pytest
 
@@ -16,16 +15,10 @@ from kvbench.plan.shapes import INVALID
 from kvbench.store.values import read
 from kvbench.suite import read_axis
 from tests.made_run import DECODE
-from tests.plan.made_sweep import expanded
 
 LENGTHS = (300, 17, 4096)
 TEXT = "listed:300,17,4096"
 SHAPE = replace(DECODE.shape, batch=3, context=4096, capacity=4096)
-
-
-@pytest.fixture
-def sweep(tmp_path):
-    return partial(expanded, tmp_path)
 
 
 @pytest.fixture

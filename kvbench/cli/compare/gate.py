@@ -15,21 +15,20 @@ from kvbench.cli._types import TIME, Count, Named
 from kvbench.errors import Exit
 from kvbench.model.verdict import NOT_COMPARABLE
 
-_GROUPS = {
-    "What to compare": "base head suite only isa plugin every",
-    "How": "budget seed",
-    "Output": "out export json",
-}
-_EXAMPLES = (
-    ("kvbench gate", "The working tree against the last commit."),
-    (
-        "kvbench gate --base origin/main --export junit=gate.xml",
-        "Against a branch, with a file for CI.",
-    ),
+
+@click.command(
+    "gate",
+    cls=Long,
+    groups={
+        "What to compare": "base head suite only isa plugin every",
+        "How": "budget seed",
+        "Output": "out export json",
+    },
+    examples={
+        "kvbench gate": "The working tree against the last commit.",
+        "kvbench gate --base origin/main --export junit=gate.xml": "Against a branch, for CI.",
+    },
 )
-
-
-@click.command("gate", cls=Long, groups=_GROUPS, examples=_EXAMPLES)
 @click.option(
     "--base",
     default="HEAD",

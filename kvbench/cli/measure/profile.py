@@ -24,30 +24,26 @@ from kvbench.model.point import EVEN, ONE_TOKEN, lengths_word
 from kvbench.texts import wrapped
 from kvbench.units import duration, size
 
-_GROUPS = {
-    "What to measure": (
-        "model batch q-heads kv-heads head-dim context capacity window layers dtype scale layout"
-        " inner block-tokens sequential pad variant plugin"
-    ),
-    "How": (
-        "residency schedule deterministic threads cpus memory pages isa samples sample-time"
-        " neighbour patience tuning"
-    ),
-    "Output": "json",
-}
-_EXAMPLES = (
-    (
-        "kvbench profile decode --model llama-3-8b --context 4k --dtype f16",
-        "What limits a decode of that model.",
-    ),
-    (
-        "kvbench profile append --model llama-3-8b --layout position",
-        "What storing a token takes in another layout.",
-    ),
+
+@click.command(
+    "profile",
+    cls=Long,
+    groups={
+        "What to measure": (
+            "model batch q-heads kv-heads head-dim context lengths capacity window layers dtype"
+            " scale layout inner block-tokens sequential pad vocabulary variant plugin"
+        ),
+        "How": (
+            "residency schedule deterministic threads cpus memory pages isa samples sample-time"
+            " neighbour patience tuning"
+        ),
+        "Output": "json",
+    },
+    examples={
+        "kvbench profile decode --model llama-3-8b --dtype i8": "What limits that decode.",
+        "kvbench profile append --model llama-3-8b --layout paged": "What storing a token takes.",
+    },
 )
-
-
-@click.command("profile", cls=Long, groups=_GROUPS, examples=_EXAMPLES)
 @click.argument("op", metavar="OP")
 @point_options
 @plugin_option

@@ -15,16 +15,15 @@ from kvbench.units import counted
 _TEXTS = ("md", "json", "csv")
 
 
-_EXAMPLES = (
-    ("kvbench report runs/mine", "A page in the run directory."),
-    (
-        "kvbench report runs/mine results/zen4-kvm-2/quick --out both",
-        "Two machines beside each other.",
-    ),
+@click.command(
+    "report",
+    cls=Long,
+    groups={"Output": "format out redact"},
+    examples={
+        "kvbench report runs/mine": "A page in the run directory.",
+        "kvbench report runs/mine results/zen4-kvm-2/quick --out both": "Two machines at once.",
+    },
 )
-
-
-@click.command("report", cls=Long, groups={"Output": "format out redact"}, examples=_EXAMPLES)
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=Named())
 @click.option(
     "-o",
