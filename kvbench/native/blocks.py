@@ -99,7 +99,7 @@ class Blocks:
         """Give back the blocks behind the end of each sequence."""
         c = cache.struct
         for row, length in zip(_table(cache), cache.lengths, strict=True):
-            behind = row[-(-min(length, c.capacity) // c.block_tokens) :]
+            behind = row[-(-min(int(length), c.capacity) // c.block_tokens) :]
             self.give_back(behind[behind != NONE])
             behind[:] = NONE
 
