@@ -100,7 +100,10 @@ class Shape:
         "context", 4096, "t={}", "Tokens in every sequence, such as 8k."
     )
     capacity: Annotated[Size, about("tokens that there is room for")] = of(
-        "count", None, "cap={}", "Tokens that the cache has room for. [default: the context]"
+        "count",
+        None,
+        "cap={}",
+        "Room of the cache, in tokens. [default: the context, of repack twice that]",
     )
     window: Annotated[Count, about("tokens attended to; 0: all")] = of(
         "window",

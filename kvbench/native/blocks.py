@@ -1,7 +1,7 @@
 """Blocks that paged caches take from one pool, share, and give back."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -86,42 +86,38 @@ class Blocks:
 
     def fill(self, cache: "Cache", tokens: int, sequence: int | None = None) -> None:
         """Blocks for `tokens` more of every sequence, or of one: all of them, or none."""
-        table = _table(cache)
-        held = table[_ahead(cache, tokens, sequence) & (table != NONE)]
+        table, missing = _table(cache), self.missing(cache, tokens, sequence)
+        held = table[_ahead(cache, tokens, sequence) & ~missing]
         for block in held[self._holders[held] > 1]:
             raise BadArgument(
                 f"block {block} would be written, and another sequence shares it",
                 "roll back to no less than what is shared, or to 0",
             )
-        missing = self.missing(cache, tokens, sequence)
         table[missing] = self.take(int(missing.sum()))
 
     def empty(self, cache: "Cache") -> None:
         """Give back the blocks behind the end of each sequence."""
         c = cache.struct
         for row, length in zip(_table(cache), cache.lengths, strict=True):
-            behind = row[-(-min(length, c.capacity) // c.block_tokens) :]
+            behind = row[-(-min(int(length), c.capacity) // c.block_tokens) :]
             self.give_back(behind[behind != NONE])
             behind[:] = NONE
 
 
 def _table(cache: "Cache") -> np.ndarray:
-    assert cache.table is not None  # as one has that takes blocks
-    return cache.table
+    return cast("np.ndarray", cache.table)  # a cache that takes blocks has one
 
 
 def _ahead(cache: "Cache", tokens: int, sequence: int | None) -> np.ndarray:
     """The entries of the table for slots that `tokens` more are written to."""
     c, ahead = cache.struct, np.zeros(_table(cache).shape, dtype=bool)
-    for row, length in enumerate(cache.lengths):
-        if sequence in (None, row):
-            slots = np.arange(length, length + min(tokens, c.capacity)) % c.capacity
-            ahead[row, slots // c.block_tokens] = True
+    for row in range(c.batch) if sequence is None else [sequence]:
+        slots = cache.lengths[row] + np.arange(min(tokens, c.capacity))
+        ahead[row, slots % c.capacity // c.block_tokens] = True
     return ahead
 
 
 def _rows(cache: "Cache") -> tuple[list[bytes], int, int]:
     """Where the rows of a cache lie, and what they are."""
     c, ffi = cache.struct, cache.library.ffi
-    planes = [bytes(ffi.buffer(ffi.addressof(plane))) for plane in (c.k, c.v)]
-    return planes, c.head_dim, c.block_tokens
+    return [bytes(ffi.buffer(ffi.addressof(p))) for p in (c.k, c.v)], c.head_dim, c.block_tokens

@@ -1,5 +1,6 @@
 """A KV cache of one layer, and the library's kernels on it."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from kvbench.errors import BadArgument, OutOfMemory
 from kvbench.native.arena import Arena
 from kvbench.native.arguments import floats, instance, place, positive, whole
 from kvbench.native.blocks import NONE, Blocks
+from kvbench.native.declared import Struct
 from kvbench.native.library import Library, default_library
 from kvbench.native.ops import decode_task, pointer, store_task
 from kvbench.native.team import Task, Teams
@@ -145,7 +147,7 @@ class Cache(Closing):
         blocks: int | None = None,
         tensor: Any = None,
         library: Library | None = None,
-    ) -> Any:
+    ) -> Struct:
         """The `kvb_cache *` of such a cache: its strides and sizes, and no memory."""
         library = _library(library)
         cache = library.ffi.new("kvb_cache *")
@@ -202,7 +204,7 @@ class Cache(Closing):
         self._arena.pointer  # noqa: B018  # refuses when the arena itself is closed
 
     @property
-    def struct(self) -> Any:
+    def struct(self) -> Struct:
         """The `kvb_cache *`."""
         self._refuse_closed()
         return self._struct
@@ -433,3 +435,11 @@ class Cache(Closing):
 
 def _library(asked: Library | None) -> Library:
     return default_library() if asked is None else instance("library", asked, Library)
+
+
+def described(cache: Cache) -> Iterator[memoryview]:
+    """What a kernel is told of a cache, beside its bytes."""
+    yield memoryview(cache.library.ffi.buffer(cache.struct))
+    yield cache.lengths.data
+    if cache.table is not None:
+        yield np.ascontiguousarray(cache.table).data

@@ -192,7 +192,7 @@ class Plugin:
     def rows(self) -> tuple[tuple[Kernel, Any], ...]:
         """Its kernels and their functions. Here it is loaded."""
         library = self._library
-        version, ours = _version(self.path), library.lib.KVB_PLUGIN
+        version, ours = _version(self.path), library.plugin_version
         if version is None:
             raise BadLibrary(f"{self.path} is no plug-in: it does not export kvb_plugin", _EXAMPLE)
         if version != ours:

@@ -69,8 +69,9 @@ def interval(
 
     def read(row: _Row) -> Cell | None:
         low, high = row[f"{name}_low"], row[f"{name}_high"]
-        text = (lambda: f"{write(low)} to {write(high)}") if write else (lambda: between(low, high))
-        return Cell(text(), float(low)) if known(low) and known(high) else None
+        if not (known(low) and known(high)):
+            return None
+        return Cell(f"{write(low)} to {write(high)}" if write else between(low, high), float(low))
 
     return read, str
 

@@ -8,7 +8,7 @@ the longer  the same on more tokens, in a folder of the run
 """
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from math import inf
 from pathlib import Path
@@ -60,7 +60,10 @@ def pick(asked: dict[str, Any], follow: Follow) -> tuple[str, ...]:
     evidence = Evidence.asked(options.tuning, machine.fingerprint, options.kernels.path)
     plan = replace(sweep.plan, points=sweep.points, tuning=evidence.read()[0] if evidence else None)
     records: list[Record] = []
-    heats = [lambda: sweep.points, lambda: _near(sweep.points, records)]
+    heats: list[Callable[[], Sequence[Point]]] = [
+        lambda: sweep.points,
+        lambda: _near(sweep.points, records),
+    ]
     more = run(
         plan,
         machine,

@@ -17,7 +17,7 @@ from kvbench.native import Cache, Library, block_of, decode_task, library_of, st
 from kvbench.oracle import rounding
 from kvbench.verify.faults import Fault, finite, plant
 from kvbench.verify.moves import Moves, Wrong, require
-from kvbench.verify.reads import rows_sum, told
+from kvbench.verify.reads import rows_sum
 from kvbench.verify.situation import FULL, QUICK, STALE, Prepared, how_taken
 from kvbench.worker.foreign import watched
 
@@ -114,7 +114,7 @@ class Checker(Moves):
                     if op == kernel.op:
                         self.team(2).run(task)
                         require(
-                            told(task) == self.right_sum(one),
+                            task.sum() == self.right_sum(one),
                             "it does not read every row and scale once",
                         )
             require(counted[0] == counted[1], "it counts other bytes than decode")

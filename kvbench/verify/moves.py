@@ -10,6 +10,7 @@ from kvbench.model import Kernel
 from kvbench.native import (
     Cache,
     Library,
+    chain,
     forms,
     logits_task,
     probe_task,
@@ -17,7 +18,7 @@ from kvbench.native import (
     transpose_task,
 )
 from kvbench.native.team import Teams
-from kvbench.verify.reads import told, words_sum
+from kvbench.verify.reads import words_sum
 from kvbench.verify.situation import scratch
 
 _SIZES = (64, 448, 4096 + 64)  # bytes of a probe's buffers
@@ -153,11 +154,8 @@ class Moves(Closing):
         """The chain visits every line once before it comes back; then the chase runs."""
         lines = 65
         with scratch(self.library, 64 * lines) as arena:
-            self.library.check(self.library.lib.kvb_chain(arena.base, 64 * lines, 3))
-            links, base = (
-                arena.view(np.uint64)[::8],
-                int(self.library.ffi.cast("uintptr_t", arena.base)),
-            )
+            chain(self.library, arena, 64 * lines, 3)
+            links, base = arena.view(np.uint64)[::8], arena.view().ctypes.data
             at, seen = 0, set()
             while at not in seen:
                 seen.add(at)
@@ -184,7 +182,7 @@ class Moves(Closing):
             with probe_task(self.library, kernel.op, 2, isa=kernel.isa, size=size, **facts) as task:
                 self.team(2).run(task)
                 if kernel.op == "read":
-                    require(told(task) == words_sum(before[0]), "it does not read every line once")
+                    require(task.sum() == words_sum(before[0]), "it does not read every line once")
             seen.append(([view.copy() for view in views], before))
             del views, view
             for arena in arenas:

@@ -8,9 +8,8 @@ import numpy as np
 
 from kvbench.closing import Closing
 from kvbench.model import Kernel
-from kvbench.native import Arena, Cache, Library, Team, rewrite
+from kvbench.native import Arena, Cache, Library, Team, described, rewrite
 from kvbench.oracle import attention, attention_in_steps, rounded, tolerance, whole
-from kvbench.worker.foreign import described
 
 # the root mean square of what rounding does to many numbers is so much less than what it may do to
 # one
@@ -148,7 +147,7 @@ class Prepared(Closing):
     def read(self) -> bytes:
         """A digest of all that a kernel is given."""
         found = hashlib.blake2b(self.cache.arena.view().data)
-        for part in (self.q, *described(self.cache)):
+        for part in (self.q.data, *described(self.cache)):
             found.update(part)
         return found.digest()
 

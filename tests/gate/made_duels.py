@@ -7,6 +7,7 @@ import zlib
 from dataclasses import replace
 
 from kvbench.model import SIDES, Record, Sample
+from kvbench.regime import classify
 from tests.made_run import DECODE, MACHINE, MIB, STORE, traffic
 
 PROGRAMS = tuple(f"{beside}{side}" for side in SIDES for beside in ("", "beside_"))
@@ -32,7 +33,10 @@ def duel(launch, pairs, point=DECODE, *, layers=1, switches=(), steal=(), **fact
             hit = {"switches": int(number in switches), "steal": 0.01 * (number in steal)}
             samples.append(Sample(name, number, 4, own * 4, (own,), 0.01, faults=0, **hit))
     moved = {name: traffic(float(MIB)) for name in PROGRAMS}
-    return Record(launch, point, tuple(samples), moved, {}, slices=layers, **facts)
+    footprint, evicted = float(MIB * layers), point.residency == "evicted"
+    level = classify(MACHINE, point.cpus, footprint, evicted=evicted).word
+    facts = {"slices": layers, "footprint": footprint, "level": level} | facts
+    return Record(launch, point, tuple(samples), moved, {}, **facts)
 
 
 def player(ratio=lambda point, side: 1.0, noise=0.01, beside=lambda point, side: 1.0):

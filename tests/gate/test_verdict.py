@@ -22,7 +22,7 @@ from kvbench.model.verdict import (
     REGRESSION,
 )
 from tests.analysis.noises import PAIRED, most
-from tests.gate.made_duels import MACHINE, POINTS
+from tests.gate.made_duels import POINTS
 
 LAUNCHES = 12
 DICE = np.random.default_rng(20261121)
@@ -47,15 +47,13 @@ def suite(values, points=POINTS, beside=None):
 
 def gated(first, again, points=POINTS, **facts):
     """As a gate goes: launches over all points, and fresh ones for the candidates."""
-    screen = screened(suite(first, points, **facts), MACHINE)
+    screen = screened(suite(first, points, **facts))
     chosen = {duel.point for row in screen.candidates for duel in row.members}
     fresh = None
     if chosen:
         places = [place for place, point in enumerate(points) if point in chosen]
         members = {name: value[places] for name, value in facts.items()}
-        fresh = screened(
-            suite(again[places], [points[place] for place in places], **members), MACHINE
-        )
+        fresh = screened(suite(again[places], [points[place] for place in places], **members))
     return said(Course(screen, fresh, None, LAUNCHES))
 
 
@@ -101,14 +99,12 @@ def test_confirmation_holds_for_all_candidates_together():
     """The one chance in a hundred is that of any of them, not of each."""
     suites, candidates = 500, 12
     first = shifted(dict.fromkeys(range(24), 0.1))[0][:candidates]
-    screen = screened(suite(first, POINTS[:candidates]), MACHINE)
+    screen = screened(suite(first, POINTS[:candidates]))
     assert len(screen.candidates) >= candidates
     alarms = 0
     for values in DICE.normal(0, 0.05, (suites, candidates, LAUNCHES)):
         alarms += any(
-            confirmed(
-                screen.candidates, screened(suite(values, POINTS[:candidates]), MACHINE)
-            ).values()
+            confirmed(screen.candidates, screened(suite(values, POINTS[:candidates]))).values()
         )
     assert alarms <= most(suites, LIMITS.rate)
 
@@ -153,7 +149,7 @@ def test_what_fresh_launches_do_not_show_is_no_change():
 
 def test_a_candidate_that_nothing_confirmed_is_no_change():
     """Where there was no time for fresh launches."""
-    found = said(Course(screened(suite(shifted({3: 0.1})[0]), MACHINE), None, None, LAUNCHES))
+    found = said(Course(screened(suite(shifted({3: 0.1})[0])), None, None, LAUNCHES))
     (row,) = [row for row in found.points if row.name == POINTS[3].name]
     assert found.verdict == INCONCLUSIVE and row.verdict == INCONCLUSIVE
     assert row.note == "slower at first; not confirmed by fresh launches"
@@ -170,17 +166,17 @@ def test_controls_that_alarm_say_so():
     """Whatever makes base slower than itself makes candidates slower: nothing is confirmed."""
     values = shifted({3: 0.1, 21: 0.1, 22: 0.1, 23: 0.1})[0]
     screen, fresh = (
-        screened(suite(shifted({3: 0.1})[0]), MACHINE),
-        screened(suite(values[3:4], POINTS[3:4]), MACHINE),
+        screened(suite(shifted({3: 0.1})[0])),
+        screened(suite(values[3:4], POINTS[3:4])),
     )
     sure = confirmed(screen.candidates, fresh)
     assert sure[POINTS[3].name]
-    course = Course(screen, fresh, screened(suite(values[21:], POINTS[21:]), MACHINE), LAUNCHES)
+    course = Course(screen, fresh, screened(suite(values[21:], POINTS[21:])), LAUNCHES)
     found = said(course)
     assert found.verdict == CONTAMINATED and "seems to have changed at 3 points" in " ".join(
         found.notes
     )
-    calm = screened(suite(shifted({})[0][21:], POINTS[21:]), MACHINE)
+    calm = screened(suite(shifted({})[0][21:], POINTS[21:]))
     assert said(replace(course, controls=calm)).verdict == REGRESSION
 
 
@@ -196,8 +192,8 @@ def test_a_control_that_fails_is_told():
         0.0,
         fault="failed in 1 of 12 launches: x",
     )
-    screen, fresh = (screened(suite(values), MACHINE) for values in shifted({3: 0.1}))
-    course = Course(screen, fresh, screened([wrong], MACHINE), LAUNCHES)
+    screen, fresh = (screened(suite(values)) for values in shifted({3: 0.1}))
+    course = Course(screen, fresh, screened([wrong]), LAUNCHES)
     found = said(course)
     assert found.missing == (f"{POINTS[0].name}: failed in 1 of 12 launches: x",)
 
@@ -211,9 +207,9 @@ def test_what_fails_in_fresh_launches_is_told():
         for context in (512, 1024, 2048)
     ]
     first, again = shifted(dict.fromkeys(range(3), 0.1))
-    screen = screened(suite(first[:3], points), MACHINE)
+    screen = screened(suite(first[:3], points))
     wrong = Duel(points[0], fault="failed in 1 of 12 launches: x")
-    fresh = screened([wrong, *suite(again[1:3], points[1:])], MACHINE)
+    fresh = screened([wrong, *suite(again[1:3], points[1:])])
     course = Course(screen, fresh, None, LAUNCHES)
     found = said(course)
     words = {row.name: row.verdict for row in found.points}
@@ -241,7 +237,7 @@ def test_failed_and_disturbed_points_are_told():
         0.9,
         few="90% of its pairs were disturbed",
     )
-    screen = screened([broken, stormy, *duels[2:]], MACHINE)
+    screen = screened([broken, stormy, *duels[2:]])
     found = said(Course(screen, None, None, LAUNCHES), ("gone: only base has it",))
     words = {row.name: row.verdict for row in found.points}
     assert words[POINTS[0].name] == NOT_COMPARABLE and words[POINTS[1].name] == INCONCLUSIVE
@@ -260,9 +256,9 @@ def test_failed_and_disturbed_points_are_told():
 def test_what_head_lacks_is_not_fine(share, rest, whole_of_it):
     """A kernel that vanished is no improvement, however the others do."""
     first, again = shifted(dict.fromkeys(range(len(POINTS)), share), 0.005)
-    screen, fresh = screened(suite(first), MACHINE), screened(suite(again), MACHINE)
+    screen, fresh = screened(suite(first)), screened(suite(again))
     course = Course(screen, fresh, None, LAUNCHES)
-    nothing = Course(screened([], MACHINE), None, None, LAUNCHES)
+    nothing = Course(screened([]), None, None, LAUNCHES)
     for missing, word in ((), rest), (("gone: only base has this kernel",), whole_of_it):
         assert said(course, missing).verdict == word
     assert said(nothing, ("gone",)).verdict == INCONCLUSIVE

@@ -143,7 +143,7 @@ def test_bytes_that_are_walked_are_those_of_the_lengths(window):
     tokens = sum(min(window or held, held) for held in LENGTHS)
     found = needs(point, 1 << 30)
     assert found.slice_bytes == 3 * 4096 * 2 * 2 * 128
-    assert found.walked == tokens * 2 * 2 * 128
-    assert found.layers == -(-(1 << 30) // found.walked)
+    assert found.slice_walked == tokens * 2 * 2 * 128
+    assert found.slices == -(-(1 << 30) // found.slice_walked)
     whole = needs(replace(point, shape=replace(shape, lengths="even")), 1 << 30)
-    assert whole.slice_bytes == found.slice_bytes and whole.walked > found.walked
+    assert whole.slice_bytes == found.slice_bytes and whole.slice_walked > found.slice_walked

@@ -70,10 +70,9 @@ FASTER = 4.0  # times as fast from L3
 # it is faster than all that should bound it
 CHEAT = replace(DECODE, layout="paged", dtype="f32", cpus=CPUS[-1])
 READS = [
-    Probe("read", "scalar", cpus, "thp", count, ahead)
+    Probe("read", "scalar", cpus, "thp", count)
     for cpus in CPUS
     for count in (512 * KIB, 8 * MIB, 256 * MIB)
-    for ahead in (0, 2048)
 ]
 PROBES = [
     *READS,
@@ -111,7 +110,7 @@ def measured(launch: int, of: Point | Probe | Contrast, rounds: int = 3) -> Reco
     if isinstance(of, Probe):
         near = 2 * FASTER if of.bytes < MIB else FASTER if of.bytes < 16 * MIB else 1.0
         rate = luck * (400.0 * threads if of.op == "flops" else near * min(20.0, 8.0 * threads))
-        return replace(probe(launch, rate, of), steps=1)
+        return replace(probe(launch, rate, of, ahead=1.01 * rate), steps=1)
     shape = of.shape
     wide = WIDE.get(of.dtype, 1)
     each = 2 * shape.kv_heads * shape.head_dim * shape.context * wide
@@ -136,7 +135,7 @@ def measured(launch: int, of: Point | Probe | Contrast, rounds: int = 3) -> Reco
     }
     if of.op != "decode":
         return replace(found, traffic=moved)
-    return replace(found, traffic=moved, schedule="stream", tuned=() if launch else (tuned(of),))
+    return replace(found, traffic=moved, ran="stream", tuned=() if launch else (tuned(of),))
 
 
 def side_by_side(launch: int, of: Contrast, rounds: int) -> Record:

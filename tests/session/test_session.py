@@ -69,7 +69,8 @@ class Played:
             )
             traffic = dict.fromkeys(programs, MOVED)
             memory = {"huge_bytes": 0, "resident_bytes": 1}
-            yield Record(job.launch, point, samples, traffic, memory, 1, 1, 4096, part=job.part)
+            sizes = {"steps": 1, "slices": 1, "slice_bytes": 4096, "footprint": 1e6}
+            yield Record(job.launch, point, samples, traffic, memory, part=job.part, **sizes)
 
 
 @pytest.fixture(autouse=True)

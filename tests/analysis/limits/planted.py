@@ -142,10 +142,8 @@ def probes(host: Host, points: list[Point]) -> list[Probe]:
             cpus,
             "base",
             int((size if size < far else size + grain - 1) // grain) * grain,
-            ahead,
         )
         for size in sorted(sizes)
-        for ahead in (0, AHEAD)
     ]
     return [
         *reads,
@@ -191,6 +189,7 @@ def _visit(host: Host, of: Point | Probe, launch: int, rng: np.random.Generator)
         {}
         if isinstance(of, Probe)
         else {"slices": of.shape.layers, "slice_bytes": int(moved["point"].bytes_line)}
+        | {"footprint": float(walked(of))}
     )
     facts |= {"steps": GIGA} if of.op == "clock" else {}
     return Record(launch, of, tuple(samples), moved, {}, run=RUN, **facts)
@@ -203,8 +202,8 @@ def _probed(host: Host, probe: Probe) -> dict[str, tuple[float, Traffic]]:
     if probe.op == "clock":
         return {"point": (3.0, Traffic(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0))}
     count = float(probe.bytes)
-    rate = host.read(count)
-    return {"point": (rate, Traffic(0.0, count, count, count, 0.0, 0.0, 0.0, 0.0))}
+    rate, moved = host.read(count), Traffic(0.0, count, count, count, 0.0, 0.0, 0.0, 0.0)
+    return {"point": (rate, moved), "ahead": (0.97 * rate, moved)}
 
 
 def _decoded(host: Host, of: Point, placed: float) -> dict[str, tuple[float, Traffic]]:

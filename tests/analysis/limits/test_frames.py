@@ -42,7 +42,7 @@ def test_one_launch_has_no_interval():
     )
     assert (row["witness"], row["efficiency"]) == ("twin", pytest.approx(0.8))
     assert (row["core_gbps"], row["core_fraction"]) == (pytest.approx(16), pytest.approx(0.5))
-    assert (row["layers"], row["slice_bytes"], row["footprint"]) == (16, 4096, 256 * MIB)
+    assert (row["slices"], row["slice_bytes"], row["footprint"]) == (16, 4096, 256 * MIB)
     assert (row["max_abs_err"], row["bound"], row["regime"]) == (1e-6, "unknown", "DRAM")
 
 
