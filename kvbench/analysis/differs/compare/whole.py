@@ -22,6 +22,7 @@ from kvbench.analysis.differs.compare.views import (
 from kvbench.analysis.differs.compare.words import LIMITS, Effects, Floor, Viewed, between, effects
 from kvbench.analysis.judge import Difference, family, incomparable, whole, worst_first
 from kvbench.errors import NotComparable
+from kvbench.grouping import grouped
 from kvbench.model import Comparison, Engine, Judged, Point
 from kvbench.model.engine import differing
 from kvbench.model.tuning import rescheduled
@@ -176,16 +177,14 @@ def _seen(base: Side, head: Side) -> tuple[list[_Seen], list[Judged]]:
 
 
 def _viewed(seen: Sequence[_Seen], enough: Effects) -> tuple[list[Viewed], list[Viewed]]:
-    members: dict[str, list[_Seen]] = {}
     points, families = [], []
     for each in seen:
-        members.setdefault(each.family, []).append(each)
         base, head = (math.exp(median(side.values())) for side in each.seconds)
         rates = gbps(each.bytes_compulsory, base), gbps(each.bytes_compulsory, head)
         looked, least = each.views | _around(seen, [each]), enough.of(each.regime)
         point = words.viewed(each.point.name, each.family, looked, least)
         points.append(replace(point, seconds=(base, head), gbps=rates))
-    for name, own in members.items():
+    for name, own in grouped((each.family, each) for each in seen).items():
         looked = views.of_family([each.views for each in own]) | _around(seen, own)
         told = LIMITS.told_family if len(own) >= LIMITS.several else LIMITS.told
         families.append(words.viewed(name, name, looked, enough.family, told))
