@@ -8,6 +8,7 @@ transpose   K and V of all sequences, [tokens][heads][dim] -> [heads][tokens][di
 logits      a row for each sequence, pass on pass to the next of `context` positions
 """
 
+from abc import abstractmethod
 from functools import cached_property
 
 import numpy as np
@@ -19,14 +20,15 @@ from kvbench.worker.storing import STALE, Storing
 
 
 class Moving(Storing):
-    """Subclasses have `_task` of a layer, and check what it makes of it."""
+    """Subclasses check what the task of a layer makes of it."""
 
     def stored(self, nt: bool) -> tuple[Task, ...]:
         tasks = (self._task(layer) for layer in range(self.room.slices))
         return tuple(self._owned.enter_context(task) for task in tasks)
 
+    @abstractmethod
     def _task(self, layer: int) -> Task:
-        raise NotImplementedError
+        """The move of that layer."""
 
     def _anew(self, layer: int, passes: int = 1) -> None:
         """Over what is no right answer."""
