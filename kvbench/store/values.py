@@ -110,11 +110,6 @@ def _visited(kind: type, value: Any) -> Any:
     return read(Point if "shape" in value else Contrast if "factor" in value else Probe, value)
 
 
-def record(facts: Any) -> Record:
-    """Its point may be read already."""
-    return refuse_unfit(read(Record, facts))
-
-
 def refuse_unfit(found: Record) -> Record:
     """One that rates can be formed of; else ValueError."""
     if missing := {sample.program for sample in found.samples} - found.traffic.keys():

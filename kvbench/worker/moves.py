@@ -51,8 +51,12 @@ class Repacking(Moving):
     def _before(self) -> list[Cache]:
         """The caches as they were, on the same memory."""
         room, shape = self.room, self.point.shape
-        facts = {name: getattr(self.point, name) for name in SIZED_BY} | {"batch": shape.batch}
-        facts |= {"arena": room.arena, "library": room.library}
+        facts = {
+            **{name: getattr(self.point, name) for name in SIZED_BY},
+            "batch": shape.batch,
+            "arena": room.arena,
+            "library": room.library,
+        }
         offsets = (layer * room.slice_bytes for layer in range(room.slices))
         sizes = shape.kv_heads, shape.head_dim, shape.context
         found = [self._owned.enter_context(Cache(*sizes, offset=at, **facts)) for at in offsets]

@@ -105,17 +105,18 @@ class Room(Owner):
         arena.
         """
         point, shape = self.point, self.point.shape
-        facts = {name: getattr(point, name) for name in needs.SIZED_BY}
-        facts |= {"batch": shape.batch, "shuffle": point.order, "ring": point.op == "append"}
         return Cache(
             shape.kv_heads,
             shape.head_dim,
             shape.capacity,
+            batch=shape.batch,
             window=shape.window or None,
+            shuffle=point.order,
+            ring=point.op == "append",
             arena=arena or self.arena,
             offset=layer * self.slice_bytes,
             library=self.library,
-            **facts,
+            **{name: getattr(point, name) for name in needs.SIZED_BY},
         )
 
     # ---- data ------------------------------------------------------------------------------------

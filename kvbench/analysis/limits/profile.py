@@ -174,8 +174,17 @@ class Profile:
     ]
 
 
-_DECODE = ["twin_gbps", "twin_form", "efficiency", "core_gbps", "core_form", "core_fraction"]
-_DECODE += ["core_level", "fma_gflops", "fma_fraction"]
+_DECODE = [
+    "twin_gbps",
+    "twin_form",
+    "efficiency",
+    "core_gbps",
+    "core_form",
+    "core_fraction",
+    "core_level",
+    "fma_gflops",
+    "fma_fraction",
+]
 _STORE = [
     "copy_gbps",
     "copy_form",

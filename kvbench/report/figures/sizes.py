@@ -63,14 +63,11 @@ def _alike(table: pd.DataFrame) -> dict[str, str]:
 
 def explained(found: Explained) -> Figure:
     """A line for each format, and one for the weights."""
-    rows: list[tuple[Any, ...]] = [
-        ("bytes", row.context, "weights", found.read) for row in found.rows if found.read
-    ]
-    rows += [
-        ("bytes", row.context, cell.dtype, cell.bytes) for row in found.rows for cell in row.cells
-    ]
-    rows += [
-        ("rate", row.context, cell.dtype, cell.tokens) for row in found.rows for cell in row.cells
+    cells = [(row.context, cell) for row in found.rows for cell in row.cells]
+    rows = [
+        *(("bytes", row.context, "weights", found.read) for row in found.rows if found.read),
+        *(("bytes", context, cell.dtype, cell.bytes) for context, cell in cells),
+        *(("rate", context, cell.dtype, cell.tokens) for context, cell in cells),
     ]
     table = pd.DataFrame(rows, columns=["panel", "context", "line", "value"])
     shared: dict[str, Any] = {
