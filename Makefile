@@ -46,6 +46,7 @@ WATCH = packages=0; quiet=0; \
 lint: $(VENV)/tested
 	$(BIN)/ruff check --quiet kvbench tests suites
 	$(BIN)/ruff format --quiet --check kvbench tests suites
+	$(BIN)/mypy --no-error-summary
 	$(BIN)/clang-format --dry-run --Werror $(shell find kernels tests -name '*.[ch]')
 	$(BIN)/python -m pytest --quiet tests/repo/test_lines.py
 

@@ -7,13 +7,14 @@ cache = kvbench.Cache(kv_heads=8, head_dim=128, capacity=4096, dtype="f16")
 """
 
 from importlib import import_module
+from typing import Any
 
 _HOMES = {"Blocks": "kvbench.native", "Cache": "kvbench.native"}
 _HOMES |= {"load": "kvbench.results", "sweep": "kvbench.session"}
 __all__ = [*_HOMES, "native"]  # noqa: PLE0604
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name: str) -> Any:
     """Import what is asked for only then: `kvbench --help` needs none of it."""
     if name == "__version__":
         return import_module("importlib.metadata").version("kvbench")

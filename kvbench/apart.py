@@ -93,7 +93,7 @@ class Ear:
 
     def __init__(self, process: subprocess.Popen[Any]) -> None:
         try:
-            self._died = os.pidfd_open(process.pid)
+            self._died: int | None = os.pidfd_open(process.pid)
         except OSError:  # a kernel before 5.3
             self._died = None
 

@@ -9,6 +9,9 @@ class Closing:
 
     __slots__ = ()
 
+    def close(self) -> None:
+        raise NotImplementedError
+
     def __enter__(self) -> Self:
         return self
 

@@ -42,9 +42,11 @@ _VERDICT = _USUAL | {
     Exit.UNCLEAR: Exit.UNCLEAR.about,
     Exit.NOTHING: Exit.NOTHING.about,
 }
-_CODES = {  # of commands whose codes scripts go by: all that each ends with
+_CODES: dict[
+    str, dict[Exit, str]
+] = {  # of commands whose codes scripts go by: all that each ends with
     "compare": (
-        {code: about for code, about in _VERDICT.items() if code != Exit.REFUSED}
+        dict(pair for pair in _VERDICT.items() if pair[0] != Exit.REFUSED)
         | {
             Exit.FINE: "compared; with --gate also: no regression",
             Exit.FAILED: "with --gate: a confirmed regression",

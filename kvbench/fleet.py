@@ -70,7 +70,7 @@ def sweep_here(arguments: Sequence[str], folder: str) -> tuple[int, str, dict[st
         with subprocess.Popen(
             command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
         ) as running:
-            for line in running.stderr:
+            for line in running.stderr or ():
                 last = line.strip() or last
                 worker.log_event(TOPIC, {"host": host, "line": last})
         return (
@@ -157,8 +157,8 @@ def gather(
                 refused.append(error)
     if refused and not found:
         raise refused[0]
-    for error in refused:
-        told(f"left out: {error.args[0]}")
+    for other in refused:
+        told(f"left out: {other.args[0]}")
     return list(dict.fromkeys(found))
 
 
@@ -210,7 +210,7 @@ def _no_file(path: Path) -> str:
     try:
         named.opened(path, follow=False).close()
     except OSError as error:
-        return error.strerror
+        return error.strerror or str(error)
     return ""
 
 

@@ -1,7 +1,7 @@
 """Intervals that hold a median, and the noise of a series, by the order of the values alone."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import pairwise
 from statistics import NormalDist, median
@@ -41,7 +41,7 @@ def _left_out(count: int, coverage: float) -> tuple[int, float]:
     return outside, 1 - missed
 
 
-def scatter(series: Sequence[float]) -> float:
+def scatter(series: Iterable[float]) -> float:
     """The standard deviation about steps, from the differences of neighbours: of which few see a
     step.
     """

@@ -13,15 +13,16 @@ import numpy as np
 
 # first token, count -> K and V [B, count, Hkv, D]
 Rows = Callable[[int, int], tuple[np.ndarray, np.ndarray]]
+_Values = Callable[[int, int], tuple[np.ndarray | None, np.ndarray]]  # the same, or V alone
+
+Lengths = Sequence[int] | np.ndarray  # of sequences, in tokens
 
 TILE = 1024  # tokens, at most, whose weights a kernel takes together
 _LONG = 4096  # tokens from which float32 sums get more room
 BLOCK = 4096  # tokens taken together: decoded, a long cache is many times what it was
 
 
-def attention(
-    q: np.ndarray, rows: Rows, lengths: Sequence[int], window: int | None = None
-) -> np.ndarray:
+def attention(q: np.ndarray, rows: Rows, lengths: Lengths, window: int | None = None) -> np.ndarray:
     """Decode attention on a decoded cache: q [B, Hq, D] -> float64 [B, Hq, D].
 
     Sequence b holds lengths[b] tokens and attends to the last `window` of them. No token, no
@@ -34,7 +35,7 @@ def attention(
 def attention_in_steps(
     q: np.ndarray,
     rows: Rows,
-    lengths: Sequence[int],
+    lengths: Lengths,
     levels: tuple[int, int, int],
     window: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -72,7 +73,7 @@ def _in_steps(q: np.ndarray, levels: int, together: int) -> np.ndarray:
     return codes * (most / np.float32(levels)).astype(np.float64) / np.float64(scale)
 
 
-def _of(rows: Rows, sequence: slice, elements: slice) -> Rows:
+def _of(rows: Rows, sequence: slice, elements: slice) -> _Values:
     """V alone, of a sequence, and of some of its elements."""
     return lambda first, count: (None, rows(first, count)[1][sequence, ..., elements])
 
@@ -84,7 +85,7 @@ def _codes(v: np.ndarray) -> np.ndarray:
 
 
 def _variances(
-    weights: np.ndarray, levels: int, first: int, q: np.ndarray, rows: Rows
+    weights: np.ndarray, levels: int, first: int, q: np.ndarray, rows: _Values
 ) -> np.ndarray:
     """In place, what rounding does to each. A step is at least the largest weight of a token's
     tile, each times its row's largest element: the tile may begin at any token, and has no more
@@ -108,7 +109,7 @@ def _variances(
 
 
 def _weights(
-    q: np.ndarray, rows: Rows, lengths: Sequence[int], window: int | None
+    q: np.ndarray, rows: Rows, lengths: Lengths, window: int | None
 ) -> tuple[np.ndarray, int]:
     """[B, Hq, tokens] from the first token on that any sequence attends to."""
     ends = np.asarray(lengths, dtype=np.int64)
@@ -126,7 +127,7 @@ def _weights(
     return _softmax(scores, starts - first, ends - first), first
 
 
-def _sums(weights: np.ndarray, first: int, q: np.ndarray, rows: Rows) -> np.ndarray:
+def _sums(weights: np.ndarray, first: int, q: np.ndarray, rows: _Values) -> np.ndarray:
     """Sums of the values, each times its weight: [B, Hq, D]."""
     out = np.zeros(q.shape)
     for at, count in _blocks(first, first + weights.shape[2]):

@@ -266,12 +266,12 @@ def _dram_bytes(domains: Sequence[_Domain]) -> float:
     """All last levels together several times over, and each thread past what it shares with fewest
     or has alone.
     """
+    known = [(domain, domain.last.size) for domain in domains if domain.last]
     share = max(
-        max(domain.beyond, THRESHOLDS.last * domain.last.size / domain.threads)
-        for domain in domains
+        max(domain.beyond, THRESHOLDS.last * last / domain.threads) for domain, last in known
     )
     threads = sum(domain.threads for domain in domains)
-    return max(THRESHOLDS.dram * sum(domain.last.size for domain in domains), share * threads)
+    return max(THRESHOLDS.dram * sum(last for _, last in known), share * threads)
 
 
 def _domains(hierarchies: Sequence[Sequence[DataCache]]) -> tuple[_Domain, ...]:

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count, takewhile
@@ -66,7 +66,9 @@ class Budget:
     @property
     def until(self) -> float | None:
         """When a process is cut off, as Job has it."""
-        return None if math.isinf(self.seconds) else self._began + self.GRACE * self.seconds
+        if self._began is None or math.isinf(self.seconds):
+            return None
+        return self._began + self.GRACE * self.seconds
 
     def ends(self) -> bool:
         """Whether it is spent; asked where something is left to be visited."""
@@ -168,28 +170,35 @@ class _Progress:
                         yield found
                 killed.add(death.point)
 
-    def _part(self, plan: Plan, number: int, points: tuple[Visited, ...]) -> Job:
+    def _part(self, plan: Plan, number: int, points: Sequence[Visited]) -> Job:
         """The next process's of a launch."""
         part = self._parts.get(number, 0)
         self._parts[number] = part + 1
         own = {point.name: self._needs[point] for each in points for point in members(each)}
-        facts = {"launch": number, "part": part, "points": points, "needs": own}
-        return replace(self._job, plan=plan, until=self._budget.until, **facts)
+        return replace(
+            self._job,
+            plan=plan,
+            launch=number,
+            part=part,
+            points=tuple(points),
+            needs=own,
+            until=self._budget.until,
+        )
 
-    def _next(self, number: int, points: Collection[Visited]) -> list[Visited]:
+    def _next(self, number: int, points: Collection[Visited]) -> Sequence[Visited]:
         """What one process visits. A plug-in's points have processes of their own, in every other
         launch the first. Of several plug-ins each variant has one, in turn in either order.
         """
         left = [point for point in points if (number, point.name) not in self._visited]
         ours = [point for point in left if not self._plan.is_foreign(point)]
-        theirs = [point for point in left if self._plan.is_foreign(point)]
+        theirs = list(filter(self._plan.is_foreign, left))
         if theirs and len(self._plan.plugin) > 1:
             variants = list(dict.fromkeys(point.variant for point in theirs))
             chosen = variants[-1] if number // 2 % 2 else variants[0]
             theirs = [point for point in theirs if point.variant == chosen]
         return (theirs or ours) if number % 2 else (ours or theirs)
 
-    def _all(self, job: Job, left: list[Visited], execute: Execute) -> Iterator[Record]:
+    def _all(self, job: Job, left: Sequence[Visited], execute: Execute) -> Iterator[Record]:
         for point in left:
             if error := self._failed.get(point.name):
                 yield _failure(job, point, error)
@@ -251,15 +260,15 @@ class _Worker:
             env={**os.environ, **_ONE_THREAD},
             start_new_session=True,  # Ctrl-C is ours to handle; and all that it begins ends with it
         )
+        assert self._process.stdin and self._process.stdout  # they were asked for
+        self._in, self._out = self._process.stdin, self._process.stdout
         self._ear = Ear(self._process)
 
     def records(self) -> Iterator[Record]:
         job = replace(self._job, plan=replace(self._job.plan, points=()))
         try:
             self._say(line(plain(job) | {"parent": os.getpid()}))
-            for said in _lines(
-                self._process.stdout.fileno(), self._ear, self._job.plan.patience, self._until
-            ):
+            for said in _lines(self._out.fileno(), self._ear, self._job.plan.patience, self._until):
                 found = self._understood(said)
                 if found is None:
                     text = said[:60].decode(errors="replace")
@@ -286,7 +295,7 @@ class _Worker:
         in time.
         """
         pipe, left, end = (
-            self._process.stdin.fileno(),
+            self._in.fileno(),
             f"{text}\n".encode(),
             time.monotonic() + self._job.plan.patience,
         )
@@ -314,9 +323,9 @@ class _Worker:
         """
         kill_group(self._process)
         self._ear.close()
-        self._process.stdout.close()
+        self._out.close()
         with suppress(BrokenPipeError):
-            self._process.stdin.close()
+            self._in.close()
 
     def failures(self) -> Iterator[Record]:
         if not self._owed or self._cut or self._useful and self._at is None and not self._fault:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-WIDTH = 120  # letters of a line of a terminal
+WIDTH = 96  # letters of a line of a terminal; a page shows it behind four spaces
 
 _SIGNS = re.compile(r"([\\`*_\[\]<>#|~$&])")  # that mean something to Markdown
 
@@ -26,7 +26,7 @@ def shown(text: str) -> str:
     """
     if text.replace("\n", "").isprintable():
         return text
-    spelt = {
+    spelt: dict[str, str | int | None] = {
         sign: " " if sign.isspace() else ascii(sign)[1:-1]
         for sign in set(text)
         if not sign.isprintable()

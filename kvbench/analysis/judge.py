@@ -15,7 +15,7 @@ exchanged: Mann and Whitney's test. Both count how many estimates of the shift l
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from statistics import median
 from typing import Any, NamedTuple
@@ -170,12 +170,23 @@ class Question:
     def judged(self, verdict: str, note: str, detectable: float) -> Judged:
         found = self.found
         way = SLOWER if found.estimate >= 0 else FASTER
-        # p, q, and what would have been seen
-        chances = float(getattr(found, way)), self.q[way], as_share(detectable)
-        speeds = *(self.gbps or (None, None)), *(self.seconds or (None, None))
-        effect = map(as_share, found[:3])
+        gbps, seconds = self.gbps or (None, None), self.seconds or (None, None)
         return Judged(
-            self.name, self.family, verdict, *effect, *chances, *speeds, found.launches, note
+            name=self.name,
+            family=self.family,
+            verdict=verdict,
+            effect=as_share(found.estimate),
+            low=as_share(found.low),
+            high=as_share(found.high),
+            p=float(getattr(found, way)),
+            q=self.q[way],
+            detectable=as_share(detectable),
+            base_gbps=gbps[0],
+            head_gbps=gbps[1],
+            base_seconds=seconds[0],
+            head_seconds=seconds[1],
+            launches=found.launches,
+            note=note,
         )
 
 
@@ -225,7 +236,9 @@ def any_error(chances: Mapping[str, float]) -> dict[str, float]:
 
 
 def incomparable(name: str, family: str, why: str, verdict: str = NOT_COMPARABLE) -> Judged:
-    return Judged(name, family, verdict, *[None] * 10, launches=(0, 0), note=why)
+    facts: dict[str, Any] = dict.fromkeys(each.name for each in fields(Judged))
+    facts |= {"name": name, "family": family, "verdict": verdict, "launches": (0, 0), "note": why}
+    return Judged(**facts)
 
 
 def family(point: Point, regime: str) -> str:
@@ -346,9 +359,10 @@ def _chances(*counts: int) -> np.ndarray:
     from scipy.stats import mannwhitneyu, wilcoxon  # slow to load
 
     if len(counts) == 1:
-        return wilcoxon(_signed(*counts), axis=1, alternative="greater", method="exact").pvalue
-    found = mannwhitneyu(*_dealt(*counts), axis=1, alternative="greater", method="exact")
-    return np.minimum(found.pvalue, 1.0)
+        found = wilcoxon(_signed(*counts), axis=1, alternative="greater", method="exact")
+    else:
+        found = mannwhitneyu(*_dealt(*counts), axis=1, alternative="greater", method="exact")
+    return np.asarray(np.minimum(found.pvalue, 1.0))
 
 
 def _signed(count: int) -> np.ndarray:

@@ -80,7 +80,7 @@ def _weights(facts: Facts) -> tuple[Weights | None, str]:
         sizes[others[0]] = max(0, int(total or 0) - found)
     elif total not in (None, found):
         return None, f"its index states {total} bytes, and its shapes make {found}"
-    numbered = (int(found[1]) for name in sizes if (found := LAYER.search(name)))
+    numbered = (int(layer[1]) for name in sizes if (layer := LAYER.search(name)))
     ahead = frozenset(number for number in numbered if number >= facts.layers)
     return weights_of(facts, sizes, numbers["vocabulary"], ahead), ""
 

@@ -84,8 +84,8 @@ def model_of(facts: Facts, weights: Weights | None) -> Model:
             f"it has {odd[0]}: not every layer keeps K and V of all its tokens, or reads them"
         )
     longest = facts.count("max_position_embeddings", "n_positions")
-    shape = {**_heads(facts), **_window(facts), "max_context": longest, "source": str(facts.path)}
-    return Model(layers=facts.layers, **shape, weights=weights)
+    shape = _heads(facts) | _window(facts) | {"layers": facts.layers, "max_context": longest}
+    return Model(**shape, source=str(facts.path), weights=weights)
 
 
 def _heads(facts: Facts) -> dict[str, int]:

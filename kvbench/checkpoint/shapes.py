@@ -5,6 +5,7 @@ Only where the names of all are known; the sum is then held against the total th
 """
 
 from collections.abc import Collection, Mapping
+from typing import Any
 
 from kvbench.checkpoint.facts import OTHER
 
@@ -26,7 +27,11 @@ def sizes_of(names: Collection[str], facts: Mapping[str, int], element: int) -> 
 
 
 def _bytes(
-    name: str, every: frozenset[str], facts: Mapping[str, int], element: int, tables: tuple
+    name: str,
+    every: frozenset[str],
+    facts: Mapping[str, int],
+    element: int,
+    tables: tuple[Any, ...],
 ) -> int:
     matrices, vectors, fused = tables
     path, _, last = name.rpartition(".")

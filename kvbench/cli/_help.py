@@ -1,24 +1,22 @@
 """Help of long commands: options in groups, and examples at its end."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import click
 
-Examples = Sequence[tuple[str, str]]  # what is called, and what it does
-
 
 class Ending(click.Command):
-    """Examples stand behind all else."""
+    """Examples stand behind all else: what is called, and what that does."""
 
-    def __init__(self, *given: Any, examples: Examples, **more: Any) -> None:
+    def __init__(self, *given: Any, examples: Mapping[str, str], **more: Any) -> None:
         super().__init__(*given, **more)
         self.examples = examples
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         super().format_epilog(ctx, formatter)
         with formatter.section("Examples"):
-            formatter.write_dl(self.examples)
+            formatter.write_dl(list(self.examples.items()))
 
 
 class Long(Ending):
@@ -36,4 +34,5 @@ class Long(Ending):
         groups["Other options"] = [each for each in options if each not in used]
         for title, own in groups.items():
             with formatter.section(title):
-                formatter.write_dl([each.get_help_record(ctx) for each in own])
+                records = (each.get_help_record(ctx) for each in own)
+                formatter.write_dl(list(filter(None, records)))

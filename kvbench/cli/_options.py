@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from kvbench.cli._types import BYTES, TIME, Count, Named
+from kvbench.errors import BadArgument
 from kvbench.model import FIELDS
 
 FILE = click.Path(exists=True, dir_okay=False, resolve_path=True)
@@ -83,16 +84,25 @@ neighbour_option = click.option(
     default=None,
     help="Also time each point while the other cores stream memory.",
 )
-_batch = {
-    "default": 1,
-    "show_default": True,
-    "help": "Sequences decoded together on one copy of the model.",
-}
-batch_option = click.option("--users", "--batch", "batch", type=Count(), **_batch)
+batch_option = click.option(
+    "--users",
+    "--batch",
+    "batch",
+    type=Count(),
+    default=1,
+    show_default=True,
+    help="Sequences decoded together on one copy of the model.",
+)
 weights_option = click.option(
     "--weights", type=BYTES, help="Bytes of weights that a step reads, such as 16GB."
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+
+
+def refuse_both(**flags: object) -> None:
+    """`flags`: of a command that does one thing or another, as they were given."""
+    if len(both := [f"--{name.replace('_', '-')}" for name in flags if flags[name]]) > 1:
+        raise BadArgument(f"{' and '.join(both)} exclude each other", "give one of them")
 
 
 def with_options(*options: Callable[..., Any]) -> Callable[..., Any]:

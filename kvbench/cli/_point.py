@@ -42,7 +42,11 @@ def options(*names: str) -> list[Callable[..., Any]]:
 
 def _option(field: Field) -> Callable[..., Any]:
     default = None if field.default == "best" else field.default
-    value = {"type": _TYPES.get(field.kind, str), "default": default, "show_default": True}
+    value = {
+        "type": _TYPES.get(field.kind, str),
+        "default": default,
+        "show_default": "[default" not in field.about,
+    }
     how = {"is_flag": True} if field.kind == "flag" else value
     return click.option(option_name(field.name), help=field.about, **how)
 

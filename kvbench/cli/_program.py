@@ -77,15 +77,16 @@ class Commands(click.Group):
         except click.UsageError as error:
             known = self.list_commands(ctx)
             near = [_MOVED[args[0]]] if args[0] in _MOVED else get_close_matches(args[0], known, 1)
-            error.message += f" Did you mean {near[0]}?" if near else ""
-            raise
+            hint = f" Did you mean {near[0]}?" if near else ""
+            raise click.UsageError(f"{error.message}{hint}", error.ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for task in TASKS:
             names = [name for name, home in sorted(_homes().items()) if home.endswith(f".{task}")]
+            each = ((name, self.get_command(ctx, name)) for name in names)
             with formatter.section(task.capitalize()):
                 formatter.write_dl(
-                    [(name, self.get_command(ctx, name).get_short_help_str(200)) for name in names]
+                    [(name, known.get_short_help_str(200)) for name, known in each if known]
                 )
 
     def invoke(self, ctx: click.Context) -> object:

@@ -61,12 +61,13 @@ def _bar() -> Iterator[Show]:
         task = progress.add_task("starting", total=1.0, left="")
 
         def show(share: float, left: float, words: str) -> None:
-            facts = {
-                "completed": share,
-                "left": f"{span(left)} left",
-                "description": printable(words),
-            }
-            progress.update(task, refresh=True, **facts)
+            progress.update(
+                task,
+                refresh=True,
+                completed=share,
+                left=f"{span(left)} left",
+                description=printable(words),
+            )
 
         yield show
 

@@ -68,7 +68,7 @@ def put(text: str, out: Path | None, what: str, again: str) -> None:
 class _Output(io.FileIO):
     """Standard output. Where its reader has seen enough (| head), the rest is dropped."""
 
-    def write(self, data: Any) -> int | None:
+    def write(self, data: Any) -> int:
         try:
             return super().write(data)
         except OSError as error:

@@ -77,7 +77,7 @@ class Named(click.Path):
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         if not str(value):
             self.fail("the name is empty.", param, ctx)
-        return Path(super().convert(value, param, ctx))
+        return Path(str(super().convert(value, param, ctx)))
 
 
 class Plot(Named):

@@ -59,5 +59,5 @@ def _sound(value: Any) -> Any:
         )
     if isinstance(value, str):
         return printable(value)
-    known = isinstance(value, Real) and math.isfinite(value) and abs(value) < _LARGEST
+    known = isinstance(value, Real) and math.isfinite(value) and abs(float(value)) < _LARGEST
     return value if known else None

@@ -54,17 +54,17 @@ def sentence(line: Cause, name: str = "") -> str:
         return f"{name}: {one.verdict}{note}"
     alike = all((point.effect or 0.0) * one.effect > 0 for point in line.points)
     who = name if many < 2 else f"{'all ' if alike else 'the median of '}{many} {name} points"
-    known = one.low is not None and one.high is not None
-    if one.verdict in _CHANGED or (one.verdict == EQUIVALENT and known and one.low * one.high > 0):
+    ends = one.ends
+    if one.verdict in _CHANGED or (one.verdict == EQUIVALENT and ends and ends[0] * ends[1] > 0):
         way, sign = ("slower", 1) if one.effect > 0 else ("faster", -1)
-        ends = sorted((sign * one.low, sign * one.high)) if known else ()
-        around = f" ({'..'.join(f'{100 * end:.1f}' for end in ends)})" if known else ""
+        own = sorted(sign * end for end in ends or ())
+        around = f" ({'..'.join(f'{100 * end:.1f}' for end in own)})" if ends else ""
         return (
             f"{who} {'are' if alike and many > 1 else 'is'} {100 * abs(one.effect):.1f} %"
             f" {way}{around}{note}"
         )
     said = "no change" if one.verdict == EQUIVALENT else one.verdict.lower()
-    around = f" ({100 * one.low:+.1f}..{100 * one.high:+.1f})" if known else ""
+    around = f" ({'..'.join(f'{100 * end:+.1f}' for end in ends)})" if ends else ""
     return f"{who}: {said}, {100 * one.effect:+.1f} %{around}{note}"
 
 

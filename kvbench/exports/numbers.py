@@ -65,7 +65,7 @@ def bencher(comparison: Comparison) -> str:
 
 def table(comparison: Comparison) -> str:
     """All of it as CSV: a row for each family and point, and for each that is missing."""
-    whole, rows = [*attrgetter(*_WHOLE)(comparison), comparison.verdict], [_HEAD]
+    whole, rows = [*attrgetter(*_WHOLE)(comparison), comparison.verdict], list[Any]([_HEAD])
     for level, judged in (("family", comparison.families), ("point", comparison.points)):
         for one in judged:
             rates = (None if rate is None else rate * GB for rate in (one.base_gbps, one.head_gbps))

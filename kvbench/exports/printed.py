@@ -72,7 +72,7 @@ def _table(rows: Sequence[Judged], names: Mapping[str, str]) -> Iterator[str]:
 
 def _small(row: Judged) -> str:
     """Which way all of an interval lies, where that does not count as a change."""
-    if row.verdict != EQUIVALENT or not row.note:
+    if row.effect is None or row.verdict != EQUIVALENT or not row.note:
         return ""
     return " slower" if row.effect > 0 else " faster"
 
@@ -94,7 +94,7 @@ def _row(row: Judged) -> dict[str, Any]:
     return {field.name: getattr(row, field.name) for field in fields(row) if field.name != "name"}
 
 
-def _like(kind: type, title: str, base: type = object, /, **other: Any) -> type:
+def _like(kind: type, title: str, base: type = object, /, **other: Any) -> Any:
     """A dataclass of the fields of `kind`, of which some are of `other` types, or more, or None for
     none.
     """
@@ -103,8 +103,8 @@ def _like(kind: type, title: str, base: type = object, /, **other: Any) -> type:
     return make_dataclass(title, kept, bases=(base,), frozen=True, kw_only=True)
 
 
-FamilyRow = _like(Judged, "FamilyRow", name=None)
-PointRow = _like(Judged, "PointRow", name=None, point=Annotated[str, about("its name")])
+FamilyRow: Any = _like(Judged, "FamilyRow", name=None)
+PointRow: Any = _like(Judged, "PointRow", name=None, point=Annotated[str, about("its name")])
 Compared = _like(
     Comparison,
     "Compared",

@@ -33,10 +33,8 @@ def change(judged: Judged) -> str:
     """
     if judged.effect is None:
         return UNKNOWN
-    known = judged.low is not None and judged.high is not None
-    return percent(judged.effect) + (
-        f" [{percent(judged.low)}, {percent(judged.high)}]" if known else ""
-    )
+    around = f" [{', '.join(map(percent, judged.ends))}]" if judged.ends else ""
+    return percent(judged.effect) + around
 
 
 def percent(share: float) -> str:

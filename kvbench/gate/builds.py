@@ -50,10 +50,10 @@ def sides(
     repository: Path = Path(),
     report: Report = lambda line: None,
     tiers: Tiers = (),
-) -> tuple[Build, Build]:
-    """As build() has them. Unless `every` side is wanted, sources that are the same are not built.
-    `tiers`: that are built, where the sources of both sides can leave some out: a library is whole,
-    and so is then the other side.
+) -> tuple[Build, ...]:
+    """The two, as build() has them. Unless `every` side is wanted, sources that are the same are
+    not built. `tiers`: that are built, where the sources of both sides can leave some out: a
+    library is whole, and so is then the other side.
     """
     asked = base, head
     if any(map(_is_library, asked)):
@@ -213,8 +213,8 @@ def _unpacked(wheel: Path) -> Path:
     folder = _cache() / hashlib.sha256(library + interface).hexdigest()[:24]
     folder.mkdir(exist_ok=True)
     for name, content in ((INTERFACE, interface), (LIBRARY, library)):
-        with writing(folder / name, "then gate again"), replacing(folder / name) as file:
-            file.write(content)
+        with writing(folder / name, "then gate again"), replacing(folder / name) as to:
+            to.write(content)
     return folder / LIBRARY
 
 

@@ -34,8 +34,13 @@ class Tools:
             "TMPDIR": str(temporary),
         }  # English; but a path may have any letters
         environment = {**os.environ, **self.environment, **words}
-        how = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "start_new_session": True}
-        with subprocess.Popen([self.cmake, *arguments], env=environment, **how) as process:
+        with subprocess.Popen(
+            [self.cmake, *arguments],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        ) as process:
             try:
                 said = process.communicate()[0]
             except BaseException:
@@ -80,7 +85,7 @@ def tools() -> Tools:
 def compiled(source: Path, known: Tools, tiers: Tiers, text: str, log: Path) -> Path:
     """A folder with the library and its interface. `log` is left where that fails."""
     made, result, output = source.with_name("made"), source.with_name("result"), ""
-    configured = (
+    configured: tuple[str | Path, ...] = (
         "-S",
         source / "kernels",
         "-B",
@@ -90,7 +95,7 @@ def compiled(source: Path, known: Tools, tiers: Tiers, text: str, log: Path) -> 
     )
     if tiers:
         configured += (f"-D{SWITCH}={';'.join(tiers)}",)
-    built = (
+    built: tuple[str | Path, ...] = (
         "--build",
         made,
         "--target",

@@ -50,7 +50,8 @@ def duels(records: Iterable[Record]) -> list[Duel]:
     """The points of one stage."""
     points: dict[Point, list[Record]] = {}
     for record in records:
-        points.setdefault(record.point, []).append(record)
+        if isinstance(record.point, Point):  # as all of them are
+            points.setdefault(record.point, []).append(record)
     usual = _usual(record for own in points.values() for record in own)
     # a long pass may cost more
     return [_duel(point, own, max(usual, _usual(own))) for point, own in points.items()]
@@ -88,20 +89,19 @@ def _duel(point: Point, records: Sequence[Record], usual: float) -> Duel:
     )
     values = {n: [_over(pair, *SIDES) for pair in own] for n, own in counted.items()}
     apart = [value - median(own) for own in values.values() for value in own]
+    base, head = (
+        median(median(_time(pair[side]) for pair in own) for own in counted.values())
+        if counted
+        else math.nan
+        for side in SIDES
+    )
     return Duel(
         point=point,
         values={n: median(own) for n, own in values.items()},
         beside={
             n: median(_over(pair, *BESIDE.values()) for pair in own) for n, own in counted.items()
         },
-        seconds=tuple(
-            (
-                median(median(_time(pair[side]) for pair in own) for own in counted.values())
-                if counted
-                else math.nan
-            )
-            for side in SIDES
-        ),
+        seconds=(base, head),
         bytes_compulsory=moved[0],
         level=records[0].level,
         noise=float(np.subtract(*np.quantile(apart, (0.75, 0.25))) / 1.349) if apart else math.nan,

@@ -104,7 +104,7 @@ def gate(
         name = machine_name(machine, machine.fingerprint)
         notes = [*notes, *([unmeasured] if unmeasured else stages.notes())]
         said = judged(stages.course(), base.text, head.text, name, now(), missing, notes)
-        return said, names(plan.points)
+        return said, names(stages.points)
 
 
 @contextmanager

@@ -122,9 +122,8 @@ def _point(duel: Duel, own_family: str) -> StageRow:
     """
     row = _row(duel.point.name, own_family, (duel,))
     seconds = duel.seconds[0], duel.seconds[0] * math.exp(row.found.estimate)
-    return replace(
-        row, gbps=tuple(gbps(duel.bytes_compulsory, each) for each in seconds), seconds=seconds
-    )
+    base, head = (gbps(duel.bytes_compulsory, each) for each in seconds)
+    return replace(row, gbps=(base, head), seconds=seconds)
 
 
 def _row(name: str, own_family: str, members: tuple[Duel, ...]) -> StageRow:

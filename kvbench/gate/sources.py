@@ -57,8 +57,8 @@ def _copy_revision(tree: Path, asked: str, to: Path) -> str:
         )
     with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as tar:
         for member in tar:
-            if member.isfile():
-                _write(to / member.name, tar.extractfile(member).read())
+            if file := tar.extractfile(member) if member.isfile() else None:
+                _write(to / member.name, file.read())
     return commit[:7] if commit.startswith(asked) else f"{asked} ({commit[:7]})"
 
 

@@ -17,6 +17,7 @@ from kvbench.gate.duels import duels
 from kvbench.gate.rows import Screened, StageRow, screened
 from kvbench.gate.verdict import Course
 from kvbench.model import Machine, Plan, Point, Record
+from kvbench.model.point import Visited
 from kvbench.plan import needs_here
 from kvbench.runner import Budget, Execute, run
 from kvbench.units import counted, span
@@ -40,6 +41,7 @@ class Stages:
         self, plan: Plan, machine: Machine, budget: float, execute: Execute | None = None
     ) -> None:
         self._plan = replace(plan, samples=pairs(plan, budget))
+        self.points = tuple(point for point in plan.points if isinstance(point, Point))
         self._machine, self._execute = machine, execute
         self.budget = Budget(budget)
         self._late = ""  # what the budget left no time for
@@ -53,7 +55,7 @@ class Stages:
 
     def measure(self) -> Iterator[tuple[str, Record]]:
         """Each record with its stage."""
-        yield from self._stage(SCREEN, self._plan.points, until=_LATE)
+        yield from self._stage(SCREEN, self.points, until=_LATE)
         if self.budget.spent:
             return
         unclear = _points(
@@ -120,8 +122,8 @@ class Stages:
         """Drawn from the candidates, and from other points where these are few. Each is a token
         shorter, which gives it a name of its own: so the point itself is measured, too.
         """
-        dice, taken = random.Random(self._plan.seed), {point.name for point in self._plan.points}
-        others = [point for point in self._plan.points if point not in candidates]
+        dice, taken = random.Random(self._plan.seed), {point.name for point in self.points}
+        others = [point for point in self.points if point not in candidates]
         drawn = [point for own in (candidates, others) for point in dice.sample(own, len(own))]
         shorter = [
             replace(p, shape=replace(p.shape, context=p.shape.context - 1))
@@ -139,7 +141,7 @@ class Stages:
     def unmeasured(self) -> list[str]:
         """Names of points that the budget left no time for, though they were planned."""
         seen = {record.point for own in self.records.values() for record in own}
-        return [point.name for point in self._plan.points if point not in seen]
+        return [point.name for point in self.points if point not in seen]
 
     def _stage(
         self,
@@ -163,15 +165,14 @@ class Stages:
             self._begun.append(len(plan.points))
         began = self.budget.used
 
-        def more(number: int) -> Sequence[Point]:
+        def more(number: int) -> Sequence[Visited]:
             """What launch `number` visits."""
             each = (self.budget.used - began) / max(1, number)
             late = self.budget.used + each > until * self.budget.seconds
             return () if number >= plan.launches or number >= _LEAST and late else plan.points
 
-        needs = needs_here(plan.points, self._machine)
-        how = {"more": more, "budget": self.budget}
-        for record in run(plan, self._machine, needs, self._execute, **how):
+        needs, budget = needs_here(plan.points, self._machine), self.budget
+        for record in run(plan, self._machine, needs, self._execute, more=more, budget=budget):
             own = CONTROL if record.point.name in names else stage
             chosen = {tuned.of: tuned.choice.preset for tuned in record.tuned}
             self._plan = replace(self._plan, chosen=chosen | self._plan.chosen)

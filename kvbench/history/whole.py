@@ -75,9 +75,8 @@ def load(root: Path, tell: Tell) -> History:
     pasts = [
         _past(sorted(runs, key=lambda run: (run[0].began, run[0].run)), said) for runs in ordered
     ]
-    points, families = (
-        iter(trends([series for own in pasts for series in own[place]])) for place in (1, 2)
-    )
+    points = iter(trends([series for _, own, _ in pasts for series in own]))
+    families = iter(trends([series for _, _, own in pasts for series in own]))
     judged = (
         replace(
             past,

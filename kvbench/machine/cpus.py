@@ -4,6 +4,7 @@ level.
 """
 
 import os
+from dataclasses import replace
 
 from kvbench.machine.tree import Files, count
 from kvbench.model import Cpu, DataCache, Node
@@ -132,11 +133,9 @@ def _read(files: Files, index: str, cpu: int) -> DataCache | None:
     shared = read_list(files, f"{index}/shared_cpu_list")
     if not shared and level >= _SHARED:
         return None
-    line = (
-        files.number(f"{index}/coherency_line_size")
-        or DataCache.__dataclass_fields__["line"].default
-    )
-    return DataCache(level, size, tuple(sorted(shared | {cpu})), line)
+    line = files.number(f"{index}/coherency_line_size")
+    found = DataCache(level, size, tuple(sorted(shared | {cpu})))
+    return replace(found, line=line or found.line)
 
 
 def _bytes(text: str) -> int:

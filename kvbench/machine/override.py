@@ -35,21 +35,21 @@ class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     pass
 
 
-class _Cache(_Table):
+class _Cache(_Table, frozen=True):
     level: _Count
     size: int | str
     cpus: str | None = None
     line: _Count | None = None
 
 
-class _Dram(_Table):
+class _Dram(_Table, frozen=True):
     channels: _Count | None = None
     mts: _Above | None = None
     width_bits: _Count = 64
     gbps: _Above | None = None
 
 
-class _File(_Table):
+class _File(_Table, frozen=True):
     cache: tuple[_Cache, ...] = ()
     dram: _Dram | None = None
 

@@ -43,7 +43,7 @@ def place(machine: Machine, cpus: str | None, threads: str | int | None) -> tupl
     order, cores = _order(machine, cpus)
     count = _count(threads)
     if count is None:
-        count = max(1, min(len(order) if threads == SIBLINGS else cores, _paid(machine)))
+        count = max(1, _paid(machine, len(order) if threads == SIBLINGS else cores))
     return tuple(order[thread % len(order)] for thread in range(count))
 
 
@@ -63,7 +63,7 @@ def powers(machine: Machine, cpus: str | None) -> tuple[int, ...]:
     steps = [max(Counter(each).values()) for each in reversed(groups)]
     if cpus == "spread":
         steps = [len(set(each)) for each in groups]
-    most = int(max(1, min(cores, _paid(machine))))
+    most = max(1, _paid(machine, cores))
     found = {most}
     for unit, limit in pairwise((1, *steps, cores)):
         found |= {unit << bit for bit in range((limit // unit).bit_length())} | {limit}
@@ -84,7 +84,7 @@ def neighbours(machine: Machine, cpus: Iterable[int]) -> tuple[int, ...]:
         if known[cpu].core not in busy and known[cpu].node in nodes
     ]
     first = [cpu for cpu, rank in _ranks(machine, free).items() if not rank]
-    return tuple(first[: max(0, int(min(len(first), _paid(machine) - len(own))))])
+    return tuple(first[: max(0, _paid(machine, len(own) + len(first)) - len(own))])
 
 
 def _count(threads: str | int | None) -> int | None:
@@ -100,12 +100,12 @@ def _count(threads: str | int | None) -> int | None:
     return int(text)
 
 
-def _paid(machine: Machine) -> float:
-    """Threads that never wait for the quota: spinning at a barrier, a paused one would hold up all
-    others.
+def _paid(machine: Machine, threads: int) -> int:
+    """As many of them as never wait for the quota: spinning at a barrier, a paused one would hold
+    up all others.
     """
     quota = machine.facts["quota"].value
-    return math.floor(quota) if isinstance(quota, int | float) else math.inf
+    return min(threads, math.floor(quota)) if isinstance(quota, int | float) else threads
 
 
 def _order(machine: Machine, cpus: str | None) -> tuple[tuple[int, ...], int]:
@@ -174,7 +174,8 @@ def _ordered(machine: Machine, word: str) -> tuple[int, ...]:
     if word in UNITS:
         level = levels[("socket", "node", "domain").index(word)]
         allowed = max(_groups(allowed, level), key=lambda group: len({cpu.core for cpu in group}))
-    kinds = list(machine.facts["core_kinds"].value or ())
+    known = machine.facts["core_kinds"].value
+    kinds = list(known) if isinstance(known, dict) else []
     allowed.sort(key=lambda cpu: (*(level(cpu) for level in levels), cpu.cpu))
     ranks = _ranks(machine, [cpu.cpu for cpu in allowed])
     turns: dict[tuple[int, int], list[Cpu]] = {}

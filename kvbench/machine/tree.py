@@ -59,7 +59,7 @@ class Files:
         """Of /proc/cpuinfo, by number. What some kernels say once for all processors stands with
         each of them.
         """
-        blocks, common = {}, {}
+        blocks, common = {}, dict[str, str]()
         for block in (self.text("/proc/cpuinfo") or "").split("\n\n"):
             lines = [line.partition(":") for line in block.splitlines()]
             fields = {name.strip(): value.strip() for name, colon, value in lines if colon}

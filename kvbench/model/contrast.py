@@ -9,7 +9,6 @@ from itertools import combinations
 from typing import Annotated, Any
 
 from kvbench.model.annotated import Cpus, about
-from kvbench.model.hardware import kernel_id
 from kvbench.model.point import FIELDS, POINT, SHAPE, Point, Visited
 
 # What depends on each factor, and so differs with it.
@@ -44,12 +43,12 @@ class Contrast(Visited):
         return tuple(sorted({cpu for point in self.points for cpu in point.cpus}))
 
     @property
-    def words(self) -> tuple[str, ...]:
-        return "contrast", self.factor, "-", "-", self.points[0].isa
+    def isa(self) -> str:
+        return self.points[0].isa
 
     @property
-    def kernel(self) -> str:
-        return kernel_id(*self.words)
+    def words(self) -> tuple[str, ...]:
+        return "contrast", self.factor, "-", "-", self.isa
 
     @property
     def name(self) -> str:

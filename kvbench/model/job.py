@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
 from kvbench.model.annotated import Count, Number, Positive, Size
 from kvbench.model.hardware import Machine
@@ -76,7 +77,7 @@ class Plan:
     neighbour: bool = False  # whether points are timed beside a neighbour too
     peers: dict[str, str] = field(default_factory=dict)  # engines that have a path of their own
 
-    def is_foreign(self, point: Visited) -> bool:
+    def is_foreign(self, point: Visited) -> TypeGuard[Point]:
         """Whether its kernel is a plug-in's."""
         return isinstance(point, Point) and point.variant in self.foreign
 

@@ -7,7 +7,7 @@ import hashlib
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 from kvbench.model.annotated import Count, Cpus, Lengths, Size, about
 from kvbench.model.hardware import PLACES, kernel_id
@@ -59,6 +59,11 @@ def of(kind: str, default: Any = None, short: str = "", about: str = "", **more:
     return dataclasses.field(metadata=metadata, **own)
 
 
+def nested() -> Any:
+    """A dataclass field that has fields of its own."""
+    return dataclasses.field()
+
+
 def declared(kind: type) -> tuple[Field, ...]:
     """Those of a dataclass, in its order."""
     hints = get_type_hints(kind, include_extras=True)
@@ -95,7 +100,10 @@ class Shape:
         "context", 4096, "t={}", "Tokens in every sequence, such as 8k."
     )
     capacity: Annotated[Size, about("tokens that there is room for")] = of(
-        "count", None, "cap={}", "Tokens that the cache has room for. [default: the context]"
+        "count",
+        None,
+        "cap={}",
+        "Room of the cache, in tokens. [default: the context, of repack twice that]",
     )
     window: Annotated[Count, about("tokens attended to; 0: all")] = of(
         "window",
@@ -154,6 +162,28 @@ class Visited:
     """
 
     __slots__ = ()
+
+    if TYPE_CHECKING:  # what all of them have, some as fields
+
+        @property
+        def cpus(self) -> tuple[int, ...]: ...
+
+        @property
+        def isa(self) -> str: ...
+
+        @property
+        def words(self) -> tuple[str, ...]: ...
+
+        @property
+        def name(self) -> str: ...
+
+    @property
+    def threads(self) -> int:
+        return len(self.cpus)
+
+    @property
+    def kernel(self) -> str:
+        return kernel_id(*self.words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +247,7 @@ class Point(Visited):
         "{}",
         "Instruction set to use: a tier such as avx2 or neon.",
     )
-    shape: Annotated[Shape, about("geometry of the model and fill of its cache")]
+    shape: Annotated[Shape, about("geometry of the model and fill of its cache")] = nested()
     residency: Annotated[
         str,
         about(
@@ -289,14 +319,6 @@ class Point(Visited):
         """Of its kernel."""
         variant = self.variant if self.engine == OURS else self.engine
         return self.op, variant, self.layout, self.dtype, self.isa
-
-    @property
-    def kernel(self) -> str:
-        return kernel_id(*self.words)
-
-    @property
-    def threads(self) -> int:
-        return len(self.cpus)
 
     @property
     def computes(self) -> str:
@@ -389,16 +411,8 @@ class Probe(Visited):
     ]
 
     @property
-    def threads(self) -> int:
-        return len(self.cpus)
-
-    @property
     def words(self) -> tuple[str, ...]:
         return self.op, "-", "-", "-", self.isa
-
-    @property
-    def kernel(self) -> str:
-        return kernel_id(*self.words)
 
     @property
     def name(self) -> str:

@@ -63,6 +63,11 @@ class Judged:
     launches: Annotated[tuple[int, int], about("of base, of head")]
     note: Annotated[str, about("why it is so; empty if there is nothing to add")]
 
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """Of the effect's interval."""
+        return None if self.low is None or self.high is None else (self.low, self.high)
+
 
 @dataclass(frozen=True, slots=True)
 class Comparison:

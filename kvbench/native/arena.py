@@ -7,6 +7,7 @@ import numpy as np
 
 from kvbench.errors import BadArgument, OutOfMemory, Unsupported
 from kvbench.native.arguments import instance, place, whole
+from kvbench.native.declared import Address
 from kvbench.native.library import Library, Owned, default_library
 
 
@@ -26,7 +27,7 @@ def pages_given(size: int, library: Library | None = None) -> tuple[str, ...]:
 class Part:
     """Some bytes of an arena, which must outlive it. `base`: the `uint8_t *` where they begin."""
 
-    base: Any
+    base: Address
     size: int
 
 
@@ -50,7 +51,7 @@ class Arena(Owned):
         super().__init__(library, arena, "kvb_arena_close")
 
     @property
-    def base(self) -> Any:
+    def base(self) -> Address:
         """The `uint8_t *` where the memory begins."""
         return self.pointer.base
 

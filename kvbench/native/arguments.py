@@ -3,18 +3,20 @@ argument.
 """
 
 import operator
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from kvbench.errors import BadArgument
 from kvbench.units import cut
 
+_Kind = TypeVar("_Kind")
+
 
 def whole(name: str, value: object, bits: int = 64) -> int:
     """A whole number that fits a signed integer of `bits` bits."""
     try:
-        number = operator.index(value)  # type: ignore[arg-type]
+        number = operator.index(value)  # type: ignore[arg-type]  # or TypeError
     except TypeError:
         raise BadArgument(_is(name, value), "a whole number is expected") from None
     if not -(1 << bits - 1) <= number < 1 << bits - 1:
@@ -29,7 +31,7 @@ def place(name: str, value: object, count: int = 1 << 63) -> int:
     raise BadArgument(f"{name} is {number}", f"0 to {count - 1}")
 
 
-def instance(name: str, value: Any, kind: type) -> Any:
+def instance(name: str, value: object, kind: type[_Kind]) -> _Kind:
     if isinstance(value, kind):
         return value
     raise BadArgument(_is(name, value), f"a {kind.__name__} is expected")

@@ -1,7 +1,7 @@
 """Blocks that paged caches take from one pool, share, and give back."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -73,49 +73,51 @@ class Blocks:
                 f"tokens is {tokens}: the last block would be written by both sequences",
                 f"share a multiple of {c.block_tokens}",
             )
-        blocks = source.table[of, : tokens // c.block_tokens]
+        blocks = _table(source)[of, : tokens // c.block_tokens]
         self._holders[blocks] += 1
-        cache.table[sequence, : len(blocks)] = blocks
+        _table(cache)[sequence, : len(blocks)] = blocks
         cache.lengths[sequence] = tokens
 
     # ---- for a cache -----------------------------------------------------------------------------
 
     def missing(self, cache: "Cache", tokens: int, sequence: int | None = None) -> np.ndarray:
         """The entries of the table that need a block before `tokens` more are written."""
-        return _ahead(cache, tokens, sequence) & (cache.table == NONE)
+        return _ahead(cache, tokens, sequence) & (_table(cache) == NONE)
 
     def fill(self, cache: "Cache", tokens: int, sequence: int | None = None) -> None:
         """Blocks for `tokens` more of every sequence, or of one: all of them, or none."""
-        held = cache.table[_ahead(cache, tokens, sequence) & (cache.table != NONE)]
+        table, missing = _table(cache), self.missing(cache, tokens, sequence)
+        held = table[_ahead(cache, tokens, sequence) & ~missing]
         for block in held[self._holders[held] > 1]:
             raise BadArgument(
                 f"block {block} would be written, and another sequence shares it",
                 "roll back to no less than what is shared, or to 0",
             )
-        missing = self.missing(cache, tokens, sequence)
-        cache.table[missing] = self.take(int(missing.sum()))
+        table[missing] = self.take(int(missing.sum()))
 
     def empty(self, cache: "Cache") -> None:
         """Give back the blocks behind the end of each sequence."""
         c = cache.struct
-        for row, length in zip(cache.table, cache.lengths, strict=True):
-            behind = row[-(-min(length, c.capacity) // c.block_tokens) :]
+        for row, length in zip(_table(cache), cache.lengths, strict=True):
+            behind = row[-(-min(int(length), c.capacity) // c.block_tokens) :]
             self.give_back(behind[behind != NONE])
             behind[:] = NONE
 
 
+def _table(cache: "Cache") -> np.ndarray:
+    return cast("np.ndarray", cache.table)  # a cache that takes blocks has one
+
+
 def _ahead(cache: "Cache", tokens: int, sequence: int | None) -> np.ndarray:
     """The entries of the table for slots that `tokens` more are written to."""
-    c, ahead = cache.struct, np.zeros(cache.table.shape, dtype=bool)
-    for row, length in enumerate(cache.lengths):
-        if sequence in (None, row):
-            slots = np.arange(length, length + min(tokens, c.capacity)) % c.capacity
-            ahead[row, slots // c.block_tokens] = True
+    c, ahead = cache.struct, np.zeros(_table(cache).shape, dtype=bool)
+    for row in range(c.batch) if sequence is None else [sequence]:
+        slots = cache.lengths[row] + np.arange(min(tokens, c.capacity))
+        ahead[row, slots % c.capacity // c.block_tokens] = True
     return ahead
 
 
 def _rows(cache: "Cache") -> tuple[list[bytes], int, int]:
     """Where the rows of a cache lie, and what they are."""
     c, ffi = cache.struct, cache.library.ffi
-    planes = [bytes(ffi.buffer(ffi.addressof(plane))) for plane in (c.k, c.v)]
-    return planes, c.head_dim, c.block_tokens
+    return [bytes(ffi.buffer(ffi.addressof(p))) for p in (c.k, c.v)], c.head_dim, c.block_tokens

@@ -1,5 +1,6 @@
 """A KV cache of one layer, and the library's kernels on it."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from kvbench.errors import BadArgument, OutOfMemory
 from kvbench.native.arena import Arena
 from kvbench.native.arguments import floats, instance, place, positive, whole
 from kvbench.native.blocks import NONE, Blocks
+from kvbench.native.declared import Struct
 from kvbench.native.library import Library, default_library
 from kvbench.native.ops import decode_task, pointer, store_task
 from kvbench.native.team import Task, Teams
@@ -64,18 +66,24 @@ class Cache(Closing):
             dtype,
             window,
         )
-        facts = dict(
+        self.pool = blocks if isinstance(blocks, Blocks) else None
+        cache = self._struct = self.planned(
+            kv_heads,
+            head_dim,
+            capacity,
             batch=batch,
             layout=layout,
             dtype=dtype,
             window=window,
             block_tokens=block_tokens,
             inner=inner,
+            scale=scale,
+            ring=ring,
+            pad=pad,
+            blocks=blocks.count if isinstance(blocks, Blocks) else blocks,
+            tensor=tensor,
+            library=self.library,
         )
-        facts |= dict(scale=scale, ring=ring, pad=pad, tensor=tensor, library=self.library)
-        self.pool = blocks if isinstance(blocks, Blocks) else None
-        facts["blocks"] = blocks if self.pool is None else self.pool.count
-        cache = self._struct = self.planned(kv_heads, head_dim, capacity, **facts)
         self.lengths = np.zeros(cache.batch, dtype=np.int64)
         cache.lengths = self.library.ffi.from_buffer("int64_t[]", self.lengths)
         self.table = self._tabled(shuffle, blocks is not None)
@@ -83,7 +91,7 @@ class Cache(Closing):
             cache.table = self.library.ffi.from_buffer("int32_t[]", self.table)
         self._own = arena is None
         own = Arena(cache.bytes, pages, guard, self.library) if arena is None else arena
-        self._arena = instance("arena", own, Arena)
+        self._arena: Arena | None = instance("arena", own, Arena)
         end = (offset := whole("offset", offset)) + cache.bytes
         if offset < 0 or end > own.size:
             raise BadArgument(
@@ -139,7 +147,7 @@ class Cache(Closing):
         blocks: int | None = None,
         tensor: Any = None,
         library: Library | None = None,
-    ) -> Any:
+    ) -> Struct:
         """The `kvb_cache *` of such a cache: its strides and sizes, and no memory."""
         library = _library(library)
         cache = library.ffi.new("kvb_cache *")
@@ -184,7 +192,7 @@ class Cache(Closing):
         with self._teams.lock:
             self._teams.close()
             if self._arena is not None:
-                if self.pool is not None:
+                if self.pool is not None and self.table is not None:
                     self.pool.give_back(self.table[self.table != NONE])
                 if self._own:
                     self._arena.close()
@@ -196,15 +204,16 @@ class Cache(Closing):
         self._arena.pointer  # noqa: B018  # refuses when the arena itself is closed
 
     @property
-    def struct(self) -> Any:
+    def struct(self) -> Struct:
         """The `kvb_cache *`."""
         self._refuse_closed()
         return self._struct
 
     @property
-    def arena(self) -> Arena | None:
+    def arena(self) -> Arena:
         """The memory under all planes, one after another: K, V, then their scales."""
         self._refuse_closed()
+        assert self._arena is not None  # or it was refused
         return self._arena
 
     @property
@@ -248,7 +257,7 @@ class Cache(Closing):
         """Prompt tokens for every sequence, [batch, tokens, kv_heads, head_dim], or with head_major
         [batch, kv_heads, tokens, head_dim]. nt: non-temporal stores."""
         c, head_major = self.struct, bool(head_major)
-        shape = (
+        shape: tuple[int | str, ...] = (
             (c.batch, c.kv_heads, "T", c.head_dim)
             if head_major
             else (c.batch, "T", c.kv_heads, c.head_dim)
@@ -262,7 +271,7 @@ class Cache(Closing):
         op: str,
         k: Any,
         v: Any,
-        shape: tuple[int, ...],
+        shape: tuple[int | str, ...],
         tokens: int,
         isa: str | None,
         threads: int,
@@ -270,11 +279,11 @@ class Cache(Closing):
     ) -> None:
         k, v = floats("k", k, shape), floats("v", v, shape)
         threads = whole("threads", threads, 32)
-        how = {"isa": self.library.isa(isa), "advance": True, **facts}
+        isa = self.library.isa(isa)
         with self._teams.lock:
             team = self._teams.of(threads)
             self._make_room(tokens)
-            with store_task(op, self, k, v, threads, **how) as task:
+            with store_task(op, self, k, v, threads, isa=isa, advance=True, **facts) as task:
                 team.run(task)
 
     # ---- life ------------------------------------------------------------------------------------
@@ -372,12 +381,11 @@ class Cache(Closing):
             raise BadArgument("the cache is empty", "append a token first")
         out = np.empty_like(q)
         threads = whole("threads", threads, 32)
-        facts = {
-            "variant": variant,
-            "isa": self.library.isa(isa),
-            "deterministic": bool(deterministic),
-        }
-        self._run(threads, decode_task("decode", self, q, out, threads, **facts))
+        isa, exact = self.library.isa(isa), bool(deterministic)
+        task = decode_task(
+            "decode", self, q, out, threads, isa=isa, variant=variant, deterministic=exact
+        )
+        self._run(threads, task)
         return out
 
     def numpy(self, isa: str | None = None, threads: int = 1) -> tuple[np.ndarray, np.ndarray]:
@@ -426,3 +434,11 @@ class Cache(Closing):
 
 def _library(asked: Library | None) -> Library:
     return default_library() if asked is None else instance("library", asked, Library)
+
+
+def described(cache: Cache) -> Iterator[memoryview]:
+    """What a kernel is told of a cache, beside its bytes."""
+    yield memoryview(cache.library.ffi.buffer(cache.struct))
+    yield cache.lengths.data
+    if cache.table is not None:
+        yield np.ascontiguousarray(cache.table).data

@@ -140,6 +140,11 @@ class Library:
     # ---- words and kernels -----------------------------------------------------------------------
 
     @property
+    def plugin_version(self) -> int:
+        """Of the plug-ins that it takes."""
+        return self.lib.KVB_PLUGIN
+
+    @property
     def build(self) -> str:
         """Compiler, flags and version."""
         return self._text(self.lib.kvb_build())

@@ -8,6 +8,7 @@ import numpy as np
 
 from kvbench.model import PLAIN
 from kvbench.native.arena import Arena, Part
+from kvbench.native.declared import Address
 from kvbench.native.library import Library
 from kvbench.native.team import Task, Team
 
@@ -162,6 +163,11 @@ def probe_task(
     return Task(library, library.lib.kvb_task_probe, args, threads, keep=(to, source, second))
 
 
-def pointer(library: Library, array: np.ndarray) -> Any:
+def chain(library: Library, memory: Arena | Part, size: int, seed: int) -> None:
+    """Link the lines of its first `size` bytes into one random cycle, for latency."""
+    library.check(library.lib.kvb_chain(memory.base, size, seed))
+
+
+def pointer(library: Library, array: np.ndarray) -> Address:
     """To float32 that the caller keeps alive."""
     return library.ffi.cast("float *", array.ctypes.data)

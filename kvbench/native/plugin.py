@@ -139,15 +139,10 @@ class Plugins:
     def of(self, variant: str) -> "Plugin":
         """Whose it is. Where the name says that, no other plug-in is listed."""
         stem = variant.partition(_AT)[2]
-        if stem:
-            found = (plugin for plugin in self.each if plugin.stem == stem)
-        elif len(self.each) == 1:
-            found = iter(self.each)
-        else:
-            found = (plugin for plugin in self.each if variant in plugin.variants)
-        if (plugin := next(found, None)) is None:
-            raise unknown_word("variant", variant, self.variants)
-        return plugin
+        for plugin in self.each:
+            if plugin.stem == stem if stem else len(self.each) == 1 or variant in plugin.variants:
+                return plugin
+        raise unknown_word("variant", variant, self.variants)
 
     def refuse_lacking(self, *words: str) -> None:
         """A variant, layout, dtype and isa that none has a kernel for."""
@@ -197,7 +192,7 @@ class Plugin:
     def rows(self) -> tuple[tuple[Kernel, Any], ...]:
         """Its kernels and their functions. Here it is loaded."""
         library = self._library
-        version, ours = _version(self.path), library.lib.KVB_PLUGIN
+        version, ours = _version(self.path), library.plugin_version
         if version is None:
             raise BadLibrary(f"{self.path} is no plug-in: it does not export kvb_plugin", _EXAMPLE)
         if version != ours:

@@ -32,6 +32,12 @@ class Task(Owned):
         super().close()
         self._keep = ()
 
+    def sum(self) -> int:
+        """What a twin or a read probe says that it has loaded so far."""
+        found = self.library.ffi.new("uint32_t *")
+        self.library.check(self.library.lib.kvb_task_sum(self.pointer, found))
+        return int(found[0])
+
     def traffic(self) -> Traffic:
         """What one pass moves and computes."""
         traffic = self.library.ffi.new("kvb_traffic *")

@@ -30,7 +30,7 @@ _HELD = {"resident_bytes": "Rss", "huge_bytes": "AnonHugePages"}
 _EMPTY, _TIMES = 16, 30  # tokens of a step with next to nothing to read; how often it is timed
 
 
-class LayerRows(Sequence):
+class LayerRows(Sequence[np.ndarray]):
     """K or V of each layer: the first one's values with the signs that are its own."""
 
     def __init__(self, first: np.ndarray, signs: np.ndarray) -> None:
@@ -39,7 +39,7 @@ class LayerRows(Sequence):
     def __len__(self) -> int:
         return len(self._signs)
 
-    def __getitem__(self, layer: int) -> np.ndarray:
+    def __getitem__(self, layer: int) -> np.ndarray:  # type: ignore[override]  # no slices
         return self._first * self._signs[layer]
 
 

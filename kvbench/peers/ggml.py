@@ -7,7 +7,6 @@ tokens], seen permuted.
 
 import ctypes
 from importlib import metadata
-from pathlib import Path
 
 import numpy as np
 
@@ -96,7 +95,7 @@ class Ggml(Peer):
             self._out.append(self._array(out))
 
     def _stored(self, shape, rows):
-        lib, heads, tokens, dim = self._lib, *rows.shape
+        lib, (heads, tokens, dim) = self._lib, rows.shape
         by_token = self.layout != "head"
         places = (dim, heads, tokens) if by_token else (dim, tokens, heads)
         found = lib.ggml_new_tensor_3d(self._context, self._type, *places)
@@ -129,11 +128,11 @@ class Ggml(Peer):
         return self._bytes
 
 
-def _wheel() -> Path:
+def _wheel() -> str:
     """A library of Python's that has all of ggml in it."""
-    files = metadata.distribution(Ggml.package).files
+    files = metadata.files(Ggml.package) or ()
     return next(
-        file.locate()
+        str(file.locate())
         for file in files
         if file.name.startswith("xllamacpp") and file.suffix == ".so"
     )

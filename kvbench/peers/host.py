@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
 from contextlib import suppress
 from multiprocessing.connection import Pipe, wait
 from typing import Any
@@ -25,7 +24,9 @@ _HUGE = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}  # what malloc maps asks fo
 
 
 class Failed(KvbenchError):
-    """A peer's process died, hangs or says what is wrong."""
+    """A peer's process died, hangs or says what is wrong. `host`: whose it is."""
+
+    host: "Host"
 
 
 class Host(Closing):
@@ -54,6 +55,7 @@ class Host(Closing):
         )
         other.close()
         try:
+            assert self._process.stdin  # it was asked for
             with self._process.stdin as line:
                 line.write(f"{json.dumps(asked)}\n".encode())
             self._send("begin", point.engine, point.dtype, point.layout, point.threads, path)
@@ -131,5 +133,5 @@ class PeerStep:
         return self._moved
 
 
-def steps(layers: int, moved: Any) -> Sequence[PeerStep]:
+def steps(layers: int, moved: Any) -> tuple[PeerStep, ...]:
     return tuple(PeerStep(layer, moved) for layer in range(layers))

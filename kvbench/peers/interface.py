@@ -11,6 +11,7 @@ import os
 from collections.abc import Sequence
 from fnmatch import fnmatch
 from importlib import metadata
+from typing import Any
 
 import numpy as np
 
@@ -45,6 +46,7 @@ class Peer:
     install = ""
     engine = "*.so*"
     whole = False
+    _layers: Sequence[Sequence[Any]]
 
     def __init__(self, dtype: str, layout: str, threads: int, path: str = "") -> None:
         self.dtype, self.layout, self.threads, self.path = dtype, layout, threads, path

@@ -124,8 +124,8 @@ def expand(suite: Suite, site: Site, seed: int = 1, only: tuple[str, ...] = ()) 
         )
     # of a plug-in's points, which have processes of their own
     foreign = site.library.foreign_variants
-    own = {point: needs for point, needs in needed.items() if point.variant not in foreign}
-    beside = contrasts(own, site.machine, site.memory) if suite.contrasts else ()
+    ours = {point: needs for point, needs in needed.items() if point.variant not in foreign}
+    beside = contrasts(ours, site.machine, site.memory) if suite.contrasts else ()
     points = (*asked, *witnesses(needed, site.machine), *beside)
     plan = Plan(points, suite.launches, suite.samples, suite.sample_time, seed)
     return Sweep(suite, plan, tuple(skips.values()), needed, asked, site.memory)

@@ -143,14 +143,13 @@ def _samples(visited: Visited, plan: Plan, needs: Mapping[Point, Needs]) -> floa
     if isinstance(visited, Probe):
         return seconds * _FORMS.get(visited.op, 1)
     # a token is no walk
-    walks = [each for each in members(visited) if each.op not in ONE_TOKEN]
-    walked = {point: needs[point].slice_walked for point in walks}
+    own = members(visited)
+    walked = {point: needs[point].slice_walked for point in own if point.op not in ONE_TOKEN}
     rates = {point: max(READ, READ_EACH * point.threads) for point in walked}
     walks = [
-        max(seconds, walked[point] / rates[point]) if point in walked else seconds
-        for point in members(visited)
+        max(seconds, walked[point] / rates[point]) if point in walked else seconds for point in own
     ]
-    if isinstance(visited, Contrast):
+    if not isinstance(visited, Point):
         return sum(walks)
     return (3 + plan.neighbour) * walks[0] + _PACE + (0.0 if stores(visited) else seconds)
 

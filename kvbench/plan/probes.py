@@ -43,7 +43,7 @@ def probes(machine: Machine, scope: Scope) -> Plan:
     """
     sets = cpu_sets(machine, scope.cpus, scope.quick)
     main = cpu_sets(machine, scope.cpus, quick=True)
-    points = []
+    points = list[Probe]()
     for cpus in sets:
         ops = _STREAMS if cpus in main else _FURTHER
         for pages in scope.pages if cpus in main else scope.pages[:1]:

@@ -82,7 +82,7 @@ def _tokens(facts: Facts, heads: list[int], cpus: tuple[int, ...], site: Site) -
     """A context relative to a cache as tokens of this layout, dtype and batch: what is to fit is
     rounded down, what is to fill it, up.
     """
-    context = facts["context"]
+    context: int | Relative = facts["context"]
     if not isinstance(context, Relative):
         return context
     if facts["op"] in UNCACHED:

@@ -141,7 +141,7 @@ def threads_of(op: str, asked: int | str) -> int | str:
     return 1 if op in ALONE and asked == DEFAULTS["threads"] else asked
 
 
-def _named(axes: Axes, site: Site) -> Axes:
+def _named(axes: Axes, site: Site) -> dict[str, tuple[Any, ...]]:
     """What "best" and "powers" mean, where they are asked for; no place may be named that this
     machine lacks.
     """

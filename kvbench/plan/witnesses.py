@@ -9,6 +9,7 @@ side.
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeGuard
 
 from kvbench.model import AUTO, DEFAULTS, OURS, POINT, Contrast, Machine, Needs, Point, Probe
 from kvbench.model.contrast import FACTORS, lines, value
@@ -105,12 +106,11 @@ def line_of(point: Point) -> Point:
     """Ours whose memory, values and witnesses all of its line have: the first variant and
     layout.
     """
-    words = default_library().words
-    facts = {name: words(name)[0] for name in ("variant", "layout")}
-    return replace(point, **facts, engine=OURS, schedule=AUTO)
+    variant, layout = (default_library().words(name)[0] for name in ("variant", "layout"))
+    return replace(point, variant=variant, layout=layout, engine=OURS, schedule=AUTO)
 
 
-def is_peer(point: Visited) -> bool:
+def is_peer(point: Visited) -> TypeGuard[Point]:
     return isinstance(point, Point) and point.engine != OURS
 
 

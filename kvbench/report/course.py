@@ -87,6 +87,7 @@ class Newest:
             if point.op == "read" and rate > 0:
                 reads[point.bytes] = max(reads.get(point.bytes, 0.0), rate)
             return describe_record(record)
+        assert isinstance(point, Point)  # what else is visited
         text = f"{point.kernel}, context {point.shape.context}, {counted(point.threads, 'thread')}"
         if record.error:
             return f"{text}: {record.error}"

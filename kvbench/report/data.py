@@ -21,6 +21,15 @@ from kvbench.report.words.sentences import Sentence, gaps, sentences
 from kvbench.store import Manifest
 from kvbench.texts import table_csv
 
+PointFacts: Any = row("PointFacts", POINT | FOUND | {"short": text("its name for people")})
+Line: Any = row("Line", SCALING)
+Pair: Any = row("Pair", CONTRAST)
+Pairs: Any = row("Pairs", OVERALL)
+ThreadsStep: Any = row("ThreadsStep", SATURATION)
+Tokens: Any = row("Tokens", TOKENS)
+Fit: Any = row("Fit", FITS)
+ScheduleRow: Any = row("ScheduleRow", SCHEDULES)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
@@ -48,21 +57,14 @@ class Report:
     topology: Annotated[Machine, about("who the machine is")]
     preflight: Annotated[tuple[Check, ...], about("as kvbench doctor, before the run")]
     ceilings: Annotated[tuple[CeilingRow, ...], about("what the run's own probes reached")]
-    points: Annotated[
-        list[row("PointFacts", POINT | FOUND | {"short": text("its name for people")})],
-        about("all that is known of each"),
-    ]
-    scaling: Annotated[list[row("Line", SCALING)], about("time against context, from memory")]
-    contrasts: Annotated[
-        list[row("Pair", CONTRAST)], about("points that differ in one thing alone")
-    ]
-    overall: Annotated[list[row("Pairs", OVERALL)], about("contrasts of one kind together")]
-    saturation: Annotated[list[row("ThreadsStep", SATURATION)], about("what more threads bring")]
-    tokens: Annotated[list[row("Tokens", TOKENS)], about("upper bounds, from memory")]
-    fits: Annotated[list[row("Fit", FITS)], about("which contexts of a layer fit L3")]
-    schedules: Annotated[
-        list[row("ScheduleRow", SCHEDULES)], about("chosen by measurement, by class of points")
-    ]
+    points: Annotated[list[PointFacts], about("all that is known of each")]
+    scaling: Annotated[list[Line], about("time against context, from memory")]
+    contrasts: Annotated[list[Pair], about("points that differ in one thing alone")]
+    overall: Annotated[list[Pairs], about("contrasts of one kind together")]
+    saturation: Annotated[list[ThreadsStep], about("what more threads bring")]
+    tokens: Annotated[list[Tokens], about("upper bounds, from memory")]
+    fits: Annotated[list[Fit], about("which contexts of a layer fit L3")]
+    schedules: Annotated[list[ScheduleRow], about("chosen by measurement, by class of points")]
     skips: Annotated[tuple[Skip, ...], about("combinations of the suite that are no point here")]
 
 
@@ -91,7 +93,8 @@ def report(found: Findings, manifest: Manifest) -> Report:
     """What is not known is null."""
     return Report(
         run=found.run,
-        **{name: getattr(manifest, name) for name in _MANIFEST},
+        **{name: getattr(manifest, name) for name in _MANIFEST}
+        | {name: rows_of(getattr(found, name)) for name in _TABLES},
         seed=manifest.plan.seed,
         missing=tuple(gaps(found, manifest)),
         diagnosis=sentences(found),
@@ -100,7 +103,6 @@ def report(found: Findings, manifest: Manifest) -> Report:
         topology=found.machine,
         preflight=found.checks,
         ceilings=tuple(map(ceiling_row, found.ceilings)),
-        **{name: rows_of(getattr(found, name)) for name in _TABLES},
     )
 
 

@@ -1,6 +1,7 @@
 """What limits a model here: as lines of a terminal, and as a page to paste."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pandas as pd
 
@@ -52,13 +53,11 @@ def _table(found: Explained) -> Iterator[str]:
     rows = []
     for row in found.rows:
         own = row.of(found.base)
-        facts = {
+        facts: dict[str, Any] = {
             "context": row.context,
             "weights": found.read,
             "cache": own.bytes,
             "most": own.most,
-        }
-        facts |= {
             "share": own.bytes / (own.bytes + (found.read or 0)),
             "users": own.users,
             "level": row.level,

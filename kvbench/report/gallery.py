@@ -50,15 +50,18 @@ def table(scores: Iterable[Score]) -> Sheet:
             f"base, {bits}": (f"base {bits}", number),
         }
     columns |= {"reads, GB/s": ("read_gbps", number), **plain("date", "version", "kernels", "why")}
-    first = lambda each: each.figures[0].tuned.tokens if each.figures else 0.0
-    order = sorted(scores, key=lambda each: (_RANKS.get(each.state, 2), -first(each)))
+    order = sorted(scores, key=lambda each: (_RANKS.get(each.state, 2), -_first(each)))
     return sheet("scores", "Machines", _ABOUT, columns, list(map(_row, order)))
+
+
+def _first(found: Score) -> float:
+    return found.figures[0].tuned.tokens if found.figures else 0.0
 
 
 def _row(found: Score) -> dict[str, Any]:
     own = {} if found.state == "invalid" else {each.bits: each for each in found.figures}
     kind = said("score", "kind", found)
-    row = {
+    row: dict[str, Any] = {
         "class": "virtual" if kind.startswith("virtual") else kind,
         "date": found.created[:10],
         "version": found.tag,

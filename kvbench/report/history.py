@@ -122,13 +122,18 @@ def ordered(trends: Iterable[Trend]) -> list[Trend]:
 
 def _trend(past: Past, trend: Trend) -> PointTrend:
     first, last = (past.runs[place].run for place in trend.baseline)
-    names = trend.series.point, past.names[trend.series.point]
-    rates = trend.latest, trend.level, first, last, trend.change, trend.few, trend.needs
     return PointTrend(
-        *names,
-        len(trend.series.runs),
-        *rates,
-        tuple(_change(past, trend, step) for step in trend.steps),
+        point=trend.series.point,
+        short=past.names[trend.series.point],
+        runs=len(trend.series.runs),
+        latest=trend.latest,
+        baseline=trend.level,
+        baseline_from=first,
+        baseline_to=last,
+        change=trend.change,
+        few=trend.few,
+        needs=trend.needs,
+        steps=tuple(_change(past, trend, step) for step in trend.steps),
     )
 
 

@@ -174,7 +174,7 @@ def _capacities(profile: MachineProfile) -> Iterator[str]:
     for c in profile.capacities:
         seen = (
             f"{size(c.effective)}, between {size(c.low)} and {size(c.high)}"
-            if c.effective
+            if c.effective and c.low and c.high
             else c.note
         )
         yield f"  L{c.level}  {size(c.declared):>9}   {seen}"

@@ -176,7 +176,7 @@ def _decodes(heads: Sequence[Headline]) -> Iterator[RateRow]:
     bars = [{bar.dtype: bar for bar in each.bars} for each in heads]
     for dtype in dict.fromkeys(dtype for own in bars for dtype in own):
         own = [each.get(dtype) for each in bars]
-        values = tuple(bar and bar.tokens_per_second.value for bar in own)
+        values = tuple(bar.tokens_per_second.value if bar else None for bar in own)
         beside = tuple(f"{number(bar.gbps)} GB/s" if bar else "" for bar in own)
         yield RateRow(dtype, "tokens/s", values, alike, beside)
 
@@ -192,7 +192,7 @@ def _reads(studies: Sequence[_Study]) -> Iterator[RateRow]:
     yield RateRow(
         "L3 over memory, side by side",
         "times",
-        tuple(each and each.value for each in beside),
+        tuple(each.value if each else None for each in beside),
         ratios=False,
     )
     yield RateRow("multiply-add peak", "GFLOP/s", tuple(table["flops"]))

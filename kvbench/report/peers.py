@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isnan
-from typing import Annotated
+from typing import Annotated, Any
 
 from kvbench.analysis.means.findings import Findings
 from kvbench.analysis.means.headline import Quality
@@ -36,6 +36,9 @@ _COLUMNS = (
 )
 
 
+PeerRow: Any = row("PeerRow", PEERS)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared(Printed):
     """Other engines beside ours."""
@@ -48,25 +51,23 @@ class Compared(Printed):
     together: Annotated[Together, about("all cells, with the interval of that mean")]
     quality: Annotated[Quality, about("how far to trust the run")]
     rows: Annotated[
-        list[row("PeerRow", PEERS)],
+        list[PeerRow],
         about("every engine of every cell, as the report's table peers"),
     ]
     absent: Annotated[tuple[str, ...], about("peers and formats that were left out, and why")]
 
 
 def compared(found: Findings, skips: Sequence[Skip], path: str, page: str) -> Compared:
-    facts = {
-        "run": found.run,
-        "path": path,
-        "report": page,
-        "absent": tuple(skip.detail for skip in skips),
-    }
-    facts |= {"together": found.beside.together, "quality": found.headline.quality}
     return Compared(
+        run=found.run,
+        path=path,
+        report=page,
         cells=found.beside.cells,
         times=found.beside.together.times,
+        together=found.beside.together,
+        quality=found.headline.quality,
         rows=rows_of(found.peers),
-        **facts,
+        absent=tuple(skip.detail for skip in skips),
     )
 
 

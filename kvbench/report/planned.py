@@ -56,7 +56,7 @@ class PlannedSet:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedSweep(Printed):
+class PlannedSweep:
     """What a sweep would measure."""
 
     version: Annotated[
@@ -140,10 +140,10 @@ def tuned_text(tunings: Sequence[Tuned]) -> list[str]:
 
 
 def _heading(sweep: Sweep, seen: Forecast) -> list[str]:
-    plan = sweep.plan
+    plan, largest = sweep.plan, seen.largest
+    assert largest is not None  # for there are points
     needs = (
-        f"{size(seen.memory)}, most of it for {seen.largest.kernel} at context"
-        f" {seen.largest.shape.context}"
+        f"{size(seen.memory)}, most of it for {largest.kernel} at context {largest.shape.context}"
     )
     return [
         f"{sweep.suite.name}: {sweep.suite.question}",

@@ -75,10 +75,11 @@ def _manifest(manifest: Manifest, names: Sequence[str]) -> Manifest:
         engines=tuple(
             replace(engine, path=HIDDEN if engine.path else "") for engine in manifest.engines
         ),
-        plan=None,
     )
-    paths = {name: HIDDEN for name in _PATHS if getattr(manifest.plan, name)}
-    return replace(_without(known, names), plan=replace(manifest.plan, **paths))
+    own = (field.name for field in fields(known) if field.name != "plan")
+    facts = {name: _without(getattr(known, name), names) for name in own}
+    paths: dict[str, Any] = {name: HIDDEN for name in _PATHS if getattr(manifest.plan, name)}
+    return replace(known, plan=replace(manifest.plan, **paths), **facts)
 
 
 def _fact(name: str, fact: Fact) -> Fact:
@@ -96,7 +97,7 @@ def _without(value: Any, names: Sequence[str]) -> Any:
         return {key: _without(inner, names) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return type(value)(_without(inner, names) for inner in value)
-    if is_dataclass(value):
+    if is_dataclass(value) and not isinstance(value, type):
         return replace(
             value,
             **{field.name: _without(getattr(value, field.name), names) for field in fields(value)},

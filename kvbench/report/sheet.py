@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any
+from typing import Any, TypeGuard
 
 import pandas as pd
 
@@ -45,7 +45,7 @@ def sheet(
     about: str,
     columns: Columns,
     rows: Sequence[_Row],
-    places: Sequence[int] = (),
+    places: Sequence[int | None] = (),
     facts: Sequence[dict[str, str]] = (),
 ) -> Sheet:
     reads = [
@@ -69,8 +69,9 @@ def interval(
 
     def read(row: _Row) -> Cell | None:
         low, high = row[f"{name}_low"], row[f"{name}_high"]
-        text = (lambda: f"{write(low)} to {write(high)}") if write else (lambda: between(low, high))
-        return Cell(text(), float(low)) if known(low) and known(high) else None
+        if not (known(low) and known(high)):
+            return None
+        return Cell(f"{write(low)} to {write(high)}" if write else between(low, high), float(low))
 
     return read, str
 
@@ -90,7 +91,7 @@ def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return frame.astype(object).where(frame.notna(), None).to_dict("records")
 
 
-def known(value: Any) -> bool:
+def known(value: Any) -> TypeGuard[Any]:
     return (
         value is not None
         and value is not pd.NA

@@ -3,7 +3,7 @@ in tables.toml.
 """
 
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import cache
 from importlib.resources import files
@@ -76,7 +76,7 @@ def points(found: Findings) -> Sheet:
         "time of a pass": ("seconds", duration),
         "slowest passes": (_slowest, str),
         "% of its witness": ("efficiency", _share),
-        "witness": ("witness", lambda name: WITNESS.get(Role.of(name).kind, name)),
+        "witness": ("witness", lambda name: WITNESS.get(Role.of(name).kind) or str(name)),
         "% of best read": ("ceiling_fraction", _share),
         "best read, GB/s": ("ceiling_gbps", number),
         "% of core speed": ("core_fraction", _share),
@@ -103,7 +103,7 @@ def tokens_of(found: Findings) -> dict[str, float]:
     return dict(zip(rows["name"], rows["tokens_per_second"], strict=True))
 
 
-def _slowest(row: dict[str, Any]) -> Cell | None:
+def _slowest(row: Mapping[str, Any]) -> Cell | None:
     own, beside = (
         row[f"{name}_p99"] / row[f"{name}_p50"] if known(row[f"{name}_p99"]) else None
         for name in ("pass", "neighbour")
@@ -111,7 +111,7 @@ def _slowest(row: dict[str, Any]) -> Cell | None:
     return Cell(f"{own:.2f}x" + (f" ({beside:.2f}x)" if beside else ""), own) if own else None
 
 
-def _notes(row: dict[str, Any]) -> str:
+def _notes(row: Mapping[str, Any]) -> str:
     """All that should make a reader look twice."""
     said = [row["error"]] if row["error"] else []
     said += [f"above its {row['above']}: {row['above_reason']}"] if row["above"] else []

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from kvbench.model import Point, Record
+from kvbench.model import Point, Probe, Record
 from kvbench.score.definition import width
-from kvbench.score.rules import Breach
+from kvbench.score.rules import Breach, Value
 from kvbench.units import GB
 
 BYTES = 128  # of a cycle and core: two loads of 64 bytes, the most that cores are built for
@@ -35,21 +35,25 @@ def stated_clock(records: Iterable[Record]) -> float:
     found = [
         median(record.steps * sample.passes / sample.seconds for sample in record.samples) / GB
         for record in records
-        if record.point.op == "clock" and record.steps and record.samples
+        if isinstance(record.point, Probe)
+        and record.point.op == "clock"
+        and record.steps
+        and record.samples
     ]
     return min(max(found, default=CLOCK), CLOCK)
 
 
 def _too_fast(records: Sequence[Record], bits: Mapping[str, int]) -> Iterator[Breach]:
     """The fastest program of each point that is above what its cores can load."""
-    clock, worst = stated_clock(records), dict[str, Breach]()
+    clock, top, worst = stated_clock(records), dict[str, float](), dict[str, Breach]()
     for record in records:
         most = BYTES * clock * len(set(record.point.cpus))
         for program, rate in _rates(record).items():
             name = record.point.name
-            if rate > most and (name not in worst or rate > worst[name].facts["found"]):
-                facts = {"program": program, "found": rate, "wanted": most, "clock": clock}
-                worst[name] = Breach("impossible", facts, bits.get(name, 0))
+            if rate > max(most, top.get(name, 0.0)):
+                top[name] = rate
+                facts: dict[str, Value] = {"program": program, "found": rate, "wanted": most}
+                worst[name] = Breach("impossible", facts | {"clock": clock}, bits.get(name, 0))
     yield from worst.values()
 
 

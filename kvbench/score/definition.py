@@ -88,7 +88,8 @@ def digest() -> str:
             suite.samples,
             suite.sample_time,
             layers,
-            {field.name: getattr(shape, field.name) for field in SHAPE if not field.later},
+            # what came later has its default, or stands in the grids
+            {each.name: getattr(shape, each.name) for each in SHAPE if not each.later},
             THRESHOLDS.dram,
             FAR_BYTES,
         ],

@@ -80,7 +80,7 @@ def versions(library: Library, machine: Machine, peers: Peers = ()) -> dict[str,
 
 def engines(library: Library, peers: Peers = ()) -> tuple[Engine, ...]:
     """Whose kernels a run measures beside ours, each by its file as that is now."""
-    interface = f"interface {library.lib.KVB_PLUGIN}"
+    interface = f"interface {library.plugin_version}"
     plugins = (
         Engine(f"plug-in {path.name}", interface, str(path.absolute()), digest(str(path)))
         for path in library.plugins.paths

@@ -8,7 +8,7 @@ the longer  the same on more tokens, in a folder of the run
 """
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from math import inf
 from pathlib import Path
@@ -28,7 +28,7 @@ _FASTER = 1.02  # times, by which a candidate must be faster than those named be
 # times the fastest: who is nearer is timed again; launches that this makes, about
 _HEAT, _NEARLY = 1.3, 1.4
 # how candidates are timed
-_BRIEF = {"axes": ("layers=0",), "launches": 1, "samples": 3, "sample_time": 0.015}
+_BRIEF: dict[str, Any] = {"axes": ("layers=0",), "launches": 1, "samples": 3, "sample_time": 0.015}
 
 
 def forecast(asked: dict[str, Any]) -> tuple[float, float]:
@@ -60,7 +60,10 @@ def pick(asked: dict[str, Any], follow: Follow) -> tuple[str, ...]:
     evidence = Evidence.asked(options.tuning, machine.fingerprint, options.kernels.path)
     plan = replace(sweep.plan, points=sweep.points, tuning=evidence.read()[0] if evidence else None)
     records: list[Record] = []
-    heats = [lambda: plan.points, lambda: _near(plan.points, records)]
+    heats: list[Callable[[], Sequence[Point]]] = [
+        lambda: sweep.points,
+        lambda: _near(sweep.points, records),
+    ]
     more = run(
         plan,
         machine,
@@ -152,7 +155,7 @@ def _candidates(asked: dict[str, Any]) -> Options:
 
 
 def _score(asked: dict[str, Any], kernels: Sequence[str] = ("*",)) -> Options:
-    options = Options(SUITE, only=[f"{kernel}/*" for kernel in kernels], **asked)
+    options = Options(SUITE, only=tuple(f"{kernel}/*" for kernel in kernels), **asked)
     return _with_plugin(
         replace(options, axes=(f"schedule={AUTO},{options.kernels.schedule(AUTO)}",))
     )
@@ -160,7 +163,9 @@ def _score(asked: dict[str, Any], kernels: Sequence[str] = ("*",)) -> Options:
 
 def _longer(asked: dict[str, Any], kernels: Sequence[str] = ("*",)) -> Options:
     batches, contexts = (",".join(map(str, sorted(values))) for values in zip(*LONGER, strict=True))
-    only = [f"{kernel}/b{batch}.*/ctx{tokens}.*" for kernel in kernels for batch, tokens in LONGER]
+    only = tuple(
+        f"{kernel}/b{batch}.*/ctx{tokens}.*" for kernel in kernels for batch, tokens in LONGER
+    )
     axes = (f"batch={batches}", f"context={contexts}", "layers=0")
     return _with_plugin(Options(SUITE, axes=axes, only=only, launches=LONGER_LAUNCHES, **asked))
 

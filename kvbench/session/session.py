@@ -24,7 +24,7 @@ from kvbench.machine import available_memory, describe
 from kvbench.machine.placement import neighbours
 from kvbench.machine.preflight import preflight
 from kvbench.machine.tree import Files
-from kvbench.model import Check, Job, Machine, Needs, Plan, Point, Record, Tuned
+from kvbench.model import Check, Job, Machine, Needs, Plan, Point, Record, Tuned, several
 from kvbench.model.point import Visited
 from kvbench.native import Library
 from kvbench.peers import Known, known
@@ -347,13 +347,15 @@ def planned(options: Options, library: Library) -> tuple[Sweep, Forecast, Machin
     machine = describe()
     site = Site(machine, available_memory(), options.isa, library=library, peers=options.paths)
     found = expand(options.asked_suite, site, options.seed, options.only)
-    how = {
-        "library": options.library or "",
-        "plugin": options.plugin,
-        "foreign": library.foreign_variants,
-    }
-    how |= {"peers": options.paths, "neighbour": bool(options.neighbour)}
-    found = replace(found, plan=replace(found.plan, **how))
+    plan = replace(
+        found.plan,
+        library=options.library or "",
+        plugin=several(options.plugin),
+        foreign=library.foreign_variants,
+        peers=options.paths,
+        neighbour=bool(options.neighbour),
+    )
+    found = replace(found, plan=plan)
     seen = foreseen(found, options, machine)
     found = replace(found, plan=replace(found.plan, patience=options.patience or seen.patience))
     refuse_too_large(found)

@@ -198,7 +198,13 @@ def allocated(decoder: Decoder, machine: Machine) -> Allocated:
             found[name] += layers.count * count
     total, page = found.total(), _huge_page(machine)
     mapped = -(-total // page) * page
-    return Allocated(*(found[name] for name in _PARTS), total, mapped - total, mapped, page)
+    return Allocated(
+        **{name: found[name] for name in _PARTS},
+        total=total,
+        page_rounding=mapped - total,
+        mapped=mapped,
+        page_bytes=page,
+    )
 
 
 def layer_bytes(decoder: Decoder, layers: Layers) -> tuple[int, int]:

@@ -69,8 +69,8 @@ class _Wall:
             return Expected(dtype, count, None, None, None, users)
         fastest = max(least, self._computing(decoder))
         seconds = fastest if point is None else count / (float(point["gbps"]) * GB)
-        rates = (decoder.batch / (weights + cache) for cache in (least, seconds))
-        return Expected(dtype, count, *rates, seconds, users)
+        most, tokens = (decoder.batch / (weights + cache) for cache in (least, seconds))
+        return Expected(dtype, count, most, tokens, seconds, users)
 
     def row(self, context: int) -> Row:
         place = fit(replace(self.decoder, context=context), self.known)
@@ -78,12 +78,14 @@ class _Wall:
         found = Row(context, place.slice_bytes, place.word, cells, self.decoder.dtype)
         best = found.of(found.best)
         for cell in sorted(cells, key=lambda cell: -cell.bytes):
-            measured = (
+            if (
                 best.tokens
+                and cell.tokens
                 and cell.bytes < best.bytes
+                and cell.tokens > _LEVEL * best.tokens
                 and self.point(self.at(context, cell.dtype)) is not None
-            )
-            best = cell if measured and cell.tokens > _LEVEL * best.tokens else best
+            ):
+                best = cell
         return replace(found, best=best.dtype)
 
     def _computing(self, decoder: Decoder) -> float:
@@ -152,9 +154,9 @@ def explain(
         why="" if weights else why,
         machine=known.name,
         threads=len(known.cpus),
-        gbps=reads and reads.median,
-        low=reads and reads.low,
-        high=reads and reads.high,
+        gbps=reads.median if reads else None,
+        low=reads.low if reads else None,
+        high=reads.high if reads else None,
         gflops=known.gflops,
         memory=memory,
         base=decoder.dtype,
@@ -171,22 +173,20 @@ def _dtypes() -> tuple[str, ...]:
 
 def _format(wall: _Wall, dtype: str, rows: tuple[Row, ...]) -> Format:
     decoder = wall.at(rows[-1].context, dtype)
-    point, pays = wall.point(decoder), None
+    point, reads, pays = wall.point(decoder), wall.reads, None
     for row in reversed(rows):
         own, base = row.of(dtype).tokens, row.of(wall.decoder.dtype).tokens
-        if point is None or own is None or own < _PAYS * base:
+        if point is None or own is None or base is None or own < _PAYS * base:
             break
         pays = row.context
-    beyond = wall.overtakes(dtype)
+    found = Format(dtype, None, None, None, "", None, wall.overtakes(dtype), pays)
     if point is None:
-        reads = (
-            (wall.reads.median, wall.reads.low, wall.reads.high)
-            if wall.reads
-            else (None, None, None)
-        )
-        return Format(dtype, *reads, "", None, beyond, None)
-    ends = (float(point[f"gbps{end}"]) for end in ("", "_low", "_high"))
-    return Format(dtype, *ends, point["short"], int(point["group"]), beyond, pays)
+        if reads is None:
+            return found
+        return replace(found, gbps=reads.median, low=reads.low, high=reads.high)
+    gbps, low, high = (float(point[f"gbps{end}"]) for end in ("", "_low", "_high"))
+    group = int(point["group"])
+    return replace(found, gbps=gbps, low=low, high=high, decode=point["short"], group=group)
 
 
 def _within_l3(decoder: Decoder, known: KnownMachine) -> int | None:
@@ -208,7 +208,9 @@ def _measured(wall: _Wall, tokens: float, context: int) -> Measured:
         )
     row = wall.row(context)
     base, batch, step = row.of(wall.decoder.dtype), wall.decoder.batch, wall.decoder.batch / tokens
-    best, least, weights = row.of(row.best), wall.seconds(base.bytes), wall.seconds(wall.read)
+    best, rate = row.of(row.best), wall.reads.median * GB
+    least, weights = base.bytes / rate, wall.read / rate
+    assert base.most is not None and best.seconds is not None  # for reads are known
     missing = step - batch / base.most
     low, high = step + min(0.0, best.seconds - least), min(step, weights + best.seconds)
     return Measured(

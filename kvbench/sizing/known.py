@@ -64,8 +64,9 @@ class KnownMachine:
         if best is None:
             return None
         rates = [float(best[f"gbps{end}"]) for end in ("", "_low", "_high")]
-        tokens = (decoder.batch * rate * GB / count for rate in rates)
-        return Bound(count, level, int(best["footprint"]), rates[0], *tokens, decode=best["short"])
+        tokens, low, high = (decoder.batch * rate * GB / count for rate in rates)
+        footprint = int(best["footprint"])
+        return Bound(count, level, footprint, rates[0], tokens, low, high, decode=best["short"])
 
     def fastest(self, decoder: Decoder) -> pd.Series | None:
         """The point that decodes this format fastest from memory, in any layout; of a shape that is
@@ -106,8 +107,9 @@ class KnownMachine:
             )
             return Bound(count, level, reason=lacking if self.reads else _NOTHING)
         best = max(reads, key=lambda ceiling: ceiling.median)
-        rates = (sequences * rate * GB / count for rate in (best.median, best.low, best.high))
-        return Bound(count, level, best.probe.bytes, best.median, *rates)
+        rates = (best.median, best.low, best.high)
+        tokens, low, high = (sequences * rate * GB / count for rate in rates)
+        return Bound(count, level, best.probe.bytes, best.median, tokens, low, high)
 
 
 def here() -> KnownMachine:

@@ -65,7 +65,7 @@ def unpack(file: Path, folder: Path, limits: Mapping[str, int]) -> set[str]:
     return found
 
 
-def _next(stream: IO[bytes], number: int) -> tarfile.TarInfo | None:
+def _next(stream: gzip.GzipFile, number: int) -> tarfile.TarInfo | None:
     """The header of the next member; None at the end."""
     block = _read(stream, _BLOCK)
     if not block.strip(b"\0"):
@@ -89,14 +89,14 @@ def _refuse(member: tarfile.TarInfo, found: set[str], limits: Mapping[str, int])
         raise ValueError(f"its {name} is larger than {limits[member.name] >> 20} MiB")
 
 
-def _take(stream: IO[bytes], member: tarfile.TarInfo, path: Path) -> None:
+def _take(stream: gzip.GzipFile, member: tarfile.TarInfo, path: Path) -> None:
     path.parent.mkdir(exist_ok=True)
     with path.open("wb") as file:
         _read_into(stream, file, member)
     _read(stream, -member.size % _BLOCK)
 
 
-def _read_into(stream: IO[bytes], file: IO[bytes], member: tarfile.TarInfo) -> None:
+def _read_into(stream: gzip.GzipFile, file: IO[bytes], member: tarfile.TarInfo) -> None:
     left = member.size
     while left:
         if not (piece := _read(stream, min(left, _PIECE))):
@@ -105,7 +105,7 @@ def _read_into(stream: IO[bytes], file: IO[bytes], member: tarfile.TarInfo) -> N
         left -= len(piece)
 
 
-def _read(stream: IO[bytes], count: int) -> bytes:
+def _read(stream: gzip.GzipFile, count: int) -> bytes:
     """Fewer bytes at the end."""
     try:
         return stream.read(count)

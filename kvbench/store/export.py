@@ -15,7 +15,8 @@ from typing import IO, Any
 
 import pyperf
 
-from kvbench.model import Contrast, Point, Probe, Record, Sample
+from kvbench.model import Contrast, Point, Record, Sample
+from kvbench.model.point import Visited
 from kvbench.store.manifest import Manifest
 from kvbench.units import cpu_text
 
@@ -93,7 +94,7 @@ def _of_run(manifest: Manifest) -> _Facts:
     return facts | {f"kvb_{name}_id": value for name, value in manifest.identity.items()}
 
 
-def _of_point(point: Point | Probe) -> _Facts:
+def _of_point(point: Visited) -> _Facts:
     facts = _flat(point, "shape") | {"kvb_kernel": point.kernel, "kvb_threads": point.threads}
     if isinstance(point, Point):
         facts |= _flat(point.shape)

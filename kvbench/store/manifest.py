@@ -102,7 +102,7 @@ class Manifest:
 
 def to_json(manifest: Manifest) -> dict[str, Any]:
     """The plan's `run` is left to the manifest's own."""
-    facts = plain(manifest)
+    facts: dict[str, Any] = plain(manifest)
     del facts["plan"]["run"]
     return {"format": facts.pop("format")} | facts
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import msgspec
 
@@ -70,11 +70,21 @@ class Summary:
     def of(cls, manifest: Manifest, stamp: tuple[int, str], results: Iterable[Result]) -> Self:
         """`stamp`: of the files when they were read."""
         own = manifest.identity
-        digests = {name: own.get(name, "") for name in ("machine", "build", "environment")}
+        digests: dict[str, Any] = {
+            name: own.get(name, "") for name in ("machine", "build", "environment")
+        }
         name = manifest.versions.get("cpu_model_name") or "a machine without a name"
-        facts = (manifest.run, manifest.created, manifest.suite)
-        commit = {name: manifest.versions.get(name, "") for name in COMMIT}
-        return cls(*stamp, *facts, name=name, results=tuple(results), **digests, **commit)
+        digests |= {name: manifest.versions.get(name, "") for name in COMMIT}
+        return cls(
+            journal=stamp[0],
+            manifest=stamp[1],
+            run=manifest.run,
+            created=manifest.created,
+            suite=manifest.suite,
+            name=name,
+            results=tuple(results),
+            **digests,
+        )
 
     @property
     def began(self) -> float:

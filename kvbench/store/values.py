@@ -4,7 +4,7 @@ what does not fit.
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -13,6 +13,7 @@ from kvbench.model.point import Visited
 
 ERROR = 1.0  # above all that the oracle allows: an eighth, by q4_0, of values that are less than 8
 _SHOWN = 60  # characters
+_Kind = TypeVar("_Kind")
 
 
 # ---- to JSON -------------------------------------------------------------------------------------
@@ -39,9 +40,9 @@ def record_line(found: Record) -> str:
     """A record as JSON, its point by name. TypeError where it holds what no JSON has: what was read
     from JSON does not.
     """
-    named = replace(found, point=found.point.name)
+    named: Any = found.point.name
     try:
-        return msgspec.json.encode(named, enc_hook=_float).decode()
+        return msgspec.json.encode(replace(found, point=named), enc_hook=_float).decode()
     except UnicodeEncodeError as error:
         raise _unwritable(error) from None
 
@@ -73,7 +74,7 @@ def parsed(text: str | bytes) -> Any:
         raise ValueError(str(error)) from None
 
 
-def read(kind: Any, value: Any) -> Any:
+def read(kind: type[_Kind], value: Any) -> _Kind:
     """A value of a dataclass, or of what its fields may be. What is such a value already is taken
     as it is; keys that nobody knows are left alone.
     """

@@ -76,7 +76,8 @@ def load(path: Path, source: str = "", library: Library | None = None) -> Suite:
         raise BadArgument(f"{source}: contrasts is {shown(facts['contrasts'])}", "true or false")
     question = _question(source, content.get("question"))
     common = _axes(f"{source}: axes", content.get("axes", {}), library)
-    grids = [{**common, **axes} for axes in _tables(source, "grid", content, library)] or [common]
+    tables = list(_tables(source, "grid", content, library)) or [{}]
+    grids = [{**common, **axes} for axes in tables]
     skips = list(_tables(source, "skip", content, library))
     if not all(skips):
         raise BadArgument(f"{source}: a [[skip]] matches everything", "name at least one axis")

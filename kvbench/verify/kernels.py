@@ -17,7 +17,7 @@ from kvbench.native import Cache, Library, block_of, decode_task, library_of, st
 from kvbench.oracle import rounding
 from kvbench.verify.faults import Fault, finite, plant
 from kvbench.verify.moves import Moves, Wrong, require
-from kvbench.verify.reads import rows_sum, told
+from kvbench.verify.reads import rows_sum
 from kvbench.verify.situation import FULL, QUICK, STALE, Prepared, how_taken
 from kvbench.worker.foreign import watched
 
@@ -114,7 +114,7 @@ class Checker(Moves):
                     if op == kernel.op:
                         self.team(2).run(task)
                         require(
-                            told(task) == self.right_sum(one),
+                            task.sum() == self.right_sum(one),
                             "it does not read every row and scale once",
                         )
             require(counted[0] == counted[1], "it counts other bytes than decode")
@@ -138,7 +138,7 @@ class Checker(Moves):
                 filled.append(cache.arena.view().copy())
                 k, _ = cache.numpy(isa=self.plainest)
         live = k[int(np.argmax(one.cache.lengths))]
-        require(np.array_equal(*filled), "tiers or threads fill different bytes")
+        require(np.array_equal(filled[0], filled[1]), "tiers or threads fill different bytes")
         require(
             abs(live.mean()) < 0.1 and abs(live.std() - 1) < 0.1,
             "the rows are not of unit variance",
@@ -168,14 +168,14 @@ class Checker(Moves):
         tokens = min(tokens, one.situation.capacity)
         source = [np.ascontiguousarray(x[:, :tokens]) for x in (one.k, one.v)]
         tokens = source[0].shape[1]
-        given = [x[:, 0] if kernel.op == "append" else x for x in source]
+        k, v = (x[:, 0] if kernel.op == "append" else x for x in source)
         if how.get("head_major"):
-            given = [np.ascontiguousarray(x.swapaxes(1, 2)) for x in given]
+            k, v = (np.ascontiguousarray(x.swapaxes(1, 2)) for x in (k, v))
 
         def run(isa: str, threads: int, cache: Cache) -> Traffic:
             cache.arena.view()[:] = STALE
             cache.reset()
-            with store_task(kernel.op, cache, *given, threads, isa=isa, **how) as task:
+            with store_task(kernel.op, cache, k, v, threads, isa=isa, **how) as task:
                 self.team(threads).run(task)
                 cache.lengths[:] = tokens
                 return task.traffic()
@@ -293,6 +293,7 @@ def _together(every: Iterator[list[Fault]]) -> Iterator[Fault]:
     for fault in (fault for faults in every for fault in faults):
         old = found.get(fault.name, replace(fault, planted=0, caught=0))
         known = [margin for margin in (old.margin, fault.margin) if margin is not None]
-        counts = {"planted": old.planted + fault.planted, "caught": old.caught + fault.caught}
-        found[fault.name] = replace(old, margin=min(known, default=None), **counts)
+        planted, caught = old.planted + fault.planted, old.caught + fault.caught
+        margin = min(known, default=None)
+        found[fault.name] = replace(old, margin=margin, planted=planted, caught=caught)
     yield from (fault for fault in found.values() if fault.planted)

@@ -10,13 +10,15 @@ from kvbench.model import Kernel
 from kvbench.native import (
     Cache,
     Library,
+    chain,
+    forms,
     logits_task,
     probe_task,
     repack_task,
     transpose_task,
 )
 from kvbench.native.team import Teams
-from kvbench.verify.reads import told, words_sum
+from kvbench.verify.reads import words_sum
 from kvbench.verify.situation import scratch
 
 _SIZES = (64, 448, 4096 + 64)  # bytes of a probe's buffers
@@ -101,11 +103,7 @@ class Moves(Closing):
     # ---- probes, over guarded buffers ------------------------------------------------------------
 
     def check_read(self, kernel: Kernel) -> float:
-        for form in (
-            {},
-            {"distance": 2048},
-            *({"schedule": word} for word in self.library.words("schedule")),
-        ):
+        for form in forms(kernel.op, self.library).values():
             for after, before in self._probe(kernel, **form):
                 require(all(map(np.array_equal, after, before)), "it wrote")
         return 0.0
@@ -156,18 +154,16 @@ class Moves(Closing):
         """The chain visits every line once before it comes back; then the chase runs."""
         lines = 65
         with scratch(self.library, 64 * lines) as arena:
-            self.library.check(self.library.lib.kvb_chain(arena.base, 64 * lines, 3))
-            links, base = (
-                arena.view(np.uint64)[::8],
-                int(self.library.ffi.cast("uintptr_t", arena.base)),
-            )
+            chain(self.library, arena, 64 * lines, 3)
+            links, base = arena.view(np.uint64)[::8], arena.view().ctypes.data
             at, seen = 0, set()
             while at not in seen:
                 seen.add(at)
                 at = (int(links[at]) - base) // 64
             require(at == 0 and len(seen) == lines, "the chain is not one cycle")
-            where = {"isa": self.plainest, "to": arena, "size": 64 * lines}
-            with probe_task(self.library, kernel.op, 1, **where, steps=200) as task:
+            with probe_task(
+                self.library, kernel.op, 1, isa=self.plainest, to=arena, size=64 * lines, steps=200
+            ) as task:
                 self.team(1).run(task)
         return 0.0
 
@@ -186,7 +182,7 @@ class Moves(Closing):
             with probe_task(self.library, kernel.op, 2, isa=kernel.isa, size=size, **facts) as task:
                 self.team(2).run(task)
                 if kernel.op == "read":
-                    require(told(task) == words_sum(before[0]), "it does not read every line once")
+                    require(task.sum() == words_sum(before[0]), "it does not read every line once")
             seen.append(([view.copy() for view in views], before))
             del views, view
             for arena in arenas:

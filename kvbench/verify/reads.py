@@ -4,18 +4,11 @@ anew from the bytes.
 
 import numpy as np
 
-from kvbench.native import LANES, Cache, Task, block_of
+from kvbench.native import LANES, Cache, block_of
 
 _LINE = 64
 _MODULUS = 1 << 16
 _FLOAT = {4: np.float32, 2: np.float16}  # by its bytes
-
-
-def told(task: Task) -> int:
-    """What a twin or a read probe says that it has loaded so far."""
-    found = task.library.ffi.new("uint32_t *")
-    task.library.check(task.library.lib.kvb_task_sum(task.pointer, found))
-    return found[0]
 
 
 def words_sum(data: np.ndarray) -> int:

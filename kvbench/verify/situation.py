@@ -8,9 +8,8 @@ import numpy as np
 
 from kvbench.closing import Closing
 from kvbench.model import Kernel
-from kvbench.native import Arena, Cache, Library, Team, rewrite
+from kvbench.native import Arena, Cache, Library, Team, described, rewrite
 from kvbench.oracle import attention, attention_in_steps, rounded, tolerance, whole
-from kvbench.worker.foreign import described
 
 # the root mean square of what rounding does to many numbers is so much less than what it may do to
 # one
@@ -98,20 +97,20 @@ class Prepared(Closing):
     def _settle(self) -> None:
         """What is right for what is stored and asked now."""
         s, (read, levels) = self.situation, self._taken
-        decoded = self.cache.numpy(isa=self.library.isas()[0])
+        k, v = self.cache.numpy(isa=self.library.isas()[0])
         if read:
-            decoded = tuple(rounded(rows, read) for rows in decoded)
+            k, v = rounded(k, read), rounded(v, read)
         held = np.minimum(self.cache.lengths, s.capacity)
         self.allowed: float | np.ndarray = tolerance(
-            float(np.abs(decoded[1]).max(initial=0.0)), max(s.lengths)
+            float(np.abs(v).max(initial=0.0)), max(s.lengths)
         )
         if levels:
             self.right, off = attention_in_steps(
-                self.q, whole(*decoded), held, levels, self.cache.window
+                self.q, whole(k, v), held, levels, self.cache.window
             )
             self.allowed = self.allowed + off
         else:
-            self.right = attention(self.q, whole(*decoded), held, self.cache.window)
+            self.right = attention(self.q, whole(k, v), held, self.cache.window)
 
     def _open(self) -> Cache:
         s = self.situation
@@ -147,8 +146,8 @@ class Prepared(Closing):
 
     def read(self) -> bytes:
         """A digest of all that a kernel is given."""
-        found = hashlib.blake2b(self.cache.arena.view())
-        for part in (self.q, *described(self.cache)):
+        found = hashlib.blake2b(self.cache.arena.view().data)
+        for part in (self.q.data, *described(self.cache)):
             found.update(part)
         return found.digest()
 

@@ -28,10 +28,10 @@ def serve(asked: TextIO, answers: TextIO) -> None:
         library_of("" if duel else todo.plan.library, () if duel else todo.plan.plugin), todo
     ):
         ended = isinstance(found, Record)
-        said = record_line(found) if ended else line(found.name)
+        said = record_line(found) if isinstance(found, Record) else line(found.name)
         answers.write(f'{{"{"record" if ended else "visiting"}":{said}}}\n')
         answers.flush()
-        if ended and not asked.readline():
+        if isinstance(found, Record) and not asked.readline():
             return  # nobody asks for more
 
 

@@ -33,7 +33,6 @@ class Bench(Owner):
     """
 
     foreign = False  # whether the kernel is a plug-in's
-    core_level = ""  # the cache that the core roof's data stays in, where there is one
 
     def __init__(
         self, point: Point, needed: Needs, room: Room, answers: Answers, seed: int = 0
@@ -51,6 +50,11 @@ class Bench(Owner):
         if self.point.residency == "evicted":  # it throws the caches' contents out
             self.between = self.probe("read", to=self.far.whole, size=self.far.whole.size)
         self._warm = self.between is None and self.needs.walked < least
+
+    @property
+    def core_level(self) -> str:
+        """The cache that the core roof's data stays in, where there is one."""
+        return ""
 
     # ---- programs --------------------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ def signs(layer: int, head_dim: int) -> np.ndarray:
     if not layer:
         return np.ones((2, head_dim), dtype=np.float32)
     drawn = np.random.default_rng([SEED, layer]).choice(
-        np.float32([1, -1]), (2, -(-head_dim // (2 * _HALF)), 1, _HALF)
+        np.array([1, -1], np.float32), (2, -(-head_dim // (2 * _HALF)), 1, _HALF)
     )
     return np.repeat(drawn, 2, axis=2).reshape(2, -1)[:, :head_dim]
 

@@ -169,7 +169,7 @@ class Decoding(Bench):
 
     def _verify_layers(self, layers: Sequence[int]) -> float:
         self.queries.out[:] = np.nan
-        self.team.run(*(self.own.tasks[layer] for layer in layers), passes=len(layers))
+        self.own.team.run(*(self.own.tasks[layer] for layer in layers), passes=len(layers))
         error = self.queries.error(len(layers))
         self.queries.out[:] = np.nan
         return error

@@ -15,13 +15,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cached_property
 from itertools import chain
-from typing import Any
 
 import numpy as np
 
 from kvbench.errors import WrongAnswer
 from kvbench.model import Needs, Point, Role, Sample
-from kvbench.native import Cache, rewrite
+from kvbench.native import described, rewrite
 from kvbench.plan.needs import stores
 from kvbench.units import GB, counted
 from kvbench.worker.answers import Answers
@@ -131,10 +130,10 @@ class ForeignDecoding(Decoding):
         """A digest of all that the kernel is given."""
         room, view = self.room, self.room.arena.view()
         begins = range(0, room.slices * room.slice_bytes, room.slice_bytes)
-        found = hashlib.blake2b(self.queries.q)
+        found = hashlib.blake2b(self.queries.q.data)
         with near_threads(self.point.cpus) as pool:
             for digest in pool.map(
-                lambda at: hashlib.blake2b(view[at : at + room.slice_bytes]).digest(), begins
+                lambda at: hashlib.blake2b(view[at : at + room.slice_bytes].data).digest(), begins
             ):
                 found.update(digest)
         for part in chain.from_iterable(map(described, room.caches)):
@@ -171,14 +170,6 @@ def watched(read: Callable[[], bytes], placed: _Places | None = None) -> Iterato
         raise _wrong("changes which CPUs its threads may run on")
     if read() != before:
         raise _wrong("writes to what it reads: the cache, its description or the queries")
-
-
-def described(cache: Cache) -> Iterator[Any]:
-    """What a kernel is told of a cache, beside its bytes."""
-    yield cache.library.ffi.buffer(cache.struct)
-    yield cache.lengths
-    if cache.table is not None:
-        yield np.ascontiguousarray(cache.table)
 
 
 def _wrong(what: str) -> WrongAnswer:

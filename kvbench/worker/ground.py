@@ -79,11 +79,11 @@ class Ground(Closing):
     ) -> tuple[Arena, bool]:
         """And whether it is fresh."""
         node, (arena, *of) = self.node(cpus), self._held.pop(use, (None, "", None, ""))
-        fresh = arena is None or node is None or of != [pages, node, memory] or arena.size < size
-        if arena and fresh:
-            arena.close()
-        if fresh:
-            arena = Arena(size, pages, library=self.library)
+        fresh = False
+        if arena is None or node is None or of != [pages, node, memory] or arena.size < size:
+            if arena:
+                arena.close()
+            arena, fresh = Arena(size, pages, library=self.library), True
             if memory != LOCAL:
                 numa.bind(arena, self._asked(memory))
         self._held[use] = arena, pages, node, memory

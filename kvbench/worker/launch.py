@@ -45,7 +45,7 @@ def launch(library: Library, job: Job) -> Iterator[Visited | Record]:
     with _Visitor(library, job) as visitor:
         for group in visitor.groups():
             if any(map(is_peer, group)):
-                yield from visitor.line(group)
+                yield from visitor.line([point for point in group if isinstance(point, Point)])
                 continue
             for point in group:
                 yield point
@@ -74,7 +74,8 @@ class _Visitor(Closing):
         self._random = random.Random(f"{job.plan.seed}/{job.launch}/{job.part}")
         self._answers, self._group = Answers(job.references), ExitStack()
         self._ground = Ground(library, job.machine)
-        self._room: room.Room | probing.Buffers | None = None
+        self._room: room.Room | None = None
+        self._buffers: probing.Buffers | None = None
         self.tuner = Tuner(job.machine, job.plan.tuning, job.plan.chosen)
         self._sides = Sides(job, self._random) if job.plan.against else None
 
@@ -82,15 +83,16 @@ class _Visitor(Closing):
         self.leave()
         self._ground.close()
 
-    def ended(self, found: Record, **facts: float) -> Record:
+    def ended(self, found: Record, began: float, wall: float = 0.0) -> Record:
         # What getrusage tells would begin with what this process was forked from.
         held = Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()
         peak, tuned = int(held[0]) << 10 if held else 0, self.tuner.taken()
-        return replace(found, part=self._job.part, peak=peak, tuned=tuned, **facts)
+        part = self._job.part
+        return replace(found, part=part, peak=peak, tuned=tuned, began=began, wall=wall)
 
     def line(self, points: list[Point]) -> Iterator[Visited | Record]:
         """Records of all points of a line."""
-        began, start, owed = time.time(), time.perf_counter(), dict.fromkeys(points)
+        began, start, owed = time.time(), time.perf_counter(), dict.fromkeys(list[Visited](points))
         how = self._answers, self.tuner, self._job, self._random.randrange(1 << 32)
         base, far = line_of(points[0]), self._needs(points[0]).far
         yield points[0]
@@ -115,7 +117,7 @@ class _Visitor(Closing):
 
     def leave(self) -> None:
         self._group.close()
-        self._room = None
+        self._room = self._buffers = None
 
     def groups(self) -> list[list[Visited]]:
         found: dict[object, list[Visited]] = {}
@@ -123,7 +125,7 @@ class _Visitor(Closing):
         for point in self._job.points:
             if isinstance(point, Point):
                 line = line_of(point)
-                key = (
+                key: object = (
                     line
                     if line in peers
                     else room.key(point, self._needs(point).slices, self._ground)
@@ -143,10 +145,11 @@ class _Visitor(Closing):
         if isinstance(point, Contrast):
             return self._contrast(point, seed, watch)
         if isinstance(point, Probe):
-            self._room = self._room or self._group.enter_context(
+            self._buffers = self._buffers or self._group.enter_context(
                 probing.Buffers(point, self._ground)
             )
-            return self._room.record(point, self._job, seed, watch)
+            return self._buffers.record(point, self._job, seed, watch)
+        assert isinstance(point, Point)  # what else is visited
         needed = self._needs(point)
         self._room = self._room or self._group.enter_context(room.Room(point, needed, self._ground))
         if self._sides:

@@ -8,7 +8,7 @@ a record for each, with the witnesses of these rounds
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -195,7 +195,9 @@ class Line(Owner):
 
     # ---- samples ---------------------------------------------------------------------------------
 
-    def _sampled(self, watch: Callable[[], Disturbed]) -> Iterator[Visited | Record]:
+    def _sampled(
+        self, watch: Callable[[], Disturbed]
+    ) -> Generator[Visited | Record, None, list[Sample]]:
         """Where a guest fails meanwhile, all others are sampled anew."""
         plan = self._job.plan
         while True:

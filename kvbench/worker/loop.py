@@ -21,10 +21,11 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from operator import attrgetter
 from time import perf_counter
+from typing import Any, Protocol
 
 from kvbench.machine.allowance import Disturbed
 from kvbench.model import Sample, Times, Traffic
-from kvbench.native import Task, Team
+from kvbench.native import Task
 
 # of a sample's passes are faster than the one that is told: what stalls a few of them is no part of
 # it
@@ -32,6 +33,18 @@ QUIET = 0.25
 
 _TIMINGS = 3  # of which the least counts: a busy moment does not spoil them all
 _SHORT = 1 / 8  # of a sample, at least, is a timing
+
+
+class Timed(Protocol):
+    """A task, or a layer of a peer."""
+
+    def traffic(self) -> Traffic: ...
+
+
+class Runs(Protocol):
+    """A team, or the process of a peer."""
+
+    def run(self, *tasks: Any, passes: int = 1, between: Any = None) -> Times: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +63,8 @@ class Program:
     """
 
     name: str
-    team: Team
-    tasks: tuple[Task, ...]
+    team: Runs
+    tasks: tuple[Timed, ...]
     between: Task | None = None
     warm: bool = True
     quiet: bool = False
@@ -66,7 +79,7 @@ class Program:
     def traffic(self) -> Traffic:
         return self.tasks[0].traffic()
 
-    def timed(self, before: Task, tasks: Sequence[Task], passes: int) -> Times:
+    def timed(self, before: Timed, tasks: Sequence[Timed], passes: int) -> Times:
         """So many passes over the tasks, after an untimed one over that before."""
         with self.beside():
             if not self.quiet:
@@ -94,7 +107,7 @@ class Walk:
     def __init__(self) -> None:
         self._at: dict[tuple[int, int], int] = {}  # by their memory, and how many there are
 
-    def on(self, program: Program, passes: int) -> tuple[Task, tuple[Task, ...]]:
+    def on(self, program: Program, passes: int) -> tuple[Timed, tuple[Timed, ...]]:
         """The task before, and those of so many passes, to be done round robin."""
         tasks, count = program.tasks, len(program.tasks)
         at = self._at.get((program.memory, count), 0)
@@ -176,13 +189,13 @@ def rounds(
     `passes`, however long they take.
     `watch` tells what has disturbed the teams so far.
     """
-    shuffled, walk = random.Random(seed), Walk()
+    shuffled, walk, fixed = random.Random(seed), Walk(), passes or {}
     found = None if passes else Passes(flat(programs), sample_time, walk)
     now = watch()
     for number in range(samples):
         off, due = list[str](), [program for program in programs if number % program.every == 0]
         for program in flat(sorted(shuffled.sample(due, len(due)), key=attrgetter("place"))):
-            count, meant = found.each[program.name] if found else (passes[program.name], 0.0)
+            count, meant = found.each[program.name] if found else (fixed[program.name], 0.0)
             times = program.timed(*walk.on(program, count), count)
             then, now = now, watch()
             disturbed = now.since(then)
@@ -206,6 +219,6 @@ def rounds(
                 off.append(sample.program)
             yield sample
             del sample, times
-        if off and number + 1 < samples:
+        if found and off and number + 1 < samples:
             found.again(off)
             now = watch()

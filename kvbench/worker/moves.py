@@ -32,7 +32,7 @@ class Moving(Storing):
         """Over what is no right answer."""
         task = self.own.tasks[layer]
         self.slice_of(layer)[:] = STALE
-        self.team.run(task, passes=passes)
+        self.own.team.run(task, passes=passes)
 
     def _target(self, layer: int) -> np.ndarray:
         """A slice of plain floats."""
@@ -67,16 +67,16 @@ class Repacking(Moving):
         shape, before, after = self.point.shape, self._before[layer], self.room.caches[layer]
         dims, task = (2, shape.batch, shape.context, shape.kv_heads, shape.head_dim), self.own.tasks
         source = np.random.default_rng([SEED, layer]).standard_normal(dims, dtype=np.float32)
-        how = {"isa": before.library.isas()[0], "threads": self.team.threads}
+        isa, threads = before.library.isas()[0], self.team.threads
         self.slice_of(layer)[:] = STALE
         before.lengths[:] = after.lengths[:] = 0
-        with store_task("bulk", before, *source, **how) as store:
+        with store_task("bulk", before, source[0], source[1], threads, isa=isa) as store:
             self.team.run(store)
         before.lengths[:] = shape.context
-        self.team.run(task[layer])
+        self.own.team.run(task[layer])
         if (after.lengths != shape.context).any():
             raise self.wrong("loses tokens")
-        return self.off(after, after.rows(0, shape.context, **how), source)
+        return self.off(after, after.rows(0, shape.context, isa, threads), source)
 
 
 class Transposing(Moving):

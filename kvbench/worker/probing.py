@@ -8,7 +8,7 @@ from dataclasses import replace
 from kvbench.closing import Owner
 from kvbench.machine.allowance import Disturbed
 from kvbench.model import COMPUTE, PLAIN, Job, Probe, Record
-from kvbench.native import Team, forms, probe_task
+from kvbench.native import Team, chain, forms, probe_task
 from kvbench.regime import dram_bytes
 from kvbench.units import MIB
 from kvbench.worker.ground import Ground
@@ -61,7 +61,7 @@ class Buffers(Owner):
             for form, how in forms(probe.op, self._library).items():
                 if probe.op == "latency":
                     first = self._parts[0]
-                    self._library.check(self._library.lib.kvb_chain(first.base, first.size, _SEED))
+                    chain(self._library, first, first.size, _SEED)
                 facts = dict(zip(("to", "source", "second"), self._parts, strict=False)) | how
                 facts |= {"size": self._parts[0].size if self._parts else 0, "steps": steps(probe)}
                 task = probe_task(self._library, probe.op, probe.threads, isa=probe.isa, **facts)

@@ -1,6 +1,6 @@
 """What a decode's layers are asked, room for what they answer, and whether that is right."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from functools import reduce
 
 import numpy as np
@@ -55,7 +55,7 @@ class Queries:
         """The largest of the layers' answers, of so many at least."""
         return self.error_of(self.out, self._room.signs, least)
 
-    def error_of(self, out: Sequence[np.ndarray], signs: np.ndarray, least: int) -> float:
+    def error_of(self, out: Iterable[np.ndarray], signs: np.ndarray, least: int) -> float:
         """Those that no pass came to have no number."""
         answer = self.right()
         written = [

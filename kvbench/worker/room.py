@@ -107,18 +107,15 @@ class Room(Owner):
         point, shape = self.point, self.point.shape
         facts = {name: getattr(point, name) for name in needs.SIZED_BY}
         facts |= {"batch": shape.batch, "shuffle": point.order, "ring": point.op == "append"}
-        where = {
-            "arena": arena or self.arena,
-            "offset": layer * self.slice_bytes,
-            "library": self.library,
-        }
         return Cache(
             shape.kv_heads,
             shape.head_dim,
             shape.capacity,
             window=shape.window or None,
+            arena=arena or self.arena,
+            offset=layer * self.slice_bytes,
+            library=self.library,
             **facts,
-            **where,
         )
 
     # ---- data ------------------------------------------------------------------------------------
@@ -192,7 +189,8 @@ class Room(Owner):
         )
         own = self.signs[:, :, None, None, None]
         if point.op == "logits":  # which have no elements of a head
-            own = np.random.default_rng(SEED).choice(np.float32([1, -1]), (self.slices, dims[-1]))
+            either = np.array([1, -1], np.float32)
+            own = np.random.default_rng(SEED).choice(either, (self.slices, dims[-1]))
         with near_threads(self.point.cpus) as pool:
             list(
                 pool.map(

@@ -42,11 +42,10 @@ class Storing(Bench):
 
     def stored(self, nt: bool) -> tuple[Task, ...]:
         op, bulk, tasks = self.point.op, self.point.op == "bulk", []
-        facts = {"isa": self.point.isa, "nt": nt, "advance": not bulk}
+        threads, isa = self.team.threads, self.point.isa
         for cache, source in zip(self.room.caches, self.room.sources, strict=True):
-            task = store_task(
-                op, cache, *(source if bulk else source[:, :, 0]), self.team.threads, **facts
-            )
+            k, v = source if bulk else source[:, :, 0]
+            task = store_task(op, cache, k, v, threads, isa=isa, nt=nt, advance=not bulk)
             tasks.append(self._owned.enter_context(task))
         return tuple(tasks)
 
@@ -83,7 +82,7 @@ class Storing(Bench):
         self.slice_of(layer)[:] = STALE
         first, passes = (capacity - 1, min(2, capacity)) if self.point.op == "append" else (0, 1)
         cache.lengths[:] = first
-        self.team.run(self.own.tasks[layer], passes=passes)
+        self.own.team.run(self.own.tasks[layer], passes=passes)
         cache.lengths[:] = end = first + tokens * passes
         count = tokens * passes
         k, v = cache.rows(

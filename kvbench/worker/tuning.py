@@ -69,7 +69,7 @@ class Tuner:
         name = called(parts)
         if name not in self._chosen:
             seen = ratios(program, default, presets)
-            choice = choose(pooled(self._evidence.get(name, {}), seen), default)
+            choice = choose(pooled((self._evidence or {}).get(name, {}), seen), default)
             self._taken.append(Tuned(name, parts, choice, seen))
             self._chosen[name] = choice.preset
         return self._chosen[name]

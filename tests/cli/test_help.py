@@ -21,6 +21,7 @@ APART = {
     "--capacity": "of a model, or of one point",
     "--gate": "of runs, or of a history",
     "--layers": "of a model, or of one point",
+    "--lengths": "of what is kept, or of what is decoded",
     "--machine": "a run to take facts from, or a fingerprint",
     "--model": "one model, or several",
     "--out": "what is written",

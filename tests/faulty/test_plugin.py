@@ -70,7 +70,7 @@ def isa(library):
 
 
 def test_the_example_is_short():
-    assert len(EXAMPLE.read_text().splitlines()) < 70
+    assert len(EXAMPLE.read_text().splitlines()) < 80
 
 
 def test_its_kernels_stand_behind_ours(library):

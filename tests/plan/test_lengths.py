@@ -3,7 +3,6 @@
 import hashlib
 import random
 from dataclasses import replace
-from functools import partial
 
 import pytest
 
@@ -16,16 +15,10 @@ from kvbench.plan.shapes import INVALID
 from kvbench.store.values import read
 from kvbench.suite import read_axis
 from tests.made_run import DECODE
-from tests.plan.made_sweep import expanded
 
 LENGTHS = (300, 17, 4096)
 TEXT = "listed:300,17,4096"
 SHAPE = replace(DECODE.shape, batch=3, context=4096, capacity=4096)
-
-
-@pytest.fixture
-def sweep(tmp_path):
-    return partial(expanded, tmp_path)
 
 
 @pytest.fixture
@@ -150,7 +143,7 @@ def test_bytes_that_are_walked_are_those_of_the_lengths(window):
     tokens = sum(min(window or held, held) for held in LENGTHS)
     found = needs(point, 1 << 30)
     assert found.slice_bytes == 3 * 4096 * 2 * 2 * 128
-    assert found.walked == tokens * 2 * 2 * 128
-    assert found.layers == -(-(1 << 30) // found.walked)
+    assert found.slice_walked == tokens * 2 * 2 * 128
+    assert found.slices == -(-(1 << 30) // found.slice_walked)
     whole = needs(replace(point, shape=replace(shape, lengths="even")), 1 << 30)
-    assert whole.slice_bytes == found.slice_bytes and whole.walked > found.walked
+    assert whole.slice_bytes == found.slice_bytes and whole.slice_walked > found.slice_walked

@@ -44,11 +44,11 @@ def test_logits_are_as_many_as_the_model_has(sweep, tmp_path):
     assert point.shape.vocabulary == 151_936
     (point,) = sweep('op = "logits"\ncontext = 64\nvocabulary = 100\nbatch = 3').points
     found = needs(point, 0)
-    assert (found.slice_bytes, found.walked) == (3 * 64 * 400, 3 * 65 * 400)
+    assert (found.slice_bytes, found.slice_walked) == (3 * 64 * 400, 3 * 65 * 400)
     (point,) = sweep("vocabulary = 100").points
     assert point.shape.vocabulary == 0 and "vocabulary" not in point.name
     (point,) = sweep('op = "transpose"\ncontext = 64\nbatch = 3').points
     found = needs(point, 0)
-    assert found.slice_bytes == found.sources == 2 * 3 * 64 * 8 * 128 * 4
-    assert found.walked == 2 * found.slice_bytes
+    assert found.slice_bytes == found.source_bytes == 2 * 3 * 64 * 8 * 128 * 4
+    assert found.slice_walked == 2 * found.slice_bytes
     assert why(sweep('op = "logits"\ncontext = "0.5xL3"'))[0] == INVALID

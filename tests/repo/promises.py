@@ -162,6 +162,9 @@ SUITES = {
     "kvbench sweep --out runs/small --resume": Promise(
         (WHOLE, r"run +runs/small"), after=(SMALL,), how=halved
     ),
+    "kvbench sweep batch --axis batch=8 --axis lengths=even,ragged:1 --dry-run": Promise(
+        (r"^batch: ", r"lengths +even ragged:1\n")
+    ),
     "kvbench sweep --tune-only": Promise((r"schedule +times as fast as the default",), how=played),
     "kvbench sweep --schedule weave": measured(),
     "kvbench sweep --axis schedule=off,cross,weave,stream": measured(),
@@ -262,6 +265,9 @@ IN_DEPTH = {
     ),
     "kvbench profile append --model llama-3-8b --layout position --context 1024": Promise(
         (r"^append\.", r"lines per token"), more=BRIEF
+    ),
+    "kvbench profile repack --model llama-3-8b --context 1024": Promise(
+        (r"^repack\.-\.head\.f16\.", r"copy, ordinary stores .* of it"), more=BRIEF
     ),
 }
 

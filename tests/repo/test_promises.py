@@ -7,6 +7,7 @@ import io
 import json
 import re
 from contextlib import redirect_stdout
+from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -16,7 +17,9 @@ import pytest
 
 import kvbench
 from kvbench.errors import BadArgument
+from kvbench.model import Shape
 from kvbench.native import default_library
+from kvbench.suite.axes import words as axis_words
 from tests.cli.test_cli import call
 from tests.repo.promises import PROMISES as RECIPES
 
@@ -49,6 +52,9 @@ VARIANTS = {"flash", "twopass", "perhead", "round16", "dot"}
 SCHEDULES = {"off", "cross", "weave", "stream"}
 TIERS = {"scalar", "avx2", "avx512", "neon", "sve256", "sve512"}
 
+TIMED = {"decode", "append", "bulk", "repack", "transpose", "logits"}
+BATCH = Shape(3, 8, 2, 64, context=9, capacity=9, window=0, layers=0)
+
 LIBRARY = {
     "layouts": (lambda: words("layout"), LAYOUTS),
     "orders inside a page": (lambda: words("inner"), {"head", "token"}),
@@ -61,6 +67,13 @@ LIBRARY = {
     "decode of every layout and dtype": (lambda: kernels("decode"), (LAYOUTS, DTYPES)),
     "append to every layout and dtype": (lambda: kernels("append"), (LAYOUTS, DTYPES)),
     "bulk store to every layout and dtype": (lambda: kernels("bulk"), (LAYOUTS, DTYPES)),
+    "repack of every dtype": (lambda: kernels("repack"), ({"head", "blockt"}, DTYPES)),
+    "ops that are timed": (lambda: set(axis_words("op")), TIMED),
+    "lengths of a batch": (
+        lambda: [replace(BATCH, lengths=lengths).held for lengths in ("even", "listed:5,9,2")],
+        [(9, 9, 9), (5, 9, 2)],
+    ),
+    "lengths by a seed": (lambda: replace(BATCH, lengths="ragged:7").held, (9, 3, 2)),
 }
 
 

@@ -112,8 +112,7 @@ def measured(launch: int, of: Point | Probe | Contrast, rounds: int = 3) -> Reco
         rate = luck * (400.0 * threads if of.op == "flops" else near * min(20.0, 8.0 * threads))
         ahead = {"ahead": 1.01 * rate} if of.op == "read" else {}
         return replace(probe(launch, rate, of, **ahead), steps=1)
-    shape = of.shape
-    wide = WIDE.get(of.dtype, 1)
+    shape, wide = of.shape, WIDE.get(of.dtype, 1)
     each = 2 * shape.kv_heads * shape.head_dim * shape.context * wide
     layers = 1 if of.residency == "hot" else max(2, math.ceil(256 * MIB / each))
     far = layers * each > 16 * MIB

@@ -25,6 +25,25 @@ def test_a_token_and_a_prompt():
     assert tagged(text) == set(figure.table["row"]) and not strange_colours(text)
 
 
+def test_moves_are_beside_the_stores_that_they_are_like():
+    """16 MiB a pass at 8 GB/s: logits of a token as one that is appended, and others as prompts."""
+    plain = replace(STORE, layout="-", dtype="-", variant="-")
+    moves = [
+        replace(STORE, op="repack", variant="-"),
+        replace(plain, op="transpose"),
+        replace(plain, op="logits", shape=replace(STORE.shape, vocabulary=100)),
+    ]
+    figure, text = drawn(stores, found_in([visit(0, STORES, point) for point in moves]))
+    rows = figure.table.set_index("op")
+    assert rows.loc["logits", "token_ns"] == pytest.approx(16 * MIB / 8)
+    for op in ("repack", "transpose"):
+        assert rows.loc[op, "token_ns"] == pytest.approx(16 * MIB / 8 / 1024)
+        assert rows.loc[op, "copy_gbps"] == pytest.approx(16.0)
+    for title in ("grows in place", "head-major order", "Logits of one token"):
+        assert title in text
+    assert tagged(text) == set(figure.table["row"]) and not strange_colours(text)
+
+
 def test_the_usual_are_shown_where_there_are_too_many():
     many = [replace(STORE, layout=f"layout{i}") for i in range(MOST)]
     many += [replace(STORE, layout="one", cpus=(0,)), replace(STORE, layout="other", pages="base")]

@@ -7,12 +7,15 @@ digests are right.
 import gzip
 import json
 import tracemalloc
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from kvbench.errors import BadRun
+from kvbench.model import Contrast
+from kvbench.score.consistency import CLOCK, stated_clock
 from kvbench.submission import checked
 from tests.cli.test_cli import call
 from tests.score import made
@@ -225,6 +228,13 @@ def test_the_clock_that_an_archive_states_is_its_ceiling(tmp_path):
     assert 3.5 < breach.facts["clock"] < 3.9 and breach.facts["wanted"] == pytest.approx(
         256 * breach.facts["clock"]
     )
+
+
+def test_points_side_by_side_state_no_clock():
+    """Such a visit has no op of its own, and an archive may hold one."""
+    own = made.points()[:2]
+    visit = replace(made.measured(0, own[0]), point=Contrast("dtype", tuple(own)))
+    assert stated_clock([visit]) == CLOCK
 
 
 def test_counters_that_were_set_to_nothing_show_nowhere(tmp_path):

@@ -240,11 +240,11 @@ def test_what_a_worker_is_told_goes_on_where_a_write_ended(three_bytes):
     outer, inner = os.pipe()
 
     class Told:
-        _process = SimpleNamespace(stdin=os.fdopen(inner, "wb"))
+        _in = os.fdopen(inner, "wb")
         _job = SimpleNamespace(plan=SimpleNamespace(patience=10))
         _ear = SimpleNamespace(ready=lambda *_: True)
 
-    with os.fdopen(outer, "rb") as ear, Told._process.stdin:
+    with os.fdopen(outer, "rb") as ear, Told._in:
         _Worker._say(Told(), "a line of a job")
         assert ear.readline() == b"a line of a job\n"
 

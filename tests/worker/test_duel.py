@@ -46,7 +46,7 @@ residency = "evicted"
 dtype = "f16"
 
 [[grid]]
-op = ["append", "bulk"]
+op = ["append", "bulk", "repack", "transpose", "logits"]
 layers = 3
 """
 PROGRAMS = {*SIDES, *(f"beside_{side}" for side in SIDES)}

@@ -51,10 +51,14 @@ residency = "evicted"
 schedule = ["off", "cross", "auto"]
 
 [[grid]]
-op = ["append", "bulk"]
+op = ["append", "bulk", "repack", "transpose", "logits"]
 variant = "all"
 layout = "all"
 dtype = "all"
+
+[[grid]]
+batch = 3
+lengths = ["ragged:1", "ragged:2"]
 """
 
 
@@ -139,9 +143,10 @@ def test_a_wrong_answer_of_one_is_an_error_of_the_contrast(contrasted, monkeypat
 def test_points_that_walk_the_same_memory_share_it(visited):
     points, _, rooms, _ = visited
     own = {
-        (p.op, p.layout, p.dtype, p.shape.batch, p.shape.capacity, p.shape.window)
+        (p.op, p.layout, p.dtype, s.batch, s.capacity, s.window, s.lengths)
         for p in points
         if isinstance(p, Point)
+        for s in (p.shape,)
     }
     assert len(rooms) == len(own) < len(points)
 
@@ -153,8 +158,8 @@ def test_an_answer_is_computed_once(visited):
     points, _, _, folder = visited
     decodes = [p for p in points if p.op == "decode"]
     rounding = ("round16", "dot")
-    kinds = ((p, p.variant if p.variant in rounding else "") for p in decodes)
-    own = {(p.dtype, how, p.shape.q_heads, p.shape.batch, p.shape.window) for p, how in kinds}
+    kinds = ((p.dtype, p.variant if p.variant in rounding else "", p.shape) for p in decodes)
+    own = {(*kind, s.q_heads, s.batch, s.window, s.lengths) for *kind, s in kinds}
     assert len(list(folder.glob("*.npy"))) == 2 * len(own) < 2 * len(decodes)
 
 

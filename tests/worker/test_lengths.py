@@ -12,7 +12,8 @@ from kvbench.errors import WrongAnswer
 from kvbench.native import default_library
 from kvbench.worker.answers import Answers
 from tests.cli.test_profile import SHORT, SMALL, call
-from tests.worker.test_bench import DECODE, SHAPE, bench
+from tests.made_job import bench
+from tests.worker.test_bench import DECODE, SHAPE
 
 LIBRARY = default_library()
 LENGTHS = (9, 40, 1)
@@ -35,8 +36,8 @@ def by_hand(k, v, q):
 @pytest.mark.parametrize("layout", LIBRARY.words("layout"))
 @pytest.mark.parametrize("dtype", ["f32", "f16", "i8"])
 def test_each_sequence_attends_to_its_own_tokens(layout, dtype):
-    shuffle = 1 if layout == "paged" else None
-    with bench(replace(RAGGED, layout=layout, dtype=dtype, shuffle=shuffle)) as found:
+    order = 1 if layout == "paged" else None
+    with bench(replace(RAGGED, layout=layout, dtype=dtype, order=order)) as found:
         assert found.verify() < 1e-4
         cache, right = found.room.caches[0], found.queries.right()
         assert tuple(cache.lengths) == LENGTHS
@@ -52,10 +53,10 @@ def test_traffic_is_of_the_tokens_attended_to(window):
     with bench(replace(RAGGED, shape=replace(RAGGED.shape, window=window))) as found:
         tokens = sum(min(window or held, held) for held in LENGTHS)
         moved = found.own.traffic()
-        assert moved.kv == tokens * 2 * 2 * 32 * 2
-        assert moved.compulsory == moved.kv + 2 * 3 * 4 * 32 * 4
-        assert found.plainest.traffic().kv == moved.kv
-        assert found.window[0] <= 40 and found.room.needs.walked < found.room.slice_bytes
+        assert moved.bytes_kv == tokens * 2 * 2 * 32 * 2
+        assert moved.bytes_compulsory == moved.bytes_kv + 2 * 3 * 4 * 32 * 4
+        assert found.plainest.traffic().bytes_kv == moved.bytes_kv
+        assert found.window[0] <= 40 and found.room.needs.slice_walked < found.room.slice_bytes
         samples, error = found.measured(found.programs, 2, 1e-4)
         assert error < 1e-5 and {"core", "twin"} <= {sample.program for sample in samples}
 

@@ -2,7 +2,6 @@
 move that moves nothing, or elsewhere, is wrong.
 """
 
-from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -11,10 +10,7 @@ import pytest
 from kvbench.errors import WrongAnswer
 from kvbench.native import default_library
 from kvbench.plan.needs import needs
-from kvbench.worker.answers import Answers
-from kvbench.worker.foreign import bench_of
-from kvbench.worker.ground import Ground
-from kvbench.worker.room import Room
+from tests.made_job import bench
 from tests.worker.test_bench import DECODE, SHAPE
 
 DTYPES = default_library().dtypes("head")
@@ -27,14 +23,9 @@ FLOAT = 4
 by_op = pytest.mark.parametrize("point", MOVES, ids=lambda point: point.op)
 
 
-@contextmanager
-def bench(point):
-    with (
-        Ground(default_library()) as ground,
-        Room(point, ground) as room,
-        bench_of(point, room, Answers()) as found,
-    ):
-        yield found
+def walked(found):
+    """What a record calls the footprint."""
+    return found.room.facts(found.point, found.own.traffic())["footprint"]
 
 
 @by_op
@@ -71,7 +62,7 @@ def test_a_float_elsewhere_is_wrong(point, monkeypatch):
         def wrong(*tasks, **how):
             run(*tasks, **how)
             if set(tasks) & set(found.own.tasks):
-                found.room.arena.view()[: found.room.needs.slices].view(np.uint16)[:] ^= 0x4000
+                found.room.arena.view()[: found.room.needs.cache_bytes].view(np.uint16)[:] ^= 0x4000
 
         monkeypatch.setattr(found.team, "run", wrong)
         with pytest.raises(WrongAnswer, match="off (by|in)"):
@@ -94,7 +85,7 @@ def test_every_repack_moves_as_many_bytes():
         heads, tokens, row = SHAPE.batch * SHAPE.kv_heads, SHAPE.context, 2 * SHAPE.head_dim
         for _ in range(2):
             moved = found.own.traffic()
-            assert moved.compulsory == 2 * row * tokens * (2 * heads - 1)
+            assert moved.bytes_compulsory == 2 * row * tokens * (2 * heads - 1)
             found.team.run(*found.own.tasks, passes=7)
         assert all((cache.lengths == tokens).all() for cache in found.room.caches)
         assert found.verify() < 1e-2
@@ -103,16 +94,17 @@ def test_every_repack_moves_as_many_bytes():
 def test_a_transpose_and_a_row_of_logits_by_hand():
     with bench(TRANSPOSE) as found:
         rows = 2 * SHAPE.batch * SHAPE.context * SHAPE.kv_heads * SHAPE.head_dim * FLOAT
-        assert found.own.traffic().compulsory == 2 * rows
-        assert found.room.slice_bytes == rows and found.room.along == 0
+        assert found.own.traffic().bytes_compulsory == 2 * rows
+        assert found.room.slice_bytes == rows
+        assert walked(found) == SHAPE.layers * 2 * rows
         found.team.run(*found.own.tasks, passes=SHAPE.layers)
         source = found.room.sources.reshape(SHAPE.layers, -1, 40, 2, 32)
         turned = found.room.arena.view()[: SHAPE.layers * rows].view(np.float32)
         assert np.array_equal(turned.reshape(SHAPE.layers, -1, 2, 40, 32), source.swapaxes(2, 3))
         assert not np.array_equal(source[0], source[1]), "layers are alike"
     with bench(LOGITS) as found:
-        assert found.own.traffic().compulsory == 2 * SHAPE.batch * 37 * FLOAT
-        assert found.room.along == SHAPE.layers * SHAPE.batch * 40 * 37 * FLOAT
+        assert found.own.traffic().bytes_compulsory == 2 * SHAPE.batch * 37 * FLOAT
+        assert walked(found) == SHAPE.layers * SHAPE.batch * 40 * 37 * FLOAT
         task, steps = found.own.tasks[1], 43
         found.team.run(task, passes=steps)
         matrix = found.room.arena.view()[found.room.slice_bytes :][: found.room.slice_bytes]
@@ -125,4 +117,4 @@ def test_a_cache_that_grows_walks_no_more_than_it_takes(capacity):
     point = replace(REPACK, shape=replace(SHAPE, capacity=capacity))
     found = needs(point, 1 << 20)
     rows = found.slice_bytes * min(2 * SHAPE.context, capacity) // capacity
-    assert found.walked == rows and found.sources == 0
+    assert found.slice_walked == rows and found.source_bytes == 0

@@ -63,7 +63,8 @@ def contrasts(records: Sequence[Record], points: pd.DataFrame, most: int = 0) ->
     decided, else 0.
     """
     rows = {row["name"]: row for row in points[points["seconds"].notna()].to_dict("records")}
-    known = {record.point.name: record.point for record in records if record.point.name in rows}
+    visited = (record.point for record in records if record.point.name in rows)
+    known = {point.name: point for point in visited if isinstance(point, Point)}
     seconds, rounds, found = by_launch(records), _rounds(records), []
     for factor in FACTORS:
         own = [pair for line in lines(known.values(), factor) for pair in pairs(line, factor)]
@@ -77,9 +78,9 @@ def contrasts(records: Sequence[Record], points: pd.DataFrame, most: int = 0) ->
                 quotients(theirs[launch], own) for launch, own in ours.items() if launch in theirs
             ]
             beside = [math.log(median(own)) for own in ratios if own]
-            ours, theirs = seconds[base.name], seconds[other.name]
+            one, two = seconds[base.name], seconds[other.name]
             logs = beside or [
-                math.log(theirs[launch] / own) for launch, own in ours.items() if launch in theirs
+                math.log(two[launch] / own) for launch, own in one.items() if launch in two
             ]
             if logs:
                 found.append(_row(factor, (base, other), rows, np.array(logs), bool(beside), most))

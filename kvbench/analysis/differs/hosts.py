@@ -37,9 +37,7 @@ def hosts(
             speed, low, high = (
                 as_share(-float(end)) for end in (by_time.estimate, by_time.high, by_time.low)
             )
-        far = bool(
-            speed is not None and low is not None and (high < -LIMITS.same or low > LIMITS.same)
-        )
+        far = low is not None and low > LIMITS.same or high is not None and high < -LIMITS.same
         own = machines[host]
         other = "hardware" if own[0] != usual[0] else "set-up" if own[1] != usual[1] else ""
         found.append(Host(host, len(rates), speed, low, high, far, other))

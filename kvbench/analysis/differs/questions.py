@@ -53,9 +53,10 @@ def _of_l3(points: pd.DataFrame) -> Iterator[Open]:
             if row["l3"] == UNSTABLE
             else ("l3_reads", "reads of the slice")
         )
-        ends = (float(row[which + end]) for end in ("", "_low", "_high"))
+        ratio, low, high = (float(row[which + end]) for end in ("", "_low", "_high"))
         said = f"{what} over reads of memory: {row['short']}"
-        yield Open(said, *ends, int(row["launches"]), int(row["l3_needs"]), (row["name"],))
+        launches, needs = int(row["launches"]), int(row["l3_needs"])
+        yield Open(said, ratio, low, high, launches, needs, (row["name"],))
 
 
 def _of_contrasts(

@@ -178,21 +178,17 @@ class Past:
         families; and these.
         """
 
-        def fits(name: str) -> bool:
+        def fits(trend: Trend) -> bool:
+            name = trend.series.point
             wider = groups(self.points[name]) if name in self.points else (name,)
             return (
                 any(fnmatchcase(each, pattern) for each in (name, self.names[name]))
                 or pattern in wider
             )
 
-        own = {level: getattr(self, level) for level in ("trends", "families")}
-        return replace(
-            self,
-            **{
-                level: tuple(t for t in every if fits(t.series.point))
-                for level, every in own.items()
-            },
-        )
+        kept = (tuple(filter(fits, each)) for each in (self.trends, self.families))
+        trends, families = kept
+        return replace(self, trends=trends, families=families)
 
     def before(self, trend: Trend, step: Step) -> Ran | None:
         """The run of the point before a step; None at the first."""
@@ -302,8 +298,8 @@ class _Search:
         )
         found = apart(*sides)
         chance = min(1.0, 2 * float(min(found.slower, found.faster)) * len(self._logs))
-        effect = (math.expm1(float(each)) for each in found[:3])
-        return _Place(at, found.launches, *effect, chance, self._series.smallest)
+        effect, low, high = (math.expm1(float(each)) for each in found[:3])
+        return _Place(at, found.launches, effect, low, high, chance, self._series.smallest)
 
     def _shared(self, place: _Place) -> bool:
         """Whether most members step there as well, by half as much or more."""
@@ -363,7 +359,7 @@ def _calmed(logs: np.ndarray) -> np.ndarray:
 
     ordinary = median_filter(logs, _SMOOTH, mode="nearest")
     reach = _CLIP * max(scatter(logs), _STILL)
-    return np.clip(logs, ordinary - reach, ordinary + reach)
+    return np.asarray(np.clip(logs, ordinary - reach, ordinary + reach))
 
 
 def _wander(logs: np.ndarray, ends: Sequence[int]) -> float:

@@ -141,7 +141,7 @@ def beaten(found: PointRates) -> str:
         (program.CORE, "core roof"),
         (found.witness, Role.of(found.witness or "").kind),
     ):
-        share = found.shares.get(name)
+        share = found.shares.get(name or "")
         if share and _beats(share):
             return what
     return ""
@@ -174,10 +174,11 @@ def _exceeded(point: Against) -> Iterator[tuple[str, str, float]]:
     """Those that lie, with the high end of their interval, below the low end of the point's: so
     many times.
     """
-    shares, rate, peak = point.found.shares, point.rate, point.peak.value if point.peak else None
-    if peak and point.regime.word == "DRAM" and rate.low > peak:
+    shares, rate, fact = point.found.shares, point.rate, point.peak
+    peak = fact.value if fact and isinstance(fact.value, int | float) else 0
+    if fact and point.regime.word == "DRAM" and 0 < peak < rate.low:
         reads = point.ceiling.high if point.ceiling else 0.0
-        yield "theoretical DRAM peak", _over_peak(point, point.peak), rate.low / max(peak, reads)
+        yield "theoretical DRAM peak", _over_peak(point, fact, peak), rate.low / max(peak, reads)
     gflops = point.traffic["point"].flops / GB / point.found.seconds["point"].high
     if point.computed and (times := gflops / point.computed.high) > 1:
         op = point.computed.probe.op
@@ -200,15 +201,15 @@ def _exceeded(point: Against) -> Iterator[tuple[str, str, float]]:
         yield f"{point.ceiling.probe.op} ceiling", _over_ceiling(point, point.ceiling), times
 
 
-def _over_peak(point: Against, peak: Fact) -> str:
-    if point.ceiling and point.ceiling.low > peak.value:
+def _over_peak(point: Against, fact: Fact, peak: float) -> str:
+    if point.ceiling and point.ceiling.low > peak:
         walked = size(point.ceiling.probe.bytes)
         return (
             f"reads of {walked} exceed it too: the memory runs faster than its modules are"
             " declared to"
         )
-    if peak.confidence != "high":
-        return f"the peak is in doubt: {peak.note or peak.source}"
+    if fact.confidence != "high":
+        return f"the peak is in doubt: {fact.note or fact.source}"
     held = f"caches hold more of its {size(point.footprint)} than thought"
     return f"{SUSPECT}{held}, or the modules are faster than declared"
 
@@ -333,7 +334,7 @@ def claim(point: Against) -> tuple[str, str]:
             NOT_TESTABLE,
             f"{said}: the L3 serves less than it declares, or strangers share it ({regime.reason})",
         )
-    return _judged(found, point.most)
+    return _judged(found, found.near, point.most)
 
 
 def decided_by(point: Against) -> int | None:
@@ -348,12 +349,11 @@ def decided_by(point: Against) -> int | None:
     return None if settled else needs(ratio.median, ratio.low, ratio.high, ratio.launches)
 
 
-def _judged(found: PointRates, most: int) -> tuple[str, str]:
-    reads, core, rotated = (
-        found.shares.get(each) for each in (program.MEMORY, program.CORE, program.ROTATED)
-    )
+def _judged(found: PointRates, near: Estimate, most: int) -> tuple[str, str]:
+    reads, core = found.shares[program.MEMORY], found.shares[program.CORE]
+    rotated = found.shares.get(program.ROTATED)
     own = f"{_times(rotated)} as fast, " if rotated else ""
-    said = f"plain reads run {_times(found.near)} as fast from L3 as from memory; "
+    said = f"plain reads run {_times(near)} as fast from L3 as from memory; "
     said += f"the decode {own}at {_times(reads)} plain reads of memory"
     way, allowed = _way(reads, most), reads.median / core.median
     if way == FASTER:

@@ -54,8 +54,8 @@ def samples(records: Sequence[Record]) -> pd.DataFrame:
     for record, speed in zip(records, speeds(records), strict=True):
         if record.error:
             continue
-        beside = isinstance(record.point, Contrast)
-        own = {value(p, record.point.factor): p for p in record.point.points} if beside else {}
+        beside = record.point if isinstance(record.point, Contrast) else None
+        own = {value(p, beside.factor): p for p in beside.points} if beside else {}
         for s in record.samples:
             point = own.get(s.program, record.point)
             of_point.append(places.setdefault(point, len(places)))
@@ -64,7 +64,7 @@ def samples(records: Sequence[Record]) -> pd.DataFrame:
                 count / each / GB if count > 0 else None
                 for count in (moved.bytes_compulsory, moved.flops)
             )
-            name = record.point.factor if beside else s.program
+            name = beside.factor if beside else s.program
             counts = (name, record.launch, record.part, s.round, s.passes, s.seconds, each, *rates)
             met = (
                 s.skew,
@@ -196,7 +196,7 @@ def _witnesses(point: Point, found: PointRates) -> dict[str, Any]:
     """The point beside what was measured in the same rounds: a witness counts with the better of
     its two forms.
     """
-    row = {}
+    row = dict[str, Any]()
     if witness := found.witness:
         share = found.shares[witness]
         row |= {
@@ -218,7 +218,7 @@ def _tails(found: PointRates, records: Sequence[Record]) -> dict[str, Any]:
     alone, beside = (
         [r.tails[name] for r in records if name in r.tails] for name in ("point", NEIGHBOUR)
     )
-    row = {"pass_note": untold(alone, found.seconds["point"].median)}
+    row: dict[str, Any] = {"pass_note": untold(alone, found.seconds["point"].median)}
     row |= tailed(alone, "pass") | tailed(beside, NEIGHBOUR)
     if slower := found.shares.get(NEIGHBOUR):
         row |= enclosed(f"{NEIGHBOUR}_times", slower)
@@ -322,12 +322,13 @@ class Noise:
 def noise(points: pd.DataFrame) -> Noise:
     """`points`: the table of that name."""
     several = points[points["launches"] > 1]
-    spreads = (
+    gbps, gbps_most, efficiency, efficiency_most = (
         known(several[name].quantile(most))
         for name in ("spread", "efficiency_spread")
         for most in (0.5, 0.9)
     )
-    return Noise(*spreads, known(points["disturbed"].mean()))
+    disturbed = known(points["disturbed"].mean())
+    return Noise(gbps, gbps_most, efficiency, efficiency_most, disturbed)
 
 
 def known(value: float) -> float | None:

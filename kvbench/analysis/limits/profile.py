@@ -23,7 +23,7 @@ from kvbench.model import (
     Traffic,
     quotients,
 )
-from kvbench.model.annotated import Printed, about
+from kvbench.model.annotated import about
 from kvbench.model.program import MEMORY, ROTATED, SLICE
 from kvbench.units import GB, gbps
 
@@ -49,14 +49,15 @@ class SliceMemory:
     huge_bytes: Annotated[int, about("bytes: really on huge pages")]
 
 
-_Known, _Share = float | None, float | None | UnsetType
+_Known = float | None
+_Share = float | None | UnsetType
 _BYTES = tuple(name for name in Traffic.__dataclass_fields__ if name.startswith("bytes_"))
 _ALIKE = ("point", "max_abs_err", "slice_bytes")
 _L3 = {"l3_reads": (SLICE, MEMORY), "l3_gain": ("point", ROTATED), "l3_decode": ("point", MEMORY)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Profile(Printed):
+class Profile:
     """A decode beside its twin, its core roof and the FMA peak; a store beside copies. A share is
     null where in no round both samples were about as long as they were meant to be.
     """
@@ -248,9 +249,10 @@ def _against(
     """The point beside its witnesses of the same rounds. A probe counts with the best of its
     forms.
     """
-    own, traffic = samples["point"], visit.traffic
+    own, traffic, point = samples["point"], visit.traffic, visit.point
+    assert isinstance(point, Point)
     # programs by what they stand for; of copies each for itself
-    found, groups = {}, dict[str, list[str]]()
+    found, groups = dict[str, Any](), dict[str, list[str]]()
     for name in rates:
         if name not in (NEIGHBOUR, PACE, *COMPUTE, *chain.from_iterable(_L3.values())):
             groups.setdefault(name if name == COPY_NT.name else Role.of(name).kind, []).append(name)
@@ -267,8 +269,8 @@ def _against(
         )
     found.setdefault("dram_gbps", found.get("ceiling_gbps"))
     found.setdefault("dram_fraction", found.get("ceiling_fraction"))
-    peak = next((name for name in (visit.point.computes, PACE) if name in samples), None)
-    if peak and visit.point.op == "decode":
+    peak = next((name for name in (point.computes, PACE) if name in samples), None)
+    if peak and point.op == "decode":
         found["fma_gflops"] = median(
             traffic[peak].flops * s.passes / s.seconds / GB for s in samples[peak]
         )
@@ -284,9 +286,7 @@ def _against(
         found.get("efficiency", found.get("copy_fraction")),
     )
     numbers, roof = (share, shares[1], thread_skew), "roof" if beaten else ""
-    found["bound_reason"] = evidence(
-        visit.point.op == "decode", witness, numbers, visit.core_level, roof
-    )
+    found["bound_reason"] = evidence(point.op == "decode", witness, numbers, visit.core_level, roof)
     return found
 
 

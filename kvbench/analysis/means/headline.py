@@ -193,7 +193,7 @@ def _plain(ceilings: Sequence[Ceiling], level: str, threads: int) -> Enclosed | 
     ]
     own = [each for each in own if each.probe.threads == threads]
     best = max(own, key=lambda each: each.median, default=None)
-    return best and Enclosed(best.median, best.low, best.high, "GB/s")
+    return Enclosed(best.median, best.low, best.high, "GB/s") if best else None
 
 
 def inside_l3(points: pd.DataFrame) -> pd.DataFrame:

@@ -31,9 +31,9 @@ def matrix(
         own = sorted({nodes[cpu] for cpu in cpus[row["name"]]})
         threads = f"node{own[0]}" if len(own) == 1 else ALL_NODES
         read = row["twin_gbps"] if pd.notna(row["twin_gbps"]) else None
-        rates = (float(row[name]) for name in ("gbps", "gbps_low", "gbps_high"))
+        gbps, low, high = (float(row[name]) for name in ("gbps", "gbps_low", "gbps_high"))
         found[threads, row["memory"]] = Placed(
-            threads, row["memory"], int(row["threads"]), *rates, read
+            threads, row["memory"], int(row["threads"]), gbps, low, high, read
         )
     return tuple(
         sorted(found.values(), key=lambda each: (len(each.threads), each.threads, each.memory))

@@ -43,6 +43,7 @@ PEERS = {
 }
 _TIMES = ("times", "times_low", "times_high")
 _Visits = dict[str, list[Record]]  # by the point's name
+_Rows = list[dict[str, Any]]
 SAME, UNDECIDED = "same within noise", "not decided"
 _CELL = ["q_heads", "kv_heads", "head_dim", "context", "dtype", "cpus", "pages"]
 
@@ -138,7 +139,7 @@ def _visits(records: Iterable[Record]) -> _Visits:
     return visits
 
 
-def _cell(number_of: int, own: pd.DataFrame, known: pd.DataFrame, visits: _Visits) -> list[dict]:
+def _cell(number_of: int, own: pd.DataFrame, known: pd.DataFrame, visits: _Visits) -> _Rows:
     own = own.assign(other=own["engine"] != OURS).sort_values(["other", "seconds"], kind="stable")
     least = own.loc[~own["other"], "seconds"].min()
     fastest = next((name for name in own.loc[~own["other"]].sort_values("seconds")["name"]), "")
@@ -223,8 +224,9 @@ def _together(rows: pd.DataFrame, visits: _Visits) -> Together:
             series.append(_logs(visits, best, fastest.iloc[0]) if len(fastest) else {})
     launches = set.intersection(*map(set, series)) if series else set()
     held = _held([fmean(each[launch] for each in series) for launch in sorted(launches)])
-    ends = (held.get(name) for name in ("times", "times_low", "times_high"))
-    return Together(len(series), *ends, held["launches"], held["word"] if series else "")
+    times, low, high = (held.get(name) for name in _TIMES)
+    word = held["word"] if series else ""
+    return Together(len(series), times, low, high, held["launches"], word)
 
 
 def _rated(own: pd.DataFrame) -> pd.DataFrame:
@@ -238,14 +240,20 @@ def _cells(rows: pd.DataFrame) -> Iterator[WorkloadRatio]:
         theirs = _rated(own)
         best = theirs.loc[theirs["times"].idxmin()] if len(theirs) else None
         before = own.loc[own["name"].isin(again["name"]) & (own["engine"] == OURS), "gbps"]
-        ends = (
-            None if best is None or pd.isna(best[name]) else float(best[name]) for name in _TIMES
+        share, times, low, high = (
+            None if best is None or pd.isna(best[name]) else float(best[name])
+            for name in ("share", *_TIMES)
         )
         yield WorkloadRatio(
-            *(first["model"], first["dtype"], int(first["threads"]), int(first["context"])),
-            "" if best is None else f"{best['engine']}, {best['layout']}",
-            None if best is None or pd.isna(best["share"]) else float(best["share"]),
-            *ends,
+            model=first["model"],
+            dtype=first["dtype"],
+            threads=int(first["threads"]),
+            context=int(first["context"]),
+            best="" if best is None else f"{best['engine']}, {best['layout']}",
+            best_share=share,
+            times=times,
+            low=low,
+            high=high,
             launches=0 if best is None else int(best["launches"]),
             word="" if best is None else str(best["word"]),
             drift=(

@@ -46,6 +46,7 @@ def value(record: Record, sample: Sample) -> float:
     """GB/s; what computes: GFLOP/s; latency: ns for each load; clock: GHz, an addition being one
     cycle.
     """
+    assert isinstance(record.point, Point | Probe)  # a contrast has samples of its points
     op, traffic = record.point.op, record.traffic[sample.program]
     if op == "latency":
         return sample.seconds / sample.passes / record.steps * 1e9
@@ -122,7 +123,7 @@ class Roofs:
 
     def _best_of(
         self, ops: tuple[str, ...], isa: str, cpus: tuple[int, ...], pages: str, *where: Any
-    ):
+    ) -> tuple[Ceiling | None, str]:
         """By fewer threads, too, where that is faster: of memory they may need less than all."""
         some = {ceiling.probe.cpus for ceiling in self._own if set(ceiling.probe.cpus) < set(cpus)}
         asked = ((op, team) for team in (cpus, *some) for op in ops)

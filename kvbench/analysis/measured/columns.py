@@ -9,9 +9,9 @@ from typing import Annotated, Any, Self
 
 import pandas as pd
 
-from kvbench.model import FIELDS, Machine, Point, Probe, Shape
+from kvbench.model import FIELDS, Machine, Point
 from kvbench.model.annotated import about
-from kvbench.model.point import lengths_word
+from kvbench.model.point import Visited, lengths_word
 from kvbench.units import counted, cpu_text
 
 # what does not apply is "", <NA>, NaN
@@ -71,10 +71,12 @@ POINT = {
 }
 
 # What points and probes have in common, or are grouped by. `bytes` are a probe's footprint.
-EITHER = {name: POINT[name] for name in ("name", "kernel", "op", "layout", "dtype", "isa")}
-EITHER |= {
+EITHER: dict[str, str] = {
     name: POINT[name]
-    for name in ("batch", "group", "context", "window", "threads", "cpus", "pages")
+    for name in (
+        *("name", "kernel", "op", "layout", "dtype", "isa"),
+        *("batch", "group", "context", "window", "threads", "cpus", "pages"),
+    )
 }
 EITHER |= {"residency": _TEXT, "bytes": _COUNT}
 
@@ -199,17 +201,17 @@ def within(*columns: str) -> dict[str, str]:
     return {name: field.within for name, field in BY_COLUMN.items() if field.within in columns}
 
 
-def facts(point: Point | Probe) -> dict[str, Any]:
+def facts(point: Visited) -> dict[str, Any]:
     """By the names above."""
     found = _own(point) | {"name": point.name, "kernel": point.kernel}
     found |= {"threads": point.threads, "cpus": cpu_text(point.cpus)}
-    if isinstance(point, Probe):
+    if not isinstance(point, Point):
         return found
     shape = _own(point.shape) | {"lengths": lengths_word(point.shape.lengths)}
     return found | {"group": point.shape.group} | shape
 
 
-def _own(value: Point | Probe | Shape) -> dict[str, Any]:
+def _own(value: Any) -> dict[str, Any]:
     return {field.name: getattr(value, field.name) for field in fields(value)}
 
 

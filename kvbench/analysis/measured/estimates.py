@@ -58,8 +58,9 @@ class Estimate:
 
     def of_bytes(self, count: float) -> Self:
         """The GB/s of `count` bytes, where this is of seconds."""
-        rates = [count / GB / seconds for seconds in (self.median, self.high, self.low)]
-        return type(self)(*rates, tuple(count / GB / seconds for seconds in self.values))
+        own = (self.median, self.high, self.low)
+        middle, low, high = (count / GB / seconds for seconds in own)
+        return type(self)(middle, low, high, tuple(count / GB / seconds for seconds in self.values))
 
 
 def enclosed(name: str, found: Estimate) -> dict[str, float]:

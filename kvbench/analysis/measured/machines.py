@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from kvbench.analysis.measured.ceilings import WITHOUT_MEMORY, ceilings, value
 from kvbench.analysis.measured.plateaus import Capacity, Plateau, capacities, corrections, plateaus
 from kvbench.model import COMPUTE, PLAIN, Ceiling, Check, Machine, Probe, Record
-from kvbench.model.annotated import Printed, about
+from kvbench.model.annotated import about
 from kvbench.regime import Window, corrected, suggestion, windows
 from kvbench.units import counted, size
 
@@ -43,7 +43,7 @@ class CeilingRow(Probe):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MachineProfile(Printed):
+class MachineProfile:
     """Who a machine is and what it can do. With --identify nothing is measured: preflight and
     ceilings are empty.
     """
@@ -134,6 +134,7 @@ def ceiling_row(ceiling: Ceiling) -> CeilingRow:
 def describe_record(record: Record) -> str:
     """ "read of 32 KiB, 2 threads: 395 GB/s"."""
     probe = record.point
+    assert isinstance(probe, Probe)
     walked = "" if probe.op in WITHOUT_MEMORY else f" of {size(probe.bytes)}"
     threads = counted(probe.threads, "thread")
     if record.error or not record.samples:

@@ -104,7 +104,7 @@ def corrections(capacities: Sequence[Capacity]) -> Mapping[int, float]:
     return {
         c.level: c.effective
         for c in capacities
-        if c.level == last and not _trusted(c) and c.effective < c.declared
+        if c.level == last and not _trusted(c) and c.effective and c.effective < c.declared
     }
 
 
@@ -210,6 +210,6 @@ def _trusted(seen: Capacity) -> bool:
     rate falls.
     """
     least, most = TRUSTED
-    if seen.effective is None:
+    if seen.effective is None or seen.low is None or seen.high is None:
         return True
     return seen.low <= seen.declared <= seen.high or least <= seen.effective / seen.declared <= most

@@ -73,7 +73,7 @@ def _line(series: pd.DataFrame, seconds: dict[str, dict[int, float]]) -> dict[st
         return {}
     fixed, token = (Estimate.of(values) for values in zip(*lines, strict=True))
     times = series["seconds"].to_numpy(float)
-    rates = (
+    gbps, low, high = (
         token_bytes / GB / s if s > 0 else float("nan")
         for s in (token.median, token.high, token.low)
     )
@@ -83,7 +83,7 @@ def _line(series: pd.DataFrame, seconds: dict[str, dict[int, float]]) -> dict[st
         "context_high": int(contexts.max()),
         **enclosed("fixed_seconds", fixed),
         **enclosed("token_seconds", token),
-        **enclosed("gbps", Estimate(*rates, ())),
+        **enclosed("gbps", Estimate(gbps, low, high, ())),
         "misfit": float(np.abs((fixed.median + token.median * contexts) / times - 1).max()),
         "launches": token.launches,
     }
@@ -124,7 +124,7 @@ def _fit(contexts: np.ndarray, values: np.ndarray) -> tuple[float, float]:
 
     def ratios(ends: np.ndarray) -> np.ndarray:
         low, high = np.exp(ends)
-        return np.log((low + (high - low) * along) / values)
+        return np.asarray(np.log((low + (high - low) * along) / values))
 
     found = least_squares(
         ratios, np.log(values[[first, last]]), xtol=_EXACT, ftol=_EXACT, gtol=_EXACT

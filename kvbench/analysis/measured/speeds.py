@@ -14,7 +14,7 @@ def speeds(records: Sequence[Record]) -> list[float | None]:
     """How fast the cores were in each visit, as a share of the best that the same ones were in any;
     None where nothing tells.
     """
-    rates, best = [], dict[object, float]()
+    rates, best = list[tuple[object, float]](), dict[object, float]()
     for record in records:
         taken = [
             sample.passes / sample.seconds for sample in record.samples if sample.program == PACE

@@ -21,17 +21,15 @@ _NO_VERDICT = (
 )
 
 
-_GROUPS = {"What counts": "min-effect noise", "Output": "gate export bless json"}
-_EXAMPLES = (
-    ("kvbench compare runs/base runs/head --gate", "End with a code that CI can go by."),
-    (
-        "kvbench compare results/mine/quick runs/new --bless",
-        "Then keep the new run as the baseline.",
-    ),
+@click.command(
+    "compare",
+    cls=Long,
+    groups={"What counts": "min-effect noise", "Output": "gate export bless json"},
+    examples={
+        "kvbench compare runs/base runs/head --gate": "End with a code that CI can go by.",
+        "kvbench compare results/mine/quick runs/new --bless": "Then keep the new run.",
+    },
 )
-
-
-@click.command("compare", cls=Long, groups=_GROUPS, examples=_EXAMPLES)
 @click.argument("base", type=Named())
 @click.argument("head", type=Named())
 @click.option("--gate", is_flag=True, help="Exit with the verdict, by the codes below.")

@@ -15,21 +15,20 @@ from kvbench.cli._types import TIME, Count, Named
 from kvbench.errors import Exit
 from kvbench.model.verdict import NOT_COMPARABLE
 
-_GROUPS = {
-    "What to compare": "base head suite only isa plugin every",
-    "How": "budget seed",
-    "Output": "out export json",
-}
-_EXAMPLES = (
-    ("kvbench gate", "The working tree against the last commit."),
-    (
-        "kvbench gate --base origin/main --export junit=gate.xml",
-        "Against a branch, with a file for CI.",
-    ),
+
+@click.command(
+    "gate",
+    cls=Long,
+    groups={
+        "What to compare": "base head suite only isa plugin every",
+        "How": "budget seed",
+        "Output": "out export json",
+    },
+    examples={
+        "kvbench gate": "The working tree against the last commit.",
+        "kvbench gate --base origin/main --export junit=gate.xml": "Against a branch, for CI.",
+    },
 )
-
-
-@click.command("gate", cls=Long, groups=_GROUPS, examples=_EXAMPLES)
 @click.option(
     "--base",
     default="HEAD",
@@ -89,10 +88,10 @@ def command(
     exported, plugin = [wanted(word, as_json) for word in asked.pop("exports")], asked.pop("plugin")
     available_memory()  # where nothing can be measured, nothing need be built
     request = Request(**asked, plugin=plugin)
-    built = sides(
+    one, other = sides(
         base, head, request.every, report=lambda line: say(line, err=True), tiers=tiers(request)
     )
-    found, names = gate(*built, request, budget, out, _followed)
+    found, names = gate(one, other, request, budget, out, _followed)
     tell(found, names, exported, as_json)
     code = exit_code(found.verdict)
     return (

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from kvbench.cli._options import refuse_both
 from kvbench.cli._streams import say
 from kvbench.cli._types import Named
 from kvbench.errors import BadArgument, BadRun, Exit
@@ -50,11 +51,10 @@ def command(
     directories, such as a shared file system, or what rsync has fetched. Only ordinary files are
     copied: links, pipes and devices are left out.
     """
-    if gathered and (scheduler or folder):
-        given = "--scheduler" if scheduler else "--folder"
-        raise BadArgument(f"--from and {given} exclude each other", "give one of them")
+    refuse_both(**{"from": gathered, "scheduler": scheduler})
+    refuse_both(**{"from": gathered, "folder": folder})
     if gathered:
-        _gathered([Named()(each) for each in arguments], out)
+        _gathered([Named().convert(each, None, None) for each in arguments], out)
         return Exit.FINE
     if not scheduler:
         raise BadArgument(

@@ -68,7 +68,7 @@ def command(out: Path | None, resume: bool, report: bool, as_json: bool, **asked
         )
     with (
         Session.resume(out)
-        if resume
+        if resume and out
         else Session.begin(Options(**_options(asked)), out, command_line())
     ) as session:
         say(launches(session.directory.manifest.plan.launches), err=True)
@@ -122,9 +122,8 @@ def _tell(run: Any, report: bool, as_json: bool) -> None:
 
     found = run.findings()
     page = str(write(own(run.path / BESIDE), [(found, run.manifest)])) if report else ""
-    own = compared(found, run.manifest.skips, str(run.path), page)
     tell(
-        own,
+        compared(found, run.manifest.skips, str(run.path), page),
         as_json,
         lambda: [*text(found), "", f"  {'report' if page else 'run'}    {page or run.path}"],
     )

@@ -24,30 +24,26 @@ from kvbench.model.point import EVEN, ONE_TOKEN, lengths_word
 from kvbench.texts import wrapped
 from kvbench.units import duration, size
 
-_GROUPS = {
-    "What to measure": (
-        "model batch q-heads kv-heads head-dim context capacity window layers dtype scale layout"
-        " inner block-tokens sequential pad variant plugin"
-    ),
-    "How": (
-        "residency schedule deterministic threads cpus memory pages isa samples sample-time"
-        " neighbour patience tuning"
-    ),
-    "Output": "json",
-}
-_EXAMPLES = (
-    (
-        "kvbench profile decode --model llama-3-8b --context 4k --dtype f16",
-        "What limits a decode of that model.",
-    ),
-    (
-        "kvbench profile append --model llama-3-8b --layout position",
-        "What storing a token takes in another layout.",
-    ),
+
+@click.command(
+    "profile",
+    cls=Long,
+    groups={
+        "What to measure": (
+            "model batch q-heads kv-heads head-dim context lengths capacity window layers dtype"
+            " scale layout inner block-tokens sequential pad vocabulary variant plugin"
+        ),
+        "How": (
+            "residency schedule deterministic threads cpus memory pages isa samples sample-time"
+            " neighbour patience tuning"
+        ),
+        "Output": "json",
+    },
+    examples={
+        "kvbench profile decode --model llama-3-8b --dtype i8": "What limits that decode.",
+        "kvbench profile append --model llama-3-8b --layout paged": "What storing a token takes.",
+    },
 )
-
-
-@click.command("profile", cls=Long, groups=_GROUPS, examples=_EXAMPLES)
 @click.argument("op", metavar="OP")
 @point_options
 @plugin_option
@@ -85,7 +81,7 @@ def command(op: str, plugin: tuple[str, ...], as_json: bool, **asked: Any) -> in
         return Exit.FINE
     if as_json:
         raise BadArgument(
-            f"--json is of one kernel, and there are {' and '.join(variants)}",
+            f"--json is of one kernel, and there are {' and '.join(filter(None, variants))}",
             "name one with --variant",
         )
     return _each(variants, name, partial(_facts, op, library, plugin, **asked))
@@ -99,7 +95,7 @@ def _variants(library: Any, op: str, asked: str | None) -> list[str | None]:
     return [variant for variant in foreign if variant.partition("@")[0] == asked] or [asked]
 
 
-def _each(variants: list[str], name: str, facts_of: Callable[..., Any]) -> int:
+def _each(variants: list[str | None], name: str, facts_of: Callable[..., Any]) -> int:
     """One profile after another. Who fails costs the others nothing."""
     found, failed = [], False
     for variant in variants:
@@ -153,7 +149,7 @@ def _facts(
     known, remark = evidence.read() if evidence else (None, "")
     say_busy()
     seen = visit(point, samples, sample_time, evidence=known, beside=neighbour)
-    remark = (evidence.add(seen.tuned) if seen.tuned else "") or remark
+    remark = (evidence.add(seen.tuned) if evidence and seen.tuned else "") or remark
     if remark:
         say(remark, err=True)
     return profile(seen)

@@ -8,28 +8,34 @@ import click
 
 from kvbench.cli._help import Long
 from kvbench.cli._measuring import command_line, finished, follow_all, given, say_busy
-from kvbench.cli._options import isa_option, json_option, plugin_option, same, tuning_option
+from kvbench.cli._options import (
+    isa_option,
+    json_option,
+    plugin_option,
+    refuse_both,
+    same,
+    tuning_option,
+)
 from kvbench.cli._progress import follow_each
 from kvbench.cli._signals import begun_anew, interrupted_line, resumable
 from kvbench.cli._streams import say, tell
 from kvbench.cli._types import Named
 from kvbench.errors import BadArgument, Exit
 
-_GROUPS = {
-    "How": "pages library plugin isa tuning",
-    "An archive for others": "pack name check",
-    "Output": "out resume json",
-}
-_EXAMPLES = (
-    ("kvbench score --out runs/score", "Measure the score of this machine."),
-    (
-        "kvbench score --pack runs/score --out mine.tar.gz",
-        "Make an archive of it that others can check.",
-    ),
+
+@click.command(
+    "score",
+    cls=Long,
+    groups={
+        "How": "pages library plugin isa tuning",
+        "An archive for others": "pack name check",
+        "Output": "out resume json",
+    },
+    examples={
+        "kvbench score --out runs/score": "Measure the score of this machine.",
+        "kvbench score --pack runs/score --out mine.tar.gz": "Pack it, for others to check.",
+    },
 )
-
-
-@click.command("score", cls=Long, groups=_GROUPS, examples=_EXAMPLES)
 @click.argument("run", metavar="[RUN]", required=False, type=Named())
 @same("pages", "thp")
 @same("library", "the installed one")
@@ -94,8 +100,7 @@ def command(run: Path | None, out: Path | None, as_json: bool, **asked: Any) -> 
 
 
 def _refuse_both(run: Path | None, packed: bool, check: bool, name: str | None) -> None:
-    if packed and check:
-        raise BadArgument("--pack and --check exclude each other", "give one of them")
+    refuse_both(pack=packed, check=check)
     if run is None and (packed or check):
         raise BadArgument(
             f"{'--pack' if packed else '--check'} needs RUN",
@@ -125,7 +130,7 @@ def _measured(asked: dict[str, Any], out: Path | None, resume: bool) -> Path | N
             "--resume finishes the run in --out as it was begun",
             "name it with --out, and nothing else",
         )
-    if resume:
+    if resume and out:
         refuse_changed(out)
         resumable("score", out)
         begun = Session.resume(out)

@@ -14,6 +14,7 @@ from kvbench.cli._measuring import command_line, concluded, given, say_busy
 from kvbench.cli._options import (
     json_option,
     out_option,
+    refuse_both,
     report_option,
     suite_options,
     tuning_option,
@@ -23,31 +24,11 @@ from kvbench.cli._progress import follow_each
 from kvbench.cli._signals import resumable
 from kvbench.cli._streams import say, say_json, tell
 from kvbench.cli._types import SHARE, TIME
-from kvbench.errors import BadArgument, Exit
+from kvbench.errors import BadArgument
 from kvbench.model import FIELDS
 
-_GROUPS = {
-    "What to measure": "axis only cpus isa pages schedule library plugin neighbour",
-    "How": "launches samples sample-time budget target-ci until-decided patience seed tuning",
-    "Instead of a sweep": "dry-run tune-only fresh",
-    "Output": "out resume commit report verbose json",
-}
-_EXAMPLES = (
-    (
-        "kvbench sweep --axis context=8k,32k --axis dtype=f16,i8 --report",
-        "Two contexts in two formats, and the report.",
-    ),
-    (
-        "kvbench sweep standard --budget 10m --out runs/new",
-        "As many launches as ten minutes allow.",
-    ),
-)
-_TUNED_BY = {"suite", "axes", "only", "cpus", "isa", "pages"} | {
-    "schedule",
-    "library",
-    "seed",
-    "tuning",
-}  # what --tune-only goes by
+# what --tune-only goes by
+_TUNED_BY = {"suite", "axes", "only", "cpus", "isa", "pages", "schedule", "library", "tuning"}
 
 
 class _WithAxes(Long):
@@ -59,7 +40,20 @@ class _WithAxes(Long):
         super().format_epilog(ctx, formatter)
 
 
-@click.command("sweep", cls=_WithAxes, groups=_GROUPS, examples=_EXAMPLES)
+@click.command(
+    "sweep",
+    cls=_WithAxes,
+    groups={
+        "What to measure": "axis only cpus isa pages schedule library plugin neighbour",
+        "How": "launches samples sample-time budget target-ci until-decided patience seed tuning",
+        "Instead of a sweep": "dry-run tune-only fresh",
+        "Output": "out resume commit report verbose json",
+    },
+    examples={
+        "kvbench sweep --axis context=8k,32k --report": "Two contexts, and the report.",
+        "kvbench sweep standard --budget 10m": "As many launches as ten minutes allow.",
+    },
+)
 @click.argument("suite", metavar="[SUITE]", required=False)
 @suite_options
 @click.option(
@@ -116,7 +110,9 @@ class _WithAxes(Long):
     help="End with every sentence of the report instead of the main answers.",
 )
 @json_option
-def command(out: Path | None, report: bool, verbose: bool, as_json: bool, **asked: Any) -> int:
+def command(
+    out: Path | None, report: bool, verbose: bool, as_json: bool, **asked: Any
+) -> int | None:
     """Measure SUITE (default: quick) on this machine, and write a run directory.
 
     SUITE is a name from kvbench list suites, or a path that ends in .toml. Each launch is a fresh
@@ -129,31 +125,26 @@ def command(out: Path | None, report: bool, verbose: bool, as_json: bool, **aske
         asked.pop(name) for name in ("dry_run", "tune_only", "fresh", "resume")
     )
     asked = given(asked)
-    _refuse_both({"--dry-run": dry, "--tune-only": tune, "--resume": resume})
+    refuse_both(dry_run=dry, tune_only=tune, resume=resume)
     if resume and out is None:
         raise BadArgument("--resume needs --out", "name the run directory that is to be finished")
     if fresh and not tune:
         raise BadArgument("--fresh only works with --tune-only", "add --tune-only")
     if dry:
         _planned(Options(**asked), as_json)
-        return Exit.FINE
+        return None
     if tune:
-        _refuse_more(given(asked | {"out": out, "report": report, "verbose": verbose}))
+        _refuse_more(asked | {"out": out, "report": report, "verbose": verbose})
         _tuned(Options(**asked), fresh, as_json)
-        return Exit.FINE
+        return None
     if out:
         resumable("sweep", out)
     with (
         Session.resume(out, asked)
-        if resume
+        if resume and out
         else Session.begin(Options(**asked), out, command_line())
     ) as session:
         return concluded(session, "sweep", partial(_tell, report, verbose, as_json))
-
-
-def _refuse_both(flags: dict[str, bool]) -> None:
-    if len(both := [name for name, is_set in flags.items() if is_set]) > 1:
-        raise BadArgument(f"{' and '.join(both)} exclude each other", "give one of them")
 
 
 def _refuse_more(asked: dict[str, Any]) -> None:

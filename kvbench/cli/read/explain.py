@@ -94,6 +94,7 @@ def _run_of(decoder: Any) -> Path | None:
     from kvbench.session import Options, Session
 
     heads = () if decoder.latent else ("q_heads", "kv_heads", "head_dim")
-    options = Options(_SUITE, axes=[f"{name}={getattr(decoder, name)}" for name in heads])
+    axes = tuple(f"{name}={getattr(decoder, name)}" for name in heads)
+    options = Options(_SUITE, axes=axes)
     with Session.begin(options, None, command_line()) as session:
         return session.run().path if measured(session) else None

@@ -33,16 +33,6 @@ _point = click.option(
 )
 
 
-_EXAMPLES = (
-    ("kvbench history add runs/new", "Take a run into the history in runs/."),
-    (
-        "kvbench history --point 'decode.*.i8.*' --report page",
-        "How some points went, as a page too.",
-    ),
-)
-_GROUPS = {"What to show": "root machine point", "Output": "report gate json"}
-
-
 class _Shown(Ending, click.Group):
     """Options alone are those of show."""
 
@@ -54,7 +44,10 @@ class _Shown(Ending, click.Group):
 @click.group(
     "history",
     cls=_Shown,
-    examples=_EXAMPLES,
+    examples={
+        "kvbench history add runs/new": "Take a run into the history in runs/.",
+        "kvbench history --report page --gate": "Write a page, and fail after a lasting slowdown.",
+    },
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 def command() -> None:
@@ -79,7 +72,12 @@ def add(runs: tuple[Path, ...], root: Path) -> None:
         say(f"{name}: {to}")
 
 
-@command.command("show", cls=Long, groups=_GROUPS, examples=_EXAMPLES[1:])
+@command.command(
+    "show",
+    cls=Long,
+    groups={"What to show": "root machine point", "Output": "report gate json"},
+    examples={"kvbench history --point 'decode.*.i8.*'": "How the points of one format went."},
+)
 @_root
 @_machine
 @_point

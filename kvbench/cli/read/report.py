@@ -15,16 +15,15 @@ from kvbench.units import counted
 _TEXTS = ("md", "json", "csv")
 
 
-_EXAMPLES = (
-    ("kvbench report runs/mine", "A page in the run directory."),
-    (
-        "kvbench report runs/mine results/zen4-kvm-2/quick --out both",
-        "Two machines beside each other.",
-    ),
+@click.command(
+    "report",
+    cls=Long,
+    groups={"Output": "format out redact"},
+    examples={
+        "kvbench report runs/mine": "A page in the run directory.",
+        "kvbench report runs/mine results/zen4-kvm-2/quick --out both": "Two machines at once.",
+    },
 )
-
-
-@click.command("report", cls=Long, groups={"Output": "format out redact"}, examples=_EXAMPLES)
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=Named())
 @click.option(
     "-o",
@@ -134,9 +133,9 @@ def _draw(studies: list[Any], places: list[str], out: Path) -> None:
 
     if len(studies) > 1:
         say("\n".join([*text(studies), ""]))
-    for study, place in zip(studies, places, strict=True):
-        if lines := list(_said(*study, place, len(studies) == 1)):
-            say("\n".join([f"run {study[0].run}", *lines, ""]))
+    for (found, manifest), place in zip(studies, places, strict=True):
+        if lines := list(_said(found, manifest, place, len(studies) == 1)):
+            say("\n".join([f"run {found.run}", *lines, ""]))
     say(f"report: {write(out, studies)}")
 
 

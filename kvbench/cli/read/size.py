@@ -21,28 +21,23 @@ _GEOMETRY = ("layers", "q_heads", "kv_heads", "head_dim", "context")
 _OF_MODEL = {"context": "max_context"}
 
 
-_GROUPS = {
-    "The model": (
-        "layers q-heads kv-heads head-dim window window-every ephemeral weights replicas"
-    ),
-    "Its cache": (
-        "context dtype scale layout inner block-tokens pad capacity batch lengths budget"
-    ),
-    "Output": "machine map canaries align plot json",
-}
-_EXAMPLES = (
-    (
-        "kvbench size llama-3-8b --context 32k --budget 40GiB",
-        "Bytes, and how many sequences fit.",
-    ),
-    (
-        "kvbench size qwen3-0.6b --context 1024 --map",
-        "Where the buffers of its decoder lie.",
-    ),
+@click.command(
+    "size",
+    cls=Long,
+    groups={
+        "The model": (
+            "layers q-heads kv-heads head-dim window window-every ephemeral weights replicas"
+        ),
+        "Its cache": (
+            "context dtype scale layout inner block-tokens pad capacity batch lengths budget"
+        ),
+        "Output": "machine map canaries align plot json",
+    },
+    examples={
+        "kvbench size llama-3-8b --context 32k --budget 40GiB": "Bytes, and what fits.",
+        "kvbench size qwen3-0.6b --context 1024 --map": "Where the buffers of its decoder lie.",
+    },
 )
-
-
-@click.command("size", cls=Long, groups=_GROUPS, examples=_EXAMPLES)
 @click.argument("model", metavar="[MODEL]", required=False)
 @with_options(
     click.option("--layers", type=Count(), help="Layers of the model."),
@@ -134,7 +129,7 @@ def command(
     longest, decoder = shape.max_context if shape else 0, _decoder(model, shape, asked)
     place = known(path) if path else here()
     found = size_of(decoder, place, longest, lengths=lengths, **wanted)
-    plan = arena_map(model, decoder.context, decoder.dtype, **laid) if mapped else None
+    plan = arena_map(model, decoder.context, decoder.dtype, **laid) if mapped and model else None
     if plot:
         _draw(decoder, max(decoder.context, longest), place, found, plot)
     tell(replace(found, map=plan or UNSET), as_json, lambda: size_text(found, plan))

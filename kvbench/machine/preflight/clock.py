@@ -70,7 +70,7 @@ def core_clock(scene: Scene) -> Finding:
 
 def _declared(scene: Scene) -> dict[str, float]:
     """GHz that the system states for these CPUs: the least of each kind of statement."""
-    found = {}
+    found = dict[str, float]()
     for name, path, unit in (
         ("nominal", "cpufreq/base_frequency", 1e6),  # kHz
         ("nominal", "acpi_cppc/nominal_freq", 1e3),  # MHz; 0 where the firmware is silent

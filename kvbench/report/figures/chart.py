@@ -85,7 +85,7 @@ def _panel(
     ]
     series = [each for each in series if len(each[2])]
     for turn, (number, name, own) in enumerate(series):
-        look = {
+        look: dict[str, Any] = {
             "color": colours.get(name, style.COLOURS[number % len(style.COLOURS)]),
             "label": str(name) or None,
         }
@@ -141,8 +141,14 @@ def _up(axes: Axes, panel: Panel, heights: pd.Series) -> None:
             low, high = axes.get_ylim()
             axes.set_ylim(min(low, height / 1.5), max(high, height * 2))
         axes.axhline(height, color=style.FAINT, lw=1, ls=(0, (5, 3)))
-        box = {"fc": style.PAPER, "ec": "none", "pad": 0.6}
-        look = {"fontsize": 8.5, "color": style.FAINT, "ha": "right", "bbox": box}
         axes.annotate(
-            name, (0.99, height), (0, 3), ("axes fraction", "data"), "offset points", **look
+            name,
+            (0.99, height),
+            (0, 3),
+            ("axes fraction", "data"),
+            "offset points",
+            fontsize=8.5,
+            color=style.FAINT,
+            ha="right",
+            bbox={"fc": style.PAPER, "ec": "none", "pad": 0.6},
         )

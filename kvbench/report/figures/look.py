@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import pandas as pd
@@ -33,13 +34,13 @@ SHADES = ("#f1f4f8", "#e4eaf2")  # of neighbouring areas behind the marks
 MARKS = "os^DvPX<"
 HOT = "hot"  # the residency that finds its caches warm
 WIDTH = 9.0  # inches; a page shows them from 600 to 1100 pixels wide
-_STYLE = matplotlib.rc_params_from_file(
+_STYLE: Any = matplotlib.rc_params_from_file(
     Path(__file__).with_name("look.mplstyle"), use_default_template=False
 )
 
 
 @contextmanager
-def styled(**more: object) -> Iterator[None]:
+def styled(**more: Any) -> Iterator[None]:
     """Where figures are drawn. A picture has boxes for letters that the font lacks; the page has
     the letters.
     """
@@ -76,7 +77,7 @@ def save(figure: Canvas, path: Path) -> None:
 
 
 def canvas(
-    rows: int = 1, columns: int = 1, height: float = 4.2, **more: object
+    rows: int = 1, columns: int = 1, height: float = 4.2, **more: Any
 ) -> tuple[Canvas, list[Axes]]:
     """Axes in reading order, each row `height` inches high. Without pyplot, which would ask for a
     screen.

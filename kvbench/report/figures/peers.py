@@ -2,6 +2,8 @@
 reaches.
 """
 
+from typing import Any
+
 import pandas as pd
 from matplotlib.figure import Figure as Canvas
 
@@ -42,7 +44,7 @@ def _draw(rows: pd.DataFrame) -> Canvas:
     for number, ((peer, label), own) in enumerate(
         named.groupby([named["engine"] != OURS, "label"])
     ):
-        look = {
+        look: dict[str, Any] = {
             "color": COLOURS[number % len(COLOURS)] if peer else INK,
             "ms": 6 if peer else 8,
             "mec": PAPER,

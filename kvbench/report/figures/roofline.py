@@ -153,7 +153,7 @@ def _draw(table: pd.DataFrame, look: Look, heading: str) -> Canvas:
     axes.set_title(heading, fontsize=10.5, pad=10)
     axes.set_xlabel("FLOP per byte of K, V, scales, query, output and page table")
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    dot = {"ls": "", "marker": "o", "ms": 6.5, "mew": 1.6}
+    dot: dict[str, Any] = {"ls": "", "marker": "o", "ms": 6.5, "mew": 1.6}
     lines = {"from memory": dot | {"mfc": PAPER}, "core speed": {"lw": 2.4}}
     lines |= {"data in a cache": dot} if (points["regime"] != "DRAM").any() else {}
     lines |= (
@@ -172,7 +172,7 @@ def _slopes(axes: Axes, reads: pd.DataFrame, peak: float) -> None:
     has none.
     """
     (left, right), (bottom, _), before = axes.get_xlim(), axes.get_ylim(), 0.0
-    turned = {
+    turned: dict[str, Any] = {
         "rotation_mode": "anchor",
         "transform_rotates_text": True,
         "ha": "left",

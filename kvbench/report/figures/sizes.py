@@ -2,6 +2,8 @@
 reach.
 """
 
+from typing import Any
+
 import pandas as pd
 
 from kvbench.analysis.measured.columns import machine_name
@@ -61,7 +63,9 @@ def _alike(table: pd.DataFrame) -> dict[str, str]:
 
 def explained(found: Explained) -> Figure:
     """A line for each format, and one for the weights."""
-    rows = [("bytes", row.context, "weights", found.read) for row in found.rows if found.read]
+    rows: list[tuple[Any, ...]] = [
+        ("bytes", row.context, "weights", found.read) for row in found.rows if found.read
+    ]
     rows += [
         ("bytes", row.context, cell.dtype, cell.bytes) for row in found.rows for cell in row.cells
     ]
@@ -69,7 +73,13 @@ def explained(found: Explained) -> Figure:
         ("rate", row.context, cell.dtype, cell.tokens) for row in found.rows for cell in row.cells
     ]
     table = pd.DataFrame(rows, columns=["panel", "context", "line", "value"])
-    shared = {"x": "context", "y": "shown", "x_label": _CONTEXT, "by": "line", "text": _tokens}
+    shared: dict[str, Any] = {
+        "x": "context",
+        "y": "shown",
+        "x_label": _CONTEXT,
+        "by": "line",
+        "text": _tokens,
+    }
     panels = (
         Panel(
             title=f"{found.model}: read by a step",

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
@@ -138,7 +139,8 @@ def _draw(table: pd.DataFrame, look: Look) -> Canvas:
         points["gbps_low"].min() / 1.6, 1.5 * max(points["gbps_high"].max(), reads["gbps"].max(), 0)
     )
     style.bytes_axis(axes, "working set: bytes read before the first is read again")
-    dot, warm = {"ls": "", "marker": "o", "ms": 6.5, "mew": 1.6}, points["residency"] == style.HOT
+    dot: dict[str, Any] = {"ls": "", "marker": "o", "ms": 6.5, "mew": 1.6}
+    warm = points["residency"] == style.HOT
     lines = {"one layer again and again": dot} if warm.any() else {}
     lines |= {"all layers in turn": dot | {"mfc": style.PAPER}} if not warm.all() else {}
     lines |= {
@@ -146,7 +148,7 @@ def _draw(table: pd.DataFrame, look: Look) -> Canvas:
     }
     lines |= {"fastest read of such a size": {"lw": 1.2, "marker": "_"}}
     lines |= {"fastest read of memory": {"lw": 0.9, "ls": (0, (5, 4))}}
-    handles = [
+    handles: list[Artist] = [
         Patch(color=look.colour(dtype), label=dtype) for dtype in dict.fromkeys(points["dtype"])
     ]
     handles += [
@@ -159,7 +161,7 @@ def _draw(table: pd.DataFrame, look: Look) -> Canvas:
 def _background(axes: Axes, levels: pd.DataFrame) -> None:
     low, high = levels["footprint"].min(), levels["footprint_end"].max()
     axes.set_xlim(low, high)
-    at = {
+    at: dict[str, Any] = {
         "transform": axes.get_xaxis_transform(),
         "ha": "center",
         "va": "top",
@@ -195,7 +197,7 @@ def _series(axes: Axes, series: pd.DataFrame, look: Look, named: bool) -> None:
             style.tag(part, int(point.row))
     if named and len(warm):
         first = warm.iloc[0]
-        at = {
+        at: dict[str, Any] = {
             "xytext": (0, -9),
             "textcoords": "offset points",
             "ha": "center",

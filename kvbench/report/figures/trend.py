@@ -110,8 +110,8 @@ def _draw(rows: pd.DataFrame) -> Canvas:
             fontsize=8,
         )
         for label, side in zip(axes.get_xticklabels(), ("left", "right"), strict=False):
-            label.set_ha(side)
-    lines = {
+            label.set(ha=side)
+    lines: dict[str, dict[str, Any]] = {
         "a run": {"color": FAINT, "ls": "", "marker": "o", "ms": 4},
         "median between steps": {"color": _LEVEL, "lw": 2.2},
     }

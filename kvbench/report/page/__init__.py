@@ -115,12 +115,13 @@ def _filters(found: Findings) -> dict[str, list[str]]:
 
 
 def rendered(template: str, **content: Any) -> str:
-    facts = {
-        "undefined": StrictUndefined,
-        "finalize": lambda fact: shown(fact) if type(fact) is str else fact,
-    }
     environment = Environment(
-        loader=FunctionLoader(_text), autoescape=True, trim_blocks=True, lstrip_blocks=True, **facts
+        loader=FunctionLoader(_text),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+        finalize=lambda fact: shown(fact) if type(fact) is str else fact,
     )
     style, script = Markup(_text("style.css")), Markup(_text("script.js"))
     return environment.get_template(template).render(style=style, script=script, **content)

@@ -9,7 +9,8 @@ from typing import Any
 
 import pandas as pd
 
-from kvbench.analysis.differs.contrasts import DEPENDS, FASTER, SAME, SLOWER, UNKNOWN
+from kvbench.analysis.differs.contrasts import DEPENDS, SAME, UNKNOWN
+from kvbench.analysis.judge import FASTER, SLOWER
 from kvbench.report.words.phrases import listed, number, times
 from kvbench.units import counted
 

@@ -100,9 +100,10 @@ def tokens(tokens: pd.DataFrame) -> str:
         known.assign(model=known["model"].str.split(", ")).explode("model").groupby("model")
     ):
         best = rows.groupby("context")["tokens_per_second"].max()
-        ends = dict.fromkeys((best.index.min(), best.index.max()))
+        contexts = dict.fromkeys((best.index.min(), best.index.max()))
         remark = str(rows["note"][rows["context"].idxmax()])
-        shapes.setdefault((tuple((end, best[end]) for end in ends), remark), []).append(str(model))
+        own = tuple((context, best[context]) for context in contexts)
+        shapes.setdefault((own, remark), []).append(str(model))
     if not shapes:
         return ""
     ((ends, remark), models), *others = shapes.items()

@@ -60,12 +60,12 @@ def of_point(
     seconds = _both(base, head, lambda each: math.log(each.seconds["point"].median))
     found: Views = {SECONDS: seconds}
     if witness := _witness(base, head):
-        own = (
+        one, other = (
             {launch: each for launch, each in side.items() if witness in each.shares}
             for side in (base, head)
         )
-        found[BESIDE] = _both(*own, lambda each: -math.log(each.shares[witness].median))
-        found[WITNESS] = tuple(map(_less, seconds, found[BESIDE]))
+        found[BESIDE] = _both(one, other, lambda each: -math.log(each.shares[witness].median))
+        found[WITNESS] = _less(seconds, found[BESIDE])
     here = [
         probe
         for probe in probes
@@ -73,7 +73,7 @@ def of_point(
     ]
     for view, op in _OF_CORE.items():
         if own := next((probes[probe] for probe in here if probe.op == op), None):
-            found[view] = tuple(map(_less, seconds, own))
+            found[view] = _less(seconds, own)
     if roof := _ceiling(point, footprint, {probe: probes[probe] for probe in here}):
         found[CEILING] = roof
     return {view: both for view, both in found.items() if all(both)}
@@ -91,13 +91,13 @@ def together(members: Sequence[Both]) -> Both:
     """The median over members in each launch, each about its middle: that of the launches of both
     sides, so that which side a launch belongs to has no part in it.
     """
-    launches: tuple[dict[int, list[float]], ...] = {}, {}
+    base, head = dict[int, list[float]](), dict[int, list[float]]()
     for both in members:
         middle = median(own for side in both for own in side.values())
-        for side, found in zip(both, launches, strict=True):
+        for side, found in zip(both, (base, head), strict=True):
             for launch, own in side.items():
                 found.setdefault(launch, []).append(own - middle)
-    return _both(*launches, median)
+    return _both(base, head, median)
 
 
 def _both(
@@ -108,9 +108,13 @@ def _both(
     }
 
 
-def _less(series: Series, other: Series) -> Series:
+def _less(both: Both, others: Both) -> Both:
     """In launches that have both."""
-    return {launch: value - other[launch] for launch, value in series.items() if launch in other}
+    base, head = (
+        {launch: value - other[launch] for launch, value in series.items() if launch in other}
+        for series, other in zip(both, others, strict=True)
+    )
+    return base, head
 
 
 def _witness(base: Launches, head: Launches) -> str | None:

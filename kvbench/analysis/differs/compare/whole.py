@@ -91,7 +91,7 @@ def compare(
     differ = frozenset(
         what for what in ("build", "suite", "environment") if not base.same(head, what)
     )
-    failed = tuple(sum(bool(record.error) for record in side.records) for side in (base, head))
+    one, other = (sum(bool(record.error) for record in side.records) for side in (base, head))
     points += lost
     sides = ((base, head.names, "base"), (head, base.names, "head"))
     missing = [
@@ -104,7 +104,7 @@ def compare(
     said = whole(points, families), worst_first(points), worst_first(families), tuple(missing)
     found = Comparison("compare", base.run, head.run, base.named, created, *said, notes=())
     return found, Terms(
-        differ, failed, tuple(_moved(seen)), enough, differing(base.engines, head.engines)
+        differ, (one, other), tuple(_moved(seen)), enough, differing(base.engines, head.engines)
     )
 
 
@@ -137,8 +137,10 @@ def learn(runs: Sequence[Side]) -> Floor:
             raise NotComparable(what, "measure them again")
         for shifts, rows in zip(found, _viewed(seen, effects(None, None)), strict=True):
             shifts += [row.found.share for row in rows]
-    least = (LIMITS.above_noise * float(np.quantile(shifts, LIMITS.hardly)) for shifts in found)
-    return Floor(*least, len(pairs))
+    points, families = (
+        LIMITS.above_noise * float(np.quantile(shifts, LIMITS.hardly)) for shifts in found
+    )
+    return Floor(points, families, len(pairs))
 
 
 def _seen(base: Side, head: Side) -> tuple[list[_Seen], list[Judged]]:
@@ -156,20 +158,18 @@ def _seen(base: Side, head: Side) -> tuple[list[_Seen], list[Judged]]:
         regime, footprint, why = "unknown", 0.0, unusable(*own)
         if good := next((each for each in (*own[0], *own[1]) if each.complete), None):
             regime, footprint = good.level, good.footprint
-        looked = {} if why else views.of_point(point, footprint, *map(views.by_launch, own), probes)
+        one, other = map(views.by_launch, own)
+        looked = {} if why else views.of_point(point, footprint, one, other, probes)
         if looked and not alike and BESIDE not in looked:
             why = "the environments differ, and no witness was measured beside it"
         if why:
             lost.append(incomparable(point.name, family(point, regime), why))
             continue
-        seconds, (one, other) = (
-            looked[SECONDS] if alike else looked.pop(SECONDS),
-            (each[0] for each in own),
-        )
-        again = rescheduled(one.ran, other.ran)
-        found.append(
-            _Seen(point, regime, looked, seconds, one.traffic["point"].bytes_compulsory, again)
-        )
+        seconds = looked[SECONDS] if alike else looked.pop(SECONDS)
+        first, second = (each[0] for each in own)
+        again = rescheduled(first.ran, second.ran)
+        moved = first.traffic["point"].bytes_compulsory
+        found.append(_Seen(point, regime, looked, seconds, moved, again))
     return found, lost
 
 
@@ -178,15 +178,11 @@ def _viewed(seen: Sequence[_Seen], enough: Effects) -> tuple[list[Viewed], list[
     points, families = [], []
     for each in seen:
         members.setdefault(each.family, []).append(each)
-        seconds = tuple(math.exp(median(side.values())) for side in each.seconds)
-        facts = {
-            "seconds": seconds,
-            "gbps": tuple(gbps(each.bytes_compulsory, own) for own in seconds),
-        }
-        looked = each.views | _around(seen, [each])
-        points.append(
-            words.viewed(each.point.name, each.family, looked, enough.of(each.regime), **facts)
-        )
+        base, head = (math.exp(median(side.values())) for side in each.seconds)
+        rates = gbps(each.bytes_compulsory, base), gbps(each.bytes_compulsory, head)
+        looked, least = each.views | _around(seen, [each]), enough.of(each.regime)
+        point = words.viewed(each.point.name, each.family, looked, least)
+        points.append(replace(point, seconds=(base, head), gbps=rates))
     for name, own in members.items():
         looked = views.of_family([each.views for each in own]) | _around(seen, own)
         told = LIMITS.told_family if len(own) >= LIMITS.several else LIMITS.told

@@ -127,11 +127,10 @@ def viewed(
     views: Views,
     smallest: float,
     told: float = LIMITS.told,
-    **facts: object,
 ) -> Viewed:
-    """`views`: one of PRIMARY at least. `facts`: the rates and seconds of a point."""
+    """`views`: one of PRIMARY at least."""
     looked = {view: between(*both) for view, both in views.items()}
-    return Viewed(name, family, looked[_tested(looked)], smallest, views=looked, told=told, **facts)
+    return Viewed(name, family, looked[_tested(looked)], smallest, views=looked, told=told)
 
 
 def between(base: Mapping[int, float], head: Mapping[int, float]) -> Difference:

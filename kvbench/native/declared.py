@@ -1,0 +1,30 @@
+"""Types of what leaves this folder and is C's: cffi has none. The fields of a struct are listed in
+abi.h alone; what Python reads of them are numbers.
+"""
+
+from typing import Protocol, Self
+
+
+class Address(Protocol):
+    """A pointer."""
+
+    def __add__(self, count: int, /) -> Self: ...
+
+
+class Plane(Protocol):
+    """A kvb_plane."""
+
+    tensor: float
+
+    def __getattr__(self, name: str) -> int: ...
+
+
+class Struct(Protocol):
+    """A kvb_cache."""
+
+    k: Plane
+    v: Plane
+
+    def __getattr__(self, name: str) -> int: ...
+
+    def __setattr__(self, name: str, value: object) -> None: ...
