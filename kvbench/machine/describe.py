@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from kvbench.grouping import grouped
 from kvbench.machine import allowance
 from kvbench.machine.cpus import (
     allowed_cpus,
@@ -148,17 +149,10 @@ def _node_facts(nodes: tuple[Node, ...], cpus: tuple[Cpu, ...], virtual: bool) -
 
 
 def _without_cpus(nodes: tuple[Node, ...]) -> str:
-    found: dict[str, list[int]] = {}
-    for node in nodes:
-        if not node.cpus:
-            kind = (
-                "memory alone"
-                if node.bytes
-                else "unknown size"
-                if node.bytes is None
-                else "nothing"
-            )
-            found.setdefault(kind, []).append(node.node)
+    kinds = {None: "unknown size", 0: "nothing"}
+    found = grouped(
+        (kinds.get(node.bytes, "memory alone"), node.node) for node in nodes if not node.cpus
+    )
     return "; ".join(f"of {kind}: {cpu_text(numbers)}" for kind, numbers in found.items())
 
 

@@ -95,7 +95,9 @@ class Bench(Owner):
         return Neighbour(self.room.team(cpus), cpus, reads)
 
     def far_reads(self, size: int, count: int, threads: int = 0) -> tuple[Task, ...]:
-        parts = self.far.pieces(size, count)
+        """Of so many pieces, one behind another."""
+        arena = self.far.arena
+        parts = (arena.part(place * size, size) for place in range(count))
         return tuple(self.probe("read", threads, to=part, size=size) for part in parts)
 
     def program(self, name: str, *tasks: Task) -> Program:

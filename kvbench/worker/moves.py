@@ -32,13 +32,12 @@ class Moving(Storing):
 
     def _anew(self, layer: int, passes: int = 1) -> None:
         """Over what is no right answer."""
-        task = self.own.tasks[layer]
-        self.slice_of(layer)[:] = STALE
-        self.own.team.run(task, passes=passes)
+        self.room.rows[layer] = STALE
+        self.own.team.run(self.own.tasks[layer], passes=passes)
 
     def _target(self, layer: int) -> np.ndarray:
         """A slice of plain floats."""
-        return self.slice_of(layer).view(np.float32)
+        return self.room.rows[layer].view(np.float32)
 
     def _same(self, got: np.ndarray, want: np.ndarray) -> float:
         if not np.array_equal(got, want):
@@ -65,8 +64,8 @@ class Repacking(Moving):
         return found
 
     def _task(self, layer: int) -> Task:
-        ends = self._before[layer], self.room.caches[layer]
-        return repack_task(*ends, self.team.threads, isa=self.point.isa)
+        before, after = self._before[layer], self.room.caches[layer]
+        return repack_task(before, after, self.team.threads, isa=self.point.isa)
 
     def _verify_store(self, layer: int) -> float:
         """Tokens that the small cache is given are those of the large one."""
@@ -74,7 +73,7 @@ class Repacking(Moving):
         dims, task = (2, shape.batch, shape.context, shape.kv_heads, shape.head_dim), self.own.tasks
         source = np.random.default_rng([SEED, layer]).standard_normal(dims, dtype=np.float32)
         isa, threads = before.library.isas()[0], self.team.threads
-        self.slice_of(layer)[:] = STALE
+        self.room.rows[layer] = STALE
         before.lengths[:] = after.lengths[:] = 0
         with store_task("bulk", before, source[0], source[1], threads, isa=isa) as store:
             self.team.run(store)
@@ -107,8 +106,7 @@ class Placing(Moving):
         return np.zeros((self.room.slices, 1), dtype=np.int64)
 
     def _task(self, layer: int) -> Task:
-        ends = self._ends(layer)
-        where = *ends, self._positions[layer]
+        where = *self._ends(layer), self._positions[layer]
         return logits_task(self.room.library, *where, self.team.threads, isa=self.point.isa)
 
     def _ends(self, layer: int) -> tuple[np.ndarray, np.ndarray]:

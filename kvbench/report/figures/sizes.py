@@ -23,8 +23,10 @@ def sizes(table: pd.DataFrame, decoder: Decoder, fit: Fit, memory: int | None) -
     """A line for each dtype, beside what a machine's caches and memory hold. `table`: context,
     dtype, bytes.
     """
-    marked = [(level.capacity, f"L{level.level}, {size(level.capacity)}") for level in fit.levels]
-    marked += [(memory, f"memory, {size(memory)}")] if memory else []
+    marked = (
+        *((level.capacity, f"L{level.level}, {size(level.capacity)}") for level in fit.levels),
+        *([(memory, f"memory, {size(memory)}")] if memory else []),
+    )
     low, high = table["bytes"].min() / _NEAR, table["bytes"].max() * _NEAR
     heads = (
         f"{counted(decoder.layers, 'layer')}, {counted(decoder.kv_heads, 'KV head')} of"
