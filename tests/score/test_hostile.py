@@ -138,7 +138,7 @@ def test_a_folder_without_room_is_said_as_such(tmp_path, monkeypatch, capsys):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("kvbench.store.archive._read_into", full)
+    monkeypatch.setattr("kvbench.store.archive._take", full)
     assert call("score", "--check", str(HONEST)) == 2
     err = capsys.readouterr().err
     assert (
