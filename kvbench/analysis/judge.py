@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kvbench.grouping import grouped
 from kvbench.model import Judged, Point
 from kvbench.model.verdict import (
     CONTAMINATED,
@@ -259,10 +260,7 @@ def groups(point: Point) -> tuple[str, ...]:
 
 def of_family(members: Sequence[Mapping[int, float]]) -> dict[int, float]:
     """The median over members in each launch that most of them have."""
-    launches: dict[int, list[float]] = {}
-    for series in members:
-        for launch, value in series.items():
-            launches.setdefault(launch, []).append(value)
+    launches = grouped(each for series in members for each in series.items())
     return {
         launch: median(values)
         for launch, values in launches.items()

@@ -223,8 +223,10 @@ def _are_plugins(base: Build, head: Build) -> bool:
     base_is, head_is = (is_plugin(build.library, _OTHER_ENGINE) for build in (base, head))
     if base_is != head_is:
         plugin, library = (base, head) if base_is else (head, base)
-        what = f"{plugin.text} is a plug-in, and {library.text} is a library of kernels"
-        raise NotComparable(what, "name two plug-ins; or two libraries, wheels or revisions")
+        raise NotComparable(
+            f"{plugin.text} is a plug-in, and {library.text} is a library of kernels",
+            "name two plug-ins; or two libraries, wheels or revisions",
+        )
     return base_is
 
 

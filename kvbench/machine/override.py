@@ -127,7 +127,8 @@ def load(path: Path | str) -> Override:
             str(path), msgspec.convert(tomllib.loads(named.text(path, named.WRITTEN)), _File)
         )
     except OSError as error:
-        hint = "give a TOML file that corrects the machine"
-        raise BadArgument(f"cannot read {path}: {error.strerror}", hint) from None
+        raise BadArgument(
+            f"cannot read {path}: {error.strerror}", "give a TOML file that corrects the machine"
+        ) from None
     except (ValueError, RecursionError, msgspec.ValidationError) as error:
         raise BadArgument(f"{path}: {error}", _HINT) from None

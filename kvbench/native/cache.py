@@ -343,10 +343,11 @@ class Cache(Closing):
                 if lost[at]
                 else "roll back to a length from 0 to that"
             )
-            what = (
-                f"sequence {at} has {self.lengths[at]} tokens; {lengths[at]} cannot be left of them"
+            raise BadArgument(
+                f"sequence {at} has {self.lengths[at]} tokens; {lengths[at]} cannot be left of"
+                " them",
+                hint,
             )
-            raise BadArgument(what, hint)
         self.lengths[:] = lengths
         if self.pool is not None:
             self.pool.empty(self)

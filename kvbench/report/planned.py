@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from kvbench.analysis.measured.schedules import schedules
+from kvbench.grouping import grouped
 from kvbench.model import Point, Probe, Tuned
 from kvbench.model.annotated import Printed, about
 from kvbench.model.point import lengths_word
@@ -196,9 +197,7 @@ def _skipped(sweep: Sweep) -> list[str]:
 
 def by_reason(skips: Iterable[Any]) -> dict[str, list[Any]]:
     """Those with most first."""
-    found: dict[str, list[Any]] = {}
-    for skip in skips:
-        found.setdefault(skip.reason, []).append(skip)
+    found = grouped((skip.reason, skip) for skip in skips)
     return dict(sorted(found.items(), key=lambda item: -len(item[1])))
 
 

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 from kvbench.analysis.limits import frames
 from kvbench.analysis.limits.frames import known
 from kvbench.analysis.measured.columns import machine_name
+from kvbench.grouping import grouped
 from kvbench.model import AUTO, TUNER, Machine, Point, Record
 from kvbench.model.annotated import Printed, about
-from kvbench.model.point import Visited
 from kvbench.score.consistency import impossible
 from kvbench.score.definition import VERSION, WIDTHS, digest, geometry, width
 from kvbench.score.rules import Breach, ScoredPoint, breaches, state, weighed
@@ -140,9 +140,7 @@ def _measured(
     manifest: Manifest, machine: Machine, records: Sequence[Record]
 ) -> Iterator[ScoredPoint]:
     rows = {row["name"]: row for row in _rows(records, machine)}
-    visits: dict[Visited, list[Record]] = {}
-    for record in records:
-        visits.setdefault(record.point, []).append(record)
+    visits = grouped((record.point, record) for record in records)
     for point in manifest.plan.points:
         if isinstance(point, Point):
             yield ScoredPoint(

@@ -85,11 +85,11 @@ def refuse_nonsense(decoder: Decoder) -> None:
         )
     for layers in parts(decoder):
         if layers.capacity < layers.read:
-            what = (
+            raise BadArgument(
                 f"--capacity is {decoder.capacity}, less than the {layers.read} tokens that a layer"
-                " attends to"
+                " attends to",
+                "leave it out, or give more room",
             )
-            raise BadArgument(what, "leave it out, or give more room")
 
 
 def kept(decoder: Decoder) -> int:

@@ -59,8 +59,10 @@ def unpack(file: Path, folder: Path, limits: Mapping[str, int]) -> set[str]:
                 try:
                     _take(stream, member, folder / member.name)
                 except OSError as error:
-                    what = f"{file}: its {member.name} cannot be unpacked: {error.strerror}"
-                    raise Unwritable(what, f"make room in {folder.parent}, or set TMPDIR") from None
+                    raise Unwritable(
+                        f"{file}: its {member.name} cannot be unpacked: {error.strerror}",
+                        f"make room in {folder.parent}, or set TMPDIR",
+                    ) from None
                 found.add(member.name)
     return found
 

@@ -15,6 +15,7 @@ from typing import IO, Any
 
 import pyperf
 
+from kvbench.grouping import grouped
 from kvbench.model import Contrast, Point, Record, Sample
 from kvbench.model.point import Visited
 from kvbench.store.manifest import Manifest
@@ -139,10 +140,11 @@ def _of_visit(record: Record, samples: Sequence[Sample], manifest: Manifest) -> 
 
 def _witnesses(record: Record) -> _Facts:
     """What else was measured beside the point: medians of this launch."""
-    seconds: dict[str, list[float]] = {}
-    for sample in record.samples:
-        if sample.program != _PROGRAM:
-            seconds.setdefault(sample.program, []).append(sample.seconds / sample.passes)
+    seconds = grouped(
+        (sample.program, sample.seconds / sample.passes)
+        for sample in record.samples
+        if sample.program != _PROGRAM
+    )
     return {f"kvb_{program}_seconds": median(values) for program, values in seconds.items()}
 
 

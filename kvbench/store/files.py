@@ -158,11 +158,11 @@ def reading(path: Path) -> Iterator[None]:
         )
         raise BadRun(f"cannot read {path}: {error.strerror}", hint) from None
     except (ValueError, RecursionError) as error:
-        hint = (
+        raise BadRun(
+            f"{path} cannot be used: {short(error)}",
             "it was damaged, or written by another version of kvbench: sweep again into another"
-            " folder"
-        )
-        raise BadRun(f"{path} cannot be used: {short(error)}", hint) from None
+            " folder",
+        ) from None
 
 
 @contextmanager

@@ -59,11 +59,11 @@ class GuestRoom(Room):
         if moved := [
             name for name, *both in zip(_PLACES, *places, strict=True) if both[0] != both[1]
         ]:
-            what = (
+            raise NotComparable(
                 f"{self.library.path.name} lays a {self.point.layout} cache out in another way:"
-                f" {', '.join(moved)}"
+                f" {', '.join(moved)}",
+                "both sides must read the same memory",
             )
-            raise NotComparable(what, "both sides must read the same memory")
 
     def _sources(self) -> np.ndarray:
         return self._host.sources

@@ -19,6 +19,7 @@ from itertools import chain
 import numpy as np
 
 from kvbench.errors import WrongAnswer
+from kvbench.grouping import grouped
 from kvbench.model import Needs, Point, Role, Sample
 from kvbench.native import described, rewrite
 from kvbench.plan.needs import stores
@@ -67,9 +68,7 @@ class ForeignDecoding(Decoding):
         """Faster than every read in three rounds of four, and by more than chance makes a launch
         differ from others.
         """
-        seconds: dict[str, list[float]] = {}
-        for sample in taken:
-            seconds.setdefault(sample.program, []).append(sample.seconds / sample.passes)
+        seconds = grouped((sample.program, sample.seconds / sample.passes) for sample in taken)
         moved = {program.name: program.traffic().bytes_compulsory for program in self.programs}
         reads = (
             np.divide(moved[name], own)
@@ -120,11 +119,11 @@ class ForeignDecoding(Decoding):
         self.queries.answer()
 
     def wrong(self, what: str) -> WrongAnswer:
-        hint = (
+        return WrongAnswer(
+            f"the plug-in's kernel {self.point.kernel} {what}",
             f"kvbench verify --plugin {self.room.library.plugins.of(self.point.variant).path} says"
-            " more"
+            " more",
         )
-        return WrongAnswer(f"the plug-in's kernel {self.point.kernel} {what}", hint)
 
     def _read(self) -> bytes:
         """A digest of all that the kernel is given."""

@@ -26,6 +26,7 @@ from kvbench.analysis.measured.rates import PointRates, measured
 from kvbench.analysis.measured.speeds import SLOW, at_speed, speeds
 from kvbench.analysis.measured.tails import tailed, untold
 from kvbench.errors import BadArgument
+from kvbench.grouping import grouped
 from kvbench.model import (
     CORE,
     MEMORY,
@@ -97,11 +98,12 @@ def points(
             f"records of {len(runs)} runs: {', '.join(runs)}", "one table for each run"
         )
     roofs = Roofs(machine, ceilings_of(records, machine) if ceilings is None else ceilings)
-    visits: dict[Point, list[_Visit]] = {}
     used = set(map(id, at_speed(records)))
-    for record, speed in zip(records, speeds(records), strict=True):
-        if isinstance(record.point, Point):
-            visits.setdefault(record.point, []).append((record, speed, id(record) in used))
+    visits = grouped(
+        (record.point, (record, speed, id(record) in used))
+        for record, speed in zip(records, speeds(records), strict=True)
+        if isinstance(record.point, Point)
+    )
     found = table((_row(point, own, roofs, most) for point, own in visits.items()), POINT | FOUND)
     order = [name for name in POINT if name not in ("name", "kernel")]
     return found.sort_values(order, ignore_index=True)

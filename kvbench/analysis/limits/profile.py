@@ -11,6 +11,7 @@ from msgspec import UNSET, Meta, UnsetType
 from kvbench.analysis.limits.bounds import bound, evidence
 from kvbench.analysis.measured.estimates import SPREAD
 from kvbench.analysis.measured.tails import untold
+from kvbench.grouping import grouped
 from kvbench.model import (
     COMPUTE,
     COPY_NT,
@@ -252,10 +253,12 @@ def _against(
     own, traffic, point = samples["point"], visit.traffic, visit.point
     assert isinstance(point, Point)
     # programs by what they stand for; of copies each for itself
-    found, groups = dict[str, Any](), dict[str, list[str]]()
-    for name in rates:
-        if name not in (NEIGHBOUR, PACE, *COMPUTE, *chain.from_iterable(_L3.values())):
-            groups.setdefault(name if name == COPY_NT.name else Role.of(name).kind, []).append(name)
+    found, without = dict[str, Any](), (NEIGHBOUR, PACE, *COMPUTE, *chain(*_L3.values()))
+    groups = grouped(
+        (name if name == COPY_NT.name else Role.of(name).kind, name)
+        for name in rates
+        if name not in without
+    )
     for key, forms in groups.items():
         best = max(forms, key=lambda name: rates[name].median)
         found[f"{key}_gbps"], found[f"{key}_form"] = rates[best].median, best

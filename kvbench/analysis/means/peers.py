@@ -14,6 +14,7 @@ import pandas as pd
 from kvbench.analysis.judge import paired
 from kvbench.analysis.measured.columns import band, count, number, table, text
 from kvbench.analysis.measured.rates import measured
+from kvbench.grouping import grouped
 from kvbench.model import AGAIN, OURS, Record, quotients
 from kvbench.model.annotated import about
 
@@ -132,11 +133,7 @@ def peers(points: pd.DataFrame, tokens: pd.DataFrame, records: Iterable[Record])
 
 def _visits(records: Iterable[Record]) -> _Visits:
     """Those that are complete, by the point's name."""
-    visits: _Visits = {}
-    for record in records:
-        if record.complete:
-            visits.setdefault(record.point.name, []).append(record)
-    return visits
+    return grouped((record.point.name, record) for record in records if record.complete)
 
 
 def _cell(number_of: int, own: pd.DataFrame, known: pd.DataFrame, visits: _Visits) -> _Rows:

@@ -28,6 +28,7 @@ from statistics import median
 from kvbench.analysis.measured.ceilings import COPY, REACH, READ, value
 from kvbench.analysis.measured.rates import PointRates, measured
 from kvbench.analysis.measured.speeds import at_speed
+from kvbench.grouping import grouped
 from kvbench.model import Point, Probe, Record
 
 BESIDE, SECONDS, CYCLES, FLOPS = "beside its witness", "in seconds", "in cycles", "against FMA"
@@ -46,10 +47,7 @@ _OF_CORE = {CYCLES: "clock", FLOPS: "flops"}
 
 def by_launch(records: Iterable[Record]) -> dict[int, PointRates]:
     """Records of one point."""
-    launches: dict[int, list[Record]] = {}
-    for record in at_speed(records):
-        if record.complete:
-            launches.setdefault(record.launch, []).append(record)
+    launches = grouped((each.launch, each) for each in at_speed(records) if each.complete)
     return {launch: measured(own) for launch, own in launches.items()}
 
 
