@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 
@@ -139,9 +140,7 @@ def no_library(patch, folder):
 def interrupted(patch, folder):
     """Ctrl-C, at the first thing that takes time."""
 
-    def stop(*_, **__):
-        raise KeyboardInterrupt
-
+    stop = Mock(side_effect=KeyboardInterrupt)
     for place in (
         "native.Library.kernels",
         "machine.describe",
@@ -407,9 +406,7 @@ def test_a_busy_host_is_told_so_before_it_is_measured(
         with open(f"{name}/libkvbench.so", "ab") as file:
             file.write(name.encode())
 
-    def stop(*_, **__):
-        raise KeyboardInterrupt
-
+    stop = Mock(side_effect=KeyboardInterrupt)
     for place in ("runner.launch", "worker.visit"):
         monkeypatch.setattr(f"kvbench.{place}", stop)
     assert call(*command.split()) == Exit.INTERRUPTED

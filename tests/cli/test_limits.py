@@ -4,6 +4,7 @@ error."""
 import resource
 import subprocess
 import sys
+from unittest.mock import Mock
 
 import pytest
 
@@ -35,20 +36,14 @@ def run(tmp_path_factory):
 @pytest.mark.parametrize("name", LIMITS)
 def test_what_the_system_does_not_give_is_said(name, run, monkeypatch, capsys):
     error, *words = LIMITS[name]
-
-    def fails(*_):
-        raise error
-
-    monkeypatch.setattr("kvbench.results.load", fails)
+    monkeypatch.setattr("kvbench.results.load", Mock(side_effect=error))
     assert call("report", str(run), "--format", "json") == 5
     err = capsys.readouterr().err
     assert err.count("\n") == 1 and all(word in err for word in words)
 
 
 def test_few_open_files_are_named_where_a_run_is_read(run, monkeypatch, capsys):
-    def fails(*_, **__):
-        raise OSError(24, "Too many open files")
-
+    fails = Mock(side_effect=OSError(24, "Too many open files"))
     monkeypatch.setattr("kvbench.named.opened", fails)
     assert call("report", str(run), "--format", "json") == 2
     err = capsys.readouterr().err

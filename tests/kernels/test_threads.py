@@ -22,18 +22,15 @@ def test_many_passes_on_crowded_cpus_finish(raw, bench, threads):
         bound.put(case.planes)
         out = np.empty_like(case.q)
         args = decode_args(raw, bound, case.q, out, "scalar")
-        task = raw.ffi.new("kvb_task **")
-        raw.check(raw.lib.kvb_task_decode(args, threads, task))
-        begin = time.monotonic()
-        bench.team(threads).run(task[0], passes=50)
-        assert time.monotonic() - begin < 30
-        raw.lib.kvb_task_free(task[0])
+        with raw.task("decode", args, threads) as task:
+            begin = time.monotonic()
+            bench.team(threads).run(task, passes=50)
+            assert time.monotonic() - begin < 30
 
 
 def test_idle_team_uses_no_cpu(raw):
-    team = Team(raw, 4)
     shape = shape_of(capacity=300, kv_heads=1)
-    with Bound(raw, shape, [300]) as bound:
+    with Team(raw, 4) as team, Bound(raw, shape, [300]) as bound:
         bound.put(type(bound.planes).filled(shape, 0))
         q = np.zeros((1, 1, shape.head_dim), np.float32)
         team.do("decode", decode_args(raw, bound, q, np.empty_like(q), "scalar"))
@@ -41,7 +38,6 @@ def test_idle_team_uses_no_cpu(raw):
         begin = time.process_time()
         time.sleep(1.5)
         assert time.process_time() - begin < 0.05
-    team.close()
 
 
 def run_apart(body, **environment):

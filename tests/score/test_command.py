@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 
@@ -110,11 +111,7 @@ def test_where_nothing_can_be_written_nothing_is_measured(still, tmp_path, capsy
 
 def test_interrupted_before_there_is_a_run(still, tmp_path, capsys, monkeypatch):
     """There is nothing to go on with, and the whole command is named."""
-
-    def interrupted(job):
-        raise KeyboardInterrupt
-
-    still(interrupted)
+    still(Mock(side_effect=KeyboardInterrupt))
     path = str(tmp_path / "a run")
     monkeypatch.setattr("sys.argv", ["kvbench", "score", "--out", path])
     assert call("score", "--out", path) == 130

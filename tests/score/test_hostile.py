@@ -10,6 +10,7 @@ import tracemalloc
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -135,9 +136,7 @@ def test_more_points_than_a_score_has_are_refused(tmp_path):
 
 
 def test_a_folder_without_room_is_said_as_such(tmp_path, monkeypatch, capsys):
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
+    full = Mock(side_effect=OSError(28, "No space left on device"))
     monkeypatch.setattr("kvbench.store.archive._read_into", full)
     assert call("score", "--check", str(HONEST)) == 2
     err = capsys.readouterr().err
