@@ -1,6 +1,7 @@
 """The command line as a user meets it: output, exit codes, one line per error, quick help."""
 
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -11,6 +12,11 @@ import kvbench
 from kvbench.cli import main
 from kvbench.errors import BadArgument
 from kvbench.native import default_library
+
+CPU = str(min(os.sched_getaffinity(0)))
+TINY = shlex.split(
+    "smoke --axis context=64 --axis threads=1 --axis model=gpt-2 --axis residency=hot"
+)
 
 
 def call(*arguments):

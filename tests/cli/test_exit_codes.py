@@ -19,7 +19,7 @@ from kvbench.exports import kinds
 from kvbench.model import Probe, Record
 from kvbench.native import library
 from tests.cli import test_compare as compared
-from tests.cli.test_cli import call
+from tests.cli.test_cli import CPU, call
 from tests.cli.test_machine import answers
 from tests.gate.made_duels import player
 from tests.history import made as history
@@ -27,7 +27,6 @@ from tests.machine.healthy import Still
 from tests.machine.trees import grow
 from tests.report import made
 
-CPU = str(min(os.sched_getaffinity(0)))
 POINT = (
     f"--q-heads 4 --kv-heads 2 --head-dim 32 --context 64 --residency hot --cpus {CPU} --threads 1"
 )

@@ -84,8 +84,7 @@ def test_a_long_help_is_in_groups(words, capsys):
 
 @pytest.mark.parametrize("words", [*LONG, "history"])
 def test_a_long_help_ends_with_examples_that_are_calls(words, capsys):
-    text = said(capsys, words)
-    last = text.split("\n\n")[-1]
+    last = said(capsys, words).split("\n\n")[-1]
     examples = re.findall(r"^  (kvbench .*?)(?:  +.*)?$", last, re.MULTILINE)
     assert last.startswith("Examples:\n") and len(examples) == (1 if " " in words else 2)
     for line in examples:

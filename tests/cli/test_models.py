@@ -8,8 +8,8 @@ import pytest
 
 import kvbench
 from tests.checkpoint.made import KINDS, config, folder, gguf_file, shape
-from tests.cli.test_cli import call
-from tests.cli.test_exit_codes import BRIEF, CPU, played
+from tests.cli.test_cli import CPU, call
+from tests.cli.test_exit_codes import BRIEF, played
 from tests.sizing.calculator import Case
 
 LAYERS, Q_HEADS, KV_HEADS, HEAD_DIM, CONTEXT = 3, 6, 2, 32, 96

@@ -16,20 +16,8 @@ import pytest
 
 import kvbench
 from kvbench.store.run import FILES
-from tests.cli.test_cli import call
+from tests.cli.test_cli import CPU, TINY, call
 
-CPU = str(min(os.sched_getaffinity(0)))
-TINY = [
-    "smoke",
-    "--axis",
-    "context=64",
-    "--axis",
-    "threads=1",
-    "--axis",
-    "model=gpt-2",
-    "--axis",
-    "residency=hot",
-]
 SHORT = ["--cpus", CPU, "--launches", "2", "--samples", "2", "--sample-time", "0.002"]
 ASKED = [*TINY, *SHORT, "--axis", "op=decode,append,bulk"]
 

@@ -1,15 +1,13 @@
 """kvbench sweep --tune-only, and what a sweep makes of it, as users call them."""
 
 import json
-import os
 
 import pytest
 
 from kvbench.native import default_library
 from kvbench.worker.tuning import HEATS, ROUNDS
-from tests.cli.test_cli import call
+from tests.cli.test_cli import CPU, call
 
-CPU = str(min(os.sched_getaffinity(0)))
 TINY = [
     "smoke",
     "--axis",

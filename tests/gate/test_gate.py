@@ -263,8 +263,7 @@ def test_launches_are_numbered_on_and_have_coins_of_their_own():
     measured = Stages(_plan(), MACHINE, 240.0, execute)
     launches = [record.launch for stage, record in measured.measure() if stage == "confirm"]
     assert set(launches) == set(range(12, 24))
-    coins = {(job.plan.seed, job.launch) for job in jobs}
-    assert len(coins) == len(jobs)
+    assert len({(job.plan.seed, job.launch) for job in jobs}) == len(jobs)
 
 
 def test_a_plug_in_can_be_a_side(tmp_path):

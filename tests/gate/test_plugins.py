@@ -14,8 +14,8 @@ from kvbench.native import library_path
 from kvbench.runner import launch
 from tests.cli.test_cli import call
 from tests.made_job import job
+from tests.raw import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 INSTALLED = library_path()
 _SCORED = "score *= w->scale;"
 

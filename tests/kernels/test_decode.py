@@ -106,8 +106,7 @@ class TestEveryLayoutAndVariant:
 
 
 def test_ring_refuses_more_than_it_keeps(bench):
-    shape = shape_of(capacity=50, ring=True)
-    case = case_of(bench, shape, [40])
+    case = case_of(bench, shape_of(capacity=50, ring=True), [40])
     case.lengths[:] = 60
     with pytest.raises(Exception, match="window"):
         trial.failures(bench, case, ["scalar"])

@@ -66,11 +66,9 @@ def test_a_repack_is_of_one_thread(raw):
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_matrices_are_read_and_written_once(raw, bench, isa, threads):
-    rng = np.random.default_rng(1)
-    rows = rng.standard_normal((2, 7, 5, 24), dtype=np.float32)
+    rows = np.random.default_rng(1).standard_normal((2, 7, 5, 24), dtype=np.float32)
     turned = np.zeros((2, 5, 7, 24), np.float32)
-    tier = raw.word("isa", isa)
-    args = raw.floats(rows), raw.floats(turned), 2, 7, 5, 24, 1, tier
+    args = raw.floats(rows), raw.floats(turned), 2, 7, 5, 24, 1, raw.word("isa", isa)
     found = raw.traffic("transpose", *args, threads)
     assert found.compulsory == found.issued == found.line == rows.nbytes + turned.nbytes
     bench.team(threads).do("transpose", *args)

@@ -51,8 +51,7 @@ def attended(shape: Shape, length: int, window: int) -> list[np.ndarray]:
     """The slots of a sequence's tokens, in stretches that no ring's end cuts."""
     first = max(0, length - window) if window else 0
     slots = slots_of(shape, first, length - first)
-    cuts = np.flatnonzero(np.diff(slots) < 0) + 1
-    return np.split(slots, cuts)
+    return np.split(slots, np.flatnonzero(np.diff(slots) < 0) + 1)
 
 
 def k_words(shape: Shape, plane: np.ndarray, rows: np.ndarray, slots: np.ndarray) -> int:

@@ -18,9 +18,9 @@ from kvbench.exports import kinds
 from tests.cli.test_cli import call
 from tests.cli.test_exit_codes import played
 from tests.cli.test_workflows import parsed
+from tests.raw import ROOT
 from tests.repo.promises import PROMISES, Promise, gated
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGES = {path: (ROOT / path).read_text() for path in PROMISES}
 README, EVERY = PAGES["README.md"], "\n".join(PAGES.values())
 INDENTED = re.compile(r"^    ((?:kvbench|cc) .*)$", re.MULTILINE)

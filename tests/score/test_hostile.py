@@ -39,8 +39,7 @@ def block(kind, size, name=b"x"):
 
 
 def extended(kind, count):
-    record = b"20 comment=12345678\n".ljust(512, b"\0")
-    return (block(kind, 20) + record) * count
+    return (block(kind, 20) + b"20 comment=12345678\n".ljust(512, b"\0")) * count
 
 
 BOMBS = {

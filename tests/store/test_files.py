@@ -56,8 +56,7 @@ def wrote(library, file, writer, rounds):
     for number in range(rounds):
         value = 1.0 + writer + number / 1000
         own = tuned(f"own/{writer}/{number}", value)
-        common = tuned(f"shared/{number // 10}", value)
-        assert Evidence("m", library, file).add([own, common]) == ""
+        assert Evidence("m", library, file).add([own, tuned(f"shared/{number // 10}", value)]) == ""
 
 
 def looked(library, file, stop):
@@ -178,8 +177,7 @@ def test_evidence_that_could_not_be_read_is_not_replaced(library, tmp_path, monk
     evidence = Evidence("m", library, str(tmp_path / "seen.json"))
     assert not evidence.add([tuned("a", 1.0)])
     with monkeypatch.context() as patch:
-        unread = Mock(side_effect=OSError(24, "Too many open files"))
-        patch.setattr("kvbench.named.opened", unread)
+        patch.setattr("kvbench.named.opened", Mock(side_effect=OSError(24, "Too many open files")))
         assert "Too many open files" in evidence.add([tuned("b", 1.0)])
     assert evidence.read()[0].keys() == {"a"}
 
