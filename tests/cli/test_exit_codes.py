@@ -19,7 +19,7 @@ from kvbench.exports import kinds
 from kvbench.model import Probe, Record
 from kvbench.native import library
 from tests.cli import test_compare as compared
-from tests.cli.test_cli import CPU, call
+from tests.cli.test_cli import CPU, call, errors_of
 from tests.cli.test_machine import answers
 from tests.gate.made_duels import player
 from tests.history import made as history
@@ -408,8 +408,7 @@ def test_a_busy_host_is_told_so_before_it_is_measured(
     stop = Mock(side_effect=KeyboardInterrupt)
     for place in ("runner.launch", "worker.visit"):
         monkeypatch.setattr(f"kvbench.{place}", stop)
-    assert call(*command.split()) == Exit.INTERRUPTED
-    everything = capsys.readouterr().err
+    everything = errors_of(capsys, *command.split(), code=Exit.INTERRUPTED)
     said = [line for line in everything.splitlines() if "busy with other work" in line]
     if not share:
         assert said == []

@@ -21,7 +21,7 @@ from kvbench.model.verdict import WORDS
 from kvbench.native import library_path
 from kvbench.store import plain
 from tests.cli import test_compare as compared
-from tests.cli.test_cli import CPU, TINY, call
+from tests.cli.test_cli import CPU, TINY, output_of
 from tests.cli.test_machine import answers
 from tests.gate.made_duels import player
 from tests.history import made as history
@@ -183,8 +183,11 @@ def printed(folder):
                 )
             found[name] = []
             for arguments in CALLS[name](folder):
-                assert call(*name.split(), *arguments) == 0
-                found[name].append(json.loads(capsys.readouterr().out, parse_constant=pytest.fail))
+                found[name].append(
+                    json.loads(
+                        output_of(capsys, *name.split(), *arguments), parse_constant=pytest.fail
+                    )
+                )
             if name == "sweep":
                 found[name].append(
                     found[name][0] | {"headline": json.loads(json.dumps(plain(HEADLINE)))}
@@ -345,7 +348,5 @@ def test_keys_may_be_added(each):
 
 
 def test_the_command(capsys):
-    assert call("list", "schemas") == 0
-    assert capsys.readouterr().out.splitlines() == names()
-    assert call("list", "schemas", "profile") == 0
-    assert json.loads(capsys.readouterr().out) == schema("profile")
+    assert output_of(capsys, "list", "schemas").splitlines() == names()
+    assert json.loads(output_of(capsys, "list", "schemas", "profile")) == schema("profile")

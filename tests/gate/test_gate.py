@@ -21,7 +21,7 @@ from kvbench.model.verdict import (
     REGRESSION,
 )
 from kvbench.native import library_path
-from tests.cli.test_cli import call
+from tests.cli.test_cli import output_of
 from tests.faulty import build_plugin
 from tests.gate.made_duels import MACHINE, POINTS, player
 
@@ -295,8 +295,7 @@ def sides(tmp_path):
 
 def test_text_says_what_would_have_been_seen(monkeypatch, capsys, sides):
     monkeypatch.setattr("kvbench.runner.launch", player(noise=0.5))
-    assert call("gate", *sides) == Exit.UNCLEAR
-    said = capsys.readouterr().out
+    said = output_of(capsys, "gate", *sides, code=Exit.UNCLEAR)
     assert said.startswith(INCONCLUSIVE) and "would have been seen" in said
 
 
@@ -331,8 +330,7 @@ def test_one_cause_is_one_line_and_one_failure(
 ):
     """Also where no point or narrow family is slower by enough."""
     monkeypatch.setattr("kvbench.runner.launch", player(slower(share, pattern)))
-    assert call("gate", *sides, "--export", f"junit={tmp_path}/gate.xml") == code
-    out = capsys.readouterr().out
+    out = output_of(capsys, "gate", *sides, "--export", f"junit={tmp_path}/gate.xml", code=code)
     assert f"  {line}" in out and "decode.flash.paged" not in out.partition("GB/s")[0]
     assert (f"REGRESSION: {line}" in out.splitlines()[0]) == bool(failed)
     cases = ElementTree.parse(tmp_path / "gate.xml").iter("testcase")

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import kvbench
-from tests.cli.test_cli import call
+from tests.cli.test_cli import output_of
 from tests.report import made
 from tests.report.texts import blocks, markdown_tables, tables, unnamed, unnamed_cells
 
@@ -48,8 +48,7 @@ def test_every_figure(report):
 
 
 def test_markdown(rich, small, capsys):
-    assert call("report", str(rich), str(small), "--format", "md") == 0
-    text = capsys.readouterr().out
+    text = output_of(capsys, "report", str(rich), str(small), "--format", "md")
     lines = [line.strip("-> ") for line in text.splitlines() if line and not line.startswith("|")]
     assert sum("%" in line for line in lines) > 4
     assert [sentence for line in lines for sentence in unnamed(line.replace("\\", ""))] == []
