@@ -111,7 +111,7 @@ SHORT = ["--samples", "2", "--sample-time", "0.001", "--layers", "3"]
 def test_a_small_point(op, layout, capsys):
     assert call("profile", op, *SMALL, *SHORT, "--layout", layout, "--json") == 0
     facts = json.loads(capsys.readouterr().out)
-    assert facts["version"] == 1
+    assert facts["version"] == 2
     assert facts["kernel"].startswith(f"{op}.") and f".{layout}." in facts["kernel"]
     assert facts["gbps"] > 0 and facts["ceiling_gbps"] > 0
     assert len(facts["samples"]) == 2
