@@ -51,8 +51,10 @@ def redact(
 
 def _names(manifest: Manifest, machine: Machine) -> list[str]:
     """As they stand in the run, the longest first; of a host's also its first part."""
-    known = [machine.facts[name].value for name in _FACTS if name in machine.facts]
-    known += [manifest.versions[name] for name in _VERSIONS if name in manifest.versions]
+    known = (
+        *(machine.facts[name].value for name in _FACTS if name in machine.facts),
+        *(manifest.versions[name] for name in _VERSIONS if name in manifest.versions),
+    )
     texts = {str(name).strip() for name in known if name is not None}
     texts.add(manifest.versions.get("hostname", "").partition(".")[0])
     return sorted((text for text in texts if len(text) >= _SHORTEST), key=len, reverse=True)

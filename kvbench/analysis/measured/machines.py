@@ -23,7 +23,8 @@ class CeilingRow(Probe):
     """What a probe reached, with the probe."""
 
     run: Annotated[str, about("the run that measured it: no ceiling stands for another's")]
-    threads: Annotated[int, about("how many")] = field()  # a probe has it as a property
+    # a key of its own, where a probe has a property
+    threads: Annotated[int, about("how many")] = field()
     form: Annotated[str, about("how it reads: plain, ahead, or as a schedule does")]
     level: Annotated[
         str, about("what feeds such a footprint: L1, L2, L3, DRAM, mixed, unknown, or core")
