@@ -80,7 +80,11 @@ def _manifest(manifest: Manifest, names: Sequence[str]) -> Manifest:
     )
     own = (field.name for field in fields(known) if field.name != "plan")
     facts = {name: _without(getattr(known, name), names) for name in own}
-    paths: dict[str, Any] = {name: HIDDEN for name in _PATHS if getattr(manifest.plan, name)}
+    there = {name: value for name in _PATHS if (value := getattr(manifest.plan, name))}
+    paths: dict[str, Any] = {
+        name: HIDDEN if isinstance(value, str) else (HIDDEN,) * len(value)
+        for name, value in there.items()
+    }
     return replace(known, plan=replace(manifest.plan, **paths), **facts)
 
 
