@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Sequence
 from functools import cache, cached_property
+from itertools import count, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -113,10 +114,8 @@ class Library:
             )
 
     def _rows(self, table: Any) -> Iterator[Any]:
-        index = 0
-        while (row := table(index)) != self.ffi.NULL:
-            yield row
-            index += 1
+        """Until there is none."""
+        return takewhile(lambda row: row != self.ffi.NULL, map(table, count()))
 
     def _text(self, chars: Any) -> str:
         return self.ffi.string(chars).decode()

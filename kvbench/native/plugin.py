@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
-from itertools import count
+from itertools import count, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -236,10 +236,7 @@ class Plugin:
             table = opened(self._library.ffi, self.path).kvb_kernels
         except AttributeError:
             raise BadLibrary(f"{self.path} does not export kvb_kernels", _EXAMPLE) from None
-        for index in count():
-            if (row := table(index)) == self._library.ffi.NULL:
-                return
-            yield row
+        return takewhile(lambda row: row != self._library.ffi.NULL, map(table, count()))
 
     def _kernel(self, index: int, row: Any) -> Kernel:
         where = f"{self.path}: kernel {index}"

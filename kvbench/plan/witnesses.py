@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeGuard
 
+from kvbench.grouping import grouped
 from kvbench.model import AUTO, DEFAULTS, OURS, POINT, Contrast, Machine, Needs, Point, Probe
 from kvbench.model.contrast import FACTORS, lines, value
 from kvbench.model.point import SHAPE, Visited
@@ -87,10 +88,9 @@ def contrasts(needs: Mapping[Point, Needs], machine: Machine, memory: int) -> tu
 
 def _of_each_value(line: Sequence[Point], factor: str) -> tuple[Point, ...]:
     """Of points with one value the one nearest to the defaults."""
-    found: dict[str, Point] = {}
-    for point in sorted(line, key=_unusual):
-        found.setdefault(value(point, factor), point)
-    return tuple(sorted(list(found.values())[:_MOST], key=line.index))
+    found = grouped((value(point, factor), point) for point in sorted(line, key=_unusual))
+    nearest = [first for first, *_ in found.values()]
+    return tuple(sorted(nearest[:_MOST], key=line.index))
 
 
 def _unusual(point: Point) -> int:

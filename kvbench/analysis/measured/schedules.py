@@ -6,6 +6,7 @@ from dataclasses import asdict
 import pandas as pd
 
 from kvbench.analysis.measured.columns import band, count, table, text
+from kvbench.grouping import grouped
 from kvbench.model import Tuned
 from kvbench.model.tuning import PARTS
 
@@ -20,12 +21,14 @@ SCHEDULES = {
 
 def schedules(tunings: Iterable[Tuned]) -> pd.DataFrame:
     """A row for each class of points, as it was tuned first."""
-    first: dict[str, Tuned] = {}
-    for tuned in tunings:
-        first.setdefault(tuned.of, tuned)
-    rows = []
-    for _, tuned in sorted(first.items()):
-        choice = tuned.choice
-        row = dict(zip(PARTS, tuned.parts, strict=False)) | asdict(choice)
-        rows.append(row | {"gain_low": choice.low, "gain_high": choice.high})
+    classes = sorted(grouped((tuned.of, tuned) for tuned in tunings).items())
+    rows = (
+        {
+            **dict(zip(PARTS, first.parts, strict=False)),
+            **asdict(first.choice),
+            "gain_low": first.choice.low,
+            "gain_high": first.choice.high,
+        }
+        for _, (first, *_) in classes
+    )
     return table(rows, SCHEDULES)
