@@ -69,8 +69,7 @@ class Cell:
         return float(found[1]) / 1e3
 
     def ours(self) -> float:
-        asked = job(Plan((self.probe,), 1, 1, SECONDS, 1))
-        *_, record = launch(default_library(), asked)
+        *_, record = launch(default_library(), job(Plan((self.probe,), 1, 1, SECONDS, 1)))
         (sample,) = record.samples
         return value(record, sample)
 

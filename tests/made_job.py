@@ -1,5 +1,6 @@
 """What a process is told, and the memory of points, as a session has them made."""
 
+import os
 from contextlib import ExitStack, contextmanager
 
 from kvbench.machine import describe
@@ -10,6 +11,8 @@ from kvbench.worker.answers import Answers
 from kvbench.worker.foreign import bench_of
 from kvbench.worker.ground import Ground
 from kvbench.worker.room import Room
+
+CPU = min(os.sched_getaffinity(0))  # where a test of one thread runs
 
 
 def job(plan, points=None, number=0, folder=""):

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import weakref
+from contextlib import contextmanager
 from pathlib import Path
 
 import cffi
@@ -87,6 +88,23 @@ class Raw:
         if code:
             raise Refused(code, self.message())
 
+    @contextmanager
+    def task(self, maker: str, *args):
+        """A task that is freed at the end. `maker` is "decode" for kvb_task_decode, ..."""
+        task = self.ffi.new("kvb_task **")
+        self.check(getattr(self.lib, f"kvb_task_{maker}")(*args, task))
+        try:
+            yield task[0]
+        finally:
+            self.lib.kvb_task_free(task[0])
+
+    def traffic(self, maker: str, *args):
+        """The kvb_traffic of one pass of such a task."""
+        found = self.ffi.new("kvb_traffic *")
+        with self.task(maker, *args) as task:
+            self.check(self.lib.kvb_task_traffic(task, found))
+        return found
+
     def floats(self, array: np.ndarray):
         return self.ffi.cast("float *", array.ctypes.data)
 
@@ -98,7 +116,17 @@ class Raw:
         )
 
 
-class Arena:
+class Closed:
+    """What a with statement closes at its end."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+class Arena(Closed):
     """Memory of the library; `guard` 1: the end touches an unreadable page, 2: the start does."""
 
     def __init__(self, raw: Raw, size: int, guard: int = 0):
@@ -117,14 +145,8 @@ class Arena:
             self.raw.lib.kvb_arena_close(self.arena)
             self.arena = None
 
-    def __enter__(self):
-        return self
 
-    def __exit__(self, *_):
-        self.close()
-
-
-class Bound:
+class Bound(Closed):
     """A kvb_cache over an arena, with its planes as NumPy views that share its memory."""
 
     def __init__(
@@ -163,14 +185,8 @@ class Bound:
         self.planes = None
         self.arena.close()
 
-    def __enter__(self):
-        return self
 
-    def __exit__(self, *_):
-        self.close()
-
-
-class Team:
+class Team(Closed):
     def __init__(self, raw: Raw, threads: int):
         self.raw, self.threads = raw, threads
         self.team = raw.ffi.new("kvb_team **")
@@ -185,13 +201,9 @@ class Team:
         return times
 
     def do(self, maker: str, *args) -> None:
-        """Plan a task, run it once, free it. `maker` is "decode" for kvb_task_decode, ..."""
-        task = self.raw.ffi.new("kvb_task **")
-        self.raw.check(getattr(self.raw.lib, f"kvb_task_{maker}")(*args, self.threads, task))
-        try:
-            self.run(task[0])
-        finally:
-            self.raw.lib.kvb_task_free(task[0])
+        """Plan a task, run it once, free it."""
+        with self.raw.task(maker, *args, self.threads) as task:
+            self.run(task)
 
     def close(self) -> None:
         self.raw.lib.kvb_team_close(self.team[0])

@@ -18,8 +18,7 @@ def by_hand(q, k, v, lengths, window):
     out = np.zeros(q.shape)
     group = q.shape[1] // k.shape[2]
     for b, head in np.ndindex(*q.shape[:2]):
-        first = max(0, lengths[b] - window) if window else 0
-        tokens = range(first, lengths[b])
+        tokens = range(max(0, lengths[b] - window) if window else 0, lengths[b])
         scores = [
             math.fsum(
                 float(x) * float(y) for x, y in zip(q[b, head], k[b, t, head // group], strict=True)

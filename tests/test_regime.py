@@ -205,8 +205,7 @@ def test_confidence():
     assert classify(NOTHING, (0,), 4 * MIB).confidence == "none"
     assert classify(MERGED, (0,), 16 * KIB).confidence == "high"  # L3 has no part in it
     # a private last level: virtual machines leave out the L3 behind it
-    hidden = machine(4, l3=None)
-    assert classify(hidden, (0, 1), 64 * MIB).confidence == "low"
+    assert classify(machine(4, l3=None), (0, 1), 64 * MIB).confidence == "low"
     assert classify(APPLE, first(APPLE, 4), 64 * MIB).confidence == "high"
     sure = [classify(SAPPHIRE, first(SAPPHIRE, 60), total * MIB).confidence for total in (450, 480)]
     assert sure == ["low", "high"]  # 120 MiB of L2: more than a quarter of the first

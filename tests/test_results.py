@@ -4,7 +4,6 @@ import subprocess
 import sys
 import tomllib
 from dataclasses import asdict, replace
-from pathlib import Path
 
 import pytest
 
@@ -17,9 +16,9 @@ from kvbench.store import RunDirectory, plain
 from kvbench.store.run import FILES
 from tests.cli.test_cli import call
 from tests.made_run import DECODE, MACHINE, probe, visit
+from tests.raw import ROOT
 from tests.store.made import manifest
 
-ROOT = Path(__file__).resolve().parents[1]
 MODELS = ROOT / "suites" / "models.toml"
 SHIPPED = sorted(path.parent for path in (ROOT / "results").glob("*/*/manifest.json"))
 WARNED = Check("load", "warn", "1.5", "others work", "wait")

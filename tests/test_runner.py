@@ -44,8 +44,7 @@ def test_a_launch_answers_for_every_point():
 def test_a_worker_is_ended_when_its_time_is_up():
     """Within a visit of an hour: that is no fault of the point, and no record."""
     long = replace(PLAN, points=(READ,), samples=3600, sample_time=1.0)
-    asked = replace(job(long), until=time.monotonic() + 1.5)
-    assert list(launch(asked)) == []
+    assert list(launch(replace(job(long), until=time.monotonic() + 1.5))) == []
     budget = Budget(1.5)
     assert list(run(long, HERE, {}, budget=budget)) == [] and budget.spent
 

@@ -18,7 +18,7 @@ from kvbench.cli import _progress
 from kvbench.exports import kinds
 from kvbench.model import Fact
 from kvbench.texts import cell, csv_text, printable, shown, table_csv
-from tests.cli.test_cli import call
+from tests.cli.test_cli import call, output_of
 from tests.report import made
 
 EVIL = "=1+\x1b]0;owned\x07\x9b31m \u202etxt.\u2066exe\r\x85\x00\u2028ü 中<script>alert(1)</script>"
@@ -104,8 +104,7 @@ def test_a_report(runs, tmp_path, capsys):
     for path in texts:
         assert_tame(path.read_text())
         assert "<script>alert" not in path.read_text() or path.suffix == ".csv"
-    assert call("report", runs[0], "--format", "json") == 0
-    assert json.loads(capsys.readouterr().out)["run"] == f"{EVIL}a"
+    assert json.loads(output_of(capsys, "report", runs[0], "--format", "json"))["run"] == f"{EVIL}a"
 
 
 def test_a_comparison_and_a_history(runs, tmp_path, capsys):

@@ -237,9 +237,9 @@ def any_error(chances: Mapping[str, float]) -> dict[str, float]:
 
 
 def incomparable(name: str, family: str, why: str, verdict: str = NOT_COMPARABLE) -> Judged:
-    facts: dict[str, Any] = dict.fromkeys(each.name for each in fields(Judged))
-    facts |= {"name": name, "family": family, "verdict": verdict, "launches": (0, 0), "note": why}
-    return Judged(**facts)
+    unknown: dict[str, Any] = dict.fromkeys(each.name for each in fields(Judged))
+    own = {"name": name, "family": family, "verdict": verdict, "launches": (0, 0), "note": why}
+    return Judged(**unknown | own)
 
 
 def family(point: Point, regime: str) -> str:

@@ -199,15 +199,13 @@ def rivals(base: Build, head: Build, asked: Request, folder: Path) -> _Contest:
 
 def _lacking(opened: dict[str, Library]) -> list[str]:
     """Schedules that only one side has: no point is measured by them."""
-    notes = []
-    for side, other in (SIDES, SIDES[::-1]):
-        theirs = opened[other].words("schedule")
-        notes += [
-            f"schedule {w}: only {side} has it"
-            for w in opened[side].words("schedule")
-            if w not in theirs
-        ]
-    return notes
+    words = {side: library.words("schedule") for side, library in opened.items()}
+    return [
+        f"schedule {word}: only {side} has it"
+        for side, other in (SIDES, SIDES[::-1])
+        for word in words[side]
+        if word not in words[other]
+    ]
 
 
 def _same(base: Build, head: Build, foreign: bool) -> str:

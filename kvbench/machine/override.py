@@ -32,7 +32,7 @@ _HINT = "what it may say stands at the head of kvbench/machine/override.py"
 
 
 class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    pass
+    """One of the file's."""
 
 
 class _Cache(_Table, frozen=True):

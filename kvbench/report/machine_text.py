@@ -32,9 +32,12 @@ def text(profile: MachineProfile) -> list[str]:
 def identity(machine: Machine) -> list[str]:
     """Every fact with where it is from; what is unknown, with the reason."""
     width = max(len(name) for name in machine.facts)
-    lines = [f"fingerprint {machine.fingerprint}, environment {machine.environment}", ""]
-    lines += [f"  {name:<{width}}  {_fact(name, fact)}" for name, fact in machine.facts.items()]
-    return [*lines, *(f"  warning: {warning}" for warning in machine.warnings)]
+    return [
+        f"fingerprint {machine.fingerprint}, environment {machine.environment}",
+        "",
+        *(f"  {name:<{width}}  {_fact(name, fact)}" for name, fact in machine.facts.items()),
+        *(f"  warning: {warning}" for warning in machine.warnings),
+    ]
 
 
 def _fact(name: str, fact: Fact) -> str:

@@ -135,9 +135,13 @@ def planned_text(sweep: Sweep, seen: Forecast) -> list[str]:
 
 
 def tuned_text(tunings: Sequence[Tuned]) -> list[str]:
-    columns = [*(Column(part, part) for part in PARTS), Column("preset", "schedule")]
-    columns += [Column(name, head, "{:.2f}".format) for name, head in _GAIN.items()]
-    return ruled(schedules(tunings), [*columns, Column("rounds", "rounds")])
+    columns = (
+        *(Column(part, part) for part in PARTS),
+        Column("preset", "schedule"),
+        *(Column(name, head, "{:.2f}".format) for name, head in _GAIN.items()),
+        Column("rounds", "rounds"),
+    )
+    return ruled(schedules(tunings), columns)
 
 
 def _heading(sweep: Sweep, seen: Forecast) -> list[str]:

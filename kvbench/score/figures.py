@@ -102,7 +102,8 @@ def score(
     measured = list(_measured(manifest, machine, records))
     own = any(manifest.options.get(option) for option in ("library", "plugin"))
     beside = _rows(longer, machine)
-    claims = _impossible(measured, records, beside, longer) if archived else ()
+    seen = ([each.row for each in measured if each.row], records), (beside, longer)
+    claims = (breach for each in seen for breach in impossible(*each)) if archived else ()
     found = weighed(
         [
             *more,
@@ -169,17 +170,6 @@ def _figure(tuned: ScoredPoint, measured: Sequence[ScoredPoint]) -> ScoreFigure:
 
 def _rows(records: Sequence[Record], machine: Machine) -> list[dict[str, Any]]:
     return frames.points(records, machine).to_dict("records") if records else []
-
-
-def _impossible(
-    measured: Sequence[ScoredPoint],
-    records: Sequence[Record],
-    beside: Sequence[dict[str, Any]],
-    longer: Sequence[Record],
-) -> Iterator[Breach]:
-    """Of the score, and of the second line."""
-    yield from impossible([each.row for each in measured if each.row], records)
-    yield from impossible(beside, longer)
 
 
 def _longer(records: Sequence[Record], rows: Sequence[dict[str, Any]]) -> Iterator[Longer]:

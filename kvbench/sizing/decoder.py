@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from kvbench.analysis.means.models import Geometry
 from kvbench.errors import BadArgument
 from kvbench.model import Machine
+from kvbench.model.geometry import Geometry
 from kvbench.model.size import Allocated, Blocks, Decoder, Layers
 from kvbench.native import LANES, Cache, block_of, default_library
 from kvbench.suite.axes import shown

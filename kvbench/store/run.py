@@ -161,19 +161,15 @@ class RunDirectory(Closing):
         with reading(path):
             for number, text in enumerate(lines(path), 1):
                 try:
-                    self._keep(self._record(text))
+                    found = refuse_unfit(self._decode(text))
+                    self._refuse_other(found)
+                    self._keep(found)
                 except (ValueError, RecursionError) as error:
                     raise BadRun(
                         f"{path}:{number} is no record: {short(error)}",
                         "it was damaged; without this line the rest can be used, and --resume"
                         " measures it again",
                     ) from None
-
-    def _record(self, text: bytes) -> Record:
-        """ValueError where it is no record, or none of this run."""
-        found = refuse_unfit(self._decode(text))
-        self._refuse_other(found)
-        return found
 
     def _refuse_other(self, found: Record) -> None:
         """ValueError where it is none of this run, or the point was visited before in its

@@ -1,9 +1,11 @@
 """The command line as a user meets it: output, exit codes, one line per error, quick help."""
 
 import json
+import os
 import shlex
 import subprocess
 import sys
+from unittest.mock import Mock
 
 import pytest
 
@@ -11,6 +13,11 @@ import kvbench
 from kvbench.cli import main
 from kvbench.errors import BadArgument
 from kvbench.native import default_library
+
+CPU = str(min(os.sched_getaffinity(0)))
+TINY = shlex.split(
+    "smoke --axis context=64 --axis threads=1 --axis model=gpt-2 --axis residency=hot"
+)
 
 
 def call(*arguments):
@@ -25,6 +32,18 @@ def told(capture, *arguments):
     return call(*arguments), *capture.readouterr()
 
 
+def output_of(capture, *arguments, code=0):
+    """What a call printed that ended in this code."""
+    assert call(*arguments) == code
+    return capture.readouterr().out
+
+
+def errors_of(capture, *arguments, code=2):
+    """What a call said on standard error that ended in this code."""
+    assert call(*arguments) == code
+    return capture.readouterr().err
+
+
 def refused(capsys, *arguments, words=(), code=2):
     """It prints nothing, and complains in one line, which has these words."""
     capsys.readouterr()
@@ -34,14 +53,12 @@ def refused(capsys, *arguments, words=(), code=2):
 
 
 def test_version(capsys):
-    assert call("--version") == 0
-    assert capsys.readouterr().out == f"kvbench {kvbench.__version__}\n"
+    assert output_of(capsys, "--version") == f"kvbench {kvbench.__version__}\n"
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["-h"], []])
 def test_help(capsys, arguments):
-    assert call(*arguments) == 0
-    assert "kernels" in capsys.readouterr().out
+    assert "kernels" in output_of(capsys, *arguments)
 
 
 @pytest.mark.parametrize(
@@ -100,31 +117,22 @@ def test_closed_streams(closed):
     ids=["argument", "file"],
 )
 def test_errors_take_one_line(capsys, monkeypatch, error, said):
-    monkeypatch.setattr("kvbench.native.library_of", raising(error))
+    monkeypatch.setattr("kvbench.native.library_of", Mock(side_effect=error))
     assert call("list", "kernels") == 2
     out, err = capsys.readouterr()
     assert not out and err.startswith(f"kvbench: {said}") and err.count("\n") == 1
 
 
-def raising(error):
-    def fail(*_):
-        raise error
-
-    return fail
-
-
 def test_an_error_that_nobody_foresaw(capsys, monkeypatch):
     """It is no verdict, and takes one line; where it happened is shown to who asks for it."""
-    monkeypatch.setattr("kvbench.native.library_of", raising(TypeError("it is\nodd")))
-    assert call("list", "kernels") == 2
-    (line,) = capsys.readouterr().err.splitlines()
+    monkeypatch.setattr("kvbench.native.library_of", Mock(side_effect=TypeError("it is\nodd")))
+    (line,) = errors_of(capsys, "list", "kernels").splitlines()
     assert (
         line.startswith("kvbench: internal error: TypeError: it is odd (")
         and "KVBENCH_TRACEBACK=1" in line
     )
     monkeypatch.setenv("KVBENCH_TRACEBACK", "1")
-    assert call("list", "kernels") == 2
-    *shown, last = capsys.readouterr().err.splitlines()
+    *shown, last = errors_of(capsys, "list", "kernels").splitlines()
     assert shown[0].startswith("Traceback") and last == line
 
 
@@ -160,9 +168,8 @@ def test_kernels_text(capsys):
 def test_a_current_folder_that_is_gone(tmp_path, monkeypatch, capsys, arguments):
     monkeypatch.chdir(tmp_path)
     tmp_path.rmdir()
-    assert call(*arguments) == 2
     assert (
-        capsys.readouterr().err
+        errors_of(capsys, *arguments)
         == "kvbench: the current folder is gone (call kvbench from another one)\n"
     )
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from kvbench.model import Point
-from tests.cli.test_cli import call, refused
+from tests.cli.test_cli import call, output_of, refused
 from tests.report import made
 
 PROBES = [probe for probe in made.PROBES if not probe.op.startswith("copy")]
@@ -110,11 +110,11 @@ def runs(tmp_path_factory):
 def test_exit_codes(runs, capsys, base, head, word, gate):
     """The verdict is in the code with --gate alone."""
     arguments = ["compare", str(runs[base]), str(runs[head])]
-    assert call(*arguments) == 0
-    text = capsys.readouterr().out
+    text = output_of(capsys, *arguments)
     assert text.startswith(f"{word}: ") and f"\nhead run-{head} against base run-{base}" in text
-    assert call(*arguments, "--gate", "--json") == gate
-    assert json.loads(capsys.readouterr().out)["verdict"] == word
+    assert (
+        json.loads(output_of(capsys, *arguments, "--gate", "--json", code=gate))["verdict"] == word
+    )
 
 
 @pytest.mark.parametrize(
@@ -196,8 +196,7 @@ def test_a_point_that_failed_is_said(runs, capsys):
 
 
 def test_json(runs, capsys):
-    assert call("compare", str(runs["base"]), str(runs["slow"]), "--json") == 0
-    found = json.loads(capsys.readouterr().out)
+    found = json.loads(output_of(capsys, "compare", str(runs["base"]), str(runs["slow"]), "--json"))
     assert (found["version"], found["command"], found["verdict"]) == (1, "compare", "REGRESSION")
     assert (found["base"], found["head"]) == ("run-base", "run-slow")
     assert {"families", "missing", "notes", "machine", "created"} <= found.keys()
@@ -230,23 +229,34 @@ def test_the_smallest_effect(runs, capsys):
     assert (
         call("compare", str(runs["base"]), str(runs["slow"]), "--gate", "--min-effect", "29%") == 1
     )
-    assert (
-        call("compare", str(runs["base"]), str(runs["slow"]), "--gate", "--min-effect", "31%") == 3
+    assert "31.0% for a point" in output_of(
+        capsys,
+        "compare",
+        str(runs["base"]),
+        str(runs["slow"]),
+        "--gate",
+        "--min-effect",
+        "31%",
+        code=3,
     )
-    assert "31.0% for a point" in capsys.readouterr().out
 
 
 def test_noise_of_other_runs_of_base_is_no_change(runs, capsys):
     """One and the same build seemed to differ by 25%: what is 30% slower is no more than 1.5 times
     that.
     """
-    assert (
-        call(
-            "compare", str(runs["base"]), str(runs["slow"]), "--noise", str(runs["noise"]), "--gate"
-        )
-        == 3
+    assert "37.5% for a family" in " ".join(
+        output_of(
+            capsys,
+            "compare",
+            str(runs["base"]),
+            str(runs["slow"]),
+            "--noise",
+            str(runs["noise"]),
+            "--gate",
+            code=3,
+        ).split()
     )
-    assert "37.5% for a family" in " ".join(capsys.readouterr().out.split())
     assert (
         call(
             "compare", str(runs["base"]), str(runs["slow"]), "--noise", str(runs["again"]), "--gate"
@@ -268,12 +278,19 @@ def test_exports_go_to_files_and_one_to_standard_output(runs, tmp_path, capsys):
         f"{kind}: {path}" for kind, path in files.items()
     ]
     assert all(path.read_text() for path in files.values())
-    assert call("compare", base, head, "--export", "csv=-") == 0
-    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    rows = list(
+        csv.DictReader(io.StringIO(output_of(capsys, "compare", base, head, "--export", "csv=-")))
+    )
     names = {point.name for point in POINTS if isinstance(point, Point)}
     assert names <= {row["name"] for row in rows}
-    assert call("compare", base, head, "--json", "--export", f"junit={files['junit']}") == 0
-    assert json.loads(capsys.readouterr().out)["verdict"] == "REGRESSION"
+    assert (
+        json.loads(
+            output_of(
+                capsys, "compare", base, head, "--json", "--export", f"junit={files['junit']}"
+            )
+        )["verdict"]
+        == "REGRESSION"
+    )
 
 
 # ---- blessing ------------------------------------------------------------------------------------
@@ -293,8 +310,9 @@ def test_bless_makes_the_first_baseline(runs, tmp_path, capsys):
 def test_bless_takes_the_place_of_the_one_before_after_comparing(runs, tmp_path, capsys):
     place = tmp_path / "here"
     assert call("compare", str(place), str(runs["base"]), "--bless") == 0
-    assert call("compare", str(place), str(runs["slow"]), "--bless", "--gate") == 1
-    assert "REGRESSION" in capsys.readouterr().out and files(place) == files(runs["slow"])
+    assert "REGRESSION" in output_of(
+        capsys, "compare", str(place), str(runs["slow"]), "--bless", "--gate", code=1
+    ) and files(place) == files(runs["slow"])
 
 
 def test_bless_refuses_what_cannot_be_a_baseline(runs, tmp_path, capsys):

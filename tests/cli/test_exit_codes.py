@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 
@@ -18,7 +19,7 @@ from kvbench.exports import kinds
 from kvbench.model import Probe, Record
 from kvbench.native import library
 from tests.cli import test_compare as compared
-from tests.cli.test_cli import call
+from tests.cli.test_cli import CPU, call, errors_of
 from tests.cli.test_machine import answers
 from tests.gate.made_duels import player
 from tests.history import made as history
@@ -26,7 +27,6 @@ from tests.machine.healthy import Still
 from tests.machine.trees import grow
 from tests.report import made
 
-CPU = str(min(os.sched_getaffinity(0)))
 POINT = (
     f"--q-heads 4 --kv-heads 2 --head-dim 32 --context 64 --residency hot --cpus {CPU} --threads 1"
 )
@@ -139,9 +139,7 @@ def no_library(patch, folder):
 def interrupted(patch, folder):
     """Ctrl-C, at the first thing that takes time."""
 
-    def stop(*_, **__):
-        raise KeyboardInterrupt
-
+    stop = Mock(side_effect=KeyboardInterrupt)
     for place in (
         "native.Library.kernels",
         "machine.describe",
@@ -407,13 +405,10 @@ def test_a_busy_host_is_told_so_before_it_is_measured(
         with open(f"{name}/libkvbench.so", "ab") as file:
             file.write(name.encode())
 
-    def stop(*_, **__):
-        raise KeyboardInterrupt
-
+    stop = Mock(side_effect=KeyboardInterrupt)
     for place in ("runner.launch", "worker.visit"):
         monkeypatch.setattr(f"kvbench.{place}", stop)
-    assert call(*command.split()) == Exit.INTERRUPTED
-    everything = capsys.readouterr().err
+    everything = errors_of(capsys, *command.split(), code=Exit.INTERRUPTED)
     said = [line for line in everything.splitlines() if "busy with other work" in line]
     if not share:
         assert said == []

@@ -10,7 +10,7 @@ import pytest
 
 from kvbench.cli._program import kvbench as program
 from kvbench.suite import AXES
-from tests.cli.test_cli import call
+from tests.cli.test_cli import output_of
 from tests.cli.test_workflows import parsed
 
 SAME = ("--threads", "--cpus", "--isa", "--pages", "--library", "--context", "--dtype")
@@ -69,8 +69,7 @@ def test_options_of_one_name_mean_the_same():
 
 
 def said(capsys, words):
-    assert call(*words.split(), "--help") == 0
-    return capsys.readouterr().out
+    return output_of(capsys, *words.split(), "--help")
 
 
 @pytest.mark.parametrize("words", LONG)
@@ -84,8 +83,7 @@ def test_a_long_help_is_in_groups(words, capsys):
 
 @pytest.mark.parametrize("words", [*LONG, "history"])
 def test_a_long_help_ends_with_examples_that_are_calls(words, capsys):
-    text = said(capsys, words)
-    last = text.split("\n\n")[-1]
+    last = said(capsys, words).split("\n\n")[-1]
     examples = re.findall(r"^  (kvbench .*?)(?:  +.*)?$", last, re.MULTILINE)
     assert last.startswith("Examples:\n") and len(examples) == (1 if " " in words else 2)
     for line in examples:

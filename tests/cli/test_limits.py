@@ -4,10 +4,11 @@ error."""
 import resource
 import subprocess
 import sys
+from unittest.mock import Mock
 
 import pytest
 
-from tests.cli.test_cli import call
+from tests.cli.test_cli import errors_of
 from tests.report import made
 
 POINTS = made.READS[:1]
@@ -35,23 +36,15 @@ def run(tmp_path_factory):
 @pytest.mark.parametrize("name", LIMITS)
 def test_what_the_system_does_not_give_is_said(name, run, monkeypatch, capsys):
     error, *words = LIMITS[name]
-
-    def fails(*_):
-        raise error
-
-    monkeypatch.setattr("kvbench.results.load", fails)
-    assert call("report", str(run), "--format", "json") == 5
-    err = capsys.readouterr().err
+    monkeypatch.setattr("kvbench.results.load", Mock(side_effect=error))
+    err = errors_of(capsys, "report", str(run), "--format", "json", code=5)
     assert err.count("\n") == 1 and all(word in err for word in words)
 
 
 def test_few_open_files_are_named_where_a_run_is_read(run, monkeypatch, capsys):
-    def fails(*_, **__):
-        raise OSError(24, "Too many open files")
-
+    fails = Mock(side_effect=OSError(24, "Too many open files"))
     monkeypatch.setattr("kvbench.named.opened", fails)
-    assert call("report", str(run), "--format", "json") == 2
-    err = capsys.readouterr().err
+    err = errors_of(capsys, "report", str(run), "--format", "json")
     assert "manifest.json: Too many open files (allow more open files: ulimit -n 1024)" in err
 
 

@@ -8,7 +8,7 @@ import kvbench.machine
 import kvbench.runner
 from kvbench.machine.tree import Files
 from kvbench.model import Record, Sample, Traffic
-from tests.cli.test_cli import call, refused
+from tests.cli.test_cli import call, errors_of, output_of, refused
 from tests.machine.healthy import Still
 from tests.machine.trees import bare_guest, grow
 
@@ -58,8 +58,7 @@ def made_up(monkeypatch, tmp_path):
 
 
 def test_json(made_up, capsys):
-    assert call("machine", "--quick", "--json") == 0
-    facts = json.loads(capsys.readouterr().out)
+    facts = json.loads(output_of(capsys, "machine", "--quick", "--json"))
     assert {
         "version",
         "run",
@@ -88,8 +87,7 @@ def test_an_l3_that_is_half_there_is_noticed(made_up, capsys):
     """Levels go by what was seen: 24 MiB would be L3 of the declared 32, not of the 16 that
     answer.
     """
-    assert call("machine", "--quick", "--json") == 0
-    facts = json.loads(capsys.readouterr().out)
+    facts = json.loads(output_of(capsys, "machine", "--quick", "--json"))
     held = {c["level"]: c for c in facts["capacities"]}
     assert held[3]["declared"] == 32 * MIB and 10 * MIB < held[3]["effective"] < 0.6 * 32 * MIB
     assert "declares 32 MiB" in held[3]["note"]
@@ -144,8 +142,7 @@ def test_plot(made_up):
 def test_no_cache_declared(made_up, monkeypatch, capsys):
     bare_guest(made_up / "bare", allowed="0-1")
     monkeypatch.setenv("KVBENCH_ROOT", str(made_up / "bare"))
-    assert call("machine", "--quick") == 0
-    printed = capsys.readouterr().out
+    printed = output_of(capsys, "machine", "--quick")
     assert "No cache is declared" in printed
     assert "256 MiB" in printed
     assert "GB/s\n" in printed[printed.index("No cache is declared") :], (
@@ -174,8 +171,7 @@ def test_fewer_launches_are_marked(made_up, monkeypatch, capsys):
             )
 
     monkeypatch.setattr(kvbench.runner, "launch", late)
-    assert call("machine", "--quick") == 4
-    rows = capsys.readouterr().out.splitlines()
+    rows = output_of(capsys, "machine", "--quick", code=4).splitlines()
     assert any(row.startswith("! fewer launches") for row in rows)
     assert all("!" in row for row in rows if row.startswith("  triad"))
     assert not any("!" in row for row in rows if row.startswith("  read"))
@@ -184,14 +180,12 @@ def test_fewer_launches_are_marked(made_up, monkeypatch, capsys):
 def test_a_made_up_machine_is_told_from_the_one_that_is_measured(made_up, monkeypatch, capsys):
     """Its numbers are this machine's."""
     monkeypatch.setattr(Files, "live", False)
-    assert call("machine", "--quick") == 0
-    assert "this one is measured" in capsys.readouterr().err
+    assert "this one is measured" in errors_of(capsys, "machine", "--quick", code=0)
 
 
 def test_memory_too_small_for_dram_is_said(made_up, monkeypatch, capsys):
     monkeypatch.setattr(kvbench.machine, "available_memory", lambda files=None: 100 << 20)
-    assert call("machine", "--quick") == 0
-    assert "DRAM: not testable, needs 128 MiB" in capsys.readouterr().out
+    assert "DRAM: not testable, needs 128 MiB" in output_of(capsys, "machine", "--quick")
 
 
 def test_a_place_that_cannot_be_written_is_refused_before_anything_is_measured(made_up, capsys):

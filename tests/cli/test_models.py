@@ -8,8 +8,8 @@ import pytest
 
 import kvbench
 from tests.checkpoint.made import KINDS, config, folder, gguf_file, shape
-from tests.cli.test_cli import call
-from tests.cli.test_exit_codes import BRIEF, CPU, played
+from tests.cli.test_cli import CPU, call, output_of
+from tests.cli.test_exit_codes import BRIEF, played
 from tests.sizing.calculator import Case
 
 LAYERS, Q_HEADS, KV_HEADS, HEAD_DIM, CONTEXT = 3, 6, 2, 32, 96
@@ -41,11 +41,11 @@ def files(tmp_path_factory):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_size(files, form, capsys):
-    assert call("size", files[form], "--context", CONTEXT, "--json") == 0
-    found = json.loads(capsys.readouterr().out)
+    found = json.loads(output_of(capsys, "size", files[form], "--context", CONTEXT, "--json"))
     assert found["bytes"] == Case(LAYERS, Q_HEADS, KV_HEADS, HEAD_DIM, CONTEXT).bytes()
-    assert call("size", files[form], "--json") == 0
-    assert json.loads(capsys.readouterr().out)["decoder"]["context"] == 131072
+    assert (
+        json.loads(output_of(capsys, "size", files[form], "--json"))["decoder"]["context"] == 131072
+    )
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -62,8 +62,9 @@ def test_profile(files, form, capsys):
         "--threads",
         1,
     ]
-    assert call("profile", "decode", *asked, *BRIEF.split(), "--json") == 0
-    found = json.loads(capsys.readouterr().out)["point"]["shape"]
+    found = json.loads(output_of(capsys, "profile", "decode", *asked, *BRIEF.split(), "--json"))[
+        "point"
+    ]["shape"]
     assert {name: found[name] for name in HEADS} == HEADS and found["context"] == CONTEXT
 
 
@@ -79,10 +80,22 @@ def test_an_option_overrides_what_the_file_says(files, capsys):
         "hot",
     ]
     assert (
-        call("profile", "decode", *asked, "--cpus", CPU, "--threads", 1, *BRIEF.split(), "--json")
-        == 0
+        json.loads(
+            output_of(
+                capsys,
+                "profile",
+                "decode",
+                *asked,
+                "--cpus",
+                CPU,
+                "--threads",
+                1,
+                *BRIEF.split(),
+                "--json",
+            )
+        )["point"]["shape"]["q_heads"]
+        == 4
     )
-    assert json.loads(capsys.readouterr().out)["point"]["shape"]["q_heads"] == 4
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -109,8 +122,9 @@ def test_peers(files, form, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_explain(files, form, capsys):
-    assert call("explain", files[form], "--machine", "results/zen4-kvm-2/quick", "--json") == 0
-    assert json.loads(capsys.readouterr().out)["lines"]
+    assert json.loads(
+        output_of(capsys, "explain", files[form], "--machine", "results/zen4-kvm-2/quick", "--json")
+    )["lines"]
 
 
 @pytest.mark.parametrize(
@@ -123,5 +137,4 @@ def test_help_says_what_they_take(line, capsys):
 
 
 def test_a_suite_that_nobody_names_is_quick(capsys):
-    assert call("sweep", "--dry-run", "--json") == 0
-    assert json.loads(capsys.readouterr().out)["suite"] == "quick"
+    assert json.loads(output_of(capsys, "sweep", "--dry-run", "--json"))["suite"] == "quick"

@@ -14,7 +14,7 @@ from kvbench.native import default_library
 from kvbench.report.words import said as worded
 from kvbench.worker.ground import Ground
 from tests import made_run
-from tests.cli.test_cli import call
+from tests.cli.test_cli import errors_of, output_of
 from tests.made_job import bench
 
 SHAPE = Shape(
@@ -109,9 +109,10 @@ SHORT = ["--samples", "2", "--sample-time", "0.001", "--layers", "3"]
 @pytest.mark.parametrize("op", ["decode", "append", "bulk"])
 @pytest.mark.parametrize("layout", ["head", "position", "paged", "blockt"])
 def test_a_small_point(op, layout, capsys):
-    assert call("profile", op, *SMALL, *SHORT, "--layout", layout, "--json") == 0
-    facts = json.loads(capsys.readouterr().out)
-    assert facts["version"] == 1
+    facts = json.loads(
+        output_of(capsys, "profile", op, *SMALL, *SHORT, "--layout", layout, "--json")
+    )
+    assert facts["version"] == 2
     assert facts["kernel"].startswith(f"{op}.") and f".{layout}." in facts["kernel"]
     assert facts["gbps"] > 0 and facts["ceiling_gbps"] > 0
     assert len(facts["samples"]) == 2
@@ -152,8 +153,11 @@ def test_a_small_point(op, layout, capsys):
 def test_a_small_move(op, more, moved, capsys):
     """Bytes that are read and written, but for those of K's first head, which stays where it is."""
     shown = *SMALL, *SHORT, "--context", "8", *more
-    assert call("profile", op, *(SMALL if op != "logits" else shown), *SHORT, *more, "--json") == 0
-    facts = json.loads(capsys.readouterr().out)
+    facts = json.loads(
+        output_of(
+            capsys, "profile", op, *(SMALL if op != "logits" else shown), *SHORT, *more, "--json"
+        )
+    )
     assert facts["kernel"].startswith(f"{op}.-.")
     assert facts["bytes_compulsory"] == moved and facts["flops"] == 0
     assert facts["copy_gbps"] > 0 and facts["copy_nt_gbps"] > 0
@@ -161,16 +165,14 @@ def test_a_small_move(op, more, moved, capsys):
 
 def test_a_repack_is_of_one_thread(capsys):
     own = [word for word in SMALL if word not in ("--threads", "1")]
-    assert call("profile", "repack", *own, *SHORT) == 0
-    assert "  1 threads on CPUs" in capsys.readouterr().out
-    assert call("profile", "repack", *own, *SHORT, "--threads", "2") == 2
-    said = capsys.readouterr().err
+    assert "  1 threads on CPUs" in output_of(capsys, "profile", "repack", *own, *SHORT)
+    said = errors_of(capsys, "profile", "repack", *own, *SHORT, "--threads", "2")
     assert "repack is of one thread, and 2 are asked for" in said
-    assert call("profile", "repack", *SMALL, *SHORT, "--layout", "paged") == 2
-    said = capsys.readouterr().err
+    said = errors_of(capsys, "profile", "repack", *SMALL, *SHORT, "--layout", "paged")
     assert "there is no kernel repack.-.paged.f16" in said and "head, blockt" in said
-    assert call("profile", "repack", *SMALL, *SHORT, "--capacity", "96") == 2
-    assert "a cache of 96 tokens does not grow to 96" in capsys.readouterr().err
+    assert "a cache of 96 tokens does not grow to 96" in errors_of(
+        capsys, "profile", "repack", *SMALL, *SHORT, "--capacity", "96"
+    )
 
 
 def test_a_slice_in_l3_is_held_against_memory():
@@ -191,8 +193,9 @@ def test_a_slice_in_l3_is_held_against_memory():
 @pytest.mark.parametrize("residency", ["hot", "evicted"])
 def test_residencies(residency, op, capsys):
     short = ["--samples", "1", "--sample-time", "0.001"]
-    assert call("profile", op, *SMALL, *short, "--residency", residency, "--json") == 0
-    facts = json.loads(capsys.readouterr().out)
+    facts = json.loads(
+        output_of(capsys, "profile", op, *SMALL, *short, "--residency", residency, "--json")
+    )
     assert facts["layers"] == 1
     if op == "decode":
         assert "dram_form" in facts, "a footprint that fits a cache is shown beside DRAM"
@@ -212,8 +215,7 @@ def test_eviction_reads_more_than_the_caches_hold():
 
 
 def test_the_table_names_every_denominator(capsys):
-    assert call("profile", "decode", *SMALL, *SHORT) == 0
-    printed = capsys.readouterr().out
+    printed = output_of(capsys, "profile", "decode", *SMALL, *SHORT)
     for name in (
         "point",
         "twin",

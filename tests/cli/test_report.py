@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from kvbench.store import RunDirectory
-from tests.cli.test_cli import call
+from tests.cli.test_cli import call, errors_of, output_of
 from tests.report import made
 from tests.report.texts import plain_text
 
@@ -21,8 +21,7 @@ def run(tmp_path_factory):
 
 
 def test_where_it_writes(run, tmp_path, capsys):
-    assert call("report", str(run)) == 0
-    out = capsys.readouterr().out
+    out = output_of(capsys, "report", str(run))
     assert out.startswith("run mine\n  ") and out.endswith(f"report: {run}/report/index.html\n")
     assert max(map(len, out.splitlines()[:-1])) <= 120
     assert "Decode reads up to" in out and "\n\nreport:" in out
@@ -40,9 +39,8 @@ def test_it_writes_through_no_link_in_a_run(run, name, tmp_path, capsys):
     elsewhere.mkdir()
     (copy / name).parent.mkdir(exist_ok=True)
     (copy / name).symlink_to(elsewhere)
-    assert call("report", str(copy)) == 2
     assert (
-        f"{copy / name}: it is a link" in capsys.readouterr().err
+        f"{copy / name}: it is a link" in errors_of(capsys, "report", str(copy))
         and list(elsewhere.iterdir()) == []
     )
 
@@ -63,8 +61,7 @@ def test_several_runs(run, tmp_path, capsys):
     faster = [made.measured(launch, point) for launch in range(7) for point in POINTS]
     other = made.directory(tmp_path / "other", faster, POINTS, run="mine", machine=made.MACHINE)
     out = tmp_path / "both"
-    assert call("report", str(run), str(other), "-o", str(out)) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = output_of(capsys, "report", str(run), str(other), "-o", str(out)).splitlines()
     assert lines[0].startswith("  1  zorglub 9000 64-Core") and lines[1].startswith(
         "  2  a machine without a name"
     )
@@ -99,8 +96,7 @@ def test_while_it_is_being_measured(tmp_path, capsys):
     ):
         file.write(b'{"launch": 1, "poi')
         file.flush()
-        assert call("report", str(run), "--format", "json") == 0
-        found = json.loads(capsys.readouterr().out)
+        found = json.loads(output_of(capsys, "report", str(run), "--format", "json"))
         assert any("is not finished" in sentence for sentence in found["missing"])
         assert call("report", str(run), "--format", "md") == 0
         file.truncate(before)
@@ -111,8 +107,7 @@ def test_while_it_is_being_measured(tmp_path, capsys):
 @pytest.mark.parametrize("more", [[], ["--redact"]], ids=["shown", "redacted"])
 def test_an_unfinished_run_ends_in_the_command_that_finishes_it(tmp_path, capsys, more):
     path = made.directory(tmp_path / "it's mine", made.whole(POINTS)[:3], POINTS)
-    assert call("report", str(path), *more) == 0
-    said = capsys.readouterr().out.partition("\nreport: ")[0]
+    said = output_of(capsys, "report", str(path), *more).partition("\nreport: ")[0]
     place = "DIR" if more else shlex.quote(str(path))
     assert f"\n  To go on: kvbench sweep --out {place} --resume\n" in said
     assert bool(more) != (str(tmp_path) in said)

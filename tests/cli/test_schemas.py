@@ -1,7 +1,6 @@
 """What commands print with --json, beside its schema: neither has a key that the other lacks."""
 
 import json
-import os
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +21,7 @@ from kvbench.model.verdict import WORDS
 from kvbench.native import library_path
 from kvbench.store import plain
 from tests.cli import test_compare as compared
-from tests.cli.test_cli import call
+from tests.cli.test_cli import CPU, TINY, output_of
 from tests.cli.test_machine import answers
 from tests.gate.made_duels import player
 from tests.history import made as history
@@ -38,18 +37,6 @@ SIZED = (
     "qwen3-0.6b --context 8192 --layout paged --weights 1GB --budget 1GiB --lengths uniform:1-64"
 )
 SHORT = ["--samples", "2", "--sample-time", "0.001"]
-CPU = str(min(os.sched_getaffinity(0)))
-TINY = [
-    "smoke",
-    "--axis",
-    "context=64",
-    "--axis",
-    "threads=1",
-    "--axis",
-    "model=gpt-2",
-    "--axis",
-    "residency=hot",
-]
 PEERS = "--model qwen3-0.6b --context 512 --dtype f32 --threads 1 --peers numpy,cke --launches 1"
 BRIEF = ["--only", "*.head.f16.*", "--cpus", CPU, "--launches", "1", *SHORT]
 
@@ -196,8 +183,11 @@ def printed(folder):
                 )
             found[name] = []
             for arguments in CALLS[name](folder):
-                assert call(*name.split(), *arguments) == 0
-                found[name].append(json.loads(capsys.readouterr().out, parse_constant=pytest.fail))
+                found[name].append(
+                    json.loads(
+                        output_of(capsys, *name.split(), *arguments), parse_constant=pytest.fail
+                    )
+                )
             if name == "sweep":
                 found[name].append(
                     found[name][0] | {"headline": json.loads(json.dumps(plain(HEADLINE)))}
@@ -277,8 +267,7 @@ def with_json(command=program, *words):
 def test_every_command_with_json_has_a_schema():
     """One of history stands for history show, and a sweep may be asked for other things."""
     asked = {name.removesuffix(" show") for name in with_json()}
-    others = {"report", "sweep --dry-run", "sweep --tune-only"}
-    assert set(names()) == asked | others
+    assert set(names()) == asked | {"report", "sweep --dry-run", "sweep --tune-only"}
 
 
 def test_schemas_are_schemas_and_explain_themselves(each):
@@ -359,7 +348,5 @@ def test_keys_may_be_added(each):
 
 
 def test_the_command(capsys):
-    assert call("list", "schemas") == 0
-    assert capsys.readouterr().out.splitlines() == names()
-    assert call("list", "schemas", "profile") == 0
-    assert json.loads(capsys.readouterr().out) == schema("profile")
+    assert output_of(capsys, "list", "schemas").splitlines() == names()
+    assert json.loads(output_of(capsys, "list", "schemas", "profile")) == schema("profile")

@@ -16,20 +16,8 @@ import pytest
 
 import kvbench
 from kvbench.store.run import FILES
-from tests.cli.test_cli import call
+from tests.cli.test_cli import CPU, TINY, call, errors_of
 
-CPU = str(min(os.sched_getaffinity(0)))
-TINY = [
-    "smoke",
-    "--axis",
-    "context=64",
-    "--axis",
-    "threads=1",
-    "--axis",
-    "model=gpt-2",
-    "--axis",
-    "residency=hot",
-]
 SHORT = ["--cpus", CPU, "--launches", "2", "--samples", "2", "--sample-time", "0.002"]
 ASKED = [*TINY, *SHORT, "--axis", "op=decode,append,bulk"]
 
@@ -171,8 +159,11 @@ def test_interrupted_where_nothing_is_measured(tmp_path, capsys, monkeypatch, in
 
 def test_interrupted_before_there_is_a_run(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("kvbench.session.session.preflight", stop)
-    assert call("sweep", *ASKED, "--out", f"{tmp_path}/run") == 130
-    assert "run the command again" in capsys.readouterr().err and not (tmp_path / "run").exists()
+    assert (
+        "run the command again"
+        in errors_of(capsys, "sweep", *ASKED, "--out", f"{tmp_path}/run", code=130)
+        and not (tmp_path / "run").exists()
+    )
 
 
 def stop(*_):

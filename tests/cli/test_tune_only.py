@@ -1,15 +1,13 @@
 """kvbench sweep --tune-only, and what a sweep makes of it, as users call them."""
 
 import json
-import os
 
 import pytest
 
 from kvbench.native import default_library
 from kvbench.worker.tuning import HEATS, ROUNDS
-from tests.cli.test_cli import call
+from tests.cli.test_cli import CPU, call, errors_of, output_of
 
-CPU = str(min(os.sched_getaffinity(0)))
 TINY = [
     "smoke",
     "--axis",
@@ -31,8 +29,7 @@ def still(monkeypatch):
 
 
 def printed(capsys, *arguments):
-    assert call(*arguments, "--json") == 0
-    return json.loads(capsys.readouterr().out)
+    return json.loads(output_of(capsys, *arguments, "--json"))
 
 
 def seen(file):
@@ -56,8 +53,7 @@ def test_it_prints_a_table_and_keeps_what_was_seen(capsys, tmp_path):
     assert seen(file) > kept and len(again["classes"]) == len(first["classes"])
     fresh = printed(capsys, "sweep", "--tune-only", *TINY, "--tuning", str(file), "--fresh")
     assert fresh["classes"][0]["choice"]["rounds"] <= HEATS * ROUNDS
-    assert call("sweep", "--tune-only", *TINY, "--tuning", str(file)) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = output_of(capsys, "sweep", "--tune-only", *TINY, "--tuning", str(file)).splitlines()
     assert len(lines) == 1 + len(first["classes"]) and "schedule" in lines[0]
 
 
@@ -78,16 +74,20 @@ def test_a_sweep_that_is_told_does_not_tune(capsys, tmp_path, asked, word):
     assert call("sweep", *TINY, *BRIEF, *asked, "--out", str(run)) == 0
     lines = [json.loads(line) for line in (run / "journal.jsonl").read_text().splitlines()]
     decodes = [line for line in lines if line["point"].startswith("decode.")]
-    assert {line["schedule"] for line in decodes} == {word or default_library().schedule("auto")}
+    assert {line["ran"] for line in decodes} == {word or default_library().schedule("auto")}
     assert not any(line["tuned"] for line in lines)
 
 
 def test_a_sweep_says_what_it_chose(capsys, tmp_path):
     file, run = tmp_path / "seen.json", tmp_path / "run"
-    assert call("sweep", *TINY, *BRIEF, "--tuning", str(file), "--out", str(run)) == 0
-    assert "tuning " in capsys.readouterr().err and json.loads(file.read_text())["classes"]
-    assert call("report", str(run), "--format", "json") == 0
-    report = json.loads(capsys.readouterr().out)
+    assert (
+        "tuning "
+        in errors_of(
+            capsys, "sweep", *TINY, *BRIEF, "--tuning", str(file), "--out", str(run), code=0
+        )
+        and json.loads(file.read_text())["classes"]
+    )
+    report = json.loads(output_of(capsys, "report", str(run), "--format", "json"))
     assert report["schedules"] and {row["ran"] for row in report["points"]} <= {
         row["preset"] for row in report["schedules"]
     }

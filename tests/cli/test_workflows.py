@@ -8,7 +8,6 @@ import shlex
 import subprocess
 import sys
 import tomllib
-from pathlib import Path
 
 import click
 import pytest
@@ -19,9 +18,9 @@ from kvbench.errors import Exit
 from kvbench.exports import kinds
 from kvbench.native import library_path
 from tests.history import made
+from tests.raw import ROOT
 from tests.report.made import RUN
 
-ROOT = Path(__file__).resolve().parents[2]
 WORKFLOWS, ACTION = (
     ROOT / ".github" / "workflows",
     ROOT / ".github" / "actions" / "gate" / "action.yml",

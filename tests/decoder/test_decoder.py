@@ -32,8 +32,7 @@ def test_cached_equals_naive(layout, decoder, naive, caches):
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_wrong_cache_never_recovers(fault, layout, decoder, naive, caches):
     faults, first = FAULTS[fault]
-    cached = Cached(decoder, caches(**LAYOUTS[layout]), faults=faults)
-    found = greedy(cached.step, PROMPT, STEPS)
+    found = greedy(Cached(decoder, caches(**LAYOUTS[layout]), faults=faults).step, PROMPT, STEPS)
     off = np.abs(found - naive).max(axis=1)
     step = AT - len(PROMPT) + 1
     assert off[:step].max() < ROUNDING and off[step:].min() > 50 * ROUNDING

@@ -30,8 +30,8 @@ from kvbench.verify import kernels
 from tests.cli.test_cli import refused, told
 from tests.faulty import build_plugin
 from tests.plan.test_plan import TWO
+from tests.raw import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "kernels" / "example" / "plugin.c"
 
 

@@ -122,8 +122,7 @@ def test_a_run_that_is_damaged_or_misnamed(tmp_path):
         gather([tmp_path / "bad"], tmp_path / "out")
     points = made.READS[:6]
     made.directory(tmp_path / "there", made.whole(points, 3), points, run="one")
-    text = (tmp_path / "there" / "manifest.json").read_text()
-    facts = json.loads(text)
+    facts = json.loads((tmp_path / "there" / "manifest.json").read_text())
     facts["versions"]["hostname"] = "../../else"
     (tmp_path / "there" / "manifest.json").write_text(json.dumps(facts))
     assert gather([tmp_path / "there"], tmp_path / "out") == [tmp_path / "out" / "_.._else"]

@@ -9,7 +9,7 @@ import pytest
 from kvbench.errors import BadRun, Unwritable
 from kvbench.fleet import gather
 from kvbench.results import load
-from tests.cli.test_cli import call
+from tests.cli.test_cli import call, errors_of
 from tests.report import made
 
 POINTS = made.READS[:2]
@@ -52,8 +52,9 @@ def test_only_ordinary_files_are_copied(brought, tmp_path, capsys, kind):
     (tmp_path / "secret").write_text("secret")
     spoil(brought / "a" / "run.json.gz", kind, tmp_path / "secret")
     spoil(brought / "b" / "machine.json", kind, tmp_path / "secret")
-    assert call("fleet", "--from", str(brought), "--out", str(tmp_path / "out")) == 0
-    err = capsys.readouterr().err.splitlines()
+    err = errors_of(
+        capsys, "fleet", "--from", str(brought), "--out", str(tmp_path / "out"), code=0
+    ).splitlines()
     assert names(tmp_path / "out") == ["a", "c"]
     assert names(tmp_path / "out" / "a") == ["journal.jsonl", "machine.json", "manifest.json"]
     assert len(err) == 2 and all(

@@ -15,8 +15,7 @@ def only(records):
 
 
 def test_a_launch_is_worth_the_median_of_its_pairs():
-    records = [duel(0, [(1e-3, 2e-3), (1e-3, 4e-3), (2e-3, 2e-3)]), duel(1, [(4e-3, 1e-3)] * 3)]
-    found = only(records)
+    found = only([duel(0, [(1e-3, 2e-3), (1e-3, 4e-3), (2e-3, 2e-3)]), duel(1, [(4e-3, 1e-3)] * 3)])
     assert found.values == pytest.approx({0: math.log(2), 1: math.log(1 / 4)})
     assert found.beside == pytest.approx({0: 0.0, 1: 0.0})
     assert found.seconds == pytest.approx((2.5e-3, 1.5e-3))
@@ -79,8 +78,7 @@ def test_a_launch_with_few_pairs_left_does_not_count():
 
 
 def test_failures_are_told():
-    broken = replace(duel(1, []), error="decode.flash is off by 7")
-    found = only([duel(0, [(1e-3, 1e-3)]), broken])
+    found = only([duel(0, [(1e-3, 1e-3)]), replace(duel(1, []), error="decode.flash is off by 7")])
     assert found.fault == "failed in 1 of 2 launches: decode.flash is off by 7"
     assert "no pair" in only([duel(0, [])]).fault
 

@@ -21,7 +21,7 @@ from kvbench.model.verdict import (
     REGRESSION,
 )
 from kvbench.native import library_path
-from tests.cli.test_cli import call
+from tests.cli.test_cli import output_of
 from tests.faulty import build_plugin
 from tests.gate.made_duels import MACHINE, POINTS, player
 
@@ -263,8 +263,7 @@ def test_launches_are_numbered_on_and_have_coins_of_their_own():
     measured = Stages(_plan(), MACHINE, 240.0, execute)
     launches = [record.launch for stage, record in measured.measure() if stage == "confirm"]
     assert set(launches) == set(range(12, 24))
-    coins = {(job.plan.seed, job.launch) for job in jobs}
-    assert len(coins) == len(jobs)
+    assert len({(job.plan.seed, job.launch) for job in jobs}) == len(jobs)
 
 
 def test_a_plug_in_can_be_a_side(tmp_path):
@@ -296,8 +295,7 @@ def sides(tmp_path):
 
 def test_text_says_what_would_have_been_seen(monkeypatch, capsys, sides):
     monkeypatch.setattr("kvbench.runner.launch", player(noise=0.5))
-    assert call("gate", *sides) == Exit.UNCLEAR
-    said = capsys.readouterr().out
+    said = output_of(capsys, "gate", *sides, code=Exit.UNCLEAR)
     assert said.startswith(INCONCLUSIVE) and "would have been seen" in said
 
 
@@ -332,8 +330,7 @@ def test_one_cause_is_one_line_and_one_failure(
 ):
     """Also where no point or narrow family is slower by enough."""
     monkeypatch.setattr("kvbench.runner.launch", player(slower(share, pattern)))
-    assert call("gate", *sides, "--export", f"junit={tmp_path}/gate.xml") == code
-    out = capsys.readouterr().out
+    out = output_of(capsys, "gate", *sides, "--export", f"junit={tmp_path}/gate.xml", code=code)
     assert f"  {line}" in out and "decode.flash.paged" not in out.partition("GB/s")[0]
     assert (f"REGRESSION: {line}" in out.splitlines()[0]) == bool(failed)
     cases = ElementTree.parse(tmp_path / "gate.xml").iter("testcase")

@@ -12,10 +12,10 @@ from kvbench.gate.gate import rivals
 from kvbench.model.verdict import EQUIVALENT
 from kvbench.native import library_path
 from kvbench.runner import launch
-from tests.cli.test_cli import call
+from tests.cli.test_cli import errors_of, output_of
 from tests.made_job import job
+from tests.raw import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 INSTALLED = library_path()
 _SCORED = "score *= w->scale;"
 
@@ -62,11 +62,15 @@ def test_two_builds_of_a_plug_in_are_measured_on_its_own_points(tmp_path):
 
 def test_one_plug_in_twice_is_the_same(tmp_path, capsys):
     path = _example(tmp_path / "one.so").library
-    assert (
-        call("gate", "--base", str(path), "--head", str(shutil.copy(path, tmp_path / "two.so")))
-        == Exit.FINE
+    said = output_of(
+        capsys,
+        "gate",
+        "--base",
+        str(path),
+        "--head",
+        str(shutil.copy(path, tmp_path / "two.so")),
+        code=Exit.FINE,
     )
-    said = capsys.readouterr().out
     assert (
         said.startswith(EQUIVALENT) and "base and head are the same plug-in, byte for byte" in said
     )
@@ -79,13 +83,13 @@ def test_a_file_that_is_neither_is_refused(tmp_path, capsys):
         "void _exit(int); __attribute__((constructor)) static void loaded(void) { _exit(0); }"
     )
     subprocess.run(["cc", "-shared", "-fPIC", "-o", made, source], check=True)
-    assert call("gate", "--base", str(made), "--head", str(made)) == Exit.REFUSED
-    said = capsys.readouterr().err
+    said = errors_of(capsys, "gate", "--base", str(made), "--head", str(made), code=Exit.REFUSED)
     assert "neither a kernel library of kvbench nor a plug-in" in said and "kvbench peers" in said
     assert len(said.splitlines()) == 1 and "undefined symbol" not in said
 
 
 def test_a_plug_in_is_not_held_against_a_library(tmp_path, capsys):
     path = _example(tmp_path / "one.so").library
-    assert call("gate", "--base", str(path), "--head", str(INSTALLED)) == Exit.NOTHING
-    assert "is a plug-in, and libkvbench.so" in capsys.readouterr().err
+    assert "is a plug-in, and libkvbench.so" in errors_of(
+        capsys, "gate", "--base", str(path), "--head", str(INSTALLED), code=Exit.NOTHING
+    )

@@ -193,8 +193,7 @@ def test_a_control_that_fails_is_told():
         fault="failed in 1 of 12 launches: x",
     )
     screen, fresh = (screened(suite(values)) for values in shifted({3: 0.1}))
-    course = Course(screen, fresh, screened([wrong]), LAUNCHES)
-    found = said(course)
+    found = said(Course(screen, fresh, screened([wrong]), LAUNCHES))
     assert found.missing == (f"{POINTS[0].name}: failed in 1 of 12 launches: x",)
 
 
@@ -209,8 +208,7 @@ def test_what_fails_in_fresh_launches_is_told():
     first, again = shifted(dict.fromkeys(range(3), 0.1))
     screen = screened(suite(first[:3], points))
     wrong = Duel(points[0], fault="failed in 1 of 12 launches: x")
-    fresh = screened([wrong, *suite(again[1:3], points[1:])])
-    course = Course(screen, fresh, None, LAUNCHES)
+    course = Course(screen, screened([wrong, *suite(again[1:3], points[1:])]), None, LAUNCHES)
     found = said(course)
     words = {row.name: row.verdict for row in found.points}
     assert words == {points[0].name: NOT_COMPARABLE} | dict.fromkeys(

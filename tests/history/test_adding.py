@@ -1,6 +1,7 @@
 """Adding a run where the disk is full."""
 
 import os
+from unittest.mock import Mock
 
 import pytest
 
@@ -14,11 +15,8 @@ POINTS = made.READS[:1]
 def test_a_full_disk_leaves_nothing_and_says_what_to_do(tmp_path, monkeypatch):
     run = made.directory(tmp_path / "run", made.whole(POINTS, 2), POINTS)
 
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
     with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", full)
+        patch.setattr(os, "fsync", Mock(side_effect=OSError(28, "No space left on device")))
         with pytest.raises(Unwritable) as raised:
             place(tmp_path / "runs", run, print)
     assert raised.value.hint == "make room; then add it again" and not (tmp_path / "runs").exists()

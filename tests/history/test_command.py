@@ -12,7 +12,7 @@ import pytest
 from kvbench.analysis.judge import groups
 from kvbench.history import load
 from kvbench.report.history import text
-from tests.cli.test_cli import call, refused
+from tests.cli.test_cli import call, output_of, refused
 from tests.history import made
 from tests.history.made import FELL, POINTS, ROSE, RUNS, STEPPED
 from tests.report import made as report
@@ -20,8 +20,7 @@ from tests.report import made as report
 
 def shown(capsys, root, *more):
     capsys.readouterr()
-    assert call("history", "--json", "--root", str(root), *more) == 0
-    return json.loads(capsys.readouterr().out)
+    return json.loads(output_of(capsys, "history", "--json", "--root", str(root), *more))
 
 
 def steps(facts):
@@ -61,8 +60,7 @@ def test_show_json(capsys, steady):
 
 
 def test_show_text(capsys, steady):
-    assert call("history", "show", "--root", str(steady)) == 0
-    out = capsys.readouterr().out
+    out = output_of(capsys, "history", "show", "--root", str(steady))
     lines = out.splitlines()
     assert (
         "30 runs of 10 points, 2026-01-01 to 2026-01-30: 2 open steps, 1 of them down" in lines[0]
@@ -133,11 +131,9 @@ def test_two_machines_are_two_histories(capsys, root):
 
 
 def test_no_run_and_one_run(capsys, tmp_path):
-    assert call("history", "show", "--root", str(tmp_path)) == 0
-    assert "No run yet" in capsys.readouterr().out
+    assert "No run yet" in output_of(capsys, "history", "show", "--root", str(tmp_path))
     made.write(tmp_path, made.flat(1, 2))
-    assert call("history", "show", "--root", str(tmp_path)) == 0
-    out = capsys.readouterr().out
+    out = output_of(capsys, "history", "show", "--root", str(tmp_path))
     needs = {point["needs"] for point in shown(capsys, tmp_path)["machines"][0]["points"]}
     assert (
         f"2 of 2 points have too few runs for a step to be seen: 1 run, and {min(needs)} more are"
@@ -151,8 +147,7 @@ def test_a_new_point_among_old_ones_is_told_in_a_line_and_has_no_row(capsys, tmp
     shares = made.flat(30, 10)
     shares[:27, 4] = np.nan
     made.write(tmp_path, shares)
-    assert call("history", "show", "--root", str(tmp_path)) == 0
-    out = capsys.readouterr().out
+    out = output_of(capsys, "history", "show", "--root", str(tmp_path))
     assert re.search(
         r"\b1 of 10 points has too few runs for a step to be seen: 3 runs, and \d+ more are needed",
         out,
@@ -172,8 +167,7 @@ def test_a_new_point_among_old_ones_is_told_in_a_line_and_has_no_row(capsys, tmp
 def test_rows_are_in_the_order_that_is_stated(capsys, root):
     """Down before up, then the largest change of late."""
     facts = shown(capsys, root)["machines"][0]["points"]
-    assert call("history", "show", "--root", str(root)) == 0
-    out = capsys.readouterr().out
+    out = output_of(capsys, "history", "show", "--root", str(root))
     effects = [[step["effect"] for step in point["steps"]] for point in facts]
     assert effects[0][0] < 0 < effects[1][0] and not any(effects[2:])
     changes = [abs(point["change"]) for point in facts[2:]]
@@ -203,15 +197,13 @@ def test_without_ruptures_nothing_is_read_of_runs_that_need_it(capsys, tmp_path,
 def test_broken_runs_are_told(capsys, root):
     for number in range(8):
         (root / f"run-{number:04}" / "manifest.json").write_text("{")
-    assert call("history", "show", "--root", str(root)) == 0
-    out = capsys.readouterr().out
+    out = output_of(capsys, "history", "show", "--root", str(root))
     assert out.count("left out") == 5 and "and 3 more" in out and "22 runs" in out
 
 
 def test_a_folder_whose_name_is_no_text_is_told(capsys, root):
     (root / "run-0003").rename(root / "\udcff")
-    assert call("history", "show", "--root", str(root), "--report", str(root / "page")) == 0
-    out = capsys.readouterr().out
+    out = output_of(capsys, "history", "show", "--root", str(root), "--report", str(root / "page"))
     assert r"left out: the name of \udcff is not UTF-8" in out and "29 runs" in out
     assert r"\udcff" in (root / "page" / "index.html").read_text()
 
@@ -267,10 +259,9 @@ def test_steps_are_at_their_commits_whatever_the_host_does(seed, tmp_path):
 def test_add_copies_what_is_not_there(capsys, tmp_path):
     paths = made.write(tmp_path / "from", made.flat(3, 2))
     root = tmp_path / "runs"
-    assert call("history", "add", *map(str, paths), "--root", str(root)) == 0
-    assert capsys.readouterr().out.splitlines() == [
-        f"{path.name}: {root / path.name}" for path in paths
-    ]
+    assert output_of(
+        capsys, "history", "add", *map(str, paths), "--root", str(root)
+    ).splitlines() == [f"{path.name}: {root / path.name}" for path in paths]
     for path in paths:
         assert (root / path.name / "journal.jsonl").read_bytes() == (
             path / "journal.jsonl"
@@ -305,8 +296,9 @@ def test_add_refuses(capsys, tmp_path, root):
 
 def table(capsys, root):
     capsys.readouterr()
-    assert call("history", "export", "--root", str(root)) == 0
-    return list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    return list(
+        csv.DictReader(io.StringIO(output_of(capsys, "history", "export", "--root", str(root))))
+    )
 
 
 def test_export_csv(capsys, tmp_path):

@@ -3,7 +3,7 @@ import subprocess
 
 import pytest
 
-from tests.raw import ROOT, Raw, library_path
+from tests.raw import ROOT, Raw, Team, library_path
 from tests.trial import Bench
 
 
@@ -16,6 +16,13 @@ def pytest_generate_tests(metafunc):
 @pytest.fixture(scope="session")
 def raw():
     return Raw()
+
+
+@pytest.fixture(scope="module")
+def team(raw):
+    """Of one thread."""
+    with Team(raw, 1) as team:
+        yield team
 
 
 @pytest.fixture(scope="session")

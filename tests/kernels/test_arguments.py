@@ -36,9 +36,8 @@ def bound(raw):
 
 
 def task_of(raw, maker, *args, threads=1):
-    task = raw.ffi.new("kvb_task **")
-    raw.check(getattr(raw.lib, f"kvb_task_{maker}")(*args, threads, task))
-    raw.lib.kvb_task_free(task[0])
+    with raw.task(maker, *args, threads):
+        pass
 
 
 def refused(raw, name, call, code="KVB_BAD_ARGUMENT"):

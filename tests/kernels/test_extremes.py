@@ -18,13 +18,6 @@ TRANSPOSED = ("f32", "f16", "bf16", "i8")
 NAN = np.float32("nan")
 
 
-@pytest.fixture(scope="module")
-def team(raw):
-    team = Team(raw, 1)
-    yield team
-    team.close()
-
-
 def stored(raw, team, bound, k, v) -> None:
     """k and v [B, T, H, D] by the scalar tier."""
     bound.lengths[:] = 0
@@ -34,11 +27,8 @@ def stored(raw, team, bound, k, v) -> None:
 
 def unpacked(raw, team, cache, tokens, heads, dim) -> tuple[np.ndarray, np.ndarray]:
     k, v = np.zeros((2, 1, tokens, heads, dim), np.float32)
-    task = raw.ffi.new("kvb_task **")
     where = raw.floats(k), raw.floats(v)
-    raw.check(raw.lib.kvb_task_unpack(cache, 0, tokens, *where, raw.word("isa", "scalar"), 1, task))
-    team.run(task[0])
-    raw.lib.kvb_task_free(task[0])
+    team.do("unpack", cache, 0, tokens, *where, raw.word("isa", "scalar"))
     return k, v
 
 
@@ -120,13 +110,11 @@ def test_units_whose_largest_scores_lie_far_apart(raw, isa, variant, later):
     v[0, : tokens // 2], v[0, tokens // 2 :] = 1.0, 2.0
     q = np.zeros((1, 1, dim), np.float32)
     q[0, 0, 0] = 1.0
-    pair = Team(raw, 2)
-    with Bound(raw, shape, [tokens]) as bound:
+    with Team(raw, 2) as pair, Bound(raw, shape, [tokens]) as bound:
         stored(raw, pair, bound, k, v)
         for deterministic in (0, 1):
             out = decoded(raw, pair, bound, q, isa, variant, scale=1.0, deterministic=deterministic)
             assert np.array_equal(out, np.full_like(out, 2.0 if later > 0 else 1.0))
-    pair.close()
 
 
 # ---- a ring --------------------------------------------------------------------------------------
@@ -210,10 +198,7 @@ def test_a_cache_whose_last_block_is_part_full_grows(raw, team, isa, dtype, leng
 def test_clear_counts_all_planes(raw, layout, dtype):
     shape = shape_of(layout, dtype)
     with Bound(raw, shape, [0]) as bound:
-        task, found = raw.ffi.new("kvb_task **"), raw.ffi.new("kvb_traffic *")
-        raw.check(raw.lib.kvb_task_clear(bound.cache, 0, 1, task))
-        raw.check(raw.lib.kvb_task_traffic(task[0], found))
-        raw.lib.kvb_task_free(task[0])
+        found = raw.traffic("clear", bound.cache, 0, 1)
         both = 2 * (shape.plane() + shape.scale_plane())
         assert found.compulsory == found.issued == found.line == both
 
@@ -223,10 +208,8 @@ def test_fills_are_of_unit_variance_and_k_is_not_v(raw, team):
     shape = shape_of(dtype="f32", kv_heads=2, head_dim=dim, capacity=tokens)
     with Bound(raw, shape, [tokens]) as bound:
         q = np.zeros((1, 2, dim), np.float32)
-        task = raw.ffi.new("kvb_task **")
-        raw.check(raw.lib.kvb_task_fill(decode_args(raw, bound, q, q.copy(), "scalar"), 1, 7, task))
-        team.run(task[0])
-        raw.lib.kvb_task_free(task[0])
+        with raw.task("fill", decode_args(raw, bound, q, q.copy(), "scalar"), 1, 7) as task:
+            team.run(task)
         rows = unpacked(raw, team, bound.cache, tokens, 2, dim)
     k, v = (side.ravel().astype(np.float64) for side in rows)
     for side in (k, v):

@@ -10,15 +10,6 @@ KV_HEADS, DIM = 3, 40
 HELD = (17, 5)  # tokens of the sequences
 
 
-def traffic(raw, maker, *args):
-    """Of one pass; and the task, which the caller frees."""
-    task, found = raw.ffi.new("kvb_task **"), raw.ffi.new("kvb_traffic *")
-    raw.check(getattr(raw.lib, f"kvb_task_{maker}")(*args, task))
-    raw.check(raw.lib.kvb_task_traffic(task[0], found))
-    raw.lib.kvb_task_free(task[0])
-    return found
-
-
 def caches(raw, layout, dtype, small, large):
     shapes = (
         shape_of(layout, dtype, batch=2, kv_heads=KV_HEADS, head_dim=DIM, capacity=n)
@@ -43,7 +34,7 @@ def test_a_repack_counts_the_rows_that_move(raw, isa, layout, dtype, row, payloa
     large, small = caches(raw, layout, dtype, 20, 50)
     with large, small:
         raw.check(raw.lib.kvb_cache_bind(small.cache, large.arena.base))
-        found = traffic(raw, "repack", small.cache, large.cache, raw.word("isa", isa), 1)
+        found = raw.traffic("repack", small.cache, large.cache, raw.word("isa", isa), 1)
     rows = 2 * KV_HEADS * sum(HELD)
     moved = rows - HELD[0]
     assert found.kv == 2 * payload * moved
@@ -58,7 +49,7 @@ def test_a_repack_moves_whole_blocks_of_transposed_k(raw):
     large, small = caches(raw, "blockt", "f16", 20, 50)
     with large, small:
         raw.check(raw.lib.kvb_cache_bind(small.cache, large.arena.base))
-        found = traffic(raw, "repack", small.cache, large.cache, 0, 1)
+        found = raw.traffic("repack", small.cache, large.cache, 0, 1)
         token = small.cache.k.token_stride
     k, v = KV_HEADS * (32 + 16) - 32, KV_HEADS * (17 + 5)
     assert found.issued == 2 * token * (k + v)
@@ -70,17 +61,15 @@ def test_a_repack_is_of_one_thread(raw):
     with large, small:
         raw.check(raw.lib.kvb_cache_bind(small.cache, large.arena.base))
         with pytest.raises(Refused, match="threads is 2: each stretch moves"):
-            traffic(raw, "repack", small.cache, large.cache, 0, 2)
+            raw.traffic("repack", small.cache, large.cache, 0, 2)
 
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_matrices_are_read_and_written_once(raw, bench, isa, threads):
-    rng = np.random.default_rng(1)
-    rows = rng.standard_normal((2, 7, 5, 24), dtype=np.float32)
+    rows = np.random.default_rng(1).standard_normal((2, 7, 5, 24), dtype=np.float32)
     turned = np.zeros((2, 5, 7, 24), np.float32)
-    tier = raw.word("isa", isa)
-    args = raw.floats(rows), raw.floats(turned), 2, 7, 5, 24, 1, tier
-    found = traffic(raw, "transpose", *args, threads)
+    args = raw.floats(rows), raw.floats(turned), 2, 7, 5, 24, 1, raw.word("isa", isa)
+    found = raw.traffic("transpose", *args, threads)
     assert found.compulsory == found.issued == found.line == rows.nbytes + turned.nbytes
     bench.team(threads).do("transpose", *args)
     assert np.array_equal(turned, rows.swapaxes(1, 2))
@@ -95,7 +84,7 @@ def test_logits_count_the_rows_of_a_pass(raw, bench, isa, threads):
     )
     place, position = raw.ffi.new("int64_t *", 3), 3
     args = raw.floats(rows), raw.floats(matrices), 3, 4, 37, place, raw.word("isa", isa)
-    found = traffic(raw, "logits", *args, threads)
+    found = raw.traffic("logits", *args, threads)
     assert found.compulsory == found.issued == found.line == 2 * rows.nbytes
     bench.team(threads).do("logits", *args)
     wanted = np.zeros_like(matrices)

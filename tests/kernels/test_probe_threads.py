@@ -32,12 +32,4 @@ def traffic(raw, op, isa, threads, steps):
     start = -int(raw.ffi.cast("uintptr_t", buffers)) % 64
     places = {name: buffers + start + place * 4096 for place, name in enumerate("abc")}
     facts = {"op": raw.word("op", op), "isa": raw.word("isa", isa), "bytes": 4096, "steps": steps}
-    args, task, found = (
-        raw.ffi.new(kind) for kind in ("kvb_probe *", "kvb_task **", "kvb_traffic *")
-    )
-    for name, value in (facts | places).items():
-        setattr(args, name, value)
-    raw.check(raw.lib.kvb_task_probe(args, threads, task))
-    raw.check(raw.lib.kvb_task_traffic(task[0], found))
-    raw.lib.kvb_task_free(task[0])
-    return found
+    return raw.traffic("probe", raw.ffi.new("kvb_probe *", facts | places), threads)

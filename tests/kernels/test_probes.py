@@ -2,31 +2,22 @@
 counted by hand.
 """
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 
 from tests.oracle import LINE
-from tests.raw import Arena, Refused, Team
-
-
-@pytest.fixture(scope="module")
-def team(raw):
-    team = Team(raw, 1)
-    yield team
-    team.close()
+from tests.raw import Arena, Refused
 
 
 def probe(raw, op, isa, **fields):
-    task = raw.ffi.new("kvb_task **")
     words = {"op": raw.word("op", op), "isa": raw.word("isa", isa)}
-    raw.check(raw.lib.kvb_task_probe(raw.ffi.new("kvb_probe *", words | fields), 1, task))
-    return task
+    return raw.ffi.new("kvb_probe *", words | fields)
 
 
 def run_once(raw, team, op, isa, **fields):
-    task = probe(raw, op, isa, **fields)
-    team.run(task[0])
-    raw.lib.kvb_task_free(task[0])
+    team.do("probe", probe(raw, op, isa, **fields))
 
 
 def links(raw, arena) -> np.ndarray:
@@ -64,15 +55,13 @@ def test_a_chase_takes_as_many_steps_as_it_says(raw, team, steps):
         right = words.copy()
         for broken in (stopped, (stopped + 1) % lines, int(to[stopped])):
             words[:] = right
-            task = probe(raw, "latency", "scalar", a=arena.base, bytes=lines * LINE, steps=steps)
-            team.run(task[0])
-            words[broken] = 0
-            if broken == stopped:
-                with pytest.raises(Refused, match="no chain any more"):
-                    team.run(task[0])
-            else:
-                team.run(task[0])
-            raw.lib.kvb_task_free(task[0])
+            args = probe(raw, "latency", "scalar", a=arena.base, bytes=lines * LINE, steps=steps)
+            with raw.task("probe", args, 1) as task:
+                team.run(task)
+                words[broken] = 0
+                ends = pytest.raises(Refused, match="no chain any more")
+                with ends if broken == stopped else nullcontext():
+                    team.run(task)
 
 
 @pytest.mark.parametrize("op", ["copy", "copy_nt"])
@@ -139,9 +128,7 @@ def test_traffic_by_hand(raw, op):
                 "bytes": 640,
                 "steps": steps,
             }
-            task, found = probe(raw, op, "scalar", **fields), raw.ffi.new("kvb_traffic *")
-            raw.check(raw.lib.kvb_task_traffic(task[0], found))
-            raw.lib.kvb_task_free(task[0])
+            found = raw.traffic("probe", probe(raw, op, "scalar", **fields), 1)
             sweeps = max(1, steps)
             assert found.compulsory == found.issued == found.line == sweeps * moved
             assert found.flops == sweeps * flops
@@ -151,8 +138,6 @@ def test_traffic_by_hand(raw, op):
 def test_traffic_of_a_chase(raw):
     with Arena(raw, 640) as arena:
         raw.check(raw.lib.kvb_chain(arena.base, 640, 1))
-        task = probe(raw, "latency", "scalar", a=arena.base, bytes=640, steps=11)
-        found = raw.ffi.new("kvb_traffic *")
-        raw.check(raw.lib.kvb_task_traffic(task[0], found))
-        raw.lib.kvb_task_free(task[0])
+        args = probe(raw, "latency", "scalar", a=arena.base, bytes=640, steps=11)
+        found = raw.traffic("probe", args, 1)
         assert (found.issued, found.line) == (11 * 8, 11 * 64)

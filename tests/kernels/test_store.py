@@ -89,8 +89,7 @@ def around_midpoints(dtype):
 def test_every_midpoint_rounds_to_even(bench, isa, dtype, nt):
     values = around_midpoints(dtype)
     values = np.pad(values, (0, -len(values) % DIM)).reshape(-1, DIM)
-    shape = one_head(dtype, len(values))
-    got = encode(bench, isa, shape, values, nt)
+    got = encode(bench, isa, one_head(dtype, len(values)), values, nt)
     for plane, source in ((got.k, values), (got.v, -values)):
         assert plane.tobytes() == formats.rounded(dtype, source).tobytes()
 

@@ -51,8 +51,7 @@ def attended(shape: Shape, length: int, window: int) -> list[np.ndarray]:
     """The slots of a sequence's tokens, in stretches that no ring's end cuts."""
     first = max(0, length - window) if window else 0
     slots = slots_of(shape, first, length - first)
-    cuts = np.flatnonzero(np.diff(slots) < 0) + 1
-    return np.split(slots, cuts)
+    return np.split(slots, np.flatnonzero(np.diff(slots) < 0) + 1)
 
 
 def k_words(shape: Shape, plane: np.ndarray, rows: np.ndarray, slots: np.ndarray) -> int:
@@ -81,20 +80,16 @@ def rows_words(bound: Bound, window: int) -> int:
     return total
 
 
-def told(raw: Raw, team: Team, task, passes: int = 1) -> int:
+def told(raw: Raw, team: Team, maker: str, args, passes: int = 1) -> int:
     sum_ = raw.ffi.new("uint32_t *")
-    try:
-        team.run(task[0], passes)
-        raw.check(raw.lib.kvb_task_sum(task[0], sum_))
-    finally:
-        raw.lib.kvb_task_free(task[0])
+    with raw.task(maker, args, team.threads) as task:
+        team.run(task, passes)
+        raw.check(raw.lib.kvb_task_sum(task, sum_))
     return sum_[0]
 
 
 def twin_sum(raw: Raw, team: Team, args) -> int:
-    task = raw.ffi.new("kvb_task **")
-    raw.check(raw.lib.kvb_task_twin(args, team.threads, task))
-    return told(raw, team, task)
+    return told(raw, team, "twin", args)
 
 
 def situation(layout: str, dtype: str, index: int) -> tuple[Shape, list[int], int]:
@@ -119,10 +114,8 @@ def situation(layout: str, dtype: str, index: int) -> tuple[Shape, list[int], in
 
 @pytest.fixture(scope="module")
 def teams(raw):
-    teams = [Team(raw, threads) for threads in (1, 2)]
-    yield teams
-    for team in teams:
-        team.close()
+    with Team(raw, 1) as one, Team(raw, 2) as two:
+        yield one, two
 
 
 @pytest.mark.parametrize("index", range(len(SITUATIONS)))
@@ -177,16 +170,14 @@ def test_a_read_reads_every_line_as_often_as_it_says(raw, teams, isa, lines, how
                     "kvb_probe *", {"op": raw.word("op", "read"), "isa": raw.word("isa", isa)} | how
                 )
                 args.a, args.bytes, args.steps = arena.base, data.size, steps
-                task = raw.ffi.new("kvb_task **")
-                raw.check(raw.lib.kvb_task_probe(args, team.threads, task))
-                assert told(raw, team, task, passes=2) == 2 * steps * words_of(data) % 65536
+                assert (
+                    told(raw, team, "probe", args, passes=2) == 2 * steps * words_of(data) % 65536
+                )
 
 
 def test_other_tasks_have_no_sum(raw):
-    task, found = raw.ffi.new("kvb_task **"), raw.ffi.new("uint32_t *", 7)
+    found = raw.ffi.new("uint32_t *", 7)
     args = raw.ffi.new("kvb_probe *", {"op": raw.word("op", "clock"), "steps": 1})
-    raw.check(raw.lib.kvb_task_probe(args, 1, task))
-    with pytest.raises(Refused, match="sum"):
-        raw.check(raw.lib.kvb_task_sum(task[0], found))
-    raw.lib.kvb_task_free(task[0])
+    with raw.task("probe", args, 1) as task, pytest.raises(Refused, match="sum"):
+        raw.check(raw.lib.kvb_task_sum(task, found))
     assert found[0] == 7

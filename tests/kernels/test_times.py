@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from tests.kernels.test_decode import shape_of
-from tests.raw import Bound, Team, decode_args
+from tests.raw import Bound, Closed, decode_args
 
 
-class Clocked:
+class Clocked(Closed):
     """A decode of one unit by a function of Python's: it notes when it begins and when it ends."""
 
     def __init__(self, raw, work):
@@ -32,14 +32,14 @@ class Clocked:
         self._bound = Bound(raw, shape_of(dtype="f32", kv_heads=1, head_dim=1, capacity=8), [8])
         q = np.zeros((1, 1, 1), np.float32)
         args = decode_args(raw, self._bound, q, q.copy(), "scalar", run=kernel)
-        self.task = raw.ffi.new("kvb_task **")
-        raw.check(raw.lib.kvb_task_decode(args, 1, self.task))
+        self._planned = raw.task("decode", args, 1)
+        self.task = self._planned.__enter__()
 
     def seconds(self) -> list[float]:
         return [(end - begin) * 1e-9 for begin, end in self.spans]
 
     def close(self):
-        self.raw.lib.kvb_task_free(self.task[0])
+        self._planned.__exit__(None, None, None)
         self._bound.close()
 
 
@@ -53,33 +53,24 @@ def run(raw, team, task, passes, between=None):
     return times, list(each), threads[0], time.monotonic() - begin
 
 
-@pytest.fixture
-def team(raw):
-    team = Team(raw, 1)
-    yield team
-    team.close()
-
-
 def test_seconds_are_those_of_the_passes(raw, team):
-    clocked = Clocked(raw, lambda: time.sleep(0.01))
-    times, each, own, outside = run(raw, team, clocked.task[0], 5)
+    with Clocked(raw, lambda: time.sleep(0.01)) as clocked:
+        times, each, own, outside = run(raw, team, clocked.task, 5)
     inside = clocked.seconds()
     assert sum(inside) <= times.seconds <= outside
     assert all(low <= found for low, found in zip(inside, each, strict=True))
     assert sum(each) == pytest.approx(times.seconds, rel=1e-6)
     assert sum(inside) <= own <= times.seconds * (1 + 1e-6)
-    clocked.close()
 
 
 def test_time_between_passes_is_not_counted(raw, team):
     work, rest = Clocked(raw, lambda: time.sleep(0.002)), Clocked(raw, lambda: time.sleep(0.03))
-    times, each, own, outside = run(raw, team, work.task[0], 4, rest.task[0])
+    with work, rest:
+        times, each, own, outside = run(raw, team, work.task, 4, rest.task)
     assert len(rest.spans) == len(work.spans) == 4
     assert sum(work.seconds()) <= times.seconds <= outside - sum(rest.seconds())
     assert sum(each) == pytest.approx(times.seconds, rel=1e-6)
     assert sum(work.seconds()) <= own <= outside - sum(rest.seconds())
-    work.close()
-    rest.close()
 
 
 def test_stages_of_a_run_before_are_forgotten(raw, team):
@@ -89,14 +80,9 @@ def test_stages_of_a_run_before_are_forgotten(raw, team):
         q = np.zeros((1, 1, shape.head_dim), np.float32)
         found = []
         for stages in (1, 0):
-            task = raw.ffi.new("kvb_task **")
-            raw.check(
-                raw.lib.kvb_task_decode(
-                    decode_args(raw, bound, q, q.copy(), "scalar", stages=stages), 1, task
-                )
-            )
-            found.append(list(team.run(task[0]).stage_share))
-            raw.lib.kvb_task_free(task[0])
+            args = decode_args(raw, bound, q, q.copy(), "scalar", stages=stages)
+            with raw.task("decode", args, 1) as task:
+                found.append(list(team.run(task).stage_share))
     assert sum(found[0]) == pytest.approx(1) and found[1] == [0, 0, 0]
 
 
@@ -111,10 +97,9 @@ def test_faults_are_those_of_the_run(raw, team):
             memory[at] = 1
         kept.append(memory)
 
-    clocked = Clocked(raw, touch)
-    times, *_ = run(raw, team, clocked.task[0], 2)
+    with Clocked(raw, touch) as clocked:
+        times, *_ = run(raw, team, clocked.task, 2)
     assert 2 * pages <= times.faults < 20 * pages
-    clocked.close()
 
 
 def switched() -> int:
@@ -140,7 +125,7 @@ def test_switches_are_those_of_the_run(raw):
     clocked = Clocked(raw, spin)
     process = subprocess.Popen([sys.executable, "-c", rival])
     try:
-        times, *_ = run(raw, team, clocked.task[0], 2)
+        times, *_ = run(raw, team, clocked.task, 2)
     finally:
         process.kill()
         process.wait()

@@ -60,14 +60,6 @@ def schedule(variant: str, dtype: str, group: int) -> tuple[int, int]:
     return group if converted and group > HEADS else HEADS, 3 if variant == "twopass" else 1
 
 
-def traffic(raw, maker, args):
-    task, found = raw.ffi.new("kvb_task **"), raw.ffi.new("kvb_traffic *")
-    raw.check(getattr(raw.lib, f"kvb_task_{maker}")(args, 1, task))
-    raw.check(raw.lib.kvb_task_traffic(task[0], found))
-    raw.lib.kvb_task_free(task[0])
-    return found
-
-
 def check(found, traced: trace.Trace, regions: tuple[str, ...], compulsory: int) -> None:
     assert found.compulsory == compulsory
     assert found.issued == traced.issued
@@ -87,7 +79,7 @@ def test_decode_and_twin(raw, index):
     q = np.zeros((shape.batch, shape.kv_heads * group, shape.head_dim), np.float32)
     with Bound(raw, shape, lengths, table) as bound:
         args = decode_args(raw, bound, q, q.copy(), "scalar", variant, window=window)
-        found, twin = traffic(raw, "decode", args), traffic(raw, "twin", args)
+        found, twin = raw.traffic("decode", args, 1), raw.traffic("twin", args, 1)
     walk = schedule(variant, shape.dtype, group)
     traced = trace.decode(shape, table, lengths.tolist(), q.shape[1], window, *walk)
     check(
@@ -119,7 +111,7 @@ def test_stores(raw, index):
     source = np.zeros((shape.batch, tokens, shape.kv_heads, shape.head_dim), np.float32)
     with Bound(raw, shape, lengths, table) as bound:
         args = store_args(raw, bound, source, source, tokens, "scalar", head_major=int(head_major))
-        found = traffic(raw, op, args)
+        found = raw.traffic(op, args, 1)
     traced = trace.store(shape, table, lengths.tolist(), tokens, head_major)
     scales, sources = traced.bytes_in("k_scale", "v_scale"), traced.bytes_in("k_source", "v_source")
     kept = trace.payload(traced, shape)

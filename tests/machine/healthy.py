@@ -6,8 +6,8 @@ from collections import Counter
 
 from kvbench.machine.preflight import Live
 from tests.machine.trees import put
+from tests.made_run import MIB
 
-MIB = 1 << 20
 CLOCKSOURCE = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 THP = "/sys/kernel/mm/transparent_hugepage"
 CPU = "/sys/devices/system/cpu"

@@ -13,8 +13,7 @@ from kvbench.machine.tree import Files
 from kvbench.model import Cpu, DataCache, Fact, Machine, Node
 from tests.machine.healthy import CLOCKSOURCE, CPU, HEALTHY, THP, Still
 from tests.machine.trees import put
-
-MIB = 1 << 20
+from tests.made_run import MIB
 
 
 def machine(

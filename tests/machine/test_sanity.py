@@ -4,8 +4,7 @@ import pytest
 
 from kvbench.machine.describe import doubts
 from kvbench.model import Cpu, DataCache
-
-MIB = 1 << 20
+from tests.made_run import MIB
 
 
 def cpus(sockets, nodes):
@@ -15,8 +14,7 @@ def cpus(sockets, nodes):
 
 
 def machine(sockets, nodes, *shared, size=8 * MIB):
-    found = cpus(sockets, nodes)
-    return found, tuple(DataCache(3, size, group) for group in shared)
+    return cpus(sockets, nodes), tuple(DataCache(3, size, group) for group in shared)
 
 
 SOUND = {

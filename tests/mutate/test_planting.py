@@ -138,8 +138,7 @@ def test_python_finds_the_package_of_the_copy(tmp_path):
     program = (
         "import os; os.chdir('/'); import cffi, numpy, pytest, kvbench; print(*kvbench.__path__)"
     )
-    ended = copy.run([str(copy.python), "-c", program], 60)
-    assert ended.said == f"{copy.place / 'kvbench'}\n"
+    assert copy.run([str(copy.python), "-c", program], 60).said == f"{copy.place / 'kvbench'}\n"
 
 
 def test_what_runs_out_of_time_ends_with_its_children(tree, tmp_path):

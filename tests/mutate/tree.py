@@ -95,8 +95,7 @@ class Copy:
         """
         folder = self.place / "build" / "venv"
         if not self.python.exists():
-            command = [sys.executable, "-m", "venv", "--without-pip", str(folder)]
-            subprocess.run(command, check=True)
+            subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
         packages = next(folder.glob("lib/python*/site-packages"))
         (packages / "copy.pth").write_text(
             "\n".join([str(self.place), *site.getsitepackages()]) + "\n"

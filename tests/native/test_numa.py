@@ -8,8 +8,8 @@ import pytest
 
 from kvbench.errors import Unsupported
 from kvbench.native import Arena, numa
+from tests.made_run import MIB
 
-MIB = 1 << 20
 SCRIPT = """
 from kvbench.native import Arena, numa
 arena = Arena(8 << 20, "base")

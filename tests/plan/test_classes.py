@@ -80,8 +80,7 @@ def test_only_decodes_that_ask_for_no_schedule_are_tuned():
         replace(POINT, schedule="off"),
         replace(STORE, schedule="auto"),
     ]
-    found = classes(points, needs_here(points, MACHINE), MACHINE)
-    assert found == {name(POINT): points[:2]}
+    assert classes(points, needs_here(points, MACHINE), MACHINE) == {name(POINT): points[:2]}
 
 
 def hot(context, **changes):

@@ -69,8 +69,7 @@ def test_a_model_gives_heads_and_its_window_where_asked(tmp_path):
 
 
 def test_heads_override_the_model(sweep):
-    found = sweep('model = "gpt-2"')
-    assert found.points[0].shape.head_dim == 128
+    assert sweep('model = "gpt-2"').points[0].shape.head_dim == 128
 
 
 def test_all_is_what_has_a_kernel_of_the_op(sweep):

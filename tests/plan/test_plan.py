@@ -10,8 +10,8 @@ from kvbench.plan import Scope, cpu_sets, probes
 from kvbench.plan.needs import tokens_in
 from kvbench.regime import classify
 from tests.made_run import KIB, MIB, machine
+from tests.sizing.made import GIB
 
-GIB = 1 << 30
 FACTS = {"quota": Fact("unlimited", "", "high"), "core_kinds": Fact({}, "", "high")}
 
 

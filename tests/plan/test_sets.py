@@ -10,8 +10,8 @@ from kvbench.native import default_library
 from kvbench.plan import needs_here
 from kvbench.plan.witnesses import contrasts
 from tests.made_run import DECODE, MACHINE
+from tests.sizing.made import GIB
 
-GIB = 1 << 30
 GOES_WITH = {
     "dtype": {"scale"},
     "layout": {"inner", "block_tokens", "order"},

@@ -5,9 +5,9 @@ read. Functions are held by ruff: at most 25 statements.
 import json
 import re
 from fnmatch import fnmatch
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.raw import ROOT
+
 COLUMNS = 100
 
 # Of these files, lines with this pattern may be longer.

@@ -10,7 +10,6 @@ from contextlib import redirect_stdout
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,9 +20,9 @@ from kvbench.model import Shape
 from kvbench.native import default_library
 from kvbench.suite.axes import words as axis_words
 from tests.cli.test_cli import call
+from tests.raw import ROOT
 from tests.repo.promises import PROMISES as RECIPES
 
-ROOT = Path(__file__).resolve().parents[2]
 QUICK = ROOT / "results" / "zen4-kvm-2" / "quick"
 COMMANDS = {line for page in RECIPES.values() for line in page}
 

@@ -15,12 +15,12 @@ import yaml
 import kvbench
 from kvbench.errors import Exit
 from kvbench.exports import kinds
-from tests.cli.test_cli import call
+from tests.cli.test_cli import call, output_of
 from tests.cli.test_exit_codes import played
 from tests.cli.test_workflows import parsed
+from tests.raw import ROOT
 from tests.repo.promises import PROMISES, Promise, gated
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGES = {path: (ROOT / path).read_text() for path in PROMISES}
 README, EVERY = PAGES["README.md"], "\n".join(PAGES.values())
 INDENTED = re.compile(r"^    ((?:kvbench|cc) .*)$", re.MULTILINE)
@@ -151,8 +151,9 @@ def test_two_launches_a_side_are_inconclusive_as_the_page_says(tmp_path, capsys,
     for name in ("base", "head"):
         assert call("sweep", "smoke", "--launches", "2", "--out", name) == 0
     capsys.readouterr()
-    assert call("compare", "base", "head", "--gate") == Exit.UNCLEAR
-    assert capsys.readouterr().out.startswith("INCONCLUSIVE: ")
+    assert output_of(capsys, "compare", "base", "head", "--gate", code=Exit.UNCLEAR).startswith(
+        "INCONCLUSIVE: "
+    )
 
 
 def test_what_you_get_is_what_that_run_prints(monkeypatch):

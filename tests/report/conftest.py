@@ -3,14 +3,12 @@
 import fcntl
 import os
 import shutil
-from pathlib import Path
 
 import pytest
 
 from tests.cli.test_cli import call
+from tests.raw import ROOT
 from tests.report import made
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import kvbench
-from tests.cli.test_cli import call
+from tests.cli.test_cli import output_of
 from tests.report import made
 from tests.report.texts import blocks, markdown_tables, tables, unnamed, unnamed_cells
 
@@ -32,8 +32,7 @@ def test_bad_texts_are_found(text, bad):
 
 def test_the_page(report):
     page = (report / "index.html").read_text()
-    outside = re.sub(r"<table.*?</table>", "", page, flags=re.DOTALL)
-    texts = blocks(outside)
+    texts = blocks(re.sub(r"<table.*?</table>", "", page, flags=re.DOTALL))
     assert sum("%" in text for text in texts) >= 6
     assert [sentence for text in texts for sentence in unnamed(text)] == []
     known = list(tables(page))
@@ -49,8 +48,7 @@ def test_every_figure(report):
 
 
 def test_markdown(rich, small, capsys):
-    assert call("report", str(rich), str(small), "--format", "md") == 0
-    text = capsys.readouterr().out
+    text = output_of(capsys, "report", str(rich), str(small), "--format", "md")
     lines = [line.strip("-> ") for line in text.splitlines() if line and not line.startswith("|")]
     assert sum("%" in line for line in lines) > 4
     assert [sentence for line in lines for sentence in unnamed(line.replace("\\", ""))] == []

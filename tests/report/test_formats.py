@@ -13,13 +13,12 @@ import kvbench
 from kvbench.cli._streams import json_text
 from kvbench.report.data import rows_of
 from kvbench.texts import markdown as plain
-from tests.cli.test_cli import call
+from tests.cli.test_cli import output_of
 from tests.report.texts import markdown_tables
 
 
 def told(capsys, *arguments):
-    assert call("report", *map(str, arguments)) == 0
-    return capsys.readouterr().out
+    return output_of(capsys, "report", *map(str, arguments))
 
 
 # ---- JSON ----------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 
 import kvbench
 from kvbench.report.words.sentences import gaps
-from tests.cli.test_cli import call
+from tests.cli.test_cli import output_of
 from tests.report import made
 from tests.report.texts import plain_text
 
@@ -22,8 +22,7 @@ def test_what_is_missing_is_said(name, tmp_path, capsys):
     run = made.directory(tmp_path / "run", records, points, launches)
     forms = {}
     for form in ("md", "json", "csv", *(["html"] if name in DRAWN else [])):
-        assert call("report", str(run), "--format", form) == 0
-        forms[form] = capsys.readouterr().out
+        forms[form] = output_of(capsys, "report", str(run), "--format", form)
     said = json.loads(forms["json"])["missing"]
     assert forms["csv"].startswith("run,name,")
     for word in words:

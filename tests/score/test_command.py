@@ -2,12 +2,13 @@
 
 import json
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 
 from kvbench.model import Record
 from kvbench.store.run import FILES
-from tests.cli.test_cli import call
+from tests.cli.test_cli import call, errors_of
 from tests.cli.test_exit_codes import unwatched
 from tests.score import made
 
@@ -75,8 +76,9 @@ def test_an_interrupted_one_goes_on(still, tmp_path, capsys):
 
     still(interrupted)
     path = tmp_path / "run"
-    assert call("score", "--out", str(path)) == 130
-    assert f"to go on: kvbench score --out {path} --resume" in capsys.readouterr().err
+    assert f"to go on: kvbench score --out {path} --resume" in errors_of(
+        capsys, "score", "--out", str(path), code=130
+    )
     assert (
         facts(path, capsys)["state"] == "invalid"
         and call("score", "--pack", str(path), "--out", str(path) + ".tar.gz") == 2
@@ -88,9 +90,9 @@ def test_an_interrupted_one_goes_on(still, tmp_path, capsys):
 
 def test_where_no_kernel_is_right_there_is_no_score(still, tmp_path, capsys):
     still(lambda job: (replace(r, samples=(), error="is off by 1") for r in made.played(job)))
-    assert call("score", "--out", str(tmp_path / "run")) == 4
     assert (
-        "no kernel of 16 bits is right: is off by 1" in capsys.readouterr().err
+        "no kernel of 16 bits is right: is off by 1"
+        in errors_of(capsys, "score", "--out", str(tmp_path / "run"), code=4)
         and not (tmp_path / "run").exists()
     )
 
@@ -101,24 +103,19 @@ def test_where_nothing_can_be_written_nothing_is_measured(still, tmp_path, capsy
 
     still(measured)
     (tmp_path / "file").write_text("")
-    assert call("score", "--out", str(tmp_path / "file" / "run")) == 2
-    assert "cannot write" in capsys.readouterr().err
+    assert "cannot write" in errors_of(capsys, "score", "--out", str(tmp_path / "file" / "run"))
     monkeypatch.setattr("kvbench.session.scoring.os.access", lambda path, how: path != tmp_path)
-    assert call("score", "--out", str(tmp_path / "new" / "run")) == 2
-    assert f"cannot write {tmp_path} (name another --out)" in capsys.readouterr().err
+    assert f"cannot write {tmp_path} (name another --out)" in errors_of(
+        capsys, "score", "--out", str(tmp_path / "new" / "run")
+    )
 
 
 def test_interrupted_before_there_is_a_run(still, tmp_path, capsys, monkeypatch):
     """There is nothing to go on with, and the whole command is named."""
-
-    def interrupted(job):
-        raise KeyboardInterrupt
-
-    still(interrupted)
+    still(Mock(side_effect=KeyboardInterrupt))
     path = str(tmp_path / "a run")
     monkeypatch.setattr("sys.argv", ["kvbench", "score", "--out", path])
-    assert call("score", "--out", path) == 130
-    said = capsys.readouterr().err.splitlines()[-1]
+    said = errors_of(capsys, "score", "--out", path, code=130).splitlines()[-1]
     assert (
         said
         == f"kvbench: interrupted, and nothing was kept; once more: kvbench score --out '{path}'"

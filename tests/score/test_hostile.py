@@ -10,6 +10,7 @@ import tracemalloc
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -17,7 +18,7 @@ from kvbench.errors import BadRun
 from kvbench.model import Contrast
 from kvbench.score.consistency import CLOCK, stated_clock
 from kvbench.submission import checked
-from tests.cli.test_cli import call
+from tests.cli.test_cli import call, errors_of, output_of
 from tests.score import made
 from tests.score.test_submission import members, packed
 
@@ -38,8 +39,7 @@ def block(kind, size, name=b"x"):
 
 
 def extended(kind, count):
-    record = b"20 comment=12345678\n".ljust(512, b"\0")
-    return (block(kind, 20) + record) * count
+    return (block(kind, 20) + b"20 comment=12345678\n".ljust(512, b"\0")) * count
 
 
 BOMBS = {
@@ -95,8 +95,7 @@ def test_one_bomb_costs_the_page_nothing_but_itself(tmp_path, capsys):
     out, err = capsys.readouterr()
     assert "scores of 1 machine" in out and err.count("\n") == 1 and "b.tar.gz is left out" in err
     assert "Zen 4" in (tmp_path / "page" / "index.html").read_text()
-    assert call("score", "--check", str(tmp_path / "g" / "b.tar.gz")) == 2
-    err = capsys.readouterr().err
+    err = errors_of(capsys, "score", "--check", str(tmp_path / "g" / "b.tar.gz"))
     assert err.count("\n") == 1 and "b.tar.gz is no submission" in err and "internal" not in err
 
 
@@ -135,12 +134,9 @@ def test_more_points_than_a_score_has_are_refused(tmp_path):
 
 
 def test_a_folder_without_room_is_said_as_such(tmp_path, monkeypatch, capsys):
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
+    full = Mock(side_effect=OSError(28, "No space left on device"))
     monkeypatch.setattr("kvbench.store.archive._read_into", full)
-    assert call("score", "--check", str(HONEST)) == 2
-    err = capsys.readouterr().err
+    err = errors_of(capsys, "score", "--check", str(HONEST))
     assert (
         "No space left" in err and "manifest.json cannot be unpacked" in err and "make room" in err
     )
@@ -186,8 +182,7 @@ def test_the_honest_one_is_as_it_was(tmp_path, capsys):
     score = checked(HONEST)
     assert score.state == "valid" and not score.breaches and score.tag == "1.0 #df247ae3"
     assert found(tmp_path, lambda visit: visit) == (score, set())
-    assert call("score", "--check", str(HONEST)) == 0
-    assert "VALID; Zen 4" in capsys.readouterr().out
+    assert "VALID; Zen 4" in output_of(capsys, "score", "--check", str(HONEST))
 
 
 @pytest.mark.parametrize("times", [1.25, 1.5])
@@ -209,8 +204,7 @@ def test_everything_a_hundred_times_as_fast(tmp_path, capsys):
     file = forged(tmp_path / "x.tar.gz", faster(100))
     score = checked(file)
     assert score.state == "invalid" and "impossible" in {each.rule for each in score.breaches}
-    assert call("score", "--check", str(file)) == 3
-    out = capsys.readouterr().out
+    out = output_of(capsys, "score", "--check", str(file), code=3)
     assert (
         "cores of 6.50 GHz that load 128 bytes a cycle reach 1,664 GB/s" in out
         and out.count("\n") == 1

@@ -8,7 +8,7 @@ import pytest
 
 from kvbench.errors import BadRun
 from kvbench.submission import checked, pack
-from tests.cli.test_cli import call
+from tests.cli.test_cli import call, output_of
 from tests.report.made import SECRET, SECRETS
 from tests.score import made
 
@@ -49,8 +49,7 @@ def test_it_says_the_same_without_what_must_not_leave_the_house(archive, capsys)
         "longer/journal.jsonl",
     } <= held.keys()
     assert not [name for name, content in held.items() if SECRET.encode() in content]
-    assert call("score", "--check", str(archive)) == 0
-    out = capsys.readouterr().out
+    out = output_of(capsys, "score", "--check", str(archive))
     assert out.count("\n") == 1 and "VALID; Machine A, 2 cores, virtual machine (KVM)" in out
     assert out.endswith("; valid means consistent, not true\n")
 
@@ -58,8 +57,9 @@ def test_it_says_the_same_without_what_must_not_leave_the_house(archive, capsys)
 def test_an_edited_journal_is_named(archive, tmp_path, capsys):
     held = members(archive)
     held["journal.jsonl"] = held["journal.jsonl"].replace(b'"passes":4', b'"passes":8')
-    assert call("score", "--check", str(packed(tmp_path / "b.tar.gz", held))) == 3
-    assert "INVALID, journal.jsonl was changed" in capsys.readouterr().out
+    assert "INVALID, journal.jsonl was changed" in output_of(
+        capsys, "score", "--check", str(packed(tmp_path / "b.tar.gz", held)), code=3
+    )
 
 
 def test_a_changed_run_is_not_packed(tmp_path):

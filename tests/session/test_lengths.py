@@ -44,8 +44,7 @@ def test_it_goes_on_from_another_folder(begun, tmp_path_factory, monkeypatch):
     with Session.resume(begun / "run", execute=Played()) as session:
         list(session.records())
         assert session.finish()
-    records = RunDirectory.open(begun / "run").records
-    assert HELD in lengths_of(record.point for record in records)
+    assert HELD in lengths_of(record.point for record in RunDirectory.open(begun / "run").records)
 
 
 def test_it_does_not_go_on_with_other_lengths(begun):

@@ -1,7 +1,6 @@
 """A sweep's course without measuring: a made-up executor stands for the worker processes."""
 
 import json
-import os
 import shutil
 from contextlib import nullcontext
 from fractions import Fraction
@@ -19,8 +18,8 @@ from kvbench.report.course import heading
 from kvbench.session import Options, Session, planned
 from kvbench.store import RunDirectory
 from kvbench.store.summary import read_summary
+from tests.cli.test_cli import CPU
 
-CPU = str(min(os.sched_getaffinity(0)))
 AXES = (
     "context=64,128",
     "threads=1",
@@ -264,7 +263,6 @@ def test_the_library_function(tmp_path, monkeypatch):
     assert len(found.records) == len(seen) > 0
     assert set(found.frame("points")["context"]) == {64, 128}
     assert len(found.frame("samples")) == sum(len(r.samples) for r in seen)
-    again = kvbench.sweep(out=tmp_path / "run", resume=True)
-    assert again.records == found.records
+    assert kvbench.sweep(out=tmp_path / "run", resume=True).records == found.records
     with pytest.raises(BadArgument, match="points, samples"):
         found.frame("nonsense")

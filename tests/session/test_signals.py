@@ -22,20 +22,9 @@ from pathlib import Path
 import pytest
 
 from kvbench.native import library_path
+from tests.cli.test_cli import CPU, TINY
 from tests.gate.test_builds import CMAKE, SOURCE, git
 
-CPU = str(min(os.sched_getaffinity(0)))
-TINY = [
-    "smoke",
-    "--axis",
-    "context=64",
-    "--axis",
-    "threads=1",
-    "--axis",
-    "model=gpt-2",
-    "--axis",
-    "residency=hot",
-]
 SWEEP = ["sweep", *TINY, "--axis", "op=decode", "--cpus", CPU, "--launches", "2", "--samples", "2"]
 COMMANDS = {
     "sweep": [*SWEEP, "--sample-time", "0.002", "--report", "--out", "a run"],

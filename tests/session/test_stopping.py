@@ -73,8 +73,7 @@ def test_no_launch_begins_that_would_not_end_in_time(tmp_path, clock, budget, la
 )
 def test_a_budget_is_a_bound(tmp_path, clock, budget, each, made, ended):
     """Times of visits are exact. What was finished counts, and the run can be gone on with."""
-    played = Timed(clock, lambda launch: each)
-    with begun(tmp_path, played, budget=budget) as session:
+    with begun(tmp_path, Timed(clock, lambda launch: each), budget=budget) as session:
         assert len(list(session.records())) == made
         assert session.budget.spent
         assert clock.now == pytest.approx(ended)

@@ -10,7 +10,7 @@ from kvbench.cli._types import BYTES
 from kvbench.native import default_library
 from kvbench.report.figures.sizes import sizes
 from kvbench.sizing.sized import sweep
-from tests.cli.test_cli import call, refused
+from tests.cli.test_cli import errors_of, output_of, refused
 from tests.sizing.calculator import Case
 from tests.sizing.made import GIB, decoder, of_model, sized
 
@@ -18,8 +18,7 @@ RUN = Path(__file__).resolve().parents[2] / "results" / "zen3-kvm-2" / "quick"
 
 
 def said(capsys, *arguments):
-    assert call("size", *arguments) == 0
-    return capsys.readouterr().out
+    return output_of(capsys, "size", *arguments)
 
 
 def facts(capsys, *arguments):
@@ -237,8 +236,10 @@ def test_dtypes_of_one_size_share_a_line():
 @pytest.mark.parametrize("kind", ["png", "svg"])
 def test_plot(kind, tmp_path, capsys):
     path = tmp_path / f"sizes.{kind}"
-    assert call("size", "qwen3-0.6b", "--machine", str(RUN), "--plot", str(path)) == 0
-    assert capsys.readouterr().err == f"plot: {path}\n"
+    assert (
+        errors_of(capsys, "size", "qwen3-0.6b", "--machine", str(RUN), "--plot", str(path), code=0)
+        == f"plot: {path}\n"
+    )
     if kind == "svg":
         words = {
             element.text for element in Xml.parse(path).iter("{http://www.w3.org/2000/svg}text")

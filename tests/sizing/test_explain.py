@@ -14,7 +14,7 @@ from kvbench.sizing.explained import explain
 from kvbench.suite import model
 from tests.checkpoint.made import config, folder
 from tests.checkpoint.test_known_answers import LLAMA
-from tests.cli.test_cli import call, refused
+from tests.cli.test_cli import call, output_of, refused
 from tests.cli.test_exit_codes import played
 from tests.sizing.made import GIB, MEASURED, NOWHERE
 
@@ -142,18 +142,19 @@ def test_five_lines(facts, words):
 
 
 def test_text_ends_with_the_lines(capsys):
-    assert call("explain", "gemma-3-4b", "--machine", RUN) == 0
-    text = capsys.readouterr().out
+    text = output_of(capsys, "explain", "gemma-3-4b", "--machine", RUN)
     assert (
         max(map(len, text.splitlines())) <= 120
         and " 7.228 GiB stored" in text
         and "131,072" in text
     )
-    assert call("explain", "gemma-3-4b", "--machine", RUN, "--json") == 0
-    five = json.loads(capsys.readouterr().out)["lines"]
+    five = json.loads(output_of(capsys, "explain", "gemma-3-4b", "--machine", RUN, "--json"))[
+        "lines"
+    ]
     assert " ".join(text.split()).endswith(" ".join(" ".join(five).split())) and len(five) == 5
-    assert call("explain", "gemma-3-4b", "--machine", RUN, "--markdown", "--measured", "2@8k") == 0
-    page = capsys.readouterr().out
+    page = output_of(
+        capsys, "explain", "gemma-3-4b", "--machine", RUN, "--markdown", "--measured", "2@8k"
+    )
     assert page.startswith("### gemma-3-4b") and page.count("\n- ") == 6 and page.count("```") == 2
 
 
@@ -171,8 +172,7 @@ def test_the_figure(tmp_path, capsys):
 def test_what_is_not_known_is_measured(name, tmp_path, monkeypatch, capsys):
     played(monkeypatch, tmp_path)
     monkeypatch.chdir(tmp_path)
-    assert call("explain", name, "--json") == 0
-    found = json.loads(capsys.readouterr().out)
+    found = json.loads(output_of(capsys, "explain", name, "--json"))
     assert Path(found["machine"]).parent.name == "runs"
     heads = {
         point["shape"]["q_heads"]
@@ -214,8 +214,12 @@ def test_what_no_kernel_walks_is_neither_sized_nor_swept(capsys):
 
 
 def test_a_folder_without_weights_is_explained(tmp_path, capsys):
-    assert call("explain", folder(tmp_path / "mine", config(**LLAMA)), "--machine", RUN) == 0
     assert (
-        "mine: 32 layers" in (text := capsys.readouterr().out)
+        "mine: 32 layers"
+        in (
+            text := output_of(
+                capsys, "explain", folder(tmp_path / "mine", config(**LLAMA)), "--machine", RUN
+            )
+        )
         and "weights: unknown, there is no" in text
     )

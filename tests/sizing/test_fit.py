@@ -153,8 +153,7 @@ def test_a_measured_decode_goes_before_reads():
 
 
 def test_without_such_a_decode_reads_stand_and_it_is_said():
-    case = of_model("llama-3-8b", context=8192, dtype="i8")
-    found = sized(case, RUN)
+    found = sized(of_model("llama-3-8b", context=8192, dtype="i8"), RUN)
     assert found.tokens_per_second.kv.decode == "" and found.tokens_per_second.kv.gbps == 20.0
     assert "no decode of i8 in head layout, 4 query heads" in found.notes[0]
 

@@ -8,6 +8,7 @@ import signal
 import time
 from contextlib import suppress
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
@@ -55,8 +56,7 @@ def wrote(library, file, writer, rounds):
     for number in range(rounds):
         value = 1.0 + writer + number / 1000
         own = tuned(f"own/{writer}/{number}", value)
-        common = tuned(f"shared/{number // 10}", value)
-        assert Evidence("m", library, file).add([own, common]) == ""
+        assert Evidence("m", library, file).add([own, tuned(f"shared/{number // 10}", value)]) == ""
 
 
 def looked(library, file, stop):
@@ -177,11 +177,7 @@ def test_evidence_that_could_not_be_read_is_not_replaced(library, tmp_path, monk
     evidence = Evidence("m", library, str(tmp_path / "seen.json"))
     assert not evidence.add([tuned("a", 1.0)])
     with monkeypatch.context() as patch:
-
-        def unread(*_, **__):
-            raise OSError(24, "Too many open files")
-
-        patch.setattr("kvbench.named.opened", unread)
+        patch.setattr("kvbench.named.opened", Mock(side_effect=OSError(24, "Too many open files")))
         assert "Too many open files" in evidence.add([tuned("b", 1.0)])
     assert evidence.read()[0].keys() == {"a"}
 
@@ -279,12 +275,9 @@ def test_the_name_of_a_new_run_is_on_the_disk(tmp_path, monkeypatch):
 
 
 def test_folders_that_were_made_for_nothing_are_taken_away(tmp_path, monkeypatch):
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
     (tmp_path / "there").mkdir()
     with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", full)
+        patch.setattr(os, "fsync", Mock(side_effect=OSError(28, "No space left on device")))
         for name in ("new", "there"):
             with pytest.raises(OSError, match="No space left"):
                 write_text(tmp_path / name / "a" / "page", "text")

@@ -5,6 +5,7 @@ one.
 import os
 import shutil
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -72,13 +73,9 @@ def test_only_a_run_that_nobody_writes_is_replaced(filled, head, tmp_path, monke
     with RunDirectory.open(filled, write=True), pytest.raises(Unwritable, match="another process"):
         keep(head, filled)
     with monkeypatch.context() as patch, pytest.raises(Unwritable, match="then bless it again"):
-        patch.setattr(os, "fsync", full)
+        patch.setattr(os, "fsync", Mock(side_effect=OSError(28, "No space left on device")))
         keep(head, filled)
     assert files(filled) == before
-
-
-def full(*_):
-    raise OSError(28, "No space left on device")
 
 
 @pytest.mark.parametrize("first", [False, True])

@@ -4,6 +4,7 @@ import os
 import random
 import shutil
 import sys
+from unittest.mock import Mock
 
 import pytest
 
@@ -175,9 +176,7 @@ def test_a_path_in_a_text_need_not_be_one(tmp_path):
 
 
 def test_a_write_that_cannot_be_taken_back_is_taken_back_later(filled, monkeypatch):
-    def broken(*_):
-        raise OSError(5, "Input/output error")
-
+    broken = Mock(side_effect=OSError(5, "Input/output error"))
     before = (filled / JOURNAL).read_bytes()
     with RunDirectory.open(filled, write=True) as run:
         with monkeypatch.context() as patch:
@@ -197,12 +196,9 @@ def test_a_whole_line_outlives_an_interruption(filled, monkeypatch):
     again.
     """
 
-    def stop(*_):
-        raise KeyboardInterrupt
-
     with RunDirectory.open(filled, write=True) as run:
         with monkeypatch.context() as patch:
-            patch.setattr(os, "fsync", stop)
+            patch.setattr(os, "fsync", Mock(side_effect=KeyboardInterrupt))
             with pytest.raises(KeyboardInterrupt):
                 run.append(failed(8, READ))
         assert len(run.records) == 9 and RunDirectory.open(filled).records[-1].launch == 8
@@ -211,14 +207,11 @@ def test_a_whole_line_outlives_an_interruption(filled, monkeypatch):
 
 
 def test_a_full_disk_keeps_older_files(filled, monkeypatch):
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
     with RunDirectory.open(filled, write=True) as run:
         run.write_machine({"launch": 1})
         assert run.export()
         export = (filled / "run.json.gz").read_bytes()
-        monkeypatch.setattr(os, "fsync", full)
+        monkeypatch.setattr(os, "fsync", Mock(side_effect=OSError(28, "No space left on device")))
         for act in (lambda: run.write_machine({"launch": 2}), run.export):
             with pytest.raises(Unwritable) as raised:
                 act()

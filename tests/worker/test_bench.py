@@ -2,7 +2,6 @@
 on a real one.
 """
 
-import os
 import random
 from contextlib import contextmanager
 from dataclasses import replace
@@ -19,7 +18,7 @@ from kvbench.worker.decoding import Decoding
 from kvbench.worker.ground import Ground
 from kvbench.worker.room import key
 from tests import made_run
-from tests.made_job import bench, room
+from tests.made_job import CPU, bench, room
 
 SHAPE = Shape(
     layers=5, batch=2, q_heads=4, kv_heads=2, head_dim=32, context=40, capacity=48, window=0
@@ -27,7 +26,7 @@ SHAPE = Shape(
 FACTS = {
     "shape": SHAPE,
     "pages": "base",
-    "cpus": (min(os.sched_getaffinity(0)),),
+    "cpus": (CPU,),
     "isa": default_library().isa(),
 }
 DECODE = replace(made_run.DECODE, **FACTS)

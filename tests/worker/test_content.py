@@ -2,7 +2,6 @@
 where tokens come to lie that are stored one at a time.
 """
 
-import os
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +13,7 @@ from kvbench.oracle import attention
 from kvbench.worker.ground import Ground
 from kvbench.worker.loop import rounds
 from tests import made_run
-from tests.made_job import bench, room
+from tests.made_job import CPU, bench, room
 
 PAGE = 4096
 SHAPE = Shape(
@@ -23,7 +22,7 @@ SHAPE = Shape(
 FACTS = {
     "shape": SHAPE,
     "pages": "base",
-    "cpus": (min(os.sched_getaffinity(0)),),
+    "cpus": (CPU,),
     "isa": default_library().isa(),
 }
 DECODE = replace(made_run.DECODE, **FACTS)
@@ -114,8 +113,7 @@ def test_samples_of_a_rotation_store_in_every_place(ground):
     """Those that the timed loop takes, beside copies along the same memory, each of as many bytes
     as the other kind.
     """
-    point = replace(of("head", "f32"), op="append", variant="-")
-    with bench(point, ground) as found:
+    with bench(replace(of("head", "f32"), op="append", variant="-"), ground) as found:
         taken = list(
             rounds(found.programs, 1, 1e-4, passes={each.name: 7 for each in found.programs})
         )

@@ -2,7 +2,6 @@
 be right.
 """
 
-import os
 import shutil
 from dataclasses import replace
 
@@ -16,9 +15,8 @@ from kvbench.suite import load
 from kvbench.worker import duel
 from kvbench.worker.launch import launch
 from tests.faulty import FAULTS, build, build_plugin
-from tests.made_job import job
+from tests.made_job import CPU, job
 
-CPU = min(os.sched_getaffinity(0))
 PAIRS = 12
 SUITE = f"""
 question = "Which is faster?"

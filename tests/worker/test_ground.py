@@ -1,6 +1,5 @@
 """Memory is used again where it lies on the right node, and nowhere else."""
 
-import os
 from dataclasses import replace
 
 import numpy as np
@@ -10,9 +9,8 @@ from kvbench.machine import describe
 from kvbench.model import Cpu
 from kvbench.native import Team, default_library
 from kvbench.worker.ground import Ground
-
-CPU = min(os.sched_getaffinity(0))
-MIB = 1 << 20
+from tests.made_job import CPU
+from tests.made_run import MIB
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 next.
 """
 
-import os
 from dataclasses import replace
 
 import pytest
@@ -17,9 +16,8 @@ from kvbench.suite import load
 from kvbench.worker import queries, room
 from kvbench.worker.launch import launch
 from kvbench.worker.loop import rounds
-from tests.made_job import job
+from tests.made_job import CPU, job
 
-CPU = min(os.sched_getaffinity(0))
 SUITE = f"""
 question = "Do they get along?"
 samples = 1
@@ -180,8 +178,7 @@ def test_seconds_of_passes_are_dropped_as_they_come(visited, monkeypatch):
 
     most, point = [], next(point for point in visited[0] if point.op == "decode")
     monkeypatch.setattr("kvbench.worker.bench.rounds", told)
-    plan = Plan((point,), 1, 3, 0.0002, 1)
-    _, record = launch(default_library(), job(plan))
+    _, record = launch(default_library(), job(Plan((point,), 1, 3, 0.0002, 1)))
     assert not record.error and len(most) == 3 * 5 and max(most) <= 1
 
 

@@ -94,5 +94,4 @@ def test_the_profile_of_a_file_s_lengths(tmp_path, capsys):
     assert call("profile", "decode", *asked, *named, "--batch", "3") == 0
     assert "  3 sequences of 133 tokens (listed:" in capsys.readouterr().out
     assert call("profile", "decode", *asked, *named) == 2
-    said = "3 lengths are listed for a batch of 1: ask for batch 3"
-    assert said in capsys.readouterr().err
+    assert "3 lengths are listed for a batch of 1: ask for batch 3" in capsys.readouterr().err

@@ -114,7 +114,6 @@ def test_a_transpose_and_a_row_of_logits_by_hand():
 
 @pytest.mark.parametrize("capacity", [50, 80, 400])
 def test_a_cache_that_grows_walks_no_more_than_it_takes(capacity):
-    point = replace(REPACK, shape=replace(SHAPE, capacity=capacity))
-    found = needs(point, 1 << 20)
+    found = needs(replace(REPACK, shape=replace(SHAPE, capacity=capacity)), 1 << 20)
     rows = found.slice_bytes * min(2 * SHAPE.context, capacity) // capacity
     assert found.slice_walked == rows and found.source_bytes == 0

@@ -3,7 +3,6 @@ name is left alone.
 """
 
 import math
-import os
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -20,10 +19,9 @@ from kvbench.runner import run
 from kvbench.suite import load
 from kvbench.worker import tuning
 from kvbench.worker.launch import launch
-from tests.made_job import job
+from tests.made_job import CPU, job
 from tests.made_run import DECODE, MACHINE
 
-CPU = min(os.sched_getaffinity(0))
 SUITE = f"""
 question = "Which schedule?"
 launches = 2

@@ -174,8 +174,17 @@ class Profile:
     ]
 
 
-_DECODE = ["twin_gbps", "twin_form", "efficiency", "core_gbps", "core_form", "core_fraction"]
-_DECODE += ["core_level", "fma_gflops", "fma_fraction"]
+_DECODE = [
+    "twin_gbps",
+    "twin_form",
+    "efficiency",
+    "core_gbps",
+    "core_form",
+    "core_fraction",
+    "core_level",
+    "fma_gflops",
+    "fma_fraction",
+]
 _STORE = [
     "copy_gbps",
     "copy_form",
@@ -209,9 +218,12 @@ def profile(visit: Record) -> Profile:
             facts[name] = _times(moved, samples[under], samples[over])
     if NEIGHBOUR in samples:
         found = visit.tails.get(NEIGHBOUR)
-        facts |= {"neighbour_p50": found and found.p50, "neighbour_p99": found and found.p99}
-        facts["neighbour_times"] = _times(1.0, samples[NEIGHBOUR], samples["point"])
-        facts["neighbour_gbps"] = visit.neighbour
+        facts |= {
+            "neighbour_p50": found and found.p50,
+            "neighbour_p99": found and found.p99,
+            "neighbour_times": _times(1.0, samples[NEIGHBOUR], samples["point"]),
+            "neighbour_gbps": visit.neighbour,
+        }
     return Profile(**facts)
 
 

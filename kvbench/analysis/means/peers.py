@@ -143,13 +143,14 @@ def _cell(number_of: int, own: pd.DataFrame, known: pd.DataFrame, visits: _Visit
     models = [known.at[name, "model"] for name in own["name"] if name in known.index]
     found = []
     for row in own.to_dict("records"):
-        kept = {name: row[name] for name in PEERS if name in row}
-        kept |= {
+        kept = {
+            **{name: row[name] for name in PEERS if name in row},
             "cell": number_of,
             "model": models[0] if models else "",
             "share": row["efficiency"],
+            "times": row["seconds"] / least,
+            "variant": "" if row["other"] else row["variant"],
         }
-        kept |= {"times": row["seconds"] / least, "variant": "" if row["other"] else row["variant"]}
         if row["name"] != fastest:
             kept |= _held(list(_logs(visits, row["name"], fastest).values()))
         if row["name"] in known.index:

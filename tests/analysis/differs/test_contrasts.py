@@ -64,8 +64,7 @@ def test_the_ratio_and_its_interval_are_of_launches():
     """The middle of all means of two launches, as logarithms; several rounds of a launch are one
     median. Of 45 means five are left out at each end, by tables of Wilcoxon's.
     """
-    draw = np.random.default_rng(4)
-    ours, theirs = draw.uniform(5, 15, (2, 9, 3))
+    ours, theirs = np.random.default_rng(4).uniform(5, 15, (2, 9, 3))
     records = [visit(n, {"point": list(ours[n])}, HEAD) for n in range(9)]
     records += [visit(n, {"point": list(theirs[n])}, POSITION) for n in reversed(range(9))]
     logs = np.log(np.median(1 / ours, axis=1) / np.median(1 / theirs, axis=1))

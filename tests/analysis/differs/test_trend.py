@@ -128,8 +128,7 @@ def test_the_interval_of_a_step_holds_its_size():
 
 
 def test_two_steps_and_runs_far_out_between_them():
-    chance = np.random.default_rng(7)
-    logs = normal(chance, 150, 0.01)
+    logs = normal(np.random.default_rng(7), 150, 0.01)
     logs[50:] += math.log(0.92)
     logs[100:] += math.log(1.06)
     logs[[10, 75, 76, 120]] -= 0.4
@@ -175,8 +174,7 @@ def test_an_accepted_step_is_the_new_baseline(at):
 
 
 def test_after_an_accepted_step_the_next_is_open():
-    logs = np.concatenate([stepped(), stepped()[40:] + math.log(0.9)])
-    found = one(logs, accepted=[40])
+    found = one(np.concatenate([stepped(), stepped()[40:] + math.log(0.9)]), accepted=[40])
     assert [(step.run, step.state) for step in found.steps] == [(40, ACCEPTED), (80, OPEN)]
     assert found.baseline == (40, 79)
 
@@ -208,8 +206,7 @@ def test_what_changed_with_a_step():
         Ran(f"r{n}", "", "s", "b1" if n < 40 else "b2", "e1" if n < 45 else "e2") for n in range(80)
     )
     assert Past("m", "", runs, (found,), {}, {}).beside(found, found.steps[0]) == ("build",)
-    scheduled = replace(found.series, schedules=("weave",) * 40 + ("stream",) * 40)
-    (found,) = trends([scheduled])
+    (found,) = trends([replace(found.series, schedules=("weave",) * 40 + ("stream",) * 40)])
     changed = Past("m", "", runs, (found,), {}, {}).beside(found, found.steps[0])
     assert changed == ("build", "schedule (weave → stream)")
 

@@ -198,8 +198,7 @@ COPIES = {"point": 16.0, "copy": 8.0, "copy_nt": 12.0}
 
 def test_a_store_above_its_copies():
     assert row_of(COPIES, [], point=STORE) == ("copy", "suspect: copies alone are slower")
-    of = replace(READ, op="copy_nt")
-    roof, reason = row_of(COPIES, [20.0] * 6, of, point=STORE)
+    roof, reason = row_of(COPIES, [20.0] * 6, replace(READ, op="copy_nt"), point=STORE)
     assert roof == "copy" and reason.startswith(
         "the copy_nt ceiling of its footprint allows it: its copy"
     )
@@ -217,8 +216,7 @@ def test_a_store_of_a_narrow_dtype_reads_more_than_it_stores():
 
     said = "33% of its bytes are stores, but 50% of a copy's: stores are dearer"
     assert row_of(COPIES, [], point=STORE, change=narrow) == ("copy", said)
-    of = replace(READ, op="copy_nt")
-    both = row_of(COPIES, [14.0] * 6, of, point=STORE, change=narrow)
+    both = row_of(COPIES, [14.0] * 6, replace(READ, op="copy_nt"), point=STORE, change=narrow)
     assert both == ("copy", f"{said}; also above its copy_nt ceiling")
 
 

@@ -274,8 +274,7 @@ def test_without_known_caches_only_a_like_footprint_is_a_ceiling():
 
 
 def test_a_store_is_held_against_copies():
-    copies = {"point": [6.0], "copy": [8.0], "copy_nt": [12.0]}
-    records = [visit(0, copies, STORE), *reads()]
+    records = [visit(0, {"point": [6.0], "copy": [8.0], "copy_nt": [12.0]}, STORE), *reads()]
     records += [
         probe(0, 11.0, replace(READ, op="copy")),
         probe(0, 14.0, replace(READ, op="copy_nt")),
@@ -374,8 +373,7 @@ def test_every_sample_is_a_row():
 def test_disturbances(met, threads, is_disturbed):
     calm = Sample("point", 0, 1, 0.1, (), 0.0, 0, 0)
     assert disturbed(replace(calm, **met), threads) is is_disturbed
-    point = replace(DECODE, cpus=tuple(range(threads)))
-    record = visit(0, {"point": [8.0]}, point)
+    record = visit(0, {"point": [8.0]}, replace(DECODE, cpus=tuple(range(threads))))
     (row,) = samples([replace(record, samples=(replace(calm, **met),))]).to_dict("records")
     assert row["disturbed"] is is_disturbed
 

@@ -66,8 +66,7 @@ def test_the_median_of_launch_medians_and_their_range():
     ],
 )
 def test_units(op, moved, value):
-    probe = replace(READ, op=op)
-    (ceiling,) = ceilings([record(0, (0.2,), probe, passes=2, **moved)], MACHINE)
+    (ceiling,) = ceilings([record(0, (0.2,), replace(READ, op=op), passes=2, **moved)], MACHINE)
     assert ceiling.median == pytest.approx(value)
     assert ceiling.level == ("core" if op in ("flops", "clock") else "DRAM")
 

@@ -42,8 +42,7 @@ def test_plateaus_of_a_clean_staircase():
 
 @pytest.mark.parametrize("seed", range(40))
 def test_noise_of_five_per_cent_makes_no_plateaus_and_hides_none(seed):
-    found = plateaus(SIZES, staircase(PLAIN, noise=0.05, seed=seed))
-    rates = [p.gbps for p in found]
+    rates = [p.gbps for p in plateaus(SIZES, staircase(PLAIN, noise=0.05, seed=seed))]
     assert [min((400, 200, 80, 20), key=lambda r: abs(np.log(r / rate))) for rate in rates] == [
         400,
         200,

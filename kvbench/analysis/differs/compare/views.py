@@ -138,17 +138,19 @@ def _costs(records: Iterable[Record]) -> dict[Probe, Series]:
     """Logarithms of the time of what a probe counts. What it is said not to have done at all has
     none.
     """
-    values: dict[Probe, dict[int, list[float]]] = {}
-    for record in records:
-        if isinstance(record.point, Probe) and record.complete:
-            own = values.setdefault(record.point, {}).setdefault(record.launch, [])
-            own += [value(record, sample) for sample in record.samples if sample.program == "point"]
-    rates = {
-        probe: {launch: median(own) for launch, own in each.items()}
-        for probe, each in values.items()
+    values = grouped(
+        ((record.point, record.launch), value(record, sample))
+        for record in records
+        if isinstance(record.point, Probe) and record.complete
+        for sample in record.samples
+        if sample.program == "point"
+    )
+    rates = grouped((probe, (launch, median(own))) for (probe, launch), own in values.items())
+    return {
+        probe: {launch: -math.log(rate) for launch, rate in own}
+        for probe, own in rates.items()
+        if min(rate for _, rate in own) > 0
     }
-    known = {probe: own for probe, own in rates.items() if min(own.values()) > 0}
-    return {probe: {n: -math.log(rate) for n, rate in own.items()} for probe, own in known.items()}
 
 
 def _ceiling(point: Point, footprint: float, probes: Probes) -> Both | None:

@@ -95,14 +95,16 @@ def compare(
     one, other = (sum(bool(record.error) for record in side.records) for side in (base, head))
     points += lost
     sides = ((base, head.names, "base"), (head, base.names, "head"))
-    missing = [
-        f"{p.name}: only {word} has it"
-        for own, others, word in sides
-        for p in own.planned
-        if p.name not in others
-    ]
-    missing += [f"{each.name}: {each.note}" for each in lost]
-    said = whole(points, families), worst_first(points), worst_first(families), tuple(missing)
+    missing = (
+        *(
+            f"{p.name}: only {word} has it"
+            for own, others, word in sides
+            for p in own.planned
+            if p.name not in others
+        ),
+        *(f"{each.name}: {each.note}" for each in lost),
+    )
+    said = whole(points, families), worst_first(points), worst_first(families), missing
     found = Comparison("compare", base.run, head.run, base.named, created, *said, notes=())
     return found, Terms(
         differ, (one, other), tuple(_moved(seen)), enough, differing(base.engines, head.engines)
