@@ -9,8 +9,12 @@ cache = kvbench.Cache(kv_heads=8, head_dim=128, capacity=4096, dtype="f16")
 from importlib import import_module
 from typing import Any
 
-_HOMES = {"Blocks": "kvbench.native", "Cache": "kvbench.native"}
-_HOMES |= {"load": "kvbench.results", "sweep": "kvbench.session"}
+_HOMES = {
+    "Blocks": "kvbench.native",
+    "Cache": "kvbench.native",
+    "load": "kvbench.results",
+    "sweep": "kvbench.session",
+}
 __all__ = [*_HOMES, "native"]  # noqa: PLE0604
 
 

@@ -1,16 +1,16 @@
 """What a `with` closes at its end."""
 
+from abc import ABC, abstractmethod
 from contextlib import ExitStack
 from typing import Self
 
 
-class Closing:
-    """Subclasses have close()."""
-
+class Closing(ABC):
     __slots__ = ()
 
+    @abstractmethod
     def close(self) -> None:
-        raise NotImplementedError
+        """At the end of the `with`, however that ends."""
 
     def __enter__(self) -> Self:
         return self
@@ -32,8 +32,9 @@ class Owner(Closing):
             self._owned.close()
             raise
 
+    @abstractmethod
     def _prepare(self) -> None:
-        raise NotImplementedError
+        """Take it."""
 
     def close(self) -> None:
         self._owned.close()

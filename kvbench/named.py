@@ -65,8 +65,11 @@ def numbers(path: Path | str) -> tuple[int, ...]:
     words = text(path, LISTED).replace(",", " ").split()
     odd = (word for word in words if not re.fullmatch(r"0{0,9}[1-9][0-9]{0,9}", word))
     if (word := next(odd, None if words else "nothing")) is not None:
-        why = f"it holds {word[:20]!r}, and is to hold whole numbers from 1 on"
-        raise OSError(errno.EINVAL, why, str(path))
+        raise OSError(
+            errno.EINVAL,
+            f"it holds {word[:20]!r}, and is to hold whole numbers from 1 on",
+            str(path),
+        )
     return tuple(map(int, words))
 
 

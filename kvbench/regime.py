@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated
 
 from kvbench.errors import BadArgument
+from kvbench.grouping import grouped
 from kvbench.model import DataCache, Machine
 from kvbench.model.annotated import about
 from kvbench.units import MIB, cpu_text, size
@@ -281,15 +282,13 @@ def _domains(hierarchies: Sequence[Sequence[DataCache]]) -> tuple[_Domain, ...]:
     if not all(hierarchies):
         return ()
     users = _users(hierarchies)
-    members: dict[DataCache | None, list[Sequence[DataCache]]] = {}
-    for hierarchy in hierarchies:
-        last = hierarchy[-1] if hierarchy[-1].level > 1 else None
-        members.setdefault(last, []).append(hierarchy[:-1] if last else hierarchy)
+    far: list[DataCache | None] = [own[-1] if own[-1].level > 1 else None for own in hierarchies]
+    members = grouped(
+        (last, own[:-1] if last else own) for last, own in zip(far, hierarchies, strict=True)
+    )
     found = []
     for last, below in members.items():
-        each: dict[int, list[float]] = {}
-        for cache in (cache for hierarchy in below for cache in hierarchy):
-            each.setdefault(cache.level, []).append(cache.size / users[cache])
+        each = grouped((c.level, c.size / users[c]) for hierarchy in below for c in hierarchy)
         private = {level: (min(each[level]), max(each[level])) for level in sorted(each)}
         found.append(_Domain(last, len(below), private))
     return tuple(found)
@@ -304,10 +303,12 @@ def _hierarchies(machine: Machine, cpus: Sequence[int]) -> tuple[tuple[DataCache
     """The caches of known size that serve each CPU, the nearest first."""
     if not cpus:
         raise BadArgument("cpus: the list is empty", "name at least one CPU")
-    caches: dict[int, list[DataCache]] = {}
-    for cache in sorted(machine.caches, key=lambda cache: cache.level):
-        for cpu in cache.cpus if cache.size > 0 and cache.level <= _LAST else ():
-            caches.setdefault(cpu, []).append(cache)
+    caches = grouped(
+        (cpu, cache)
+        for cache in sorted(machine.caches, key=lambda cache: cache.level)
+        if cache.size > 0 and cache.level <= _LAST
+        for cpu in cache.cpus
+    )
     return tuple(tuple(caches.get(cpu, ())) for cpu in cpus)
 
 

@@ -1,7 +1,7 @@
 """A run that was measured: as tidy tables and figures."""
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -10,10 +10,11 @@ import pandas as pd
 
 from kvbench.analysis.limits import frames
 from kvbench.analysis.means.findings import Findings, findings
-from kvbench.analysis.means.models import Geometry, tokens
+from kvbench.analysis.means.models import tokens
 from kvbench.analysis.measured.machines import ceiling_row
 from kvbench.errors import BadRun, unknown_word
 from kvbench.model import Check, Machine, Point, Record
+from kvbench.model.geometry import Geometry
 from kvbench.store import Manifest, RunDirectory, read
 from kvbench.suite.models import model as geometry
 from kvbench.suite.models import models
@@ -137,11 +138,8 @@ def load(path: Path | str) -> Run:
 
 def geometries(asked: Iterable[str]) -> tuple[Geometry, ...]:
     """The shapes of these published models."""
-    keys, known = [field.name for field in fields(Geometry) if field.name != "name"], models()
-    own = {name: known[name] for name in asked if name in known}
-    return tuple(
-        Geometry(name, **{key: getattr(model, key) for key in keys}) for name, model in own.items()
-    )
+    known = models()
+    return tuple(known[name] for name in asked if name in known)
 
 
 def _checks(lines: Any) -> tuple[Check, ...]:

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kvbench.grouping import grouped
 from kvbench.model import Judged, Point
 from kvbench.model.verdict import (
     CONTAMINATED,
@@ -236,9 +237,9 @@ def any_error(chances: Mapping[str, float]) -> dict[str, float]:
 
 
 def incomparable(name: str, family: str, why: str, verdict: str = NOT_COMPARABLE) -> Judged:
-    facts: dict[str, Any] = dict.fromkeys(each.name for each in fields(Judged))
-    facts |= {"name": name, "family": family, "verdict": verdict, "launches": (0, 0), "note": why}
-    return Judged(**facts)
+    unknown: dict[str, Any] = dict.fromkeys(each.name for each in fields(Judged))
+    own = {"name": name, "family": family, "verdict": verdict, "launches": (0, 0), "note": why}
+    return Judged(**unknown | own)
 
 
 def family(point: Point, regime: str) -> str:
@@ -259,10 +260,7 @@ def groups(point: Point) -> tuple[str, ...]:
 
 def of_family(members: Sequence[Mapping[int, float]]) -> dict[int, float]:
     """The median over members in each launch that most of them have."""
-    launches: dict[int, list[float]] = {}
-    for series in members:
-        for launch, value in series.items():
-            launches.setdefault(launch, []).append(value)
+    launches = grouped(each for series in members for each in series.items())
     return {
         launch: median(values)
         for launch, values in launches.items()

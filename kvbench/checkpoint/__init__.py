@@ -25,16 +25,20 @@ def find(text: str, where: str = "MODEL") -> tuple[str, Model, str]:
         from kvbench.checkpoint.config import read_config
 
         return path.absolute().parent.name, *read_config(path)
-    hint = f"{one_of(text, models())}; a config.json, or a .gguf"
-    raise BadArgument(f"{where}: {text[:60]!r} is no known model, and no file", hint)
+    raise BadArgument(
+        f"{where}: {text[:60]!r} is no known model, and no file",
+        f"{one_of(text, models())}; a config.json, or a .gguf",
+    )
 
 
 def walked(text: str, where: str) -> Model:
     """The same, where a kernel is to walk its cache: none walks rows that K and V share."""
     _, found, _ = find(text, where)
     if found.latent:
-        hint = "kvbench explain and kvbench size take it"
-        raise BadArgument(f"{where}: no kernel walks the latent rows of {text[:60]!r}", hint)
+        raise BadArgument(
+            f"{where}: no kernel walks the latent rows of {text[:60]!r}",
+            "kvbench explain and kvbench size take it",
+        )
     return found
 
 

@@ -85,7 +85,7 @@ def model_of(facts: Facts, weights: Weights | None) -> Model:
         )
     longest = facts.count("max_position_embeddings", "n_positions")
     shape = _heads(facts) | _window(facts) | {"layers": facts.layers, "max_context": longest}
-    return Model(**shape, source=str(facts.path), weights=weights)
+    return Model(name=facts.path.stem, **shape, source=str(facts.path), weights=weights)
 
 
 def _heads(facts: Facts) -> dict[str, int]:

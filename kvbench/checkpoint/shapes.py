@@ -101,13 +101,10 @@ def _fused(facts: Mapping[str, int]) -> dict[str, tuple[int, bool]]:
     found: dict[str, tuple[int, bool]] = {}
     for name, rows, columns in (("gate_up_proj", 2 * width, hidden), ("down_proj", hidden, width)):
         blocks = experts * rows * -(-columns // _GROUP)
-        found[name] = experts * rows * columns, True
-        found[f"{name}_bias"] = experts * rows, True
-        found[f"{name}_blocks"], found[f"{name}_scales"] = (
-            (blocks * _GROUP // 2, False),
-            (
-                blocks,
-                False,
-            ),
-        )
+        found |= {
+            name: (experts * rows * columns, True),
+            f"{name}_bias": (experts * rows, True),
+            f"{name}_blocks": (blocks * _GROUP // 2, False),
+            f"{name}_scales": (blocks, False),
+        }
     return found

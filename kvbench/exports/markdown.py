@@ -88,8 +88,7 @@ def _page(comparison: Comparison, most: int) -> Iterator[str]:
         max(len(each) - most, 0)
         for each in (comparison.families, comparison.points, comparison.missing)
     )
-    lost += max(len(comparison.notes) - _NOTES, 0)
-    if lost:
+    if lost := lost + max(len(comparison.notes) - _NOTES, 0):
         yield from (
             "",
             f"{lost} more lines do not fit here; the CSV form of this comparison has them.",

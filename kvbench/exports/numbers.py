@@ -24,9 +24,12 @@ _IGNORED = "-bencher-ignore"
 _WHOLE = ("command", "base", "head", "machine", "created")
 _SHARES = ("effect", "low", "high", "detectable")
 _NUMBERS = ("p", "q", "base_seconds", "head_seconds")
-_HEAD = [*_WHOLE, "comparison_verdict", "level", "name", "family", "verdict", "note"]
-_HEAD += [*(f"{share}_of_base_seconds" for share in _SHARES), *_NUMBERS]
-_HEAD += ["base_bytes_per_second", "head_bytes_per_second", "base_launches", "head_launches"]
+_HEAD = [
+    *(*_WHOLE, "comparison_verdict", "level", "name", "family", "verdict", "note"),
+    *(f"{share}_of_base_seconds" for share in _SHARES),
+    *_NUMBERS,
+    *("base_bytes_per_second", "head_bytes_per_second", "base_launches", "head_launches"),
+]
 _one = attrgetter("name", "family", "verdict", "note", *_SHARES, *_NUMBERS)
 
 

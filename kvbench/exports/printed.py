@@ -17,6 +17,13 @@ from kvbench.units import counted, cut
 
 _NAME = 46  # characters of a name, at most
 _MISSING = 5  # that are told
+_COLUMNS = (
+    Column("verdict", ""),
+    Column("name", "point"),
+    Column("rates", "GB/s base → head"),
+    Column("change", "time, % of base’s [95 %]"),
+    Column("q", "q"),
+)
 
 
 def text(found: Comparison, names: Mapping[str, str], sides: Sequence[str] = ()) -> list[str]:
@@ -53,15 +60,17 @@ def _table(rows: Sequence[Judged], names: Mapping[str, str]) -> Iterator[str]:
     """
     if not rows:
         return
-    names_of = [cut(names.get(row.name, row.name), _NAME) for row in rows]
     table = pd.DataFrame(
-        {"verdict": [row.verdict for row in rows], "name": names_of, "rates": [*map(rates, rows)]}
+        {
+            "verdict": row.verdict,
+            "name": cut(names.get(row.name, row.name), _NAME),
+            "rates": rates(row),
+            "change": "" if row.effect is None else f"{change(row)}{_small(row)}",
+            "q": "" if row.q is None else probability(row.q),
+        }
+        for row in rows
     )
-    table["change"] = ["" if row.effect is None else f"{change(row)}{_small(row)}" for row in rows]
-    table["q"] = ["" if row.q is None else probability(row.q) for row in rows]
-    columns = [Column("verdict", ""), Column("name", "point"), Column("rates", "GB/s base → head")]
-    columns += [Column("change", "time, % of base’s [95 %]")]
-    head, *lines = ruled(table, [*columns, Column("q", "q")])
+    head, *lines = ruled(table, _COLUMNS)
     yield f"  {head}"
     for row, line in zip(rows, lines, strict=True):
         yield f"  {line}"

@@ -70,11 +70,15 @@ def detectable(judged: Judged) -> str:
 
 def sentence(judged: Judged) -> str:
     """All of it but the name and the verdict."""
-    parts = [f"change of time [95 % interval], in % of base's time: {change(judged)}"]
-    parts += [f"{speed} GB/s"] if (speed := rates(judged)) else []
-    if judged.base_seconds is not None and judged.head_seconds is not None:
-        parts += [f"{duration(judged.base_seconds)} → {duration(judged.head_seconds)} per pass"]
-    parts += [f"q {probability(judged.q)}"] if judged.q is not None else []
-    base, head = judged.launches
-    parts += [f"{counted(base, 'launch')} of base, {head} of head", detectable(judged), judged.note]
+    (base, head), speed = judged.launches, rates(judged)
+    times = [each for each in (judged.base_seconds, judged.head_seconds) if each is not None]
+    parts = (
+        f"change of time [95 % interval], in % of base's time: {change(judged)}",
+        f"{speed} GB/s" if speed else "",
+        f"{' → '.join(map(duration, times))} per pass" if len(times) == 2 else "",
+        f"q {probability(judged.q)}" if judged.q is not None else "",
+        f"{counted(base, 'launch')} of base, {head} of head",
+        detectable(judged),
+        judged.note,
+    )
     return "; ".join(filter(None, parts))

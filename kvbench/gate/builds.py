@@ -242,8 +242,10 @@ def _cache() -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        hint = "XDG_CACHE_HOME names another folder to keep builds in"
-        raise Unwritable(f"cannot write {folder}: {error.strerror}", hint) from None
+        raise Unwritable(
+            f"cannot write {folder}: {error.strerror}",
+            "XDG_CACHE_HOME names another folder to keep builds in",
+        ) from None
     return folder
 
 

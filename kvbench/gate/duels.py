@@ -11,6 +11,7 @@ from statistics import median
 
 import numpy as np
 
+from kvbench.grouping import grouped
 from kvbench.model import BESIDE, SIDES, Point, Record, Sample
 
 Pair = dict[str, Sample]  # by program
@@ -48,10 +49,11 @@ class Duel:
 
 def duels(records: Iterable[Record]) -> list[Duel]:
     """The points of one stage."""
-    points: dict[Point, list[Record]] = {}
-    for record in records:
-        if isinstance(record.point, Point):  # as all of them are
-            points.setdefault(record.point, []).append(record)
+    points = grouped(
+        (record.point, record)
+        for record in records
+        if isinstance(record.point, Point)  # as all of them are
+    )
     usual = _usual(record for own in points.values() for record in own)
     # a long pass may cost more
     return [_duel(point, own, max(usual, _usual(own))) for point, own in points.items()]

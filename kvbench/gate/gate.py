@@ -199,15 +199,13 @@ def rivals(base: Build, head: Build, asked: Request, folder: Path) -> _Contest:
 
 def _lacking(opened: dict[str, Library]) -> list[str]:
     """Schedules that only one side has: no point is measured by them."""
-    notes = []
-    for side, other in (SIDES, SIDES[::-1]):
-        theirs = opened[other].words("schedule")
-        notes += [
-            f"schedule {w}: only {side} has it"
-            for w in opened[side].words("schedule")
-            if w not in theirs
-        ]
-    return notes
+    words = {side: library.words("schedule") for side, library in opened.items()}
+    return [
+        f"schedule {word}: only {side} has it"
+        for side, other in (SIDES, SIDES[::-1])
+        for word in words[side]
+        if word not in words[other]
+    ]
 
 
 def _same(base: Build, head: Build, foreign: bool) -> str:
@@ -223,8 +221,10 @@ def _are_plugins(base: Build, head: Build) -> bool:
     base_is, head_is = (is_plugin(build.library, _OTHER_ENGINE) for build in (base, head))
     if base_is != head_is:
         plugin, library = (base, head) if base_is else (head, base)
-        what = f"{plugin.text} is a plug-in, and {library.text} is a library of kernels"
-        raise NotComparable(what, "name two plug-ins; or two libraries, wheels or revisions")
+        raise NotComparable(
+            f"{plugin.text} is a plug-in, and {library.text} is a library of kernels",
+            "name two plug-ins; or two libraries, wheels or revisions",
+        )
     return base_is
 
 

@@ -47,8 +47,10 @@ def _copy_revision(tree: Path, asked: str, to: Path) -> str:
         )
     found = _git(tree, "rev-parse", "--verify", "--quiet", f"{asked}^{{commit}}")
     if found.returncode or asked.startswith("-"):
-        hint = "git fetch it first; in CI, check out with fetch-depth: 0. Or name a library"
-        raise BadArgument(f"{asked} is neither a revision of {tree} nor a library", hint)
+        raise BadArgument(
+            f"{asked} is neither a revision of {tree} nor a library",
+            "git fetch it first; in CI, check out with fetch-depth: 0. Or name a library",
+        )
     commit = found.stdout.decode().strip()
     archive = _git(tree, "archive", "--format=tar", commit, *_NAMES)
     if archive.returncode:

@@ -60,9 +60,9 @@ def accept(history: Any, pattern: str, run: str, reason: str, who: str) -> tuple
     if not points:
         counts = sorted(Counter(step.run for trend in trends for step in trend.open()).items())
         told = ", ".join(f"{past.runs[place].run} ({count})" for place, count in counts[-_TOLD:])
-        what = f"no point named {pattern!r} has an open step at run {run}"
         raise BadArgument(
-            what, f"their open steps are at {told}" if told else "they have no open step"
+            f"no point named {pattern!r} has an open step at run {run}",
+            f"their open steps are at {told}" if told else "they have no open step",
         )
     when, steps = now(), sorted(points.items())
     found = tuple(

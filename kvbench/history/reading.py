@@ -23,8 +23,10 @@ def summaries(root: Path, tell: Tell) -> tuple[dict[str, Summary], list[str]]:
     written.
     """
     if not root.is_dir():
-        hint = "name the folder that your runs are in with --root; kvbench sweep writes into runs/"
-        raise BadArgument(f"--root: {root} is no folder", hint)
+        raise BadArgument(
+            f"--root: {root} is no folder",
+            "name the folder that your runs are in with --root; kvbench sweep writes into runs/",
+        )
     kept = {name: read_summary(root / name) for name in sorted(below(root))}
     if (journals := list(kept.values()).count(None)) >= _MANY:
         tell(f"reading {journals} journals: kvbench history add RUN... puts a summary beside each")

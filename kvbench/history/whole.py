@@ -20,6 +20,7 @@ from kvbench.analysis.judge import LIMITS as JUDGED
 from kvbench.analysis.judge import groups, of_family
 from kvbench.analysis.measured.columns import names as short_names
 from kvbench.errors import BadArgument, Unwritable
+from kvbench.grouping import grouped
 from kvbench.history.accepted import PATTERNS, accepted
 from kvbench.history.reading import Tell, below, summaries, summarized
 from kvbench.model import Point
@@ -68,9 +69,7 @@ def load(root: Path, tell: Tell) -> History:
         refuse_without_ruptures()
     found, notes = summaries(root, tell)
     said = accepted(root)
-    machines: dict[str, list[tuple[Summary, str]]] = {}
-    for path, summary in found.items():
-        machines.setdefault(summary.machine, []).append((summary, path))
+    machines = grouped((summary.machine, (summary, path)) for path, summary in found.items())
     ordered = sorted(machines.values(), key=lambda runs: (-len(runs), runs[0][0].machine))
     pasts = [
         _past(sorted(runs, key=lambda run: (run[0].began, run[0].run)), said) for runs in ordered
@@ -111,9 +110,7 @@ def _past(
         runs, efficiency, schedules = zip(*values[name], strict=True)
         of_point = frozenset(run for run in runs if (name, run) in steps)
         series.append(Series(name, runs, efficiency, of_point, schedules))
-    members: dict[str, list[Series]] = {}
-    for each, name in ((each, name) for each in series for name in groups(points[each.point])):
-        members.setdefault(name, []).append(each)
+    members = grouped((name, each) for each in series for name in groups(points[each.point]))
     # fewer have no median
     wide = {name: own for name, own in members.items() if len(own) >= JUDGED.members}
     families = [each for name, own in wide.items() if (each := _together(name, own, steps)).runs]

@@ -101,22 +101,22 @@ def node_memory(files: Files) -> dict[int, dict[str, int]]:
 
 def numa_nodes(files: Files, online: tuple[int, ...]) -> tuple[Node, ...]:
     """Every node, those without CPUs too; empty where the kernel does not show each CPU on one."""
-    found = []
-    for number, memory in node_memory(files).items():
-        cpus = read_list(files, f"{_NODES}/node{number}/cpulist") & set(online)
-        found.append(Node(number, tuple(sorted(cpus)), memory.get("MemTotal")))
-    placed = {cpu for node in found for cpu in node.cpus}
-    return tuple(found) if placed == set(online) else ()
+    memory = node_memory(files)
+    cpus = {n: read_list(files, f"{_NODES}/node{n}/cpulist") & set(online) for n in memory}
+    if set().union(*cpus.values()) != set(online):
+        return ()
+    return tuple(Node(n, tuple(sorted(own)), memory[n].get("MemTotal")) for n, own in cpus.items())
 
 
 def data_caches(cpus: tuple[int, ...], files: Files | None = None) -> list[DataCache]:
     """Data and unified caches of `cpus`, each once; empty where the system declares none."""
-    files, found = files or Files(), set()
-    for cpu in cpus:
-        for index in files.glob(f"{_SYSFS}/cpu{cpu}/cache/index*"):
-            cache = _read(files, index, cpu)
-            if cache is not None:
-                found.add(cache)
+    files = files or Files()
+    found = {
+        cache
+        for cpu in cpus
+        for index in files.glob(f"{_SYSFS}/cpu{cpu}/cache/index*")
+        if (cache := _read(files, index, cpu))
+    }
     return sorted(found, key=lambda cache: (cache.level, cache.cpus))
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from kvbench.grouping import grouped
 from kvbench.machine import allowance
 from kvbench.machine.cpus import (
     allowed_cpus,
@@ -61,16 +62,21 @@ def describe(files: Files | None = None, override: Path | None = None) -> Machin
     own = _own(files)
     virtual = is_virtual(own["hypervisor"])
     doubted = doubts(found, caches, virtual)
-    counted = _cpu_facts(found, source, doubt, virtual) | _node_facts(shown, found, virtual)
-    counted |= _cache_facts(caches, bool(doubted), virtual)
-    counted |= {"core_kinds": _kind_fact(kinds, kinds_source), "dram_peak": _UNSAID_PEAK}
-    stated = _as_stated(own, ("brand", "microcode")) if virtual else {}
+    facts = {
+        **own,
+        **(_as_stated(own, ("brand", "microcode")) if virtual else {}),
+        **_cpu_facts(found, source, doubt, virtual),
+        **_node_facts(shown, found, virtual),
+        **_cache_facts(caches, bool(doubted), virtual),
+        "core_kinds": _kind_fact(kinds, kinds_source),
+        "dram_peak": _UNSAID_PEAK,
+    }
     return Machine(
         cpus=found,
         allowed=allowed,
         caches=caches,
         nodes=nodes,
-        facts=given.corrected({**own, **stated, **counted}),
+        facts=given.corrected(facts),
         warnings=tuple(filter(None, (doubt, *doubted, *_lacks(caches, kinds)))),
         fingerprint=fingerprint(
             [own["architecture"].value, identity(files)], found, declared, nodes
@@ -143,17 +149,10 @@ def _node_facts(nodes: tuple[Node, ...], cpus: tuple[Cpu, ...], virtual: bool) -
 
 
 def _without_cpus(nodes: tuple[Node, ...]) -> str:
-    found: dict[str, list[int]] = {}
-    for node in nodes:
-        if not node.cpus:
-            kind = (
-                "memory alone"
-                if node.bytes
-                else "unknown size"
-                if node.bytes is None
-                else "nothing"
-            )
-            found.setdefault(kind, []).append(node.node)
+    kinds = {None: "unknown size", 0: "nothing"}
+    found = grouped(
+        (kinds.get(node.bytes, "memory alone"), node.node) for node in nodes if not node.cpus
+    )
     return "; ".join(f"of {kind}: {cpu_text(numbers)}" for kind, numbers in found.items())
 
 
@@ -216,10 +215,10 @@ def limit_facts(files: Files) -> dict[str, Fact]:
 
 def _as_stated(facts: dict[str, Fact], names: Iterable[str]) -> dict[str, Fact]:
     """Those that a guest has only its hypervisor's word for."""
-    known = {name: facts[name] for name in names if facts[name].value is not None}
     return {
-        name: replace(fact, confidence="low", note=fact.note or _GUEST)
-        for name, fact in known.items()
+        name: replace(facts[name], confidence="low", note=facts[name].note or _GUEST)
+        for name in names
+        if facts[name].value is not None
     }
 
 

@@ -2,6 +2,7 @@
 name.
 """
 
+from kvbench.grouping import grouped
 from kvbench.machine.cpus import read_list
 from kvbench.machine.tree import Files, count
 
@@ -76,20 +77,16 @@ def core_kinds(files: Files, cpus: tuple[int, ...]) -> tuple[dict[str, tuple[int
 
 def _by_counters(files: Files, cpus: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
     """x86 has a set of counters for every kind: cpu_core, cpu_atom, cpu_lowpower."""
-    found = {}
-    for path in files.glob("/sys/devices/cpu_*/cpus"):
-        kind = path.split("/")[-2].removeprefix("cpu_")
-        members = tuple(sorted(read_list(files, path) & set(cpus)))
-        if members:
-            found[kind] = members
-    return found
+    return {
+        path.split("/")[-2].removeprefix("cpu_"): tuple(sorted(members))
+        for path in files.glob("/sys/devices/cpu_*/cpus")
+        if (members := read_list(files, path) & set(cpus))
+    }
 
 
 def _by_part(files: Files, cpus: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
-    found: dict[str, tuple[int, ...]] = {}
-    for cpu, part in parts(files, cpus).items():
-        found[part_name(part)] = (*found.get(part_name(part), ()), cpu)
-    return found
+    found = grouped((part_name(part), cpu) for cpu, part in parts(files, cpus).items())
+    return {name: tuple(own) for name, own in found.items()}
 
 
 def _strongest_first(files: Files, kinds: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:

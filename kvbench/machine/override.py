@@ -32,7 +32,7 @@ _HINT = "what it may say stands at the head of kvbench/machine/override.py"
 
 
 class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    pass
+    """One of the file's."""
 
 
 class _Cache(_Table, frozen=True):
@@ -127,7 +127,8 @@ def load(path: Path | str) -> Override:
             str(path), msgspec.convert(tomllib.loads(named.text(path, named.WRITTEN)), _File)
         )
     except OSError as error:
-        hint = "give a TOML file that corrects the machine"
-        raise BadArgument(f"cannot read {path}: {error.strerror}", hint) from None
+        raise BadArgument(
+            f"cannot read {path}: {error.strerror}", "give a TOML file that corrects the machine"
+        ) from None
     except (ValueError, RecursionError, msgspec.ValidationError) as error:
         raise BadArgument(f"{path}: {error}", _HINT) from None

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, pairwise, zip_longest
 
 from kvbench.errors import BadArgument, Unsupported
+from kvbench.grouping import grouped
 from kvbench.machine.cpus import last_levels
 from kvbench.model import PLACES, Cpu, Machine
 from kvbench.units import cpu_text
@@ -178,11 +179,10 @@ def _ordered(machine: Machine, word: str) -> tuple[int, ...]:
     kinds = list(known) if isinstance(known, dict) else []
     allowed.sort(key=lambda cpu: (*(level(cpu) for level in levels), cpu.cpu))
     ranks = _ranks(machine, [cpu.cpu for cpu in allowed])
-    turns: dict[tuple[int, int], list[Cpu]] = {}
-    for cpu in allowed:
-        turns.setdefault(
-            (ranks[cpu.cpu], kinds.index(cpu.kind) if cpu.kind in kinds else 0), []
-        ).append(cpu)
+    turns = grouped(
+        ((ranks[cpu.cpu], kinds.index(cpu.kind) if cpu.kind in kinds else 0), cpu)
+        for cpu in allowed
+    )
     deal = levels if word == "spread" else ()
     return tuple(chain.from_iterable(_dealt(turns[turn], deal) for turn in sorted(turns)))
 
@@ -207,10 +207,7 @@ def _ranks(machine: Machine, order: Iterable[int]) -> dict[int, int]:
 
 
 def _groups(cpus: list[Cpu], level: Callable[[Cpu], int]) -> list[list[Cpu]]:
-    groups: dict[int, list[Cpu]] = {}
-    for cpu in cpus:
-        groups.setdefault(level(cpu), []).append(cpu)
-    return list(groups.values())
+    return list(grouped((level(cpu), cpu) for cpu in cpus).values())
 
 
 def _dealt(cpus: list[Cpu], levels: tuple[Callable[[Cpu], int], ...]) -> Iterator[int]:

@@ -76,8 +76,10 @@ def lines(points: Iterable[Point], factor: str) -> Iterator[list[Point]]:
     found: dict[tuple[Any, ...], list[Point]] = defaultdict(list)
     for point in points:
         shape = point.shape
-        alike = [getattr(point, field.name) for field in POINT if field.name not in own]
-        alike += [getattr(shape, field.name) for field in SHAPE if field.name not in own]
+        alike = (
+            *(getattr(point, field.name) for field in POINT if field.name not in own),
+            *(getattr(shape, field.name) for field in SHAPE if field.name not in own),
+        )
         beyond = 0 if shape.capacity == shape.context else shape.capacity
         found[(*alike, first[shape.context], beyond)].append(point)
     yield from (

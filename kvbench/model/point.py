@@ -166,16 +166,20 @@ class Visited:
     if TYPE_CHECKING:  # what all of them have, some as fields
 
         @property
-        def cpus(self) -> tuple[int, ...]: ...
+        def cpus(self) -> tuple[int, ...]:
+            """One for each thread."""
 
         @property
-        def isa(self) -> str: ...
+        def isa(self) -> str:
+            """Tier of the instruction set."""
 
         @property
-        def words(self) -> tuple[str, ...]: ...
+        def words(self) -> tuple[str, ...]:
+            """Of its kernel."""
 
         @property
-        def name(self) -> str: ...
+        def name(self) -> str:
+            """All that it is, in one word."""
 
     @property
     def threads(self) -> int:

@@ -8,6 +8,7 @@ from typing import Annotated, Self
 
 from msgspec import Meta
 
+from kvbench.grouping import grouped
 from kvbench.model.annotated import Count, Number, Positive, Size, Timed
 from kvbench.model.hardware import Traffic
 from kvbench.model.point import Probe, Visited
@@ -82,12 +83,11 @@ def most(seconds: Sequence[float]) -> float | None:
 
 def tails(samples: Iterable[Sample]) -> dict[str, Tail]:
     """By program; of those whose samples all have the seconds of their passes."""
-    found: dict[str, list[tuple[float, ...]]] = {}
-    for sample in samples:
-        if sample.program in ("point", NEIGHBOUR):
-            found.setdefault(sample.program, []).append(
-                sample.pass_seconds if sample.one_by_one else ()
-            )
+    found = grouped(
+        (sample.program, sample.pass_seconds if sample.one_by_one else ())
+        for sample in samples
+        if sample.program in ("point", NEIGHBOUR)
+    )
     return {
         name: Tail.of(list(chain.from_iterable(each))) for name, each in found.items() if all(each)
     }

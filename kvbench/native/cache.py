@@ -151,16 +151,15 @@ class Cache(Closing):
         """The `kvb_cache *` of such a cache: its strides and sizes, and no memory."""
         library = _library(library)
         cache = library.ffi.new("kvb_cache *")
-        words = {"layout": layout, "inner": inner}
         counts = dict(
             kv_heads=kv_heads,
             head_dim=head_dim,
             capacity=capacity,
             batch=batch,
             block_tokens=block_tokens,
+            pad=library.lib.kvb_cache_pad() if pad is None else pad,
         )
-        counts["pad"] = library.lib.kvb_cache_pad() if pad is None else pad
-        for name, word in words.items():
+        for name, word in {"layout": layout, "inner": inner}.items():
             setattr(cache, name, library.number(name, word))
         for name, count in counts.items():
             setattr(cache, name, whole(name, count))
@@ -343,10 +342,11 @@ class Cache(Closing):
                 if lost[at]
                 else "roll back to a length from 0 to that"
             )
-            what = (
-                f"sequence {at} has {self.lengths[at]} tokens; {lengths[at]} cannot be left of them"
+            raise BadArgument(
+                f"sequence {at} has {self.lengths[at]} tokens; {lengths[at]} cannot be left of"
+                " them",
+                hint,
             )
-            raise BadArgument(what, hint)
         self.lengths[:] = lengths
         if self.pool is not None:
             self.pool.empty(self)

@@ -8,7 +8,8 @@ from typing import Protocol, Self
 class Address(Protocol):
     """A pointer."""
 
-    def __add__(self, count: int, /) -> Self: ...
+    def __add__(self, count: int, /) -> Self:
+        """So many bytes on."""
 
 
 class Plane(Protocol):
@@ -16,7 +17,8 @@ class Plane(Protocol):
 
     tensor: float
 
-    def __getattr__(self, name: str) -> int: ...
+    def __getattr__(self, name: str) -> int:
+        """A field."""
 
 
 class Struct(Protocol):
@@ -25,6 +27,8 @@ class Struct(Protocol):
     k: Plane
     v: Plane
 
-    def __getattr__(self, name: str) -> int: ...
+    def __getattr__(self, name: str) -> int:
+        """A field."""
 
-    def __setattr__(self, name: str, value: object) -> None: ...
+    def __setattr__(self, name: str, value: object) -> None:
+        """Sets a field."""

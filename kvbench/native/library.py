@@ -58,8 +58,10 @@ class Library:
         try:
             self.ffi = _interface(named.text(self.interface, named.WRITTEN))
         except OSError as error:
-            hint = "a shared object is needed, with its abi.h beside it"
-            raise BadLibrary(f"cannot read {error.filename}: {error.strerror}", hint) from None
+            raise BadLibrary(
+                f"cannot read {error.filename}: {error.strerror}",
+                "a shared object is needed, with its abi.h beside it",
+            ) from None
         except (cffi.CDefError, cffi.FFIError) as error:
             raise BadLibrary(
                 f"{self.interface} is not an interface: {error}", "install kvbench again"

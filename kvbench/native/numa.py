@@ -53,8 +53,10 @@ def _call(
     words = (ffi.cast("long", value) for value in (first, count, third, fourth, fifth, flags))
     if libc.syscall(number, *words) < 0:
         why = os.strerror(ffi.errno)
-        hint = "a container may need --cap-add SYS_NICE; or leave memory local"
-        raise Unsupported(f"the system refuses {name}: {why}", hint)
+        raise Unsupported(
+            f"the system refuses {name}: {why}",
+            "a container may need --cap-add SYS_NICE; or leave memory local",
+        )
 
 
 @cache

@@ -97,9 +97,9 @@ class Plugins:
         for plugin in self.each:
             other = named.setdefault(plugin.stem, plugin.path)
             if other is not plugin.path:
-                what = f"--plugin: {other} and {plugin.path} are both called {plugin.stem}"
                 raise BadArgument(
-                    what, "rename one: a plug-in is told apart by the stem of its file"
+                    f"--plugin: {other} and {plugin.path} are both called {plugin.stem}",
+                    "rename one: a plug-in is told apart by the stem of its file",
                 )
 
     def __bool__(self) -> bool:
@@ -196,12 +196,10 @@ class Plugin:
         if version is None:
             raise BadLibrary(f"{self.path} is no plug-in: it does not export kvb_plugin", _EXAMPLE)
         if version != ours:
-            what = (
-                f"{self.path} is a plug-in of version {version}, and {library.path.name} takes"
-                f" version {ours}"
-            )
             raise BadLibrary(
-                what, f"build it again with the kvbench.h and abi.h of that library: {_EXAMPLE}"
+                f"{self.path} is a plug-in of version {version}, and {library.path.name} takes"
+                f" version {ours}",
+                f"build it again with the kvbench.h and abi.h of that library: {_EXAMPLE}",
             )
         found: dict[str, tuple[Kernel, Any]] = {}
         for index, row in enumerate(self._rows()):
@@ -222,8 +220,10 @@ class Plugin:
             kernel.id.split(".", 2)[2] for kernel in self.kernels if kernel.variant == variant
         ]
         if ".".join(cell) not in offered:
-            what = f"variant {variant} has no kernel for {'.'.join(cell)}"
-            raise BadArgument(what, f"it has: {', '.join(offered) or 'none at all'}")
+            raise BadArgument(
+                f"variant {variant} has no kernel for {'.'.join(cell)}",
+                f"it has: {', '.join(offered) or 'none at all'}",
+            )
 
     def run(self, *words: str) -> Any:
         """The function for a variant, layout, dtype and isa, loaded into this process."""
@@ -279,8 +279,10 @@ class Plugin:
         if kernel.op != _OP:
             raise BadLibrary(f"{where}: op {kernel.op!r} cannot be plugged in", f"only {_OP} can")
         if not _WORD.fullmatch(kernel.variant):
-            hint = "up to 32 small letters, digits and underscores"
-            raise BadLibrary(f"{where}: variant {kernel.variant!r} is no word", hint)
+            raise BadLibrary(
+                f"{where}: variant {kernel.variant!r} is no word",
+                "up to 32 small letters, digits and underscores",
+            )
         if kernel.variant in (_ALL, *library.own_variants):
             raise BadLibrary(
                 f"{where}: variant {kernel.variant} is taken", "choose a word of your own"

@@ -42,8 +42,10 @@ class Host(Closing):
         self._said = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115  # close() does
         self._left = tempfile.TemporaryDirectory(dir=folder, ignore_cleanup_errors=True)
         self._pipe, other = Pipe()
-        environment = {f"{name}_NUM_THREADS": str(point.threads) for name in _THREADS}
-        environment |= dict.fromkeys(_FOLDERS, self._left.name)
+        environment = {
+            **{f"{name}_NUM_THREADS": str(point.threads) for name in _THREADS},
+            **dict.fromkeys(_FOLDERS, self._left.name),
+        }
         asked = {"pipe": other.fileno(), "parent": os.getpid(), "cpus": point.cpus}
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "kvbench.peers.child"],

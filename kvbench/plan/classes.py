@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from math import inf
 
+from kvbench.grouping import grouped
 from kvbench.model import AUTO, OURS, OWN, Machine, Needs, Point
 from kvbench.model.tuning import called
 from kvbench.native import Cache
@@ -71,10 +72,8 @@ def classes(
     points: Iterable[Point], needs: Mapping[Point, Needs], machine: Machine
 ) -> dict[str, list[Point]]:
     """The points that a measurement is to choose a schedule for, by class."""
-    found: dict[str, list[Point]] = {}
-    for point in points:
-        if tunable(point):
-            for far in (False, True)[: 1 + near_memory(point, needs[point], machine)]:
-                name = called(class_of(point, needs[point], machine, far))
-                found.setdefault(name, []).append(point)
-    return found
+    return grouped(
+        (called(class_of(point, needs[point], machine, far)), point)
+        for point in filter(tunable, points)
+        for far in (False, True)[: 1 + near_memory(point, needs[point], machine)]
+    )

@@ -139,8 +139,10 @@ def refuse_empty(sweep: Sweep, site: Site, only: tuple[str, ...] = ()) -> None:
         return
     nothing = f"{sweep.suite.source} has no points"
     if only and (others := expand(sweep.suite, site).points):
-        hint = f"it has {others[0].name}, ...; see what kvbench sweep --dry-run says of it"
-        raise BadArgument(f"{nothing} here whose name matches --only {' or '.join(only)}", hint)
+        raise BadArgument(
+            f"{nothing} here whose name matches --only {' or '.join(only)}",
+            f"it has {others[0].name}, ...; see what kvbench sweep --dry-run says of it",
+        )
     if not sweep.skips:
         raise BadArgument(f"{nothing}: its [[skip]] tables leave out everything", "change them")
     reasons = Counter(skip.reason for skip in sweep.skips).most_common(3)
@@ -238,8 +240,10 @@ def only_point(facts: _Facts, cpus: tuple[int, ...], site: Site) -> Point:
     elif op == "decode":
         site.library.way(variant, *cell)  # it refuses what a variant lacks
     elif not _kernel(facts | {"variant": variant}, site):
-        has = f"it has layouts {', '.join(site.words_of(op, 'layout'))}"
-        raise BadArgument(f"there is no kernel {kernel_id(op, variant, *cell)}", has)
+        raise BadArgument(
+            f"there is no kernel {kernel_id(op, variant, *cell)}",
+            f"it has layouts {', '.join(site.words_of(op, 'layout'))}",
+        )
     try:
         return _on(facts | {"variant": variant}, cpus, site)
     except Left as left:

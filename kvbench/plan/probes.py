@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from kvbench.grouping import grouped
 from kvbench.model import Machine, Plan, Probe
 from kvbench.regime import classify, dram_bytes, levels
 from kvbench.units import KIB, MIB
@@ -113,9 +114,8 @@ def _main_footprints(machine: Machine, cpus: Sequence[int]) -> list[float]:
     if far is None:
         most = max(_MOST, _EACH * len(cpus))
         return sorted({*_octaves(_LEAST * len(cpus), most, 0.5), most})
-    found: dict[str, list[float]] = {}
-    for count in _octaves(_LEAST / 2 * len(cpus), far, _FINE):
-        found.setdefault(classify(machine, cpus, count).word, []).append(count)
+    steps = _octaves(_LEAST / 2 * len(cpus), far, _FINE)
+    found = grouped((classify(machine, cpus, count).word, count) for count in steps)
     main = [
         count
         for word, counts in found.items()

@@ -74,8 +74,7 @@ def refuse_idle(point: Point) -> None:
     shape = point.shape
     full = replace(point, shape=replace(shape, capacity=shape.context))
     if slice_of(full) == slice_of(point):
-        what = f"a cache of {shape.context} tokens does not grow to {shape.capacity}"
-        raise Left(INVALID, what)
+        raise Left(INVALID, f"a cache of {shape.context} tokens does not grow to {shape.capacity}")
 
 
 def _tokens(facts: Facts, heads: list[int], cpus: tuple[int, ...], site: Site) -> int:

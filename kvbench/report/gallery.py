@@ -65,8 +65,8 @@ def _row(found: Score) -> dict[str, Any]:
         "class": "virtual" if kind.startswith("virtual") else kind,
         "date": found.created[:10],
         "version": found.tag,
+        **{name: getattr(found, name) for name in ("machine", "state", "threads", "read_gbps")},
     }
-    row |= {name: getattr(found, name) for name in ("machine", "state", "threads", "read_gbps")}
     for bits in WIDTHS:
         each, row[f"tuned {bits}"], row[f"base {bits}"] = own.get(bits), None, None
         if each:

@@ -280,9 +280,8 @@ def points(pasts: Sequence[Past], places: Mapping[str, int]) -> Sheet:
         "point": ("short", str),
         **(plain("machine") if len(pasts) > 1 else {}),
         **plain("runs"),
-    }
-    columns |= {"latest": ("latest", "{:.1%}".format), "baseline": ("baseline", "{:.1%}".format)}
-    columns |= {
+        "latest": ("latest", "{:.1%}".format),
+        "baseline": ("baseline", "{:.1%}".format),
         "change": ("change", "{:+.1%}".format),
         "baseline since": ("baseline_from", str),
         "steps": ("said", str),
@@ -313,9 +312,13 @@ def steps(pasts: Sequence[Past]) -> Sheet:
         if ran.run == step.run
     ]
     rows.sort(key=lambda row: (row["state"] != OPEN, row["effect"]))
-    columns: Columns = {**plain("state", "step", "interval"), "family or point": ("name", str)}
-    columns |= {**plain("date", "commits", "message"), "first run after it": ("run", str)}
-    columns |= {"changed with it": ("beside", str)}
+    columns: Columns = {
+        **plain("state", "step", "interval"),
+        "family or point": ("name", str),
+        **plain("date", "commits", "message"),
+        "first run after it": ("run", str),
+        "changed with it": ("beside", str),
+    }
     return sheet("steps", "Steps", _STEPS, columns, rows)
 
 

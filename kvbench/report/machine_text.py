@@ -12,6 +12,7 @@ from kvbench.analysis.measured.machines import (
     staircase,
     usual_pages,
 )
+from kvbench.grouping import grouped
 from kvbench.model import PLAIN, Fact, Machine
 from kvbench.regime import dram_bytes
 from kvbench.report.ruled import Column, ruled
@@ -31,9 +32,12 @@ def text(profile: MachineProfile) -> list[str]:
 def identity(machine: Machine) -> list[str]:
     """Every fact with where it is from; what is unknown, with the reason."""
     width = max(len(name) for name in machine.facts)
-    lines = [f"fingerprint {machine.fingerprint}, environment {machine.environment}", ""]
-    lines += [f"  {name:<{width}}  {_fact(name, fact)}" for name, fact in machine.facts.items()]
-    return [*lines, *(f"  warning: {warning}" for warning in machine.warnings)]
+    return [
+        f"fingerprint {machine.fingerprint}, environment {machine.environment}",
+        "",
+        *(f"  {name:<{width}}  {_fact(name, fact)}" for name, fact in machine.facts.items()),
+        *(f"  warning: {warning}" for warning in machine.warnings),
+    ]
 
 
 def _fact(name: str, fact: Fact) -> str:
@@ -121,10 +125,7 @@ def _columns(own: Sequence[CeilingRow]) -> dict[str, list[CeilingRow]]:
     largest footprint.
     """
     walks = sorted((c for c in own if c.level not in ("mixed", "core")), key=lambda c: c.bytes)
-    columns: dict[str, list[CeilingRow]] = {}
-    for c in walks:
-        if c.level != "unknown":
-            columns.setdefault(c.level, []).append(c)
+    columns = grouped((c.level, c) for c in walks if c.level != "unknown")
     if walks and not columns:
         largest = {c.op: c.bytes for c in walks if c.op != "latency"}
         most = min(largest.values(), default=walks[-1].bytes)

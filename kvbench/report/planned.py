@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from kvbench.analysis.measured.schedules import schedules
+from kvbench.grouping import grouped
 from kvbench.model import Point, Probe, Tuned
 from kvbench.model.annotated import Printed, about
 from kvbench.model.point import lengths_word
@@ -134,9 +135,13 @@ def planned_text(sweep: Sweep, seen: Forecast) -> list[str]:
 
 
 def tuned_text(tunings: Sequence[Tuned]) -> list[str]:
-    columns = [*(Column(part, part) for part in PARTS), Column("preset", "schedule")]
-    columns += [Column(name, head, "{:.2f}".format) for name, head in _GAIN.items()]
-    return ruled(schedules(tunings), [*columns, Column("rounds", "rounds")])
+    columns = (
+        *(Column(part, part) for part in PARTS),
+        Column("preset", "schedule"),
+        *(Column(name, head, "{:.2f}".format) for name, head in _GAIN.items()),
+        Column("rounds", "rounds"),
+    )
+    return ruled(schedules(tunings), columns)
 
 
 def _heading(sweep: Sweep, seen: Forecast) -> list[str]:
@@ -196,9 +201,7 @@ def _skipped(sweep: Sweep) -> list[str]:
 
 def by_reason(skips: Iterable[Any]) -> dict[str, list[Any]]:
     """Those with most first."""
-    found: dict[str, list[Any]] = {}
-    for skip in skips:
-        found.setdefault(skip.reason, []).append(skip)
+    found = grouped((skip.reason, skip) for skip in skips)
     return dict(sorted(found.items(), key=lambda item: -len(item[1])))
 
 

@@ -51,8 +51,10 @@ def redact(
 
 def _names(manifest: Manifest, machine: Machine) -> list[str]:
     """As they stand in the run, the longest first; of a host's also its first part."""
-    known = [machine.facts[name].value for name in _FACTS if name in machine.facts]
-    known += [manifest.versions[name] for name in _VERSIONS if name in manifest.versions]
+    known = (
+        *(machine.facts[name].value for name in _FACTS if name in machine.facts),
+        *(manifest.versions[name] for name in _VERSIONS if name in manifest.versions),
+    )
     texts = {str(name).strip() for name in known if name is not None}
     texts.add(manifest.versions.get("hostname", "").partition(".")[0])
     return sorted((text for text in texts if len(text) >= _SHORTEST), key=len, reverse=True)
@@ -78,7 +80,11 @@ def _manifest(manifest: Manifest, names: Sequence[str]) -> Manifest:
     )
     own = (field.name for field in fields(known) if field.name != "plan")
     facts = {name: _without(getattr(known, name), names) for name in own}
-    paths: dict[str, Any] = {name: HIDDEN for name in _PATHS if getattr(manifest.plan, name)}
+    there = {name: value for name in _PATHS if (value := getattr(manifest.plan, name))}
+    paths: dict[str, Any] = {
+        name: HIDDEN if isinstance(value, str) else (HIDDEN,) * len(value)
+        for name, value in there.items()
+    }
     return replace(known, plan=replace(manifest.plan, **paths), **facts)
 
 

@@ -93,10 +93,12 @@ def _table(rows: Sequence[dict[str, object]], columns: Sequence[Column], indent:
 
 
 def _allocated(found: Allocated) -> str:
+    parts = {label: getattr(found, name) for name, label in _REASONS.items()}
     counts = {
-        label: getattr(found, name) for name, label in _REASONS.items() if getattr(found, name)
+        **{label: count for label, count in parts.items() if count},
+        "allocated": found.total,
+        f"in pages of {size(found.page_bytes)}": found.mapped,
     }
-    counts |= {"allocated": found.total, f"in pages of {size(found.page_bytes)}": found.mapped}
     width = max(len(f"{count:,}") for count in counts.values())
     return "\n".join(f"    {label:<28}{count:>{width},}" for label, count in counts.items())
 
@@ -106,8 +108,10 @@ def _reserved(found: Size) -> str:
     if not held.reservation:
         return ""
     ahead, blocks = held.reservation.contiguous, held.reservation.paged
-    rows = [{"way": f"room for {of.capacity or of.context:,} tokens", **asdict(ahead)}]
-    rows += [{"way": f"blocks of {held.reservation.block_tokens} tokens", **asdict(blocks)}]
+    rows = [
+        {"way": f"room for {of.capacity or of.context:,} tokens", **asdict(ahead)},
+        {"way": f"blocks of {held.reservation.block_tokens} tokens", **asdict(blocks)},
+    ]
     more = (
         [Column("sequences", f"sequences in {size(held.budget)}", "{:,}".format)]
         if held.budget

@@ -113,13 +113,15 @@ def _slowest(row: Mapping[str, Any]) -> Cell | None:
 
 def _notes(row: Mapping[str, Any]) -> str:
     """All that should make a reader look twice."""
-    said = [row["error"]] if row["error"] else []
-    said += [f"above its {row['above']}: {row['above_reason']}"] if row["above"] else []
-    said += ["unstable"] if row["unstable"] is True else []
-    said += [f"launches far off the others: {row['outliers']}"] if row["outliers"] else []
-    said += [row["ceiling_note"]] if row["ceiling_note"] and not row["error"] else []
-    said += ["level in doubt"] if row["regime_confidence"] == "low" else []
-    return "; ".join(said)
+    notes = (
+        (row["error"], row["error"]),
+        (row["above"], f"above its {row['above']}: {row['above_reason']}"),
+        (row["unstable"] is True, "unstable"),
+        (row["outliers"], f"launches far off the others: {row['outliers']}"),
+        (row["ceiling_note"] and not row["error"], row["ceiling_note"]),
+        (row["regime_confidence"] == "low", "level in doubt"),
+    )
+    return "; ".join(note for applies, note in notes if applies)
 
 
 def ceilings(found: Iterable[Ceiling]) -> Sheet:
@@ -182,8 +184,13 @@ def facts(machine: Machine) -> Sheet:
 
 
 def checks(found: Sequence[Check]) -> Sheet:
-    columns = plain("status") | {"check": ("name", str), "value": ("value", str)}
-    columns |= {"why it matters": ("why", str), "what to do": ("advice", str)}
+    columns: Columns = {
+        **plain("status"),
+        "check": ("name", str),
+        **plain("value"),
+        "why it matters": ("why", str),
+        "what to do": ("advice", str),
+    }
     return _sheet("checks", columns, [asdict(check) for check in found])
 
 

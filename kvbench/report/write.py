@@ -39,15 +39,17 @@ def write(folder: Path, studies: Sequence[tuple[Findings, Manifest]]) -> Path:
     ]
     for place, study in zip(places, studies, strict=True):
         write(folder / place, [study])
-    runs = []
-    for name, place, (found, manifest) in zip(
-        machines.names(studies), places, studies, strict=True
-    ):
-        own_facts = {
+    runs = [
+        {
+            "name": name,
+            "place": place,
             "badge": " ".join(badge(found.headline.quality)),
             "missing": gaps(found, manifest),
         }
-        runs.append({"name": name, "place": place} | own_facts)
+        for name, place, (found, manifest) in zip(
+            machines.names(studies), places, studies, strict=True
+        )
+    ]
     different = {found.machine.fingerprint for found, _ in studies}
     title = f"Decode attention on {counted(len(different), 'machine')}, {counted(len(runs), 'run')}"
     facts = {

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
 
+from kvbench.grouping import grouped
 from kvbench.model import Point, Probe, Record
 from kvbench.score.definition import width
 from kvbench.score.rules import Breach, Value
-from kvbench.units import GB
+from kvbench.units import GB, gbps
 
 BYTES = 128  # of a cycle and core: two loads of 64 bytes, the most that cores are built for
 CLOCK = 6.5  # GHz, where an archive states no clock or a higher one: cores are sold with up to 6.2
@@ -59,8 +60,8 @@ def _too_fast(records: Sequence[Record], bits: Mapping[str, int]) -> Iterator[Br
 
 def _rates(record: Record) -> dict[str, float]:
     """GB/s of each program of a visit: the median of its samples."""
-    taken: dict[str, list[float]] = {}
-    for sample in record.samples:
-        moved = record.traffic[sample.program].bytes_compulsory
-        taken.setdefault(sample.program, []).append(moved * sample.passes / sample.seconds / GB)
+    moved = {program: traffic.bytes_compulsory for program, traffic in record.traffic.items()}
+    taken = grouped(
+        (s.program, gbps(moved[s.program] * s.passes, s.seconds)) for s in record.samples
+    )
     return {program: median(rates) for program, rates in taken.items()}

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 from kvbench.analysis.limits import frames
 from kvbench.analysis.limits.frames import known
 from kvbench.analysis.measured.columns import machine_name
+from kvbench.grouping import grouped
 from kvbench.model import AUTO, TUNER, Machine, Point, Record
 from kvbench.model.annotated import Printed, about
-from kvbench.model.point import Visited
 from kvbench.score.consistency import impossible
 from kvbench.score.definition import VERSION, WIDTHS, digest, geometry, width
 from kvbench.score.rules import Breach, ScoredPoint, breaches, state, weighed
@@ -102,7 +102,8 @@ def score(
     measured = list(_measured(manifest, machine, records))
     own = any(manifest.options.get(option) for option in ("library", "plugin"))
     beside = _rows(longer, machine)
-    claims = _impossible(measured, records, beside, longer) if archived else ()
+    seen = ([each.row for each in measured if each.row], records), (beside, longer)
+    claims = (breach for each in seen for breach in impossible(*each)) if archived else ()
     found = weighed(
         [
             *more,
@@ -140,9 +141,7 @@ def _measured(
     manifest: Manifest, machine: Machine, records: Sequence[Record]
 ) -> Iterator[ScoredPoint]:
     rows = {row["name"]: row for row in _rows(records, machine)}
-    visits: dict[Visited, list[Record]] = {}
-    for record in records:
-        visits.setdefault(record.point, []).append(record)
+    visits = grouped((record.point, record) for record in records)
     for point in manifest.plan.points:
         if isinstance(point, Point):
             yield ScoredPoint(
@@ -171,17 +170,6 @@ def _figure(tuned: ScoredPoint, measured: Sequence[ScoredPoint]) -> ScoreFigure:
 
 def _rows(records: Sequence[Record], machine: Machine) -> list[dict[str, Any]]:
     return frames.points(records, machine).to_dict("records") if records else []
-
-
-def _impossible(
-    measured: Sequence[ScoredPoint],
-    records: Sequence[Record],
-    beside: Sequence[dict[str, Any]],
-    longer: Sequence[Record],
-) -> Iterator[Breach]:
-    """Of the score, and of the second line."""
-    yield from impossible([each.row for each in measured if each.row], records)
-    yield from impossible(beside, longer)
 
 
 def _longer(records: Sequence[Record], rows: Sequence[dict[str, Any]]) -> Iterator[Longer]:

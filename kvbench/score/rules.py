@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from kvbench.analysis.limits.bounds import SUSPECT
 from kvbench.analysis.limits.frames import disturbed, known
 from kvbench.analysis.measured.speeds import SLOW, speeds
+from kvbench.grouping import grouped
 from kvbench.machine.placement import place
 from kvbench.model import Machine, Point, Record
 from kvbench.model.annotated import about
@@ -150,15 +151,17 @@ def _contaminated(measured: Sequence[ScoredPoint], records: Sequence[Record]) ->
 
 def _reads(measured: Sequence[ScoredPoint]) -> dict[int, float]:
     """By launch: how fast the reads beside the points were, as a share of those of all launches."""
-    shares: dict[int, list[float]] = {}
-    for each in measured:
-        own = {
+    rates = (
+        {
             record.launch: median(
                 s.passes / s.seconds for s in record.samples if s.program == "twin"
             )
             for record in each.records
             if any(s.program == "twin" for s in record.samples)
         }
-        for launch, rate in own.items():
-            shares.setdefault(launch, []).append(rate / median(own.values()))
+        for each in measured
+    )
+    shares = grouped(
+        (launch, rate / median(own.values())) for own in rates for launch, rate in own.items()
+    )
     return {launch: median(found) for launch, found in shares.items()}

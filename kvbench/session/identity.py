@@ -20,6 +20,7 @@ from kvbench.texts import printable
 
 # These say what a number means.
 _MEASURING = (
+    "grouping.py",
     "intervals.py",
     "machine",
     "model",

@@ -10,11 +10,11 @@ the longer  the same on more tokens, in a folder of the run
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from math import inf
 from pathlib import Path
 from typing import Any
 
 from kvbench.errors import BadArgument, Unwritable, WrongAnswer
+from kvbench.grouping import grouped
 from kvbench.model import AUTO, Point, Record
 from kvbench.runner import run
 from kvbench.score import LONGER, LONGER_LAUNCHES, SUITE, WIDTHS, width
@@ -95,12 +95,14 @@ def _seconds(records: Iterable[Record]) -> dict[Any, float]:
     """Of the fastest pass: other work that comes and goes makes candidates slower, and none of them
     faster.
     """
-    found: dict[Any, float] = {}
-    for record in records:
-        own = [s.seconds / s.passes for s in record.samples if s.program == "point"]
-        if own and not record.error:
-            found[record.point] = min(own + [found.get(record.point, inf)])
-    return found
+    found = grouped(
+        (record.point, sample.seconds / sample.passes)
+        for record in records
+        if not record.error
+        for sample in record.samples
+        if sample.program == "point"
+    )
+    return {point: min(own) for point, own in found.items()}
 
 
 def _fastest(points: Sequence[Point], records: Iterable[Record], bits: int) -> str:

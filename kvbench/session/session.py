@@ -20,6 +20,7 @@ from kvbench.analysis.measured.rates import by_launch
 from kvbench.analysis.measured.results import results
 from kvbench.closing import Closing
 from kvbench.errors import BadArgument, Refused
+from kvbench.grouping import grouped
 from kvbench.machine import available_memory, describe
 from kvbench.machine.placement import neighbours
 from kvbench.machine.preflight import preflight
@@ -246,9 +247,9 @@ class Session(Closing):
         plan, weights = self.directory.manifest.plan, self.weights
         if number >= plan.launches and self.directory.manifest.looks and not self.options.budget:
             self.budget.seconds = self.options.asked_suite.until_decided or math.inf
-        whole, launches = math.fsum(weights.values()), dict[int, list[float]]()
-        for record in self.directory.records[len(self.done) :]:
-            launches.setdefault(record.launch, []).append(weights[record.point.name])
+        whole = math.fsum(weights.values())
+        visits = self.directory.records[len(self.done) :]
+        launches = grouped((visit.launch, weights[visit.point.name]) for visit in visits)
         fresh = sum(math.fsum(made) / whole for made in launches.values())
         used, ahead = self.budget.used, math.fsum(weights[point.name] for point in points)
         if fresh and used + used / fresh * (ahead / whole) > self.budget.seconds:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from kvbench.analysis.means.models import Geometry
 from kvbench.errors import BadArgument
 from kvbench.model import Machine
+from kvbench.model.geometry import Geometry
 from kvbench.model.size import Allocated, Blocks, Decoder, Layers
 from kvbench.native import LANES, Cache, block_of, default_library
 from kvbench.suite.axes import shown
@@ -85,11 +85,11 @@ def refuse_nonsense(decoder: Decoder) -> None:
         )
     for layers in parts(decoder):
         if layers.capacity < layers.read:
-            what = (
+            raise BadArgument(
                 f"--capacity is {decoder.capacity}, less than the {layers.read} tokens that a layer"
-                " attends to"
+                " attends to",
+                "leave it out, or give more room",
             )
-            raise BadArgument(what, "leave it out, or give more room")
 
 
 def kept(decoder: Decoder) -> int:

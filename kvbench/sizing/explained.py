@@ -3,6 +3,7 @@ format pays, who fits.
 """
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 
 import pandas as pd
@@ -98,17 +99,11 @@ class _Wall:
 
     def overtakes(self, dtype: str) -> int | None:
         """The shortest context at which the cache is no less than the weights."""
-        low, high = 1, self.decoder.context
-        if self.read is None or streamed_bytes(self.at(high, dtype)) < self.read:
+        if self.read is None:
             return None
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (
-                (low, middle)
-                if streamed_bytes(self.at(middle, dtype)) >= self.read
-                else (middle + 1, high)
-            )
-        return low
+        contexts = range(1, self.decoder.context + 1)
+        place = bisect_left(contexts, self.read, key=lambda n: streamed_bytes(self.at(n, dtype)))
+        return contexts[place] if place < len(contexts) else None
 
 
 def explain(

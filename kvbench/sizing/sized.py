@@ -34,11 +34,11 @@ def size_of(
     """
     of.refuse_nonsense(decoder)
     if decoder.latent:
-        what = (
+        raise BadArgument(
             f"{decoder.model} keeps K and V of all heads in one row, which the library has no"
-            " cache for"
+            " cache for",
+            f"kvbench explain {decoder.model} has its bytes",
         )
-        raise BadArgument(what, f"kvbench explain {decoder.model} has its bytes")
     found, each, held = of.parts(decoder), of.row(decoder), of.allocated(decoder, known.machine)
     streamed, together = of.streamed_bytes(decoder), fleet(decoder, replicas, weights)
     if max(held.mapped, together.bytes) >= of.LARGEST:

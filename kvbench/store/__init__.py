@@ -3,4 +3,4 @@
 from kvbench.store.files import write_json, write_text
 from kvbench.store.manifest import Manifest
 from kvbench.store.run import RunDirectory, keep
-from kvbench.store.values import plain, read, record
+from kvbench.store.values import plain, read

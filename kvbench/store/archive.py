@@ -59,8 +59,10 @@ def unpack(file: Path, folder: Path, limits: Mapping[str, int]) -> set[str]:
                 try:
                     _take(stream, member, folder / member.name)
                 except OSError as error:
-                    what = f"{file}: its {member.name} cannot be unpacked: {error.strerror}"
-                    raise Unwritable(what, f"make room in {folder.parent}, or set TMPDIR") from None
+                    raise Unwritable(
+                        f"{file}: its {member.name} cannot be unpacked: {error.strerror}",
+                        f"make room in {folder.parent}, or set TMPDIR",
+                    ) from None
                 found.add(member.name)
     return found
 
@@ -91,18 +93,14 @@ def _refuse(member: tarfile.TarInfo, found: set[str], limits: Mapping[str, int])
 
 def _take(stream: gzip.GzipFile, member: tarfile.TarInfo, path: Path) -> None:
     path.parent.mkdir(exist_ok=True)
-    with path.open("wb") as file:
-        _read_into(stream, file, member)
-    _read(stream, -member.size % _BLOCK)
-
-
-def _read_into(stream: gzip.GzipFile, file: IO[bytes], member: tarfile.TarInfo) -> None:
     left = member.size
-    while left:
-        if not (piece := _read(stream, min(left, _PIECE))):
-            raise ValueError(f"it ends inside its {member.name}")
-        file.write(piece)
-        left -= len(piece)
+    with path.open("wb") as file:
+        while left:
+            if not (piece := _read(stream, min(left, _PIECE))):
+                raise ValueError(f"it ends inside its {member.name}")
+            file.write(piece)
+            left -= len(piece)
+    _read(stream, -member.size % _BLOCK)
 
 
 def _read(stream: gzip.GzipFile, count: int) -> bytes:

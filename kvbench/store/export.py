@@ -15,6 +15,7 @@ from typing import IO, Any
 
 import pyperf
 
+from kvbench.grouping import grouped
 from kvbench.model import Contrast, Point, Record, Sample
 from kvbench.model.point import Visited
 from kvbench.store.manifest import Manifest
@@ -22,6 +23,7 @@ from kvbench.units import cpu_text
 
 _HOST = ("hostname", "platform", "python_version", "cpu_model_name")  # pyperf's own words
 _PROGRAM = "point"
+_SUMS = ("switches", "faults", "steal", "throttled")  # over the samples
 
 _Facts = dict[str, Any]
 
@@ -82,16 +84,16 @@ def _run(record: Record, common: _Facts, manifest: Manifest) -> pyperf.Run:
 
 
 def _of_run(manifest: Manifest) -> _Facts:
-    facts = {
+    return {
         "unit": "second",
         "inner_loops": 1,
         "kvb_schema": manifest.format,
         "kvb_run": manifest.run,
         "kvb_suite": manifest.suite,
         "kvb_seed": manifest.plan.seed,
+        **{name: manifest.versions.get(name) for name in _HOST},
+        **{f"kvb_{name}_id": value for name, value in manifest.identity.items()},
     }
-    facts |= {name: manifest.versions.get(name) for name in _HOST}
-    return facts | {f"kvb_{name}_id": value for name, value in manifest.identity.items()}
 
 
 def _of_point(point: Visited) -> _Facts:
@@ -113,7 +115,8 @@ def _of_visit(record: Record, samples: Sequence[Sample], manifest: Manifest) -> 
     passes = {sample.passes for sample in samples}
     # pyperf names no zone
     began = datetime.fromtimestamp(record.began, manifest.zone).replace(tzinfo=None)
-    facts = {
+    traffic = record.traffic.get(_PROGRAM)
+    return {
         "loops": min(passes) if len(passes) == 1 else None,
         "duration": record.wall or sum(sample.seconds for sample in record.samples),
         "date": began.isoformat(" ") if record.began else None,
@@ -124,25 +127,21 @@ def _of_visit(record: Record, samples: Sequence[Sample], manifest: Manifest) -> 
         "kvb_slice_bytes": record.slice_bytes or None,
         "kvb_max_abs_err": record.max_abs_err,
         "kvb_skew": median(sample.skew for sample in samples),
+        **{f"kvb_{name}": sum(getattr(s, name) for s in samples) for name in _SUMS},
+        "kvb_bytes_compulsory": round(traffic.bytes_compulsory) if traffic else None,
+        "kvb_flops": round(traffic.flops) if traffic else None,
+        **{f"kvb_{name}": count for name, count in record.memory.items()},
+        **_witnesses(record),
     }
-    for name in ("switches", "faults", "steal", "throttled"):
-        facts[f"kvb_{name}"] = sum(getattr(sample, name) for sample in samples)
-    if traffic := record.traffic.get(_PROGRAM):
-        facts |= {
-            "kvb_bytes_compulsory": round(traffic.bytes_compulsory),
-            "kvb_flops": round(traffic.flops),
-        }
-    return (
-        facts | {f"kvb_{name}": count for name, count in record.memory.items()} | _witnesses(record)
-    )
 
 
 def _witnesses(record: Record) -> _Facts:
     """What else was measured beside the point: medians of this launch."""
-    seconds: dict[str, list[float]] = {}
-    for sample in record.samples:
-        if sample.program != _PROGRAM:
-            seconds.setdefault(sample.program, []).append(sample.seconds / sample.passes)
+    seconds = grouped(
+        (sample.program, sample.seconds / sample.passes)
+        for sample in record.samples
+        if sample.program != _PROGRAM
+    )
     return {f"kvb_{program}_seconds": median(values) for program, values in seconds.items()}
 
 

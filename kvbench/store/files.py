@@ -8,6 +8,7 @@ import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import takewhile
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any
@@ -120,13 +121,9 @@ def within(folder: Path) -> Iterator[None]:
 
 def make_folder(path: Path) -> list[Path]:
     """With those above it. Returns the ones that were missing, the outermost first."""
-    missing = []
-    for folder in (path, *path.parents):
-        if folder.exists():
-            break
-        missing.append(folder)
+    missing = takewhile(lambda folder: not folder.exists(), (path, *path.parents))
     made = []
-    for folder in reversed(missing):
+    for folder in reversed(list(missing)):
         with suppress(FileExistsError):  # another process was faster
             folder.mkdir()
             made.append(folder)
@@ -158,11 +155,11 @@ def reading(path: Path) -> Iterator[None]:
         )
         raise BadRun(f"cannot read {path}: {error.strerror}", hint) from None
     except (ValueError, RecursionError) as error:
-        hint = (
+        raise BadRun(
+            f"{path} cannot be used: {short(error)}",
             "it was damaged, or written by another version of kvbench: sweep again into another"
-            " folder"
-        )
-        raise BadRun(f"{path} cannot be used: {short(error)}", hint) from None
+            " folder",
+        ) from None
 
 
 @contextmanager

@@ -42,6 +42,7 @@ def _take(held: int, folder: Path, until: float) -> None:
             if error.errno not in _HELD:
                 return
         if time.monotonic() > until:
-            what = "another process writes there, and does not end"
-            raise OSError(errno.EWOULDBLOCK, what, str(folder))
+            raise OSError(
+                errno.EWOULDBLOCK, "another process writes there, and does not end", str(folder)
+            )
         time.sleep(_POLL)

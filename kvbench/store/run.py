@@ -61,8 +61,10 @@ class Journal:
         except BaseException as error:
             self._file.close()
             if isinstance(error, BlockingIOError):
-                what = f"{path.parent} is being written by another process"
-                raise Unwritable(what, "wait for it, or name another --out") from None
+                raise Unwritable(
+                    f"{path.parent} is being written by another process",
+                    "wait for it, or name another --out",
+                ) from None
             raise
 
     def append(self, line: bytes) -> None:
@@ -88,9 +90,8 @@ class Journal:
         with suppress(OSError):
             if os.path.samestat(own, self._path.lstat()) and own.st_size >= self._size:
                 return
-        what = f"{self._path} was changed, moved or removed by another program while it was written"
         raise Unwritable(
-            what,
+            f"{self._path} was changed, moved or removed by another program while it was written",
             "whole lines of it still count: go on with kvbench sweep --out RUN --resume, where RUN"
             " is its place",
         )
@@ -160,19 +161,15 @@ class RunDirectory(Closing):
         with reading(path):
             for number, text in enumerate(lines(path), 1):
                 try:
-                    self._keep(self._record(text))
+                    found = refuse_unfit(self._decode(text))
+                    self._refuse_other(found)
+                    self._keep(found)
                 except (ValueError, RecursionError) as error:
-                    hint = (
+                    raise BadRun(
+                        f"{path}:{number} is no record: {short(error)}",
                         "it was damaged; without this line the rest can be used, and --resume"
-                        " measures it again"
-                    )
-                    raise BadRun(f"{path}:{number} is no record: {short(error)}", hint) from None
-
-    def _record(self, text: bytes) -> Record:
-        """ValueError where it is no record, or none of this run."""
-        found = refuse_unfit(self._decode(text))
-        self._refuse_other(found)
-        return found
+                        " measures it again",
+                    ) from None
 
     def _refuse_other(self, found: Record) -> None:
         """ValueError where it is none of this run, or the point was visited before in its

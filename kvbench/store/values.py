@@ -26,14 +26,14 @@ def plain(value: Any) -> Any:
     return msgspec.to_builtins(value, enc_hook=_other)
 
 
-def line(value: Any) -> str:
+def line(value: Any, other: Callable[[Any], Any] | None = None) -> str:
     """The same as JSON, in one line; a number that is none is null. ValueError for half a
-    character, as paths have.
+    character, as paths have. `other`: makes of what JSON does not know something that it does.
     """
     try:
-        return msgspec.json.encode(value, enc_hook=_other).decode()
+        return msgspec.json.encode(value, enc_hook=other or _other).decode()
     except UnicodeEncodeError as error:
-        raise _unwritable(error) from None
+        raise ValueError(f"{error.object[:_SHOWN]!r} is no text that can be written") from None
 
 
 def record_line(found: Record) -> str:
@@ -41,14 +41,7 @@ def record_line(found: Record) -> str:
     from JSON does not.
     """
     named: Any = found.point.name
-    try:
-        return msgspec.json.encode(replace(found, point=named), enc_hook=_float).decode()
-    except UnicodeEncodeError as error:
-        raise _unwritable(error) from None
-
-
-def _unwritable(error: UnicodeEncodeError) -> ValueError:
-    return ValueError(f"{error.object[:_SHOWN]!r} is no text that can be written")
+    return line(replace(found, point=named), _float)
 
 
 def _float(value: Any) -> float:
@@ -115,11 +108,6 @@ def _visited(kind: type, value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     return read(Point if "shape" in value else Contrast if "factor" in value else Probe, value)
-
-
-def record(facts: Any) -> Record:
-    """Its point may be read already."""
-    return refuse_unfit(read(Record, facts))
 
 
 def refuse_unfit(found: Record) -> Record:

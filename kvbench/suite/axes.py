@@ -198,11 +198,14 @@ def _lengths(where: str, text: str) -> str:
     try:
         found = named.numbers(text)
     except OSError as error:
-        why = f"{where}: cannot read {text[:200]}: {error.strerror}"
-        raise BadArgument(why, form("lengths")) from None
+        raise BadArgument(
+            f"{where}: cannot read {text[:200]}: {error.strerror}", form("lengths")
+        ) from None
     if max(found) > _LARGEST or len(found) > _SEQUENCES:
-        why = f"{where}: {text[:200]} lists {len(found):,} lengths up to {max(found):,}"
-        raise BadArgument(why, f"at most {_SEQUENCES:,}, of at most {_LARGEST:,} tokens")
+        raise BadArgument(
+            f"{where}: {text[:200]} lists {len(found):,} lengths up to {max(found):,}",
+            f"at most {_SEQUENCES:,}, of at most {_LARGEST:,} tokens",
+        )
     return f"{LISTED}:{','.join(map(str, found))}"
 
 

@@ -9,15 +9,15 @@ import msgspec
 
 import kvbench
 from kvbench.errors import BadArgument, BadLibrary, unknown_word
+from kvbench.model.geometry import Geometry
 from kvbench.model.weights import Weights
 
 _MODELS = Path("suites", "models.toml")
 
 
-@dataclass(frozen=True, slots=True)
-class Model:
-    """Geometry of a published model. Of every `window_every` layers the last one attends to
-    everything.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model(Geometry):
+    """A published model.
 
     latent: elements of a K row that are V, too, where one row of each token serves all heads; 0: V
     has its own. weights: those published, None where the list does not say. hidden, intermediate,
@@ -25,14 +25,7 @@ class Model:
     does not say.
     """
 
-    layers: int
-    q_heads: int
-    kv_heads: int
-    head_dim: int
-    max_context: int
     source: str
-    window: int = 0
-    window_every: int = 0
     latent: int = 0
     weights: Weights | None = None
     hidden: int = 0
@@ -45,7 +38,9 @@ def models() -> dict[str, Model]:
     """The models of suites/models.toml, by name."""
     for folder in kvbench.__path__:
         if (path := Path(folder) / _MODELS).is_file():
-            return msgspec.convert(tomllib.loads(path.read_text()), dict[str, Model])
+            found = tomllib.loads(path.read_text()).items()
+            named = {name: {"name": name, **facts} for name, facts in found}
+            return msgspec.convert(named, dict[str, Model])
     raise BadLibrary(f"{_MODELS} is not installed", "install kvbench again: pip install .")
 
 

@@ -88,8 +88,10 @@ def _content(path: Path, source: str) -> dict[str, Any]:
     try:
         return tomllib.loads(named.text(path, named.WRITTEN))
     except OSError as error:
-        hint = "name a suite, see kvbench list suites, or a TOML file in UTF-8"
-        raise BadArgument(f"{source} cannot be read: {error.strerror}", hint) from None
+        raise BadArgument(
+            f"{source} cannot be read: {error.strerror}",
+            "name a suite, see kvbench list suites, or a TOML file in UTF-8",
+        ) from None
     except (ValueError, RecursionError) as error:
         why = " ".join(str(error).split())[:120]
         raise BadArgument(

@@ -4,6 +4,7 @@ plug-ins need.
 """
 
 import random
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
@@ -63,17 +64,19 @@ class Bench(Owner):
         return [self.own, *self.witnesses, self.pace]
 
     @property
+    @abstractmethod
     def own(self) -> Program:
-        raise NotImplementedError
+        """The point's kernel."""
 
     @property
+    @abstractmethod
     def plainest(self) -> Program:
         """The witness that does no more than read, or copy."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def witnesses(self) -> list[Program]:
-        raise NotImplementedError
+        """What every sample of it is held against."""
 
     def more(self) -> Iterator[Program]:
         """Of a visit in depth: read ceilings of the point's footprint."""
@@ -92,7 +95,9 @@ class Bench(Owner):
         return Neighbour(self.room.team(cpus), cpus, reads)
 
     def far_reads(self, size: int, count: int, threads: int = 0) -> tuple[Task, ...]:
-        parts = self.far.pieces(size, count)
+        """Of so many pieces, one behind another."""
+        arena = self.far.arena
+        parts = (arena.part(place * size, size) for place in range(count))
         return tuple(self.probe("read", threads, to=part, size=size) for part in parts)
 
     def program(self, name: str, *tasks: Task) -> Program:
@@ -145,9 +150,9 @@ class Bench(Owner):
         self.refuse_impossible(taken)
         return taken, error
 
+    @abstractmethod
     def verify(self) -> float:
         """The largest error of what the kernel does now."""
-        raise NotImplementedError
 
     def verified(self) -> float:
         """As verify(), and looked after where the kernel is a plug-in's."""
@@ -157,9 +162,9 @@ class Bench(Owner):
         """The largest error that the samples of others of these programs have left behind."""
         return 0.0
 
+    @abstractmethod
     def verify_left(self, passes: int) -> float:
         """The largest error of what so many passes have left behind, or more."""
-        raise NotImplementedError
 
     def verify_changed(self) -> float:
         """The largest error where other queries are asked."""

@@ -25,7 +25,7 @@ import numpy as np
 
 from kvbench.errors import NotComparable
 from kvbench.machine.allowance import Disturbed
-from kvbench.model import BESIDE, OWN, SIDES, Job, Point, Record, several
+from kvbench.model import BESIDE, OWN, SIDES, Job, Point, Record
 from kvbench.native import Arena, Library
 from kvbench.worker.answers import Answers
 from kvbench.worker.bench import Bench, side_by_side
@@ -59,11 +59,11 @@ class GuestRoom(Room):
         if moved := [
             name for name, *both in zip(_PLACES, *places, strict=True) if both[0] != both[1]
         ]:
-            what = (
+            raise NotComparable(
                 f"{self.library.path.name} lays a {self.point.layout} cache out in another way:"
-                f" {', '.join(moved)}"
+                f" {', '.join(moved)}",
+                "both sides must read the same memory",
             )
-            raise NotComparable(what, "both sides must read the same memory")
 
     def _sources(self) -> np.ndarray:
         return self._host.sources
@@ -81,8 +81,8 @@ class Sides:
     def __init__(self, job: Job, coin: random.Random) -> None:
         self._coin, self._job = coin, job
         files = {
-            "base": (job.plan.library, several(job.plan.plugin)),
-            "head": (job.plan.against, several(job.plan.against_plugin)),
+            "base": (job.plan.library, job.plan.plugin),
+            "head": (job.plan.against, job.plan.against_plugin),
         }
         if job.plan.controls:
             files["copy"] = files["base"]

@@ -26,11 +26,6 @@ class Far:
     def whole(self) -> Part:
         return self.arena.part(0, self.bytes // 64 * 64)
 
-    def pieces(self, size: int, count: int) -> list[Part]:
-        """So many, one behind another."""
-        arena = self.arena
-        return [arena.part(place * size, size) for place in range(count)]
-
     @property
     def layers(self) -> range:
         """What slices hold that fit there: the layers behind those of the room."""

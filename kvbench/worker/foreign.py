@@ -19,6 +19,7 @@ from itertools import chain
 import numpy as np
 
 from kvbench.errors import WrongAnswer
+from kvbench.grouping import grouped
 from kvbench.model import Needs, Point, Role, Sample
 from kvbench.native import described, rewrite
 from kvbench.plan.needs import stores
@@ -67,9 +68,7 @@ class ForeignDecoding(Decoding):
         """Faster than every read in three rounds of four, and by more than chance makes a launch
         differ from others.
         """
-        seconds: dict[str, list[float]] = {}
-        for sample in taken:
-            seconds.setdefault(sample.program, []).append(sample.seconds / sample.passes)
+        seconds = grouped((sample.program, sample.seconds / sample.passes) for sample in taken)
         moved = {program.name: program.traffic().bytes_compulsory for program in self.programs}
         reads = (
             np.divide(moved[name], own)
@@ -120,21 +119,18 @@ class ForeignDecoding(Decoding):
         self.queries.answer()
 
     def wrong(self, what: str) -> WrongAnswer:
-        hint = (
+        return WrongAnswer(
+            f"the plug-in's kernel {self.point.kernel} {what}",
             f"kvbench verify --plugin {self.room.library.plugins.of(self.point.variant).path} says"
-            " more"
+            " more",
         )
-        return WrongAnswer(f"the plug-in's kernel {self.point.kernel} {what}", hint)
 
     def _read(self) -> bytes:
         """A digest of all that the kernel is given."""
-        room, view = self.room, self.room.arena.view()
-        begins = range(0, room.slices * room.slice_bytes, room.slice_bytes)
+        room = self.room
         found = hashlib.blake2b(self.queries.q.data)
         with near_threads(self.point.cpus) as pool:
-            for digest in pool.map(
-                lambda at: hashlib.blake2b(view[at : at + room.slice_bytes].data).digest(), begins
-            ):
+            for digest in pool.map(lambda row: hashlib.blake2b(row.data).digest(), room.rows):
                 found.update(digest)
         for part in chain.from_iterable(map(described, room.caches)):
             found.update(part)

@@ -38,13 +38,15 @@ _SHORT = 1 / 8  # of a sample, at least, is a timing
 class Timed(Protocol):
     """A task, or a layer of a peer."""
 
-    def traffic(self) -> Traffic: ...
+    def traffic(self) -> Traffic:
+        """What one pass moves and computes."""
 
 
 class Runs(Protocol):
     """A team, or the process of a peer."""
 
-    def run(self, *tasks: Any, passes: int = 1, between: Any = None) -> Times: ...
+    def run(self, *tasks: Any, passes: int = 1, between: Any = None) -> Times:
+        """So many passes, round robin over the tasks; `between` before each, untimed."""
 
 
 @dataclass(frozen=True, slots=True)

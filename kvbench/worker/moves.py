@@ -8,6 +8,7 @@ transpose   K and V of all sequences, [tokens][heads][dim] -> [heads][tokens][di
 logits      a row for each sequence, pass on pass to the next of `context` positions
 """
 
+from abc import abstractmethod
 from functools import cached_property
 
 import numpy as np
@@ -19,24 +20,24 @@ from kvbench.worker.storing import STALE, Storing
 
 
 class Moving(Storing):
-    """Subclasses have `_task` of a layer, and check what it makes of it."""
+    """Subclasses check what the task of a layer makes of it."""
 
     def stored(self, nt: bool) -> tuple[Task, ...]:
         tasks = (self._task(layer) for layer in range(self.room.slices))
         return tuple(self._owned.enter_context(task) for task in tasks)
 
+    @abstractmethod
     def _task(self, layer: int) -> Task:
-        raise NotImplementedError
+        """The move of that layer."""
 
     def _anew(self, layer: int, passes: int = 1) -> None:
         """Over what is no right answer."""
-        task = self.own.tasks[layer]
-        self.slice_of(layer)[:] = STALE
-        self.own.team.run(task, passes=passes)
+        self.room.rows[layer] = STALE
+        self.own.team.run(self.own.tasks[layer], passes=passes)
 
     def _target(self, layer: int) -> np.ndarray:
         """A slice of plain floats."""
-        return self.slice_of(layer).view(np.float32)
+        return self.room.rows[layer].view(np.float32)
 
     def _same(self, got: np.ndarray, want: np.ndarray) -> float:
         if not np.array_equal(got, want):
@@ -49,8 +50,12 @@ class Repacking(Moving):
     def _before(self) -> list[Cache]:
         """The caches as they were, on the same memory."""
         room, shape = self.room, self.point.shape
-        facts = {name: getattr(self.point, name) for name in SIZED_BY} | {"batch": shape.batch}
-        facts |= {"arena": room.arena, "library": room.library}
+        facts = {
+            **{name: getattr(self.point, name) for name in SIZED_BY},
+            "batch": shape.batch,
+            "arena": room.arena,
+            "library": room.library,
+        }
         offsets = (layer * room.slice_bytes for layer in range(room.slices))
         sizes = shape.kv_heads, shape.head_dim, shape.context
         found = [self._owned.enter_context(Cache(*sizes, offset=at, **facts)) for at in offsets]
@@ -59,8 +64,8 @@ class Repacking(Moving):
         return found
 
     def _task(self, layer: int) -> Task:
-        ends = self._before[layer], self.room.caches[layer]
-        return repack_task(*ends, self.team.threads, isa=self.point.isa)
+        before, after = self._before[layer], self.room.caches[layer]
+        return repack_task(before, after, self.team.threads, isa=self.point.isa)
 
     def _verify_store(self, layer: int) -> float:
         """Tokens that the small cache is given are those of the large one."""
@@ -68,7 +73,7 @@ class Repacking(Moving):
         dims, task = (2, shape.batch, shape.context, shape.kv_heads, shape.head_dim), self.own.tasks
         source = np.random.default_rng([SEED, layer]).standard_normal(dims, dtype=np.float32)
         isa, threads = before.library.isas()[0], self.team.threads
-        self.slice_of(layer)[:] = STALE
+        self.room.rows[layer] = STALE
         before.lengths[:] = after.lengths[:] = 0
         with store_task("bulk", before, source[0], source[1], threads, isa=isa) as store:
             self.team.run(store)
@@ -101,8 +106,7 @@ class Placing(Moving):
         return np.zeros((self.room.slices, 1), dtype=np.int64)
 
     def _task(self, layer: int) -> Task:
-        ends = self._ends(layer)
-        where = *ends, self._positions[layer]
+        where = *self._ends(layer), self._positions[layer]
         return logits_task(self.room.library, *where, self.team.threads, isa=self.point.isa)
 
     def _ends(self, layer: int) -> tuple[np.ndarray, np.ndarray]:

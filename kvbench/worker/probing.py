@@ -62,8 +62,12 @@ class Buffers(Owner):
                 if probe.op == "latency":
                     first = self._parts[0]
                     chain(self._library, first, first.size, _SEED)
-                facts = dict(zip(("to", "source", "second"), self._parts, strict=False)) | how
-                facts |= {"size": self._parts[0].size if self._parts else 0, "steps": steps(probe)}
+                facts = {
+                    **dict(zip(("to", "source", "second"), self._parts, strict=False)),
+                    **how,
+                    "size": self._parts[0].size if self._parts else 0,
+                    "steps": steps(probe),
+                }
                 task = probe_task(self._library, probe.op, probe.threads, isa=probe.isa, **facts)
                 owned.enter_context(task)
                 name, every = ("point", 1) if form == PLAIN else (form, FORM_EVERY)

@@ -87,6 +87,11 @@ class Room(Owner):
         """All caches together."""
         return self.arena.part(0, self.needs.cache_bytes)
 
+    @property
+    def rows(self) -> np.ndarray:
+        """The bytes of each slice."""
+        return self.arena.view()[: self.slices * self.slice_bytes].reshape(self.slices, -1)
+
     def _arena(self) -> Arena:
         """Refused before anything is allocated."""
         point, wanted = self.point, self.needs.memory
@@ -105,17 +110,18 @@ class Room(Owner):
         arena.
         """
         point, shape = self.point, self.point.shape
-        facts = {name: getattr(point, name) for name in needs.SIZED_BY}
-        facts |= {"batch": shape.batch, "shuffle": point.order, "ring": point.op == "append"}
         return Cache(
             shape.kv_heads,
             shape.head_dim,
             shape.capacity,
+            batch=shape.batch,
             window=shape.window or None,
+            shuffle=point.order,
+            ring=point.op == "append",
             arena=arena or self.arena,
             offset=layer * self.slice_bytes,
             library=self.library,
-            **facts,
+            **{name: getattr(point, name) for name in needs.SIZED_BY},
         )
 
     # ---- data ------------------------------------------------------------------------------------
@@ -146,24 +152,20 @@ class Room(Owner):
                 with decode_task("fill", cache, q, q, team.threads, **facts) as task:
                     team.run(task)
         if self.place:
-            first = self.arena.view()[: self.slice_bytes]
-            self.content.begin(first)
-            self.content.make(self._own_layer, first, first)
+            self.content.begin(self.rows[0])
+            self.content.make(self._own_layer, self.rows[0], self.rows[0])
         self.follow()
 
     def follow(self) -> None:
         """All other slices as the first one has it; that takes a tenth of the time that new numbers
         take.
         """
-        slices = self.arena.view()[: self.slices * self.slice_bytes].reshape(
-            self.slices, self.slice_bytes
-        )
-        self.content.begin(slices[0])
-        self.make(range(1, self.slices), slices[1:])
+        self.content.begin(self.rows[0])
+        self.make(range(1, self.slices), self.rows[1:])
 
     def make(self, layers: Sequence[int], slices: np.ndarray) -> None:
         """What those layers hold, or would hold if there were so many."""
-        first = self.arena.view()[: self.slice_bytes]
+        first = self.rows[0]
         with near_threads(self.point.cpus) as pool:
             list(pool.map(lambda layer, own: self.content.make(layer, first, own), layers, slices))
 

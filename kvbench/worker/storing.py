@@ -79,7 +79,7 @@ class Storing(Bench):
         """
         cache, source = self.room.caches[layer], self.room.sources[layer]
         capacity, tokens = cache.struct.capacity, source.shape[2]
-        self.slice_of(layer)[:] = STALE
+        self.room.rows[layer] = STALE
         first, passes = (capacity - 1, min(2, capacity)) if self.point.op == "append" else (0, 1)
         cache.lengths[:] = first
         self.own.team.run(self.own.tasks[layer], passes=passes)
@@ -90,11 +90,6 @@ class Storing(Bench):
         )
         cache.lengths[:] = self.point.shape.context - tokens
         return self.off(cache, (k, v), source)
-
-    def slice_of(self, layer: int) -> np.ndarray:
-        """Its bytes."""
-        begin = layer * self.room.slice_bytes
-        return self.room.arena.view()[begin : begin + self.room.slice_bytes]
 
     def off(self, cache: Cache, found: Sequence[np.ndarray], source: np.ndarray) -> float:
         """The largest error of K and V that a cache holds."""

@@ -15,7 +15,8 @@ from statistics import median
 from types import MappingProxyType
 from typing import TypeGuard
 
-from kvbench.model import Machine, Sample, Tuned, choose, pooled, quotients
+from kvbench.grouping import grouped
+from kvbench.model import Machine, Tuned, choose, pooled, quotients
 from kvbench.model.tuning import Ratios, called
 from kvbench.plan.classes import class_of, near_memory, tunable
 from kvbench.worker.bench import Bench
@@ -86,9 +87,8 @@ def ratios(program: _Make, default: str, presets: Sequence[str]) -> dict[str, tu
     found: dict[str, list[float]] = {preset: [] for preset in presets}
     left = list(presets)
     for heat in range(HEATS):
-        taken: dict[str, list[Sample]] = {preset: [] for preset in left}
-        for sample in rounds([programs[preset] for preset in left], ROUNDS, SECONDS, heat):
-            taken[sample.program].append(sample)
+        samples = rounds([programs[preset] for preset in left], ROUNDS, SECONDS, heat)
+        taken = grouped((sample.program, sample) for sample in samples)
         for preset, own in taken.items():
             found[preset] += map(math.log, quotients(own, taken[default]))
         middle = {preset: median(values) if values else 0.0 for preset, values in found.items()}

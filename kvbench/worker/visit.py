@@ -104,7 +104,7 @@ def visit_plugin(
             visit, point, samples, sample_time, None, beside, tuple(plugin), patience=patience
         )
     except Ended as end:
-        hint = f"kvbench verify --plugin {' --plugin '.join(plugin)} says in which case"
         raise WrongAnswer(
-            f"the plug-in's kernel {point.kernel} failed: its process {end.how}", hint
+            f"the plug-in's kernel {point.kernel} failed: its process {end.how}",
+            f"kvbench verify --plugin {' --plugin '.join(plugin)} says in which case",
         ) from None

@@ -61,7 +61,7 @@ def test_json(capsys):
         "threads=1,4",
     )
     facts = json.loads(out)
-    assert code == 0 and facts["version"] == 1 and facts["suite"] == "threads"
+    assert code == 0 and facts["version"] == 2 and facts["suite"] == "threads"
     assert facts["count"] == len(facts["points"]) > 0
     assert facts["axes"]["context"] == [1024, 8192] and facts["axes"].keys() <= AXES.keys()
     assert {point["pages"] for point in facts["points"]} == {"base"}

@@ -112,7 +112,7 @@ def test_a_small_point(op, layout, capsys):
     facts = json.loads(
         output_of(capsys, "profile", op, *SMALL, *SHORT, "--layout", layout, "--json")
     )
-    assert facts["version"] == 1
+    assert facts["version"] == 2
     assert facts["kernel"].startswith(f"{op}.") and f".{layout}." in facts["kernel"]
     assert facts["gbps"] > 0 and facts["ceiling_gbps"] > 0
     assert len(facts["samples"]) == 2

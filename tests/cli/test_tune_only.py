@@ -74,7 +74,7 @@ def test_a_sweep_that_is_told_does_not_tune(capsys, tmp_path, asked, word):
     assert call("sweep", *TINY, *BRIEF, *asked, "--out", str(run)) == 0
     lines = [json.loads(line) for line in (run / "journal.jsonl").read_text().splitlines()]
     decodes = [line for line in lines if line["point"].startswith("decode.")]
-    assert {line["schedule"] for line in decodes} == {word or default_library().schedule("auto")}
+    assert {line["ran"] for line in decodes} == {word or default_library().schedule("auto")}
     assert not any(line["tuned"] for line in lines)
 
 

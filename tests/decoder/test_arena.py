@@ -20,7 +20,9 @@ BY_HEAD = ("q_scratch", "k_scratch", "v_scratch", "attn_scratch")
 def plan(decoder, monkeypatch):
     s = decoder.sizes
     facts = {"hidden": s.hidden, "intermediate": s.intermediate, "vocabulary": s.vocabulary}
-    own = Model(s.layers, s.q_heads, s.kv_heads, s.head_dim, TOKENS, "drawn", **facts)
+    own = Model(
+        "drawn", s.layers, s.q_heads, s.kv_heads, s.head_dim, TOKENS, source="drawn", **facts
+    )
     monkeypatch.setattr("kvbench.sizing.map.stated", lambda *_: own)
     return arena_map("drawn", TOKENS, "f32", canaries=True)
 

@@ -90,7 +90,7 @@ def test_all_have_a_record_in_each_launch(outcome):
 def test_what_is_right_is_measured_beside_ours(outcome):
     for engine, own in ((OURS, {"core", "again"}), ("right", set())):
         for record in records(outcome, engine):
-            assert not record.error and 0 < record.max_abs_err < 1e-6 and record.layers == 9
+            assert not record.error and 0 < record.max_abs_err < 1e-6 and record.slices == 9
             assert {sample.program for sample in record.samples} == {
                 "point",
                 "twin",

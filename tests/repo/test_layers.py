@@ -16,7 +16,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 # A module imports only from ranks below its own, or from its own folder.
 RANKS = {
-    0: {"", "closing", "errors", "intervals", "leftovers", "named", "texts", "units"},
+    0: {"", "closing", "errors", "grouping", "intervals", "leftovers", "named", "texts", "units"},
     1: {"apart", "model", "oracle"},
     2: {"native", "store", "regime"},
     3: {"machine", "peers"},

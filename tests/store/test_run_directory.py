@@ -176,7 +176,7 @@ def test_what_a_process_may_say_comes_back(tmp_path_factory, seed, leaf, data):
         except BadArgument:  # of another run, or launch
             assert {last, *path} & {"run", "launch"}
             return
-    assert RunDirectory.open(folder).records == [found]
+    assert RunDirectory.open(folder).records == [replace(found, run=RUN)]
 
 
 def test_a_reader_does_not_write(filled):

@@ -6,7 +6,8 @@ import pytest
 
 from kvbench.model import Job, Needs, Plan, Probe, Record, Sample, Traffic
 from kvbench.model.point import Visited
-from kvbench.store import plain, read, record, write_json
+from kvbench.store import plain, read, write_json
+from kvbench.store.values import refuse_unfit
 from tests.made_run import MACHINE
 from tests.store.made import DECODE as POINT
 
@@ -77,7 +78,7 @@ def test_what_does_not_fit_is_named(path, value, said):
         inner = inner[key]
     inner[path[-1]] = value
     with pytest.raises(ValueError) as raised:
-        record(facts)
+        refuse_unfit(read(Record, facts))
     assert said in str(raised.value)
     assert len(str(raised.value)) < 200
 

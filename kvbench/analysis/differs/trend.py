@@ -393,8 +393,8 @@ def _ruptures() -> Any:
     try:
         from ruptures import KernelCPD  # slow to load, and not always there
     except ImportError:
-        hint = "pip install 'kvbench[history]', or pip install ruptures"
         raise Unsupported(
-            "ruptures, which finds the steps of a history, is not installed", hint
+            "ruptures, which finds the steps of a history, is not installed",
+            "pip install 'kvbench[history]', or pip install ruptures",
         ) from None
     return KernelCPD

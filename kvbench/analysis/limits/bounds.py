@@ -109,28 +109,23 @@ def evidence(
     a decode where they do not. `level`: the cache that the core roof's data stays in. `beaten`: a
     roof; `uneven`: launches of samples that are unlike in length.
     """
-    efficiency, core_fraction, thread_skew = numbers
+    (efficiency, core_fraction, thread_skew), where = numbers, f" in {level}" if level else ""
     said = [
-        (
-            "nothing was measured beside it"
-            if efficiency is None
-            else reached(efficiency, witness or "")
-        )
+        "nothing was measured beside it"
+        if efficiency is None
+        else reached(efficiency, witness or ""),
+        "no core roof" if core_fraction is None else f"{core_fraction:.0%} of its core roof{where}",
+        # none of a single thread
+        f"slowest thread {thread_skew:.0%} over the mean" if thread_skew else "",
+        f"the point itself beats its {beaten}, which so limits nothing" if beaten else "",
+        f"samples of unlike length in {counted(uneven, 'launch')}" if uneven else "",
     ]
-    where = f" in {level}" if level else ""
-    said.append(
-        "no core roof" if core_fraction is None else f"{core_fraction:.0%} of its core roof{where}"
-    )
-    # none of a single thread
-    said += [f"slowest thread {thread_skew:.0%} over the mean"] if thread_skew else []
-    said += [f"the point itself beats its {beaten}, which so limits nothing"] if beaten else []
-    said += [f"samples of unlike length in {counted(uneven, 'launch')}"] if uneven else []
     if decode and (efficiency is None or core_fraction is None):
         said.append("longer samples on an idle machine would tell")
     elif decode and bound(*numbers, bool(beaten)) == "unknown":
         more = "more launches on an idle machine would tell"
         said.append(more if beaten else "far from both: kvbench profile shows its stages")
-    return ", ".join(said)
+    return ", ".join(filter(None, said))
 
 
 def beaten(found: PointRates) -> str:

@@ -26,6 +26,7 @@ from kvbench.analysis.measured.rates import PointRates, measured
 from kvbench.analysis.measured.speeds import SLOW, at_speed, speeds
 from kvbench.analysis.measured.tails import tailed, untold
 from kvbench.errors import BadArgument
+from kvbench.grouping import grouped
 from kvbench.model import (
     CORE,
     MEMORY,
@@ -97,11 +98,12 @@ def points(
             f"records of {len(runs)} runs: {', '.join(runs)}", "one table for each run"
         )
     roofs = Roofs(machine, ceilings_of(records, machine) if ceilings is None else ceilings)
-    visits: dict[Point, list[_Visit]] = {}
     used = set(map(id, at_speed(records)))
-    for record, speed in zip(records, speeds(records), strict=True):
-        if isinstance(record.point, Point):
-            visits.setdefault(record.point, []).append((record, speed, id(record) in used))
+    visits = grouped(
+        (record.point, (record, speed, id(record) in used))
+        for record, speed in zip(records, speeds(records), strict=True)
+        if isinstance(record.point, Point)
+    )
     found = table((_row(point, own, roofs, most) for point, own in visits.items()), POINT | FOUND)
     order = [name for name in POINT if name not in ("name", "kernel")]
     return found.sort_values(order, ignore_index=True)
@@ -125,24 +127,27 @@ def _row(point: Point, visits: Sequence[_Visit], roofs: Roofs, most: int) -> dic
     }
     if not (good := [record for record, _, used in whole if used]):
         return row
-    row |= _cores([(speed, used) for _, speed, used in whole if speed is not None])
     found, one = measured(good), good[0]
-    row |= _rates(found, one.traffic["point"]) | _visits(good, point.threads)
     row |= {
+        **_cores([(speed, used) for _, speed, used in whole if speed is not None]),
+        **_rates(found, one.traffic["point"]),
+        **_visits(good, point.threads),
         "ran": one.ran,
         "slices": one.slices,
         "slice_bytes": one.slice_bytes,
         "core_level": one.core_level,
+        **_witnesses(point, found),
+        **_tails(found, good),
     }
-    row |= _witnesses(point, found) | _tails(found, good)
     numbers, roof = (row.get("efficiency"), row.get("core_fraction"), row["skew"]), beaten(found)
     why = evidence(point.op == "decode", found.witness, numbers, one.core_level, roof, found.uneven)
-    row |= {
+    return {
+        **row,
         "bound": bound(*numbers, beaten=bool(roof)),
         "bound_reason": why,
         "uneven": found.uneven,
+        **_against(point, found, good, roofs, most),
     }
-    return row | _against(point, found, good, roofs, most)
 
 
 def _cores(visits: Sequence[tuple[float, bool]]) -> dict[str, Any]:
@@ -218,8 +223,11 @@ def _tails(found: PointRates, records: Sequence[Record]) -> dict[str, Any]:
     alone, beside = (
         [r.tails[name] for r in records if name in r.tails] for name in ("point", NEIGHBOUR)
     )
-    row: dict[str, Any] = {"pass_note": untold(alone, found.seconds["point"].median)}
-    row |= tailed(alone, "pass") | tailed(beside, NEIGHBOUR)
+    row: dict[str, Any] = {
+        "pass_note": untold(alone, found.seconds["point"].median),
+        **tailed(alone, "pass"),
+        **tailed(beside, NEIGHBOUR),
+    }
     if slower := found.shares.get(NEIGHBOUR):
         row |= enclosed(f"{NEIGHBOUR}_times", slower)
         row[f"{NEIGHBOUR}_gbps"] = median(
@@ -235,8 +243,8 @@ def _against(
     footprint, shares = records[0].footprint, found.shares
     regime, computed = roofs.regime(point, footprint), roofs.by_itself(point.computes, point)
     ceiling, note = roofs.ceiling(point, regime.word, footprint)
-    row = {f"regime{end}": getattr(regime, name) for end, name in _REGIME.items()}
-    row |= {
+    row = {
+        **{f"regime{end}": getattr(regime, name) for end, name in _REGIME.items()},
         "footprint": footprint,
         "ceiling_note": note,
         "fma_gflops": computed and computed.median,
@@ -245,9 +253,12 @@ def _against(
         if roof:
             row |= {f"{name}_gbps": roof.median, f"{name}_low": roof.low, f"{name}_high": roof.high}
     if ceiling:
-        row |= {"ceiling_op": ceiling.probe.op, "ceiling_form": ceiling.form}
-        row["ceiling_threads"] = ceiling.probe.threads
-        row["ceiling_fraction"] = found.rates["point"].median / ceiling.median
+        row |= {
+            "ceiling_op": ceiling.probe.op,
+            "ceiling_form": ceiling.form,
+            "ceiling_threads": ceiling.probe.threads,
+            "ceiling_fraction": found.rates["point"].median / ceiling.median,
+        }
     held = Against(
         found,
         records[0].traffic,

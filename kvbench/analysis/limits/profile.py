@@ -11,6 +11,7 @@ from msgspec import UNSET, Meta, UnsetType
 from kvbench.analysis.limits.bounds import bound, evidence
 from kvbench.analysis.measured.estimates import SPREAD
 from kvbench.analysis.measured.tails import untold
+from kvbench.grouping import grouped
 from kvbench.model import (
     COMPUTE,
     COPY_NT,
@@ -173,8 +174,17 @@ class Profile:
     ]
 
 
-_DECODE = ["twin_gbps", "twin_form", "efficiency", "core_gbps", "core_form", "core_fraction"]
-_DECODE += ["core_level", "fma_gflops", "fma_fraction"]
+_DECODE = [
+    "twin_gbps",
+    "twin_form",
+    "efficiency",
+    "core_gbps",
+    "core_form",
+    "core_fraction",
+    "core_level",
+    "fma_gflops",
+    "fma_fraction",
+]
 _STORE = [
     "copy_gbps",
     "copy_form",
@@ -208,9 +218,12 @@ def profile(visit: Record) -> Profile:
             facts[name] = _times(moved, samples[under], samples[over])
     if NEIGHBOUR in samples:
         found = visit.tails.get(NEIGHBOUR)
-        facts |= {"neighbour_p50": found and found.p50, "neighbour_p99": found and found.p99}
-        facts["neighbour_times"] = _times(1.0, samples[NEIGHBOUR], samples["point"])
-        facts["neighbour_gbps"] = visit.neighbour
+        facts |= {
+            "neighbour_p50": found and found.p50,
+            "neighbour_p99": found and found.p99,
+            "neighbour_times": _times(1.0, samples[NEIGHBOUR], samples["point"]),
+            "neighbour_gbps": visit.neighbour,
+        }
     return Profile(**facts)
 
 
@@ -252,10 +265,12 @@ def _against(
     own, traffic, point = samples["point"], visit.traffic, visit.point
     assert isinstance(point, Point)
     # programs by what they stand for; of copies each for itself
-    found, groups = dict[str, Any](), dict[str, list[str]]()
-    for name in rates:
-        if name not in (NEIGHBOUR, PACE, *COMPUTE, *chain.from_iterable(_L3.values())):
-            groups.setdefault(name if name == COPY_NT.name else Role.of(name).kind, []).append(name)
+    found, without = dict[str, Any](), (NEIGHBOUR, PACE, *COMPUTE, *chain(*_L3.values()))
+    groups = grouped(
+        (name if name == COPY_NT.name else Role.of(name).kind, name)
+        for name in rates
+        if name not in without
+    )
     for key, forms in groups.items():
         best = max(forms, key=lambda name: rates[name].median)
         found[f"{key}_gbps"], found[f"{key}_form"] = rates[best].median, best

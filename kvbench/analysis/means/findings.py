@@ -9,7 +9,7 @@ from kvbench.analysis.differs.contrasts import contrasts, overall
 from kvbench.analysis.differs.questions import Open, questions
 from kvbench.analysis.limits import frames
 from kvbench.analysis.means.headline import Headline, headline
-from kvbench.analysis.means.models import Geometry, fits, tokens
+from kvbench.analysis.means.models import fits, tokens
 from kvbench.analysis.means.numa import Placed, matrix
 from kvbench.analysis.means.peers import Beside, beside, peers
 from kvbench.analysis.measured.ceilings import ceilings
@@ -17,6 +17,7 @@ from kvbench.analysis.measured.columns import short_names
 from kvbench.analysis.measured.scaling import saturation, scaling
 from kvbench.analysis.measured.schedules import schedules
 from kvbench.model import OURS, Ceiling, Check, Machine, Record
+from kvbench.model.geometry import Geometry
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ L3.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -12,6 +11,7 @@ import pandas as pd
 from kvbench.analysis.limits.bounds import CORE
 from kvbench.analysis.measured.columns import POINT, band, count, number, table, text
 from kvbench.model import HEADS, Machine
+from kvbench.model.geometry import Geometry
 from kvbench.model.point import EVEN
 from kvbench.regime import suggestion, windows
 
@@ -40,29 +40,6 @@ FITS = {
     "reason": text("why"),
 }
 NOT_TESTED = "not tested"
-
-
-@dataclass(frozen=True, slots=True)
-class Geometry:
-    """A published model. Of every `window_every` layers the last one attends to everything, the
-    others to `window` tokens; window 0 is no window, window_every 0 no layer that attends to
-    everything.
-    """
-
-    name: str
-    layers: int
-    q_heads: int
-    kv_heads: int
-    head_dim: int
-    max_context: int
-    window: int = 0
-    window_every: int = 0
-
-    def sliding(self, context: int) -> int:
-        """How many of its layers leave some of so many tokens out."""
-        if not 0 < self.window < context:
-            return 0
-        return self.layers - (self.layers // self.window_every if self.window_every else 0)
 
 
 def tokens(points: pd.DataFrame, models: Sequence[Geometry]) -> pd.DataFrame:
@@ -96,8 +73,12 @@ def tokens(points: pd.DataFrame, models: Sequence[Geometry]) -> pd.DataFrame:
         for (layers, sliding, window, note), names in shared.items():
             parts = {0: layers - sliding, window: sliding} if window else {0: layers}
             parts = {limit: count for limit, count in parts.items() if count}
-            told = {name: any_row[name] for name in TOKENS if name in POINT and name != "layers"}
-            told |= {"model": ", ".join(sorted(names)), "layers": layers, "note": note}
+            told = {
+                **{name: any_row[name] for name in TOKENS if name in POINT and name != "layers"},
+                "model": ", ".join(sorted(names)),
+                "layers": layers,
+                "note": note,
+            }
             found.append(told | _rate(by_window, parts, layers))
     return table(found, TOKENS)
 
@@ -140,15 +121,22 @@ def fits(
             (decodes[list(HEADS)] == [getattr(model, name) for name in HEADS]).all(axis=1)
         ]
         for key, here in own.groupby(setting):
-            one, row = here.iloc[0], dict(zip(setting, key, strict=True))
+            one = here.iloc[0]
             token = float(
                 one["kv_bytes"]
                 / one["batch"]
                 / min(one["window"] or one["context"], one["context"])
             )
-            row |= {"model": model.name, "max_context": model.max_context, "bytes_per_token": token}
-            row |= _verdict(here[here["regime"] == "L3"])
-            rows.append(row | _contexts(machine, cpus[one["name"]], token, model.max_context))
+            rows.append(
+                {
+                    **dict(zip(setting, key, strict=True)),
+                    "model": model.name,
+                    "max_context": model.max_context,
+                    "bytes_per_token": token,
+                    **_verdict(here[here["regime"] == "L3"]),
+                    **_contexts(machine, cpus[one["name"]], token, model.max_context),
+                }
+            )
     return table(rows, FITS)
 
 

@@ -14,6 +14,7 @@ import pandas as pd
 from kvbench.analysis.judge import paired
 from kvbench.analysis.measured.columns import band, count, number, table, text
 from kvbench.analysis.measured.rates import measured
+from kvbench.grouping import grouped
 from kvbench.model import AGAIN, OURS, Record, quotients
 from kvbench.model.annotated import about
 
@@ -132,11 +133,7 @@ def peers(points: pd.DataFrame, tokens: pd.DataFrame, records: Iterable[Record])
 
 def _visits(records: Iterable[Record]) -> _Visits:
     """Those that are complete, by the point's name."""
-    visits: _Visits = {}
-    for record in records:
-        if record.complete:
-            visits.setdefault(record.point.name, []).append(record)
-    return visits
+    return grouped((record.point.name, record) for record in records if record.complete)
 
 
 def _cell(number_of: int, own: pd.DataFrame, known: pd.DataFrame, visits: _Visits) -> _Rows:
@@ -146,13 +143,14 @@ def _cell(number_of: int, own: pd.DataFrame, known: pd.DataFrame, visits: _Visit
     models = [known.at[name, "model"] for name in own["name"] if name in known.index]
     found = []
     for row in own.to_dict("records"):
-        kept = {name: row[name] for name in PEERS if name in row}
-        kept |= {
+        kept = {
+            **{name: row[name] for name in PEERS if name in row},
             "cell": number_of,
             "model": models[0] if models else "",
             "share": row["efficiency"],
+            "times": row["seconds"] / least,
+            "variant": "" if row["other"] else row["variant"],
         }
-        kept |= {"times": row["seconds"] / least, "variant": "" if row["other"] else row["variant"]}
         if row["name"] != fastest:
             kept |= _held(list(_logs(visits, row["name"], fastest).values()))
         if row["name"] in known.index:

@@ -10,6 +10,7 @@ from statistics import median
 from typing import Any
 
 from kvbench.analysis.measured.estimates import steady
+from kvbench.grouping import grouped
 from kvbench.intervals import interval
 from kvbench.model import COMPUTE, PLAIN, Ceiling, Machine, Point, Probe, Record, Sample
 from kvbench.regime import NO_LEVEL, Regime, classify
@@ -29,10 +30,11 @@ def ceilings(records: Iterable[Record], machine: Machine) -> tuple[Ceiling, ...]
     `high` are two of the launches' medians: the narrowest symmetric pair that holds the true one
     with COVERAGE, whatever the distribution; of 11 launches or fewer their range.
     """
-    found: dict[Probe, list[Record]] = {}
-    for record in records:
-        if isinstance(record.point, Probe) and record.complete:
-            found.setdefault(record.point, []).append(record)
+    found = grouped(
+        (record.point, record)
+        for record in records
+        if isinstance(record.point, Probe) and record.complete
+    )
     made = []
     for probe in sorted(found, key=lambda probe: (probe.op, probe.threads, *_order(probe))):
         forms = dict.fromkeys(
@@ -61,11 +63,12 @@ def value(record: Record, sample: Sample) -> float:
 
 
 def _ceiling(probe: Probe, program: str, records: list[Record], machine: Machine) -> Ceiling:
-    launches: dict[int, list[float]] = {}
-    for record in sorted(records, key=lambda record: record.launch):
-        for sample in record.samples:
-            if sample.program == program:
-                launches.setdefault(record.launch, []).append(value(record, sample))
+    launches = grouped(
+        (record.launch, value(record, sample))
+        for record in sorted(records, key=lambda record: record.launch)
+        for sample in record.samples
+        if sample.program == program
+    )
     medians = sorted(median(values) for values in launches.values())
     low, high = interval(medians, COVERAGE)
     core = probe.op in WITHOUT_MEMORY

@@ -77,8 +77,7 @@ EITHER: dict[str, str] = {
         *("name", "kernel", "op", "layout", "dtype", "isa"),
         *("batch", "group", "context", "window", "threads", "cpus", "pages"),
     )
-}
-EITHER |= {"residency": _TEXT, "bytes": _COUNT}
+} | {"residency": _TEXT, "bytes": _COUNT}
 
 SAMPLE = {
     "program": _TEXT,
@@ -203,8 +202,13 @@ def within(*columns: str) -> dict[str, str]:
 
 def facts(point: Visited) -> dict[str, Any]:
     """By the names above."""
-    found = _own(point) | {"name": point.name, "kernel": point.kernel}
-    found |= {"threads": point.threads, "cpus": cpu_text(point.cpus)}
+    found = {
+        **_own(point),
+        "name": point.name,
+        "kernel": point.kernel,
+        "threads": point.threads,
+        "cpus": cpu_text(point.cpus),
+    }
     if not isinstance(point, Point):
         return found
     shape = _own(point.shape) | {"lengths": lengths_word(point.shape.lengths)}

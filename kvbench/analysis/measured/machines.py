@@ -4,7 +4,7 @@ reached.
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Annotated, Literal
 
 from kvbench.analysis.measured.ceilings import WITHOUT_MEMORY, ceilings, value
@@ -23,7 +23,8 @@ class CeilingRow(Probe):
     """What a probe reached, with the probe."""
 
     run: Annotated[str, about("the run that measured it: no ceiling stands for another's")]
-    threads: Annotated[int, about("how many")]
+    # a key of its own, where a probe has a property
+    threads: Annotated[int, about("how many")] = field()
     form: Annotated[str, about("how it reads: plain, ahead, or as a schedule does")]
     level: Annotated[
         str, about("what feeds such a footprint: L1, L2, L3, DRAM, mixed, unknown, or core")

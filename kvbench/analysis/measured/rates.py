@@ -6,6 +6,7 @@ from statistics import median
 
 from kvbench.analysis.measured.estimates import Estimate
 from kvbench.analysis.measured.speeds import at_speed
+from kvbench.grouping import grouped
 from kvbench.model import AGAIN, NEIGHBOUR, PACE, Point, Record, Role, Sample, quotients
 from kvbench.model.program import CORE, MEMORY, ROTATED, SLICE
 
@@ -49,12 +50,10 @@ class PointRates:
 
 def measured(records: Sequence[Record]) -> PointRates:
     """`records`: those of one point that are complete, at least one."""
-    launches: dict[int, list[_Visit]] = {}
-    for record in records:
-        visit: _Visit = {}
-        launches.setdefault(record.launch, []).append(visit)
-        for sample in record.samples:
-            visit.setdefault(sample.program, []).append(sample)
+    visits_of = (
+        (record.launch, grouped((s.program, s) for s in record.samples)) for record in records
+    )
+    launches = grouped(visits_of)
     bytes_of = {
         name: traffic.bytes_compulsory
         for name, traffic in records[0].traffic.items()
@@ -97,19 +96,17 @@ def by_launch(records: Iterable[Record]) -> dict[str, dict[int, float]]:
     takes its own of.
     """
     found = {}
-    for point, records_of in by_point(records).items():
-        launches: dict[int, list[float]] = {}
-        for record in records_of:
-            own = (s.seconds / s.passes for s in record.samples if s.program == "point")
-            launches.setdefault(record.launch, []).extend(own)
-        found[point.name] = {launch: median(own) for launch, own in launches.items()}
+    for point, visits in by_point(records).items():
+        taken = ((visit.launch, s) for visit in visits for s in visit.samples)
+        own = grouped((n, s.seconds / s.passes) for n, s in taken if s.program == "point")
+        found[point.name] = {launch: median(seconds) for launch, seconds in own.items()}
     return found
 
 
 def by_point(records: Iterable[Record]) -> dict[Point, list[Record]]:
     """Its records that are complete, at the cores' full speed."""
-    points: dict[Point, list[Record]] = {}
-    for record in at_speed(records):
-        if isinstance(record.point, Point) and record.complete:
-            points.setdefault(record.point, []).append(record)
-    return points
+    return grouped(
+        (record.point, record)
+        for record in at_speed(records)
+        if isinstance(record.point, Point) and record.complete
+    )

@@ -90,9 +90,9 @@ def _bless(base: Path, head: Path) -> int:
     from kvbench.store import keep
 
     if failed := [record for record in load(head).records if record.error]:
-        hint = "finish or repeat the run first"
         raise BadArgument(
-            f"--bless: {head} has {len(failed)} visits that failed: {failed[0].error}", hint
+            f"--bless: {head} has {len(failed)} visits that failed: {failed[0].error}",
+            "finish or repeat the run first",
         )
     keep(head, base)
     say(f"baseline: {base}", err=True)
@@ -109,8 +109,10 @@ def _found(runs: Sequence[Any], smallest: float | None) -> tuple[Any, dict[str, 
     sides = [_side(run) for run in runs]
     seen = [side.run for side in sides[2:]]
     if taken := {run for run in seen if run in (sides[0].run, sides[1].run) or seen.count(run) > 1}:
-        hint = "name runs that are neither base nor head, once each"
-        raise BadArgument(f"--noise: run {min(taken)} is named twice", hint)
+        raise BadArgument(
+            f"--noise: run {min(taken)} is named twice",
+            "name runs that are neither base nor head, once each",
+        )
     learned = learn([sides[0], *sides[2:]]) if seen else None
     return told(*compare(sides[0], sides[1], now(), smallest, learned)), short(sides[0], sides[1])
 

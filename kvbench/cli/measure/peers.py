@@ -87,8 +87,10 @@ def _options(asked: dict[str, Any]) -> dict[str, Any]:
     for name in names:
         if name not in entries():
             raise unknown_word("--peers", name, entries())
-    axes = _heads(asked.pop("model"))
-    axes += tuple(f"{name}={value}" for name in _AXES if (value := asked.pop(name)))
+    axes = (
+        *_heads(asked.pop("model")),
+        *(f"{name}={value}" for name in _AXES if (value := asked.pop(name))),
+    )
     own = tuple(f"{name}={paths.get(name, '')}" for name in names) if wanted or paths else ()
     return {"suite": "peers", "axes": axes, "peers": own, **given(asked)}
 

@@ -82,8 +82,10 @@ def command(
 def _asked(text: str) -> tuple[float, int]:
     found = re.fullmatch(rf"([0-9]{{1,9}}(?:\.[0-9]{{1,9}})?)@{COUNT}", text)
     if not found or not float(found[1]) or not whole(found[2], found[3]):
-        hint = "tokens per second and tokens, such as 5.2@8192"
-        raise BadArgument(f"--measured: {text[:60]!r} is not understood", hint)
+        raise BadArgument(
+            f"--measured: {text[:60]!r} is not understood",
+            "tokens per second and tokens, such as 5.2@8192",
+        )
     return float(found[1]), whole(found[2], found[3])
 
 

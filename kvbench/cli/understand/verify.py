@@ -8,6 +8,7 @@ import click
 from kvbench.cli._options import json_option, patience_option, plugin_option, same
 from kvbench.cli._streams import say, tell
 from kvbench.errors import BadArgument, BadLibrary, Exit
+from kvbench.grouping import grouped
 
 _EXAMPLE = "plugin.c"  # installed beside the library
 
@@ -106,12 +107,9 @@ def _kernels(results: list[Any], foreign: tuple[str, ...]) -> list[str]:
     """One line for each op and tier, of a plug-in also for each variant; and one for each kernel
     that failed.
     """
-    rows: dict[tuple[str, str], list[Any]] = {}
-    for result in results:
-        op, variant = result.op, result.variant
-        rows.setdefault((f"{op} {variant}" if variant in foreign else op, result.isa), []).append(
-            result
-        )
+    rows = grouped(
+        ((f"{r.op} {r.variant}" if r.variant in foreign else r.op, r.isa), r) for r in results
+    )
     width = max([10, *(len(op) for op, _ in rows)])
     lines = [f"{'op':<{width}} {'tier':<8} {'right':>9}   worst error / allowed"]
     for (op, isa), group in rows.items():

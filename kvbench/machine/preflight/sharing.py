@@ -4,6 +4,7 @@ moment.
 
 from math import floor
 
+from kvbench.grouping import grouped
 from kvbench.machine.preflight.scene import Finding, Scene, busy_and_stolen, check, judged, ok, warn
 from kvbench.units import cpu_text
 
@@ -75,11 +76,11 @@ def allowed(scene: Scene) -> Finding:
 def smt(scene: Scene) -> Finding:
     if scene.fact("smt") == 1:
         return ok("off or not there")
-    cores: dict[int, set[int]] = {}
-    for cpu in scene.machine.cpus:
-        cores.setdefault(cpu.core, set()).add(cpu.cpu)
-    mine = set(scene.machine.allowed)
-    used = [cpus for cpus in cores.values() if cpus & mine]
+    mine, cores = (
+        set(scene.machine.allowed),
+        grouped((cpu.core, cpu.cpu) for cpu in scene.machine.cpus),
+    )
+    used = [set(cpus) for cpus in cores.values() if mine.intersection(cpus)]
     foreign = set().union(*used) - mine
     if foreign:
         value = f"on; on CPUs {cpu_text(foreign)}, of the same cores, others may run"

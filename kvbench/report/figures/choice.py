@@ -52,10 +52,12 @@ def setting(points: pd.DataFrame) -> str:
         .drop_duplicates()
         .itertuples(index=False, name=None)
     )
-    words = [
+    words = (
         " and ".join(f"{q} query heads on {kv} KV heads of {d}" for q, kv, d in heads),
         row["variant"],
-    ]
-    words += [f"batch {row['batch']}"] if row["batch"] > 1 else []
-    words += [f"window {row['window']}"] if row["window"] else []
-    return ", ".join([*words, row["isa"], f"{row['pages']} pages"])
+        f"batch {row['batch']}" if row["batch"] > 1 else "",
+        f"window {row['window']}" if row["window"] else "",
+        row["isa"],
+        f"{row['pages']} pages",
+    )
+    return ", ".join(filter(None, words))

@@ -1,13 +1,13 @@
 """Tokens per second by dtype: the fastest layout of each, beside what memory alone would allow."""
 
 from dataclasses import asdict
+from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure as Canvas
-from matplotlib.lines import Line2D
 
 from kvbench.analysis.means.findings import Findings
-from kvbench.report.figures.look import INK, Figure, Look, bars, canvas
+from kvbench.report.figures.look import INK, Figure, Look, bars, canvas, legend_lines
 from kvbench.report.words.phrases import number
 from kvbench.units import counted
 
@@ -74,16 +74,9 @@ def _draw(table: pd.DataFrame, look: Look) -> Canvas:
     axes.plot(table["memory_allows"], range(len(rows)), "|", color=INK, ms=15, mew=2, zorder=2)
     axes.set_xlim(left=0)
     axes.set_xlabel("tokens/s, reading the KV cache only")
-    allowed = Line2D(
-        [],
-        [],
-        color=INK,
-        marker="|",
-        ls="",
-        ms=13,
-        mew=2,
-        label="what memory's read bandwidth allows",
-    )
-    interval = Line2D([], [], color=INK, lw=1.2, label="interval over launches")
-    figure.legend(handles=[allowed, interval], loc="outside upper right", ncols=2)
+    shown: dict[str, dict[str, Any]] = {
+        "what memory's read bandwidth allows": {"marker": "|", "ls": "", "ms": 13, "mew": 2},
+        "interval over launches": {"lw": 1.2},
+    }
+    figure.legend(handles=legend_lines(shown), loc="outside upper right", ncols=2)
     return figure

@@ -32,9 +32,11 @@ def l3(found: Findings, look: Look) -> Figure:
     inside = inside[inside["l3_reads"].notna()].sort_values("footprint")
     inside = inside.assign(share=[round(_share(row, found), 2) for _, row in inside.iterrows()])
     machine = [middle(own) for _, own in inside.groupby(["threads", "share"])]
-    every = [("plain reads", "l3_reads", row) for row in machine]
-    every += [("decode", "l3_gain", row) for _, row in inside[inside["l3_gain"].notna()].iterrows()]
-    rows = [_told(question, of, row) for question, of, row in every]
+    decoded = inside[inside["l3_gain"].notna()]
+    rows = [
+        *(_told("plain reads", "l3_reads", row) for row in machine),
+        *(_told("decode", "l3_gain", row) for _, row in decoded.iterrows()),
+    ]
     about = (
         "Both were timed in the same rounds, by the same threads; bars are intervals over launches."
         " Left: a plain read of one layer in L3 against a plain read of memory (the median of alike"

@@ -7,7 +7,7 @@ import itertools
 import math
 import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +19,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Canvas
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from kvbench.native import default_library
@@ -129,6 +130,12 @@ def rate_axis(axes: Axes, label: str, log: bool = False) -> None:
         axes.set_ylim(bottom=0)
 
 
+def rows_axis(axes: Axes, names: Sequence[str]) -> None:
+    """A row for each of these, from the top on."""
+    axes.set_yticks(range(len(names)), names, fontsize=9)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+
+
 def legend_below(figure: Canvas, columns: int = 3, handles: Sequence[Artist] = ()) -> None:
     """Outside of the data, where it hides none."""
     named: dict[str, Artist] = {}
@@ -141,6 +148,13 @@ def legend_below(figure: Canvas, columns: int = 3, handles: Sequence[Artist] = (
         }
     if handles := handles or list(named.values()):
         figure.legend(handles=handles, loc="outside lower left", ncols=columns)
+
+
+def legend_lines(shown: Mapping[str, Mapping[str, Any]]) -> list[Artist]:
+    """For a legend: what marks and lines mean, and how each looks; in ink, unless that says
+    otherwise.
+    """
+    return [Line2D([], [], label=name, **{"color": INK, **how}) for name, how in shown.items()]
 
 
 _count = itertools.count()
@@ -184,8 +198,7 @@ def bars(
         axes.text(
             1.02, place, words[place], transform=axes.get_yaxis_transform(), va="center", fontsize=9
         )
-    axes.set_yticks(range(len(rows)), names, fontsize=9)
-    axes.set_ylim(len(rows) - 0.5, -0.5)
+    rows_axis(axes, names)
     axes.tick_params(axis="y", length=0)
     axes.grid(visible=False, axis="y")
 

@@ -18,6 +18,7 @@ from kvbench.report.figures.look import (
     Look,
     canvas,
     legend_below,
+    rows_axis,
     tag,
 )
 from kvbench.report.tables import texts
@@ -59,8 +60,7 @@ def _draw(rows: pd.DataFrame) -> Canvas:
     names = [
         f"{row.model}, {row.dtype}, {counted(row.threads, 'thread')}" for row in order.itertuples()
     ]
-    axes.set_yticks(range(len(names)), names, fontsize=9)
-    axes.set_ylim(len(names) - 0.5, -0.5)
+    rows_axis(axes, names)
     axes.set_xlim(left=0)
     axes.set_xlabel("share of a plain read of the same rows")
     legend_below(figure, 4)

@@ -9,7 +9,6 @@ from typing import Any
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
-from matplotlib.lines import Line2D
 
 from kvbench.analysis.limits.frames import decodes_of
 from kvbench.analysis.means.findings import Findings
@@ -22,6 +21,7 @@ from kvbench.report.figures.look import (
     Look,
     canvas,
     legend_below,
+    legend_lines,
     rate_axis,
     tag,
 )
@@ -47,8 +47,10 @@ _SAME = [
     "above",
     "ai",
     "ai_issued",
+    "gflops",
+    "gbps",
+    "tokens_per_second",
 ]
-_SAME += ["gflops", "gbps", "tokens_per_second"]
 COLUMNS = ["kind", "row", "short", *_SAME, "gflops_low", "gflops_high"]
 
 
@@ -154,16 +156,14 @@ def _draw(table: pd.DataFrame, look: Look, heading: str) -> Canvas:
     axes.set_xlabel("FLOP per byte of K, V, scales, query, output and page table")
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     dot: dict[str, Any] = {"ls": "", "marker": "o", "ms": 6.5, "mew": 1.6}
-    lines = {"from memory": dot | {"mfc": PAPER}, "core speed": {"lw": 2.4}}
-    lines |= {"data in a cache": dot} if (points["regime"] != "DRAM").any() else {}
-    lines |= (
-        {"above a limit": {"ls": "", "marker": "x", "ms": 8}}
-        if (points["above"] != "").any()
-        else {}
-    )
-    legend_below(
-        figure, 4, [Line2D([], [], color=INK, label=name, **how) for name, how in lines.items()]
-    )
+    cross: dict[str, Any] = {"ls": "", "marker": "x", "ms": 8}
+    shown = {
+        "from memory": dot | {"mfc": PAPER},
+        "core speed": {"lw": 2.4},
+        **({"data in a cache": dot} if (points["regime"] != "DRAM").any() else {}),
+        **({"above a limit": cross} if (points["above"] != "").any() else {}),
+    }
+    legend_below(figure, 4, legend_lines(shown))
     return figure
 
 

@@ -23,8 +23,10 @@ def sizes(table: pd.DataFrame, decoder: Decoder, fit: Fit, memory: int | None) -
     """A line for each dtype, beside what a machine's caches and memory hold. `table`: context,
     dtype, bytes.
     """
-    marked = [(level.capacity, f"L{level.level}, {size(level.capacity)}") for level in fit.levels]
-    marked += [(memory, f"memory, {size(memory)}")] if memory else []
+    marked = (
+        *((level.capacity, f"L{level.level}, {size(level.capacity)}") for level in fit.levels),
+        *([(memory, f"memory, {size(memory)}")] if memory else []),
+    )
     low, high = table["bytes"].min() / _NEAR, table["bytes"].max() * _NEAR
     heads = (
         f"{counted(decoder.layers, 'layer')}, {counted(decoder.kv_heads, 'KV head')} of"
@@ -63,14 +65,11 @@ def _alike(table: pd.DataFrame) -> dict[str, str]:
 
 def explained(found: Explained) -> Figure:
     """A line for each format, and one for the weights."""
-    rows: list[tuple[Any, ...]] = [
-        ("bytes", row.context, "weights", found.read) for row in found.rows if found.read
-    ]
-    rows += [
-        ("bytes", row.context, cell.dtype, cell.bytes) for row in found.rows for cell in row.cells
-    ]
-    rows += [
-        ("rate", row.context, cell.dtype, cell.tokens) for row in found.rows for cell in row.cells
+    cells = [(row.context, cell) for row in found.rows for cell in row.cells]
+    rows = [
+        *(("bytes", row.context, "weights", found.read) for row in found.rows if found.read),
+        *(("bytes", context, cell.dtype, cell.bytes) for context, cell in cells),
+        *(("rate", context, cell.dtype, cell.tokens) for context, cell in cells),
     ]
     table = pd.DataFrame(rows, columns=["panel", "context", "line", "value"])
     shared: dict[str, Any] = {

@@ -9,10 +9,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
-from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from kvbench.analysis.limits.frames import decodes_of
@@ -141,20 +139,16 @@ def _draw(table: pd.DataFrame, look: Look) -> Canvas:
     style.bytes_axis(axes, "working set: bytes read before the first is read again")
     dot: dict[str, Any] = {"ls": "", "marker": "o", "ms": 6.5, "mew": 1.6}
     warm = points["residency"] == style.HOT
-    lines = {"one layer again and again": dot} if warm.any() else {}
-    lines |= {"all layers in turn": dot | {"mfc": style.PAPER}} if not warm.all() else {}
-    lines |= {
-        "plain read of the same rows": {"color": style.FAINT, "ls": "", "marker": ".", "ms": 5}
+    lines: dict[str, dict[str, Any]] = {
+        **({"one layer again and again": dot} if warm.any() else {}),
+        **({"all layers in turn": dot | {"mfc": style.PAPER}} if not warm.all() else {}),
+        "plain read of the same rows": {"color": style.FAINT, "ls": "", "marker": ".", "ms": 5},
+        "fastest read of such a size": {"lw": 1.2, "marker": "_"},
+        "fastest read of memory": {"lw": 0.9, "ls": (0, (5, 4))},
     }
-    lines |= {"fastest read of such a size": {"lw": 1.2, "marker": "_"}}
-    lines |= {"fastest read of memory": {"lw": 0.9, "ls": (0, (5, 4))}}
-    handles: list[Artist] = [
-        Patch(color=look.colour(dtype), label=dtype) for dtype in dict.fromkeys(points["dtype"])
-    ]
-    handles += [
-        Line2D([], [], label=name, **{"color": style.INK} | how) for name, how in lines.items()
-    ]
-    style.legend_below(figure, 4, handles)
+    dtypes = dict.fromkeys(points["dtype"])
+    patches = [Patch(color=look.colour(dtype), label=dtype) for dtype in dtypes]
+    style.legend_below(figure, 4, [*patches, *style.legend_lines(lines)])
     return figure
 
 

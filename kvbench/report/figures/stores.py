@@ -4,12 +4,20 @@ of as many bytes.
 
 import pandas as pd
 from matplotlib.figure import Figure as Canvas
-from matplotlib.lines import Line2D
 
 from kvbench.analysis.means.findings import Findings
 from kvbench.model.point import ONE_TOKEN
 from kvbench.report.figures.choice import usual
-from kvbench.report.figures.look import INK, PAPER, Figure, Look, bars, canvas, legend_below
+from kvbench.report.figures.look import (
+    INK,
+    PAPER,
+    Figure,
+    Look,
+    bars,
+    canvas,
+    legend_below,
+    legend_lines,
+)
 from kvbench.report.words.phrases import number
 from kvbench.units import duration
 
@@ -34,11 +42,12 @@ COLUMNS = [
     "residency",
     "regime",
     "batch",
+    "context",
+    "threads",
+    *("token_ns", "token_ns_low", "token_ns_high"),  # of a token of all KV heads of one layer
+    *("gbps", "gbps_low", "gbps_high"),  # of compulsory bytes
+    *("witness", "copy_gbps"),  # a copy in the same rounds
 ]
-COLUMNS += ["context", "threads"]
-COLUMNS += ["token_ns", "token_ns_low", "token_ns_high"]  # of a token of all KV heads of one layer
-# of compulsory bytes; a copy in the same rounds
-COLUMNS += ["gbps", "gbps_low", "gbps_high", "witness", "copy_gbps"]
 
 
 def stores(found: Findings, look: Look) -> Figure:
@@ -110,15 +119,6 @@ def _draw(rows: pd.DataFrame, look: Look) -> Canvas:
         axes.set_title(_TITLES[op])
         axes.set_xlim(left=0)
     if rows.loc[~rows["op"].isin(ONE_TOKEN), "copy_gbps"].notna().any():
-        copy = Line2D(
-            [],
-            [],
-            color=INK,
-            ls="",
-            marker="D",
-            ms=6,
-            mfc=PAPER,
-            label="the fastest copy of as many bytes",
-        )
-        legend_below(figure, handles=[copy])
+        copy = {"ls": "", "marker": "D", "ms": 6, "mfc": PAPER}
+        legend_below(figure, handles=legend_lines({"the fastest copy of as many bytes": copy}))
     return figure

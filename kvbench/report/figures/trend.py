@@ -12,12 +12,19 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
-from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from kvbench.analysis.differs.trend import OPEN, Past, Trend
 from kvbench.analysis.measured.columns import table
-from kvbench.report.figures.look import COLOURS, FAINT, Figure, legend_below, panels, tag
+from kvbench.report.figures.look import (
+    COLOURS,
+    FAINT,
+    Figure,
+    legend_below,
+    legend_lines,
+    panels,
+    tag,
+)
 from kvbench.report.history import ordered
 from kvbench.units import counted
 
@@ -111,16 +118,12 @@ def _draw(rows: pd.DataFrame) -> Canvas:
         )
         for label, side in zip(axes.get_xticklabels(), ("left", "right"), strict=False):
             label.set(ha=side)
-    lines: dict[str, dict[str, Any]] = {
+    shown: dict[str, dict[str, Any]] = {
         "a run": {"color": FAINT, "ls": "", "marker": "o", "ms": 4},
         "median between steps": {"color": _LEVEL, "lw": 2.2},
+        **{f"{state} step": _step(state) for state in filter(None, rows["state"])},
     }
-    lines |= {f"{state} step": _step(state) for state in dict.fromkeys(filter(None, rows["state"]))}
-    legend_below(
-        figure,
-        columns=4,
-        handles=[Line2D([], [], label=name, **look) for name, look in lines.items()],
-    )
+    legend_below(figure, 4, legend_lines(shown))
     return figure
 
 

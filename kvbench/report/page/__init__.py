@@ -34,9 +34,14 @@ _SHOWN = {  # by topic of a sentence: a word for it, and the figure or table tha
 }
 
 # What the colours of a figure are called in style.css, which has them for light and for dark.
-_NAMES = {INK: "ink", FAINT: "faint", GRID: "grid", PAPER: "paper"}
-_NAMES |= {colour: f"colour-{number}" for number, colour in enumerate(COLOURS, 1)}
-_NAMES |= {shade: f"shade-{number}" for number, shade in enumerate(SHADES, 1)}
+_NAMES = {
+    INK: "ink",
+    FAINT: "faint",
+    GRID: "grid",
+    PAPER: "paper",
+    **{colour: f"colour-{number}" for number, colour in enumerate(COLOURS, 1)},
+    **{shade: f"shade-{number}" for number, shade in enumerate(SHADES, 1)},
+}
 _COLOUR = re.compile("|".join(_NAMES))
 _EXTENT = re.compile(r' (?:width|height)="[\d.]+pt"|<(title|metadata)>.*?</\1>', re.DOTALL)
 _LOOK, _OFTEN = re.compile(r' style="([^"]+)"'), 10  # a style that so many elements have is named

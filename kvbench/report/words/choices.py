@@ -11,6 +11,7 @@ import pandas as pd
 
 from kvbench.analysis.differs.contrasts import DEPENDS, SAME, UNKNOWN
 from kvbench.analysis.judge import FASTER, SLOWER
+from kvbench.grouping import grouped
 from kvbench.report.words.phrases import listed, number, times
 from kvbench.units import counted
 
@@ -68,11 +69,8 @@ def choice(overall: pd.DataFrame, factor: str) -> str:
 
 def _from_both_sides(pairs: pd.DataFrame) -> dict[str, list[_Lead]]:
     """By value of the factor, which is the other of each row."""
-    found: dict[str, list[_Lead]] = {}
-    for row in pairs.to_dict("records"):
-        found.setdefault(row["other"], []).append(row)
-        found.setdefault(row["base"], []).append(_turned(row))
-    return found
+    rows = pairs.to_dict("records")
+    return grouped((each["other"], each) for row in rows for each in (row, _turned(row)))
 
 
 def _turned(row: _Lead) -> _Lead:

@@ -8,6 +8,7 @@ import pandas as pd
 
 from kvbench.analysis.limits.bounds import CLOSE
 from kvbench.analysis.measured.estimates import enough
+from kvbench.grouping import grouped
 from kvbench.model.point import ONE_TOKEN
 from kvbench.report.words.phrases import BINDS, between, listed, number
 from kvbench.units import counted, duration
@@ -59,13 +60,13 @@ def bounds(points: pd.DataFrame) -> str:
     far = far[far["efficiency"].notna() & far["core_fraction"].notna()]
     if far.empty:
         return ""
-    groups: dict[str, list[str]] = {}
     beaten = (far["bound"] == "unknown") & (
         far[["efficiency", "core_fraction"]].max(axis=1) >= CLOSE
     )
-    for dtype, rows in far.groupby("dtype"):
-        words = ", then ".join(_stretches(rows[~beaten[rows.index]])) or _UNCLEAR
-        groups.setdefault(words, []).append(str(dtype))
+    groups = grouped(
+        (", then ".join(_stretches(rows[~beaten[rows.index]])) or _UNCLEAR, str(dtype))
+        for dtype, rows in far.groupby("dtype")
+    )
     limits = "; ".join(f"{limit} for {listed(dtypes)}" for limit, dtypes in groups.items())
     said = (
         f"What limits decode from memory ({counted(int(far['threads'].iloc[0]), 'thread')}):"

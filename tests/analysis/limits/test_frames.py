@@ -183,7 +183,7 @@ def test_a_point_that_always_failed_keeps_its_row():
         for name in ("gbps", "efficiency", "ceiling_gbps", "footprint", "disturbed")
     )
     assert (row["regime"], row["bound"], row["l3"], row["witness"]) == ("", "", "", "")
-    assert points([failed(0)], MACHINE)["layers"].isna().all()
+    assert points([failed(0)], MACHINE)["slices"].isna().all()
 
 
 def test_a_launch_that_lacks_a_point_is_left_out():

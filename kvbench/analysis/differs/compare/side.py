@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from kvbench.analysis.measured.columns import machine_name, names
 from kvbench.errors import NotComparable
+from kvbench.grouping import grouped
 from kvbench.model import Engine, Machine, Point, Record
 
 
@@ -37,11 +38,7 @@ class Side:
 
     def visits(self) -> dict[str, list[Record]]:
         """By the point's name."""
-        found: dict[str, list[Record]] = {}
-        for record in self.records:
-            if isinstance(record.point, Point):
-                found.setdefault(record.point.name, []).append(record)
-        return found
+        return grouped((r.point.name, r) for r in self.records if isinstance(r.point, Point))
 
 
 def refuse(base: Side, head: Side) -> None:
@@ -57,8 +54,10 @@ def refuse(base: Side, head: Side) -> None:
             "compare runs of one machine; kvbench report BASE HEAD shows both",
         )
     if not base.names & head.names:
-        hint = "run the same suite, with the same version of kvbench, on both"
-        raise NotComparable(f"runs {base.run} and {head.run} have no point in common", hint)
+        raise NotComparable(
+            f"runs {base.run} and {head.run} have no point in common",
+            "run the same suite, with the same version of kvbench, on both",
+        )
 
 
 def unusable(base: Sequence[Record], head: Sequence[Record]) -> str:

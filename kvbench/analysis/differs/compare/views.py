@@ -28,6 +28,7 @@ from statistics import median
 from kvbench.analysis.measured.ceilings import COPY, REACH, READ, value
 from kvbench.analysis.measured.rates import PointRates, measured
 from kvbench.analysis.measured.speeds import at_speed
+from kvbench.grouping import grouped
 from kvbench.model import Point, Probe, Record
 
 BESIDE, SECONDS, CYCLES, FLOPS = "beside its witness", "in seconds", "in cycles", "against FMA"
@@ -46,10 +47,7 @@ _OF_CORE = {CYCLES: "clock", FLOPS: "flops"}
 
 def by_launch(records: Iterable[Record]) -> dict[int, PointRates]:
     """Records of one point."""
-    launches: dict[int, list[Record]] = {}
-    for record in at_speed(records):
-        if record.complete:
-            launches.setdefault(record.launch, []).append(record)
+    launches = grouped((each.launch, each) for each in at_speed(records) if each.complete)
     return {launch: measured(own) for launch, own in launches.items()}
 
 
@@ -140,17 +138,19 @@ def _costs(records: Iterable[Record]) -> dict[Probe, Series]:
     """Logarithms of the time of what a probe counts. What it is said not to have done at all has
     none.
     """
-    values: dict[Probe, dict[int, list[float]]] = {}
-    for record in records:
-        if isinstance(record.point, Probe) and record.complete:
-            own = values.setdefault(record.point, {}).setdefault(record.launch, [])
-            own += [value(record, sample) for sample in record.samples if sample.program == "point"]
-    rates = {
-        probe: {launch: median(own) for launch, own in each.items()}
-        for probe, each in values.items()
+    values = grouped(
+        ((record.point, record.launch), value(record, sample))
+        for record in records
+        if isinstance(record.point, Probe) and record.complete
+        for sample in record.samples
+        if sample.program == "point"
+    )
+    rates = grouped((probe, (launch, median(own))) for (probe, launch), own in values.items())
+    return {
+        probe: {launch: -math.log(rate) for launch, rate in own}
+        for probe, own in rates.items()
+        if min(rate for _, rate in own) > 0
     }
-    known = {probe: own for probe, own in rates.items() if min(own.values()) > 0}
-    return {probe: {n: -math.log(rate) for n, rate in own.items()} for probe, own in known.items()}
 
 
 def _ceiling(point: Point, footprint: float, probes: Probes) -> Both | None:

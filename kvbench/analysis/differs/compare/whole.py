@@ -22,6 +22,7 @@ from kvbench.analysis.differs.compare.views import (
 from kvbench.analysis.differs.compare.words import LIMITS, Effects, Floor, Viewed, between, effects
 from kvbench.analysis.judge import Difference, family, incomparable, whole, worst_first
 from kvbench.errors import NotComparable
+from kvbench.grouping import grouped
 from kvbench.model import Comparison, Engine, Judged, Point
 from kvbench.model.engine import differing
 from kvbench.model.tuning import rescheduled
@@ -77,11 +78,11 @@ def compare(
     enough, (seen, lost) = effects(smallest, learned), _seen(base, head)
     if not seen:
         first = lost[0]
-        what = (
+        raise NotComparable(
             f"of {len(lost)} points that both runs have, none can be compared; the first:"
-            f" {first.name}: {first.note}"
+            f" {first.name}: {first.note}",
+            "measure them again",
         )
-        raise NotComparable(what, "measure them again")
     points, families = map(words.judged, _viewed(seen, enough))
     notes_of = (
         "; ".join(filter(None, [each.rescheduled, row.note]))
@@ -94,14 +95,16 @@ def compare(
     one, other = (sum(bool(record.error) for record in side.records) for side in (base, head))
     points += lost
     sides = ((base, head.names, "base"), (head, base.names, "head"))
-    missing = [
-        f"{p.name}: only {word} has it"
-        for own, others, word in sides
-        for p in own.planned
-        if p.name not in others
-    ]
-    missing += [f"{each.name}: {each.note}" for each in lost]
-    said = whole(points, families), worst_first(points), worst_first(families), tuple(missing)
+    missing = (
+        *(
+            f"{p.name}: only {word} has it"
+            for own, others, word in sides
+            for p in own.planned
+            if p.name not in others
+        ),
+        *(f"{each.name}: {each.note}" for each in lost),
+    )
+    said = whole(points, families), worst_first(points), worst_first(families), missing
     found = Comparison("compare", base.run, head.run, base.named, created, *said, notes=())
     return found, Terms(
         differ, (one, other), tuple(_moved(seen)), enough, differing(base.engines, head.engines)
@@ -126,15 +129,17 @@ def learn(runs: Sequence[Side]) -> Floor:
     pairs = list(combinations(runs, 2))
     for base, head in pairs:
         if not base.same(head, "build"):
-            what = (
+            raise NotComparable(
                 f"runs {base.run} and {head.run} are of two builds, and noise is learned from runs"
-                " of one"
+                " of one",
+                "name runs of base's build",
             )
-            raise NotComparable(what, "name runs of base's build")
         seen, _ = _seen(base, head)
         if not seen:
-            what = f"of runs {base.run} and {head.run} no point can be compared: they show no noise"
-            raise NotComparable(what, "measure them again")
+            raise NotComparable(
+                f"of runs {base.run} and {head.run} no point can be compared: they show no noise",
+                "measure them again",
+            )
         for shifts, rows in zip(found, _viewed(seen, effects(None, None)), strict=True):
             shifts += [row.found.share for row in rows]
     points, families = (
@@ -174,16 +179,14 @@ def _seen(base: Side, head: Side) -> tuple[list[_Seen], list[Judged]]:
 
 
 def _viewed(seen: Sequence[_Seen], enough: Effects) -> tuple[list[Viewed], list[Viewed]]:
-    members: dict[str, list[_Seen]] = {}
     points, families = [], []
     for each in seen:
-        members.setdefault(each.family, []).append(each)
         base, head = (math.exp(median(side.values())) for side in each.seconds)
         rates = gbps(each.bytes_compulsory, base), gbps(each.bytes_compulsory, head)
         looked, least = each.views | _around(seen, [each]), enough.of(each.regime)
         point = words.viewed(each.point.name, each.family, looked, least)
         points.append(replace(point, seconds=(base, head), gbps=rates))
-    for name, own in members.items():
+    for name, own in grouped((each.family, each) for each in seen).items():
         looked = views.of_family([each.views for each in own]) | _around(seen, own)
         told = LIMITS.told_family if len(own) >= LIMITS.several else LIMITS.told
         families.append(words.viewed(name, name, looked, enough.family, told))

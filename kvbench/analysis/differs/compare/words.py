@@ -199,6 +199,8 @@ def _signed(found: Difference) -> str:
 def _detectable(row: Viewed, chance: float) -> float:
     """The smallest slowdown, alone among its like, that would have been called a regression."""
     least = math.log1p(row.smallest)
-    needed = [row.found.detectable(chance, max(least, row.told * abs(row.moved[1])))]
-    needed += [each.detectable(LIMITS.agree, least) for each in row.others.values()]
+    needed = (
+        row.found.detectable(chance, max(least, row.told * abs(row.moved[1]))),
+        *(each.detectable(LIMITS.agree, least) for each in row.others.values()),
+    )
     return math.nan if any(map(math.isnan, needed)) else max(needed)
