@@ -198,7 +198,8 @@ def test_the_workflow_for_another_repository(tmp_path, monkeypatch):
     for name in ("base.so", "head.so"):
         Path(name).touch()
     steps = yaml.safe_load(text)["jobs"]["gate"]["steps"]
-    lines = [line.strip() for step in steps for line in step.get("run", "").splitlines()]
+    scripts = [step.get("run", "").replace("\\\n", " ") for step in steps]
+    lines = [line.strip() for script in scripts for line in script.splitlines()]
     calls = [line for line in lines if line.startswith("kvbench ")]
     assert [parsed(line)["head"] for line in calls if " gate " in line] == ["head.so"] and len(
         calls
@@ -255,6 +256,8 @@ def test_make_sweep_runs_the_command_that_is_shown():
 
 @pytest.mark.parametrize("program", PYTHON)
 def test_python_example(program, monkeypatch, tmp_path):
+    """Its sweep is played, as those of commands are."""
+    played(monkeypatch, tmp_path)
     monkeypatch.chdir(tmp_path)
     exec(compile(program, "README.md", "exec"), {})  # noqa: S102
 
