@@ -212,12 +212,21 @@ def test_a_worker_that_dies_before_any_visit_fails_them_all(program, said):
     assert all(said in record.error for record in records)
 
 
+STUTTER = "while True: print('.', end='', flush=True); time.sleep(0.01)"
+
+
 @pytest.mark.parametrize(
     ("end", "said"),
-    [("sys.exit(3)", "exit code 3"), ("os.kill(os.getpid(), 4)", "was killed by SIGILL")],
+    [
+        ("sys.exit(3)", "exit code 3"),
+        ("os.kill(os.getpid(), 4)", "was killed by SIGILL"),
+        ("time.sleep(600)", "no sign of life for 0.5 s"),
+        (STUTTER, "no sign of life for 0.5 s"),  # bytes without an end are none
+    ],
 )
-def test_a_worker_that_dies_in_a_visit_fails_that_one(end, said):
-    (record,) = launch(job(), ("-c", f"{HEAR} say({VISITING!r}); {end}"))
+def test_a_worker_that_dies_or_hangs_in_a_visit_fails_that_one(end, said):
+    plan = replace(PLAN, patience=0.5 if "life" in said else PLAN.patience)
+    (record,) = launch(job(plan), ("-c", f"{HEAR} say({VISITING!r})\n{end}"))
     assert record.point == READ and said in record.error
 
 
@@ -235,12 +244,6 @@ def test_a_worker_that_is_killed_says_where():
     with pytest.raises(Killed) as caught:
         list(launch(job(), ("-c", f"{HEAR} say({VISITING!r}); os.kill(os.getpid(), 9)")))
     assert caught.value.point == READ
-
-
-def test_a_worker_that_hangs_is_stopped():
-    plan = replace(PLAN, patience=0.5)
-    (record,) = launch(job(plan), ("-c", f"{HEAR} say({VISITING!r}); time.sleep(600)"))
-    assert record.point == READ and "no sign of life for 0.5 s" in record.error
 
 
 @pytest.mark.parametrize("end", ["os.kill(os.getpid(), 11)", "time.sleep(600)"])
@@ -263,14 +266,6 @@ def gone(pid):
             time.sleep(0.05)
         return process.status() == psutil.STATUS_ZOMBIE
     return True
-
-
-def test_a_worker_that_only_stutters_is_stopped():
-    """Bytes without an end are no sign of life."""
-    plan = replace(PLAN, patience=0.5)
-    stutter = "while True: print('.', end='', flush=True); time.sleep(0.01)"
-    (record,) = launch(job(plan), ("-c", f"{HEAR} say({VISITING!r})\n{stutter}"))
-    assert record.point == READ and "no sign of life for 0.5 s" in record.error
 
 
 def test_a_worker_that_does_not_listen_is_stopped():

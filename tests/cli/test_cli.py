@@ -13,6 +13,7 @@ import kvbench
 from kvbench.cli import main
 from kvbench.errors import BadArgument
 from kvbench.native import default_library
+from tests.processes import succeeds
 
 CPU = str(min(os.sched_getaffinity(0)))
 TINY = shlex.split(
@@ -177,10 +178,7 @@ def test_a_current_folder_that_is_gone(tmp_path, monkeypatch, capsys, arguments)
 def test_a_reader_that_leaves():
     program = f"{shlex.quote(sys.executable)} -c 'from kvbench.cli import main; main()'"
     shell = f"{program} list kernels | head -n 1"
-    ended = subprocess.run(
-        ["bash", "-o", "pipefail", "-c", shell], capture_output=True, text=True, timeout=60
-    )
-    assert ended.returncode == 0
+    ended = succeeds(["bash", "-o", "pipefail", "-c", shell], timeout=60)
     assert ended.stdout.count("\n") == 1
     assert "Traceback" not in ended.stderr and "Exception" not in ended.stderr
 

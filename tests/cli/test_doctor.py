@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 
 import pytest
@@ -11,6 +10,7 @@ from kvbench.machine.preflight import CHECKS
 from tests.cli.test_cli import told
 from tests.machine.healthy import CLOCKSOURCE, HEALTHY, THP, Still
 from tests.machine.trees import grow, put
+from tests.processes import succeeds
 
 STATUS = {
     "/proc/self/status": "Cpus_allowed_list:\t0-1\nTHP_enabled:\t1\nCapEff:\t0000000000000000\n"
@@ -128,10 +128,7 @@ finally:
 
 def test_this_machine_is_only_observed():
     """For real, with everything that Python opens or changes watched."""
-    ended = subprocess.run(
-        [sys.executable, "-c", WATCHED], capture_output=True, text=True, timeout=60
-    )
-    assert ended.returncode == 0, ended.stderr
+    ended = succeeds([sys.executable, "-c", WATCHED], timeout=60)
     assert ended.stderr.count("\n") == 1 and f"{len(CHECKS)} checks: " in ended.stderr
     assert sum(not line.startswith(" ") for line in ended.stdout.splitlines()) == len(CHECKS)
 
@@ -142,10 +139,7 @@ def test_an_empty_or_broken_tree(tmp_path, tree):
     put(tmp_path, tree)
     program = "from kvbench.cli import main; main(['doctor', '--json'])"
     environment = os.environ | {"KVBENCH_ROOT": str(tmp_path)}
-    ended = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, env=environment
-    )
-    assert ended.returncode == 0, ended.stderr
+    ended = succeeds([sys.executable, "-c", program], timeout=60, env=environment)
     found = {check["name"]: check["status"] for check in json.loads(ended.stdout)["checks"]}
     assert len(found) == len(CHECKS)
     assert found["other tasks"] == found["governor"] == found["clock source"] == "unknown"
@@ -157,9 +151,6 @@ def test_one_cpu_that_is_not_the_first():
         f"import os; os.sched_setaffinity(0, [{last}]); from kvbench.cli import main;"
         " main(['doctor'])"
     )
-    ended = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
-    )
-    assert ended.returncode == 0, ended.stderr
+    ended = succeeds([sys.executable, "-c", program], timeout=60)
     (line,) = (line for line in ended.stdout.splitlines() if "allowed CPUs" in line)
     assert f"1 of {os.cpu_count()}: {last}" in line

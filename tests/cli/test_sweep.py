@@ -17,6 +17,7 @@ import pytest
 import kvbench
 from kvbench.store.run import FILES
 from tests.cli.test_cli import CPU, TINY, call, errors_of
+from tests.processes import succeeds
 
 SHORT = ["--cpus", CPU, "--launches", "2", "--samples", "2", "--sample-time", "0.002"]
 ASKED = [*TINY, *SHORT, "--axis", "op=decode,append,bulk"]
@@ -50,10 +51,7 @@ def test_the_next_command_can_be_typed(measured, tmp_path):
     """From another folder, and into another: the run's own files are counted below."""
     line = next(line for line in measured[1].splitlines() if line.startswith("  next "))
     command = f"{line.removeprefix('  next').strip()} --out report"
-    done = subprocess.run(
-        command, shell=True, capture_output=True, text=True, check=False, cwd=tmp_path
-    )
-    assert done.returncode == 0, done.stderr
+    succeeds(command, shell=True, cwd=tmp_path)
     assert "<svg" in (tmp_path / "report" / "index.html").read_text()
 
 

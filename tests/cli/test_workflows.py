@@ -18,6 +18,7 @@ from kvbench.errors import Exit
 from kvbench.exports import kinds
 from kvbench.native import library_path
 from tests.history import made
+from tests.processes import succeeds
 from tests.raw import ROOT
 from tests.report.made import RUN
 
@@ -93,8 +94,7 @@ def test_the_services_would_take_them(kind, path):
         f"vendor.{kind}",
         str(path),
     ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
+    succeeds(command)
 
 
 def test_gitlab_keeps_the_verdict_and_warns_where_it_is_unclear():

@@ -1,8 +1,8 @@
 import shutil
-import subprocess
 
 import pytest
 
+from tests.processes import succeeds
 from tests.raw import ROOT, Raw, Team, library_path
 from tests.trial import Bench
 
@@ -55,8 +55,5 @@ def program(request, tmp_path_factory):
         library,
     ]
     folder = library.rpartition("/")[0]
-    done = subprocess.run(
-        [*command, f"-Wl,-rpath,{folder}"], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    succeeds([*command, f"-Wl,-rpath,{folder}"])
     return path

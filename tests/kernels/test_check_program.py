@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from tests.processes import succeeds
 from tests.raw import ROOT, library_path
 
 EMULATOR = shutil.which("qemu-x86_64")
@@ -29,8 +30,7 @@ def build(tmp_path_factory):
             [cmake, "-S", str(ROOT / "kernels"), "-B", str(folder), "-DKVB_CHECK=ON", *options],
             [cmake, "--build", str(folder), "--parallel", "2", "--target", "kvb-check"],
         ):
-            done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
-            assert done.returncode == 0, done.stdout + done.stderr
+            succeeds(command, timeout=600)
         return folder / "kvb-check"
 
     return make
@@ -85,10 +85,7 @@ def cases(tmp_path_factory):
 
 def passes(*command):
     """The tiers that ran."""
-    done = subprocess.run(
-        [str(part) for part in command], capture_output=True, text=True, timeout=1800, check=False
-    )
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    done = succeeds([str(part) for part in command], timeout=1800)
     assert ", 0 failed" in done.stdout.splitlines()[-1]
     return done.stdout.splitlines()[-1].split(": ")[1].split()
 
@@ -151,8 +148,7 @@ def test_dot_products_leave_an_arm_compiler_its_instructions(tmp_path, cpu):
         }
         """)
     flags = ["-O3", f"-mcpu={cpu}", "-I", ROOT / "kernels", "-c", "-o", tmp_path / "unit.o"]
-    done = subprocess.run([compiler, *flags, source], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    succeeds([compiler, *flags, source])
 
 
 @pytest.mark.skipif(

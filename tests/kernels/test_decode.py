@@ -1,6 +1,5 @@
 """Decode against the oracle in named situations, and a slice of the fuzz."""
 
-import subprocess
 import sys
 
 import numpy as np
@@ -8,6 +7,7 @@ import pytest
 
 from tests import cases, formats, oracle, trial
 from tests.oracle import Planes, Shape
+from tests.processes import succeeds
 from tests.raw import ROOT, Bound, Raw, decode_args
 
 
@@ -217,10 +217,7 @@ def test_stages_change_nothing_and_add_up(bench, isa):
 
 def test_fuzz_in_short():
     command = [sys.executable, "-m", "tests.fuzz", "--cases", "1000", "--seed", "20"]
-    done = subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, timeout=500, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = succeeds(command, cwd=ROOT, timeout=500)
     assert "1000 passed, 0 failed" in done.stdout
 
 

@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from tests.processes import succeeds
 from tests.raw import ROOT
 
 ROOMS = ("base", "cache", "tier", "scalar", "store", "walk", "decode", "probes", "run")
@@ -44,7 +45,4 @@ def test_no_thread_runs_ahead_of_a_merge(tmp_path):
     assert built.returncode == 0, built.stderr
     # or its memory has no place in some kernels
     still = ["setarch", "-R"] if shutil.which("setarch") else []
-    done = subprocess.run(
-        [*still, program], capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    succeeds([*still, program], timeout=120)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from tests.kernels.test_decode import case_of, shape_of
+from tests.processes import succeeds
 from tests.raw import ROOT, Bound, Team, decode_args
 
 
@@ -44,17 +45,8 @@ def run_apart(body, **environment):
     text = "from tests.raw import *\nfrom tests import trial, cases\nimport os\n" + textwrap.dedent(
         body
     )
-    done = subprocess.run(
-        [sys.executable, "-c", text],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        env=os.environ | environment,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    own = os.environ | environment
+    return succeeds([sys.executable, "-c", text], cwd=ROOT, timeout=120, env=own).stdout
 
 
 def test_one_cpu_mask():

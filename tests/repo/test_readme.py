@@ -204,7 +204,8 @@ def test_the_workflow_for_another_repository(tmp_path, monkeypatch):
     for name in ("base.so", "head.so"):
         Path(name).touch()
     steps = yaml.safe_load(text)["jobs"]["gate"]["steps"]
-    lines = [line.strip() for step in steps for line in step.get("run", "").splitlines()]
+    runs = (step.get("run", "").replace("\\\n", " ") for step in steps)
+    lines = [line.strip() for run in runs for line in run.splitlines()]
     calls = [line for line in lines if line.startswith("kvbench ")]
     assert [parsed(line)["head"] for line in calls if " gate " in line] == ["head.so"] and len(
         calls

@@ -92,18 +92,15 @@ def test_from_memory():
     )
 
 
-def test_what_a_cache_serves_is_held_against_that_cache():
-    """16 MiB of all layers are in L3, whose best reads are those of 8 MiB."""
-    found = rate(Case(4, 8, 8, 128, 1024)).kv
-    assert (found.level, found.gbps, found.footprint) == ("L3", 80.0, 8 * MIB)
-
-
-def test_between_levels_the_next_smaller_reads_stand():
-    """64 MiB: less than memory, more than L3. Reads of 16 MiB were faster than those of 64 can
-    be.
+@pytest.mark.parametrize(
+    ("layers", "expected"), [(4, ("L3", 80.0, 8 * MIB)), (16, ("mixed", 60.0, 16 * MIB))]
+)
+def test_what_a_cache_serves_is_held_against_that_cache(layers, expected):
+    """16 MiB of all layers are in L3, whose best reads are those of 8 MiB. 64 MiB are less than
+    memory and more than L3: reads of 16 MiB were faster than those of 64 can be.
     """
-    found = rate(Case(16, 8, 8, 128, 1024)).kv
-    assert (found.level, found.gbps, found.footprint) == ("mixed", 60.0, 16 * MIB)
+    found = rate(Case(layers, 8, 8, 128, 1024)).kv
+    assert (found.level, found.gbps, found.footprint) == expected
 
 
 def test_never_a_guess():

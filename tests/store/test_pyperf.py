@@ -5,7 +5,6 @@ journal.
 import gzip
 import json
 import random
-import subprocess
 import sys
 from dataclasses import replace
 from datetime import datetime
@@ -15,6 +14,7 @@ import pyperf
 import pytest
 
 from kvbench.store import RunDirectory
+from tests.processes import succeeds
 from tests.store.made import APPEND, DECODE, POINTS, READ, failed, manifest, visit, visits
 
 BAD, WRONG = replace(READ, op="triad"), replace(READ, op="copy")  # fail once
@@ -53,8 +53,7 @@ def two_runs(tmp_path_factory):
 
 def pyperf_says(*arguments):
     command = [sys.executable, "-m", "pyperf", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    done = succeeds(command)
     assert not done.stderr
     assert "ERROR" not in done.stdout and "Traceback" not in done.stdout
     return done.stdout

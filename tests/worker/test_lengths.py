@@ -11,7 +11,8 @@ import pytest
 from kvbench.errors import WrongAnswer
 from kvbench.native import default_library
 from kvbench.worker.answers import Answers
-from tests.cli.test_profile import SHORT, SMALL, call
+from tests.cli.test_cli import call
+from tests.cli.test_profile import SHORT, SMALL
 from tests.made_job import bench
 from tests.worker.test_bench import DECODE, SHAPE
 
