@@ -66,8 +66,8 @@ def test_a_slower_head():
 
 
 def test_another_schedule_is_judged_and_said():
-    base = [replace(record, schedule="weave") for record in measured()]
-    head = [replace(record, schedule="stream") for record in measured(rate=8 / 1.1)]
+    base = [replace(record, ran="weave") for record in measured()]
+    head = [replace(record, ran="stream") for record in measured(rate=8 / 1.1)]
     assert only(compared(base, head)).verdict == REGRESSION
     assert only(compared(base, head)).note == "schedule (weave → stream)"
     assert only(compared(base, base)).note == only(compared(measured(), head)).note == ""
