@@ -12,8 +12,8 @@ import os
 import re
 import stat
 from collections.abc import Iterator
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 WRITTEN = 1 << 20  # bytes of what people write: suites, overrides, the interface of a library
 KEPT = 1 << 28  # bytes of what kvbench writes as one value: manifests, profiles
@@ -23,7 +23,7 @@ _KINDS = {stat.S_IFIFO: "pipe", stat.S_IFSOCK: "socket", stat.S_IFDIR: "folder"}
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 
 
-def opened(path: Path | str, follow: bool = True) -> BinaryIO:
+def opened(path: Path | str, follow: bool = True) -> BufferedReader:
     """An ordinary file, to be read. `follow`: it may be a link, as what a user names may be."""
     if not follow and os.path.islink(path):
         raise OSError(errno.ELOOP, "it is a link, and must be a file of its own", str(path))

@@ -12,6 +12,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from kvbench import named
 from kvbench.peers.interface import Peer
 
 GROUP = "kvbench.peers"
@@ -80,7 +81,7 @@ def digest(path: str) -> str:
 @cache
 def _digest(path: str, *state: int) -> str:
     """Engines are large: one that has not changed is read once."""
-    with open(path, "rb") as file:
+    with named.opened(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

@@ -259,7 +259,7 @@ SIZES = {
 
 def of_kept_run(pattern):
     """What the report of a kept run says, as a text."""
-    found = re.search(pattern, said("report", QUICK))
+    found = re.search(pattern, said("report", QUICK, "--format", "md"))
     return found and " ".join(found[1].split())
 
 

@@ -135,7 +135,7 @@ def test_more_points_than_a_score_has_are_refused(tmp_path):
 
 def test_a_folder_without_room_is_said_as_such(tmp_path, monkeypatch, capsys):
     full = Mock(side_effect=OSError(28, "No space left on device"))
-    monkeypatch.setattr("kvbench.store.archive._read_into", full)
+    monkeypatch.setattr("kvbench.store.archive._take", full)
     err = errors_of(capsys, "score", "--check", str(HONEST))
     assert (
         "No space left" in err and "manifest.json cannot be unpacked" in err and "make room" in err
