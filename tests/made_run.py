@@ -113,7 +113,8 @@ def visit(
     moved = {
         name: traffic(count, flops if name == "point" else 0.0) for name, count in counts.items()
     }
-    level = classify(MACHINE, point.cpus, walked, evicted=point.residency == "evicted").word
+    evicted = isinstance(point, Point) and point.residency == "evicted"
+    level = classify(MACHINE, point.cpus, walked, evicted=evicted).word
     facts = {"slices": layers, "slice_bytes": 4096, "footprint": walked, "level": level} | facts
     facts |= {"run": RUN}
     return Record(launch, point, tuple(samples), moved, memory or {}, **facts)
