@@ -96,10 +96,7 @@ def _buffers(known: Model, tokens: int) -> tuple[tuple[str, str, int, tuple[int,
     )
 
 
-_TEXT = (
-    "The plan gives 16 KiB for 1,024 tokens and no rule; 16 bytes of text for each token is our"
-    " reading of it."
-)
+_TEXT = "16 bytes of text for each token; that is judgement."
 _RESIDUAL = "As embedded_input; what is added again behind attention and behind the feed-forward."
 _CACHE = (
     "Each layer's K, then its V, head-major; behind them the scales of formats that have them, each"
@@ -115,8 +112,7 @@ _PACKED = (
 )
 _GATE = "The gates alone, once they are unpacked; models without a gate leave it untouched."
 _MLP = (
-    "The plan gives 40 MiB for Qwen3-0.6B at 1,024 tokens and no rule. Gate, up and their product"
-    " of the feed-forward's width with one row of the hidden size are as much; that is our reading,"
-    " and not the only one."
+    "Of each token: gate, up and their product, as wide as the feed-forward, and one row of the"
+    " hidden size. A decoder may keep less of it."
 )
 _LOGITS = "A float32 for each token of the prompt and word of the vocabulary."
