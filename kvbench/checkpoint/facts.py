@@ -106,11 +106,9 @@ def _heads(facts: Facts) -> dict[str, int]:
 
 def _window(facts: Facts) -> dict[str, int]:
     """Tokens of a sliding layer, and of how many layers one attends to everything."""
-    kinds, turned, layers = (
-        facts.listed("layer_types"),
-        facts.listed("no_rope_layers"),
-        facts.layers,
-    )
+    kinds = facts.listed("layer_types")
+    turned = facts.listed("no_rope_layers")
+    layers = facts.layers
     if odd := [kind for kind in kinds if kind not in _FORMS]:
         raise facts.refuse(f"layer_types: {str(odd[0])[:60]!r} is not known")
     window = facts.some("attention_chunk_size", "sliding_window")

@@ -101,12 +101,10 @@ class _Header:
         self._texts += count
         if self._texts > _TEXTS:
             raise self.refuse(f"it has {self._texts} texts, more than any model has")
-        at, room, end, length_at = (
-            self._at,
-            self._room,
-            self._end - 8,
-            struct.Struct("<Q").unpack_from,
-        )
+        at = self._at
+        room = self._room
+        end = self._end - 8
+        length_at = struct.Struct("<Q").unpack_from
         for _ in range(count):
             if at > end:
                 break

@@ -84,12 +84,10 @@ class Screened:
 
 
 def screened(found: Iterable[Duel]) -> Screened:
-    points, lost, members, wider = (
-        [],
-        [],
-        dict[str, list[Duel]](),
-        dict[str, dict[str, list[Duel]]](),
-    )
+    points = []
+    lost = []
+    members = dict[str, list[Duel]]()
+    wider = dict[str, dict[str, list[Duel]]]()
     for duel in found:
         if duel.fault or duel.few:
             lost.append(duel)

@@ -60,12 +60,10 @@ class Cache(Closing):
         offset: int = 0,
         library: Library | None = None,
     ) -> None:
-        self.library, self.layout, self.dtype, self.window = (
-            _library(library),
-            layout,
-            dtype,
-            window,
-        )
+        self.library = _library(library)
+        self.layout = layout
+        self.dtype = dtype
+        self.window = window
         self.pool = blocks if isinstance(blocks, Blocks) else None
         cache = self._struct = self.planned(
             kv_heads,

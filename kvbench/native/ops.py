@@ -82,12 +82,10 @@ def store_task(
     args.cache = cache.struct
     args.k, args.v = pointer(library, k), pointer(library, v)
     args.tokens = 1 if op == "append" else k.shape[2 if head_major else 1]
-    args.isa, args.head_major, args.nt, args.advance = (
-        library.number("isa", isa),
-        head_major,
-        nt,
-        advance,
-    )
+    args.isa = library.number("isa", isa)
+    args.head_major = head_major
+    args.nt = nt
+    args.advance = advance
     return Task(library, getattr(library.lib, f"kvb_task_{op}"), args, threads, keep=(cache, k, v))
 
 

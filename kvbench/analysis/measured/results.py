@@ -12,10 +12,8 @@ def results(records: Iterable[Record]) -> Iterator[Result]:
     for point, own in by_point(records).items():
         found = measured(own)
         if witness := found.witness:
-            share, seconds, rate = (
-                found.shares[witness],
-                found.seconds["point"].median,
-                found.rates["point"].median,
-            )
+            share = found.shares[witness]
+            seconds = found.seconds["point"].median
+            rate = found.rates["point"].median
             numbers = (share.launches, share.median, share.low, share.high, seconds, rate)
             yield Result(point, *numbers, witness, own[0].ran)
