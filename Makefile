@@ -16,7 +16,7 @@ sweep: $(VENV)/installed
 	$(BIN)/kvbench sweep --report
 
 test: $(VENV)/tested
-	@$(call SAY,tests: about thirteen minutes on two free cores)
+	@$(call SAY,tests: about ten minutes on two free cores)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 # A line of its own for what comes next, with minutes and seconds since make began.
