@@ -48,6 +48,8 @@ COLUMNS = [
     *("gbps", "gbps_low", "gbps_high"),  # of compulsory bytes
     *("witness", "copy_gbps"),  # a copy in the same rounds
 ]
+# what is timed, of ops that take one token
+_OF_TOKEN = {"append": "a token in one layer, all KV heads", "logits": "the logits of one token"}
 
 
 def stores(found: Findings, look: Look) -> Figure:
@@ -103,7 +105,7 @@ def _draw(rows: pd.DataFrame, look: Look) -> Canvas:
                 [duration(time / 1e9) for time in own["token_ns"]],
                 look,
             )
-            axes.set_xlabel("time of a token in one layer, all KV heads (less is better)")
+            axes.set_xlabel(f"time of {_OF_TOKEN[op]} (less is better)")
             axes.xaxis.set_major_formatter(lambda time, _: duration(time / 1e9) if time else "0")
         else:
             bars(
