@@ -28,7 +28,7 @@ def _codes(about: Mapping[Exit, str]) -> str:
     )
 
 
-_MOVED = {  # words of before, and where that is now
+_MOVED = {  # old commands, and what does their work now
     "gather": "fleet --from",
     "kernels": "list kernels",
     "lab": "suites/experiments.ipynb",

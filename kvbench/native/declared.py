@@ -1,5 +1,5 @@
-"""Types of what leaves this folder and is C's: cffi has none. The fields of a struct are listed in
-abi.h alone; what Python reads of them are numbers.
+"""Types of the C values that leave this folder, for cffi has no types. abi.h alone lists the fields
+of a struct; Python reads only numbers from them.
 """
 
 from typing import Protocol, Self

@@ -1,9 +1,8 @@
 """What is moved and not decoded, on the bench: a cache that grows, matrices that are turned, a row
 of logits.
 
-repack      K and V of `context` tokens grow in place to room for `capacity`. A pass moves what
-            lies where they would, which is them in the first pass alone: later ones move as many
-            bytes between the same places
+repack      K and V of `context` tokens grow in place to room for `capacity`. The first pass moves
+            the tokens. Later passes move whatever then lies in the same places: as many bytes
 transpose   K and V of all sequences, [tokens][heads][dim] -> [heads][tokens][dim]
 logits      a row for each sequence, pass on pass to the next of `context` positions
 """
@@ -14,7 +13,6 @@ from functools import cached_property
 import numpy as np
 
 from kvbench.native import Cache, Task, logits_task, repack_task, store_task, transpose_task
-from kvbench.plan.needs import SIZED_BY
 from kvbench.worker.content import SEED
 from kvbench.worker.storing import STALE, Storing
 
@@ -49,18 +47,11 @@ class Repacking(Moving):
     @cached_property
     def _before(self) -> list[Cache]:
         """The caches as they were, on the same memory."""
-        room, shape = self.room, self.point.shape
-        facts = {
-            **{name: getattr(self.point, name) for name in SIZED_BY},
-            "batch": shape.batch,
-            "arena": room.arena,
-            "library": room.library,
-        }
-        offsets = (layer * room.slice_bytes for layer in range(room.slices))
-        sizes = shape.kv_heads, shape.head_dim, shape.context
-        found = [self._owned.enter_context(Cache(*sizes, offset=at, **facts)) for at in offsets]
+        tokens = self.point.shape.context
+        caches = (self.room.cache(layer, capacity=tokens) for layer in range(self.room.slices))
+        found = [self._owned.enter_context(cache) for cache in caches]
         for cache in found:
-            cache.lengths[:] = shape.context
+            cache.lengths[:] = tokens
         return found
 
     def _task(self, layer: int) -> Task:
@@ -68,7 +59,7 @@ class Repacking(Moving):
         return repack_task(before, after, self.team.threads, isa=self.point.isa)
 
     def _verify_store(self, layer: int) -> float:
-        """Tokens that the small cache is given are those of the large one."""
+        """The small cache gets new tokens. After the move the large one must hold them."""
         shape, before, after = self.point.shape, self._before[layer], self.room.caches[layer]
         dims, task = (2, shape.batch, shape.context, shape.kv_heads, shape.head_dim), self.own.tasks
         source = np.random.default_rng([SEED, layer]).standard_normal(dims, dtype=np.float32)

@@ -105,15 +105,15 @@ class Room(Owner):
             point.cpus, point.pages, self.needs.arena, self.place, point.memory
         )
 
-    def cache(self, layer: int, arena: Arena | None = None) -> Cache:
+    def cache(self, layer: int, arena: Arena | None = None, capacity: int | None = None) -> Cache:
         """A cache on the slice of that layer, of no tokens yet; or of as many slices in another
-        arena.
+        arena. `capacity`: another one than the point's.
         """
         point, shape = self.point, self.point.shape
         return Cache(
             shape.kv_heads,
             shape.head_dim,
-            shape.capacity,
+            capacity or shape.capacity,
             batch=shape.batch,
             window=shape.window or None,
             shuffle=point.order,

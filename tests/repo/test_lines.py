@@ -5,6 +5,7 @@ read. Functions are held by ruff: at most 25 statements.
 import json
 import re
 from fnmatch import fnmatch
+from functools import cache
 
 from tests.raw import ROOT
 
@@ -42,7 +43,9 @@ def written():
         yield "/".join(parts), text.splitlines()
 
 
-FILES = dict(written())
+@cache
+def texts():
+    return dict(written())
 
 
 def exempt(name, line):
@@ -50,10 +53,10 @@ def exempt(name, line):
 
 
 def test_lines_end_at_column_100():
-    assert len(FILES) > 500
+    assert len(texts()) > 500
     long = [
         f"{name}:{number}"
-        for name, lines in FILES.items()
+        for name, lines in texts().items()
         for number, line in enumerate(lines, 1)
         if len(line) > COLUMNS and not exempt(name, line)
     ]
@@ -65,7 +68,7 @@ def test_every_exemption_is_needed():
     for files, words, why in EXEMPT:
         long = (
             line
-            for name, lines in FILES.items()
+            for name, lines in texts().items()
             if fnmatch(name, files)
             for line in lines
             if len(line) > COLUMNS and re.search(words, line)
@@ -74,6 +77,6 @@ def test_every_exemption_is_needed():
 
 
 def test_files_are_short():
-    for name, lines in FILES.items():
+    for name, lines in texts().items():
         most = next((most for files, most in LENGTHS if fnmatch(name, files)), len(lines))
         assert len(lines) <= most, f"{name} has {len(lines)} lines, and {most} are allowed"
