@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from kvbench.analysis.answers import Answers, answers
+from kvbench.analysis.answers.tables import Tables
 from kvbench.analysis.differs.contrasts import contrasts, overall
 from kvbench.analysis.differs.questions import Open, questions
 from kvbench.analysis.limits import frames
@@ -47,6 +49,7 @@ class Findings:
     beside: Beside  # what these say
     open: tuple[Open, ...]
     headline: Headline
+    answers: Answers
 
 
 def findings(
@@ -75,6 +78,19 @@ def findings(
     all_rates = rates if len(every) == len(points) else tokens(every, models)
     launches = len({record.launch for record in records})
     engines = peers(every, all_rates, said)
+    tables = Tables(
+        records=records,
+        machine=machine,
+        ceilings=own,
+        models=models,
+        points=points,
+        line=points.iloc[:0],
+        tokens=rates,
+        tokens_line=rates.iloc[:0],
+        contrasts=pairs,
+        cpus=cpus,
+        most=most,
+    )
     return Findings(
         run=run,
         launches=launches,
@@ -96,4 +112,5 @@ def findings(
         placed=matrix(points, cpus, machine),
         open=questions(records, points, pairs, together),
         headline=headline(points, rates, own, machine, launches),
+        answers=answers(tables),
     )

@@ -1,0 +1,62 @@
+"""What a run says, each question once. Every form of a report shows these values."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from kvbench.analysis.answers.answer import Answer
+from kvbench.analysis.answers.decodes import Decodes, decodes
+from kvbench.analysis.answers.factors import Factors, factors
+from kvbench.analysis.answers.l3 import L3, l3
+from kvbench.analysis.answers.memory import Reads, reads
+from kvbench.analysis.answers.prefetch import prefetch
+from kvbench.analysis.answers.servers import Servers, servers
+from kvbench.analysis.answers.storing import Storing, storing
+from kvbench.analysis.answers.tables import Tables
+from kvbench.analysis.answers.trust import Trust, trust
+from kvbench.analysis.answers.workload import Workload, workload
+from kvbench.analysis.measured.columns import machine_name
+from kvbench.machine.virtual import is_virtual
+from kvbench.model import Machine
+from kvbench.model.annotated import about
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    machine: Annotated[str, about("its name")]
+    virtual: Annotated[bool, about("whether it is a virtual machine")]
+    workload: Annotated[Workload, about("that the page is about")]
+    decodes: Annotated[Decodes, about("which dtype is fastest, and what limits each")]
+    reads: Annotated[Reads, about("how fast memory and L3 are read")]
+    l3: Annotated[L3, about("whether L3 helps, and what fits there")]
+    factors: Annotated[Factors, about("which layout, variant, block, pages, and threads")]
+    prefetch: Annotated[tuple[Answer, ...], about("what prefetches give, by level")]
+    storing: Annotated[Storing, about("what it costs to store a token")]
+    servers: Annotated[Servers, about("a model of servers with other bandwidth a core")]
+    trust: Annotated[Trust, about("how far to trust the run")]
+
+
+def answers(tables: Tables) -> Answers:
+    """Each is made by a file of its own; whether a difference is clear is judged over all that they
+    ask together.
+    """
+    page = workload(tables)
+    found, read, chosen = decodes(tables, page), reads(tables, page), factors(tables, page)
+    memory = read.memory.figure.value if read.memory.figure else None
+    return Answers(
+        machine=machine_name(tables.machine),
+        virtual=_virtual(tables.machine),
+        workload=page,
+        decodes=found,
+        reads=read,
+        l3=l3(tables, page),
+        factors=chosen,
+        prefetch=prefetch(tables, page),
+        storing=storing(tables, page, chosen.choices),
+        servers=servers(found, page, memory),
+        trust=trust(tables),
+    )
+
+
+def _virtual(machine: Machine) -> bool:
+    hypervisor = machine.facts.get("hypervisor")
+    return hypervisor is not None and is_virtual(hypervisor)

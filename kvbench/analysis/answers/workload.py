@@ -1,0 +1,55 @@
+"""The workload that a page is about, chosen once: a model's layers at one context, from memory."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import pandas as pd
+
+from kvbench.analysis.answers.tables import Tables
+from kvbench.model.annotated import about
+
+MODEL, CONTEXT = "llama-3-8b", 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Any other point is named where it stands."""
+
+    model: Annotated[str, about("whose layers are decoded; empty where no model is known")]
+    layers: Annotated[int, about("of the model; 0 where no model is known")]
+    context: Annotated[int, about("tokens that every sequence holds")]
+    batch: Annotated[int, about("sequences")]
+    threads: Annotated[int, about("that decode")]
+    points: Annotated[tuple[str, ...], about("names of its points, from memory")]
+
+
+def workload(tables: Tables) -> Workload:
+    """That of `kvbench score` where the run has it: Llama 3 8B, 4,096 tokens, most threads. Else
+    what is most like it: the model with most points, the context nearest to 4,096.
+    """
+    tokens, points = tables.tokens, tables.points
+    rows = tokens[tokens["tokens_per_second"].notna()]
+    if rows.empty:
+        threads = int(points["threads"].max()) if len(points) else 0
+        return Workload("", 0, 0, 0, threads, ())
+    models = rows["model"].str.split(", ")
+    named = models.map(lambda names: MODEL in names)
+    model = MODEL if named.any() else models.value_counts().index[0][0]
+    rows = rows[models.map(lambda names: model in names)]
+    rows = rows[rows["batch"] == rows["batch"].min()]
+    rows = rows[rows["threads"] == rows["threads"].max()]
+    rows = _nearest(rows)
+    first = rows.iloc[0]
+    return Workload(
+        model=model,
+        layers=int(first["layers"]),
+        context=int(first["context"]),
+        batch=int(first["batch"]),
+        threads=int(first["threads"]),
+        points=tuple(rows["name"]),
+    )
+
+
+def _nearest(rows: pd.DataFrame) -> pd.DataFrame:
+    distance = (rows["context"] - CONTEXT).abs()
+    return rows[distance == distance.min()]
