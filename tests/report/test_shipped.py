@@ -119,6 +119,10 @@ def test_the_table_of_engines():
     fastest = found.groupby("cell")["log"].min()
     said = re.search(r"fastest\s+peer of a cell takes (\S+) times", text)[1]
     assert said == f"{np.exp(fastest.mean()):.1f}"
+    level = found[(found["times"] < 1.1) & (found["layout"] == "head")].groupby("cell")
+    both = [rows for _, rows in level if set(rows["engine"]) == {"ggml head", "onnxruntime"}]
+    (cell,) = both
+    assert set(cell["model"]) == {"llama-2-7b"} and set(cell["dtype"]) == {"f32"}
 
 
 WORDS = ("no", "one", "two", "three", "four", "five", "six")

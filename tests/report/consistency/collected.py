@@ -253,11 +253,13 @@ def _fits(report: Report) -> Iterator[Claim]:
 
 def _sizes(report: Report) -> Iterator[Claim]:
     """What `kvbench size` says of the point that it takes its rate from."""
-    said = rf"K and V alone ({NUMBER})\b.*?as the measured (decode .*?)(?:$|,|;)"
+    said = rf"K and V alone ({NUMBER})\b.*?as the measured (decode [^(;]*)(?: \(({NUMBER}) GB/s)?"
     for place, found in report.sentences(said):
-        wanted = words(found[2])
-        for point in [point for point in report.points if wanted <= point and "threads=2" in point]:
-            yield from claim(point, "tokens/s", found[1], "", f"size, {place}")
+        wanted = words(found[2].strip())
+        for point in report.points:
+            if wanted <= point and "threads=2" in point:
+                yield from claim(point, "tokens/s", found[1], "", place)
+                yield from claim(point, "GB/s", found[3] or "", "", place)
 
 
 def _others(report: Report) -> Iterator[Claim]:

@@ -150,7 +150,7 @@ def _table(node: Node) -> Table:
 
 def words(name: str) -> frozenset[str]:
     """The words of a point, of its short name or of the long one."""
-    if "/" not in name:
+    if not re.match(r"\w+\.[\w-]+\.", name):
         return frozenset(re.sub(r" (\d+) threads?\b", r" threads=\1", name).split())
     kernel, shape, context, where, *_ = name.split("/")
     op, variant, layout, dtype, _ = kernel.split(".")
