@@ -257,7 +257,7 @@ def limited(level="DRAM", **seconds):
         (
             {"twin": 0.05, "core": 0.06, "memory": 0.04},
             "neither",
-            "below 90 %",
+            "all below",
             "40% of plain reads of memory (40% to 40%), 50% of reads of its own rows (50% to 50%),"
             " and 60% of its core speed (60% to 60%).",
             "--tune-only",
@@ -294,7 +294,7 @@ def test_intervals_are_over_rounds():
     facts = profile(visit)
     assert (facts.efficiency_low, facts.efficiency_high) == pytest.approx((0.81, 0.95))
     assert facts.efficiency == pytest.approx(0.9)
-    assert (facts.bound, facts.bound_reason) == ("not clear", "crosses 90 %")
+    assert (facts.bound, facts.bound_reason) == ("not clear", "interval crosses")
     assert facts.bound_by == ("rows",)
 
 

@@ -83,9 +83,9 @@ class Why(StrEnum):
     REACHED = "reached"  # the low ends of these shares are at 90 % or more
     ROWS_ALONE = "memory not timed"  # reads of its rows reach it; memory was not read beside them
     MEMORY_OPEN = "memory not clear"  # reads of its rows reach it; memory crosses 90 %
-    CROSSES = "crosses 90 %"  # the intervals of these shares do
+    CROSSES = "interval crosses"  # the intervals of these shares do
     TOO_FEW = "too few launches"  # behind these shares
-    BELOW = "below 90 %"  # all shares are
+    BELOW = "all below"  # shares of 90 %
     WAITING = "threads wait"  # all shares are below, and the slowest thread works longer
     BEATEN = "faster than its limit"  # it is surely faster than these; no other share tells
     NOT_TIMED = "not timed"  # beside it, these

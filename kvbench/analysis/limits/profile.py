@@ -75,22 +75,31 @@ class Profile:
     efficiency: Annotated[
         _Share, about("share of the point's time that the twin takes, median of the rounds")
     ] = UNSET
-    efficiency_low: Annotated[_Share, about("share: lower end of its interval, of rounds")] = UNSET
-    efficiency_high: Annotated[_Share, about("share: upper end of its interval")] = UNSET
+    efficiency_low: Annotated[
+        _Share, about("share of the point's time: lower end of its interval, of rounds")
+    ] = UNSET
+    efficiency_high: Annotated[
+        _Share, about("share of the point's time: upper end of its interval, of rounds")
+    ] = UNSET
     memory_gbps: Annotated[
         float | UnsetType, about("GB/s: plain reads of memory; of a decode whose data lies there")
     ] = UNSET
     memory_share: Annotated[_Share, about("share of memory_gbps, median of the rounds")] = UNSET
-    memory_share_low: Annotated[_Share, about("share: lower end of its interval")] = UNSET
-    memory_share_high: Annotated[_Share, about("share: upper end of its interval")] = UNSET
+    memory_share_low: Annotated[
+        _Share, about("share of memory_gbps: lower end of its interval, of rounds")
+    ] = UNSET
+    memory_share_high: Annotated[
+        _Share, about("share of memory_gbps: upper end of its interval, of rounds")
+    ] = UNSET
     core_gbps: Annotated[float | UnsetType, about("GB/s: the same kernel in a private cache")] = (
         UNSET
     )
     core_level: Annotated[str | UnsetType, about("that cache")] = UNSET
     core_form: Annotated[str | UnsetType, about("the program whose rate core_gbps is")] = UNSET
     core_fraction: Annotated[_Share, about("share of core_gbps, median of the rounds")] = UNSET
-    core_fraction_low: Annotated[_Share, about("share: lower end of its interval")] = UNSET
-    core_fraction_high: Annotated[_Share, about("share: upper end of its interval")] = UNSET
+    core_fraction_low: Annotated[
+        _Share, about("share of core_gbps: lower end of its interval, of rounds")
+    ] = UNSET
     ceiling_gbps: Annotated[
         float, about("GB/s: the best of all forms of reads of this footprint, by the same threads")
     ]

@@ -127,7 +127,7 @@ FOUND = {
     "copy_fraction": number("share of copy_gbps"),
     **band(
         "memory_share",
-        "share: GB/s over those of plain reads of memory, in the same rounds; of data in memory",
+        "share of plain reads of memory: GB/s over theirs, in the same rounds; of data in memory",
     ),
     "core_gbps": number(
         "GB/s: the same kernel in a private cache; its core speed. Where a point of the kernel"

@@ -47,8 +47,8 @@ def beside(point=10.0, memory=20.0, twin=20.0, core=20.0):
         (beside(memory=12.5, twin=10.5, core=10.5), {}, "both", "reached", "rows, core"),
         # 91 % of memory, 99 % of the core: both reach it, but the intervals do not meet
         (beside(memory=11.0, core=10.1), {}, "memory", "reached", "memory"),
-        (beside(), {}, "neither", "below 90 %", "memory, rows, core"),
-        (beside(memory=11.0), {"memory": 1.0}, "not clear", "crosses 90 %", "memory"),
+        (beside(), {}, "neither", "all below", "memory, rows, core"),
+        (beside(memory=11.0), {"memory": 1.0}, "not clear", "interval crosses", "memory"),
         # its own reads reach it; whether memory does too is not clear
         (beside(memory=11.0, twin=10.3), {"memory": 1.0}, "rows", "memory not clear", "rows"),
         # a clear core beats a memory that is not clear
