@@ -100,6 +100,9 @@ class Profile:
     core_fraction_low: Annotated[
         _Share, about("share of core_gbps: lower end of its interval, of rounds")
     ] = UNSET
+    core_fraction_high: Annotated[
+        _Share, about("share of core_gbps: upper end of its interval, of rounds")
+    ] = UNSET
     ceiling_gbps: Annotated[
         float, about("GB/s: the best of all forms of reads of this footprint, by the same threads")
     ]

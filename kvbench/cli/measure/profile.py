@@ -255,7 +255,7 @@ def _details(facts: Any) -> list[str]:
 
     shape, why = facts.point.shape, said("reasons", "limit", facts, facts.thread_skew, "rounds")
     lines = [
-        *wrapped([f"limit: {facts.bound}. {why}"]),
+        *wrapped([f"limit: {why}"]),
         (
             f"  one pass: {_tail(facts, 'pass')} of {facts.passes}; slowest thread"
             f" {facts.thread_skew:.1%} over the mean"
