@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import pandas as pd
 from msgspec import Meta
 
-from kvbench.analysis.differs.contrasts import CONTRAST, OVERALL
+from kvbench.analysis.differs.contrasts import CONTRAST
 from kvbench.analysis.means.findings import Findings
 from kvbench.analysis.means.models import FITS, TOKENS
 from kvbench.analysis.measured.columns import FOUND, POINT, row, text
@@ -24,7 +24,6 @@ from kvbench.texts import table_csv
 PointFacts: Any = row("PointFacts", POINT | FOUND | {"short": text("its name for people")})
 Line: Any = row("Line", SCALING)
 Pair: Any = row("Pair", CONTRAST)
-Pairs: Any = row("Pairs", OVERALL)
 ThreadsStep: Any = row("ThreadsStep", SATURATION)
 Tokens: Any = row("Tokens", TOKENS)
 Fit: Any = row("Fit", FITS)
@@ -60,7 +59,6 @@ class Report:
     points: Annotated[list[PointFacts], about("all that is known of each")]
     scaling: Annotated[list[Line], about("time against context, from memory")]
     contrasts: Annotated[list[Pair], about("points that differ in one thing alone")]
-    overall: Annotated[list[Pairs], about("contrasts of one kind together")]
     saturation: Annotated[list[ThreadsStep], about("what more threads bring")]
     tokens: Annotated[list[Tokens], about("upper bounds, from memory")]
     fits: Annotated[list[Fit], about("which contexts of a layer fit L3")]
@@ -81,7 +79,6 @@ _TABLES = (
     "points",
     "scaling",
     "contrasts",
-    "overall",
     "saturation",
     "tokens",
     "fits",

@@ -236,14 +236,12 @@ _COLUMNS: dict[str, Columns] = {  # of tables that are findings as they are
     },
     "contrasts": {
         "what differs": ("factor", str),
-        **plain("base", "other", "op"),
+        **plain("base", "other", "op", "dtype", "context", "threads"),
         "level": ("regime", str),
-        **plain("pairs"),
-        "side by side": ("beside", lambda beside: "yes" if beside else "no"),
         "times as fast as base": ("ratio", _times),
         "interval": interval("ratio"),
-        **plain("faster", "slower"),
-        "same within noise": ("same", str),
+        **plain("launches", "rounds"),
+        "by chance": ("corrected", "{:.1%}".format),
         "verdict": ("word", str),
     },
     "fits": {
@@ -274,7 +272,7 @@ _COLUMNS: dict[str, Columns] = {  # of tables that are findings as they are
         **plain("default", "rounds"),
     },
 }
-_CALLED = {"contrasts": "overall", "lines": "scaling"}  # in the findings
+_CALLED = {"lines": "scaling"}  # in the findings
 
 
 def every(found: Findings) -> list[Sheet]:
