@@ -17,7 +17,7 @@ from kvbench.analysis.means.numa import Placed, matrix
 from kvbench.analysis.means.peers import Beside, beside, peers
 from kvbench.analysis.measured.ceilings import ceilings
 from kvbench.analysis.measured.columns import short_names
-from kvbench.analysis.measured.scaling import saturation, scaling
+from kvbench.analysis.measured.scaling import saturation
 from kvbench.analysis.measured.schedules import schedules
 from kvbench.model import OURS, Ceiling, Check, Machine, Record
 from kvbench.model.geometry import Geometry
@@ -37,7 +37,6 @@ class Findings:
     ceilings: tuple[Ceiling, ...]
     points: pd.DataFrame
     samples: pd.DataFrame
-    scaling: pd.DataFrame
     contrasts: pd.DataFrame  # all that were timed in the same rounds
     saturation: pd.DataFrame
     tokens: pd.DataFrame
@@ -72,7 +71,7 @@ def findings(
         records,
         [record for record in records if getattr(record.point, "engine", OURS) == OURS],
     )
-    lines, rates = scaling(records, points), tokens(points, models)
+    rates = tokens(points, models)
     asked = pairs(records, points, most, workload(rates, points))
     all_rates = rates if len(every) == len(points) else tokens(every, models)
     launches = len({record.launch for record in records})
@@ -101,7 +100,6 @@ def findings(
         samples=frames.samples(said),
         peers=engines,
         beside=beside(engines, said),
-        scaling=lines,
         contrasts=asked,
         saturation=saturation(points),
         tokens=rates,
