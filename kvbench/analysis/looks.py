@@ -27,8 +27,9 @@ from kvbench.analysis.judge import LIMITS, OUTSIDE
 # power of the share of the launches, that the share of the rate is which they may spend
 _EARLY = 1 / 3
 _ROUNDING = 1 + 1e-9
-# both ways together, down to where nothing that a page asks needs a smaller one
-RATES = tuple(2 * OUTSIDE * 10 ** (-step / 12) for step in range(-15, 37))
+# both ways together: close to each other where it matters, down to where a page asks for no smaller
+_STEPS = (-15, -10, -5, *range(13), *range(16, 33, 4))
+RATES = tuple(2 * OUTSIDE * 10 ** (-step / 12) for step in _STEPS)
 _FEWEST = math.ceil(-math.log2(LIMITS.rate))  # launches, that show anything
 
 

@@ -36,10 +36,10 @@ class Report:
     version: Annotated[
         Literal[3],
         about(
-            "of this format, 3: no list `scaling`; since 2 no list `breakeven`, no `distance` of a"
-            " ceiling; of points `order`, was `shuffle`, `slices` in rotation, `layers` as asked"
-            " for, and `bytes_compulsory`, `bytes_issued`, `bytes_line`; keys may be added, none is"
-            " dropped"
+            "of this format, 3: no list `scaling`, no `overall`; since 2 no list `breakeven`, no"
+            " `distance` of a ceiling; of points `order`, was `shuffle`, `slices` in rotation,"
+            " `layers` as asked for, and `bytes_compulsory`, `bytes_issued`, `bytes_line`; keys may"
+            " be added, none is dropped"
         ),
     ] = 3
     run: Annotated[str, about("its name")]

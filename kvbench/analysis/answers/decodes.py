@@ -91,7 +91,7 @@ def decodes(tables: Tables, page: Workload) -> Decodes:
 def _fastest(tokens: pd.DataFrame, points: pd.DataFrame, page: Workload) -> list[Row]:
     """Rows of `tokens`, one of each dtype, fastest first."""
     rows = tokens[tokens["tokens_per_second"].notna()]
-    rows = rows[rows["model"].map(lambda names: page.model in names.split(", "))]
+    rows = rows.loc[[page.model in names.split(", ") for names in rows["model"]]]
     rows = rows[rows["name"].isin(page.points)]
     if "suspect" in points:
         suspect = points["suspect"].fillna(False).astype(bool)
