@@ -89,8 +89,10 @@ def dtype_tables(report: Report) -> Iterator[Table]:
 
 def _bars(report: Report) -> Iterator[Claim]:
     for row in report.figures.get("hero", []):
-        yield from claim(f"bar {row['dtype']}", "tokens/s", row["tokens_per_second"], "", "chart")
-        yield from claim(f"bar {row['dtype']}", "GB/s", row["gbps"], "", "chart")
+        yield from claim(
+            f"bar {row['dtype']}", "tokens/s", row["tokens_per_second"], "", "hero.csv"
+        )
+        yield from claim(f"bar {row['dtype']}", "GB/s", row["gbps"], "", "hero.csv")
     for table in dtype_tables(report):
         for row in table.rows:
             yield from _cells(f"bar {row['dtype']}", row, "dtypes")
