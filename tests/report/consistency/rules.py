@@ -5,9 +5,9 @@ import statistics
 from collections.abc import Callable, Iterator
 
 from tests.report.consistency.answered import DTYPE as _DTYPE
-from tests.report.consistency.answered import orphans
+from tests.report.consistency.answered import limit, orphans
 from tests.report.consistency.claims import NUMBER, Conflict, disagreeing, number
-from tests.report.consistency.collected import claims, dtype_tables, limit
+from tests.report.consistency.collected import claims, dtype_tables
 from tests.report.consistency.reading import Report, Row
 
 Rule = Callable[[Report], Iterator[Conflict]]
@@ -154,6 +154,7 @@ def limit_word(report: Report) -> Iterator[Conflict]:
             "both": len(reach) < 2,
             "neither": bool(over),
             "not clear": "memory" in over and not intervals,
+            "unknown": "memory" in over and not intervals,
         }
         if wrong.get(word, word in shares and word not in reach):
             told = f"{row.get('point') or row['dtype']}: {word}"

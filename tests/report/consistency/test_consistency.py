@@ -198,6 +198,7 @@ def answered(scatter):
             "storing": {"share": none},
             "l3": {"gains": [], "fits": []},
             "trust": TRUST | {"scatter": scatter},
+            "workload": {"threads": 2},
         }
     }
 
