@@ -108,7 +108,8 @@ def _rounds(records: Iterable[Record]) -> dict[tuple[str, str], dict[int, list[S
         if isinstance(record.point, Contrast) and not record.error:
             names = {value(point, record.point.factor): point.name for point in record.point.points}
             for sample in record.samples:
-                found[record.point.factor, names[sample.program]][record.launch].append(sample)
+                if name := names.get(sample.program):  # else a witness
+                    found[record.point.factor, name][record.launch].append(sample)
     return found
 
 
