@@ -13,7 +13,7 @@ from kvbench.analysis.means.findings import Findings
 from kvbench.analysis.means.models import FITS, TOKENS
 from kvbench.analysis.measured.columns import FOUND, POINT, row, text
 from kvbench.analysis.measured.machines import CeilingRow, ceiling_row
-from kvbench.analysis.measured.scaling import SATURATION, SCALING
+from kvbench.analysis.measured.scaling import SATURATION
 from kvbench.analysis.measured.schedules import SCHEDULES
 from kvbench.model import Check, Machine, Skip
 from kvbench.model.annotated import about
@@ -22,7 +22,6 @@ from kvbench.store import Manifest
 from kvbench.texts import table_csv
 
 PointFacts: Any = row("PointFacts", POINT | FOUND | {"short": text("its name for people")})
-Line: Any = row("Line", SCALING)
 Pair: Any = row("Pair", CONTRAST)
 Pairs: Any = row("Pairs", OVERALL)
 ThreadsStep: Any = row("ThreadsStep", SATURATION)
@@ -36,13 +35,14 @@ class Report:
     """What a run found out."""
 
     version: Annotated[
-        Literal[2],
+        Literal[3],
         about(
-            "of this format, 2: no list `breakeven`, no `distance` of a ceiling; of points `order`,"
-            " was `shuffle`, `slices` in rotation, `layers` as asked for, and `bytes_compulsory`,"
-            " `bytes_issued`, `bytes_line`; keys may be added, none is dropped"
+            "of this format, 3: no list `scaling`; since 2 no list `breakeven`, no `distance` of a"
+            " ceiling; of points `order`, was `shuffle`, `slices` in rotation, `layers` as asked"
+            " for, and `bytes_compulsory`, `bytes_issued`, `bytes_line`; keys may be added, none is"
+            " dropped"
         ),
-    ] = 2
+    ] = 3
     run: Annotated[str, about("its name")]
     suite: Annotated[str, about("what was asked")]
     created: Annotated[str, about("when it began, ISO 8601")]
@@ -58,7 +58,6 @@ class Report:
     preflight: Annotated[tuple[Check, ...], about("as kvbench doctor, before the run")]
     ceilings: Annotated[tuple[CeilingRow, ...], about("what the run's own probes reached")]
     points: Annotated[list[PointFacts], about("all that is known of each")]
-    scaling: Annotated[list[Line], about("time against context, from memory")]
     contrasts: Annotated[list[Pair], about("points that differ in one thing alone")]
     overall: Annotated[list[Pairs], about("contrasts of one kind together")]
     saturation: Annotated[list[ThreadsStep], about("what more threads bring")]
@@ -72,14 +71,13 @@ class Report:
 class Reports:
     """What several runs found out."""
 
-    version: Annotated[Literal[2], about("of this format, as that of each of `runs`")] = 2
+    version: Annotated[Literal[3], about("of this format, as that of each of `runs`")] = 3
     runs: Annotated[tuple[Report, ...], about("in the order they were named"), Meta(min_length=2)]
 
 
 _MANIFEST = ("suite", "created", "command", "identity", "versions", "skips")
 _TABLES = (
     "points",
-    "scaling",
     "contrasts",
     "overall",
     "saturation",

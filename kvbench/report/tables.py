@@ -216,11 +216,6 @@ def provenance(manifest: Manifest) -> Sheet:
     return _sheet("provenance", plain("what", "value"), rows)
 
 
-def _signed(seconds: float) -> str:
-    """The fixed cost of a line may well be below zero."""
-    return f"-{duration(-seconds)}" if seconds < 0 else duration(seconds)
-
-
 _COLUMNS: dict[str, Columns] = {  # of tables that are findings as they are
     "peers": {
         **plain("model", "dtype", "threads", "context", "engine", "layout", "variant"),
@@ -254,18 +249,6 @@ _COLUMNS: dict[str, Columns] = {  # of tables that are findings as they are
         "faster there": ("l3", str),
         **plain("example", "reason"),
     },
-    "lines": {
-        **plain("layout", "dtype", "variant", "threads", "residency"),
-        "contexts": (
-            lambda row: f"{row['context_low']} to {row['context_high']} ({row['contexts']})",
-            str,
-        ),
-        "fixed cost of a pass": ("fixed_seconds", _signed),
-        "its interval": interval("fixed_seconds", _signed),
-        "GB/s beyond it": ("gbps", number),
-        "interval": interval("gbps"),
-        "largest misfit, % of the line": ("misfit", _share),
-    },
     "schedules": {
         **{part.replace("_", " "): (part, str) for part in PARTS},
         "schedule": ("preset", str),
@@ -274,7 +257,7 @@ _COLUMNS: dict[str, Columns] = {  # of tables that are findings as they are
         **plain("default", "rounds"),
     },
 }
-_CALLED = {"contrasts": "overall", "lines": "scaling"}  # in the findings
+_CALLED = {"contrasts": "overall"}  # in the findings
 
 
 def every(found: Findings) -> list[Sheet]:

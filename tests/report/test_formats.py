@@ -35,7 +35,7 @@ def strict(text):
 
 def test_json(rich, small, capsys):
     found = strict(told(capsys, rich, "--format", "json"))
-    assert found["version"] == 2 and found["run"] == "mine" and found["seed"] == 7
+    assert found["version"] == 3 and found["run"] == "mine" and found["seed"] == 7
     points = kvbench.load(rich).frame("points")
     assert [point["name"] for point in found["points"]] == list(points["name"])
     assert [point["gbps"] for point in found["points"]] == pytest.approx(list(points["gbps"]))

@@ -27,7 +27,6 @@ _SHOWN = {  # by topic of a sentence: a word for it, and the figure or table tha
     "threads": ("Threads", "saturation"),
     "bound": ("Limits", "dtypes"),
     "tokens": ("Tokens/s", "tokens"),
-    "overhead": ("Pass cost", "lines"),
     "stores": ("Storing", "stores"),
     "suspect": ("Suspect", "points"),
     "doubt": ("Trust", "points"),

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 import pandas as pd
 
 from kvbench.analysis.limits.bounds import CLOSE
-from kvbench.analysis.measured.estimates import enough
 from kvbench.grouping import grouped
 from kvbench.model.point import ONE_TOKEN
-from kvbench.report.words.phrases import BINDS, between, listed, number
+from kvbench.report.words.phrases import BINDS, listed, number
 from kvbench.units import counted, duration
 
 _MODELS = 4  # that a sentence names
@@ -114,29 +113,6 @@ def tokens(tokens: pd.DataFrame) -> str:
     return (
         f"{listed(models, _MODELS)}, KV reads only, fastest dtype of each: at most {rates}.{more}"
     )
-
-
-def overhead(scaling: pd.DataFrame) -> str:
-    """By the series with most contexts, then most threads, then the highest rate."""
-    known = scaling[scaling["gbps"].notna()]
-    if known.empty:
-        return ""
-    row = known.sort_values(["contexts", "threads", "gbps"]).iloc[-1]
-    setting = f"{row['layout']} {row['dtype']}, {counted(int(row['threads']), 'thread')}"
-    rate = f"{number(row['gbps'])} GB/s ({between(row['gbps_low'], row['gbps_high'])})"
-    low, high = (row[f"fixed_seconds_{end}"] for end in ("low", "high"))
-    if not enough(int(row["launches"])):
-        said = (
-            f"has a fixed cost that {counted(int(row['launches']), 'launch')} cannot tell from zero"
-        )
-    elif low <= 0:
-        said = "has no fixed cost above the noise"
-    else:
-        said = (
-            f"costs {duration(row['fixed_seconds'])} before its first token ({duration(low)} to"
-            f" {duration(high)})"
-        )
-    return f"A pass over one layer {said}: {setting}. Beyond it, tokens are read at {rate}."
 
 
 def stores(points: pd.DataFrame) -> str:

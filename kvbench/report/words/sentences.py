@@ -48,7 +48,6 @@ def sentences(found: Findings) -> tuple[Sentence, ...]:
         ("threads", choices.threads(found.saturation, points, found.contrasts)),
         ("bound", limits.bounds(points)),
         ("tokens", limits.tokens(found.tokens)),
-        ("overhead", limits.overhead(found.scaling)),
         ("stores", limits.stores(points)),
         ("suspect", _above(points)),
         ("doubt", f"{'. '.join(_noise(points))}." if len(points) else ""),

@@ -75,22 +75,6 @@ def teams(rates):
     ]
 
 
-def line(launches, fixed):
-    """1 µs for every token, of 16 KiB each."""
-    times = {context: fixed + 1e-6 * context for context in (1024, 2048, 4096, 8192)}
-    moved = {context: 16384.0 * context for context in times}
-    return [
-        record
-        for context, seconds in times.items()
-        for record in rated(
-            moved[context] / seconds / 1e9,
-            at(context),
-            (1.0,) * launches,
-            walked=moved[context] * 16,
-        )
-    ]
-
-
 def uneven(records):
     """In two launches the twin's samples are a tenth as long as the point's."""
     short = [
@@ -314,9 +298,6 @@ CASES = [  # topic, facts that are said, records, and what else is known
     # 24 layers of 1 ms, and of 4 ms; the slower layout does not count
     ("tokens", "other and small | 41.7 | 10.4", TOKENS, {"models": OTHERS[:2]}),
     ("tokens", "41.7 | 1 other model shape", TOKENS, {"models": OTHERS}),
-    ("overhead", "10 µs | 16.4 GB/s", line(6, 1e-5)),
-    ("overhead", "no fixed cost | 16.4 GB/s", line(6, -1e-5)),
-    ("overhead", "2 launches cannot tell", line(2, 1e-5)),
     (
         "suspect",
         "1 of 2 points | 1 for no known reason",
