@@ -4,15 +4,13 @@ these launches. Before that, the kernels with the largest caches stand for them.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import pandas as pd
 
-from kvbench.analysis.answers.tables import Tables
 from kvbench.analysis.answers.workload import workload
 from kvbench.analysis.limits import frames
 from kvbench.analysis.means.models import tokens
-from kvbench.analysis.measured.columns import FOUND, POINT, facts, short_names, table
+from kvbench.analysis.measured.columns import FOUND, POINT, facts, table
 from kvbench.grouping import grouped
 from kvbench.model import OURS, Contrast, Machine, Needs, Plan, Point, Record
 from kvbench.model.contrast import KERNEL, NoLine
@@ -34,7 +32,7 @@ def expected(sweep: Sweep, machine: Machine) -> tuple[Point, ...]:
         facts(point) | once | {"regime": _regime(point, sweep.needs[point], machine)}
         for point in own
     )
-    found = _at_workload((), table(rows, POINT | FOUND), machine, sweep.models)
+    found = _at_workload(table(rows, POINT | FOUND), sweep.models)
     largest = {point.name: -sweep.needs[point].arena for point in own}
     points = _firsts(_candidates(sweep.plan, found), largest)
     return points if not _lacking(points, sweep.needs, sweep.memory) else ()
@@ -54,7 +52,7 @@ def chosen(
     own = [record for record in records if record.launch < plan.launches]
     points = frames.points(own, machine)
     seconds = dict(zip(points["name"], points["seconds"], strict=True))
-    found = _at_workload(own, points, machine, models)
+    found = _at_workload(points, models)
     line = _firsts(_candidates(plan, found), seconds)
     return _lacking(line, needs, memory) or Contrast(KERNEL, line)
 
@@ -64,24 +62,10 @@ def _regime(point: Point, needed: Needs, machine: Machine) -> str:
     return classify(machine, point.cpus, needed.walked, evicted=evicted).word
 
 
-def _at_workload(
-    records: Sequence[Record], points: pd.DataFrame, machine: Machine, models: Sequence[str]
-) -> tuple[str, ...]:
+def _at_workload(points: pd.DataFrame, models: Sequence[str]) -> tuple[str, ...]:
     """Names of the workload's points."""
-    ours, known = points[points["engine"] == OURS], geometries(models)
-    ours = ours.assign(short=short_names(ours))
-    rates, none = tokens(ours, known), ours.iloc[:0]
-    facts: dict[str, Any] = {"records": records, "ceilings": (), "contrasts": none, "cpus": {}}
-    tables = Tables(
-        **facts,
-        machine=machine,
-        models=known,
-        points=ours,
-        line=none,
-        tokens=rates,
-        tokens_line=rates.iloc[:0],
-    )
-    return workload(tables).points
+    ours = points[points["engine"] == OURS]
+    return workload(tokens(ours, geometries(models)), ours).points
 
 
 def _candidates(plan: Plan, names: Sequence[str]) -> list[Point]:
