@@ -20,7 +20,7 @@ KEPT = {
     "fastest": ("g", "blockt is the fastest layout (page) | dtypes: i8: head, q4_0: head"),
     "only_one": ("h", "fastest dtype at 512 tokens (page) | measured there: f16"),
     "limit": ("i", "i8, limit: memory (dtypes) | i8, limit: neither (terminal)"),
-    "limit_word": ("j", "decode position f32 t=4096 rotate 2 threads: not clear | memory 94%"),
+    "limit_word": ("j", "decode position f32 t=4096 rotate 2 threads: unknown | memory 94%"),
     "enough_launches": ("l", "needs about 15 launches (page)"),
     "peak": ("m", "decode dot head i8 t=4096 rotate 2 threads: 376 GFLOP/s"),
     "tile_quotient": ("n", "5.3x (4.4 to 5.4) | 195 / 34.1 = 5.72"),
