@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal
 import pandas as pd
 from msgspec import Meta
 
-from kvbench.analysis.differs.contrasts import CONTRAST, OVERALL
+from kvbench.analysis.answers import Answers
+from kvbench.analysis.differs.contrasts import CONTRAST
 from kvbench.analysis.means.findings import Findings
 from kvbench.analysis.means.models import FITS, TOKENS
 from kvbench.analysis.measured.columns import FOUND, POINT, row, text
@@ -17,14 +18,13 @@ from kvbench.analysis.measured.scaling import SATURATION, SCALING
 from kvbench.analysis.measured.schedules import SCHEDULES
 from kvbench.model import Check, Machine, Skip
 from kvbench.model.annotated import about
-from kvbench.report.words.sentences import Sentence, gaps, sentences
+from kvbench.report.words.gaps import gaps
 from kvbench.store import Manifest
 from kvbench.texts import table_csv
 
 PointFacts: Any = row("PointFacts", POINT | FOUND | {"short": text("its name for people")})
 Line: Any = row("Line", SCALING)
 Pair: Any = row("Pair", CONTRAST)
-Pairs: Any = row("Pairs", OVERALL)
 ThreadsStep: Any = row("ThreadsStep", SATURATION)
 Tokens: Any = row("Tokens", TOKENS)
 Fit: Any = row("Fit", FITS)
@@ -36,13 +36,12 @@ class Report:
     """What a run found out."""
 
     version: Annotated[
-        Literal[2],
+        Literal[3],
         about(
-            "of this format, 2: no list `breakeven`, no `distance` of a ceiling; of points `order`,"
-            " was `shuffle`, `slices` in rotation, `layers` as asked for, and `bytes_compulsory`,"
-            " `bytes_issued`, `bytes_line`; keys may be added, none is dropped"
+            "of this format, 3: `answers` have what `diagnosis` and `overall` had; keys may be"
+            " added, none is dropped"
         ),
-    ] = 2
+    ] = 3
     run: Annotated[str, about("its name")]
     suite: Annotated[str, about("what was asked")]
     created: Annotated[str, about("when it began, ISO 8601")]
@@ -51,7 +50,7 @@ class Report:
     identity: Annotated[dict[str, str], about("digests of what must be the same to resume")]
     versions: Annotated[dict[str, str], about("of kvbench, its library, Python, the system")]
     missing: Annotated[tuple[str, ...], about("what was not measured, and why")]
-    diagnosis: Annotated[tuple[Sentence, ...], about("what the run says of the machine")]
+    answers: Annotated[Answers, about("what the run says, each question once")]
     fingerprint: Annotated[str, about("digest of the hardware")]
     environment: Annotated[str, about("digest of what an administrator can change")]
     topology: Annotated[Machine, about("who the machine is")]
@@ -60,7 +59,6 @@ class Report:
     points: Annotated[list[PointFacts], about("all that is known of each")]
     scaling: Annotated[list[Line], about("time against context, from memory")]
     contrasts: Annotated[list[Pair], about("points that differ in one thing alone")]
-    overall: Annotated[list[Pairs], about("contrasts of one kind together")]
     saturation: Annotated[list[ThreadsStep], about("what more threads bring")]
     tokens: Annotated[list[Tokens], about("upper bounds, from memory")]
     fits: Annotated[list[Fit], about("which contexts of a layer fit L3")]
@@ -72,7 +70,7 @@ class Report:
 class Reports:
     """What several runs found out."""
 
-    version: Annotated[Literal[2], about("of this format, as that of each of `runs`")] = 2
+    version: Annotated[Literal[3], about("of this format, as that of each of `runs`")] = 3
     runs: Annotated[tuple[Report, ...], about("in the order they were named"), Meta(min_length=2)]
 
 
@@ -81,7 +79,6 @@ _TABLES = (
     "points",
     "scaling",
     "contrasts",
-    "overall",
     "saturation",
     "tokens",
     "fits",
@@ -97,7 +94,7 @@ def report(found: Findings, manifest: Manifest) -> Report:
         | {name: rows_of(getattr(found, name)) for name in _TABLES},
         seed=manifest.plan.seed,
         missing=tuple(gaps(found, manifest)),
-        diagnosis=sentences(found),
+        answers=found.answers,
         fingerprint=found.machine.fingerprint,
         environment=found.machine.environment,
         topology=found.machine,

@@ -3,12 +3,14 @@ in tables.toml.
 """
 
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from kvbench.analysis.answers import Answers
+from kvbench.analysis.answers.answer import Answer
 from kvbench.analysis.judge import COVERAGE as CERTAIN
 from kvbench.analysis.means.findings import Findings
 from kvbench.analysis.measured.ceilings import COVERAGE
@@ -17,7 +19,8 @@ from kvbench.model import Ceiling, Check, Machine, Role, Skip
 from kvbench.model.tuning import PARTS
 from kvbench.report.machine_text import said
 from kvbench.report.sheet import Cell, Columns, Sheet, interval, known, plain, records, sheet
-from kvbench.report.words.phrases import BINDS, WITNESS, between, number
+from kvbench.report.words import said as words
+from kvbench.report.words.phrases import WITNESS, bare, between, ends, level, number
 from kvbench.store import Manifest
 from kvbench.units import cpu_text, duration, size
 
@@ -38,32 +41,73 @@ def _sheet(name: str, columns: Columns, rows: Sequence[dict[str, Any]], *more: A
     return sheet(name, *texts(name), columns, rows, *more)
 
 
-def dtypes(found: Findings) -> Sheet:
-    """The fastest layout of each, for the workload of the first screen."""
-    points = found.points.set_index("name")
-    rows = [
-        {**asdict(bar), "tokens": bar.tokens_per_second.value, "ends": bar.tokens_per_second}
-        | {
-            "memory": bar.gbps / points.loc[bar.name, "dram_gbps"],
-            "core": points.loc[bar.name, "core_fraction"],
-        }
-        for bar in found.headline.bars
-    ]
+def dtypes(found: Answers) -> Sheet:
+    """The fastest kernel of each, for the workload of the first screen."""
+    kinds = dict.fromkeys(name for row in found.decodes.rows for name in row.format_errors)
     columns: Columns = {
         **plain("dtype"),
-        "best layout": ("layout", str),
-        "tokens/s": ("tokens", number),
-        "interval": (
-            lambda row: Cell(between(row["ends"].low, row["ends"].high), row["ends"].low),
-            str,
-        ),
-        "GB/s": ("gbps", number),
-        "% of memory read": ("memory", _share),
-        "% of core speed": ("core", _share),
-        "what limits": ("bound", lambda word: BINDS.get(word, "not clear")),
-        "largest error": ("max_abs_err", _error),
+        "kernel": (lambda row: f"{row['variant']}, {row['layout']}", str),
+        "tokens/s": answered("speed"),
+        "interval": (lambda row: within(row["speed"]), str),
+        "GB/s": answered("rate"),
+        "% of memory read": answered("memory"),
+        "% of its rows' read": answered("rows"),
+        "% of core speed": answered("core"),
+        "what limits": ("limit", lambda answer: words("first", "limit", answer)),
+        **{f"format error, {name} keys": (_error_of(name), _error) for name in kinds},
+        "kernel error": ("kernel_error", _error),
     }
-    return _sheet("dtypes", columns, rows)
+    rows = [{name: getattr(row, name) for name in row.__slots__} for row in found.decodes.rows]
+    title, about = texts("dtypes")
+    return sheet("dtypes", title, f"{about} {words('first', 'rule')}", columns, rows)
+
+
+def answered(name: str) -> tuple[Callable[[Mapping[str, Any]], Cell | None], Callable[[Any], str]]:
+    """The figure of an answer, without its unit; empty where there is none."""
+
+    def read(row: Mapping[str, Any]) -> Cell | None:
+        found = row[name].figure
+        return Cell(bare(found), found.value) if found else None
+
+    return read, str
+
+
+def within(answer: Answer) -> Cell | None:
+    found = answer.figure
+    return Cell(ends(found), found.low) if found and ends(found) else None
+
+
+def _error_of(kind: str) -> Callable[[Mapping[str, Any]], float | None]:
+    return lambda row: row["format_errors"].get(kind)
+
+
+def choices(found: Answers) -> Sheet:
+    """The fastest value of a factor over each of the others."""
+    rows = [
+        asdict(each) | {"lead": lead, "fastest": each.values[0], "other": other}
+        for each in found.factors.choices
+        for other, lead in zip(each.values[1:], each.leads, strict=True)
+    ]
+    columns: Columns = {
+        "what differs": ("factor", str),
+        **plain("op"),
+        "level": ("regime", level),
+        **plain("dtype", "context", "fastest", "other"),
+        "times as fast as the other": answered("lead"),
+        "interval": (lambda row: within(row["lead"]), str),
+        "side by side": ("beside", lambda beside: "yes" if beside else "no"),
+        "verdict": (lambda row: str(row["lead"].state), str),
+    }
+    return _sheet("contrasts", columns, rows)
+
+
+def fits(found: Answers) -> Sheet:
+    columns: Columns = {
+        **plain("model", "dtype", "threads"),
+        "tokens of one layer in L3": ("layer", "{:,}".format),
+        "tokens of all layers in L3": ("model_wide", "{:,}".format),
+    }
+    return _sheet("fits", columns, [asdict(each) for each in found.l3.fits])
 
 
 def points(found: Findings) -> Sheet:
@@ -98,9 +142,13 @@ def tokens_of(found: Findings) -> dict[str, float]:
     layers.
     """
     rows = found.tokens[found.tokens["tokens_per_second"].notna()]
-    first = rows["model"].str.split(", ").map(lambda names: found.headline.model not in names)
-    rows = rows.assign(other=first).sort_values("other", kind="stable").drop_duplicates("name")
-    return dict(zip(rows["name"], rows["tokens_per_second"], strict=True))
+    own = rows["model"].str.split(", ").map(lambda names: found.answers.workload.model in names)
+    every = (rows, rows[own.astype(bool)])
+    return {
+        name: rate
+        for each in every
+        for name, rate in zip(each["name"], each["tokens_per_second"], strict=True)
+    }
 
 
 def _slowest(row: Mapping[str, Any]) -> Cell | None:
@@ -234,26 +282,6 @@ _COLUMNS: dict[str, Columns] = {  # of tables that are findings as they are
         "than ours": ("word", str),
         "notes": ("error", str),
     },
-    "contrasts": {
-        "what differs": ("factor", str),
-        **plain("base", "other", "op"),
-        "level": ("regime", str),
-        **plain("pairs"),
-        "side by side": ("beside", lambda beside: "yes" if beside else "no"),
-        "times as fast as base": ("ratio", _times),
-        "interval": interval("ratio"),
-        **plain("faster", "slower"),
-        "same within noise": ("same", str),
-        "verdict": ("word", str),
-    },
-    "fits": {
-        **plain("model", "dtype", "threads"),
-        "bytes per token and layer": ("bytes_per_token", number),
-        "in L3 from context": ("l3_low_context", str),
-        "to context": ("l3_high_context", str),
-        "faster there": ("l3", str),
-        **plain("example", "reason"),
-    },
     "lines": {
         **plain("layout", "dtype", "variant", "threads", "residency"),
         "contexts": (
@@ -274,11 +302,12 @@ _COLUMNS: dict[str, Columns] = {  # of tables that are findings as they are
         **plain("default", "rounds"),
     },
 }
-_CALLED = {"contrasts": "overall", "lines": "scaling"}  # in the findings
+_CALLED = {"lines": "scaling"}  # in the findings
 
 
 def every(found: Findings) -> list[Sheet]:
     """All tables of results, in the order of a report."""
     rows = {name: records(getattr(found, _CALLED.get(name, name))) for name in _COLUMNS}
     own = {name: _sheet(name, columns, rows[name]) for name, columns in _COLUMNS.items()}
-    return [points(found), own.pop("peers"), tokens(found), *own.values(), ceilings(found.ceilings)]
+    asked = (choices(found.answers), tokens(found), fits(found.answers))
+    return [points(found), own.pop("peers"), *asked, *own.values(), ceilings(found.ceilings)]

@@ -14,6 +14,7 @@ from kvbench.analysis.means.headline import Headline, headline
 from kvbench.analysis.means.models import fits, tokens
 from kvbench.analysis.means.numa import Placed, matrix
 from kvbench.analysis.means.peers import Beside, beside, peers
+from kvbench.analysis.means.visits import Slow, slow
 from kvbench.analysis.measured.ceilings import ceilings
 from kvbench.analysis.measured.columns import short_names
 from kvbench.analysis.measured.scaling import saturation, scaling
@@ -48,6 +49,7 @@ class Findings:
     peers: pd.DataFrame
     beside: Beside  # what these say
     open: tuple[Open, ...]
+    slow: Slow
     headline: Headline
     answers: Answers
 
@@ -111,6 +113,7 @@ def findings(
         schedules=schedules(tuned for record in records for tuned in record.tuned),
         placed=matrix(points, cpus, machine),
         open=questions(records, points, pairs, together),
+        slow=slow(points),
         headline=headline(points, rates, own, machine, launches),
         answers=answers(tables),
     )

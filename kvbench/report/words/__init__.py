@@ -10,7 +10,7 @@ from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
-from kvbench.report.words.phrases import between, listed, number
+from kvbench.report.words.phrases import between, enclosed, ends, figure, level, listed, number
 from kvbench.texts import markdown
 from kvbench.units import counted, cpu_text, duration, size
 
@@ -44,13 +44,26 @@ def _templates(topic: str) -> Any:
         lstrip_blocks=True,
     )
     words.filters |= {
-        each.__name__: each for each in (between, counted, duration, listed, number, size)
+        each.__name__: each
+        for each in (
+            between,
+            counted,
+            duration,
+            enclosed,
+            ends,
+            figure,
+            level,
+            listed,
+            number,
+            size,
+        )
     }
     words.filters |= {
         "commas": "{:,}".format,
         "cpus": cpu_text,
         "plain": markdown,
         "median": median,
+        "named": lambda name, names: names.get(name, name),
     }
     words.filters["share"] = lambda part, digits=0: f"{part:.{digits}%}"
     # on a scale of logarithms

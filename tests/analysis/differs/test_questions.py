@@ -19,7 +19,7 @@ from kvbench.analysis.measured.rates import PointRates
 from kvbench.model import Contrast
 from kvbench.model.contrast import value
 from kvbench.regime import Regime
-from kvbench.report.words.sentences import sentences
+from kvbench.report.words.findings import sentences
 from tests.made_run import DECODE, MACHINE, MIB, RUN, visit
 
 PLANNED, MOST = 7, 14
