@@ -15,14 +15,16 @@ class Format:
     """A number format of the cache on this machine. Contexts are tokens of every sequence."""
 
     dtype: Annotated[str, about("number format of K and V")]
-    gbps: Annotated[float | None, about("GB/s: at which the cache is read in it; null if unknown")]
+    gbps: Annotated[
+        float | None, about("GB/s: of that decode with its query and output; null if unknown")
+    ]
     low: Annotated[float | None, about("GB/s: lower end of its interval")]
     high: Annotated[float | None, about("GB/s: upper end of its interval")]
     decode: Annotated[
         str,
-        about("the point whose decode was measured; empty: plain reads, which no decode exceeds"),
+        about("the point whose decode was measured; empty: the best read, which no decode exceeds"),
     ]
-    group: Annotated[int | None, about("query heads on a KV head of that point; null: plain reads")]
+    group: Annotated[int | None, about("query heads on a KV head of that point; null: none")]
     overtakes: Annotated[
         int | None, about("tokens: from where a step reads more cache than weights; null: nowhere")
     ]
@@ -39,7 +41,7 @@ class Expected:
     dtype: Annotated[str, about("number format of K and V")]
     bytes: Annotated[int, about("bytes: of the cache that a step reads, all sequences")]
     most: Annotated[
-        float | None, about("tokens per second: of the batch, if a step read all at plain reads")
+        float | None, about("tokens per second: of the batch, if a step read all as the best read")
     ]
     tokens: Annotated[
         float | None, about("tokens per second: with the cache at its format's own rate")
@@ -75,13 +77,13 @@ class Measured:
 
     tokens: Annotated[float, about("tokens per second: of the batch, as given")]
     context: Annotated[int, about("tokens of every sequence, as given")]
-    share: Annotated[float, about("share of what plain reads allow")]
-    missing: Annotated[float, about("seconds: more than plain reads of all of it take")]
-    cache: Annotated[float, about("seconds: that plain reads of the cache take")]
+    share: Annotated[float, about("share of what the best read allows")]
+    missing: Annotated[float, about("seconds: more than reading all of it at best takes")]
+    cache: Annotated[float, about("seconds: that reading the cache at best takes")]
     dtype: Annotated[str, about("number format whose decode is the fastest there")]
     low: Annotated[
         float,
-        about("tokens per second: with that decode, if the cache took no longer than plain reads"),
+        about("tokens per second: with that decode, if the cache took no longer than reading it"),
     ]
     high: Annotated[
         float, about("tokens per second: with that decode, if all that is missing is the cache's")
@@ -110,11 +112,15 @@ class Explained(Printed):
     gbps: Annotated[float | None, about("GB/s: plain reads of memory; null if unknown")]
     low: Annotated[float | None, about("GB/s: lower end of its interval")]
     high: Annotated[float | None, about("GB/s: upper end of its interval")]
+    best_gbps: Annotated[
+        float | None, about("GB/s: reads of memory in their best form; null if unknown")
+    ]
     gflops: Annotated[float | None, about("GFLOP/s: of the multiply-adds; null if unknown")]
     memory: Annotated[int | None, about("bytes: of the machine; null if unknown")]
     base: Annotated[str, about("the 16 bits that other formats are held against")]
     l3: Annotated[
-        int | None, about("tokens: up to which a layer's slice fits L3; null: no L3 is known")
+        int | None,
+        about("tokens: up to which a layer's slice in `base` fits L3; null: no L3 is known"),
     ]
     formats: Annotated[tuple[Format, ...], about("of the library")]
     rows: Annotated[tuple[Row, ...], about("by context, in octaves")]

@@ -178,7 +178,7 @@ class Level:
     fits: Annotated[bool, about("whether they hold the slice")]
     context: Annotated[int | None, about("most tokens at which a layer's slice fits; null: at any")]
     gbps: Annotated[
-        float | None, about("GB/s: the best plain reads of that level; null where not measured")
+        float | None, about("GB/s: the best read of that level; null where not measured")
     ]
 
 
@@ -200,8 +200,8 @@ class Fit:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """How fast steps can be: at the rate of a measured decode, or at most, if plain reads are all
-    that they do.
+    """How fast steps can be: at the rate of a measured decode, or at most, if reads in their best
+    form are all that they do.
     """
 
     bytes: Annotated[int, about("bytes: what a step reads")]
@@ -211,7 +211,9 @@ class Bound:
     footprint: Annotated[
         int | None, about("bytes: walked by what was measured; null if unknown")
     ] = None
-    gbps: Annotated[float | None, about("GB/s: of what was measured; null if unknown")] = None
+    gbps: Annotated[
+        float | None, about("GB/s: of what was measured, a decode with its query and output")
+    ] = None
     tokens: Annotated[
         float | None, about("tokens per second: of the whole batch; null if unknown")
     ] = None
@@ -222,7 +224,7 @@ class Bound:
         float | None, about("tokens per second: by the high end of the reads; null if unknown")
     ] = None
     reason: Annotated[str, about("why it is unknown; else empty")] = ""
-    decode: Annotated[str, about("the point whose decode was measured; empty: plain reads")] = ""
+    decode: Annotated[str, about("the point whose decode was measured; empty: the best read")] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +306,7 @@ class Size(Printed):
     admission: Annotated[Admission, about("what fits a memory")]
     fit: Annotated[Fit, about("where the slice of a layer lies")]
     tokens_per_second: Annotated[
-        Rates, about("at the rate of the same decode, or at most at that of plain reads")
+        Rates, about("at the rate of the same decode, or at most at that of the best read")
     ]
     notes: Annotated[tuple[str, ...], about("what else must be known")]
     map: Annotated[

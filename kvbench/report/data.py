@@ -14,7 +14,7 @@ from kvbench.analysis.means.findings import Findings
 from kvbench.analysis.means.models import FITS, TOKENS
 from kvbench.analysis.measured.columns import FOUND, POINT, row, text
 from kvbench.analysis.measured.machines import CeilingRow, ceiling_row
-from kvbench.analysis.measured.scaling import SATURATION, SCALING
+from kvbench.analysis.measured.scaling import SATURATION
 from kvbench.analysis.measured.schedules import SCHEDULES
 from kvbench.model import Check, Machine, Skip
 from kvbench.model.annotated import about
@@ -23,7 +23,6 @@ from kvbench.store import Manifest
 from kvbench.texts import table_csv
 
 PointFacts: Any = row("PointFacts", POINT | FOUND | {"short": text("its name for people")})
-Line: Any = row("Line", SCALING)
 Pair: Any = row("Pair", CONTRAST)
 ThreadsStep: Any = row("ThreadsStep", SATURATION)
 Tokens: Any = row("Tokens", TOKENS)
@@ -38,8 +37,10 @@ class Report:
     version: Annotated[
         Literal[3],
         about(
-            "of this format, 3: `answers` have what `diagnosis` and `overall` had; keys may be"
-            " added, none is dropped"
+            "of this format, 3: `answers` have what `diagnosis` and `overall` had; no list"
+            " `scaling`; since 2 no list `breakeven`, no `distance` of a ceiling; of points"
+            " `order`, was `shuffle`, `slices` in rotation, `layers` as asked for, and"
+            " `bytes_compulsory`, `bytes_issued`, `bytes_line`; keys may be added, none is dropped"
         ),
     ] = 3
     run: Annotated[str, about("its name")]
@@ -57,7 +58,6 @@ class Report:
     preflight: Annotated[tuple[Check, ...], about("as kvbench doctor, before the run")]
     ceilings: Annotated[tuple[CeilingRow, ...], about("what the run's own probes reached")]
     points: Annotated[list[PointFacts], about("all that is known of each")]
-    scaling: Annotated[list[Line], about("time against context, from memory")]
     contrasts: Annotated[list[Pair], about("points that differ in one thing alone")]
     saturation: Annotated[list[ThreadsStep], about("what more threads bring")]
     tokens: Annotated[list[Tokens], about("upper bounds, from memory")]
@@ -77,7 +77,6 @@ class Reports:
 _MANIFEST = ("suite", "created", "command", "identity", "versions", "skips")
 _TABLES = (
     "points",
-    "scaling",
     "contrasts",
     "saturation",
     "tokens",

@@ -82,6 +82,6 @@ def _table(found: Explained) -> Iterator[str]:
     )
     if not all(each.decode for each in found.formats):
         yield (
-            "* no decode of it was measured: at most, as plain reads of memory and multiply-adds"
+            "* no decode of it was measured: at most, as the best read of memory and multiply-adds"
             " allow"
         )

@@ -264,11 +264,6 @@ def provenance(manifest: Manifest) -> Sheet:
     return _sheet("provenance", plain("what", "value"), rows)
 
 
-def _signed(seconds: float) -> str:
-    """The fixed cost of a line may well be below zero."""
-    return f"-{duration(-seconds)}" if seconds < 0 else duration(seconds)
-
-
 _COLUMNS: dict[str, Columns] = {  # of tables that are findings as they are
     "peers": {
         **plain("model", "dtype", "threads", "context", "engine", "layout", "variant"),
@@ -282,18 +277,6 @@ _COLUMNS: dict[str, Columns] = {  # of tables that are findings as they are
         "than ours": ("word", str),
         "notes": ("error", str),
     },
-    "lines": {
-        **plain("layout", "dtype", "variant", "threads", "residency"),
-        "contexts": (
-            lambda row: f"{row['context_low']} to {row['context_high']} ({row['contexts']})",
-            str,
-        ),
-        "fixed cost of a pass": ("fixed_seconds", _signed),
-        "its interval": interval("fixed_seconds", _signed),
-        "GB/s beyond it": ("gbps", number),
-        "interval": interval("gbps"),
-        "largest misfit, % of the line": ("misfit", _share),
-    },
     "schedules": {
         **{part.replace("_", " "): (part, str) for part in PARTS},
         "schedule": ("preset", str),
@@ -302,12 +285,11 @@ _COLUMNS: dict[str, Columns] = {  # of tables that are findings as they are
         **plain("default", "rounds"),
     },
 }
-_CALLED = {"lines": "scaling"}  # in the findings
 
 
 def every(found: Findings) -> list[Sheet]:
     """All tables of results, in the order of a report."""
-    rows = {name: records(getattr(found, _CALLED.get(name, name))) for name in _COLUMNS}
+    rows = {name: records(getattr(found, name)) for name in _COLUMNS}
     own = {name: _sheet(name, columns, rows[name]) for name, columns in _COLUMNS.items()}
     asked = (choices(found.answers), tokens(found), fits(found.answers))
     return [points(found), own.pop("peers"), *asked, *own.values(), ceilings(found.ceilings)]

@@ -54,7 +54,7 @@ class _Wall:
         return None if decoder.latent else self.known.fastest(decoder)
 
     def seconds(self, count: float) -> float | None:
-        """Of plain reads."""
+        """Of the best read."""
         return count / (self.reads.median * GB) if self.reads else None
 
     def cell(self, context: int, dtype: str) -> Expected:
@@ -69,7 +69,7 @@ class _Wall:
         if least is None or weights is None:
             return Expected(dtype, count, None, None, None, users)
         fastest = max(least, self._computing(decoder))
-        seconds = fastest if point is None else count / (float(point["gbps"]) * GB)
+        seconds = fastest if point is None else count / (float(point["kv_gbps"]) * GB)
         most, tokens = (decoder.batch / (weights + cache) for cache in (least, seconds))
         return Expected(dtype, count, most, tokens, seconds, users)
 
@@ -123,11 +123,7 @@ def explain(
         weights = Weights(max(given, weights.stored if weights else 0), given)
     fact = known.machine.facts.get("memory")
     memory = fact.value if fact and isinstance(fact.value, int) else None
-    reads = max(
-        (each for each in known.reads if each.level == "DRAM"),
-        key=lambda each: each.median,
-        default=None,
-    )
+    reads, (gbps, low, high) = known.best_read("DRAM"), known.plain_read() or (None, None, None)
     read = weights.read(batch) if weights else None
     wall = _Wall(
         decoder,
@@ -149,9 +145,10 @@ def explain(
         why="" if weights else why,
         machine=known.name,
         threads=len(known.cpus),
-        gbps=reads.median if reads else None,
-        low=reads.low if reads else None,
-        high=reads.high if reads else None,
+        gbps=gbps,
+        low=low,
+        high=high,
+        best_gbps=reads.median if reads else None,
         gflops=known.gflops,
         memory=memory,
         base=decoder.dtype,

@@ -1,5 +1,5 @@
-"""What is known of a machine that is to decode: its caches, and what its own reads reached where it
-was measured.
+"""What is known of a machine that is to decode: its caches, and what its own reads and decodes
+reached where it was measured.
 """
 
 import math
@@ -10,15 +10,18 @@ from typing import Any
 
 import pandas as pd
 
-from kvbench.analysis.measured.columns import short_names
+from kvbench.analysis.answers.answer import Figure
+from kvbench.analysis.means.findings import Findings
 from kvbench.analysis.measured.plateaus import Capacity, corrections
 from kvbench.errors import BadRun
 from kvbench.machine import describe
 from kvbench.machine.placement import place
-from kvbench.model import Ceiling, Machine, Probe
+from kvbench.model import PLAIN, Ceiling, Machine, Probe
+from kvbench.model.point import EVEN
 from kvbench.model.size import Bound, Decoder
 from kvbench.regime import NO_LEVEL, Regime, classify, corrected
 from kvbench.results import load
+from kvbench.sizing.decoder import streamed_bytes
 from kvbench.store.files import read_json, reading
 from kvbench.store.names import MACHINE, MANIFEST
 from kvbench.store.values import read
@@ -40,16 +43,25 @@ class KnownMachine:
     cpus: tuple[int, ...]
     reads: tuple[Ceiling, ...] = ()
     gflops: float | None = None  # GFLOP/s of their multiply-adds
-    decodes: pd.DataFrame | None = None  # the points of a run that these threads have decoded
+    # of a run, the points that these threads have decoded, and its plain reads of memory
+    decodes: pd.DataFrame | None = None
+    memory: Figure | None = None
 
     def regime(self, footprint: float) -> Regime:
         return classify(self.machine, self.cpus, footprint)
 
-    def read_rate(self, level: str) -> float | None:
-        """GB/s, the best of the level."""
-        return max(
-            (ceiling.median for ceiling in self.reads if ceiling.level == level), default=None
-        )
+    def best_read(self, level: str) -> Ceiling | None:
+        """Of the level, in whatever form."""
+        own = (ceiling for ceiling in self.reads if ceiling.level == level)
+        return max(own, key=lambda each: each.median, default=None)
+
+    def plain_read(self) -> tuple[float, float, float] | None:
+        """GB/s of memory, and its interval: as a report has it where there is one."""
+        if self.memory:
+            return self.memory.value, self.memory.low, self.memory.high
+        own = [each for each in self.reads if (each.level, each.form) == (_DRAM, PLAIN)]
+        best = max(own, key=lambda each: each.median, default=None)
+        return (best.median, best.low, best.high) if best else None
 
     def decoded(self, decoder: Decoder, count: int) -> Bound | None:
         """At the rate of the fastest decode of this format, layout and group from where `count`
@@ -63,14 +75,14 @@ class KnownMachine:
         )
         if best is None:
             return None
-        rates = [float(best[f"gbps{end}"]) for end in ("", "_low", "_high")]
+        rates = (float(best[f"kv_gbps{end}"]) for end in ("", "_low", "_high"))
         tokens, low, high = (decoder.batch * rate * GB / count for rate in rates)
-        footprint = int(best["footprint"])
-        return Bound(count, level, footprint, rates[0], tokens, low, high, decode=best["short"])
+        footprint, gbps = int(best["footprint"]), float(best["gbps"])
+        return Bound(count, level, footprint, gbps, tokens, low, high, decode=best["short"])
 
     def fastest(self, decoder: Decoder) -> pd.Series | None:
         """The point that decodes this format fastest from memory, in any layout; of a shape that is
-        near.
+        near. Of those that a report answers with, it is that one.
         """
         return self._best(decoder, _DRAM, (), ("group", "head_dim", "context"))
 
@@ -87,6 +99,8 @@ class KnownMachine:
         for column in near if len(own) else ():
             far = (own[column] / getattr(decoder, column)).map(lambda ratio: abs(math.log(ratio)))
             own = own[far == far.min()]
+        if not alike and own["answer"].any():
+            own = own[own["answer"]]
         return own.loc[own["gbps"].idxmax()] if len(own) else None
 
     def bound(self, count: int, sequences: int) -> Bound:
@@ -124,21 +138,40 @@ def known(path: Path) -> KnownMachine:
     try:
         with reading(file):
             found = _known(str(path), read(dict[str, Any], read_json(file, follow=file is path)))
-        return (
-            replace(found, decodes=_decodes(path, found.cpus))
-            if (path / MANIFEST).is_file()
-            else found
-        )
+        return _of_run(found, path) if (path / MANIFEST).is_file() else found
     except BadRun as error:
         raise BadRun(error.args[0], _HINT) from None
 
 
-def _decodes(path: Path, cpus: tuple[int, ...]) -> pd.DataFrame:
-    points = load(path).frame("points")
-    points = points[
-        (points["op"] == "decode") & points["gbps"].notna() & (points["cpus"] == cpu_text(cpus))
-    ]
-    return points.assign(short=short_names(points))
+def _of_run(found: KnownMachine, path: Path) -> KnownMachine:
+    """With what its report says."""
+    run = load(path).findings()
+    points = measured_decodes(run, cpu_text(found.cpus))
+    figure, threads = run.answers.reads.memory.figure, run.answers.workload.threads
+    return replace(found, decodes=points, memory=figure if threads == len(found.cpus) else None)
+
+
+def measured_decodes(run: Findings, cpus: str) -> pd.DataFrame:
+    """Those of sequences of one length. Their rates are those of the line where they are in it;
+    `answer`: whether the report answers with the point. `kv_gbps`: as gbps, of K, V and scales
+    alone.
+    """
+    answers = {row.point: row for row in run.answers.decodes.rows}
+    points = run.points[run.points["gbps"].notna() & (run.points["cpus"] == cpus)]
+    points = points[(points["op"] == "decode") & (points["lengths"] == EVEN)]
+    points = points.assign(answer=points["name"].isin(answers))
+    shares = [_kv_bytes(row) / row["bytes_compulsory"] for row in points.to_dict("records")]
+    for end, at in (("", "value"), ("_low", "low"), ("_high", "high")):
+        own = {n: getattr(row.rate.figure, at) for n, row in answers.items() if row.rate.figure}
+        rates = points["name"].map(own).astype(float).fillna(points[f"gbps{end}"])
+        points = points.assign(**{f"gbps{end}": rates, f"kv_gbps{end}": rates * shares})
+    return points
+
+
+def _kv_bytes(point: Mapping[str, Any]) -> int:
+    """Of a pass, without its page table."""
+    facts = {field.name: point[field.name] for field in fields(Decoder) if field.name in point}
+    return streamed_bytes(Decoder(**facts | {"model": "", "layers": 1, "capacity": None}))
 
 
 def _known(name: str, facts: Mapping[str, Any]) -> KnownMachine:

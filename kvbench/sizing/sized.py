@@ -15,7 +15,7 @@ from kvbench.regime import Regime, holds, levels
 from kvbench.sizing import decoder as of
 from kvbench.sizing.fleet import Lengths, admission, fleet, ladder
 from kvbench.sizing.known import KnownMachine
-from kvbench.units import counted
+from kvbench.units import GB, counted
 
 _SHORTEST = 128  # tokens
 
@@ -80,7 +80,7 @@ def _notes(decoder: Decoder, known: KnownMachine, max_context: int) -> Iterator[
             f"{decoder.dtype} in {decoder.layout} layout, {counted(decoder.group, 'query head')} on"
             " a KV head"
         )
-        yield f"{known.name} has no decode of {kind}: no decode is faster than the plain reads"
+        yield f"{known.name} has no decode of {kind}: no decode is faster than the best reads"
 
 
 def fit(decoder: Decoder, known: KnownMachine) -> Fit:
@@ -106,14 +106,13 @@ def _level(
     """A layer that forgets what leaves its window never outgrows a cache that holds the window."""
     most = math.floor(room / token)
     always = 0 < window <= most or not read
-    rate = known.read_rate(f"L{level}")
-    return Level(
-        level, capacity, math.floor(room), token * read <= room, None if always else most, rate
-    )
+    best = known.best_read(f"L{level}")
+    context, rate = None if always else most, best.median if best else None
+    return Level(level, capacity, math.floor(room), token * read <= room, context, rate)
 
 
 def _rates(decoder: Decoder, known: KnownMachine, streamed: int, weights: int | None) -> Rates:
-    """Weights are read as fast as their plain reads; what K and V take comes on top."""
+    """Weights are read as fast as the best reads; what K and V take comes on top."""
     kv = known.decoded(decoder, streamed) or known.bound(streamed, decoder.batch)
     if weights is None:
         return Rates(kv, None)
@@ -124,9 +123,10 @@ def _rates(decoder: Decoder, known: KnownMachine, streamed: int, weights: int | 
     share = streamed / (streamed + weights)
     mixed = {
         name: 1 / (share / getattr(decoded, name) + (1 - share) / getattr(both, name))
-        for name in ("gbps", "tokens", "low", "high")
+        for name in ("tokens", "low", "high")
     }
-    return Rates(kv, replace(both, **mixed, decode=decoded.decode))
+    gbps = mixed["tokens"] * both.bytes / decoder.batch / GB
+    return Rates(kv, replace(both, **mixed, gbps=gbps, decode=decoded.decode))
 
 
 def sweep(decoder: Decoder, longest: int) -> pd.DataFrame:

@@ -19,6 +19,7 @@ from tests.cli.test_exit_codes import played
 from tests.sizing.made import GIB, MEASURED, NOWHERE
 
 RUN = Path(__file__).resolve().parents[2] / "results" / "zen4-kvm-2" / "quick"
+ENDS = ("", "_low", "_high")
 RATES = {"f16": 20.0, "bf16": 19.9, "i8": 16.0, "q4_0": 5.0}  # GB/s, where plain reads give 20
 LLAMA_8B = replace(model("llama-3-8b"), max_context=131072, weights=Weights(16 * GIB, 15 * GIB))
 
@@ -28,7 +29,8 @@ def machine(rates=RATES, group=4, memory=64 * GIB):
     names = ("dtype", "group", "head_dim", "context", "regime", "gbps", "short")
     found = pd.DataFrame(rows, columns=names)
     facts = MEASURED.machine.facts | {"memory": Fact(memory, "made up", "high")}
-    decodes = found.assign(gbps_low=found["gbps"], gbps_high=found["gbps"])
+    ends = {f"{name}{end}": found["gbps"] for name in ("gbps", "kv_gbps") for end in ENDS}
+    decodes = found.assign(**ends, answer=False)
     return replace(
         MEASURED, machine=replace(MEASURED.machine, facts=facts), decodes=decodes, gflops=100.0
     )

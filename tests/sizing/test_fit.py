@@ -13,9 +13,11 @@ import pytest
 from kvbench.analysis.measured.machines import profile
 from kvbench.errors import BadRun
 from kvbench.model import Fact
+from kvbench.results import load
 from kvbench.sizing.known import here, known
 from kvbench.store import plain
 from tests.made_run import MACHINE, READ, probe
+from tests.raw import ROOT
 from tests.sizing.calculator import Case
 from tests.sizing.made import GIB, MEASURED, MIB, NOWHERE, of_model, sized
 
@@ -116,9 +118,9 @@ def decodes(*rows):
     """The columns of the table of points that count."""
     names = ("dtype", "layout", "group", "regime", "context", "gbps", "footprint", "short")
     found = pd.DataFrame(rows, columns=names)
-    return replace(
-        MEASURED, decodes=found.assign(gbps_low=0.9 * found["gbps"], gbps_high=1.1 * found["gbps"])
-    )
+    ends = {"": 1.0, "_low": 0.9, "_high": 1.1}
+    rates = {f"kv_gbps{end}": times * found["gbps"] for end, times in ends.items()}
+    return replace(MEASURED, decodes=found.assign(**rates, answer=False))
 
 
 RUN = decodes(
@@ -147,6 +149,24 @@ def test_a_measured_decode_goes_before_reads():
     assert rate(replace(case, context=600, batch=8), RUN).kv.decode == "short"
     assert rate(replace(case, layout="paged"), RUN).kv.decode == "paged"
     assert "no decode" not in " ".join(sized(case, RUN).notes)
+
+
+@pytest.mark.parametrize("host", ["zen4", "spr", "zen3"])
+def test_a_measured_point_has_the_tokens_of_its_report(host):
+    """Whatever a query and an output are of its bytes: at 512 tokens 1.6 %."""
+    run = load(ROOT / "results" / f"{host}-kvm-2" / "quick")
+    place, points = known(run.path), run.findings().points.set_index("name")
+    own = run.tokens()[run.tokens()["model"].str.contains("llama-3-8b")]
+    report, checked = own.set_index("name")["tokens_per_second"].to_dict(), 0
+    report |= {row.point: row.speed.figure.value for row in run.findings().answers.decodes.rows}
+    decodes = place.decodes[place.decodes["name"].isin(report)]
+    for name, dtype, layout, context in decodes[["name", "dtype", "layout", "context"]].to_numpy():
+        asked = of_model("llama-3-8b", dtype=dtype, layout=layout, context=context)
+        found = rate(asked, place).kv
+        if found.decode == points.loc[name, "short"]:
+            checked += 1
+            assert found.tokens == pytest.approx(report[name], rel=1e-9)
+    assert checked > 10
 
 
 def test_without_such_a_decode_reads_stand_and_it_is_said():

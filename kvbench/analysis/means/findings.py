@@ -17,7 +17,7 @@ from kvbench.analysis.means.peers import Beside, beside, peers
 from kvbench.analysis.means.visits import Slow, slow
 from kvbench.analysis.measured.ceilings import ceilings
 from kvbench.analysis.measured.columns import short_names
-from kvbench.analysis.measured.scaling import saturation, scaling
+from kvbench.analysis.measured.scaling import saturation
 from kvbench.analysis.measured.schedules import schedules
 from kvbench.model import OURS, Ceiling, Check, Machine, Record
 from kvbench.model.geometry import Geometry
@@ -37,7 +37,6 @@ class Findings:
     ceilings: tuple[Ceiling, ...]
     points: pd.DataFrame
     samples: pd.DataFrame
-    scaling: pd.DataFrame
     contrasts: pd.DataFrame  # of every factor
     overall: pd.DataFrame
     saturation: pd.DataFrame
@@ -76,7 +75,7 @@ def findings(
     )
     pairs = contrasts(records, points, most)
     together = overall(pairs, most)
-    lines, rates = scaling(records, points), tokens(points, models)
+    rates = tokens(points, models)
     all_rates = rates if len(every) == len(points) else tokens(every, models)
     launches = len({record.launch for record in records})
     engines = peers(every, all_rates, said)
@@ -104,7 +103,6 @@ def findings(
         samples=frames.samples(said),
         peers=engines,
         beside=beside(engines, said),
-        scaling=lines,
         contrasts=pairs,
         overall=together,
         saturation=saturation(points),

@@ -186,7 +186,7 @@ def _types(name: str) -> list[Any]:
 
 def _require_all(part: dict[str, Any]) -> None:
     """A key with a default may be left out where a value is made, but is always printed."""
-    properties = part["properties"]
+    properties = part.get("properties", {})  # an enum has none
     always = {*part["required"], *(key for key, value in properties.items() if "default" in value)}
     part["required"] = [key for key in properties if key in always]
     for value in properties.values():

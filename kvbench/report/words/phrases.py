@@ -45,7 +45,7 @@ def ends(found: Figure) -> str:
     if math.isnan(found.low) or math.isnan(found.high):
         return ""
     write = _BARE.get(found.unit, number)
-    return f"{write(found.low)} to {write(found.high)}"
+    return f"{write(found.low).removesuffix('%')} to {write(found.high)}"
 
 
 def enclosed(found: Figure) -> str:

@@ -84,7 +84,7 @@ SENTENCES = {
         "From L3, no schedule is clearly faster than none",
     ],
     "stores": [
-        "takes 30 µs in all layers. That is 0.3% of a decode step (0.2% to 0.4% of it).",
+        "takes 30 µs in all layers. That is 0.3% of a decode step (0.2 to 0.4% of it).",
         "head is fastest; paged takes 1.69x (1.52 to 1.88) of its time.",
     ],
     "fits": ["One layer of i8 fits in L3 with 7,912 tokens, all layers with 241.", "with none."],
