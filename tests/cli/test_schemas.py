@@ -264,6 +264,7 @@ def test_schemas_are_schemas_and_explain_themselves(each):
                 assert kind["title"] and set(kind["required"]) <= kind["properties"].keys(), path
 
 
+IN_AN_ANSWER = re.compile(r"\.(figure|facts)\.")  # one that was not tested has neither
 UNIT = re.compile(
     r"(GB/s|GFLOP/s|FLOP|FLOP per byte|bytes|bytes per second|seconds|tokens|tokens per second|in"
     r" `unit`|probability|"
@@ -304,7 +305,8 @@ def test_neither_has_a_key_that_the_other_lacks(each):
     }
     known = {path for path in parts if not path.endswith("[]")}
     assert not sorted(seen - known), "not described"
-    assert not sorted(known - seen), "described, and never printed"
+    never = {path for path in known - seen if not IN_AN_ANSWER.search(path)}
+    assert not sorted(never), "described, and never printed"
 
 
 def test_no_key_is_lost(each):

@@ -10,7 +10,7 @@ from kvbench.analysis.answers.l3 import L3, Fits, Gain
 from kvbench.analysis.answers.memory import MemoryState, Reads
 from kvbench.analysis.answers.servers import Line, Servers, Stretch
 from kvbench.analysis.answers.storing import Storing
-from kvbench.analysis.answers.trust import FAIR, Suspect, Trust
+from kvbench.analysis.answers.trust import FAIR, Because, Suspect, Trust
 from kvbench.analysis.answers.workload import Workload
 
 NONE = Answer.untested("x", Reason.NOT_MEASURED)
@@ -123,7 +123,10 @@ ANSWERS = Answers(
     l3=L3(
         helps=times(1.31, 1.26, 1.43),
         gains=(GAIN,),
-        fits=(Fits("llama-3-8b", "i8", 2, 7912, 241), Fits("llama-3-8b", "f32", 2, 2011, None)),
+        fits=(
+            Fits("llama-3-8b", "i8", 2, 2112.0, 7912, 241),
+            Fits("llama-3-8b", "f32", 2, 8192.0, 2011, None),
+        ),
     ),
     factors=Factors(
         choices=(LAYOUT, VARIANT, STORED),
@@ -136,7 +139,7 @@ ANSWERS = Answers(
              facts={"schedule": "stream", "dtype": "f16"}),
     ),
     storing=Storing(
-        token=told("storing", 30e-6, Unit.SECONDS),
+        token=told("storing", 30e-6, Unit.SECONDS, math.nan, math.nan, "append f16"),
         share=told("storing", 0.003, Unit.SHARE, 0.002, 0.004, held=Held.STEP),
         layouts=(STORED,),
     ),
@@ -151,8 +154,12 @@ ANSWERS = Answers(
         most=0.21,
         between=0.46,
         noise=0.13,
+        because=Because.SCATTER,
         launches=14,
+        typical=7,
         fewest=5,
+        slow=4,
+        set_aside=3,
         points=58,
         failed=1,
         unstable=3,

@@ -14,7 +14,6 @@ from kvbench.analysis.means.headline import Headline, headline
 from kvbench.analysis.means.models import fits, tokens
 from kvbench.analysis.means.numa import Placed, matrix
 from kvbench.analysis.means.peers import Beside, beside, peers
-from kvbench.analysis.means.visits import Slow, slow
 from kvbench.analysis.measured.ceilings import ceilings
 from kvbench.analysis.measured.columns import short_names
 from kvbench.analysis.measured.scaling import saturation
@@ -48,7 +47,6 @@ class Findings:
     peers: pd.DataFrame
     beside: Beside  # what these say
     open: tuple[Open, ...]
-    slow: Slow
     headline: Headline
     answers: Answers
 
@@ -111,7 +109,6 @@ def findings(
         schedules=schedules(tuned for record in records for tuned in record.tuned),
         placed=matrix(points, cpus, machine),
         open=questions(records, points, pairs, together),
-        slow=slow(points),
         headline=headline(points, rates, own, machine, launches),
         answers=answers(tables),
     )

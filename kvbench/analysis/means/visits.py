@@ -1,6 +1,4 @@
-"""What became of a run's visits: which were not made, which failed, and in which the cores were
-slow.
-"""
+"""What became of a run's visits: which were not made, and which failed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,29 +9,6 @@ import pandas as pd
 from kvbench.analysis.judge import COVERAGE
 from kvbench.intervals import held
 from kvbench.model import Ceiling, Plan, Point, Probe
-
-
-@dataclass(frozen=True, slots=True)
-class Slow:
-    """Visits while the cores were below 80 % of their best speed."""
-
-    slow: int
-    visits: int  # whose cores' speed is known
-    aside: int  # of the slow ones, left out of all numbers
-    speed: float | None  # share of the cores' best: of half of the points in slow visits
-    uneven: int  # points of which no launch gives a ratio
-
-
-def slow(points: pd.DataFrame) -> Slow:
-    aside = int(points["set_aside"].fillna(0).sum())
-    speeds = points["slow_speed"].dropna()
-    return Slow(
-        slow=int(points["slow"].fillna(0).sum()),
-        visits=int(points.loc[points["core_speed"].notna(), "launches"].sum()) + aside,
-        aside=aside,
-        speed=float(speeds.median()) if len(speeds) else None,
-        uneven=int((points["uneven"].fillna(0) > 0).sum()),
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -168,7 +168,8 @@ def schema(name: str) -> dict[str, Any]:
 
     refs, parts = msgspec.json.schema_components(_types(name), ref_template="#/$defs/{name}")
     for part in parts.values():
-        _require_all(part)
+        if "properties" in part:  # an enum has none
+            _require_all(part)
     own: dict[str, Any] = {"type": "object", "oneOf": list(refs)}
     if len(refs) == 1:
         own = refs[0] | parts.pop(refs[0].pop("$ref").rpartition("/")[2])
@@ -186,7 +187,7 @@ def _types(name: str) -> list[Any]:
 
 def _require_all(part: dict[str, Any]) -> None:
     """A key with a default may be left out where a value is made, but is always printed."""
-    properties = part.get("properties", {})  # an enum has none
+    properties = part["properties"]
     always = {*part["required"], *(key for key, value in properties.items() if "default" in value)}
     part["required"] = [key for key in properties if key in always]
     for value in properties.values():

@@ -31,13 +31,12 @@ def sentences(found: Findings) -> tuple[Sentence, ...]:
         *((each.factor, _said("choice", each)) for each in chosen),
         ("threads", _said("teams", own.factors.threads, named(found))),
         ("prefetch", _said("prefetch", own.prefetch)),
-        ("stores", _said("storing", own.storing)),
+        ("stores", _said("storing", own.storing, named(found))),
         ("fits", _said("fits", own.l3, own.workload)),
         ("servers", _said("servers", own.servers)),
         ("suspect", _said("suspects", own.trust)),
         ("open", _said("open", list(_undecided(found)), own.trust.launches)),
         ("doubt", _said("trust", own.trust)),
-        ("doubt", _said("slow", found.slow)),
         ("checks", warnings(found.checks)),
     ]
     return tuple(Sentence(topic, text) for topic, text in said if text)
