@@ -20,7 +20,7 @@ from kvbench.model.tuning import PARTS
 from kvbench.report.machine_text import said
 from kvbench.report.sheet import Cell, Columns, Sheet, interval, known, plain, records, sheet
 from kvbench.report.words import said as words
-from kvbench.report.words.phrases import WITNESS, bare, between, ends, level, number
+from kvbench.report.words.phrases import WITNESS, bare, between, ends, number
 from kvbench.store import Manifest
 from kvbench.units import cpu_text, duration, size
 
@@ -79,26 +79,6 @@ def within(answer: Answer) -> Cell | None:
 
 def _error_of(kind: str) -> Callable[[Mapping[str, Any]], float | None]:
     return lambda row: row["format_errors"].get(kind)
-
-
-def choices(found: Answers) -> Sheet:
-    """The fastest value of a factor over each of the others."""
-    rows = [
-        asdict(each) | {"lead": lead, "fastest": each.values[0], "other": other}
-        for each in found.factors.choices
-        for other, lead in zip(each.values[1:], each.leads, strict=True)
-    ]
-    columns: Columns = {
-        "what differs": ("factor", str),
-        **plain("op"),
-        "level": ("regime", level),
-        **plain("dtype", "context", "fastest", "other"),
-        "times as fast as the other": answered("lead"),
-        "interval": (lambda row: within(row["lead"]), str),
-        "side by side": ("beside", lambda beside: "yes" if beside else "no"),
-        "verdict": (lambda row: str(row["lead"].state), str),
-    }
-    return _sheet("contrasts", columns, rows)
 
 
 def fits(found: Answers) -> Sheet:
@@ -277,6 +257,16 @@ _COLUMNS: dict[str, Columns] = {  # of tables that are findings as they are
         "than ours": ("word", str),
         "notes": ("error", str),
     },
+    "contrasts": {
+        "what differs": ("factor", str),
+        **plain("base", "other", "op", "dtype", "context", "threads"),
+        "level": ("regime", str),
+        "times as fast as base": ("ratio", _times),
+        "interval": interval("ratio"),
+        **plain("launches", "rounds"),
+        "by chance": ("corrected", "{:.1%}".format),
+        "verdict": ("word", str),
+    },
     "schedules": {
         **{part.replace("_", " "): (part, str) for part in PARTS},
         "schedule": ("preset", str),
@@ -291,5 +281,5 @@ def every(found: Findings) -> list[Sheet]:
     """All tables of results, in the order of a report."""
     rows = {name: records(getattr(found, name)) for name in _COLUMNS}
     own = {name: _sheet(name, columns, rows[name]) for name, columns in _COLUMNS.items()}
-    asked = (choices(found.answers), tokens(found), fits(found.answers))
+    asked = (own.pop("contrasts"), tokens(found), fits(found.answers))
     return [points(found), own.pop("peers"), *asked, *own.values(), ceilings(found.ceilings)]

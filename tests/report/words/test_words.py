@@ -11,7 +11,7 @@ from kvbench.report import tables
 from kvbench.report.words.findings import sentences
 from kvbench.report.words.first import badge, subtitle, tiles, workload
 from tests.made_run import MACHINE, RUN
-from tests.report.answered import ANSWERS, STORED
+from tests.report.answered import ANSWERS
 from tests.report.texts import unnamed
 from tests.store.made import manifest
 
@@ -65,7 +65,7 @@ TILES = [
     ("What limits", ANSWERS, "by dtype | its own rows: i8; the core: q4_0; memory: f16"),
     ("What limits", with_("decodes", rows=ANSWERS.decodes.rows[:1]), "its own rows | all dtypes"),
     ("What limits", with_("decodes", rows=()), "not measured | "),
-    ("L3", with_("reads", l3_rate=CLOSED), "8 threads have more private cache than L3: try --axis threads=3"),
+    ("L3", with_("reads", l3_rate=CLOSED), "8 threads have more private cache than L3"),
     ("Does L3 help?", with_("l3", helps=Answer.untested("L3", Reason.NOT_FASTER, times=1.02)),
      "run at 1.02x those of memory"),
     ("Layout", ANSWERS, "blockt and head | f16, 4,096 tokens, from memory, side by side"),
@@ -152,11 +152,3 @@ def test_the_table_of_dtypes_has_all_shares_as_they_are():
         "kernel error": "2e-03",
     }
     assert "surely 90% of it or more" in found.about
-
-
-def test_the_table_of_choices_has_a_row_for_each_lead():
-    found = tables.choices(ANSWERS)
-    assert len(found.rows) == 4
-    last = dict(zip(found.heads, (cell.text for cell in found.rows[-1]), strict=True))
-    assert (last["fastest"], last["other"], last["op"]) == ("head", "paged", STORED.op)
-    assert last["times as fast as the other"] == "1.69" and last["interval"] == "1.52 to 1.88"
