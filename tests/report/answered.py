@@ -66,10 +66,9 @@ LAYOUT = Choice(
     values=("blockt", "head", "position"),
     level=("blockt", "head"),
     leads=(
-        times(1.01, 0.98, 1.03, "head", state=State.LEVEL),
-        times(1.21, 1.12, 1.33, "position"),
+        times(1.01, 0.98, 1.03, of="head", state=State.LEVEL),
+        times(1.21, 1.12, 1.33, of="position"),
     ),
-    beside=True,
 )
 VARIANT = Choice(
     factor="variant",
@@ -79,8 +78,7 @@ VARIANT = Choice(
     context=4096,
     values=("dot", "flash"),
     level=("dot", "flash"),
-    leads=(times(1.07, 0.97, 1.19, "flash", state=State.OPEN),),
-    beside=True,
+    leads=(times(1.07, 0.97, 1.19, of="flash", state=State.OPEN),),
 )
 STORED = Choice(
     factor="layout",
@@ -90,8 +88,7 @@ STORED = Choice(
     context=8192,
     values=("head", "paged"),
     level=("head",),
-    leads=(times(1.69, 1.52, 1.88, "paged"),),
-    beside=True,
+    leads=(times(1.69, 1.52, 1.88, of="paged"),),
 )
 GAIN = Gain(
     dtype="f16",
@@ -130,7 +127,7 @@ ANSWERS = Answers(
     ),
     factors=Factors(
         choices=(LAYOUT, VARIANT, STORED),
-        threads=times(1.71, 1.6, 1.8, "f16 point"),
+        threads=times(1.71, 1.6, 1.8, facts={"threads": 2, "fewer": 1}),
     ),
     prefetch=(
         told("prefetch", 1.4, Unit.TIMES, 1.3, 1.5, of="DRAM",

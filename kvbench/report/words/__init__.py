@@ -23,7 +23,8 @@ def said(topic: str, name: str, *facts: Any) -> str:
 def paragraphs(topic: str, name: str, *facts: Any) -> list[str]:
     """A line for each; between two of them the template has an empty one."""
     found = template(topic, name, *facts).split("\n\n")
-    return [line for each in found if (line := " ".join(each.split()))]
+    lines = (" ".join(each.split()).replace(" ;", ";") for each in found)
+    return [line for line in lines if line]
 
 
 def template(topic: str, name: str, *facts: Any) -> str:

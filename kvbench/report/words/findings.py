@@ -63,10 +63,9 @@ def _undecided(found: Findings) -> Iterator[str]:
 
 
 def _open(choice: Choice) -> Iterator[str]:
-    for value, lead in zip(choice.values[1:], choice.leads, strict=True):
+    for lead in choice.leads:
         if lead.state == State.OPEN:
-            where = " ".join(filter(None, (choice.op, choice.factor)))
-            yield f"{value} against {choice.values[0]} ({where})"
+            yield f"{lead.of} against {choice.values[0]} ({choice.op} {choice.factor})"
 
 
 def warnings(checks: Sequence[Check]) -> str:

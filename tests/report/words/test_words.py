@@ -42,12 +42,12 @@ TILES = [
         "Fastest decode",
         with_("decodes", fastest=replace(FASTEST, subject=("i8 point", "f16 point"),
                                          state=State.LEVEL), next=None),
-        "i8 (dot, head) and f16 (flash, head): level, side by side",
+        "i8 (dot, head) and f16 (flash, head) are level, side by side",
     ),
     (
         "Fastest decode",
         with_("decodes", fastest=replace(FASTEST, basis=Basis.APART), next=None),
-        "nothing is said of the other dtypes",
+        "i8 (dot, head), from visits of its own, so that no ratio is said",
     ),
     ("Fastest decode", with_("decodes", fastest=UNTESTED), "not measured | no decode of this run"),
     ("Memory", ANSWERS, "31.4 GB/s | plain reads by 2 threads, 45 of 47 visits (27.1 to 34.2)"),
@@ -80,8 +80,10 @@ def test_a_tile_shows_its_answer(title, answers, words):
 
 
 SENTENCES = {
-    "variant": ["i8, 4,096 tokens, from memory, side by side: dot and flash are level."],
-    "threads": ["1.71x (1.60 to 1.80) as fast as f16 (flash, head), side by side."],
+    "variant": [
+        "i8, 4,096 tokens, from memory, side by side: none of dot and flash clearly leads."
+    ],
+    "threads": ["2 threads are 1.71x (1.60 to 1.80) as fast as 1 from memory, side by side (a)."],
     "prefetch": [
         "From memory, schedule weave is 1.40x (1.30 to 1.50) as fast as no prefetching (f16",
         "From L3, no schedule is clearly faster than none",
