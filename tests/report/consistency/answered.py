@@ -188,6 +188,10 @@ def _shown(report: Report) -> Iterator[Claim]:
             subject = (row["model"], row["dtype"], row["threads"])
             text = row["tokens of one layer in L3"]
             yield from claim(subject, "tokens that fit", text, "", "fits")
+    for row in report.figures.get("l3", []):
+        if row.get("middle") == "True":
+            subject = (row["dtype"], int(row["group"]))
+            yield from claim(subject, "L3 gain", row["gain"], "", "l3.csv")
     for row in report.figures.get("hero", []):
         bar = f"bar {row['dtype']}"
         yield Claim(bar, "kernel", f"{row['variant']}, {row['layout']}", 0, "", "hero.csv")
