@@ -17,6 +17,7 @@ from kvbench.model import Ceiling, Check, Machine, Role, Skip
 from kvbench.model.tuning import PARTS
 from kvbench.report.machine_text import said
 from kvbench.report.sheet import Cell, Columns, Sheet, interval, known, plain, records, sheet
+from kvbench.report.words import said as words
 from kvbench.report.words.phrases import BINDS, WITNESS, between, number
 from kvbench.store import Manifest
 from kvbench.units import cpu_text, duration, size
@@ -115,7 +116,7 @@ def _notes(row: Mapping[str, Any]) -> str:
     """All that should make a reader look twice."""
     notes = (
         (row["error"], row["error"]),
-        (row["above"], f"above its {row['above']}: {row['above_reason']}"),
+        (row["above"], words("reasons", "above", row)),
         (row["unstable"] is True, "unstable"),
         (row["outliers"], f"launches far off the others: {row['outliers']}"),
         (row["ceiling_note"] and not row["error"], row["ceiling_note"]),

@@ -12,7 +12,7 @@ import pandas as pd
 from kvbench.analysis.answers.pairs import OPEN, SCHEDULE, pairs
 from kvbench.analysis.differs.contrasts import RATIO
 from kvbench.analysis.limits import frames
-from kvbench.analysis.limits.bounds import UNSTABLE
+from kvbench.analysis.limits.claims import UNSTABLE
 from kvbench.analysis.looks import needs
 from kvbench.analysis.measured.columns import short_names
 from kvbench.model import Machine, Record

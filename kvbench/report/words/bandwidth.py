@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from kvbench.analysis.limits.bounds import CONFIRMED, CORE, NOT_TESTABLE, PRIVATE, REFUTED, UNSTABLE
+from kvbench.analysis.limits.claims import CONFIRMED, CORE, NOT_TESTABLE, PRIVATE, REFUTED, UNSTABLE
 from kvbench.analysis.limits.frames import decodes_of
 from kvbench.analysis.means.headline import gain_of, inside_l3, middle
 from kvbench.analysis.means.models import clearest

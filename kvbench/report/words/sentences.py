@@ -11,7 +11,6 @@ from typing import Annotated
 import pandas as pd
 
 from kvbench.analysis.judge import COVERAGE
-from kvbench.analysis.limits.bounds import SUSPECT
 from kvbench.analysis.limits.frames import noise
 from kvbench.analysis.means.findings import Findings
 from kvbench.intervals import held
@@ -61,12 +60,12 @@ def _above(points: pd.DataFrame) -> str:
     found = points[points["above"] != ""]
     if found.empty:
         return ""
-    unexplained = found[found["above_reason"].str.startswith(SUSPECT)]
+    unexplained = found[found["suspect"].astype(bool)]
     row = (found if unexplained.empty else unexplained).iloc[0]
     said = f"{len(found)} of {counted(len(points), 'point')} are faster than what should limit them"
     example, reason = (
-        f"{row['short']} exceeds its {row['above']}",
-        row["above_reason"].removeprefix(SUSPECT),
+        f"{row['short']} exceeds {row['above']}",
+        row["above_reason"],
     )
     if unexplained.empty:
         return f"{said}, all for a known reason. Example: {example}: {reason}."
