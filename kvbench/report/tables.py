@@ -116,7 +116,7 @@ def _notes(row: Mapping[str, Any]) -> str:
     """All that should make a reader look twice."""
     notes = (
         (row["error"], row["error"]),
-        (row["above"], words("reasons", "above", row)),
+        (row["above"], row["above"] and words("reasons", "above", row)),
         (row["unstable"] is True, "unstable"),
         (row["outliers"], f"launches far off the others: {row['outliers']}"),
         (row["ceiling_note"] and not row["error"], row["ceiling_note"]),
