@@ -10,7 +10,6 @@ from statistics import median
 from typing import Any
 
 from kvbench.analysis.measured.estimates import steady
-from kvbench.analysis.measured.speeds import LEFT, SLOW
 from kvbench.grouping import grouped
 from kvbench.intervals import interval
 from kvbench.model import COMPUTE, PLAIN, Ceiling, Machine, Point, Probe, Record, Sample
@@ -70,10 +69,9 @@ def _ceiling(probe: Probe, program: str, records: list[Record], machine: Machine
         for sample in record.samples
         if sample.program == program
     )
-    core = probe.op in WITHOUT_MEMORY
-    launches = _at_speed(launches) if core else launches
     medians = sorted(median(values) for values in launches.values())
     low, high = interval(medians, COVERAGE)
+    core = probe.op in WITHOUT_MEMORY
     return Ceiling(
         run=records[0].run,
         probe=probe,
@@ -86,15 +84,6 @@ def _ceiling(probe: Probe, program: str, records: list[Record], machine: Machine
         huge=huge_share(records),
         form=PLAIN if program == "point" else program,
     )
-
-
-def _at_speed(launches: dict[int, list[float]]) -> dict[int, list[float]]:
-    """Of what the core alone does: without launches in which it was SLOW, as of points, where
-    enough are left.
-    """
-    best = max(map(median, launches.values()))
-    left = {key: values for key, values in launches.items() if median(values) >= SLOW * best}
-    return left if len(left) >= LEFT * len(launches) else launches
 
 
 def huge_share(records: Iterable[Record]) -> float | None:

@@ -7,7 +7,7 @@ from kvbench.model import PACE, Record
 from kvbench.model.point import Visited
 
 SLOW = 0.8  # of the best speed that a run's cores had: another state of the host, not scatter
-LEFT = 0.5  # of a point's launches, at least, so that slow visits are set aside
+_LEFT = 0.5  # of a point's launches, at least, so that slow visits are set aside
 
 
 def speeds(records: Sequence[Record]) -> list[float | None]:
@@ -41,7 +41,9 @@ def at_speed(records: Iterable[Record]) -> list[Record]:
             own, left = launches.setdefault(record.point, (set(), set()))
             own.add(record.launch)
             left.update(() if aside else (record.launch,))
-    enough_left = {point for point, (own, left) in launches.items() if len(left) >= LEFT * len(own)}
+    enough_left = {
+        point for point, (own, left) in launches.items() if len(left) >= _LEFT * len(own)
+    }
     return [
         record
         for record, aside in zip(records, slow, strict=True)
