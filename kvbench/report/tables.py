@@ -113,11 +113,7 @@ def points(found: Findings) -> Sheet:
     if not found.points["pass_p99"].notna().any():
         del columns["slowest passes"]
     tokens = tokens_of(found)
-    suspects = {each.point: each for each in found.answers.trust.suspects}
-    rows = [
-        row | {"tokens": tokens.get(row["name"]), "suspect": suspects.get(row["name"])}
-        for row in records(found.points)
-    ]
+    rows = [row | {"tokens": tokens.get(row["name"])} for row in records(found.points)]
     facts = [{key: str(row[key]) for key in FILTERS if known(row.get(key))} for row in rows]
     return _sheet("points", columns, rows, range(len(rows)), facts)
 
@@ -142,10 +138,10 @@ def _slowest(row: Mapping[str, Any]) -> Cell | None:
 
 
 def _notes(row: Mapping[str, Any]) -> str:
-    """All that should make a reader look twice. `suspect`: that of the answers, or None."""
+    """All that should make a reader look twice."""
     notes = (
         (row["error"], row["error"]),
-        (row["suspect"], row["suspect"] and words("findings", "exceeds", row["suspect"])),
+        (row["above"], row["above"] and words("reasons", "above", row)),
         (row["unstable"] is True, "unstable"),
         (row["outliers"], f"launches far off the others: {row['outliers']}"),
         (row["ceiling_note"] and not row["error"], row["ceiling_note"]),

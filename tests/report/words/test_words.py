@@ -96,7 +96,7 @@ SENTENCES = {
     ],
     "fits": ["in one layer (in all 32 layers): i8 7,912 (241); f32 2,011 (none)."],
     "servers": ["q4_0 is fastest from 1 to 9.1 GB/s a core", "This machine has 15.4 GB/s a core."],
-    "suspect": ["2 of 58 points", "head i8 dot exceeds its core speed (noise)", "explains it"],
+    "suspect": ["2 of 58 points", "head i8 dot is faster than core speed, noise (suspect);"],
     "open": ["2 questions are not decided in 14 launches: a over b; c over d."],
     "doubt": [
         "One point in ten scatters by 21% of its time",
