@@ -214,7 +214,9 @@ _SHOWN = re.compile(
     rf"({NUMBER}) ?(x|%|GB/s|tokens/s|ns|µs|ms)(?![\w/])(?: \(({NUMBER}) to ({NUMBER})\))?"
 )
 # what is no answer of a run: the rule's own numbers, checks of the machine, what was left out
-_ELSEWHERE = r"^Limit:|What may have disturbed|cores ran at|kvbench |^report:|:.*%.*until"
+_ELSEWHERE = (
+    r"^Limit:|What may have disturbed|cores ran at|by less than 2%|kvbench |^report:|:.*%.*until"
+)
 
 
 def orphans(report: Report) -> Iterator[Conflict]:
