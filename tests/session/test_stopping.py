@@ -199,7 +199,7 @@ def visits_by_launch(session):
 
 
 def test_launches_are_added_for_what_is_open_alone(tmp_path):
-    """Between decodes of two layouts; and what is left open is said, with what it would take."""
+    """Between decodes of two layouts; and what is left open is said."""
     with until(tmp_path / "run", torn()) as session:
         list(session.records())
         seen = visits_by_launch(session)
@@ -209,7 +209,8 @@ def test_launches_are_added_for_what_is_open_alone(tmp_path):
     assert found.open == (left,)
     told = " ".join(" ".join(ending(run.manifest, "run", run.records, found.open)).split())
     texts = told, " ".join(gaps(found, run.manifest))
-    assert all(left.question in text and f"about {left.needs} launches" in text for text in texts)
+    what = f"{left.question} of {left.op}", f"{left.one} over {left.other}", f"{left.ratio:.3g}x"
+    assert all(each in text for text in texts for each in what)
     assert sorted(seen) == list(range(14))
     assert all(len(seen[n]) > 4 for n in range(7))
     (visit,) = left.points
