@@ -28,9 +28,10 @@ from kvbench.texts import shown
 from kvbench.units import size
 
 # A page that is shown dark replaces exactly these colours: use no others, nor transparency in place
-# of them. The colour-blind, too, tell COLOURS apart; there is one for each dtype.
+# of them. COLOURS, one for each dtype, differ in lightness, and to the colour-blind: any two by
+# 0.14 or more in OKLab, as seen without red, green or blue cones. style.css has them for the dark.
 INK, FAINT, GRID, PAPER = "#1f2328", "#5b626c", "#d8dbe0", "#ffffff"
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f4a1e", "#4d1a7f")
+COLOURS = ("#387cad", "#a4060b", "#5bd7af", "#f62158", "#e9a409", "#aa2aff", "#6515a7", "#999bff")
 SHADES = ("#f1f4f8", "#e4eaf2")  # of neighbouring areas behind the marks
 MARKS = "os^DvPX<"
 HOT = "hot"  # the residency that finds its caches warm
@@ -100,14 +101,17 @@ def panels(count: int, height: float) -> tuple[Canvas, list[Axes], int]:
 
 
 class Look:
-    """The same colour for a dtype in every report."""
+    """The same colour and mark for a dtype in every report."""
 
     def __init__(self, points: pd.DataFrame) -> None:
         every = dict.fromkeys([*default_library().words("dtype"), *sorted(points["dtype"])])
-        self._colours = dict(zip(every, itertools.cycle(COLOURS), strict=False))
+        self._looks = dict(zip(every, itertools.cycle(zip(COLOURS, MARKS)), strict=False))
 
     def colour(self, dtype: str) -> str:
-        return self._colours.get(dtype, FAINT)
+        return self._looks.get(dtype, (FAINT, "o"))[0]
+
+    def mark(self, dtype: str) -> str:
+        return self._looks.get(dtype, (FAINT, "o"))[1]
 
 
 def bytes_axis(axes: Axes, label: str) -> None:
