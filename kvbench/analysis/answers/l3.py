@@ -2,13 +2,34 @@
 rounds. And how many tokens fit there.
 """
 
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from itertools import chain
+from typing import Annotated, Any
 
-from kvbench.analysis.answers.answer import Answer, Reason
+import numpy as np
+import pandas as pd
+
+from kvbench.analysis.answers.answer import Answer, Basis, Figure, Held, Reason, State, Unit
 from kvbench.analysis.answers.tables import Tables
 from kvbench.analysis.answers.workload import Workload
+from kvbench.analysis.judge import Difference, paired
+from kvbench.analysis.measured.rates import by_point, measured
+from kvbench.model import HEADS, ROTATED
 from kvbench.model.annotated import about
+from kvbench.model.geometry import Geometry
+from kvbench.model.point import EVEN
+from kvbench.regime import windows
+
+_BOUNDS = {  # by the word of the points' table
+    "memory": Reason.MEMORY,
+    "rows": Reason.ROWS,
+    "core": Reason.CORE,
+    "both": Reason.BOTH,
+    "neither": Reason.NEITHER,
+    "not clear": Reason.NOT_CLEAR,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +53,10 @@ class Fits:
     model: Annotated[str, about("its name")]
     dtype: Annotated[str, about("number format of the cache")]
     threads: Annotated[int, about("that decode")]
-    layer: Annotated[int | None, about("tokens: of one layer; null where none fits")]
+    bytes_per_token: Annotated[float, about("bytes: of one layer and one sequence")]
+    layer: Annotated[
+        int | None, about("tokens: of one layer, as many as the model takes; null: none fits")
+    ]
     model_wide: Annotated[int | None, about("tokens: of all layers together; null: none fits")]
 
 
@@ -46,4 +70,160 @@ class L3:
 
 
 def l3(tables: Tables, page: Workload) -> L3:
-    return L3(Answer.untested("L3 helps", Reason.NOT_MEASURED), (), ())
+    points = tables.points
+    tested = points[points["l3_gain"].notna()]
+    faster = tested[tested["l3_reads_low"] > 1]  # else what it walks is hardly fed by L3
+    gains = _gains(tables, page, faster)
+    if gains:
+        helps = gains[0].gain
+    elif len(tested):
+        row = middle(tested, "l3_reads")
+        times, point = float(row["l3_reads"]), str(row["name"])
+        helps = Answer.untested("L3 helps", Reason.NOT_FASTER, times=times, point=point)
+    else:
+        helps = untested("L3 helps", tables, page)
+    return L3(helps, gains, tuple(_fits(tables, page)))
+
+
+def cpus_of(tables: Tables, page: Workload) -> tuple[int, ...]:
+    """Those of the workload's threads."""
+    named = (tables.cpus[name] for name in page.points)
+    others = (cpus for cpus in tables.cpus.values() if len(cpus) == page.threads)
+    return next(chain(named, others), tables.machine.allowed)
+
+
+def middle(rows: pd.DataFrame, column: str) -> pd.Series:
+    """The row whose value is the middle one; of an even number the lesser of two."""
+    return rows.sort_values(column, kind="stable").iloc[(len(rows) - 1) // 2]
+
+
+def figure(row: Mapping[str, Any], name: str, unit: Unit) -> Figure:
+    """A column and its interval, of a row of a table."""
+    value, low, high = (float(row[f"{name}{end}"]) for end in ("", "_low", "_high"))
+    return Figure(value, low, high, unit)
+
+
+def untested(question: str, tables: Tables, page: Workload) -> Answer:
+    """Why nothing tells, where no decode in L3 was timed beside memory."""
+    points, cpus = tables.points, cpus_of(tables, page)
+    if ((points["regime"] == "L3") & points["gbps"].notna()).any():
+        return Answer.untested(question, Reason.NOT_MEASURED)
+    found = windows(tables.machine, cpus)
+    if sum(window.threads for window in found) < len(cpus):
+        return Answer.untested(question, Reason.NO_CACHE)
+    if _tokens(tables, page, 1.0):
+        return Answer.untested(question, Reason.NO_L3)
+    others = min(window.largest_threads for window in found)
+    return Answer.untested(question, Reason.CLOSED, threads=len(cpus), largest_threads=others)
+
+
+# ---- gains ---------------------------------------------------------------------------------------
+
+
+def _gains(tables: Tables, page: Workload, tested: pd.DataFrame) -> tuple[Gain, ...]:
+    if (tested["threads"] == page.threads).any():
+        tested = tested[tested["threads"] == page.threads]
+    else:
+        tested = tested[tested["threads"] == tested["threads"].max()]
+    alike = tested.groupby(["dtype", "group", *HEADS])
+    chosen = [middle(rows, "l3_gain") for _, rows in alike]
+    visits = {point.name: own for point, own in by_point(tables.records).items()}
+    found = []
+    for row in chosen:
+        ratios = measured(visits[row["name"]]).shares[ROTATED].values
+        found.append(_gain(row, paired(-np.log(ratios)), tables.models, page))
+    own = [each for each in found if each.model == page.model]
+    return tuple(sorted(found, key=lambda each: (each not in own, -_times(each))))
+
+
+def _gain(row: pd.Series, judged: Difference, models: Sequence[Geometry], page: Workload) -> Gain:
+    name = str(row["name"])
+    limit = Answer(
+        "limit",
+        str(row["dtype"]),
+        (name,),
+        None,
+        basis=Basis.ROUNDS,
+        reason=_BOUNDS.get(str(row["bound"]), Reason.NONE),
+        launches=int(row["launches"]),
+    )
+    gain = Answer(
+        "L3 helps",
+        str(row["dtype"]),
+        (name,),
+        figure(row, "l3_gain", Unit.TIMES),
+        Held.FAR,
+        basis=Basis.ROUNDS,
+        reason=limit.reason,
+        launches=judged.counts[0],
+        chance=float(min(1.0, 2 * min(judged.faster, judged.slower))),
+    )
+    return Gain(
+        dtype=str(row["dtype"]),
+        layout=str(row["layout"]),
+        group=int(row["group"]),
+        model=_model(row, models, page),
+        context=int(row["context"]),
+        threads=int(row["threads"]),
+        gain=gain.because(_state(judged), gain.reason),
+        limit=limit,
+    )
+
+
+def _state(judged: Difference) -> State:
+    if judged.enclosed and judged.way:
+        return State.DECIDED
+    return State.LEVEL if judged.enclosed and judged.same else State.OPEN
+
+
+def _model(row: Mapping[str, Any], models: Sequence[Geometry], page: Workload) -> str:
+    """Of those with such heads the page's, or the first."""
+    alike = [
+        each.name for each in models if all(getattr(each, name) == row[name] for name in HEADS)
+    ]
+    return page.model if page.model in alike else next(iter(alike), "")
+
+
+def _times(gain: Gain) -> float:
+    return gain.gain.figure.value if gain.gain.figure else 0.0
+
+
+# ---- what fits -----------------------------------------------------------------------------------
+
+
+def _fits(tables: Tables, page: Workload) -> Iterator[Fits]:
+    """By bytes alone: what a token has in a layer of the page's model, and the window of L3."""
+    model = next((each for each in tables.models if each.name == page.model), None)
+    if model is None:
+        return
+    points = tables.points
+    own = points[(points["op"] == "decode") & points["kv_bytes"].notna()]
+    own = own[own["lengths"] == EVEN]
+    own = own[(own[list(HEADS)] == [getattr(model, name) for name in HEADS]).all(axis=1)]
+    for dtype, rows in own.groupby("dtype"):
+        row = rows.iloc[0]
+        attended = min(row["window"] or row["context"], row["context"])
+        token = float(row["kv_bytes"] / row["batch"] / attended)
+        each, whole = (_tokens(tables, page, token * layers) for layers in (1, model.layers))
+        yield Fits(
+            model=model.name,
+            dtype=str(dtype),
+            threads=page.threads,
+            bytes_per_token=token,
+            layer=each and min(each, model.max_context),
+            model_wide=whole and min(whole, model.max_context),
+        )
+
+
+def _tokens(tables: Tables, page: Workload, token: float) -> int | None:
+    """As many as L3 feeds, of so many bytes each, the work being split evenly over the threads;
+    None where it feeds no number of them.
+    """
+    cpus = cpus_of(tables, page)
+    found = windows(tables.machine, cpus)
+    if sum(window.threads for window in found) < len(cpus):
+        return None
+    low = max(window.low / window.threads for window in found) * len(cpus)
+    high = min(window.high / window.threads for window in found) * len(cpus)
+    most = math.floor(high / token)
+    return most if most and low <= most * token else None

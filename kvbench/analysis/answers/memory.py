@@ -1,12 +1,37 @@
-"""How fast memory and L3 are read: the states that memory was met in, and L3 beside it."""
+"""How fast memory and L3 are read: the states that memory was met in, and L3 beside it.
 
+Memory: every visit counts in which the workload's threads read it plainly: probes, and reads beside
+points. Two states are told where they are surely two. See `states`.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from statistics import median
+from typing import Annotated, NamedTuple
 
-from kvbench.analysis.answers.answer import Answer, Reason
+import numpy as np
+import pandas as pd
+
+from kvbench.analysis.answers.answer import Answer, Basis, Figure, Reason, Unit
+from kvbench.analysis.answers.l3 import cpus_of, middle, untested
 from kvbench.analysis.answers.tables import Tables
 from kvbench.analysis.answers.workload import Workload
+from kvbench.analysis.judge import COVERAGE, LIMITS
+from kvbench.analysis.measured.estimates import Estimate
+from kvbench.analysis.measured.rates import by_point, measured
+from kvbench.intervals import interval
+from kvbench.model import PLAIN, Contrast, Point, Probe, Record
 from kvbench.model.annotated import about
+from kvbench.model.point import LOCAL, Visited
+from kvbench.model.program import MEMORY, SLICE
+from kvbench.units import gbps
+
+_FEWEST = 2  # visits of a state: one is an outlier
+# deviations of visits within the states, at least: between their means; of the gap
+_APART, _GAP = 6.0, 2.0
+_NINE_OF_TEN = (0.05, 0.95)
+_ROUNDING = 0.02  # by which rate / beside may miss the ratio: more shows at two digits
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,5 +57,141 @@ class Reads:
 
 
 def reads(tables: Tables, page: Workload) -> Reads:
-    none = Answer.untested("memory", Reason.NOT_MEASURED)
-    return Reads(none, (), 0, none, none, none)
+    visits = list(_visits(tables, page))
+    l3, rate, beside = _near(tables, page)
+    if not visits:
+        none = Answer.untested("memory", Reason.NOT_MEASURED)
+        return Reads(none, (), 0, l3, rate, beside)
+    parts = states([visit.gbps for visit in visits])
+    usual = set(parts[0])
+    own = [visit for visit in visits if visit.gbps in usual]
+    memory = Answer(
+        "memory",
+        "",
+        tuple(dict.fromkeys(visit.name for visit in own)),
+        Figure(median(parts[0]), *interval(parts[0], COVERAGE), Unit.GBPS),
+        launches=len({visit.launch for visit in own}),
+    )
+    return Reads(memory, tuple(map(_state, parts)), len(visits), l3, rate, beside)
+
+
+# ---- memory --------------------------------------------------------------------------------------
+
+
+class _Visit(NamedTuple):
+    """One that read memory: its median."""
+
+    name: str
+    launch: int
+    gbps: float
+
+
+def _visits(tables: Tables, page: Workload) -> Iterator[_Visit]:
+    plain = (each for each in tables.ceilings if each.form == PLAIN and each.level == "DRAM")
+    probes = {each.probe for each in plain if each.probe.op == "read"}
+    known = {record.point for record in tables.records if record.point.name in page.points}
+    places = {_place(point) for point in known}
+    cpus = cpus_of(tables, page)
+    for record in tables.records:
+        place = _place(record.point)
+        if record.error or (place not in places if places else place[0] != cpus):
+            continue
+        probe = isinstance(record.point, Probe)
+        program = "point" if probe else MEMORY
+        if not probe or record.point in probes:
+            yield from _visit(record, program)
+
+
+def _place(point: Visited) -> tuple[tuple[int, ...], str, str]:
+    """CPUs, and the kind and the place of its memory."""
+    first = point.points[0] if isinstance(point, Contrast) else point
+    assert isinstance(first, Point | Probe)
+    return first.cpus, first.pages, first.memory if isinstance(first, Point) else LOCAL
+
+
+def _visit(record: Record, program: str) -> Iterator[_Visit]:
+    taken = [s.seconds / s.passes for s in record.samples if s.program == program]
+    if taken:
+        moved = record.traffic[program].bytes_compulsory
+        yield _Visit(record.point.name, record.launch, gbps(moved, median(taken)))
+
+
+def states(rates: Sequence[float]) -> tuple[tuple[float, ...], ...]:
+    """The rates of visits as one state, or as two, the usual one first: that of most visits, or
+    else the slower. They are cut at the largest gap, of logarithms, that leaves two visits or more
+    on both sides. There are two states where the means of these lie six standard deviations apart
+    or more, of visits within both, and the gap is two of these wide or more, and 5 % or more.
+
+    Of visits in one state, whose logarithms are normal, 1 of 20 sets of seven looks like two, and
+    1 of 100 sets of ten or more.
+    """
+    ordered = np.sort(np.log(rates))
+    count = len(ordered)
+    if count < 2 * _FEWEST:
+        return (tuple(rates),)
+    gaps = np.diff(ordered)[_FEWEST - 1 : count - _FEWEST]
+    cut = _FEWEST + int(gaps.argmax())
+    gap, parts = float(gaps.max()), (ordered[:cut], ordered[cut:])
+    deviation = math.sqrt(sum(len(each) * each.var() for each in parts) / (count - len(parts)))
+    means = float(parts[1].mean() - parts[0].mean())
+    if means < _APART * deviation or gap < max(_GAP * deviation, math.log1p(LIMITS.same)):
+        return (tuple(rates),)
+    border = math.exp(ordered[cut] - gap / 2)
+    slow, fast = (
+        tuple(rate for rate in rates if (rate > border) == faster) for faster in (False, True)
+    )
+    return (fast, slow) if len(fast) > len(slow) else (slow, fast)
+
+
+def _state(rates: Sequence[float]) -> MemoryState:
+    low, high = np.quantile(rates, _NINE_OF_TEN)
+    return MemoryState(len(rates), median(rates), float(low), float(high))
+
+
+# ---- L3 ------------------------------------------------------------------------------------------
+
+
+def _near(tables: Tables, page: Workload) -> tuple[Answer, Answer, Answer]:
+    """The ratio of L3 to memory, and both rates, of the point whose ratio is the middle one. Where
+    the rates' medians do not give the ratio, that of memory is not told.
+    """
+    points = tables.points
+    rows = points[points["l3_reads"].notna() & (points["threads"] == page.threads)]
+    if rows.empty:
+        none = untested("L3", tables, page)
+        return none, _by_itself(tables, page) or none, none
+    name = str(middle(rows, "l3_reads")["name"])
+    own = next(own for point, own in by_point(tables.records).items() if point.name == name)
+    found = measured(own)
+    assert found.near is not None  # the column is made of it
+    rate, beside = found.rates[SLICE], found.rates[MEMORY]
+    ratio = _answer("L3", name, found.near, Unit.TIMES)
+    told = abs(math.log(rate.median / beside.median / found.near.median)) <= _ROUNDING
+    return (
+        ratio,
+        _answer("L3 rate", name, rate, Unit.GBPS),
+        _answer("memory beside L3", name, beside, Unit.GBPS)
+        if told
+        else Answer.untested("memory beside L3", Reason.NOT_CLEAR),
+    )
+
+
+def _answer(question: str, name: str, found: Estimate, unit: Unit) -> Answer:
+    figure = Figure(found.median, found.low, found.high, unit)
+    return Answer(question, "", (name,), figure, basis=Basis.ROUNDS, launches=found.launches)
+
+
+def _by_itself(tables: Tables, page: Workload) -> Answer | None:
+    """The rate of the middle probe of L3, in visits of its own."""
+    cpus = cpus_of(tables, page)
+    rows = pd.DataFrame(
+        {"ceiling": each, "rate": each.median}
+        for each in tables.ceilings
+        if (each.probe.op, each.form, each.level) == ("read", PLAIN, "L3")
+        and each.probe.cpus == cpus
+    )
+    if rows.empty:
+        return None
+    found = middle(rows, "rate")["ceiling"]
+    figure = Figure(found.median, found.low, found.high, Unit.GBPS)
+    return Answer("L3 rate", "", (found.probe.name,), figure, launches=len(found.samples))

@@ -1,0 +1,78 @@
+"""Launches of the runs that are shipped, drawn anew with replacement: what a host that is as noisy
+might have given. As a program it prints what grades they get: python -m
+tests.analysis.answers.drawn 200
+"""
+
+import sys
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from kvbench.analysis.answers.tables import Tables
+from kvbench.analysis.answers.trust import trust
+from kvbench.analysis.limits import frames
+from kvbench.grouping import grouped
+from kvbench.model import Point
+from kvbench.results import load
+
+RESULTS = Path(__file__).parents[3] / "results"
+SIZES = (7, 14, 20)
+
+
+def kept():
+    return {
+        path.parent.name: load(path)
+        for path in sorted(RESULTS.glob("*/quick"))
+        if (path / "journal.jsonl").exists()
+    }
+
+
+def whole(run):
+    """By launch, of those that visit every point: records of points."""
+    visits = grouped((r.launch, r) for r in run.records if isinstance(r.point, Point))
+    every = max(map(len, visits.values()))
+    return [own for own in visits.values() if len(own) == every]
+
+
+def drawn(launches, size, rng):
+    """So many; one that is drawn again gets a number of its own."""
+    return [
+        replace(record, launch=number)
+        for number, place in enumerate(rng.integers(len(launches), size=size))
+        for record in launches[place]
+    ]
+
+
+def grades(run, draws, seed=0):
+    """Of each draw, by size."""
+    rng, launches = np.random.default_rng(seed), whole(run)
+    points = frames.points(run.records, run.machine)
+    nothing = points.iloc[:0]
+    asked = Tables((), run.machine, (), (), points, nothing, nothing, nothing, nothing, {})
+
+    def grade(size):
+        return trust(replace(asked, records=drawn(launches, size, rng))).grade
+
+    return [tuple(map(grade, SIZES)) for _ in range(draws)]
+
+
+def agreeing(run, draws):
+    """Share of the draws in which all sizes have one grade."""
+    return float(np.mean([len(set(each)) == 1 for each in grades(run, draws)]))
+
+
+def main(draws):
+    for name, run in kept().items():
+        found = grades(run, draws)
+        same = np.mean([len(set(each)) == 1 for each in found])
+        shares = [
+            f"{size}: {dict(Counter(own))}"
+            for size, own in zip(SIZES, zip(*found, strict=True), strict=True)
+        ]
+        print(f"{name}: one grade in {same:.0%} of {draws} draws; {'; '.join(shares)}")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
