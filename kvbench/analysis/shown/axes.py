@@ -77,7 +77,10 @@ def _context(rows: pd.DataFrame, page: Workload) -> int:
 
 
 def _contexts(rows: pd.DataFrame) -> pd.DataFrame:
-    """Of each dtype the kernel with most contexts, at least two; of those the fastest one."""
+    """In the residency that most have; of each dtype the kernel with most contexts, at least two,
+    and of those the fastest one.
+    """
+    rows = rows[rows["residency"].isin(rows["residency"].mode()[:1])]
     rows = rows.drop_duplicates([*_KERNEL, "kv_heads", "q_heads", "context"])
     counts = rows.groupby(_KERNEL)["context"].transform("nunique")
     rows = rows.assign(count=counts)[counts > 1]

@@ -33,6 +33,7 @@ COLUMNS = {
     **dict.fromkeys(("ai", "ai_issued", "gflops", "gflops_low", "gflops_high"), "float64"),
     **dict.fromkeys(("gbps", "gbps_low", "gbps_high", "tokens_per_second"), "float64"),
     "visits": "Int64",  # in which memory was so fast
+    "of_visits": "Int64",
 }
 
 
@@ -81,8 +82,9 @@ def _reads(found: Findings, own: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """Plain ones: of memory in each of its states, and of caches."""
     reads, before = found.answers.reads, 0.0
     for state in reads.states:
-        ends = {"gbps_low": state.low, "gbps_high": state.high, "visits": state.visits}
-        yield {"kind": MEMORY, "gbps": state.gbps} | ends
+        ends = {"gbps_low": state.low, "gbps_high": state.high}
+        visits = {"visits": state.visits, "of_visits": reads.visits}
+        yield {"kind": MEMORY, "gbps": state.gbps} | ends | visits
         before = max(before, state.gbps)
     if reads.l3_rate.figure:
         yield {"kind": CACHE, "short": "L3"} | enclosed("gbps", reads.l3_rate)

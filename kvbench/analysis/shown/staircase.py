@@ -32,6 +32,7 @@ _SAME = [
     *_SETTING,
 ]
 COLUMNS = ["kind", "row", "short", "threads", "cpus", *_SAME, "footprint", "footprint_end"]
+COLUMNS += ["visits", "of_visits"]
 POINT, READ, MEMORY, LEVEL = "point", "read", "memory", "level"
 
 
@@ -74,9 +75,11 @@ def _rows(found: Findings, points: pd.DataFrame) -> list[dict[str, Any]]:
 
 def _memory(found: Findings) -> Iterator[dict[str, Any]]:
     """Plain reads of it, in each of its states."""
-    for state in found.answers.reads.states:
+    reads = found.answers.reads
+    for state in reads.states:
         rates = {"gbps": state.gbps, "gbps_low": state.low, "gbps_high": state.high}
-        yield {"kind": MEMORY, "short": "plain read of memory", "regime": "DRAM"} | rates
+        visits = {"visits": state.visits, "of_visits": reads.visits}
+        yield {"kind": MEMORY, "short": "plain read", "regime": "DRAM"} | rates | visits
 
 
 def _reads(ceilings: Iterable[Ceiling], point: pd.Series) -> Iterator[dict[str, Any]]:

@@ -24,7 +24,7 @@ from kvbench.report.figures.look import (
 from kvbench.units import KIB, counted
 
 _HEIGHT = 3.3  # inches of a panel
-_APART = 0.08  # of a step of words: between dtypes
+_APART, _KERNELS = 0.08, 0.14  # of a step of words: between dtypes, and kernels of one
 _TITLES = {
     shown.CONTEXT: "By context",
     shown.HEADS: "By heads",
@@ -57,7 +57,9 @@ def axes(found: Findings, look: Look) -> Figure:
 
 def _draw(table: pd.DataFrame, look: Look) -> Canvas:
     names = dict.fromkeys(table["panel"])
-    figure, every, _ = panels(len(names), _HEIGHT)
+    figure, every, columns = panels(len(names), _HEIGHT)
+    if len(names) % columns:
+        _widen(every[-1])
     for axis, name in zip(every, names, strict=True):
         _PANELS[name](axis, table[table["panel"] == name], look)
         axis.set_title(_TITLES[name])
@@ -76,6 +78,12 @@ def _draw(table: pd.DataFrame, look: Look) -> Canvas:
     }
     legend_below(figure, 5, legend_lines(meanings))
     return figure
+
+
+def _widen(axis: Axes) -> None:
+    """To all columns, for nothing stands beside it."""
+    if grid := axis.get_gridspec():
+        axis.set_subplotspec(grid[-1, :])
 
 
 def _mark(axis: Axes, x: float, row: Any, look: Look) -> None:
@@ -128,9 +136,11 @@ def _heads(axis: Axes, rows: pd.DataFrame, look: Look) -> None:
 
 
 def _dtypes(axis: Axes, rows: pd.DataFrame, look: Look) -> None:
+    """Kernels of a dtype beside each other, the fastest first."""
     names = list(dict.fromkeys(rows["dtype"]))
-    for row in rows.itertuples():
-        _mark(axis, names.index(row.dtype), row, look)
+    for place, (_, own) in enumerate(rows.groupby("dtype", sort=False)):
+        for moved, row in enumerate(own.itertuples()):
+            _mark(axis, place + _KERNELS * (moved - (len(own) - 1) / 2), row, look)
     axis.set_xticks(range(len(names)), names)
     axis.grid(visible=False, axis="x")
 

@@ -18,10 +18,10 @@ from kvbench.report.figures.look import (
     rows_axis,
     tag,
 )
-from kvbench.report.words.phrases import number
 from kvbench.units import counted
 
-_LINE, _FRAME = 0.42, 1.5  # inches: of a line, and of what is around
+_LINE, _FRAME = 0.5, 1.4  # inches: of a line, and of what is around
+_BELOW = 0.25  # of a line: where other layouts stand
 _ABOUT = (
     "Decode of one layer that stays in L3, over the same decode from memory, by the same threads in"
     " the same rounds. Filled: the middle layout by gain, with its interval over launches. Small:"
@@ -39,22 +39,30 @@ def l3(found: Findings, look: Look) -> Figure:
 def _draw(rows: pd.DataFrame, look: Look) -> Canvas:
     middle = rows[rows["middle"]]
     figure, (axes,) = canvas(height=_FRAME + _LINE * len(middle))
-    for row in rows[~rows["middle"]].itertuples():
+    others = rows[~rows["middle"]]
+    for row in others.itertuples():
         (mark,) = axes.plot(
-            row.gain, row.line, look.mark(row.dtype), ms=4, color=look.colour(row.dtype), mfc=PAPER
+            row.gain,
+            row.line + _BELOW,
+            look.mark(row.dtype),
+            ms=4.5,
+            color=look.colour(row.dtype),
+            mfc=PAPER,
         )
         tag(mark, row.row)
-        at: dict[str, Any] = {"ha": "center", "va": "top", "fontsize": 8}
-        axes.annotate(row.layout, (row.gain, row.line), (0, -6), textcoords="offset points", **at)
     for row in middle.itertuples():
         look_of: dict[str, Any] = {"color": look.colour(row.dtype), "zorder": 3}
         drawn = axes.plot([row.gain_low, row.gain_high], [row.line] * 2, lw=1.6, **look_of)
         drawn += axes.plot(row.gain, row.line, look.mark(row.dtype), ms=9, **look_of)
         for part in drawn:
             tag(part, row.row)
-        words = f"{number(row.gain)} ({number(row.gain_low)} to {number(row.gain_high)})"
-        words += f", {row.layout}"
-        axes.text(1.02, row.line, words, transform=axes.get_yaxis_transform(), va="center")
+        words = f"{row.layout} {row.gain:.2f}x ({row.gain_low:.2f} to {row.gain_high:.2f})"
+        small = others[others["line"] == row.line]
+        words += "\n" * bool(len(small))
+        words += ", ".join(f"{each.layout} {each.gain:.2f}" for each in small.itertuples())
+        axes.text(
+            1.02, row.line, words, transform=axes.get_yaxis_transform(), va="center", fontsize=9
+        )
     axes.axvline(1.0, color=INK, lw=1.2)
     rows_axis(axes, [_name(row) for row in middle.itertuples()])
     axes.set_xlim(left=0)
@@ -62,7 +70,7 @@ def _draw(rows: pd.DataFrame, look: Look) -> Canvas:
     dot: dict[str, Any] = {"ls": "", "marker": "o"}
     meanings = {
         "middle layout": dot | {"ms": 9},
-        "other layouts": dot | {"ms": 4, "mfc": PAPER},
+        "other layouts": dot | {"ms": 4.5, "mfc": PAPER},
         "interval over launches": {"lw": 1.6},
         "as fast as memory": {"lw": 1.2},
     }

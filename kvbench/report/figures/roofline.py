@@ -35,7 +35,7 @@ _WHERE = {"mixed": "partly cached"}
 _PEAKS = {"flops": "multiply-add peak", "dot8": "peak of byte products"}
 _HEIGHT = 5.4  # inches
 _LINE = 0.042  # of the height of the axes: of a label
-_ALIKE, _APART = 1.15, 1.12  # times: intensities of one column of marks, and of marks beside others
+_ALIKE, _APART = 1.15, 1.06  # times: intensities of one column of marks, and of marks beside others
 
 
 def roofline(found: Findings, look: Look, day: str) -> Figure:
@@ -66,9 +66,9 @@ def _draw(table: pd.DataFrame, look: Look, heading: str) -> Canvas:
     figure, (axes,) = canvas(height=_HEIGHT)
     axes.set_xscale("log", base=2)
     rate_axis(axes, "GFLOP/s", log=True)
-    axes.set_xlim(points["ai"].min() / 5, points["ai"].max() * 2)
+    axes.set_xlim(points["ai"].min() / 4, points["ai"].max() * 2)
     tops = [*points["gflops_high"], *cores["gflops"], *peaks["gflops_high"]]
-    axes.set_ylim(points["gflops_low"].min() / 4, 1.6 * max(tops))
+    axes.set_ylim(points["gflops_low"].min() / 7, 1.6 * max(tops))
     for kind, line in ((shown.MEMORY, "-"), (shown.CACHE, "--")):
         for roof in kinds.get(kind, nothing).itertuples():
             _slope(axes, roof, peaks["gflops"].max(), line)
@@ -131,9 +131,9 @@ def _slope(axes: Axes, roof: Any, peak: float, line: str) -> None:
         low, high = (ends * rate for rate in (roof.gbps_low, roof.gbps_high))
         axes.fill_between(ends, low, high, color=GRID, lw=0, zorder=0.5)
     axes.plot(ends, ends * roof.gbps, color=INK, lw=1.2, ls=line)
-    name, at = roof.short or "Memory", 1.1 * start
-    words = f"{name} {number(roof.gbps)} GB/s"
-    words += f" ({number(roof.gbps_low)} to {number(roof.gbps_high)})"
+    at, words = 1.1 * start, f"{roof.short or 'Memory'} {number(roof.gbps)} GB/s"
+    if roof.kind == shown.MEMORY and roof.visits < roof.of_visits:
+        words += f" ({roof.visits} of {roof.of_visits} visits)"
     axes.text(
         at,
         1.08 * at * roof.gbps,

@@ -17,6 +17,11 @@ from kvbench.report.figures.look import Figure, Look
 from kvbench.units import counted
 
 _WIDE = 0.05  # of the axis: a level that has room for its name
+_ABOVE: dict[str, Any] = {
+    "xycoords": ("axes fraction", "data"),
+    "textcoords": "offset points",
+    "color": style.FAINT,
+}
 _WORDS = {"DRAM": "memory", "mixed": "between"}
 
 
@@ -72,6 +77,9 @@ def _draw(table: pd.DataFrame, look: Look) -> Canvas:
     for state in table[table["kind"] == shown.MEMORY].itertuples():
         axes.axhspan(state.gbps_low, state.gbps_high, color=style.GRID, lw=0, zorder=0.5)
         axes.axhline(state.gbps, color=style.INK, lw=0.9, ls=(0, (5, 4)), zorder=1)
+        if state.visits < state.of_visits:
+            words = f"memory in {state.visits:.0f} of {state.of_visits:.0f} visits"
+            axes.annotate(words, (0.01, state.gbps_high), (0, 2), fontsize=8.5, **_ABOVE)
     for _, series in points.groupby(["dtype", "group"], sort=True):
         _series(axes, series.sort_values("footprint"), look, points["group"].nunique() > 1)
     axes.set_ylim(
