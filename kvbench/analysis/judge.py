@@ -48,6 +48,7 @@ class JudgeLimits:
     """
 
     rate: float = 0.01  # of the changes that are reported, how many may be none
+    page: float = 0.05  # of the differences that a page states, how many may be none
     # smallest effect of a point that is called a change: where code lies moves it by 1 or 2 %
     point: float = 0.03
     family: float = 0.02  # and of a family

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import pandas as pd
 from msgspec import Meta
 
-from kvbench.analysis.differs.contrasts import CONTRAST, OVERALL
+from kvbench.analysis.differs.contrasts import CONTRAST
 from kvbench.analysis.means.findings import Findings
 from kvbench.analysis.means.models import FITS, TOKENS
 from kvbench.analysis.measured.columns import FOUND, POINT, row, text
@@ -23,7 +23,6 @@ from kvbench.texts import table_csv
 
 PointFacts: Any = row("PointFacts", POINT | FOUND | {"short": text("its name for people")})
 Pair: Any = row("Pair", CONTRAST)
-Pairs: Any = row("Pairs", OVERALL)
 ThreadsStep: Any = row("ThreadsStep", SATURATION)
 Tokens: Any = row("Tokens", TOKENS)
 Fit: Any = row("Fit", FITS)
@@ -37,10 +36,10 @@ class Report:
     version: Annotated[
         Literal[3],
         about(
-            "of this format, 3: no list `scaling`; since 2 no list `breakeven`, no `distance` of a"
-            " ceiling; of points `order`, was `shuffle`, `slices` in rotation, `layers` as asked"
-            " for, and `bytes_compulsory`, `bytes_issued`, `bytes_line`; keys may be added, none is"
-            " dropped"
+            "of this format, 3: no list `scaling`, no `overall`; since 2 no list `breakeven`, no"
+            " `distance` of a ceiling; of points `order`, was `shuffle`, `slices` in rotation,"
+            " `layers` as asked for, and `bytes_compulsory`, `bytes_issued`, `bytes_line`; keys may"
+            " be added, none is dropped"
         ),
     ] = 3
     run: Annotated[str, about("its name")]
@@ -59,7 +58,6 @@ class Report:
     ceilings: Annotated[tuple[CeilingRow, ...], about("what the run's own probes reached")]
     points: Annotated[list[PointFacts], about("all that is known of each")]
     contrasts: Annotated[list[Pair], about("points that differ in one thing alone")]
-    overall: Annotated[list[Pairs], about("contrasts of one kind together")]
     saturation: Annotated[list[ThreadsStep], about("what more threads bring")]
     tokens: Annotated[list[Tokens], about("upper bounds, from memory")]
     fits: Annotated[list[Fit], about("which contexts of a layer fit L3")]
@@ -79,7 +77,6 @@ _MANIFEST = ("suite", "created", "command", "identity", "versions", "skips")
 _TABLES = (
     "points",
     "contrasts",
-    "overall",
     "saturation",
     "tokens",
     "fits",

@@ -231,14 +231,12 @@ _COLUMNS: dict[str, Columns] = {  # of tables that are findings as they are
     },
     "contrasts": {
         "what differs": ("factor", str),
-        **plain("base", "other", "op"),
+        **plain("base", "other", "op", "dtype", "context", "threads"),
         "level": ("regime", str),
-        **plain("pairs"),
-        "side by side": ("beside", lambda beside: "yes" if beside else "no"),
         "times as fast as base": ("ratio", _times),
         "interval": interval("ratio"),
-        **plain("faster", "slower"),
-        "same within noise": ("same", str),
+        **plain("launches", "rounds"),
+        "by chance": ("corrected", "{:.1%}".format),
         "verdict": ("word", str),
     },
     "fits": {
@@ -257,11 +255,10 @@ _COLUMNS: dict[str, Columns] = {  # of tables that are findings as they are
         **plain("default", "rounds"),
     },
 }
-_CALLED = {"contrasts": "overall"}  # in the findings
 
 
 def every(found: Findings) -> list[Sheet]:
     """All tables of results, in the order of a report."""
-    rows = {name: records(getattr(found, _CALLED.get(name, name))) for name in _COLUMNS}
+    rows = {name: records(getattr(found, name)) for name in _COLUMNS}
     own = {name: _sheet(name, columns, rows[name]) for name, columns in _COLUMNS.items()}
     return [points(found), own.pop("peers"), tokens(found), *own.values(), ceilings(found.ceilings)]

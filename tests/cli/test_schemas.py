@@ -117,7 +117,8 @@ CALLS = {
     "sweep --dry-run": lambda folder: [["smoke", "--axis", "threads=1,1024", "--json"]],
     "verify": lambda folder: [["--quick", "--isa", "scalar", "--json"]],
     "profile": lambda folder: [
-        [op, *SMALL.split(), *SHORT, "--json"] for op in ("decode", "bulk", "append")
+        [*op.split(), *SMALL.split(), *SHORT, "--json"]
+        for op in ("decode", "decode --residency evicted", "bulk", "append")
     ],
     "sweep": lambda folder: [
         [

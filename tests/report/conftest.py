@@ -1,6 +1,8 @@
 """Reports of made-up runs, written once for all tests; and a browser."""
 
+import contextlib
 import fcntl
+import io
 import os
 import shutil
 
@@ -9,6 +11,8 @@ import pytest
 from tests.cli.test_cli import call
 from tests.raw import ROOT
 from tests.report import made
+
+RUNS = {path.parent.name: path for path in sorted((ROOT / "results").glob("*/quick"))}
 
 
 @pytest.fixture(scope="session")
@@ -45,11 +49,17 @@ def report(once, rich):
 
 
 @pytest.fixture(scope="session")
-def shipped(once):
+def shown(once):
+    """From the name of a shipped run to a folder with its page, and what commands print of it: the
+    terminal's text, the JSON, `size` and `explain`.
+    """
+    return lambda name: once(f"shown-{name}", lambda folder: told_of(folder, RUNS[name]))
+
+
+@pytest.fixture(scope="session")
+def shipped(shown):
     """The folder of the report of a real run, whose first screen has all its parts."""
-    return once(
-        "shipped", lambda folder: reported(folder, ROOT / "results" / "zen4-kvm-2" / "quick")
-    )
+    return shown("zen4-kvm-2")
 
 
 @pytest.fixture(scope="session")
@@ -73,6 +83,23 @@ def past(once, tmp_path_factory):
     root = tmp_path_factory.mktemp("past")
     made.directory(root / "run", made.whole(points), points, versions={"cpu_model_name": 200 * "W"})
     return once("past", lambda folder: told(folder, root))
+
+
+def told_of(folder, run):
+    found = printed("report", run, "-o", folder)
+    (folder / "terminal.txt").write_text(found)
+    assert call("report", run, "--format", "json", "-o", folder / "run.json") == 0
+    for command in ("size", "explain"):
+        more = ("--context", 4096) if command == "size" else ()
+        found = printed(command, "llama-3-8b", *more, "--machine", run)
+        (folder / f"{command}.txt").write_text(found)
+
+
+def printed(*arguments):
+    """On standard output, outside of a test."""
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        assert call(*arguments) == 0
+    return out.getvalue()
 
 
 def told(folder, root):

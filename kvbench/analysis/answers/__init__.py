@@ -39,7 +39,7 @@ def answers(tables: Tables) -> Answers:
     """Each is made by a file of its own; whether a difference is clear is judged over all that they
     ask together.
     """
-    page = workload(tables)
+    page = workload(tables.tokens, tables.points)
     found, read, chosen = decodes(tables, page), reads(tables, page), factors(tables, page)
     memory = read.memory.figure.value if read.memory.figure else None
     return Answers(

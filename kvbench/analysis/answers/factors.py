@@ -2,10 +2,16 @@
 alone, timed side by side.
 """
 
-from dataclasses import dataclass
-from typing import Annotated
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import Annotated, Any
 
-from kvbench.analysis.answers.answer import Answer
+import pandas as pd
+
+from kvbench.analysis.answers import pairs
+from kvbench.analysis.answers.answer import Answer, State
 from kvbench.analysis.answers.tables import Tables
 from kvbench.analysis.answers.workload import Workload
 from kvbench.model.annotated import about
@@ -25,9 +31,9 @@ class Choice:
     values: Annotated[tuple[str, ...], about("of the factor, fastest first")]
     level: Annotated[tuple[str, ...], about("those that none clearly leads")]
     leads: Annotated[
-        tuple[Answer, ...], about("times as fast as each of the others, the first over it")
+        tuple[Answer, ...],
+        about("times as fast, the first over each of the others: `of` is its value"),
     ]
-    beside: Annotated[bool, about("whether they were timed in the same rounds")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,5 +42,89 @@ class Factors:
     threads: Annotated[Answer | None, about("times as fast as by fewer threads, side by side")]
 
 
+_CHOICES = "layout", "variant", "block_tokens", "order", "pages"
+_THREADS = "threads"
+
+
 def factors(tables: Tables, page: Workload) -> Factors:
-    return Factors((), None)
+    """Of what was timed in the same rounds."""
+    found = tables.contrasts
+    asked = found[found["factor"].isin(_CHOICES)]
+    every = [(_choice(rows), rows) for _, rows in asked.groupby("visit", sort=False)]
+    every.sort(key=lambda each: _order(each[0], set(each[1]["base_name"]), page))
+    return Factors(tuple(choice for choice, _ in every), _threads(found, page))
+
+
+def _order(choice: Choice, names: set[str], page: Workload) -> tuple[Any, ...]:
+    own = bool(names & set(page.points))
+    kind = choice.op != "decode", not own, choice.regime != "DRAM"
+    return *kind, _CHOICES.index(choice.factor), choice.op, choice.regime
+
+
+def _choice(rows: pd.DataFrame) -> Choice:
+    """Of one set. A value is as fast as it is over the others on average."""
+    leads = {
+        (ours, theirs): pairs.answer(row, "lead", theirs, turned)
+        for row in rows.to_dict("records")
+        for turned, ours, theirs in (
+            (False, row["other"], row["base"]),
+            (True, row["base"], row["other"]),
+        )
+    }
+    every = {value for pair in leads for value in pair}
+    level = {value for value in every if not _led(value, leads)}
+    values = sorted(every, key=lambda value: (value not in level, -_pace(value, leads), value))
+    first = rows.iloc[0]
+    dtypes = set(rows["dtype"])
+    return Choice(
+        factor=first["factor"],
+        op=first["op"],
+        regime=first["regime"],
+        dtype=first["dtype"] if len(dtypes) == 1 else "",
+        context=int(first["context"]),
+        values=tuple(values),
+        level=tuple(value for value in values if value in level),
+        leads=tuple(leads[values[0], other] for other in values[1:] if (values[0], other) in leads),
+    )
+
+
+_Leads = Mapping[tuple[str, str], Answer]  # of the one value over the other
+
+
+def _led(value: str, leads: _Leads) -> bool:
+    """Whether another is clearly faster."""
+    over = (answer for (_, theirs), answer in leads.items() if theirs == value)
+    return any(each.state is State.DECIDED and _times(each) > 1 for each in over)
+
+
+def _pace(value: str, leads: _Leads) -> float:
+    own = (answer for (ours, _), answer in leads.items() if ours == value)
+    return fmean(math.log(_times(each)) for each in own)
+
+
+def _times(answer: Answer) -> float:
+    return answer.figure.value if answer.figure else math.nan
+
+
+def _threads(found: pd.DataFrame, page: Workload) -> Answer | None:
+    """Decodes from memory at the page's context, or the nearest that was timed: the most threads
+    over the next fewer.
+    """
+    rows = found[(found["factor"] == _THREADS) & (found["op"] == "decode")]
+    rows = rows[rows["regime"] == "DRAM"]
+    if rows.empty:
+        return None
+    distance = (rows["context"] - page.context).abs()
+    rows = rows[distance == distance.min()]
+    rows = rows[rows["visit"] == rows["visit"].iloc[0]]
+    numbers = {
+        row[name]: int(row[name].removeprefix(f"{_THREADS}="))
+        for row in rows.to_dict("records")
+        for name in ("base", "other")
+    }
+    fewer, most = sorted(numbers, key=lambda word: numbers[word])[-2:]
+    for row in rows.to_dict("records"):
+        if {row["base"], row["other"]} == {fewer, most}:
+            answer = pairs.answer(row, _THREADS, turned=row["base"] == most)
+            return replace(answer, facts={"threads": numbers[most], "fewer": numbers[fewer]})
+    return None

@@ -1,5 +1,8 @@
 """What prefetches give: the best schedule over none, in the same rounds, from memory and in L3."""
 
+from dataclasses import replace
+
+from kvbench.analysis.answers import pairs
 from kvbench.analysis.answers.answer import Answer
 from kvbench.analysis.answers.tables import Tables
 from kvbench.analysis.answers.workload import Workload
@@ -9,4 +12,13 @@ def prefetch(tables: Tables, page: Workload) -> tuple[Answer, ...]:
     """One for each level at most, of the page's threads and the dtype that was tuned. `of` is the
     level; facts: the `schedule`, the `dtype`.
     """
-    return ()
+    found = tables.contrasts
+    found = found[found["factor"] == pairs.SCHEDULE].sort_values("ratio", ascending=False)
+    return tuple(
+        replace(
+            pairs.answer(row, "prefetch", row["regime"]),
+            facts={"schedule": row["other"], "dtype": row["dtype"]}
+            | {name: row[name] for name in ("layout", "rounds")},
+        )
+        for row in found.drop_duplicates("regime").to_dict("records")
+    )

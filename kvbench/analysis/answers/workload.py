@@ -5,7 +5,6 @@ from typing import Annotated
 
 import pandas as pd
 
-from kvbench.analysis.answers.tables import Tables
 from kvbench.model.annotated import about
 
 MODEL, CONTEXT = "llama-3-8b", 4096
@@ -23,11 +22,11 @@ class Workload:
     points: Annotated[tuple[str, ...], about("names of its points, from memory")]
 
 
-def workload(tables: Tables) -> Workload:
+def workload(tokens: pd.DataFrame, points: pd.DataFrame) -> Workload:
     """That of `kvbench score` where the run has it: Llama 3 8B, 4,096 tokens, most threads. Else
-    what is most like it: the model with most points, the context nearest to 4,096.
+    what is most like it: the model with most points, the context nearest to 4,096. From the tables
+    of these names.
     """
-    tokens, points = tables.tokens, tables.points
     rows = tokens[tokens["tokens_per_second"].notna()]
     if rows.empty:
         threads = int(points["threads"].max()) if len(points) else 0

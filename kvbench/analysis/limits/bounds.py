@@ -5,6 +5,7 @@ and often of another footprint: where that explains nothing, the point is suspec
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from enum import Enum, StrEnum, auto
 
 import numpy as np
 
@@ -13,27 +14,20 @@ from kvbench.analysis.looks import chance, needs
 from kvbench.analysis.measured.ceilings import REACH
 from kvbench.analysis.measured.estimates import SPREAD, Estimate, enough
 from kvbench.analysis.measured.rates import PointRates
-from kvbench.model import Ceiling, Fact, Role, Traffic, program
+from kvbench.model import Ceiling, Fact, Point, Traffic, program
 from kvbench.regime import NO_LEVEL, Regime
 from kvbench.units import GB, counted, size
 
-CLOSE = 0.90  # of a witness: at it
+CLOSE = 0.90  # of what a limit allows: at it
 SKEW = 0.10  # the slowest thread's lead over the mean: waiting, not working
 
 SUSPECT = "suspect: "  # how a reason begins that explains nothing
 # of an excess over what the point may well be level with: of many such points chance lifts some so
 # far
-_PARITY = 0.02
+PARITY = 0.02
 _OTHER_PAGES = 0.5  # of the memory, that lies on huge pages here and not there
 _MOST = 2.0  # times a roof: beyond it nothing explains an excess
 _HALF = 0.45  # of the bytes are stores: a copy's share is a half
-
-_WITNESSES = {
-    "twin": "plain twin",
-    "twin_ahead": "twin in its own schedule",
-    "copy": "copy",
-    "copy_nt": "copy",
-}
 
 CONFIRMED, REFUTED, CORE, PRIVATE = "confirmed", "refuted", "core-bound", "private-cache"
 NOT_TESTABLE, UNSTABLE = "not testable", "unstable"
@@ -71,79 +65,142 @@ class Against:
 # ---- what limits it ------------------------------------------------------------------------------
 
 
-def bound(
-    efficiency: float | None, core_fraction: float | None, thread_skew: float, beaten: bool = False
-) -> str:
-    """memory: at the twin. core: at the core roof. scheduling: far from both while threads wait for
-    each other. A roof that is `beaten` by the point itself says nothing.
+class Limit(StrEnum):
+    """What limits a decode. The first three have a share each, of what they would allow."""
+
+    MEMORY = "memory"  # plain reads of memory
+    ROWS = "rows"  # reads of its own rows: the faster form of the twin
+    CORE = "core"  # its core speed
+    BOTH = "both"  # reads and the core
+    NEITHER = "neither"
+    NOT_CLEAR = "not clear"
+    UNKNOWN = "unknown"
+
+
+class Why(StrEnum):
+    """Why the word is what it is. The shares that it rests on stand beside it."""
+
+    REACHED = "reached"  # the low ends of these shares are at 90 % or more
+    ROWS_ALONE = "memory not timed"  # reads of its rows reach it; memory was not read beside them
+    MEMORY_OPEN = "memory not clear"  # reads of its rows reach it; memory crosses 90 %
+    CROSSES = "interval crosses"  # the intervals of these shares do
+    TOO_FEW = "too few launches"  # behind these shares
+    BELOW = "all below"  # shares of 90 %
+    WAITING = "threads wait"  # all shares are below, and the slowest thread works longer
+    BEATEN = "faster than its limit"  # it is surely faster than these; no other share tells
+    NOT_TIMED = "not timed"  # beside it, these
+    NO_DECODE = "no decode"
+
+
+READS = (Limit.MEMORY, Limit.ROWS)
+FAR = frozenset({"DRAM", "unknown"})  # regimes in which plain reads of memory are a limit
+Shares = Mapping[Limit, Estimate]
+
+
+@dataclass(frozen=True, slots=True)
+class Limited:
+    """`by`: what the reason is about, of memory, rows and core. `skew`: share of the mean, by which
+    the slowest thread works longer.
     """
-    if efficiency is None or core_fraction is None or beaten:
-        return "unknown"
-    if max(efficiency, core_fraction) >= CLOSE:
-        return "memory" if efficiency >= core_fraction else "core"
-    return "scheduling" if thread_skew > SKEW else "unknown"
+
+    word: Limit
+    why: Why
+    by: tuple[Limit, ...] = ()
+    skew: float = 0.0
 
 
-def reached(efficiency: float, witness: str) -> str:
-    """Of what stands beside a point. One that beats its twin in all forms is at the reads: more
-    there cannot be.
+def limit(shares: Shares, skew: float, far: bool) -> Limited:
+    """From shares of the same rounds alone. `far`: the data comes from memory, so that plain reads
+    of memory are a limit; else the others are.
     """
-    reads = Role.of(witness).kind == "twin"
-    return (
-        "at the reads"
-        if reads and efficiency > 1
-        else f"{efficiency:.0%} of its {_WITNESSES.get(witness, witness)}"
-    )
+    timed = {name: share for name, share in shares.items() if far or name != Limit.MEMORY}
+    states = {name: _state(share) for name, share in timed.items()}
+    in_state = {state: tuple(name for name in timed if states[name] == state) for state in _State}
+    reached, across = in_state[_State.REACHED], in_state[_State.ACROSS]
+    reads = next((name for name in READS if name in reached), None)
+    if reads and Limit.CORE in reached and _meet(timed[reads], timed[Limit.CORE]):
+        return Limited(Limit.BOTH, Why.REACHED, (reads, Limit.CORE), skew)
+    if reads == Limit.ROWS and far and Limit.MEMORY not in timed:
+        return Limited(reads, Why.ROWS_ALONE, (reads,), skew)
+    if reads == Limit.ROWS and Limit.MEMORY in across:
+        return Limited(reads, Why.MEMORY_OPEN, (reads,), skew)
+    if reads or reached:
+        word = reads or Limit.CORE
+        return Limited(word, Why.REACHED, (word,), skew)
+    if across:
+        few = tuple(name for name in across if not enough(timed[name].launches))
+        why = Why.TOO_FEW if few else Why.CROSSES
+        return Limited(Limit.NOT_CLEAR, why, few or across, skew)
+    if lacking := tuple(name for name in (Limit.ROWS, Limit.CORE) if name not in timed):
+        return Limited(Limit.UNKNOWN, Why.NOT_TIMED, lacking, skew)
+    if beaten := in_state[_State.BEATEN]:
+        return Limited(Limit.UNKNOWN, Why.BEATEN, beaten, skew)
+    why = Why.WAITING if skew > SKEW else Why.BELOW
+    return Limited(Limit.NEITHER, why, tuple(timed), skew)
 
 
-def evidence(
-    decode: bool,
-    witness: str | None,
-    numbers: tuple[float | None, float | None, float],
-    level: str = "",
-    beaten: str = "",
-    uneven: int = 0,
-) -> str:
-    """The numbers behind it, efficiency, core fraction and thread skew, for a point beside its
-    `witness`: a form of the twin of a decode, or of a store's copy; and what would tell what limits
-    a decode where they do not. `level`: the cache that the core roof's data stays in. `beaten`: a
-    roof; `uneven`: launches of samples that are unlike in length.
+class _State(Enum):
+    """Where the interval of a share lies."""
+
+    REACHED = auto()
+    ACROSS = auto()
+    BELOW = auto()
+    BEATEN = auto()
+
+
+def _state(share: Estimate) -> _State:
+    if not enough(share.launches):
+        return _State.ACROSS
+    if share.low > 1 + PARITY:
+        return _State.BEATEN
+    if share.low >= CLOSE:
+        return _State.REACHED
+    return _State.BELOW if share.high < CLOSE else _State.ACROSS
+
+
+def _meet(one: Estimate, other: Estimate) -> bool:
+    return one.low <= other.high and other.low <= one.high
+
+
+# ---- the core's speed ----------------------------------------------------------------------------
+
+Class = tuple[str, int, int, int]  # of points that share a core speed
+
+
+def core_class(point: Point) -> Class:
+    return point.kernel, point.shape.group, point.shape.head_dim, point.threads
+
+
+def core_speeds(found: Mapping[Point, PointRates]) -> dict[Class, tuple[Point, Estimate]]:
+    """How fast a kernel is against its window walk, where some point surely beats that: the point
+    that does so by most, and by how much. So fast is the core at least, and other points of its
+    class are held against it.
     """
-    (efficiency, core_fraction, thread_skew), where = numbers, f" in {level}" if level else ""
-    said = [
-        "nothing was measured beside it"
-        if efficiency is None
-        else reached(efficiency, witness or ""),
-        "no core roof" if core_fraction is None else f"{core_fraction:.0%} of its core roof{where}",
-        # none of a single thread
-        f"slowest thread {thread_skew:.0%} over the mean" if thread_skew else "",
-        f"the point itself beats its {beaten}, which so limits nothing" if beaten else "",
-        f"samples of unlike length in {counted(uneven, 'launch')}" if uneven else "",
-    ]
-    if decode and (efficiency is None or core_fraction is None):
-        said.append("longer samples on an idle machine would tell")
-    elif decode and bound(*numbers, bool(beaten)) == "unknown":
-        more = "more launches on an idle machine would tell"
-        said.append(more if beaten else "far from both: kvbench profile shows its stages")
-    return ", ".join(filter(None, said))
+    best: dict[Class, tuple[Point, Estimate]] = {}
+    for point, rates in found.items():
+        share = rates.shares.get(program.CORE)
+        if share and point.op == "decode" and beats(share):
+            key = core_class(point)
+            if key not in best or share.low > best[key][1].low:
+                best[key] = point, share
+    return best
 
 
-def beaten(found: PointRates) -> str:
-    """What is slower than the point itself, though it does less, by more than chance can do it;
-    else empty.
-    """
-    for name, what in (
-        (program.CORE, "core roof"),
-        (found.witness, Role.of(found.witness or "").kind),
-    ):
-        share = found.shares.get(name or "")
-        if share and _beats(share):
-            return what
-    return ""
-
-
-def _beats(share: Estimate) -> bool:
+def beats(share: Estimate) -> bool:
+    """Whether a point is surely faster than what does less."""
     return not _chance(share.low, share.launches)
+
+
+def of_core(share: Estimate, faster: Estimate) -> Estimate:
+    """A share of the window walk as one of the core's speed, which is `faster` than that walk. The
+    interval is that of the worst case: both lie at the ends that are farthest from each other.
+    """
+    return Estimate(
+        share.median / faster.median,
+        share.low / faster.high,
+        share.high / faster.low,
+        tuple(value / faster.median for value in share.values),
+    )
 
 
 # ---- above a roof --------------------------------------------------------------------------------
@@ -213,7 +270,7 @@ def _over_witness(point: Against, witness: str) -> str:
     share = point.found.shares[witness].low
     if few := _few_stores(point, share):
         return few
-    if point.ceiling and not point.above_ceiling and share > 1 + _PARITY:
+    if point.ceiling and not point.above_ceiling and share > 1 + PARITY:
         what = "copy of the same rounds" if point.stores else "twin"
         return (
             f"the {point.ceiling.probe.op} ceiling of its footprint allows it: its {what} walks"
@@ -290,9 +347,9 @@ def _unexplained(point: Against, times: float, what: str) -> str:
 
 
 def _chance(times: float, launches: int) -> str:
-    if times <= 1 + _PARITY:
+    if times <= 1 + PARITY:
         return (
-            f"less than {_PARITY:.0%} over the roof: level with it, as chance has it among many"
+            f"less than {PARITY:.0%} over the roof: level with it, as chance has it among many"
             " points"
         )
     if not enough(launches) and times <= 1 + SPREAD:
@@ -353,7 +410,7 @@ def _judged(found: PointRates, near: Estimate, most: int) -> tuple[str, str]:
     way, allowed = _way(reads, most), reads.median / core.median
     if way == FASTER:
         return CONFIRMED, said
-    if _beats(core):
+    if beats(core):
         return (
             NOT_TESTABLE,
             f"{said}; the point itself beats its core roof: whether the core limits it is unknown",

@@ -2,26 +2,31 @@
 it.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Annotated, Any
 
 import pandas as pd
 
 from kvbench.analysis.limits.bounds import (
+    FAR,
     Against,
+    Class,
+    Limit,
+    Why,
     above,
-    beaten,
-    bound,
     claim,
+    core_class,
+    core_speeds,
     decided_by,
-    evidence,
+    limit,
+    of_core,
 )
 from kvbench.analysis.measured.ceilings import Roofs, huge_share
 from kvbench.analysis.measured.ceilings import ceilings as ceilings_of
 from kvbench.analysis.measured.columns import EITHER, FOUND, POINT, SAMPLE, facts, table
-from kvbench.analysis.measured.estimates import enclosed, outliers, steady
+from kvbench.analysis.measured.estimates import Estimate, enclosed, outliers, steady
 from kvbench.analysis.measured.rates import PointRates, measured
 from kvbench.analysis.measured.speeds import SLOW, at_speed, speeds
 from kvbench.analysis.measured.tails import tailed, untold
@@ -104,18 +109,46 @@ def points(
         for record, speed in zip(records, speeds(records), strict=True)
         if isinstance(record.point, Point)
     )
-    found = table((_row(point, own, roofs, most) for point, own in visits.items()), POINT | FOUND)
+    found = {point: measured(good) for point, own in visits.items() if (good := _good(own))}
+    fastest = core_speeds(found)
+    rows = (
+        _row(point, own, _at_core_speed(point, found.get(point), fastest), roofs, most)
+        for point, own in visits.items()
+    )
+    made = table(rows, POINT | FOUND)
     order = [name for name in POINT if name not in ("name", "kernel")]
-    return found.sort_values(order, ignore_index=True)
+    return made.sort_values(order, ignore_index=True)
 
 
 _Visit = tuple[Record, float | None, bool]  # the cores' speed, and whether its numbers count
 _REGIME = {"": "word", "_reason": "reason", "_confidence": "confidence"}
 
 
-def _row(point: Point, visits: Sequence[_Visit], roofs: Roofs, most: int) -> dict[str, Any]:
-    whole = [visit for visit in visits if visit[0].complete]
-    lost = {record.launch for record, *_ in visits} - {record.launch for record, *_ in whole}
+def _good(visits: Sequence[_Visit]) -> list[Record]:
+    """Those whose numbers count."""
+    return [record for record, _, used in visits if used and record.complete]
+
+
+def _at_core_speed(
+    point: Point, found: PointRates | None, fastest: Mapping[Class, tuple[Point, Estimate]]
+) -> PointRates | None:
+    """With the share of what the core can do, not of a window walk that another point beats."""
+    by, faster = fastest.get(core_class(point), (point, None))
+    if not found or not faster or by == point or CORE not in found.shares:
+        return found
+    return replace(
+        found,
+        shares=found.shares | {CORE: of_core(found.shares[CORE], faster)},
+        rates=found.rates | {CORE: found.rates[CORE].times(faster.median)},
+    )
+
+
+def _row(
+    point: Point, visits: Sequence[_Visit], found: PointRates | None, roofs: Roofs, most: int
+) -> dict[str, Any]:
+    lost = {record.launch for record, *_ in visits} - {
+        record.launch for record, *_ in visits if record.complete
+    }
     errors = [
         record.error or "no sample was taken" for record, *_ in visits if record.launch in lost
     ]
@@ -125,10 +158,12 @@ def _row(point: Point, visits: Sequence[_Visit], roofs: Roofs, most: int) -> dic
         "failed": len(lost),
         "error": errors[0] if errors else "",
     }
-    if not (good := [record for record, _, used in whole if used]):
+    if found is None:
         return row
-    found, one = measured(good), good[0]
-    row |= {
+    good = _good(visits)
+    one, whole = good[0], [visit for visit in visits if visit[0].complete]
+    return {
+        **row,
         **_cores([(speed, used) for _, speed, used in whole if speed is not None]),
         **_rates(found, one.traffic["point"]),
         **_visits(good, point.threads),
@@ -138,13 +173,6 @@ def _row(point: Point, visits: Sequence[_Visit], roofs: Roofs, most: int) -> dic
         "core_level": one.core_level,
         **_witnesses(point, found),
         **_tails(found, good),
-    }
-    numbers, roof = (row.get("efficiency"), row.get("core_fraction"), row["skew"]), beaten(found)
-    why = evidence(point.op == "decode", found.witness, numbers, one.core_level, roof, found.uneven)
-    return {
-        **row,
-        "bound": bound(*numbers, beaten=bool(roof)),
-        "bound_reason": why,
         "uneven": found.uneven,
         **_against(point, found, good, roofs, most),
     }
@@ -190,11 +218,18 @@ def _visits(records: Sequence[Record], threads: int) -> dict[str, Any]:
     own = [sample for sample in taken if sample.program == "point"]
     return {
         "samples": len(own),
-        "skew": median(sample.skew for sample in own),
+        "skew": median_skew(records),
         "disturbed": sum(disturbed(sample, threads) for sample in taken) / len(taken),
         "huge": huge_share(records),
         "max_abs_err": max(record.max_abs_err for record in records),
     }
+
+
+def median_skew(records: Iterable[Record]) -> float:
+    """Of the point's own samples."""
+    return median(
+        sample.skew for record in records for sample in record.samples if sample.program == "point"
+    )
 
 
 def _witnesses(point: Point, found: PointRates) -> dict[str, Any]:
@@ -214,8 +249,27 @@ def _witnesses(point: Point, found: PointRates) -> dict[str, Any]:
         else:
             row |= {"copy_gbps": found.rates[witness].median, "copy_fraction": share.median}
     if CORE in found.shares:
-        row |= {"core_gbps": found.rates[CORE].median, "core_fraction": found.shares[CORE].median}
+        row |= {
+            "core_gbps": found.rates[CORE].median,
+            **enclosed("core_fraction", found.shares[CORE]),
+        }
     return row
+
+
+def _limited(point: Point, found: PointRates, regime: str, skew: float) -> dict[str, Any]:
+    """What limits it, by shares of the same rounds. Only a decode is held against reads."""
+    if point.op != "decode":
+        return {"bound": str(Limit.UNKNOWN), "bound_reason": str(Why.NO_DECODE)}
+    far = regime in FAR
+    programs = {Limit.MEMORY: MEMORY, Limit.ROWS: found.witness, Limit.CORE: CORE}
+    shares = {what: found.shares[name] for what, name in programs.items() if name in found.shares}
+    made, memory = limit(shares, skew, far), shares.get(Limit.MEMORY)
+    return {
+        "bound": str(made.word),
+        "bound_reason": str(made.why),
+        "bound_by": ", ".join(made.by),
+        **(enclosed("memory_share", memory) if far and memory else {}),
+    }
 
 
 def _tails(found: PointRates, records: Sequence[Record]) -> dict[str, Any]:
@@ -247,6 +301,7 @@ def _against(
         **{f"regime{end}": getattr(regime, name) for end, name in _REGIME.items()},
         "footprint": footprint,
         "ceiling_note": note,
+        **_limited(point, found, regime.word, median_skew(records)),
         "fma_gflops": computed and computed.median,
     }
     for name, roof in (("ceiling", ceiling), ("dram", roofs.by_itself("read", point, "DRAM"))):
@@ -279,7 +334,7 @@ def _against(
         }
         ratios = {
             "l3_reads": found.near,
-            "l3_decode": shares.get(MEMORY),
+            "l3_decode": None if regime.word in FAR else shares.get(MEMORY),
             "l3_gain": shares.get(ROTATED),
         }
         for name, ratio in ratios.items():

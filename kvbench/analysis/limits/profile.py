@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from msgspec import UNSET, Meta, UnsetType
 
-from kvbench.analysis.limits.bounds import bound, evidence
-from kvbench.analysis.measured.estimates import SPREAD
+from kvbench.analysis.limits.bounds import FAR, Limit, Limited, Why, limit
+from kvbench.analysis.measured.estimates import Estimate, enclosed
 from kvbench.analysis.measured.tails import untold
 from kvbench.grouping import grouped
 from kvbench.model import (
@@ -75,12 +75,34 @@ class Profile:
     efficiency: Annotated[
         _Share, about("share of the point's time that the twin takes, median of the rounds")
     ] = UNSET
+    efficiency_low: Annotated[
+        _Share, about("share of the point's time: lower end of its interval, of rounds")
+    ] = UNSET
+    efficiency_high: Annotated[
+        _Share, about("share of the point's time: upper end of its interval, of rounds")
+    ] = UNSET
+    memory_gbps: Annotated[
+        float | UnsetType, about("GB/s: plain reads of memory; of a decode whose data lies there")
+    ] = UNSET
+    memory_share: Annotated[_Share, about("share of memory_gbps, median of the rounds")] = UNSET
+    memory_share_low: Annotated[
+        _Share, about("share of memory_gbps: lower end of its interval, of rounds")
+    ] = UNSET
+    memory_share_high: Annotated[
+        _Share, about("share of memory_gbps: upper end of its interval, of rounds")
+    ] = UNSET
     core_gbps: Annotated[float | UnsetType, about("GB/s: the same kernel in a private cache")] = (
         UNSET
     )
     core_level: Annotated[str | UnsetType, about("that cache")] = UNSET
     core_form: Annotated[str | UnsetType, about("the program whose rate core_gbps is")] = UNSET
     core_fraction: Annotated[_Share, about("share of core_gbps, median of the rounds")] = UNSET
+    core_fraction_low: Annotated[
+        _Share, about("share of core_gbps: lower end of its interval, of rounds")
+    ] = UNSET
+    core_fraction_high: Annotated[
+        _Share, about("share of core_gbps: upper end of its interval, of rounds")
+    ] = UNSET
     ceiling_gbps: Annotated[
         float, about("GB/s: the best of all forms of reads of this footprint, by the same threads")
     ]
@@ -123,10 +145,11 @@ class Profile:
         float | UnsetType, about("GFLOP/s: peak of the kernel's instructions, by as many threads")
     ] = UNSET
     fma_fraction: Annotated[_Share, about("share of fma_gflops that the point computes")] = UNSET
-    bound: Annotated[str, about("what limits the point", "memory", "core", "scheduling", "unknown")]
-    bound_reason: Annotated[
-        str, about("the numbers it rests on, and what would tell where it is unknown")
+    bound: Annotated[
+        Limit, about("what limits a decode, of this one visit; rows: reads of its own rows")
     ]
+    bound_reason: Annotated[Why, about("why, as a word")]
+    bound_by: Annotated[tuple[Limit, ...], about("what the reason is about: memory, rows or core")]
     ai: Annotated[float, about("FLOP per byte: arithmetic intensity, over compulsory bytes")]
     flops: Annotated[float, about("FLOP: of a pass")]
     bytes_compulsory: Annotated[float, about("bytes: of a pass, K and V once per KV head")]
@@ -212,7 +235,7 @@ def profile(visit: Record) -> Profile:
     facts["rates"] = {name: rate for name, rate in rates.items() if name not in (PACE, *COMPUTE)}
     facts["gbps"] = rates["point"].median
     facts |= _against(visit, samples, rates, facts["thread_skew"])
-    for name, (over, under) in _L3.items():
+    for name, (over, under) in _L3.items() if SLICE in samples else ():
         if over in samples and under in samples:
             moved = visit.traffic[over].bytes_compulsory / visit.traffic[under].bytes_compulsory
             facts[name] = _times(moved, samples[under], samples[over])
@@ -293,16 +316,38 @@ def _against(
             traffic["point"].flops / traffic[peak].flops, samples[peak], own
         )
         found["core_level"] = visit.core_level
-    shares = found.get("efficiency"), found.get("core_fraction")
-    beaten = max(filter(None, shares), default=0.0) > 1 + SPREAD
-    found["bound"] = bound(*shares, thread_skew, beaten)
-    witness, share = (
-        found.get("twin_form", "copy"),
-        found.get("efficiency", found.get("copy_fraction")),
-    )
-    numbers, roof = (share, shares[1], thread_skew), "roof" if beaten else ""
-    found["bound_reason"] = evidence(point.op == "decode", witness, numbers, visit.core_level, roof)
-    return found
+    return found | _limited(visit, samples, rates, found, thread_skew)
+
+
+def _limited(
+    visit: Record,
+    samples: dict[str, list[Sample]],
+    rates: dict[str, ProgramRate],
+    found: dict[str, Any],
+    thread_skew: float,
+) -> dict[str, Any]:
+    """What limits it, by shares of the same rounds, whose intervals are over rounds."""
+    if "efficiency" not in found:
+        made = Limited(Limit.UNKNOWN, Why.NO_DECODE)
+        return {"bound": made.word, "bound_reason": made.why, "bound_by": made.by}
+    own, moved = samples["point"], visit.traffic
+    far = (visit.level or "unknown") in FAR
+    programs = {
+        "memory_share": (Limit.MEMORY, MEMORY if far else ""),
+        "efficiency": (Limit.ROWS, found.get("twin_form", "")),
+        "core_fraction": (Limit.CORE, found.get("core_form", "")),
+    }
+    row, shares = dict[str, Any](), {}
+    for name, (what, program) in programs.items():
+        if taken := quotients(samples.get(program, ()), own):
+            work = moved["point"].bytes_compulsory / moved[program].bytes_compulsory
+            share = Estimate.of([(1.0 if what == Limit.ROWS else work) * each for each in taken])
+            shares[what] = share
+            row |= enclosed(name, share)
+    if Limit.MEMORY in shares:
+        row["memory_gbps"] = rates[MEMORY].median
+    made = limit(shares, thread_skew, far)
+    return row | {"bound": made.word, "bound_reason": made.why, "bound_by": made.by}
 
 
 def _times(work: float, samples: list[Sample], own: list[Sample]) -> float | None:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import pandas as pd
 
 from kvbench.analysis.answers import Answers, answers
+from kvbench.analysis.answers.pairs import pairs
 from kvbench.analysis.answers.tables import Tables
-from kvbench.analysis.differs.contrasts import contrasts, overall
+from kvbench.analysis.answers.workload import workload
 from kvbench.analysis.differs.questions import Open, questions
 from kvbench.analysis.limits import frames
 from kvbench.analysis.means.headline import Headline, headline
@@ -36,8 +37,7 @@ class Findings:
     ceilings: tuple[Ceiling, ...]
     points: pd.DataFrame
     samples: pd.DataFrame
-    contrasts: pd.DataFrame  # of every factor
-    overall: pd.DataFrame
+    contrasts: pd.DataFrame  # all that were timed in the same rounds
     saturation: pd.DataFrame
     tokens: pd.DataFrame
     fits: pd.DataFrame
@@ -71,9 +71,8 @@ def findings(
         records,
         [record for record in records if getattr(record.point, "engine", OURS) == OURS],
     )
-    pairs = contrasts(records, points, most)
-    together = overall(pairs, most)
     rates = tokens(points, models)
+    asked = pairs(records, points, most, workload(rates, points))
     all_rates = rates if len(every) == len(points) else tokens(every, models)
     launches = len({record.launch for record in records})
     engines = peers(every, all_rates, said)
@@ -86,7 +85,7 @@ def findings(
         line=points.iloc[:0],
         tokens=rates,
         tokens_line=rates.iloc[:0],
-        contrasts=pairs,
+        contrasts=asked,
         cpus=cpus,
         most=most,
     )
@@ -101,14 +100,13 @@ def findings(
         samples=frames.samples(said),
         peers=engines,
         beside=beside(engines, said),
-        contrasts=pairs,
-        overall=together,
+        contrasts=asked,
         saturation=saturation(points),
         tokens=rates,
         fits=fits(points, machine, models, cpus),
         schedules=schedules(tuned for record in records for tuned in record.tuned),
         placed=matrix(points, cpus, machine),
-        open=questions(records, points, pairs, together),
+        open=questions(points, asked),
         headline=headline(points, rates, own, machine, launches),
         answers=answers(tables),
     )

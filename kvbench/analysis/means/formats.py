@@ -4,8 +4,11 @@ Rows are drawn as those of a model: their keys have a few elements that are much
 and a format whose elements share a scale loses most there.
 """
 
+from functools import cache
+
 import numpy as np
 
+from kvbench.native import Cache
 from kvbench.oracle import attention, whole
 
 KEYS = ("normal", "heavy")  # keys of a normal distribution; with some elements that are larger
@@ -39,3 +42,19 @@ def format_error(
 ) -> float:
     """stored: K and V in float32. kept: the same as a cache of the format gives them back."""
     return relative_error(attended(q, *kept), attended(q, *stored))
+
+
+# heads and head_dim as those of many models; tokens that are enough for two digits
+_TOKENS, _Q_HEADS, _KV_HEADS, _HEAD_DIM = 256, 32, 8, 128
+
+
+@cache
+def format_errors(dtype: str, scale: str = "f32") -> dict[str, float]:
+    """By KEYS, of a cache that the library stores in this format."""
+    found = {}
+    for keys in KEYS:
+        q, k, v = drawn(keys, _TOKENS, _Q_HEADS, _KV_HEADS, _HEAD_DIM)
+        with Cache(_KV_HEADS, _HEAD_DIM, _TOKENS, dtype=dtype, scale=scale) as cache:
+            cache.bulk(k, v)
+            found[keys] = format_error(q, (k, v), cache.numpy())
+    return found

@@ -125,8 +125,15 @@ FOUND = {
     "twin_gbps": number("GB/s: the same reads and nothing else"),
     "copy_gbps": number("GB/s: of a store, as many bytes copied"),
     "copy_fraction": number("share of copy_gbps"),
-    "core_gbps": number("GB/s: the same kernel in a private cache"),
-    "core_fraction": number("share of core_gbps"),
+    **band(
+        "memory_share",
+        "share of plain reads of memory: GB/s over theirs, in the same rounds; of data in memory",
+    ),
+    "core_gbps": number(
+        "GB/s: the same kernel in a private cache; its core speed. Where a point of the kernel"
+        " surely beats that, by as much more"
+    ),
+    **band("core_fraction", "share of its core speed, in the same rounds"),
     "core_level": text("the cache that its data stays in; empty where it is not known"),
     "core_speed": number(
         "share of the run's best on these cores: their speed, median of the launches"
@@ -158,8 +165,12 @@ FOUND = {
     "regime": text("what feeds the point: L1, L2, L3, DRAM, mixed or unknown"),
     "regime_reason": text("why"),
     "regime_confidence": text("high, low or none"),
-    "bound": text("memory, core, scheduling or unknown"),
-    "bound_reason": text("the numbers it rests on, and what would tell where it is unknown"),
+    "bound": text(
+        "what limits a decode: memory, rows (reads of its own rows), core, both, neither, not clear"
+        " or unknown"
+    ),
+    "bound_reason": text("why, as a word"),
+    "bound_by": text("what the reason is about, of memory, rows and core"),
     "l3": text(
         "whether a slice in L3 is read faster than memory: confirmed, refuted, ...; empty: it says"
         " nothing"

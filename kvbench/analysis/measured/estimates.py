@@ -35,12 +35,14 @@ class Estimate:
     @classmethod
     def of_ratios(cls, values: Sequence[float]) -> Self:
         """The interval is the judge's, of signed ranks, where launches are enough for it: as sure,
-        and narrower.
+        and narrower. `median` is then the estimate that belongs to it, of Hodges and Lehmann: the
+        median of the means of two launches.
         """
         found, whole = paired(np.log(values)), cls.of(values)
         if not found.enclosed:
             return whole
-        return replace(whole, low=math.exp(found.low), high=math.exp(found.high))
+        middle, low, high = map(math.exp, (found.estimate, found.low, found.high))
+        return replace(whole, median=middle, low=low, high=high)
 
     @property
     def launches(self) -> int:
@@ -55,6 +57,14 @@ class Estimate:
     def confidence(self) -> float:
         """The probability with which the interval holds the true median."""
         return held(self.launches, COVERAGE)
+
+    def times(self, factor: float) -> Self:
+        return type(self)(
+            factor * self.median,
+            factor * self.low,
+            factor * self.high,
+            tuple(factor * value for value in self.values),
+        )
 
     def of_bytes(self, count: float) -> Self:
         """The GB/s of `count` bytes, where this is of seconds."""

@@ -59,10 +59,11 @@ def command(op: str, plugin: tuple[str, ...], as_json: bool, **asked: Any) -> in
     """Measure one kernel in depth: OP is decode, append, bulk, repack, transpose or logits.
 
     It is timed in turn with what could limit it: the same reads without the arithmetic (its twin),
-    the same kernel on data in a private cache (the core roof), the fastest reads of as much memory,
-    and the FMA peak. Stores are timed beside copies of as many bytes: append of a token, bulk of a
-    prompt, repack of a cache that grows to twice its capacity or --capacity, transpose of a prompt
-    to head-major order, logits of a token.
+    the same kernel on data in a private cache (its core speed), plain reads of memory,
+    the fastest reads of as much memory, and the FMA peak. What limits it is told of this one visit;
+    a sweep has several launches. Stores are timed beside copies of as many bytes: append of a
+    token, bulk of a prompt, repack of a cache that grows to twice its capacity or --capacity,
+    transpose of a prompt to head-major order, logits of a token.
 
     With --plugin and no --variant, every variant of the plug-ins is profiled, one after another. A
     plug-in that hangs is
@@ -200,32 +201,31 @@ def _heading(facts: Any, name: str) -> list[str]:
 
 
 _ROWS = {
-    "twin": "twin: the same reads alone",
-    "core": "core roof: the same kernel in a private cache",
+    "memory": "plain reads of memory",
+    "twin": "reads of its own rows: the same reads alone",
+    "core": "core speed: the same kernel in a private cache",
     "ceiling": "read ceiling: this footprint",
     "dram": "read ceiling: DRAM",
     "other": "the other kind of stores",
     "copy": "copy, ordinary stores",
     "copy_nt": "copy, non-temporal stores",
 }
+_SHARES = {"twin": "efficiency", "memory": "memory_share"}
 
 
 def _rates(facts: Any) -> list[str]:
-    from kvbench.model import Role
+    from kvbench.model import MEMORY, Role
 
     lines = [f"  {'':<46}{'GB/s':>8}   {'middle half':<16}point is"]
     rates = facts.rates
     lines.append(_rate("point", rates["point"], ""))
     for key, label in _ROWS.items():
-        form = getattr(facts, f"{key}_form")
-        if form:
-            share = facts.efficiency if key == "twin" else getattr(facts, f"{key}_fraction")
+        form = MEMORY if key == "memory" else getattr(facts, f"{key}_form")
+        share = getattr(facts, _SHARES.get(key, f"{key}_fraction"))
+        if form and share is not UNSET:
             best = "" if form == key else f", {Role.of(form).form}"
             level = f", {facts.core_level}" if key == "core" and facts.core_level else ""
-            beats = key == "twin" and share is not None and share > 1
-            lines.append(
-                _rate(label + best + level, rates[form], "at the reads" if beats else _share(share))
-            )
+            lines.append(_rate(label + best + level, rates[form], _share(share)))
     if facts.fma_gflops is not UNSET:
         lines.append(
             f"  {'FMA peak':<46}{facts.fma_gflops:>8.0f}  "
@@ -251,9 +251,11 @@ def _tail(facts: Any, of: str) -> str:
 
 
 def _details(facts: Any) -> list[str]:
-    shape = facts.point.shape
+    from kvbench.report.words import said
+
+    shape, why = facts.point.shape, said("reasons", "limit", facts, facts.thread_skew, "rounds")
     lines = [
-        *wrapped([f"bound: {facts.bound} ({facts.bound_reason})"]),
+        *wrapped([f"limit: {why}"]),
         (
             f"  one pass: {_tail(facts, 'pass')} of {facts.passes}; slowest thread"
             f" {facts.thread_skew:.1%} over the mean"

@@ -168,7 +168,8 @@ def schema(name: str) -> dict[str, Any]:
 
     refs, parts = msgspec.json.schema_components(_types(name), ref_template="#/$defs/{name}")
     for part in parts.values():
-        _require_all(part)
+        if "properties" in part:  # of words there are none
+            _require_all(part)
     own: dict[str, Any] = {"type": "object", "oneOf": list(refs)}
     if len(refs) == 1:
         own = refs[0] | parts.pop(refs[0].pop("$ref").rpartition("/")[2])

@@ -53,6 +53,7 @@ def _templates(topic: str) -> Any:
         "median": median,
     }
     words.filters["share"] = lambda part, digits=0: f"{part:.{digits}%}"
+    words.filters["in"] = lambda name, names: names[name]
     # on a scale of logarithms
     words.filters["moved"] = lambda change: f"{math.expm1(float(change)):+.1%}"
     return words.get_template(f"{topic}.jinja").module

@@ -4,7 +4,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 WITNESS = {"twin": "read", "copy": "copy"}  # what a point is timed beside, by its kind
-BINDS = {"memory": "memory", "core": "the core", "scheduling": "threads that wait for each other"}
+BINDS = {
+    "memory": "memory",
+    "rows": "reads of its rows",
+    "core": "the core",
+    "both": "reads and the core",
+    "neither": "neither",
+}
 
 
 def number(value: float) -> str:

@@ -17,7 +17,7 @@ from kvbench.analysis.means.findings import Findings
 from kvbench.intervals import held
 from kvbench.model import OURS, Check, Point, Probe
 from kvbench.model.annotated import about
-from kvbench.report.words import bandwidth, choices, limits, paragraphs
+from kvbench.report.words import bandwidth, limits, paragraphs
 from kvbench.report.words import said as words
 from kvbench.report.words.phrases import listed
 from kvbench.store import Manifest
@@ -43,9 +43,7 @@ def sentences(found: Findings) -> tuple[Sentence, ...]:
         ("peers", words("peers", "summary", found.beside) if len(found.peers) else ""),
         ("bandwidth", bandwidth.memory(points)),
         ("l3", bandwidth.l3(points, found.machine)),
-        *((factor, choices.choice(found.overall, factor)) for factor in choices.FASTEST),
         ("fit", limits.fit(found.fits)),
-        ("threads", choices.threads(found.saturation, points, found.contrasts)),
         ("bound", limits.bounds(points)),
         ("tokens", limits.tokens(found.tokens)),
         ("stores", limits.stores(points)),

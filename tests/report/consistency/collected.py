@@ -3,11 +3,11 @@
 import re
 from collections.abc import Iterator
 
+from tests.report.consistency.answered import DTYPE as _DTYPE
+from tests.report.consistency.answered import answers
 from tests.report.consistency.claims import NUMBER, Claim, claim
 from tests.report.consistency.reading import Report, Row, Table, words
 
-_DTYPES = ("f32", "f16", "bf16", "e4m3", "e5m2", "i8", "q8_0", "q4_0")
-_DTYPE = rf"(?:{'|'.join(_DTYPES)})"
 _HELD = {  # the same whole by each of its names
     "its witness": "reads of its rows",
     "its rows' read": "reads of its rows",
@@ -31,6 +31,11 @@ _LIMITS = {  # a word of each place to one of all
     "reads of its rows": "reads of its rows",
     "reads of its own rows": "reads of its rows",
     "its rows": "reads of its rows",
+    "its own rows": "reads of its rows",
+    "rows": "reads of its rows",
+    "neither alone": "neither",
+    "memory and the core": "both",
+    "faster than its limit": "not clear",
     "both": "both",
 }
 
@@ -47,6 +52,7 @@ def claims(report: Report) -> Iterator[Claim]:
     yield from _counts(report)
     yield from _fits(report)
     yield from _sizes(report)
+    yield from answers(report)
     yield from _others(report)
 
 
@@ -160,8 +166,8 @@ def _limits(report: Report) -> Iterator[Claim]:
             if word:
                 yield Claim(row["dtype"], "limit", limit(word), 0, "", "dtypes")
     for row in report.figures.get("hero", []):
-        if row.get("bound"):
-            yield Claim(row["dtype"], "limit", limit(row["bound"]), 0, "", "hero.csv")
+        if word := row.get("bound") or row.get("limit"):
+            yield Claim(row["dtype"], "limit", limit(word), 0, "", "hero.csv")
     tile = next((text for name, text in report.tiles.items() if "limit" in name.lower()), "")
     for part in re.split(r"[;·]", tile):
         word, _, dtypes = part.partition(":")
@@ -195,7 +201,7 @@ def _reads(report: Report) -> Iterator[Claim]:
     """Reads of memory by most threads: one number for a page."""
     subject, quantity = "memory", "memory read"
     for title, text in report.tiles.items():
-        if title.lower().startswith("memory"):
+        if title.lower().startswith("memory") and re.match(rf"{NUMBER} GB/s", text):
             yield from claim(subject, quantity, text, "", "tile")
     for place, found in report.sentences(rf"plain reads of memory ({NUMBER}) GB/s"):
         yield from claim(subject, quantity, found[1], "", place)
@@ -215,7 +221,7 @@ def _counts(report: Report) -> Iterator[Claim]:
         ),
         "above a limit": (r"(\d+) of \d+ points are faster than",),
         "unstable": (r"(\d+) of \d+ points (?:is|are) unstable",),
-        "launches": (r"points in (\d+) launches", r"Not decided in (\d+) launches"),
+        "launches": (r"points in (\d+) launches(?! \()", r"Not decided in (\d+) launches"),
     }
     for quantity, each in patterns.items():
         for pattern in each:
@@ -247,11 +253,13 @@ def _fits(report: Report) -> Iterator[Claim]:
 
 def _sizes(report: Report) -> Iterator[Claim]:
     """What `kvbench size` says of the point that it takes its rate from."""
-    said = rf"K and V alone ({NUMBER}) .*?as the measured (decode .*?)(?:$|,|;)"
+    said = rf"K and V alone ({NUMBER})\b.*?as the measured (decode [^(;]*)(?: \(({NUMBER}) GB/s)?"
     for place, found in report.sentences(said):
-        wanted = words(found[2])
-        for point in [point for point in report.points if wanted <= point and "threads=2" in point]:
-            yield from claim(point, "tokens/s", found[1], "", f"size, {place}")
+        wanted = words(found[2].strip())
+        for point in report.points:
+            if wanted <= point and "threads=2" in point:
+                yield from claim(point, "tokens/s", found[1], "", place)
+                yield from claim(point, "GB/s", found[3] or "", "", place)
 
 
 def _others(report: Report) -> Iterator[Claim]:

@@ -90,6 +90,7 @@ class Report:
     figures: dict[str, list[Row]] = field(default_factory=dict)
     terminal: str = ""
     json: dict[str, object] = field(default_factory=dict)
+    asked: dict[str, str] = field(default_factory=dict)  # what other commands print, by their name
 
     @cached_property
     def root(self) -> Node:
@@ -115,7 +116,8 @@ class Report:
         """What stands in sentences, on the page and on the terminal."""
         found = [Said("page", node.text) for node in self.root.all(*_PROSE)]
         found += [Said(f"tile {title}", text) for title, text in self.tiles.items()]
-        found += [Said("terminal", text) for text in paragraphs(self.terminal)]
+        for place, printed in {"terminal": self.terminal, **self.asked}.items():
+            found += [Said(place, text) for text in paragraphs(printed)]
         return found
 
     def with_heads(self, *heads: str) -> Iterator[Table]:
@@ -148,7 +150,7 @@ def _table(node: Node) -> Table:
 
 def words(name: str) -> frozenset[str]:
     """The words of a point, of its short name or of the long one."""
-    if "/" not in name:
+    if not re.match(r"\w+\.[\w-]+\.", name):
         return frozenset(re.sub(r" (\d+) threads?\b", r" threads=\1", name).split())
     kernel, shape, context, where, *_ = name.split("/")
     op, variant, layout, dtype, _ = kernel.split(".")
@@ -177,10 +179,12 @@ def paragraphs(text: str) -> list[str]:
     return [" ".join(text.split()) for _, text in found if text]
 
 
-def read(folder: Path, terminal: str = "", found: str = "{}") -> Report:
-    """A folder that `kvbench report` wrote, what it printed, and the run as JSON."""
+def read(folder: Path) -> Report:
+    """A folder that `kvbench report` wrote, with what commands printed of the run beside it."""
     figures = {path.stem: _rows(path.read_text()) for path in folder.glob("figures/*.csv")}
-    return Report((folder / "index.html").read_text(), figures, terminal, json.loads(found))
+    texts = {path.stem: path.read_text() for path in folder.glob("*.txt")}
+    found = json.loads((folder / "run.json").read_text())
+    return Report((folder / "index.html").read_text(), figures, texts.pop("terminal"), found, texts)
 
 
 def _rows(text: str) -> list[Row]:

@@ -4,12 +4,14 @@ import re
 import statistics
 from collections.abc import Callable, Iterator
 
+from tests.report.consistency.answered import DTYPE as _DTYPE
+from tests.report.consistency.answered import orphans
 from tests.report.consistency.claims import NUMBER, Conflict, disagreeing, number
-from tests.report.consistency.collected import _DTYPE, claims, dtype_tables, limit
+from tests.report.consistency.collected import claims, dtype_tables, limit
 from tests.report.consistency.reading import Report, Row
 
 Rule = Callable[[Report], Iterator[Conflict]]
-_RULES: list[Rule] = []
+_RULES: list[Rule] = [orphans]
 _RATIO = rf"({NUMBER})x (\w+) \(({NUMBER}) to ({NUMBER})\)"
 
 

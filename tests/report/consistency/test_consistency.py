@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.report.conftest import RUNS
 from tests.report.consistency.reading import Report, read
 from tests.report.consistency.rules import conflicts
 
@@ -43,8 +44,7 @@ def kept(tmp_path_factory):
     folder = tmp_path_factory.mktemp("kept")
     with tarfile.open(OLD) as archive:
         archive.extractall(folder, filter="data")
-    found = (folder / "run.json").read_text()
-    return conflicts(read(folder, (folder / "terminal.txt").read_text(), found))
+    return conflicts(read(folder))
 
 
 def test_the_kept_page_has_these_kinds_alone(kept):
@@ -55,6 +55,11 @@ def test_the_kept_page_has_these_kinds_alone(kept):
 def test_the_kept_page(rule, kept):
     said = [str(conflict) for conflict in kept if conflict.rule == rule]
     assert any(KEPT[rule][1] in each for each in said), said
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_shipped_run_has_none(name, shown):
+    assert not [str(conflict) for conflict in conflicts(read(shown(name)))]
 
 
 # ---- planted -------------------------------------------------------------------------------------

@@ -278,12 +278,12 @@ CASES = [  # topic, facts that are said, records, and what else is known
     ),  # which these rounds show
     (
         "bound",
-        "memory for f16; the core for i8",
+        "reads of its rows for f16; the core for i8",
         NEAR_READS + rated(9.5, at(1024, dtype="i8"), twin=19.0, core=10.0),
     ),
     (
         "bound",
-        "memory, then the core (from 4 query heads",
+        "reads of its rows, then the core (from 4 query heads",
         sum(
             (rated(9.5, each, core=10.0) for each in GROUPS[1:]), rated(19.0, GROUPS[0], twin=20.0)
         ),

@@ -1,0 +1,189 @@
+"""Who is faster: all comparisons that a page asks, in one table, corrected together.
+
+Three kinds of pairs are timed in the same rounds: points of a set, a decode in L3 beside the same
+from memory, and schedules beside `off`. Those of schedules rest on the rounds of one visit, all
+others on launches.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from statistics import median
+
+import numpy as np
+import pandas as pd
+
+from kvbench.analysis.answers.answer import Answer, Basis, Figure, Held, Reason, State, Unit
+from kvbench.analysis.answers.workload import Workload
+from kvbench.analysis.differs.contrasts import CONTRAST, RATIO, Row, contrasts, row_of
+from kvbench.analysis.judge import FASTER, LIMITS, SLOWER, discoveries
+from kvbench.analysis.measured.columns import table
+from kvbench.analysis.measured.rates import by_point
+from kvbench.grouping import grouped
+from kvbench.model import ROTATED, Record, Tuned, quotients
+from kvbench.native import default_library
+
+RESIDENCY, SCHEDULE = "residency", "schedule"  # factors beside those of sets
+FAR, OFF = "memory", "off"  # the base of each
+LEVEL, OPEN, NOT_TESTED = State.LEVEL.value, State.OPEN.value, State.NOT_TESTED.value  # words
+_NEAR = ("L3", "most of L3")  # levels beside FAR
+_HEAT = 7  # rounds that all schedules take part in: fewer of them go on
+
+_STATES = {FASTER: State.DECIDED, SLOWER: State.DECIDED}
+_HELD = {RESIDENCY: Held.FAR, SCHEDULE: Held.OFF}
+
+
+def pairs(
+    records: Sequence[Record],
+    points: pd.DataFrame,
+    most: int = 0,
+    page: Workload | None = None,
+) -> pd.DataFrame:
+    """`most`: launches that the run can have where some are added until questions are decided, else
+    0. `page`: without it schedules are not asked about.
+    """
+    rows = {row["name"]: row for row in points[points["seconds"].notna()].to_dict("records")}
+    found = [
+        *contrasts(records, points, most),
+        *_from_l3(records, rows, most),
+        *_schedules(records, rows, page),
+    ]
+    asked = [row for row in found if not math.isnan(row["chance"])]
+    corrected = discoveries([row["chance"] for row in asked])
+    for row, chance in zip(asked, corrected, strict=True):
+        row["corrected"] = chance
+    for row in found:
+        row["word"] = _word(row)
+    return table(found, CONTRAST)
+
+
+def _word(row: Row) -> str:
+    if "corrected" not in row:
+        return NOT_TESTED
+    ratio, low, high = (row[name] for name in RATIO)
+    if row["corrected"] <= LIMITS.page and abs(math.log(ratio)) >= math.log1p(LIMITS.point):
+        return FASTER if ratio > 1 else SLOWER
+    return LEVEL if -LIMITS.same < low - 1 and high - 1 < LIMITS.same else OPEN
+
+
+def _from_l3(records: Iterable[Record], rows: dict[str, Row], most: int) -> Iterator[Row]:
+    """The ratio is that of the table of points."""
+    for point, visits in by_point(records).items():
+        row = rows.get(point.name)
+        if not row or ROTATED not in visits[0].traffic:
+            continue
+        moved = [visits[0].traffic[name].bytes_compulsory for name in ("point", ROTATED)]
+        launches = grouped((visit.launch, ratio) for visit in visits for ratio in _gains(visit))
+        if not launches or pd.isna(row["l3_gain"]):
+            continue
+        logs = np.log([median(own) * moved[0] / moved[1] for own in launches.values()])
+        ends = [row[f"l3_gain{end}"] for end in ("", "_low", "_high")]
+        yield row_of(-logs, most, row, row, ends) | {
+            "factor": RESIDENCY,
+            "base": FAR,
+            "other": row["regime"],
+            "visit": point.name,
+            "launches": len(launches),
+            "rounds": sum(map(len, launches.values())),
+        }
+
+
+def _gains(visit: Record) -> list[float]:
+    samples = grouped((sample.program, sample) for sample in visit.samples)
+    return quotients(samples.get(ROTATED, ()), samples.get("point", ()))
+
+
+def _schedules(
+    records: Iterable[Record], rows: dict[str, Row], page: Workload | None
+) -> Iterator[Row]:
+    """Every schedule over `off`, of the rounds in which all took part: how many come after them
+    depends on what they show.
+    """
+    for row, tuned in _tuned(records, rows, page) if page else ():
+        off = tuned.ratios.get(OFF, ())
+        for preset, own in tuned.ratios.items():
+            rounds = min(len(own), len(off), _HEAT)
+            if preset == OFF or not rounds:
+                continue
+            yield row_of(np.subtract(own[:rounds], off[:rounds]), 0, row, row) | {
+                "factor": SCHEDULE,
+                "base": OFF,
+                "other": preset,
+                "regime": tuned.parts[-1],
+                "visit": "",
+                "launches": 1,
+                "rounds": rounds,
+            }
+
+
+def _tuned(
+    records: Iterable[Record], rows: dict[str, Row], page: Workload
+) -> list[tuple[Row, Tuned]]:
+    """What was measured from memory and in L3 of one kernel and layout, with the page's threads and
+    heads: the first layout of those that have both.
+    """
+    own = rows[page.points[0]] if page.points else {}
+    found: dict[tuple[str, ...], dict[str, tuple[Row, Tuned]]] = defaultdict(dict)
+    for record in records:
+        row = rows.get(record.point.name)
+        if row and row["threads"] == page.threads and _same_heads(row, own):
+            for tuned in record.tuned:
+                found[tuned.parts[:-1]].setdefault(tuned.parts[-1], (row, tuned))
+    pairs = [
+        [levels[each] for each in (FAR, near) if each in levels]
+        for levels in found.values()
+        for near in (next((each for each in _NEAR if each in levels), ""),)
+    ]
+    layouts = default_library().words("layout")
+    return min(
+        pairs,
+        key=lambda own: (
+            (-len(own), layouts.index(own[0][0]["layout"]), own[0][1].of) if own else (0,)
+        ),
+        default=[],
+    )
+
+
+def _same_heads(row: Row, page: Row) -> bool:
+    return all(row[name] == page[name] for name in ("group", "head_dim", "isa") if page)
+
+
+# ---- one of them, as an answer -------------------------------------------------------------------
+
+
+def lead(found: pd.DataFrame, one: str, other: str, question: str = "lead", of: str = "") -> Answer:
+    """How many times as fast point `one` is as `other`, two of the same set."""
+    for row in found.to_dict("records"):
+        names = row["base_name"], row["other_name"]
+        if one != other and names in ((one, other), (other, one)):
+            return answer(row, question, of, turned=one == row["base_name"])
+    return Answer.untested(question, Reason.NOT_MEASURED, of)
+
+
+def answer(row: Row, question: str, of: str = "", turned: bool = False) -> Answer:
+    """How many times as fast the other is as the base, or the base as the other where it is
+    `turned`.
+    """
+    ratio, low, high = (row[name] for name in RATIO)
+    ends = (1 / ratio, 1 / high, 1 / low) if turned else (ratio, low, high)
+    names = (row["other_name"], row["base_name"])
+    subject, against = names[::-1] if turned else names
+    state = _STATES.get(row["word"]) or State(row["word"])
+    return Answer(
+        question,
+        of,
+        (subject,),
+        Figure(*ends, Unit.TIMES),
+        held=_HELD.get(row["factor"], Held.POINT),
+        against=against,
+        basis=Basis.ROUNDS,
+        state=state,
+        reason=Reason.TOO_FEW if state is State.NOT_TESTED else Reason.NONE,
+        launches=int(row["launches"]),
+        chance=_known(row["chance"]),
+        corrected=_known(row["corrected"]),
+    )
+
+
+def _known(value: float) -> float | None:
+    return None if pd.isna(value) else float(value)

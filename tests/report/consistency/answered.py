@@ -1,0 +1,204 @@
+"""Claims of answers: of the JSON, where each is a value, and of the sentences and tables that show
+them.
+"""
+
+import re
+from collections.abc import Iterator
+
+from tests.report.consistency.claims import NUMBER, Claim, Conflict, claim, number
+from tests.report.consistency.reading import Report
+
+DTYPES = ("f32", "f16", "bf16", "e4m3", "e5m2", "i8", "q8_0", "q4_0")
+DTYPE = rf"(?:{'|'.join(DTYPES)})"
+_SHARES = {
+    "memory": "plain reads of memory",
+    "rows": "reads of its rows",
+    "core": "core speed",
+}
+_ENCLOSED = rf"({NUMBER})x(?: \(({NUMBER}) to ({NUMBER})\))?"
+
+
+def answers(report: Report) -> Iterator[Claim]:
+    found = report.json.get("answers")
+    if found:
+        yield from _decodes(found["decodes"])
+        yield from _reads(found)
+        yield from _fits(found["l3"])
+        yield from _trust(found["trust"])
+        yield from _choices(found["factors"]["choices"])
+    yield from _said(report)
+    yield from _shown(report)
+
+
+def _figure(
+    subject: object, quantity: str, answer: dict[str, object] | None, held: str = ""
+) -> Iterator[Claim]:
+    if answer and answer["figure"]:
+        yield Claim(subject, quantity, answer["figure"]["value"], 0, held, "JSON")
+
+
+def _decodes(found: dict[str, object]) -> Iterator[Claim]:
+    for row in found["rows"]:
+        bar = f"bar {row['dtype']}"
+        yield from _figure(bar, "tokens/s", row["speed"])
+        yield from _figure(bar, "GB/s", row["rate"])
+        for name, whole in _SHARES.items():
+            yield from _figure(bar, "share", row[name], whole)
+        yield Claim(bar, "kernel", f"{row['variant']}, {row['layout']}", 0, "", "JSON")
+        if row["limit"]["reason"]:
+            yield Claim(row["dtype"], "limit", row["limit"]["reason"], 0, "", "JSON")
+        if row["kernel_error"] is not None:
+            yield Claim(bar, "kernel error", row["kernel_error"], 0, "", "JSON")
+        for keys, error in row["format_errors"].items():
+            yield Claim(bar, f"format error, {keys} keys", error, 0, "", "JSON")
+
+
+def _reads(found: dict[str, object]) -> Iterator[Claim]:
+    reads = found["reads"]
+    yield from _figure("memory", "memory read", reads["memory"])
+    yield from _figure("L3", "L3 read", reads["l3_rate"])
+    yield from _figure("L3", "L3 over memory", reads["l3"])
+    yield from _figure("threads", "more threads", found["factors"]["threads"])
+    yield from _figure("storing", "share of a step", found["storing"]["share"])
+    yield Claim("memory", "visits", float(reads["visits"]), 0, "", "JSON")
+
+
+def _fits(found: dict[str, object]) -> Iterator[Claim]:
+    for gain in found["gains"]:
+        yield from _figure((gain["dtype"], gain["group"]), "L3 gain", gain["gain"])
+    for fit in found["fits"]:
+        if fit["layer"]:
+            subject = (fit["model"], fit["dtype"], str(fit["threads"]))
+            yield Claim(subject, "tokens that fit", float(fit["layer"]), 0, "", "JSON")
+
+
+def _trust(found: dict[str, object]) -> Iterator[Claim]:
+    for name in ("launches", "fewest", "unstable", "scatter", "noise"):
+        if found[name] is not None:
+            yield Claim("run", name, float(found[name]), 0, "", "JSON")
+    unexplained = sum(not each["explained"] for each in found["suspects"])
+    yield Claim("run", "suspects", float(unexplained), 0, "", "JSON")
+    yield Claim("run", "above a limit", float(len(found["suspects"])), 0, "", "JSON")
+
+
+def _choices(found: list[dict[str, object]]) -> Iterator[Claim]:
+    for each in found:
+        where = (each["factor"], each["op"], _level(each["regime"]), each["dtype"])
+        for other, lead in zip(each["values"][1:], each["leads"], strict=True):
+            subject = (*where, str(each["context"]), each["values"][0], other)
+            yield from _figure(subject, "lead", lead)
+
+
+def _level(word: str) -> str:
+    return {"DRAM": "memory"}.get(word, word)
+
+
+def _said(report: Report) -> Iterator[Claim]:
+    """Sentences, wherever they stand."""
+    patterns = {  # with one number each
+        ("run", "fewest"): r"\((\d+) or more of each\)",
+        ("run", "scatter"): r"Launches scatter by (\d+%) of a point's time",
+        ("run", "noise"): r"differences below (\d+%) of a time as noise",
+        ("memory", "visits"): r"plain reads by [^;]*? of (\d+) visits",
+        ("L3", "L3 over memory"): rf"({NUMBER})x(?: \([^)]*\))? plain reads of memory",
+        ("storing", "share of a step"): rf"({NUMBER}%)(?: \([^)]*\))? of a decode step",
+    }
+    for (subject, quantity), pattern in patterns.items():
+        for place, found in report.sentences(pattern):
+            yield from claim(subject, quantity, found[1], "", place)
+    for place, found in report.sentences(rf"({DTYPE}) \((\w+), (\w+)\)"):
+        yield Claim(f"bar {found[1]}", "kernel", f"{found[2]}, {found[3]}", 0, "", place)
+    gain = rf"({DTYPE}), (\d+) query heads? a KV head \([^)]*\) ({NUMBER})x"
+    for place, found in report.sentences(gain):
+        yield from claim((found[1], int(found[2])), "L3 gain", found[3], "", place)
+    for title, text in report.tiles.items():
+        if title == "L3":
+            yield from claim("L3", "L3 read", text, "", "tile")
+
+
+def _shown(report: Report) -> Iterator[Claim]:
+    """Tables and the figures' numbers."""
+    for table in report.with_heads("dtype", "kernel", "tokens/s"):
+        for row in table.rows:
+            bar = f"bar {row['dtype']}"
+            yield Claim(bar, "kernel", row["kernel"], 0, "", "dtypes")
+            for head in row:
+                if "error" in head:
+                    yield from claim(bar, head, row[head], "", "dtypes")
+    for table in report.with_heads("what differs", "fastest", "other", "context"):
+        for row in table.rows:
+            keys = ("what differs", "op", "level", "dtype", "context", "fastest", "other")
+            subject = tuple(row[key] for key in keys)
+            yield from claim(subject, "lead", row["times as fast as the other"], "", "contrasts")
+    for table in report.with_heads("model", "dtype", "threads", "tokens of one layer in L3"):
+        for row in table.rows:
+            subject = (row["model"], row["dtype"], row["threads"])
+            text = row["tokens of one layer in L3"]
+            yield from claim(subject, "tokens that fit", text, "", "fits")
+    for row in report.figures.get("hero", []):
+        bar = f"bar {row['dtype']}"
+        yield Claim(bar, "kernel", f"{row['variant']}, {row['layout']}", 0, "", "hero.csv")
+        yield from claim(bar, "kernel error", row.get("kernel_error") or "", "", "hero.csv")
+
+
+# ---- numbers that no answer has ------------------------------------------------------------------
+
+_SCALE = {"x": 1, "%": 0.01, "GB/s": 1, "tokens/s": 1, "ns": 1e-9, "µs": 1e-6, "ms": 1e-3}
+_UNIT = {
+    "x": "times",
+    "%": "share",
+    "GB/s": "GB/s",
+    "tokens/s": "tokens/s",
+    "ns": "seconds",
+    "µs": "seconds",
+    "ms": "seconds",
+}
+_SHOWN = re.compile(
+    rf"({NUMBER}) ?(x|%|GB/s|tokens/s|ns|µs|ms)(?![\w/])(?: \(({NUMBER}) to ({NUMBER})\))?"
+)
+# what is no answer of a run: the rule's own numbers, checks of the machine, what was left out
+_ELSEWHERE = r"^Limit:|What may have disturbed|cores ran at|kvbench |^report:|:.*%.*until"
+
+
+def orphans(report: Report) -> Iterator[Conflict]:
+    """Each number of the first screen and of the findings, on the page and on the terminal, is
+    that of an answer in the JSON, with its unit.
+    """
+    found = report.json.get("answers")
+    if not found:
+        return
+    pool: dict[str, list[float]] = {}
+    _pool(found, pool)
+    for place, text in _prose(report):
+        for shown in _SHOWN.finditer(text):
+            for part in filter(None, (shown[1], shown[3], shown[4])):
+                value, half = (each * _SCALE[shown[2]] for each in number(part))
+                known = pool.get(_UNIT[shown[2]], []) + pool.get("", [])
+                if not any(abs(each - value) <= half * 1.001 for each in known):
+                    yield Conflict(
+                        "orphan", f"{part} {shown[2]}: {text[:200]} ({place})", "no answer"
+                    )
+
+
+def _prose(report: Report) -> Iterator[tuple[str, str]]:
+    lists = [*report.root.of_class("findings"), *report.root.of_class("badge")]
+    every = [("page", node.text) for each in lists for node in (*each.all("li"), each)]
+    every += [(f"tile {title}", text) for title, text in report.tiles.items()]
+    every += [("terminal", said.text) for said in report.said if said.place == "terminal"]
+    for place, text in every:
+        for sentence in re.split(r"(?<=[.;:]) ", text):
+            if not re.search(_ELSEWHERE, sentence) and sentence:
+                yield place, sentence
+
+
+def _pool(found: object, pool: dict[str, list[float]]) -> None:
+    """All numbers of the answers, by unit; those without one below ''."""
+    if isinstance(found, dict) and "unit" in found:
+        pool.setdefault(found["unit"], []).extend(
+            found[key] for key in ("value", "low", "high") if found[key] is not None
+        )
+    elif isinstance(found, dict | list):
+        for each in found.values() if isinstance(found, dict) else found:
+            _pool(each, pool)
+    elif isinstance(found, int | float) and not isinstance(found, bool):
+        pool.setdefault("", []).append(float(found))

@@ -1,0 +1,151 @@
+"""What the shipped pages and READMEs quote of a run is what that run says.
+
+Three kinds of quotes: text that a command prints (`PRINTED`), sentences of a report (`SAID`) and
+numbers that are computed (`COMPUTED`). Each names the file and finds its place there by a pattern.
+"""
+
+import csv
+import re
+import shlex
+
+import numpy as np
+import pytest
+
+import kvbench
+from tests.cli.test_cli import output_of
+from tests.raw import ROOT
+from tests.report.texts import plain_text
+
+RESULTS = ROOT / "results"
+QUICK = "results/zen4-kvm-2/quick"
+PAGES = sorted(RESULTS.glob("*/*/report/index.html"))
+# A file; what stands around the block that it quotes; the command that prints all of it, or
+# none: the report. `...` leaves something out.
+PRINTED = (
+    ("README.md", r"The last lines, from.*?:\n\n(.*?)\n\n(?=\S)", ""),
+    (
+        "kvbench/cli/README.md",
+        r"\n\n(      2 \(K, V\) x .*?)\n\n(?=\S)",
+        "kvbench size llama-3-8b --context 4096 --budget 40GiB --lengths uniform:1-4096"
+        f" --machine {QUICK}",
+    ),
+    (
+        "kvbench/cli/README.md",
+        r"\n\nends with\n\n(.*?)\n\n(?=\S)",
+        f"kvbench explain gpt-oss-20b --machine {QUICK} --measured 5.2@32k",
+    ),
+)
+
+# A file, and what stands around a list of sentences that a page has.
+SAID = (("results/README.md", r"\nFrom \[a `quick` run\].*?:\n\n(.*?)\n\n(?=\S)"),)
+
+
+def flat(text):
+    return " ".join(text.split())
+
+
+def quoted(file, pattern):
+    found = re.search(pattern, (ROOT / file).read_text(), re.DOTALL)
+    assert found, f"{file} quotes no run there any more: {pattern}"
+    return found[1]
+
+
+@pytest.mark.parametrize(("file", "pattern", "command"), PRINTED)
+def test_what_a_readme_says_that_a_command_prints(
+    file, pattern, command, shipped, monkeypatch, capsys
+):
+    monkeypatch.chdir(ROOT)
+    words = shlex.split(command)[1:]
+    said = output_of(capsys, *words) if words else (shipped / "terminal.txt").read_text()
+    for part in re.split(r"^ *\.\.\.$", quoted(file, pattern), flags=re.MULTILINE):
+        assert flat(part) in flat(said)
+
+
+@pytest.mark.parametrize(("file", "pattern"), SAID)
+def test_what_a_readme_says_of_a_run(file, pattern, shipped):
+    page = plain_text((shipped / "index.html").read_text())
+    for line in re.split(r"^- ", quoted(file, pattern), flags=re.MULTILINE):
+        for sentence in re.split(r"(?<=[.?]) (?=[A-Z\d])", flat(line)):
+            assert sentence in page
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.parts[-4])
+def test_a_shipped_page_is_that_of_its_run(page, shown):
+    made = shown(page.parts[-4])
+    assert plain_text((made / "index.html").read_text()) == plain_text(page.read_text())
+    for figure in page.parent.glob("figures/*.csv"):
+        assert (made / "figures" / figure.name).read_text() == figure.read_text()
+
+
+# ---- computed ------------------------------------------------------------------------------------
+
+
+def engines():
+    """Times of the fastest of ours that each engine takes, by its row in the table and by format:
+    geometric mean of the cells.
+    """
+    found = kvbench.load(RESULTS / "zen4-kvm-2" / "peers").findings().peers
+    found = found[~found["engine"].isin(["kvbench", "again"]) & found["times"].notna()]
+    bits = found["dtype"].where(~found["dtype"].isin(["i8", "q8_0"]), "8 bits")
+    layout = found["layout"].where(found["engine"] == "ggml", "")
+    return found.assign(
+        bits=bits,
+        engine=(found["engine"] + " " + layout).str.strip(),
+        log=np.log(found["times"].astype(float)),
+    )
+
+
+ROWS = {
+    "ggml, head-major": "ggml head",
+    "ggml, position-major": "ggml position",
+    "ONNX Runtime": "onnxruntime",
+    "OpenVINO": "openvino",
+    "PyTorch, two products": "torch_bmm",
+    "PyTorch, scaled dot product attention": "torch_sdpa",
+    "NumPy": "numpy",
+}
+
+
+def test_the_table_of_engines():
+    text, found = (ROOT / "suites" / "README.md").read_text(), engines()
+    means = np.exp(found.groupby(["engine", "bits"])["log"].mean())
+    for row, engine in ROWS.items():
+        cells = [cell.strip() for cell in re.search(rf"\| {row} \|(.*)\|", text)[1].split("|")]
+        for bits, cell in zip(("f32", "f16", "bf16", "8 bits"), cells, strict=True):
+            known = means.get((engine, bits))
+            assert cell == (
+                "-" if known is None else f"{known:.0f}" if known >= 10 else f"{known:.1f}"
+            )
+    fastest = found.groupby("cell")["log"].min()
+    said = re.search(r"fastest\s+peer of a cell takes (\S+) times", text)[1]
+    assert said == f"{np.exp(fastest.mean()):.1f}"
+    level = found[(found["times"] < 1.1) & (found["layout"] == "head")].groupby("cell")
+    both = [rows for _, rows in level if set(rows["engine"]) == {"ggml head", "onnxruntime"}]
+    (cell,) = both
+    assert set(cell["model"]) == {"llama-2-7b"} and set(cell["dtype"]) == {"f32"}
+
+
+WORDS = ("no", "one", "two", "three", "four", "five", "six")
+
+
+def test_the_gates():
+    with (RESULTS / "zen3-kvm-2" / "gate" / "runs.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    text = flat((RESULTS / "README.md").read_text())
+    said = re.search(
+        r"of (\d+) gates: nothing red in (\d+) of one build, (\d+) of the same code linked anew and"
+        r" (\d+) beside another program; red in all (\d+) where some kernels read a fifth or a"
+        r" tenth of their rows twice, and in (\w+) of the (\w+) where it was a twentieth",
+        text,
+    )
+    kinds = [sum(row["exercise"] == kind for row in rows) for kind in ("same", "rebuild")]
+    disturbed = sum(row["exercise"] == "contaminated" for row in rows)
+    slow = [row for row in rows if row["exercise"] == "slow"]
+    small = [row for row in slow if row["case"].endswith(" 5%")]
+    red = sum(row["verdict"] == "REGRESSION" for row in small)
+    counts = [len(rows), *kinds, disturbed, len(slow) - len(small)]
+    assert [int(number) for number in said.groups()[:5]] == counts
+    assert (said[6], said[7]) == (WORDS[red], WORDS[len(small)])
+    for row in rows:
+        if row not in small:
+            assert (row["verdict"] == "REGRESSION") == (row["exercise"] == "slow")
