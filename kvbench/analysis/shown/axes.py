@@ -65,8 +65,9 @@ def _speeds(found: Findings, page: Workload) -> pd.DataFrame:
         figures = {point: getattr(each.figure, at) for point, each in answers.items()}
         own = points["name"].map(figures).where(points["model"] == page.model)
         points = points.assign(**{name: own.astype(float).fillna(points[name])})
-    basis = points["name"].map({point: each.basis for point, each in answers.items()})
-    return points.assign(basis=basis.fillna(Basis.APART)).sort_values(
+    bases = {point: each.basis for point, each in answers.items()}
+    basis = [bases.get(name, Basis.APART) for name in points["name"]]
+    return points.assign(basis=basis).sort_values(
         ["residency", _RATE], ascending=False, kind="stable"
     )
 

@@ -28,11 +28,9 @@ def servers(found: Findings) -> pd.DataFrame:
         *_fastest(own),
         *([{"kind": HERE, "bandwidth": own.here}] if own.here else []),
     ]
-    return (
-        pd.DataFrame(table, columns=list(COLUMNS))
-        .fillna({"kind": "", "dtype": "", "knee": False})
-        .astype(COLUMNS)
-    )
+    blank = {"row": None, "dtype": "", "tokens_per_second": None, "knee": False}
+    rows_of = [blank | each for each in table]
+    return pd.DataFrame(rows_of, columns=list(COLUMNS)).astype(COLUMNS)
 
 
 def _line(line: Line) -> Iterator[dict[str, Any]]:
