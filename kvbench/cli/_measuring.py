@@ -92,8 +92,8 @@ def follow_all(session: Any) -> None:
     from kvbench.cli._progress import follow
     from kvbench.report.course import Newest
 
-    left, weights = session.left(), session.weights
-    whole = (lambda: left + session.added, lambda record: weights[record.point.name])
+    left = session.left()
+    whole = (lambda: left + session.added, lambda record: session.weight(record.point))
     with closing(session.records()) as records:  # the worker ends before anything is written
         for _ in follow(records, *whole, Newest(), lambda: session.budget.left):
             pass

@@ -48,6 +48,7 @@ from kvbench.model.record import (
     MANY,
     STEP,
     Ceiling,
+    Member,
     Record,
     Sample,
     Tail,

@@ -5,11 +5,26 @@ rounds.
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from itertools import combinations
 from typing import Annotated, Any
 
 from kvbench.model.annotated import Cpus, about
 from kvbench.model.point import FIELDS, POINT, SHAPE, Point, Visited
+
+# The fastest kernels of all dtypes, else free: no factor of a plan, but chosen from what was
+# measured. Its values are dtypes.
+KERNEL = "kernel"
+
+
+class NoLine(StrEnum):
+    """Why a run does not time the fastest kernels of all dtypes side by side."""
+
+    NONE = ""
+    ALONE = "the suite times nothing side by side"
+    FEW = "fewer than two dtypes at the workload"
+    LARGE = "their caches together take too much memory"
+
 
 # What depends on each factor, and so differs with it.
 _WITH = {
@@ -58,6 +73,7 @@ class Contrast(Visited):
 def value(point: Point, factor: str) -> str:
     """Of the factor, as a word."""
     words = {
+        KERNEL: point.dtype,
         "block_tokens": f"block={point.block_tokens}",
         "order": "sequential" if point.order is None else "shuffled",
         "group": f"group={point.shape.group}",

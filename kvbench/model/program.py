@@ -33,3 +33,18 @@ class Role(NamedTuple):
 AHEAD = Role("twin", "ahead")  # the twin in the point's own schedule
 COPY_NT = Role("copy", "nt")
 BESIDE = {side: Role("beside", side).name for side in SIDES}  # the witness of either side
+
+# ---- of a contrast: a program for each of its points, named by its value -------------------------
+
+SHARED = (MEMORY, PACE)  # by all of them
+
+
+def beside(kind: str, value: str) -> str:
+    """A program that stands beside the one of that value."""
+    return f"{kind}/{value}"
+
+
+def parted(name: str) -> tuple[str, str]:
+    """The kind, "point" where it is the value's own, and the value. What all share has no value."""
+    kind, _, value = name.rpartition("/")
+    return (kind, value) if kind else (name, "") if name in SHARED else ("point", name)

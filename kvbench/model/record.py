@@ -112,6 +112,20 @@ def quotients(samples: Iterable[Sample], others: Iterable[Sample]) -> list[float
 
 
 @dataclass(frozen=True, slots=True)
+class Member:
+    """What a record has of one point of several: the fields of that name, as Record has them."""
+
+    slices: Count
+    slice_bytes: Count
+    footprint: Number
+    level: str
+    memory: dict[str, Count]
+    ran: str
+    core_level: str
+    max_abs_err: Number
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     """One visit of a point, in a launch or by itself: all samples, or what went wrong.
 
@@ -119,11 +133,16 @@ class Record:
     reads), "twin_ahead" (in its own schedule) and "core"; a plug-in's has "ceiling" in all forms,
     too; a store has "copy" and "copy_nt". The PLAIN form of a probe is "point", others have the
     form's name. A slice in L3 has plain reads of it and of memory, "slice" and "memory", and
-    "rotated": the same kernel on slices in memory. "neighbour" is the point while other cores
-    stream memory, where that was asked for and there are such. A peer's "point" is its own, beside
-    our twins; ours has "again" there. In a duel the programs are "base" and "head". A witness of
-    the installed library's is timed after each, "beside_base" and "beside_head", and the one value
-    in a sample's `pass_seconds` is their lower quartile.
+    "rotated": the same kernel on slices in memory; what lies in memory has "memory" alone.
+    "neighbour" is the point while other cores stream memory, where that was asked for and there are
+    such. A peer's "point" is its own, beside our twins; ours has "again" there. In a duel the
+    programs are "base" and "head". A witness of the installed library's is timed after each,
+    "beside_base" and "beside_head", and the one value in a sample's `pass_seconds` is their lower
+    quartile.
+
+    Of a contrast the programs are the values of its factor. The fastest kernels of all dtypes have
+    witnesses: "twin/i8", "twin_ahead/i8" and "core/i8" stand beside "i8"; "memory" and PACE are of
+    all of them, and `members` says the rest, by value.
     """
 
     launch: Count
@@ -155,6 +174,7 @@ class Record:
     overhead: Number = 0.0  # of a peer: seconds of a step where there is next to nothing to read
     # QK, softmax, PV of one that is profiled; empty where the op has none
     stage_share: tuple[Number, ...] = ()
+    members: dict[str, Member] = field(default_factory=dict)
 
     @property
     def complete(self) -> bool:

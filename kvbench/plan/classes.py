@@ -11,6 +11,7 @@ from kvbench.native import Cache
 from kvbench.plan.needs import stores
 from kvbench.regime import levels, near_l3, nearest
 
+FROM_MEMORY = "memory"  # the level of what no cache holds
 _DIMS = ((64, "d<=64"), (128, "d<=128"), (inf, "d>128"))  # by the largest of each
 _GROUPS = ((1, "g1"), (2, "g2"), (4, "g<=4"), (inf, "g>4"))
 _BLOCKS = ((32, "block<=32"), (inf, "block>32"))
@@ -29,7 +30,7 @@ def class_of(point: Point, needs: Needs, machine: Machine, far: bool = False) ->
         _within(point.shape.head_dim, _DIMS),
         _within(point.shape.group, _GROUPS),
         "1 thread" if point.threads == 1 else "threads of one L3" if shared else "more threads",
-        "memory" if far else level(point, needs, machine),
+        FROM_MEMORY if far else level(point, needs, machine),
     )
 
 

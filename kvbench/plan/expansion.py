@@ -49,7 +49,8 @@ class Sweep:
     those of them that are timed side by side.
 
     `needs` and `asked` (the value of each axis as the suite has it) are of the points. `memory`:
-    bytes that there were.
+    bytes that there were. `line`: the largest of what the planned launches may find to be the
+    fastest kernels of all dtypes, which are then timed side by side; empty where that is not done.
     """
 
     suite: Suite
@@ -58,6 +59,7 @@ class Sweep:
     needs: dict[Point, Needs]
     asked: dict[Point, _Facts]
     memory: int
+    line: tuple[Point, ...] = ()
 
     @property
     def points(self) -> tuple[Point, ...]:

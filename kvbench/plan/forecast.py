@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from kvbench.errors import Refused
 from kvbench.model import Contrast, Needs, Plan, Point, Probe
+from kvbench.model.contrast import KERNEL
 from kvbench.model.point import ONE_TOKEN, Visited
 from kvbench.plan.expansion import MEMORY, Sweep
 from kvbench.plan.needs import PROCESS, members, room, stores
@@ -36,8 +37,8 @@ _SLOWER = 20  # times its forecast, and a visit still has not hung
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """Seconds of the whole run, from its start to its end: processes, memory, tuning, and all
-    launches that are planned.
+    """Seconds of the whole run, from its start to its end: processes, memory, tuning, all launches
+    that are planned, and as many of its line. `line`: of a visit of that; 0 where there is none.
     `timed`: of them inside timed samples. `until`: seconds within which launches are added while
         questions are open; 0 where none are.
 
@@ -52,6 +53,7 @@ class Forecast:
     patience: float
     tuned: int = 0  # classes of points that a schedule is chosen for
     until: float = 0.0
+    line: float = 0.0
 
     @property
     def whole(self) -> float:
@@ -72,19 +74,25 @@ def forecast(sweep: Sweep, tuned: int = 0) -> Forecast:
     """tuned: classes of points that a schedule is chosen for."""
     plan, needs = sweep.plan, sweep.needs
     each = visits(plan, needs)
+    line = [Contrast(KERNEL, sweep.line)] if sweep.line else []
+    of_line = sum(START + _visit(visited, plan, needs) for visited in line)
     filling = sum(_filling(needs).values())
     largest = max(needs, key=lambda point: needs[point].memory, default=None)
-    arenas = [sum(needs[point].arena for point in members(visited)) for visited in plan.points]
+    every = (*plan.points, *line)
+    arenas = [sum(needs[point].arena for point in members(visited)) for visited in every]
     arena = max(arenas, default=0)
     beside = max((needed.beside for needed in needs.values()), default=0)
-    longest = max(each.values(), default=0.0)
+    longest = max((*each.values(), of_line), default=0.0)
     launches = plan.launches if plan.points else 0
     return Forecast(
-        seconds=launches * (START + sum(each.values()) + filling) + tuned * TUNE + _answers(needs),
-        timed=launches * sum(plan.samples * _samples(point, plan, needs) for point in plan.points),
+        seconds=launches * (START + sum(each.values()) + filling + of_line)
+        + tuned * TUNE
+        + _answers(needs),
+        timed=launches * sum(plan.samples * _samples(visited, plan, needs) for visited in every),
         largest=largest,
         memory=arena + beside + PROCESS if needs else 0,
         tuned=tuned,
+        line=of_line,
         patience=_PATIENCE + _SLOWER * longest + (arena + beside) / _FILLED,
     )
 
@@ -135,9 +143,10 @@ def _visit(visited: Visited, plan: Plan, needs: Mapping[Point, Needs]) -> float:
 
 
 def _samples(visited: Visited, plan: Plan, needs: Mapping[Point, Needs]) -> float:
-    """One of each program: the point, its twin in two forms and its core roof; or a store and two
-    copies; and how fast the cores are. Or all points of a contrast. Or a probe, each form but the
-    plain one now and then. A sample is one pass at least.
+    """One of each program: the point, its twin in two forms, its core roof, and reads of memory
+    where that feeds it; or a store and two copies; and how fast the cores are. Or all points of a
+    contrast, those of a line with their limits. Or a probe, each form but the plain one now and
+    then. A sample is one pass at least.
     """
     seconds = plan.sample_time
     if isinstance(visited, Probe):
@@ -150,8 +159,11 @@ def _samples(visited: Visited, plan: Plan, needs: Mapping[Point, Needs]) -> floa
         max(seconds, walked[point] / rates[point]) if point in walked else seconds for point in own
     ]
     if not isinstance(visited, Point):
-        return sum(walks)
-    return (3 + plan.neighbour) * walks[0] + _PACE + (0.0 if stores(visited) else seconds)
+        line = isinstance(visited, Contrast) and visited.factor == KERNEL
+        return sum(3 * walk + seconds for walk in walks) + walks[0] + _PACE if line else sum(walks)
+    far = needs[visited].walked >= needs[visited].far or visited.residency == "evicted"
+    more = 0.0 if stores(visited) else seconds + far * walks[0]
+    return (3 + plan.neighbour) * walks[0] + _PACE + more
 
 
 def _filling(needs: Mapping[Point, Needs]) -> dict[tuple[object, ...], float]:

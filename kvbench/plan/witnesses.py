@@ -81,9 +81,14 @@ def contrasts(needs: Mapping[Point, Needs], machine: Machine, memory: int) -> tu
         found_lines = (_of_each_value(line, factor) for line in lines(needs, factor))
         for line in sorted(found_lines, key=lambda line: (-len(line), sum(map(_unusual, line)))):
             levels = {level(point, needs[point], machine) for point in line}
-            if len(levels) == 1 and sum(needs[point].arena for point in line) <= _SHARE * memory:
+            if len(levels) == 1 and fit(line, needs, memory):
                 found.setdefault((factor, line[0].op, *levels), Contrast(factor, line))
     return tuple(found.values())
+
+
+def fit(points: Iterable[Point], needs: Mapping[Point, Needs], memory: int) -> bool:
+    """Whether the arenas of a set take no more than their share of memory."""
+    return sum(needs[point].arena for point in points) <= _SHARE * memory
 
 
 def _of_each_value(line: Sequence[Point], factor: str) -> tuple[Point, ...]:

@@ -19,7 +19,8 @@ from kvbench.model import AUTO, Point, Record
 from kvbench.runner import run
 from kvbench.score import LONGER, LONGER_LAUNCHES, SUITE, WIDTHS, width
 from kvbench.session.options import Options
-from kvbench.session.session import Follow, Session, planned
+from kvbench.session.planning import Follow, planned
+from kvbench.session.session import Session
 from kvbench.store import names
 from kvbench.store.evidence import Evidence
 from kvbench.store.run import is_vacant

@@ -6,7 +6,7 @@ finish:           what others read, rebuilt from the journal
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
@@ -19,41 +19,39 @@ from kvbench.analysis.measured.machines import ceiling_rows, profile
 from kvbench.analysis.measured.rates import by_launch
 from kvbench.analysis.measured.results import results
 from kvbench.closing import Closing
-from kvbench.errors import BadArgument, Refused
-from kvbench.grouping import grouped
+from kvbench.errors import BadArgument
 from kvbench.machine import available_memory, describe
-from kvbench.machine.placement import neighbours
 from kvbench.machine.preflight import preflight
 from kvbench.machine.tree import Files
-from kvbench.model import Check, Job, Machine, Needs, Plan, Point, Record, Tuned, several
+from kvbench.model import (
+    Check,
+    Contrast,
+    Job,
+    Machine,
+    Needs,
+    Plan,
+    Point,
+    Record,
+)
+from kvbench.model.contrast import NoLine
 from kvbench.model.point import Visited
-from kvbench.native import Library
 from kvbench.peers import Known, known
 from kvbench.plan import (
-    Forecast,
-    Site,
-    Sweep,
-    expand,
-    forecast,
     needs_here,
-    refuse_too_large,
     told,
     visits,
 )
-from kvbench.plan.classes import classes
-from kvbench.plan.expansion import refuse_empty, refuse_without_peer, refuse_without_plugin
 from kvbench.plan.witnesses import is_peer
 from kvbench.results import Run
 from kvbench.runner import Budget, Execute, new_run, run
 from kvbench.session.identity import build, committed, engines, identity, refuse_changed, versions
+from kvbench.session.line import chosen
 from kvbench.session.options import Options
+from kvbench.session.planning import evidence_of, kept_forecast, planned, schedules_of
 from kvbench.store import Manifest, RunDirectory, plain
-from kvbench.store.evidence import OFF, Evidence
+from kvbench.store.manifest import MOST_LAUNCHES
 from kvbench.texts import printable
 from kvbench.units import now
-
-_TUNED = 0.001  # seconds of a sample; a visit has one of the point, for it is none of the tuning
-Follow = Callable[[Iterable[Record], int], Iterator[Record]]
 
 
 class Session(Closing):
@@ -89,7 +87,7 @@ class Session(Closing):
         library = options.kernels
         sweep, seen, machine = planned(options, library)
         options = options.settled(sweep.suite)
-        tuning, remark = _known(options, sweep, machine)
+        tuning, remark = schedules_of(options, sweep, machine)
         plan = replace(sweep.plan, run=new_run(), tuning=tuning)
         peers = _peers(plan)
         manifest = Manifest(
@@ -105,7 +103,7 @@ class Session(Closing):
             versions=versions(library, machine, peers) | committed(options.commit),
             command=printable(command),
             engines=engines(library, peers),
-            forecast=_kept(seen),
+            forecast=kept_forecast(seen),
         )
         checks = _checks(plan, machine)  # it takes its time, so there is no directory yet
         directory = RunDirectory.create(
@@ -164,7 +162,7 @@ class Session(Closing):
         tunings = [
             tuned for record in self.directory.records[len(self.done) :] for tuned in record.tuned
         ]
-        if tunings and (evidence := _evidence(self.options, self.machine)):
+        if tunings and (evidence := evidence_of(self.options, self.machine)):
             self.remark = evidence.add(tunings)
         self.directory.summarize(results(self.directory.records))
         return self.directory.export()
@@ -184,16 +182,35 @@ class Session(Closing):
         self.directory.write_machine(plain(found))
 
     @cached_property
-    def weights(self) -> dict[str, float]:
-        """Seconds that each visit may take, by its point's name."""
+    def _weights(self) -> dict[str, float]:
+        """Seconds that each visit of the plan may take, by its point's name."""
         plan = self.directory.manifest.plan
         return {point.name: seconds for point, seconds in visits(plan, self.needs).items()}
 
+    @property
+    def _line(self) -> float:
+        """Seconds that a visit of the line may take."""
+        return float(self.directory.manifest.forecast.get("line", 0.0))
+
+    def weight(self, visited: Visited) -> float:
+        """Seconds that a visit may take."""
+        return self._weights.get(visited.name, self._line)
+
+    def _whole(self) -> float:
+        """Seconds of all visits that are planned, and of the line's."""
+        return self.directory.manifest.plan.launches * math.fsum(
+            (*self._weights.values(), self._line)
+        )
+
     def left(self) -> float:
         """Seconds of the visits that were not made when it began."""
-        weights, plan = self.weights, self.directory.manifest.plan
-        made = [weights[record.point.name] for record in self.done if record.launch < plan.launches]
-        return plan.launches * sum(weights.values()) - sum(made)
+        manifest = self.directory.manifest
+        made = (
+            self.weight(record.point)
+            for record in self.done
+            if record.launch < manifest.plan.launches or record.point == manifest.line
+        )
+        return self._whole() - math.fsum(made)
 
     @property
     def forecast(self) -> str:
@@ -201,61 +218,99 @@ class Session(Closing):
         left.
         """
         manifest = self.directory.manifest
-        whole = manifest.plan.launches * math.fsum(self.weights.values())
+        whole = self._whole()
         left = self.left() / whole if whole else 1.0
         return told(left * manifest.forecast["seconds"], manifest.forecast.get("until", 0.0))
 
     def _more(self, number: int) -> tuple[Visited, ...]:
         """What launch `number` visits; nothing where it does not begin. One that has begun is
-        finished.
+        finished. Behind the planned ones as many have the line, and what is added.
         """
+        if number >= self.directory.manifest.plan.launches:
+            self._choose_line()
         records, manifest = self.directory.records, self.directory.manifest
         begun = max((record.launch for record in records), default=0)
         if begun < number >= manifest.most_launches:
             return ()
-        points = manifest.plan.points
-        if manifest.looks and number >= manifest.plan.launches:
-            points = self._open(number, finished=number < begun)
-        if number <= begun:
-            return points
-        # fewer launches say nothing of how far off they are
-        sure = enough(number)
-        target = self.options.target_ci
-        if target and number >= manifest.plan.launches and sure and self.reach() <= target:
-            return ()
-        return points if self._in_time(number, points) else ()
-
-    def _open(self, number: int, finished: bool) -> tuple[Visited, ...]:
-        """What an added launch visits: the points of questions that the launches before it left
-        open, if twice as many as there can be may decide them. Or what it has visited.
-        """
-        manifest, records = self.directory.manifest, self.directory.records
-        if finished:
+        if number < manifest.plan.launches:
+            points = manifest.plan.points
+            return points if number <= begun or self._in_time(points, self._asked) else ()
+        if number < begun:
             names = {record.point.name for record in records if record.launch == number}
-        else:
-            before = [record for record in records if record.launch < number]
-            left = open_questions(before, self.machine, manifest.looks)
-            names = {
-                name for each in left if each.needs <= 2 * manifest.looks for name in each.points
-            }
+            return tuple(point for name, point in manifest.named().items() if name in names)
+        lines = self._lines_left(number)
+        line = (manifest.line,) if manifest.line and lines else ()
+        if number > begun and line and not self._in_time(line, self._asked):
+            return ()
+        added = self._added(number, begun)
+        ahead = (lines - len(line)) * self._line
+        if number > begun and not self._in_time((*line, *added), self._until, ahead):
+            added = ()
+        if not lines:
+            self.budget.seconds = self._until
+        if number > begun:
+            self.added += math.fsum(map(self.weight, added))
+        return (*line, *added)
+
+    def _choose_line(self) -> None:
+        """Once, from what the planned launches have measured."""
+        manifest = self.directory.manifest
+        if manifest.line or manifest.no_line:
+            return
+        found: Contrast | NoLine = NoLine.ALONE
+        if self.options.asked_suite.contrasts:
+            what = self.directory.records, self.machine, manifest.models, self.needs
+            found = chosen(manifest.plan, *what, available_memory())
+        self.directory.rewrite(
+            replace(manifest, no_line=found)
+            if isinstance(found, NoLine)
+            else replace(manifest, line=found)
+        )
+
+    def _lines_left(self, number: int) -> int:
+        """Launches that are still to visit the line, this one among them."""
+        manifest = self.directory.manifest
+        before = (record for record in self.directory.records if record.launch < number)
+        made = sum(record.point == manifest.line for record in before)
+        return max(0, manifest.plan.launches - made) if manifest.line else 0
+
+    def _added(self, number: int, begun: int) -> tuple[Visited, ...]:
+        """What is visited beyond what was planned."""
+        manifest, target = self.directory.manifest, self.options.target_ci
+        if target:  # fewer launches say nothing of how far off they are
+            done = number > begun and enough(number) and self.reach() <= target
+            return () if done or number >= MOST_LAUNCHES else manifest.plan.points
+        return self._open(number) if number < manifest.looks else ()
+
+    def _open(self, number: int) -> tuple[Visited, ...]:
+        """The points of questions that the launches before it left open, if twice as many as there
+        can be may decide them.
+        """
+        manifest = self.directory.manifest
+        before = [record for record in self.directory.records if record.launch < number]
+        left = open_questions(before, self.machine, manifest.looks)
+        names = {name for each in left if each.needs <= 2 * manifest.looks for name in each.points}
         return tuple(point for point in manifest.plan.points if point.name in names)
 
-    def _in_time(self, number: int, points: tuple[Visited, ...]) -> bool:
-        """Whether it would end within the budget, its visits as long as those of this session. The
-        suite's own time is one for launches that are added.
+    @property
+    def _asked(self) -> float:
+        """Seconds that the run may take."""
+        return self.options.budget or math.inf
+
+    @property
+    def _until(self) -> float:
+        """Seconds within which launches are added. The suite's own are of open questions alone."""
+        suites = self.options.asked_suite.until_decided if self.directory.manifest.looks else 0
+        return self.options.budget or suites or math.inf
+
+    def _in_time(self, points: tuple[Visited, ...], limit: float, ahead: float = 0.0) -> bool:
+        """Whether their visits, as long as those of this session, and seconds that are `ahead` end
+        within the limit.
         """
-        plan, weights = self.directory.manifest.plan, self.weights
-        if number >= plan.launches and self.directory.manifest.looks and not self.options.budget:
-            self.budget.seconds = self.options.asked_suite.until_decided or math.inf
-        whole = math.fsum(weights.values())
         visits = self.directory.records[len(self.done) :]
-        launches = grouped((visit.launch, weights[visit.point.name]) for visit in visits)
-        fresh = sum(math.fsum(made) / whole for made in launches.values())
-        used, ahead = self.budget.used, math.fsum(weights[point.name] for point in points)
-        if fresh and used + used / fresh * (ahead / whole) > self.budget.seconds:
-            return False
-        self.added += ahead if number >= plan.launches else 0.0
-        return True
+        fresh = math.fsum(self.weight(visit.point) for visit in visits)
+        ahead += math.fsum(map(self.weight, points))
+        return not fresh or self.budget.used * (1 + ahead / fresh) <= limit
 
     def reach(self) -> float:
         """How far the widest interval of a point's seconds reaches from its median, as a share of
@@ -274,10 +329,8 @@ class Session(Closing):
 def _renew(directory: RunDirectory, options: Options) -> None:
     """The manifest says what is asked now. What the forecast says of time goes by launches."""
     manifest = directory.manifest
-    plan, begun = (
-        manifest.plan,
-        1 + max((record.launch for record in directory.records), default=-1),
-    )
+    own = (record.launch for record in directory.records if record.point != manifest.line)
+    plan, begun = manifest.plan, 1 + max(own, default=-1)
     launches = options.launches or plan.launches
     longer = {"seconds": launches / plan.launches, "timed": launches / plan.launches}
     forecast = {name: value * longer.get(name, 1.0) for name, value in manifest.forecast.items()}
@@ -326,91 +379,3 @@ def _checks(plan: Plan, machine: Machine) -> tuple[Check, ...]:
     """On the CPUs of the point with most threads."""
     cpus = max((point.cpus for point in plan.points), key=len, default=machine.allowed)
     return preflight(Files("/"), machine, cpus)
-
-
-def _evidence(options: Options, machine: Machine) -> Evidence | None:
-    """What earlier runs have seen of schedules; None where nothing shall be tuned."""
-    return Evidence.asked(options.tuning, machine.fingerprint, options.kernels.path)
-
-
-def _known(options: Options, sweep: Sweep, machine: Machine) -> tuple[dict[str, Any] | None, str]:
-    """Of it what the points of a sweep go by, and a line on why there is none."""
-    if not (evidence := _evidence(options, machine)):
-        return None, ""
-    known, remark = evidence.read()
-    return {
-        name: known[name] for name in classes(sweep.points, sweep.needs, machine) if name in known
-    }, remark
-
-
-def planned(options: Options, library: Library) -> tuple[Sweep, Forecast, Machine]:
-    """What a sweep would measure here; an error where that is nothing, or does not fit memory."""
-    machine = describe()
-    site = Site(machine, available_memory(), options.isa, library=library, peers=options.paths)
-    found = expand(options.asked_suite, site, options.seed, options.only)
-    plan = replace(
-        found.plan,
-        library=options.library or "",
-        plugin=several(options.plugin),
-        foreign=library.foreign_variants,
-        peers=options.paths,
-        neighbour=bool(options.neighbour),
-    )
-    found = replace(found, plan=plan)
-    seen = foreseen(found, options, machine)
-    found = replace(found, plan=replace(found.plan, patience=options.patience or seen.patience))
-    refuse_too_large(found)
-    refuse_empty(found, site, options.only)
-    refuse_without_plugin(found, site)
-    refuse_without_peer(found, site)
-    if options.neighbour and not any(neighbours(machine, point.cpus) for point in found.points):
-        raise Refused(
-            "every point uses all cores of its NUMA nodes, so none is free for a neighbour",
-            "fewer threads: --axis threads=1",
-        )
-    return found, seen, machine
-
-
-def foreseen(found: Sweep, options: Options, machine: Machine) -> Forecast:
-    """The one forecast of a suite, for whoever lists, plans or sweeps it."""
-    tuned = classes(found.points, found.needs, machine) if options.tuning != OFF else ()
-    adds = options.settled(found.suite).until_decided
-    return replace(forecast(found, len(tuned)), until=found.suite.until_decided if adds else 0.0)
-
-
-def _kept(seen: Forecast) -> dict[str, float]:
-    """Of a forecast, in a manifest."""
-    facts = {name: float(getattr(seen, name)) for name in ("seconds", "timed", "memory", "until")}
-    return facts | {"tuned": seen.tuned}
-
-
-def tune(
-    options: Options, fresh: bool, follow: Follow = lambda records, count: iter(records)
-) -> tuple[str, tuple[Tuned, ...], str, list[str]]:
-    """Schedules alone: what the first launch of a sweep would choose, without the sweep. `fresh`:
-    without what earlier runs have seen. `follow` passes the visits on, of which there are so many.
-    Returns the suite's name, what was tuned, the file that holds what was seen, or "", and lines on
-    what could not be done.
-    """
-    sweep, _, machine = planned(options, options.kernels)
-    evidence = _evidence(options, machine)
-    known, remark = evidence.read() if evidence and not fresh else ({}, "")
-    found = classes(sweep.points, sweep.needs, machine)
-    plan = replace(
-        sweep.plan,
-        points=tuple(
-            dict.fromkeys(
-                min(own, key=lambda point: sweep.needs[point].arena) for own in found.values()
-            )
-        ),
-        launches=1,
-        samples=1,
-        sample_time=_TUNED,
-        tuning={name: known[name] for name in found if name in known},
-    )
-    visits = list(follow(run(plan, machine, sweep.needs), len(plan.points)))
-    tunings = tuple(tuned for visit in visits for tuned in visit.tuned)
-    unsaid = evidence.add(tunings, fresh) if evidence and tunings else ""
-    errors = (f"{visit.point.name}: {visit.error}" for visit in visits if visit.error)
-    file = str(evidence.path) if evidence and tunings and not unsaid else ""
-    return sweep.suite.name, tunings, file, list(filter(None, (remark, *errors, unsaid)))

@@ -17,7 +17,9 @@ it has that (`later`). One format is read, the last.
    (`schedule`), its `footprint` and `level`, which were computed anew by each reader (`along` went
    into it); a sample the `sample_time` that it was meant to take (`asked`); traffic `bytes_…`; a
    point the `order` of its blocks (`shuffle`). No probe has a `distance`, nor a name that says it.
-   Plug-ins are a list, and models and engines are always there.
+   Plug-ins are a list, and models and engines are always there. Later: `line` of a manifest, the
+   fastest kernels of all dtypes, and `members` of its records; every decode from memory has a
+   program `memory`.
 """
 
 from collections.abc import Mapping
@@ -25,8 +27,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
 from typing import Any
 
-from kvbench.model import Engine, Plan, Skip
+from kvbench.model import Contrast, Engine, Plan, Skip
 from kvbench.model.annotated import Number
+from kvbench.model.contrast import NoLine
 from kvbench.model.point import Visited
 from kvbench.store.values import plain, read
 
@@ -40,8 +43,8 @@ _TWICE = (14, 20)
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """All of it is known before anything is measured. A resumption may change the launches, and
-    when to stop.
+    """All of it but the line is known before anything is measured. A resumption may change the
+    launches, and when to stop.
 
     `versions` also names the host as pyperf does, where it has these keys: hostname, platform,
     python_version, cpu_model_name.
@@ -61,6 +64,10 @@ class Manifest:
     models: tuple[str, ...]  # that were asked for by name
     engines: tuple[Engine, ...]  # whose kernels stand beside ours
     format: int = FORMAT
+    # The fastest kernels of all dtypes, timed side by side after the planned launches; or why there
+    # are none. Chosen from what these have measured: before, neither is there.
+    line: Contrast | None = None
+    no_line: NoLine = NoLine.NONE
 
     @property
     def zone(self) -> tzinfo | None:
@@ -68,10 +75,11 @@ class Manifest:
 
     @property
     def most_launches(self) -> int:
-        """That it can have, with those that --target-ci or --until-decided adds."""
-        return max(
-            self.plan.launches, MOST_LAUNCHES if self.options.get("target_ci") else self.looks
-        )
+        """That it can have, with those of the line, and those that --target-ci or --until-decided
+        adds.
+        """
+        added = MOST_LAUNCHES if self.options.get("target_ci") else self.looks
+        return max(self.plan.launches * (2 if self.line else 1), added)
 
     @property
     def looks(self) -> int:
@@ -83,8 +91,9 @@ class Manifest:
         return wanted if self.options.get("until_decided") and wanted > self.plan.launches else 0
 
     def named(self) -> dict[str, Visited]:
-        """The points, by the names that records have for them."""
-        return {point.name: point for point in self.plan.points}
+        """The points, and the line, by the names that records have for them."""
+        every = (*self.plan.points, *([self.line] if self.line else []))
+        return {point.name: point for point in every}
 
     def refuse_foreign(self, facts: Mapping[str, Any]) -> None:
         """ValueError where a line of the journal, or another file of the directory, is of another
@@ -132,4 +141,6 @@ def from_json(facts: Any) -> Manifest:
         if point.name in seen:
             raise ValueError(f"plan.points: {point.name} is there twice")
         seen.add(point.name)
+    if manifest.line and (unknown := {p.name for p in manifest.line.points} - seen):
+        raise ValueError(f"line: {min(unknown)} is none of plan.points")
     return replace(manifest, plan=replace(manifest.plan, run=manifest.run))

@@ -110,11 +110,14 @@ class RunDirectory(Closing):
 
     def __init__(self, path: Path, manifest: Manifest, journal: Journal | None = None) -> None:
         """As create() and open() call it. It owns the journal."""
-        self.path, self.manifest, self._journal = path, manifest, journal
+        self.path, self._journal = path, journal
+        self._take(manifest)
         self.records: list[Record] = []  # in the order of the journal
-        self._points = manifest.named()
-        self._decode = decoder(Record, self._points)
         self._seen: set[tuple[int, str]] = set()  # launch, point
+
+    def _take(self, manifest: Manifest) -> None:
+        self.manifest, self._points = manifest, manifest.named()
+        self._decode = decoder(Record, self._points)
 
     @classmethod
     def create(cls, path: Path | str, manifest: Manifest) -> Self:
@@ -219,11 +222,11 @@ class RunDirectory(Closing):
         self._keep(kept)
 
     def rewrite(self, manifest: Manifest) -> None:
-        """The manifest of the same run, with other launches or options."""
+        """The manifest of the same run, with other launches or options, or with a line."""
         self._writer()
         with writing(self.path / MANIFEST):
             write_json(self.path / MANIFEST, to_json(manifest))
-        self.manifest = manifest
+        self._take(manifest)
 
     def write_machine(self, facts: dict[str, Any]) -> None:
         self._writer()

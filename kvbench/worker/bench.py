@@ -190,11 +190,12 @@ def side_by_side(
     plan: Plan,
     seed: int,
     watch: Callable[[], Disturbed],
-) -> tuple[tuple[Sample, ...], float]:
-    """Samples of programs, of which each bench has one by its name; and the largest error of what
-    kernels answered before and after them. Of several seconds of passes none are kept.
+) -> tuple[tuple[Sample, ...], dict[str, float]]:
+    """Samples of programs, of which each bench has one by its name; and for each bench the largest
+    error of what its kernel answered before and after them. Of several seconds of passes none are
+    kept.
     """
-    error = max(bench.verified() for bench in benches.values())
+    errors = {name: bench.verified() for name, bench in benches.items()}
     with ExitStack() as watching:
         for bench in benches.values():
             watching.enter_context(bench.watching())
@@ -202,8 +203,9 @@ def side_by_side(
             sample if len(sample.pass_seconds) == 1 else replace(sample, pass_seconds=())
             for sample in rounds(programs, plan.samples, plan.sample_time, seed, watch=watch)
         )
-    passes = {
-        name: min(sample.passes for sample in taken if sample.program == name) for name in benches
-    }
-    error = max(error, *(bench.verify_left(passes[name]) for name, bench in benches.items()))
-    return taken, max(error, *(bench.verify_changed() for bench in benches.values()))
+    for name, bench in benches.items():
+        passes = min(sample.passes for sample in taken if sample.program == name)
+        errors[name] = max(errors[name], bench.verify_left(passes))
+    for name, bench in benches.items():
+        errors[name] = max(errors[name], bench.verify_changed())
+    return taken, errors

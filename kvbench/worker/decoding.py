@@ -1,5 +1,5 @@
 """A decode on the bench: the kernel over all slices beside reads of the same rows, the core roof,
-and in L3 beside memory.
+and memory.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ from kvbench.model import AUTO, POINT
 from kvbench.model.program import AHEAD, CORE, MEMORY, ROTATED, SLICE
 from kvbench.native import Cache, Task, decode_task
 from kvbench.oracle import TILE
-from kvbench.plan.classes import near_memory
+from kvbench.plan.classes import FROM_MEMORY, level, near_memory
 from kvbench.regime import levels
 from kvbench.worker.bench import Bench
 from kvbench.worker.content import SEED
@@ -48,9 +48,14 @@ class Decoding(Bench):
 
     @cached_property
     def witnesses(self) -> list[Program]:
+        return [*self.limits, *self._nearer()]
+
+    @cached_property
+    def limits(self) -> list[Program]:
+        """Reads of the same rows in two forms, and the core roof."""
         core = Program(CORE, self.team, (self._wrapped(),))
         ahead = AUTO if self.ran == "off" else self.ran or AUTO
-        return [self.plainest, self.under(AHEAD.name, ahead, "twin"), core, *self._nearer()]
+        return [self.plainest, self.under(AHEAD.name, ahead, "twin"), core]
 
     def more(self) -> Iterator[Program]:
         """And of memory where a cache may help that; the roof of products of whole numbers."""
@@ -124,11 +129,11 @@ class Decoding(Bench):
     # ---- beside memory ---------------------------------------------------------------------------
 
     def _nearer(self) -> list[Program]:
-        """Where L3 feeds the point, and a little beyond: plain reads of its slice and of memory,
-        and the same kernel on slices in memory.
+        """From memory: plain reads of memory. Where L3 feeds the point, and a little beyond: of its
+        slice too, and the same kernel on slices in memory.
         """
         if not near_memory(self.point, self.needs, self.room.ground.machine):
-            return []
+            return [self.memory] if self.from_memory else []
         # a pass over memory is as long as one over the slice
         piece = self.room.whole.size // 64 * 64
         memory = self.far_reads(piece, self.far.whole.size // piece)
@@ -142,6 +147,24 @@ class Decoding(Bench):
             if self.foreign
             else [*reads, self.rotated(ROTATED, self.far_schedule or self.ran)]
         )
+
+    @property
+    def from_memory(self) -> bool:
+        return level(self.point, self.needs, self.room.ground.machine) == FROM_MEMORY
+
+    @cached_property
+    def memory(self) -> Program:
+        """Plain reads of memory, a pass of it as long as one over a slice: of the room's own slices
+        in their rotation, where no cache helps with these.
+        """
+        room, piece = self.room, max(64, self.needs.slice_walked // 64 * 64)
+        if self.needs.walked < self.far.bytes:
+            reads = self.far_reads(piece, self.far.whole.size // piece)
+        else:
+            starts = (-(-layer * room.slice_bytes // 64) * 64 for layer in range(room.slices))
+            parts = (room.arena.part(start, piece) for start in starts)
+            reads = tuple(self.probe("read", to=part, size=piece) for part in parts)
+        return Program(MEMORY, self.team, reads, warm=False)
 
     def rotated(self, name: str, schedule: str) -> Program:
         """The kernel on copies of the slice that no cache holds, with the schedule that is best

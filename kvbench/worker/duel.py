@@ -125,7 +125,7 @@ class Sides:
             known = _known(point, host.library)
             third = owned.enter_context(bench_of(known, needed, host, answers))
             programs = _programs(benches, third, self._job.plan.sample_time)
-            taken, error = side_by_side(benches, programs, self._job.plan, seed, watch)
+            taken, errors = side_by_side(benches, programs, self._job.plan, seed, watch)
             # they have changed what lies there
             if any(bench.foreign for bench in benches.values()):
                 host.fill()
@@ -134,7 +134,7 @@ class Sides:
                 point=point,
                 samples=taken,
                 traffic={program.name: program.traffic() for program in flat(programs)},
-                max_abs_err=error,
+                max_abs_err=max(errors.values()),
                 ran=" → ".join(dict.fromkeys(benches[side].ran for side in SIDES)),
                 **host.facts(point, benches["base"].own.traffic()),
             )

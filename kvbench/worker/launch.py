@@ -12,7 +12,7 @@ for group in shuffled(groups):    # a contrast is one by itself
 
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -20,19 +20,22 @@ from pathlib import Path
 from kvbench.closing import Closing
 from kvbench.errors import KvbenchError
 from kvbench.machine.allowance import Disturbances, Disturbed
-from kvbench.model import Contrast, Job, Needs, Point, Probe, Record
-from kvbench.model.contrast import value
+from kvbench.model import Contrast, Job, Member, Needs, Point, Probe, Record
+from kvbench.model.contrast import KERNEL, value
 from kvbench.model.point import Visited
+from kvbench.model.program import beside
 from kvbench.native import Library
 from kvbench.plan.needs import needs
 from kvbench.plan.witnesses import is_peer, line_of, peer_lines
 from kvbench.worker import probing, room
 from kvbench.worker.answers import Answers
 from kvbench.worker.bench import Bench, side_by_side
+from kvbench.worker.decoding import Decoding
 from kvbench.worker.duel import Sides
 from kvbench.worker.foreign import bench_of
 from kvbench.worker.ground import Ground
 from kvbench.worker.line import Line
+from kvbench.worker.loop import Program
 from kvbench.worker.tuning import Tuner
 from kvbench.worker.visit import record
 
@@ -164,7 +167,7 @@ class _Visitor(Closing):
 
     def _contrast(self, contrast: Contrast, seed: int, watch: Callable[[], Disturbed]) -> Record:
         """Its points in the same rounds, each in a room of its own: programs, each by its value of
-        the factor.
+        the factor. Kernels of all dtypes have witnesses, too.
         """
         benches = dict[str, Bench]()
         with ExitStack() as owned:
@@ -179,6 +182,35 @@ class _Visitor(Closing):
                 replace(bench.own, name=name, memory=bench.room.place)
                 for name, bench in benches.items()
             ]
-            taken, error = side_by_side(benches, programs, self._job.plan, seed, watch)
-            moved = {name: bench.own.traffic() for name, bench in benches.items()}
-            return Record(self._job.launch, contrast, taken, moved, {}, max_abs_err=error)
+            members = dict[str, Member]()
+            if contrast.factor == KERNEL:
+                programs += _witnesses(benches)
+            taken, errors = side_by_side(benches, programs, self._job.plan, seed, watch)
+            if contrast.factor == KERNEL:
+                members = {name: _member(own, errors[name]) for name, own in benches.items()}
+            moved = {program.name: program.traffic() for program in programs}
+            return Record(
+                self._job.launch,
+                contrast,
+                taken,
+                moved,
+                memory={},
+                max_abs_err=max(errors.values()),
+                members=members,
+            )
+
+
+def _witnesses(benches: Mapping[str, Bench]) -> Iterator[Program]:
+    """Of each decode what limits it, on its own memory; and what all of them share."""
+    decodes = {name: bench for name, bench in benches.items() if isinstance(bench, Decoding)}
+    for name, bench in decodes.items():
+        for each in bench.limits:
+            yield replace(each, name=beside(each.name, name), memory=bench.room.place)
+    first = next(iter(decodes.values()))
+    yield replace(first.memory, memory=first.room.place)
+    yield first.pace
+
+
+def _member(bench: Bench, error: float) -> Member:
+    facts = bench.room.facts(bench.point, bench.own.traffic())
+    return Member(**facts, ran=bench.ran, core_level=bench.core_level, max_abs_err=error)

@@ -219,7 +219,7 @@ class Line(Owner):
             for point, bench in self._benches.items()
         }
         cores = [
-            replace(bench.witnesses[2], name=_core(point)) for point, bench in self._benches.items()
+            replace(bench.limits[2], name=_core(point)) for point, bench in self._benches.items()
         ]
         again = [
             replace(each, name=AGAIN, like=each.name, place=_LAST) for each in [*named.values()][:1]
@@ -228,7 +228,8 @@ class Line(Owner):
         return [*named.values(), *self._shared(), *cores, *peers, *again]
 
     def _shared(self) -> list[Program]:
-        return [*self._first.witnesses[:2], self._first.pace]
+        first = self._first
+        return [*first.limits[:2], *([first.memory] if first.from_memory else []), first.pace]
 
     def _ours(self, point: Point, bench: Decoding, taken: Sequence[Sample], error: float) -> Record:
         names = {
@@ -236,7 +237,7 @@ class Line(Owner):
             _core(point): CORE,
             **({AGAIN: AGAIN} if point == next(iter(self._benches)) else {}),
         }
-        own, core = bench.own.traffic(), bench.witnesses[2].traffic()
+        own, core = bench.own.traffic(), bench.limits[2].traffic()
         moved = dict(zip(("point", CORE, AGAIN), (own, core, own), strict=True))
         facts = {"core_level": bench.core_level, "ran": bench.ran, "max_abs_err": error}
         return self._record(point, names, moved, taken, **facts)

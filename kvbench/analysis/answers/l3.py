@@ -62,9 +62,11 @@ class Fits:
 
 @dataclass(frozen=True, slots=True)
 class L3:
-    """`gains`: that of the page's model first, then by gain."""
+    """`gains`: that which `helps` is first, then those of the page's model, then by gain."""
 
-    helps: Annotated[Answer, about("that of the page's model, or of what was tested")]
+    helps: Annotated[
+        Answer, about("the middle gain of the page's model, or else of all that was tested")
+    ]
     gains: Annotated[tuple[Gain, ...], about("by dtype and query heads on a KV head")]
     fits: Annotated[tuple[Fits, ...], about("for every dtype that was measured")]
 
@@ -132,8 +134,14 @@ def _gains(tables: Tables, page: Workload, tested: pd.DataFrame) -> tuple[Gain, 
     for row in chosen:
         ratios = measured(visits[row["name"]]).shares[ROTATED].values
         found.append(_gain(row, paired(-np.log(ratios)), tables.models, page))
-    own = [each for each in found if each.model == page.model]
-    return tuple(sorted(found, key=lambda each: (each not in own, -_times(each))))
+    return tuple(_ordered(found, page))
+
+
+def _ordered(gains: list[Gain], page: Workload) -> list[Gain]:
+    gains = sorted(gains, key=lambda each: (each.model != page.model, -_times(each)))
+    own = [each for each in gains if each.model == page.model] or gains
+    first = own[len(own) // 2 : len(own) // 2 + 1]  # of an even number the lesser of two
+    return [*first, *(each for each in gains if each not in first)]
 
 
 def _gain(row: pd.Series, judged: Difference, models: Sequence[Geometry], page: Workload) -> Gain:

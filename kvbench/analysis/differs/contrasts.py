@@ -15,9 +15,7 @@ from kvbench.analysis.looks import adjusted, outside
 from kvbench.analysis.measured.columns import POINT, band, count, number, text
 from kvbench.grouping import grouped
 from kvbench.model import Contrast, Point, Record, Sample, quotients
-from kvbench.model.contrast import FACTORS, value
-
-KERNEL = "kernel"  # the factor of a line: the fastest kernel of each dtype
+from kvbench.model.contrast import FACTORS, KERNEL, value
 
 RATIO = band("ratio", "ratio: seconds of base over those of other: above 1 other is faster")
 CONTRAST = {

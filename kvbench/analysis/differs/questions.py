@@ -10,13 +10,14 @@ from typing import Annotated
 import pandas as pd
 
 from kvbench.analysis.answers.pairs import OPEN, SCHEDULE, pairs
-from kvbench.analysis.differs.contrasts import KERNEL, RATIO
+from kvbench.analysis.differs.contrasts import RATIO
 from kvbench.analysis.limits import frames
 from kvbench.analysis.limits.bounds import UNSTABLE
 from kvbench.analysis.looks import needs
 from kvbench.analysis.measured.columns import short_names
 from kvbench.model import Machine, Record
 from kvbench.model.annotated import about
+from kvbench.model.contrast import KERNEL
 
 
 @dataclass(frozen=True, slots=True)

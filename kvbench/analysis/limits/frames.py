@@ -48,12 +48,14 @@ from kvbench.model import (
 from kvbench.model.annotated import about
 from kvbench.model.contrast import value
 from kvbench.model.point import Visited
+from kvbench.model.program import parted
 from kvbench.units import GB
 
 
 def samples(records: Sequence[Record]) -> pd.DataFrame:
     """One row for each sample of every program, of points and probes alike; of contrasts the factor
-    stands for the program. Visits that failed have none.
+    stands for the program, and its name stands before those of witnesses: what all points share is
+    with the first. Visits that failed have none.
     """
     places: dict[Visited, int] = {}
     of_point, rows = [], []
@@ -63,14 +65,17 @@ def samples(records: Sequence[Record]) -> pd.DataFrame:
         beside = record.point if isinstance(record.point, Contrast) else None
         own = {value(p, beside.factor): p for p in beside.points} if beside else {}
         for s in record.samples:
-            point = own.get(s.program, record.point)
+            kind, of = parted(s.program)
+            point = own.get(of, beside.points[0]) if beside else record.point
             of_point.append(places.setdefault(point, len(places)))
             each, moved = s.seconds / s.passes, record.traffic[s.program]
             rates = (
                 count / each / GB if count > 0 else None
                 for count in (moved.bytes_compulsory, moved.flops)
             )
-            name = beside.factor if beside else s.program
+            name = s.program
+            if beside:
+                name = beside.factor if kind == "point" else f"{beside.factor}/{kind}"
             counts = (name, record.launch, record.part, s.round, s.passes, s.seconds, each, *rates)
             met = (
                 s.skew,

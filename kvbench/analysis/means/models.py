@@ -4,6 +4,7 @@ L3.
 
 import math
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from typing import Any
 
 import pandas as pd
@@ -14,6 +15,15 @@ from kvbench.model import HEADS, Machine
 from kvbench.model.geometry import Geometry
 from kvbench.model.point import EVEN
 from kvbench.regime import suggestion, windows
+
+
+class Note(StrEnum):
+    """Of a model's tokens per second."""
+
+    NOTHING = ""
+    BEYOND = "more tokens than the model was made for"
+    LACKING = "no point has the window of some layers"
+
 
 TOKENS = {
     "model": text("all of this shape"),
@@ -26,6 +36,7 @@ TOKENS = {
         "tokens per second: of the whole batch, were reading the cache all that a step does",
     ),
     "note": text("why there is no number, or what to know about it; else empty"),
+    "lacks": count("tokens: of a layer's window that no point has; 0: of a layer without one"),
 }
 FITS = {
     "model": text("its name"),
@@ -59,16 +70,13 @@ def tokens(points: pd.DataFrame, models: Sequence[Geometry]) -> pd.DataFrame:
             for row in rows.to_dict("records")
         }
         any_row = next(iter(by_window.values()))
-        shared: dict[tuple[int, int, int, str], list[str]] = {}
+        shared: dict[tuple[int, int, int, Note], list[str]] = {}
         for model in models:
             if all(getattr(model, name) == any_row[name] for name in HEADS):
                 sliding = model.sliding(context)
                 window = model.window if sliding else 0
                 # it is told, whether or not the model was made for it
-                beyond = context > model.max_context
-                note = (
-                    f"the model was made for {model.max_context:,} tokens at most" if beyond else ""
-                )
+                note = Note.BEYOND if context > model.max_context else Note.NOTHING
                 shared.setdefault((model.layers, sliding, window, note), []).append(model.name)
         for (layers, sliding, window, note), names in shared.items():
             parts = {0: layers - sliding, window: sliding} if window else {0: layers}
@@ -77,7 +85,7 @@ def tokens(points: pd.DataFrame, models: Sequence[Geometry]) -> pd.DataFrame:
                 **{name: any_row[name] for name in TOKENS if name in POINT and name != "layers"},
                 "model": ", ".join(sorted(names)),
                 "layers": layers,
-                "note": note,
+                "note": note.value,
             }
             found.append(told | _rate(by_window, parts, layers))
     return table(found, TOKENS)
@@ -95,8 +103,7 @@ def _rate(
     """`parts`: how many layers have which window."""
     lacking = [limit for limit in parts if limit not in by_window]
     if lacking:
-        what = f"a window of {lacking[0]} tokens" if lacking[0] else "no window"
-        return {"note": f"no point has {what}, as {parts[lacking[0]]} of its {layers} layers have"}
+        return {"note": Note.LACKING.value, "lacks": lacking[0]}
     row = by_window[min(parts)]  # 0, no window, before any window
     found = {"name": row["name"]}
     for end, other in (("", ""), ("_low", "_high"), ("_high", "_low")):

@@ -167,7 +167,7 @@ def _planned(options: Any, as_json: bool) -> None:
 
 def _tuned(options: Any, fresh: bool, as_json: bool) -> None:
     from kvbench.report.planned import TunedClass, TunedClasses, tuned_text
-    from kvbench.session.session import tune
+    from kvbench.session.planning import tune
 
     say_busy()
     about = partial(follow_each, about=lambda record: record.point.kernel)

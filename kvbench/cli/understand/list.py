@@ -120,8 +120,7 @@ def _rows() -> tuple[list[SuiteRow], dict[str, str]]:
     here = Site(describe(), available_memory())
     rows, times = [], {}
     for name in shipped():
-        sweep = expand(find(name), here)
-        seen = foreseen(sweep, Options(name), here.machine)
+        sweep, seen = foreseen(expand(find(name), here), Options(name), here.machine)
         why = "" if sweep.points else next(iter(by_reason(sweep.skips)), "")
         rows.append(
             SuiteRow(sweep.suite.name, len(sweep.points), seen.whole, sweep.suite.question, why)

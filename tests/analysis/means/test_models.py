@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from kvbench.analysis.limits.frames import points
-from kvbench.analysis.means.models import FITS, NOT_TESTED, TOKENS, Geometry, fits, tokens
+from kvbench.analysis.means.models import FITS, NOT_TESTED, TOKENS, Geometry, Note, fits, tokens
 from kvbench.analysis.measured.columns import short_names
 from tests.made_run import DECODE, MACHINE, MIB, STORE, failed, probe, traffic, visit
 
@@ -63,12 +63,9 @@ def test_models_of_one_shape_share_a_row_as_far_as_they_go():
     assert found[["context", "model", "note"]].to_dict("split")["data"] == [
         [1024, "another small, small", ""],
         [2048, "small", ""],
-        [2048, "another small", "the model was made for 1,024 tokens at most"],
+        [2048, "another small", Note.BEYOND],
     ]
-    assert (
-        rates([timed(at(8192), 0.001)], SMALL)["note"][0]
-        == "the model was made for 4,096 tokens at most"
-    )
+    assert rates([timed(at(8192), 0.001)], SMALL)["note"][0] == Note.BEYOND
 
 
 def test_every_sequence_of_a_batch_gets_a_token():
@@ -94,9 +91,9 @@ def test_layers_with_a_window_are_timed_with_one():
 def test_without_a_point_of_that_window_there_is_no_number():
     (row,) = rates([timed(at(1024), 0.001)], SLIDING).to_dict("records")
     assert np.isnan(row["tokens_per_second"])
-    assert row["note"] == "no point has a window of 256 tokens, as 20 of its 24 layers have"
+    assert (row["note"], row["lacks"]) == (Note.LACKING, 256)
     (row,) = rates([timed(at(1024, window=256), 0.001)], SLIDING).to_dict("records")
-    assert row["note"] == "no point has no window, as 4 of its 24 layers have"
+    assert (row["note"], row["lacks"]) == (Note.LACKING, 0)
 
 
 def test_what_caches_serve_says_nothing_of_a_model():

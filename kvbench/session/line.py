@@ -1,0 +1,87 @@
+"""The line: the fastest kernel of each dtype at the workload of a run's page. After the planned
+launches they are timed side by side, in as many launches. They are chosen once, from the medians of
+these launches. Before that, the kernels with the largest caches stand for them.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import pandas as pd
+
+from kvbench.analysis.answers.workload import workload
+from kvbench.analysis.limits import frames
+from kvbench.analysis.means.models import tokens
+from kvbench.analysis.measured.columns import FOUND, POINT, facts, table
+from kvbench.grouping import grouped
+from kvbench.model import OURS, Contrast, Machine, Needs, Plan, Point, Record
+from kvbench.model.contrast import KERNEL, NoLine
+from kvbench.plan import Sweep
+from kvbench.plan.witnesses import fit
+from kvbench.regime import classify
+from kvbench.results import geometries
+
+_Needs = Mapping[Point, Needs]
+
+
+def expected(sweep: Sweep, machine: Machine) -> tuple[Point, ...]:
+    """What the line would be if the kernels with the largest caches were the fastest; nothing where
+    there will be none.
+    """
+    once = dict.fromkeys(("seconds", "seconds_low", "seconds_high"), 1.0)
+    own = [point for point in sweep.points if point.op == "decode"]
+    rows = (
+        facts(point) | once | {"regime": _regime(point, sweep.needs[point], machine)}
+        for point in own
+    )
+    found = _at_workload(table(rows, POINT | FOUND), sweep.models)
+    largest = {point.name: -sweep.needs[point].arena for point in own}
+    points = _firsts(_candidates(sweep.plan, found), largest)
+    return points if not _lacking(points, sweep.needs, sweep.memory) else ()
+
+
+def chosen(
+    plan: Plan,
+    records: Iterable[Record],
+    machine: Machine,
+    models: Sequence[str],
+    needs: _Needs,
+    memory: int,
+) -> Contrast | NoLine:
+    """`records`: of the planned launches, of which those of others do not count. `memory`: bytes
+    that there are.
+    """
+    own = [record for record in records if record.launch < plan.launches]
+    points = frames.points(own, machine)
+    seconds = dict(zip(points["name"], points["seconds"], strict=True))
+    found = _at_workload(points, models)
+    line = _firsts(_candidates(plan, found), seconds)
+    return _lacking(line, needs, memory) or Contrast(KERNEL, line)
+
+
+def _regime(point: Point, needed: Needs, machine: Machine) -> str:
+    evicted = point.residency == "evicted"
+    return classify(machine, point.cpus, needed.walked, evicted=evicted).word
+
+
+def _at_workload(points: pd.DataFrame, models: Sequence[str]) -> tuple[str, ...]:
+    """Names of the workload's points."""
+    ours = points[points["engine"] == OURS]
+    return workload(tokens(ours, geometries(models)), ours).points
+
+
+def _candidates(plan: Plan, names: Sequence[str]) -> list[Point]:
+    """Of our engine, in the order of the plan. A plug-in's have processes of their own."""
+    own = (point for point in plan.points if isinstance(point, Point))
+    return [point for point in own if point.name in names and not plan.is_foreign(point)]
+
+
+def _firsts(points: Sequence[Point], rank: Mapping[str, float]) -> tuple[Point, ...]:
+    """Of each dtype the one of least rank, in the order of the plan."""
+    each = grouped((point.dtype, point) for point in points)
+    found = {min(own, key=lambda point: rank[point.name]) for own in each.values()}
+    return tuple(point for point in points if point in found)
+
+
+def _lacking(points: Sequence[Point], needs: _Needs, memory: int) -> NoLine:
+    if len(points) < 2:
+        return NoLine.FEW
+    return NoLine.NONE if fit(points, needs, memory) else NoLine.LARGE
