@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from kvbench.report.figures.roofline import roofline, spread
+from kvbench.report.figures.look import spread
+from kvbench.report.figures.roofline import roofline
 from tests.made_run import DECODE, MIB, READ, probe, visit
 from tests.report.answered import answered, decode
 from tests.report.drawn import APPEND, STORES, drawn, found_in, parts, strange_colours

@@ -13,6 +13,7 @@ from kvbench.report.words.phrases import number
 from kvbench.units import counted
 
 _ROW = 0.32  # inches
+_COLUMN = 54  # points of width, of numbers beside the bars
 _ABOUT = (
     "The fastest kernel of each dtype, one sequence, KV cache only: weights and all other work are"
     " left out. Tick: what plain reads of memory in the same rounds allow. Of the fastest: how many"
@@ -40,21 +41,24 @@ def _draw(table: pd.DataFrame, look: Look) -> Canvas:
     bars(axes, table, "tokens_per_second", names, [""] * len(rows), look)
     cells = {
         "tokens/s": [number(row.tokens_per_second) for row in rows],
-        "of the\nfastest": [_times(row.lead) for row in rows],
         "GB/s": [number(row.gbps) for row in rows],
-        "format\nerror": [f"{row.format_error:.0e}" for row in rows],
+        "format\nerror": [f"{row.format_error:.0e}" if row.format_error else "0" for row in rows],
     }
-    for column, (head, texts) in enumerate(cells.items()):
+    if table["lead"].notna().any():
+        cells["of the\nfastest"] = [_times(row.lead) for row in rows]
+    for column, (head, texts) in enumerate(cells.items(), 1):
         for place, text in enumerate((head, *texts), -1):
-            axes.text(
-                1.1 + 0.1 * column,
-                place,
+            axes.annotate(
                 text,
-                transform=axes.get_yaxis_transform(),
+                (1, place),
+                (_COLUMN * column, 0),
+                xycoords=("axes fraction", "data"),
+                textcoords="offset points",
                 ha="right",
                 va="center",
                 fontsize=9,
                 color=INK if place >= 0 else FAINT,
+                annotation_clip=False,
             )
     axes.plot(table["memory_allows"], range(len(rows)), "|", color=INK, ms=15, mew=2, zorder=2)
     axes.set_xlim(left=0)

@@ -19,6 +19,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Canvas
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
@@ -35,6 +36,7 @@ COLOURS = ("#387cad", "#a4060b", "#5bd7af", "#f62158", "#e9a409", "#aa2aff", "#6
 SHADES = ("#f1f4f8", "#e4eaf2")  # of neighbouring areas behind the marks
 MARKS = "os^DvPX<"
 HOT = "hot"  # the residency that finds its caches warm
+_MARGIN = 0.1  # inches: letters of a page may be wider than those that are laid out
 WIDTH = 9.0  # inches; a page shows them from 600 to 1100 pixels wide
 _STYLE: Any = matplotlib.rc_params_from_file(
     Path(__file__).with_name("look.mplstyle"), use_default_template=False
@@ -84,7 +86,8 @@ def canvas(
     """Axes in reading order, each row `height` inches high. Without pyplot, which would ask for a
     screen.
     """
-    figure = Canvas(figsize=(WIDTH, height * rows), layout="constrained")
+    layout = ConstrainedLayoutEngine(w_pad=_MARGIN, h_pad=_MARGIN / 2)
+    figure = Canvas(figsize=(WIDTH, height * rows), layout=layout)
     FigureCanvasAgg(figure)
     return figure, list(figure.subplots(rows, columns, squeeze=False, **more).flat)
 
@@ -132,6 +135,17 @@ def rate_axis(axes: Axes, label: str, log: bool = False) -> None:
         axes.yaxis.set_minor_formatter(NullFormatter())
     else:
         axes.set_ylim(bottom=0)
+
+
+def spread(wanted: Sequence[float], gap: float) -> list[float]:
+    """Places near the wanted ones, which rise, each `gap` or more above the last, and none above
+    all axes.
+    """
+    found = list[float]()
+    for place in wanted:
+        found.append(max(place, found[-1] + gap) if found else place)
+    shift = (sum(found) - sum(wanted)) / len(wanted)
+    return [place - max(shift, found[-1] - 1) for place in found]
 
 
 def rows_axis(axes: Axes, names: Sequence[str]) -> None:

@@ -3,7 +3,6 @@ dtype comes.
 """
 
 import math
-from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -25,6 +24,7 @@ from kvbench.report.figures.look import (
     legend_below,
     legend_lines,
     rate_axis,
+    spread,
     tag,
 )
 from kvbench.report.words.headline import machine, workload
@@ -237,14 +237,3 @@ def _label(point: Any, usual: pd.Series) -> str:
         "" if pd.isna(point.tokens_per_second) else f"{number(point.tokens_per_second)} tokens/s, "
     )
     return f"{', '.join(words)}: {tokens}{number(point.gbps)} GB/s"
-
-
-def spread(wanted: Sequence[float], gap: float) -> list[float]:
-    """Places near the wanted ones, which rise, each `gap` or more above the last, and none above
-    all axes.
-    """
-    found: list[float] = []
-    for place in wanted:
-        found.append(max(place, found[-1] + gap) if found else place)
-    shift = (sum(found) - sum(wanted)) / len(wanted)
-    return [place - max(shift, found[-1] - 1) for place in found]

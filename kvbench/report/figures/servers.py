@@ -1,5 +1,6 @@
 """Will it hold on a bigger server: a model of tokens per second a core against bandwidth a core."""
 
+import math
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
@@ -21,10 +22,12 @@ from kvbench.report.figures.look import (
     legend_below,
     legend_lines,
     rate_axis,
+    spread,
     tag,
 )
 from kvbench.report.words.phrases import number
 
+_NAME = 0.05  # of the height of the axes: of a name
 _TICKS = (1, 2, 3, 5, 8, 10, 15, 20, 30, 40)
 _ABOUT = (
     "A model, not a measurement: tokens per second a core are the lesser of two. One is memory"
@@ -71,6 +74,7 @@ def _draw(table: pd.DataFrame, look: Look) -> Canvas:
     axes.set_ylim(low, 1.5 * high)
     for words, start, end in _stretches(table[table["kind"] == shown.FASTEST]):
         _stretch(axes, words, start, end)
+    _names(axes, lines[lines["bandwidth"] == MOST], look)
     axes.set_xlim(1, MOST)
     axes.set_xticks(_TICKS, [str(each) for each in _TICKS])
     axes.minorticks_off()
@@ -98,6 +102,24 @@ def _line(axes: Axes, dtype: str, line: pd.DataFrame, look: Look) -> None:
     )
     for part in drawn:
         tag(part, int(line["row"].iloc[0]))
+
+
+def _names(axes: Axes, ends: pd.DataFrame, look: Look) -> None:
+    """To the right of the lines, each with a line to its own."""
+    low, high = (math.log(end) for end in axes.get_ylim())
+    ends = ends.sort_values("tokens_per_second")
+    wanted = [(math.log(rate) - low) / (high - low) for rate in ends["tokens_per_second"]]
+    for row, height in zip(ends.itertuples(), spread(wanted, _NAME), strict=True):
+        axes.annotate(
+            f"{row.dtype} {number(row.tokens_per_second)}",
+            (MOST, row.tokens_per_second),
+            (1.03, height),
+            textcoords="axes fraction",
+            va="center",
+            fontsize=9,
+            arrowprops={"arrowstyle": "-", "color": look.colour(row.dtype), "lw": 0.8},
+            annotation_clip=False,
+        )
 
 
 def _stretches(fastest: pd.DataFrame) -> Iterator[tuple[str, float, float]]:
