@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import pandas as pd
 from msgspec import Meta
 
+from kvbench.analysis.answers import Answers
 from kvbench.analysis.differs.contrasts import CONTRAST
 from kvbench.analysis.means.findings import Findings
 from kvbench.analysis.means.models import FITS, TOKENS
@@ -17,7 +18,7 @@ from kvbench.analysis.measured.scaling import SATURATION
 from kvbench.analysis.measured.schedules import SCHEDULES
 from kvbench.model import Check, Machine, Skip
 from kvbench.model.annotated import about
-from kvbench.report.words.sentences import Sentence, gaps, sentences
+from kvbench.report.words.gaps import gaps
 from kvbench.store import Manifest
 from kvbench.texts import table_csv
 
@@ -36,10 +37,10 @@ class Report:
     version: Annotated[
         Literal[3],
         about(
-            "of this format, 3: no list `scaling`, no `overall`; since 2 no list `breakeven`, no"
-            " `distance` of a ceiling; of points `order`, was `shuffle`, `slices` in rotation,"
-            " `layers` as asked for, and `bytes_compulsory`, `bytes_issued`, `bytes_line`; keys may"
-            " be added, none is dropped"
+            "of this format, 3: `answers` have what `diagnosis` and `overall` had; no list"
+            " `scaling`; since 2 no list `breakeven`, no `distance` of a ceiling; of points"
+            " `order`, was `shuffle`, `slices` in rotation, `layers` as asked for, and"
+            " `bytes_compulsory`, `bytes_issued`, `bytes_line`; keys may be added, none is dropped"
         ),
     ] = 3
     run: Annotated[str, about("its name")]
@@ -50,7 +51,7 @@ class Report:
     identity: Annotated[dict[str, str], about("digests of what must be the same to resume")]
     versions: Annotated[dict[str, str], about("of kvbench, its library, Python, the system")]
     missing: Annotated[tuple[str, ...], about("what was not measured, and why")]
-    diagnosis: Annotated[tuple[Sentence, ...], about("what the run says of the machine")]
+    answers: Annotated[Answers, about("what the run says, each question once")]
     fingerprint: Annotated[str, about("digest of the hardware")]
     environment: Annotated[str, about("digest of what an administrator can change")]
     topology: Annotated[Machine, about("who the machine is")]
@@ -92,7 +93,7 @@ def report(found: Findings, manifest: Manifest) -> Report:
         | {name: rows_of(getattr(found, name)) for name in _TABLES},
         seed=manifest.plan.seed,
         missing=tuple(gaps(found, manifest)),
-        diagnosis=sentences(found),
+        answers=found.answers,
         fingerprint=found.machine.fingerprint,
         environment=found.machine.environment,
         topology=found.machine,

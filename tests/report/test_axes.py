@@ -7,8 +7,8 @@ import pytest
 from kvbench.report.figures.axes import axes
 from kvbench.suite import model
 from tests.made_run import DECODE, visit
-from tests.report.answered import PAGE, answered, decode
 from tests.report.drawn import drawn, found_in, strange_colours, tagged
+from tests.report.planted import PAGE, answered, decode
 
 MODEL = model("llama-3-8b")
 

@@ -8,8 +8,8 @@ import pytest
 from kvbench.analysis.answers.answer import Basis
 from kvbench.report.figures.hero import hero
 from tests.made_run import DECODE, visit
-from tests.report.answered import answered, decode
 from tests.report.drawn import drawn, found_in, strange_colours, tagged
+from tests.report.planted import answered, decode
 
 I8 = replace(DECODE, dtype="i8", variant="dot")
 RATES = {"point": [10.0], "twin": [20.0]}

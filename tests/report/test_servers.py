@@ -6,8 +6,8 @@ import pytest
 
 from kvbench.report.figures.servers import servers
 from tests.made_run import DECODE, visit
-from tests.report.answered import answered, decode
 from tests.report.drawn import drawn, found_in, strange_colours, tagged
+from tests.report.planted import answered, decode
 
 I8 = replace(DECODE, dtype="i8", variant="dot")
 

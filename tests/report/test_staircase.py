@@ -7,8 +7,8 @@ import pytest
 
 from kvbench.report.figures.staircase import staircase
 from tests.made_run import DECODE, KIB, MIB, READ, probe, visit
-from tests.report.answered import answered
 from tests.report.drawn import drawn, found_in, parts, tagged
+from tests.report.planted import answered
 
 HOT = replace(DECODE, residency="hot")
 RATES = {"point": [30.0], "twin": [40.0], "twin_ahead": [20.0], "core": [80.0]}

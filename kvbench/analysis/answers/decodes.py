@@ -135,13 +135,13 @@ def _decode(token: Row, point: Row, lead: Answer, basis: Basis) -> Decode:
         memory=told("memory", point, "memory_share", Unit.SHARE, Held.MEMORY),
         rows=told("rows", point, "efficiency", Unit.SHARE, Held.ROWS),
         core=told("core", point, "core_fraction", Unit.SHARE, Held.CORE),
-        limit=_limit(point),
+        limit=limited(point),
         format_errors=_format_errors(dtype, point["scale"]),
         kernel_error=known(point["max_abs_err"]),
     )
 
 
-def _limit(point: Row) -> Answer:
+def limited(point: Row) -> Answer:
     """`bound` is the word."""
     word = point.get("bound", "")
     if word not in _LIMITS:

@@ -27,7 +27,7 @@ from kvbench.report.figures.look import (
     spread,
     tag,
 )
-from kvbench.report.words.headline import machine, workload
+from kvbench.report.words.first import machine, workload
 from kvbench.report.words.phrases import number
 from kvbench.units import counted
 
@@ -51,8 +51,9 @@ def roofline(found: Findings, look: Look, day: str) -> Figure:
     )
     if left := shown.left_out(found):
         about += f" Suspects without arithmetic are not drawn: {', '.join(left)}."
-    heading = f"Decode attention on {machine(found.headline)}{f', {day}' if day else ''} (kvbench)"
-    heading += f"\ntokens/s: {workload(found.headline)}" if found.answers.decodes.rows else ""
+    heading = f"Decode attention on {machine(found.answers)}{f', {day}' if day else ''} (kvbench)"
+    rows, threads = found.answers.decodes.rows, found.answers.workload.threads
+    heading += f"\n{workload(found.answers) if rows else counted(threads, 'thread')}"
     missing = "" if len(table) else "No decode has a rate: run kvbench sweep quick."
     title = "How near does each dtype come to what memory and the core allow?"
     return Figure("roofline", title, about, table, lambda rows: _draw(rows, look, heading), missing)

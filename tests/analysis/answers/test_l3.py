@@ -71,7 +71,7 @@ def test_of_the_layouts_the_middle_one_counts():
         (0.5, NOISE, State.DECIDED),
         (1.0, NOISE, State.LEVEL),
         (1.05, (0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3), State.OPEN),
-        (1.5, (1.0, 1.0), State.OPEN),
+        (1.5, (1.0, 1.0), State.NOT_TESTED),
     ],
 )
 def test_states(times, noise, state):

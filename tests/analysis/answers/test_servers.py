@@ -8,7 +8,7 @@ import pytest
 from kvbench.analysis.answers.decodes import Decodes
 from kvbench.analysis.answers.servers import LEAST, MOST, servers
 from tests.made_run import DECODE
-from tests.report.answered import NONE, PAGE, decode
+from tests.report.planted import NONE, PAGE, decode
 
 
 def of(*rows):
