@@ -143,7 +143,7 @@ def _notes(row: Mapping[str, Any]) -> str:
     """All that should make a reader look twice."""
     notes = (
         (row["error"], row["error"]),
-        (row["above"], f"above its {row['above']}: {row['above_reason']}"),
+        (row["above"], row["above"] and words("reasons", "above", row)),
         (row["unstable"] is True, "unstable"),
         (row["outliers"], f"launches far off the others: {row['outliers']}"),
         (row["ceiling_note"] and not row["error"], row["ceiling_note"]),

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import pandas as pd
 
 from kvbench.analysis.answers import pairs
-from kvbench.analysis.answers.answer import Answer, State
+from kvbench.analysis.answers.answer import Answer, Reason, State
 from kvbench.analysis.answers.tables import Tables
 from kvbench.analysis.answers.workload import Workload
 from kvbench.model.annotated import about
@@ -88,8 +88,12 @@ def _choice(rows: pd.DataFrame) -> Choice:
         context=int(first["context"]),
         values=tuple(values),
         level=tuple(value for value in values if value in level),
-        leads=tuple(leads[values[0], other] for other in values[1:] if (values[0], other) in leads),
+        leads=tuple(leads.get((values[0], other)) or _untested(other) for other in values[1:]),
     )
+
+
+def _untested(value: str) -> Answer:
+    return Answer.untested("lead", Reason.NOT_MEASURED, value)
 
 
 _Leads = Mapping[tuple[str, str], Answer]  # of the one value over the other

@@ -13,7 +13,7 @@ from kvbench.analysis.answers.answer import Answer, State
 from kvbench.analysis.answers.factors import THREADS, choices
 from kvbench.analysis.answers.pairs import RESIDENCY, answer, pairs
 from kvbench.analysis.limits import frames
-from kvbench.analysis.limits.bounds import UNSTABLE
+from kvbench.analysis.limits.claims import UNSTABLE
 from kvbench.analysis.looks import needs
 from kvbench.analysis.measured.columns import short_names
 from kvbench.model import Machine, Record

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from kvbench.analysis.limits.bounds import CORE
+from kvbench.analysis.limits.claims import CORE
 from kvbench.analysis.measured.columns import POINT, band, count, number, table, text
 from kvbench.model import HEADS, Machine
 from kvbench.model.geometry import Geometry

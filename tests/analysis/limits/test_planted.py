@@ -49,15 +49,11 @@ def test_one_launch_settles_nothing(name):
 
 
 def test_a_lying_l3_is_named():
-    """Reads of what L3 should hold come from memory: the reason gives both rates, and what it
-    should hold.
-    """
+    """Reads of what L3 should hold come from memory: both are about as fast."""
     table = points("lying L3", 1)
-    reasons = table.loc[table["l3"] == "not testable", "l3_reason"]
-    assert len(reasons) == 3
-    for reason in reasons:
-        assert "those of memory" in reason and "serves less than it declares" in reason
-        assert "32 MiB" in reason and "strangers" in reason
+    lying = table[table["l3"] == "not testable"]
+    assert len(lying) == 3 and set(lying["l3_reason"]) == {"L3 is read no faster than memory"}
+    assert (lying["l3_reads"] < 1.1).all()
 
 
 @pytest.mark.parametrize("footprint", [3, 4])
