@@ -35,7 +35,7 @@ def test_the_middle_layout_stands_for_its_dtype_and_others_are_beside_it():
             ("i8", "head"): 4.0,
         }
     )
-    assert rows.index[rows["middle"]].tolist() == [("i8", "head"), ("f16", "head")]
+    assert rows.index[rows["middle"]].tolist() == [("f16", "head"), ("i8", "head")]
     assert tagged(text) == set(figure.table["row"]) and not strange_colours(text)
     assert "head 2.00x (2.00 to 2.00)" in text and "paged 1.50, position 3.00" in text
 

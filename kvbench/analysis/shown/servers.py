@@ -26,7 +26,7 @@ def servers(found: Findings) -> pd.DataFrame:
     table = [
         *({"row": rows[line.point]} | each for line in own.lines for each in _line(line)),
         *_fastest(own),
-        *([{"kind": HERE, "bandwidth": own.here}] if own.here else []),
+        *([{"kind": HERE, "bandwidth": own.here}] if own.lines and own.here else []),
     ]
     blank = {"row": None, "dtype": "", "tokens_per_second": None, "knee": False}
     rows_of = [blank | each for each in table]
