@@ -10,6 +10,7 @@ from statistics import median
 from typing import Any
 
 from kvbench.analysis.measured.estimates import steady
+from kvbench.analysis.measured.speeds import at_speed
 from kvbench.grouping import grouped
 from kvbench.intervals import interval
 from kvbench.model import COMPUTE, PLAIN, Ceiling, Machine, Point, Probe, Record, Sample
@@ -26,13 +27,14 @@ WITHOUT_MEMORY = frozenset({*COMPUTE, "clock"})
 
 
 def ceilings(records: Iterable[Record], machine: Machine) -> tuple[Ceiling, ...]:
-    """One for each probe and form that has samples in the records of a run, sorted. `low` and
-    `high` are two of the launches' medians: the narrowest symmetric pair that holds the true one
-    with COVERAGE, whatever the distribution; of 11 launches or fewer their range.
+    """One for each probe and form that has samples in the records of a run, sorted, without visits
+    in which the cores were slow, where enough others are left. `low` and `high` are two of the
+    launches' medians: the narrowest symmetric pair that holds the true one with COVERAGE, whatever
+    the distribution; of 11 launches or fewer their range.
     """
     found = grouped(
         (record.point, record)
-        for record in records
+        for record in at_speed(records)
         if isinstance(record.point, Probe) and record.complete
     )
     made = []

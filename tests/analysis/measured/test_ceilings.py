@@ -55,6 +55,22 @@ def test_the_median_of_launch_medians_and_their_range():
     assert (ceiling.run, ceiling.probe, ceiling.level) == ("mine", READ, "DRAM")
 
 
+def test_launches_of_slow_cores_are_set_aside_where_enough_are_left():
+    """Cores that do half as much in two launches of seven; or in four."""
+    peak = replace(READ, op="flops", bytes=0)
+    for op in ("flops", "dot8"):
+        peak = replace(peak, op=op)
+        for slow, low in ((2, 200.0), (4, 100.0)):
+            paces = [0.5] * slow + [1.0] * (7 - slow)
+            taken = [
+                record(n, [0.005 / pace] * 3, peak, compulsory=0.0, flops=1e9)
+                for n, pace in enumerate(paces)
+            ]
+            (found,) = ceilings(taken, MACHINE)
+            assert (found.low, found.high) == pytest.approx((low, 200.0))
+            assert len(found.samples) == (5 if slow == 2 else 7)
+
+
 @pytest.mark.parametrize(
     ("op", "moved", "value"),
     [
