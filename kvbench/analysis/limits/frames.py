@@ -124,7 +124,7 @@ def points(
 
 
 _Visit = tuple[Record, float | None, bool]  # the cores' speed, and whether its numbers count
-_REGIME = {"": "word", "_reason": "reason", "_confidence": "confidence"}
+_REGIME = {"": "word", "_confidence": "confidence", "_bytes": "bytes", "_limit": "limit"}
 
 
 def _good(visits: Sequence[_Visit]) -> list[Record]:
@@ -302,6 +302,7 @@ def _against(
     ceiling, note = roofs.ceiling(point, regime.word, footprint)
     row = {
         **{f"regime{end}": getattr(regime, name) for end, name in _REGIME.items()},
+        "regime_reason": str(regime.reason),
         "footprint": footprint,
         "ceiling_note": note,
         **_limited(point, found, regime.word, median_skew(records)),

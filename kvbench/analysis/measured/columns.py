@@ -165,7 +165,9 @@ FOUND = {
     "ai": number("FLOP per byte: over compulsory bytes"),
     "ai_issued": number("FLOP per byte: over issued bytes"),
     "regime": text("what feeds the point: L1, L2, L3, DRAM, mixed or unknown"),
-    "regime_reason": text("why"),
+    "regime_reason": text("why, as a word"),
+    "regime_bytes": number("bytes: that are held against regime_limit, of a thread or of all"),
+    "regime_limit": number("bytes: that the reason is about; 0 where no size tells"),
     "regime_confidence": text("high, low or none"),
     "bound": text(
         "what limits a decode: memory, rows (reads of its own rows), core, both, neither, not clear"
