@@ -9,9 +9,10 @@ import pandas as pd
 from msgspec import Meta
 
 from kvbench.analysis.answers import Answers
+from kvbench.analysis.answers.l3 import Fits
 from kvbench.analysis.differs.contrasts import CONTRAST
 from kvbench.analysis.means.findings import Findings
-from kvbench.analysis.means.models import FITS, TOKENS
+from kvbench.analysis.means.models import TOKENS
 from kvbench.analysis.measured.columns import FOUND, POINT, row, text
 from kvbench.analysis.measured.machines import CeilingRow, ceiling_row
 from kvbench.analysis.measured.scaling import SATURATION
@@ -26,7 +27,6 @@ PointFacts: Any = row("PointFacts", POINT | FOUND | {"short": text("its name for
 Pair: Any = row("Pair", CONTRAST)
 ThreadsStep: Any = row("ThreadsStep", SATURATION)
 Tokens: Any = row("Tokens", TOKENS)
-Fit: Any = row("Fit", FITS)
 ScheduleRow: Any = row("ScheduleRow", SCHEDULES)
 
 
@@ -38,9 +38,10 @@ class Report:
         Literal[3],
         about(
             "of this format, 3: `answers` have what `diagnosis` and `overall` had; no list"
-            " `scaling`; since 2 no list `breakeven`, no `distance` of a ceiling; of points"
-            " `order`, was `shuffle`, `slices` in rotation, `layers` as asked for, and"
-            " `bytes_compulsory`, `bytes_issued`, `bytes_line`; keys may be added, none is dropped"
+            " `scaling`; `fits` are of one model, by arithmetic; since 2 no list `breakeven`, no"
+            " `distance` of a ceiling; of points `order`, was `shuffle`, `slices` in rotation,"
+            " `layers` as asked for, and `bytes_compulsory`, `bytes_issued`, `bytes_line`; keys may"
+            " be added, none is dropped"
         ),
     ] = 3
     run: Annotated[str, about("its name")]
@@ -61,7 +62,7 @@ class Report:
     contrasts: Annotated[list[Pair], about("points that differ in one thing alone")]
     saturation: Annotated[list[ThreadsStep], about("what more threads bring")]
     tokens: Annotated[list[Tokens], about("upper bounds, from memory")]
-    fits: Annotated[list[Fit], about("which contexts of a layer fit L3")]
+    fits: Annotated[tuple[Fits, ...], about("how many tokens fit L3, by dtype")]
     schedules: Annotated[list[ScheduleRow], about("chosen by measurement, by class of points")]
     skips: Annotated[tuple[Skip, ...], about("combinations of the suite that are no point here")]
 
@@ -80,7 +81,6 @@ _TABLES = (
     "contrasts",
     "saturation",
     "tokens",
-    "fits",
     "schedules",
 )
 
@@ -94,6 +94,7 @@ def report(found: Findings, manifest: Manifest) -> Report:
         seed=manifest.plan.seed,
         missing=tuple(gaps(found, manifest)),
         answers=found.answers,
+        fits=found.answers.l3.fits,
         fingerprint=found.machine.fingerprint,
         environment=found.machine.environment,
         topology=found.machine,
