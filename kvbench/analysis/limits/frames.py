@@ -304,7 +304,7 @@ def _against(
         **{f"regime{end}": getattr(regime, name) for end, name in _REGIME.items()},
         "regime_reason": str(regime.reason),
         "footprint": footprint,
-        "ceiling_note": note,
+        "ceiling_note": str(note),
         **_limited(point, found, regime.word, median_skew(records)),
         "fma_gflops": computed and computed.median,
     }

@@ -153,7 +153,7 @@ FOUND = {
     "ceiling_gbps": number("GB/s: what it reached at this footprint, on these pages"),
     **ends("ceiling", "GB/s"),
     "ceiling_fraction": number("share of ceiling_gbps"),
-    "ceiling_note": text("why there is none; else empty"),
+    "ceiling_note": text("why there is none, as a word; else empty"),
     "above": text("the roof that the point exceeds; else empty"),
     "above_reason": text("why that can be, as a word"),
     "above_also": text("other roofs that it exceeds"),
