@@ -32,15 +32,13 @@ def heading(
         counted(sum(isinstance(each, kind) for each in plan.points), name)
         for kind, name in kinds.items()
     ]
-    launches = counted(plan.launches, "launch")
+    launches, memory = counted(plan.launches, "launch"), size(forecast.get("memory", 0))
     yield f"{manifest.suite}: {manifest.question}"
-    memory = size(forecast.get("memory", 0))
     yield (
         f"{', '.join(counts)} in {launches}: {time} from start to end and {memory} of memory, into"
         f" {place}"
     )
-    line = bool(manifest.line or not manifest.no_line and forecast.get("line"))
-    if line:
+    if manifest.has_line:
         yield f"then: {then(plan.launches)}"
     if budget:
         yield f"its budget of {span(budget)} ends it, within a launch if need be"
@@ -57,7 +55,7 @@ def heading(
     if classes := int(forecast.get("tuned", 0)):
         yield f"tuning {counted(classes, 'class')} of points in the first launch"
     if done:
-        visits = (len(plan.points) + line) * plan.launches
+        visits = (len(plan.points) + manifest.has_line) * plan.launches
         yield f"{len(done)} of {visits} visits are done already"
     if budget and (launch := forecast.get("seconds", 0) / plan.launches) > budget:
         yield (
