@@ -4,9 +4,11 @@ from dataclasses import replace
 
 from kvbench.model import (
     COMPUTE,
+    Contrast,
     Cpu,
     DataCache,
     Machine,
+    Member,
     Node,
     Point,
     Probe,
@@ -15,6 +17,7 @@ from kvbench.model import (
     Shape,
     Traffic,
 )
+from kvbench.model.contrast import KERNEL, value
 from kvbench.regime import classify
 
 KIB, MIB, GIGA = 1 << 10, 1 << 20, 10**9
@@ -130,6 +133,20 @@ def probe(launch, rate, of=READ, **forms):
     )
     moved = traffic(0.0 if flops else float(of.bytes), flops)
     return Record(launch, of, taken, dict.fromkeys(rates, moved), {}, run=RUN)
+
+
+def beside(launch, of, times, factor="layout", passes=2):
+    """A visit of a set. `times`: by point the seconds of a pass, in each round."""
+    words = [value(point, factor) for point in of]
+    samples = tuple(
+        Sample(word, n, passes, each * passes, (), 0.0, 0, 0, sample_time=each * passes)
+        for word, rounds in zip(words, times, strict=True)
+        for n, each in enumerate(rounds)
+    )
+    moved = dict.fromkeys(words, traffic(16.0 * MIB))
+    far = Member(16, 4096, 256.0 * MIB, "DRAM", {}, "off", "", 0.0)
+    members = dict.fromkeys(words, far) if factor == KERNEL else {}
+    return Record(launch, Contrast(factor, of), samples, moved, {}, run=RUN, members=members)
 
 
 def failed(launch, point=DECODE, error="the worker ended with signal 11", **facts):

@@ -11,9 +11,9 @@ import kvbench
 from kvbench.errors import BadArgument
 from kvbench.model import Check
 from kvbench.model.geometry import Geometry
-from kvbench.report.ending import summary
+from kvbench.report.words.findings import sentences
 from kvbench.results import geometries
-from kvbench.store import RunDirectory, plain
+from kvbench.store import RunDirectory
 from kvbench.store.run import FILES
 from tests.cli.test_cli import call
 from tests.made_run import DECODE, MACHINE, probe, visit
@@ -38,14 +38,8 @@ def written(path, facts):
 def test_a_run_says_what_was_measured_and_what_was_checked(tmp_path):
     run = written(tmp_path / "run", {"preflight": [asdict(WARNED)]})
     assert run.checks == (WARNED,) and run.machine == MACHINE
-    said = {
-        sentence["topic"]: sentence["text"]
-        for sentence in plain(summary(run.findings()))["diagnosis"]
-    }
-    assert said["bandwidth"].startswith(
-        "Decode reads up to 15 GB/s from memory (head f16). That is 75% of a plain read"
-    )
-    assert said["doubt"] == "What may have disturbed the run: load (1.5)."
+    said = {each.topic: each.text for each in sentences(run.findings())}
+    assert said["checks"] == "What may have disturbed the run: load (1.5)."
     assert list(run.frame("points")["name"]) == [DECODE.name]
 
 

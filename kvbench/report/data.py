@@ -8,16 +8,18 @@ from typing import Annotated, Any, Literal
 import pandas as pd
 from msgspec import Meta
 
+from kvbench.analysis.answers import Answers
+from kvbench.analysis.answers.l3 import Fits
 from kvbench.analysis.differs.contrasts import CONTRAST
 from kvbench.analysis.means.findings import Findings
-from kvbench.analysis.means.models import FITS, TOKENS
+from kvbench.analysis.means.models import TOKENS
 from kvbench.analysis.measured.columns import FOUND, POINT, row, text
 from kvbench.analysis.measured.machines import CeilingRow, ceiling_row
 from kvbench.analysis.measured.scaling import SATURATION
 from kvbench.analysis.measured.schedules import SCHEDULES
 from kvbench.model import Check, Machine, Skip
 from kvbench.model.annotated import about
-from kvbench.report.words.sentences import Sentence, gaps, sentences
+from kvbench.report.words.gaps import gaps
 from kvbench.store import Manifest
 from kvbench.texts import table_csv
 
@@ -25,7 +27,6 @@ PointFacts: Any = row("PointFacts", POINT | FOUND | {"short": text("its name for
 Pair: Any = row("Pair", CONTRAST)
 ThreadsStep: Any = row("ThreadsStep", SATURATION)
 Tokens: Any = row("Tokens", TOKENS)
-Fit: Any = row("Fit", FITS)
 ScheduleRow: Any = row("ScheduleRow", SCHEDULES)
 
 
@@ -36,7 +37,8 @@ class Report:
     version: Annotated[
         Literal[3],
         about(
-            "of this format, 3: no list `scaling`, no `overall`; since 2 no list `breakeven`, no"
+            "of this format, 3: `answers` have what `diagnosis` and `overall` had; no list"
+            " `scaling`; `fits` are of one model, by arithmetic; since 2 no list `breakeven`, no"
             " `distance` of a ceiling; of points `order`, was `shuffle`, `slices` in rotation,"
             " `layers` as asked for, and `bytes_compulsory`, `bytes_issued`, `bytes_line`; keys may"
             " be added, none is dropped"
@@ -50,7 +52,7 @@ class Report:
     identity: Annotated[dict[str, str], about("digests of what must be the same to resume")]
     versions: Annotated[dict[str, str], about("of kvbench, its library, Python, the system")]
     missing: Annotated[tuple[str, ...], about("what was not measured, and why")]
-    diagnosis: Annotated[tuple[Sentence, ...], about("what the run says of the machine")]
+    answers: Annotated[Answers, about("what the run says, each question once")]
     fingerprint: Annotated[str, about("digest of the hardware")]
     environment: Annotated[str, about("digest of what an administrator can change")]
     topology: Annotated[Machine, about("who the machine is")]
@@ -60,7 +62,7 @@ class Report:
     contrasts: Annotated[list[Pair], about("points that differ in one thing alone")]
     saturation: Annotated[list[ThreadsStep], about("what more threads bring")]
     tokens: Annotated[list[Tokens], about("upper bounds, from memory")]
-    fits: Annotated[list[Fit], about("which contexts of a layer fit L3")]
+    fits: Annotated[tuple[Fits, ...], about("how many tokens fit L3, by dtype")]
     schedules: Annotated[list[ScheduleRow], about("chosen by measurement, by class of points")]
     skips: Annotated[tuple[Skip, ...], about("combinations of the suite that are no point here")]
 
@@ -79,7 +81,6 @@ _TABLES = (
     "contrasts",
     "saturation",
     "tokens",
-    "fits",
     "schedules",
 )
 
@@ -92,7 +93,8 @@ def report(found: Findings, manifest: Manifest) -> Report:
         | {name: rows_of(getattr(found, name)) for name in _TABLES},
         seed=manifest.plan.seed,
         missing=tuple(gaps(found, manifest)),
-        diagnosis=sentences(found),
+        answers=found.answers,
+        fits=found.answers.l3.fits,
         fingerprint=found.machine.fingerprint,
         environment=found.machine.environment,
         topology=found.machine,

@@ -5,8 +5,9 @@ from collections.abc import Iterator, Sequence
 from kvbench.analysis.means.findings import Findings
 from kvbench.report import tables
 from kvbench.report.sheet import Sheet
-from kvbench.report.words.headline import subtitle, title
-from kvbench.report.words.sentences import gaps, sentences
+from kvbench.report.words.findings import sentences
+from kvbench.report.words.first import badge, hardware, subtitle, tiles, title, workload
+from kvbench.report.words.gaps import gaps
 from kvbench.store import Manifest
 from kvbench.texts import markdown as plain
 
@@ -18,9 +19,17 @@ def markdown(found: Findings, manifest: Manifest) -> str:
 
 
 def _lines(found: Findings, manifest: Manifest) -> Iterator[str]:
-    yield from (f"# {plain(title(found))}", "", plain(subtitle(found, manifest)), "")
+    own = found.answers
+    yield from (f"# {plain(title(found))}", "", plain(hardware(found.machine, found.checks)), "")
+    yield from (f"Workload: {plain(workload(own))}. {plain(subtitle(found, manifest))}", "")
     for sentence in gaps(found, manifest):
         yield from (f"> **Missing:** {plain(sentence)}", "")
+    grade, reason = badge(own)
+    yield from (f"**{grade}** {plain(reason)}", "")
+    for tile in tiles(own):
+        yield f"- **{plain(tile.title)}: {plain(tile.value)}** {plain(tile.detail)}"
+    if (dtypes := tables.dtypes(own)).rows:
+        yield from ("", *_table(dtypes), "", plain(dtypes.about), "")
     yield from (
         f"- **{sentence.topic.capitalize()}:** {plain(sentence.text)}"
         for sentence in sentences(found)

@@ -4,19 +4,19 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isnan
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
+from kvbench.analysis.answers.trust import Trust
 from kvbench.analysis.means.findings import Findings
-from kvbench.analysis.means.headline import Quality
 from kvbench.analysis.means.peers import PEERS, Together, WorkloadRatio
 from kvbench.analysis.measured.columns import row
 from kvbench.analysis.measured.estimates import enough
 from kvbench.model import Skip
-from kvbench.model.annotated import Printed, about
+from kvbench.model.annotated import about
 from kvbench.report.data import rows_of
 from kvbench.report.ruled import Column, ruled
 from kvbench.report.words import paragraphs, said
-from kvbench.report.words.headline import badge
+from kvbench.report.words.first import badge
 from kvbench.report.words.phrases import number
 from kvbench.texts import wrapped
 
@@ -40,16 +40,22 @@ PeerRow: Any = row("PeerRow", PEERS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared(Printed):
+class Compared:
     """Other engines beside ours."""
 
+    version: Annotated[
+        Literal[2],
+        about(
+            "of this format, 2: `trust` instead of `quality`; keys may be added, none is dropped"
+        ),
+    ] = 2
     run: Annotated[str, about("its name")]
     path: Annotated[str, about("its directory")]
     report: Annotated[str, about("the page that --report wrote; else empty")]
     cells: Annotated[tuple[WorkloadRatio, ...], about("what is compared, with the fastest of both")]
     times: Annotated[float | None, about("ratio: geometric mean of the cells; null if unknown")]
     together: Annotated[Together, about("all cells, with the interval of that mean")]
-    quality: Annotated[Quality, about("how far to trust the run")]
+    trust: Annotated[Trust, about("how far to trust the run")]
     rows: Annotated[
         list[PeerRow],
         about("every engine of every cell, as the report's table peers"),
@@ -65,7 +71,7 @@ def compared(found: Findings, skips: Sequence[Skip], path: str, page: str) -> Co
         cells=found.beside.cells,
         times=found.beside.together.times,
         together=found.beside.together,
-        quality=found.headline.quality,
+        trust=found.answers.trust,
         rows=rows_of(found.peers),
         absent=tuple(skip.detail for skip in skips),
     )
@@ -83,7 +89,7 @@ def text(found: Findings) -> list[str]:
         )
         lines += [said("peers", "cell", each), *(f"  {line}" for line in ruled(part, _COLUMNS)), ""]
     lines += wrapped(paragraphs("peers", "summary", found.beside))
-    grade, reason = badge(found.headline.quality)
+    grade, reason = badge(found.answers)
     return [*lines, "", *wrapped([f"{grade}: {reason}"], indent="", hanging=0)]
 
 

@@ -3,12 +3,14 @@ in tables.toml.
 """
 
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from kvbench.analysis.answers import Answers
+from kvbench.analysis.answers.answer import Answer
 from kvbench.analysis.judge import COVERAGE as CERTAIN
 from kvbench.analysis.means.findings import Findings
 from kvbench.analysis.measured.ceilings import COVERAGE
@@ -17,7 +19,8 @@ from kvbench.model import Ceiling, Check, Machine, Role, Skip
 from kvbench.model.tuning import PARTS
 from kvbench.report.machine_text import said
 from kvbench.report.sheet import Cell, Columns, Sheet, interval, known, plain, records, sheet
-from kvbench.report.words.phrases import BINDS, WITNESS, between, number
+from kvbench.report.words import said as words
+from kvbench.report.words.phrases import WITNESS, bare, between, ends, number
 from kvbench.store import Manifest
 from kvbench.units import cpu_text, duration, size
 
@@ -38,32 +41,53 @@ def _sheet(name: str, columns: Columns, rows: Sequence[dict[str, Any]], *more: A
     return sheet(name, *texts(name), columns, rows, *more)
 
 
-def dtypes(found: Findings) -> Sheet:
-    """The fastest layout of each, for the workload of the first screen."""
-    points = found.points.set_index("name")
-    rows = [
-        {**asdict(bar), "tokens": bar.tokens_per_second.value, "ends": bar.tokens_per_second}
-        | {
-            "memory": bar.gbps / points.loc[bar.name, "dram_gbps"],
-            "core": points.loc[bar.name, "core_fraction"],
-        }
-        for bar in found.headline.bars
-    ]
+def dtypes(found: Answers) -> Sheet:
+    """The fastest kernel of each, for the workload of the first screen."""
+    kinds = dict.fromkeys(name for row in found.decodes.rows for name in row.format_errors)
     columns: Columns = {
         **plain("dtype"),
-        "best layout": ("layout", str),
-        "tokens/s": ("tokens", number),
-        "interval": (
-            lambda row: Cell(between(row["ends"].low, row["ends"].high), row["ends"].low),
-            str,
-        ),
-        "GB/s": ("gbps", number),
-        "% of memory read": ("memory", _share),
-        "% of core speed": ("core", _share),
-        "what limits": ("bound", lambda word: BINDS.get(word, "not clear")),
-        "largest error": ("max_abs_err", _error),
+        "kernel": (lambda row: f"{row['variant']}, {row['layout']}", str),
+        "tokens/s": answered("speed"),
+        "interval": (lambda row: within(row["speed"]), str),
+        "GB/s": answered("rate"),
+        "% of memory read": answered("memory"),
+        "% of its rows' read": answered("rows"),
+        "% of core speed": answered("core"),
+        "what limits": ("limit", lambda answer: words("first", "limit", answer)),
+        **{f"format error, {name} keys": (_error_of(name), _error) for name in kinds},
+        "kernel error": ("kernel_error", _error),
     }
-    return _sheet("dtypes", columns, rows)
+    rows = [{name: getattr(row, name) for name in row.__slots__} for row in found.decodes.rows]
+    title, about = texts("dtypes")
+    return sheet("dtypes", title, f"{about} {words('first', 'rule')}", columns, rows)
+
+
+def answered(name: str) -> tuple[Callable[[Mapping[str, Any]], Cell | None], Callable[[Any], str]]:
+    """The figure of an answer, without its unit; empty where there is none."""
+
+    def read(row: Mapping[str, Any]) -> Cell | None:
+        found = row[name].figure
+        return Cell(bare(found), found.value) if found else None
+
+    return read, str
+
+
+def within(answer: Answer) -> Cell | None:
+    found = answer.figure
+    return Cell(ends(found), found.low) if found and ends(found) else None
+
+
+def _error_of(kind: str) -> Callable[[Mapping[str, Any]], float | None]:
+    return lambda row: row["format_errors"].get(kind)
+
+
+def fits(found: Answers) -> Sheet:
+    columns: Columns = {
+        **plain("model", "dtype", "threads"),
+        "tokens of one layer in L3": ("layer", "{:,}".format),
+        "tokens of all layers in L3": ("model_wide", "{:,}".format),
+    }
+    return _sheet("fits", columns, [asdict(each) for each in found.l3.fits])
 
 
 def points(found: Findings) -> Sheet:
@@ -98,9 +122,13 @@ def tokens_of(found: Findings) -> dict[str, float]:
     layers.
     """
     rows = found.tokens[found.tokens["tokens_per_second"].notna()]
-    first = rows["model"].str.split(", ").map(lambda names: found.headline.model not in names)
-    rows = rows.assign(other=first).sort_values("other", kind="stable").drop_duplicates("name")
-    return dict(zip(rows["name"], rows["tokens_per_second"], strict=True))
+    own = rows["model"].str.split(", ").map(lambda names: found.answers.workload.model in names)
+    every = (rows, rows[own.astype(bool)])
+    return {
+        name: rate
+        for each in every
+        for name, rate in zip(each["name"], each["tokens_per_second"], strict=True)
+    }
 
 
 def _slowest(row: Mapping[str, Any]) -> Cell | None:
@@ -115,7 +143,7 @@ def _notes(row: Mapping[str, Any]) -> str:
     """All that should make a reader look twice."""
     notes = (
         (row["error"], row["error"]),
-        (row["above"], f"above its {row['above']}: {row['above_reason']}"),
+        (row["above"], row["above"] and words("reasons", "above", row)),
         (row["unstable"] is True, "unstable"),
         (row["outliers"], f"launches far off the others: {row['outliers']}"),
         (row["ceiling_note"] and not row["error"], row["ceiling_note"]),
@@ -239,14 +267,6 @@ _COLUMNS: dict[str, Columns] = {  # of tables that are findings as they are
         "by chance": ("corrected", "{:.1%}".format),
         "verdict": ("word", str),
     },
-    "fits": {
-        **plain("model", "dtype", "threads"),
-        "bytes per token and layer": ("bytes_per_token", number),
-        "in L3 from context": ("l3_low_context", str),
-        "to context": ("l3_high_context", str),
-        "faster there": ("l3", str),
-        **plain("example", "reason"),
-    },
     "schedules": {
         **{part.replace("_", " "): (part, str) for part in PARTS},
         "schedule": ("preset", str),
@@ -261,4 +281,5 @@ def every(found: Findings) -> list[Sheet]:
     """All tables of results, in the order of a report."""
     rows = {name: records(getattr(found, name)) for name in _COLUMNS}
     own = {name: _sheet(name, columns, rows[name]) for name, columns in _COLUMNS.items()}
-    return [points(found), own.pop("peers"), tokens(found), *own.values(), ceilings(found.ceilings)]
+    asked = (own.pop("contrasts"), tokens(found), fits(found.answers))
+    return [points(found), own.pop("peers"), *asked, *own.values(), ceilings(found.ceilings)]

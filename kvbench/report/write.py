@@ -12,8 +12,8 @@ from kvbench.report.figures import every
 from kvbench.report.figures.look import Figure, styled, svg
 from kvbench.report.figures.trend import trend
 from kvbench.report.page import Drawn, inline, page, rendered
-from kvbench.report.words.headline import badge
-from kvbench.report.words.sentences import gaps
+from kvbench.report.words.first import badge
+from kvbench.report.words.gaps import gaps
 from kvbench.store import Manifest, write_text
 from kvbench.store.files import replacing, writing
 from kvbench.texts import table_csv
@@ -43,7 +43,7 @@ def write(folder: Path, studies: Sequence[tuple[Findings, Manifest]]) -> Path:
         {
             "name": name,
             "place": place,
-            "badge": " ".join(badge(found.headline.quality)),
+            "badge": " ".join(badge(found.answers)),
             "missing": gaps(found, manifest),
         }
         for name, place, (found, manifest) in zip(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from statistics import median
 from typing import Annotated, Any
 
-from kvbench.analysis.limits.bounds import SUSPECT
+from kvbench.analysis.limits.above import Roof
 from kvbench.analysis.limits.frames import disturbed, known
 from kvbench.analysis.measured.speeds import SLOW, speeds
 from kvbench.grouping import grouped
@@ -20,7 +20,6 @@ from kvbench.score.definition import RULES, WIDTHS, counted, geometry
 
 VALID, NOISY, OPEN, INVALID = STATES = ("valid", "noisy", "open", "invalid")
 _MILD = {"own": OPEN, "width": NOISY}  # what a run may break and not be invalid
-_CORE = "core roof"  # a small window, which dot products of whole numbers may beat
 _WORKLOAD = {"op": "decode", "residency": "rotate"}
 
 Value = str | float
@@ -116,8 +115,8 @@ def _of_numbers(each: ScoredPoint, machine: Machine) -> Iterator[Breach]:
     )
     if least is None or footprint < least:
         yield Breach("caches", {"found": footprint, "wanted": least or 0.0}, each.bits)
-    if row["above"] != _CORE and row["above_reason"].startswith(SUSPECT):
-        yield Breach("above", {"found": row["above_reason"]}, each.bits)
+    if row["suspect"] and row["above"] != Roof.CORE:
+        yield Breach("above", {"found": row["above"], "reason": row["above_reason"]}, each.bits)
     share = known(row["twin_gbps"] / row["ceiling_gbps"]) or 0.0  # NaN where one of them is missing
     if not RULES.reads[0] <= share <= RULES.reads[1]:
         yield Breach("witnesses", {"found": share}, each.bits)

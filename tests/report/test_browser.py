@@ -127,7 +127,7 @@ def test_the_first_screen(browser, shipped):
         for part in (*page.locator("h1, .badge, .tile, #hero svg").all(),):
             box = part.bounding_box()
             assert box["y"] + box["height"] <= 900 and box["x"] + box["width"] <= 1300
-        assert page.locator(".tile").count() == 5 and page.locator(".findings li").count() > 8
+        assert page.locator(".tile").count() == 6 and page.locator(".findings li").count() > 8
         links = page.locator(".findings a").evaluate_all(
             "links => links.map(link => link.hash.slice(1))"
         )

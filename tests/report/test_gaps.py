@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 import kvbench
-from kvbench.report.words.sentences import gaps
+from kvbench.report.words.gaps import gaps
 from tests.cli.test_cli import output_of
 from tests.report import made
 from tests.report.texts import plain_text

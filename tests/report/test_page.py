@@ -24,7 +24,7 @@ ORDER = [
     "tools",
     "points",
 ]
-ORDER += ["contrasts", "ceilings", "machine", "provenance"]
+ORDER += ["tables", "ceilings", "machine", "provenance"]
 
 
 def test_the_order(report):

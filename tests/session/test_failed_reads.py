@@ -8,7 +8,7 @@ from kvbench.model import Probe
 from kvbench.report.course import ending, newest
 from kvbench.report.ending import short, summary, text
 from kvbench.report.markdown import markdown
-from kvbench.report.words.sentences import gaps
+from kvbench.report.words.gaps import gaps
 from kvbench.report.write import write
 from kvbench.session import Session
 from tests.session.test_session import Played, begun, quick  # noqa: F401  (a fixture for all tests)

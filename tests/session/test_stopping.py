@@ -12,7 +12,7 @@ from kvbench.errors import BadArgument
 from kvbench.model import Contrast
 from kvbench.model.contrast import value
 from kvbench.report.course import ending
-from kvbench.report.words.sentences import gaps
+from kvbench.report.words.gaps import gaps
 from kvbench.session import Options, Session
 from kvbench.store import RunDirectory
 from tests.session.test_session import AXES, CPU, Played, begun, options, quick  # noqa: F401

@@ -17,6 +17,7 @@ from kvbench.analysis.differs.contrasts import Row
 from kvbench.analysis.limits.frames import known
 from kvbench.analysis.means.formats import format_errors
 from kvbench.model.annotated import about
+from kvbench.model.contrast import KERNEL
 from kvbench.native import default_library
 
 _LIMITS = {  # by the word in the table of points
@@ -74,17 +75,18 @@ def decodes(tables: Tables, page: Workload) -> Decodes:
         return Decodes(Answer.untested("fastest", Reason.NO_MODEL), None, ())
     basis = Basis.ROUNDS if beside else Basis.APART
     first, own = found[0]["name"], points.set_index("name", drop=False)
+    line = tables.contrasts[tables.contrasts["factor"] == KERNEL]
     rows = tuple(
         _decode(
             token,
             own.loc[token["name"]].to_dict(),
-            pairs.lead(tables.contrasts, token["name"], first, of=token["dtype"]),
+            pairs.lead(line, token["name"], first, of=token["dtype"]),
             basis,
         )
         for token in found
     )
     behind = [row for row in rows[1:] if row.lead.state is State.DECIDED]
-    following = pairs.lead(tables.contrasts, first, behind[0].point, "next") if behind else None
+    following = pairs.lead(line, first, behind[0].point, "next") if behind else None
     return Decodes(_first(rows, behind), following, rows)
 
 
@@ -135,13 +137,13 @@ def _decode(token: Row, point: Row, lead: Answer, basis: Basis) -> Decode:
         memory=told("memory", point, "memory_share", Unit.SHARE, Held.MEMORY),
         rows=told("rows", point, "efficiency", Unit.SHARE, Held.ROWS),
         core=told("core", point, "core_fraction", Unit.SHARE, Held.CORE),
-        limit=_limit(point),
+        limit=limited(point),
         format_errors=_format_errors(dtype, point["scale"]),
         kernel_error=known(point["max_abs_err"]),
     )
 
 
-def _limit(point: Row) -> Answer:
+def limited(point: Row) -> Answer:
     """`bound` is the word."""
     word = point.get("bound", "")
     if word not in _LIMITS:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import pandas as pd
 
 from kvbench.analysis.answers import pairs
-from kvbench.analysis.answers.answer import Answer, State
+from kvbench.analysis.answers.answer import Answer, Reason, State
 from kvbench.analysis.answers.tables import Tables
 from kvbench.analysis.answers.workload import Workload
 from kvbench.model.annotated import about
@@ -43,20 +43,24 @@ class Factors:
 
 
 _CHOICES = "layout", "variant", "block_tokens", "order", "pages"
-_THREADS = "threads"
+THREADS = "threads"
 
 
 def factors(tables: Tables, page: Workload) -> Factors:
     """Of what was timed in the same rounds."""
     found = tables.contrasts
+    every = sorted(choices(found).values(), key=lambda choice: _order(choice, page))
+    return Factors(tuple(every), _threads(found, page))
+
+
+def choices(found: pd.DataFrame) -> dict[str, Choice]:
+    """By the name of what was visited. `found`: the table of all pairs."""
     asked = found[found["factor"].isin(_CHOICES)]
-    every = [(_choice(rows), rows) for _, rows in asked.groupby("visit", sort=False)]
-    every.sort(key=lambda each: _order(each[0], set(each[1]["base_name"]), page))
-    return Factors(tuple(choice for choice, _ in every), _threads(found, page))
+    return {str(visit): _choice(rows) for visit, rows in asked.groupby("visit", sort=False)}
 
 
-def _order(choice: Choice, names: set[str], page: Workload) -> tuple[Any, ...]:
-    own = bool(names & set(page.points))
+def _order(choice: Choice, page: Workload) -> tuple[Any, ...]:
+    own = any(point in page.points for lead in choice.leads for point in lead.subject)
     kind = choice.op != "decode", not own, choice.regime != "DRAM"
     return *kind, _CHOICES.index(choice.factor), choice.op, choice.regime
 
@@ -84,8 +88,12 @@ def _choice(rows: pd.DataFrame) -> Choice:
         context=int(first["context"]),
         values=tuple(values),
         level=tuple(value for value in values if value in level),
-        leads=tuple(leads[values[0], other] for other in values[1:] if (values[0], other) in leads),
+        leads=tuple(leads.get((values[0], other)) or _untested(other) for other in values[1:]),
     )
+
+
+def _untested(value: str) -> Answer:
+    return Answer.untested("lead", Reason.NOT_MEASURED, value)
 
 
 _Leads = Mapping[tuple[str, str], Answer]  # of the one value over the other
@@ -110,21 +118,19 @@ def _threads(found: pd.DataFrame, page: Workload) -> Answer | None:
     """Decodes from memory at the page's context, or the nearest that was timed: the most threads
     over the next fewer.
     """
-    rows = found[(found["factor"] == _THREADS) & (found["op"] == "decode")]
+    rows = found[(found["factor"] == THREADS) & (found["op"] == "decode")]
     rows = rows[rows["regime"] == "DRAM"]
     if rows.empty:
         return None
     distance = (rows["context"] - page.context).abs()
     rows = rows[distance == distance.min()]
     rows = rows[rows["visit"] == rows["visit"].iloc[0]]
-    numbers = {
-        row[name]: int(row[name].removeprefix(f"{_THREADS}="))
+    both = {
+        frozenset(int(row[name].removeprefix(f"{THREADS}=")) for name in ("base", "other")): row
         for row in rows.to_dict("records")
-        for name in ("base", "other")
     }
-    fewer, most = sorted(numbers, key=lambda word: numbers[word])[-2:]
-    for row in rows.to_dict("records"):
-        if {row["base"], row["other"]} == {fewer, most}:
-            answer = pairs.answer(row, _THREADS, turned=row["base"] == most)
-            return replace(answer, facts={"threads": numbers[most], "fewer": numbers[fewer]})
-    return None
+    fewer, most = sorted(set().union(*both))[-2:]
+    if not (row := both.get(frozenset((fewer, most)))):
+        return None
+    answer = pairs.answer(row, THREADS, turned=row["base"] == f"{THREADS}={most}")
+    return replace(answer, facts={"threads": most, "fewer": fewer, "context": int(row["context"])})

@@ -3,33 +3,24 @@ rounds. And how many tokens fit there.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Annotated, Any
+from typing import Annotated
 
-import numpy as np
 import pandas as pd
 
-from kvbench.analysis.answers.answer import Answer, Basis, Figure, Held, Reason, State, Unit
+from kvbench.analysis.answers import pairs
+from kvbench.analysis.answers.answer import Answer, Figure, Reason, State, Unit
+from kvbench.analysis.answers.decodes import limited
 from kvbench.analysis.answers.tables import Tables
 from kvbench.analysis.answers.workload import Workload
-from kvbench.analysis.judge import Difference, paired
-from kvbench.analysis.measured.rates import by_point, measured
-from kvbench.model import HEADS, ROTATED
+from kvbench.analysis.differs.contrasts import Row
+from kvbench.model import HEADS
 from kvbench.model.annotated import about
 from kvbench.model.geometry import Geometry
 from kvbench.model.point import EVEN
 from kvbench.regime import windows
-
-_BOUNDS = {  # by the word of the points' table
-    "memory": Reason.MEMORY,
-    "rows": Reason.ROWS,
-    "core": Reason.CORE,
-    "both": Reason.BOTH,
-    "neither": Reason.NEITHER,
-    "not clear": Reason.NOT_CLEAR,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +53,11 @@ class Fits:
 
 @dataclass(frozen=True, slots=True)
 class L3:
-    """`gains`: that of the page's model first, then by gain."""
+    """`gains`: that which `helps` is first, then those of the page's model, then by gain."""
 
-    helps: Annotated[Answer, about("that of the page's model, or of what was tested")]
+    helps: Annotated[
+        Answer, about("the middle gain of the page's model, or else of all that was tested")
+    ]
     gains: Annotated[tuple[Gain, ...], about("by dtype and query heads on a KV head")]
     fits: Annotated[tuple[Fits, ...], about("for every dtype that was measured")]
 
@@ -97,7 +90,7 @@ def middle(rows: pd.DataFrame, column: str) -> pd.Series:
     return rows.sort_values(column, kind="stable").iloc[(len(rows) - 1) // 2]
 
 
-def figure(row: Mapping[str, Any], name: str, unit: Unit) -> Figure:
+def figure(row: Row, name: str, unit: Unit) -> Figure:
     """A column and its interval, of a row of a table."""
     value, low, high = (float(row[f"{name}{end}"]) for end in ("", "_low", "_high"))
     return Figure(value, low, high, unit)
@@ -126,57 +119,32 @@ def _gains(tables: Tables, page: Workload, tested: pd.DataFrame) -> tuple[Gain, 
     else:
         tested = tested[tested["threads"] == tested["threads"].max()]
     alike = tested.groupby(["dtype", "group", *HEADS])
-    chosen = [middle(rows, "l3_gain") for _, rows in alike]
-    visits = {point.name: own for point, own in by_point(tables.records).items()}
-    found = []
-    for row in chosen:
-        ratios = measured(visits[row["name"]]).shares[ROTATED].values
-        found.append(_gain(row, paired(-np.log(ratios)), tables.models, page))
-    own = [each for each in found if each.model == page.model]
-    return tuple(sorted(found, key=lambda each: (each not in own, -_times(each))))
+    asked = tables.contrasts[tables.contrasts["factor"] == pairs.RESIDENCY]
+    judged = {row["base_name"]: row for row in asked.to_dict("records")}
+    chosen = (middle(rows, "l3_gain").to_dict() for _, rows in alike)
+    found = [_gain(row, judged[row["name"]], tables.models, page) for row in chosen]
+    return tuple(_ordered(found, page))
 
 
-def _gain(row: pd.Series, judged: Difference, models: Sequence[Geometry], page: Workload) -> Gain:
-    name = str(row["name"])
-    limit = Answer(
-        "limit",
-        str(row["dtype"]),
-        (name,),
-        None,
-        basis=Basis.ROUNDS,
-        reason=_BOUNDS.get(str(row["bound"]), Reason.NONE),
-        launches=int(row["launches"]),
-    )
-    gain = Answer(
-        "L3 helps",
-        str(row["dtype"]),
-        (name,),
-        figure(row, "l3_gain", Unit.TIMES),
-        Held.FAR,
-        basis=Basis.ROUNDS,
-        reason=limit.reason,
-        launches=judged.counts[0],
-        chance=float(min(1.0, 2 * min(judged.faster, judged.slower))),
-    )
+def _ordered(gains: list[Gain], page: Workload) -> list[Gain]:
+    gains = sorted(gains, key=lambda each: (each.model != page.model, -_times(each)))
+    own = [each for each in gains if each.model == page.model] or gains
+    first = own[len(own) // 2 : len(own) // 2 + 1]  # of an even number the lesser of two
+    return [*first, *(each for each in gains if each not in first)]
+
+
+def _gain(row: Row, judged: Row, models: Sequence[Geometry], page: Workload) -> Gain:
+    limit, gain = limited(row), pairs.answer(judged, "L3 helps", row["dtype"])
+    told = State.NOT_TESTED not in (gain.state, limit.state)
     return Gain(
-        dtype=str(row["dtype"]),
-        layout=str(row["layout"]),
-        group=int(row["group"]),
+        **{name: row[name] for name in ("dtype", "layout", "group", "context", "threads")},
         model=_model(row, models, page),
-        context=int(row["context"]),
-        threads=int(row["threads"]),
-        gain=gain.because(_state(judged), gain.reason),
+        gain=gain.because(gain.state, limit.reason) if told else gain,
         limit=limit,
     )
 
 
-def _state(judged: Difference) -> State:
-    if judged.enclosed and judged.way:
-        return State.DECIDED
-    return State.LEVEL if judged.enclosed and judged.same else State.OPEN
-
-
-def _model(row: Mapping[str, Any], models: Sequence[Geometry], page: Workload) -> str:
+def _model(row: Row, models: Sequence[Geometry], page: Workload) -> str:
     """Of those with such heads the page's, or the first."""
     alike = [
         each.name for each in models if all(getattr(each, name) == row[name] for name in HEADS)

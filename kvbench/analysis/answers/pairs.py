@@ -20,13 +20,14 @@ from kvbench.analysis.judge import FASTER, LIMITS, SLOWER, discoveries
 from kvbench.analysis.measured.columns import table
 from kvbench.analysis.measured.rates import by_point
 from kvbench.grouping import grouped
-from kvbench.model import ROTATED, Record, Tuned, quotients
+from kvbench.model import ROTATED, Contrast, Record, Tuned, quotients
 from kvbench.native import default_library
 
 RESIDENCY, SCHEDULE = "residency", "schedule"  # factors beside those of sets
 FAR, OFF = "memory", "off"  # the base of each
 LEVEL, OPEN, NOT_TESTED = State.LEVEL.value, State.OPEN.value, State.NOT_TESTED.value  # words
 _NEAR = ("L3", "most of L3")  # levels beside FAR
+_OTHERS = ("group", "threads")  # factors of points with several heads or threads
 _HEAT = 7  # rounds that all schedules take part in: fewer of them go on
 
 _STATES = {FASTER: State.DECIDED, SLOWER: State.DECIDED}
@@ -97,15 +98,16 @@ def _schedules(
     records: Iterable[Record], rows: dict[str, Row], page: Workload | None
 ) -> Iterator[Row]:
     """Every schedule over `off`, of the rounds in which all took part: how many come after them
-    depends on what they show.
+    depends on what they show. The one that was chosen comes first.
     """
     for row, tuned in _tuned(records, rows, page) if page else ():
-        off = tuned.ratios.get(OFF, ())
-        for preset, own in tuned.ratios.items():
-            rounds = min(len(own), len(off), _HEAT)
+        off, chosen = tuned.ratios.get(OFF, ()), tuned.choice.preset
+        for preset in sorted(tuned.ratios, key=lambda preset: preset != chosen):
+            rounds = min(len(tuned.ratios[preset]), len(off), _HEAT)
             if preset == OFF or not rounds:
                 continue
-            yield row_of(np.subtract(own[:rounds], off[:rounds]), 0, row, row) | {
+            logs = np.subtract(tuned.ratios[preset][:rounds], off[:rounds])
+            yield row_of(logs, 0, row, row) | {
                 "factor": SCHEDULE,
                 "base": OFF,
                 "other": preset,
@@ -119,33 +121,47 @@ def _schedules(
 def _tuned(
     records: Iterable[Record], rows: dict[str, Row], page: Workload
 ) -> list[tuple[Row, Tuned]]:
-    """What was measured from memory and in L3 of one kernel and layout, with the page's threads and
-    heads: the first layout of those that have both.
+    """What was measured from memory and in L3 of one kernel and layout, by the page's threads and
+    with its heads: of the first layout that has both.
     """
-    own = rows[page.points[0]] if page.points else {}
+    alike = [row for row in rows.values() if _alike(row, rows, page)]
+    alike.sort(key=lambda row: (row["regime"] == _NEAR[0], row["name"] in page.points))
+    of_class = {
+        (f"{row['variant']}.{row['dtype']}", row["layout"], row["regime"] == "DRAM"): row
+        for row in alike
+    }
+    names = {row["name"] for row in alike}
     found: dict[tuple[str, ...], dict[str, tuple[Row, Tuned]]] = defaultdict(dict)
     for record in records:
-        row = rows.get(record.point.name)
-        if row and row["threads"] == page.threads and _same_heads(row, own):
+        if record.tuned and _first(record) in names:
             for tuned in record.tuned:
-                found[tuned.parts[:-1]].setdefault(tuned.parts[-1], (row, tuned))
-    pairs = [
-        [levels[each] for each in (FAR, near) if each in levels]
-        for levels in found.values()
-        for near in (next((each for each in _NEAR if each in levels), ""),)
-    ]
+                kernel, layout = tuned.parts[1], tuned.parts[2].partition(".")[0]
+                if row := of_class.get((kernel, layout, tuned.parts[-1] == FAR)):
+                    found[tuned.parts[:-1]].setdefault(tuned.parts[-1], (row, tuned))
     layouts = default_library().words("layout")
+    levels = [[own[level] for level in (FAR, _near(own)) if level in own] for own in found.values()]
     return min(
-        pairs,
-        key=lambda own: (
-            (-len(own), layouts.index(own[0][0]["layout"]), own[0][1].of) if own else (0,)
-        ),
+        filter(None, levels),
+        key=lambda own: (-len(own), layouts.index(own[0][0]["layout"]), own[0][1].of),
         default=[],
     )
 
 
-def _same_heads(row: Row, page: Row) -> bool:
-    return all(row[name] == page[name] for name in ("group", "head_dim", "isa") if page)
+def _alike(row: Row, rows: dict[str, Row], page: Workload) -> bool:
+    own = rows[page.points[0]] if page.points else {"threads": page.threads}
+    columns = ("threads", "group", "head_dim", "isa")
+    return row["op"] == "decode" and all(row[name] == own[name] for name in columns if name in own)
+
+
+def _first(record: Record) -> str:
+    """The name of a point that has the heads and threads of all that were visited."""
+    if isinstance(record.point, Contrast):
+        return "" if record.point.factor in _OTHERS else record.point.points[0].name
+    return record.point.name
+
+
+def _near(levels: Iterable[str]) -> str:
+    return next((each for each in _NEAR if each in levels), "")
 
 
 # ---- one of them, as an answer -------------------------------------------------------------------

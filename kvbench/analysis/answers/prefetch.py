@@ -9,11 +9,12 @@ from kvbench.analysis.answers.workload import Workload
 
 
 def prefetch(tables: Tables, page: Workload) -> tuple[Answer, ...]:
-    """One for each level at most, of the page's threads and the dtype that was tuned. `of` is the
-    level; facts: the `schedule`, the `dtype`.
+    """One for each level at most, of the page's threads and the dtype that was tuned: of the
+    schedule that was chosen, or of the best one where that is none. `of` is the level; facts: the
+    `schedule`, the `dtype`, the `layout`, the `rounds`.
     """
     found = tables.contrasts
-    found = found[found["factor"] == pairs.SCHEDULE].sort_values("ratio", ascending=False)
+    found = found[found["factor"] == pairs.SCHEDULE]
     return tuple(
         replace(
             pairs.answer(row, "prefetch", row["regime"]),

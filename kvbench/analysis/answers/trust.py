@@ -14,6 +14,7 @@ from typing import Annotated
 
 import numpy as np
 
+from kvbench.analysis.answers.suspects import Suspect, suspects
 from kvbench.analysis.answers.tables import Tables
 from kvbench.analysis.measured.rates import by_launch, by_point
 from kvbench.model import Record
@@ -34,17 +35,6 @@ class Because(StrEnum):
     FAILED = "points failed"
     SCATTER = "scatter"
     SUSPECTS = "suspects without an explanation"
-
-
-@dataclass(frozen=True, slots=True)
-class Suspect:
-    """A point that is faster than what should limit it. `explained`: for a known reason."""
-
-    point: Annotated[str, about("its name")]
-    short: Annotated[str, about("its name for people")]
-    roof: Annotated[str, about("what it exceeds")]
-    reason: Annotated[str, about("why, as a word")]
-    explained: Annotated[bool, about("whether that explains it")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +66,14 @@ class Trust:
 
 
 def trust(tables: Tables) -> Trust:
-    points, suspects = tables.points, tuple[Suspect, ...]()
+    points, exceed = tables.points, suspects(tables.points)
     measured = points[points["seconds"].notna()]
     launches = {name: list(own.values()) for name, own in by_launch(tables.records).items()}
     deviations = [deviation(np.log(own)) for own in launches.values() if len(own) > 1]
     counts = list(map(len, launches.values()))
     typical, failed = int(median(counts or [0])), int((points["error"] != "").sum())
     scatter = float(np.median(deviations)) if deviations else None
-    unexplained = any(not each.explained for each in suspects)
+    unexplained = any(not each.explained for each in exceed)
     grade, because = _grade(scatter, typical, failed, unexplained)
     return Trust(
         grade=grade,
@@ -101,7 +91,7 @@ def trust(tables: Tables) -> Trust:
         slow=int(measured["slow"].fillna(0).sum()),
         set_aside=int(measured["set_aside"].fillna(0).sum()),
         disturbed=float(measured["disturbed"].mean()) if len(measured) else None,
-        suspects=suspects,
+        suspects=exceed,
     )
 
 

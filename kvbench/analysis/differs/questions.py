@@ -9,15 +9,15 @@ from typing import Annotated
 
 import pandas as pd
 
-from kvbench.analysis.answers.pairs import OPEN, SCHEDULE, pairs
-from kvbench.analysis.differs.contrasts import RATIO
+from kvbench.analysis.answers.answer import Answer, State
+from kvbench.analysis.answers.factors import THREADS, choices
+from kvbench.analysis.answers.pairs import RESIDENCY, answer, pairs
 from kvbench.analysis.limits import frames
-from kvbench.analysis.limits.bounds import UNSTABLE
+from kvbench.analysis.limits.claims import UNSTABLE
 from kvbench.analysis.looks import needs
 from kvbench.analysis.measured.columns import short_names
 from kvbench.model import Machine, Record
 from kvbench.model.annotated import about
-from kvbench.model.contrast import KERNEL
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +59,18 @@ def _of_l3(points: pd.DataFrame) -> Iterator[Open]:
 
 
 def _of_pairs(pairs: pd.DataFrame, short: Mapping[str, str]) -> Iterator[Open]:
-    asked = (pairs["word"] == OPEN) & ~pairs["factor"].isin([KERNEL, SCHEDULE])
-    for row in pairs[asked].to_dict("records"):
-        ends, launches = [float(row[name]) for name in RATIO], int(row["launches"])
-        said = f"{row['factor']}, {row['other']} over {row['base']}: {short[row['other_name']]}"
-        if wanted := needs(ends[0], ends[1], ends[2], launches):
-            yield Open(said, ends[0], ends[1], ends[2], launches, wanted, (row["visit"],))
+    """What the answers of sets leave open, and whether L3 or threads help."""
+    for visit, choice in choices(pairs).items():
+        for lead in choice.leads:
+            what = f"{choice.factor} of {choice.op} from {choice.regime}"
+            yield from _open(f"{what}: {choice.values[0]} over {lead.of}", visit, lead)
+    for row in pairs[pairs["factor"].isin([RESIDENCY, THREADS])].to_dict("records"):
+        what = f"{row['other']} over {row['base']}: {short[row['other_name']]}"
+        yield from _open(what, row["visit"], answer(row, ""))
+
+
+def _open(question: str, visit: str, found: Answer) -> Iterator[Open]:
+    if found.state is State.OPEN and (figure := found.figure):
+        ends = figure.value, figure.low, figure.high
+        if wanted := needs(*ends, found.launches):
+            yield Open(question, *ends, found.launches, wanted, (visit,))

@@ -9,20 +9,18 @@ from typing import Annotated, Any
 
 import pandas as pd
 
+from kvbench.analysis.limits.above import Against, above
 from kvbench.analysis.limits.bounds import (
     FAR,
-    Against,
     Class,
     Limit,
     Why,
-    above,
-    claim,
     core_class,
     core_speeds,
-    decided_by,
     limit,
     of_core,
 )
+from kvbench.analysis.limits.claims import claim
 from kvbench.analysis.measured.ceilings import Roofs, huge_share
 from kvbench.analysis.measured.ceilings import ceilings as ceilings_of
 from kvbench.analysis.measured.columns import EITHER, FOUND, POINT, SAMPLE, facts, table
@@ -299,7 +297,7 @@ def _against(
     point: Point, found: PointRates, records: Sequence[Record], roofs: Roofs, most: int
 ) -> dict[str, Any]:
     """The point beside the run's ceilings, where it has ones that fit."""
-    footprint, shares = records[0].footprint, found.shares
+    footprint = records[0].footprint
     regime, computed = roofs.regime(point, footprint), roofs.by_itself(point.computes, point)
     ceiling, note = roofs.ceiling(point, regime.word, footprint)
     row = {
@@ -331,20 +329,35 @@ def _against(
         peak=roofs.peak,
         core_level=records[0].core_level,
         huge=huge_share(records),
-        most=most,
     )
-    if point.op == "decode":
-        row |= dict(zip(("l3", "l3_reason"), claim(held), strict=True)) | {
-            "l3_needs": decided_by(held)
+    row |= {"suspect": False}
+    if exceeded := above(held):
+        row |= {
+            "above": str(exceeded.roof),
+            "above_reason": str(exceeded.cause),
+            "above_also": ", ".join(exceeded.also),
+            "suspect": not exceeded.explained,
         }
-        ratios = {
-            "l3_reads": found.near,
-            "l3_decode": None if regime.word in FAR else shares.get(MEMORY),
-            "l3_gain": shares.get(ROTATED),
+    return row | (_in_l3(found, regime.word, most) if point.op == "decode" else {})
+
+
+def _in_l3(found: PointRates, regime: str, most: int) -> dict[str, Any]:
+    """What the point says of L3."""
+    row = dict[str, Any]()
+    if claimed := claim(found, regime, most):
+        row |= {
+            "l3": str(claimed.word),
+            "l3_reason": str(claimed.why),
+            "l3_allowed": claimed.allowed,
+            "l3_needs": claimed.launches,
         }
-        for name, ratio in ratios.items():
-            row |= enclosed(name, ratio) if ratio else {}
-    row["above"], row["above_reason"] = above(held)
+    ratios = {
+        "l3_reads": found.near,
+        "l3_decode": found.shares.get(MEMORY) if found.near else None,
+        "l3_gain": found.shares.get(ROTATED),
+    }
+    for name, ratio in ratios.items():
+        row |= enclosed(name, ratio) if ratio else {}
     return row
 
 

@@ -12,7 +12,7 @@ from kvbench.analysis.answers.workload import workload
 from kvbench.analysis.differs.questions import Open, questions
 from kvbench.analysis.limits import frames
 from kvbench.analysis.means.headline import Headline, headline
-from kvbench.analysis.means.models import fits, tokens
+from kvbench.analysis.means.models import tokens
 from kvbench.analysis.means.numa import Placed, matrix
 from kvbench.analysis.means.peers import Beside, beside, peers
 from kvbench.analysis.measured.ceilings import ceilings
@@ -41,7 +41,6 @@ class Findings:
     contrasts: pd.DataFrame  # all that were timed in the same rounds
     saturation: pd.DataFrame
     tokens: pd.DataFrame
-    fits: pd.DataFrame
     schedules: pd.DataFrame
     placed: tuple[Placed, ...]
     # where any was measured; all else but points, samples and tokens is of ours alone
@@ -106,7 +105,6 @@ def findings(
         contrasts=asked,
         saturation=saturation(points),
         tokens=rates,
-        fits=fits(points, machine, models, cpus),
         schedules=schedules(tuned for record in records for tuned in record.tuned),
         placed=matrix(points, cpus, machine),
         open=questions(points, asked),

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Self
 
 import pandas as pd
 
-from kvbench.analysis.limits.bounds import NOT_TESTABLE, PRIVATE, SUSPECT
+from kvbench.analysis.limits.claims import NOT_TESTABLE, PRIVATE
 from kvbench.analysis.limits.frames import decodes_of, known, noise
 from kvbench.analysis.measured.columns import machine_name
 from kvbench.machine.virtual import is_virtual
@@ -240,7 +240,7 @@ def _quality(points: pd.DataFrame, launches: int) -> Quality:
     several = points[points["launches"] > 1]
     unstable, spread = int(several["unstable"].fillna(False).astype(bool).sum()), noise(points).gbps
     failed = int((points["error"] != "").sum())
-    suspect = int(points["above_reason"].str.startswith(SUSPECT).sum())
+    suspect = int(points["suspect"].fillna(False).sum())
     share, grade = unstable / max(len(several), 1), POOR
     if spread is not None and launches >= FEWEST and not failed:
         grades = (FAIR,) if suspect else (GOOD, FAIR)

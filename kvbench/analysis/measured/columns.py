@@ -155,7 +155,9 @@ FOUND = {
     "ceiling_fraction": number("share of ceiling_gbps"),
     "ceiling_note": text("why there is none; else empty"),
     "above": text("the roof that the point exceeds; else empty"),
-    "above_reason": text("why that can be"),
+    "above_reason": text("why that can be, as a word"),
+    "above_also": text("other roofs that it exceeds"),
+    "suspect": flag("whether it exceeds a roof and nothing explains that: answers leave it out"),
     "dram_gbps": number("GB/s: of plain reads from memory by the same threads"),
     **ends("dram", "GB/s"),
     "fma_gflops": number("GFLOP/s: peak of the kernel's instructions by the same threads"),
@@ -175,7 +177,10 @@ FOUND = {
         "whether a slice in L3 is read faster than memory: confirmed, refuted, ...; empty: it says"
         " nothing"
     ),
-    "l3_reason": text("why"),
+    "l3_reason": text("why, as a word"),
+    "l3_allowed": number(
+        "ratio: what its core speed allows over plain reads of memory, in the same rounds"
+    ),
     "l3_needs": count(
         "launches: about as many as decide it; none where it is decided, or more decide nothing"
     ),

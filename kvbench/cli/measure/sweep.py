@@ -195,7 +195,7 @@ def _tell(report: bool, verbose: bool, as_json: bool, run: Any) -> None:
         "kvbench" if shutil.which("kvbench") else f"{shlex.quote(sys.executable)} -m kvbench.cli"
     )
     last = f"  report    {page}" if report else f"  next      {program} report {shlex.quote(path)}"
-    lines = text(summary(found)) if verbose else short(summary(found))
+    lines = text(found) if verbose else short(found)
     if found.placed:
         lines += ["", *numa.lines(found.placed)]
     lines += ["", *ending(run.manifest, path, run.records, found.open)]

@@ -143,7 +143,8 @@ def _said(found: Any, manifest: Any, place: str, whole: bool) -> Iterator[str]:
     """What the run lacks; and all that it says, where it is `whole`. A command stays in one line,
     to be copied.
     """
-    from kvbench.report.words.sentences import gaps, resume, sentences
+    from kvbench.report.words.findings import sentences
+    from kvbench.report.words.gaps import gaps, resume
     from kvbench.texts import wrapped
 
     for sentence in (

@@ -25,7 +25,7 @@ from kvbench.report.figures.look import (
     rate_axis,
     tag,
 )
-from kvbench.report.words.headline import machine, workload
+from kvbench.report.words.first import machine, workload
 from kvbench.report.words.phrases import number
 from kvbench.units import counted, cpu_text
 
@@ -73,8 +73,8 @@ def roofline(found: Findings, look: Look, day: str) -> Figure:
         " were measured in this run, by the same threads. A cross marks a point above a limit,"
         " explained in the table."
     )
-    heading = f"Decode attention on {machine(found.headline)}{f', {day}' if day else ''} (kvbench)"
-    heading += f"\ntokens/s: {workload(found.headline)}" if tokens else ""
+    heading = f"Decode attention on {machine(found.answers)}{f', {day}' if day else ''} (kvbench)"
+    heading += f"\ntokens/s: {workload(found.answers)}" if tokens else ""
     missing = "" if rows else "No decode has a rate: run kvbench sweep quick."
     title = "How near does each dtype come to what memory and the core allow?"
     table = pd.DataFrame(rows, columns=COLUMNS)

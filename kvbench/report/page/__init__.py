@@ -13,23 +13,32 @@ from markupsafe import Markup
 from kvbench.analysis.means.findings import Findings
 from kvbench.report import tables
 from kvbench.report.figures.look import COLOURS, FAINT, GRID, INK, PAPER, SHADES, Figure
-from kvbench.report.words.headline import badge, machine, subtitle, tiles, title, workload
-from kvbench.report.words.sentences import Sentence, gaps, sentences, warnings
+from kvbench.report.words.findings import Sentence, sentences
+from kvbench.report.words.first import (
+    badge,
+    hardware,
+    machine,
+    subtitle,
+    tiles,
+    title,
+    workload,
+)
+from kvbench.report.words.gaps import gaps
 from kvbench.store import Manifest
 from kvbench.texts import shown
 
 LARGE = 50_000  # bytes of a figure's data beyond which it is in the file beside the page alone
 
 _SHOWN = {  # by topic of a sentence: a word for it, and the figure or table that shows it
-    "bandwidth": ("Memory", "roofline"),
-    "l3": ("L3", "l3"),
-    "fit": ("Fits in L3", "fits"),
     "threads": ("Threads", "saturation"),
-    "bound": ("Limits", "dtypes"),
-    "tokens": ("Tokens/s", "tokens"),
+    "prefetch": ("Prefetching", "schedules"),
     "stores": ("Storing", "stores"),
-    "suspect": ("Suspect", "points"),
+    "fits": ("Fits in L3", "fits"),
+    "servers": ("Bigger servers", "servers"),
+    "suspect": ("Suspects", "points"),
+    "open": ("Not decided", "contrasts"),
     "doubt": ("Trust", "points"),
+    "checks": ("Trust", "checks"),
 }
 
 # What the colours of a figure are called in style.css, which has them for light and for dark.
@@ -64,24 +73,22 @@ def page(found: Findings, manifest: Manifest, drawn: Sequence[Drawn]) -> str:
         [each for each in others if bool(each["missing"]) is lacks] for lacks in (False, True)
     )
     points, *more = tables.every(found)
-    dtypes = tables.dtypes(found)
-    # its table says more
-    said = [each for each in sentences(found) if not (dtypes.rows and each.topic == "bound")]
-    linked = {each["name"] for each in figures} | {
-        table.name for table in (dtypes, points, *more) if table.rows
-    }
+    own, dtypes = found.answers, tables.dtypes(found.answers)
+    known = (dtypes, points, *(each for each in more if each.rows))
+    linked = {"checks", *(each["name"] for each in figures), *(table.name for table in known)}
     return rendered(
         "run.html",
         title=title(found),
-        machine=machine(found.headline),
+        machine=machine(own),
+        hardware=hardware(found.machine, found.checks),
         subtitle=subtitle(found, manifest),
-        workload=f"Decode attention: {workload(found.headline)}",
-        grade=found.headline.quality.grade,
-        badge=badge(found.headline.quality),
-        tiles=tiles(found.headline),
+        workload=f"Workload of this page: {workload(own)}",
+        grade=own.trust.grade,
+        badge=badge(own),
+        tiles=tiles(own),
         hero=hero,
         missing=gaps(found, manifest),
-        findings=[_finding(each, linked, warnings(found.checks)) for each in said],
+        findings=[_finding(each, linked) for each in sentences(found)],
         open=missing,
         dtypes=dtypes,
         figures=figures,
@@ -97,15 +104,14 @@ def page(found: Findings, manifest: Manifest, drawn: Sequence[Drawn]) -> str:
     )
 
 
-def _finding(sentence: Sentence, linked: set[str], checks: str) -> dict[str, str]:
+def _finding(sentence: Sentence, linked: set[str]) -> dict[str, str]:
     """A sentence with what it is about, and the figure or table that shows it where the page has
-    that. `checks`: that on those before the run.
+    that.
     """
     topic, link = _SHOWN.get(
         sentence.topic, (sentence.topic.replace("_", " ").capitalize(), "contrasts")
     )
-    link = "checks" if sentence.text == checks else link if link in linked else ""
-    return {"topic": topic, "link": link, "text": sentence.text}
+    return {"topic": topic, "link": link if link in linked else "", "text": sentence.text}
 
 
 def _filters(found: Findings) -> dict[str, list[str]]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
-from kvbench.report.words.phrases import between, listed, number
+from kvbench.report.words.phrases import between, enclosed, ends, figure, level, listed, number
 from kvbench.texts import markdown
 from kvbench.units import counted, cpu_text, duration, size
 
@@ -23,7 +23,8 @@ def said(topic: str, name: str, *facts: Any) -> str:
 def paragraphs(topic: str, name: str, *facts: Any) -> list[str]:
     """A line for each; between two of them the template has an empty one."""
     found = template(topic, name, *facts).split("\n\n")
-    return [line for each in found if (line := " ".join(each.split()))]
+    lines = (" ".join(each.split()).replace(" ;", ";") for each in found)
+    return [line for line in lines if line]
 
 
 def template(topic: str, name: str, *facts: Any) -> str:
@@ -44,13 +45,26 @@ def _templates(topic: str) -> Any:
         lstrip_blocks=True,
     )
     words.filters |= {
-        each.__name__: each for each in (between, counted, duration, listed, number, size)
+        each.__name__: each
+        for each in (
+            between,
+            counted,
+            duration,
+            enclosed,
+            ends,
+            figure,
+            level,
+            listed,
+            number,
+            size,
+        )
     }
     words.filters |= {
         "commas": "{:,}".format,
         "cpus": cpu_text,
         "plain": markdown,
         "median": median,
+        "named": lambda name, names: names.get(name, name),
     }
     words.filters["share"] = lambda part, digits=0: f"{part:.{digits}%}"
     words.filters["in"] = lambda name, names: names[name]

@@ -1,16 +1,13 @@
 """Numbers and lists as sentences have them."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+import math
+from collections.abc import Iterable
+
+from kvbench.analysis.answers.answer import Figure, Unit
+from kvbench.units import duration
 
 WITNESS = {"twin": "read", "copy": "copy"}  # what a point is timed beside, by its kind
-BINDS = {
-    "memory": "memory",
-    "rows": "reads of its rows",
-    "core": "the core",
-    "both": "reads and the core",
-    "neither": "neither",
-}
+LEVELS = {"DRAM": "memory"}  # what feeds a point, as sentences call it
 
 
 def number(value: float) -> str:
@@ -18,13 +15,52 @@ def number(value: float) -> str:
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def times(row: Mapping[str, Any], name: str) -> str:
-    """ "1.25x (1.20 to 1.31)": a ratio of a table's row, with its interval."""
-    return f"{row[name]:.2f}x ({row[f'{name}_low']:.2f} to {row[f'{name}_high']:.2f})"
+def share(value: float) -> str:
+    """ "82%", "0.3%"."""
+    return f"{value:.0%}" if value >= 0.1 else f"{100 * value:.2g}%"
+
+
+_WRITTEN = {
+    Unit.TIMES: "{:.2f}x".format,
+    Unit.SHARE: share,
+    Unit.SECONDS: duration,
+    Unit.CONTEXT: "{:,.0f} tokens".format,
+}
+_BARE = {**_WRITTEN, Unit.TIMES: "{:.2f}".format, Unit.CONTEXT: "{:,.0f}".format}
+
+
+def figure(found: Figure) -> str:
+    """ "1.25x", "82%", "90.2 tokens/s": with its unit."""
+    write = _WRITTEN.get(found.unit)
+    return write(found.value) if write else f"{number(found.value)} {found.unit}"
+
+
+def bare(found: Figure | None) -> str:
+    """ "1.25", "82%", "90.2": its unit stands elsewhere; empty where there is none."""
+    return _BARE.get(found.unit, number)(found.value) if found else ""
+
+
+def ends(found: Figure) -> str:
+    """ "1.20 to 1.31"; empty where it has no interval."""
+    if math.isnan(found.low) or math.isnan(found.high):
+        return ""
+    write = _BARE.get(found.unit, number)
+    return f"{write(found.low).removesuffix('%')} to {write(found.high)}"
+
+
+def enclosed(found: Figure) -> str:
+    """ "1.25x (1.20 to 1.31)"."""
+    within = ends(found)
+    return f"{figure(found)} ({within})" if within else figure(found)
 
 
 def between(low: float, high: float) -> str:
     return f"{number(low)} to {number(high)}"
+
+
+def level(regime: str) -> str:
+    """What feeds a point."""
+    return LEVELS.get(regime, regime)
 
 
 def listed(items: Iterable[str], most: int | None = None) -> str:

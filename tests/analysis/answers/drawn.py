@@ -48,7 +48,7 @@ def drawn(launches, size, rng):
 def grades(run, draws, seed=0):
     """Of each draw, by size."""
     rng, launches = np.random.default_rng(seed), whole(run)
-    points = frames.points(run.records, run.machine)
+    points = frames.points(run.records, run.machine).assign(short="")
     nothing = points.iloc[:0]
     asked = Tables((), run.machine, (), (), points, nothing, nothing, nothing, nothing, {})
 

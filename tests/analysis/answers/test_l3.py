@@ -71,7 +71,7 @@ def test_of_the_layouts_the_middle_one_counts():
         (0.5, NOISE, State.DECIDED),
         (1.0, NOISE, State.LEVEL),
         (1.05, (0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3), State.OPEN),
-        (1.5, (1.0, 1.0), State.OPEN),
+        (1.5, (1.0, 1.0), State.NOT_TESTED),
     ],
 )
 def test_states(times, noise, state):
@@ -79,16 +79,29 @@ def test_states(times, noise, state):
 
 
 def test_the_page_is_about_its_model():
-    """The other model gains more; the rest is by gain."""
+    """The other model gains more. Of three dtypes the middle one is told first."""
     other = replace(HOT, shape=replace(HOT.shape, kv_heads=8))
-    i8 = replace(HOT, dtype="i8")
-    found = answer([*inside(4.0, other), *inside(1.2), *inside(1.4, i8)])
+    i8, f32 = replace(HOT, dtype="i8"), replace(HOT, dtype="f32")
+    found = answer([*inside(4.0, other), *inside(1.2), *inside(1.4, i8), *inside(1.7, f32)])
     assert [(gain.model, gain.dtype) for gain in found.gains] == [
         ("small", "i8"),
+        ("small", "f32"),
         ("small", "f16"),
         ("other", "f16"),
     ]
     assert found.helps.figure.value == pytest.approx(1.4, rel=1e-3)
+
+
+def test_without_the_pages_model_the_middle_of_the_others_counts():
+    shapes = [replace(HOT.shape, kv_heads=heads) for heads in (1, 4, 8)]
+    records = [
+        each
+        for shape, times in zip(shapes, (1.5, 3.0, 2.0), strict=True)
+        for each in inside(times, replace(HOT, shape=shape))
+    ]
+    found = answer(records)
+    assert found.helps.figure.value == pytest.approx(2.0, rel=1e-3)
+    assert [gain.group for gain in found.gains] == [1, 2, 8]
 
 
 def test_a_level_that_is_read_no_faster_tells_nothing():

@@ -10,9 +10,8 @@ import pytest
 from kvbench.analysis.differs.contrasts import contrasts
 from kvbench.analysis.limits.frames import points
 from kvbench.analysis.looks import outside
-from kvbench.model import Contrast, Record, Sample
-from kvbench.model.contrast import value
-from tests.made_run import DECODE, MACHINE, MIB, READ, failed, probe, visit
+from kvbench.model import Contrast
+from tests.made_run import DECODE, MACHINE, MIB, READ, beside, failed, probe, visit
 
 HEAD, POSITION, PAGED = (replace(DECODE, layout=layout) for layout in ("head", "position", "paged"))
 
@@ -20,19 +19,6 @@ HEAD, POSITION, PAGED = (replace(DECODE, layout=layout) for layout in ("head", "
 def own(*of, launches=6, **facts):
     """A visit of each by itself in each launch."""
     return [visit(n, {"point": [9.0]}, point, **facts) for point in of for n in range(launches)]
-
-
-def beside(launch, of, times, factor="layout", passes=2):
-    """A visit of a set. `times`: by point the seconds of a pass, in each round."""
-    words = [value(point, factor) for point in of]
-    samples = tuple(
-        Sample(word, n, passes, each * passes, (), 0.0, 0, 0)
-        for word, rounds in zip(words, times, strict=True)
-        for n, each in enumerate(rounds)
-    )
-    whole = visit(0, {"point": [9.0]})
-    moved = dict.fromkeys(words, whole.traffic["point"])
-    return Record(launch, Contrast(factor, of), samples, moved, {}, run=whole.run)
 
 
 def rows_of(records, most=0):

@@ -10,14 +10,13 @@ from scipy.stats import binom, wilcoxon
 from kvbench.analysis.differs.contrasts import two_sided
 from kvbench.analysis.differs.questions import open_questions
 from kvbench.analysis.judge import FASTER, SLOWER, paired
-from kvbench.analysis.limits.bounds import CONFIRMED, REFUTED, Against, claim, decided_by
+from kvbench.analysis.limits.claims import CONFIRMED, REFUTED, claim
 from kvbench.analysis.looks import RATES, adjusted, chance, needs, outside
 from kvbench.analysis.means.findings import findings
 from kvbench.analysis.measured.estimates import Estimate
 from kvbench.analysis.measured.rates import PointRates
 from kvbench.model import Contrast
 from kvbench.model.contrast import value
-from kvbench.regime import Regime
 from tests.made_run import DECODE, MACHINE, MIB, RUN, visit
 
 PLANNED, MOST = 7, 14
@@ -103,8 +102,8 @@ def from_l3(logs, most):
     """
     shares = {"memory": Estimate.of(list(np.exp(logs))), "core": Estimate.of([0.5] * len(logs))}
     found = PointRates({}, {}, shares, Estimate.of([3.0] * len(logs)))
-    point = Against(found, {}, False, Regime("L3", "", "high"), MIB, most=most)
-    return claim(point)[0] in (CONFIRMED, REFUTED), decided_by(point)
+    said = claim(found, "L3", most)
+    return said.word in (CONFIRMED, REFUTED), said.launches
 
 
 def asked(question, logs, most=MOST):

@@ -91,7 +91,7 @@ def test_older_runs_have_no_reads_of_memory_beside_them():
 
 def test_memory_is_no_limit_of_what_lies_in_a_cache():
     """At 95 % of plain reads of memory, and of reads of its rows in L3."""
-    row = limited(beside(memory=10.5), **L3)
+    row = limited(beside(memory=10.5) | {"slice": 30.0}, **L3)
     assert (row["regime"], row["bound"], row["bound_by"]) == ("L3", "neither", "rows, core")
     assert np.isnan(row["memory_share"]) and row["l3_decode"] == pytest.approx(10 / 10.5)
     row = limited(beside(twin=10.5), **L3)

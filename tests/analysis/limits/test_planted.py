@@ -9,9 +9,6 @@ from functools import cache
 import pytest
 
 from kvbench.analysis.limits import frames
-from kvbench.analysis.means.headline import inside_l3
-from kvbench.analysis.measured.columns import short_names
-from kvbench.report.words.bandwidth import l3, leading
 from tests.analysis.limits.planted import KIB, MIB, PLANTS, machine
 
 SEEDS = range(20)
@@ -45,37 +42,6 @@ def test_words(name):
     assert found[plant.word] >= (0.5 if plant.allowed else RIGHT) * found.total(), found
 
 
-UNTESTED = {
-    "private cache": "no point lies in L3, 3 points in caches private to a core",
-    "private caches hold more than L3": "not possible at 8 threads; try --axis threads=3",
-    "L3 unknown": "no L3 is known for these CPUs",
-    "no cache known": "the cache sizes of this machine are not known",
-}
-
-
-def answer(table, host):
-    """The leading word of a run, or why it has none."""
-    if len(inside := inside_l3(table)):
-        return leading(inside["l3"].value_counts())
-    return (
-        l3(table.assign(short=short_names(table)), host)
-        .removeprefix("L3 was not tested: ")
-        .removesuffix(".")
-    )
-
-
-@pytest.mark.parametrize("name", EVERY)
-def test_leading_words(name):
-    """The verdict of each run, over all seeds: never the opposite, in 95 % the right one or an
-    honest doubt.
-    """
-    plant = PLANTS[name]
-    answers = [answer(points(name, seed), machine(plant.host)) for seed in SEEDS]
-    assert not set(answers) & set(plant.never)
-    honest = (UNTESTED.get(name, plant.word), *plant.allowed)
-    assert sum(answer in honest for answer in answers) >= RIGHT * len(answers), answers
-
-
 @pytest.mark.parametrize("name", PLANTS)
 def test_one_launch_settles_nothing(name):
     table = points(name, 1, launches=1)
@@ -83,15 +49,11 @@ def test_one_launch_settles_nothing(name):
 
 
 def test_a_lying_l3_is_named():
-    """Reads of what L3 should hold come from memory: the reason gives both rates, and what it
-    should hold.
-    """
+    """Reads of what L3 should hold come from memory: both are about as fast."""
     table = points("lying L3", 1)
-    reasons = table.loc[table["l3"] == "not testable", "l3_reason"]
-    assert len(reasons) == 3
-    for reason in reasons:
-        assert "those of memory" in reason and "serves less than it declares" in reason
-        assert "32 MiB" in reason and "strangers" in reason
+    lying = table[table["l3"] == "not testable"]
+    assert len(lying) == 3 and set(lying["l3_reason"]) == {"L3 is read no faster than memory"}
+    assert (lying["l3_reads"] < 1.1).all()
 
 
 @pytest.mark.parametrize("footprint", [3, 4])

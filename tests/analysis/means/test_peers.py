@@ -13,7 +13,7 @@ from kvbench.analysis.means.findings import findings
 from kvbench.analysis.means.peers import UNDECIDED
 from kvbench.report.peers import launches, text
 from kvbench.report.words import said
-from kvbench.report.words.sentences import sentences
+from kvbench.report.words.findings import sentences
 from tests.made_run import DECODE, MACHINE, visit
 
 PEER = replace(DECODE, engine="right")

@@ -15,7 +15,31 @@ _SHARES = {
     "rows": "reads of its rows",
     "core": "core speed",
 }
-_ENCLOSED = rf"({NUMBER})x(?: \(({NUMBER}) to ({NUMBER})\))?"
+
+
+_LIMITS = {  # a word of each place to one of all
+    "memory bandwidth": "memory",
+    "memory": "memory",
+    "the core": "core",
+    "core": "core",
+    "not known": "unknown",
+    "not measured": "unknown",
+    "neither memory nor the core alone": "neither",
+    "neither": "neither",
+    "reads of its rows": "reads of its rows",
+    "reads of its own rows": "reads of its rows",
+    "its rows": "reads of its rows",
+    "its own rows": "reads of its rows",
+    "rows": "reads of its rows",
+    "neither alone": "neither",
+    "memory and the core": "both",
+    "faster than its limit": "unknown",
+    "both": "both",
+}
+
+
+def limit(word: str) -> str:
+    return _LIMITS.get(word.strip(), word.strip())
 
 
 def answers(report: Report) -> Iterator[Claim]:
@@ -24,9 +48,11 @@ def answers(report: Report) -> Iterator[Claim]:
         yield from _decodes(found["decodes"])
         yield from _reads(found)
         yield from _fits(found["l3"])
+        yield from _fitting(report, str(found["workload"]["threads"]))
         yield from _trust(found["trust"])
         yield from _choices(found["factors"]["choices"])
     yield from _said(report)
+    yield from _leads(report)
     yield from _shown(report)
 
 
@@ -46,7 +72,7 @@ def _decodes(found: dict[str, object]) -> Iterator[Claim]:
             yield from _figure(bar, "share", row[name], whole)
         yield Claim(bar, "kernel", f"{row['variant']}, {row['layout']}", 0, "", "JSON")
         if row["limit"]["reason"]:
-            yield Claim(row["dtype"], "limit", row["limit"]["reason"], 0, "", "JSON")
+            yield Claim(row["dtype"], "limit", limit(row["limit"]["reason"]), 0, "", "JSON")
         if row["kernel_error"] is not None:
             yield Claim(bar, "kernel error", row["kernel_error"], 0, "", "JSON")
         for keys, error in row["format_errors"].items():
@@ -72,10 +98,19 @@ def _fits(found: dict[str, object]) -> Iterator[Claim]:
             yield Claim(subject, "tokens that fit", float(fit["layer"]), 0, "", "JSON")
 
 
+def _fitting(report: Report, threads: str) -> Iterator[Claim]:
+    """The sentence on what fits is of the page's threads."""
+    said = r"Tokens of ([\w.-]+) whose K and V fit in L3[^:]*: (.*?)\.(?: |$)"
+    for place, found in report.sentences(said):
+        for dtype, tokens in re.findall(rf"({DTYPE}) ({NUMBER})", found[2]):
+            yield from claim((found[1], dtype, threads), "tokens that fit", tokens, "", place)
+
+
 def _trust(found: dict[str, object]) -> Iterator[Claim]:
+    names = {"launches": "launches of the run", "fewest": "launches of a point"}
     for name in ("launches", "fewest", "unstable", "scatter", "noise"):
         if found[name] is not None:
-            yield Claim("run", name, float(found[name]), 0, "", "JSON")
+            yield Claim("run", names.get(name, name), float(found[name]), 0, "", "JSON")
     unexplained = sum(not each["explained"] for each in found["suspects"])
     yield Claim("run", "suspects", float(unexplained), 0, "", "JSON")
     yield Claim("run", "above a limit", float(len(found["suspects"])), 0, "", "JSON")
@@ -83,24 +118,41 @@ def _trust(found: dict[str, object]) -> Iterator[Claim]:
 
 def _choices(found: list[dict[str, object]]) -> Iterator[Claim]:
     for each in found:
-        where = (each["factor"], each["op"], _level(each["regime"]), each["dtype"])
+        where = (each["op"], _level(each["regime"]), each["dtype"], f"{each['context']:,}")
         for other, lead in zip(each["values"][1:], each["leads"], strict=True):
-            subject = (*where, str(each["context"]), each["values"][0], other)
-            yield from _figure(subject, "lead", lead)
+            yield from _figure((*where, each["values"][0], other), "lead", lead)
 
 
 def _level(word: str) -> str:
     return {"DRAM": "memory"}.get(word, word)
 
 
+_OPS = {"Storing one token": "append", "Storing a prompt": "bulk"}
+_LEADS = (
+    rf"(?:([A-Z][\w ]+): )?({DTYPE}), ([\d,]+) tokens, from (\w+), side by side:"
+    r" ([^.]*(?:\.\d[^.]*)*)"
+)
+
+
+def _leads(report: Report) -> Iterator[Claim]:
+    """Sentences on a factor: what is fastest or level, and the time that each other one takes."""
+    for place, found in report.sentences(_LEADS):
+        where = (_OPS.get(found[1], "decode"), found[4], found[2], found[3])
+        first = re.match(r"(?:none of )?([\w.=]+)", found[5])[1]
+        others = rf"([\w.=]+) takes ({NUMBER})x[^;]* of (?:its time|the time of ([\w.=]+))"
+        for other, times, named in re.findall(others, found[5]):
+            yield from claim((*where, named or first, other), "lead", times, "", place)
+
+
 def _said(report: Report) -> Iterator[Claim]:
     """Sentences, wherever they stand."""
     patterns = {  # with one number each
-        ("run", "fewest"): r"\((\d+) or more of each\)",
+        ("run", "launches of a point"): r"\((\d+) or more of each\)",
         ("run", "scatter"): r"Launches scatter by (\d+%) of a point's time",
         ("run", "noise"): r"differences below (\d+%) of a time as noise",
         ("memory", "visits"): r"plain reads by [^;]*? of (\d+) visits",
         ("L3", "L3 over memory"): rf"({NUMBER})x(?: \([^)]*\))? plain reads of memory",
+        ("threads", "more threads"): rf"\d+ threads are ({NUMBER})x",
         ("storing", "share of a step"): rf"({NUMBER}%)(?: \([^)]*\))? of a decode step",
     }
     for (subject, quantity), pattern in patterns.items():
@@ -127,8 +179,9 @@ def _shown(report: Report) -> Iterator[Claim]:
                     yield from claim(bar, head, row[head], "", "dtypes")
     for table in report.with_heads("what differs", "fastest", "other", "context"):
         for row in table.rows:
-            keys = ("what differs", "op", "level", "dtype", "context", "fastest", "other")
-            subject = tuple(row[key] for key in keys)
+            context = f"{int(row['context']):,}"
+            where = (row["op"], _level(row["level"]), row["dtype"], context)
+            subject = (*where, row["fastest"], row["other"])
             yield from claim(subject, "lead", row["times as fast as the other"], "", "contrasts")
     for table in report.with_heads("model", "dtype", "threads", "tokens of one layer in L3"):
         for row in table.rows:

@@ -52,11 +52,14 @@ def number(text: str) -> tuple[float, float] | None:
 
 
 def claim(subject: object, quantity: str, text: str, held: str, place: str) -> Iterator[Claim]:
-    """Of a text that shows a number; a percentage becomes a share. Of none, nothing."""
+    """Of a text that shows a number; a percentage becomes a share. Of none, nothing. A CSV does not
+    round.
+    """
     found = number(text)
     if found:
         scale = 0.01 if "%" in text else 1.0
-        yield Claim(subject, quantity, found[0] * scale, found[1] * scale, held, place)
+        half = 0.0 if ".csv" in place else found[1] * scale
+        yield Claim(subject, quantity, found[0] * scale, half, held, place)
 
 
 def apart(first: Claim, second: Claim) -> bool:

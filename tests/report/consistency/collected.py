@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from tests.report.consistency.answered import DTYPE as _DTYPE
-from tests.report.consistency.answered import answers
+from tests.report.consistency.answered import answers, limit
 from tests.report.consistency.claims import NUMBER, Claim, claim
 from tests.report.consistency.reading import Report, Row, Table, words
 
@@ -18,26 +18,6 @@ _HELD = {  # the same whole by each of its names
     "its core speed": "core speed",
 }
 _SHOWN = {"tokens/s": "tokens/s", "GB/s": "GB/s"}
-_LIMITS = {  # a word of each place to one of all
-    "memory bandwidth": "memory",
-    "memory": "memory",
-    "the core": "core",
-    "core": "core",
-    "not known": "not clear",
-    "not clear": "not clear",
-    "unknown": "not clear",
-    "neither memory nor the core alone": "neither",
-    "neither": "neither",
-    "reads of its rows": "reads of its rows",
-    "reads of its own rows": "reads of its rows",
-    "its rows": "reads of its rows",
-    "its own rows": "reads of its rows",
-    "rows": "reads of its rows",
-    "neither alone": "neither",
-    "memory and the core": "both",
-    "faster than its limit": "not clear",
-    "both": "both",
-}
 
 
 def claims(report: Report) -> Iterator[Claim]:
@@ -89,8 +69,10 @@ def dtype_tables(report: Report) -> Iterator[Table]:
 
 def _bars(report: Report) -> Iterator[Claim]:
     for row in report.figures.get("hero", []):
-        yield from claim(f"bar {row['dtype']}", "tokens/s", row["tokens_per_second"], "", "chart")
-        yield from claim(f"bar {row['dtype']}", "GB/s", row["gbps"], "", "chart")
+        yield from claim(
+            f"bar {row['dtype']}", "tokens/s", row["tokens_per_second"], "", "hero.csv"
+        )
+        yield from claim(f"bar {row['dtype']}", "GB/s", row["gbps"], "", "hero.csv")
     for table in dtype_tables(report):
         for row in table.rows:
             yield from _cells(f"bar {row['dtype']}", row, "dtypes")
@@ -155,10 +137,6 @@ def _json(report: Report) -> Iterator[Claim]:
                 yield Claim(point, quantity, row[key], 0.0, held, "JSON")
 
 
-def limit(word: str) -> str:
-    return _LIMITS.get(word.strip(), word.strip())
-
-
 def _limits(report: Report) -> Iterator[Claim]:
     for table in dtype_tables(report):
         for row in table.rows:
@@ -221,7 +199,11 @@ def _counts(report: Report) -> Iterator[Claim]:
         ),
         "above a limit": (r"(\d+) of \d+ points are faster than",),
         "unstable": (r"(\d+) of \d+ points (?:is|are) unstable",),
-        "launches": (r"points in (\d+) launches(?! \()", r"Not decided in (\d+) launches"),
+        "launches": (r"points in (\d+) launches(?! \()",),
+        "launches of the run": (
+            r"points in (\d+) launches \(",
+            r"Not decided in (\d+) launches",
+        ),
     }
     for quantity, each in patterns.items():
         for pattern in each:

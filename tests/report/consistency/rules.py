@@ -5,9 +5,9 @@ import statistics
 from collections.abc import Callable, Iterator
 
 from tests.report.consistency.answered import DTYPE as _DTYPE
-from tests.report.consistency.answered import orphans
+from tests.report.consistency.answered import limit, orphans
 from tests.report.consistency.claims import NUMBER, Conflict, disagreeing, number
-from tests.report.consistency.collected import claims, dtype_tables, limit
+from tests.report.consistency.collected import claims, dtype_tables
 from tests.report.consistency.reading import Report, Row
 
 Rule = Callable[[Report], Iterator[Conflict]]
@@ -154,6 +154,7 @@ def limit_word(report: Report) -> Iterator[Conflict]:
             "both": len(reach) < 2,
             "neither": bool(over),
             "not clear": "memory" in over and not intervals,
+            "unknown": "memory" in over and not intervals,
         }
         if wrong.get(word, word in shares and word not in reach):
             told = f"{row.get('point') or row['dtype']}: {word}"
@@ -356,3 +357,44 @@ def progress(report: Report) -> Iterator[Conflict]:
             if point - {"rotate", "hot"} <= wanted and shown and abs(share[0] - shown[0]) > 20:
                 yield Conflict("progress", f"{found[0]} ({place})", f"page: {shown[0]:g}%")
                 return
+
+
+@_rule
+def bar_ratio(report: Report) -> Iterator[Conflict]:
+    """Where a bar's lead over the fastest is of the same rounds as both rates, it is their
+    quotient, within its interval.
+    """
+    rows = [row for row in report.figures.get("hero", []) if row.get("lead")]
+    rates = [float(row["tokens_per_second"]) for row in rows]
+    for row, rate in zip(rows, rates, strict=True):
+        ends = sorted((float(row["lead_low"]), float(row["lead_high"])))
+        quotient = rate / max(rates)
+        inside = any(ends[0] * 0.98 <= each <= ends[1] * 1.02 for each in (quotient, 1 / quotient))
+        if not inside:
+            told = f"{row['dtype']}: {float(row['lead']):.3f} ({ends[0]:.3f} to {ends[1]:.3f})"
+            yield Conflict("bar_ratio", told, f"{rate:.4g} / {max(rates):.4g} = {quotient:.3f}")
+
+
+@_rule
+def fastest_tile(report: Report) -> Iterator[Conflict]:
+    """What the tile calls fastest is the first of the dtypes by its own table, or level with it."""
+    tile = report.tiles.get("Fastest decode", "")
+    said, told = re.match(rf"({NUMBER}) tokens/s", tile), re.findall(rf"\b{_DTYPE}\b", tile)
+    rows = [row for table in dtype_tables(report) for row in table.rows]
+    speeds = [(value, row["dtype"]) for row in rows if (value := _value(row, "tokens/s"))]
+    if said and speeds:
+        most, dtype = max(speeds)
+        if dtype not in told or (dtype == told[0] and number(said[1])[0] != most):
+            yield Conflict("fastest_tile", tile, f"dtypes: {dtype} {most:g}")
+
+
+_AGAINST = r"against|over|as fast|\brate of|of (?:its|the) time|plain reads|memory, (?:side|same)"
+
+
+@_rule
+def nameless(report: Report) -> Iterator[Conflict]:
+    """A ratio says what it is held against, before or after it."""
+    for said in report.said:
+        for found in re.finditer(rf"\b({NUMBER})x(?: \([^)]*\))?(?! ?[a-z])", said.text):
+            if not re.search(_AGAINST, said.text):
+                yield Conflict("nameless", f"{found[0]}: {said.text} ({said.place})", "no whole")

@@ -1,0 +1,100 @@
+"""The claim that a slice which fits L3 is read faster than memory, judged of one point."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from kvbench.analysis.judge import FASTER, LIMITS, SLOWER, paired
+from kvbench.analysis.limits.bounds import CLOSE, beats
+from kvbench.analysis.looks import chance, needs
+from kvbench.analysis.measured.estimates import Estimate
+from kvbench.analysis.measured.rates import PointRates
+from kvbench.model import program
+
+
+class Claim(StrEnum):
+    """What a point says of it."""
+
+    CONFIRMED = "confirmed"
+    REFUTED = "refuted"
+    CORE = "core-bound"
+    PRIVATE = "private-cache"
+    NOT_TESTABLE = "not testable"
+    UNSTABLE = "unstable"
+
+
+CONFIRMED, REFUTED, CORE, PRIVATE, NOT_TESTABLE, UNSTABLE = Claim
+
+
+class Grounds(StrEnum):
+    """Why it says so. The ratios stand beside it."""
+
+    READS = "reads of memory beside it"  # the decode over plain reads of memory tells
+    PRIVATE = "it lies in a private cache"
+    NO_CACHES = "no cache is known"
+    NOT_TIMED = "not timed"  # no reads of its slice and of memory beside it
+    FEW = "too few launches"
+    NO_FASTER = "L3 is read no faster than memory"
+    CORE_BEATEN = "faster than its core speed"  # whether the core limits it is so unknown
+    CORE = "the core allows no more"
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """`allowed`: what the core alone allows, over plain reads of memory. `launches`: about as many
+    as decide it, where more of them may; None else.
+    """
+
+    word: Claim
+    why: Grounds
+    allowed: float | None = None
+    launches: int | None = None
+
+
+def claim(found: PointRates, regime: str, most: int = 0) -> Claimed | None:
+    """None where the point does not bear upon it. All ratios are of times of the same rounds: of
+    the machine, plain reads of the slice over those of memory; of the kernel, its own. `most`:
+    launches that the run can have where some are added until questions are decided, else 0.
+    """
+    if regime in ("L1", "L2"):
+        return Claimed(PRIVATE, Grounds.PRIVATE)
+    if regime == "unknown":
+        return Claimed(NOT_TESTABLE, Grounds.NO_CACHES)
+    if regime != "L3":
+        return None
+    if found.near is None or not found.shares.keys() >= {program.MEMORY, program.CORE}:
+        return Claimed(NOT_TESTABLE, Grounds.NOT_TIMED)
+    launches = found.near.launches
+    if 0.5**launches > chance(launches, most):  # so often all lie on one side by chance
+        return Claimed(NOT_TESTABLE, Grounds.FEW, launches=_needs(found.near))
+    if not _way(found.near, most):
+        return Claimed(NOT_TESTABLE, Grounds.NO_FASTER, launches=_needs(found.near))
+    return _judged(found, most)
+
+
+def _judged(found: PointRates, most: int) -> Claimed:
+    reads, core = found.shares[program.MEMORY], found.shares[program.CORE]
+    way, allowed = _way(reads, most), reads.median / core.median
+    if way == FASTER:
+        return Claimed(CONFIRMED, Grounds.READS, allowed)
+    if beats(core):
+        return Claimed(NOT_TESTABLE, Grounds.CORE_BEATEN, allowed)
+    if allowed <= 1 or core.median >= CLOSE:
+        return Claimed(CORE, Grounds.CORE, allowed)
+    if way == SLOWER:
+        return Claimed(REFUTED, Grounds.READS, allowed)
+    return Claimed(UNSTABLE, Grounds.READS, allowed, _needs(reads))
+
+
+def _needs(ratio: Estimate) -> int | None:
+    return needs(ratio.median, ratio.low, ratio.high, ratio.launches)
+
+
+def _way(ratio: Estimate, most: int) -> str:
+    """Which way launches differ from 1: FASTER above it; "" where nothing shows. Also reads that
+    are slower are reads of a cache: some memory is faster than the cache before it.
+    """
+    found = paired(-np.log(ratio.values))
+    rate = chance(ratio.launches, most)
+    return next((way for way in (FASTER, SLOWER) if found.shows(way, rate, LIMITS.point)), "")

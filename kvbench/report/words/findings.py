@@ -1,0 +1,74 @@
+"""What a run says beyond its first screen, in sentences by topic. Each shows an answer."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from kvbench.analysis.answers.answer import State
+from kvbench.analysis.answers.factors import Choice
+from kvbench.analysis.means.findings import Findings
+from kvbench.model import Check
+from kvbench.model.annotated import about
+from kvbench.report.words import said as words
+from kvbench.report.words.first import kernel, layout
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """topic: a word to find it by; two sentences may share one."""
+
+    topic: Annotated[str, about("a word to find it by")]
+    text: Annotated[str, about("it")]
+
+
+def sentences(found: Findings) -> tuple[Sentence, ...]:
+    """What it has nothing to say of is left out."""
+    own = found.answers
+    told = layout(own)  # by the first screen
+    chosen = [each for each in own.factors.choices if each.op == "decode" and each is not told]
+    said = [
+        ("peers", words("peers", "summary", found.beside) if len(found.peers) else ""),
+        *((each.factor, _said("choice", each)) for each in chosen),
+        ("threads", _said("teams", own.factors.threads, named(found))),
+        ("prefetch", _said("prefetch", own.prefetch)),
+        ("stores", _said("storing", own.storing, named(found))),
+        ("fits", _said("fits", own.l3, own.workload)),
+        ("servers", _said("servers", own.servers)),
+        ("suspect", _said("suspects", own.trust)),
+        ("open", _said("open", list(_undecided(found)), own.trust.launches)),
+        ("doubt", _said("trust", own.trust)),
+        ("checks", warnings(found.checks)),
+    ]
+    return tuple(Sentence(topic, text) for topic, text in said if text)
+
+
+def _said(name: str, *facts: object) -> str:
+    return words("findings", name, *facts)
+
+
+def named(found: Findings) -> dict[str, str]:
+    """Points by what people call them: the fastest of each dtype by its kernel."""
+    short = dict(zip(found.points["name"], found.points["short"], strict=True))
+    return short | {row.point: kernel(row) for row in found.answers.decodes.rows}
+
+
+def _undecided(found: Findings) -> Iterator[str]:
+    """Pairs of which neither is known to be the faster, nor both to be level."""
+    names, own = named(found), found.answers
+    for row in own.decodes.rows:
+        if row.lead.state == State.OPEN:
+            yield f"{kernel(row)} against {names.get(row.lead.against, row.lead.against)}"
+    for choice in own.factors.choices:
+        yield from _open(choice)
+
+
+def _open(choice: Choice) -> Iterator[str]:
+    for lead in choice.leads:
+        if lead.state == State.OPEN:
+            yield f"{lead.of} against {choice.values[0]} ({choice.op} {choice.factor})"
+
+
+def warnings(checks: Sequence[Check]) -> str:
+    """Of the preflight."""
+    warned = [f"{check.name} ({check.value})" for check in checks if check.status == "warn"]
+    return _said("checks", warned)

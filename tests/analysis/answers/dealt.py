@@ -1,0 +1,87 @@
+"""Pages of a run whose labels are dealt anew: within a launch any program of a set may have had the
+times of any other, so that nothing is faster than anything. As a program it prints how many pages
+state a difference all the same: python -m tests.analysis.answers.dealt 200 results/*/quick
+"""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from kvbench.analysis.answers.pairs import pairs
+from kvbench.analysis.answers.workload import workload
+from kvbench.analysis.judge import FASTER, SLOWER
+from kvbench.analysis.limits import frames
+from kvbench.analysis.means.models import tokens
+from kvbench.model import ROTATED, Contrast
+from kvbench.model.contrast import value
+from kvbench.results import geometries, load
+
+
+class Pages:
+    """`most`: as the run has it. Only what `pairs` reads is dealt, and done once what is not."""
+
+    def __init__(self, run, looks=()):
+        self.run, self.most, self.looks = run, run.manifest.looks, looks
+        self.points = frames.points(run.records, run.machine, most=self.most)
+        rates = tokens(self.points, geometries(run.manifest.models))
+        self.page = workload(rates, self.points)
+        paired = (r for r in run.records if r.tuned or ROTATED in r.traffic)
+        sets = [r for r in run.records if isinstance(r.point, Contrast)]
+        self.records = [*sets, *(r for r in paired if not isinstance(r.point, Contrast))]
+
+    def words(self, records):
+        return pairs(records, self.points, self.most, self.page)["word"]
+
+    def false(self, rng):
+        """Whether a page states a difference, now or at any of the looks."""
+        records = deal(self.records, rng)
+        looks = self.looks or (max(record.launch for record in records) + 1,)
+        shown = ([r for r in records if r.launch < launches] for launches in looks)
+        return any(self.words(each).isin([FASTER, SLOWER]).any() for each in shown)
+
+
+def deal(records, rng):
+    dealt = {}
+    return [_dealt(record, dealt, rng) for record in records]
+
+
+def _dealt(record, dealt, rng):
+    if isinstance(record.point, Contrast):
+        names = [value(point, record.point.factor) for point in record.point.points]
+    else:
+        names = ["point", ROTATED]
+    key = record.point.name, record.launch
+    order = dealt.setdefault(key, [str(name) for name in rng.permutation(names)])
+    new = dict(zip(names, order, strict=True))
+    samples = tuple(replace(s, program=new.get(s.program, s.program)) for s in record.samples)
+    tuned = tuple(replace(each, ratios=_rounds(each.ratios, rng)) for each in record.tuned)
+    return replace(record, samples=samples, tuned=tuned)
+
+
+def _rounds(ratios, rng):
+    """Each round by itself."""
+    rounds = min(map(len, ratios.values()))
+    values = np.array([own[:rounds] for own in ratios.values()])
+    dealt = rng.permuted(values, axis=0)
+    return dict(zip(ratios, map(tuple, dealt), strict=True))
+
+
+def false_pages(run, pages, seed=0, looks=()):
+    rng, every = np.random.default_rng(seed), Pages(run, looks)
+    return sum(every.false(rng) for _ in range(pages))
+
+
+def main(pages, *folders):
+    for folder in folders:
+        run = load(Path(folder))
+        found, every = false_pages(run, int(pages)), Pages(run)
+        said = every.words(every.records).value_counts().to_dict()
+        looks = range(run.manifest.plan.launches, run.manifest.looks + 1)
+        many = f"; at any look {false_pages(run, int(pages), looks=looks)}" if looks else ""
+        print(f"{folder}: {found} of {pages} pages state a difference{many}; as it is: {said}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

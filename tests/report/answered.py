@@ -1,0 +1,167 @@
+"""Answers of a run that was never measured: each is planted, so that a page must show it."""
+
+import math
+
+from kvbench.analysis.answers import Answers
+from kvbench.analysis.answers.answer import Answer, Basis, Figure, Held, Reason, State, Unit
+from kvbench.analysis.answers.decodes import Decode, Decodes
+from kvbench.analysis.answers.factors import Choice, Factors
+from kvbench.analysis.answers.l3 import L3, Fits, Gain
+from kvbench.analysis.answers.memory import MemoryState, Reads
+from kvbench.analysis.answers.servers import Line, Servers, Stretch
+from kvbench.analysis.answers.storing import Storing
+from kvbench.analysis.answers.trust import FAIR, Because, Suspect, Trust
+from kvbench.analysis.answers.workload import Workload
+
+NONE = Answer.untested("x", Reason.NOT_MEASURED)
+
+
+def told(question, value, unit, low=math.nan, high=math.nan, *subject, of="", **more):
+    """An answer of the same rounds."""
+    facts = {"basis": Basis.ROUNDS, "launches": 14} | more
+    return Answer(question, of, subject, Figure(value, low, high, unit), **facts)
+
+
+def times(value, low, high, against="", **more):
+    return told("ratio", value, Unit.TIMES, low, high, "a", against=against, **more)
+
+
+def share(value, held, **more):
+    return told("share", value, Unit.SHARE, value - 0.02, value + 0.02, held=held, **more)
+
+
+def row(dtype, variant, speed, gbps, shares, limit, errors, kernel_error, state=State.DECIDED):
+    point, known = f"{dtype} point", Answer.untested("limit", limit, dtype)
+    memory, rows, core = map(share, shares, (Held.MEMORY, Held.ROWS, Held.CORE))
+    return Decode(
+        dtype=dtype,
+        layout="head",
+        variant=variant,
+        isa="avx512",
+        point=point,
+        speed=told("decode", speed, Unit.TOKENS, speed - 2, speed + 13, point),
+        rate=told("rate", gbps, Unit.GBPS),
+        lead=times(speed / 90.2, 0.5, 1.0, "i8 point", state=state),
+        memory=memory,
+        rows=rows,
+        core=core,
+        limit=known.because(State.DECIDED, limit),
+        format_errors=dict(zip(("normal", "heavy-tailed"), errors, strict=True)),
+        kernel_error=kernel_error,
+    )
+
+
+ROWS = (
+    row("i8", "dot", 90.2, 25.1, (0.82, 0.97, 0.76), Reason.ROWS, (9e-3, 4e-2), 2e-3),
+    row("q4_0", "dot", 71.6, 10.9, (0.36, 0.45, 1.04), Reason.CORE, (1.2e-1, 2e-1), 2e-3),
+    row("f16", "flash", 48.0, 25.8, (0.95, 0.96, 0.41), Reason.MEMORY, (3e-4, 3e-4), 2e-7,
+        State.OPEN),
+)  # fmt: skip
+LAYOUT = Choice(
+    factor="layout",
+    op="decode",
+    regime="DRAM",
+    dtype="f16",
+    context=4096,
+    values=("blockt", "head", "position"),
+    level=("blockt", "head"),
+    leads=(
+        times(1.01, 0.98, 1.03, of="head", state=State.LEVEL),
+        times(1.21, 1.12, 1.33, of="position"),
+    ),
+)
+VARIANT = Choice(
+    factor="variant",
+    op="decode",
+    regime="DRAM",
+    dtype="i8",
+    context=4096,
+    values=("dot", "flash"),
+    level=("dot", "flash"),
+    leads=(times(1.07, 0.97, 1.19, of="flash", state=State.OPEN),),
+)
+STORED = Choice(
+    factor="layout",
+    op="append",
+    regime="DRAM",
+    dtype="f16",
+    context=8192,
+    values=("head", "paged"),
+    level=("head",),
+    leads=(times(1.69, 1.52, 1.88, of="paged"),),
+)
+GAIN = Gain(
+    dtype="f16",
+    layout="head",
+    group=4,
+    model="llama-3-8b",
+    context=2048,
+    threads=2,
+    gain=times(1.31, 1.26, 1.43),
+    limit=NONE.because(State.DECIDED, Reason.CORE),
+)
+ANSWERS = Answers(
+    machine="AMD EPYC",
+    virtual=True,
+    workload=Workload("llama-3-8b", 32, 4096, 1, 2, tuple(each.point for each in ROWS)),
+    decodes=Decodes(
+        fastest=told("fastest", 90.2, Unit.TOKENS, 88.0, 103.0, "i8 point"),
+        next=times(1.26, 1.12, 1.41, "q4_0 point"),
+        rows=ROWS,
+    ),
+    reads=Reads(
+        memory=told("memory", 31.4, Unit.GBPS, 29.0, 32.0),
+        states=(MemoryState(45, 31.4, 27.1, 34.2), MemoryState(2, 50.0, 47.1, 53.2)),
+        visits=47,
+        l3=times(4.7, 4.5, 5.5),
+        l3_rate=told("L3", 148.0, Unit.GBPS, 140.0, 155.0),
+        beside=told("memory", 31.5, Unit.GBPS, 29.0, 33.0),
+    ),
+    l3=L3(
+        helps=times(1.31, 1.26, 1.43),
+        gains=(GAIN,),
+        fits=(
+            Fits("llama-3-8b", "i8", 2, 2112.0, 7912, 241),
+            Fits("llama-3-8b", "f32", 2, 8192.0, 2011, None),
+        ),
+    ),
+    factors=Factors(
+        choices=(LAYOUT, VARIANT, STORED),
+        threads=times(1.71, 1.6, 1.8, facts={"threads": 2, "fewer": 1}),
+    ),
+    prefetch=(
+        told("prefetch", 1.4, Unit.TIMES, 1.3, 1.5, of="DRAM",
+             facts={"schedule": "weave", "dtype": "f16"}),
+        told("prefetch", 1.01, Unit.TIMES, 0.99, 1.03, of="L3", state=State.LEVEL,
+             facts={"schedule": "stream", "dtype": "f16"}),
+    ),
+    storing=Storing(
+        token=told("storing", 30e-6, Unit.SECONDS, math.nan, math.nan, "append f16"),
+        share=told("storing", 0.003, Unit.SHARE, 0.002, 0.004, held=Held.STEP),
+        layouts=(STORED,),
+    ),
+    servers=Servers(
+        here=15.4,
+        lines=(Line("i8", "i8 point", 2.8e8, 60.0, 17.0),),
+        fastest=(Stretch("q4_0", 1.0, 9.1), Stretch("i8", 9.1, 40.0)),
+    ),
+    trust=Trust(
+        grade=FAIR,
+        scatter=0.08,
+        most=0.21,
+        between=0.46,
+        noise=0.13,
+        because=Because.SCATTER,
+        launches=14,
+        typical=7,
+        fewest=5,
+        slow=4,
+        set_aside=3,
+        points=58,
+        failed=1,
+        unstable=3,
+        disturbed=0.012,
+        suspects=(Suspect("s", "head i8 dot", "core speed", "noise", False),
+                  Suspect("t", "paged f16", "reads of memory", "merged reads", True)),
+    ),
+)  # fmt: skip

@@ -1,0 +1,156 @@
+"""What a page says is what its answers hold: each is planted, and stands there once."""
+
+from dataclasses import replace
+
+import pytest
+
+from kvbench.analysis.answers.answer import Answer, Basis, Reason, State
+from kvbench.analysis.means.findings import findings
+from kvbench.model import Check
+from kvbench.report import tables
+from kvbench.report.words.findings import sentences
+from kvbench.report.words.first import badge, subtitle, tiles, workload
+from tests.made_run import MACHINE, RUN
+from tests.report.answered import ANSWERS
+from tests.report.texts import unnamed
+from tests.store.made import manifest
+
+CHECKS = [Check("load", "warn", "1.5", ""), Check("swap", "ok", "none", "")]
+CLOSED = Answer.untested("L3", Reason.CLOSED, threads=8, largest_threads=3)
+UNTESTED = Answer.untested("x", Reason.NO_L3)
+
+
+def told(answers=ANSWERS, **facts):
+    found = findings(RUN, [], MACHINE, CHECKS)
+    return replace(found, answers=answers, **facts)
+
+
+def tile(title, answers=ANSWERS):
+    (found,) = [each for each in tiles(answers) if each.title == title]
+    return f"{found.value} | {found.detail}"
+
+
+def with_(name, **changes):
+    return replace(ANSWERS, **{name: replace(getattr(ANSWERS, name), **changes)})
+
+
+FASTEST, HELPS = ANSWERS.decodes.fastest, ANSWERS.l3.helps
+TILES = [
+    ("Fastest decode", ANSWERS, "90.2 tokens/s | i8 (dot, head): a clear lead over all others"),
+    ("Fastest decode", ANSWERS, "1.26x (1.12 to 1.41) as fast as q4_0 (dot, head)"),
+    (
+        "Fastest decode",
+        with_("decodes", fastest=replace(FASTEST, subject=("i8 point", "f16 point"),
+                                         state=State.LEVEL), next=None),
+        "i8 (dot, head) and f16 (flash, head) are level, side by side",
+    ),
+    (
+        "Fastest decode",
+        with_("decodes", fastest=replace(FASTEST, basis=Basis.APART), next=None),
+        "i8 (dot, head), from visits of its own, so that no ratio is said",
+    ),
+    ("Fastest decode", with_("decodes", fastest=UNTESTED), "not measured | no decode of this run"),
+    ("Memory", ANSWERS, "31.4 GB/s | plain reads by 2 threads, 45 of 47 visits (27.1 to 34.2)"),
+    ("Memory", ANSWERS, "47.1 to 53.2 in the other 2 visits: another state of the host"),
+    ("Memory", with_("reads", states=ANSWERS.reads.states[:1]), "45 visits (27.1 to 34.2)"),
+    ("Memory", with_("reads", memory=UNTESTED), "not measured | no plain read of memory"),
+    ("L3", ANSWERS, "148 GB/s | plain reads of a layer by 2 threads: 4.70x (4.50 to 5.50)"),
+    ("L3", with_("reads", l3_rate=UNTESTED), "not measured | no decode of this run lies in L3"),
+    ("Does L3 help?", ANSWERS, "1.31x | decode from L3 over the same from memory, same rounds"),
+    ("Does L3 help?", ANSWERS, "f16, 4 query heads a KV head (llama-3-8b, 2,048 tokens, layout"),
+    ("Does L3 help?", ANSWERS, "1.31x (1.26 to 1.43), then limited by the core"),
+    ("Does L3 help?", with_("l3", helps=replace(HELPS, state=State.LEVEL)), "no clear gain | "),
+    ("Does L3 help?", with_("l3", helps=replace(HELPS, state=State.OPEN)), "not decided | "),
+    ("Does L3 help?", with_("l3", helps=UNTESTED), "not tested | no decode of this run lies in L3"),
+    ("What limits", ANSWERS, "by dtype | its own rows: i8; the core: q4_0; memory: f16"),
+    ("What limits", with_("decodes", rows=ANSWERS.decodes.rows[:1]), "its own rows | all dtypes"),
+    ("What limits", with_("decodes", rows=()), "not measured | "),
+    ("L3", with_("reads", l3_rate=CLOSED), "8 threads have more private cache than L3"),
+    ("Does L3 help?", with_("l3", helps=Answer.untested("L3", Reason.NOT_FASTER, times=1.02)),
+     "run at 1.02x those of memory"),
+    ("Layout", ANSWERS, "blockt and head | f16, 4,096 tokens, from memory, side by side"),
+    ("Layout", ANSWERS, "position takes 1.21x (1.12 to 1.33) of the time of blockt"),
+    ("Layout", with_("factors", choices=()), "not measured | "),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("title", "answers", "words"), TILES, ids=range(len(TILES)))
+def test_a_tile_shows_its_answer(title, answers, words):
+    assert words in tile(title, answers)
+
+
+SENTENCES = {
+    "variant": [
+        "i8, 4,096 tokens, from memory, side by side: none of dot and flash clearly leads."
+    ],
+    "threads": ["2 threads are 1.71x (1.60 to 1.80) as fast as 1 from memory, side by side (a)."],
+    "prefetch": [
+        "From memory, schedule weave is 1.40x (1.30 to 1.50) as fast as no prefetching (f16",
+        "From L3, no schedule is clearly faster than none",
+    ],
+    "stores": [
+        "takes 30 µs in all layers (append f16). That is 0.3% of a decode step (0.2 to 0.4% of it)",
+        "head is fastest; paged takes 1.69x (1.52 to 1.88) of its time.",
+    ],
+    "fits": ["in one layer (in all 32 layers): i8 7,912 (241); f32 2,011 (none)."],
+    "servers": ["q4_0 is fastest from 1 to 9.1 GB/s a core", "This machine has 15.4 GB/s a core."],
+    "suspect": ["2 of 58 points", "head i8 dot exceeds its core speed (noise)", "explains it"],
+    "open": ["Not decided in 14 launches: f16 (flash, head) against i8 (dot, head) and flash"],
+    "doubt": [
+        "One point in ten scatters by 21% of its time",
+        "The cores were slow in 4 visits; 3 of these are left out.",
+        "1.2% of the samples",
+    ],
+    "checks": ["What may have disturbed the run: load (1.5)."],
+}
+
+
+def test_sentences_show_answers_in_order():
+    """In one line each, and every percentage says of what it is a share."""
+    found = sentences(told())
+    assert [each.topic for each in found] == list(SENTENCES)
+    for each in found:
+        assert [words for words in SENTENCES[each.topic] if words not in each.text] == []
+        assert each.text.endswith(".") and "\n" not in each.text and not unnamed(each.text)
+
+
+def test_what_was_not_asked_is_not_said():
+    found = sentences(findings(RUN, [], MACHINE))
+    assert [each.topic for each in found] == []
+
+
+def test_the_first_screen_names_its_workload_and_what_shares_are_of():
+    assert workload(ANSWERS).startswith("llama-3-8b, 4,096 tokens, 1 sequence, KV cache only")
+    texts = [each.detail for each in tiles(ANSWERS)] + [badge(ANSWERS)[1]]
+    assert [word for text in texts for word in unnamed(text)] == []
+    assert "58 points in 14 launches (5 or more of each)" in subtitle(told(), manifest([], 2))
+
+
+def test_trust_says_first_that_memory_changed():
+    grade, reason = badge(ANSWERS)
+    assert grade == "FAIR RUN" and reason.startswith(
+        "Memory had two states: 31.4 GB/s in 45 of 47 visits (27.1 to 34.2); 47.1 to 53.2 in 2."
+    )
+    assert 'below 13% of a time as noise unless they are marked "side by side"' in reason
+    assert "1 of 58 points is faster than what should limit it: see Suspects." in reason
+    assert "Noise is unknown" in badge(with_("trust", scatter=None))[1]
+
+
+def test_the_table_of_dtypes_has_all_shares_as_they_are():
+    found = tables.dtypes(ANSWERS)
+    rows = [dict(zip(found.heads, (cell.text for cell in row), strict=True)) for row in found.rows]
+    assert rows[1] == {
+        "dtype": "q4_0",
+        "kernel": "dot, head",
+        "tokens/s": "71.6",
+        "interval": "69.6 to 84.6",
+        "GB/s": "10.9",
+        "% of memory read": "36%",
+        "% of its rows' read": "45%",
+        "% of core speed": "104%",
+        "what limits": "the core",
+        "format error, normal keys": "1e-01",
+        "format error, heavy-tailed keys": "2e-01",
+        "kernel error": "2e-03",
+    }
+    assert "surely 90% of it or more" in found.about
