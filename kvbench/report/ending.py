@@ -78,7 +78,7 @@ def short(found: Findings) -> list[str]:
         told = f"{tile.title:<{_TITLE}}{tile.value:<{_VALUE - 1}} {tile.detail}"
         lines += wrapped([told], hanging=_TITLE + _VALUE)
     if own.decodes.rows:
-        rule = wrapped([said("first", "rule")])
+        rule = wrapped([said("first", "rule", own.decodes.fastest)])
         lines += ["", *(f"  {line}" for line in _dtypes(own.decodes.rows)), *rule]
     failed = summary(found)
     return [*lines, *(["", *_heading(failed)] if failed.failed else ())]

@@ -15,16 +15,17 @@ from kvbench.analysis.judge import COVERAGE as CERTAIN
 from kvbench.analysis.means.findings import Findings
 from kvbench.analysis.measured.ceilings import COVERAGE
 from kvbench.analysis.measured.machines import ceiling_row
+from kvbench.analysis.measured.tails import stretched
 from kvbench.model import Ceiling, Check, Machine, Role, Skip
 from kvbench.model.tuning import PARTS
 from kvbench.report.machine_text import said
 from kvbench.report.sheet import Cell, Columns, Sheet, interval, known, plain, records, sheet
 from kvbench.report.words import said as words
-from kvbench.report.words.phrases import WITNESS, bare, between, ends, number
+from kvbench.report.words.phrases import WITNESS, bare, between, ends, number, share
 from kvbench.store import Manifest
 from kvbench.units import cpu_text, duration, size
 
-_share, _times, _error = "{:.0%}".format, "{:.2f}".format, "{:.0e}".format
+_times, _error = "{:.2f}".format, "{:.0e}".format
 FILTERS = ("op", "layout", "dtype", "residency", "threads", "regime")
 
 
@@ -59,7 +60,8 @@ def dtypes(found: Answers) -> Sheet:
     }
     rows = [{name: getattr(row, name) for name in row.__slots__} for row in found.decodes.rows]
     title, about = texts("dtypes")
-    return sheet("dtypes", title, f"{about} {words('first', 'rule')}", columns, rows)
+    rule = words("first", "rule", found.decodes.fastest)
+    return sheet("dtypes", title, f"{about} {rule}", columns, rows)
 
 
 def answered(name: str) -> tuple[Callable[[Mapping[str, Any]], Cell | None], Callable[[Any], str]]:
@@ -99,14 +101,13 @@ def points(found: Findings) -> Sheet:
         "interval": interval("gbps"),
         "time of a pass": ("seconds", duration),
         "slowest passes": (_slowest, str),
-        "% of its witness": ("efficiency", _share),
+        "% of memory read": ("memory_share", share),
+        "% of its witness": ("efficiency", share),
         "witness": ("witness", lambda name: WITNESS.get(Role.of(name).kind) or str(name)),
-        "% of best read": ("ceiling_fraction", _share),
-        "best read, GB/s": ("ceiling_gbps", number),
-        "% of core speed": ("core_fraction", _share),
+        "% of core speed": ("core_fraction", share),
         "FLOP/byte": ("ai", number),
         "what limits": ("bound", str),
-        "L3 helps": ("l3", str),
+        "times as fast as from memory": ("l3_gain", _times),
         "notes": (_notes, str),
     }
     if not found.points["pass_p99"].notna().any():
@@ -132,10 +133,7 @@ def tokens_of(found: Findings) -> dict[str, float]:
 
 
 def _slowest(row: Mapping[str, Any]) -> Cell | None:
-    own, beside = (
-        row[f"{name}_p99"] / row[f"{name}_p50"] if known(row[f"{name}_p99"]) else None
-        for name in ("pass", "neighbour")
-    )
+    own, beside = (stretched(row, name) for name in ("pass", "neighbour"))
     return Cell(f"{own:.2f}x" + (f" ({beside:.2f}x)" if beside else ""), own) if own else None
 
 
@@ -249,7 +247,7 @@ _COLUMNS: dict[str, Columns] = {  # of tables that are findings as they are
         **plain("model", "dtype", "threads", "context", "engine", "layout", "variant"),
         "GB/s": ("gbps", number),
         "tokens/s": ("tokens_per_second", number),
-        "% of read": ("share", _share),
+        "% of read": ("share", share),
         "largest error": ("max_abs_err", _error),
         "% overhead": ("overhead", "{:.1%}".format),
         "times as long as ours": ("times", _times),

@@ -63,12 +63,10 @@ def test_the_tables_numbers_are_those_of_the_frame(rich, report):
     assert len(found) == len(points) and found["point"].is_unique
     rates = found["GB/s"].astype(float)
     assert (abs(rates / points["gbps"] - 1) < 0.006).all()
-    shares = found["% of best read"].str.rstrip("%")
-    known = points["ceiling_fraction"].notna()
+    shares = found["% of core speed"].str.rstrip("%")
+    known = points["core_fraction"].notna()
     assert ((shares != "") == known).all()
-    assert (
-        abs(shares[known].astype(float) - 100 * points["ceiling_fraction"][known]) <= 0.51
-    ).all()
+    assert (abs(shares[known].astype(float) - 100 * points["core_fraction"][known]) <= 0.51).all()
 
 
 def test_data_below_a_figure_is_that_of_its_file(report):

@@ -6,7 +6,7 @@ import pytest
 
 from kvbench.model import Probe
 from kvbench.report.course import ending, newest
-from kvbench.report.ending import short, summary, text
+from kvbench.report.ending import short, text
 from kvbench.report.markdown import markdown
 from kvbench.report.words.gaps import gaps
 from kvbench.report.write import write
@@ -40,7 +40,7 @@ def test_a_read_that_failed_is_no_end(tmp_path):
     assert len(told) == 2 * len(run.manifest.plan.points)
     assert not any("of reads" in line for line in told)
     found = run.findings()
-    assert short(summary(found)) and text(summary(found)) and gaps(found, run.manifest)
+    assert short(found) and text(found) and gaps(found, run.manifest)
     assert ending(run.manifest, "run", run.records, found.open)
 
 
@@ -57,7 +57,7 @@ def test_a_run_whose_probes_failed_can_be_told_and_shown(tmp_path, bad):
         session.finish()
         run = session.run()
     found = run.findings()
-    assert short(summary(found)) and text(summary(found))
+    assert short(found) and text(found)
     assert ending(run.manifest, "run", run.records, found.open)
     assert write(tmp_path / "report", [(found, run.manifest)]).is_file()
     assert markdown(found, run.manifest)

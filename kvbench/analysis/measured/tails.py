@@ -1,6 +1,9 @@
 """What passes that were timed one by one took: half of them, and 99 %."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
 
 from kvbench.analysis.measured.estimates import Estimate, enclosed
 from kvbench.model import MANY, STEP, Tail, most
@@ -35,3 +38,11 @@ def untold(tails: Sequence[Tail], seconds: float) -> str:
         if passes >= MANY
         else f"{passes} passes are too few for a p99"
     )
+
+
+def stretched(row: Mapping[str, Any], name: str) -> float | None:
+    """How many times as long the slowest passes of a point take as its usual ones. `name`: pass, or
+    neighbour.
+    """
+    slow, usual = row[f"{name}_p99"], row[f"{name}_p50"]
+    return None if pd.isna(slow) or pd.isna(usual) else float(slow / usual)

@@ -1,11 +1,9 @@
 """What a run says beyond its first screen, in sentences by topic. Each shows an answer."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from kvbench.analysis.answers.answer import State
-from kvbench.analysis.answers.factors import Choice
 from kvbench.analysis.means.findings import Findings
 from kvbench.model import Check
 from kvbench.model.annotated import about
@@ -35,7 +33,7 @@ def sentences(found: Findings) -> tuple[Sentence, ...]:
         ("fits", _said("fits", own.l3, own.workload)),
         ("servers", _said("servers", own.servers)),
         ("suspect", _said("suspects", own.trust)),
-        ("open", _said("open", list(_undecided(found)), own.trust.launches)),
+        ("open", words("gaps", "nearest", found.open, own.trust.launches)),
         ("doubt", _said("trust", own.trust)),
         ("checks", warnings(found.checks)),
     ]
@@ -50,22 +48,6 @@ def named(found: Findings) -> dict[str, str]:
     """Points by what people call them: the fastest of each dtype by its kernel."""
     short = dict(zip(found.points["name"], found.points["short"], strict=True))
     return short | {row.point: kernel(row) for row in found.answers.decodes.rows}
-
-
-def _undecided(found: Findings) -> Iterator[str]:
-    """Pairs of which neither is known to be the faster, nor both to be level."""
-    names, own = named(found), found.answers
-    for row in own.decodes.rows:
-        if row.lead.state == State.OPEN:
-            yield f"{kernel(row)} against {names.get(row.lead.against, row.lead.against)}"
-    for choice in own.factors.choices:
-        yield from _open(choice)
-
-
-def _open(choice: Choice) -> Iterator[str]:
-    for lead in choice.leads:
-        if lead.state == State.OPEN:
-            yield f"{lead.of} against {choice.values[0]} ({choice.op} {choice.factor})"
 
 
 def warnings(checks: Sequence[Check]) -> str:

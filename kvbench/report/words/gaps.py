@@ -30,6 +30,5 @@ def gaps(found: Findings, manifest: Manifest, place: str = "") -> list[str]:
     """`place`: of the run, where it is known."""
     plan = manifest.plan
     lacks = lacking(plan, found.points, found.samples, found.ceilings)
-    open_ = found.open if manifest.looks else ()
     begun = resume(manifest, place)
-    return paragraphs("gaps", "gaps", lacks, plan, manifest.skips, open_, COVERAGE, begun)
+    return paragraphs("gaps", "gaps", lacks, plan, manifest.skips, COVERAGE, begun)
