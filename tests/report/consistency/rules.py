@@ -215,7 +215,7 @@ def pairs(report: Report) -> Iterator[Conflict]:
     """The interval of a ratio holds the quotient of the two points' own rates, or the page says
     that these are of other visits.
     """
-    if any("visits of their own" in said.text for said in report.said):
+    if any(report.sentences(r"Time of the base[^<]*visits of their own, whose quotients")):
         return
     for row in report.json.get("contrasts", []):
         base, other = (report.named(row[key]) for key in ("base_name", "other_name"))
