@@ -18,7 +18,10 @@ from tests.store.made import manifest
 
 CHECKS = [Check("load", "warn", "1.5", ""), Check("swap", "ok", "none", "")]
 CLOSED = Answer.untested("L3", Reason.CLOSED, threads=8, largest_threads=3)
-OPEN = tuple(Open(said, 1.0, 0.9, 1.1, 14, 20, ()) for said in ("a over b", "c over d"))
+OPEN = tuple(
+    Open(question, "decode", "DRAM", "a", "b", "head f16", 1.25, 0.9, 1.5, 14, 20, ())
+    for question in ("layout", "residency")
+)
 UNTESTED = Answer.untested("x", Reason.NO_L3)
 
 
@@ -97,7 +100,10 @@ SENTENCES = {
     "fits": ["in one layer (in all 32 layers): i8 7,912 (241); f32 2,011 (none)."],
     "servers": ["q4_0 is fastest from 1 to 9.1 GB/s a core", "This machine has 15.4 GB/s a core."],
     "suspect": ["2 of 58 points", "head i8 dot is faster than core speed, noise (suspect);"],
-    "open": ["2 questions are not decided in 14 launches: a over b; c over d."],
+    "open": [
+        "2 questions are not decided in 14 launches: layout of decode from memory, a over b (head"
+        " f16: 1.25x, 0.9 to 1.5); decodes from L3 over the same from memory (head f16: 1.25x,"
+    ],
     "doubt": [
         "One point in ten scatters by 21% of its time",
         "The cores were slow in 4 visits; 3 of these are left out.",
