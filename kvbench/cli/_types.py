@@ -49,6 +49,7 @@ BYTES = Amount(
     exact=True,
 )
 TIME = Amount("TIME", {"": 1, "s": 1, "m": 60, "h": 3600}, "90, 90s, 10m or 2h")
+RATE = Amount("GBPS", {"": 1}, "460 or 38.4")
 SHARE = Amount("PERCENT", {"": Fraction(1, 100), "%": Fraction(1, 100)}, "1% or 0.5%")
 
 

@@ -90,6 +90,31 @@ class Measured:
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class Served:
+    """One format at one context on a server that was not measured."""
+
+    context: Annotated[int, about("tokens of every sequence")]
+    dtype: Annotated[str, about("number format of K and V")]
+    cache: Annotated[float, about("tokens per second: of the batch, of the cache alone")]
+    tokens: Annotated[
+        float, about("tokens per second: of the batch, with the weights where they are known")
+    ]
+    limit: Annotated[str, about("what limits reading the cache", "memory", "core")]
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A model: the cache takes the longer of its bytes over the bandwidth and its core time over
+    the cores; weights, where they are known, take their bytes over the bandwidth.
+    """
+
+    cores: Annotated[int, about("as given")]
+    bandwidth: Annotated[float, about("GB/s: of its memory, as given")]
+    cells: Annotated[tuple[Served, ...], about("by context and number format")]
+    lacking: Annotated[tuple[str, ...], about("formats whose core speed was not measured")]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explained(Printed):
     """What limits a model's decoding here, by arithmetic and by what the machine's own kernels
@@ -126,3 +151,4 @@ class Explained(Printed):
     rows: Annotated[tuple[Row, ...], about("by context, in octaves")]
     measured: Annotated[Measured | None, about("what --measured gave; else null")]
     lines: Annotated[tuple[str, ...], about("five, in plain words")] = ()
+    server: Annotated[Server | None, about("what --cores and --bandwidth gave; else null")] = None

@@ -14,6 +14,13 @@ from kvbench.model.hardware import PLACES, kernel_id
 from kvbench.units import cpu_text
 
 COMPUTE = ("flops", "dot8")  # probes of instructions that stay in registers
+
+
+def computes(variant: str) -> str:
+    """The probe of the instructions that kernels of this variant are made of."""
+    return "dot8" if variant == "dot" else "flops"
+
+
 AUTO = "auto"  # the schedule that a measurement chooses, or the library
 LOCAL, INTERLEAVE = "local", "interleave"  # where memory lies
 ONE_TOKEN = ("append", "logits")  # ops whose pass is of one token of each sequence
@@ -327,7 +334,7 @@ class Point(Visited):
     @property
     def computes(self) -> str:
         """The probe of the instructions that its kernel is made of."""
-        return "dot8" if self.variant == "dot" else "flops"
+        return computes(self.variant)
 
     @property
     def name(self) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from kvbench.model.explained import Explained, Row
+from kvbench.model.explained import Explained, Row, Server
 from kvbench.report.ruled import Column, ruled
 from kvbench.report.words import paragraphs
 from kvbench.report.words.phrases import number
@@ -37,6 +37,9 @@ def explain_text(found: Explained) -> list[str]:
     ]
     for part in (paragraphs("explain", "measured", found), lines(found)):
         said += ["", *wrapped(part, "", 2)] if part else []
+    if found.server:
+        said += ["", *wrapped(paragraphs("explain", "server", found), "", 2), ""]
+        said += (f"  {line}" for line in _server(found.server))
     return [line.rstrip() for line in said]
 
 
@@ -46,7 +49,25 @@ def explain_markdown(found: Explained) -> str:
         f"- {plain(line)}" for line in (*paragraphs("explain", "measured", found), *lines(found))
     ]
     table = ["```text", *_table(found), "```"]
+    if found.server:
+        said += [f"- {plain(line)}" for line in paragraphs("explain", "server", found)]
+        table += ["", "```text", *_server(found.server), "```"]
     return "\n".join([f"### {plain(title)}", "", *map(plain, rest), "", *said, "", *table, ""])
+
+
+def _server(found: Server) -> list[str]:
+    """Tokens per second by context and format; those that the cores limit bear a c."""
+    rows = dict[int, dict[str, Any]]()
+    for cell in found.cells:
+        mark = "c" if cell.limit == "core" else " "
+        row = rows.setdefault(cell.context, {"context": cell.context})
+        row[cell.dtype] = number(cell.tokens) + mark
+    dtypes = dict.fromkeys(cell.dtype for cell in found.cells)
+    columns = (
+        Column("context", "context", "{:,}".format),
+        *(Column(dtype, f"{dtype} ") for dtype in dtypes),
+    )
+    return ruled(pd.DataFrame(list(rows.values())), columns)
 
 
 def _table(found: Explained) -> Iterator[str]:

@@ -123,7 +123,7 @@ def explain(
         weights = Weights(max(given, weights.stored if weights else 0), given)
     fact = known.machine.facts.get("memory")
     memory = fact.value if fact and isinstance(fact.value, int) else None
-    reads, (gbps, low, high) = known.best_read("DRAM"), known.plain_read() or (None, None, None)
+    reads, plain = known.best_read("DRAM"), known.plain_read()
     read = weights.read(batch) if weights else None
     wall = _Wall(
         decoder,
@@ -145,9 +145,9 @@ def explain(
         why="" if weights else why,
         machine=known.name,
         threads=len(known.cpus),
-        gbps=gbps,
-        low=low,
-        high=high,
+        gbps=plain.median if plain else None,
+        low=plain.low if plain else None,
+        high=plain.high if plain else None,
         best_gbps=reads.median if reads else None,
         gflops=known.gflops,
         memory=memory,

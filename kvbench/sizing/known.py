@@ -10,7 +10,6 @@ from typing import Any
 
 import pandas as pd
 
-from kvbench.analysis.answers.answer import Figure
 from kvbench.analysis.means.findings import Findings
 from kvbench.analysis.measured.plateaus import Capacity, corrections
 from kvbench.errors import BadRun
@@ -43,9 +42,7 @@ class KnownMachine:
     cpus: tuple[int, ...]
     reads: tuple[Ceiling, ...] = ()
     gflops: float | None = None  # GFLOP/s of their multiply-adds
-    # of a run, the points that these threads have decoded, and its plain reads of memory
-    decodes: pd.DataFrame | None = None
-    memory: Figure | None = None
+    decodes: pd.DataFrame | None = None  # the points of a run that these threads have decoded
 
     def regime(self, footprint: float) -> Regime:
         return classify(self.machine, self.cpus, footprint)
@@ -55,13 +52,9 @@ class KnownMachine:
         own = (ceiling for ceiling in self.reads if ceiling.level == level)
         return max(own, key=lambda each: each.median, default=None)
 
-    def plain_read(self) -> tuple[float, float, float] | None:
-        """GB/s of memory, and its interval: as a report has it where there is one."""
-        if self.memory:
-            return self.memory.value, self.memory.low, self.memory.high
-        own = [each for each in self.reads if (each.level, each.form) == (_DRAM, PLAIN)]
-        best = max(own, key=lambda each: each.median, default=None)
-        return (best.median, best.low, best.high) if best else None
+    def plain_read(self) -> Ceiling | None:
+        """Of memory."""
+        return max(filter(_plain, self.reads), key=lambda each: each.median, default=None)
 
     def decoded(self, decoder: Decoder, count: int) -> Bound | None:
         """At the rate of the fastest decode of this format, layout and group from where `count`
@@ -85,6 +78,15 @@ class KnownMachine:
         near. Of those that a report answers with, it is that one.
         """
         return self._best(decoder, _DRAM, (), ("group", "head_dim", "context"))
+
+    def core_rate(self, decoder: Decoder) -> float | None:
+        """GB/s of K, V and scales that one core decodes from a private cache, of that point; None
+        where it was not timed. The core allows what was reached from memory, too.
+        """
+        best = self.fastest(decoder)
+        if best is None or pd.isna(best["core_fraction"]):
+            return None
+        return float(best["kv_gbps"] / min(1.0, best["core_fraction"])) / len(self.cpus)
 
     def _best(
         self, decoder: Decoder, level: str, alike: Sequence[str], near: Sequence[str]
@@ -144,11 +146,22 @@ def known(path: Path) -> KnownMachine:
 
 
 def _of_run(found: KnownMachine, path: Path) -> KnownMachine:
-    """With what its report says."""
+    """With what its report says of decodes and of plain reads of memory."""
     run = load(path).findings()
     points = measured_decodes(run, cpu_text(found.cpus))
-    figure, threads = run.answers.reads.memory.figure, run.answers.workload.threads
-    return replace(found, decodes=points, memory=figure if threads == len(found.cpus) else None)
+    memory, reads = run.answers.reads.memory.figure, found.reads
+    if memory and run.answers.workload.threads == len(found.cpus):
+        reads = tuple(
+            replace(each, median=memory.value, low=memory.low, high=memory.high)
+            if _plain(each)
+            else each
+            for each in reads
+        )
+    return replace(found, decodes=points, reads=reads)
+
+
+def _plain(ceiling: Ceiling) -> bool:
+    return (ceiling.level, ceiling.form) == (_DRAM, PLAIN)
 
 
 def measured_decodes(run: Findings, cpus: str) -> pd.DataFrame:
@@ -165,7 +178,9 @@ def measured_decodes(run: Findings, cpus: str) -> pd.DataFrame:
         own = {n: getattr(row.rate.figure, at) for n, row in answers.items() if row.rate.figure}
         rates = points["name"].map(own).astype(float).fillna(points[f"gbps{end}"])
         points = points.assign(**{f"gbps{end}": rates, f"kv_gbps{end}": rates * shares})
-    return points
+    cores = {n: row.core.figure.value for n, row in answers.items() if row.core.figure}
+    core = points["name"].map(cores).astype(float).fillna(points["core_fraction"])
+    return points.assign(core_fraction=core)
 
 
 def _kv_bytes(point: Mapping[str, Any]) -> int:

@@ -25,8 +25,8 @@ def unknown(found: Findings) -> Findings:
     )
 
 
-def found_in(records, machine=MACHINE) -> Findings:
-    return findings(RUN, records, machine)
+def found_in(records, machine=MACHINE, models=()) -> Findings:
+    return findings(RUN, records, machine, models=models)
 
 
 def drawn(make, found):

@@ -1,5 +1,5 @@
-"""Rooflines: roofs from the run's own ceilings, points at their intensity, and what is above a
-roof.
+"""Rooflines: roofs from the run's own ceilings and answers, points at their intensity, and what is
+above a roof.
 """
 
 import re
@@ -7,85 +7,113 @@ from dataclasses import replace
 
 import pytest
 
-from kvbench.report.figures.roofline import roofline, spread
+from kvbench.report.figures.look import spread
+from kvbench.report.figures.roofline import roofline
 from tests.made_run import DECODE, MIB, READ, probe, visit
-from tests.report.drawn import drawn, found_in, parts
+from tests.report.drawn import APPEND, STORES, drawn, found_in, parts, strange_colours
+from tests.report.planted import answered, decode
 
 FMA = replace(READ, op="flops", bytes=0, pages="-")
+BYTES = replace(FMA, op="dot8")
 RATES = {"point": [10.0], "twin": [20.0], "core": [50.0]}
 FLOPS = 4.0 * 16 * MIB  # of a pass of 16 MiB: 4 FLOP per byte
+I8 = replace(DECODE, dtype="i8", variant="dot")
 
 
 def roofs():
-    """20 GB/s from DRAM, 60 from L3, 200 GFLOP/s; and those of one thread, which are none of
-    theirs.
+    """20 GB/s from DRAM, 200 GFLOP/s, 700 of byte products; and those of one thread, which are none
+    of theirs.
     """
     return [
         probe(0, 20.0),
-        probe(0, 60.0, replace(READ, bytes=8 * MIB)),
         probe(0, 200.0, FMA),
-        probe(0, 999.0, replace(READ, cpus=(0,))),
+        probe(0, 700.0, BYTES),
+        probe(0, 999.0, replace(FMA, cpus=(0,))),
     ]
+
+
+def figure_of(found):
+    figure, text = drawn(lambda found, look: roofline(found, look, "2026-01-02"), found)
+    assert not strange_colours(text)
+    return figure.table, set(re.findall(r"<text[^>]*>([^<]*)</text>", text)), text
 
 
 def first(records):
-    return drawn(lambda found, look: roofline(found, look, "2026-01-02"), found_in(records))
+    return figure_of(found_in(records))
 
 
-def test_points_and_roofs_are_of_the_cpu_set_with_most_threads():
+def kind(table, word, index="dtype"):
+    return table[table["kind"] == word].set_index(index)
+
+
+def test_points_and_roofs_are_of_most_threads():
     """10 GB/s of 4 FLOP per byte: 40 GFLOP/s. The made-up pass issues 7 bytes."""
     alone = visit(0, RATES, replace(DECODE, cpus=(0,)), flops=FLOPS)
-    figure, text = first([*roofs(), visit(0, RATES, flops=FLOPS), alone])
-    (point,) = figure.table.query("kind == 'point'").to_dict("records")
+    table, words, text = first([*roofs(), visit(0, RATES, flops=FLOPS), alone])
+    (point,) = table.query("kind == 'point'").to_dict("records")
     assert (point["ai"], point["gflops"], point["gflops_low"]) == pytest.approx((4.0, 40.0, 40.0))
-    assert point["ai_issued"] == pytest.approx(FLOPS / 7) and point["above"] == ""
-    assert parts(text) == {point["row"]: 2}  # mark, bar
-    reads = figure.table.query("kind == 'read ceiling'").set_index("short")["gbps"]
-    assert reads.to_dict() == pytest.approx({"DRAM": 20.0, "L3": 60.0})
-    assert figure.table.query("kind == 'FMA peak'")["gflops"].tolist() == pytest.approx([200.0])
-    words = set(re.findall(r"<text[^>]*>([^<]*)</text>", text))
-    assert {"Memory read 20 GB/s", "L3 read 60 GB/s", "GFLOP/s"} <= words
-    assert "Multiply-add peak (scalar) 200 GFLOP/s" in words and "above a limit" not in words
-    assert any(
-        "a machine without a name, 2 threads" in word and "2026-01-02" in word for word in words
+    assert point["ai_issued"] == pytest.approx(FLOPS / 7) and point["suspect"] == ""
+    assert kind(table, "peak", "computes")["gflops"].to_dict() == pytest.approx({"flops": 200.0})
+    assert {"Memory 20 GB/s", "multiply-add peak (scalar) 200 GFLOP/s", "GFLOP/s"} <= words
+    assert "faster than its limit" not in words and parts(text)[point["row"]] == 3
+    assert "2 threads" in words and any("2026-01-02" in word for word in words)
+
+
+def test_each_bar_of_core_speed_is_under_the_peak_of_its_own_instructions():
+    """50 GB/s of 4 FLOP per byte. A peak that nobody uses is not drawn."""
+    table, words, _ = first([*roofs(), visit(0, RATES, I8, flops=FLOPS)])
+    assert kind(table, "peak", "computes")["gflops"].to_dict() == pytest.approx({"dot8": 700.0})
+    assert kind(table, "core speed")["gflops"].to_dict() == pytest.approx({"i8": 200.0})
+    table, words, text = first(
+        [*roofs(), visit(0, RATES, I8, flops=FLOPS), visit(0, RATES, flops=FLOPS)]
     )
+    assert kind(table, "core speed")["computes"].to_dict() == {"i8": "dot8", "f16": "flops"}
+    assert {"peak of byte products (scalar) 700 GFLOP/s"} <= words and "to its peak" in words
 
 
-def test_a_point_above_a_roof_has_a_cross_and_its_name_in_the_legend():
-    above = [
-        visit(n, {"point": [30.0], "twin": [20.0], "core": [50.0]}, flops=FLOPS) for n in range(6)
+def test_what_is_answered_has_the_values_of_the_answers():
+    """The line gives 12 GB/s and 80 % of core speed, visits of their own 10 and 20 %."""
+    found = found_in([*roofs(), visit(0, RATES, flops=FLOPS)])
+    own = answered(found, [decode(DECODE, 45.0, 12.0, core=0.8)], [(40, 21.0), (2, 50.0)])
+    table, words, _ = figure_of(own)
+    (point,) = table.query("kind == 'point'").to_dict("records")
+    assert (point["gbps"], point["gflops"], point["tokens_per_second"]) == (12.0, 48.0, 45.0)
+    assert kind(table, "core speed")["gflops"]["f16"] == pytest.approx(60.0)
+    assert table.query("kind == 'memory'")["gbps"].tolist() == [21.0, 50.0]
+    assert {"Memory 21 GB/s (40 of 42 visits)", "Memory 50 GB/s (2 of 42 visits)"} <= words
+    assert "f16 flash, head: 45 tokens/s, 12 GB/s" in words
+
+
+def test_all_suspects_are_drawn_and_crossed():
+    """Also one that is not the fastest, and one of other threads. One that does no arithmetic is
+    named.
+    """
+    slower = replace(DECODE, layout="paged")
+    alone = replace(DECODE, cpus=(0,))
+    records = [visit(0, RATES, flops=FLOPS), visit(0, STORES, APPEND)]
+    records += [visit(0, RATES | {"point": [9.0]}, point, flops=FLOPS) for point in (slower, alone)]
+    found = answered(found_in([*roofs(), *records]), [], suspects=[slower, alone, APPEND])
+    table, words, _ = figure_of(found)
+    crossed = table[table["suspect"] != ""]
+    assert sorted(zip(crossed["layout"], crossed["threads"], strict=True)) == [
+        ("head", 1),
+        ("paged", 2),
     ]
-    figure, text = first([*(probe(n, 20.0) for n in range(6)), *above])
-    assert (
-        figure.table.query("kind == 'point'")["above"].tolist() != [""] and "above a limit" in text
-    )
+    assert len(table.query("kind == 'point'")) == 3 and "faster than its limit" in words
+    about = roofline(found, None, "").about
+    assert "are not drawn: f16." in about
 
 
-def test_core_speed_is_the_highest_of_its_dtype_and_group():
-    """50 and 70 GB/s of 4 FLOP per byte."""
-    faster = visit(0, RATES | {"core": [70.0]}, replace(DECODE, layout="paged"), flops=FLOPS)
-    other = visit(0, RATES, replace(DECODE, dtype="i8"), flops=FLOPS)
-    cores = (
-        first([visit(0, RATES, flops=FLOPS), faster, other])[0]
-        .table.query("kind == 'core speed'")
-        .set_index("dtype")
-    )
-    assert cores["gflops"].to_dict() == pytest.approx({"f16": 280.0, "i8": 200.0})
-
-
-def test_the_fastest_of_each_dtype_is_labelled_and_no_label_covers_another():
+def test_the_fastest_of_each_dtype_is_labelled_and_no_mark_covers_another():
     slower = visit(0, RATES | {"point": [9.0]}, replace(DECODE, layout="paged"), flops=FLOPS)
     others = [
         visit(0, RATES, replace(DECODE, dtype=dtype), flops=FLOPS) for dtype in ("i8", "e4m3")
     ]
-    figure, text = first([*roofs(), visit(0, RATES, flops=FLOPS), slower, *others])
-    assert sorted(figure.table.query("kind == 'point'")["short"].str.split().str[1]) == [
-        "e4m3",
-        "f16",
-        "i8",
-    ]
-    labels = re.findall(r"<text[^>]*>((?:f16|i8|e4m3): 10 GB/s)</text>", text)
-    assert sorted(labels) == ["e4m3: 10 GB/s", "f16: 10 GB/s", "i8: 10 GB/s"]
+    table, words, text = first([*roofs(), visit(0, RATES, flops=FLOPS), slower, *others])
+    shown = {f"{dtype} flash, head: 10 GB/s" for dtype in ("f16", "i8", "e4m3")}
+    assert shown <= words and len(table.query("kind == 'point'")) == 3
+    places = re.findall(r'data-point="\d+"[^>]*>\s*<path d="M ([\d.]+)', text)
+    assert len(set(places)) >= 3, "three points of one intensity stand beside each other"
 
 
 def test_labels_keep_apart_and_near_their_marks():

@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from kvbench.report.figures.saturation import MOST, saturation
-from tests.made_run import DECODE, READ, probe, visit
+from kvbench.analysis.shown.saturation import FEWEST, MOST
+from kvbench.report.figures.saturation import saturation
+from tests.made_run import DECODE, READ, machine, probe, visit
 from tests.report.drawn import drawn, found_in, parts, strange_colours
 
 
@@ -43,8 +44,16 @@ def test_rates_beside_the_reads_of_the_same_threads():
 def test_of_a_layout_and_dtype_the_series_of_most_thread_counts_is_shown():
     longer = replace(DECODE, shape=replace(DECODE.shape, context=2048, capacity=2048))
     many = [replace(DECODE, layout=f"layout{i}") for i in range(MOST + 3)]
-    records = [record for point in [DECODE, *many] for record in series([5.0, 8.0], point)]
-    rows = drawn(saturation, found_in([*records, *series([5.0, 8.0, 9.0], longer)]))[0].table
+    rates = [5.0, 8.0, 8.5, 8.6]
+    records = [record for point in [DECODE, *many] for record in series(rates, point)]
+    rows = drawn(saturation, found_in([*records, *series([*rates, 9.0], longer)], machine(8)))[
+        0
+    ].table
     rows = rows[rows["row"].notna()]
     assert rows["series"].nunique() == MOST
-    assert list(rows[rows["layout"] == "head"]["context"]) == [2048, 2048, 2048]
+    assert list(rows[rows["layout"] == "head"]["context"]) == [2048] * 5
+
+
+def test_fewer_thread_counts_are_no_figure():
+    figure, text = drawn(saturation, found_in(list(series([5.0, 9.2, 10.0]))))
+    assert not text and f"{FEWEST} numbers of threads" in figure.missing

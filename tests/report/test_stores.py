@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from kvbench.report.figures.stores import MOST, stores
+from kvbench.analysis.shown.stores import MOST
+from kvbench.report.figures.stores import stores
 from tests.made_run import MIB, STORE, visit
 from tests.report.drawn import APPEND, STORES, drawn, found_in, parts, strange_colours, tagged
 

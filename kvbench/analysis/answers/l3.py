@@ -64,7 +64,8 @@ class L3:
 
 def l3(tables: Tables, page: Workload) -> L3:
     points = tables.points
-    tested = points[points["l3_gain"].notna()]
+    timed = points[points["l3_gain"].notna()]
+    tested = timed[~timed["suspect"].fillna(False).astype(bool)]
     faster = tested[tested["l3_reads_low"] > 1]  # else what it walks is hardly fed by L3
     gains = _gains(tables, page, faster)
     if gains:
@@ -73,6 +74,8 @@ def l3(tables: Tables, page: Workload) -> L3:
         row = middle(tested, "l3_reads")
         times, point = float(row["l3_reads"]), str(row["name"])
         helps = Answer.untested("L3 helps", Reason.NOT_FASTER, times=times, point=point)
+    elif len(timed):
+        helps = Answer.untested("L3 helps", Reason.SUSPECT)
     else:
         helps = untested("L3 helps", tables, page)
     return L3(helps, gains, tuple(_fits(tables, page)))

@@ -10,7 +10,7 @@ import click
 from kvbench.cli._measuring import command_line, measured
 from kvbench.cli._options import batch_option, json_option, weights_option
 from kvbench.cli._streams import draw, say, say_json
-from kvbench.cli._types import Named, Plot
+from kvbench.cli._types import RATE, Count, Named, Plot
 from kvbench.errors import BadArgument, Exit
 from kvbench.units import COUNT, whole
 
@@ -32,6 +32,14 @@ _SUITE = "explain"
     help="Tokens/s that you measured, such as 5.2@8192: what is missing?",
 )
 @click.option(
+    "--cores",
+    type=Count(1),
+    help="Also compute tokens/s on a server of so many cores, from core speeds: with --bandwidth.",
+)
+@click.option(
+    "--bandwidth", type=RATE, help="GB/s that memory gives all of these cores, such as 460."
+)
+@click.option(
     "--plot", type=Plot(), help="Also draw bytes and tokens/s against context, as .png or .svg."
 )
 @click.option(
@@ -42,6 +50,8 @@ def command(
     source: str,
     batch: int,
     measured: str | None,
+    cores: int | None,
+    bandwidth: float | None,
     machine: Path | None,
     plot: Path | None,
     as_json: bool,
@@ -56,17 +66,22 @@ def command(
     from kvbench.checkpoint import find
 
     rate = _asked(measured) if measured is not None else None
+    _refuse_half(cores, bandwidth)
     # before anything large is imported: what it refuses costs nothing
     name, model, why = find(source)
     from kvbench.report.explain import explain_markdown, explain_text, lines
     from kvbench.sizing.explained import decoder_of, explain
     from kvbench.sizing.known import known
+    from kvbench.sizing.served import serve
 
     decoder = decoder_of(name, model, batch)
     place = machine or _run_of(decoder)
     if place is None:
         return Exit.INTERRUPTED
-    found = explain(name, model, known(place), batch, why, asked["weights"], rate)
+    rates = known(place)
+    found = explain(name, model, rates, batch, why, asked["weights"], rate)
+    if cores is not None and bandwidth is not None:
+        found = serve(found, rates, cores, bandwidth)
     if plot:
         from kvbench.report.figures.sizes import explained
 
@@ -77,6 +92,16 @@ def command(
         page = asked["as_markdown"]
         say(explain_markdown(found) if page else "\n".join(explain_text(found)), nl=not page)
     return Exit.FINE
+
+
+def _refuse_half(cores: int | None, bandwidth: float | None) -> None:
+    """A server has both."""
+    if (cores is None) != (bandwidth is None):
+        raise BadArgument(
+            "--cores and --bandwidth are of one server", "give both, such as 96 and 460"
+        )
+    if bandwidth == 0:
+        raise BadArgument("--bandwidth is 0", "GB/s of the server's memory, such as 460")
 
 
 def _asked(text: str) -> tuple[float, int]:

@@ -5,6 +5,7 @@ from dataclasses import replace
 import kvbench.report.figures.quietly  # noqa: F401  # before anything else loads Matplotlib
 from kvbench.analysis.means.findings import Findings
 from kvbench.model import OURS
+from kvbench.report.figures.axes import axes
 from kvbench.report.figures.hero import hero
 from kvbench.report.figures.l3 import l3
 from kvbench.report.figures.look import Figure, Look
@@ -12,6 +13,7 @@ from kvbench.report.figures.numa import numa
 from kvbench.report.figures.peers import peers
 from kvbench.report.figures.roofline import roofline
 from kvbench.report.figures.saturation import saturation
+from kvbench.report.figures.servers import servers
 from kvbench.report.figures.staircase import staircase
 from kvbench.report.figures.stores import stores
 
@@ -25,5 +27,5 @@ def every(found: Findings, day: str = "") -> list[Figure]:
         if len(rows)
     ]
     found = replace(found, points=found.points[found.points["engine"] == OURS])
-    others = [draw(found, look) for draw in (staircase, l3, saturation, stores)]
+    others = [draw(found, look) for draw in (axes, servers, staircase, l3, saturation, stores)]
     return [hero(found, look), *beside, roofline(found, look, day), *others]

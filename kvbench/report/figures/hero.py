@@ -1,82 +1,75 @@
-"""Tokens per second by dtype: the fastest layout of each, beside what memory alone would allow."""
+"""Tokens per second by dtype: the fastest kernel of each, beside what memory alone would allow."""
 
-from dataclasses import asdict
+import math
 from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure as Canvas
 
 from kvbench.analysis.means.findings import Findings
-from kvbench.report.figures.look import INK, Figure, Look, bars, canvas, legend_lines
+from kvbench.analysis.shown import hero as shown
+from kvbench.report.figures.look import FAINT, INK, Figure, Look, bars, canvas, legend_lines
 from kvbench.report.words.phrases import number
 from kvbench.units import counted
 
-COLUMNS = [
-    "row",
-    "dtype",
-    "layout",
-    "variant",
-    "tokens_per_second",
-    "tokens_per_second_low",
-    "tokens_per_second_high",
-    "gbps",
-    "memory_allows",
-    "max_abs_err",
-    "bound",
-    "point",
-]
 _ROW = 0.32  # inches
+_COLUMN = 54  # points of width, of numbers beside the bars
 _ABOUT = (
-    "Fastest layout and variant of each dtype, one sequence, KV cache only: weights and all other"
-    " work are left out. Error: the largest difference of an output to float64 arithmetic on the"
-    " same codes."
+    "The fastest kernel of each dtype, one sequence, KV cache only: weights and all other work are"
+    " left out. Tick: what plain reads of memory in the same rounds allow. Of the fastest: how many"
+    " times as fast as the first, side by side. Format error: share of the output that the format"
+    " loses, with keys of a normal distribution."
 )
 
 
 def hero(found: Findings, look: Look) -> Figure:
-    places, head = dict(zip(found.points["name"], found.points.index, strict=True)), found.headline
-    rows = [
-        asdict(bar)
-        | {"row": places[bar.name], "point": bar.name, "tokens_per_second": rate.value}
-        | {f"tokens_per_second_{end}": getattr(rate, end) for end in ("low", "high")}
-        for bar in head.bars
-        for rate in [bar.tokens_per_second]
-    ]
-    table = pd.DataFrame(rows, columns=COLUMNS).astype({"memory_allows": float})
-    missing = (
-        ""
-        if rows
-        else "No decode of a known model was measured from memory: run kvbench sweep quick."
+    table, page = shown.hero(found), found.answers.workload
+    missing = "No decode of a known model was measured from memory: run kvbench sweep quick."
+    title = "Which dtype gives most tokens per second?"
+    if len(table):
+        threads = counted(page.threads, "thread")
+        title += f" {page.model}, {page.context:,} tokens, {threads}"
+    return Figure(
+        "hero", title, _ABOUT, table, lambda rows: _draw(rows, look), "" if len(table) else missing
     )
-    whose = (
-        f" {head.model}, {head.context:,} tokens, {counted(head.threads, 'thread')}" if rows else ""
-    )
-    title = f"Which dtype gives most tokens per second?{whose}"
-    return Figure("hero", title, _ABOUT, table, lambda shown: _draw(shown, look), missing)
 
 
 def _draw(table: pd.DataFrame, look: Look) -> Canvas:
-    figure, (axes,) = canvas(height=0.9 + _ROW * len(table))
+    figure, (axes,) = canvas(height=1.05 + _ROW * len(table))
     rows = list(table.itertuples())
-    words = [
-        f"{number(row.tokens_per_second)} tokens/s, {number(row.gbps)} GB/s, error"
-        f" {row.max_abs_err:.0e}"
-        for row in rows
-    ]
-    bars(
-        axes,
-        table,
-        "tokens_per_second",
-        [f"{row.dtype}, {row.layout}" for row in rows],
-        words,
-        look,
-    )
+    names = [f"{row.dtype} {row.variant}, {row.layout}" for row in rows]
+    bars(axes, table, "tokens_per_second", names, [""] * len(rows), look)
+    cells = {
+        "tokens/s": [number(row.tokens_per_second) for row in rows],
+        "GB/s": [number(row.gbps) for row in rows],
+        "format\nerror": [f"{row.format_error:.0e}" if row.format_error else "0" for row in rows],
+    }
+    if table["lead"].notna().any():
+        cells["of the\nfastest"] = [_times(row.lead) for row in rows]
+    for column, (head, texts) in enumerate(cells.items(), 1):
+        for place, text in enumerate((head, *texts), -1):
+            axes.annotate(
+                text,
+                (1, place),
+                (_COLUMN * column, 0),
+                xycoords=("axes fraction", "data"),
+                textcoords="offset points",
+                ha="right",
+                va="center",
+                fontsize=9,
+                color=INK if place >= 0 else FAINT,
+                annotation_clip=False,
+            )
     axes.plot(table["memory_allows"], range(len(rows)), "|", color=INK, ms=15, mew=2, zorder=2)
     axes.set_xlim(left=0)
     axes.set_xlabel("tokens/s, reading the KV cache only")
-    shown: dict[str, dict[str, Any]] = {
-        "what memory's read bandwidth allows": {"marker": "|", "ls": "", "ms": 13, "mew": 2},
-        "interval over launches": {"lw": 1.2},
-    }
-    figure.legend(handles=legend_lines(shown), loc="outside upper right", ncols=2)
+    meanings: dict[str, dict[str, Any]] = {"interval over launches": {"lw": 1.2}}
+    if table["memory_allows"].notna().any():
+        tick = {"marker": "|", "ls": "", "ms": 13, "mew": 2}
+        meanings = {"what memory allows": tick} | meanings
+    figure.legend(handles=legend_lines(meanings), loc="outside lower left", ncols=2)
     return figure
+
+
+def _times(lead: float) -> str:
+    return "" if math.isnan(lead) else f"{lead:.2f}x"

@@ -1,95 +1,84 @@
-"""Whether L3 is faster than memory: ratios of the same rounds against the share of L3 that a slice
-takes.
-"""
+"""Whether a decode gets faster where its layer stays in L3."""
+
+from typing import Any
 
 import pandas as pd
+from matplotlib.figure import Figure as Canvas
 
-from kvbench.analysis.limits.frames import decodes_of
 from kvbench.analysis.means.findings import Findings
-from kvbench.analysis.means.headline import middle
-from kvbench.regime import levels
-from kvbench.report.figures.chart import Panel, chart
-from kvbench.report.figures.look import Figure, Look
+from kvbench.analysis.shown import l3 as shown
+from kvbench.report.figures.look import (
+    INK,
+    PAPER,
+    Figure,
+    Look,
+    canvas,
+    legend_below,
+    legend_lines,
+    rows_axis,
+    tag,
+)
 from kvbench.units import counted
 
-COLUMNS = (
-    "question",
-    "series",
-    "threads",
-    "kernel",
-    "group",
-    "footprint",
-    "share",
-    "ratio",
-    "ratio_low",
-    "ratio_high",
+_LINE, _FRAME = 0.5, 1.4  # inches: of a line, and of what is around
+_BELOW = 0.25  # of a line: where other layouts stand
+_ABOUT = (
+    "Decode of one layer that stays in L3, over the same decode from memory, by the same threads in"
+    " the same rounds. Filled: the middle layout by gain, with its interval over launches. Small:"
+    " the other layouts. At 1 L3 gains nothing."
 )
 
 
 def l3(found: Findings, look: Look) -> Figure:
-    """Plain reads of a layer over those of memory; and its decode over the same from memory."""
-    inside = decodes_of(found.points)
-    inside = inside[inside["l3_reads"].notna()].sort_values("footprint")
-    inside = inside.assign(share=[round(_share(row, found), 2) for _, row in inside.iterrows()])
-    machine = [middle(own) for _, own in inside.groupby(["threads", "share"])]
-    decoded = inside[inside["l3_gain"].notna()]
-    rows = [
-        *(_told("plain reads", "l3_reads", row) for row in machine),
-        *(_told("decode", "l3_gain", row) for _, row in decoded.iterrows()),
-    ]
-    about = (
-        "Both were timed in the same rounds, by the same threads; bars are intervals over launches."
-        " Left: a plain read of one layer in L3 against a plain read of memory (the median of alike"
-        " points). Right: decode of that layer against the same decode from memory. At 1 L3 gains"
-        " nothing. Layer / L3: its size over the L3 that the machine declares. G: query heads on a"
-        " KV head."
-    )
-    panels = [
-        Panel(
-            "share",
-            "ratio",
-            "layer / L3",
-            "times as fast from L3",
-            title=question.capitalize(),
-            by="series",
-            low="ratio_low",
-            high="ratio_high",
-            where=("question", question),
-            log="x",
-            text="{:.2g}".format,
-            levels=((1.0, "as fast as memory"),),
+    table = shown.l3(found)
+    missing = "" if len(table) else "No decode of a layer in L3 has one: run kvbench sweep l3fit."
+    title = "How much faster is decode from L3 than from memory?"
+    return Figure("l3", title, _ABOUT, table, lambda rows: _draw(rows, look), missing)
+
+
+def _draw(rows: pd.DataFrame, look: Look) -> Canvas:
+    middle = rows[rows["middle"]]
+    figure, (axes,) = canvas(height=_FRAME + _LINE * len(middle))
+    others = rows[~rows["middle"]]
+    for row in others.itertuples():
+        (mark,) = axes.plot(
+            row.gain,
+            row.line + _BELOW,
+            look.mark(row.dtype),
+            ms=4.5,
+            color=look.colour(row.dtype),
+            mfc=PAPER,
         )
-        for question in ("plain reads", "decode")
-    ]
-    table = pd.DataFrame(rows, columns=list(COLUMNS))
-    colours = {_series(row, "decode"): look.colour(row["dtype"]) for _, row in inside.iterrows()}
-    title = "How much faster is L3 than memory, for reads and for decode?"
-    missing = "No layer that fits L3 was read beside memory: run kvbench sweep l3fit."
-    return chart("l3", title, about, table, panels, colours, missing)
-
-
-def _told(question: str, of: str, row: pd.Series) -> dict[str, object]:
-    own = {name: row[name] for name in ("threads", "kernel", "group", "share")}
-    ratio = {f"ratio{end}": row[f"{of}{end}"] for end in ("", "_low", "_high")}
-    return {
-        "question": question,
-        "series": _series(row, question),
-        **own,
-        "footprint": row["footprint"],
-        **ratio,
+        tag(mark, row.row)
+    for row in middle.itertuples():
+        look_of: dict[str, Any] = {"color": look.colour(row.dtype), "zorder": 3}
+        drawn = axes.plot([row.gain_low, row.gain_high], [row.line] * 2, lw=1.6, **look_of)
+        drawn += axes.plot(row.gain, row.line, look.mark(row.dtype), ms=9, **look_of)
+        for part in drawn:
+            tag(part, row.row)
+        words = f"{row.layout} {row.gain:.2f}x ({row.gain_low:.2f} to {row.gain_high:.2f})"
+        small = others[others["line"] == row.line]
+        words += "\n" * bool(len(small))
+        words += ", ".join(f"{each.layout} {each.gain:.2f}" for each in small.itertuples())
+        axes.text(
+            1.02, row.line, words, transform=axes.get_yaxis_transform(), va="center", fontsize=9
+        )
+    axes.axvline(1.0, color=INK, lw=1.2)
+    rows_axis(axes, [_name(row) for row in middle.itertuples()])
+    axes.set_xlim(left=0)
+    axes.set_xlabel("times as fast from L3 as from memory")
+    dot: dict[str, Any] = {"ls": "", "marker": "o"}
+    meanings = {
+        "middle layout": dot | {"ms": 9},
+        "other layouts": dot | {"ms": 4.5, "mfc": PAPER},
+        "interval over launches": {"lw": 1.6},
+        "as fast as memory": {"lw": 1.2},
     }
+    legend_below(figure, 4, legend_lines(meanings))
+    return figure
 
 
-def _series(row: pd.Series, question: str) -> str:
-    threads = counted(int(row["threads"]), "thread")
-    own = (
-        ""
-        if question == "plain reads"
-        else f"{row['dtype']} {row['layout']}, G = {row['group']:.0f}, "
-    )
-    return own + threads
-
-
-def _share(row: pd.Series, found: Findings) -> float:
-    *_, last = levels(found.machine, found.cpus[row["name"]]).values()
-    return row["footprint"] / sum(cache.size for cache in last)
+def _name(row: Any) -> str:
+    whose = f"{row.model}, " if row.model else ""
+    heads = counted(row.group, "query head")
+    return f"{row.dtype}, {heads} a KV head\n{whose}{row.context:,} tokens"

@@ -19,6 +19,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Canvas
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
@@ -28,12 +29,14 @@ from kvbench.texts import shown
 from kvbench.units import size
 
 # A page that is shown dark replaces exactly these colours: use no others, nor transparency in place
-# of them. The colour-blind, too, tell COLOURS apart; there is one for each dtype.
+# of them. COLOURS, one for each dtype, differ in lightness, and to the colour-blind: any two by
+# 0.14 or more in OKLab, as seen without red, green or blue cones. style.css has them for the dark.
 INK, FAINT, GRID, PAPER = "#1f2328", "#5b626c", "#d8dbe0", "#ffffff"
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f4a1e", "#4d1a7f")
+COLOURS = ("#387cad", "#a4060b", "#5bd7af", "#f62158", "#e9a409", "#aa2aff", "#6515a7", "#999bff")
 SHADES = ("#f1f4f8", "#e4eaf2")  # of neighbouring areas behind the marks
 MARKS = "os^DvPX<"
 HOT = "hot"  # the residency that finds its caches warm
+_MARGIN = 0.1  # inches: letters of a page may be wider than those that are laid out
 WIDTH = 9.0  # inches; a page shows them from 600 to 1100 pixels wide
 _STYLE: Any = matplotlib.rc_params_from_file(
     Path(__file__).with_name("look.mplstyle"), use_default_template=False
@@ -83,7 +86,8 @@ def canvas(
     """Axes in reading order, each row `height` inches high. Without pyplot, which would ask for a
     screen.
     """
-    figure = Canvas(figsize=(WIDTH, height * rows), layout="constrained")
+    layout = ConstrainedLayoutEngine(w_pad=_MARGIN, h_pad=_MARGIN / 2)
+    figure = Canvas(figsize=(WIDTH, height * rows), layout=layout)
     FigureCanvasAgg(figure)
     return figure, list(figure.subplots(rows, columns, squeeze=False, **more).flat)
 
@@ -100,14 +104,17 @@ def panels(count: int, height: float) -> tuple[Canvas, list[Axes], int]:
 
 
 class Look:
-    """The same colour for a dtype in every report."""
+    """The same colour and mark for a dtype in every report."""
 
     def __init__(self, points: pd.DataFrame) -> None:
         every = dict.fromkeys([*default_library().words("dtype"), *sorted(points["dtype"])])
-        self._colours = dict(zip(every, itertools.cycle(COLOURS), strict=False))
+        self._looks = dict(zip(every, itertools.cycle(zip(COLOURS, MARKS)), strict=False))
 
     def colour(self, dtype: str) -> str:
-        return self._colours.get(dtype, FAINT)
+        return self._looks.get(dtype, (FAINT, "o"))[0]
+
+    def mark(self, dtype: str) -> str:
+        return self._looks.get(dtype, (FAINT, "o"))[1]
 
 
 def bytes_axis(axes: Axes, label: str) -> None:
@@ -128,6 +135,17 @@ def rate_axis(axes: Axes, label: str, log: bool = False) -> None:
         axes.yaxis.set_minor_formatter(NullFormatter())
     else:
         axes.set_ylim(bottom=0)
+
+
+def spread(wanted: Sequence[float], gap: float) -> list[float]:
+    """Places near the wanted ones, which rise, each `gap` or more above the last, and none above
+    all axes.
+    """
+    found = list[float]()
+    for place in wanted:
+        found.append(max(place, found[-1] + gap) if found else place)
+    shift = (sum(found) - sum(wanted)) / len(wanted)
+    return [place - max(shift, found[-1] - 1) for place in found]
 
 
 def rows_axis(axes: Axes, names: Sequence[str]) -> None:

@@ -3,134 +3,83 @@ reads reach there.
 """
 
 import math
-from collections.abc import Iterable, Iterator
-from itertools import groupby
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.patches import Patch
 
-from kvbench.analysis.limits.frames import decodes_of
 from kvbench.analysis.means.findings import Findings
-from kvbench.model import Ceiling, Machine
-from kvbench.regime import classify
+from kvbench.analysis.shown import staircase as shown
 from kvbench.report.figures import look as style
-from kvbench.report.figures.choice import setting, usual
 from kvbench.report.figures.look import Figure, Look
-from kvbench.units import counted, cpu_text
+from kvbench.units import counted
 
-STEPS = 400  # of the axis, to find where levels begin and end
-SPAN = 4.0  # a series climbs stairs where its working sets differ by more than this
 _WIDE = 0.05  # of the axis: a level that has room for its name
-_HEADS = ("q_heads", "kv_heads", "head_dim")
+_ABOVE: dict[str, Any] = {
+    "xycoords": ("axes fraction", "data"),
+    "textcoords": "offset points",
+    "color": style.FAINT,
+}
 _WORDS = {"DRAM": "memory", "mixed": "between"}
-
-_SAME = [
-    "layout",
-    "dtype",
-    "group",
-    "residency",
-    "context",
-    "regime",
-    "gbps",
-    "gbps_low",
-    "gbps_high",
-    "twin_gbps",
-]
-COLUMNS = ["kind", "row", "short", "threads", "cpus", *_SAME, "footprint", "footprint_end"]
 
 
 def staircase(found: Findings, look: Look) -> Figure:
-    points = _stairs(decodes_of(found.points))
-    threads = int(points["threads"].iloc[0]) if len(points) else 0
+    table = shown.staircase(found)
+    points = table[table["kind"] == shown.POINT]
     about = (
-        f"The fastest point of each size, {counted(threads, 'thread')}; {setting(points)}. Filled:"
-        " one layer again and again. Hollow: all layers in turn, as a decoder does. Dots: a plain"
-        " read of the same rows. Black: the fastest read of such a size in this run. Dashed: the"
-        " fastest read of memory. Bars: intervals over launches."
+        f"The fastest point of each size; {_setting(points)}. Filled: one layer again and again."
+        " Hollow: all layers in turn, as a decoder does. Dots: a plain read of the same rows."
+        " Black: the fastest read of such a size in this run. Dashed, on grey: plain reads of"
+        " memory, and the range of nine visits of ten. Bars: intervals over launches."
     )
     missing = "" if len(points) else "No decode has a rate: run kvbench sweep quick."
-    table = pd.DataFrame(_rows(found, points) if len(points) else [], columns=COLUMNS)
     title = "Does decode get faster where a layer fits in a cache?"
     return Figure("staircase", title, about, table, lambda shown: _draw(shown, look), missing)
 
 
-def _stairs(every: pd.DataFrame) -> pd.DataFrame:
-    """Of the CPU set with most threads: dtypes and heads that were taken to several levels, or all
-    where none was; of the heads that most points have, and of those with fewest query heads a KV
-    head, where the core is least in the way.
+def _setting(points: pd.DataFrame) -> str:
+    """What the points have in common, for people: "2 threads, 32 query heads on 8 KV heads of 128,
+    flash, avx2".
     """
-    if every.empty:
-        return every
-    points = usual(every, _HEADS)
-    points = points[points["cpus"] == points.loc[points["threads"].idxmax(), "cpus"]]
-    sizes = points.groupby(["dtype", *_HEADS])["footprint"]
-    tall = points[sizes.transform("max") > SPAN * sizes.transform("min")]
-    if len(tall):
-        fewest = tall[tall["group"] == tall["group"].min()]
-        points = tall.loc[sorted({*usual(tall).index, *usual(fewest).index})]
-    fastest = points.assign(size=np.log2(points["footprint"].astype(float)).round(1))
-    fastest = fastest.sort_values("gbps", ascending=False, kind="stable")
-    fastest = fastest.drop_duplicates(["dtype", "group", "residency", "size"])
-    return fastest.sort_values(["dtype", "group", "footprint"])
-
-
-def _rows(found: Findings, points: pd.DataFrame) -> list[dict[str, Any]]:
-    first = points.iloc[0]
-    reads = list(_reads(found.ceilings, first))
-    own = points.assign(kind="point", row=points.index)
-    sizes = [*points["footprint"], *(read["footprint"] for read in reads)]
-    cpus = found.cpus[first["name"]]
-    levels = _levels(found.machine, cpus, min(sizes) / 1.5, max(sizes) * 1.5)
-    rows = [*levels, *reads, *own[["kind", "row", "short", "footprint", *_SAME]].to_dict("records")]
-    return [{"threads": int(first["threads"]), "cpus": first["cpus"]} | row for row in rows]
-
-
-def _reads(ceilings: Iterable[Ceiling], point: pd.Series) -> Iterator[dict[str, Any]]:
-    """Of the point's threads, instruction set and pages: the better form of each size."""
-    own = [c for c in ceilings if c.probe.op == "read" and cpu_text(c.probe.cpus) == point["cpus"]]
-    own = [c for c in own if (c.probe.isa, c.probe.pages) == (point["isa"], point["pages"])]
-    for count, alike in groupby(
-        sorted(own, key=lambda c: c.probe.bytes), key=lambda c: c.probe.bytes
-    ):
-        best = max(alike, key=lambda c: c.median)
-        rates = {"gbps": best.median, "gbps_low": best.low, "gbps_high": best.high}
-        yield {
-            "kind": "read",
-            "short": "fastest read",
-            "regime": best.level,
-            "footprint": count,
-        } | rates
-
-
-def _levels(
-    machine: Machine, cpus: tuple[int, ...], low: float, high: float
-) -> Iterator[dict[str, Any]]:
-    """Where each begins and ends between two sizes."""
-    start = low
-    for word, sizes in groupby(
-        np.geomspace(low, high, STEPS), lambda size: classify(machine, cpus, size).word
-    ):
-        *_, end = sizes
-        yield {"kind": "level", "short": word, "footprint": start, "footprint_end": end}
-        start = end
+    if points.empty:
+        return ""
+    row = points.iloc[0]
+    heads = (
+        points[["q_heads", "kv_heads", "head_dim"]]
+        .drop_duplicates()
+        .itertuples(index=False, name=None)
+    )
+    words = (
+        counted(int(row["threads"]), "thread"),
+        " and ".join(f"{q:.0f} query heads on {kv:.0f} KV heads of {d:.0f}" for q, kv, d in heads),
+        row["variant"],
+        f"batch {row['batch']:.0f}" if row["batch"] > 1 else "",
+        f"window {row['window']:.0f}" if row["window"] else "",
+        row["isa"],
+        f"{row['pages']} pages",
+    )
+    return ", ".join(filter(None, words))
 
 
 def _draw(table: pd.DataFrame, look: Look) -> Canvas:
     figure, (axes,) = style.canvas(height=4.6)
-    points, reads = table[table["kind"] == "point"], table[table["kind"] == "read"]
+    points, reads = table[table["kind"] == shown.POINT], table[table["kind"] == shown.READ]
     style.rate_axis(axes, "GB/s", log=True)
-    _background(axes, table[table["kind"] == "level"])
+    _background(axes, table[table["kind"] == shown.LEVEL])
     axes.plot(
         reads["footprint"], reads["gbps"], color=style.INK, lw=1.2, marker="_", ms=8, zorder=2
     )
-    axes.vlines(reads["footprint"], reads["gbps_low"], reads["gbps_high"], color=style.INK, lw=0.8)
-    memory = reads.loc[reads["regime"] == "DRAM", "gbps"].max()
-    if not math.isnan(memory):
-        axes.axhline(memory, color=style.INK, lw=0.9, ls=(0, (5, 4)), zorder=1)
+    for column in ("gbps_low", "gbps_high"):
+        axes.plot(reads["footprint"], reads[column], "_", color=style.INK, ms=5, zorder=2)
+    axes.vlines(reads["footprint"], reads["gbps_low"], reads["gbps_high"], color=style.INK, lw=1.4)
+    for state in table[table["kind"] == shown.MEMORY].itertuples():
+        axes.axhspan(state.gbps_low, state.gbps_high, color=style.GRID, lw=0, zorder=0.5)
+        axes.axhline(state.gbps, color=style.INK, lw=0.9, ls=(0, (5, 4)), zorder=1)
+        if state.visits < state.of_visits:
+            words = f"memory in {state.visits:.0f} of {state.of_visits:.0f} visits"
+            axes.annotate(words, (0.01, state.gbps_high), (0, 2), fontsize=8.5, **_ABOVE)
     for _, series in points.groupby(["dtype", "group"], sort=True):
         _series(axes, series.sort_values("footprint"), look, points["group"].nunique() > 1)
     axes.set_ylim(
@@ -144,7 +93,7 @@ def _draw(table: pd.DataFrame, look: Look) -> Canvas:
         **({"all layers in turn": dot | {"mfc": style.PAPER}} if not warm.all() else {}),
         "plain read of the same rows": {"color": style.FAINT, "ls": "", "marker": ".", "ms": 5},
         "fastest read of such a size": {"lw": 1.2, "marker": "_"},
-        "fastest read of memory": {"lw": 0.9, "ls": (0, (5, 4))},
+        "plain read of memory": {"lw": 0.9, "ls": (0, (5, 4))},
     }
     dtypes = dict.fromkeys(points["dtype"])
     patches = [Patch(color=look.colour(dtype), label=dtype) for dtype in dtypes]

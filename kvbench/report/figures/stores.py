@@ -6,8 +6,8 @@ import pandas as pd
 from matplotlib.figure import Figure as Canvas
 
 from kvbench.analysis.means.findings import Findings
+from kvbench.analysis.shown import stores as shown
 from kvbench.model.point import ONE_TOKEN
-from kvbench.report.figures.choice import usual
 from kvbench.report.figures.look import (
     INK,
     PAPER,
@@ -21,7 +21,6 @@ from kvbench.report.figures.look import (
 from kvbench.report.words.phrases import number
 from kvbench.units import duration
 
-MOST = 20  # bars of a panel
 _BAR, _FRAME = 0.3, 0.75  # inches: of a bar with its gap, and of a panel's title and axis
 
 _TITLES = {
@@ -31,35 +30,15 @@ _TITLES = {
     "repack": "A cache that grows in place (repack)",
     "transpose": "A prompt to head-major order (transpose)",
 }
-COLUMNS = [
-    "op",
-    "row",
-    "name",
-    "short",
-    "layout",
-    "variant",
-    "dtype",
-    "residency",
-    "regime",
-    "batch",
-    "context",
-    "threads",
-    *("token_ns", "token_ns_low", "token_ns_high"),  # of a token of all KV heads of one layer
-    *("gbps", "gbps_low", "gbps_high"),  # of compulsory bytes
-    *("witness", "copy_gbps"),  # a copy in the same rounds
-]
 # what is timed, of ops that take one token
 _OF_TOKEN = {"append": "a token in one layer, all KV heads", "logits": "the logits of one token"}
 
 
 def stores(found: Findings, look: Look) -> Figure:
-    every = found.points[found.points["gbps"].notna()]
-    own = {op: every[every["op"] == op] for op in _TITLES}
-    shown = {op: _some(points) for op, points in own.items()}
+    own = shown.stores(found)
     left = "".join(
-        f" {len(shown[op])} of {len(points)} points of {op} are shown; the table of points has all."
-        for op, points in own.items()
-        if len(shown[op]) < len(points)
+        f" {some} of {every} points of {op} are shown; the table of points has all."
+        for op, (some, every) in own.left.items()
     )
     about = (
         "Append: time to store K and V of one token, all KV heads of one layer; logits: to copy"
@@ -67,28 +46,19 @@ def stores(found: Findings, look: Look) -> Figure:
         " or turned or a cache grows, beside the fastest copy of as many bytes in the same rounds."
         " Lines: intervals over launches."
     )
-    rows = pd.concat(shown.values())
-    tokens = rows["batch"] * rows["context"].mask(rows["op"].isin(ONE_TOKEN), 1)
-    times = {
-        f"token_ns{end}": (rows[f"seconds{end}"] / tokens * 1e9).astype(float)
-        for end in ("", "_low", "_high")
-    }
-    short = [row.short.removeprefix(f"{row.op} ") for row in rows.itertuples()]
-    rows = rows.assign(row=rows.index, short=short, **times)[COLUMNS]
-    missing = "" if len(rows) else "No store has a rate: run kvbench sweep stores."
+    missing = "" if len(own.table) else "No store has a rate: run kvbench sweep stores."
     title = "What does it cost to store a token, and a whole prompt?"
-    return Figure("stores", title, about + left, rows, lambda table: _draw(table, look), missing)
+    return Figure(
+        "stores",
+        title,
+        about + left,
+        own.table,
+        lambda table: _draw(table, look, own.copied),
+        missing,
+    )
 
 
-def _some(points: pd.DataFrame) -> pd.DataFrame:
-    """All where they fit; else as many as fit of the usual setting, by most threads."""
-    if len(points) > MOST:
-        points = usual(points)
-        points = points[points["threads"] == points["threads"].max()]
-    return points.sort_values(["dtype", "layout", "variant", "context"], kind="stable").head(MOST)
-
-
-def _draw(rows: pd.DataFrame, look: Look) -> Canvas:
+def _draw(rows: pd.DataFrame, look: Look, copied: bool) -> Canvas:
     panels = [own for _, own in rows.groupby("op", sort=True)]
     heights = [_FRAME + _BAR * len(own) for own in panels]
     figure, every = canvas(
@@ -120,7 +90,7 @@ def _draw(rows: pd.DataFrame, look: Look) -> Canvas:
             axes.plot(own["copy_gbps"], range(len(own)), "D", ms=6, color=INK, mfc=PAPER, zorder=4)
         axes.set_title(_TITLES[op])
         axes.set_xlim(left=0)
-    if rows.loc[~rows["op"].isin(ONE_TOKEN), "copy_gbps"].notna().any():
+    if copied:
         copy = {"ls": "", "marker": "D", "ms": 6, "mfc": PAPER}
         legend_below(figure, handles=legend_lines({"the fastest copy of as many bytes": copy}))
     return figure

@@ -35,6 +35,10 @@ def inside(times, point=HOT, noise=NOISE, near=5.0):
     ]
 
 
+def slower(sample):
+    return replace(sample, seconds=5 * sample.seconds, sample_time=5 * sample.sample_time)
+
+
 def far(dtype="f16"):
     """512 bytes a token, whatever the dtype."""
     point = replace(DECODE, dtype=dtype)
@@ -108,6 +112,19 @@ def test_a_level_that_is_read_no_faster_tells_nothing():
     found = answer(inside(1.3, near=0.9))
     assert found.helps.reason == Reason.NOT_FASTER and not found.gains
     assert found.helps.facts["times"] == pytest.approx(0.9)
+
+
+def test_suspects_are_left_out():
+    """One decodes at 120 GB/s, and the same in a private cache at 40."""
+    records = inside(1.3)
+    beyond = inside(6.0, replace(HOT, layout="position"))
+    beyond = [
+        replace(each, samples=tuple(slower(s) if s.program == "core" else s for s in each.samples))
+        for each in beyond
+    ]
+    found = answer([*records, *beyond])
+    assert [gain.layout for gain in found.gains] == ["head"]
+    assert answer(beyond).helps.reason == Reason.SUSPECT
 
 
 # ---- why it was not tested -----------------------------------------------------------------------

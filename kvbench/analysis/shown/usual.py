@@ -1,9 +1,11 @@
 """Which points a figure shows where a run has more kinds of them than one picture can hold."""
 
 from collections.abc import Collection
+from typing import Any
 
 import pandas as pd
 
+from kvbench.analysis.answers.answer import Answer
 from kvbench.analysis.measured.columns import BY_COLUMN, within
 
 # What makes two shapes or settings another experiment; layout, dtype, context, threads and
@@ -40,24 +42,15 @@ def usual(points: pd.DataFrame, free: Collection[str] = ()) -> pd.DataFrame:
     return points
 
 
-def setting(points: pd.DataFrame) -> str:
-    """What the points have in common, for people: "32 query heads on 8 KV heads of 128, flash,
-    avx2".
-    """
-    if points.empty:
-        return ""
-    row = points.iloc[0]
-    heads = (
-        points[["q_heads", "kv_heads", "head_dim"]]
-        .drop_duplicates()
-        .itertuples(index=False, name=None)
-    )
-    words = (
-        " and ".join(f"{q} query heads on {kv} KV heads of {d}" for q, kv, d in heads),
-        row["variant"],
-        f"batch {row['batch']}" if row["batch"] > 1 else "",
-        f"window {row['window']}" if row["window"] else "",
-        row["isa"],
-        f"{row['pages']} pages",
-    )
-    return ", ".join(filter(None, words))
+def places(points: pd.DataFrame) -> dict[str, int]:
+    """The row of each point's name: what marks know it by."""
+    return dict(zip(points["name"], map(int, points.index), strict=True))
+
+
+def enclosed(name: str, answer: Answer, scale: float = 1.0) -> dict[str, Any]:
+    """The figure of an answer and its interval as columns; none where nothing was found."""
+    ends = {"": "value", "_low": "low", "_high": "high"}
+    return {
+        f"{name}{end}": scale * getattr(answer.figure, at) if answer.figure else None
+        for end, at in ends.items()
+    }

@@ -1,0 +1,1 @@
+"""Which rows each figure shows, with every number that it draws: one file for each."""

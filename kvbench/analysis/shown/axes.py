@@ -1,0 +1,108 @@
+"""Tokens per second along each axis that a run has: context, heads, dtype and layout.
+
+A point that several panels show has the same value in each: that of the answer where one is about
+it, else that of its own visits.
+"""
+
+import pandas as pd
+
+from kvbench.analysis.answers.answer import Basis
+from kvbench.analysis.answers.workload import Workload
+from kvbench.analysis.limits.frames import decodes_of
+from kvbench.analysis.means.findings import Findings
+from kvbench.analysis.shown.usual import usual
+from kvbench.model.point import EVEN
+
+CONTEXT, HEADS, DTYPE, LAYOUT = "context", "heads", "dtype", "layout"
+_RATE = "tokens_per_second"
+_KERNEL = ["dtype", "layout", "variant"]
+COLUMNS = {
+    "panel": "str",
+    "row": "Int64",
+    **dict.fromkeys(("dtype", "layout", "variant", "model"), "str"),
+    **dict.fromkeys(("context", "q_heads", "kv_heads", "group"), "Int64"),
+    **dict.fromkeys((_RATE, f"{_RATE}_low", f"{_RATE}_high"), "float64"),
+    "basis": "str",
+    "point": "str",
+}
+
+
+def axes(found: Findings) -> pd.DataFrame:
+    """Of the page's threads and batch, from memory. Rates are those of all layers of `model`; of
+    one layer where no model is known.
+    """
+    page = found.answers.workload
+    every = _speeds(found, page)
+    here = every[(every["model"] == page.model) & (every["context"] == _context(every, page))]
+    panels = {
+        CONTEXT: _contexts(every[every["model"] == page.model]),
+        HEADS: _heads(every[every["context"] == _context(every, page)], page),
+        DTYPE: here if here["dtype"].nunique() > 1 else here.iloc[:0],
+        LAYOUT: _layouts(here),
+    }
+    shown = [own.assign(panel=panel) for panel, own in panels.items()]
+    return pd.concat(shown)[list(COLUMNS)].astype(COLUMNS).reset_index(drop=True)
+
+
+def _speeds(found: Findings, page: Workload) -> pd.DataFrame:
+    """A row for each decode from memory and model that it is of."""
+    points = decodes_of(found.points)
+    points = points[(points["regime"] == "DRAM") & (points["lengths"] == EVEN)]
+    points = points[points["threads"] == page.threads]
+    points = points.assign(row=points.index, point=points["name"])
+    rates = [_RATE, f"{_RATE}_low", f"{_RATE}_high"]
+    if page.model:
+        tokens = found.tokens[found.tokens[_RATE].notna()]
+        tokens = tokens.assign(model=tokens["model"].str.split(", ")).explode("model")
+        points = points.merge(tokens[["name", "model", *rates]], on="name")
+        points = points[points["batch"] == page.batch]
+    else:
+        ends = zip(rates, ("", "_high", "_low"), strict=True)
+        own = {name: points["batch"] / points[f"seconds{end}"] for name, end in ends}
+        points = usual(points.assign(model="", **own), ("q_heads", "kv_heads", "variant"))
+    answers = {row.point: row.speed for row in found.answers.decodes.rows}
+    for name, at in zip(rates, ("value", "low", "high"), strict=True):
+        figures = {point: getattr(each.figure, at) for point, each in answers.items()}
+        own = points["name"].map(figures).where(points["model"] == page.model)
+        points = points.assign(**{name: own.astype(float).fillna(points[name])})
+    bases = {point: each.basis for point, each in answers.items()}
+    basis = [bases.get(name, Basis.APART) for name in points["name"]]
+    return points.assign(basis=basis).sort_values(
+        ["residency", _RATE], ascending=False, kind="stable"
+    )
+
+
+def _context(rows: pd.DataFrame, page: Workload) -> int:
+    """The page's; where no model is known, that of most points."""
+    return page.context or int(rows["context"].mode().iloc[0] if len(rows) else 0)
+
+
+def _contexts(rows: pd.DataFrame) -> pd.DataFrame:
+    """In the residency that most have; of each dtype the kernel with most contexts, at least two,
+    and of those the fastest one.
+    """
+    rows = rows[rows["residency"].isin(rows["residency"].mode()[:1])]
+    rows = rows.drop_duplicates([*_KERNEL, "kv_heads", "q_heads", "context"])
+    counts = rows.groupby(_KERNEL)["context"].transform("nunique")
+    rows = rows.assign(count=counts)[counts > 1]
+    first = rows.sort_values(["count", _RATE], ascending=False, kind="stable")
+    chosen = first.drop_duplicates("dtype")[_KERNEL]
+    return rows.merge(chosen, on=_KERNEL).sort_values(["dtype", "context"])
+
+
+def _heads(rows: pd.DataFrame, page: Workload) -> pd.DataFrame:
+    """Of each dtype the fastest kernel of each model, or of each number of query heads; where
+    there are two or more.
+    """
+    by = "model" if page.model else "group"
+    rows = rows.drop_duplicates(["dtype", by])
+    return rows[rows.groupby("dtype")[by].transform("nunique") > 1].sort_values(["dtype", "group"])
+
+
+def _layouts(rows: pd.DataFrame) -> pd.DataFrame:
+    """Of each dtype the variant with most layouts, at least two."""
+    counts = rows.groupby(["dtype", "variant"])["layout"].transform("nunique")
+    rows = rows.assign(count=counts)[counts > 1]
+    first = rows.sort_values(["count", _RATE], ascending=False, kind="stable")
+    chosen = first.drop_duplicates("dtype")[["dtype", "variant"]]
+    return rows.merge(chosen, on=["dtype", "variant"]).drop_duplicates(["dtype", "layout"])

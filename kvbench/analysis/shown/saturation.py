@@ -1,0 +1,46 @@
+"""What more threads bring: series with enough numbers of threads, beside reads of memory."""
+
+import pandas as pd
+
+from kvbench.analysis.means.findings import Findings
+from kvbench.analysis.measured.columns import POINT
+
+MOST = 6  # series of a panel
+FEWEST = 4  # numbers of threads: of fewer nothing is seen that a sentence does not say
+CEILING = "fastest read of memory"
+
+# Of the points, beside what is found of each series.
+_FACTS = ("op", "layout", "dtype", "residency", "context")
+
+
+def saturation(found: Findings) -> pd.DataFrame:
+    facts = found.points[["name", *_FACTS]].assign(row=found.points.index)
+    every = found.saturation.merge(facts, on="name").astype(
+        {"row": "Int64", "context": POINT["context"]}
+    )
+    every = every[every["op"] == "decode"]
+    every = every.assign(where=every["regime"].eq("DRAM").map({True: "memory", False: "a cache"}))
+    rows = every[every["series"].isin(_chosen(every))]
+    rows = rows.assign(line=rows["dtype"] + " " + rows["layout"])
+    rows = rows.sort_values(["line", "threads", "gbps"], kind="stable")
+    rows = rows.drop_duplicates(["where", "series", "threads"], keep="last")
+    return pd.concat([rows, _ceiling(rows)], ignore_index=True)
+
+
+def _chosen(every: pd.DataFrame) -> list[str]:
+    """Of each layout and dtype the series with most thread counts; of these those with most."""
+    counts = every.groupby("series")["threads"].transform("nunique")
+    every, counts = every[counts >= FEWEST], counts[counts >= FEWEST]
+    last = (
+        every.assign(counts=-counts)
+        .drop_duplicates("series", keep="last")
+        .sort_values("counts", kind="stable")
+    )
+    shown = last.drop_duplicates(["where", "layout", "dtype"]).groupby("where").head(MOST)
+    return list(shown["series"])
+
+
+def _ceiling(rows: pd.DataFrame) -> pd.DataFrame:
+    """A line of its own, beside decodes from memory."""
+    far = rows[rows["where"] == "memory"].groupby("threads", as_index=False)["ceiling_gbps"].max()
+    return far.rename(columns={"ceiling_gbps": "gbps"}).assign(where="memory", line=CEILING)

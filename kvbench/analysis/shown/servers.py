@@ -1,0 +1,57 @@
+"""Tokens per second a core against bandwidth a core: a line a dtype, and where they cross."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+
+from kvbench.analysis.answers.servers import LEAST, MOST, Line, Servers
+from kvbench.analysis.means.findings import Findings
+from kvbench.analysis.shown.usual import places
+
+LINE, FASTEST, HERE = "line", "fastest from here on", "this machine"
+COLUMNS = {
+    "kind": "str",
+    "row": "Int64",
+    "dtype": "str",
+    "bandwidth": "float64",  # GB/s a core
+    "tokens_per_second": "float64",  # a core
+    "knee": "bool",  # whether its core limits from there on
+}
+
+
+def servers(found: Findings) -> pd.DataFrame:
+    rows = places(found.points)
+    own = found.answers.servers
+    table = [
+        *({"row": rows[line.point]} | each for line in own.lines for each in _line(line)),
+        *_fastest(own),
+        *([{"kind": HERE, "bandwidth": own.here}] if own.lines and own.here else []),
+    ]
+    blank = {"row": None, "dtype": "", "tokens_per_second": None, "knee": False}
+    rows_of = [blank | each for each in table]
+    return pd.DataFrame(rows_of, columns=list(COLUMNS)).astype(COLUMNS)
+
+
+def _line(line: Line) -> Iterator[dict[str, Any]]:
+    """It is straight but for its knee."""
+    knee = [line.knee] if LEAST < line.knee < MOST else []
+    for bandwidth in (LEAST, *knee, MOST):
+        yield {
+            "kind": LINE,
+            "dtype": line.dtype,
+            "bandwidth": bandwidth,
+            "tokens_per_second": line.at(bandwidth),
+            "knee": bandwidth == line.knee,
+        }
+
+
+def _fastest(own: Servers) -> Iterator[dict[str, Any]]:
+    lines = {line.dtype: line for line in own.lines}
+    for stretch in own.fastest:
+        yield {
+            "kind": FASTEST,
+            "dtype": stretch.dtype,
+            "bandwidth": stretch.low,
+            "tokens_per_second": lines[stretch.dtype].at(stretch.low),
+        }

@@ -1,0 +1,67 @@
+"""What storing costs: one token at a time; and a whole prompt, or a cache that grows."""
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from kvbench.analysis.means.findings import Findings
+from kvbench.analysis.shown.usual import usual
+from kvbench.model.point import ONE_TOKEN
+
+MOST = 20  # bars of a panel
+OPS = ("append", "logits", "bulk", "repack", "transpose")
+COLUMNS = [
+    "op",
+    "row",
+    "name",
+    "short",
+    "layout",
+    "variant",
+    "dtype",
+    "residency",
+    "regime",
+    "batch",
+    "context",
+    "threads",
+    *("token_ns", "token_ns_low", "token_ns_high"),  # of a token of all KV heads of one layer
+    *("gbps", "gbps_low", "gbps_high"),  # of compulsory bytes
+    *("witness", "copy_gbps"),  # a copy in the same rounds
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """`left`: ops of which some points are not shown, with how many are, and of how many."""
+
+    table: pd.DataFrame
+    left: dict[str, tuple[int, int]]
+    copied: bool  # whether any is held against a copy
+
+
+def stores(found: Findings) -> Stores:
+    every = found.points[found.points["gbps"].notna()]
+    own = {op: every[every["op"] == op] for op in OPS}
+    shown = {op: _some(points) for op, points in own.items()}
+    left = {
+        op: (len(shown[op]), len(points))
+        for op, points in own.items()
+        if len(shown[op]) < len(points)
+    }
+    rows = pd.concat(shown.values())
+    tokens = rows["batch"] * rows["context"].mask(rows["op"].isin(ONE_TOKEN), 1)
+    times = {
+        f"token_ns{end}": (rows[f"seconds{end}"] / tokens * 1e9).astype(float)
+        for end in ("", "_low", "_high")
+    }
+    short = [row.short.removeprefix(f"{row.op} ") for row in rows.itertuples()]
+    rows = rows.assign(row=rows.index, short=short, **times)[COLUMNS]
+    copied = rows.loc[~rows["op"].isin(ONE_TOKEN), "copy_gbps"].notna().any()
+    return Stores(rows, left, bool(copied))
+
+
+def _some(points: pd.DataFrame) -> pd.DataFrame:
+    """All where they fit; else as many as fit of the usual setting, by most threads."""
+    if len(points) > MOST:
+        points = usual(points)
+        points = points[points["threads"] == points["threads"].max()]
+    return points.sort_values(["dtype", "layout", "variant", "context"], kind="stable").head(MOST)

@@ -1,0 +1,137 @@
+"""Will it hold on a bigger server: a model of tokens per second a core against bandwidth a core."""
+
+import math
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+
+from kvbench.analysis.answers.servers import MOST
+from kvbench.analysis.means.findings import Findings
+from kvbench.analysis.shown import servers as shown
+from kvbench.report.figures.look import (
+    FAINT,
+    INK,
+    PAPER,
+    Figure,
+    Look,
+    canvas,
+    legend_below,
+    legend_lines,
+    rate_axis,
+    spread,
+    tag,
+)
+from kvbench.report.words.phrases import number
+
+_NAME = 0.05  # of the height of the axes: of a name
+_TICKS = (1, 2, 3, 5, 8, 10, 15, 20, 30, 40)
+_ABOUT = (
+    "A model, not a measurement: tokens per second a core are the lesser of two. One is memory"
+    " bandwidth a core over the bytes that a token reads in all layers; the other is core speed,"
+    " measured here from a private cache. From a mark on the core limits. It leaves out weights,"
+    " traffic of other sockets and cores, threads that share a core, what L3 gives, and another"
+    " clock. Other numbers of cores and GB/s: kvbench explain MODEL --cores N --bandwidth GBPS."
+)
+
+
+def servers(found: Findings, look: Look) -> Figure:
+    table, page = shown.servers(found), found.answers.workload
+    title = "Which dtype is fastest on a server with other memory bandwidth a core?"
+    missing = "No decode of a known model has a core speed: run kvbench sweep quick."
+    if len(table):
+        title += f" {page.model}, {page.context:,} tokens"
+    return Figure(
+        "servers",
+        title,
+        _ABOUT,
+        table,
+        lambda rows: _draw(rows, look),
+        "" if len(table) else missing,
+    )
+
+
+def _draw(table: pd.DataFrame, look: Look) -> Canvas:
+    figure, (axes,) = canvas(height=4.8)
+    axes.set_xscale("log")
+    rate_axis(axes, "tokens/s a core, reading the KV cache only", log=True)
+    lines = table[table["kind"] == shown.LINE]
+    for dtype, line in lines.groupby("dtype"):
+        _line(axes, str(dtype), line, look)
+    for here in table[table["kind"] == shown.HERE].itertuples():
+        axes.axvline(here.bandwidth, color=INK, lw=1.2, ls=(0, (5, 3)))
+        axes.text(
+            here.bandwidth,
+            0.02,
+            f" this machine, {number(here.bandwidth)}",
+            transform=axes.get_xaxis_transform(),
+            fontsize=9,
+        )
+    low, high = axes.get_ylim()
+    axes.set_ylim(low, 1.5 * high)
+    for words, start, end in _stretches(table[table["kind"] == shown.FASTEST]):
+        _stretch(axes, words, start, end)
+    _names(axes, lines[lines["bandwidth"] == MOST], look)
+    axes.set_xlim(1, MOST)
+    axes.set_xticks(_TICKS, [str(each) for each in _TICKS])
+    axes.minorticks_off()
+    axes.set_xlabel("GB/s of memory bandwidth a core")
+    meanings: dict[str, dict[str, Any]] = {
+        dtype: {"color": look.colour(dtype), "marker": look.mark(dtype), "mfc": PAPER, "lw": 1.6}
+        for dtype in dict.fromkeys(lines["dtype"])
+    }
+    legend_below(figure, 8, legend_lines(meanings))
+    return figure
+
+
+def _line(axes: Axes, dtype: str, line: pd.DataFrame, look: Look) -> None:
+    colour = look.colour(dtype)
+    drawn = axes.plot(line["bandwidth"], line["tokens_per_second"], color=colour, lw=1.6)
+    knee = line[line["knee"]]
+    drawn += axes.plot(
+        knee["bandwidth"],
+        knee["tokens_per_second"],
+        look.mark(dtype),
+        color=colour,
+        mfc=PAPER,
+        ms=7,
+        mew=1.6,
+    )
+    for part in drawn:
+        tag(part, int(line["row"].iloc[0]))
+
+
+def _names(axes: Axes, ends: pd.DataFrame, look: Look) -> None:
+    """To the right of the lines, each with a line to its own."""
+    low, high = (math.log(end) for end in axes.get_ylim())
+    ends = ends.sort_values("tokens_per_second")
+    wanted = [(math.log(rate) - low) / (high - low) for rate in ends["tokens_per_second"]]
+    for row, height in zip(ends.itertuples(), spread(wanted, _NAME), strict=True):
+        axes.annotate(
+            f"{row.dtype} {number(row.tokens_per_second)}",
+            (MOST, row.tokens_per_second),
+            (1.03, height),
+            textcoords="axes fraction",
+            va="center",
+            fontsize=9,
+            arrowprops={"arrowstyle": "-", "color": look.colour(row.dtype), "lw": 0.8},
+            annotation_clip=False,
+        )
+
+
+def _stretches(fastest: pd.DataFrame) -> Iterator[tuple[str, float, float]]:
+    ends = [*fastest["bandwidth"], MOST]
+    for dtype, (start, end) in zip(fastest["dtype"], pairwise(ends), strict=True):
+        yield f"{dtype} is fastest", start, end
+
+
+def _stretch(axes: Axes, words: str, start: float, end: float) -> None:
+    """Named above all lines; its end is marked where another begins."""
+    at: dict[str, Any] = {"transform": axes.get_xaxis_transform(), "va": "top", "fontsize": 9}
+    axes.text((start * end) ** 0.5, 0.99, words, ha="center", **at)
+    if end < MOST:
+        axes.axvline(end, color=FAINT, lw=0.8, ls=":")
+        axes.text(end, 0.93, f" {number(end)} GB/s", color=FAINT, **at)
