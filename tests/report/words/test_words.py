@@ -52,7 +52,7 @@ TILES = [
     (
         "Fastest decode",
         with_("decodes", fastest=replace(FASTEST, basis=Basis.APART), next=None),
-        "i8 (dot, head), from visits of its own, so that no ratio is said",
+        "i8 (dot, head), from visits of its own: no ratio to others is said",
     ),
     ("Fastest decode", with_("decodes", fastest=UNTESTED), "not measured | no decode of this run"),
     ("Memory", ANSWERS, "31.4 GB/s | plain reads by 2 threads, 45 of 47 visits (27.1 to 34.2)"),
@@ -86,7 +86,7 @@ def test_a_tile_shows_its_answer(title, answers, words):
 
 SENTENCES = {
     "variant": [
-        "i8, 4,096 tokens, from memory, side by side: none of dot and flash clearly leads."
+        "i8, 4,096 tokens, from memory, side by side: no clear lead among dot and flash."
     ],
     "threads": ["2 threads are 1.71x (1.60 to 1.80) as fast as 1 from memory, side by side (a)."],
     "prefetch": [
