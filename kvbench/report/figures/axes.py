@@ -25,6 +25,7 @@ from kvbench.units import KIB, counted
 
 _HEIGHT = 3.3  # inches of a panel
 _APART, _KERNELS = 0.08, 0.14  # of a step of words: between dtypes, and kernels of one
+_FLAT = 3  # names beside each other that need no turning
 _TITLES = {
     shown.CONTEXT: "By context",
     shown.HEADS: "By heads",
@@ -133,6 +134,8 @@ def _heads(axis: Axes, rows: pd.DataFrame, look: Look) -> None:
     ]
     _words(axis, rows, whose, look)
     axis.set_xlabel("query heads on KV heads")
+    if len(set(whose)) > _FLAT:
+        axis.tick_params(axis="x", rotation=20, labelsize=8)
 
 
 def _dtypes(axis: Axes, rows: pd.DataFrame, look: Look) -> None:
