@@ -72,7 +72,7 @@ def _draw(table: pd.DataFrame, look: Look) -> Canvas:
             fontsize=9,
         )
     low, high = axes.get_ylim()
-    axes.set_ylim(low, 1.5 * high)
+    axes.set_ylim(low, 2.2 * high)
     for place, (dtype, start, end) in enumerate(_stretches(table[table["kind"] == shown.FASTEST])):
         _stretch(axes, place, dtype, start, end)
     _names(axes, lines[lines["bandwidth"] == MOST], look)
