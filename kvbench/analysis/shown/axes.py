@@ -95,7 +95,7 @@ def _heads(rows: pd.DataFrame, page: Workload) -> pd.DataFrame:
     """Of each dtype the fastest kernel of each kind of heads, where there are two kinds or more. Of
     models with the same heads it is the page's, or the first.
     """
-    heads = rows[list(SHAPE)].astype(str).agg("/".join, axis=1)
+    heads = list(map(str, rows[list(SHAPE)].itertuples(index=False, name=None)))
     rows = rows.assign(heads=heads, own=rows["model"] == page.model)
     rows = rows.sort_values("own", ascending=False, kind="stable")
     rows = rows.drop_duplicates(["dtype", "heads"])
