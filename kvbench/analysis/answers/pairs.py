@@ -8,7 +8,6 @@ others on launches.
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from statistics import median
 
 import numpy as np
 import pandas as pd
@@ -18,9 +17,8 @@ from kvbench.analysis.answers.workload import Workload
 from kvbench.analysis.differs.contrasts import CONTRAST, RATIO, Row, contrasts, row_of
 from kvbench.analysis.judge import FASTER, LIMITS, SLOWER, discoveries
 from kvbench.analysis.measured.columns import table
-from kvbench.analysis.measured.rates import by_point
-from kvbench.grouping import grouped
-from kvbench.model import ROTATED, Contrast, Record, Tuned, quotients
+from kvbench.analysis.measured.rates import by_point, measured
+from kvbench.model import ROTATED, Contrast, Record, Tuned
 from kvbench.native import default_library
 
 RESIDENCY, SCHEDULE = "residency", "schedule"  # factors beside those of sets
@@ -71,27 +69,18 @@ def _from_l3(records: Iterable[Record], rows: dict[str, Row], most: int) -> Iter
     """The ratio is that of the table of points."""
     for point, visits in by_point(records).items():
         row = rows.get(point.name)
-        if not row or ROTATED not in visits[0].traffic:
+        if not row or pd.isna(row["l3_gain"]):
             continue
-        moved = [visits[0].traffic[name].bytes_compulsory for name in ("point", ROTATED)]
-        launches = grouped((visit.launch, ratio) for visit in visits for ratio in _gains(visit))
-        if not launches or pd.isna(row["l3_gain"]):
-            continue
-        logs = np.log([median(own) * moved[0] / moved[1] for own in launches.values()])
+        gains = measured(visits).shares[ROTATED].values
         ends = [row[f"l3_gain{end}"] for end in ("", "_low", "_high")]
-        yield row_of(-logs, most, row, row, ends) | {
+        yield row_of(-np.log(gains), most, row, row, ends) | {
             "factor": RESIDENCY,
             "base": FAR,
             "other": row["regime"],
             "visit": point.name,
-            "launches": len(launches),
-            "rounds": sum(map(len, launches.values())),
+            "launches": len(gains),
+            "rounds": sum(s.program == ROTATED for visit in visits for s in visit.samples),
         }
-
-
-def _gains(visit: Record) -> list[float]:
-    samples = grouped((sample.program, sample) for sample in visit.samples)
-    return quotients(samples.get(ROTATED, ()), samples.get("point", ()))
 
 
 def _schedules(

@@ -11,7 +11,8 @@ import pandas as pd
 
 from kvbench.analysis.answers.answer import Answer, State
 from kvbench.analysis.answers.factors import THREADS, choices
-from kvbench.analysis.answers.pairs import RESIDENCY, answer, pairs
+from kvbench.analysis.answers.pairs import FAR, RESIDENCY, answer, pairs
+from kvbench.analysis.differs.contrasts import Row
 from kvbench.analysis.limits import frames
 from kvbench.analysis.limits.claims import UNSTABLE
 from kvbench.analysis.looks import needs
@@ -22,9 +23,16 @@ from kvbench.model.annotated import about
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """A question that more launches may decide."""
+    """A question that more launches may decide: how many times as fast the one is as the other."""
 
-    question: Annotated[str, about("which ratio of what")]
+    question: Annotated[
+        str, about("what they differ in; or l3_reads, l3_decode: over memory's reads")
+    ]
+    op: Annotated[str, about("decode, append or bulk")]
+    regime: Annotated[str, about("what feeds them")]
+    one: Annotated[str, about("its value of what they differ in")]
+    other: Annotated[str, about("the value of the other")]
+    point: Annotated[str, about("the one, for people")]
     ratio: Annotated[float, about("ratio: as it is now")]
     low: Annotated[float, about("ratio: low end of its interval")]
     high: Annotated[float, about("ratio: high end of its interval")]
@@ -47,30 +55,47 @@ def open_questions(records: Sequence[Record], machine: Machine, most: int) -> tu
 
 def _of_l3(points: pd.DataFrame) -> Iterator[Open]:
     for row in points[points["l3_needs"].notna()].to_dict("records"):
-        which, what = (
-            ("l3_decode", "decodes")
-            if row["l3"] == UNSTABLE
-            else ("l3_reads", "reads of the slice")
+        which = "l3_decode" if row["l3"] == UNSTABLE else "l3_reads"
+        yield Open(
+            question=which,
+            op=row["op"],
+            regime=row["regime"],
+            one=row["regime"],
+            other=FAR,
+            point=row["short"],
+            ratio=float(row[which]),
+            low=float(row[f"{which}_low"]),
+            high=float(row[f"{which}_high"]),
+            launches=int(row["launches"]),
+            needs=int(row["l3_needs"]),
+            points=(row["name"],),
         )
-        ratio, low, high = (float(row[which + end]) for end in ("", "_low", "_high"))
-        said = f"{what} over reads of memory: {row['short']}"
-        launches, needs = int(row["launches"]), int(row["l3_needs"])
-        yield Open(said, ratio, low, high, launches, needs, (row["name"],))
 
 
 def _of_pairs(pairs: pd.DataFrame, short: Mapping[str, str]) -> Iterator[Open]:
     """What the answers of sets leave open, and whether L3 or threads help."""
     for visit, choice in choices(pairs).items():
+        about = {"question": choice.factor, "op": choice.op, "regime": choice.regime}
+        about |= {"one": choice.values[0]}
         for lead in choice.leads:
-            what = f"{choice.factor} of {choice.op} from {choice.regime}"
-            yield from _open(f"{what}: {choice.values[0]} over {lead.of}", visit, lead)
+            yield from _open(about | {"other": lead.of}, visit, lead, short)
     for row in pairs[pairs["factor"].isin([RESIDENCY, THREADS])].to_dict("records"):
-        what = f"{row['other']} over {row['base']}: {short[row['other_name']]}"
-        yield from _open(what, row["visit"], answer(row, ""))
+        about = {"question": row["factor"], "one": row["other"], "other": row["base"]}
+        about |= {name: row[name] for name in ("op", "regime")}
+        yield from _open(about, row["visit"], answer(row, ""), short)
 
 
-def _open(question: str, visit: str, found: Answer) -> Iterator[Open]:
-    if found.state is State.OPEN and (figure := found.figure):
-        ends = figure.value, figure.low, figure.high
-        if wanted := needs(*ends, found.launches):
-            yield Open(question, *ends, found.launches, wanted, (visit,))
+def _open(about: Row, visit: str, found: Answer, short: Mapping[str, str]) -> Iterator[Open]:
+    if found.state is not State.OPEN or not (figure := found.figure):
+        return
+    if wanted := needs(figure.value, figure.low, figure.high, found.launches):
+        yield Open(
+            **about,
+            point=short[found.subject[0]],
+            ratio=figure.value,
+            low=figure.low,
+            high=figure.high,
+            launches=found.launches,
+            needs=wanted,
+            points=(visit,),
+        )
