@@ -90,12 +90,12 @@ def measured(session: Any) -> bool:
 
 def follow_all(session: Any) -> None:
     from kvbench.cli._progress import follow
-    from kvbench.report.course import Newest
+    from kvbench.report.course import newest
 
     left = session.left()
     whole = (lambda: left + session.added, lambda record: session.weight(record.point))
     with closing(session.records()) as records:  # the worker ends before anything is written
-        for _ in follow(records, *whole, Newest(), lambda: session.budget.left):
+        for _ in follow(records, *whole, newest, lambda: session.budget.left):
             pass
 
 

@@ -1,14 +1,14 @@
 """What is said of a sweep while it is measured: what it will be, its newest visit, how it ended."""
 
-import math
 from collections.abc import Iterator, Sequence
 from itertools import count
 
+from kvbench.analysis.answers.answer import Held
 from kvbench.analysis.differs.questions import Open
-from kvbench.analysis.measured.ceilings import value
 from kvbench.analysis.measured.estimates import enough
 from kvbench.analysis.measured.machines import describe_record
-from kvbench.model import OURS, Check, Contrast, Point, Probe, Record
+from kvbench.analysis.measured.rates import measured
+from kvbench.model import MEMORY, OURS, Check, Contrast, Point, Probe, Record
 from kvbench.report.words import said
 from kvbench.store import Manifest
 from kvbench.texts import wrapped
@@ -32,13 +32,14 @@ def heading(
         counted(sum(isinstance(each, kind) for each in plan.points), name)
         for kind, name in kinds.items()
     ]
-    launches = counted(plan.launches, "launch")
+    launches, memory = counted(plan.launches, "launch"), size(forecast.get("memory", 0))
     yield f"{manifest.suite}: {manifest.question}"
-    memory = size(forecast.get("memory", 0))
     yield (
         f"{', '.join(counts)} in {launches}: {time} from start to end and {memory} of memory, into"
         f" {place}"
     )
+    if manifest.has_line:
+        yield f"then: {then(plan.launches)}"
     if budget:
         yield f"its budget of {span(budget)} ends it, within a launch if need be"
     if manifest.looks:
@@ -54,7 +55,8 @@ def heading(
     if classes := int(forecast.get("tuned", 0)):
         yield f"tuning {counted(classes, 'class')} of points in the first launch"
     if done:
-        yield f"{len(done)} of {len(plan.points) * plan.launches} visits are done already"
+        visits = (len(plan.points) + manifest.has_line) * plan.launches
+        yield f"{len(done)} of {visits} visits are done already"
     if budget and (launch := forecast.get("seconds", 0) / plan.launches) > budget:
         yield (
             f"a launch takes about {span(launch)}, more than the budget, which ends it before all"
@@ -64,37 +66,30 @@ def heading(
         yield f"what may disturb it, see kvbench doctor: {', '.join(warned)}"
 
 
-class Newest:
-    """A few words on a visit: its rate, beside what the run's own reads of such a footprint gave so
-    far.
+def then(launches: int) -> str:
+    """What follows the planned launches, in so many."""
+    return f"the fastest kernel of each dtype side by side, {counted(launches, 'launch')}"
+
+
+def newest(record: Record) -> str:
+    """A few words on a visit: its rate, over plain reads of memory in the same rounds where it has
+    them.
     """
-
-    def __init__(self) -> None:
-        self._reads: dict[tuple[int, ...], dict[int, float]] = {}  # GB/s by CPUs and bytes
-
-    def __call__(self, record: Record) -> str:
-        point = record.point
-        if isinstance(point, Contrast):
-            said = f"{counted(len(point.points), 'point')} side by side: {point.factor}"
-            return f"{said}: {record.error}" if record.error else said
-        rate = max(
-            (value(record, sample) for sample in record.samples if sample.program == "point"),
-            default=0.0,
-        )
-        reads = self._reads.setdefault(point.cpus, {})
-        if isinstance(point, Probe):
-            # one that failed says nothing of how fast reads are
-            if point.op == "read" and rate > 0:
-                reads[point.bytes] = max(reads.get(point.bytes, 0.0), rate)
-            return describe_record(record)
-        assert isinstance(point, Point)  # what else is visited
-        text = f"{point.kernel}, context {point.shape.context}, {counted(point.threads, 'thread')}"
-        if record.error:
-            return f"{text}: {record.error}"
-        near = min(reads, key=lambda count: abs(math.log(count / record.footprint)), default=0)
-        tuned = "".join(f", tuned: {each.choice.preset}" for each in record.tuned)
-        share = f", {rate / reads[near]:.0%} of reads of {size(near)}" if near else ""
-        return f"{text}: {rate:.3g} GB/s{share}{tuned}"
+    point = record.point
+    if isinstance(point, Contrast):
+        said = f"{counted(len(point.points), 'point')} side by side: {point.factor}"
+        return f"{said}: {record.error}" if record.error else said
+    if isinstance(point, Probe):
+        return describe_record(record)
+    assert isinstance(point, Point)  # what else is visited
+    text = f"{point.kernel}, context {point.shape.context}, {counted(point.threads, 'thread')}"
+    if not record.complete:
+        return f"{text}: {record.error}"
+    found = measured([record])
+    tuned = "".join(f", tuned: {each.choice.preset}" for each in record.tuned)
+    share = found.shares.get(MEMORY)
+    over = f", {share.median:.0%} of {Held.MEMORY}" if share else ""
+    return f"{text}: {found.rates['point'].median:.3g} GB/s{over}{tuned}"
 
 
 def ending(

@@ -14,6 +14,7 @@ from kvbench.model.point import lengths_word
 from kvbench.model.tuning import PARTS, Choice
 from kvbench.plan import Forecast, Sweep
 from kvbench.plan.forecast import FILL, READ, READ_EACH
+from kvbench.report.course import then
 from kvbench.report.ruled import Column, ruled
 from kvbench.suite.values import count_text
 from kvbench.units import GB, counted, duration, size
@@ -80,6 +81,10 @@ class PlannedSweep:
     points: Annotated[tuple[Point, ...], about("what would be measured")]
     ceilings: Annotated[tuple[Probe, ...], about("what it would be held against")]
     contrasts: Annotated[tuple[PlannedSet, ...], about("what would be timed side by side")]
+    line: Annotated[
+        tuple[str, ...],
+        about("dtypes whose fastest kernels follow, side by side, in as many launches; or none"),
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +127,7 @@ def facts(sweep: Sweep, seen: Forecast) -> PlannedSweep:
         contrasts=tuple(
             PlannedSet(each.factor, tuple(p.name for p in each.points)) for each in sweep.contrasts
         ),
+        line=tuple(point.dtype for point in sweep.line),
     )
 
 
@@ -164,6 +170,7 @@ def _heading(sweep: Sweep, seen: Forecast) -> list[str]:
             f" {READ / GB:g} GB/s in total to read it, or {READ_EACH / GB:g} GB/s per thread where"
             " that is more)"
         ),
+        *([f"  then: {then(plan.launches)}"] if sweep.line else []),
         f"  memory: {needs}; {size(sweep.memory)} available",
     ]
 

@@ -28,6 +28,8 @@ def expected(sweep: Sweep, machine: Machine) -> tuple[Point, ...]:
     """
     once = dict.fromkeys(("seconds", "seconds_low", "seconds_high"), 1.0)
     own = [point for point in sweep.points if point.op == "decode"]
+    if not own:
+        return ()
     rows = (
         facts(point) | once | {"regime": _regime(point, sweep.needs[point], machine)}
         for point in own

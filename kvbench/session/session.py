@@ -190,7 +190,8 @@ class Session(Closing):
     @property
     def _line(self) -> float:
         """Seconds that a visit of the line may take."""
-        return float(self.directory.manifest.forecast.get("line", 0.0))
+        manifest = self.directory.manifest
+        return float(manifest.forecast.get("line", 0.0)) if manifest.has_line else 0.0
 
     def weight(self, visited: Visited) -> float:
         """Seconds that a visit may take."""

@@ -70,6 +70,11 @@ class Manifest:
     no_line: NoLine = NoLine.NONE
 
     @property
+    def has_line(self) -> bool:
+        """Whether there is a line; before it is chosen, whether one is expected."""
+        return bool(self.line or not self.no_line and self.forecast.get("line"))
+
+    @property
     def zone(self) -> tzinfo | None:
         return datetime.fromisoformat(self.created).tzinfo
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from kvbench.model import Probe
-from kvbench.report.course import Newest, ending
+from kvbench.report.course import ending, newest
 from kvbench.report.ending import short, text
 from kvbench.report.markdown import markdown
 from kvbench.report.words.gaps import gaps
@@ -32,9 +32,9 @@ def test_a_read_that_failed_is_no_end(tmp_path):
 
     told = []
     with begun(tmp_path, cut) as session, pytest.raises(KeyboardInterrupt):
-        told += map(Newest(), session.records())
+        told += map(newest, session.records())
     with Session.resume(tmp_path / "run", execute=failing) as session:
-        told += map(Newest(), session.records())
+        told += map(newest, session.records())
         assert session.finish()
         run = session.run()
     assert len(told) == 2 * len(run.manifest.plan.points)
@@ -53,7 +53,7 @@ def test_a_run_whose_probes_failed_can_be_told_and_shown(tmp_path, bad):
             yield replace(record, samples=(), error="its process was killed") if hit else record
 
     with begun(tmp_path, failing) as session:
-        assert all(map(Newest(), session.records()))
+        assert all(map(newest, session.records()))
         session.finish()
         run = session.run()
     found = run.findings()

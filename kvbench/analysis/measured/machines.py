@@ -5,6 +5,7 @@ reached.
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
+from statistics import median
 from typing import Annotated, Literal
 
 from kvbench.analysis.measured.ceilings import WITHOUT_MEMORY, ceilings, value
@@ -140,5 +141,5 @@ def describe_record(record: Record) -> str:
     threads = counted(probe.threads, "thread")
     if record.error or not record.samples:
         return f"{probe.op}{walked}, {threads}: {record.error or 'no sample was taken'}"
-    last = value(record, record.samples[-1])
-    return f"{probe.op}{walked}, {threads}: {last:.3g} {UNITS.get(probe.op, 'GB/s')}"
+    own = [value(record, sample) for sample in record.samples if sample.program == "point"]
+    return f"{probe.op}{walked}, {threads}: {median(own):.3g} {UNITS.get(probe.op, 'GB/s')}"

@@ -149,7 +149,7 @@ def _measured(asked: dict[str, Any], out: Path | None, resume: bool) -> Path | N
 
 def _begun(asked: dict[str, Any], out: Path | None) -> Any:
     """The session of a score, of the fastest kernels, which are timed here."""
-    from kvbench.report.course import Newest
+    from kvbench.report.course import newest
     from kvbench.session import scoring
     from kvbench.units import span
 
@@ -158,7 +158,7 @@ def _begun(asked: dict[str, Any], out: Path | None) -> Any:
         f"score: about {span(seconds)}, {span(filling)} of it to fill memory and to begin", err=True
     )
     say_busy("taskset -c LIST")
-    kernels = scoring.pick(asked, partial(follow_each, about=Newest()))
+    kernels = scoring.pick(asked, partial(follow_each, about=newest))
     say(f"score: picked {', '.join(kernels)}", err=True)
     return scoring.begin(asked, kernels, out, command_line())
 
