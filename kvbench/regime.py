@@ -11,13 +11,14 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Annotated
 
 from kvbench.errors import BadArgument
 from kvbench.grouping import grouped
 from kvbench.model import DataCache, Machine
 from kvbench.model.annotated import about
-from kvbench.units import MIB, cpu_text, size
+from kvbench.units import MIB, cpu_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +44,33 @@ NO_LEVEL = frozenset({"mixed", "unknown"})
 FAR_BYTES = 256 * MIB  # where caches are small or unknown
 
 
+class Lies(StrEnum):
+    """Why data lies where it does. `bytes` and `limit` of a regime are the numbers."""
+
+    SWEPT = "the caches are swept"
+    NO_CACHE = "no cache is known"
+    DIFFER = "domains differ"
+    WITHIN = "a thread's share is within it"  # of what a private cache serves
+    SHARED = "the footprint is within it"  # of what the last level serves
+    BETWEEN = "between two private caches"
+    HIDDEN = "no cache behind is known"
+    NOT_BEYOND = "not beyond the private caches"
+    TOO_LITTLE = "too little for memory"  # and more than the last level serves
+    FAR = "beyond all caches"
+    NOTHING = "nothing is kept"
+
+
 @dataclass(frozen=True, slots=True)
 class Regime:
-    """word: L1 L2 L3 DRAM mixed, or unknown. confidence: high, low, or none where unknown."""
+    """word: L1 L2 L3 DRAM mixed, or unknown. confidence: high, low, or none where unknown. `bytes`:
+    what was held against `limit`, of a thread or of all; 0 where no size tells.
+    """
 
     word: str
-    reason: str
+    reason: Lies
     confidence: str
+    bytes: float = 0.0
+    limit: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,23 +114,20 @@ def classify(
     hierarchies = _hierarchies(machine, cpus)
     domains = _domains(hierarchies)
     if evicted:
-        return Regime("DRAM", "the caches are swept before each pass", "high" if domains else "low")
+        return Regime("DRAM", Lies.SWEPT, "high" if domains else "low")
     if not domains:
-        return Regime("unknown", "no cache size is known for these CPUs", "none")
+        return Regime("unknown", Lies.NO_CACHE, "none")
     even = footprint / len(cpus)
     found = [_place(domain, even) for domain in domains]
-    word, reason = found[0]
-    if len(words := sorted({word for word, _ in found})) > 1:
-        word, reason = "mixed", f"domains differ: {', '.join(words)}"
-        if "unknown" in words:
-            word = "unknown"
+    word, why = found[0]
+    if len(words := {word for word, _ in found}) > 1:
+        word, why = "unknown" if "unknown" in words else "mixed", (Lies.DIFFER, 0.0, 0.0)
     elif word == "mixed" and footprint >= (least := _dram_bytes(domains)):
-        word, reason = (
-            "DRAM",
-            f"{size(footprint)}, at least the {size(least)} that leave all caches behind",
-        )
+        word, why = "DRAM", (Lies.FAR, footprint, least)
     doubted = word == "DRAM" and _kept(hierarchies, even) or _doubted(machine, hierarchies, word)
-    return Regime(word, reason, "none" if word == "unknown" else "low" if doubted else "high")
+    confidence = "none" if word == "unknown" else "low" if doubted else "high"
+    reason, *held = why
+    return Regime(word, reason, confidence, *held)
 
 
 def corrected(machine: Machine, sizes: Mapping[int, float]) -> Machine:
@@ -241,26 +259,28 @@ _LAST = 3  # what lies behind L3 (memory-side caches) is no level of its own
 _BEYOND = 3  # times what L3 feeds: a part of it may be there still
 
 
-def _place(domain: _Domain, each: float) -> tuple[str, str]:
+_Why = tuple[Lies, float, float]  # and the bytes that are held against a limit
+
+
+def _place(domain: _Domain, each: float) -> tuple[str, _Why]:
     """The word for one domain whose threads walk so many bytes each, and why."""
-    inside, said = each * domain.threads, f"{size(each)} per thread"
+    inside = each * domain.threads
     nearer = 0.0  # what the levels before hold of a share
     for level, (least, most) in domain.private.items():
         limit = THRESHOLDS.l1 if level == 1 else THRESHOLDS.private
         if each <= limit * least:
             if each < THRESHOLDS.beyond * nearer:
-                return "mixed", f"{said}, more than L{level - 1} serves alone but not beyond it"
-            return f"L{level}", f"{said}, within {limit:g} x {size(least)} of L{level}"
+                return "mixed", (Lies.BETWEEN, each, THRESHOLDS.beyond * nearer)
+            return f"L{level}", (Lies.WITHIN, each, limit * least)
         nearer = most
     if domain.last is None:
-        return "unknown", f"{said}, more than L1 serves, and no cache behind it is known"
+        return "unknown", (Lies.HIDDEN, each, THRESHOLDS.l1 * nearer)
     if each < domain.beyond:
-        return "mixed", f"{said}, not beyond {THRESHOLDS.beyond:g} x the private cache of each"
-    name = f"L{domain.last.level}"
-    capacity = f"{THRESHOLDS.last:g} x {size(domain.last.size)} of {name}"
-    if inside <= THRESHOLDS.last * domain.last.size:
-        return name, f"{said}, more than it has to itself; {size(inside)} within {capacity}"
-    return "mixed", f"{size(inside)}, more than {capacity} but too little for DRAM"
+        return "mixed", (Lies.NOT_BEYOND, each, domain.beyond)
+    serves = THRESHOLDS.last * domain.last.size
+    if inside <= serves:
+        return f"L{domain.last.level}", (Lies.SHARED, inside, serves)
+    return "mixed", (Lies.TOO_LITTLE, inside, serves)
 
 
 def _dram_bytes(domains: Sequence[_Domain]) -> float:

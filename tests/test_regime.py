@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from kvbench.errors import BadArgument
 from kvbench.model import Cpu, DataCache, Fact, Machine
 from kvbench.regime import (
+    Lies,
     classify,
     corrected,
     dram_bytes,
@@ -20,6 +21,7 @@ from kvbench.regime import (
     suggestion,
     windows,
 )
+from kvbench.report.words import said as worded
 from tests.made_run import KIB, MIB, machine
 
 
@@ -164,13 +166,30 @@ def test_words(part, threads, each, word):
     assert found.reason
 
 
-def test_the_reason_names_the_numbers():
-    assert (
-        classify(SAPPHIRE, first(SAPPHIRE, 60), 60 * MIB).reason
-        == "1 MiB per thread, within 0.8 x 2 MiB of L2"
-    )
-    assert "24 MiB, more than 0.7 x 32 MiB of L3" in classify(ZEN4, first(ZEN4, 8), 24 * MIB).reason
-    assert "no cache size" in classify(NOTHING, (0,), MIB).reason
+@pytest.mark.parametrize(
+    ("found", "reason", "held", "limit"),
+    [
+        # 60 MiB by 60 threads, of 2 MiB of L2 each
+        (classify(SAPPHIRE, first(SAPPHIRE, 60), 60 * MIB), Lies.WITHIN, MIB, 0.8 * 2 * MIB),
+        (classify(ZEN4, first(ZEN4, 8), 24 * MIB), Lies.TOO_LITTLE, 24 * MIB, 0.7 * 32 * MIB),
+        (classify(ZEN4, first(ZEN4, 8), 20 * MIB), Lies.SHARED, 20 * MIB, 0.7 * 32 * MIB),
+        (classify(ZEN4, first(ZEN4, 8), 512 * MIB), Lies.FAR, 512 * MIB, 4 * 32 * MIB),
+        (classify(NOTHING, (0,), MIB), Lies.NO_CACHE, 0, 0),
+        (classify(ZEN4, (0,), KIB, evicted=True), Lies.SWEPT, 0, 0),
+    ],
+)
+def test_the_reason_names_the_numbers(found, reason, held, limit):
+    assert (found.reason, found.bytes, found.limit) == (reason, held, pytest.approx(limit))
+
+
+def test_every_reason_has_a_sentence():
+    for reason in set(Lies) - {Lies.NOTHING}:
+        said = worded("reasons", "level", "L2", reason, 3.0 * MIB, 5.0 * MIB)
+        assert said and ("3 MiB" in said) == (found_by_size(reason)), reason
+
+
+def found_by_size(reason):
+    return reason not in (Lies.SWEPT, Lies.NO_CACHE, Lies.DIFFER)
 
 
 def test_evicted_is_dram_whatever_the_size():
@@ -182,7 +201,7 @@ def test_domains_that_differ_are_mixed():
     """Seven threads on one die, one on the other: 20 MiB each is L3 for the one alone."""
     cpus = (0, 1, 2, 3, 4, 5, 6, 8)
     found = classify(ZEN4_DIES, cpus, 160 * MIB)
-    assert found.word == "mixed" and "domains differ: L3, mixed" in found.reason
+    assert found.word == "mixed" and found.reason == Lies.DIFFER
     # 32 MiB each: the one would still find some of it in L3
     alone = classify(ZEN4_DIES, cpus, 256 * MIB)
     assert (alone.word, alone.confidence) == ("DRAM", "low")

@@ -194,7 +194,11 @@ class Fit:
     word: Annotated[
         str, about("L1, L2, L3, DRAM, mixed, unknown; empty where no layer keeps anything")
     ]
-    reason: Annotated[str, about("why")]
+    reason: Annotated[str, about("why, as a word")]
+    walked: Annotated[
+        float, about("bytes: that are held against limit, of a thread or of all; 0: no size tells")
+    ]
+    limit: Annotated[float, about("bytes: that the reason is about")]
     levels: Annotated[tuple[Level, ...], about("of the caches that serve these CPUs")]
 
 

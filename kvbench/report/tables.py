@@ -144,7 +144,7 @@ def _notes(row: Mapping[str, Any]) -> str:
         (row["above"], row["above"] and words("reasons", "above", row)),
         (row["unstable"] is True, "unstable"),
         (row["outliers"], f"launches far off the others: {row['outliers']}"),
-        (row["ceiling_note"] and not row["error"], row["ceiling_note"]),
+        (row["ceiling_note"] and not row["error"], words("reasons", "ceiling", row)),
         (row["regime_confidence"] == "low", "level in doubt"),
     )
     return "; ".join(note for applies, note in notes if applies)

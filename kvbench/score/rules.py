@@ -129,7 +129,7 @@ def _contaminated(measured: Sequence[ScoredPoint], records: Sequence[Record]) ->
     slow = {
         r.launch: speed
         for r, speed in zip(records, speeds(records), strict=True)
-        if speed and speed < SLOW
+        if isinstance(r.point, Point) and speed and speed < SLOW
     }
     met, taken = Counter[int](), Counter[int]()
     for each in measured:

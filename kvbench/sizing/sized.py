@@ -11,7 +11,7 @@ import pandas as pd
 from kvbench.errors import BadArgument
 from kvbench.model.size import Decoder, Ephemeral, Fit, Level, Rates, Size
 from kvbench.native import default_library
-from kvbench.regime import Regime, holds, levels
+from kvbench.regime import Lies, Regime, holds, levels
 from kvbench.sizing import decoder as of
 from kvbench.sizing.fleet import Lengths, admission, fleet, ladder
 from kvbench.sizing.known import KnownMachine
@@ -91,13 +91,22 @@ def fit(decoder: Decoder, known: KnownMachine) -> Fit:
     token = decoder.sides * decoder.batch * decoder.kv_heads * (each.padded + each.scale)
     found = of.parts(decoder)
     read, window = (found[0].read, found[0].window) if found else (0, 0)
-    regime = known.regime(token * read) if read else Regime("", "no layer keeps anything", "")
+    regime = known.regime(token * read) if read else Regime("", Lies.NOTHING, "")
     caches = levels(known.machine, known.cpus)
     rows = tuple(
         _level(level, sum(cache.size for cache in caches[level]), room, token, read, window, known)
         for level, room in holds(known.machine, known.cpus).items()
     )
-    return Fit(known.name, known.cpus, token * read, regime.word, regime.reason, rows)
+    return Fit(
+        machine=known.name,
+        cpus=known.cpus,
+        slice_bytes=token * read,
+        word=regime.word,
+        reason=regime.reason,
+        walked=regime.bytes,
+        limit=regime.limit,
+        levels=rows,
+    )
 
 
 def _level(

@@ -119,18 +119,19 @@ def _meet(one: Estimate, other: Estimate) -> bool:
 # ---- the core's speed ----------------------------------------------------------------------------
 
 Class = tuple[str, int, int, int]  # of points that share a core speed
+CoreSpeeds = dict[Class, tuple[Point, Estimate]]
 
 
 def core_class(point: Point) -> Class:
     return point.kernel, point.shape.group, point.shape.head_dim, point.threads
 
 
-def core_speeds(found: Mapping[Point, PointRates]) -> dict[Class, tuple[Point, Estimate]]:
+def core_speeds(found: Mapping[Point, PointRates]) -> CoreSpeeds:
     """How fast a kernel is against its window walk, where some point surely beats that: the point
     that does so by most, and by how much. So fast is the core at least, and other points of its
     class are held against it.
     """
-    best: dict[Class, tuple[Point, Estimate]] = {}
+    best: CoreSpeeds = {}
     for point, rates in found.items():
         share = rates.shares.get(program.CORE)
         if share and point.op == "decode" and beats(share):

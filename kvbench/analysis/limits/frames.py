@@ -2,7 +2,7 @@
 it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from statistics import median
 from typing import Any
@@ -12,7 +12,7 @@ import pandas as pd
 from kvbench.analysis.limits.above import Against, above
 from kvbench.analysis.limits.bounds import (
     FAR,
-    Class,
+    CoreSpeeds,
     Limit,
     Why,
     core_class,
@@ -24,8 +24,9 @@ from kvbench.analysis.limits.claims import claim
 from kvbench.analysis.measured.ceilings import Roofs, huge_share
 from kvbench.analysis.measured.ceilings import ceilings as ceilings_of
 from kvbench.analysis.measured.columns import EITHER, FOUND, POINT, SAMPLE, facts, table
-from kvbench.analysis.measured.estimates import Estimate, enclosed, outliers, steady
-from kvbench.analysis.measured.rates import PointRates, measured
+from kvbench.analysis.measured.estimates import enclosed, outliers, steady
+from kvbench.analysis.measured.line import members
+from kvbench.analysis.measured.rates import PointRates, by_point, measured
 from kvbench.analysis.measured.speeds import SLOW, at_speed, speeds
 from kvbench.analysis.measured.tails import tailed, untold
 from kvbench.errors import BadArgument
@@ -94,10 +95,11 @@ def points(
     machine: Machine,
     ceilings: Sequence[Ceiling] | None = None,
     most: int = 0,
+    fastest: CoreSpeeds | None = None,
 ) -> pd.DataFrame:
     """One row for each point, sorted by what it is. Points that failed have an error, and no
     numbers. `most`: launches that the run can have where some are added until questions are
-    decided, else 0.
+    decided, else 0. `fastest`: how fast cores are where other visits tell it; else these do.
     """
     runs = sorted({record.run for record in records})
     if len(runs) > 1:
@@ -112,7 +114,7 @@ def points(
         if isinstance(record.point, Point)
     )
     found = {point: measured(good) for point, own in visits.items() if (good := _good(own))}
-    fastest = core_speeds(found)
+    fastest = core_speeds(found) if fastest is None else fastest
     rows = (
         _row(point, own, _at_core_speed(point, found.get(point), fastest), roofs, most)
         for point, own in visits.items()
@@ -122,8 +124,17 @@ def points(
     return made.sort_values(order, ignore_index=True)
 
 
+def line(records: Sequence[Record], machine: Machine, ceilings: Sequence[Ceiling]) -> pd.DataFrame:
+    """The fastest kernels of all dtypes, as they were timed in the same rounds. Core speeds that
+    points of the run have shown count here too.
+    """
+    own = members(records)
+    found = {point: measured(taken) for point, taken in by_point(records).items()} if own else {}
+    return points(own, machine, ceilings, fastest=core_speeds(found))
+
+
 _Visit = tuple[Record, float | None, bool]  # the cores' speed, and whether its numbers count
-_REGIME = {"": "word", "_reason": "reason", "_confidence": "confidence"}
+_REGIME = {"": "word", "_confidence": "confidence", "_bytes": "bytes", "_limit": "limit"}
 
 
 def _good(visits: Sequence[_Visit]) -> list[Record]:
@@ -132,7 +143,7 @@ def _good(visits: Sequence[_Visit]) -> list[Record]:
 
 
 def _at_core_speed(
-    point: Point, found: PointRates | None, fastest: Mapping[Class, tuple[Point, Estimate]]
+    point: Point, found: PointRates | None, fastest: CoreSpeeds
 ) -> PointRates | None:
     """With the share of what the core can do, not of a window walk that another point beats."""
     by, faster = fastest.get(core_class(point), (point, None))
@@ -301,8 +312,9 @@ def _against(
     ceiling, note = roofs.ceiling(point, regime.word, footprint)
     row = {
         **{f"regime{end}": getattr(regime, name) for end, name in _REGIME.items()},
+        "regime_reason": str(regime.reason),
         "footprint": footprint,
-        "ceiling_note": note,
+        "ceiling_note": str(note),
         **_limited(point, found, regime.word, median_skew(records)),
         "fma_gflops": computed and computed.median,
     }

@@ -16,7 +16,6 @@ from kvbench.analysis.means.numa import Placed, matrix
 from kvbench.analysis.means.peers import Beside, beside, peers
 from kvbench.analysis.measured.ceilings import ceilings
 from kvbench.analysis.measured.columns import short_names
-from kvbench.analysis.measured.line import members
 from kvbench.analysis.measured.scaling import saturation
 from kvbench.analysis.measured.schedules import schedules
 from kvbench.model import OURS, Ceiling, Check, Machine, Record
@@ -73,7 +72,7 @@ def findings(
     asked = pairs(records, points, most, workload(rates, points))
     all_rates = rates if len(every) == len(points) else tokens(every, models)
     launches = len({record.launch for record in records})
-    line = frames.points(members(records), machine, own)
+    line = frames.line(records, machine, own)
     line = line.assign(short=line["name"].map(points.set_index("name")["short"]))
     engines = peers(every, all_rates, said)
     tables = Tables(

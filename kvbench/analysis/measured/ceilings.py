@@ -4,20 +4,33 @@ be held against: those of its own run alone.
 
 import math
 from collections.abc import Iterable
+from enum import StrEnum
 from functools import cache, partial
 from operator import attrgetter
 from statistics import median
 from typing import Any
 
 from kvbench.analysis.measured.estimates import steady
+from kvbench.analysis.measured.speeds import at_speed
 from kvbench.grouping import grouped
 from kvbench.intervals import interval
 from kvbench.model import COMPUTE, PLAIN, Ceiling, Machine, Point, Probe, Record, Sample
 from kvbench.regime import NO_LEVEL, Regime, classify
-from kvbench.units import gbps, size
+from kvbench.units import gbps
 
 COVERAGE = 0.99  # of the intervals: a shared host drifts from run to run, further than 0.95 allows
 REACH = 2.0  # a footprint so many times larger or smaller may still lie on the same plateau
+
+
+class NoCeiling(StrEnum):
+    """Why a point has no ceiling."""
+
+    NONE = ""
+    NOT_PROBED = "not probed"
+    OTHERS = "other level, instruction set, CPUs or pages"
+    UNLIKE = "no footprint is near enough"
+    ZERO = "its probe moved nothing"
+
 
 READ, COPY = ("read",), ("copy", "copy_nt")  # ops that a decode and a store are held against
 _order = attrgetter("cpus", "pages", "isa", "bytes")
@@ -26,13 +39,14 @@ WITHOUT_MEMORY = frozenset({*COMPUTE, "clock"})
 
 
 def ceilings(records: Iterable[Record], machine: Machine) -> tuple[Ceiling, ...]:
-    """One for each probe and form that has samples in the records of a run, sorted. `low` and
-    `high` are two of the launches' medians: the narrowest symmetric pair that holds the true one
-    with COVERAGE, whatever the distribution; of 11 launches or fewer their range.
+    """One for each probe and form that has samples in the records of a run, sorted, without visits
+    in which the cores were slow, where enough others are left. `low` and `high` are two of the
+    launches' medians: the narrowest symmetric pair that holds the true one with COVERAGE, whatever
+    the distribution; of 11 launches or fewer their range.
     """
     found = grouped(
         (record.point, record)
-        for record in records
+        for record in at_speed(records)
         if isinstance(record.point, Probe) and record.complete
     )
     made = []
@@ -110,7 +124,9 @@ class Roofs:
     def regime(self, point: Point, footprint: float) -> Regime:
         return self._regime(point.cpus, footprint, evicted=point.residency == "evicted")
 
-    def ceiling(self, point: Point, level: str, footprint: float) -> tuple[Ceiling | None, str]:
+    def ceiling(
+        self, point: Point, level: str, footprint: float
+    ) -> tuple[Ceiling | None, NoCeiling]:
         """The best at this footprint of all forms, by these threads or some of them: reads for a
         decode and copies for a store. Or None, and why there is none.
         """
@@ -126,7 +142,7 @@ class Roofs:
 
     def _best_of(
         self, ops: tuple[str, ...], isa: str, cpus: tuple[int, ...], pages: str, *where: Any
-    ) -> tuple[Ceiling | None, str]:
+    ) -> tuple[Ceiling | None, NoCeiling]:
         """By fewer threads, too, where that is faster: of memory they may need less than all."""
         some = {ceiling.probe.cpus for ceiling in self._own if set(ceiling.probe.cpus) < set(cpus)}
         asked = ((op, team) for team in (cpus, *some) for op in ops)
@@ -136,8 +152,8 @@ class Roofs:
         )
         best = max(filter(None, found), key=lambda ceiling: ceiling.median, default=None)
         if best and best.median <= 0:
-            return None, f"its {best.probe.op} ceiling is {best.median:g}"
-        return best, "" if best else notes[0]
+            return None, NoCeiling.ZERO
+        return best, NoCeiling.NONE if best else notes[0]
 
 
 def _who(point: Point) -> tuple[str, tuple[int, ...], str]:
@@ -152,7 +168,7 @@ def ceiling_for(
     pages: str,
     level: str | None = None,
     footprint: float | None = None,
-) -> tuple[Ceiling | None, str]:
+) -> tuple[Ceiling | None, NoCeiling]:
     """The one that a point may be held against, among those of a run; or None, and why there is
     none. Of a `level`, the best; with a `footprint` the best at the nearest size, within the level
     if one is given, else within REACH.
@@ -160,28 +176,19 @@ def ceiling_for(
     if level in NO_LEVEL:
         level = None  # it covers footprints that have nothing in common
     if not (found := [ceiling for ceiling in ceilings if ceiling.probe.op == op]):
-        return None, f"there is no {op} ceiling"
+        return None, NoCeiling.NOT_PROBED
     wanted = isa, sorted(cpus), op in WITHOUT_MEMORY or pages, level
     found = [ceiling for ceiling in found if wanted == _alike(ceiling, level)]
     if not found:
-        return None, f"no {op} ceiling is of this level, instruction set, CPUs and pages"
+        return None, NoCeiling.OTHERS
     if footprint is not None:
         away = [abs(math.log2(max(ceiling.probe.bytes, 1) / footprint)) for ceiling in found]
         if level is None and min(away) > math.log2(REACH):
-            sizes = ", ".join(
-                size(bytes_) for bytes_ in sorted({ceiling.probe.bytes for ceiling in found})
-            )
-            return (
-                None,
-                (
-                    f"no {op} ceiling is within a factor of {REACH:g} of {size(footprint)}: there"
-                    f" are {sizes}"
-                ),
-            )
+            return None, NoCeiling.UNLIKE
         found = [
             ceiling for ceiling, distance in zip(found, away, strict=True) if distance == min(away)
         ]
-    return max(found, key=lambda ceiling: ceiling.median), ""
+    return max(found, key=lambda ceiling: ceiling.median), NoCeiling.NONE
 
 
 def _alike(ceiling: Ceiling, level: str | None) -> tuple[object, ...]:

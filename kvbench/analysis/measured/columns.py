@@ -153,7 +153,7 @@ FOUND = {
     "ceiling_gbps": number("GB/s: what it reached at this footprint, on these pages"),
     **ends("ceiling", "GB/s"),
     "ceiling_fraction": number("share of ceiling_gbps"),
-    "ceiling_note": text("why there is none; else empty"),
+    "ceiling_note": text("why there is none, as a word; else empty"),
     "above": text("the roof that the point exceeds; else empty"),
     "above_reason": text("why that can be, as a word"),
     "above_also": text("other roofs that it exceeds"),
@@ -165,7 +165,9 @@ FOUND = {
     "ai": number("FLOP per byte: over compulsory bytes"),
     "ai_issued": number("FLOP per byte: over issued bytes"),
     "regime": text("what feeds the point: L1, L2, L3, DRAM, mixed or unknown"),
-    "regime_reason": text("why"),
+    "regime_reason": text("why, as a word"),
+    "regime_bytes": number("bytes: that are held against regime_limit, of a thread or of all"),
+    "regime_limit": number("bytes: that the reason is about; 0 where no size tells"),
     "regime_confidence": text("high, low or none"),
     "bound": text(
         "what limits a decode: memory, rows (reads of its own rows), core, both, neither, not clear"

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from statistics import median
 
-from kvbench.model import PACE, Record
+from kvbench.model import COMPUTE, PACE, Probe, Record
 from kvbench.model.point import Visited
 
 SLOW = 0.8  # of the best speed that a run's cores had: another state of the host, not scatter
@@ -12,19 +12,20 @@ _LEFT = 0.5  # of a point's launches, at least, so that slow visits are set asid
 
 def speeds(records: Sequence[Record]) -> list[float | None]:
     """How fast the cores were in each visit, as a share of the best that the same ones were in any;
-    None where nothing tells.
+    None where nothing tells. A probe of instructions tells it itself.
     """
     rates, best = list[tuple[object, float]](), dict[object, float]()
     for record in records:
+        point = record.point
+        probe = point.op if isinstance(point, Probe) and point.op in COMPUTE else ""
+        pace = "point" if probe else PACE
         taken = [
-            sample.passes / sample.seconds for sample in record.samples if sample.program == PACE
+            sample.passes / sample.seconds for sample in record.samples if sample.program == pace
         ]
         rates.append((None, 0.0))
         if taken and not record.error:
-            cores, rate = (
-                (record.run, record.point.cpus, record.point.isa),
-                median(taken) * record.traffic[PACE].flops,
-            )
+            cores = (record.run, point.cpus, point.isa, probe)
+            rate = median(taken) * record.traffic[pace].flops
             rates[-1], best[cores] = (cores, rate), max(best.get(cores, 0.0), rate)
     return [rate / best[cores] if rate else None for cores, rate in rates]
 

@@ -5,7 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kvbench.analysis.limits.frames import points
+from kvbench.analysis.limits.frames import line, points
+from kvbench.model import Contrast, Member
+from kvbench.model.contrast import KERNEL
 from tests.made_run import DECODE, MACHINE, MIB, STORE, visit
 
 LAUNCHES = 8
@@ -179,3 +181,33 @@ def test_a_walk_that_is_not_surely_beaten_stays():
         records += rows_of(beside(point=9.8, core=10.0))
         rows = {row["name"]: row for row in points(records, MACHINE).to_dict("records")}
         assert rows[DECODE.name]["core_fraction"] == pytest.approx(0.98)
+
+
+def test_in_the_line_core_speeds_of_all_visits_count():
+    """f16 and f32 side by side, both at 98 % of their window walks; f16 beats its own in L2."""
+    contrast = Contrast(KERNEL, (DECODE, replace(DECODE, dtype="f32")))
+
+    def side_by_side(record):
+        renamed = [("memory", "memory")]
+        for dtype in ("f16", "f32"):
+            renamed += [("point", dtype), ("twin", f"twin/{dtype}"), ("core", f"core/{dtype}")]
+        samples = tuple(
+            replace(sample, program=own)
+            for name, own in renamed
+            for sample in record.samples
+            if sample.program == name
+        )
+        moved = {own: record.traffic[name] for name, own in renamed}
+        facts = {"footprint": record.footprint, "slices": 16, "slice_bytes": 4096}
+        kept = Member(**facts, level="DRAM", memory={}, ran="off", core_level="L1", max_abs_err=0.0)
+        members = dict.fromkeys(("f16", "f32"), kept)
+        return replace(record, point=contrast, samples=samples, traffic=moved, members=members)
+
+    hot = rows_of({"point": 20.0, "twin": 80.0, "core": 15.0}, of=HOT, walked=MIB, layers=1)
+    beside_all = [side_by_side(each) for each in rows_of(beside(point=9.8, core=10.0))]
+    found = line([*hot, *beside_all], MACHINE, ())
+    rows = {row["dtype"]: row for row in found.to_dict("records")}
+    assert rows["f16"]["core_fraction"] == pytest.approx(0.98 * 15 / 20)
+    assert rows["f32"]["core_fraction"] == pytest.approx(0.98)
+    assert (rows["f16"]["bound"], rows["f32"]["bound"]) == ("neither", "core")
+    assert rows["f16"]["memory_share"] == pytest.approx(0.49)
