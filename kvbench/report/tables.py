@@ -257,7 +257,7 @@ _COLUMNS: dict[str, Columns] = {  # of tables that are findings as they are
     },
     "contrasts": {
         "what differs": ("factor", str),
-        **plain("base", "other", "op", "dtype", "context", "threads"),
+        **plain("base", "other", "op", "dtype", "layout", "variant", "context", "threads"),
         "level": ("regime", str),
         "times as fast as base": ("ratio", _times),
         "interval": interval("ratio"),

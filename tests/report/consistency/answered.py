@@ -162,7 +162,7 @@ def _said(report: Report) -> Iterator[Claim]:
         ("memory", "visits"): r"plain reads by [^;]*? of (\d+) visits",
         ("L3", "L3 over memory"): rf"({NUMBER})x(?: \([^)]*\))? plain reads of memory",
         ("threads", "more threads"): rf"\d+ threads are ({NUMBER})x",
-        ("storing", "share of a step"): rf"({NUMBER}%)(?: \([^)]*\))? of a decode step",
+        ("storing", "share of a step"): rf"({NUMBER}%)(?: \([^)]*\))? of a (?:decode )?step",
     }
     for (subject, quantity), pattern in patterns.items():
         for place, found in report.sentences(pattern):
@@ -188,6 +188,8 @@ def _shown(report: Report) -> Iterator[Claim]:
                     yield from claim(bar, head, row[head], "", "dtypes")
     for table in report.with_heads("what differs", "base", "other", "context"):
         for row in table.rows:
+            if row["what differs"] not in ("layout", "variant"):
+                continue
             where = (row["op"], _level(row["level"]), row["dtype"], f"{int(row['context']):,}")
             subject = (*where, row["base"], row["other"])
             times = row["times as fast as base"]
@@ -271,7 +273,8 @@ def _prose(report: Report) -> Iterator[tuple[str, str]]:
     every = [("page", node.text) for each in lists for node in (*each.all("li"), each)]
     every += [(f"tile {title}", text) for title, text in report.tiles.items()]
     every += [("terminal", said.text) for said in report.said if said.place == "terminal"]
-    for place, text in every:
+    for place, whole in every:
+        text = re.sub(r"Limit: the first of .*", "", whole)
         parts = [text] if "not decided in" in text else re.split(r"(?<=[.;:]) ", text)
         for sentence in parts:
             if not re.search(_ELSEWHERE, sentence) and sentence:

@@ -447,10 +447,27 @@ def step(report: Report) -> Iterator[Conflict]:
     speed = re.match(rf"({NUMBER}) tokens/s", report.tiles.get("Fastest decode", ""))
     said = (
         rf"token takes ({NUMBER}) µs[^.]*(?:\.\d[^.]*)* in all layers[^.]*\. That is ({NUMBER})% of"
-        r" a decode step(?! of)"
+        r" a decode step"
     )
     for place, found in report.sentences(said):
         share, half = number(found[2])
         own = 1e-4 * number(found[1])[0] * number(speed[1])[0] if speed else share
         if abs(own - share) > half + 0.02 * own:
             yield Conflict("step", f"{found[0]} ({place})", f"of the fastest decode: {own:.2g}%")
+
+
+_LABELS = ("what differs", "base", "other", "op", "dtype", "layout", "variant", "context")
+_LABELS += ("threads", "level")
+
+
+@_rule
+def same_row(report: Report) -> Iterator[Conflict]:
+    """Two rows of one name have one value."""
+    for table in report.with_heads("what differs", "base", "other", "context"):
+        seen: dict[tuple[str, ...], Row] = {}
+        for row in table.rows:
+            name = tuple(row.get(label, "") for label in _LABELS)
+            other = seen.setdefault(name, row)
+            if other["interval"] != row["interval"]:
+                told = f"{' '.join(name)}: {other['interval']}"
+                yield Conflict("same_row", told, row["interval"])
