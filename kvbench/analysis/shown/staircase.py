@@ -55,6 +55,8 @@ def _stairs(every: pd.DataFrame) -> pd.DataFrame:
     if len(tall):
         fewest = tall[tall["group"] == tall["group"].min()]
         points = tall.loc[sorted({*usual(tall).index, *usual(fewest).index})]
+    # what their share of the same rounds makes of their rate
+    points = points.assign(twin_gbps=points["gbps"] / points["efficiency"])
     fastest = points.assign(size=np.log2(points["footprint"].astype(float)).round(1))
     fastest = fastest.sort_values("gbps", ascending=False, kind="stable")
     fastest = fastest.drop_duplicates(["dtype", "group", "residency", "size"])
