@@ -19,7 +19,6 @@ ORDER = [
     "verdict",
     "roofline",
     "staircase",
-    "saturation",
     "stores",
     "tools",
     "points",
