@@ -18,6 +18,7 @@ ORDER = [
     "hero",
     "verdict",
     "roofline",
+    "axes",
     "staircase",
     "stores",
     "tools",

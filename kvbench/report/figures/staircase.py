@@ -82,9 +82,8 @@ def _draw(table: pd.DataFrame, look: Look) -> Canvas:
             axes.annotate(words, (0.01, state.gbps_high), (0, 2), fontsize=8.5, **_ABOVE)
     for _, series in points.groupby(["dtype", "group"], sort=True):
         _series(axes, series.sort_values("footprint"), look, points["group"].nunique() > 1)
-    axes.set_ylim(
-        points["gbps_low"].min() / 1.6, 1.5 * max(points["gbps_high"].max(), reads["gbps"].max(), 0)
-    )
+    top = max(points["gbps_high"].max(), reads["gbps_high"].max(), 0)
+    axes.set_ylim(points["gbps_low"].min() / 1.6, 1.5 * top)
     style.bytes_axis(axes, "working set: bytes read before the first is read again")
     dot: dict[str, Any] = {"ls": "", "marker": "o", "ms": 6.5, "mew": 1.6}
     warm = points["residency"] == style.HOT

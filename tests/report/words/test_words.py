@@ -19,8 +19,8 @@ from tests.store.made import manifest
 CHECKS = [Check("load", "warn", "1.5", ""), Check("swap", "ok", "none", "")]
 CLOSED = Answer.untested("L3", Reason.CLOSED, threads=8, largest_threads=3)
 OPEN = tuple(
-    Open("layout", "decode", "DRAM", one, "head", f"decode {one} f16", 1.02, 0.9, 1.1, 14, 20, ())
-    for one in ("blockt", "paged")
+    Open(question, "decode", "DRAM", "a", "b", "head f16", 1.25, 0.9, 1.5, 14, 20, ())
+    for question in ("layout", "residency")
 )
 UNTESTED = Answer.untested("x", Reason.NO_L3)
 
@@ -85,7 +85,9 @@ def test_a_tile_shows_its_answer(title, answers, words):
 
 
 SENTENCES = {
-    "variant": ["i8, 4,096 tokens, from memory, side by side: no clear lead among dot and flash."],
+    "variant": [
+        "i8, 4,096 tokens, from memory, side by side: no clear lead among dot and flash."
+    ],
     "threads": ["2 threads are 1.71x (1.60 to 1.80) as fast as 1 from memory, side by side (a)."],
     "prefetch": [
         "From memory, schedule weave is 1.40x (1.30 to 1.50) as fast as no prefetching (f16",
@@ -99,8 +101,8 @@ SENTENCES = {
     "servers": ["q4_0 is fastest from 1 to 9.1 GB/s a core", "This machine has 15.4 GB/s a core."],
     "suspect": ["2 of 58 points", "head i8 dot is faster than core speed, noise (suspect);"],
     "open": [
-        "2 questions are not decided in 14 launches: layout of decode from memory, blockt over"
-        " head (decode blockt f16: 1.02x, 0.9 to 1.1); layout of decode from memory, paged over"
+        "2 questions are not decided in 14 launches: layout of decode from memory, a over b (head"
+        " f16: 1.25x, 0.9 to 1.5); decodes from L3 over the same from memory (head f16: 1.25x,"
     ],
     "doubt": [
         "One point in ten scatters by 21% of its time",
