@@ -55,7 +55,7 @@ def _setting(points: pd.DataFrame) -> str:
         counted(int(row["threads"]), "thread"),
         " and ".join(f"{q:.0f} query heads on {kv:.0f} KV heads of {d:.0f}" for q, kv, d in heads),
         row["variant"],
-        f"batch {row['batch']:.0f}" if row["batch"] > 1 else "",
+        f"batch {row['batch']:.0f}" if row["batch"] != 1 else "",
         f"window {row['window']:.0f}" if row["window"] else "",
         row["isa"],
         f"{row['pages']} pages",

@@ -188,6 +188,10 @@ def _shown(report: Report) -> Iterator[Claim]:
             subject = (row["model"], row["dtype"], row["threads"])
             text = row["tokens of one layer in L3"]
             yield from claim(subject, "tokens that fit", text, "", "fits")
+    for row in report.figures.get("l3", []):
+        if row.get("middle") == "True":
+            subject = (row["dtype"], int(row["group"]))
+            yield from claim(subject, "L3 gain", row["gain"], "", "l3.csv")
     for row in report.figures.get("hero", []):
         bar = f"bar {row['dtype']}"
         yield Claim(bar, "kernel", f"{row['variant']}, {row['layout']}", 0, "", "hero.csv")
@@ -210,7 +214,9 @@ _SHOWN = re.compile(
     rf"({NUMBER}) ?(x|%|GB/s|tokens/s|ns|µs|ms)(?![\w/])(?: \(({NUMBER}) to ({NUMBER})\))?"
 )
 # what is no answer of a run: the rule's own numbers, checks of the machine, what was left out
-_ELSEWHERE = r"^Limit:|What may have disturbed|cores ran at|kvbench |^report:|:.*%.*until"
+_ELSEWHERE = (
+    r"^Limit:|What may have disturbed|cores ran at|by less than 2%|kvbench |^report:|:.*%.*until"
+)
 
 
 def orphans(report: Report) -> Iterator[Conflict]:
@@ -222,15 +228,24 @@ def orphans(report: Report) -> Iterator[Conflict]:
         return
     pool: dict[str, list[float]] = {}
     _pool(found, pool)
+    asked = [*_asked(report)]  # of what more launches would decide
     for place, text in _prose(report):
         for shown in _SHOWN.finditer(text):
             for part in filter(None, (shown[1], shown[3], shown[4])):
                 value, half = (each * _SCALE[shown[2]] for each in number(part))
                 known = pool.get(_UNIT[shown[2]], []) + pool.get("", [])
+                known = known + asked if "not decided in" in text else known
                 if not any(abs(each - value) <= half * 1.001 for each in known):
                     yield Conflict(
                         "orphan", f"{part} {shown[2]}: {text[:200]} ({place})", "no answer"
                     )
+
+
+def _asked(report: Report) -> Iterator[float]:
+    for row in (*report.json.get("points", []), *report.json.get("contrasts", [])):
+        for name, value in row.items():
+            if name.startswith(("ratio", "l3_")) and isinstance(value, float):
+                yield value
 
 
 def _prose(report: Report) -> Iterator[tuple[str, str]]:
@@ -239,7 +254,8 @@ def _prose(report: Report) -> Iterator[tuple[str, str]]:
     every += [(f"tile {title}", text) for title, text in report.tiles.items()]
     every += [("terminal", said.text) for said in report.said if said.place == "terminal"]
     for place, text in every:
-        for sentence in re.split(r"(?<=[.;:]) ", text):
+        parts = [text] if "not decided in" in text else re.split(r"(?<=[.;:]) ", text)
+        for sentence in parts:
             if not re.search(_ELSEWHERE, sentence) and sentence:
                 yield place, sentence
 

@@ -1,6 +1,8 @@
 """No two places of a report disagree; and where some do, that is found."""
 
+import re
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -248,6 +250,33 @@ def test_planted(kind):
     rule, wrong, mended = (PLANTED | NEW)[kind]
     assert {conflict.rule for conflict in conflicts(wrong)} == {rule}
     assert not conflicts(mended)
+
+
+SHOWN = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)(?=x\b|%| GB/s| tokens/s| µs)")
+
+
+def altered(text):
+    """The text with one number after another that is shown with its unit, a third higher."""
+    for found in SHOWN.finditer(text):
+        value = f"{float(found[1]) * 4 / 3:.3g}"
+        yield found[0], text[: found.start()] + value + text[found.end() :]
+
+
+def test_any_number_of_the_first_screen_that_is_another_one_is_found(shown):
+    report = read(shown("zen4-kvm-2"))
+    known = set(map(str, conflicts(report)))
+    begin, end = report.page.index('<div class="tiles">'), report.page.index("<figure")
+    pages = [
+        replace(report, page=report.page[:begin] + part + report.page[end:])
+        for _, part in altered(report.page[begin:end])
+    ]
+    first = report.terminal.split("\n\n  ")[0]
+    texts = [
+        replace(report, terminal=report.terminal.replace(first, part)) for _, part in altered(first)
+    ]
+    assert len(pages) > 8
+    for other in (*pages, *texts):
+        assert set(map(str, conflicts(other))) - known
 
 
 def test_every_kind_of_the_audit_is_found():
