@@ -25,7 +25,13 @@ from kvbench.report.words.phrases import WITNESS, bare, between, ends, number, s
 from kvbench.store import Manifest
 from kvbench.units import cpu_text, duration, size
 
-_times, _error = "{:.2f}".format, "{:.0e}".format
+_times = "{:.2f}".format
+
+
+def _error(value: float) -> str:
+    return f"{value:.0e}" if value else "0"
+
+
 FILTERS = ("op", "layout", "dtype", "residency", "threads", "regime")
 
 
