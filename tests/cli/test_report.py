@@ -22,9 +22,9 @@ def run(tmp_path_factory):
 
 def test_where_it_writes(run, tmp_path, capsys):
     out = output_of(capsys, "report", str(run))
-    assert out.startswith("run mine\n  ") and out.endswith(f"report: {run}/report/index.html\n")
+    assert out.startswith("run mine\n") and out.endswith(f"report: {run}/report/index.html\n")
     assert max(map(len, out.splitlines()[:-1])) <= 120
-    assert "Decode reads up to" in out and "\n\nreport:" in out
+    assert "Fastest decode" in out and "\n\nreport:" in out
     assert call("report", str(run), "-o", str(tmp_path / "deep" / "er")) == 0
     written = tmp_path / "deep" / "er"
     assert (written / "index.html").read_text() == (run / "report" / "index.html").read_text()

@@ -42,7 +42,7 @@ def measured(tmp_path_factory):
 def test_the_summary_names_what_to_do_next(measured):
     path, out, err = measured
     assert f"  run       {path}" in out and "  next      " in out
-    for words in ("GB/s", "Fastest decode", "What limits", " RUN: ", "memory "):
+    for words in ("GB/s", "Fastest decode", "What limits", " RUN ", "memory "):
         assert words in out
     assert "into" in err and " points, " in err and "Traceback" not in out + err
 

@@ -39,6 +39,30 @@ def test_samples_of_the_nominal_length(sweep):
     )
 
 
+def test_what_lies_in_memory_is_beside_reads_of_it(sweep):
+    """10 launches, 3 samples of 30 ms more than of what a cache holds."""
+    timed = []
+    for word in ("hot", "evicted"):
+        found = sweep(f'context = 1024\nlayers = 1\nresidency = "{word}"')
+        alone = replace(found, plan=replace(found.plan, points=found.points))
+        timed.append(forecast(alone).timed)
+    assert timed[1] - timed[0] == pytest.approx(10 * 3 * 0.03)
+
+
+def test_a_line_is_forecast_too(sweep):
+    """Of two dtypes, in as many launches as are planned: 3 samples of each kernel, its reads in two
+    forms and its core; of memory, and 1 ms of the cores' speed.
+    """
+    found = sweep('context = 1024\ndtype = ["f16", "i8"]')
+    without, with_line = forecast(found), forecast(replace(found, line=found.points))
+    timed = with_line.timed - without.timed
+    assert timed == pytest.approx(10 * 3 * ((2 * 4 + 1) * 0.03 + 0.001))
+    assert without.line == 0 < with_line.line
+    assert with_line.seconds - without.seconds == pytest.approx(10 * with_line.line)
+    # the dtypes side by side have all that memory already
+    assert with_line.memory == without.memory
+
+
 def test_a_token_is_no_longer_than_a_sample(sweep):
     """Of a slice of 1 GiB, which a prompt takes a tenth of a second to fill."""
     long, short = (

@@ -3,6 +3,7 @@ alone, timed side by side.
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from statistics import fmean
@@ -67,51 +68,36 @@ def _order(choice: Choice, page: Workload) -> tuple[Any, ...]:
 
 def _choice(rows: pd.DataFrame) -> Choice:
     """Of one set. A value is as fast as it is over the others on average."""
-    leads = {
-        (ours, theirs): pairs.answer(row, "lead", theirs, turned)
-        for row in rows.to_dict("records")
-        for turned, ours, theirs in (
-            (False, row["other"], row["base"]),
-            (True, row["base"], row["other"]),
-        )
-    }
-    every = {value for pair in leads for value in pair}
-    level = {value for value in every if not _led(value, leads)}
-    values = sorted(every, key=lambda value: (value not in level, -_pace(value, leads), value))
+    leads, paces = dict[tuple[str, str], Answer](), defaultdict[str, list[float]](list)
+    for row in rows.to_dict("records"):
+        for turned, own, other in ((False, "other", "base"), (True, "base", "other")):
+            leads[row[own], row[other]] = pairs.answer(row, "lead", row[other], turned)
+            paces[row[own]].append((-1) ** turned * math.log(row["ratio"]))
+    led = {value for value in paces if _led(value, leads)}
+    values = sorted(paces, key=lambda value: (value in led, -fmean(paces[value]), value))
     first = rows.iloc[0]
-    dtypes = set(rows["dtype"])
     return Choice(
         factor=first["factor"],
         op=first["op"],
         regime=first["regime"],
-        dtype=first["dtype"] if len(dtypes) == 1 else "",
+        dtype=first["dtype"] if rows["dtype"].nunique() == 1 else "",
         context=int(first["context"]),
         values=tuple(values),
-        level=tuple(value for value in values if value in level),
+        level=tuple(value for value in values if value not in led),
         leads=tuple(leads.get((values[0], other)) or _untested(other) for other in values[1:]),
+    )
+
+
+def _led(value: str, leads: Mapping[tuple[str, str], Answer]) -> bool:
+    """Whether another is clearly faster. `leads`: of the one value over the other."""
+    over = (answer for (_, theirs), answer in leads.items() if theirs == value)
+    return any(
+        each.state is State.DECIDED and each.figure and each.figure.value > 1 for each in over
     )
 
 
 def _untested(value: str) -> Answer:
     return Answer.untested("lead", Reason.NOT_MEASURED, value)
-
-
-_Leads = Mapping[tuple[str, str], Answer]  # of the one value over the other
-
-
-def _led(value: str, leads: _Leads) -> bool:
-    """Whether another is clearly faster."""
-    over = (answer for (_, theirs), answer in leads.items() if theirs == value)
-    return any(each.state is State.DECIDED and _times(each) > 1 for each in over)
-
-
-def _pace(value: str, leads: _Leads) -> float:
-    own = (answer for (ours, _), answer in leads.items() if ours == value)
-    return fmean(math.log(_times(each)) for each in own)
-
-
-def _times(answer: Answer) -> float:
-    return answer.figure.value if answer.figure else math.nan
 
 
 def _threads(found: pd.DataFrame, page: Workload) -> Answer | None:

@@ -167,7 +167,7 @@ def lead(found: pd.DataFrame, one: str, other: str, question: str = "lead", of: 
 
 def answer(row: Row, question: str, of: str = "", turned: bool = False) -> Answer:
     """How many times as fast the other is as the base, or the base as the other where it is
-    `turned`.
+    `turned`. Of too few launches no number is said.
     """
     ratio, low, high = (row[name] for name in RATIO)
     ends = (1 / ratio, 1 / high, 1 / low) if turned else (ratio, low, high)
@@ -178,7 +178,7 @@ def answer(row: Row, question: str, of: str = "", turned: bool = False) -> Answe
         question,
         of,
         (subject,),
-        Figure(*ends, Unit.TIMES),
+        Figure(*ends, Unit.TIMES) if state is not State.NOT_TESTED else None,
         held=_HELD.get(row["factor"], Held.POINT),
         against=against,
         basis=Basis.ROUNDS,

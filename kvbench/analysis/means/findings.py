@@ -11,7 +11,6 @@ from kvbench.analysis.answers.tables import Tables
 from kvbench.analysis.answers.workload import workload
 from kvbench.analysis.differs.questions import Open, questions
 from kvbench.analysis.limits import frames
-from kvbench.analysis.means.headline import Headline, headline
 from kvbench.analysis.means.models import tokens
 from kvbench.analysis.means.numa import Placed, matrix
 from kvbench.analysis.means.peers import Beside, beside, peers
@@ -46,7 +45,6 @@ class Findings:
     peers: pd.DataFrame
     beside: Beside  # what these say
     open: tuple[Open, ...]
-    headline: Headline
     answers: Answers
 
 
@@ -107,6 +105,5 @@ def findings(
         schedules=schedules(tuned for record in records for tuned in record.tuned),
         placed=matrix(points, cpus, machine),
         open=questions(points, asked),
-        headline=headline(points, rates, own, machine, launches),
         answers=answers(tables),
     )

@@ -4,7 +4,7 @@ same rounds.
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean, median
 from typing import Annotated, Any
 
@@ -107,6 +107,10 @@ class Together:
             "what peers are: faster, slower, same within noise, or not decided; empty without one"
         ),
     ]
+    drift: Annotated[
+        float | None,
+        about("share of ours: how far ours before and after the peers differ at most"),
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +210,9 @@ def _held(logs: Sequence[float]) -> dict[str, Any]:
 def beside(rows: pd.DataFrame, records: Iterable[Record]) -> Beside:
     """From the table of peers, and the records that it was made of."""
     found = tuple(_cells(rows))
-    return Beside(found, _together(rows, _visits(records)))
+    drifts = [abs(each.drift - 1) for each in found if each.drift is not None]
+    together = _together(rows, _visits(records))
+    return Beside(found, replace(together, drift=max(drifts, default=None)))
 
 
 def _together(rows: pd.DataFrame, visits: _Visits) -> Together:

@@ -143,12 +143,11 @@ def _said(found: Any, manifest: Any, place: str, whole: bool) -> Iterator[str]:
     """What the run lacks; and all that it says, where it is `whole`. A command stays in one line,
     to be copied.
     """
-    from kvbench.report.words.findings import sentences
+    from kvbench.report.ending import text
     from kvbench.report.words.gaps import gaps, resume
     from kvbench.texts import wrapped
 
-    for sentence in (
-        *gaps(found, manifest, place),
-        *(each.text for each in sentences(found) if whole),
-    ):
+    for sentence in gaps(found, manifest, place):
         yield from [f"  {sentence}"] if resume(manifest, place) in sentence else wrapped([sentence])
+    if whole:
+        yield from text(found)

@@ -118,7 +118,7 @@ def _filters(found: Findings) -> dict[str, list[str]]:
     """What points can be chosen by: where they differ."""
     words = {name: found.points[name].dropna() for name in tables.FILTERS}
     return {
-        name: [str(word) for word in sorted(set(each) - {""})]
+        name: [str(word) for word in dict.fromkeys(each) if word != ""]
         for name, each in words.items()
         if each.nunique() > 1
     }

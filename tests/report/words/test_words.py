@@ -18,7 +18,10 @@ from tests.store.made import manifest
 
 CHECKS = [Check("load", "warn", "1.5", ""), Check("swap", "ok", "none", "")]
 CLOSED = Answer.untested("L3", Reason.CLOSED, threads=8, largest_threads=3)
-OPEN = tuple(Open(said, 1.0, 0.9, 1.1, 14, 20, ()) for said in ("a over b", "c over d"))
+OPEN = tuple(
+    Open(question, "decode", "DRAM", "a", "b", "head f16", 1.25, 0.9, 1.5, 14, 20, ())
+    for question in ("layout", "residency")
+)
 UNTESTED = Answer.untested("x", Reason.NO_L3)
 
 
@@ -49,7 +52,7 @@ TILES = [
     (
         "Fastest decode",
         with_("decodes", fastest=replace(FASTEST, basis=Basis.APART), next=None),
-        "i8 (dot, head), from visits of its own, so that no ratio is said",
+        "i8 (dot, head), from visits of its own: no ratio to others is said",
     ),
     ("Fastest decode", with_("decodes", fastest=UNTESTED), "not measured | no decode of this run"),
     ("Memory", ANSWERS, "31.4 GB/s | plain reads by 2 threads, 45 of 47 visits (27.1 to 34.2)"),
@@ -83,7 +86,7 @@ def test_a_tile_shows_its_answer(title, answers, words):
 
 SENTENCES = {
     "variant": [
-        "i8, 4,096 tokens, from memory, side by side: none of dot and flash clearly leads."
+        "i8, 4,096 tokens, from memory, side by side: no clear lead among dot and flash."
     ],
     "threads": ["2 threads are 1.71x (1.60 to 1.80) as fast as 1 from memory, side by side (a)."],
     "prefetch": [
@@ -97,7 +100,10 @@ SENTENCES = {
     "fits": ["in one layer (in all 32 layers): i8 7,912 (241); f32 2,011 (none)."],
     "servers": ["q4_0 is fastest from 1 to 9.1 GB/s a core", "This machine has 15.4 GB/s a core."],
     "suspect": ["2 of 58 points", "head i8 dot is faster than core speed, noise (suspect);"],
-    "open": ["2 questions are not decided in 14 launches: a over b; c over d."],
+    "open": [
+        "2 questions are not decided in 14 launches: layout of decode from memory, a over b (head"
+        " f16: 1.25x, 0.9 to 1.5); decodes from L3 over the same from memory (head f16: 1.25x,"
+    ],
     "doubt": [
         "One point in ten scatters by 21% of its time",
         "The cores were slow in 4 visits; 3 of these are left out.",
