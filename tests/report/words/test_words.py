@@ -85,9 +85,7 @@ def test_a_tile_shows_its_answer(title, answers, words):
 
 
 SENTENCES = {
-    "variant": [
-        "i8, 4,096 tokens, from memory, side by side: no clear lead among dot and flash."
-    ],
+    "variant": ["i8, 4,096 tokens, from memory, side by side: no clear lead among dot and flash."],
     "threads": ["2 threads are 1.71x (1.60 to 1.80) as fast as 1 from memory, side by side (a)."],
     "prefetch": [
         "From memory, schedule weave is 1.40x (1.30 to 1.50) as fast as no prefetching (f16",
