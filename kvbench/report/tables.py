@@ -26,7 +26,13 @@ from kvbench.report.words.phrases import WITNESS, bare, between, ends, number, s
 from kvbench.store import Manifest
 from kvbench.units import cpu_text, duration, size
 
-_times, _error = "{:.2f}".format, "{:.0e}".format
+_times = "{:.2f}".format
+
+
+def _error(value: float) -> str:
+    return f"{value:.0e}" if value else "0"
+
+
 FILTERS = ("op", "layout", "dtype", "residency", "threads", "regime")
 
 
@@ -263,7 +269,7 @@ _COLUMNS: dict[str, Columns] = {  # of tables that are findings as they are
     },
     "contrasts": {
         "what differs": ("factor", str),
-        **plain("base", "other", "op", "dtype", "context", "threads"),
+        **plain("base", "other", "op", "dtype", "layout", "variant", "context", "threads"),
         "level": ("regime", str),
         "times as fast as base": ("ratio", _times),
         "interval": interval("ratio"),
