@@ -84,6 +84,7 @@ def scores(folder):
     return [[str(run), "--json"]]
 
 
+EXPLAINED = "llama-3-8b --measured 1@8k --cores 96 --bandwidth 460"
 CALLS = {
     "score": scores,
     "list kernels": lambda folder: [["--json"]],
@@ -121,7 +122,7 @@ CALLS = {
     "compare": lambda folder: [[*sides(folder), "--json"]],
     "history": lambda folder: [["show", "--root", past(folder), "--json"]],
     "explain": lambda folder: [
-        ["llama-3-8b", "--machine", str(BASELINE), "--measured", "1@8k", "--json"],
+        [*EXPLAINED.split(), "--machine", str(BASELINE), "--json"],
         ["deepseek-v3", "--machine", str(BASELINE), "--json"],
         ["gpt-2", "--machine", str(BASELINE), "--json"],
     ],
