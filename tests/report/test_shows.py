@@ -19,6 +19,7 @@ CHOOSING = {
 }
 LENGTHS = re.compile(r"\blen\b|\.nunique\(")
 PATHS = re.compile(r"^(folder|below|out)\b")
+UNITS = re.compile(r"^\w+ //? (KIB|MIB|GIB|GB)$")
 DRAWS = re.compile(r"\b(Axes|Canvas)\b")  # what a function takes or returns that draws
 
 # Files that do so, each with the reason why it may. One that has become clean must leave the list.
@@ -63,7 +64,7 @@ def in_python(text: str) -> Iterator[str]:
     }
     for node in ast.walk(tree):
         said = ast.unparse(node) if isinstance(node, ast.expr) else ""
-        layout = LENGTHS.search(said) or PATHS.match(said)
+        layout = LENGTHS.search(said) or PATHS.match(said) or UNITS.match(said)
         if id(node) not in drawing and chooses(node) and not layout:
             yield f"{node.lineno}: {said}"
 
