@@ -81,8 +81,8 @@ class KnownMachine:
 
     def core_rate(self, decoder: Decoder) -> tuple[float, float] | None:
         """GB/s of K, V and scales that one core decodes from a private cache, of that point, and
-        how many times as many bytes it moves with its query and output; None where it was not timed.
-        The core allows what was reached from memory, too.
+        how many times as many bytes it moves with its query and output. None where it was not
+        timed. The core allows what was reached from memory, too.
         """
         best = self.fastest(decoder)
         if best is None or pd.isna(best["core_fraction"]):
