@@ -98,8 +98,13 @@ CALLS = {
     "sweep --dry-run": lambda folder: [["smoke", "--axis", "threads=1,1024", "--json"]],
     "verify": lambda folder: [["--quick", "--isa", "scalar", "--json"]],
     "profile": lambda folder: [
-        [*op.split(), *SMALL.split(), *SHORT, "--json"]
-        for op in ("decode", "decode --residency evicted", "bulk", "append")
+        [op, *SMALL.split(), *SHORT, *more, "--json"]
+        for op, *more in (
+            ("decode",),
+            ("decode", "--residency", "evicted"),  # from memory
+            ("bulk",),
+            ("append",),
+        )
     ],
     "sweep": lambda folder: [
         [
