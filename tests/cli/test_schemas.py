@@ -31,7 +31,9 @@ from tests.report import made
 from tests.report.answered import ANSWERS
 from tests.score import made as score
 
-BASELINE = Path(__file__).resolve().parents[2] / "results" / "zen4-kvm-2" / "quick"
+RESULTS = Path(__file__).resolve().parents[2] / "results"
+BASELINE = RESULTS / "zen3-kvm-2" / "quick"
+ASKED = RESULTS / "zen4-kvm-2" / "quick"  # it has contrasts, and layers in L3
 CACHES = [(1, "Data", "32K", 1), (2, "Unified", "512K", 1), (3, "Unified", "32768K", 2)]
 SMALL = "--q-heads 4 --kv-heads 2 --head-dim 32 --context 96 --threads 1 --residency hot"
 SIZED = (
@@ -98,8 +100,13 @@ CALLS = {
     "sweep --dry-run": lambda folder: [["smoke", "--axis", "threads=1,1024", "--json"]],
     "verify": lambda folder: [["--quick", "--isa", "scalar", "--json"]],
     "profile": lambda folder: [
-        [*op.split(), *SMALL.split(), *SHORT, "--json"]
-        for op in ("decode", "decode --residency evicted", "bulk", "append")
+        [op, *SMALL.split(), *SHORT, *more, "--json"]
+        for op, *more in (
+            ("decode",),
+            ("decode", "--residency", "evicted"),  # from memory
+            ("bulk",),
+            ("append",),
+        )
     ],
     "sweep": lambda folder: [
         [
@@ -135,7 +142,7 @@ CALLS = {
     "report": lambda folder: [
         [*runs, "--format", "json"]
         for few in [bare(folder)]
-        for runs in ([str(BASELINE)], [few], [str(BASELINE), few])
+        for runs in ([str(ASKED)], [few], [str(ASKED), few])
     ],
 }
 
@@ -176,6 +183,10 @@ def printed(folder):
                 own = {"trust": told["trust"]} if name == "peers" else {"answers": told}
                 own |= {"open": [json.loads(json.dumps(plain(OPEN)))]} if name == "sweep" else {}
                 found[name].append(found[name][0] | own)
+            if name == "report":
+                several = found[name][2]
+                runs = [each | own for each in several["runs"]]
+                found[name].append(several | {"runs": runs})
         return found[name]
 
     return of

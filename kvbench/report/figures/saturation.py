@@ -37,7 +37,7 @@ def saturation(found: Findings, look: Look) -> Figure:
     )
     return chart(
         "saturation",
-        "Do more threads help?",
+        "How many threads are enough?",
         about,
         table,
         panels,

@@ -120,7 +120,10 @@ def _choices(found: list[dict[str, object]]) -> Iterator[Claim]:
     for each in found:
         where = (each["op"], _level(each["regime"]), each["dtype"], f"{each['context']:,}")
         for other, lead in zip(each["values"][1:], each["leads"], strict=True):
-            yield from _figure((*where, each["values"][0], other), "lead", lead)
+            subject = (*where, each["values"][0], other)
+            yield from _figure(subject, "lead", lead)
+            for end in ("low", "high") if lead["figure"] else ():
+                yield Claim(subject, f"lead, {end}", lead["figure"][end], 0, "", "JSON")
 
 
 def _level(word: str) -> str:
@@ -139,9 +142,15 @@ def _leads(report: Report) -> Iterator[Claim]:
     for place, found in report.sentences(_LEADS):
         where = (_OPS.get(found[1], "decode"), found[4], found[2], found[3])
         first = re.match(r"(?:none of )?([\w.=]+)", found[5])[1]
-        others = rf"([\w.=]+) takes ({NUMBER})x[^;]* of (?:its time|the time of ([\w.=]+))"
-        for other, times, named in re.findall(others, found[5]):
-            yield from claim((*where, named or first, other), "lead", times, "", place)
+        others = (
+            rf"([\w.=]+) takes ({NUMBER})x \(({NUMBER}) to ({NUMBER})\)"
+            r" of (?:its time|the time of ([\w.=]+))"
+        )
+        for other, times, low, high, named in re.findall(others, found[5]):
+            subject = (*where, named or first, other)
+            yield from claim(subject, "lead", times, "", place)
+            yield from claim(subject, "lead, low", low, "", place)
+            yield from claim(subject, "lead, high", high, "", place)
 
 
 def _said(report: Report) -> Iterator[Claim]:
@@ -153,7 +162,7 @@ def _said(report: Report) -> Iterator[Claim]:
         ("memory", "visits"): r"plain reads by [^;]*? of (\d+) visits",
         ("L3", "L3 over memory"): rf"({NUMBER})x(?: \([^)]*\))? plain reads of memory",
         ("threads", "more threads"): rf"\d+ threads are ({NUMBER})x",
-        ("storing", "share of a step"): rf"({NUMBER}%)(?: \([^)]*\))? of a decode step",
+        ("storing", "share of a step"): rf"({NUMBER}%)(?: \([^)]*\))? of a (?:decode )?step",
     }
     for (subject, quantity), pattern in patterns.items():
         for place, found in report.sentences(pattern):
@@ -177,12 +186,23 @@ def _shown(report: Report) -> Iterator[Claim]:
             for head in row:
                 if "error" in head:
                     yield from claim(bar, head, row[head], "", "dtypes")
-    for table in report.with_heads("what differs", "fastest", "other", "context"):
+    for table in report.with_heads("what differs", "base", "other", "context"):
         for row in table.rows:
-            context = f"{int(row['context']):,}"
-            where = (row["op"], _level(row["level"]), row["dtype"], context)
-            subject = (*where, row["fastest"], row["other"])
-            yield from claim(subject, "lead", row["times as fast as the other"], "", "contrasts")
+            if row["what differs"] not in ("layout", "variant"):
+                continue
+            where = (row["op"], _level(row["level"]), row["dtype"], f"{int(row['context']):,}")
+            subject = (*where, row["base"], row["other"])
+            times = row["times as fast as base"]
+            low, high = re.findall(NUMBER, row["interval"])
+            # the time of the base over that of the other
+            yield from claim((*where, row["other"], row["base"]), "lead", times, "", "contrasts")
+            for end, text in (("low", low), ("high", high)):
+                yield from claim(
+                    (*where, row["other"], row["base"]), f"lead, {end}", text, "", "contrasts"
+                )
+            for quantity, text in (("lead", times), ("lead, low", high), ("lead, high", low)):
+                value, half = number(text)
+                yield Claim(subject, quantity, 1 / value, half / value**2, "", "contrasts")
     for table in report.with_heads("model", "dtype", "threads", "tokens of one layer in L3"):
         for row in table.rows:
             subject = (row["model"], row["dtype"], row["threads"])
@@ -253,7 +273,8 @@ def _prose(report: Report) -> Iterator[tuple[str, str]]:
     every = [("page", node.text) for each in lists for node in (*each.all("li"), each)]
     every += [(f"tile {title}", text) for title, text in report.tiles.items()]
     every += [("terminal", said.text) for said in report.said if said.place == "terminal"]
-    for place, text in every:
+    for place, whole in every:
+        text = re.sub(r"Limit: the first of .*", "", whole)
         parts = [text] if "not decided in" in text else re.split(r"(?<=[.;:]) ", text)
         for sentence in parts:
             if not re.search(_ELSEWHERE, sentence) and sentence:

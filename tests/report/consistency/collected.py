@@ -17,6 +17,7 @@ _HELD = {  # the same whole by each of its names
     "core speed": "core speed",
     "its core speed": "core speed",
 }
+_PLAIN = "read", "plain", "DRAM"
 _SHOWN = {"tokens/s": "tokens/s", "GB/s": "GB/s"}
 
 
@@ -30,6 +31,7 @@ def claims(report: Report) -> Iterator[Claim]:
     yield from _gains(report)
     yield from _reads(report)
     yield from _counts(report)
+    yield from _probes(report)
     yield from _fits(report)
     yield from _sizes(report)
     yield from answers(report)
@@ -196,6 +198,15 @@ def _reads(report: Report) -> Iterator[Claim]:
     states += [row for row in report.figures.get("roofline", []) if row["kind"] == "memory"][:1]
     for row in states[:1] + states[len(states) - 1 :]:
         yield from claim(subject, quantity, row["gbps"], "", "staircase.csv, roofline.csv")
+
+
+def _probes(report: Report) -> Iterator[Claim]:
+    """Plain reads of memory by a probe, unless the page says that these are of its own visits."""
+    rows = [row for table in report.with_heads("probe", "form", "rate") for row in table.rows]
+    plain = [row for row in rows if (row["probe"], row["form"], row["level"]) == _PLAIN]
+    if plain and not any(report.sentences("the probe's own visits")):
+        most = max(plain, key=lambda row: int(row["threads"]))
+        yield from claim("memory", "memory read", most["rate"], "", "the machine's rates")
 
 
 def _counts(report: Report) -> Iterator[Claim]:

@@ -439,3 +439,35 @@ def servers(report: Report) -> Iterator[Conflict]:
         if rates and rates[found[1]] < 0.999 * max(rates.values()):
             best = max(rates, key=rates.get)
             yield Conflict("servers", f"{found[0]} ({place})", f"{best} at {middle:.3g} GB/s")
+
+
+@_rule
+def step(report: Report) -> Iterator[Conflict]:
+    """A share of a decode step is of the page's fastest, or names another."""
+    speed = re.match(rf"({NUMBER}) tokens/s", report.tiles.get("Fastest decode", ""))
+    said = (
+        rf"token takes ({NUMBER}) µs[^.]*(?:\.\d[^.]*)* in all layers[^.]*\. That is ({NUMBER})% of"
+        r" a decode step"
+    )
+    for place, found in report.sentences(said):
+        share, half = number(found[2])
+        own = 1e-4 * number(found[1])[0] * number(speed[1])[0] if speed else share
+        if abs(own - share) > half + 0.02 * own:
+            yield Conflict("step", f"{found[0]} ({place})", f"of the fastest decode: {own:.2g}%")
+
+
+_LABELS = ("what differs", "base", "other", "op", "dtype", "layout", "variant", "context")
+_LABELS += ("threads", "level")
+
+
+@_rule
+def same_row(report: Report) -> Iterator[Conflict]:
+    """Two rows of one name have one value."""
+    for table in report.with_heads("what differs", "base", "other", "context"):
+        seen: dict[tuple[str, ...], Row] = {}
+        for row in table.rows:
+            name = tuple(row.get(label, "") for label in _LABELS)
+            other = seen.setdefault(name, row)
+            if other["interval"] != row["interval"]:
+                told = f"{' '.join(name)}: {other['interval']}"
+                yield Conflict("same_row", told, row["interval"])

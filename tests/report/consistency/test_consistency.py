@@ -205,6 +205,24 @@ def answered(scatter):
     }
 
 
+PAIRS = (
+    "what differs | base | other | op | dtype | layout | context | level | times as fast as base"
+)
+PAIRS += " | interval"
+PAIR = "residency | memory | L3 | decode | f16 | {} | 4096 | L3 | {}"
+ONE_MORE = "1.10 | 0.97 to 1.23"
+SERVERS = [
+    {"kind": "line", "dtype": dtype, "bandwidth": str(at), "tokens_per_second": str(rate * at)}
+    for dtype, rate in (("i8", 3.6), ("f16", 1.8))
+    for at in (1, 40)
+]
+
+
+def stairs(fastest):
+    rows = (("memory", 34.7), ("read", fastest))
+    return [{"kind": kind, "regime": "DRAM", "gbps": str(rate)} for kind, rate in rows]
+
+
 # The same of what no page of the audit had.
 NEW = {
     "scatter": (
@@ -236,6 +254,36 @@ NEW = {
         "tokens/s",
         Report(dtypes(I8, ("f16", "flash, head", 61)), {"hero": bars(0.66)}),
         Report(dtypes(I8, F16), {"hero": bars(0.66)}),
+    ),
+    "step": (
+        "step",
+        Report(
+            tile(*FIRST) + "<p>Storing one token takes 30 µs (29 µs to 31 µs) in all layers (append"
+            " head f16). That is 0.2% of a decode step.</p>"
+        ),
+        Report(
+            tile(*FIRST) + "<p>Storing one token takes 30 µs (29 µs to 31 µs) in all layers (append"
+            " head f16). That is 0.2% of a step of f16 (flash, head).</p>"
+        ),
+    ),
+    "same row": (
+        "same_row",
+        Report(
+            table(PAIRS, PAIR.format("head", "1.05 | 0.9 to 1.18"), PAIR.format("head", ONE_MORE))
+        ),
+        Report(
+            table(PAIRS, PAIR.format("head", "1.05 | 0.9 to 1.18"), PAIR.format("paged", ONE_MORE))
+        ),
+    ),
+    "fastest read": (
+        "best_read",
+        Report(figures={"staircase": stairs(34.2)}),
+        Report(figures={"staircase": stairs(34.8)}),
+    ),
+    "servers": (
+        "servers",
+        Report("<p>f16 is fastest from 1 to 12 GB/s a core.</p>", {"servers": SERVERS}),
+        Report("<p>i8 is fastest from 1 to 12 GB/s a core.</p>", {"servers": SERVERS}),
     ),
     "no whole": (
         "nameless",
