@@ -10,6 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator as Validator
 
 import kvbench.runner
+from kvbench.analysis.differs.questions import Open
 from kvbench.analysis.measured.machines import UNITS
 from kvbench.cli._program import kvbench as program
 from kvbench.cli.understand.list import names, schema
@@ -38,6 +39,7 @@ SMALL = "--q-heads 4 --kv-heads 2 --head-dim 32 --context 96 --threads 1 --resid
 SIZED = (
     "qwen3-0.6b --context 8192 --layout paged --weights 1GB --budget 1GiB --lengths uniform:1-64"
 )
+OPEN = Open("layout", "decode", "DRAM", "a", "b", "head f16", 1.25, 0.9, 1.5, 14, 20, ("a", "b"))
 SHORT = ["--samples", "2", "--sample-time", "0.001"]
 PEERS = "--model qwen3-0.6b --context 512 --dtype f32 --threads 1 --peers numpy,cke --launches 1"
 BRIEF = ["--only", "*.head.f16.*", "--cpus", CPU, "--launches", "1", *SHORT]
@@ -176,10 +178,11 @@ def printed(folder):
                         output_of(capsys, *name.split(), *arguments), parse_constant=pytest.fail
                     )
                 )
-            # so few points say nothing of a model, nor of L3
+            # so few points say nothing of a model, nor of L3, and leave nothing open
             if name in ("sweep", "report", "peers"):
                 told = json.loads(json.dumps(plain(ANSWERS)))
                 own = {"trust": told["trust"]} if name == "peers" else {"answers": told}
+                own |= {"open": [json.loads(json.dumps(plain(OPEN)))]} if name == "sweep" else {}
                 found[name].append(found[name][0] | own)
             if name == "report":
                 several = found[name][2]
