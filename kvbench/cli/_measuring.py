@@ -57,12 +57,14 @@ def concluded(session: Any, command: str, tell: Callable[[Any], None]) -> Exit:
 
 def _spent(session: Any) -> str:
     """That the budget has ended it, and where."""
-    records, points = session.directory.records, session.directory.manifest.plan.points
+    records, plan = session.directory.records, session.directory.manifest.plan
     launch = max((record.launch for record in records), default=0)
     made = sum(record.launch == launch for record in records)
+    whole = f"{made} of {counted(len(plan.points), 'visit')}"
+    visits = whole if launch < plan.launches else counted(made, "visit")
     return (
-        f"kvbench: the budget of {span(session.budget.seconds)} ended it "
-        f"after {made} of {counted(len(points), 'visit')} of launch {launch + 1}"
+        f"kvbench: the budget of {span(session.budget.seconds)} ended it after {visits} of launch"
+        f" {launch + 1}"
     )
 
 

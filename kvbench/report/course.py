@@ -96,7 +96,8 @@ def ending(
     manifest: Manifest, place: str, records: Sequence[Record], left: Sequence[Open] = ()
 ) -> list[str]:
     """`left`: questions that are open."""
-    launches, planned = len({record.launch for record in records}), manifest.plan.launches
+    launches = len({record.launch for record in records})
+    planned = manifest.plan.launches * (1 + manifest.has_line)
     failed = {
         each.point.name: each.error
         for each in records

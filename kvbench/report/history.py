@@ -2,11 +2,12 @@
 of its page.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated
 
 from kvbench.analysis.differs.trend import ACCEPTED, LIMITS, OPEN, Past, Ran, Step, Trend
+from kvbench.analysis.shown.trend import ordered
 from kvbench.model.annotated import Printed, about
 from kvbench.report.sheet import Cell, Columns, Sheet, plain, sheet
 from kvbench.texts import wrapped
@@ -111,13 +112,6 @@ def of(past: Past) -> MachineHistory:
         for each in (past.trends, past.families)
     )
     return MachineHistory(past.fingerprint, past.machine, tuple(past.runs), points, families)
-
-
-def ordered(trends: Iterable[Trend]) -> list[Trend]:
-    """What needs somebody's attention first, as ORDER says."""
-    return sorted(
-        trends, key=lambda each: (each.worst(), not each.open(), not each.steps, -abs(each.change))
-    )
 
 
 def _trend(past: Past, trend: Trend) -> PointTrend:

@@ -12,6 +12,7 @@ from typing import Any
 from kvbench.analysis.answers import Answers
 from kvbench.analysis.answers.answer import Answer
 from kvbench.analysis.judge import COVERAGE as CERTAIN
+from kvbench.analysis.limits.claims import Claim
 from kvbench.analysis.means.findings import Findings
 from kvbench.analysis.measured.ceilings import COVERAGE
 from kvbench.analysis.measured.machines import ceiling_row
@@ -25,7 +26,13 @@ from kvbench.report.words.phrases import WITNESS, bare, between, ends, number, s
 from kvbench.store import Manifest
 from kvbench.units import cpu_text, duration, size
 
-_times, _error = "{:.2f}".format, "{:.0e}".format
+_times = "{:.2f}".format
+
+
+def _error(value: float) -> str:
+    return f"{value:.0e}" if value else "0"
+
+
 FILTERS = ("op", "layout", "dtype", "residency", "threads", "regime")
 
 
@@ -137,8 +144,12 @@ def _slowest(row: Mapping[str, Any]) -> Cell | None:
     return Cell(f"{own:.2f}x" + (f" ({beside:.2f}x)" if beside else ""), own) if own else None
 
 
+_OPEN_L3 = (Claim.NOT_TESTABLE, Claim.UNSTABLE)
+
+
 def _notes(row: Mapping[str, Any]) -> str:
     """All that should make a reader look twice."""
+    is_open = row["regime"] == "L3" and row["l3"] in _OPEN_L3
     notes = (
         (row["error"], row["error"]),
         (row["above"], row["above"] and words("reasons", "above", row)),
@@ -146,6 +157,7 @@ def _notes(row: Mapping[str, Any]) -> str:
         (row["outliers"], f"launches far off the others: {row['outliers']}"),
         (row["ceiling_note"] and not row["error"], words("reasons", "ceiling", row)),
         (row["regime_confidence"] == "low", "level in doubt"),
+        (is_open, words("reasons", "l3", row) if is_open else ""),
     )
     return "; ".join(note for applies, note in notes if applies)
 
@@ -257,7 +269,7 @@ _COLUMNS: dict[str, Columns] = {  # of tables that are findings as they are
     },
     "contrasts": {
         "what differs": ("factor", str),
-        **plain("base", "other", "op", "dtype", "context", "threads"),
+        **plain("base", "other", "op", "dtype", "layout", "variant", "context", "threads"),
         "level": ("regime", str),
         "times as fast as base": ("ratio", _times),
         "interval": interval("ratio"),

@@ -79,14 +79,16 @@ class KnownMachine:
         """
         return self._best(decoder, _DRAM, (), ("group", "head_dim", "context"))
 
-    def core_rate(self, decoder: Decoder) -> float | None:
-        """GB/s of K, V and scales that one core decodes from a private cache, of that point; None
-        where it was not timed. The core allows what was reached from memory, too.
+    def core_rate(self, decoder: Decoder) -> tuple[float, float] | None:
+        """GB/s of K, V and scales that one core decodes from a private cache, of that point, and
+        how many times as many bytes it moves with its query and output. None where it was not
+        timed. The core allows what was reached from memory, too.
         """
         best = self.fastest(decoder)
         if best is None or pd.isna(best["core_fraction"]):
             return None
-        return float(best["kv_gbps"] / min(1.0, best["core_fraction"])) / len(self.cpus)
+        core = float(best["kv_gbps"] / min(1.0, best["core_fraction"]))
+        return core / len(self.cpus), float(best["gbps"] / best["kv_gbps"])
 
     def _best(
         self, decoder: Decoder, level: str, alike: Sequence[str], near: Sequence[str]

@@ -37,9 +37,9 @@ def _row(
     cells = list[Served]()
     for cell in row.cells:
         decoder = replace(found.decoder, context=row.context, dtype=cell.dtype)
-        core = known.core_rate(decoder)
-        if core:
-            far, near = cell.bytes / (bandwidth * GB), cell.bytes / (core * cores * GB)
+        if rates := known.core_rate(decoder):
+            core, moved = rates
+            far, near = moved * cell.bytes / (bandwidth * GB), cell.bytes / (core * cores * GB)
             cache, limit = max((far, _MEMORY), (near, _CORE))
             step = cache + (found.read or 0) / (bandwidth * GB)
             batch = decoder.batch

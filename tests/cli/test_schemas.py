@@ -10,6 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator as Validator
 
 import kvbench.runner
+from kvbench.analysis.differs.questions import Open
 from kvbench.analysis.measured.machines import UNITS
 from kvbench.cli._program import kvbench as program
 from kvbench.cli.understand.list import names, schema
@@ -30,12 +31,15 @@ from tests.report import made
 from tests.report.answered import ANSWERS
 from tests.score import made as score
 
-BASELINE = Path(__file__).resolve().parents[2] / "results" / "zen3-kvm-2" / "quick"
+RESULTS = Path(__file__).resolve().parents[2] / "results"
+BASELINE = RESULTS / "zen3-kvm-2" / "quick"
+ASKED = RESULTS / "zen4-kvm-2" / "quick"  # it has contrasts, and layers in L3
 CACHES = [(1, "Data", "32K", 1), (2, "Unified", "512K", 1), (3, "Unified", "32768K", 2)]
 SMALL = "--q-heads 4 --kv-heads 2 --head-dim 32 --context 96 --threads 1 --residency hot"
 SIZED = (
     "qwen3-0.6b --context 8192 --layout paged --weights 1GB --budget 1GiB --lengths uniform:1-64"
 )
+OPEN = Open("layout", "decode", "DRAM", "a", "b", "head f16", 1.25, 0.9, 1.5, 14, 20, ("a", "b"))
 SHORT = ["--samples", "2", "--sample-time", "0.001"]
 PEERS = "--model qwen3-0.6b --context 512 --dtype f32 --threads 1 --peers numpy,cke --launches 1"
 BRIEF = ["--only", "*.head.f16.*", "--cpus", CPU, "--launches", "1", *SHORT]
@@ -84,6 +88,7 @@ def scores(folder):
     return [[str(run), "--json"]]
 
 
+EXPLAINED = "llama-3-8b --measured 1@8k --cores 96 --bandwidth 460"
 CALLS = {
     "score": scores,
     "list kernels": lambda folder: [["--json"]],
@@ -96,8 +101,13 @@ CALLS = {
     "sweep --dry-run": lambda folder: [["smoke", "--axis", "threads=1,1024", "--json"]],
     "verify": lambda folder: [["--quick", "--isa", "scalar", "--json"]],
     "profile": lambda folder: [
-        [*op.split(), *SMALL.split(), *SHORT, "--json"]
-        for op in ("decode", "decode --residency evicted", "bulk", "append")
+        [op, *SMALL.split(), *SHORT, *more, "--json"]
+        for op, *more in (
+            ("decode",),
+            ("decode", "--residency", "evicted"),  # from memory
+            ("bulk",),
+            ("append",),
+        )
     ],
     "sweep": lambda folder: [
         [
@@ -121,7 +131,7 @@ CALLS = {
     "compare": lambda folder: [[*sides(folder), "--json"]],
     "history": lambda folder: [["show", "--root", past(folder), "--json"]],
     "explain": lambda folder: [
-        ["llama-3-8b", "--machine", str(BASELINE), "--measured", "1@8k", "--json"],
+        [*EXPLAINED.split(), "--machine", str(BASELINE), "--json"],
         ["deepseek-v3", "--machine", str(BASELINE), "--json"],
         ["gpt-2", "--machine", str(BASELINE), "--json"],
     ],
@@ -133,7 +143,7 @@ CALLS = {
     "report": lambda folder: [
         [*runs, "--format", "json"]
         for few in [bare(folder)]
-        for runs in ([str(BASELINE)], [few], [str(BASELINE), few])
+        for runs in ([str(ASKED)], [few], [str(ASKED), few])
     ],
 }
 
@@ -168,11 +178,16 @@ def printed(folder):
                         output_of(capsys, *name.split(), *arguments), parse_constant=pytest.fail
                     )
                 )
-            # so few points say nothing of a model, nor of L3
+            # so few points say nothing of a model, nor of L3, and leave nothing open
             if name in ("sweep", "report", "peers"):
                 told = json.loads(json.dumps(plain(ANSWERS)))
                 own = {"trust": told["trust"]} if name == "peers" else {"answers": told}
+                own |= {"open": [json.loads(json.dumps(plain(OPEN)))]} if name == "sweep" else {}
                 found[name].append(found[name][0] | own)
+            if name == "report":
+                several = found[name][2]
+                runs = [each | own for each in several["runs"]]
+                found[name].append(several | {"runs": runs})
         return found[name]
 
     return of

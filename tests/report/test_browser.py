@@ -67,7 +67,7 @@ def mark(page):
       const top = document.elementFromPoint(x, y)?.closest("[data-point]");
       return top === mark ? [mark.dataset.point, {x, y}] : null; })""")
     return next(
-        each for each in filter(None, found) if row(page, each[0])["% of best read"].strip()
+        each for each in filter(None, found) if row(page, each[0])["% of core speed"].strip()
     )
 
 
@@ -120,7 +120,7 @@ def test_nothing_overflows_overlaps_or_is_cut(browser, folder, width, request):
 
 
 def test_the_first_screen(browser, shipped):
-    """Machine, badge, five tiles and the chart in 1300 x 900; below it findings that lead to what
+    """Machine, badge, six tiles and the chart in 1300 x 900; below it findings that lead to what
     shows them.
     """
     with opened(browser, shipped, width=1300, height=900) as page:
@@ -241,7 +241,7 @@ def test_a_mark_shows_the_numbers_of_its_point(page):
     assert told == {
         head: cell.strip() for head, cell in known.items() if head != "point" and cell.strip()
     }
-    assert float(told["GB/s"]) > 0 and told["% of best read"].endswith("%")
+    assert float(told["GB/s"]) > 0 and told["% of core speed"].endswith("%")
     page.mouse.move(1, 1)
     assert not card.is_visible()
 

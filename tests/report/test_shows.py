@@ -19,6 +19,7 @@ CHOOSING = {
 }
 LENGTHS = re.compile(r"\blen\b|\.nunique\(")
 PATHS = re.compile(r"^(folder|below|out)\b")
+UNITS = re.compile(r"^\w+ //? (KIB|MIB|GIB|GB)$")
 DRAWS = re.compile(r"\b(Axes|Canvas)\b")  # what a function takes or returns that draws
 
 # Files that do so, each with the reason why it may. One that has become clean must leave the list.
@@ -32,15 +33,7 @@ EXEMPT = {
     "page/__init__.py": "it names the styles of a picture that are frequent",
     "planned.py": "it tells a plan, before anything is measured",
     "sizes.py": "its cache is computed, and a step is the largest that fits",
-    "figures/choice.py": "it names a batch",
-    "figures/l3.py": "places of marks, by the share of a cache",
-    "figures/look.py": "it orders colours by name",
-    "figures/roofline.py": "roofs of what is drawn, which are no answers",
-    "figures/saturation.py": "places of marks, by threads",
-    "figures/sizes.py": "its cache is computed",
-    "figures/staircase.py": "levels and places of marks",
-    "figures/stores.py": "times of a token, of what is drawn",
-    "figures/trend.py": "levels of a past",
+    "figures/look.py": "it orders colours by name, and keeps labels apart",
     "words/numa.py": "it writes numbers",
     "words/advice.jinja": "it tells one profile, of two copies the faster",
     "words/compared.jinja": "it tells of two runs what each could have seen",
@@ -71,7 +64,7 @@ def in_python(text: str) -> Iterator[str]:
     }
     for node in ast.walk(tree):
         said = ast.unparse(node) if isinstance(node, ast.expr) else ""
-        layout = LENGTHS.search(said) or PATHS.match(said)
+        layout = LENGTHS.search(said) or PATHS.match(said) or UNITS.match(said)
         if id(node) not in drawing and chooses(node) and not layout:
             yield f"{node.lineno}: {said}"
 

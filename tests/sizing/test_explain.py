@@ -10,7 +10,10 @@ import pytest
 from kvbench.model import Fact
 from kvbench.model.weights import Weights
 from kvbench.report.explain import lines
+from kvbench.results import load
 from kvbench.sizing.explained import explain
+from kvbench.sizing.known import known
+from kvbench.sizing.served import serve
 from kvbench.suite import model
 from tests.checkpoint.made import config, folder
 from tests.checkpoint.test_known_answers import LLAMA
@@ -20,6 +23,7 @@ from tests.sizing.made import GIB, MEASURED, NOWHERE
 
 RUN = Path(__file__).resolve().parents[2] / "results" / "zen4-kvm-2" / "quick"
 ENDS = ("", "_low", "_high")
+CORE = 0.5  # of core speed
 RATES = {"f16": 20.0, "bf16": 19.9, "i8": 16.0, "q4_0": 5.0}  # GB/s, where plain reads give 20
 LLAMA_8B = replace(model("llama-3-8b"), max_context=131072, weights=Weights(16 * GIB, 15 * GIB))
 
@@ -30,7 +34,7 @@ def machine(rates=RATES, group=4, memory=64 * GIB):
     found = pd.DataFrame(rows, columns=names)
     facts = MEASURED.machine.facts | {"memory": Fact(memory, "made up", "high")}
     ends = {f"{name}{end}": found["gbps"] for name in ("gbps", "kv_gbps") for end in ENDS}
-    decodes = found.assign(**ends, answer=False)
+    decodes = found.assign(**ends, answer=False, core_fraction=CORE)
     return replace(
         MEASURED, machine=replace(MEASURED.machine, facts=facts), decodes=decodes, gflops=100.0
     )
@@ -80,6 +84,40 @@ def test_a_rate_that_was_measured():
     assert found.dtype == "i8" and found.high == pytest.approx(1 / (15 * each + small))
     assert found.low == pytest.approx(1 / (1 - each + small))
     assert explained(asked=(2.0, 8192)).measured.share > 1
+
+
+def served(cores, bandwidth, shape=LLAMA_8B):
+    """The cell of f16, and that of i8, at 8,192 tokens."""
+    found = serve(explained(shape), machine(), cores, bandwidth)
+    cells = {(cell.context, cell.dtype): cell for cell in found.server.cells}
+    return (cells[8192, "f16"], cells[8192, "i8"]), found
+
+
+def test_on_a_server_the_slower_of_memory_and_cores():
+    """Two threads decode f16 at 20 GB/s, half of core speed: 20 a core; and i8 at 16 a core."""
+    (half, byte), found = served(10, 100.0)
+    small = 2 * 32 * 8 * 8192 * 132  # bytes of i8
+    assert (half.limit, byte.limit) == ("memory", "memory")
+    assert (half.cache, byte.cache) == pytest.approx((100e9 / GIB, 100e9 / small))
+    assert half.tokens == pytest.approx(100e9 / (16 * GIB))
+    (half, byte), found = served(10, 180.0)
+    assert (half.limit, byte.limit) == ("memory", "core")
+    assert byte.cache == pytest.approx(160e9 / small)
+    assert byte.tokens == pytest.approx(1 / (small / 160e9 + 15 * GIB / 180e9))
+    assert "e4m3" in found.server.lacking and "f16" not in found.server.lacking
+    (half, _), _ = served(10, 180.0, replace(LLAMA_8B, weights=None))
+    assert half.tokens == half.cache
+
+
+def test_the_page_and_explain_say_the_same_of_a_server():
+    """Where memory limits, and where cores do: tokens/s of the cache alone, of 96 cores."""
+    lines, rates = load(RUN).findings().answers.servers.lines, known(RUN)
+    found = explain("llama-3-8b", model("llama-3-8b"), rates, 1, "", None, None)
+    for line in lines:
+        for bandwidth in (0.5 * line.knee, 2 * line.knee):
+            cells = serve(found, rates, 96, 96 * bandwidth).server.cells
+            own = next(c for c in cells if (c.context, c.dtype) == (4096, line.dtype))
+            assert own.cache == pytest.approx(96 * line.at(bandwidth))
 
 
 LATENT = replace(LLAMA_8B, q_heads=16, kv_heads=1, head_dim=576, latent=512)
@@ -154,6 +192,9 @@ def test_text_ends_with_the_lines(capsys):
         "lines"
     ]
     assert " ".join(text.split()).endswith(" ".join(" ".join(five).split())) and len(five) == 5
+    server = ("--cores", "96", "--bandwidth", "460")
+    text = output_of(capsys, "explain", "gemma-3-4b", "--machine", RUN, *server)
+    assert "On 96 cores with 460 GB/s (a model" in text and max(map(len, text.splitlines())) <= 120
     page = output_of(
         capsys, "explain", "gemma-3-4b", "--machine", RUN, "--markdown", "--measured", "2@8k"
     )
@@ -197,6 +238,12 @@ BAD = [
         (f"llama-3-8b --measured {text}", "5.2@8192")
         for text in ("5", "5@", "@5", "0@512", "5@0", "fast@8k")
     ),
+    ("llama-3-8b --cores 96", "--bandwidth", "one server"),
+    ("llama-3-8b --bandwidth 460", "--cores", "one server"),
+    ("llama-3-8b --cores 96 --bandwidth 0", "--bandwidth is 0"),
+    ("llama-3-8b --cores 0 --bandwidth 9", "0"),
+    ("llama-3-8b --cores 96 --bandwidth nan", "nan"),
+    ("deepseek-v3 --cores 96 --bandwidth 460", "no kernel here walks"),
     ("llama-3-8b --batch 0", "0"),
     ("llama-3-8b --batch 99999999999", "99999999999"),
     ("llama-3-8b --weights much", "16GB"),

@@ -31,7 +31,7 @@ _FEWEST = 2  # visits of a state: one is an outlier
 # deviations of visits within the states, at least: between their means; of the gap
 _APART, _GAP = 6.0, 2.0
 _NINE_OF_TEN = (0.05, 0.95)
-_ROUNDING = 0.02  # by which rate / beside may miss the ratio: more shows at two digits
+_ROUNDING = 0.005  # by which rate / beside may miss the ratio: more shows at three digits
 
 
 @dataclass(frozen=True, slots=True)

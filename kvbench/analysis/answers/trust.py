@@ -1,8 +1,9 @@
 """How far to trust a run: the scatter of launches, its share between visits, and suspects.
 
-Scatter is the standard deviation of what launches measured, as a share of a point's time. It is
+Scatter is the standard deviation of what launches measured, as a share of a point's time; of all
+points it is the root of the mean square, which is what two points that are compared meet. It is
 made unbiased for small numbers: more launches tell it better, and make it neither larger nor
-smaller. The grade is made of the scatter of the typical point.
+smaller. The grade is made of it.
 """
 
 import math
@@ -21,7 +22,7 @@ from kvbench.model import Record
 from kvbench.model.annotated import about
 
 GOOD, FAIR, POOR = "good", "fair", "poor"
-_SCATTER = {GOOD: 0.05, FAIR: 0.15}  # of the typical point, at most
+_SCATTER = {GOOD: 0.05, FAIR: 0.20}  # at most
 FEWEST = 5  # launches of the typical point: of fewer its scatter is hardly known
 _NINE_OF_TEN = 0.9
 _SIDES = 1.96  # standard deviations on both sides, that hold 95 % of what is normal
@@ -44,7 +45,7 @@ class Trust:
     grade: Annotated[str, about("good, fair or poor")]
     because: Annotated[Because, about("why it is no better, as a word; else empty")]
     scatter: Annotated[
-        float | None, about("share of a point's time: deviation of launches, of half of the points")
+        float | None, about("share of a point's time: deviation of launches, over all points")
     ]
     most: Annotated[float | None, about("share of a point's time: the same of nine points in ten")]
     between: Annotated[
@@ -72,7 +73,7 @@ def trust(tables: Tables) -> Trust:
     deviations = [deviation(np.log(own)) for own in launches.values() if len(own) > 1]
     counts = list(map(len, launches.values()))
     typical, failed = int(median(counts or [0])), int((points["error"] != "").sum())
-    scatter = float(np.median(deviations)) if deviations else None
+    scatter = float(np.sqrt(np.mean(np.square(deviations)))) if deviations else None
     unexplained = any(not each.explained for each in exceed)
     grade, because = _grade(scatter, typical, failed, unexplained)
     return Trust(
@@ -81,7 +82,7 @@ def trust(tables: Tables) -> Trust:
         scatter=scatter,
         most=float(np.quantile(deviations, _NINE_OF_TEN)) if deviations else None,
         between=_between(tables.records),
-        noise=noise(deviations, typical) if deviations else None,
+        noise=None if scatter is None else noise(scatter, typical),
         launches=len({record.launch for record in tables.records}),
         typical=typical,
         fewest=min(counts, default=0),
@@ -102,13 +103,12 @@ def deviation(values: np.ndarray) -> float:
     return float(np.std(values, ddof=1) / (math.sqrt(2 / (count - 1)) * math.exp(lacks)))
 
 
-def noise(deviations: Sequence[float], launches: int) -> float:
+def noise(scatter: float, launches: int) -> float:
     """What 95 % of the differences come to, at most, between two points that are alike, each
     measured in visits of its own. The median of n launches of deviation s has a variance of about
-    pi / 2 * s^2 / n, the difference of two has twice that. s^2 is the mean over points.
+    pi / 2 * s^2 / n; the difference of two has twice that.
     """
-    square = float(np.mean(np.square(deviations)))
-    return math.expm1(_SIDES * math.sqrt(math.pi * square / launches))
+    return math.expm1(_SIDES * math.sqrt(math.pi / launches) * scatter)
 
 
 def _grade(

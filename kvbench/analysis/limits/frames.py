@@ -3,9 +3,9 @@ it.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import median
-from typing import Annotated, Any
+from typing import Any
 
 import pandas as pd
 
@@ -44,7 +44,6 @@ from kvbench.model import (
     Sample,
     Traffic,
 )
-from kvbench.model.annotated import about
 from kvbench.model.contrast import value
 from kvbench.model.point import Visited
 from kvbench.model.program import parted
@@ -394,37 +393,6 @@ def disturbed(sample: Sample, threads: int) -> bool:
         or bool(sample.throttled or sample.faults)
         or sample.switches > _SWITCHES * threads
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Noise:
-    """How far launches lie apart. Half of the points are no wider, and nine of ten no wider than
-    `most`.
-    """
-
-    gbps: Annotated[
-        float | None, about("share of the median: interval over launches, of half of the points")
-    ]
-    gbps_most: Annotated[float | None, about("share of the median: the same of nine points in ten")]
-    efficiency: Annotated[
-        float | None, about("share of the median: the same as gbps, of efficiency")
-    ]
-    efficiency_most: Annotated[
-        float | None, about("share of the median: the same of nine points in ten")
-    ]
-    disturbed: Annotated[float | None, about("share of the samples that met other work")]
-
-
-def noise(points: pd.DataFrame) -> Noise:
-    """`points`: the table of that name."""
-    several = points[points["launches"] > 1]
-    gbps, gbps_most, efficiency, efficiency_most = (
-        known(several[name].quantile(most))
-        for name in ("spread", "efficiency_spread")
-        for most in (0.5, 0.9)
-    )
-    disturbed = known(points["disturbed"].mean())
-    return Noise(gbps, gbps_most, efficiency, efficiency_most, disturbed)
 
 
 def known(value: float) -> float | None:

@@ -339,12 +339,14 @@ def _limited(
     }
     row, shares = dict[str, Any](), {}
     for name, (what, program) in programs.items():
-        if taken := quotients(samples.get(program, ()), own):
+        if program not in samples:
+            continue
+        row |= dict.fromkeys((name, f"{name}_low", f"{name}_high"))
+        if taken := quotients(samples[program], own):
             work = moved["point"].bytes_compulsory / moved[program].bytes_compulsory
-            share = Estimate.of([(1.0 if what == Limit.ROWS else work) * each for each in taken])
-            shares[what] = share
-            row |= enclosed(name, share)
-    if Limit.MEMORY in shares:
+            shares[what] = Estimate.of([(1.0 if what == Limit.ROWS else work) * t for t in taken])
+            row |= enclosed(name, shares[what])
+    if far and MEMORY in rates:
         row["memory_gbps"] = rates[MEMORY].median
     made = limit(shares, thread_skew, far)
     return row | {"bound": made.word, "bound_reason": made.why, "bound_by": made.by}

@@ -12,6 +12,7 @@ from kvbench.analysis.limits.frames import decodes_of
 from kvbench.analysis.means.findings import Findings
 from kvbench.analysis.shown.usual import usual
 from kvbench.model.point import EVEN
+from kvbench.model.point import HEADS as SHAPE
 
 CONTEXT, HEADS, DTYPE, LAYOUT = "context", "heads", "dtype", "layout"
 _RATE = "tokens_per_second"
@@ -91,12 +92,15 @@ def _contexts(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _heads(rows: pd.DataFrame, page: Workload) -> pd.DataFrame:
-    """Of each dtype the fastest kernel of each model, or of each number of query heads; where
-    there are two or more.
+    """Of each dtype the fastest kernel of each kind of heads, where there are two kinds or more. Of
+    models with the same heads it is the page's, or the first.
     """
-    by = "model" if page.model else "group"
-    rows = rows.drop_duplicates(["dtype", by])
-    return rows[rows.groupby("dtype")[by].transform("nunique") > 1].sort_values(["dtype", "group"])
+    heads = list(map(str, rows[list(SHAPE)].itertuples(index=False, name=None)))
+    rows = rows.assign(heads=heads, own=rows["model"] == page.model)
+    rows = rows.sort_values("own", ascending=False, kind="stable")
+    rows = rows.drop_duplicates(["dtype", "heads"])
+    several = rows.groupby("dtype")["heads"].transform("nunique") > 1
+    return rows[several].sort_values(["group", "dtype"])
 
 
 def _layouts(rows: pd.DataFrame) -> pd.DataFrame:

@@ -7,6 +7,7 @@ from kvbench.analysis.measured.columns import POINT
 
 MOST = 6  # series of a panel
 FEWEST = 4  # numbers of threads: of fewer nothing is seen that a sentence does not say
+_LINEAR = 16  # threads up to which their axis is linear
 CEILING = "fastest read of memory"
 
 # Of the points, beside what is found of each series.
@@ -25,6 +26,11 @@ def saturation(found: Findings) -> pd.DataFrame:
     rows = rows.sort_values(["line", "threads", "gbps"], kind="stable")
     rows = rows.drop_duplicates(["where", "series", "threads"], keep="last")
     return pd.concat([rows, _ceiling(rows)], ignore_index=True)
+
+
+def wide(table: pd.DataFrame) -> bool:
+    """Whether the numbers of threads need an axis of octaves."""
+    return bool((table["threads"] > _LINEAR).any())
 
 
 def _chosen(every: pd.DataFrame) -> list[str]:

@@ -55,6 +55,8 @@ def _stairs(every: pd.DataFrame) -> pd.DataFrame:
     if len(tall):
         fewest = tall[tall["group"] == tall["group"].min()]
         points = tall.loc[sorted({*usual(tall).index, *usual(fewest).index})]
+    # what their share of the same rounds makes of their rate
+    points = points.assign(twin_gbps=points["gbps"] / points["efficiency"])
     fastest = points.assign(size=np.log2(points["footprint"].astype(float)).round(1))
     fastest = fastest.sort_values("gbps", ascending=False, kind="stable")
     fastest = fastest.drop_duplicates(["dtype", "group", "residency", "size"])
@@ -63,12 +65,15 @@ def _stairs(every: pd.DataFrame) -> pd.DataFrame:
 
 def _rows(found: Findings, points: pd.DataFrame) -> list[dict[str, Any]]:
     first = points.iloc[0]
-    reads = list(_reads(found.ceilings, first))
+    memory = list(_memory(found))
+    plain = memory[0]["gbps"] if memory else 0.0
+    every = _reads(found.ceilings, first)  # those of memory are not the fastest if plain ones are
+    reads = [read for read in every if read["regime"] != "DRAM" or read["gbps"] > plain]
     own = points.assign(kind=POINT, row=points.index)
     sizes = [*points["footprint"], *(read["footprint"] for read in reads)]
     cpus = found.cpus[first["name"]]
     levels = _levels(found.machine, cpus, min(sizes) / 1.5, max(sizes) * 1.5)
-    rows = [*levels, *reads, *_memory(found)]
+    rows = [*levels, *reads, *memory]
     rows += own[["kind", "row", "short", "footprint", *_SAME]].to_dict("records")
     return [{"threads": int(first["threads"]), "cpus": first["cpus"]} | row for row in rows]
 

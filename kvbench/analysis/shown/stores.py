@@ -25,7 +25,8 @@ COLUMNS = [
     "threads",
     *("token_ns", "token_ns_low", "token_ns_high"),  # of a token of all KV heads of one layer
     *("gbps", "gbps_low", "gbps_high"),  # of compulsory bytes
-    *("witness", "copy_gbps"),  # a copy in the same rounds
+    # a copy in the same rounds: its rate by the share of it that the store reaches
+    *("witness", "copy_gbps"),
 ]
 
 
@@ -54,9 +55,10 @@ def stores(found: Findings) -> Stores:
         for end in ("", "_low", "_high")
     }
     short = [row.short.removeprefix(f"{row.op} ") for row in rows.itertuples()]
-    rows = rows.assign(row=rows.index, short=short, **times)[COLUMNS]
-    copied = rows.loc[~rows["op"].isin(ONE_TOKEN), "copy_gbps"].notna().any()
-    return Stores(rows, left, bool(copied))
+    copied = rows["gbps"] / rows["copy_fraction"].astype(float)
+    rows = rows.assign(row=rows.index, short=short, copy_gbps=copied, **times)[COLUMNS]
+    held = rows.loc[~rows["op"].isin(ONE_TOKEN), "copy_gbps"].notna().any()
+    return Stores(rows, left, bool(held))
 
 
 def _some(points: pd.DataFrame) -> pd.DataFrame:

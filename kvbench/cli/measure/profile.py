@@ -202,8 +202,8 @@ def _heading(facts: Any, name: str) -> list[str]:
 
 _ROWS = {
     "memory": "plain reads of memory",
-    "twin": "reads of its own rows: the same reads alone",
-    "core": "core speed: the same kernel in a private cache",
+    "twin": "reads of its own rows",
+    "core": "core speed: its kernel in a private cache",
     "ceiling": "read ceiling: this footprint",
     "dram": "read ceiling: DRAM",
     "other": "the other kind of stores",

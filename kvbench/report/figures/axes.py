@@ -20,11 +20,13 @@ from kvbench.report.figures.look import (
     panels,
     rate_axis,
     tag,
+    tokens,
 )
-from kvbench.units import KIB, counted
+from kvbench.units import counted
 
 _HEIGHT = 3.3  # inches of a panel
 _APART, _KERNELS = 0.08, 0.14  # of a step of words: between dtypes, and kernels of one
+_FLAT = 3  # names beside each other that need no turning
 _TITLES = {
     shown.CONTEXT: "By context",
     shown.HEADS: "By heads",
@@ -105,13 +107,9 @@ def _contexts(axis: Axes, rows: pd.DataFrame, look: Look) -> None:
         for row in own.itertuples():
             _mark(axis, row.context, row, look)
     places = sorted(set(rows["context"]))
-    axis.set_xticks(places, [_tokens(place) for place in places])
+    axis.set_xticks(places, [tokens(place) for place in places])
     axis.xaxis.set_minor_locator(NullLocator())
     axis.set_xlabel("tokens of context")
-
-
-def _tokens(count: int) -> str:
-    return f"{count // KIB}k" if count % KIB == 0 else f"{count:,}"
 
 
 def _words(axis: Axes, rows: pd.DataFrame, places: list[str], look: Look) -> None:
@@ -133,6 +131,8 @@ def _heads(axis: Axes, rows: pd.DataFrame, look: Look) -> None:
     ]
     _words(axis, rows, whose, look)
     axis.set_xlabel("query heads on KV heads")
+    if len(set(whose)) > _FLAT:
+        axis.tick_params(axis="x", rotation=20, labelsize=8)
 
 
 def _dtypes(axis: Axes, rows: pd.DataFrame, look: Look) -> None:

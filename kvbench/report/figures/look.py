@@ -26,7 +26,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from kvbench.native import default_library
 from kvbench.store.files import replacing, writing
 from kvbench.texts import shown
-from kvbench.units import size
+from kvbench.units import KIB, size
 
 # A page that is shown dark replaces exactly these colours: use no others, nor transparency in place
 # of them. COLOURS, one for each dtype, differ in lightness, and to the colour-blind: any two by
@@ -146,6 +146,11 @@ def spread(wanted: Sequence[float], gap: float) -> list[float]:
         found.append(max(place, found[-1] + gap) if found else place)
     shift = (sum(found) - sum(wanted)) / len(wanted)
     return [place - max(shift, found[-1] - 1) for place in found]
+
+
+def tokens(count: int) -> str:
+    """A context as an axis names it."""
+    return f"{count // KIB}k" if count % KIB == 0 else f"{count:,}"
 
 
 def rows_axis(axes: Axes, names: Sequence[str]) -> None:

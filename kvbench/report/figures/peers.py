@@ -8,6 +8,7 @@ import pandas as pd
 from matplotlib.figure import Figure as Canvas
 
 from kvbench.analysis.means.findings import Findings
+from kvbench.analysis.shown import peers as shown
 from kvbench.model import AGAIN, OURS
 from kvbench.report.figures.look import (
     COLOURS,
@@ -29,10 +30,8 @@ _MISSING = "No peer was measured beside ours: run kvbench peers."
 
 
 def peers(found: Findings, look: Look) -> Figure:
-    rows = found.peers[found.peers["share"].notna()]
-    places = dict(zip(found.points["name"], found.points.index, strict=True))
-    shown = rows.assign(row=rows["name"].map(places))
-    return Figure("peers", *texts("peers"), shown, _draw, "" if len(rows) else _MISSING)
+    table = shown.peers(found)
+    return Figure("peers", *texts("peers"), table, _draw, "" if len(table) else _MISSING)
 
 
 def _draw(rows: pd.DataFrame) -> Canvas:

@@ -35,7 +35,7 @@ _WHERE = {"mixed": "partly cached"}
 _PEAKS = {"flops": "multiply-add peak", "dot8": "peak of byte products"}
 _HEIGHT = 5.4  # inches
 _LINE = 0.042  # of the height of the axes: of a label
-_ALIKE, _APART = 1.15, 1.06  # times: intensities of one column of marks, and of marks beside others
+_WIDE = 1.03  # times: half of the width of a bar
 
 
 def roofline(found: Findings, look: Look, day: str) -> Figure:
@@ -74,13 +74,12 @@ def _draw(table: pd.DataFrame, look: Look, heading: str) -> Canvas:
         for roof in kinds.get(kind, nothing).itertuples():
             _slope(axes, roof, peaks["gflops"].max(), line)
     _peaks(axes, peaks)
-    at = _beside(points)
     heights = dict(zip(peaks["computes"], peaks["gflops"], strict=True))
     for core in cores.itertuples():
-        _core(axes, core, at[core.row], heights.get(core.computes), look)
+        _core(axes, core, heights.get(core.computes), look)
     for point in points.itertuples():
-        _mark(axes, point, at[point.row], look)
-    _labels(axes, points, at, look)
+        _mark(axes, point, look)
+    _labels(axes, points, look)
     axes.set_title(heading, fontsize=10.5, pad=10)
     axes.set_xlabel("FLOP per byte of K, V, scales, query, output and page table")
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
@@ -102,22 +101,6 @@ def _meanings(points: pd.DataFrame, cores: pd.DataFrame) -> dict[str, dict[str, 
             else {}
         ),
     }
-
-
-def _beside(points: pd.DataFrame) -> dict[int, float]:
-    """By row, where on the axis a mark stands: those that would cover each other side by side."""
-    found = dict[int, float]()
-    column = list[Any]()
-    for point in [*points.sort_values("ai").itertuples(), None]:
-        if point is None or (column and point.ai > _ALIKE * column[0].ai):
-            order = sorted(column, key=lambda each: each.gflops)
-            middle = np.exp(np.mean([math.log(each.ai) for each in column]))
-            for place, each in enumerate(order):
-                moved = middle * _APART ** (2 * place - len(order) + 1)
-                found[each.row] = each.ai if len(order) == 1 else moved
-            column = []
-        column.append(point)
-    return found
 
 
 def _slope(axes: Axes, roof: Any, peak: float, line: str) -> None:
@@ -167,17 +150,16 @@ def _peaks(axes: Axes, peaks: pd.DataFrame) -> None:
         )
 
 
-def _core(axes: Axes, core: Any, at: float, peak: float | None, look: Look) -> None:
-    wide = math.sqrt(_APART)
-    colour = look.colour(core.dtype)
-    drawn = axes.plot([at / wide, at * wide], [core.gflops] * 2, color=colour, lw=2.6, zorder=3)
+def _core(axes: Axes, core: Any, peak: float | None, look: Look) -> None:
+    at, colour = core.drawn_at, look.colour(core.dtype)
+    drawn = axes.plot([at / _WIDE, at * _WIDE], [core.gflops] * 2, color=colour, lw=2.6, zorder=3)
     tag(drawn[0], core.row)
     if peak:
         axes.plot([at, at], [core.gflops, peak], color=colour, lw=0.9, ls=":", zorder=1)
 
 
-def _mark(axes: Axes, point: Any, at: float, look: Look) -> None:
-    colour, mark = look.colour(point.dtype), look.mark(point.dtype)
+def _mark(axes: Axes, point: Any, look: Look) -> None:
+    at, colour, mark = point.drawn_at, look.colour(point.dtype), look.mark(point.dtype)
     drawn = axes.plot(
         [at] * 2, [point.gflops_low, point.gflops_high], color=colour, lw=0.9, zorder=3
     )
@@ -189,7 +171,7 @@ def _mark(axes: Axes, point: Any, at: float, look: Look) -> None:
         tag(part, point.row)
 
 
-def _labels(axes: Axes, points: pd.DataFrame, at: dict[int, float], look: Look) -> None:
+def _labels(axes: Axes, points: pd.DataFrame, look: Look) -> None:
     """In a column to the right of all marks, each with a line to its own."""
     low, high = (math.log(end) for end in axes.get_ylim())
     points = points.sort_values("gflops")
@@ -198,7 +180,7 @@ def _labels(axes: Axes, points: pd.DataFrame, at: dict[int, float], look: Look) 
     for point, height in zip(points.itertuples(), heights, strict=True):
         axes.annotate(
             _label(point, usual),
-            (at[point.row], point.gflops),
+            (point.drawn_at, point.gflops),
             (1.04, height),
             textcoords="axes fraction",
             ha="left",

@@ -6,8 +6,6 @@ from kvbench.analysis.shown import saturation as shown
 from kvbench.report.figures.chart import Panel, chart
 from kvbench.report.figures.look import FAINT, Figure, Look
 
-_LINEAR = 16  # threads up to which their axis is linear
-
 
 def saturation(found: Findings, look: Look) -> Figure:
     table = shown.saturation(found)
@@ -24,7 +22,7 @@ def saturation(found: Findings, look: Look) -> Figure:
             low="gbps_low",
             high="gbps_high",
             where=("where", where),
-            log="x" if (table["threads"] > _LINEAR).any() else "",
+            log="x" if shown.wide(table) else "",
             text="{:.0f}".format,
         )
         for where in dict.fromkeys(table["where"])
@@ -39,7 +37,7 @@ def saturation(found: Findings, look: Look) -> Figure:
     )
     return chart(
         "saturation",
-        "Do more threads help?",
+        "How many threads are enough?",
         about,
         table,
         panels,

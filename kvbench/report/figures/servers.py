@@ -28,6 +28,7 @@ from kvbench.report.figures.look import (
 from kvbench.report.words.phrases import number
 
 _NAME = 0.05  # of the height of the axes: of a name
+_NARROW = 0.14  # of their width: a stretch that has no room for its words
 _TICKS = (1, 2, 3, 5, 8, 10, 15, 20, 30, 40)
 _ABOUT = (
     "A model, not a measurement: tokens per second a core are the lesser of two. One is memory"
@@ -71,9 +72,9 @@ def _draw(table: pd.DataFrame, look: Look) -> Canvas:
             fontsize=9,
         )
     low, high = axes.get_ylim()
-    axes.set_ylim(low, 1.5 * high)
-    for words, start, end in _stretches(table[table["kind"] == shown.FASTEST]):
-        _stretch(axes, words, start, end)
+    axes.set_ylim(low, 2.2 * high)
+    for place, (dtype, start, end) in enumerate(_stretches(table[table["kind"] == shown.FASTEST])):
+        _stretch(axes, place, dtype, start, end)
     _names(axes, lines[lines["bandwidth"] == MOST], look)
     axes.set_xlim(1, MOST)
     axes.set_xticks(_TICKS, [str(each) for each in _TICKS])
@@ -117,7 +118,12 @@ def _names(axes: Axes, ends: pd.DataFrame, look: Look) -> None:
             textcoords="axes fraction",
             va="center",
             fontsize=9,
-            arrowprops={"arrowstyle": "-", "color": look.colour(row.dtype), "lw": 0.8},
+            arrowprops={
+                "arrowstyle": "-",
+                "color": look.colour(row.dtype),
+                "lw": 0.8,
+                "relpos": (0, 0.5),
+            },
             annotation_clip=False,
         )
 
@@ -125,13 +131,15 @@ def _names(axes: Axes, ends: pd.DataFrame, look: Look) -> None:
 def _stretches(fastest: pd.DataFrame) -> Iterator[tuple[str, float, float]]:
     ends = [*fastest["bandwidth"], MOST]
     for dtype, (start, end) in zip(fastest["dtype"], pairwise(ends), strict=True):
-        yield f"{dtype} is fastest", start, end
+        yield dtype, start, end
 
 
-def _stretch(axes: Axes, words: str, start: float, end: float) -> None:
+def _stretch(axes: Axes, place: int, dtype: str, start: float, end: float) -> None:
     """Named above all lines; its end is marked where another begins."""
     at: dict[str, Any] = {"transform": axes.get_xaxis_transform(), "va": "top", "fontsize": 9}
+    narrow = math.log(end / start) < _NARROW * math.log(MOST)
+    words = dtype if narrow else f"{dtype} is fastest"
     axes.text((start * end) ** 0.5, 0.99, words, ha="center", **at)
     if end < MOST:
         axes.axvline(end, color=FAINT, lw=0.8, ls=":")
-        axes.text(end, 0.93, f" {number(end)} GB/s", color=FAINT, **at)
+        axes.text(end, 0.93 - 0.05 * (place % 2), f" {number(end)} GB/s", color=FAINT, **at)

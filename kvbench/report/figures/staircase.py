@@ -55,7 +55,7 @@ def _setting(points: pd.DataFrame) -> str:
         counted(int(row["threads"]), "thread"),
         " and ".join(f"{q:.0f} query heads on {kv:.0f} KV heads of {d:.0f}" for q, kv, d in heads),
         row["variant"],
-        f"batch {row['batch']:.0f}" if row["batch"] > 1 else "",
+        f"batch {row['batch']:.0f}" if row["batch"] != 1 else "",
         f"window {row['window']:.0f}" if row["window"] else "",
         row["isa"],
         f"{row['pages']} pages",
@@ -82,9 +82,8 @@ def _draw(table: pd.DataFrame, look: Look) -> Canvas:
             axes.annotate(words, (0.01, state.gbps_high), (0, 2), fontsize=8.5, **_ABOVE)
     for _, series in points.groupby(["dtype", "group"], sort=True):
         _series(axes, series.sort_values("footprint"), look, points["group"].nunique() > 1)
-    axes.set_ylim(
-        points["gbps_low"].min() / 1.6, 1.5 * max(points["gbps_high"].max(), reads["gbps"].max(), 0)
-    )
+    top = max(points["gbps_high"].max(), reads["gbps_high"].max(), 0)
+    axes.set_ylim(points["gbps_low"].min() / 1.6, 1.5 * top)
     style.bytes_axis(axes, "working set: bytes read before the first is read again")
     dot: dict[str, Any] = {"ls": "", "marker": "o", "ms": 6.5, "mew": 1.6}
     warm = points["residency"] == style.HOT

@@ -2,20 +2,17 @@
 between them.
 """
 
-import math
 import textwrap
-from collections.abc import Iterator, Mapping
-from itertools import pairwise
+from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import MaxNLocator
 
-from kvbench.analysis.differs.trend import OPEN, Past, Trend
-from kvbench.analysis.measured.columns import table
+from kvbench.analysis.differs.trend import OPEN, Past
+from kvbench.analysis.shown import trend as shown
 from kvbench.report.figures.look import (
     COLOURS,
     FAINT,
@@ -25,71 +22,26 @@ from kvbench.report.figures.look import (
     panels,
     tag,
 )
-from kvbench.report.history import ordered
 from kvbench.units import counted
 
-# panels; and of them, at most so many of points without a step: families have all
-MOST, CALM = 16, 4
 _COMMIT = 7  # letters of one
 _LEVEL, _STEP = COLOURS[0], COLOURS[1]
 _LETTERS = 54  # that fit above a panel
 _DATE = 10  # characters of one
 
-COLUMNS = {
-    "row": "Int64",  # of the points' table
-    **dict.fromkeys(("name", "short"), "str"),
-    "place": "Int64",  # in the order of time, over all runs of the machine
-    **dict.fromkeys(("run", "created", "commit"), "str"),
-    "efficiency": "float64",
-    "level": "float64",  # median efficiency of the stretch between two steps
-    "step": "float64",  # where one begins, as a share of the efficiency before
-    "state": "str",  # of that step
-}
-
 
 def trend(past: Past, rows: Mapping[str, int], name: str, title: str) -> Figure:
     """`rows`: of the points' table, by point; none for the families."""
-    trends, one, calm = (past.trends, "point", CALM) if rows else (past.families, "family", MOST)
-    moved, still = (
-        [each for each in ordered(trends) if bool(each.steps) is stepped]
-        for stepped in (True, False)
-    )
-    first = moved[:MOST]
-    shown = [*first, *still[: min(calm, MOST - len(first))]]
+    own, one = shown.trend(past, rows), "point" if rows else "family"
     about = (
         "Efficiency: the rate of a point as % of the rate of its witness in the same rounds (of a"
         " decode a read of the same rows, of a store a copy); one dot a run, in the order of time."
-        f" Blue: the median between two steps. Shown: {len(first)} of {counted(len(moved), one)}"
-        f" with steps, and {len(shown) - len(first)} without, those that last moved most. Not"
-        f" drawn: {counted(len(trends) - len(shown), one)}."
+        f" Blue: the median between two steps. Shown: {own.first} of {counted(own.moved, one)}"
+        f" with steps, and {own.calm} without, those that last moved most. Not"
+        f" drawn: {counted(own.left, one)}."
     )
-    lines = [line for each in shown for line in _lines(past, each, rows.get(each.series.point))]
-    missing = "" if lines else "No point has a rate beside a witness."
-    return Figure(name, title, about, table(lines, COLUMNS), _draw, missing)
-
-
-def _lines(past: Past, own: Trend, row: int | None) -> Iterator[dict[str, Any]]:
-    series = own.series
-    facts = {"row": row, "name": series.point, "short": past.names[series.point]}
-    starts = [0, *(series.runs.index(step.run) for step in own.steps), len(series.runs)]
-    for (start, end), step in zip(pairwise(starts), [None, *own.steps], strict=True):
-        level = float(np.median(series.efficiency[start:end]))
-        for at in range(start, end):
-            own_step = step if at == start else None
-            begins = {
-                "step": own_step.effect if own_step else math.nan,
-                "state": own_step.state if own_step else "",
-            }
-            ran = {
-                name: getattr(past.runs[series.runs[at]], name)
-                for name in ("run", "created", "commit")
-            }
-            yield (
-                facts
-                | {"place": series.runs[at], "efficiency": series.efficiency[at], "level": level}
-                | ran
-                | begins
-            )
+    missing = "" if len(own.table) else "No point has a rate beside a witness."
+    return Figure(name, title, about, own.table, _draw, missing)
 
 
 def _draw(rows: pd.DataFrame) -> Canvas:

@@ -34,7 +34,7 @@ _SHOWN = {  # by topic of a sentence: a word for it, and the figure or table tha
     "prefetch": ("Prefetching", "schedules"),
     "stores": ("Storing", "stores"),
     "fits": ("Fits in L3", "fits"),
-    "servers": ("Bigger servers", "servers"),
+    "servers": ("Servers", "servers"),
     "suspect": ("Suspects", "points"),
     "open": ("Not decided", "contrasts"),
     "doubt": ("Trust", "points"),

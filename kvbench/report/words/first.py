@@ -14,7 +14,7 @@ from kvbench.store import Manifest
 from kvbench.units import counted, size
 
 Tile = namedtuple("Tile", ("title", "value", "detail"))
-_CACHES = {"l1d": "L1 of {}", "l2": "L2 of {}", "l3": "L3 of {}"}
+_CACHES = {"l1d": "{} L1", "l2": "{} L2", "l3": "{} L3"}
 _TIERS = {"avx2": "AVX2", "avx512": "AVX-512", "neon": "NEON", "sve256": "SVE", "sve512": "SVE"}
 
 
@@ -51,7 +51,7 @@ def _hardware(found: Machine, checks: tuple[Check, ...]) -> Iterator[str]:
     )
     for name, words in _CACHES.items():
         if isinstance(bytes_ := known.get(name), int | float):
-            shared = ", the host's" if name == "l3" and "hypervisor" in known else ""
+            shared = " (the host's)" if name == "l3" and "hypervisor" in known else ""
             yield words.format(size(bytes_)) + shared
     yield counted(len(found.nodes) or 1, "NUMA node")
 

@@ -40,7 +40,8 @@ def test_differences_below_the_noise_are_of_no_matter(launches):
     scatters = rng.uniform(0.05, 0.11, 60)
     draws = [np.exp(rng.normal(0, each, (2, 200, launches))) for each in scatters]
     one, other = np.median(draws, axis=-1).swapaxes(0, 1)
-    below = np.exp(np.abs(np.log(one / other))) - 1 <= noise(scatters, launches)
+    most = noise(float(np.sqrt(np.mean(scatters**2))), launches)
+    below = np.exp(np.abs(np.log(one / other))) - 1 <= most
     assert below.mean() == pytest.approx(0.95, abs=0.02)
 
 

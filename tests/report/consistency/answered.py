@@ -53,6 +53,7 @@ def answers(report: Report) -> Iterator[Claim]:
         yield from _choices(found["factors"]["choices"])
     yield from _said(report)
     yield from _leads(report)
+    yield from _narrow(report)
     yield from _shown(report)
 
 
@@ -120,7 +121,10 @@ def _choices(found: list[dict[str, object]]) -> Iterator[Claim]:
     for each in found:
         where = (each["op"], _level(each["regime"]), each["dtype"], f"{each['context']:,}")
         for other, lead in zip(each["values"][1:], each["leads"], strict=True):
-            yield from _figure((*where, each["values"][0], other), "lead", lead)
+            subject = (*where, each["values"][0], other)
+            yield from _figure(subject, "lead", lead)
+            for end in ("low", "high") if lead["figure"] else ():
+                yield Claim(subject, f"lead, {end}", lead["figure"][end], 0, "", "JSON")
 
 
 def _level(word: str) -> str:
@@ -139,9 +143,15 @@ def _leads(report: Report) -> Iterator[Claim]:
     for place, found in report.sentences(_LEADS):
         where = (_OPS.get(found[1], "decode"), found[4], found[2], found[3])
         first = re.match(r"(?:none of )?([\w.=]+)", found[5])[1]
-        others = rf"([\w.=]+) takes ({NUMBER})x[^;]* of (?:its time|the time of ([\w.=]+))"
-        for other, times, named in re.findall(others, found[5]):
-            yield from claim((*where, named or first, other), "lead", times, "", place)
+        others = (
+            rf"([\w.=]+) takes ({NUMBER})x \(({NUMBER}) to ({NUMBER})\)"
+            r" of (?:its time|the time of ([\w.=]+))"
+        )
+        for other, times, low, high, named in re.findall(others, found[5]):
+            subject = (*where, named or first, other)
+            yield from claim(subject, "lead", times, "", place)
+            yield from claim(subject, "lead, low", low, "", place)
+            yield from claim(subject, "lead, high", high, "", place)
 
 
 def _said(report: Report) -> Iterator[Claim]:
@@ -153,7 +163,7 @@ def _said(report: Report) -> Iterator[Claim]:
         ("memory", "visits"): r"plain reads by [^;]*? of (\d+) visits",
         ("L3", "L3 over memory"): rf"({NUMBER})x(?: \([^)]*\))? plain reads of memory",
         ("threads", "more threads"): rf"\d+ threads are ({NUMBER})x",
-        ("storing", "share of a step"): rf"({NUMBER}%)(?: \([^)]*\))? of a decode step",
+        ("storing", "share of a step"): rf"({NUMBER}%)(?: \([^)]*\))? of a (?:decode )?step",
     }
     for (subject, quantity), pattern in patterns.items():
         for place, found in report.sentences(pattern):
@@ -168,6 +178,15 @@ def _said(report: Report) -> Iterator[Claim]:
             yield from claim("L3", "L3 read", text, "", "tile")
 
 
+def _narrow(report: Report) -> Iterator[Claim]:
+    """The table of dtypes on the terminal."""
+    said = rf"^ +({DTYPE}) (\w+, \w+) +({NUMBER}) .*  (\S[\w ]*)$"
+    for dtype, kernel, speed, word in re.findall(said, report.terminal, re.MULTILINE):
+        yield Claim(f"bar {dtype}", "kernel", kernel, 0, "", "terminal")
+        yield from claim(f"bar {dtype}", "tokens/s", speed, "", "terminal")
+        yield Claim(dtype, "limit", limit(word), 0, "", "terminal")
+
+
 def _shown(report: Report) -> Iterator[Claim]:
     """Tables and the figures' numbers."""
     for table in report.with_heads("dtype", "kernel", "tokens/s"):
@@ -177,17 +196,32 @@ def _shown(report: Report) -> Iterator[Claim]:
             for head in row:
                 if "error" in head:
                     yield from claim(bar, head, row[head], "", "dtypes")
-    for table in report.with_heads("what differs", "fastest", "other", "context"):
+    for table in report.with_heads("what differs", "base", "other", "context"):
         for row in table.rows:
-            context = f"{int(row['context']):,}"
-            where = (row["op"], _level(row["level"]), row["dtype"], context)
-            subject = (*where, row["fastest"], row["other"])
-            yield from claim(subject, "lead", row["times as fast as the other"], "", "contrasts")
+            if row["what differs"] not in ("layout", "variant"):
+                continue
+            where = (row["op"], _level(row["level"]), row["dtype"], f"{int(row['context']):,}")
+            subject = (*where, row["base"], row["other"])
+            times = row["times as fast as base"]
+            low, high = re.findall(NUMBER, row["interval"])
+            # the time of the base over that of the other
+            yield from claim((*where, row["other"], row["base"]), "lead", times, "", "contrasts")
+            for end, text in (("low", low), ("high", high)):
+                yield from claim(
+                    (*where, row["other"], row["base"]), f"lead, {end}", text, "", "contrasts"
+                )
+            for quantity, text in (("lead", times), ("lead, low", high), ("lead, high", low)):
+                value, half = number(text)
+                yield Claim(subject, quantity, 1 / value, half / value**2, "", "contrasts")
     for table in report.with_heads("model", "dtype", "threads", "tokens of one layer in L3"):
         for row in table.rows:
             subject = (row["model"], row["dtype"], row["threads"])
             text = row["tokens of one layer in L3"]
             yield from claim(subject, "tokens that fit", text, "", "fits")
+    for row in report.figures.get("l3", []):
+        if row.get("middle") == "True":
+            subject = (row["dtype"], int(row["group"]))
+            yield from claim(subject, "L3 gain", row["gain"], "", "l3.csv")
     for row in report.figures.get("hero", []):
         bar = f"bar {row['dtype']}"
         yield Claim(bar, "kernel", f"{row['variant']}, {row['layout']}", 0, "", "hero.csv")
@@ -210,7 +244,9 @@ _SHOWN = re.compile(
     rf"({NUMBER}) ?(x|%|GB/s|tokens/s|ns|µs|ms)(?![\w/])(?: \(({NUMBER}) to ({NUMBER})\))?"
 )
 # what is no answer of a run: the rule's own numbers, checks of the machine, what was left out
-_ELSEWHERE = r"^Limit:|What may have disturbed|cores ran at|kvbench |^report:|:.*%.*until"
+_ELSEWHERE = (
+    r"^Limit:|What may have disturbed|cores ran at|by less than 2%|kvbench |^report:|:.*%.*until"
+)
 
 
 def orphans(report: Report) -> Iterator[Conflict]:
@@ -222,15 +258,24 @@ def orphans(report: Report) -> Iterator[Conflict]:
         return
     pool: dict[str, list[float]] = {}
     _pool(found, pool)
+    asked = [*_asked(report)]  # of what more launches would decide
     for place, text in _prose(report):
         for shown in _SHOWN.finditer(text):
             for part in filter(None, (shown[1], shown[3], shown[4])):
                 value, half = (each * _SCALE[shown[2]] for each in number(part))
                 known = pool.get(_UNIT[shown[2]], []) + pool.get("", [])
+                known = known + asked if "not decided in" in text else known
                 if not any(abs(each - value) <= half * 1.001 for each in known):
                     yield Conflict(
                         "orphan", f"{part} {shown[2]}: {text[:200]} ({place})", "no answer"
                     )
+
+
+def _asked(report: Report) -> Iterator[float]:
+    for row in (*report.json.get("points", []), *report.json.get("contrasts", [])):
+        for name, value in row.items():
+            if name.startswith(("ratio", "l3_")) and isinstance(value, float):
+                yield value
 
 
 def _prose(report: Report) -> Iterator[tuple[str, str]]:
@@ -238,8 +283,10 @@ def _prose(report: Report) -> Iterator[tuple[str, str]]:
     every = [("page", node.text) for each in lists for node in (*each.all("li"), each)]
     every += [(f"tile {title}", text) for title, text in report.tiles.items()]
     every += [("terminal", said.text) for said in report.said if said.place == "terminal"]
-    for place, text in every:
-        for sentence in re.split(r"(?<=[.;:]) ", text):
+    for place, whole in every:
+        text = re.sub(r"Limit: the first of .*", "", whole)
+        parts = [text] if "not decided in" in text else re.split(r"(?<=[.;:]) ", text)
+        for sentence in parts:
             if not re.search(_ELSEWHERE, sentence) and sentence:
                 yield place, sentence
 

@@ -17,6 +17,7 @@ _HELD = {  # the same whole by each of its names
     "core speed": "core speed",
     "its core speed": "core speed",
 }
+_PLAIN = "read", "plain", "DRAM"
 _SHOWN = {"tokens/s": "tokens/s", "GB/s": "GB/s"}
 
 
@@ -30,6 +31,7 @@ def claims(report: Report) -> Iterator[Claim]:
     yield from _gains(report)
     yield from _reads(report)
     yield from _counts(report)
+    yield from _probes(report)
     yield from _fits(report)
     yield from _sizes(report)
     yield from answers(report)
@@ -96,23 +98,23 @@ def _tokens(report: Report) -> Iterator[Claim]:
 
 
 def _figures(report: Report) -> Iterator[Claim]:
-    for name in ("hero", "saturation", "stores"):
+    for name in ("hero", "saturation", "stores", "axes"):
         for row in report.figures.get(name, []):
             point = report.named(row.get("name") or row.get("point") or "")
             if point and "decode" in point:
-                yield from claim(point, "GB/s", row["gbps"], "", f"{name}.csv")
-    roofs = {
-        (row["dtype"], row["group"]): float(row["gflops"])
-        for row in report.figures.get("roofline", [])
-        if row["kind"] == "core speed"
-    }
-    for row in report.figures.get("roofline", []):
-        point = report.named(row.get("label") or row.get("short") or "")
-        roof = roofs.get((row["dtype"], row["group"]))
+                yield from claim(point, "GB/s", row.get("gbps", ""), "", f"{name}.csv")
+    rows = report.figures.get("roofline", [])
+    roofs = {}  # of a point, else of its dtype and group
+    for row in (row for row in rows if row["kind"] == "core speed"):
+        for key in (_short(row), (row["dtype"], row["group"])):
+            roofs.setdefault(key, float(row["gflops"]))
+    for row in rows:
+        point = report.named(_short(row))
+        own = _short(row) if "computes" in row else (row["dtype"], row["group"])
         if row["kind"] == "point" and point:
             yield from claim(point, "GB/s", row["gbps"], "", "roofline.csv")
-            if roof:
-                share = f"{float(row['gflops']) / roof:.9f}"
+            if own in roofs:
+                share = f"{float(row['gflops']) / roofs[own]:.9f}"
                 yield from claim(point, "share", share, "core speed", "roofline.csv")
     for row in report.figures.get("stores", []):
         point = report.named(row["name"])
@@ -121,6 +123,10 @@ def _figures(report: Report) -> Iterator[Claim]:
             share = f"{float(row['gbps']) / float(row['copy_gbps']):.9f}"
             yield from claim(point, "share of a copy", share, "", "stores.csv")
             yield from claim(point, "share of a copy", shown, "", "every point")
+
+
+def _short(row: Row) -> str:
+    return row.get("label") or row.get("short") or ""
 
 
 def _json(report: Report) -> Iterator[Claim]:
@@ -184,11 +190,23 @@ def _reads(report: Report) -> Iterator[Claim]:
     for place, found in report.sentences(rf"plain reads of memory ({NUMBER}) GB/s"):
         yield from claim(subject, quantity, found[1], "", place)
     for row in report.figures.get("roofline", []):
-        if row["kind"] == "read ceiling" and (row.get("label") or row.get("short")) == "DRAM":
+        if row["kind"] == "read ceiling" and _short(row) == "DRAM":
             yield from claim(subject, quantity, row["gbps"], "", "roofline.csv")
-    for row in report.figures.get("staircase", []):
-        if row["kind"] == "read" and row["regime"] == "DRAM":
-            yield from claim(subject, quantity, row["gbps"], "", "staircase.csv")
+    staircase = report.figures.get("staircase", [])
+    kind = "memory" if any(row["kind"] == "memory" for row in staircase) else "read"
+    states = [row for row in staircase if row["kind"] == kind and row["regime"] == "DRAM"]
+    states += [row for row in report.figures.get("roofline", []) if row["kind"] == "memory"][:1]
+    for row in states[:1] + states[len(states) - 1 :]:
+        yield from claim(subject, quantity, row["gbps"], "", "staircase.csv, roofline.csv")
+
+
+def _probes(report: Report) -> Iterator[Claim]:
+    """Plain reads of memory by a probe, unless the page says that these are of its own visits."""
+    rows = [row for table in report.with_heads("probe", "form", "rate") for row in table.rows]
+    plain = [row for row in rows if (row["probe"], row["form"], row["level"]) == _PLAIN]
+    if plain and not any(report.sentences("the probe's own visits")):
+        most = max(plain, key=lambda row: int(row["threads"]))
+        yield from claim("memory", "memory read", most["rate"], "", "the machine's rates")
 
 
 def _counts(report: Report) -> Iterator[Claim]:
@@ -211,13 +229,16 @@ def _counts(report: Report) -> Iterator[Claim]:
                 yield Claim("run", quantity, float(found[1]), 0, "", place)
     notes = [row.get("notes", "") for row in report.points.values()]
     if notes:
-        above = sum("above" in note for note in notes)
+        above = sum(bool(re.search("above its|faster than its", note)) for note in notes)
         yield Claim("run", "above a limit", float(above), 0, "", "every point")
-        suspects = sum("suspect" in note for note in notes)
-        yield Claim("run", "suspects", float(suspects), 0, "", "every point")
-    if any("above" in row for row in report.figures.get("roofline", [])):
-        crosses = sum(bool(row.get("above")) for row in report.figures["roofline"])
-        yield Claim("run", "above a limit", float(crosses), 0, "", "crosses of the roofline")
+        if suspects := sum("suspect" in note for note in notes):
+            yield Claim("run", "suspects", float(suspects), 0, "", "every point")
+    marks = report.figures.get("roofline", [])
+    for head in ("above", "suspect"):
+        if any(head in row for row in marks):
+            crosses = {row["row"] for row in marks if row.get(head) and row["kind"] == "point"}
+            place = "crosses of the roofline"
+            yield Claim("run", "above a limit", float(len(crosses)), 0, "", place)
     for table in report.with_heads("probe", "launches"):
         most = max(float(row["launches"]) for row in table.rows)
         yield Claim("run", "launches", most, 0, "", "the machine's rates, at most")

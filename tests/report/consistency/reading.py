@@ -12,6 +12,7 @@ from pathlib import Path
 
 _VOID = {"meta", "br", "hr", "img", "input", "link", "wbr"}
 _PROSE = {"p", "li", "h1", "h2", "h3", "figcaption", "dt", "dd", "summary"}
+_LONG = 60  # letters of a line that a terminal may have broken
 _HIDDEN = {"script", "style", "svg", "select", "nav", "title"}
 
 
@@ -116,8 +117,9 @@ class Report:
         """What stands in sentences, on the page and on the terminal."""
         found = [Said("page", node.text) for node in self.root.all(*_PROSE)]
         found += [Said(f"tile {title}", text) for title, text in self.tiles.items()]
-        for place, printed in {"terminal": self.terminal, **self.asked}.items():
-            found += [Said(place, text) for text in paragraphs(printed)]
+        found += [Said("terminal", text) for text in paragraphs(self.terminal)]
+        for place, printed in self.asked.items():
+            found += [Said(place, " ".join(part.split())) for part in printed.split("\n\n")]
         return found
 
     def with_heads(self, *heads: str) -> Iterator[Table]:
@@ -168,14 +170,16 @@ def _count(cpus: str) -> int:
 
 
 def paragraphs(text: str) -> list[str]:
-    """Of a terminal, whose sentences go on in lines that are indented further."""
+    """Of a terminal, where a long line goes on in lines that are indented further."""
     found: list[tuple[int, str]] = []
+    before = ""
     for line in text.splitlines():
         depth = len(line) - len(line.lstrip())
-        if found and line.strip() and found[-1][1] and depth > found[-1][0]:
+        if found and len(before) > _LONG and depth > found[-1][0]:
             found[-1] = found[-1][0], f"{found[-1][1]} {line.strip()}"
         else:
             found.append((depth, line.strip()))
+        before = line
     return [" ".join(text.split()) for _, text in found if text]
 
 

@@ -4,6 +4,8 @@ import re
 import statistics
 from collections.abc import Callable, Iterator
 
+import numpy as np
+
 from tests.report.consistency.answered import DTYPE as _DTYPE
 from tests.report.consistency.answered import limit, orphans
 from tests.report.consistency.claims import NUMBER, Conflict, disagreeing, number
@@ -180,11 +182,16 @@ def enough_launches(report: Report) -> Iterator[Conflict]:
 def peak(report: Report) -> Iterator[Conflict]:
     """A core speed lies below the peak that is drawn, or has one of its own instructions."""
     rows = report.figures.get("roofline", [])
-    peaks = [float(row["gflops"]) for row in rows if row["kind"].endswith("peak")]
-    for row in rows:
-        if peaks and row["kind"] == "core speed" and float(row["gflops"]) > 1.02 * max(peaks):
+    peaks = {
+        row.get("computes", ""): float(row["gflops"])
+        for row in rows
+        if row["kind"].endswith("peak")
+    }
+    for row in (row for row in rows if row["kind"] == "core speed"):
+        own = peaks.get(row.get("computes", ""))
+        if own and float(row["gflops"]) > 1.02 * own:
             speed = f"{row.get('label') or row.get('short')}: {float(row['gflops']):.0f} GFLOP/s"
-            yield Conflict("peak", speed, f"highest peak drawn: {max(peaks):.0f}")
+            yield Conflict("peak", speed, f"highest peak drawn: {own:.0f}")
 
 
 @_rule
@@ -208,7 +215,7 @@ def pairs(report: Report) -> Iterator[Conflict]:
     """The interval of a ratio holds the quotient of the two points' own rates, or the page says
     that these are of other visits.
     """
-    if any("visits of their own" in said.text for said in report.said):
+    if any(report.sentences(r"Time of the base[^<]*visits of their own, whose quotients")):
         return
     for row in report.json.get("contrasts", []):
         base, other = (report.named(row[key]) for key in ("base_name", "other_name"))
@@ -315,11 +322,12 @@ def fits_named(report: Report) -> Iterator[Conflict]:
 
 @_rule
 def core_rate(report: Report) -> Iterator[Conflict]:
-    """A rate of the core alone does not vary twofold."""
+    """A rate of the core alone does not vary twofold, unless it is called unstable."""
     for table in report.with_heads("probe", "level", "rate", "interval"):
         for row in table.rows:
             ends = _ends(row["interval"])
-            if row["level"] == "core" and ends and ends[0] * 1.5 < ends[1]:
+            told = "unstable" in row.get("notes", "")
+            if row["level"] == "core" and ends and ends[0] * 1.5 < ends[1] and not told:
                 yield Conflict("core_rate", f"{row['probe']}: {row['rate']}", row["interval"])
 
 
@@ -398,3 +406,68 @@ def nameless(report: Report) -> Iterator[Conflict]:
         for found in re.finditer(rf"\b({NUMBER})x(?: \([^)]*\))?(?! ?[a-z])", said.text):
             if not re.search(_AGAINST, said.text):
                 yield Conflict("nameless", f"{found[0]}: {said.text} ({said.place})", "no whole")
+
+
+@_rule
+def best_read(report: Report) -> Iterator[Conflict]:
+    """No plain read of memory is above the fastest read."""
+    rows = report.figures.get("staircase", [])
+    plain = [float(row["gbps"]) for row in rows if row["kind"] == "memory"][:1]
+    for row in rows:
+        if (
+            row["kind"] == "read"
+            and row["regime"] == "DRAM"
+            and float(row["gbps"]) < max(plain, default=0)
+        ):
+            shown = f"{row.get('short') or row.get('label')}: {float(row['gbps']):.4g} GB/s"
+            yield Conflict("best_read", shown, f"plain read: {plain[0]:.4g} (staircase.csv)")
+
+
+@_rule
+def servers(report: Report) -> Iterator[Conflict]:
+    """In the stretch that a sentence gives a dtype, no other line of the figure is higher."""
+    rows = report.figures.get("servers", [])
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for row in rows:
+        if row["kind"] == "line":
+            at = float(row["bandwidth"]), float(row["tokens_per_second"])
+            lines.setdefault(row["dtype"], []).append(at)
+    said = rf"({_DTYPE}) is fastest from ({NUMBER}) to ({NUMBER}) GB/s a core"
+    for place, found in report.sentences(said):
+        middle = (number(found[2])[0] + number(found[3])[0]) / 2
+        rates = {dtype: float(np.interp(middle, *zip(*line))) for dtype, line in lines.items()}
+        if rates and rates[found[1]] < 0.999 * max(rates.values()):
+            best = max(rates, key=rates.get)
+            yield Conflict("servers", f"{found[0]} ({place})", f"{best} at {middle:.3g} GB/s")
+
+
+@_rule
+def step(report: Report) -> Iterator[Conflict]:
+    """A share of a decode step is of the page's fastest, or names another."""
+    speed = re.match(rf"({NUMBER}) tokens/s", report.tiles.get("Fastest decode", ""))
+    said = (
+        rf"token takes ({NUMBER}) µs[^.]*(?:\.\d[^.]*)* in all layers[^.]*\. That is ({NUMBER})% of"
+        r" a decode step"
+    )
+    for place, found in report.sentences(said):
+        share, half = number(found[2])
+        own = 1e-4 * number(found[1])[0] * number(speed[1])[0] if speed else share
+        if abs(own - share) > half + 0.02 * own:
+            yield Conflict("step", f"{found[0]} ({place})", f"of the fastest decode: {own:.2g}%")
+
+
+_LABELS = ("what differs", "base", "other", "op", "dtype", "layout", "variant", "context")
+_LABELS += ("threads", "level")
+
+
+@_rule
+def same_row(report: Report) -> Iterator[Conflict]:
+    """Two rows of one name have one value."""
+    for table in report.with_heads("what differs", "base", "other", "context"):
+        seen: dict[tuple[str, ...], Row] = {}
+        for row in table.rows:
+            name = tuple(row.get(label, "") for label in _LABELS)
+            other = seen.setdefault(name, row)
+            if other["interval"] != row["interval"]:
+                told = f"{' '.join(name)}: {other['interval']}"
+                yield Conflict("same_row", told, row["interval"])

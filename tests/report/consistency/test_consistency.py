@@ -1,6 +1,8 @@
 """No two places of a report disagree; and where some do, that is found."""
 
+import re
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -203,6 +205,24 @@ def answered(scatter):
     }
 
 
+PAIRS = (
+    "what differs | base | other | op | dtype | layout | context | level | times as fast as base"
+)
+PAIRS += " | interval"
+PAIR = "residency | memory | L3 | decode | f16 | {} | 4096 | L3 | {}"
+ONE_MORE = "1.10 | 0.97 to 1.23"
+SERVERS = [
+    {"kind": "line", "dtype": dtype, "bandwidth": str(at), "tokens_per_second": str(rate * at)}
+    for dtype, rate in (("i8", 3.6), ("f16", 1.8))
+    for at in (1, 40)
+]
+
+
+def stairs(fastest):
+    rows = (("memory", 34.7), ("read", fastest))
+    return [{"kind": kind, "regime": "DRAM", "gbps": str(rate)} for kind, rate in rows]
+
+
 # The same of what no page of the audit had.
 NEW = {
     "scatter": (
@@ -235,6 +255,36 @@ NEW = {
         Report(dtypes(I8, ("f16", "flash, head", 61)), {"hero": bars(0.66)}),
         Report(dtypes(I8, F16), {"hero": bars(0.66)}),
     ),
+    "step": (
+        "step",
+        Report(
+            tile(*FIRST) + "<p>Storing one token takes 30 µs (29 µs to 31 µs) in all layers (append"
+            " head f16). That is 0.2% of a decode step.</p>"
+        ),
+        Report(
+            tile(*FIRST) + "<p>Storing one token takes 30 µs (29 µs to 31 µs) in all layers (append"
+            " head f16). That is 0.2% of a step of f16 (flash, head).</p>"
+        ),
+    ),
+    "same row": (
+        "same_row",
+        Report(
+            table(PAIRS, PAIR.format("head", "1.05 | 0.9 to 1.18"), PAIR.format("head", ONE_MORE))
+        ),
+        Report(
+            table(PAIRS, PAIR.format("head", "1.05 | 0.9 to 1.18"), PAIR.format("paged", ONE_MORE))
+        ),
+    ),
+    "fastest read": (
+        "best_read",
+        Report(figures={"staircase": stairs(34.2)}),
+        Report(figures={"staircase": stairs(34.8)}),
+    ),
+    "servers": (
+        "servers",
+        Report("<p>f16 is fastest from 1 to 12 GB/s a core.</p>", {"servers": SERVERS}),
+        Report("<p>i8 is fastest from 1 to 12 GB/s a core.</p>", {"servers": SERVERS}),
+    ),
     "no whole": (
         "nameless",
         Report("<p>f16 gains 1.31x (1.26 to 1.40).</p>"),
@@ -248,6 +298,33 @@ def test_planted(kind):
     rule, wrong, mended = (PLANTED | NEW)[kind]
     assert {conflict.rule for conflict in conflicts(wrong)} == {rule}
     assert not conflicts(mended)
+
+
+SHOWN = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)(?=x\b|%| GB/s| tokens/s| µs)")
+
+
+def altered(text):
+    """The text with one number after another that is shown with its unit, a third higher."""
+    for found in SHOWN.finditer(text):
+        value = f"{float(found[1]) * 4 / 3:.3g}"
+        yield found[0], text[: found.start()] + value + text[found.end() :]
+
+
+def test_any_number_of_the_first_screen_that_is_another_one_is_found(shown):
+    report = read(shown("zen4-kvm-2"))
+    known = set(map(str, conflicts(report)))
+    begin, end = report.page.index('<div class="tiles">'), report.page.index("<figure")
+    pages = [
+        replace(report, page=report.page[:begin] + part + report.page[end:])
+        for _, part in altered(report.page[begin:end])
+    ]
+    first = report.terminal.split("\n\n  ")[0]
+    texts = [
+        replace(report, terminal=report.terminal.replace(first, part)) for _, part in altered(first)
+    ]
+    assert len(pages) > 8
+    for other in (*pages, *texts):
+        assert set(map(str, conflicts(other))) - known
 
 
 def test_every_kind_of_the_audit_is_found():

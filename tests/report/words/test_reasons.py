@@ -58,10 +58,16 @@ def test_what_is_said_of_l3(grounds):
     ratios = {
         f"l3_{name}{end}": 1.25 for name in ("reads", "decode") for end in ("", "_low", "_high")
     }
-    row = ratios | {"l3_reason": grounds, "regime": "L2", "launches": 3, "l3_allowed": 0.8}
+    row = ratios | {
+        "l3": "unstable",
+        "l3_reason": grounds,
+        "regime": "L2",
+        "launches": 3,
+        "l3_allowed": 0.8,
+    }
     text = said("reasons", "l3", row)
     told = {"L2": Grounds.PRIVATE, "3 launches": Grounds.FEW, "0.80 times": Grounds.CORE}
-    assert text.endswith(".")
+    assert text.startswith("L3 not decided: ") and text.endswith(".")
     assert all((part in text) == (grounds == own) for part, own in told.items())
 
 

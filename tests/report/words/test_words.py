@@ -61,7 +61,7 @@ TILES = [
     ("Memory", with_("reads", memory=UNTESTED), "not measured | no plain read of memory"),
     ("L3", ANSWERS, "148 GB/s | plain reads of a layer by 2 threads: 4.70x (4.50 to 5.50)"),
     ("L3", with_("reads", l3_rate=UNTESTED), "not measured | no decode of this run lies in L3"),
-    ("Does L3 help?", ANSWERS, "1.31x | decode from L3 over the same from memory, same rounds"),
+    ("Does L3 help?", ANSWERS, "1.31x | decode over the same from memory, same rounds"),
     ("Does L3 help?", ANSWERS, "f16, 4 query heads a KV head (llama-3-8b, 2,048 tokens, layout"),
     ("Does L3 help?", ANSWERS, "1.31x (1.26 to 1.43), limit there: the core"),
     ("Does L3 help?", with_("l3", helps=replace(HELPS, state=State.LEVEL)), "no clear gain | "),
@@ -85,9 +85,7 @@ def test_a_tile_shows_its_answer(title, answers, words):
 
 
 SENTENCES = {
-    "variant": [
-        "i8, 4,096 tokens, from memory, side by side: no clear lead among dot and flash."
-    ],
+    "variant": ["i8, 4,096 tokens, from memory, side by side: no clear lead among dot and flash."],
     "threads": ["2 threads are 1.71x (1.60 to 1.80) as fast as 1 from memory, side by side (a)."],
     "prefetch": [
         "From memory, schedule weave is 1.40x (1.30 to 1.50) as fast as no prefetching (f16",
