@@ -53,6 +53,7 @@ def answers(report: Report) -> Iterator[Claim]:
         yield from _choices(found["factors"]["choices"])
     yield from _said(report)
     yield from _leads(report)
+    yield from _narrow(report)
     yield from _shown(report)
 
 
@@ -175,6 +176,15 @@ def _said(report: Report) -> Iterator[Claim]:
     for title, text in report.tiles.items():
         if title == "L3":
             yield from claim("L3", "L3 read", text, "", "tile")
+
+
+def _narrow(report: Report) -> Iterator[Claim]:
+    """The table of dtypes on the terminal."""
+    said = rf"^ +({DTYPE}) (\w+, \w+) +({NUMBER}) .*  (\S[\w ]*)$"
+    for dtype, kernel, speed, word in re.findall(said, report.terminal, re.MULTILINE):
+        yield Claim(f"bar {dtype}", "kernel", kernel, 0, "", "terminal")
+        yield from claim(f"bar {dtype}", "tokens/s", speed, "", "terminal")
+        yield Claim(dtype, "limit", limit(word), 0, "", "terminal")
 
 
 def _shown(report: Report) -> Iterator[Claim]:
