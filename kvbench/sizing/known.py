@@ -181,8 +181,8 @@ def measured_decodes(run: Findings, cpus: str) -> pd.DataFrame:
         rates = points["name"].map(own).astype(float).fillna(points[f"gbps{end}"])
         points = points.assign(**{f"gbps{end}": rates, f"kv_gbps{end}": rates * shares})
     cores = {n: row.core.figure.value for n, row in answers.items() if row.core.figure}
-    core = points["name"].map(cores).astype(float).fillna(points["core_fraction"])
-    return points.assign(core_fraction=core)
+    shares = points["name"].map(cores).astype(float)
+    return points.assign(core_fraction=shares.where(points["answer"], points["core_fraction"]))
 
 
 def _kv_bytes(point: Mapping[str, Any]) -> int:

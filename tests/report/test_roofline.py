@@ -84,6 +84,13 @@ def test_what_is_answered_has_the_values_of_the_answers():
     assert "f16 flash, head: 45 tokens/s, 12 GB/s" in words
 
 
+def test_no_share_of_other_rounds_makes_a_bar():
+    """The line has no core speed; visits of their own have, and are not mixed with it."""
+    found = found_in([*roofs(), visit(0, RATES, flops=FLOPS)])
+    table, words, _ = figure_of(answered(found, [decode(DECODE, 45.0, 12.0)]))
+    assert table.query("kind == 'core speed'").empty and "core speed" not in words
+
+
 def test_all_suspects_are_drawn_and_crossed():
     """Also one that is not the fastest, and one of other threads. One that does no arithmetic is
     named.

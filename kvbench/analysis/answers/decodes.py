@@ -72,7 +72,8 @@ def decodes(tables: Tables, page: Workload) -> Decodes:
     points = tables.line if beside else tables.points
     found = _fastest(tables.tokens_line if beside else tables.tokens, points, page)
     if not found:
-        return Decodes(Answer.untested("fastest", Reason.NO_MODEL), None, ())
+        reason = Reason.SUSPECT if page.points else Reason.NO_MODEL
+        return Decodes(Answer.untested("fastest", reason), None, ())
     basis = Basis.ROUNDS if beside else Basis.APART
     first, own = found[0]["name"], points.set_index("name", drop=False)
     line = tables.contrasts[tables.contrasts["factor"] == KERNEL]

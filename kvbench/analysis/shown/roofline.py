@@ -165,8 +165,8 @@ def _cores(found: Findings, drawn: pd.DataFrame) -> Iterator[dict[str, Any]]:
     for point in drawn.to_dict("records"):
         own = answers.get(point["name"])
         rate, share = point["gbps"], point["core_fraction"]
-        if own and own.rate.figure and own.core.figure:
-            rate, share = own.rate.figure.value, own.core.figure.value
+        if own and own.rate.figure:
+            rate, share = own.rate.figure.value, own.core.figure and own.core.figure.value
         if pd.notna(share):
             same = {name: point[name] for name in ("short", "dtype", "group", "ai", "variant")}
             yield {

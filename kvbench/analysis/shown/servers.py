@@ -33,6 +33,12 @@ def servers(found: Findings) -> pd.DataFrame:
     return pd.DataFrame(rows_of, columns=list(COLUMNS)).astype(COLUMNS)
 
 
+def lacking(found: Findings) -> list[str]:
+    """Dtypes whose core speed was not measured beside their decode."""
+    drawn = {line.dtype for line in found.answers.servers.lines}
+    return [row.dtype for row in found.answers.decodes.rows if row.dtype not in drawn]
+
+
 def _line(line: Line) -> Iterator[dict[str, Any]]:
     """It is straight but for its knee."""
     knee = [line.knee] if LEAST < line.knee < MOST else []

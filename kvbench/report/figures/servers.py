@@ -43,12 +43,15 @@ def servers(found: Findings, look: Look) -> Figure:
     table, page = shown.servers(found), found.answers.workload
     title = "Which dtype is fastest on a server with other memory bandwidth a core?"
     missing = "No decode of a known model has a core speed: run kvbench sweep quick."
+    about = _ABOUT
+    if lacking := shown.lacking(found):
+        about += f" Without a core speed: {', '.join(lacking)}."
     if len(table):
         title += f" {page.model}, {page.context:,} tokens"
     return Figure(
         "servers",
         title,
-        _ABOUT,
+        about,
         table,
         lambda rows: _draw(rows, look),
         "" if len(table) else missing,
@@ -137,8 +140,8 @@ def _stretches(fastest: pd.DataFrame) -> Iterator[tuple[str, float, float]]:
 def _stretch(axes: Axes, place: int, dtype: str, start: float, end: float) -> None:
     """Named above all lines; its end is marked where another begins."""
     at: dict[str, Any] = {"transform": axes.get_xaxis_transform(), "va": "top", "fontsize": 9}
-    narrow = math.log(end / start) < _NARROW * math.log(MOST)
-    words = dtype if narrow else f"{dtype} is fastest"
+    share = math.log(end / start) / math.log(MOST)
+    words = f"{dtype} is fastest" if share > _NARROW else dtype if share > _NARROW / 2 else ""
     axes.text((start * end) ** 0.5, 0.99, words, ha="center", **at)
     if end < MOST:
         axes.axvline(end, color=FAINT, lw=0.8, ls=":")

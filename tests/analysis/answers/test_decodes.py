@@ -124,7 +124,7 @@ class _Tables:
 
 def test_a_suspect_is_left_out():
     assert asked(suspect=False).rows and not asked(suspect=True).rows
-    assert asked(suspect=True).fastest.reason is Reason.NO_MODEL
+    assert asked(suspect=True).fastest.reason is Reason.SUSPECT
 
 
 def test_no_model():
