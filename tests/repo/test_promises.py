@@ -292,9 +292,19 @@ def experiments():
 
 ANSWERS = {
     "the seven experiments": (experiments, EXPERIMENTS),
-    "the L3 question": (
-        lambda: of_kept_run(r"(Is decode from L3 faster than a plain read of memory\?)"),
-        "Is decode from L3 faster than a plain read of memory?",
+    "the L3 question": (  # whether L3 is read faster than memory, and whether decode gains by it
+        lambda: (
+            of_kept_run(
+                r"\*\*L3: [\d.]+ GB/s\*\* .*?x \([\d. to]+\) (plain reads of memory),"
+            ),
+            of_kept_run(r"\*\*(Does L3 help\?): .*?\*\*"),
+            of_kept_run(r"Does L3 help\?: .*?\*\* (decode over .*?):"),
+        ),
+        (
+            "plain reads of memory",
+            "Does L3 help?",
+            "decode over the same from memory, same rounds",
+        ),
     ),
     "the roofline": (placed, True),
     "the two drawings": (
