@@ -157,13 +157,13 @@ def test_two_launches_a_side_are_inconclusive_as_the_page_says(tmp_path, capsys,
 
 
 def test_what_you_get_is_what_that_run_prints(monkeypatch):
-    from kvbench.report.ending import short, summary
+    from kvbench.report.ending import short
 
     found = kvbench.load(ROOT / "results" / "zen4-kvm-2" / "quick").findings()
     block = README[
         README.index("    AMD EPYC") : README.index("The report's first screen")
     ].rstrip()
-    assert [line[4:] for line in block.splitlines()] == short(summary(found))
+    assert [line[4:] for line in block.splitlines()] == short(found)
 
 
 def test_the_table_of_exit_codes_is_whole():

@@ -15,7 +15,6 @@ from kvbench.units import counted, size
 
 Tile = namedtuple("Tile", ("title", "value", "detail"))
 _CACHES = {"l1d": "{} L1", "l2": "{} L2", "l3": "{} L3"}
-_TIERS = {"avx2": "AVX2", "avx512": "AVX-512", "neon": "NEON", "sve256": "SVE", "sve512": "SVE"}
 
 
 def title(found: Findings) -> str:
@@ -44,7 +43,7 @@ def _hardware(found: Machine, checks: tuple[Check, ...]) -> Iterator[str]:
     yield f"{cores}, {counted(len(found.cpus), 'CPU')}" if known.get("smt") != 1 else cores
     tiers = known.get("isa")
     if isinstance(tiers, list) and tiers:
-        yield _TIERS.get(str(tiers[-1]), str(tiers[-1]))
+        yield str(tiers[-1]).upper()
     clocks = (check.value for check in checks if check.name == "core clock")
     yield from (
         f"{clock.partition(' under load')[0]} under load" for clock in clocks if "G" in clock

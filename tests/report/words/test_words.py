@@ -52,7 +52,7 @@ TILES = [
     (
         "Fastest decode",
         with_("decodes", fastest=replace(FASTEST, basis=Basis.APART), next=None),
-        "i8 (dot, head), from visits of its own: no ratio to others is said",
+        "i8 (dot, head), in visits of its own: no ratio is said",
     ),
     ("Fastest decode", with_("decodes", fastest=UNTESTED), "not measured | no decode of this run"),
     ("Memory", ANSWERS, "31.4 GB/s | plain reads by 2 threads, 45 of 47 visits (27.1 to 34.2)"),
