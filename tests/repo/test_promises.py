@@ -294,9 +294,7 @@ ANSWERS = {
     "the seven experiments": (experiments, EXPERIMENTS),
     "the L3 question": (  # whether L3 is read faster than memory, and whether decode gains by it
         lambda: (
-            of_kept_run(
-                r"\*\*L3: [\d.]+ GB/s\*\* .*?x \([\d. to]+\) (plain reads of memory),"
-            ),
+            of_kept_run(r"\*\*L3: [\d.]+ GB/s\*\* .*?x \([\d. to]+\) (plain reads of memory),"),
             of_kept_run(r"\*\*(Does L3 help\?): .*?\*\*"),
             of_kept_run(r"Does L3 help\?: .*?\*\* (decode over .*?):"),
         ),

@@ -4,7 +4,8 @@ together. It imports nothing of the package.
 `reading` makes a `Report` of the page, the figures' CSV, the terminal's text and the JSON.
 `collected` takes claims from it: of what, which quantity, how much, held against what. Two that
 differ beyond rounding are a conflict, by the name of their quantity. `rules` and `named` have what
-no two claims show: a superlative that the table beside it refutes, a word that its shares do not bear.
+no two claims show: a superlative that the table beside it refutes, a word that its shares do not
+bear.
 
 A page of July's format had the kinds of contradiction below, found by an audit. Those of its own
 are found in `zen4-kvm-2-745fd4b.tar.gz`: that page, without pictures, scripts and styles. For the
