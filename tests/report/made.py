@@ -4,13 +4,24 @@ lack most of it.
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from zlib import crc32
 
 from kvbench.analysis.measured.machines import profile
-from kvbench.model import Check, Contrast, Fact, Machine, Point, Probe, Record, Tuned, choose
-from kvbench.model.contrast import value
+from kvbench.model import (
+    Check,
+    Contrast,
+    Fact,
+    Machine,
+    Member,
+    Point,
+    Probe,
+    Record,
+    Tuned,
+    choose,
+)
+from kvbench.model.contrast import KERNEL, value
 from kvbench.model.tuning import called
 from kvbench.store import RunDirectory, plain
 from tests.made_run import DECODE, KIB, MACHINE, MIB, RUN, failed, probe, visit
@@ -139,14 +150,26 @@ def measured(launch: int, of: Point | Probe | Contrast, rounds: int = 3) -> Reco
 
 def side_by_side(launch: int, of: Contrast, rounds: int) -> Record:
     each = {value(point, of.factor): measured(launch, point, rounds) for point in of.points}
+    line = of.factor == KERNEL  # whose points have their witnesses with them
+    programs = {
+        (name, program): name if program == "point" else f"{program}/{name}"
+        for name, record in each.items()
+        for program in record.traffic
+        if line or program == "point"
+    }
     samples = tuple(
-        replace(sample, program=name)
+        replace(sample, program=programs[name, sample.program])
         for name, record in each.items()
         for sample in record.samples
-        if sample.program == "point"
+        if (name, sample.program) in programs
     )
-    moved = {name: record.traffic["point"] for name, record in each.items()}
-    return Record(launch, of, samples, moved, {})
+    moved = {word: each[name].traffic[program] for (name, program), word in programs.items()}
+    facts = [field.name for field in fields(Member)]
+    members = {
+        name: Member(**{fact: getattr(record, fact) for fact in facts})
+        for name, record in each.items()
+    }
+    return Record(launch, of, samples, moved, {}, members=members if line else {})
 
 
 def tuned(of: Point) -> Tuned:
