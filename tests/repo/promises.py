@@ -109,7 +109,7 @@ README = {
         RATIOS,
         {
             "both/index.html": (
-                r"2 runs(.|\n)*tokens/s; [\d.]+ GB/s(.|\n)*[\d.]+ tokens/s \([\d.]+x\)"
+                r"2 runs(.|\n)*tokens/s; (flash|dot), \w+(.|\n)*[\d.]+ tokens/s \([\d.]+x\)"
             )
         },
         (MINE,),
