@@ -17,7 +17,7 @@ from kvbench.report.ruled import Column, ruled
 from kvbench.report.words import said
 from kvbench.report.words.findings import sentences
 from kvbench.report.words.first import badge, hardware, machine, tiles, workload
-from kvbench.report.words.phrases import bare, ends
+from kvbench.report.words.phrases import bare, narrow
 from kvbench.texts import WIDTH, wrapped
 from kvbench.units import counted, cut
 
@@ -89,10 +89,9 @@ def _dtypes(found: tuple[Decode, ...]) -> list[str]:
     rows = [
         {
             "kernel": f"{row.dtype} {row.variant}, {row.layout}",
-            "tokens/s": bare(row.speed.figure),
-            "interval": ends(row.speed.figure) if row.speed.figure else "",
+            "tokens/s": narrow(row.speed.figure),
             "GB/s": bare(row.rate.figure),
-            **{head: bare(getattr(row, name).figure) for name, head in _SHARES.items()},
+            **{head: narrow(getattr(row, name).figure) for name, head in _SHARES.items()},
             "limit": said("first", "briefly", row.limit),
         }
         for row in found

@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import Any
 
 from kvbench.analysis.answers import Answers
-from kvbench.analysis.answers.answer import Answer
+from kvbench.analysis.answers.answer import Answer, Figure
 from kvbench.analysis.judge import COVERAGE as CERTAIN
 from kvbench.analysis.limits.claims import Claim
 from kvbench.analysis.means.findings import Findings
@@ -22,7 +22,7 @@ from kvbench.model.tuning import PARTS
 from kvbench.report.machine_text import said
 from kvbench.report.sheet import Cell, Columns, Sheet, interval, known, plain, records, sheet
 from kvbench.report.words import said as words
-from kvbench.report.words.phrases import WITNESS, bare, between, ends, number, share
+from kvbench.report.words.phrases import WITNESS, bare, between, ends, narrow, number, share
 from kvbench.store import Manifest
 from kvbench.units import cpu_text, duration, size
 
@@ -58,9 +58,9 @@ def dtypes(found: Answers) -> Sheet:
         "tokens/s": answered("speed"),
         "interval": (lambda row: within(row["speed"]), str),
         "GB/s": answered("rate"),
-        "% of memory read": answered("memory"),
-        "% of its rows' read": answered("rows"),
-        "% of core speed": answered("core"),
+        "% of memory read": answered("memory", narrow),
+        "% of its rows' read": answered("rows", narrow),
+        "% of core speed": answered("core", narrow),
         "what limits": ("limit", lambda answer: words("first", "limit", answer)),
         **{f"format error, {name} keys": (_error_of(name), _error) for name in kinds},
         "kernel error": ("kernel_error", _error),
@@ -71,12 +71,14 @@ def dtypes(found: Answers) -> Sheet:
     return sheet("dtypes", title, f"{about} {rule}", columns, rows)
 
 
-def answered(name: str) -> tuple[Callable[[Mapping[str, Any]], Cell | None], Callable[[Any], str]]:
+def answered(
+    name: str, write: Callable[[Figure], str] = bare
+) -> tuple[Callable[[Mapping[str, Any]], Cell | None], Callable[[Any], str]]:
     """The figure of an answer, without its unit; empty where there is none."""
 
     def read(row: Mapping[str, Any]) -> Cell | None:
         found = row[name].figure
-        return Cell(bare(found), found.value) if found else None
+        return Cell(write(found), found.value) if found else None
 
     return read, str
 

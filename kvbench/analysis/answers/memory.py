@@ -27,9 +27,11 @@ from kvbench.model.point import LOCAL, Visited
 from kvbench.model.program import MEMORY, SLICE
 from kvbench.units import gbps
 
-_FEWEST = 2  # visits of a state: one is an outlier
-# deviations of visits within the states, at least: between their means; of the gap
-_APART, _GAP = 6.0, 2.0
+# visits of a state, at least: one is an outlier, and so are a few of hundreds
+_FEWEST, _RARE = 2, 0.02
+# deviations of visits within two states, at least: between their means; from the mean of the usual
+# one to the nearest visit of the other
+_APART, _CLEAR = 6.0, 3.0
 _NINE_OF_TEN = (0.05, 0.95)
 _ROUNDING = 0.005  # by which rate / beside may miss the ratio: more shows at three digits
 
@@ -118,29 +120,36 @@ def _visit(record: Record, program: str) -> Iterator[_Visit]:
 
 def states(rates: Sequence[float]) -> tuple[tuple[float, ...], ...]:
     """The rates of visits as one state, or as two, the usual one first: that of most visits, or
-    else the slower. They are cut at the largest gap, of logarithms, that leaves two visits or more
-    on both sides. There are two states where the means of these lie six standard deviations apart
-    or more, of visits within both, and the gap is two of these wide or more, and 5 % or more.
+    else the slower. They are cut where the variance within both parts is least, of logarithms.
+    There are two states where each has two visits or more and 2 % of all, their means lie 5 % and
+    six standard deviations apart or more, of visits within both, and no visit of the rarer one lies
+    within three deviations of the other's mean.
 
-    Of visits in one state, whose logarithms are normal, 1 of 20 sets of seven looks like two, and
-    1 of 100 sets of ten or more.
+    Of visits in one state, whose logarithms are normal, 1 of 25 sets of seven looks like two, and
+    1 of 100 sets of ten.
     """
     ordered = np.sort(np.log(rates))
-    count = len(ordered)
-    if count < 2 * _FEWEST:
+    fewest = max(_FEWEST, math.ceil(_RARE * len(ordered)))
+    cuts = range(fewest, len(ordered) - fewest + 1)
+    if not cuts:
         return (tuple(rates),)
-    gaps = np.diff(ordered)[_FEWEST - 1 : count - _FEWEST]
-    cut = _FEWEST + int(gaps.argmax())
-    gap, parts = float(gaps.max()), (ordered[:cut], ordered[cut:])
-    deviation = math.sqrt(sum(len(each) * each.var() for each in parts) / (count - len(parts)))
-    means = float(parts[1].mean() - parts[0].mean())
-    if means < _APART * deviation or gap < max(_GAP * deviation, math.log1p(LIMITS.same)):
+    within, cut = min((_within(ordered[:cut], ordered[cut:]), cut) for cut in cuts)
+    deviation = math.sqrt(within / (len(ordered) - 2))
+    means = ordered[:cut].mean(), ordered[cut:].mean()
+    clear = ordered[cut] - means[0] if 2 * cut >= len(ordered) else means[1] - ordered[cut - 1]
+    least = max(_APART * deviation, math.log1p(LIMITS.same))
+    if means[1] - means[0] < least or clear < _CLEAR * deviation:
         return (tuple(rates),)
-    border = math.exp(ordered[cut] - gap / 2)
+    border = math.exp((ordered[cut - 1] + ordered[cut]) / 2)
     slow, fast = (
         tuple(rate for rate in rates if (rate > border) == faster) for faster in (False, True)
     )
     return (fast, slow) if len(fast) > len(slow) else (slow, fast)
+
+
+def _within(*parts: np.ndarray) -> float:
+    """Sum of squares around the mean of each part."""
+    return sum(len(each) * float(each.var()) for each in parts)
 
 
 def _state(rates: Sequence[float]) -> MemoryState:

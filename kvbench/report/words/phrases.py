@@ -54,6 +54,18 @@ def enclosed(found: Figure) -> str:
     return f"{figure(found)} ({within})" if within else figure(found)
 
 
+def narrow(found: Figure | None) -> str:
+    """ "82% (78-85)", for a cell of a table; empty where there is none. Shares are rounded outward:
+    89.9 % does not read as the 90 % that it fails.
+    """
+    if found is None or not ends(found):
+        return bare(found)
+    low, high = found.low, found.high
+    if found.unit is Unit.SHARE:
+        return f"{bare(found)} ({math.floor(100 * low)}-{math.ceil(100 * high)})"
+    return f"{bare(found)} ({number(low)}-{number(high)})"
+
+
 def between(low: float, high: float) -> str:
     return f"{number(low)} to {number(high)}"
 

@@ -56,6 +56,15 @@ def test_what_lies_near_is_one_state():
     assert len(states([*around(31, 20, 0, 1e-4), *around(31 * 1.08, 20, 1, 1e-4)])) == 2
 
 
+def test_states_are_told_though_memory_changed_within_a_visit():
+    """A few visits met both."""
+    between = [37.0, 40.0, 43.0, 46.0]
+    for seed in range(20):
+        slow, fast = around(34, 280, seed, 0.03), around(56, 16, seed + 100, 0.06)
+        usual, other = states([*slow, *between, *fast])
+        assert set(slow) <= set(usual) and set(fast) <= set(other)
+
+
 def test_few_visits_are_one_state():
     assert states([30.0, 60.0, 61.0]) == ((30.0, 60.0, 61.0),)
 
