@@ -70,7 +70,7 @@ def decodes(tables: Tables, page: Workload) -> Decodes:
     """
     beside = not tables.line.empty
     points = tables.line if beside else tables.points
-    found = _fastest(tables.tokens_line if beside else tables.tokens, points, page)
+    found = _fastest(tables.tokens, points, page)
     if not found:
         reason = Reason.SUSPECT if page.points else Reason.NO_MODEL
         return Decodes(Answer.untested("fastest", reason), None, ())
@@ -95,7 +95,7 @@ def _fastest(tokens: pd.DataFrame, points: pd.DataFrame, page: Workload) -> list
     """Rows of `tokens`, one of each dtype, fastest first."""
     rows = tokens[tokens["tokens_per_second"].notna()]
     rows = rows.loc[[page.model in names.split(", ") for names in rows["model"]]]
-    rows = rows[rows["name"].isin(page.points)]
+    rows = rows[rows["name"].isin(page.points) & rows["name"].isin(points["name"])]
     if "suspect" in points:
         suspect = points["suspect"].fillna(False).astype(bool)
         rows = rows[~rows["name"].isin(points["name"][suspect])]

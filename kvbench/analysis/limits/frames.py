@@ -26,7 +26,7 @@ from kvbench.analysis.measured.ceilings import ceilings as ceilings_of
 from kvbench.analysis.measured.columns import EITHER, FOUND, POINT, SAMPLE, facts, table
 from kvbench.analysis.measured.estimates import enclosed, outliers, steady
 from kvbench.analysis.measured.line import members
-from kvbench.analysis.measured.rates import PointRates, by_point, measured
+from kvbench.analysis.measured.rates import PointRates, measured
 from kvbench.analysis.measured.speeds import SLOW, at_speed, speeds
 from kvbench.analysis.measured.tails import tailed, untold
 from kvbench.errors import BadArgument
@@ -98,7 +98,8 @@ def points(
     fastest: CoreSpeeds | None = None,
 ) -> pd.DataFrame:
     """One row for each point, sorted by what it is. Points that failed have an error, and no
-    numbers. `most`: launches that the run can have where some are added until questions are
+    numbers. Those that were timed beside the fastest kernels of other dtypes have the numbers of
+    these rounds. `most`: launches that the run can have where some are added until questions are
     decided, else 0. `fastest`: how fast cores are where other visits tell it; else these do.
     """
     runs = sorted({record.run for record in records})
@@ -106,7 +107,8 @@ def points(
         raise BadArgument(
             f"records of {len(runs)} runs: {', '.join(runs)}", "one table for each run"
         )
-    roofs = Roofs(machine, ceilings_of(records, machine) if ceilings is None else ceilings)
+    ceilings = ceilings_of(records, machine) if ceilings is None else ceilings
+    roofs = Roofs(machine, ceilings)
     used = set(map(id, at_speed(records)))
     visits = grouped(
         (record.point, (record, speed, id(record) in used))
@@ -119,18 +121,13 @@ def points(
         _row(point, own, _at_core_speed(point, found.get(point), fastest), roofs, most)
         for point, own in visits.items()
     )
-    made = table(rows, POINT | FOUND)
+    made = {row["name"]: row | {"beside": False} for row in rows}
+    if beside := members(records):
+        found_beside = points(beside, machine, ceilings, fastest=fastest)
+        for row in found_beside[found_beside["seconds"].notna()].to_dict("records"):
+            made[row["name"]] = row | {"beside": True}
     order = [name for name in POINT if name not in ("name", "kernel")]
-    return made.sort_values(order, ignore_index=True)
-
-
-def line(records: Sequence[Record], machine: Machine, ceilings: Sequence[Ceiling]) -> pd.DataFrame:
-    """The fastest kernels of all dtypes, as they were timed in the same rounds. Core speeds that
-    points of the run have shown count here too.
-    """
-    own = members(records)
-    found = {point: measured(taken) for point, taken in by_point(records).items()} if own else {}
-    return points(own, machine, ceilings, fastest=core_speeds(found))
+    return table(made.values(), POINT | FOUND).sort_values(order, ignore_index=True)
 
 
 _Visit = tuple[Record, float | None, bool]  # the cores' speed, and whether its numbers count

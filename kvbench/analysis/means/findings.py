@@ -72,8 +72,6 @@ def findings(
     asked = pairs(records, points, most, workload(rates, points))
     all_rates = rates if len(every) == len(points) else tokens(every, models)
     launches = len({record.launch for record in records})
-    line = frames.line(records, machine, own)
-    line = line.assign(short=line["name"].map(points.set_index("name")["short"]))
     engines = peers(every, all_rates, said)
     tables = Tables(
         records=records,
@@ -81,9 +79,7 @@ def findings(
         ceilings=own,
         models=models,
         points=points,
-        line=line,
         tokens=rates,
-        tokens_line=tokens(line, models),
         contrasts=asked,
         cpus=cpus,
         most=most,

@@ -93,6 +93,7 @@ SAMPLE = {
 # What was found out about a point. Rates are compulsory bytes over time; low and high enclose what
 # they are named for.
 FOUND = {
+    "beside": flag("whether it was timed beside the fastest kernels of other dtypes"),
     "ran": text("schedule that ran; empty where none does"),
     "launches": count("with numbers"),
     "samples": count("of the point itself"),

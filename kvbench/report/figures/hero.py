@@ -1,6 +1,5 @@
 """Tokens per second by dtype: the fastest kernel of each, beside what memory alone would allow."""
 
-import math
 from typing import Any
 
 import pandas as pd
@@ -16,9 +15,8 @@ _ROW = 0.32  # inches
 _COLUMN = 54  # points of width, of numbers beside the bars
 _ABOUT = (
     "The fastest kernel of each dtype, one sequence, KV cache only: weights and all other work are"
-    " left out. Tick: what plain reads of memory in the same rounds allow. Of the fastest: how many"
-    " times as fast as the first, side by side. Format error: share of the output that the format"
-    " loses, with keys of a normal distribution."
+    " left out. Tick: what plain reads of memory in the same rounds allow. Format error:"
+    " share of the output that the format loses, with keys of a normal distribution."
 )
 
 
@@ -44,8 +42,6 @@ def _draw(table: pd.DataFrame, look: Look) -> Canvas:
         "GB/s": [number(row.gbps) for row in rows],
         "format\nerror": [f"{row.format_error:.0e}" if row.format_error else "0" for row in rows],
     }
-    if table["lead"].notna().any():
-        cells["of the\nfastest"] = [_times(row.lead) for row in rows]
     for column, (head, texts) in enumerate(cells.items(), 1):
         for place, text in enumerate((head, *texts), -1):
             axes.annotate(
@@ -69,7 +65,3 @@ def _draw(table: pd.DataFrame, look: Look) -> Canvas:
         meanings = {"what memory allows": tick} | meanings
     figure.legend(handles=legend_lines(meanings), loc="outside lower left", ncols=2)
     return figure
-
-
-def _times(lead: float) -> str:
-    return "" if math.isnan(lead) else f"{lead:.2f}x"

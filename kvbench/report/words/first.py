@@ -23,8 +23,8 @@ def title(found: Findings) -> str:
 
 def subtitle(found: Findings, manifest: Manifest) -> str:
     trust = found.answers.trust
-    made = f"{counted(trust.points, 'point')} in {counted(trust.launches, 'launch')}"
-    fewest = f" ({trust.fewest} or more of each)" if trust.points else ""
+    made = f"{counted(trust.points, 'point')}, {counted(trust.launches, 'launch')}"
+    fewest = f" ({trust.fewest} or more for each point)" if trust.points else ""
     return f"Suite {manifest.suite}: {made}{fewest}, {manifest.created[:10]}, run {found.run}."
 
 

@@ -371,15 +371,16 @@ def bar_ratio(report: Report) -> Iterator[Conflict]:
     """Where a bar's lead over the fastest is of the same rounds as both rates, it is their
     quotient, within its interval.
     """
-    rows = [row for row in report.figures.get("hero", []) if row.get("lead")]
-    rates = [float(row["tokens_per_second"]) for row in rows]
-    for row, rate in zip(rows, rates, strict=True):
+    every = report.figures.get("hero", [])
+    most = max((float(row["tokens_per_second"]) for row in every), default=0.0)
+    for row in (row for row in every if row.get("lead")):
+        rate = float(row["tokens_per_second"])
         ends = sorted((float(row["lead_low"]), float(row["lead_high"])))
-        quotient = rate / max(rates)
+        quotient = rate / most
         inside = any(ends[0] * 0.98 <= each <= ends[1] * 1.02 for each in (quotient, 1 / quotient))
         if not inside:
             told = f"{row['dtype']}: {float(row['lead']):.3f} ({ends[0]:.3f} to {ends[1]:.3f})"
-            yield Conflict("bar_ratio", told, f"{rate:.4g} / {max(rates):.4g} = {quotient:.3f}")
+            yield Conflict("bar_ratio", told, f"{rate:.4g} / {most:.4g} = {quotient:.3f}")
 
 
 @_rule
