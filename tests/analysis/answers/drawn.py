@@ -50,7 +50,7 @@ def grades(run, draws, seed=0):
     rng, launches = np.random.default_rng(seed), whole(run)
     points = frames.points(run.records, run.machine).assign(short="")
     nothing = points.iloc[:0]
-    asked = Tables((), run.machine, (), (), points, nothing, nothing, nothing, nothing, {})
+    asked = Tables((), run.machine, (), (), points, nothing, nothing, {})
 
     def grade(size):
         return trust(replace(asked, records=drawn(launches, size, rng))).grade

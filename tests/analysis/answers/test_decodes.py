@@ -119,7 +119,7 @@ def asked(**columns):
 class _Tables:
     def __init__(self, points, made):
         self.points, self.tokens, self.contrasts = points, made.tokens, made.contrasts
-        self.line = self.tokens_line = points.iloc[:0]
+        self.line = points.iloc[:0]
 
 
 def test_a_suspect_is_left_out():

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kvbench.analysis.limits.frames import line, points
+from kvbench.analysis.limits.frames import points
 from kvbench.model import Contrast, Member
 from kvbench.model.contrast import KERNEL
 from tests.made_run import DECODE, MACHINE, MIB, STORE, visit
@@ -205,8 +205,8 @@ def test_in_the_line_core_speeds_of_all_visits_count():
 
     hot = rows_of({"point": 20.0, "twin": 80.0, "core": 15.0}, of=HOT, walked=MIB, layers=1)
     beside_all = [side_by_side(each) for each in rows_of(beside(point=9.8, core=10.0))]
-    found = line([*hot, *beside_all], MACHINE, ())
-    rows = {row["dtype"]: row for row in found.to_dict("records")}
+    found = points([*hot, *beside_all], MACHINE, ())
+    rows = {row["dtype"]: row for row in found[found["beside"]].to_dict("records")}
     assert rows["f16"]["core_fraction"] == pytest.approx(0.98 * 15 / 20)
     assert rows["f32"]["core_fraction"] == pytest.approx(0.98)
     assert (rows["f16"]["bound"], rows["f32"]["bound"]) == ("neither", "core")

@@ -86,6 +86,23 @@ def test_a_row_for_each_dtype():
         assert row["max_abs_err"] == 1e-3
 
 
+def test_a_point_has_one_row_and_its_numbers_are_of_the_line():
+    """Its visits of their own took three times as long."""
+    point, other = sets(1)[0].point.points
+    alone = [slower(record) for record in members(sets()) if record.point == point]
+    table = frames.points([*alone, *sets()], MACHINE, ()).set_index("name")
+    assert set(table.index) == {point.name, other.name} and table["beside"].all()
+    assert table.loc[point.name, "seconds"] == pytest.approx(
+        PLANTED[point.dtype][1][0] * 1e-6 * 1.35
+    )
+    assert not frames.points(alone, MACHINE, ())["beside"].any()
+
+
+def slower(record):
+    samples = tuple(replace(each, seconds=3 * each.seconds) for each in record.samples)
+    return replace(record, samples=samples)
+
+
 def test_other_sets_are_no_line():
     others = [replace(r, point=Contrast("dtype", r.point.points)) for r in sets(1)]
     assert members(others) == []
