@@ -158,7 +158,6 @@ def _notes(row: Mapping[str, Any]) -> str:
         (row["unstable"] is True, "unstable"),
         (row["outliers"], f"launches far off the others: {row['outliers']}"),
         (row["ceiling_note"] and not row["error"], words("reasons", "ceiling", row)),
-        (row["regime_confidence"] == "low", "level in doubt"),
         (is_open, words("reasons", "l3", row) if is_open else ""),
     )
     return "; ".join(note for applies, note in notes if applies)

@@ -28,7 +28,8 @@ class Choice:
     op: Annotated[str, about("decode, append or bulk")]
     regime: Annotated[str, about("what feeds them")]
     dtype: Annotated[str, about("number format of the points; or empty where they have several")]
-    context: Annotated[int, about("tokens of every sequence")]
+    context: Annotated[int, about("tokens of every sequence: the fewest of them")]
+    longest: Annotated[int, about("tokens: the most, where each layout fills the same cache")]
     values: Annotated[tuple[str, ...], about("of the factor, fastest first")]
     level: Annotated[tuple[str, ...], about("those that none clearly leads")]
     leads: Annotated[
@@ -81,7 +82,8 @@ def _choice(rows: pd.DataFrame) -> Choice:
         op=first["op"],
         regime=first["regime"],
         dtype=first["dtype"] if rows["dtype"].nunique() == 1 else "",
-        context=int(first["context"]),
+        context=int(min(rows["context"].min(), rows["other_context"].min())),
+        longest=int(max(rows["context"].max(), rows["other_context"].max())),
         values=tuple(values),
         level=tuple(value for value in values if value not in led),
         leads=tuple(leads.get((values[0], other)) or _untested(other) for other in values[1:]),

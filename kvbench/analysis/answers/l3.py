@@ -33,6 +33,7 @@ class Gain:
     model: Annotated[str, about("whose layer it is; empty where no model is known")]
     context: Annotated[int, about("tokens of the layer")]
     threads: Annotated[int, about("that decode")]
+    layouts: Annotated[int, about("that were timed")]
     gain: Annotated[Answer, about("times as fast as the same decode from memory")]
     limit: Annotated[Answer, about("what limits it in L3; `reason` is the word")]
 
@@ -45,9 +46,7 @@ class Fits:
     dtype: Annotated[str, about("number format of the cache")]
     threads: Annotated[int, about("that decode")]
     bytes_per_token: Annotated[float, about("bytes: of one layer and one sequence")]
-    layer: Annotated[
-        int | None, about("tokens: of one layer, as many as the model takes; null: none fits")
-    ]
+    layer: Annotated[int | None, about("tokens: of one layer; null where none fits")]
     model_wide: Annotated[int | None, about("tokens: of all layers together; null: none fits")]
 
 
@@ -124,8 +123,8 @@ def _gains(tables: Tables, page: Workload, tested: pd.DataFrame) -> tuple[Gain, 
     alike = tested.groupby(["dtype", "group", *HEADS])
     asked = tables.contrasts[tables.contrasts["factor"] == pairs.RESIDENCY]
     judged = {row["base_name"]: row for row in asked.to_dict("records")}
-    chosen = (middle(rows, "l3_gain").to_dict() for _, rows in alike)
-    found = [_gain(row, judged[row["name"]], tables.models, page) for row in chosen]
+    chosen = ((middle(rows, "l3_gain").to_dict(), len(rows)) for _, rows in alike)
+    found = [_gain(row, count, judged[row["name"]], tables.models, page) for row, count in chosen]
     return tuple(_ordered(found, page))
 
 
@@ -136,12 +135,13 @@ def _ordered(gains: list[Gain], page: Workload) -> list[Gain]:
     return [*first, *(each for each in gains if each not in first)]
 
 
-def _gain(row: Row, judged: Row, models: Sequence[Geometry], page: Workload) -> Gain:
+def _gain(row: Row, layouts: int, judged: Row, models: Sequence[Geometry], page: Workload) -> Gain:
     limit, gain = limited(row), pairs.answer(judged, "L3 helps", row["dtype"])
     told = State.NOT_TESTED not in (gain.state, limit.state)
     return Gain(
         **{name: row[name] for name in ("dtype", "layout", "group", "context", "threads")},
         model=_model(row, models, page),
+        layouts=layouts,
         gain=gain.because(gain.state, limit.reason) if told else gain,
         limit=limit,
     )
@@ -181,8 +181,8 @@ def _fits(tables: Tables, page: Workload) -> Iterator[Fits]:
             dtype=str(dtype),
             threads=page.threads,
             bytes_per_token=token,
-            layer=each and min(each, model.max_context),
-            model_wide=whole and min(whole, model.max_context),
+            layer=each,
+            model_wide=whole,
         )
 
 

@@ -6,7 +6,7 @@ points. Two states are told where they are surely two. See `states`.
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Annotated, NamedTuple
 
@@ -178,7 +178,10 @@ def _near(tables: Tables, page: Workload) -> tuple[Answer, Answer, Answer]:
     told = abs(math.log(rate.median / beside.median / found.near.median)) <= _ROUNDING
     return (
         ratio,
-        _answer("L3 rate", name, rate, Unit.GBPS),
+        replace(
+            _answer("L3 rate", name, rate, Unit.GBPS),
+            facts={"bytes": float(own[0].traffic[SLICE].bytes_compulsory)},
+        ),
         _answer("memory beside L3", name, beside, Unit.GBPS)
         if told
         else Answer.untested("memory beside L3", Reason.NOT_CLEAR),

@@ -60,6 +60,7 @@ class Trust:
     points: Annotated[int, about("points")]
     failed: Annotated[int, about("points that lack a launch or more")]
     unstable: Annotated[int, about("points whose launches lie far apart")]
+    doubted: Annotated[int, about("points whose level rests on a cache size that is in doubt")]
     slow: Annotated[int, about("visits in which the cores were slow")]
     set_aside: Annotated[int, about("visits of these that no number rests on")]
     disturbed: Annotated[float | None, about("share of the samples that met other work")]
@@ -89,6 +90,7 @@ def trust(tables: Tables) -> Trust:
         points=len(points),
         failed=failed,
         unstable=int(measured["unstable"].fillna(False).sum()),
+        doubted=int((measured["regime_confidence"] == "low").sum()),
         slow=int(measured["slow"].fillna(0).sum()),
         set_aside=int(measured["set_aside"].fillna(0).sum()),
         disturbed=float(measured["disturbed"].mean()) if len(measured) else None,

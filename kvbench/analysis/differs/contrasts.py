@@ -26,6 +26,7 @@ CONTRAST = {
     "other_name": text("the other point"),
     **{name: POINT[name] for name in ("op", "dtype", "layout", "variant")},  # of the base
     **{name: POINT[name] for name in ("context", "batch", "threads", "residency")},
+    "other_context": count("tokens of every sequence: of the other"),
     "regime": text("what feeds them; both where they differ"),
     "visit": text("name of what a launch visits to time them; empty where none does"),
     **RATIO,
@@ -72,6 +73,7 @@ def row_of(logs: np.ndarray, most: int, base: Row, other: Row, ends: Sequence[fl
     return {name: base[name] for name in CONTRAST if name in POINT} | {
         "base_name": base["name"],
         "other_name": other["name"],
+        "other_context": other["context"],
         "regime": " and ".join(dict.fromkeys((base["regime"], other["regime"]))),
         **dict(zip(RATIO, ends, strict=True)),
         "confidence": found.confidence,

@@ -1,8 +1,6 @@
 """The roofline: what memory, the caches and the core allow, and how near decodes come."""
 
-import math
 from collections.abc import Iterator
-from statistics import fmean
 from typing import Any
 
 import pandas as pd
@@ -16,7 +14,6 @@ from kvbench.model.point import computes
 from kvbench.units import cpu_text
 
 _CACHES = ("L1", "L2")
-_ALIKE, _APART = 1.15, 1.06  # times: intensities of one column of marks, and of marks beside others
 _CLOSE = 1.3  # times as fast: of reads of a cache that are nearer to those of the next is no line
 MEMORY, CACHE, PEAK, CORE, POINT = "memory", "cache", "peak", "core speed", "point"
 _SAME = (
@@ -35,7 +32,6 @@ COLUMNS = {
     "computes": "str",  # the probe of its instructions
     **dict.fromkeys(("ai", "ai_issued", "gflops", "gflops_low", "gflops_high"), "float64"),
     **dict.fromkeys(("gbps", "gbps_low", "gbps_high", "tokens_per_second"), "float64"),
-    "drawn_at": "float64",  # FLOP per byte, moved where marks would cover each other
     "visits": "Int64",  # in which memory was so fast
     "of_visits": "Int64",
 }
@@ -53,25 +49,7 @@ def roofline(found: Findings) -> pd.DataFrame:
         rows += _peaks(found, own, {row["computes"] for row in rows if "computes" in row})
     text = {name: kind for name, kind in COLUMNS.items() if kind == "str"}
     table = pd.DataFrame(rows, columns=list(COLUMNS))
-    table = table.fillna(dict.fromkeys(text, "")).astype(COLUMNS)
-    return table.assign(drawn_at=table["row"].map(_beside(table[table["kind"] == POINT])))
-
-
-def _beside(points: pd.DataFrame) -> dict[int, float]:
-    """By row: points of about the same intensity stand side by side."""
-    columns = list[list[Any]]()
-    for point in points.sort_values("ai").itertuples():
-        if not columns or point.ai > _ALIKE * columns[-1][0].ai:
-            columns.append([])
-        columns[-1].append(point)
-    found = dict[int, float]()
-    for column in columns:
-        middle = math.exp(fmean(math.log(each.ai) for each in column))
-        order = sorted(column, key=lambda each: each.gflops)
-        for place, each in enumerate(order):
-            moved = middle * _APART ** (2 * place - len(order) + 1)
-            found[each.row] = moved if len(order) > 1 else each.ai
-    return found
+    return table.fillna(dict.fromkeys(text, "")).astype(COLUMNS)
 
 
 def left_out(found: Findings) -> list[str]:

@@ -28,6 +28,11 @@ def saturation(found: Findings) -> pd.DataFrame:
     return pd.concat([rows, _ceiling(rows)], ignore_index=True)
 
 
+def possible(found: Findings) -> bool:
+    """Whether the machine has CPUs enough for so many numbers of threads."""
+    return len(found.machine.allowed) >= FEWEST
+
+
 def wide(table: pd.DataFrame) -> bool:
     """Whether the numbers of threads need an axis of octaves."""
     return bool((table["threads"] > _LINEAR).any())

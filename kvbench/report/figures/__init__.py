@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import kvbench.report.figures.quietly  # noqa: F401  # before anything else loads Matplotlib
 from kvbench.analysis.means.findings import Findings
+from kvbench.analysis.shown.saturation import possible
 from kvbench.model import OURS
 from kvbench.report.figures.axes import axes
 from kvbench.report.figures.hero import hero
@@ -27,5 +28,6 @@ def every(found: Findings, day: str = "") -> list[Figure]:
         if len(rows)
     ]
     found = replace(found, points=found.points[found.points["engine"] == OURS])
-    others = [draw(found, look) for draw in (axes, servers, staircase, l3, saturation, stores)]
+    threads = (saturation,) if possible(found) else ()
+    others = [draw(found, look) for draw in (axes, servers, staircase, l3, *threads, stores)]
     return [hero(found, look), *beside, roofline(found, look, day), *others]

@@ -22,6 +22,7 @@ from kvbench.report.figures.look import (
     tag,
     tokens,
 )
+from kvbench.report.words.phrases import listed
 from kvbench.units import counted
 
 _HEIGHT = 3.3  # inches of a panel
@@ -31,7 +32,7 @@ _TITLES = {
     shown.CONTEXT: "By context",
     shown.HEADS: "By heads",
     shown.DTYPE: "By dtype, all kernels",
-    shown.LAYOUT: "By layout",
+    shown.LAYOUT: "By layout, the fastest variant",
 }
 _ABOUT = (
     "Tokens per second of decodes from memory, KV cache only. A point is drawn at the same height"
@@ -43,7 +44,7 @@ _ABOUT = (
 
 def axes(found: Findings, look: Look) -> Figure:
     table, page = shown.axes(found), found.answers.workload
-    title = "Tokens per second by context, heads, dtype and layout"
+    title = f"Tokens per second by {listed(dict.fromkeys(table['panel']))}"
     whose = f"{page.model}, {page.context:,} tokens where no other is named" if page.model else ""
     about = f"{whose or 'One layer'}; {counted(page.threads, 'thread')}. {_ABOUT}"
     missing = "No decode from memory has neighbours: run kvbench sweep quick."

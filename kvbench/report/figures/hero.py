@@ -14,9 +14,10 @@ from kvbench.units import counted
 _ROW = 0.32  # inches
 _COLUMN = 54  # points of width, of numbers beside the bars
 _ABOUT = (
-    "The fastest kernel of each dtype, one sequence, KV cache only: weights and all other work are"
-    " left out. Tick: what plain reads of memory in the same rounds allow. Format error:"
-    " share of the output that the format loses, with keys of a normal distribution."
+    "Of each dtype the kernel that was fastest in the planned launches; one sequence, KV cache"
+    " only: weights and all other work are left out. Tick: what plain reads of memory in the same"
+    " rounds allow. Format error: share of the output that the format loses, with keys of a normal"
+    " distribution."
 )
 
 

@@ -43,12 +43,13 @@ def roofline(found: Findings, look: Look, day: str) -> Figure:
     table = shown.roofline(found)
     about = (
         "Each mark is a decode: the fastest kernel of a dtype from memory (hollow), and what was"
-        " decoded from a cache (filled). Marks of about the same intensity are moved apart"
-        " sideways. Slanted lines: what plain reads allow, bytes per second times FLOP per byte;"
-        " grey: the range of nine visits of ten. Short bar: core speed of the mark below it; dotted"
-        " up to the peak of its own instructions. All were measured in this run. A cross: faster"
-        " than its limit, told under Suspects."
+        " decoded from a cache (filled). Slanted lines: what plain reads allow, bytes per second"
+        " times FLOP per byte; grey: the range of nine visits of ten. Short bar: core speed of the"
+        " mark below it; dotted up to the peak of its own instructions. All were measured in this"
+        " run."
     )
+    if (table["suspect"] != "").any():
+        about += " A cross: faster than its limit, told under Suspects."
     if left := shown.left_out(found):
         about += f" Suspects without arithmetic are not drawn: {', '.join(left)}."
     heading = f"Decode attention on {machine(found.answers)}{f', {day}' if day else ''} (kvbench)"
@@ -151,7 +152,7 @@ def _peaks(axes: Axes, peaks: pd.DataFrame) -> None:
 
 
 def _core(axes: Axes, core: Any, peak: float | None, look: Look) -> None:
-    at, colour = core.drawn_at, look.colour(core.dtype)
+    at, colour = core.ai, look.colour(core.dtype)
     drawn = axes.plot([at / _WIDE, at * _WIDE], [core.gflops] * 2, color=colour, lw=2.6, zorder=3)
     tag(drawn[0], core.row)
     if peak:
@@ -159,7 +160,7 @@ def _core(axes: Axes, core: Any, peak: float | None, look: Look) -> None:
 
 
 def _mark(axes: Axes, point: Any, look: Look) -> None:
-    at, colour, mark = point.drawn_at, look.colour(point.dtype), look.mark(point.dtype)
+    at, colour, mark = point.ai, look.colour(point.dtype), look.mark(point.dtype)
     drawn = axes.plot(
         [at] * 2, [point.gflops_low, point.gflops_high], color=colour, lw=0.9, zorder=3
     )
@@ -180,7 +181,7 @@ def _labels(axes: Axes, points: pd.DataFrame, look: Look) -> None:
     for point, height in zip(points.itertuples(), heights, strict=True):
         axes.annotate(
             _label(point, usual),
-            (point.drawn_at, point.gflops),
+            (point.ai, point.gflops),
             (1.04, height),
             textcoords="axes fraction",
             ha="left",

@@ -31,8 +31,9 @@ def staircase(found: Findings, look: Look) -> Figure:
     about = (
         f"The fastest point of each size; {_setting(points)}. Filled: one layer again and again."
         " Hollow: all layers in turn, as a decoder does. Dots: a plain read of the same rows."
-        " Black: the fastest read of such a size in this run. Dashed, on grey: plain reads of"
-        " memory, and the range of nine visits of ten. Bars: intervals over launches."
+        " Black: the fastest form of a read of such a size, in visits of its own. Dashed, on grey:"
+        " plain reads of memory in all visits, and the range of nine visits of ten. Bars:"
+        " intervals over launches."
     )
     missing = "" if len(points) else "No decode has a rate: run kvbench sweep quick."
     title = "Does decode get faster where a layer fits in a cache?"

@@ -44,6 +44,7 @@ def stores(found: Findings, look: Look) -> Figure:
         "Append: time to store K and V of one token, all KV heads of one layer; logits: to copy"
         " those of a token to their place. Others: GB/s read and written while a prompt is stored"
         " or turned or a cache grows, beside the fastest copy of as many bytes in the same rounds."
+        " Each is from visits of its own: ratios of layouts, side by side, stand in the findings."
         " Lines: intervals over launches."
     )
     missing = "" if len(own.table) else "No store has a rate: run kvbench sweep stores."
