@@ -32,7 +32,8 @@ def test_bars_are_the_answers():
     assert figure.table["dtype"].tolist() == ["i8", "f16"]
     allows = figure.table["memory_allows"]
     assert allows[0] == pytest.approx(50.0) and allows[1:].isna().all()
-    assert {"i8 dot, head", "f16 flash, head", "0.75x", "1e-02", "30"} <= set(words)
+    assert {"i8 dot, head", "f16 flash, head", "1e-02", "30"} <= set(words)
+    assert figure.table["lead"].tolist() == [1.0, 0.75]
     assert "llama-3-8b, 1,024 tokens, 2 threads" in figure.title and "what memory allows" in words
 
 

@@ -2,8 +2,10 @@
 above a roof.
 """
 
+import math
 import re
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -18,6 +20,10 @@ BYTES = replace(FMA, op="dot8")
 RATES = {"point": [10.0], "twin": [20.0], "core": [50.0]}
 FLOPS = 4.0 * 16 * MIB  # of a pass of 16 MiB: 4 FLOP per byte
 I8 = replace(DECODE, dtype="i8", variant="dot")
+LABELS = re.compile(r'<text[^>]* y="([\d.]+)"[^>]*>([^<]*)</text>')  # from the top, in points
+SLANTED = re.compile(
+    r'<text[^>]* x="([\d.]+)" y="([\d.]+)" transform="rotate\((-[\d.]+) [^>]*>(Memory[^<]*)</text>'
+)
 
 
 def roofs():
@@ -111,7 +117,8 @@ def test_all_suspects_are_drawn_and_crossed():
     assert "are not drawn: f16." in about
 
 
-def test_the_fastest_of_each_dtype_is_labelled_and_no_mark_covers_another():
+def test_the_fastest_of_each_dtype_is_labelled_and_marks_stand_at_their_intensity():
+    """All three have 4 FLOP per byte and 10 GB/s: their marks lie on each other, labels do not."""
     slower = visit(0, RATES | {"point": [9.0]}, replace(DECODE, layout="paged"), flops=FLOPS)
     others = [
         visit(0, RATES, replace(DECODE, dtype=dtype), flops=FLOPS) for dtype in ("i8", "e4m3")
@@ -119,8 +126,27 @@ def test_the_fastest_of_each_dtype_is_labelled_and_no_mark_covers_another():
     table, words, text = first([*roofs(), visit(0, RATES, flops=FLOPS), slower, *others])
     shown = {f"{dtype} flash, head: 10 GB/s" for dtype in ("f16", "i8", "e4m3")}
     assert shown <= words and len(table.query("kind == 'point'")) == 3
-    places = re.findall(r'data-point="\d+"[^>]*>\s*<path d="M ([\d.]+)', text)
-    assert len(set(places)) >= 3, "three points of one intensity stand beside each other"
+    assert table.query("kind == 'point'")["ai"].tolist() == pytest.approx([4.0] * 3)
+    marks = re.findall(r'data-point="\d+"[^>]*>\s*<path d="M ([\d.]+)', text)
+    assert len(set(marks)) == 2  # its line and the short bar of its core speed: each where it is
+    heights = sorted(float(height) for height, words in LABELS.findall(text) if words in shown)
+    assert len(heights) == 3
+    assert all(below - above > 8.5 for above, below in pairwise(heights))
+
+
+@pytest.mark.parametrize("other", [21, 50])
+def test_names_of_two_lines_of_memory_do_not_overlap(other):
+    """Of 20 GB/s, and of one close by or far above. Across the lines a name is 9 points high."""
+    found = found_in([*roofs(), visit(0, RATES, flops=FLOPS)])
+    states = [(4, 20.0), (3, float(other))]
+    _, _, text = figure_of(answered(found, [decode(DECODE, 45.0, 12.0)], states))
+    across = {
+        words: float(y) * math.cos(math.radians(float(turned)))
+        - float(x) * math.sin(math.radians(float(turned)))
+        for x, y, turned, words in SLANTED.findall(text)
+    }
+    lower, upper = "Memory 20 GB/s (4 of 7 visits)", f"Memory {other} GB/s (3 of 7 visits)"
+    assert across[lower] > across[upper] + 9
 
 
 def test_labels_keep_apart_and_near_their_marks():

@@ -37,6 +37,11 @@ class Gain:
     gain: Annotated[Answer, about("times as fast as the same decode from memory")]
     limit: Annotated[Answer, about("what limits it in L3; `reason` is the word")]
 
+    @property
+    def middle(self) -> bool:
+        """Whether it is the middle one of several layouts."""
+        return self.layouts > 1
+
 
 @dataclass(frozen=True, slots=True)
 class Fits:

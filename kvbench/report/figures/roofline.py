@@ -36,6 +36,7 @@ _PEAKS = {"flops": "multiply-add peak", "dot8": "peak of byte products"}
 _HEIGHT = 5.4  # inches
 _LINE = 0.042  # of the height of the axes: of a label
 _WIDE = 1.03  # times: half of the width of a bar
+_BESIDE = 1.3  # times as high: a line for whose name there is no room below
 
 
 def roofline(found: Findings, look: Look, day: str) -> Figure:
@@ -72,8 +73,10 @@ def _draw(table: pd.DataFrame, look: Look, heading: str) -> Canvas:
     tops = [*points["gflops_high"], *cores["gflops"], *peaks["gflops_high"]]
     axes.set_ylim(points["gflops_low"].min() / 7, 1.6 * max(tops))
     for kind, line in ((shown.MEMORY, "-"), (shown.CACHE, "--")):
-        for roof in kinds.get(kind, nothing).itertuples():
-            _slope(axes, roof, peaks["gflops"].max(), line)
+        roofs = kinds.get(kind, nothing)
+        for roof in roofs.itertuples():
+            below = roofs["gbps"].between(roof.gbps, _BESIDE * roof.gbps, inclusive="right").any()
+            _slope(axes, roof, peaks["gflops"].max(), line, below)
     _peaks(axes, peaks)
     heights = dict(zip(peaks["computes"], peaks["gflops"], strict=True))
     for core in cores.itertuples():
@@ -104,8 +107,8 @@ def _meanings(points: pd.DataFrame, cores: pd.DataFrame) -> dict[str, dict[str, 
     }
 
 
-def _slope(axes: Axes, roof: Any, peak: float, line: str) -> None:
-    """It stops where the core stops it."""
+def _slope(axes: Axes, roof: Any, peak: float, line: str, below: bool) -> None:
+    """It stops where the core stops it. Its name is above it, or below where another is close."""
     (left, right), (bottom, _) = axes.get_xlim(), axes.get_ylim()
     start = max(left, bottom / roof.gbps)
     end = right if math.isnan(peak) else min(right, peak / roof.gbps)
@@ -116,18 +119,21 @@ def _slope(axes: Axes, roof: Any, peak: float, line: str) -> None:
         low, high = (ends * rate for rate in (roof.gbps_low, roof.gbps_high))
         axes.fill_between(ends, low, high, color=GRID, lw=0, zorder=0.5)
     axes.plot(ends, ends * roof.gbps, color=INK, lw=1.2, ls=line)
-    at, words = 1.1 * start, f"{roof.short or 'Memory'} {number(roof.gbps)} GB/s"
+    at, words = (
+        (1.4 if below else 1.1) * start,
+        f"{roof.short or 'Memory'} {number(roof.gbps)} GB/s",
+    )
     if roof.kind == shown.MEMORY and roof.visits < roof.of_visits:
         words += f" ({roof.visits} of {roof.of_visits} visits)"
     axes.text(
         at,
-        1.08 * at * roof.gbps,
+        at * roof.gbps * (1 / 1.08 if below else 1.08),
         words,
         rotation=math.degrees(math.atan(roof.gbps)),
         rotation_mode="anchor",
         transform_rotates_text=True,
         ha="left",
-        va="bottom",
+        va="top" if below else "bottom",
         fontsize=9,
     )
 
@@ -137,7 +143,7 @@ def _peaks(axes: Axes, peaks: pd.DataFrame) -> None:
     rows = list(peaks.sort_values("gflops").itertuples())
     for row, following in pairwise([*rows, None]):
         axes.axhline(row.gflops, color=INK, lw=1.4)
-        below = following is not None and following.gflops < 1.3 * row.gflops
+        below = following is not None and following.gflops < _BESIDE * row.gflops
         words = f"{_PEAKS.get(row.computes, row.computes)} ({row.short}) {number(row.gflops)}"
         axes.annotate(
             f"{words} GFLOP/s",
