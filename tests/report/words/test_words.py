@@ -66,6 +66,8 @@ TILES = [
     ("Does L3 help?", ANSWERS, "1.31x as fast | decode of one layer that stays in L3, over the"),
     ("Does L3 help?", ANSWERS, "f16, 4 query heads a KV head (llama-3-8b, 2,048 tokens, layout"),
     ("Does L3 help?", ANSWERS, "1.31x (1.26 to 1.43), limit there: the core"),
+    ("Does L3 help?", with_("l3", gains=(replace(ANSWERS.l3.gains[0], layouts=3),)),
+     "2,048 tokens, layout head, the middle one) 1.31x"),
     ("Does L3 help?", with_("l3", helps=replace(HELPS, state=State.LEVEL)), "no clear gain | "),
     ("Does L3 help?", with_("l3", helps=replace(HELPS, state=State.OPEN)), "not decided | "),
     ("Does L3 help?", with_("l3", helps=UNTESTED), "not tested | no decode of this run lies in L3"),
@@ -120,6 +122,19 @@ def test_sentences_show_answers_in_order():
     for each in found:
         assert [words for words in SENTENCES[each.topic] if words not in each.text] == []
         assert each.text.endswith(".") and "\n" not in each.text and not unnamed(each.text)
+
+
+@pytest.mark.parametrize(
+    ("left_out", "words"),
+    [
+        (0, "; none of these are left out."),
+        (1, "; 1 of these is left out."),
+        (4, ", which are left out."),
+    ],
+)
+def test_how_many_slow_visits_are_left_out(left_out, words):
+    said = sentences(told(with_("trust", set_aside=left_out)))
+    assert any(f"The cores were slow in 4 visits{words}" in each.text for each in said)
 
 
 def test_what_was_not_asked_is_not_said():
