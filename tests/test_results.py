@@ -93,7 +93,7 @@ def shipped():
 
 def test_a_run_says_what_it_is(shipped):
     assert repr(shipped).startswith(
-        "<kvbench run 20261127-160340-a01e of quick: 58 points in 14 launches, "
+        "<kvbench run 20261128-070713-cfd2 of quick: 58 points in 14 launches, "
     )
 
 

@@ -91,7 +91,10 @@ def _dtypes(found: tuple[Decode, ...]) -> list[str]:
             "kernel": f"{row.dtype} {row.variant}, {row.layout}",
             "tokens/s": narrow(row.speed.figure),
             "GB/s": bare(row.rate.figure),
-            **{head: narrow(getattr(row, name).figure) for name, head in _SHARES.items()},
+            **{
+                head: narrow(getattr(row, name).figure).replace("%", "")
+                for name, head in _SHARES.items()
+            },
             "limit": said("first", "briefly", row.limit),
         }
         for row in found

@@ -296,12 +296,12 @@ ANSWERS = {
         lambda: (
             of_kept_run(r"\*\*L3: [\d.]+ GB/s\*\* .*?x \([\d. to]+\) (plain reads of memory),"),
             of_kept_run(r"\*\*(Does L3 help\?): .*?\*\*"),
-            of_kept_run(r"Does L3 help\?: .*?\*\* (decode over .*?):"),
+            of_kept_run(r"Does L3 help\?: .*?\*\* (decode of one layer .*?):"),
         ),
         (
             "plain reads of memory",
             "Does L3 help?",
-            "decode over the same from memory, same rounds",
+            "decode of one layer that stays in L3, over the same decode from memory, same rounds",
         ),
     ),
     "the roofline": (placed, True),
