@@ -128,6 +128,7 @@ ANSWERS = Answers(
             Fits("llama-3-8b", "i8", 2, 2112.0, 7912, 241),
             Fits("llama-3-8b", "f32", 2, 8192.0, 2011, None),
         ),
+        usable=0.7,
     ),
     factors=Factors(
         choices=(LAYOUT, VARIANT, STORED),
@@ -135,9 +136,9 @@ ANSWERS = Answers(
     ),
     prefetch=(
         told("prefetch", 1.4, Unit.TIMES, 1.3, 1.5, of="DRAM",
-             facts={"schedule": "weave", "dtype": "f16"}),
+             facts={"schedule": "weave", "dtype": "f16", "layout": "head"}),
         told("prefetch", 1.01, Unit.TIMES, 0.99, 1.03, of="L3", state=State.LEVEL,
-             facts={"schedule": "stream", "dtype": "f16"}),
+             facts={"schedule": "stream", "dtype": "f16", "layout": "head"}),
     ),
     storing=Storing(
         token=told("storing", 30e-6, Unit.SECONDS, math.nan, math.nan, "append f16"),

@@ -20,7 +20,7 @@ from kvbench.model import HEADS
 from kvbench.model.annotated import about
 from kvbench.model.geometry import Geometry
 from kvbench.model.point import EVEN
-from kvbench.regime import windows
+from kvbench.regime import THRESHOLDS, windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,7 @@ class L3:
     ]
     gains: Annotated[tuple[Gain, ...], about("by dtype and query heads on a KV head")]
     fits: Annotated[tuple[Fits, ...], about("for every dtype that was measured")]
+    usable: Annotated[float, about("share of L3, as declared, that counts as room for a walk")]
 
 
 def l3(tables: Tables, page: Workload) -> L3:
@@ -82,7 +83,7 @@ def l3(tables: Tables, page: Workload) -> L3:
         helps = Answer.untested("L3 helps", Reason.SUSPECT)
     else:
         helps = untested("L3 helps", tables, page)
-    return L3(helps, gains, tuple(_fits(tables, page)))
+    return L3(helps, gains, tuple(_fits(tables, page)), THRESHOLDS.last)
 
 
 def cpus_of(tables: Tables, page: Workload) -> tuple[int, ...]:

@@ -35,8 +35,8 @@ _TITLES = {
     shown.LAYOUT: "By layout, the fastest variant",
 }
 _ABOUT = (
-    "Tokens per second of decodes from memory, KV cache only. A point is drawn at the same height"
-    " in each panel. Filled: timed side by side with the others that are filled. Hollow: from"
+    "Tokens per second of decodes from memory, KV cache only. A point has the same value in each"
+    " panel. Filled: timed side by side with the others that are filled. Hollow: from"
     " visits of its own, so that a small difference may be another state of memory. Lines:"
     " intervals over launches."
 )

@@ -15,9 +15,9 @@ _ROW = 0.32  # inches
 _COLUMN = 54  # points of width, of numbers beside the bars
 _ABOUT = (
     "Of each dtype the kernel that was fastest in the planned launches; one sequence, KV cache"
-    " only: weights and all other work are left out. Tick: what plain reads of memory in the same"
-    " rounds allow. Format error: share of the output that the format loses, with keys of a normal"
-    " distribution."
+    " only: weights and all other work are left out. Tick: what memory allows, tokens/s over the"
+    " share of plain reads of memory in the same rounds. Format error: share of the output that"
+    " the format loses, with keys of a normal distribution."
 )
 
 

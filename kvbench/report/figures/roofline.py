@@ -43,11 +43,11 @@ def roofline(found: Findings, look: Look, day: str) -> Figure:
     """`day`: of the run."""
     table = shown.roofline(found)
     about = (
-        "Each mark is a decode: the fastest kernel of a dtype from memory (hollow), and what was"
-        " decoded from a cache (filled). Slanted lines: what plain reads allow, bytes per second"
-        " times FLOP per byte; grey: the range of nine visits of ten. Short bar: core speed of the"
-        " mark below it; dotted up to the peak of its own instructions. All were measured in this"
-        " run."
+        "Each mark is a decode: the fastest kernel of a dtype from memory (hollow), and those from"
+        " a cache that answers are about (filled). Slanted lines: what plain reads allow, bytes"
+        " per second times FLOP per byte; grey: the range of nine visits of ten. Short bar: core"
+        " speed of the mark below it; dotted up to the peak of its own instructions. All were"
+        " measured in this run."
     )
     if (table["suspect"] != "").any():
         about += " A cross: faster than its limit, told under Suspects."

@@ -31,10 +31,10 @@ def staircase(found: Findings, look: Look) -> Figure:
     points = table[table["kind"] == shown.POINT]
     about = (
         f"The fastest point of each size; {_setting(points)}. Filled: one layer again and again."
-        " Hollow: all layers in turn, as a decoder does. Dots: a plain read of the same rows."
-        " Black: the fastest form of a read of such a size, in visits of its own. Dashed, on grey:"
-        " plain reads of memory in all visits, and the range of nine visits of ten. Bars:"
-        " intervals over launches."
+        " Hollow: as many layers in turn as leave the caches behind. Dots: a plain read of the"
+        " same rows. Black: the fastest form of a read of such a size, in visits of its own."
+        " Dashed, on grey: plain reads of memory in all visits, and the range of nine visits of"
+        " ten. Bars: intervals over launches."
     )
     missing = "" if len(points) else "No decode has a rate: run kvbench sweep quick."
     title = "Does decode get faster where a layer fits in a cache?"
@@ -94,7 +94,7 @@ def _draw(table: pd.DataFrame, look: Look) -> Canvas:
     warm = points["residency"] == style.HOT
     lines: dict[str, dict[str, Any]] = {
         **({"one layer again and again": dot} if warm.any() else {}),
-        **({"all layers in turn": dot | {"mfc": style.PAPER}} if not warm.all() else {}),
+        **({"several layers in turn": dot | {"mfc": style.PAPER}} if not warm.all() else {}),
         "plain read of the same rows": {"color": style.FAINT, "ls": "", "marker": ".", "ms": 5},
         "fastest read of such a size": {"lw": 1.2, "marker": "_"},
         "plain read of memory": {"lw": 0.9, "ls": (0, (5, 4))},

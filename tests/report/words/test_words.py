@@ -67,7 +67,7 @@ TILES = [
     ("Does L3 help?", ANSWERS, "f16, 4 query heads a KV head (llama-3-8b, 2,048 tokens, layout"),
     ("Does L3 help?", ANSWERS, "1.31x (1.26 to 1.43), limit there: the core"),
     ("Does L3 help?", with_("l3", gains=(replace(ANSWERS.l3.gains[0], layouts=3),)),
-     "2,048 tokens, layout head, the middle one) 1.31x"),
+     "2,048 tokens, layout head, the middle of 3 layouts) 1.31x"),
     ("Does L3 help?", with_("l3", helps=replace(HELPS, state=State.LEVEL)), "no clear gain | "),
     ("Does L3 help?", with_("l3", helps=replace(HELPS, state=State.OPEN)), "not decided | "),
     ("Does L3 help?", with_("l3", helps=UNTESTED), "not tested | no decode of this run lies in L3"),
@@ -103,7 +103,8 @@ SENTENCES = {
     "servers": ["q4_0 is fastest from 1 to 9.1 GB/s a core", "This machine has 15.4 GB/s a core."],
     "suspect": ["2 of 58 points", "head i8 dot is faster than core speed, noise (suspect);"],
     "open": [
-        "Not decided in 14 launches: layout of decode from memory, a over b (head f16: 1.25x, 0.9"
+        "Not decided in 14 launches, of the fastest over others: layout of decode from memory, a"
+        " over b (head f16: 1.25x, 0.9"
         " to 1.5); decodes from L3 over the same from memory (head f16: 1.25x,"
     ],
     "doubt": [
@@ -154,7 +155,7 @@ def test_trust_says_first_that_memory_changed():
     assert grade == "FAIR RUN" and reason.startswith(
         "Memory had two states: 31.4 GB/s in 45 of 47 visits, 50 in 2."
     )
-    assert 'below 13% of a time as noise unless they are marked "side by side"' in reason
+    assert 'below 13% as noise unless they are marked "side by side"' in reason
     assert "1 of 58 points is faster than what should limit it: see Suspects." in reason
     assert "Noise is unknown" in badge(with_("trust", scatter=None))[1]
 
