@@ -159,7 +159,7 @@ def _said(report: Report) -> Iterator[Claim]:
     patterns = {  # with one number each
         ("run", "launches of a point"): r"\((\d+) or more of each\)",
         ("run", "scatter"): r"Launches scatter by (\d+%) of a point's time",
-        ("run", "noise"): r"differences below (\d+%) as noise",
+        ("run", "noise"): r"differences below (\d+%) of a time as noise",
         ("memory", "visits"): r"plain reads by [^;]*? of (\d+) visits",
         ("L3", "L3 over memory"): rf"({NUMBER})x(?: \([^)]*\))? plain reads of memory",
         ("threads", "more threads"): rf"\d+ threads are ({NUMBER})x",

@@ -155,7 +155,7 @@ def test_trust_says_first_that_memory_changed():
     assert grade == "FAIR RUN" and reason.startswith(
         "Memory had two states: 31.4 GB/s in 45 of 47 visits, 50 in 2."
     )
-    assert 'below 13% as noise unless they are marked "side by side"' in reason
+    assert 'below 13% of a time as noise unless they are marked "side by side"' in reason
     assert "1 of 58 points is faster than what should limit it: see Suspects." in reason
     assert "Noise is unknown" in badge(with_("trust", scatter=None))[1]
 
