@@ -16,7 +16,6 @@ class Unit(StrEnum):
 
     TOKENS = "tokens/s"
     GBPS = "GB/s"
-    GFLOPS = "GFLOP/s"
     TIMES = "times"  # a ratio of rates: above 1 the subject is faster
     SHARE = "share"  # of what it is held against
     SECONDS = "seconds"
@@ -41,7 +40,6 @@ class Basis(StrEnum):
 
     ROUNDS = "same rounds"
     APART = "visits of their own"
-    MODEL = "computed"
 
 
 class State(StrEnum):
@@ -81,7 +79,7 @@ class Figure:
     value: Annotated[float, about("in `unit`: median over launches")]
     low: Annotated[float, about("in `unit`: lower end of its interval")]
     high: Annotated[float, about("in `unit`: upper end of its interval")]
-    unit: Annotated[Unit, about("tokens/s, GB/s, GFLOP/s, times, share, seconds or tokens")]
+    unit: Annotated[Unit, about("tokens/s, GB/s, times, share, seconds or tokens")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +92,7 @@ class Answer:
     figure: Annotated[Figure | None, about("what was found; null where nothing was")]
     held: Annotated[Held, about("what it is held against; empty: nothing")] = Held.NOTHING
     against: Annotated[str, about("name of the point it is held against, or empty")] = ""
-    basis: Annotated[Basis, about("same rounds, visits of their own, or computed")] = Basis.APART
+    basis: Annotated[Basis, about("same rounds, or visits of their own")] = Basis.APART
     state: Annotated[State, about("decided, level, open or not tested")] = State.DECIDED
     reason: Annotated[Reason, about("why, as a word; else empty")] = Reason.NONE
     facts: Annotated[dict[str, str | float], about("particulars of the reason")] = field(
