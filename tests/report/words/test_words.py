@@ -67,7 +67,7 @@ TILES = [
     ("Does L3 help?", ANSWERS, "f16, 4 query heads a KV head (llama-3-8b, 2,048 tokens, layout"),
     ("Does L3 help?", ANSWERS, "1.31x (1.26 to 1.43), limit there: the core"),
     ("Does L3 help?", with_("l3", gains=(replace(ANSWERS.l3.gains[0], layouts=3),)),
-     "2,048 tokens, layout head, the middle of 3 layouts) 1.31x"),
+     "2,048 tokens, layout head, the middle of 3) 1.31x"),
     ("Does L3 help?", with_("l3", helps=replace(HELPS, state=State.LEVEL)), "no clear gain | "),
     ("Does L3 help?", with_("l3", helps=replace(HELPS, state=State.OPEN)), "not decided | "),
     ("Does L3 help?", with_("l3", helps=UNTESTED), "not tested | no decode of this run lies in L3"),
