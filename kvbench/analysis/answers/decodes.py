@@ -96,9 +96,8 @@ def _fastest(tokens: pd.DataFrame, points: pd.DataFrame, page: Workload) -> list
     rows = tokens[tokens["tokens_per_second"].notna()]
     rows = rows.loc[[page.model in names.split(", ") for names in rows["model"]]]
     rows = rows[rows["name"].isin(page.points) & rows["name"].isin(points["name"])]
-    if "suspect" in points:
-        suspect = points["suspect"].fillna(False).astype(bool)
-        rows = rows[~rows["name"].isin(points["name"][suspect])]
+    suspect = points["suspect"].fillna(False).astype(bool)
+    rows = rows[~rows["name"].isin(points["name"][suspect])]
     rows = rows.sort_values("tokens_per_second", ascending=False)
     found: list[Row] = rows.drop_duplicates("dtype").to_dict("records")
     return found

@@ -52,9 +52,9 @@ def roofline(found: Findings) -> pd.DataFrame:
     return table.fillna(dict.fromkeys(text, "")).astype(COLUMNS)
 
 
-def left_out(found: Findings) -> list[str]:
-    """Suspects that do no arithmetic, so that no roofline has them."""
-    drawn = set(roofline(found)["row"].dropna())
+def left_out(found: Findings, table: pd.DataFrame) -> list[str]:
+    """Suspects that do no arithmetic, so that the roofline, this table, lacks them."""
+    drawn = set(table["row"].dropna())
     row = places(found.points)
     suspects = found.answers.trust.suspects
     return [each.short for each in suspects if row.get(each.point) not in drawn]

@@ -51,7 +51,7 @@ def roofline(found: Findings, look: Look, day: str) -> Figure:
     )
     if (table["suspect"] != "").any():
         about += " A cross: faster than its limit, told under Suspects."
-    if left := shown.left_out(found):
+    if left := shown.left_out(found, table):
         about += f" Suspects without arithmetic are not drawn: {', '.join(left)}."
     heading = f"Decode attention on {machine(found.answers)}{f', {day}' if day else ''} (kvbench)"
     rows, threads = found.answers.decodes.rows, found.answers.workload.threads
