@@ -288,6 +288,9 @@ typedef struct kvb_probe {
                     * last one stopped; flops, dot8: rounds; clock: additions */
     /* read: prefetch as it does, lines in the order of addresses; 0 = off, then `distance` says */
     int32_t schedule;
+    /* read: bytes of a pass, a multiple of 64; 0 = all of the buffer. A pass goes on where the last
+     * one stopped, and behind the buffer's end at its begin */
+    int64_t piece;
 } kvb_probe;
 
 int32_t kvb_task_probe(const kvb_probe *args, int32_t threads, kvb_task **task);
@@ -315,6 +318,13 @@ int32_t kvb_task_traffic(const kvb_task *task, kvb_traffic *traffic);
  * stands for. Other tasks have none: KVB_UNSUPPORTED. */
 int32_t kvb_task_sum(const kvb_task *task, uint32_t *sum);
 
+/* Tasks done one after the other, as one pass. `kinds`[i], 0 to 2, says which of the three shares
+ * of kvb_run_times the time of tasks[i] counts to. The tasks stay the caller's and live at least as
+ * long as the series; the same one may stand at several places. None of them adds tokens, counts
+ * stages, or is a series. */
+int32_t kvb_task_series(kvb_task *const *tasks, const int32_t *kinds, int32_t count,
+                        int32_t threads, kvb_task **task);
+
 /* ---- threads and time ------------------------------------------------------------------------ */
 
 /* Persistent threads, pinned to cpus[i] (null: not pinned), asleep unless kvb_run needs them. */
@@ -326,7 +336,8 @@ typedef struct kvb_run_times {
     double seconds;         /* from the common start to the end of the last pass */
     double *pass_seconds;   /* [passes] or null */
     double *thread_seconds; /* [threads] or null: time in the op's own work, without waiting */
-    /* QK, softmax, PV: shares of the clock ticks, where the task counts stages */
+    /* QK, softmax, PV: shares of the clock ticks, where the task counts stages. Of a series: shares
+     * of its time, by kind */
     double stage_share[3];
     int64_t switches; /* involuntary context switches of the team during the run */
     int64_t faults;   /* page faults of the team during the run */

@@ -117,6 +117,7 @@ static const kvb_field fields[] = {
     FIELD(kvb_probe, distance),
     FIELD(kvb_probe, steps),
     FIELD(kvb_probe, schedule),
+    FIELD(kvb_probe, piece),
     STRUCT(kvb_traffic),
     FIELD(kvb_traffic, flops),
     FIELD(kvb_traffic, compulsory),

@@ -24,6 +24,10 @@ struct kvb_task {
     int32_t threads;
     /* 1: the first 64 bytes of the scratch are double ticks[3], zeroed before each pass */
     int32_t stages;
+    /* null, or: what a pass does in place of `work`, in this order */
+    kvb_task **series;
+    int32_t *kinds; /* [length]: which share the time of each counts to */
+    int32_t length;
     /* per thread; 64-byte aligned, its content is whatever the last pass left */
     int64_t scratch_bytes;
     kvb_sum *sums; /* [threads], or null: what each thread has read in all passes */

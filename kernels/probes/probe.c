@@ -12,6 +12,7 @@ typedef struct probe_task {
     const kvb_tier *tier;
     /* latency: where the last pass stopped, so that a walk comes back only after the whole chain */
     const void *at;
+    int64_t line; /* read: the first one of the next piece */
 } probe_task;
 
 /* Whether a place is a line of the buffer that a chain lies in. */
@@ -76,6 +77,28 @@ static uint8_t *share(const void *buffer, int64_t first)
     return buffer ? (uint8_t *)buffer + first : NULL;
 }
 
+/* A thread's share of the next piece, which begins anew behind the end of the buffer. */
+static void read_piece(kvb_task *task, const probe_task *probe, int32_t thread)
+{
+    const kvb_probe *args = &probe->args;
+    const int64_t lines = args->piece / LINE, all = args->bytes / LINE;
+    int64_t at = (probe->line + lines * thread / task->threads) % all,
+            left = lines * (thread + 1) / task->threads - lines * thread / task->threads;
+    while (left > 0) {
+        int64_t run = at_most(left, all - at);
+        probe->tier->read((const uint8_t *)args->a + at * LINE, run * LINE, ahead_of(args),
+                          &task->sums[thread]);
+        left -= run;
+        at = 0;
+    }
+}
+
+static void next_piece(kvb_task *task)
+{
+    probe_task *probe = (probe_task *)(void *)task;
+    probe->line = (probe->line + probe->args.piece / LINE) % (probe->args.bytes / LINE);
+}
+
 static void work(kvb_task *task, int32_t thread, void *scratch)
 {
     probe_task *probe = (probe_task *)(void *)task;
@@ -97,6 +120,10 @@ static void work(kvb_task *task, int32_t thread, void *scratch)
     case OP_LATENCY:
         if (thread == 0)
             probe->at = chase(args, probe->at);
+        return;
+    }
+    if (args->piece) {
+        read_piece(task, probe, thread);
         return;
     }
     for (int64_t sweep = at_least(1, args->steps); sweep > 0; sweep--)
@@ -166,6 +193,8 @@ static int32_t check_probe(const kvb_probe *a, int32_t threads)
     TRY(kvb_check_range("bytes", a->bytes, LINE, bytes_max));
     TRY(kvb_check_lines("bytes", a->bytes));
     TRY(kvb_check_range("distance", a->distance, 0, 1 << 20));
+    TRY(kvb_check_range("piece", a->piece, 0, a->op == OP_READ && !a->steps ? bytes_max : 0));
+    TRY(kvb_check_lines("piece", a->piece));
     TRY(kvb_check_aligned("a", a->a));
     if (a->op == OP_COPY || a->op == OP_COPY_NT || a->op == OP_TRIAD)
         TRY(kvb_check_aligned("b", a->b));
@@ -180,7 +209,8 @@ static void count_traffic(const kvb_probe *a, kvb_traffic *t)
                                      [OP_COPY] = 2, [OP_COPY_NT] = 2, [OP_TRIAD] = 3};
     double sweeps = (double)at_least(1, a->steps);
     *t = (kvb_traffic){0};
-    t->compulsory = t->issued = t->line = streams[a->op] * sweeps * (double)a->bytes;
+    t->compulsory = t->issued = t->line =
+        streams[a->op] * sweeps * (double)(a->piece ? a->piece : a->bytes);
     if (a->op == OP_TRIAD)
         t->flops = 2.0 * sweeps * (double)a->bytes / sizeof(float);
     if (a->op == OP_LATENCY) {
@@ -202,6 +232,7 @@ int32_t kvb_task_probe(const kvb_probe *args, int32_t threads, kvb_task **task)
     probe->at = args->a;
     probe->task.ready = args->op == OP_LATENCY ? ready : NULL;
     probe->task.work = work;
+    probe->task.count = args->piece ? next_piece : NULL;
     count_traffic(args, &probe->task.traffic);
     if (computes(args->op)) /* the length of a round is the tier's own */
         probe->task.traffic.flops =

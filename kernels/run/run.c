@@ -47,6 +47,27 @@ static int64_t do_staged_pass(kvb_team *team, kvb_task *task, int32_t thread)
     return own;
 }
 
+/* The same for a series: its parts in turn, each with its own meeting. */
+static int64_t do_series(kvb_team *team, const kvb_task *task, int32_t thread)
+{
+    kvb_member *me = &team->members[thread];
+    int64_t own = 0, start = team->met;
+    for (int32_t i = 0; i < task->length; i++) {
+        own += do_pass(team, task->series[i], thread);
+        if (thread == 0) /* one clock for all, so one thread's count will do */
+            me->ticks[task->kinds[i]] += (double)(team->met - start);
+        start = team->met;
+    }
+    return own;
+}
+
+static int64_t do_task(kvb_team *team, kvb_task *task, int32_t thread)
+{
+    if (task->series)
+        return do_series(team, task, thread);
+    return task->stages ? do_staged_pass(team, task, thread) : do_pass(team, task, thread);
+}
+
 static void do_passes(kvb_team *team, int32_t thread, run *job, kvb_member *me)
 {
     kvb_team_meet(team, NULL);
@@ -57,8 +78,7 @@ static void do_passes(kvb_team *team, int32_t thread, run *job, kvb_member *me)
             do_pass(team, job->between, thread);
             start = team->met;
         }
-        me->nanoseconds +=
-            task->stages ? do_staged_pass(team, task, thread) : do_pass(team, task, thread);
+        me->nanoseconds += do_task(team, task, thread);
         int64_t end = team->met;
         sum += end - start;
         if (thread == 0 && job->pass_seconds)
@@ -118,7 +138,10 @@ static int32_t check_tasks(const kvb_team *team, const run *job)
         snprintf(name, sizeof name, "tasks[%d]", i);
         TRY(check_task(team, job->tasks[i], name));
     }
-    return job->between ? check_task(team, job->between, "between") : KVB_OK;
+    if (!job->between)
+        return KVB_OK;
+    TRY(check_task(team, job->between, "between"));
+    return job->between->series ? kvb_fail(KVB_UNSUPPORTED, "between is a series") : KVB_OK;
 }
 
 /* Passes of tasks[i] among the first so many of all. */
@@ -162,6 +185,8 @@ static int32_t check_ready(const run *job, const kvb_task *task, int64_t most, i
     if (task->cache && !kvb_same_rows(task->cache, &task->shape))
         return kvb_fail(KVB_BAD_ARGUMENT,
                         "cache was planned anew since the task was, for another shape");
+    for (int32_t i = 0; i < task->length; i++)
+        TRY(check_ready(job, task->series[i], most, passes, betweens));
     if (!task->ready || !task->ready(task, most))
         return KVB_OK;
     return task->ready(
@@ -201,12 +226,18 @@ static int64_t scratch_needed(const run *job)
     return bytes;
 }
 
+static int32_t check_fault(const kvb_task *task)
+{
+    for (int32_t i = 0; i < task->length; i++)
+        TRY(check_fault(task->series[i]));
+    return task->fault ? kvb_fail(KVB_FOREIGN, "the plug-in %s", task->fault) : KVB_OK;
+}
+
 /* After the passes: no time counts in which a plug-in broke a rule. */
 static int32_t check_faults(const run *job)
 {
     for (int32_t i = 0; i < job->count; i++)
-        if (job->tasks[i]->fault)
-            return kvb_fail(KVB_FOREIGN, "the plug-in %s", job->tasks[i]->fault);
+        TRY(check_fault(job->tasks[i]));
     return KVB_OK;
 }
 

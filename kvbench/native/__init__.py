@@ -20,4 +20,4 @@ from kvbench.native.ops import (
 )
 from kvbench.native.plugin import Plugin, is_plugin
 from kvbench.native.rows import LANES, block_of, key_bytes
-from kvbench.native.team import Task, Team
+from kvbench.native.team import Series, Task, Team

@@ -146,10 +146,12 @@ def probe_task(
     distance: int = 0,
     schedule: str = "",
     steps: int = 0,
+    piece: int = 0,
 ) -> Task:
     """A probe over the first `size` bytes of its arenas. `to` is what read reads and every other op
     writes;
     `second` is triad's other source. schedule: one by which read prefetches, instead of `distance`.
+    piece: bytes that a pass reads, on from where the last one stopped; 0: all of them.
     """
     args = library.ffi.new("kvb_probe *")
     args.op, args.isa = library.number("op", op), library.number("isa", isa)
@@ -158,6 +160,8 @@ def probe_task(
     args.bytes, args.distance, args.steps = size, distance, steps
     if schedule:  # which a library of before had not
         args.schedule = library.number("schedule", schedule)
+    if piece:  # nor had it this
+        args.piece = piece
     return Task(library, library.lib.kvb_task_probe, args, threads, keep=(to, source, second))
 
 

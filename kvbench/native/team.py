@@ -46,6 +46,29 @@ class Task(Owned):
         return Traffic(**{name: getattr(traffic, own) for name, own in named})
 
 
+class Series(Task):
+    """Tasks done one after the other, as one pass of all of them. `kinds`: for each the place of
+    its time in Times.stage_share, 0 to 2. The same task may stand at several places.
+    """
+
+    def __init__(
+        self, library: Library, tasks: Sequence[Task], kinds: Sequence[int], threads: int
+    ) -> None:
+        self.tasks, ffi = tuple(tasks), library.ffi
+        if len(kinds) != len(self.tasks):
+            raise BadArgument(
+                f"{len(kinds)} kinds for {len(self.tasks)} tasks", "name one kind for each task"
+            )
+        pointers = ffi.new("kvb_task *[]", [task.pointer for task in self.tasks])
+        args = pointers, ffi.new("int32_t[]", list(kinds)), len(self.tasks), threads
+        super().__init__(library, library.lib.kvb_task_series, *args)
+
+    def refuse_closed(self) -> None:
+        """The library reaches every part of an open series."""
+        for task in self.tasks:
+            _ = task.pointer
+
+
 class Team(Owned):
     """`threads` threads, thread i pinned to cpus[i] where cpus are given. They sleep whenever
     nothing runs.
@@ -78,6 +101,8 @@ class Team(Owned):
                 raise BadArgument(
                     "a task belongs to another library than the team", "make both with one Library"
                 )
+            if isinstance(task, Series):
+                task.refuse_closed()
         passes = place("passes", passes, 1 << 31)  # whose times are kept
         times = ffi.new("kvb_run_times *")
         pass_seconds = ffi.new("double[]", max(passes, 1))
