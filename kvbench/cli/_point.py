@@ -11,7 +11,7 @@ from kvbench.cli._options import cpus_option, isa_option, same, threads_option, 
 from kvbench.cli._types import Count
 from kvbench.errors import BadArgument, unknown_word
 from kvbench.model import DEFAULTS, FIELDS, HEADS, Point
-from kvbench.model.point import Field
+from kvbench.model.field import Field
 
 _MODEL = (
     "A name of suites/models.toml, a config.json or the folder that holds it, or a .gguf file."

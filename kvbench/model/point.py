@@ -2,14 +2,14 @@
 that of tables, of short names, and of a suite's product.
 """
 
-import dataclasses
 import hashlib
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any
 
 from kvbench.model.annotated import Count, Cpus, Lengths, Size, about
+from kvbench.model.field import Field, declared, nested, of
 from kvbench.model.hardware import PLACES, kernel_id
 from kvbench.units import cpu_text
 
@@ -24,65 +24,14 @@ def computes(variant: str) -> str:
 AUTO = "auto"  # the schedule that a measurement chooses, or the library
 LOCAL, INTERLEAVE = "local", "interleave"  # where memory lies
 ONE_TOKEN = ("append", "logits")  # ops whose pass is of one token of each sequence
+STEP = "step"  # the op of a whole step: for every layer append, then decode, then weights
+ATTENDS = ("decode", STEP)  # ops that answer queries
+BETWEEN = (*ATTENDS, "append")  # ops between whose passes, or layers, other bytes are read
 EVEN, RAGGED, LISTED = "even", "ragged", "listed"  # lengths of a batch's sequences
 VOCABULARY = 32_000  # logits of a token, where nobody says how many
 OURS = "kvbench"  # the engine
 OWN = "own"  # in a duel: what is chosen for each side
 HEADS = ("q_heads", "kv_heads", "head_dim")  # of a Shape: what tells models apart
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """From this follow the axes of suites, options, columns of tables and short names.
-
-    kind: of its values; suite/axes.py has a reader for each. words: those that it may be, where
-    they are not the library's. default: of the axis. about: help of the option; without it there is
-    none. short: how a short name says it. within: the word that it depends on. Elsewhere it has its
-    default, and only points with the same one are compared in it.
-    """
-
-    name: str
-    kind: str
-    meaning: str = ""  # for the schemas; of a dataclass's field it is that of its type
-    default: Any = None
-    short: str = ""
-    about: str = ""
-    words: tuple[str, ...] = ()
-    within: str = ""
-    axis: bool = True  # whether suites may name it
-    column: str | None = ""  # of tables, where it is not the name; None: it has none
-    usual: bool = False  # whether a short name is silent about what most points have
-    sized: bool = False  # whether the size of a slice rests on it
-    walked: bool = False  # whether kvb_decode has a field of that name
-    # whether runs of format 6 may lack it: they have the default, and a point's name is silent
-    # about that
-    later: bool = False
-
-
-def of(kind: str, default: Any = None, short: str = "", about: str = "", **more: Any) -> Any:
-    """A dataclass field of a point or a shape: see Field."""
-    metadata = {"kind": kind, "default": default, "short": short, "about": about, **more}
-    own = {"default": default} if more.get("later") else {}
-    return dataclasses.field(metadata=metadata, **own)
-
-
-def nested() -> Any:
-    """A dataclass field that has fields of its own."""
-    return dataclasses.field()
-
-
-def declared(kind: type) -> tuple[Field, ...]:
-    """Those of a dataclass, in its order."""
-    hints = get_type_hints(kind, include_extras=True)
-    found = []
-    for field in (field for field in dataclasses.fields(kind) if field.metadata):
-        said = (
-            meta.description
-            for meta in getattr(hints[field.name], "__metadata__", ())
-            if meta.description
-        )
-        found.append(Field(field.name, meaning=next(said, ""), **field.metadata))
-    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +83,19 @@ class Shape:
         later=True,
     )
 
+    full_every: Annotated[
+        Count,
+        about(
+            "of so many layers the last attends to all tokens, the others to the window; 0: none"
+        ),
+    ] = of(
+        "full_every",
+        0,
+        "full={}",
+        "Of a step: of every so many layers the last attends to all tokens, the others to the"
+        " window; 0: none; model: as the model has it.",
+        later=True,
+    )
     lengths: Annotated[
         Lengths, about("of the sequences: even, drawn by a seed, or those that a file lists")
     ] = of(
@@ -210,7 +172,7 @@ class Point(Visited):
         "decode",
         "{}",
         "What the kernel does.",
-        words=("decode", "append", "bulk", "repack", "transpose", "logits"),
+        words=("decode", "append", "bulk", "repack", "transpose", "logits", STEP),
     )
     variant: Annotated[str, about("the way of doing it; - where there is but one")] = of(
         "word",
@@ -319,6 +281,21 @@ class Point(Visited):
         "memory {}",
         "NUMA nodes of the memory: local, with the threads; interleave, over all; node0; or nodes,"
         " each in turn.",
+        later=True,
+    )
+    between: Annotated[
+        Count,
+        about(
+            "bytes of memory read before each pass, untimed; of a step, timed, after each layer: "
+            "the weights"
+        ),
+    ] = of(
+        "between",
+        0,
+        "{} bytes between",
+        "Memory to read before each pass, untimed: bytes such as 64M, a share of a cache such as"
+        " 0.5xL3, or model:q4_0, the weights of one of the model's layers in that format. Of a"
+        " step it is read after each layer, and timed.",
         later=True,
     )
     engine: Annotated[

@@ -18,9 +18,9 @@ from typing import Any
 from kvbench.errors import BadArgument, KvbenchError, Unsupported, unknown_word
 from kvbench.model import DEFAULTS, HEADS, OURS, POINT, Contrast, Kernel, Needs, Plan, Point, Skip
 from kvbench.model.hardware import kernel_id
-from kvbench.model.point import INTERLEAVE, LOCAL, lengths_word
+from kvbench.model.point import ATTENDS, BETWEEN, INTERLEAVE, LOCAL, STEP, lengths_word
 from kvbench.plan.needs import ALONE, PROCESS, needs
-from kvbench.plan.shapes import INVALID, UNKNOWN, Left, refuse_idle, shape_of
+from kvbench.plan.shapes import INVALID, UNKNOWN, Left, between_of, refuse_idle, shape_of
 from kvbench.plan.site import Site, constraint, resolved, threads_of
 from kvbench.plan.witnesses import contrasts, crowded, is_peer, witnesses
 from kvbench.suite import AXES, Suite, model
@@ -262,10 +262,11 @@ def _on(facts: _Facts, cpus: tuple[int, ...], site: Site) -> Point:
     if facts["op"] in ALONE and len(cpus) > 1:
         raise Left(CPUS, f"{facts['op']} is of one thread, and {len(cpus)} are asked for")
     own = {field.name: facts[field.name] for field in POINT}
-    point = Point(**own | {"cpus": cpus}, shape=shape_of(facts, cpus, site))
+    own |= {"cpus": cpus, "between": between_of(facts, cpus, site)}
+    point = Point(**own, shape=shape_of(facts | {"whole": whole}, cpus, site))
     if point.op == "repack":
         refuse_idle(point)
-    return _in_sets(point, whole, site) if whole else point
+    return _in_sets(point, whole, site) if whole and point.op != STEP else point
 
 
 def _in_sets(point: Point, layers: int, site: Site) -> Point:
@@ -281,12 +282,16 @@ def _settled(facts: _Facts, site: Site) -> _Facts:
     matters = {
         "layout": site.paged(facts["layout"]),
         "dtype": site.scaled(facts["dtype"]),
-        "op": facts["op"] == "decode",
+        "op": facts["op"] in ATTENDS,
     }
     found = {
         field.name: facts[field.name] if matters.get(field.within, True) else field.default
         for field in AXES.values()
     }
+    if facts["op"] not in BETWEEN:
+        found["between"] = 0
+    if facts["op"] != STEP:
+        found["full_every"] = 0
     shuffled = matters["layout"] and found["order"] == "shuffled"
     # they read and prefetch as they like
     foreign = facts["variant"] in site.library.foreign_variants
@@ -318,6 +323,8 @@ def _refuse_kernel(facts: _Facts, site: Site) -> None:
 def _refuse_peer(facts: _Facts, site: Site) -> None:
     if facts["engine"] == OURS:
         return
+    if facts["op"] != "decode" or facts["between"]:
+        raise Left(INVALID, "peers decode, with nothing between their passes")
     found = site.peer(facts["engine"])
     if found.lacking:
         raise Left(NO_PEER, f"{found.name}: {found.lacking}")

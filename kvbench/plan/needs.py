@@ -9,9 +9,10 @@ from functools import cache
 from typing import Any
 
 from kvbench.model import POINT, Contrast, Machine, Needs, Point
-from kvbench.model.point import Visited
+from kvbench.model.point import ATTENDS, STEP, Visited
 from kvbench.native import Cache
 from kvbench.oracle import BLOCK
+from kvbench.plan.steps import parts
 from kvbench.regime import far_bytes
 from kvbench.units import MIB
 
@@ -29,6 +30,8 @@ def needs(point: Point, far: int) -> Needs:
     """`far`: the footprint that no cache helps with, as regime.far_bytes() has it for the point's
     CPUs.
     """
+    if point.op == STEP:
+        return _of_step(point, far)
     count, rows = slice_of(point), slice_of(replace(point, pad=0))  # nobody walks what pads
     slices = _slices(point, _walked(point, rows), far)
     return Needs(
@@ -38,6 +41,24 @@ def needs(point: Point, far: int) -> Needs:
         cache_bytes=-(-slices * count // _LINE) * _LINE,
         source_bytes=slices * _sources(point),
         beside=far + _check(point) + slices * _held(point),
+        far=far,
+    )
+
+
+def _of_step(step: Point, far: int) -> Needs:
+    """Of all its layers together; a slice is the mean one. Of each the token that is stored lies
+    beside it, and what is read after it is walked.
+    """
+    found = [needs(part.point, far) for part in parts(step)]
+    layers, shape = step.shape.layers, step.shape
+    stored = 4 * 2 * shape.batch * shape.kv_heads * shape.head_dim
+    return Needs(
+        slice_bytes=sum(each.slice_bytes * each.slices for each in found) // layers,
+        slice_walked=sum(each.walked for each in found) // layers + step.between,
+        slices=layers,
+        cache_bytes=sum(each.cache_bytes for each in found),
+        source_bytes=0,
+        beside=sum(each.beside for each in found) - (len(found) - 1) * far + layers * stored,
         far=far,
     )
 
@@ -169,4 +190,4 @@ def _held(point: Point) -> int:
 
 
 def stores(point: Point) -> bool:
-    return point.op != "decode"
+    return point.op not in ATTENDS

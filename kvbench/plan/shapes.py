@@ -8,18 +8,21 @@ from dataclasses import replace
 from typing import Any
 
 from kvbench.errors import KvbenchError
-from kvbench.model import HEADS, Point, Shape
+from kvbench.model import DEFAULTS, HEADS, Point, Shape
 from kvbench.model.contrast import evenly
-from kvbench.model.point import EVEN, LISTED, SHAPE, VOCABULARY
+from kvbench.model.point import EVEN, LISTED, SHAPE, STEP, VOCABULARY
 from kvbench.plan.needs import SIZED_BY, UNCACHED, slice_of, tokens_in
 from kvbench.plan.site import Site
 from kvbench.regime import THRESHOLDS, lacking
-from kvbench.suite import Relative, model, traces
+from kvbench.suite import Model, Relative, model, traces
+from kvbench.suite.axes import OF_MODEL
+from kvbench.suite.models import layer_weights
 from kvbench.units import size
 
 Facts = Mapping[str, Any]  # one value of each axis
 INVALID, UNKNOWN = "invalid combination", "cache size unknown"
 CLOSED = "no size that only L3 holds"
+_LINE = 64
 
 
 class Left(Exception):
@@ -36,6 +39,7 @@ def shape_of(facts: Facts, cpus: tuple[int, ...], site: Site) -> Shape:
     window = facts["window"]
     if window == "model":
         window = known.window if known else 0
+    step = _of_step(facts, known) if facts["op"] == STEP else {}
     if facts["residency"] != "rotate" and facts["layers"] > 1:
         raise Left(INVALID, f"{facts['residency']} walks one slice, not {facts['layers']} layers")
     context = _tokens(facts, heads, cpus, site)
@@ -45,7 +49,7 @@ def shape_of(facts: Facts, cpus: tuple[int, ...], site: Site) -> Shape:
     own = {field.name: facts[field.name] for field in SHAPE} | dict(zip(HEADS, heads, strict=True))
     width = own["vocabulary"] or (known and known.vocabulary) or VOCABULARY
     own["vocabulary"] = width if facts["op"] == "logits" else 0
-    found = Shape(**own | {"context": context, "capacity": capacity, "window": window})
+    found = Shape(**own | {"context": context, "capacity": capacity, "window": window} | step)
     return _of_lengths(found)
 
 
@@ -60,6 +64,37 @@ def _drawn(facts: Facts) -> Facts:
     lengths = f"{LISTED}:{','.join(map(str, held))}" if kind == traces.TRACE else EVEN
     context = evenly(held) if kind == traces.MEAN else max(held)
     return {**facts, "lengths": lengths, "context": context}
+
+
+def _of_step(facts: Facts, known: Model | None) -> dict[str, int]:
+    """A step is of all layers of a model, once, in their own mix."""
+    if facts["residency"] != DEFAULTS["residency"]:
+        raise Left(INVALID, f"a step walks all layers in turn: it is never {facts['residency']}")
+    layers = facts["layers"] or facts["whole"] or (known and known.layers)
+    if not layers:
+        raise Left(INVALID, "a step is of all layers of a model: ask for layers, or a model")
+    every = facts["full_every"]
+    if every == "model":
+        every = known.window_every if known else 0
+    return {"layers": layers, "full_every": every}
+
+
+def between_of(facts: Facts, cpus: tuple[int, ...], site: Site) -> int:
+    """Bytes, whole lines of them."""
+    asked: str | float | Relative = facts["between"]
+    if isinstance(asked, str):
+        if not facts["model"]:
+            raise Left(INVALID, f"between = {asked} takes a model")
+        asked = layer_weights(facts["model"], asked.removeprefix(OF_MODEL))
+    elif isinstance(asked, Relative):
+        held = site.level_bytes(cpus, asked.level)
+        if held is None:
+            which = lacking(site.machine, cpus, asked.level)
+            raise Left(UNKNOWN, f"no L{asked.level} is known for {which}")
+        asked = asked.factor * held
+    if asked and facts["residency"] == "evicted":
+        raise Left(INVALID, "evicted reads all that caches hold between passes already")
+    return math.ceil(asked / _LINE) * _LINE
 
 
 def _of_lengths(shape: Shape) -> Shape:

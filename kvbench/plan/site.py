@@ -3,12 +3,14 @@ them. And what the words of a grid's axes stand for here.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 from kvbench.errors import BadArgument, unknown_word
 from kvbench.machine.placement import POWERS, memory_nodes, place, powers, words_of
-from kvbench.model import DEFAULTS, PLACES, Machine
+from kvbench.model import DEFAULTS, PLACES, Kernel, Machine
+from kvbench.model.point import STEP
 from kvbench.native import Cache, Library, default_library, pages_given
 from kvbench.peers import Known, known
 from kvbench.plan.needs import ALONE, slice_bytes
@@ -45,7 +47,7 @@ class Site:
         axes = ("op", *BY_KERNEL)
         self.kernels = {
             tuple(getattr(kernel, axis) for axis in axes): kernel
-            for kernel in self.library.kernels()
+            for kernel in (*self.library.kernels(), *_steps(self.library))
         }
 
     def peer(self, engine: str) -> Known:
@@ -119,6 +121,20 @@ class Site:
     @cache
     def paged(self, layout: str) -> bool:
         return layout != NONE and Cache.is_paged(layout, self.library)
+
+
+def _steps(library: Library) -> list[Kernel]:
+    """A whole step stores and decodes: it takes what both have a kernel of. No plug-in's does."""
+    stored = {
+        (each.layout, each.dtype, each.isa) for each in library.kernels() if each.op == "append"
+    }
+    return [
+        replace(kernel, op=STEP)
+        for kernel in library.kernels()
+        if kernel.op == "decode"
+        and kernel.variant not in library.foreign_variants
+        and (kernel.layout, kernel.dtype, kernel.isa) in stored
+    ]
 
 
 def resolved(axes: Axes, op: str, site: Site) -> dict[str, tuple[Any, ...]]:

@@ -1,7 +1,8 @@
 """The axes of a sweep, and how their values are written.
 
 A value stands alone or in a list. Counts: 4096, "4k", or a range by a factor, "256..64k x2".
-context: also a size of one slice relative to caches, "0.5xL3". window and layers: also "model".
+context: also a size of one slice relative to caches, "0.5xL3". window, layers and full_every: also
+"model". between: bytes, of which "64m" are 64 MiB, "0.5xL3", or "model:q4_0".
 Words: also "all". threads: also words. lengths: also a draw of a trace, or a file, whose numbers
 they then are.
 """
@@ -31,15 +32,23 @@ _LARGEST = 1 << 31  # of any count
 _SEQUENCES = 4096  # of a batch, whose lengths a file lists
 _RANGE = re.compile(rf"{COUNT}\s*\.\.\s*{COUNT}\s*x\s*([0-9]{{1,9}}(?:\.[0-9]{{1,9}})?)")
 _RELATIVE = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,6})?)\s*x\s*L([1-3])")
+OF_MODEL = "model:"  # before the format of a layer's weights
 NODES = "nodes"  # of memory or of CPUs: each in turn
 _WORDS = {  # that stand beside counts, by kind
     "window": ("model",),
     "layers": ("model",),
+    "full_every": ("model",),
     "threads": (*UNITS, "ccx", ALL, SIBLINGS, POWERS),
     "memory": (LOCAL, INTERLEAVE, NODES),
     "cpus": (NODES,),
 }
-_FROM_ZERO = ("count from 0", "window", "layers")  # kinds whose counts begin at 0
+_FROM_ZERO = (
+    "count from 0",
+    "window",
+    "layers",
+    "full_every",
+    "between",
+)  # kinds whose counts begin at 0
 _FORMS = {
     "count": 'a number such as 4096 or "4k", or a range such as "256..64k x2"',
     "context": (
@@ -49,6 +58,8 @@ _FORMS = {
     "layers": (
         'slices such as 16, 0 for more than caches hold, or "model" for whole sets of its layers'
     ),
+    "full_every": 'layers such as 6, 0 for none, or "model"',
+    "between": 'bytes such as "64m", 0 for none, a size such as "0.5xL3", or "model:q4_0"',
     "count from 0": 'a number from 0 on, such as 8, or a range such as "1..16 x2"',
     "threads": (
         'a number, a range such as "1..16 x2", or one of:'
@@ -186,13 +197,18 @@ def _values(where: str, name: str, value: Any, library: Library | None) -> Itera
     if kind in ("flag", "cpus", "memory", "lengths"):
         raise _wrong(where, name, value)
     if (
-        kind == "context"
+        kind in ("context", "between")
         and isinstance(value, str)
         and (found := _RELATIVE.fullmatch(value.strip()))
     ):
         if not float(found[1]):
             raise BadArgument(f"{where}: {shown(value)} is nothing", form(name))
         return [Relative(float(found[1]), int(found[2]))]
+    if kind == "between" and isinstance(value, str) and value.startswith(OF_MODEL):
+        dtype, known = value.removeprefix(OF_MODEL), words("dtype", library)
+        if dtype not in known:
+            raise unknown(f"{where}: {shown(value)}", dtype, known, "is no format of weights")
+        return [value]
     return _counts(where, name, value)
 
 

@@ -11,6 +11,7 @@ import kvbench
 from kvbench.errors import BadArgument, BadLibrary, unknown_word
 from kvbench.model.geometry import Geometry
 from kvbench.model.weights import Weights
+from kvbench.native import block_of
 
 _MODELS = Path("suites", "models.toml")
 
@@ -49,6 +50,17 @@ def model(name: str) -> Model:
     if name not in known:
         raise unknown_word("model", name, known)
     return known[name]
+
+
+def layer_weights(name: str, dtype: str) -> int:
+    """Bytes of one of its layers' weights, all of them in that format: attention, and a gated
+    feed-forward.
+    """
+    known = stated(name, "hidden", "intermediate")
+    rows = 2 * known.q_heads + 2 * known.kv_heads
+    count = known.hidden * (rows * known.head_dim + 3 * known.intermediate)
+    elements, size = block_of(dtype)
+    return -(-count // elements) * size
 
 
 def stated(name: str, *facts: str) -> Model:

@@ -7,7 +7,8 @@ import pytest
 from kvbench.analysis.measured.columns import POINT as COLUMNS
 from kvbench.analysis.measured.columns import facts
 from kvbench.model import FIELDS, POINT, Point, Shape
-from kvbench.model.point import SHAPE, _later, declared, of
+from kvbench.model.field import declared, of
+from kvbench.model.point import SHAPE, _later
 from tests.made_run import DECODE, STORE
 
 PAGED = replace(

@@ -51,7 +51,7 @@ VARIANTS = {"flash", "twopass", "perhead", "round16", "dot"}
 SCHEDULES = {"off", "cross", "weave", "stream"}
 TIERS = {"scalar", "avx2", "avx512", "neon", "sve256", "sve512"}
 
-TIMED = {"decode", "append", "bulk", "repack", "transpose", "logits"}
+TIMED = {"decode", "append", "bulk", "repack", "transpose", "logits", "step"}
 BATCH = Shape(3, 8, 2, 64, context=9, capacity=9, window=0, layers=0)
 
 LIBRARY = {
