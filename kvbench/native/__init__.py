@@ -19,5 +19,5 @@ from kvbench.native.ops import (
     transpose_task,
 )
 from kvbench.native.plugin import Plugin, is_plugin
-from kvbench.native.rows import LANES, block_of, key_bytes
+from kvbench.native.rows import LANES, block_of, key_bytes, packed
 from kvbench.native.team import Series, Task, Team

@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from kvbench.analysis.means.findings import Findings
+from kvbench.analysis.measured.families import alone
 from kvbench.analysis.measured.plateaus import Capacity, corrections
 from kvbench.errors import BadRun
 from kvbench.machine import describe
@@ -167,13 +168,13 @@ def _plain(ceiling: Ceiling) -> bool:
 
 
 def measured_decodes(run: Findings, cpus: str) -> pd.DataFrame:
-    """Those of sequences of one length. Their rates are those of the line where they are in it;
-    `answer`: whether the report answers with the point. `kv_gbps`: as gbps, of K, V and scales
-    alone.
+    """Those of sequences of one length, with nothing between passes. Their rates are those of the
+    line where they are in it; `answer`: whether the report answers with the point. `kv_gbps`: as
+    gbps, of K, V and scales alone.
     """
     answers = {row.point: row for row in run.answers.decodes.rows}
     points = run.points[run.points["gbps"].notna() & (run.points["cpus"] == cpus)]
-    points = points[(points["op"] == "decode") & (points["lengths"] == EVEN)]
+    points = alone(points[(points["op"] == "decode") & (points["lengths"] == EVEN)])
     points = points.assign(answer=points["name"].isin(answers))
     shares = [_kv_bytes(row) / row["bytes_compulsory"] for row in points.to_dict("records")]
     for end, at in (("", "value"), ("_low", "low"), ("_high", "high")):

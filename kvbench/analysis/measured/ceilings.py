@@ -11,11 +11,12 @@ from statistics import median
 from typing import Any
 
 from kvbench.analysis.measured.estimates import steady
+from kvbench.analysis.measured.families import between
 from kvbench.analysis.measured.speeds import at_speed
 from kvbench.grouping import grouped
 from kvbench.intervals import interval
 from kvbench.model import COMPUTE, PLAIN, Ceiling, Machine, Point, Probe, Record, Sample
-from kvbench.regime import NO_LEVEL, Regime, classify
+from kvbench.regime import NO_LEVEL, Lies, Regime, classify
 from kvbench.units import gbps
 
 COVERAGE = 0.99  # of the intervals: a shared host drifts from run to run, further than 0.95 allows
@@ -122,6 +123,8 @@ class Roofs:
         self._regime = cache(partial(classify, machine))
 
     def regime(self, point: Point, footprint: float) -> Regime:
+        if between(point):
+            return Regime("mixed", Lies.DISPLACED, "high")
         return self._regime(point.cpus, footprint, evicted=point.residency == "evicted")
 
     def ceiling(
