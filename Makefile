@@ -99,7 +99,7 @@ $(BIN)/python: | prerequisites
 # Python files are used where they stand; all is installed again when a C file, the packaging or a
 # package changes.
 BUILT_FROM := pyproject.toml $(wildcard kernels/*.* kernels/*/* kernels/*/*/* suites/*.toml \
-	kvbench/*/__init__.py kvbench/*/*/__init__.py)
+	suites/*/*.toml kvbench/*/__init__.py kvbench/*/*/__init__.py)
 $(VENV)/installed: $(BIN)/python $(BUILT_FROM)
 	@$(call SAY,packages$(COMMA) then the C library: its last two files take most of two minutes)
 	@$(call PIP,$(VENV)/install.log,install --verbose --editable .)

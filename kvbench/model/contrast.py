@@ -2,19 +2,21 @@
 rounds.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import combinations
 from typing import Annotated, Any
 
+from kvbench.grouping import grouped
 from kvbench.model.annotated import Cpus, about
-from kvbench.model.point import FIELDS, POINT, SHAPE, Point, Visited
+from kvbench.model.point import EVEN, FIELDS, POINT, SHAPE, Point, Visited, lengths_word
 
 # The fastest kernels of all dtypes, else free: no factor of a plan, but chosen from what was
 # measured. Its values are dtypes.
 KERNEL = "kernel"
+# Sequences of several lengths, beside even ones: as many tokens in all, or each as long as the
+# longest.
+LENGTHS = "lengths"
 
 
 class NoLine(StrEnum):
@@ -37,6 +39,7 @@ _WITH = {
     "memory": set(),
     "group": {"q_heads"},
     "threads": {"cpus"},
+    LENGTHS: set(),
 }
 FACTORS = tuple(_WITH)
 # contexts that differ by less are one: sized by a cache, each layout's own padding shifts them a
@@ -78,8 +81,16 @@ def value(point: Point, factor: str) -> str:
         "order": "sequential" if point.order is None else "shuffled",
         "group": f"group={point.shape.group}",
         "threads": f"threads={point.threads}",
+        LENGTHS: f"{EVEN}:{point.shape.context}"
+        if point.shape.lengths == EVEN
+        else lengths_word(point.shape.lengths),
     }
     return words.get(factor) or getattr(point, factor)
+
+
+def evenly(held: Sequence[int]) -> int:
+    """Tokens of each sequence where they are even, and as many in all: to the nearest."""
+    return (2 * sum(held) + len(held)) // (2 * len(held))
 
 
 def lines(points: Iterable[Point], factor: str) -> Iterator[list[Point]]:
@@ -87,32 +98,38 @@ def lines(points: Iterable[Point], factor: str) -> Iterator[list[Point]]:
     may differ a little where both points fill theirs.
     """
     points = list(points)
+    if factor == LENGTHS:
+        yield from _beside_even(points)
+        return
     first = _first(sorted({point.shape.context for point in points}))
-    own = _WITH[factor] | {factor, "context", "capacity"}
-    found: dict[tuple[Any, ...], list[Point]] = defaultdict(list)
-    for point in points:
-        shape = point.shape
-        alike = (
-            *(getattr(point, field.name) for field in POINT if field.name not in own),
-            *(getattr(shape, field.name) for field in SHAPE if field.name not in own),
-        )
-        beyond = 0 if shape.capacity == shape.context else shape.capacity
-        found[(*alike, first[shape.context], beyond)].append(point)
+    own = _WITH[factor] | {factor}
+    alike = grouped(((*_but(point, own), first[point.shape.context]), point) for point in points)
     yield from (
-        line for line in found.values() if len({value(point, factor) for point in line}) > 1
+        line for line in alike.values() if len({value(point, factor) for point in line}) > 1
     )
 
 
-def pairs(line: Iterable[Point], factor: str) -> Iterator[tuple[Point, Point]]:
-    """Of a line. Contexts that are one only nearly pair where neither has an equal."""
-    line = list(line)
-    there = {(value(point, factor), point.shape.context) for point in line}
-    for a, b in combinations(line, 2):
-        crossed = {(value(a, factor), b.shape.context), (value(b, factor), a.shape.context)}
-        if value(a, factor) != value(b, factor) and (
-            a.shape.context == b.shape.context or not crossed & there
-        ):
-            yield a, b
+def _beside_even(points: list[Point]) -> Iterator[list[Point]]:
+    """Each point of several lengths, between the even ones."""
+    alike = grouped((_but(point, {LENGTHS}), point) for point in points)
+    for own in alike.values():
+        even = {point.shape.context: point for point in own if point.shape.lengths == EVEN}
+        for point in own:
+            if point.shape.lengths != EVEN:
+                as_many, longest = evenly(point.shape.held), max(point.shape.held)
+                line = [even.get(as_many), point, even.get(longest)]
+                if len(found := [each for each in line if each]) > 1:
+                    yield found
+
+
+def _but(point: Point, own: Collection[str]) -> tuple[Any, ...]:
+    """All that it is, but for these, and for its context: of its capacity what is beyond that."""
+    shape, own = point.shape, {*own, "context", "capacity"}
+    return (
+        *(getattr(point, field.name) for field in POINT if field.name not in own),
+        *(getattr(shape, field.name) for field in SHAPE if field.name not in own),
+        0 if shape.capacity == shape.context else shape.capacity,
+    )
 
 
 def _first(contexts: list[int]) -> dict[int, int]:

@@ -103,7 +103,9 @@ class Shape:
         EVEN,
         "lengths {}",
         "Lengths of the sequences: even, all the context; ragged:SEED, drawn from 1 to the context,"
-        " the first of them the context; or a file of numbers, one for each sequence.",
+        " the first of them the context; trace:SEED, drawn from real requests, which decide the"
+        " context (trace-mean: all the mean of these, trace-longest: all the longest); or a file of"
+        " numbers, one for each sequence.",
         within="op",
         later=True,
     )

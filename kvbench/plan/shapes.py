@@ -9,11 +9,12 @@ from typing import Any
 
 from kvbench.errors import KvbenchError
 from kvbench.model import DEFAULTS, HEADS, Point, Shape
-from kvbench.model.point import EVEN, SHAPE, STEP, VOCABULARY
+from kvbench.model.contrast import evenly
+from kvbench.model.point import EVEN, LISTED, SHAPE, STEP, VOCABULARY
 from kvbench.plan.needs import SIZED_BY, UNCACHED, slice_of, tokens_in
 from kvbench.plan.site import Site
 from kvbench.regime import THRESHOLDS, lacking
-from kvbench.suite import Model, Relative, model
+from kvbench.suite import Model, Relative, model, traces
 from kvbench.suite.axes import OF_MODEL
 from kvbench.suite.models import layer_weights
 from kvbench.units import size
@@ -30,6 +31,7 @@ class Left(Exception):
 
 def shape_of(facts: Facts, cpus: tuple[int, ...], site: Site) -> Shape:
     """`facts`: settled."""
+    facts = _drawn(facts)
     known = model(facts["model"]) if facts["model"] else None
     heads = [facts[name] or getattr(known, name) for name in HEADS]
     if heads[0] % heads[1]:
@@ -49,6 +51,19 @@ def shape_of(facts: Facts, cpus: tuple[int, ...], site: Site) -> Shape:
     own["vocabulary"] = width if facts["op"] == "logits" else 0
     found = Shape(**own | {"context": context, "capacity": capacity, "window": window} | step)
     return _of_lengths(found)
+
+
+def _drawn(facts: Facts) -> Facts:
+    """Lengths of a trace as those that they are: a point's name does not rest on the table. They
+    decide the context.
+    """
+    kind, _, seed = facts["lengths"].partition(":")
+    if kind not in (traces.TRACE, traces.MEAN, traces.LONGEST):
+        return facts
+    held = traces.drawn(int(seed), facts["batch"])
+    lengths = f"{LISTED}:{','.join(map(str, held))}" if kind == traces.TRACE else EVEN
+    context = evenly(held) if kind == traces.MEAN else max(held)
+    return {**facts, "lengths": lengths, "context": context}
 
 
 def _of_step(facts: Facts, known: Model | None) -> dict[str, int]:

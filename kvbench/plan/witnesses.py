@@ -13,7 +13,7 @@ from typing import TypeGuard
 
 from kvbench.grouping import grouped
 from kvbench.model import AUTO, DEFAULTS, OURS, POINT, Contrast, Machine, Needs, Point, Probe
-from kvbench.model.contrast import FACTORS, lines, value
+from kvbench.model.contrast import FACTORS, LENGTHS, lines, value
 from kvbench.model.point import SHAPE, Visited
 from kvbench.native import default_library
 from kvbench.plan.classes import level
@@ -74,14 +74,18 @@ def _near(footprint: int, point: Point, machine: Machine, far: int) -> float:
 def contrasts(needs: Mapping[Point, Needs], machine: Machine, memory: int) -> tuple[Contrast, ...]:
     """`memory`: bytes that there are. Of points that differ in a factor alone and are fed from the
     same level, the line with most of them, then the one nearest to the defaults, that fits a share
-    of it.
+    of it. Of several lengths every line that fits: they differ in how much they read.
     """
     found: dict[tuple[str, ...], Contrast] = {}
     for factor in FACTORS:
         found_lines = (_of_each_value(line, factor) for line in lines(needs, factor))
         for line in sorted(found_lines, key=lambda line: (-len(line), sum(map(_unusual, line)))):
             levels = {level(point, needs[point], machine) for point in line}
-            if len(levels) == 1 and fit(line, needs, memory):
+            if factor == LENGTHS:
+                levels = {point.name for point in line}
+            elif len(levels) > 1:
+                continue
+            if fit(line, needs, memory):
                 found.setdefault((factor, line[0].op, *levels), Contrast(factor, line))
     return tuple(found.values())
 

@@ -3,7 +3,8 @@
 A value stands alone or in a list. Counts: 4096, "4k", or a range by a factor, "256..64k x2".
 context: also a size of one slice relative to caches, "0.5xL3". window, layers and full_every: also
 "model". between: bytes, of which "64m" are 64 MiB, "0.5xL3", or "model:q4_0".
-Words: also "all". threads: also words. lengths: also a file, whose numbers they then are.
+Words: also "all". threads: also words. lengths: also a draw of a trace, or a file, whose numbers
+they then are.
 """
 
 import math
@@ -20,6 +21,7 @@ from kvbench.model.point import EVEN, INTERLEAVE, LISTED, LOCAL, RAGGED
 from kvbench.native import Library, default_library
 from kvbench.peers.known import entries
 from kvbench.suite.models import models
+from kvbench.suite.traces import LONGEST, MEAN, TRACE
 from kvbench.suite.values import ALL, Relative
 from kvbench.units import COUNT, cpu_list, whole
 
@@ -64,7 +66,10 @@ _FORMS = {
         f" {', '.join((*UNITS, ALL, SIBLINGS, POWERS))}"
     ),
     "cpus": f'a list such as "0-3,8", each CPU once; {", ".join(PLACES)}; or a kind of cores',
-    "lengths": f"{EVEN}, {RAGGED}:SEED such as {RAGGED}:1, or a file of numbers, one a sequence",
+    "lengths": (
+        f"{EVEN}, {RAGGED}:SEED such as {RAGGED}:1, {TRACE}:SEED, {MEAN}:SEED, {LONGEST}:SEED, or a"
+        " file of numbers, one a sequence"
+    ),
     "memory": f"{LOCAL}, {INTERLEAVE}, a node such as node0, or {NODES}: each in turn",
     "flag": "true or false",
 }
@@ -227,7 +232,8 @@ def _lengths(where: str, text: str) -> str:
 
 def _is_lengths(text: str) -> bool:
     """A word, and no file."""
-    return text == EVEN or bool(re.fullmatch(rf"{RAGGED}:[0-9]{{1,18}}", text))
+    drawn = "|".join((RAGGED, TRACE, MEAN, LONGEST))
+    return text == EVEN or bool(re.fullmatch(rf"({drawn}):[0-9]{{1,18}}", text))
 
 
 def _are_cpus(value: Any) -> bool:

@@ -2,6 +2,7 @@
 
 import hashlib
 import random
+import tomllib
 from dataclasses import replace
 
 import pytest
@@ -9,12 +10,15 @@ import pytest
 from kvbench.analysis.measured.columns import facts
 from kvbench.errors import BadArgument
 from kvbench.model import Shape
+from kvbench.model.contrast import Contrast
 from kvbench.model.point import lengths_word
 from kvbench.plan.needs import needs
 from kvbench.plan.shapes import INVALID
 from kvbench.store.values import read
 from kvbench.suite import read_axis
+from kvbench.suite.traces import drawn
 from tests.made_run import DECODE
+from tests.raw import ROOT
 
 LENGTHS = (300, 17, 4096)
 TEXT = "listed:300,17,4096"
@@ -60,11 +64,14 @@ def test_a_file_of_no_lengths_is_refused(tmp_path, text, said):
         read_axis("--lengths", "lengths", str(path))
 
 
-@pytest.mark.parametrize("value", ["ragged", "ragged:x", "ragged:-1", "Even", "", 5, True, None])
+@pytest.mark.parametrize(
+    "value",
+    ["ragged", "ragged:x", "trace", "trace-mean:x", "trace-least:1", "Even", "", 5, True, None],
+)
 def test_what_is_neither_a_word_nor_a_file_is_refused(value):
     with pytest.raises(BadArgument, match="--lengths") as caught:
         read_axis("--lengths", "lengths", value)
-    assert "even, ragged:SEED" in caught.value.hint
+    assert "even, ragged:SEED" in caught.value.hint and "trace:SEED" in caught.value.hint
 
 
 @pytest.mark.parametrize("lengths", ["ragged:", "listed:", "listed:1,,2", "listed:0", "x", "even "])
@@ -147,3 +154,77 @@ def test_bytes_that_are_walked_are_those_of_the_lengths(window):
     assert found.slices == -(-(1 << 30) // found.slice_walked)
     whole = needs(replace(point, shape=replace(shape, lengths="even")), 1 << 30)
     assert whole.slice_bytes == found.slice_bytes and whole.slice_walked > found.slice_walked
+
+
+# ---- of real requests ----------------------------------------------------------------------------
+
+TABLE = tomllib.loads((ROOT / "suites/traces/azure-chat-2023.toml").read_text())["tokens"]
+SEED = 25
+
+
+def by_hand(batch):
+    numbers = random.Random(SEED)
+    return [TABLE[int(100 * numbers.random())] for _ in range(batch)]
+
+
+def test_the_table_has_a_hundred_lengths_from_short_to_long():
+    assert len(TABLE) == 100 and sorted(TABLE) == TABLE and TABLE[0] > 0
+
+
+def test_a_draw_is_of_the_table_and_a_larger_batch_begins_with_it():
+    assert drawn(SEED, 4) == (1167, 1648, 1473, 937) == tuple(by_hand(4))
+    assert drawn(SEED, 16)[:4] == drawn(SEED, 4) and drawn(SEED + 1, 4) != drawn(SEED, 4)
+
+
+def test_a_trace_is_listed_or_even_and_decides_the_context(sweep):
+    """Of 1,167, 1,648, 1,473 and 937 tokens the mean is 1,306.25."""
+    kinds = ("trace", "trace-mean", "trace-longest")
+    lengths = ", ".join(f'"{kind}:{SEED}"' for kind in kinds)
+    found = sweep(f"batch = 4\ncontext = [64, 100000]\nlengths = [{lengths}]")
+    shapes = [(p.shape.lengths, p.shape.context, p.shape.capacity) for p in found.points]
+    assert shapes == [
+        ("listed:1167,1648,1473,937", 1648, 1648),
+        ("even", 1306, 1306),
+        ("even", 1648, 1648),
+    ]
+    assert found.varying()["lengths"] == tuple(f"{kind}:{SEED}" for kind in kinds)
+
+
+def test_a_mean_is_to_the_nearest_token(sweep):
+    for batch in range(1, 17):
+        (point,) = sweep(f'batch = {batch}\nlengths = "trace-mean:{SEED}"').points
+        assert abs(point.shape.context - sum(by_hand(batch)) / batch) <= 0.5
+
+
+def test_one_request_is_one_point(sweep):
+    lengths = '["trace:25", "trace-mean:25", "trace-longest:25"]'
+    (point,) = sweep(f"lengths = {lengths}").points
+    assert (point.shape.lengths, point.shape.context) == ("even", by_hand(1)[0])
+
+
+def test_real_requests_stand_beside_even_ones(sweep):
+    """One set for each batch and layout: as many tokens evenly, as they are, and padded."""
+    lengths = '["trace:25", "trace-mean:25", "trace-longest:25"]'
+    found = sweep(f'batch = [1, 4, 16]\nlayout = ["head", "paged"]\nlengths = {lengths}')
+    sets = [each for each in found.plan.points if isinstance(each, Contrast)]
+    sets = [each.points for each in sets if each.factor == "lengths"]
+    assert sorted((p[0].shape.batch, p[0].layout) for p in sets) == [
+        (4, "head"), (4, "paged"), (16, "head"), (16, "paged"),
+    ]  # fmt: skip
+    for points in sets:
+        held = by_hand(points[0].shape.batch)
+        even, ragged, padded = (point.shape.held for point in points)
+        assert ragged == tuple(held) and set(padded) == {max(held)}
+        assert len(set(even)) == 1 and abs(sum(even) - sum(held)) <= len(held) / 2
+        assert len({replace(point, shape=SHAPE) for point in points}) == 1
+
+
+def test_contexts_alone_are_no_lengths(sweep):
+    found = sweep('batch = 8\ncontext = [512, 1024, 2048]\nlengths = ["even", "ragged:1"]')
+    sets = [each for each in found.plan.points if isinstance(each, Contrast)]
+    pairs = [
+        sorted((p.shape.context, p.shape.lengths) for p in each.points)
+        for each in sets
+        if each.factor == "lengths"
+    ]
+    assert pairs == [[(context, "even"), (context, "ragged:1")] for context in (512, 1024, 2048)]
