@@ -147,6 +147,7 @@ class Held:
     attention: Annotated[float, about("share: the engine's attention, as it was timed alone")]
     rest: Annotated[float, about("share: everything else; below 0 where the parts take longer")]
     left: Annotated[float, about("seconds: everything else, or by how much the parts take longer")]
+    over: Annotated[bool, about("whether the parts alone take longer than the step")]
     off: Annotated[float, about("share: of what was reached, that the prediction is above it")]
     far: Annotated[bool, about("whether that is more than a prediction may be off")]
     part: Annotated[

@@ -173,7 +173,7 @@ def _held(row: Predicted, tokens: float) -> Held:
     left = step - row.weights - row.attention
     shares = (row.weights / step, row.attention / step, left / step)
     off = row.tokens / tokens - 1
-    return Held(tokens, step, *shares, abs(left), off, abs(off) > _MOST, "")
+    return Held(tokens, step, *shares, abs(left), left < 0, off, abs(off) > _MOST, "")
 
 
 def _apart(rows: Sequence[Predicted]) -> tuple[Apart, ...]:
