@@ -90,7 +90,7 @@ def test_a_record_has_shares_tails_and_what_a_step_walks(record):
             assert min(sample.shares) > 0 and math.isclose(sum(sample.shares), 1.0)
     tail, passes = record.tails["point"], [s.passes for s in record.samples if s.program == "point"]
     assert tail.passes == sum(passes) and tail.p50 > 0
-    assert record.slices == LAYERS and record.level == "DRAM"
+    assert record.slices == LAYERS and record.level == "unknown"
     assert record.footprint == record.traffic["point"].bytes_line - 20 * LAYERS * WEIGHTS
     assert record.slice_bytes == needs_here([STEP], describe())[STEP].slice_bytes
     assert record.memory["resident_bytes"] > 0 and record.ran
