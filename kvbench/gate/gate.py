@@ -23,6 +23,7 @@ from kvbench.machine import available_memory, describe
 from kvbench.model import AUTO, BESIDE, DEFAULTS, OWN, SIDES, Comparison, Machine, Plan, Record
 from kvbench.native import Cache, Library, is_plugin, library_of, library_path
 from kvbench.plan import Site, expand, refuse_too_large
+from kvbench.plan.site import kernels_of
 from kvbench.runner import Execute, new_run
 from kvbench.store.files import streams
 from kvbench.suite import Suite, find
@@ -162,7 +163,7 @@ def rivals(base: Build, head: Build, asked: Request, folder: Path) -> _Contest:
     site = Site(machine, available_memory(), asked.isa, library=opened["base"])
     found = expand(suite, site, only=asked.only)
     refuse_too_large(found)
-    there = {kernel.id for kernel in opened["head"].kernels()}
+    there = {kernel.id for kernel in kernels_of(opened["head"])}
     points = [point for point in found.points if point.kernel in there]
     if not points:
         raise NotComparable(
