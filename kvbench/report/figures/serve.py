@@ -27,7 +27,7 @@ from kvbench.report.words.phrases import number
 from kvbench.units import counted
 
 _LINE, _FRAME = 0.3, 1.2  # inches: of a bar, and of what stands around a panel
-_WORDS = 1.45  # times the longest bar: words stand behind it
+_WORDS = 1.7  # times the longest bar: words stand behind it
 _LOOKS: dict[str, dict[str, Any]] = {
     Way.EVEN: {"facecolor": PAPER, "edgecolor": FAINT, "lw": 1.2},
     Way.AS_THEY_ARE: {"color": COLOURS[0]},
