@@ -162,7 +162,7 @@ def _samples(visited: Visited, plan: Plan, needs: Mapping[Point, Needs]) -> floa
     if not isinstance(visited, Point):
         line = isinstance(visited, Contrast) and visited.factor == KERNEL
         return sum(3 * walk + seconds for walk in walks) + walks[0] + _PACE if line else sum(walks)
-    if visited.between and replace(visited, between=0) in needs:  # whose witnesses it has
+    if visited.streamed and replace(visited, between=0) in needs:  # whose witnesses it has
         return (1 + plan.neighbour) * walks[0]
     far = needs[visited].walked >= needs[visited].far or visited.residency == "evicted"
     more = 0.0 if stores(visited) else seconds + far * walks[0]
@@ -171,7 +171,7 @@ def _samples(visited: Visited, plan: Plan, needs: Mapping[Point, Needs]) -> floa
 
 def _between(point: Point, plan: Plan) -> float:
     """Untimed seconds of a sample: as many as it is timed, or one read of what is between."""
-    return max(plan.sample_time, point.between / _rate(point)) if point.between else 0.0
+    return max(plan.sample_time, point.streamed / _rate(point)) if point.streamed else 0.0
 
 
 def _rate(point: Point) -> float:

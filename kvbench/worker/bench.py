@@ -77,7 +77,7 @@ class Bench(Owner):
     @property
     def alone(self) -> list[Program]:
         """That one as a witness, where the point differs from it."""
-        return [replace(self.kernel, name=ALONE)] if self.point.between else []
+        return [replace(self.kernel, name=ALONE)] if self.point.streamed else []
 
     @property
     @abstractmethod
@@ -116,12 +116,12 @@ class Bench(Owner):
 
     def streamed(self, program: Program) -> Program:
         """With as much of memory read before each pass as the point asks for."""
-        return replace(program, between=self._stream) if self.point.between else program
+        return replace(program, between=self._stream) if self.point.streamed else program
 
     @cached_property
     def _stream(self) -> Task:
         """By the point's threads; on from where the last one stopped, so that no cache has any."""
-        far, piece = self.far.whole, self.point.between
+        far, piece = self.far.whole, self.point.streamed
         return self.probe("read", to=far, size=far.size, piece=piece)
 
     def probe(self, op: str, threads: int = 0, **facts: Any) -> Task:

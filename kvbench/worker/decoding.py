@@ -54,7 +54,7 @@ class Decoding(Bench):
         nothing comes between, and no limit of a point where something does.
         """
         core = Program(CORE, self.team, (self._wrapped(),))
-        if self.point.between:
+        if self.point.streamed:
             return [core]
         ahead = AUTO if self.ran == "off" else self.ran or AUTO
         return [self.plainest, self.under(AHEAD.name, ahead, "twin"), core]

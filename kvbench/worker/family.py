@@ -30,10 +30,15 @@ def families(visited: Iterable[Visited]) -> list[list[Visited]]:
     """In their order, each with the point first that has least between its passes. What has no
     others is one by itself.
     """
-    found = grouped(
-        (replace(each, between=0) if isinstance(each, Point) else each, each) for each in visited
-    )
-    return [sorted(each, key=lambda one: getattr(one, "between", 0)) for each in found.values()]
+    found = grouped((_alone(each), each) for each in visited)
+    return [sorted(each, key=lambda one: getattr(one, "streamed", 0)) for each in found.values()]
+
+
+def _alone(visited: Visited) -> Visited:
+    """With nothing read between its passes."""
+    if isinstance(visited, Point) and visited.streamed:
+        return replace(visited, between=0)
+    return visited
 
 
 class Family(Owner):
@@ -113,7 +118,7 @@ class Family(Owner):
         own = {each.name: each.name for each in self._witnesses}
         if bench is not self._first:
             own = {name: name for name in own if Role.of(name).kind != AHEAD.kind}
-            own |= {} if self._first.point.between else {self._first.own.name: ALONE}
+            own |= {} if self._first.point.streamed else {self._first.own.name: ALONE}
         return names | own
 
     def _record(self, bench: Bench, programs: Sequence[Program], taken: Sequence[Sample]) -> Record:

@@ -36,6 +36,7 @@ from kvbench.worker.foreign import bench_of
 from kvbench.worker.ground import Ground
 from kvbench.worker.line import Line
 from kvbench.worker.loop import Program
+from kvbench.worker.steproom import room_of
 from kvbench.worker.tuning import Tuner
 from kvbench.worker.visit import FAILURES, failed, kept, record
 
@@ -179,7 +180,7 @@ class _Visitor(Closing):
     def _stands(self, point: Point) -> room.Room:
         """The group's memory, made for its first point."""
         self._room = self._room or self._group.enter_context(
-            room.Room(point, self._needs(point), self._ground)
+            room_of(point, self._needs(point), self._ground)
         )
         return self._room
 
@@ -192,7 +193,7 @@ class _Visitor(Closing):
             owned.callback(self._ground.leave, range(1, len(contrast.points)))
             for place, point in enumerate(contrast.points):
                 needed = self._needs(point)
-                own = owned.enter_context(room.Room(point, needed, self._ground, place=place))
+                own = owned.enter_context(room_of(point, needed, self._ground, place))
                 bench = owned.enter_context(bench_of(point, needed, own, self._answers, seed))
                 self.tuner.choose(bench)
                 benches[value(point, contrast.factor)] = bench
