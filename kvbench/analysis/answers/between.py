@@ -13,7 +13,7 @@ from kvbench.analysis.answers.answer import Answer, Reason, State
 from kvbench.analysis.answers.tables import Tables
 from kvbench.analysis.differs.betweens import BETWEEN, FAR, NOTHING
 from kvbench.analysis.differs.contrasts import Row
-from kvbench.analysis.measured.families import between, families
+from kvbench.analysis.measured.families import families
 from kvbench.model import Point
 from kvbench.model.annotated import about
 from kvbench.model.geometry import Geometry
@@ -131,12 +131,12 @@ def _left(
             continue
         alone = _answer(judged.get((NOTHING, base["name"], point.name)), base["dtype"])
         own = pairs.answer(row, "L3's gain left", base["dtype"])
-        last = (size(between(before)), before.name, point.name) if before else ()
+        last = (size(before.streamed), before.name, point.name) if before else ()
         step = _answer(judged.get(last), base["dtype"]) if before else alone
         yield Left(
-            bytes=between(point),
-            weights=_weights(between(point), model),
-            share=_share(between(point), tables, point),
+            bytes=point.streamed,
+            weights=_weights(point.streamed, model),
+            share=_share(point.streamed, tables, point),
             point=point.name,
             gain=own,
             alone=alone,

@@ -19,7 +19,7 @@ from kvbench.analysis.answers.tables import Tables
 from kvbench.analysis.answers.workload import Workload
 from kvbench.analysis.judge import COVERAGE, LIMITS
 from kvbench.analysis.measured.estimates import Estimate
-from kvbench.analysis.measured.families import alone, between
+from kvbench.analysis.measured.families import alone
 from kvbench.analysis.measured.rates import by_point, measured
 from kvbench.intervals import interval
 from kvbench.model import PLAIN, Contrast, Point, Probe, Record
@@ -96,8 +96,10 @@ def _visits(tables: Tables, page: Workload) -> Iterator[_Visit]:
     places = {_place(point) for point in known}
     cpus = cpus_of(tables, page)
     for record in tables.records:
-        place, shared = _place(record.point), between(record.point)  # its reads are another's, too
-        if record.error or shared or (place not in places if places else place[0] != cpus):
+        point, place = record.point, _place(record.point)
+        shared = isinstance(point, Point) and point.streamed  # its reads are of another record, too
+        away = place not in places if places else place[0] != cpus
+        if record.error or shared or away:
             continue
         probe = isinstance(record.point, Probe)
         program = "point" if probe else MEMORY

@@ -18,7 +18,6 @@ from kvbench.analysis.differs.betweens import BETWEEN, FAR, NOTHING, betweens
 from kvbench.analysis.differs.contrasts import CONTRAST, RATIO, Row, contrasts, row_of
 from kvbench.analysis.judge import FASTER, LIMITS, SLOWER, discoveries
 from kvbench.analysis.measured.columns import table
-from kvbench.analysis.measured.families import between
 from kvbench.analysis.measured.rates import by_point, measured
 from kvbench.model import ROTATED, Contrast, Record, Tuned
 from kvbench.native import default_library
@@ -77,7 +76,7 @@ def _from_l3(records: Iterable[Record], rows: dict[str, Row], most: int) -> Iter
     """The ratio is that of the table of points."""
     for point, visits in by_point(records).items():
         row = rows.get(point.name)
-        if not row or between(point) or pd.isna(row["l3_gain"]):
+        if not row or point.streamed or pd.isna(row["l3_gain"]):
             continue
         gains = measured(visits).shares[ROTATED].values
         ends = [row[f"l3_gain{end}"] for end in ("", "_low", "_high")]

@@ -65,7 +65,7 @@ def _next(
         found = Estimate.of([median(each) for each in times.values()])
         one, other = rows[before.name], rows[point.name]
         rounds = {"rounds": sum(map(len, times.values()))}
-        yield _row(found, size(before.between), one, other, most) | rounds
+        yield _row(found, size(before.streamed), one, other, most) | rounds
 
 
 def _own(record: Record) -> list[Sample]:

@@ -25,7 +25,7 @@ from kvbench.analysis.measured.ceilings import Roofs, huge_share
 from kvbench.analysis.measured.ceilings import ceilings as ceilings_of
 from kvbench.analysis.measured.columns import EITHER, FOUND, POINT, SAMPLE, facts, table
 from kvbench.analysis.measured.estimates import enclosed, outliers, steady
-from kvbench.analysis.measured.families import alone, between
+from kvbench.analysis.measured.families import alone
 from kvbench.analysis.measured.line import members
 from kvbench.analysis.measured.rates import PointRates, measured
 from kvbench.analysis.measured.speeds import SLOW, at_speed, speeds
@@ -248,7 +248,7 @@ def _witnesses(point: Point, found: PointRates) -> dict[str, Any]:
     its two forms. Reads of its rows with nothing between them are none of a point with something.
     """
     row = dict[str, Any]()
-    if (witness := found.witness) and not between(point):
+    if (witness := found.witness) and not point.streamed:
         share = found.shares[witness]
         row |= {
             "witness": witness,
@@ -269,8 +269,8 @@ def _witnesses(point: Point, found: PointRates) -> dict[str, Any]:
 
 def _limited(point: Point, found: PointRates, regime: str, skew: float) -> dict[str, Any]:
     """What limits it, by shares of the same rounds. Only a decode is held against reads."""
-    if point.op != "decode" or between(point):
-        why = Why.DISPLACED if between(point) else Why.NO_DECODE
+    if point.op != "decode" or point.streamed:
+        why = Why.DISPLACED if point.streamed else Why.NO_DECODE
         return {"bound": str(Limit.UNKNOWN), "bound_reason": str(why)}
     far = regime in FAR
     programs = {Limit.MEMORY: MEMORY, Limit.ROWS: found.witness, Limit.CORE: CORE}
@@ -354,7 +354,7 @@ def _against(
 def _in_l3(point: Point, found: PointRates, regime: str, most: int) -> dict[str, Any]:
     """What the point says of L3."""
     row = dict[str, Any]()
-    if between(point):
+    if point.streamed:
         gain = found.shares.get(ROTATED)
         return enclosed("l3_gain", gain) if gain else row
     if claimed := claim(found, regime, most):

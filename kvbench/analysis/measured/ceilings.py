@@ -11,7 +11,6 @@ from statistics import median
 from typing import Any
 
 from kvbench.analysis.measured.estimates import steady
-from kvbench.analysis.measured.families import between
 from kvbench.analysis.measured.speeds import at_speed
 from kvbench.grouping import grouped
 from kvbench.intervals import interval
@@ -123,7 +122,7 @@ class Roofs:
         self._regime = cache(partial(classify, machine))
 
     def regime(self, point: Point, footprint: float) -> Regime:
-        if between(point):
+        if point.streamed:
             return Regime("mixed", Lies.DISPLACED, "high")
         return self._regime(point.cpus, footprint, evicted=point.residency == "evicted")
 

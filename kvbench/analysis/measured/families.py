@@ -7,17 +7,12 @@ import pandas as pd
 
 from kvbench.grouping import grouped
 from kvbench.model import Point
-from kvbench.model.point import STEP, Visited
-
-
-def between(point: Visited) -> int:
-    """Bytes that are read between its passes, untimed. Those of a step are a part of it."""
-    return point.between if isinstance(point, Point) and point.op != STEP else 0
+from kvbench.model.point import STEP
 
 
 def families(points: Iterable[Point]) -> dict[Point, tuple[Point, ...]]:
     """By the point with nothing between: those with some bytes, from few to many."""
-    apart = sorted((point for point in points if between(point)), key=between)
+    apart = sorted((p for p in points if p.streamed), key=lambda point: point.streamed)
     found = grouped((replace(point, between=0), point) for point in apart)
     return {base: tuple(own) for base, own in found.items()}
 
