@@ -25,7 +25,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import median
 
-from kvbench.analysis.measured.ceilings import COPY, REACH, READ, value
+from kvbench.analysis.measured.ceilings import REACH, held_against, value
 from kvbench.analysis.measured.rates import PointRates, measured
 from kvbench.analysis.measured.speeds import at_speed
 from kvbench.grouping import grouped
@@ -154,10 +154,8 @@ def _costs(records: Iterable[Record]) -> dict[Probe, Series]:
 
 
 def _ceiling(point: Point, footprint: float, probes: Probes) -> Both | None:
-    """Reads for a decode and copies for a store, of the nearest footprint: the fastest of them,
-    over both runs.
-    """
-    ops = READ if point.op == "decode" else COPY
+    """Reads or copies, of the nearest footprint: the fastest of them, over both runs."""
+    ops = held_against(point)
     alike = {
         probe: both
         for probe, both in probes.items()
