@@ -288,8 +288,8 @@ typedef struct kvb_probe {
                     * last one stopped; flops, dot8: rounds; clock: additions */
     /* read: prefetch as it does, lines in the order of addresses; 0 = off, then `distance` says */
     int32_t schedule;
-    /* read: bytes of a pass, a multiple of 64; 0 = all of the buffer. A pass goes on where the last
-     * one stopped, and behind the buffer's end at its begin */
+    /* read without steps: bytes of a pass, a multiple of 64; 0 = all of the buffer. A pass goes on
+     * where the last one stopped, and behind the buffer's end at its begin */
     int64_t piece;
 } kvb_probe;
 
@@ -321,7 +321,7 @@ int32_t kvb_task_sum(const kvb_task *task, uint32_t *sum);
 /* Tasks done one after the other, as one pass. `kinds`[i], 0 to 2, says which of the three shares
  * of kvb_run_times the time of tasks[i] counts to. The tasks stay the caller's and live at least as
  * long as the series; the same one may stand at several places. None of them adds tokens, counts
- * stages, or is a series. */
+ * stages, or is a series. A series runs neither as `between` nor beside tasks that count stages. */
 int32_t kvb_task_series(kvb_task *const *tasks, const int32_t *kinds, int32_t count,
                         int32_t threads, kvb_task **task);
 

@@ -173,6 +173,16 @@ static int32_t ready(const kvb_task *base, int64_t grown)
                     "a is no chain any more: it was written over since the task was planned");
 }
 
+/* A piece may be larger than the buffer, but no thread's begin overflows. */
+static int32_t check_piece(const kvb_probe *a)
+{
+    if (a->piece && (a->op != OP_READ || a->steps))
+        return kvb_fail(KVB_BAD_ARGUMENT, "piece is %lld: only a read without steps has one",
+                        (long long)a->piece);
+    TRY(kvb_check_range("piece", a->piece, 0, bytes_max / THREADS_MAX));
+    return kvb_check_lines("piece", a->piece);
+}
+
 static int32_t check_probe(const kvb_probe *a, int32_t threads)
 {
     TRY(kvb_check_given("probe arguments", a));
@@ -188,13 +198,12 @@ static int32_t check_probe(const kvb_probe *a, int32_t threads)
         return kvb_fail(KVB_UNSUPPORTED, "%s of isa %s does not run on this CPU",
                         kvb_word("op", a->op), kvb_word("isa", a->isa));
     TRY(kvb_check_range("steps", a->steps, a->op >= OP_FLOPS, INT64_MAX / 1024));
+    TRY(check_piece(a));
     if (computes(a->op) || a->op == OP_CLOCK)
         return KVB_OK;
     TRY(kvb_check_range("bytes", a->bytes, LINE, bytes_max));
     TRY(kvb_check_lines("bytes", a->bytes));
     TRY(kvb_check_range("distance", a->distance, 0, 1 << 20));
-    TRY(kvb_check_range("piece", a->piece, 0, a->op == OP_READ && !a->steps ? bytes_max : 0));
-    TRY(kvb_check_lines("piece", a->piece));
     TRY(kvb_check_aligned("a", a->a));
     if (a->op == OP_COPY || a->op == OP_COPY_NT || a->op == OP_TRIAD)
         TRY(kvb_check_aligned("b", a->b));

@@ -133,15 +133,21 @@ static int32_t check_task(const kvb_team *team, const kvb_task *task, const char
 
 static int32_t check_tasks(const kvb_team *team, const run *job)
 {
+    bool series = false, stages = false;
     for (int32_t i = 0; i < job->count; i++) {
         char name[24];
         snprintf(name, sizeof name, "tasks[%d]", i);
         TRY(check_task(team, job->tasks[i], name));
+        series |= job->tasks[i]->series != NULL;
+        stages |= job->tasks[i]->stages;
     }
+    if (series && stages)
+        return kvb_fail(KVB_BAD_ARGUMENT,
+                        "tasks: one is a series and one counts stages, and both have shares");
     if (!job->between)
         return KVB_OK;
     TRY(check_task(team, job->between, "between"));
-    return job->between->series ? kvb_fail(KVB_UNSUPPORTED, "between is a series") : KVB_OK;
+    return job->between->series ? kvb_fail(KVB_BAD_ARGUMENT, "between is a series") : KVB_OK;
 }
 
 /* Passes of tasks[i] among the first so many of all. */

@@ -20,11 +20,12 @@ static int32_t check_part(const char *name, const kvb_task *part, int32_t kind, 
     if (part->threads != threads)
         return kvb_fail(KVB_BAD_ARGUMENT, "%s is planned for %d threads, the series for %d", name,
                         part->threads, threads);
-    if (part->advance || part->stages || part->series)
-        return kvb_fail(KVB_UNSUPPORTED,
-                        "%s adds tokens, counts stages or is a series: none of these can stand in "
-                        "a series",
-                        name);
+    const char *wrong = part->advance  ? "adds tokens"
+                        : part->stages ? "counts stages"
+                        : part->series ? "is a series"
+                                       : NULL;
+    if (wrong)
+        return kvb_fail(KVB_BAD_ARGUMENT, "%s %s: no such task can stand in a series", name, wrong);
     if (kind < 0 || kind >= KINDS)
         return kvb_fail(KVB_BAD_ARGUMENT, "the kind of %s is %d, not 0 to %d", name, kind,
                         KINDS - 1);

@@ -46,6 +46,13 @@ class Task(Owned):
         return Traffic(**{name: getattr(traffic, own) for name, own in named})
 
 
+def _one_library(task: Task, library: Library) -> None:
+    if task.library is not library:
+        raise BadArgument(
+            "a task belongs to another library than what it is for", "make both with one Library"
+        )
+
+
 class Series(Task):
     """Tasks done one after the other, as one pass of all of them. `kinds`: for each the place of
     its time in Times.stage_share, 0 to 2. The same task may stand at several places.
@@ -55,12 +62,15 @@ class Series(Task):
         self, library: Library, tasks: Sequence[Task], kinds: Sequence[int], threads: int
     ) -> None:
         self.tasks, ffi = tuple(tasks), library.ffi
+        for task in self.tasks:
+            _one_library(task, library)
         if len(kinds) != len(self.tasks):
             raise BadArgument(
                 f"{len(kinds)} kinds for {len(self.tasks)} tasks", "name one kind for each task"
             )
         pointers = ffi.new("kvb_task *[]", [task.pointer for task in self.tasks])
-        args = pointers, ffi.new("int32_t[]", list(kinds)), len(self.tasks), threads
+        own = ffi.new("int32_t[]", [whole("a kind", kind, 32) for kind in kinds])
+        args = pointers, own, len(self.tasks), whole("threads", threads, 32)
         super().__init__(library, library.lib.kvb_task_series, *args)
 
     def refuse_closed(self) -> None:
@@ -97,10 +107,7 @@ class Team(Owned):
         """`passes` passes, round robin over the tasks. `between` runs untimed before every pass."""
         ffi = self.library.ffi
         for task in tasks if between is None else (*tasks, between):
-            if instance("a task, or between,", task, Task).library is not self.library:
-                raise BadArgument(
-                    "a task belongs to another library than the team", "make both with one Library"
-                )
+            _one_library(instance("a task, or between,", task, Task), self.library)
             if isinstance(task, Series):
                 task.refuse_closed()
         passes = place("passes", passes, 1 << 31)  # whose times are kept

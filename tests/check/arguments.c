@@ -185,6 +185,28 @@ static void check_stores(rig *r, float *k)
     refused(kvb_reset(NULL), KVB_BAD_ARGUMENT, "cache");
 }
 
+/* Of a read without steps, and of whole lines. */
+static void check_pieces(float *x)
+{
+    kvb_task *task = NULL;
+    kvb_probe changed;
+    x += (64 - (uintptr_t)x % 64) / sizeof *x;
+    kvb_chain(x, 64, 1);
+    for (int32_t op = word_of("op", "read"); op <= word_of("op", "clock"); op++) {
+        const kvb_probe good = {
+            .op = op, .a = x, .b = x, .c = x, .bytes = 64, .steps = op != word_of("op", "read")};
+        if (op != word_of("op", "read"))
+            WRONG(good, piece, kvb_task_probe(&changed, 1, &task), KVB_BAD_ARGUMENT,
+                  "only a read without steps", 64, -64, 1);
+    }
+    kvb_probe good = {.op = word_of("op", "read"), .a = x, .bytes = 64};
+    WRONG(good, piece, kvb_task_probe(&changed, 1, &task), KVB_BAD_ARGUMENT, "piece is", -64, 1, 63,
+          65, INT64_MAX - 63, -INT64_MAX);
+    good.steps = 1;
+    WRONG(good, piece, kvb_task_probe(&changed, 1, &task), KVB_BAD_ARGUMENT,
+          "only a read without steps", 64);
+}
+
 static void check_rest(float *x)
 {
     kvb_task *task = NULL;
@@ -203,6 +225,7 @@ static void check_rest(float *x)
     probe.bytes = 64, probe.a = NULL;
     refused(kvb_task_probe(&probe, 1, &task), KVB_BAD_ARGUMENT, "a");
     refused(kvb_task_probe(NULL, 1, &task), KVB_BAD_ARGUMENT, "probe");
+    check_pieces(x);
     refused(kvb_chain(NULL, 64, 1), KVB_BAD_ARGUMENT, "buffer");
 }
 

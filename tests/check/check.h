@@ -73,5 +73,6 @@ void check_runs(void);
 void check_anew(void);
 void check_sums(void);
 void check_moves(void);
+void check_series(void);
 
 #endif

@@ -92,6 +92,55 @@ static void check_reads(kvb_team *team, const float *source)
     }
 }
 
+/* Words of lines first to end, of a buffer of so many that begins anew behind its last one. */
+static uint32_t words_of(const uint16_t *buffer, int64_t lines, int64_t first, int64_t end)
+{
+    uint32_t sum = 0;
+    for (int64_t line = first; line < end; line++)
+        for (int i = 0; i < 32; i++)
+            sum += buffer[line % lines * 32 + i];
+    return sum & 0xffff;
+}
+
+/* Pass after pass, each from where the last one stopped, in memory that faults on both sides. */
+static void check_piece(const kvb_probe *args, int32_t threads)
+{
+    enum { PASSES = 7 };
+    const int64_t lines = args->bytes / 64, piece = args->piece / 64;
+    kvb_task *task = NULL;
+    uint32_t sum = 0;
+    if (!expect(!kvb_task_probe(args, threads, &task), "piece: %s", kvb_message()))
+        return;
+    for (int64_t pass = 1; pass <= PASSES; pass++) {
+        expect(!run_tasks(&task, 1, 1, NULL, threads) && !kvb_task_sum(task, &sum), "piece: %s",
+               kvb_message());
+        const uint32_t right = words_of(args->a, lines, 0, pass * piece);
+        expect(sum == right, "%s: pass %d of %d lines of %d on %d threads: sum %u, not %u",
+               kvb_word("isa", args->isa), (int)pass, (int)piece, (int)lines, threads, sum, right);
+    }
+    kvb_task_free(task);
+}
+
+static void check_pieces(void)
+{
+    static const int64_t lines[] = {1, 7, 64, 129}, pieces[] = {1, 3, 63, 129, 300};
+    for (int l = 0; l < 4; l++) {
+        kvb_arena arena;
+        if (!expect(!kvb_arena_open(lines[l] * 64, 0, 1 + l % 2, &arena), "%s", kvb_message()))
+            return;
+        noise((float *)(void *)arena.base, lines[l] * 16, 22);
+        kvb_probe args = {.op = word_of("op", "read"), .a = arena.base, .bytes = lines[l] * 64};
+        for (int p = 0; p < 5; p++)
+            for (int i = 0; tiers[i] >= 0; i++)
+                for (int32_t threads = 1; threads <= 4; threads++) {
+                    args.piece = pieces[p] * 64, args.isa = tiers[i];
+                    args.distance = threads % 2 * 2048, args.schedule = (i + p) % 4;
+                    check_piece(&args, threads);
+                }
+        kvb_arena_close(&arena);
+    }
+}
+
 void check_sums(void)
 {
     static _Alignas(64) float source[CAPACITY * KV_HEADS * DIM];
@@ -104,5 +153,6 @@ void check_sums(void)
             if (kvb_reads(0, layout, dtype) >= 0)
                 check_twins(team, layout, dtype, source);
     check_reads(team, source);
+    check_pieces();
     kvb_team_close(team);
 }

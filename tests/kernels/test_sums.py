@@ -175,6 +175,25 @@ def test_a_read_reads_every_line_as_often_as_it_says(raw, teams, isa, lines, how
                 )
 
 
+@pytest.mark.parametrize("lines", [1, 7, 64, 1000])
+@pytest.mark.parametrize("piece", [1, 3, 63, 400, 2001])
+def test_pieces_go_on_where_the_last_one_stopped(raw, isa, lines, piece):
+    """Also across the end of the buffer, in the middle of a thread's share, or several times."""
+    with Arena(raw, lines * LINE) as arena:
+        data = raw.bytes_at(arena.base, lines * LINE)
+        data[:] = np.random.default_rng(SEED).integers(0, 256, data.size, np.uint8)
+        words = data.view(np.uint16).reshape(lines, -1).astype(np.uint64).sum(axis=1)
+        for passes in (1, 2, 9):
+            right = int(words[np.arange(passes * piece) % lines].sum()) % 65536
+            for threads in (1, 2, 3):
+                facts = {"op": raw.word("op", "read"), "isa": raw.word("isa", isa)}
+                facts |= {"a": arena.base, "bytes": data.size, "piece": piece * LINE}
+                with Team(raw, threads) as team:
+                    args = raw.ffi.new("kvb_probe *", facts)
+                    assert told(raw, team, "probe", args, passes) == right
+                    assert raw.traffic("probe", args, threads).compulsory == piece * LINE
+
+
 def test_other_tasks_have_no_sum(raw):
     found = raw.ffi.new("uint32_t *", 7)
     args = raw.ffi.new("kvb_probe *", {"op": raw.word("op", "clock"), "steps": 1})

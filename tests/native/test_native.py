@@ -12,7 +12,16 @@ import pytest
 
 import kvbench
 from kvbench.errors import BadArgument, BadLibrary, KvbenchError, OutOfMemory, Unsupported
-from kvbench.native import Arena, Library, Task, Team, default_library, library_path
+from kvbench.native import (
+    Arena,
+    Library,
+    Series,
+    Task,
+    Team,
+    default_library,
+    library_path,
+    probe_task,
+)
 
 
 @pytest.fixture
@@ -207,6 +216,54 @@ def test_closed_ones(library):
     team.close()
     with read_task(library, arena, 1) as task, pytest.raises(BadArgument, match="team is closed"):
         team.run(task)
+
+
+# ---- series --------------------------------------------------------------------------------------
+
+
+def test_a_series_runs_its_tasks(library):
+    with Arena(1 << 16) as arena, Team(2) as team:
+        arena.view(np.uint16)[:] = 1
+        whole = read_task(library, arena, 2)
+        piece = probe_task(library, "read", 2, isa=library.isa(), to=arena, size=1 << 16, piece=640)
+        with Series(library, (whole, piece, whole), (0, 2, 0), 2) as series:
+            times = team.run(series, passes=3)
+            assert series.traffic().bytes_compulsory == 2 * (1 << 16) + 640
+        assert whole.sum() == 3 * 2 * (1 << 15) % 65536 and piece.sum() == 3 * 320
+        assert len(times.pass_seconds) == 3 and times.stage_share[1] == 0
+        assert sum(times.stage_share) == pytest.approx(1)
+
+
+def test_a_series_keeps_its_tasks(library):
+    with Arena(1 << 16) as arena, Team(1) as team:
+        series = Series(library, [read_task(library, arena, 1)], [0], 1)
+        team.run(series)
+        series.tasks[0].close()
+        with pytest.raises(BadArgument, match="task is closed"):
+            team.run(series)
+        series = Series(library, [read_task(library, arena, 1)], [0], 1)
+        series.close()
+        with pytest.raises(BadArgument, match="series is closed"):
+            team.run(series)
+
+
+def test_what_a_series_is_not_made_of(library, copies):
+    with Arena(64) as arena, read_task(library, arena, 1) as task:
+        calls = {
+            "1 kinds for 2 tasks": ((task, task), [0], 1),
+            "a kind is 'x'": ([task], ["x"], 1),
+            "a kind is 1099511627776": ([task], [1 << 40], 1),
+            "kind of tasks.0. is 3": ([task], [3], 1),
+            "threads is None": ([task], [0], None),
+            "count is 0": ([], [], 1),
+        }
+        for message, args in calls.items():
+            with pytest.raises(BadArgument, match=message):
+                Series(library, *args)
+        with pytest.raises(BadArgument, match="another library"):
+            Series(copies[0], [task], [0], 1)
+    with pytest.raises(BadArgument, match="task is closed"):
+        Series(library, [task], [0], 1)
 
 
 # ---- two libraries -------------------------------------------------------------------------------
