@@ -21,6 +21,7 @@ import numpy as np
 from kvbench.errors import WrongAnswer
 from kvbench.grouping import grouped
 from kvbench.model import Needs, Point, Role, Sample
+from kvbench.model.point import STEP
 from kvbench.native import described, rewrite
 from kvbench.plan.needs import stores
 from kvbench.units import GB, counted
@@ -30,6 +31,7 @@ from kvbench.worker.decoding import Decoding
 from kvbench.worker.loop import Program
 from kvbench.worker.moves import STORES
 from kvbench.worker.room import Room, near_threads
+from kvbench.worker.stepping import Stepping
 from kvbench.worker.storing import Storing
 
 _Places = dict[int, frozenset[int]]  # by thread
@@ -39,6 +41,8 @@ _SPREAD = 1 / 3  # by which a launch may differ from others
 
 def bench_of(point: Point, needed: Needs, room: Room, answers: Answers, seed: int = 0) -> Bench:
     how = point, needed, room, answers, seed
+    if point.op == STEP:
+        return Stepping(*how)
     if stores(point):
         return STORES.get(point.op, Storing)(*how)
     foreign = point.variant not in room.library.words("variant")

@@ -36,6 +36,7 @@ from kvbench.worker.foreign import bench_of
 from kvbench.worker.ground import Ground
 from kvbench.worker.line import Line
 from kvbench.worker.loop import Program
+from kvbench.worker.steproom import room_of
 from kvbench.worker.tuning import Tuner
 from kvbench.worker.visit import record
 
@@ -154,7 +155,7 @@ class _Visitor(Closing):
             return self._buffers.record(point, self._job, seed, watch)
         assert isinstance(point, Point)  # what else is visited
         needed = self._needs(point)
-        self._room = self._room or self._group.enter_context(room.Room(point, needed, self._ground))
+        self._room = self._room or self._group.enter_context(room_of(point, needed, self._ground))
         if self._sides:
             return self._sides.visit(point, self._room, self._answers, watch, self.tuner)
         with bench_of(point, needed, self._room, self._answers, seed) as bench:
@@ -174,7 +175,7 @@ class _Visitor(Closing):
             owned.callback(self._ground.leave, range(1, len(contrast.points)))
             for place, point in enumerate(contrast.points):
                 needed = self._needs(point)
-                own = owned.enter_context(room.Room(point, needed, self._ground, place=place))
+                own = owned.enter_context(room_of(point, needed, self._ground, place))
                 bench = owned.enter_context(bench_of(point, needed, own, self._answers, seed))
                 self.tuner.choose(bench)
                 benches[value(point, contrast.factor)] = bench

@@ -216,6 +216,7 @@ def rounds(
                 steal=disturbed.steal,
                 throttled=disturbed.throttled,
                 sample_time=meant,
+                shares=times.stage_share if max(times.stage_share) > 0 else (),
             )
             if sample.off:
                 off.append(sample.program)

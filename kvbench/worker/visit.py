@@ -18,7 +18,7 @@ from kvbench.worker.bench import Bench
 from kvbench.worker.foreign import bench_of
 from kvbench.worker.ground import Ground
 from kvbench.worker.loop import Program
-from kvbench.worker.room import Room
+from kvbench.worker.steproom import room_of
 from kvbench.worker.tuning import Tuner
 
 PATIENCE = 60.0  # seconds that a plug-in may take, beside those of its samples and of its memory
@@ -40,7 +40,7 @@ def visit(
     needed = needs_here((point,), machine)[point]
     with (
         Ground(library_of("", plugin), machine) as ground,
-        Room(point, needed, ground) as room,
+        room_of(point, needed, ground) as room,
         bench_of(point, needed, room, Answers()) as bench,
     ):
         if beside and not neighbours(machine, point.cpus):

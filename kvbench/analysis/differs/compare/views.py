@@ -3,8 +3,8 @@ are ratios.
 
 BESIDE   over the time of its witness (twin, copy, or plain read) of the same rounds. Where another
          user of the memory, a slower clock or an unlucky placement slows the machine, it slows
-         both: this is the view whose launches could be exchanged between two runs of one build, also an
-         hour apart, and so the one that is tested.
+         both: this is the view whose launches could be exchanged between two runs of one build,
+         also an hour apart, and so the one that is tested.
 SECONDS  as they are. All points of a launch share what the launch met, and all launches of a run
          what the run met: they tell runs apart though the build is the same. But a change that is
          real shows here too, once what moved the witness as well is taken off.
