@@ -10,6 +10,7 @@ from kvbench.analysis.answers.l3 import L3, l3
 from kvbench.analysis.answers.memory import Reads, reads
 from kvbench.analysis.answers.prefetch import prefetch
 from kvbench.analysis.answers.servers import Servers, servers
+from kvbench.analysis.answers.serving import Serving, serving
 from kvbench.analysis.answers.step import Steps, steps
 from kvbench.analysis.answers.storing import Storing, storing
 from kvbench.analysis.answers.tables import Tables
@@ -33,6 +34,7 @@ class Answers:
     prefetch: Annotated[tuple[Answer, ...], about("what prefetches give, by level")]
     storing: Annotated[Storing, about("what it costs to store a token")]
     steps: Annotated[Steps, about("what whole steps take, and whether they are their parts")]
+    serving: Annotated[Serving, about("what padding costs a batch of real requests")]
     servers: Annotated[Servers, about("a model of servers with other bandwidth a core")]
     trust: Annotated[Trust, about("how far to trust the run")]
 
@@ -55,6 +57,7 @@ def answers(tables: Tables) -> Answers:
         prefetch=prefetch(tables, page),
         storing=storing(tables, page, chosen.choices),
         steps=steps(tables, page),
+        serving=serving(tables),
         servers=servers(found, page, memory),
         trust=trust(tables),
     )
