@@ -46,7 +46,7 @@ from kvbench.model import (
     Traffic,
 )
 from kvbench.model.contrast import value
-from kvbench.model.point import Visited
+from kvbench.model.point import ATTENDS, Visited
 from kvbench.model.program import parted
 from kvbench.units import GB
 
@@ -257,7 +257,7 @@ def _witnesses(point: Point, found: PointRates) -> dict[str, Any]:
         }
         if point.op == "decode":
             row["twin_gbps"] = found.rates[witness].median
-        else:
+        elif point.op not in ATTENDS:
             row |= {"copy_gbps": found.rates[witness].median, "copy_fraction": share.median}
     if CORE in found.shares:
         row |= {
@@ -268,12 +268,14 @@ def _witnesses(point: Point, found: PointRates) -> dict[str, Any]:
 
 
 def _limited(point: Point, found: PointRates, regime: str, skew: float) -> dict[str, Any]:
-    """What limits it, by shares of the same rounds. Only a decode is held against reads."""
-    if point.op != "decode" or point.streamed:
+    """What limits it, by shares of the same rounds. Only decodes and steps are held against reads;
+    a step against those of memory alone.
+    """
+    if point.op not in ATTENDS or point.streamed:
         why = Why.DISPLACED if point.streamed else Why.NO_DECODE
         return {"bound": str(Limit.UNKNOWN), "bound_reason": str(why)}
-    far = regime in FAR
-    programs = {Limit.MEMORY: MEMORY, Limit.ROWS: found.witness, Limit.CORE: CORE}
+    far, rows = regime in FAR, found.witness if point.op == "decode" else None
+    programs = {Limit.MEMORY: MEMORY, Limit.ROWS: rows, Limit.CORE: CORE}
     shares = {what: found.shares[name] for what, name in programs.items() if name in found.shares}
     made, memory = limit(shares, skew, far), shares.get(Limit.MEMORY)
     return {
@@ -330,7 +332,7 @@ def _against(
     held = Against(
         found,
         records[0].traffic,
-        stores=point.op != "decode",
+        stores=point.op not in ATTENDS,
         appends=point.op == "append",
         regime=regime,
         footprint=footprint,
