@@ -1,7 +1,6 @@
 """One point in depth: rates with their spread, efficiency, what binds it."""
 
 from dataclasses import dataclass
-from itertools import chain
 from statistics import median
 from typing import Annotated, Any, Literal
 
@@ -25,7 +24,7 @@ from kvbench.model import (
     quotients,
 )
 from kvbench.model.annotated import about
-from kvbench.model.program import APPENDS, DECODES, MEMORY, ROTATED, SLICE, WEIGHTS
+from kvbench.model.program import ALONE, APPENDS, DECODES, MEMORY, ROTATED, SLICE, WEIGHTS
 from kvbench.units import GB, gbps
 
 
@@ -55,7 +54,12 @@ _Share = float | None | UnsetType
 _BYTES = tuple(name for name in Traffic.__dataclass_fields__ if name.startswith("bytes_"))
 _ALIKE = ("point", "max_abs_err", "slice_bytes")
 _STEP = (DECODES, APPENDS, WEIGHTS)  # parts of a step
-_L3 = {"l3_reads": (SLICE, MEMORY), "l3_gain": ("point", ROTATED), "l3_decode": ("point", MEMORY)}
+_L3 = {
+    "l3_reads": (SLICE, MEMORY),
+    "l3_gain": ("point", ROTATED),
+    "l3_gain_alone": (ALONE, ROTATED),
+    "l3_decode": ("point", MEMORY),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,12 +137,20 @@ class Profile:
     copy_nt_fraction: Annotated[_Share, about("share of copy_nt_gbps, median of the rounds")] = (
         UNSET
     )
+    alone_gbps: Annotated[
+        float | UnsetType, about("GB/s: the same kernel, with nothing read between its passes")
+    ] = UNSET
+    alone_form: Annotated[str | UnsetType, about("the program whose rate alone_gbps is")] = UNSET
+    alone_fraction: Annotated[_Share, about("share of alone_gbps, median of the rounds")] = UNSET
     l3_reads: Annotated[
         _Known, about("ratio: plain reads of the slice over those of memory, of one in L3")
     ] = None
     l3_gain: Annotated[_Known, about("ratio: time of the same decode from memory over its own")] = (
         None
     )
+    l3_gain_alone: Annotated[
+        _Known, about("ratio: the same, with nothing read between its passes; null where so it is")
+    ] = None
     l3_decode: Annotated[
         _Known, about("ratio: GB/s of the point over those of plain reads of memory")
     ] = None
@@ -198,10 +210,8 @@ class Profile:
     ]
 
 
+_ROWS = ["twin_gbps", "twin_form", "efficiency"]  # of a decode with nothing between its passes
 _DECODE = [
-    "twin_gbps",
-    "twin_form",
-    "efficiency",
     "core_gbps",
     "core_form",
     "core_fraction",
@@ -219,7 +229,12 @@ _STORE = [
 ]
 _CASES = {
     "if": {"properties": {"point": {"properties": {"op": {"const": "decode"}}}}},
-    "then": {"required": _DECODE},
+    "then": {
+        "required": _DECODE,
+        "if": {"properties": {"point": {"properties": {"between": {"const": 0}}}}},
+        "then": {"required": _ROWS},
+        "else": {"required": ["alone_gbps", "alone_form", "alone_fraction"]},
+    },
     "else": {"required": _STORE},
 }
 DecodeOrStore = Annotated[Profile, Meta(extra_json_schema=_CASES)]
@@ -289,7 +304,8 @@ def _against(
     own, traffic, point = samples["point"], visit.traffic, visit.point
     assert isinstance(point, Point)
     # programs by what they stand for; of copies each for itself
-    found, without = dict[str, Any](), (*_STEP, NEIGHBOUR, PACE, *COMPUTE, *chain(*_L3.values()))
+    others = "point", SLICE, MEMORY, ROTATED, NEIGHBOUR, PACE
+    found, without = dict[str, Any](), (*_STEP, *others, *COMPUTE)
     groups = grouped(
         (name if name == COPY_NT.name else Role.of(name).kind, name)
         for name in rates
@@ -328,7 +344,7 @@ def _limited(
     thread_skew: float,
 ) -> dict[str, Any]:
     """What limits it, by shares of the same rounds, whose intervals are over rounds."""
-    if "efficiency" not in found:
+    if visit.point.words[0] != "decode":
         made = Limited(Limit.UNKNOWN, Why.NO_DECODE)
         return {"bound": made.word, "bound_reason": made.why, "bound_by": made.by}
     own, moved = samples["point"], visit.traffic
