@@ -77,7 +77,7 @@ def short(found: Findings) -> list[str]:
         "",
     ]
     for tile in tiles(own):
-        told = f"{tile.title:<{_TITLE}}{tile.value:<{_VALUE - 1}} {tile.detail}"
+        told = f"{tile.title:<{_TITLE}}{tile.value + '  ':<{_VALUE}}{tile.detail}"
         lines += wrapped([told], hanging=_TITLE + _VALUE)
     if own.decodes.rows:
         rule = wrapped([said("first", "rule", own.decodes.fastest)])
