@@ -1,9 +1,11 @@
-"""Pages of a run whose labels are dealt anew: within a launch any program of a set may have had the
-times of any other, so that nothing is faster than anything. As a program it prints how many pages
-state a difference all the same: python -m tests.analysis.answers.dealt 200 results/*/quick
+"""Pages of a run whose labels are dealt anew: within a launch any program of a set or a family may
+have had the times of any other, so that nothing is faster than anything. As a program it prints how
+many pages state a difference all the same: python -m tests.analysis.answers.dealt 200
+results/*/quick
 """
 
 import sys
+from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from kvbench.analysis.limits import frames
 from kvbench.analysis.means.models import tokens
 from kvbench.model import ROTATED, Contrast
 from kvbench.model.contrast import value
+from kvbench.model.program import ALONE
 from kvbench.results import geometries, load
 
 
@@ -43,21 +46,49 @@ class Pages:
 
 
 def deal(records, rng):
-    dealt = {}
-    return [_dealt(record, dealt, rng) for record in records]
+    """Points of a family, and the same from memory, were timed in the same rounds: any of them may
+    have had the times of any other.
+    """
+    dealt, pools = {}, defaultdict(dict)
+    for record in records:
+        if not isinstance(record.point, Contrast):
+            for program, label in _labels(record).items():
+                own = [sample for sample in record.samples if sample.program == program]
+                pools[_visit(record)].setdefault(label, own)
+    return [_dealt(record, dealt, rng, pools[_visit(record)]) for record in records]
 
 
-def _dealt(record, dealt, rng):
-    if isinstance(record.point, Contrast):
+def _base(record):
+    return replace(record.point, between=0) if record.point.streamed else record.point
+
+
+def _visit(record):
+    point = record.point if isinstance(record.point, Contrast) else _base(record)
+    return point.name, record.launch, record.part
+
+
+def _labels(record):
+    """By program what it is of, in all records of a family."""
+    own = {"point": record.point.name, ALONE: _base(record).name, ROTATED: ROTATED}
+    return {program: label for program, label in own.items() if program in record.traffic}
+
+
+def _dealt(record, dealt, rng, pool):
+    beside = isinstance(record.point, Contrast)
+    names = pool
+    if beside:
         names = [value(point, record.point.factor) for point in record.point.points]
+    drawn = [str(name) for name in rng.permutation(list(names))]
+    new = dealt.setdefault(_visit(record)[:2], dict(zip(names, drawn, strict=True)))
+    if beside:
+        samples = [replace(s, program=new.get(s.program, s.program)) for s in record.samples]
     else:
-        names = ["point", ROTATED]
-    key = record.point.name, record.launch
-    order = dealt.setdefault(key, [str(name) for name in rng.permutation(names)])
-    new = dict(zip(names, order, strict=True))
-    samples = tuple(replace(s, program=new.get(s.program, s.program)) for s in record.samples)
+        labels = _labels(record)
+        samples = [sample for sample in record.samples if sample.program not in labels]
+        for program, label in labels.items():
+            samples += [replace(sample, program=program) for sample in pool[new[label]]]
     tuned = tuple(replace(each, ratios=_rounds(each.ratios, rng)) for each in record.tuned)
-    return replace(record, samples=samples, tuned=tuned)
+    return replace(record, samples=tuple(samples), tuned=tuned)
 
 
 def _rounds(ratios, rng):

@@ -16,6 +16,7 @@ from kvbench.results import load
 from tests.analysis.answers.dealt import false_pages
 from tests.analysis.answers.drawn import RESULTS
 from tests.made_run import DECODE, MACHINE, MIB, beside, visit
+from tests.report.between import planted, shares_of
 
 HEAD, POSITION, PAGED = (replace(DECODE, layout=layout) for layout in ("head", "position", "paged"))
 HOT = replace(DECODE, residency="hot")
@@ -119,6 +120,13 @@ def test_an_answer_of_two():
     assert over.figure.unit is Unit.TIMES and over.launches == 7 and over.corrected == 2 / 2**7
     nothing = lead(found, HEAD.name, PAGED.name)
     assert (nothing.state, nothing.reason) == (State.NOT_TESTED, Reason.NOT_MEASURED)
+
+
+@pytest.mark.parametrize("pages", [5, pytest.param(200, marks=pytest.mark.full)])
+def test_families_that_are_dealt_anew_differ_in_nothing(pages, tmp_path):
+    """Of a run in which other memory was read between passes."""
+    run = planted(tmp_path / "run", RESULTS / "zen4-kvm-2" / "quick", shares_of(32 * MIB))
+    assert false_pages(load(run), pages) <= binom.ppf(0.97, pages, 0.05)
 
 
 @pytest.mark.parametrize("pages", [5, pytest.param(200, marks=pytest.mark.full)])
