@@ -115,6 +115,90 @@ class Server:
     lacking: Annotated[tuple[str, ...], about("formats whose core speed was not measured")]
 
 
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """An engine's own attention over one layer of one sequence: a line through the times that a
+    run has of it, over the context.
+    """
+
+    dtype: Annotated[str, about("number format of K and V")]
+    layout: Annotated[str, about("in which the engine keeps its cache")]
+    contexts: Annotated[tuple[int, ...], about("tokens: at which the run timed it")]
+    heads: Annotated[
+        tuple[int, int, int], about("query heads, KV heads and elements of a row that were timed")
+    ]
+    scale: Annotated[
+        float, about("ratio: bytes of a token in a layer of this model over those that were timed")
+    ]
+    start: Annotated[float, about("seconds: of a layer, where the line begins, at no token")]
+    slope: Annotated[
+        float, about("seconds: of a layer, that it takes longer for each 1,000 tokens")
+    ]
+    off: Annotated[float, about("share: how far a time of the run lies from the line at most")]
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What an engine reached, and what its step is made of. Shares are of that step."""
+
+    tokens: Annotated[float, about("tokens per second: as given")]
+    step: Annotated[float, about("seconds: of a step")]
+    weights: Annotated[float, about("share: reading the weights")]
+    attention: Annotated[float, about("share: the engine's attention, as it was timed alone")]
+    rest: Annotated[float, about("share: everything else; below 0 where the parts take longer")]
+    left: Annotated[float, about("seconds: everything else, or by how much the parts take longer")]
+    over: Annotated[bool, about("whether the parts alone take longer than the step")]
+    off: Annotated[float, about("share: of what was reached, that the prediction is above it")]
+    far: Annotated[bool, about("whether that is more than a prediction may be off")]
+    part: Annotated[
+        str,
+        about(
+            "which part is off more, by contexts of this format: what grows with them, or what does"
+            " not; empty where one context alone was measured",
+            *("attention", "other", ""),
+        ),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Predicted:
+    """A step of an engine at one context: the weights, then its attention in every layer."""
+
+    context: Annotated[int, about("tokens")]
+    dtype: Annotated[str, about("number format of K and V")]
+    level: Annotated[str, about("where weights and cache lie: L1, L2, L3, DRAM, mixed, unknown")]
+    reads: Annotated[str, about("of which level the plain reads are that weights are divided by")]
+    weights: Annotated[float, about("seconds: reading the weights")]
+    attention: Annotated[float, about("seconds: the engine's attention in all layers")]
+    tokens: Annotated[float, about("tokens per second: predicted")]
+    low: Annotated[float, about("tokens per second: with the slower ends of both")]
+    high: Annotated[float, about("tokens per second: with the faster ends of both")]
+    outside: Annotated[bool, about("whether the run timed no context as short, or none as long")]
+    held: Annotated[Held | None, about("what --measured gave there; else null")]
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """Steps that were measured at several contexts, as a line over the context, less the line of
+    those predicted there.
+    """
+
+    dtype: Annotated[str, about("number format of K and V")]
+    stays: Annotated[float, about("seconds: that a step takes longer, whatever the context")]
+    grows: Annotated[float, about("seconds: that it takes longer for each 1,000 tokens")]
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """Tokens per second of an engine, predicted from its own attention and the model's weights."""
+
+    name: Annotated[str, about("as kvbench peers calls it")]
+    most: Annotated[float, about("share: by which a prediction may be off")]
+    attention: Annotated[tuple[Attention, ...], about("by number format")]
+    rows: Annotated[tuple[Predicted, ...], about("by number format and context")]
+    apart: Annotated[tuple[Apart, ...], about("of formats that were measured at several contexts")]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explained(Printed):
     """What limits a model's decoding here, by arithmetic and by what the machine's own kernels
@@ -152,3 +236,4 @@ class Explained(Printed):
     measured: Annotated[Measured | None, about("what --measured gave; else null")]
     lines: Annotated[tuple[str, ...], about("five, in plain words")] = ()
     server: Annotated[Server | None, about("what --cores and --bandwidth gave; else null")] = None
+    engine: Annotated[Engine | None, about("what --engine gave; else null")] = None

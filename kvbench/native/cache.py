@@ -235,6 +235,12 @@ class Cache(Closing):
             + slot * c.k.scale_token_stride,
         )
 
+    def look_up_in(self, other: "Cache") -> None:
+        """The table of the other one, from now on, whatever becomes of it."""
+        self.table = other.table
+        if self.table is not None:
+            self.struct.table = self.library.ffi.from_buffer("int32_t[]", self.table)
+
     # ---- stores ----------------------------------------------------------------------------------
 
     def append(self, k: Any, v: Any, isa: str | None = None, threads: int = 1) -> None:

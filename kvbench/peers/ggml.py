@@ -58,6 +58,7 @@ _CALLS = {  # what they return, and what they take
 class Ggml(Peer):
     formats = stated("f32 1e-4, f16 0.1, bf16 0.02, q8_0 0.1")
     layouts = "head position"
+    kept = "position"
     package, install = "xllamacpp", "pip install 'kvbench[peers]', or name its library: --ggml PATH"
 
     def __init__(self, *how):

@@ -33,6 +33,7 @@ class Peer:
         outputs' root mean
              square: what that engine's own arithmetic explains on up to LONG tokens; in proportion,
                  where there are more
+    kept:    the layout of its cache where it runs a whole model
     package: what has to be installed, and whose version is told
     install: how
     engine:  the name of the file of its package that its kernels lie in, as a pattern; of several
@@ -42,6 +43,7 @@ class Peer:
 
     formats: dict[str, float] = {}
     layouts = "head"
+    kept = "head"
     package = ""
     install = ""
     engine = "*.so*"

@@ -5,14 +5,16 @@ from typing import Any
 
 import pandas as pd
 
-from kvbench.model.explained import Explained, Row, Server
+from kvbench.model.explained import Engine, Explained, Row, Server
 from kvbench.report.ruled import Column, ruled
 from kvbench.report.words import paragraphs
-from kvbench.report.words.phrases import number
+from kvbench.report.words.phrases import level, number
 from kvbench.texts import markdown as plain
 from kvbench.texts import wrapped
-from kvbench.units import size
+from kvbench.units import duration, size
 
+_PREDICTED = ("dtype", "context", "reads", "weights", "attention", "low", "high")
+_HELD = ("tokens", "off")
 _NEAR, _FAR = 8192, 131072  # tokens of the two contexts that are spoken of
 
 
@@ -40,6 +42,9 @@ def explain_text(found: Explained) -> list[str]:
     if found.server:
         said += ["", *wrapped(paragraphs("explain", "server", found), "", 2), ""]
         said += (f"  {line}" for line in _server(found.server))
+    if found.engine:
+        said += ["", *(f"  {line}" for line in _engine(found.engine)), ""]
+        said += wrapped(paragraphs("engine", "lines", found), "", 2)
     return [line.rstrip() for line in said]
 
 
@@ -52,6 +57,9 @@ def explain_markdown(found: Explained) -> str:
     if found.server:
         said += [f"- {plain(line)}" for line in paragraphs("explain", "server", found)]
         table += ["", "```text", *_server(found.server), "```"]
+    if found.engine:
+        said += [f"- {plain(line)}" for line in paragraphs("engine", "lines", found)]
+        table += ["", "```text", *_engine(found.engine), "```"]
     return "\n".join([f"### {plain(title)}", "", *map(plain, rest), "", *said, "", *table, ""])
 
 
@@ -68,6 +76,31 @@ def _server(found: Server) -> list[str]:
         *(Column(dtype, f"{dtype} ") for dtype in dtypes),
     )
     return ruled(pd.DataFrame(list(rows.values())), columns)
+
+
+def _engine(found: Engine) -> list[str]:
+    """Predicted beside measured, by format and context."""
+    rows = [
+        {name: getattr(row, name) for name in _PREDICTED}
+        | {name: row.held and getattr(row.held, name) for name in _HELD}
+        | {"predicted": row.tokens}
+        for row in found.rows
+    ]
+    columns = (
+        Column("dtype", "KV"),
+        Column("context", "context", "{:,}".format),
+        Column("reads", "weights from", level),
+        Column("weights", "they take", duration),
+        Column("attention", "attention", duration),
+        Column("predicted", "tokens/s", number),
+        Column("low", "from", number),
+        Column("high", "to", number),
+        Column("tokens", "measured", number),
+        Column("off", "predicted is off", "{:+.0%}".format),
+    )
+    kinds = dict.fromkeys(_HELD, "float64")
+    shown = columns if any(row.held for row in found.rows) else columns[: -len(_HELD)]
+    return ruled(pd.DataFrame(rows).astype(kinds), shown)
 
 
 def _table(found: Explained) -> Iterator[str]:

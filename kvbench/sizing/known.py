@@ -15,7 +15,7 @@ from kvbench.analysis.measured.plateaus import Capacity, corrections
 from kvbench.errors import BadRun
 from kvbench.machine import describe
 from kvbench.machine.placement import place
-from kvbench.model import PLAIN, Ceiling, Machine, Probe
+from kvbench.model import OURS, PLAIN, Ceiling, Machine, Probe
 from kvbench.model.point import EVEN
 from kvbench.model.size import Bound, Decoder
 from kvbench.regime import NO_LEVEL, Regime, classify, corrected
@@ -43,6 +43,7 @@ class KnownMachine:
     reads: tuple[Ceiling, ...] = ()
     gflops: float | None = None  # GFLOP/s of their multiply-adds
     decodes: pd.DataFrame | None = None  # the points of a run that these threads have decoded
+    peers: pd.DataFrame | None = None  # those that they have decoded in other engines
 
     def regime(self, footprint: float) -> Regime:
         return classify(self.machine, self.cpus, footprint)
@@ -52,9 +53,10 @@ class KnownMachine:
         own = (ceiling for ceiling in self.reads if ceiling.level == level)
         return max(own, key=lambda each: each.median, default=None)
 
-    def plain_read(self) -> Ceiling | None:
-        """Of memory."""
-        return max(filter(_plain, self.reads), key=lambda each: each.median, default=None)
+    def plain_read(self, level: str = _DRAM) -> Ceiling | None:
+        """Of memory, or of a cache."""
+        own = (each for each in self.reads if (each.level, each.form) == (level, PLAIN))
+        return max(own, key=lambda each: each.median, default=None)
 
     def decoded(self, decoder: Decoder, count: int) -> Bound | None:
         """At the rate of the fastest decode of this format, layout and group from where `count`
@@ -100,9 +102,7 @@ class KnownMachine:
         ]
         for column in alike:
             own = own[own[column] == getattr(decoder, column)]
-        for column in near if len(own) else ():
-            far = (own[column] / getattr(decoder, column)).map(lambda ratio: abs(math.log(ratio)))
-            own = own[far == far.min()]
+        own = nearest(own, decoder, near)
         if not alike and own["answer"].any():
             own = own[own["answer"]]
         return own.loc[own["gbps"].idxmax()] if len(own) else None
@@ -130,6 +130,14 @@ class KnownMachine:
         return Bound(count, level, best.probe.bytes, best.median, tokens, low, high)
 
 
+def nearest(points: pd.DataFrame, decoder: Decoder, near: Sequence[str]) -> pd.DataFrame:
+    """Those whose shape is the nearest, in one column after another."""
+    for column in near if len(points) else ():
+        far = (points[column] / getattr(decoder, column)).map(lambda ratio: abs(math.log(ratio)))
+        points = points[far == far.min()]
+    return points
+
+
 def here() -> KnownMachine:
     """This machine, which is not measured now."""
     machine = describe()
@@ -150,30 +158,40 @@ def known(path: Path) -> KnownMachine:
 def _of_run(found: KnownMachine, path: Path) -> KnownMachine:
     """With what its report says of decodes and of plain reads of memory."""
     run = load(path).findings()
-    points = measured_decodes(run, cpu_text(found.cpus))
+    cpus = cpu_text(found.cpus)
     memory, reads = run.answers.reads.memory.figure, found.reads
     if memory and run.answers.workload.threads == len(found.cpus):
         reads = tuple(
             replace(each, median=memory.value, low=memory.low, high=memory.high)
-            if _plain(each)
+            if (each.level, each.form) == (_DRAM, PLAIN)
             else each
             for each in reads
         )
-    return replace(found, decodes=points, reads=reads)
+    decodes, peers = measured_decodes(run, cpus), _measured_peers(run, cpus)
+    return replace(found, decodes=decodes, peers=peers, reads=reads)
 
 
-def _plain(ceiling: Ceiling) -> bool:
-    return (ceiling.level, ceiling.form) == (_DRAM, PLAIN)
+def _decoded(run: Findings, cpus: str) -> pd.DataFrame:
+    """What these threads have decoded: sequences of one length."""
+    points = run.points[run.points["gbps"].notna() & (run.points["cpus"] == cpus)]
+    return points[(points["op"] == "decode") & (points["lengths"] == EVEN)]
+
+
+def _measured_peers(run: Findings, cpus: str) -> pd.DataFrame:
+    """Other engines' decodes of one whole sequence from memory."""
+    points = _decoded(run, cpus)
+    whole = (points["batch"] == 1) & (points["window"] == 0) & (points["regime"] == _DRAM)
+    return points[whole & (points["engine"] != OURS)]
 
 
 def measured_decodes(run: Findings, cpus: str) -> pd.DataFrame:
-    """Those of sequences of one length. Their rates are those of the line where they are in it;
-    `answer`: whether the report answers with the point. `kv_gbps`: as gbps, of K, V and scales
+    """Ours. Their rates are those of the line where they are in it; `answer`: whether the report
+    answers with the point. `kv_gbps`: as gbps, of K, V and scales
     alone.
     """
     answers = {row.point: row for row in run.answers.decodes.rows}
-    points = run.points[run.points["gbps"].notna() & (run.points["cpus"] == cpus)]
-    points = points[(points["op"] == "decode") & (points["lengths"] == EVEN)]
+    points = _decoded(run, cpus)
+    points = points[points["engine"] == OURS]
     points = points.assign(answer=points["name"].isin(answers))
     shares = [_kv_bytes(row) / row["bytes_compulsory"] for row in points.to_dict("records")]
     for end, at in (("", "value"), ("_low", "low"), ("_high", "high")):

@@ -9,10 +9,10 @@ after the samples   what they left is looked at in the same way, and then a step
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import combinations, starmap
 
 import numpy as np
 
-from kvbench.errors import Unsupported
 from kvbench.model.point import STEP
 from kvbench.model.program import APPENDS, DECODES, MEMORY, WEIGHTS
 from kvbench.native import Cache, Series, Task, store_task, token_bytes, unpack_task
@@ -125,10 +125,8 @@ class Stepping(Bench):
 
     def _prepare(self) -> None:
         super()._prepare()
-        library, answers = self.room.library, self._answers.holding(STEP)
-        if not hasattr(library.lib, "kvb_task_series"):
-            raise Unsupported(f"{library.path.name} is older than steps", "leave their points out")
-        self.ran, self.parts = library.schedule(self.point.schedule), list[Layers]()
+        self.ran = self.room.library.schedule(self.point.schedule)
+        self.parts, answers = list[Layers](), self._answers.holding(STEP)
         found = parts(self.point)
         for part, room in zip(found, self.room.rooms, strict=True):
             how = part.point, needs(part.point, self.needs.far), room, answers, self._seed
@@ -143,12 +141,9 @@ class Stepping(Bench):
 
     def _refuse_overlap(self) -> None:
         """Whatever is walked has bytes of its own."""
-        address = self.room.library.ffi.cast
-        wholes = [self.far.whole, *(room.whole for room in self.room.rooms)]
-        begins = sorted((int(address("uintptr_t", part.base)), part.size) for part in wholes)
-        for (one, size), (other, _) in zip(begins, begins[1:], strict=False):
-            if one + size > other:
-                raise self.wrong("has weights and caches in the same memory")
+        walked = [self.far.arena.view(), *(room.rows for room in self.room.rooms)]
+        if any(starmap(np.may_share_memory, combinations(walked, 2))):
+            raise self.wrong("has caches in the memory of weights, or of others")
 
     # ---- programs --------------------------------------------------------------------------------
 
@@ -238,9 +233,7 @@ def behind(view: Cache, cache: Cache) -> Cache:
     that of the other one, whatever becomes of it.
     """
     view.lengths[:] = cache.lengths - 1
-    if cache.table is not None:
-        view.table = cache.table
-        view.struct.table = view.library.ffi.from_buffer("int32_t[]", cache.table)
+    view.look_up_in(cache)
     return view
 
 

@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 from types import MappingProxyType
+from typing import TypeGuard
 
 from kvbench.grouping import grouped
 from kvbench.model import Machine, Tuned, choose, pooled, quotients
@@ -21,7 +22,6 @@ from kvbench.plan.classes import class_of, near_memory, tunable
 from kvbench.worker.bench import Bench
 from kvbench.worker.decoding import Decoding
 from kvbench.worker.loop import Program, rounds
-from kvbench.worker.stepping import Stepping
 
 _Make = Callable[[str, str], Program]  # of a name and a schedule
 HEATS, ROUNDS = 3, 7
@@ -47,7 +47,7 @@ class Tuner:
         """Sets the bench's schedule, to one of `presets` or of all. `of`: whose choice, where it is
         not everybody's.
         """
-        if isinstance(bench, Decoding | Stepping) and self._tunes(bench):
+        if self._tunes(bench):
             parts = *class_of(bench.point, bench.needs, self._machine), *filter(None, [of])
             bench.ran = self._best(
                 parts, bench.under, bench.ran, presets or bench.room.library.words("schedule")
@@ -56,14 +56,13 @@ class Tuner:
     def choose_far(self, bench: Bench) -> None:
         """Sets the schedule of the bench's copies in memory, before choose(), where it has any."""
         point, needs = bench.point, bench.needs
-        if not isinstance(bench, Decoding):
-            return
         if self._tunes(bench) and near_memory(point, needs, self._machine):
             parts = class_of(point, needs, self._machine, far=True)
             presets = bench.room.library.words("schedule")
             bench.far_schedule = self._best(parts, bench.rotated, bench.ran, presets)
 
-    def _tunes(self, bench: Bench) -> bool:
+    def _tunes(self, bench: Bench) -> TypeGuard[Decoding]:
+        """Or a whole step: that is asked for no more than both have."""
         return self._evidence is not None and bool(bench.ran) and tunable(bench.point)
 
     def _best(

@@ -40,6 +40,7 @@ SIZED = (
     "qwen3-0.6b --context 8192 --layout paged --weights 1GB --budget 1GiB --lengths uniform:1-64"
 )
 OPEN = Open("layout", "decode", "DRAM", "a", "b", "head f16", 1.25, 0.9, 1.5, 14, 20, ("a", "b"))
+PREDICTED = "llama-3-8b --weights 16GB --engine ggml --dtype f16 --measured 1@1k --measured 1@8k"
 SERVER = ["--cores", "64", "--bandwidth", "400"]
 SHORT = ["--samples", "2", "--sample-time", "0.001"]
 PEERS = "--model qwen3-0.6b --context 512 --dtype f32 --threads 1 --peers numpy,cke --launches 1"
@@ -133,6 +134,7 @@ CALLS = {
     "history": lambda folder: [["show", "--root", past(folder), "--json"]],
     "explain": lambda folder: [
         [*EXPLAINED.split(), "--machine", str(BASELINE), "--json"],
+        [*PREDICTED.split(), "--machine", str(ASKED.parent / "peers"), "--json"],
         ["deepseek-v3", "--machine", str(BASELINE), "--json"],
         ["gpt-2", "--machine", str(BASELINE), "--json"],
         ["llama-3-8b", "--machine", str(ASKED), *SERVER, "--json"],

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from kvbench.cli._measuring import command_line, measured
-from kvbench.cli._options import batch_option, json_option, weights_option
+from kvbench.cli._options import batch_option, json_option, same, weights_option
 from kvbench.cli._streams import draw, say, say_json
 from kvbench.cli._types import RATE, Count, Named, Plot
 from kvbench.errors import BadArgument, Exit
@@ -28,9 +28,19 @@ _SUITE = "explain"
 )
 @click.option(
     "--measured",
+    multiple=True,
     metavar="RATE@CONTEXT",
-    help="Tokens/s that you measured, such as 5.2@8192: what is missing?",
+    help="Tokens/s that you measured, such as 5.2@8192: what is missing? With --engine it may be"
+    " repeated.",
 )
+@click.option(
+    "--engine",
+    metavar="NAME",
+    help="Predict the tokens/s of an engine, such as ggml, from its own attention in a run of"
+    " kvbench peers, which --machine names.",
+)
+@same("context", "of --engine: those of --measured, else those of the run")
+@same("dtype", "of --engine's cache: all that the run has")
 @click.option(
     "--cores",
     type=Count(1),
@@ -49,39 +59,38 @@ _SUITE = "explain"
 def command(
     source: str,
     batch: int,
-    measured: str | None,
-    cores: int | None,
-    bandwidth: float | None,
     machine: Path | None,
     plot: Path | None,
     as_json: bool,
+    as_markdown: bool,
     **asked: Any,
 ) -> int:
     """Say what limits the decoding of MODEL on this machine: weights, KV cache or core, over all
     its contexts.
 
     MODEL is a name of suites/models.toml, a config.json or the folder that holds it, or a .gguf
-    file. Weights count as they are stored, of a mixture of experts those that a step meets.
+    file. Weights count as they are stored, of a mixture of experts those that a step meets. An
+    engine's tokens/s are predicted from the weights' bytes and from its own attention, as a run of
+    kvbench peers timed it.
     """
     from kvbench.checkpoint import find
 
-    rate = _asked(measured) if measured is not None else None
-    _refuse_half(cores, bandwidth)
+    asked |= {
+        "measured": tuple(map(_asked, asked["measured"])),
+        "contexts": tuple(map(_tokens, filter(None, (asked["context"] or "").split(",")))),
+        "dtypes": tuple(filter(None, (asked["dtype"] or "").split(","))),
+    }
+    _refuse_half(asked["cores"], asked["bandwidth"])
+    _refuse_without(machine=machine, **asked)
     # before anything large is imported: what it refuses costs nothing
     name, model, why = find(source)
     from kvbench.report.explain import explain_markdown, explain_text, lines
-    from kvbench.sizing.explained import decoder_of, explain
-    from kvbench.sizing.known import known
-    from kvbench.sizing.served import serve
+    from kvbench.sizing.explained import decoder_of
 
-    decoder = decoder_of(name, model, batch)
-    place = machine or _run_of(decoder)
+    place = machine or _run_of(decoder_of(name, model, batch))
     if place is None:
         return Exit.INTERRUPTED
-    rates = known(place)
-    found = explain(name, model, rates, batch, why, asked["weights"], rate)
-    if cores is not None and bandwidth is not None:
-        found = serve(found, rates, cores, bandwidth)
+    found = _explained(name, model, why, batch, place, **asked)
     if plot:
         from kvbench.report.figures.sizes import explained
 
@@ -89,9 +98,28 @@ def command(
     if as_json:
         say_json(replace(found, lines=tuple(lines(found))))
     else:
-        page = asked["as_markdown"]
-        say(explain_markdown(found) if page else "\n".join(explain_text(found)), nl=not page)
+        text = explain_markdown(found) if as_markdown else "\n".join(explain_text(found))
+        say(text, nl=not as_markdown)
     return Exit.FINE
+
+
+def _explained(name: str, model: Any, why: str, batch: int, place: Path, **asked: Any) -> Any:
+    """With the server and the engine that were asked for. What an engine's step is made of says
+    more of a measured rate than reads do.
+    """
+    from kvbench.sizing.engine import predict
+    from kvbench.sizing.explained import explain
+    from kvbench.sizing.known import known
+    from kvbench.sizing.served import serve
+
+    rates, measured, engine = known(place), asked["measured"], asked["engine"]
+    rate = measured[0] if measured and not engine else None
+    found = explain(name, model, rates, batch, why, asked["weights"], rate)
+    if asked["cores"] is not None:
+        found = serve(found, rates, asked["cores"], asked["bandwidth"])
+    if engine:
+        found = predict(found, rates, engine, asked["dtypes"], asked["contexts"], measured)
+    return found
 
 
 def _refuse_half(cores: int | None, bandwidth: float | None) -> None:
@@ -104,9 +132,28 @@ def _refuse_half(cores: int | None, bandwidth: float | None) -> None:
         raise BadArgument("--bandwidth is 0", "GB/s of the server's memory, such as 460")
 
 
+def _refuse_without(machine: Path | None, **asked: Any) -> None:
+    """What an engine alone has, and what it needs."""
+    engine, measured = asked["engine"], asked["measured"]
+    if engine and machine is None:
+        raise BadArgument("--engine needs a run of kvbench peers", "name it with --machine")
+    if not engine and (asked["context"] or asked["dtype"] or len(measured) > 1):
+        raise BadArgument(
+            "--context, --dtype and a second --measured are of an engine", "name it with --engine"
+        )
+    if not engine and any(not context for _, context in measured):
+        raise BadArgument("--measured: at 0 tokens there is no cache", "such as 5.2@8192")
+
+
+def _tokens(text: str) -> int:
+    if not (found := re.fullmatch(COUNT, text.strip())):
+        raise BadArgument(f"--context: {text[:60]!r} is no number of tokens", "such as 0,2k,8k")
+    return whole(*found.groups())
+
+
 def _asked(text: str) -> tuple[float, int]:
     found = re.fullmatch(rf"([0-9]{{1,9}}(?:\.[0-9]{{1,9}})?)@{COUNT}", text)
-    if not found or not float(found[1]) or not whole(found[2], found[3]):
+    if not found or not float(found[1]):
         raise BadArgument(
             f"--measured: {text[:60]!r} is not understood",
             "tokens per second and tokens, such as 5.2@8192",

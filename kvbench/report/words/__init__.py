@@ -10,7 +10,16 @@ from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
-from kvbench.report.words.phrases import between, enclosed, ends, figure, level, listed, number
+from kvbench.report.words.phrases import (
+    between,
+    enclosed,
+    ends,
+    figure,
+    level,
+    listed,
+    longer,
+    number,
+)
 from kvbench.texts import markdown
 from kvbench.units import counted, cpu_text, duration, size
 
@@ -55,6 +64,7 @@ def _templates(topic: str) -> Any:
             figure,
             level,
             listed,
+            longer,
             number,
             size,
         )

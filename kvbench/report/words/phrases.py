@@ -70,6 +70,11 @@ def between(low: float, high: float) -> str:
     return f"{number(low)} to {number(high)}"
 
 
+def longer(seconds: float) -> str:
+    """ "1.2 ms longer", "300 µs shorter"."""
+    return f"{duration(abs(seconds))} {'shorter' if seconds < 0 else 'longer'}"
+
+
 def level(regime: str) -> str:
     """What feeds a point."""
     return LEVELS.get(regime, regime)

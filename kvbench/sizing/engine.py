@@ -1,0 +1,199 @@
+"""An engine's tokens per second on a model, from the attention that a run timed of that engine.
+
+a step = the weights' bytes over plain reads + for each layer the engine's own attention
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+from scipy.optimize import nnls
+
+from kvbench.errors import BadArgument
+from kvbench.model import Ceiling
+from kvbench.model.explained import Apart, Attention, Engine, Explained, Held, Predicted
+from kvbench.model.size import Decoder
+from kvbench.peers import known as peer
+from kvbench.regime import NO_LEVEL
+from kvbench.sizing.decoder import cache_bytes, parts, token_bytes
+from kvbench.sizing.known import KnownMachine, nearest
+from kvbench.units import GB, counted
+
+_MOST = 0.15  # of what was reached, by which a prediction may be above or below it
+_NEAR = ("group", "head_dim", "kv_heads")
+_EACH = 1000  # tokens
+Asked = tuple[float, int]  # tokens per second, and at how many tokens
+_Line = tuple[float, float]  # seconds where it begins, and for each token
+
+
+def line(contexts: Sequence[int], seconds: Sequence[float]) -> _Line:
+    """Neither below 0, with the least squares of the relative errors. Of one context: through the
+    origin.
+    """
+    times = np.array(seconds, dtype=float)
+    rows = np.stack([np.ones_like(times), np.array(contexts, dtype=float)], axis=1)
+    if len(set(contexts)) == 1:
+        rows[:, 0] = 0.0
+    (start, slope), _ = nnls(rows / times[:, None], np.ones_like(times))
+    return float(start), float(slope)
+
+
+@dataclass(frozen=True, slots=True)
+class _Timed:
+    """The lines of the times' medians, and of both ends of their intervals."""
+
+    attention: Attention
+    lines: tuple[_Line, _Line, _Line]
+
+    def seconds(self, decoder: Decoder) -> tuple[float, ...]:
+        """Of all layers; those with a window read no more than it."""
+        return tuple(
+            sum(layers.count * (start + slope * layers.read) for layers in parts(decoder))
+            for start, slope in self.lines
+        )
+
+
+def predict(
+    found: Explained,
+    known: KnownMachine,
+    name: str,
+    dtypes: Sequence[str],
+    contexts: Sequence[int],
+    asked: Sequence[Asked],
+) -> Explained:
+    """`dtypes`: of its cache; none: those that the run has. `contexts`: else those asked for, else
+    the run's.
+    """
+    decoder = found.decoder
+    if found.read is None:
+        raise BadArgument("--engine: the bytes of its weights are not known", "--weights BYTES")
+    if decoder.batch > 1 or decoder.latent:
+        raise BadArgument("--engine: one sequence, with K and V of its own, is predicted", "")
+    if known.plain_read() is None:
+        raise BadArgument("--engine: no reads of memory are known", "name another --machine")
+    timed = _timed(decoder, known, name, dtypes)
+    if asked and len(timed) > 1:
+        words = ", ".join(each.attention.dtype for each in timed)
+        raise BadArgument(f"--measured: with which cache, of {words}?", "say it: --dtype f16")
+    reached = {context: tokens for tokens, context in asked}
+    rows = list[Predicted]()
+    for each in timed:
+        own = sorted({*contexts, *reached} or each.attention.contexts)
+        rows += _rows(found, known, each, own, reached)
+    apart = _apart(rows)
+    lines = tuple(each.attention for each in timed)
+    shown = tuple(_blamed(row, apart) for row in rows)
+    return replace(found, engine=Engine(name, _MOST, lines, shown, apart))
+
+
+def _timed(decoder: Decoder, known: KnownMachine, name: str, dtypes: Sequence[str]) -> list[_Timed]:
+    layout, points = peer(name).kind.kept, known.peers
+    if points is not None:
+        points = points[(points["engine"] == name) & (points["layout"] == layout)]
+    wanted = dtypes or (() if points is None else sorted(set(points["dtype"])))
+    found = list[_Timed]()
+    for dtype in wanted:
+        own = points if points is None else points[points["dtype"] == dtype]
+        if own is None or own.empty:
+            break
+        found.append(_line_of(replace(decoder, dtype=dtype), nearest(own, decoder, _NEAR), layout))
+    if found and len(found) == len(wanted):
+        return found
+    lacking = f"{wanted[len(found)]}, " if wanted else ""
+    threads = counted(len(known.cpus), "thread")
+    raise BadArgument(
+        f"--engine: {known.name} has no decode of {name} ({lacking}{layout}) by {threads}",
+        "kvbench peers --model MODEL --peers ENGINE --context 512,2k,8k measures it",
+    )
+
+
+def _line_of(decoder: Decoder, points: pd.DataFrame, layout: str) -> _Timed:
+    """Of several points at one context the fastest."""
+    points = points.sort_values("seconds").drop_duplicates("context").sort_values("context")
+    first, contexts = points.iloc[0], tuple(map(int, points["context"]))
+    q_heads, kv_heads, head_dim = (int(first[n]) for n in ("q_heads", "kv_heads", "head_dim"))
+    there = replace(decoder, q_heads=q_heads, kv_heads=kv_heads, head_dim=head_dim)
+    scale = token_bytes(decoder) / token_bytes(there)
+    times = [scale * points[f"seconds{end}"] for end in ("", "_low", "_high")]
+    own, low, high = (line(contexts, each.tolist()) for each in times)
+    start, slope = own
+    off = max(abs((start + slope * t) / s - 1) for t, s in zip(contexts, times[0], strict=True))
+    heads = (q_heads, kv_heads, head_dim)
+    found = Attention(decoder.dtype, layout, contexts, heads, scale, start, _EACH * slope, off)
+    return _Timed(found, (own, low, high))
+
+
+def _rows(
+    found: Explained,
+    known: KnownMachine,
+    timed: _Timed,
+    contexts: Sequence[int],
+    reached: dict[int, float],
+) -> list[Predicted]:
+    rows, read = list[Predicted](), found.read or 0
+    near, far = timed.attention.contexts[0], timed.attention.contexts[-1]
+    for context in contexts:
+        if context > found.max_context:
+            raise BadArgument(f"--context: {context}", f"at most {found.max_context}")
+        decoder = replace(found.decoder, context=context, dtype=timed.attention.dtype)
+        level = known.regime(read + cache_bytes(decoder)).word
+        reads = _reads(known, level)
+        weights = [read / (rate * GB) for rate in (reads.median, reads.high, reads.low)]
+        own = timed.seconds(decoder)
+        tokens, high, low = (1 / sum(both) for both in zip(weights, own, strict=True))
+        row = Predicted(
+            context=context,
+            dtype=decoder.dtype,
+            level=level,
+            reads=reads.level,
+            weights=weights[0],
+            attention=own[0],
+            tokens=tokens,
+            low=low,
+            high=high,
+            outside=not near <= context <= far,
+            held=None,
+        )
+        held = _held(row, reached[context]) if context in reached else None
+        rows.append(replace(row, held=held))
+    return rows
+
+
+def _reads(known: KnownMachine, level: str) -> Ceiling:
+    """Of the level that a step lies in, where the run has read from there; else of memory."""
+    found = known.plain_read(level) if level not in NO_LEVEL else None
+    found = found or known.plain_read()
+    assert found is not None  # it was asked before
+    return found
+
+
+def _held(row: Predicted, tokens: float) -> Held:
+    step = 1 / tokens
+    left = step - row.weights - row.attention
+    shares = (row.weights / step, row.attention / step, left / step)
+    off = row.tokens / tokens - 1
+    return Held(tokens, step, *shares, abs(left), left < 0, off, abs(off) > _MOST, "")
+
+
+def _apart(rows: Sequence[Predicted]) -> tuple[Apart, ...]:
+    """Of each format that was measured at several contexts."""
+    found = list[Apart]()
+    for dtype in dict.fromkeys(row.dtype for row in rows):
+        own = [row for row in rows if row.held and row.dtype == dtype]
+        if len(own) > 1:
+            contexts = [row.context for row in own]
+            steps = line(contexts, [row.held.step for row in own if row.held])
+            parted = line(contexts, [1 / row.tokens for row in own])
+            stays, grows = (one - other for one, other in zip(steps, parted, strict=True))
+            found.append(Apart(dtype, stays, _EACH * grows))
+    return tuple(found)
+
+
+def _blamed(row: Predicted, apart: Sequence[Apart]) -> Predicted:
+    """With the part that is off more."""
+    own = next((each for each in apart if each.dtype == row.dtype), None)
+    if row.held is None or own is None:
+        return row
+    more = abs(own.grows / _EACH * row.context) > abs(own.stays)
+    return replace(row, held=replace(row.held, part="attention" if more else "other"))

@@ -1,0 +1,138 @@
+"""An engine's own tokens per second, for kvbench explain --engine to be held against.
+
+    python results/engine.py write model.gguf
+    python results/engine.py run model.gguf
+
+`write`: a Llama model with random weights. `run`: llama.cpp, from the wheel of xllamacpp, decodes
+a few tokens behind prompts of several depths; the last lines are what kvbench explain is asked.
+"""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+
+TOKENS = 32  # decoded behind a prompt: on average the cache holds half of them
+ROUNDS = 5
+DEPTHS = (0, 2000, 8000)
+WORDS = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]
+KINDS = [2, 3, 3] + [6] * 256  # unknown, control, bytes
+PROMPT = 5  # a token: which one makes no difference to the time
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Those of Llama-3.2-1B, with 4 of its 16 layers."""
+
+    layers: int = 4
+    hidden: int = 2048
+    intermediate: int = 8192
+    q_heads: int = 32
+    kv_heads: int = 8
+    head_dim: int = 64
+    context: int = 16384
+
+    def tensors(self) -> dict[str, tuple[int, ...]]:
+        """Rows and columns, as NumPy has them."""
+        query, stored = self.q_heads * self.head_dim, self.kv_heads * self.head_dim
+        layer = {
+            "attn_norm": (self.hidden,),
+            "attn_q": (query, self.hidden),
+            "attn_k": (stored, self.hidden),
+            "attn_v": (stored, self.hidden),
+            "attn_output": (self.hidden, query),
+            "ffn_norm": (self.hidden,),
+            "ffn_gate": (self.intermediate, self.hidden),
+            "ffn_up": (self.intermediate, self.hidden),
+            "ffn_down": (self.hidden, self.intermediate),
+        }
+        ends = {
+            "token_embd": (len(WORDS), self.hidden),
+            "output_norm": (self.hidden,),
+            "output": (len(WORDS), self.hidden),
+        }
+        blocks = (
+            {f"blk.{n}.{name}": shape for name, shape in layer.items()} for n in range(self.layers)
+        )
+        return {f"{name}.weight": shape for part in (ends, *blocks) for name, shape in part.items()}
+
+
+def write(path: Path, sizes: Sizes = Sizes()) -> None:
+    from gguf import GGUFWriter
+
+    made = GGUFWriter(path, "llama")
+    made.add_context_length(sizes.context)
+    made.add_embedding_length(sizes.hidden)
+    made.add_block_count(sizes.layers)
+    made.add_feed_forward_length(sizes.intermediate)
+    made.add_head_count(sizes.q_heads)
+    made.add_head_count_kv(sizes.kv_heads)
+    made.add_rope_dimension_count(sizes.head_dim)
+    made.add_layer_norm_rms_eps(1e-5)
+    made.add_tokenizer_model("llama")
+    made.add_token_list(WORDS)
+    made.add_token_scores([0.0] * len(WORDS))
+    made.add_token_types(KINDS)
+    made.add_bos_token_id(1)
+    made.add_eos_token_id(2)
+    for name, values in drawn(sizes):
+        made.add_tensor(name, values)
+    made.write_header_to_file()
+    made.write_kv_data_to_file()
+    made.write_tensors_to_file()
+    made.close()
+
+
+def drawn(sizes: Sizes) -> Iterator[tuple[str, np.ndarray]]:
+    """Matrices in f16, norms in f32."""
+    dice = np.random.default_rng(1)
+    for name, shape in sizes.tensors().items():
+        matrix = len(shape) > 1
+        values = 0.02 * dice.standard_normal(shape, np.float32) if matrix else np.ones(shape)
+        yield name, values.astype(np.float16 if matrix else np.float32)
+
+
+def rates(
+    path: Path, dtype: str, depths: tuple[int, ...] = DEPTHS, threads: int = 2, rounds: int = ROUNDS
+) -> dict[int, list[float]]:
+    """Tokens per second behind each depth, of every round, with K and V in `dtype`. A prompt goes
+    on from the one before, so that each token of it is computed once.
+    """
+    import xllamacpp
+
+    how = xllamacpp.CommonParams()
+    how.model.path, how.n_ctx, how.n_parallel = str(path), max(depths) + 4 * TOKENS, 1
+    how.cpuparams.n_threads = how.cpuparams_batch.n_threads = threads
+    how.cache_type_k = how.cache_type_v = getattr(xllamacpp.ggml_type, f"GGML_TYPE_{dtype.upper()}")
+    how.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_ENABLED
+    how.fit_params, how.verbosity = False, -1
+    server = xllamacpp.Server(how)
+    found = {}
+    for depth in sorted(depths):
+        asked = {"prompt": [PROMPT] * max(1, depth), "n_predict": TOKENS, "ignore_eos": True}
+        answers = [server.handle_completions(asked) for _ in range(1 + rounds)]
+        found[depth] = [each["timings"]["predicted_per_second"] for each in answers[1:]]
+    return found
+
+
+def main(name: str, path: str) -> None:
+    if name == "write":
+        write(Path(path))
+        return
+    for dtype in ("f16", "q8_0"):
+        options = ""
+        for depth, found in rates(Path(path), dtype).items():
+            context, middle = depth + TOKENS // 2, median(found)
+            print(
+                f"{dtype} at {context} tokens: {middle:.4g} tokens/s"
+                f" ({min(found):.4g} to {max(found):.4g} in {len(found)} rounds)"
+            )
+            options += f" --measured {middle:.4g}@{context}"
+        print(f"--dtype {dtype}{options}", flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
