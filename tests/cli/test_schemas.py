@@ -111,6 +111,10 @@ CALLS = {
             ("append",),
         )
     ],
+    "profile --grow": lambda folder: [
+        ["8", "step", *SMALL.split()[:-2], "--layers", "2", *more, "--json"]
+        for more in ((), ("--between", "64k"))
+    ],
     "sweep": lambda folder: [
         [
             *TINY,

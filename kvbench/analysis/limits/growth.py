@@ -96,7 +96,7 @@ class Rate:
     not surely above zero.
     """
 
-    gbps: Annotated[_Known, about("GB/s")]
+    gbps: Annotated[_Known, about("GB/s: of the bytes that a token adds")]
     low: Annotated[_Known, about("GB/s: lower end of its interval")]
     high: Annotated[_Known, about("GB/s: upper end of its interval")]
 

@@ -129,8 +129,16 @@ def test_whether_the_sum_of_the_parts_is_the_whole(planted, word, sentence):
     [
         ({}, Against.SAME, "The step grows as the decodes alone do."),
         ({"more": 0.5e-9}, Against.SAME, "The step grows as the decodes alone do."),
-        ({"more": 5e-9}, Against.LONGER, "A token adds 5 ns (5 ns to 5 ns) more to the step"),
-        ({"more": -5e-9}, Against.SHORTER, "A token adds 5 ns (5 ns to 5 ns) less to the step"),
+        (
+            {"more": 5e-9},
+            Against.LONGER,
+            "A token adds more to the step than to the decodes alone, by 5 ns (5 ns",
+        ),
+        (
+            {"more": -5e-9},
+            Against.SHORTER,
+            "A token adds less to the step than to the decodes alone, by -5 ns (-5 ns",
+        ),
         ({"noise": 0.1}, Against.OPEN, "is not decided"),
     ],
 )
