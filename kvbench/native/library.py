@@ -202,6 +202,20 @@ class Library:
             self.words("schedule")[self.lib.kvb_schedule_default()] if word in (AUTO, OWN) else word
         )
 
+    @property
+    def reads_on(self) -> bool:
+        """Whether a read of memory goes on where its last pass stopped: libraries of before had no
+        such.
+        """
+        return "piece" in dict(self.ffi.typeof("kvb_probe").fields)
+
+    def refuse_no_pieces(self) -> None:
+        if not self.reads_on:
+            raise Unsupported(
+                f"{self.path.name} is of a kvbench that read nothing between passes",
+                "ask for points with between 0, or for a newer build",
+            )
+
     def kernels(self) -> list[Kernel]:
         """The library's own, then those of the plug-ins."""
         return [*self._own_kernels(), *self.plugins.kernels]

@@ -172,7 +172,8 @@ def probe_task(
     args.bytes, args.distance, args.steps = size, distance, steps
     if schedule:  # which a library of before had not
         args.schedule = library.number("schedule", schedule)
-    if piece:  # nor had it this
+    if piece:
+        library.refuse_no_pieces()
         args.piece = piece
     return Task(library, library.lib.kvb_task_probe, args, threads, keep=(to, source, second))
 

@@ -3,7 +3,7 @@ and said to be.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kvbench.errors import Refused
 from kvbench.model import Contrast, Needs, Plan, Point, Probe
@@ -128,6 +128,7 @@ def _visit(visited: Visited, plan: Plan, needs: Mapping[Point, Needs]) -> float:
     evicted = (
         (EVICTED - 1) * timed if any(point.residency == "evicted" for point in points) else 0.0
     )
+    untimed = plan.samples * sum(_between(point, plan) for point in points)
     made = (
         sum(_filling({point: needs[point] for point in points}).values())
         if isinstance(visited, Contrast)
@@ -136,6 +137,7 @@ def _visit(visited: Visited, plan: Plan, needs: Mapping[Point, Needs]) -> float:
     return (
         timed
         + evicted
+        + untimed
         + made
         + VISIT * max(1, len(points))
         + SLICE * sum(needs[point].slices for point in points)
@@ -154,16 +156,26 @@ def _samples(visited: Visited, plan: Plan, needs: Mapping[Point, Needs]) -> floa
     # a token is no walk
     own = members(visited)
     walked = {point: needs[point].slice_walked for point in own if point.op not in ONE_TOKEN}
-    rates = {point: max(READ, READ_EACH * point.threads) for point in walked}
     walks = [
-        max(seconds, walked[point] / rates[point]) if point in walked else seconds for point in own
+        max(seconds, walked[point] / _rate(point)) if point in walked else seconds for point in own
     ]
     if not isinstance(visited, Point):
         line = isinstance(visited, Contrast) and visited.factor == KERNEL
         return sum(3 * walk + seconds for walk in walks) + walks[0] + _PACE if line else sum(walks)
+    if visited.streamed and replace(visited, between=0) in needs:  # whose witnesses it has
+        return (1 + plan.neighbour) * walks[0]
     far = needs[visited].walked >= needs[visited].far or visited.residency == "evicted"
     more = 0.0 if stores(visited) else seconds + far * walks[0]
     return (3 + plan.neighbour) * walks[0] + _PACE + more
+
+
+def _between(point: Point, plan: Plan) -> float:
+    """Untimed seconds of a sample: as many as it is timed, or one read of what is between."""
+    return max(plan.sample_time, point.streamed / _rate(point)) if point.streamed else 0.0
+
+
+def _rate(point: Point) -> float:
+    return max(READ, READ_EACH * point.threads)
 
 
 def _filling(needs: Mapping[Point, Needs]) -> dict[tuple[object, ...], float]:

@@ -167,6 +167,7 @@ def _programs(benches: Mapping[str, Bench], third: Bench, sample_time: float) ->
     as half of it has.
     """
     base, head = (replace(benches[side].own, name=side, quiet=True) for side in SIDES)
-    beside = replace(third.plainest, name=BESIDE["base"], quiet=True, sample_time=sample_time / 2)
+    beside = replace(third.streamed(third.plainest), name=BESIDE["base"], quiet=True)
+    beside = replace(beside, sample_time=sample_time / 2)
     again = replace(beside, name=BESIDE["head"], like=beside.name)
     return [replace(base, then=(beside,)), replace(head, like=base.name, then=(again,))]

@@ -70,8 +70,9 @@ class ForeignDecoding(Decoding):
 
     def refuse_impossible(self, taken: Sequence[Sample]) -> None:
         """Faster than every read in three rounds of four, and by more than chance makes a launch
-        differ from others.
+        differ from others. What stands between passes would hide that.
         """
+        kernel = [*self.alone, self.kernel][0]
         seconds = grouped((sample.program, sample.seconds / sample.passes) for sample in taken)
         moved = {program.name: program.traffic().bytes_compulsory for program in self.programs}
         reads = (
@@ -79,10 +80,10 @@ class ForeignDecoding(Decoding):
             for name, own in seconds.items()
             if Role.of(name).kind in _READS
         )
-        rates = np.divide(moved[self.own.name], seconds[self.own.name])
+        rates = np.divide(moved[kernel.name], seconds[kernel.name])
         times = float(np.quantile(rates / np.max(list(reads), axis=0), 0.25))
         # queries and outputs, which no read has
-        ends = moved[self.own.name] / moved[self.plainest.name]
+        ends = moved[kernel.name] / self.plainest.traffic().bytes_compulsory
         if times > ends * (1 + _SPREAD):
             rate = (
                 f"{np.median(rates) / GB:.4g} GB/s are {times:.3g} times what reads of the same"

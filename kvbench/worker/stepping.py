@@ -148,7 +148,7 @@ class Stepping(Bench):
     # ---- programs --------------------------------------------------------------------------------
 
     @cached_property
-    def own(self) -> Program:
+    def kernel(self) -> Program:
         return self._program("point", (APPEND, DECODE, WEIGHT))
 
     @cached_property

@@ -23,7 +23,7 @@ class Storing(Bench):
     # ---- programs --------------------------------------------------------------------------------
 
     @cached_property
-    def own(self) -> Program:
+    def kernel(self) -> Program:
         return self.program("point", *self.stored(self.point.variant == "nt"))
 
     @cached_property
@@ -32,7 +32,7 @@ class Storing(Bench):
 
     @cached_property
     def witnesses(self) -> list[Program]:
-        return [self.plainest, self._copy(COPY_NT.name)]
+        return [*self.alone, self.plainest, self._copy(COPY_NT.name)]
 
     def more(self) -> Iterator[Program]:
         """And the other kind of stores."""

@@ -44,6 +44,10 @@ residency = "evicted"
 dtype = "f16"
 
 [[grid]]
+residency = "hot"
+between = [4096, 8192]
+
+[[grid]]
 op = ["append", "bulk", "repack", "transpose", "logits"]
 layers = 3
 """
