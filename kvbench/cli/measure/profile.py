@@ -31,11 +31,11 @@ from kvbench.units import duration, size
     cls=Long,
     groups={
         "What to measure": (
-            "model batch q-heads kv-heads head-dim context lengths capacity window layers dtype"
-            " scale layout inner block-tokens sequential pad vocabulary variant plugin"
+            "model batch q-heads kv-heads head-dim context lengths capacity window full-every"
+            " layers dtype scale layout inner block-tokens sequential pad vocabulary variant plugin"
         ),
         "How": (
-            "residency schedule deterministic threads cpus memory pages isa grow samples"
+            "residency schedule between deterministic threads cpus memory pages isa grow samples"
             " sample-time neighbour patience tuning"
         ),
         "Output": "json",
@@ -43,7 +43,6 @@ from kvbench.units import duration, size
     examples={
         "kvbench profile decode --model llama-3-8b --dtype i8": "What limits that decode.",
         "kvbench profile step --model llama-3-8b --grow 256": "A token's time against context.",
-        "kvbench profile append --model llama-3-8b --layout paged": "What storing a token takes.",
     },
 )
 @click.argument("op", metavar="OP")
