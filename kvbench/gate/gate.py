@@ -34,6 +34,7 @@ from kvbench.model import (
 )
 from kvbench.native import Cache, Library, is_plugin, library_of, library_path
 from kvbench.plan import Site, expand, refuse_too_large
+from kvbench.plan.site import kernels_of
 from kvbench.runner import Execute, new_run
 from kvbench.store.files import streams
 from kvbench.suite import Suite, find
@@ -207,7 +208,7 @@ def rivals(base: Build, head: Build, asked: Request, folder: Path) -> _Contest:
 
 def _missing(points: Iterable[Point], opened: Mapping[str, Library]) -> dict[Point, str]:
     """Points that one of the sides cannot measure, with the reason."""
-    there = {kernel.id for kernel in opened["head"].kernels()}
+    there = {kernel.id for kernel in kernels_of(opened["head"])}
     old = " and ".join(side for side in SIDES if not opened[side].reads_on)
     return {
         point: f"{old} cannot read memory between passes"

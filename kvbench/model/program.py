@@ -9,6 +9,7 @@ SLICE, MEMORY = "slice", "memory"  # plain reads of its slice in L3; of memory
 ALONE = "alone"  # the point with nothing read between its passes
 # all layers' parts of a step, each kind by itself
 DECODES, APPENDS, WEIGHTS = "decodes", "appends", "weights"
+PARTS = (APPENDS, DECODES, WEIGHTS)  # in the order of a layer
 AGAIN = "again"  # the point once more, after the peers of its round
 PACE = "fma"  # tells how fast the cores are
 SIDES = ("base", "head")  # of a duel

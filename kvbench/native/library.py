@@ -113,6 +113,11 @@ class Library:
                 "install kvbench again",
             )
 
+    @property
+    def takes_series(self) -> bool:
+        """Whether it does tasks one after another as one pass: one of before does not."""
+        return hasattr(self.lib, "kvb_task_series")
+
     def _rows(self, table: Any) -> Iterator[Any]:
         """Until there is none."""
         return takewhile(lambda row: row != self.ffi.NULL, map(table, count()))

@@ -62,7 +62,7 @@ class Series(Task):
         self, library: Library, tasks: Sequence[Task], kinds: Sequence[int], threads: int
     ) -> None:
         self.tasks, ffi = tuple(tasks), library.ffi
-        if not hasattr(library.lib, "kvb_task_series"):
+        if not library.takes_series:
             name = library.path.name
             raise Unsupported(f"{name} is older than whole steps", "leave out points of op step")
         for task in self.tasks:

@@ -8,6 +8,7 @@ after the samples   what they left is looked at in the same way, and then a step
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import combinations, starmap
 
@@ -151,7 +152,8 @@ class Stepping(Bench):
         kinds = {APPENDS: APPEND, DECODES: DECODE} | (
             {WEIGHTS: WEIGHT} if self.point.between else {}
         )
-        return [*(self._program(name, (kind,)) for name, kind in kinds.items()), self.memory]
+        alone = (self._program(name, (kind,)) for name, kind in kinds.items())
+        return [*(replace(program, brief=True) for program in alone), self.memory]
 
     @property
     def plainest(self) -> Program:

@@ -21,12 +21,12 @@ class StepRoom(Room):
 
     def _prepare(self) -> None:
         self.slices, self.slice_bytes = self.needs.slices, self.needs.slice_bytes
-        self.refuse_too_large()
         self.rooms = list[Room]()
         for own in self._made():
             self.rooms.append(self._owned.enter_context(own))
 
     def _made(self) -> Iterator[Room]:
+        self.refuse_too_large()
         for number, part in enumerate(parts(self.point)):
             place = self.place + number * _BESIDE
             if number:

@@ -1,8 +1,8 @@
 """Who is faster: all comparisons that a page asks, in one table, corrected together.
 
-Three kinds of pairs are timed in the same rounds: points of a set, a decode in L3 beside the same
-from memory, and schedules beside `off`. Those of schedules rest on the rounds of one visit, all
-others on launches.
+Four kinds of pairs are timed in the same rounds: points of a set, a decode in L3 beside the same
+from memory, a step and its parts beside each part alone, and schedules beside `off`. Those of
+schedules rest on the rounds of one visit, all others on launches.
 """
 
 import math
@@ -18,11 +18,15 @@ from kvbench.analysis.differs.contrasts import CONTRAST, RATIO, Row, contrasts, 
 from kvbench.analysis.judge import FASTER, LIMITS, SLOWER, discoveries
 from kvbench.analysis.measured.columns import table
 from kvbench.analysis.measured.rates import by_point, measured
+from kvbench.analysis.measured.steps import whole
 from kvbench.model import ROTATED, Contrast, Record, Tuned
+from kvbench.model.point import STEP
 from kvbench.native import default_library
 
 RESIDENCY, SCHEDULE = "residency", "schedule"  # factors beside those of sets
 FAR, OFF = "memory", "off"  # the base of each
+WHOLE, PART = "step", "part of a step"  # factors of a step
+ALL_ALONE = "all parts alone"  # the base of the first; of the other it is one
 LEVEL, OPEN, NOT_TESTED = State.LEVEL.value, State.OPEN.value, State.NOT_TESTED.value  # words
 _NEAR = ("L3", "most of L3")  # levels beside FAR
 _OTHERS = ("group", "threads")  # factors of points with several heads or threads
@@ -39,29 +43,47 @@ def pairs(
     page: Workload | None = None,
 ) -> pd.DataFrame:
     """`most`: launches that the run can have where some are added until questions are decided, else
-    0. `page`: without it schedules are not asked about.
+    0. `page`: without it schedules are not asked about. Parts of a step are asked about where the
+    step surely is not their sum, after all else and corrected together.
     """
     rows = {row["name"]: row for row in points[points["seconds"].notna()].to_dict("records")}
     found = [
         *contrasts(records, points, most),
         *_from_l3(records, rows, most),
+        *_of_steps(records, rows, most),
         *_schedules(records, rows, page),
     ]
-    asked = [row for row in found if not math.isnan(row["chance"])]
-    corrected = discoveries([row["chance"] for row in asked])
-    for row, chance in zip(asked, corrected, strict=True):
-        row["corrected"] = chance
+    _judge([row for row in found if row["factor"] != PART])
+    moved = {row["visit"] for row in found if row["factor"] == WHOLE and row["word"] in _STATES}
+    _judge([row for row in found if row["factor"] == PART and row["visit"] in moved])
     for row in found:
-        row["word"] = _word(row)
+        row.setdefault("word", _unasked(row))
     return table(found, CONTRAST)
 
 
+def _judge(rows: Sequence[Row]) -> None:
+    """Corrected together."""
+    asked = [row for row in rows if not math.isnan(row["chance"])]
+    corrected = discoveries([row["chance"] for row in asked])
+    for row, chance in zip(asked, corrected, strict=True):
+        row["corrected"] = chance
+    for row in rows:
+        row["word"] = _word(row)
+
+
 def _word(row: Row) -> str:
-    if "corrected" not in row:
-        return NOT_TESTED
-    ratio, low, high = (row[name] for name in RATIO)
-    if row["corrected"] <= LIMITS.page and abs(math.log(ratio)) >= math.log1p(LIMITS.point):
+    ratio = row["ratio"]
+    sure = row.get("corrected", 1.0) <= LIMITS.page
+    if sure and abs(math.log(ratio)) >= math.log1p(LIMITS.point):
         return FASTER if ratio > 1 else SLOWER
+    return _unasked(row)
+
+
+def _unasked(row: Row) -> str:
+    """Of its interval alone, which does not say that they differ."""
+    if math.isnan(row["chance"]):
+        return NOT_TESTED
+    _, low, high = (row[name] for name in RATIO)
     return LEVEL if -LIMITS.same < low - 1 and high - 1 < LIMITS.same else OPEN
 
 
@@ -81,6 +103,33 @@ def _from_l3(records: Iterable[Record], rows: dict[str, Row], most: int) -> Iter
             "launches": len(gains),
             "rounds": sum(s.program == ROTATED for visit in visits for s in visit.samples),
         }
+
+
+def _of_steps(records: Iterable[Record], rows: dict[str, Row], most: int) -> Iterator[Row]:
+    """A step over the sum of its parts, and each of them within it over the same alone."""
+    for point, visits in by_point(records).items():
+        row = rows.get(point.name)
+        if not row or point.op != STEP or not (found := whole(visits)):
+            continue
+        asked = {(WHOLE, ALL_ALONE, "step"): found.times}
+        asked |= {
+            (PART, alone_of(name), f"{name} in the step"): part.times
+            for name, part in found.parts.items()
+        }
+        for (factor, base, other), times in asked.items():
+            yield row_of(np.log(times.values), most, row, row) | {
+                "factor": factor,
+                "base": base,
+                "other": other,
+                "visit": point.name,
+                "launches": times.launches,
+                "rounds": found.rounds,
+            }
+
+
+def alone_of(part: str) -> str:
+    """The base of a part of a step."""
+    return f"{part} alone"
 
 
 def _schedules(

@@ -45,7 +45,7 @@ from kvbench.model import (
     Traffic,
 )
 from kvbench.model.contrast import value
-from kvbench.model.point import Visited
+from kvbench.model.point import ATTENDS, Visited
 from kvbench.model.program import parted
 from kvbench.units import GB
 
@@ -256,7 +256,7 @@ def _witnesses(point: Point, found: PointRates) -> dict[str, Any]:
         }
         if point.op == "decode":
             row["twin_gbps"] = found.rates[witness].median
-        else:
+        elif point.op not in ATTENDS:
             row |= {"copy_gbps": found.rates[witness].median, "copy_fraction": share.median}
     if CORE in found.shares:
         row |= {
@@ -267,11 +267,13 @@ def _witnesses(point: Point, found: PointRates) -> dict[str, Any]:
 
 
 def _limited(point: Point, found: PointRates, regime: str, skew: float) -> dict[str, Any]:
-    """What limits it, by shares of the same rounds. Only a decode is held against reads."""
-    if point.op != "decode":
+    """What limits it, by shares of the same rounds. Only decodes and steps are held against reads;
+    a step against those of memory alone.
+    """
+    if point.op not in ATTENDS:
         return {"bound": str(Limit.UNKNOWN), "bound_reason": str(Why.NO_DECODE)}
-    far = regime in FAR
-    programs = {Limit.MEMORY: MEMORY, Limit.ROWS: found.witness, Limit.CORE: CORE}
+    far, rows = regime in FAR, found.witness if point.op == "decode" else None
+    programs = {Limit.MEMORY: MEMORY, Limit.ROWS: rows, Limit.CORE: CORE}
     shares = {what: found.shares[name] for what, name in programs.items() if name in found.shares}
     made, memory = limit(shares, skew, far), shares.get(Limit.MEMORY)
     return {
@@ -328,7 +330,7 @@ def _against(
     held = Against(
         found,
         records[0].traffic,
-        stores=point.op != "decode",
+        stores=point.op not in ATTENDS,
         appends=point.op == "append",
         regime=regime,
         footprint=footprint,

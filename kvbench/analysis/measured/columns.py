@@ -119,7 +119,8 @@ FOUND = {
     **band("gbps", "GB/s: compulsory bytes over time, median of the launches"),
     "witness": text("the program that efficiency is a share of"),
     "efficiency": number(
-        "share of the point's time that its witness takes, round by round; a copy for as many bytes"
+        "share of the point's time that its witness takes, round by round; a copy, or of a step a"
+        " plain read of memory, for as many bytes"
     ),
     **ends("efficiency", "share of the witness"),
     "efficiency_spread": number("share of the median: width of the interval of efficiency"),
@@ -171,8 +172,8 @@ FOUND = {
     "regime_limit": number("bytes: that the reason is about; 0 where no size tells"),
     "regime_confidence": text("high, low or none"),
     "bound": text(
-        "what limits a decode: memory, rows (reads of its own rows), core, both, neither, not clear"
-        " or unknown"
+        "what limits a decode or a step: memory, rows (reads of its own rows), core, both, neither,"
+        " not clear or unknown"
     ),
     "bound_reason": text("why, as a word"),
     "bound_by": text("what the reason is about, of memory, rows and core"),

@@ -20,9 +20,9 @@ from kvbench.cli._point import point_options
 from kvbench.cli._streams import say, say_json
 from kvbench.cli._types import Count
 from kvbench.errors import BadArgument, Exit, WrongAnswer, refuse_beyond
-from kvbench.model.point import EVEN, ONE_TOKEN, STEP, lengths_word
+from kvbench.model.point import ATTENDS, EVEN, ONE_TOKEN, STEP, lengths_word
 from kvbench.texts import wrapped
-from kvbench.units import duration, size
+from kvbench.units import counted, duration, size
 
 
 @click.command(
@@ -42,6 +42,7 @@ from kvbench.units import duration, size
     examples={
         "kvbench profile decode --model llama-3-8b --dtype i8": "What limits that decode.",
         "kvbench profile append --model llama-3-8b --layout paged": "What storing a token takes.",
+        "kvbench profile step --model llama-3-8b --between model:q4_0": "A step, and its parts.",
     },
 )
 @click.argument("op", metavar="OP")
@@ -56,14 +57,15 @@ from kvbench.units import duration, size
 @neighbour_option
 @json_option
 def command(op: str, plugin: tuple[str, ...], as_json: bool, **asked: Any) -> int:
-    """Measure one kernel in depth: OP is decode, append, bulk, repack, transpose or logits.
+    """Measure one kernel in depth: OP is decode, append, bulk, repack, transpose, logits or step.
 
     It is timed in turn with what could limit it: the same reads without the arithmetic (its twin),
     the same kernel on data in a private cache (its core speed), plain reads of memory,
     the fastest reads of as much memory, and the FMA peak. What limits it is told of this one visit;
     a sweep has several launches. Stores are timed beside copies of as many bytes: append of a
     token, bulk of a prompt, repack of a cache that grows to twice its capacity or --capacity,
-    transpose of a prompt to head-major order, logits of a token.
+    transpose of a prompt to head-major order, logits of a token. A step does all layers of a model
+    in turn: append, decode, and --between bytes of weights; it is timed beside each of these alone.
 
     With --plugin and no --variant, every variant of the plug-ins is profiled, one after another. A
     plug-in that hangs is
@@ -177,7 +179,11 @@ def _heading(facts: Any, name: str) -> list[str]:
     cpus = ",".join(map(str, point.cpus))
     huge = f"{memory.huge_bytes / max(memory.resident_bytes, 1):.0%} of them huge"
     slices = (
-        f"{facts.layers} slices in rotation" if facts.layers > 1 else "one slice again and again"
+        f"{counted(facts.layers, 'layer')} in turn"
+        if point.op == STEP
+        else f"{facts.layers} slices in rotation"
+        if facts.layers > 1
+        else "one slice again and again"
     )
     swept = ", caches swept before every pass" if point.residency == "evicted" else ""
     window = f", window {shape.window}" if shape.window else ""
@@ -281,9 +287,30 @@ def _details(facts: Any) -> list[str]:
     if facts.stage_share:
         shares = ", ".join(f"{stage} {share:.0%}" for stage, share in facts.stage_share.items())
         lines.append(f"  stages: {shares} (from a run of its own, with clock reads between them)")
-    if facts.point.op != "decode":
-        one = facts.point.op in (*ONE_TOKEN, STEP)
-        tokens = shape.batch * (1 if one else shape.context)
+    if facts.point.op == STEP:
+        lines += _of_step(facts)
+    if facts.point.op not in ATTENDS:
+        tokens = shape.batch * (1 if facts.point.op in ONE_TOKEN else shape.context)
         each = duration(facts.seconds_per_pass / tokens)
         lines.append(f"  {each} and {facts.bytes_line / 64 / tokens:.0f} lines per token")
     return lines
+
+
+def _of_step(facts: Any) -> list[str]:
+    """Tokens per second, the shares of its parts, and whether it is their sum."""
+    one, every = facts.tokens_per_second, facts.tokens_per_second_of_batch
+    lines = [f"  {one:.3g} tokens/s of a sequence, {every:.3g} of the batch"]
+    if not facts.parts:
+        return [
+            *lines,
+            "  its parts are not known: no round has all of them in samples of a length",
+        ]
+    shares = ", ".join(f"{name} {part.share:.1%}" for name, part in facts.parts.items())
+    times = ", ".join(f"{name} {part.times:.2f}" for name, part in facts.parts.items())
+    ends = f"{facts.step_times_low:.2f} to {facts.step_times_high:.2f}"
+    return [
+        *lines,
+        f"  of its time: {shares}",
+        f"  over the sum of its parts alone: {facts.step_times:.2f} ({ends})",
+        f"  times as long within the step as alone: {times}",
+    ]

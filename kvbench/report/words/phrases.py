@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from kvbench.analysis.answers.answer import Figure, Unit
 from kvbench.units import duration
 
-WITNESS = {"twin": "read", "copy": "copy"}  # what a point is timed beside, by its kind
+# what a point is timed beside, by its kind
+WITNESS = {"twin": "read", "copy": "copy", "memory": "memory read"}
 LEVELS = {"DRAM": "memory"}  # what feeds a point, as sentences call it
 
 
@@ -22,6 +23,7 @@ def share(value: float) -> str:
 
 _WRITTEN = {
     Unit.TIMES: "{:.2f}x".format,
+    Unit.LENGTH: "{:.2f}".format,
     Unit.SHARE: share,
     Unit.SECONDS: duration,
     Unit.CONTEXT: "{:,.0f} tokens".format,

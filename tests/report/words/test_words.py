@@ -104,6 +104,12 @@ SENTENCES = {
         "takes 30 µs in all layers (append f16). That is 0.3% of a decode step (0.2 to 0.4% of it)",
         "head is fastest; paged takes 1.69x (1.52 to 1.88) of its time.",
     ],
+    "step": [
+        "A step takes as long as its parts: 1.00 (0.98 to 1.03) (llama-3-8b, i8 head, 4,096",
+        "4 GiB of weights: 100 ms, 10 tokens/s a sequence). Of 2 other steps none do;",
+        "f16 head, 512 tokens, no weights: 1.06 (1.04 to 1.08), its decodes take 1.06 times as long"
+        " within it as alone, 5% of all parts: alone their bytes stay in L3.",
+    ],
     "fits": ["in one layer (in all 32 layers): i8 7,912 (241); f32 2,011 (none)."],
     "servers": ["q4_0 is fastest from 1 to 9.1 GB/s a core", "This machine has 15.4 GB/s a core."],
     "suspect": ["2 of 58 points", "head i8 dot is faster than core speed, noise (suspect);"],
