@@ -144,7 +144,8 @@ def _served(found: tuple[Batch, ...]) -> list[str]:
         }
         for each in found
     ]
-    return ruled(pd.DataFrame(rows), [Column(name, name) for name in _HEADS])
+    table = pd.DataFrame(rows, columns=list(_HEADS))
+    return ruled(table, [Column(name, name) for name in _HEADS])
 
 
 def text(found: Findings) -> list[str]:
