@@ -5,6 +5,7 @@ import os
 from dataclasses import replace
 
 import pytest
+from msgspec import UNSET
 
 from kvbench.analysis.limits.profile import profile
 from kvbench.machine import describe
@@ -171,6 +172,32 @@ def test_a_slice_in_l3_is_held_against_memory():
     }
     found = profile(visit_of({"point": [2.0], **seconds}))
     assert (found.l3_reads, found.l3_gain, found.l3_decode) == pytest.approx((4.0, 2.5, 1.0))
+
+
+def test_what_other_reads_leave_of_the_gain_of_l3():
+    """Passes of 1 s alone, of 2 s after other reads, of 4 s from memory. The core allows 4 / 5."""
+    seconds = {"alone": 1.0, "core": 1.6, "slice": 0.5, "memory": 2.0, "rotated": 4.0}
+    point = replace(POINT, residency="hot", between=64 << 20)
+    rounds = {name: [each] * 8 for name, each in {"point": 2.0, "ceiling": 1.0, **seconds}.items()}
+    found = profile(replace(visit_of(rounds), point=point, level="L3"))
+    assert (found.l3_gain_alone, found.l3_gain) == pytest.approx((4.0, 2.0))
+    assert (found.alone_gbps, found.alone_fraction) == pytest.approx((1.0, 0.5))
+    assert found.twin_gbps is UNSET and found.core_fraction == pytest.approx(0.8)
+    assert (found.bound, found.bound_reason, found.bound_by) == ("unknown", "not timed", ("rows",))
+    said = worded("reasons", "gains", found)
+    assert "alone 4.00 times the same from memory, and 2.00 after 64 MiB of other reads" in said
+
+
+@pytest.mark.parametrize("op", ["decode", "append"])
+def test_other_memory_is_read_between_passes(op, capsys):
+    printed = output_of(capsys, "profile", op, *SMALL, *SHORT, "--between", "64K")
+    assert "64 KiB of memory read before every pass" in printed
+    assert "the same, nothing read between passes" in printed
+    assert "reads of its own rows" not in printed.split("limit:")[0]
+    said = errors_of(
+        capsys, "profile", op, *SMALL, "--between", "64K", "--layers", "0", "--residency", "evicted"
+    )
+    assert "evicted reads all that caches hold between passes already" in said
 
 
 @pytest.mark.parametrize("op", ["decode", "append"])

@@ -107,6 +107,7 @@ CALLS = {
         for op, *more in (
             ("decode",),
             ("decode", "--residency", "evicted"),  # from memory
+            ("decode", "--between", "4K"),
             ("bulk",),
             ("append",),
         )

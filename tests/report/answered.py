@@ -4,6 +4,7 @@ import math
 
 from kvbench.analysis.answers import Answers
 from kvbench.analysis.answers.answer import Answer, Basis, Figure, Held, Reason, State, Unit
+from kvbench.analysis.answers.between import Course, Family, Kept, Left
 from kvbench.analysis.answers.decodes import Decode, Decodes
 from kvbench.analysis.answers.factors import Choice, Factors
 from kvbench.analysis.answers.l3 import L3, Fits, Gain
@@ -105,6 +106,39 @@ GAIN = Gain(
     layouts=1,
     gain=times(1.31, 1.26, 1.43),
     limit=NONE.because(State.DECIDED, Reason.CORE),
+    middle=False,
+)
+
+
+def left(count, value, low, high, kept, weights="", share=0.25):
+    return Left(
+        bytes=count,
+        weights=weights,
+        share=share,
+        point=f"a, {count} between",
+        gain=times(value, low, high),
+        alone=times(value / 1.31, low / 1.31, high / 1.31),
+        step=times(value / 1.31, low / 1.31, high / 1.31),
+        kept=kept,
+    )
+
+
+FAMILY = Family(
+    dtype="f16",
+    layout="head",
+    group=4,
+    model="llama-3-8b",
+    context=2048,
+    threads=2,
+    point="a",
+    gain=GAIN.gain,
+    left=(
+        left(8 << 20, 1.22, 1.15, 1.3, Kept.SOME),
+        left(16 << 20, 1.14, 1.09, 1.2, Kept.SOME, share=0.5),
+        left(122_683_392, 1.01, 0.98, 1.04, Kept.NOTHING, "q4_0", 3.66),
+    ),
+    course=Course.FALLS,
+    rises=(),
 )
 
 
@@ -215,6 +249,7 @@ ANSWERS = Answers(
     l3=L3(
         helps=times(1.31, 1.26, 1.43),
         gains=(GAIN,),
+        families=(),
         fits=(
             Fits("llama-3-8b", "i8", 2, 2112.0, 7912, 241),
             Fits("llama-3-8b", "f32", 2, 8192.0, 2011, None),

@@ -31,6 +31,7 @@ class Held(StrEnum):
     ROWS = "reads of its own rows"
     CORE = "its core speed"
     FAR = "the same decode from memory"
+    ALONE = "the same with nothing read in between"
     POINT = "another point"
     OFF = "the same without prefetches"
     STEP = "a decode step"

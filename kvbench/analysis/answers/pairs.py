@@ -1,8 +1,9 @@
 """Who is faster: all comparisons that a page asks, in one table, corrected together.
 
-Four kinds of pairs are timed in the same rounds: points of a set, a decode in L3 beside the same
-from memory, a step and its parts beside each part alone, and schedules beside `off`. Those of
-schedules rest on the rounds of one visit, all others on launches.
+Five kinds of pairs are timed in the same rounds: points of a set, a decode in L3 beside the same
+from memory, points with other bytes between their passes, a step and its parts beside each part
+alone, and schedules beside `off`. Those of schedules rest on the rounds of one visit, all others on
+launches.
 """
 
 import math
@@ -14,6 +15,7 @@ import pandas as pd
 
 from kvbench.analysis.answers.answer import Answer, Basis, Figure, Held, Reason, State, Unit
 from kvbench.analysis.answers.workload import Workload
+from kvbench.analysis.differs.betweens import BETWEEN, FAR, NOTHING, betweens
 from kvbench.analysis.differs.contrasts import CONTRAST, RATIO, Row, contrasts, row_of
 from kvbench.analysis.judge import FASTER, LIMITS, SLOWER, discoveries
 from kvbench.analysis.measured.columns import table
@@ -24,7 +26,7 @@ from kvbench.model.point import STEP
 from kvbench.native import default_library
 
 RESIDENCY, SCHEDULE = "residency", "schedule"  # factors beside those of sets
-FAR, OFF = "memory", "off"  # the base of each
+OFF = "off"  # the base of the last; that of the first is FAR
 WHOLE, PART = "step", "part of a step"  # factors of a step
 ALL_ALONE = "all parts alone"  # the base of the first; of the other it is one
 LEVEL, OPEN, NOT_TESTED = State.LEVEL.value, State.OPEN.value, State.NOT_TESTED.value  # words
@@ -33,7 +35,12 @@ _OTHERS = ("group", "threads")  # factors of points with several heads or thread
 _HEAT = 7  # rounds that all schedules take part in: fewer of them go on
 
 _STATES = {FASTER: State.DECIDED, SLOWER: State.DECIDED}
-_HELD = {RESIDENCY: Held.FAR, SCHEDULE: Held.OFF}
+_HELD = {
+    (RESIDENCY, FAR): Held.FAR,
+    (BETWEEN, FAR): Held.FAR,
+    (BETWEEN, NOTHING): Held.ALONE,
+    (SCHEDULE, OFF): Held.OFF,
+}
 
 
 def pairs(
@@ -50,6 +57,7 @@ def pairs(
     found = [
         *contrasts(records, points, most),
         *_from_l3(records, rows, most),
+        *betweens(records, rows, most),
         *_of_steps(records, rows, most),
         *_schedules(records, rows, page),
     ]
@@ -91,7 +99,7 @@ def _from_l3(records: Iterable[Record], rows: dict[str, Row], most: int) -> Iter
     """The ratio is that of the table of points."""
     for point, visits in by_point(records).items():
         row = rows.get(point.name)
-        if not row or pd.isna(row["l3_gain"]):
+        if not row or point.streamed or pd.isna(row["l3_gain"]):
             continue
         gains = measured(visits).shares[ROTATED].values
         ends = [row[f"l3_gain{end}"] for end in ("", "_low", "_high")]
@@ -188,7 +196,8 @@ def _tuned(
 def _alike(row: Row, rows: dict[str, Row], page: Workload) -> bool:
     own = rows[page.points[0]] if page.points else {"threads": page.threads}
     columns = ("threads", "group", "head_dim", "isa")
-    return row["op"] == "decode" and all(row[name] == own[name] for name in columns if name in own)
+    asked = row["op"] == "decode" and not row["between"]
+    return asked and all(row[name] == own[name] for name in columns if name in own)
 
 
 def _first(record: Record) -> str:
@@ -228,7 +237,7 @@ def answer(row: Row, question: str, of: str = "", turned: bool = False) -> Answe
         of,
         (subject,),
         Figure(*ends, Unit.TIMES) if state is not State.NOT_TESTED else None,
-        held=_HELD.get(row["factor"], Held.POINT),
+        held=_HELD.get((row["factor"], row["base"]), Held.POINT),
         against=against,
         basis=Basis.ROUNDS,
         state=state,

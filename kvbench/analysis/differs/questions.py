@@ -11,7 +11,8 @@ import pandas as pd
 
 from kvbench.analysis.answers.answer import Answer, State
 from kvbench.analysis.answers.factors import THREADS, choices
-from kvbench.analysis.answers.pairs import FAR, RESIDENCY, WHOLE, answer, pairs
+from kvbench.analysis.answers.pairs import RESIDENCY, WHOLE, answer, pairs
+from kvbench.analysis.differs.betweens import FAR
 from kvbench.analysis.differs.contrasts import Row
 from kvbench.analysis.limits import frames
 from kvbench.analysis.limits.claims import UNSTABLE

@@ -1,7 +1,6 @@
 """One point in depth: rates with their spread, efficiency, what binds it."""
 
 from dataclasses import dataclass
-from itertools import chain
 from statistics import median
 from typing import Annotated, Any, Literal
 
@@ -27,7 +26,7 @@ from kvbench.model import (
 )
 from kvbench.model.annotated import about
 from kvbench.model.point import ATTENDS, STEP
-from kvbench.model.program import MEMORY, PARTS, ROTATED, SLICE
+from kvbench.model.program import ALONE, MEMORY, PARTS, ROTATED, SLICE
 from kvbench.units import GB, gbps
 
 
@@ -64,7 +63,12 @@ _Known = float | None
 _Share = float | None | UnsetType
 _BYTES = tuple(name for name in Traffic.__dataclass_fields__ if name.startswith("bytes_"))
 _ALIKE = ("point", "max_abs_err", "slice_bytes")
-_L3 = {"l3_reads": (SLICE, MEMORY), "l3_gain": ("point", ROTATED), "l3_decode": ("point", MEMORY)}
+_L3 = {
+    "l3_reads": (SLICE, MEMORY),
+    "l3_gain": ("point", ROTATED),
+    "l3_gain_alone": (ALONE, ROTATED),
+    "l3_decode": ("point", MEMORY),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,12 +148,20 @@ class Profile:
     copy_nt_fraction: Annotated[_Share, about("share of copy_nt_gbps, median of the rounds")] = (
         UNSET
     )
+    alone_gbps: Annotated[
+        float | UnsetType, about("GB/s: the same kernel, with nothing read between its passes")
+    ] = UNSET
+    alone_form: Annotated[str | UnsetType, about("the program whose rate alone_gbps is")] = UNSET
+    alone_fraction: Annotated[_Share, about("share of alone_gbps, median of the rounds")] = UNSET
     l3_reads: Annotated[
         _Known, about("ratio: plain reads of the slice over those of memory, of one in L3")
     ] = None
     l3_gain: Annotated[_Known, about("ratio: time of the same decode from memory over its own")] = (
         None
     )
+    l3_gain_alone: Annotated[
+        _Known, about("ratio: the same, with nothing read between its passes; null where so it is")
+    ] = None
     l3_decode: Annotated[
         _Known, about("ratio: GB/s of the point over those of plain reads of memory")
     ] = None
@@ -223,10 +235,8 @@ class Profile:
     ]
 
 
+_ROWS = ["twin_gbps", "twin_form", "efficiency"]  # of a decode with nothing between its passes
 _DECODE = [
-    "twin_gbps",
-    "twin_form",
-    "efficiency",
     "core_gbps",
     "core_form",
     "core_fraction",
@@ -242,15 +252,19 @@ _STORE = [
     "copy_nt_form",
     "copy_nt_fraction",
 ]
+_ALONE = ["alone_gbps", "alone_form", "alone_fraction"]  # of one with something between them
 _OF_STEP = ["memory_gbps", "memory_share", "parts", "step_times"]
 
 
-def _of_op(op: str, required: list[str], otherwise: dict[str, Any]) -> dict[str, Any]:
-    asked = {"properties": {"point": {"properties": {"op": {"const": op}}}}}
-    return {"if": asked, "then": {"required": required}, "else": otherwise}
+def _where(field: str, value: Any, then: dict[str, Any], otherwise: dict[str, Any]) -> Any:
+    """Of a schema: what is so for points with that value, and for others."""
+    asked = {"properties": {"point": {"properties": {field: {"const": value}}}}}
+    return {"if": asked, "then": then, "else": otherwise}
 
 
-_CASES = _of_op("decode", _DECODE, _of_op(STEP, _OF_STEP, {"required": _STORE}))
+_BETWEEN = _where("between", 0, {"required": _ROWS}, {"required": _ALONE})
+_STEPS = _where("op", STEP, {"required": _OF_STEP}, {"required": _STORE})
+_CASES = _where("op", "decode", {"required": _DECODE} | _BETWEEN, _STEPS)
 DecodeOrStore = Annotated[Profile, Meta(extra_json_schema=_CASES)]
 
 
@@ -332,7 +346,8 @@ def _against(
     """
     own, traffic, point = samples["point"], visit.traffic, _point(visit)
     # programs by what they stand for; of copies each for itself
-    found, without = dict[str, Any](), (*PARTS, NEIGHBOUR, PACE, *COMPUTE, *chain(*_L3.values()))
+    others = "point", SLICE, MEMORY, ROTATED, NEIGHBOUR, PACE
+    found, without = dict[str, Any](), (*PARTS, *others, *COMPUTE)
     groups = grouped(
         (name if name == COPY_NT.name else Role.of(name).kind, name)
         for name in rates

@@ -16,7 +16,7 @@ from kvbench.grouping import grouped
 from kvbench.intervals import interval
 from kvbench.model import COMPUTE, PLAIN, Ceiling, Machine, Point, Probe, Record, Sample
 from kvbench.model.point import ATTENDS
-from kvbench.regime import NO_LEVEL, Regime, classify
+from kvbench.regime import NO_LEVEL, Lies, Regime, classify
 from kvbench.units import gbps
 
 COVERAGE = 0.99  # of the intervals: a shared host drifts from run to run, further than 0.95 allows
@@ -123,6 +123,8 @@ class Roofs:
         self._regime = cache(partial(classify, machine))
 
     def regime(self, point: Point, footprint: float) -> Regime:
+        if point.streamed:
+            return Regime("mixed", Lies.DISPLACED, "high")
         return self._regime(point.cpus, footprint, evicted=point.residency == "evicted")
 
     def ceiling(

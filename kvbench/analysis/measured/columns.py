@@ -11,8 +11,9 @@ import pandas as pd
 
 from kvbench.model import FIELDS, Machine, Point
 from kvbench.model.annotated import about
+from kvbench.model.field import Field
 from kvbench.model.point import Visited, lengths_word
-from kvbench.units import counted, cpu_text
+from kvbench.units import counted, cpu_text, size
 
 # what does not apply is "", <NA>, NaN
 _TEXT, _COUNT, _NUMBER, _FLAG = "str", "Int64", "float64", "boolean"
@@ -286,11 +287,15 @@ def short_names(points: pd.DataFrame) -> list[str]:
             none = value in (None, "", "-") or not value and value == field.default
             full = name == "capacity" and value == row["context"]
             if shown[name][place] and not none and not full:
-                words.append(
-                    counted(value, "thread") if name == "threads" else field.short.format(value)
-                )
+                words.append(_said(field, value))
         found.append(" ".join(words) or row["op"])
     return found
+
+
+def _said(field: Field, value: Any) -> str:
+    if field.kind == "threads":
+        return counted(value, "thread")
+    return field.short.format(size(value) if field.kind == "between" else value)
 
 
 def names_without(points: pd.DataFrame, columns: Iterable[str]) -> list[str]:

@@ -8,10 +8,10 @@ from kvbench.analysis.measured.estimates import Estimate
 from kvbench.analysis.measured.speeds import at_speed
 from kvbench.grouping import grouped
 from kvbench.model import AGAIN, NEIGHBOUR, PACE, Point, Record, Role, Sample, quotients
-from kvbench.model.program import CORE, MEMORY, PARTS, ROTATED, SLICE
+from kvbench.model.program import ALONE, CORE, MEMORY, PARTS, ROTATED, SLICE
 
 # its own kernel; reads of other rows
-_OWN, _OTHER = ("point", AGAIN, NEIGHBOUR, CORE, ROTATED), (SLICE, MEMORY)
+_OWN, _OTHER = ("point", AGAIN, ALONE, NEIGHBOUR, CORE, ROTATED), (SLICE, MEMORY)
 # of a launch's rounds must have samples of about the same length, for the launch to have a share
 _LEAST = 0.5
 

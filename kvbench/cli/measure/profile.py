@@ -186,6 +186,8 @@ def _heading(facts: Any, name: str) -> list[str]:
         else "one slice again and again"
     )
     swept = ", caches swept before every pass" if point.residency == "evicted" else ""
+    if point.streamed:
+        swept = f", {size(point.streamed)} of memory read before every pass"
     window = f", window {shape.window}" if shape.window else ""
     batch = f"{shape.batch} sequences, " if shape.batch > 1 else ""
     if shape.lengths != EVEN:
@@ -209,6 +211,7 @@ def _heading(facts: Any, name: str) -> list[str]:
 _ROWS = {
     "memory": "plain reads of memory",
     "twin": "reads of its own rows",
+    "alone": "the same, nothing read between passes",
     "core": "core speed: its kernel in a private cache",
     "ceiling": "read ceiling: this footprint",
     "dram": "read ceiling: DRAM",
@@ -280,8 +283,7 @@ def _details(facts: Any) -> list[str]:
             -1, f"  beside a neighbour that reads {rate}: {times}{_tail(facts, 'neighbour')}"
         )
     if facts.l3_reads and facts.l3_gain:
-        reads = f"plain reads of the slice {facts.l3_reads:.2f} times memory's"
-        lines.append(f"  L3: {reads}; the decode {facts.l3_gain:.2f}")
+        lines += wrapped([said("reasons", "gains", facts)])
     if facts.flops:
         lines.append(f"  arithmetic intensity: {facts.ai:.2f} FLOP per compulsory byte")
     if facts.stage_share:

@@ -34,6 +34,7 @@ _SHOWN = {  # by topic of a sentence: a word for it, and the figure or table tha
     "threads": ("Threads", "saturation"),
     "prefetch": ("Prefetching", "schedules"),
     "stores": ("Storing", "stores"),
+    "between": ("L3's gain", "between"),
     "step": ("Step", "steps"),
     "fits": ("Fits in L3", "fits"),
     "servers": ("Servers", "servers"),
