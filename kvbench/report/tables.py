@@ -77,22 +77,23 @@ def steps(found: Answers) -> Sheet:
     """Whole steps, that of the page's workload first."""
     kinds = dict.fromkeys(part.part for row in found.steps.rows for part in row.parts)
     columns: Columns = {
-        **plain("model", "dtype", "layout"),
+        **plain("dtype"),
         "context": ("context", "{:,}".format),
-        **plain("batch", "lengths"),
-        "layers": (lambda row: words("step", "layers", row), str),
+        **plain("batch"),
         "weights": (lambda row: size(row["weights"]) if row["weights"] else None, str),
-        **plain("threads"),
-        "time of a step": answered("seconds"),
-        "tokens/s of a sequence": answered("sequence"),
-        "tokens/s of the batch": answered("tokens"),
-        "p50": answered("p50"),
-        "p99": answered("p99"),
+        "a step": answered("seconds"),
+        "tokens/s each": answered("sequence"),
+        "of the batch": answered("tokens"),
         "% of memory read": answered("memory", narrow),
         "step over parts": answered("whole", narrow),
         "why": ("whole", lambda answer: words("step", "note", answer)),
-        **{f"{name}, % of the time": (_share_of(name), str) for name in kinds},
+        **{f"% {name}": (_share_of(name), str) for name in kinds},
         "what limits": ("limit", lambda answer: words("first", "limit", answer)),
+        "p50": answered("p50"),
+        "p99": answered("p99"),
+        **plain("layout", "model"),
+        "layers": (lambda row: words("step", "layers", row), str),
+        **plain("lengths", "threads"),
     }
     rows = [{name: getattr(row, name) for name in row.__slots__} for row in found.steps.rows]
     return _sheet("steps", columns, rows)

@@ -300,8 +300,10 @@ def _details(facts: Any) -> list[str]:
 
 def _of_step(facts: Any) -> list[str]:
     """Tokens per second, the shares of its parts, and whether it is their sum."""
-    one, every = facts.tokens_per_second, facts.tokens_per_second_of_batch
-    lines = [f"  {one:.3g} tokens/s of a sequence, {every:.3g} of the batch"]
+    from kvbench.report.words.phrases import number
+
+    one, every = map(number, (facts.tokens_per_second, facts.tokens_per_second_of_batch))
+    lines = [f"  {one} tokens/s of a sequence, {every} of the batch"]
     if not facts.parts:
         return [
             *lines,
