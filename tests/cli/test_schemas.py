@@ -115,6 +115,10 @@ CALLS = {
             ("step", *LAYERED),
         )
     ],
+    "profile --grow": lambda folder: [
+        ["8", "step", *SMALL.split()[:-2], "--layers", "2", *more, "--json"]
+        for more in ((), ("--between", "64k"))
+    ],
     "sweep": lambda folder: [
         [
             *TINY,
