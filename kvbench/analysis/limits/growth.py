@@ -11,13 +11,14 @@ from typing import Annotated, Self
 import numpy as np
 
 from kvbench.analysis.judge import LIMITS, OUTSIDE
-from kvbench.analysis.measured.estimates import Estimate
+from kvbench.analysis.measured.estimates import FAR_OUT, Estimate
 from kvbench.model import Point, Record
 from kvbench.model.annotated import Printed, about
 from kvbench.model.program import AGAIN, APPENDS, DECODES, LAST, WEIGHTS
 from kvbench.units import GB
 
 _ROWS = 8  # of the table
+FAR = 0.02  # of a time, by which one is off at least that was stalled: judgement
 _Known = float | None
 _Times = dict[int, float]  # seconds of a program, by round
 
@@ -33,7 +34,7 @@ class Against(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """The line of least squares through times against context."""
+    """The line of least squares through times against context, but for those of a stall."""
 
     start: Annotated[float, about("seconds: of the line where no token is held")]
     start_low: Annotated[float, about("seconds: lower end of its interval")]
@@ -41,19 +42,37 @@ class Fit:
     slope: Annotated[float, about("seconds: that a token of context adds")]
     slope_low: Annotated[float, about("seconds: lower end of its interval")]
     slope_high: Annotated[float, about("seconds: upper end of its interval")]
+    left_out: Annotated[int, about("times that lie far from all others: something stalled them")]
 
     @classmethod
     def of(cls, contexts: Sequence[int], seconds: Sequence[float]) -> Self:
         from scipy import stats  # slow to load
 
-        found = stats.linregress(contexts, seconds)
-        wide = stats.t.ppf(1 - OUTSIDE, len(contexts) - 2)
+        x, y = np.array(contexts, float), np.array(seconds)
+        usual = _usual(x, y)
+        found = stats.linregress(x[usual], y[usual])
+        wide = stats.t.ppf(1 - OUTSIDE, usual.sum() - 2)
         start, slope = float(found.intercept), float(found.slope)
         off = float(wide * found.intercept_stderr), float(wide * found.stderr)
-        return cls(start, start - off[0], start + off[0], slope, slope - off[1], slope + off[1])
+        ends = start - off[0], start + off[0], slope, slope - off[1], slope + off[1]
+        return cls(start, *ends, int((~usual).sum()))
 
     def at(self, context: float) -> float:
         return self.start + self.slope * context
+
+
+def _usual(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Those that lie near a line through the medians of the first and the last third: within
+    FAR_OUT widths of the middle half, and no nearer than FAR of the median.
+    """
+    third = -(-len(x) // 3)
+    begin, end = (
+        (np.median(x[at]), np.median(y[at])) for at in (slice(third), slice(-third, None))
+    )
+    off = y - (end[1] - begin[1]) / (end[0] - begin[0]) * x
+    low, middle, high = np.quantile(off, (0.25, 0.5, 0.75))
+    fence = max(FAR_OUT * (high - low), FAR * abs(float(np.median(y))))
+    return np.asarray(np.abs(off - middle) <= fence + (high - low) / 2)
 
 
 @dataclass(frozen=True, slots=True)

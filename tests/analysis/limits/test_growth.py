@@ -79,7 +79,24 @@ def test_the_line_is_that_of_numpy(noise):
     close = {"rel": 1e-4, "abs": 1e-15}
     assert found.step.slope_high - found.step.slope == pytest.approx(off[0], **close)
     assert found.step.start - found.step.start_low == pytest.approx(off[1], **close)
+    assert found.step.left_out == 0
     assert own.context == tuple(range(BEGIN + 1, BEGIN + 1 + TOKENS))
+
+
+@pytest.mark.parametrize("stalled", [(3,), (0, 1, 158), (150, 152, 154, 156)])
+def test_stalled_steps_are_no_part_of_the_line(stalled):
+    """A millisecond each, at one end of the line: as if they were not there."""
+    usual, seen = visit(noise=0.01), visit(noise=0.01)
+    left = [number for number in range(TOKENS) if number not in stalled]
+    samples = [
+        replace(sample, seconds=sample.seconds + 1e-3 * (sample.round in stalled))
+        for sample in seen.samples
+    ]
+    found, own = growth(replace(seen, samples=tuple(samples))), growth(usual).samples["point"]
+    assert found.step.left_out == len(stalled)
+    context, seconds = np.array(own.context)[left], np.array(own.seconds)[left]
+    assert (found.step.slope, found.step.start) == pytest.approx(np.polyfit(context, seconds, 1))
+    assert f"of which {len(stalled)} that something stalled" in said(found)
 
 
 def test_planted_numbers_are_found():
@@ -186,5 +203,5 @@ def test_words_of_an_interval(low, high, whole, word):
 
 def test_a_line_of_three():
     found = Fit.of([1, 2, 3], [1.0, 2.0, 3.0])
-    assert (found.start, found.slope) == pytest.approx((0.0, 1.0))
+    assert (found.start, found.slope) == pytest.approx((0.0, 1.0)) and found.left_out == 0
     assert found.at(10) == pytest.approx(10.0)
