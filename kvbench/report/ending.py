@@ -83,7 +83,7 @@ def short(found: Findings) -> list[str]:
         rule = wrapped([said("first", "rule", own.decodes.fastest)])
         lines += ["", *(f"  {line}" for line in _dtypes(own.decodes.rows)), *rule]
     if own.steps.rows:
-        lines += ["", *(f"  {line}" for line in _steps(own.steps.rows))]
+        lines += ["", *(f"  {cut(line, WIDTH - 2)}" for line in _steps(own.steps.rows))]
     if own.serving.batches:
         lines += ["", *(f"  {line}" for line in _served(own.serving.batches))]
     failed = summary(found)
@@ -112,7 +112,7 @@ def _steps(found: tuple[Step, ...]) -> list[str]:
     """The table of whole steps, narrow."""
     rows = [
         {
-            "step": row.dtype,
+            "step": f"{row.model} {row.dtype}".strip(),
             "context": row.context,
             "batch": row.batch,
             "weights": size(row.weights) if row.weights else "",
@@ -120,7 +120,6 @@ def _steps(found: tuple[Step, ...]) -> list[str]:
             "tokens/s": bare(row.tokens.figure),
             "% of memory": narrow(row.memory.figure).replace("%", ""),
             "over parts": narrow(row.whole.figure),
-            "why": said("step", "note", row.whole),
         }
         for row in found
     ]
@@ -144,7 +143,8 @@ def _served(found: tuple[Batch, ...]) -> list[str]:
         }
         for each in found
     ]
-    return ruled(pd.DataFrame(rows), [Column(name, name) for name in _HEADS])
+    table = pd.DataFrame(rows, columns=list(_HEADS))
+    return ruled(table, [Column(name, name) for name in _HEADS])
 
 
 def text(found: Findings) -> list[str]:

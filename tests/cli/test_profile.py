@@ -240,6 +240,63 @@ def test_the_table_names_every_denominator(capsys):
         assert name in printed
 
 
+GROWS = ["--layers", "3", "--grow", "24", "--tuning", "off"]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        ["--layout", "paged", "--batch", "2", "--lengths", "ragged:3"],
+        ["--dtype", "i8", "--window", "32", "--full-every", "3", "--between", "64k"],
+    ],
+)
+def test_a_step_that_grows(more, capsys):
+    found = json.loads(output_of(capsys, "profile", "step", *SMALL, *GROWS, *more, "--json"))
+    assert found["kernel"].startswith("step.") and found["tokens"] == 24
+    assert found["samples"]["point"]["context"] == list(range(97, 121))
+    assert all(seconds > 0 for seconds in found["samples"]["point"]["seconds"])
+    assert len(found["samples"]["decodes"]["seconds"]) == 22
+    assert len(found["rows"]) == 8 and found["max_abs_err"] < 1e-5
+    assert (found["weights"] is not None) == ("--between" in more)
+    # K and V of a layer of f16 and of two sequences each, or of the one of i8 without a window
+    full = {"f16": 3 * 2 * 2 * 2 * 32 * 2, "i8": 2 * 2 * (32 + 4)}["i8" if "i8" in more else "f16"]
+    assert found["bytes_token"] == pytest.approx(full, rel=0.05)  # and the entries of a table
+
+
+def test_a_step_that_grows_is_told_in_lines(capsys):
+    printed = output_of(capsys, "profile", "step", *SMALL, *GROWS)
+    for words in (
+        "24 tokens on end from a context of 96",
+        "verified: the first step, the last one and all tokens that were stored",
+        "decodes alone",
+        "the line of least squares through 24 steps",
+        "A token of context is 768 bytes of K and V",
+        "of the parts",
+    ):
+        assert words in " ".join(printed.split())
+    lines = [line.split() for line in printed.splitlines()]
+    title = next(number for number, words in enumerate(lines) if words[:1] == ["context"])
+    assert [int(words[0]) for words in lines[title + 1 : title + 9]] == list(range(98, 121, 3))
+
+
+@pytest.mark.parametrize(
+    ("op", "more", "said"),
+    [
+        ("decode", [], "--grow is of whole steps, and OP is decode"),
+        ("step", ["--grow", "7"], "--grow is 7: so few steps make no line (at least 8)"),
+        ("step", ["--residency", "hot"], "--grow with --residency hot"),
+        ("step", ["--residency", "evicted"], "--grow with --residency evicted"),
+        ("step", ["--samples", "12"], "--grow does not go with --samples"),
+        ("step", ["--sample-time", "0.03"], "--grow does not go with --sample-time"),
+        ("step", ["--neighbour"], "--grow does not go with --neighbour"),
+        ("step", ["--grow", "2000000000"], "are free"),
+    ],
+)
+def test_what_does_not_grow(op, more, said, capsys):
+    found = errors_of(capsys, "profile", op, *SMALL, *GROWS, *more)
+    assert said in found and len(found.strip().splitlines()) == 1
+
+
 ROUNDS = 8
 
 

@@ -105,9 +105,14 @@ def test_a_table_has_all_layouts(found):
     rows = sheet(found).rows
     assert len(rows) == 28
     padded = [[cell.text for cell in row] for row in rows if row[3].text == "padded"]
-    assert len(padded) == 8 and padded[1][:6] == ["f16", "head", "16", "padded", "2,404", "2,404"]
-    assert padded[1][10] == "1.37" and padded[1][-1] == "decided"
+    assert len(padded) == 8 and padded[1][:6] == ["f16", "head", "16", "padded", "2,404", "359 ms"]
+    assert padded[1][7:] == ["1.37 (1.37-1.37)", "decided", "2.79", "44.6"]
+    assert rows[5][4].text == "263 to 2,404"
     assert sheet(found_in([])).rows == ()
+
+
+def test_steps_that_are_told_so_are_not_told_of_fewer_layers(found):
+    assert found.answers.steps.rows == () and len(found.answers.serving.points) == 28
 
 
 def test_only_a_run_of_steps_shows_it():

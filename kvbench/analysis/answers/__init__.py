@@ -45,6 +45,7 @@ def answers(tables: Tables) -> Answers:
     """
     page = workload(tables.tokens, tables.points)
     found, read, chosen = decodes(tables, page), reads(tables, page), factors(tables, page)
+    served = serving(tables)
     memory = read.memory.figure.value if read.memory.figure else None
     return Answers(
         machine=machine_name(tables.machine),
@@ -56,8 +57,8 @@ def answers(tables: Tables) -> Answers:
         factors=chosen,
         prefetch=prefetch(tables, page),
         storing=storing(tables, page, chosen.choices),
-        steps=steps(tables, page),
-        serving=serving(tables),
+        steps=steps(tables, page, served.points),
+        serving=served,
         servers=servers(found, page, memory),
         trust=trust(tables),
     )

@@ -3,7 +3,7 @@ there than alone.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -80,9 +80,12 @@ class Steps:
     rows: Annotated[tuple[Step, ...], about("by point")]
 
 
-def steps(tables: Tables, page: Workload) -> Steps:
-    """Suspect ones are left out."""
+def steps(tables: Tables, page: Workload, served: Collection[str] = ()) -> Steps:
+    """Suspect ones are left out. `served`: names of those that are told as batches of requests,
+    maybe of more layers than were timed.
+    """
     points = tables.points[(tables.points["op"] == STEP) & tables.points["seconds"].notna()]
+    points = points[~points["name"].isin(list(served))]
     points = points[~points["suspect"].fillna(False).astype(bool)]
     if points.empty:
         return Steps(())

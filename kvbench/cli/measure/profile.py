@@ -7,6 +7,7 @@ from typing import Any
 import click
 from msgspec import UNSET
 
+from kvbench.cli._growth import grow_option, refuse_beside, show_growth
 from kvbench.cli._help import Long
 from kvbench.cli._measuring import say_busy
 from kvbench.cli._options import (
@@ -30,18 +31,17 @@ from kvbench.units import counted, duration, size
     cls=Long,
     groups={
         "What to measure": (
-            "model batch q-heads kv-heads head-dim context lengths capacity window layers dtype"
-            " scale layout inner block-tokens sequential pad vocabulary variant plugin"
+            "model batch q-heads kv-heads head-dim context lengths capacity window full-every"
+            " layers dtype scale layout inner block-tokens sequential pad vocabulary variant plugin"
         ),
         "How": (
-            "residency schedule deterministic threads cpus memory pages isa samples sample-time"
-            " neighbour patience tuning"
+            "residency schedule between deterministic threads cpus memory pages isa grow samples"
+            " sample-time neighbour patience tuning"
         ),
         "Output": "json",
     },
     examples={
         "kvbench profile decode --model llama-3-8b --dtype i8": "What limits that decode.",
-        "kvbench profile append --model llama-3-8b --layout paged": "What storing a token takes.",
         "kvbench profile step --model llama-3-8b --between model:q4_0": "A step, and its parts.",
     },
 )
@@ -50,6 +50,7 @@ from kvbench.units import counted, duration, size
 @plugin_option
 @patience_option
 @tuning_option
+@grow_option
 @click.option("--samples", type=Count(), default=12, show_default=True, help="Rounds of samples.")
 @click.option(
     "--sample-time", type=float, default=0.03, show_default=True, help="Seconds per sample."
@@ -67,6 +68,10 @@ def command(op: str, plugin: tuple[str, ...], as_json: bool, **asked: Any) -> in
     transpose of a prompt to head-major order, logits of a token. A step does all layers of a model
     in turn: append, decode, and --between bytes of weights; it is timed beside each of these alone.
 
+    A step with --grow 256 decodes so many tokens on end, from the context on. Each is stored behind
+    those before it, and each step is timed once: what a token of context adds, and what a step
+    takes beside that.
+
     With --plugin and no --variant, every variant of the plug-ins is profiled, one after another. A
     plug-in that hangs is
     ended: after a minute and the time of its samples, unless --patience says otherwise.
@@ -77,6 +82,10 @@ def command(op: str, plugin: tuple[str, ...], as_json: bool, **asked: Any) -> in
     refuse_beyond("--samples", asked["samples"], LIMITS["samples"])
     refuse_beyond("--sample-time", asked["sample_time"], LIMITS["sample_time"])
     library, name = library_of(None, plugin), asked["model"] or ""
+    if grow := asked.pop("grow"):
+        refuse_beside(op, grow, plugin, **asked)
+        show_growth(_grown(op, library, grow, **asked), name, as_json)
+        return Exit.FINE
     variants = _variants(library, op, asked.pop("variant"))
     if len(variants) == 1:
         facts = _facts(op, library, plugin, variant=variants[0], **asked)
@@ -139,8 +148,6 @@ def _facts(
 ) -> Any:
     from kvbench.analysis.limits.profile import profile
     from kvbench.cli._point import point_of
-    from kvbench.machine import describe
-    from kvbench.store.evidence import Evidence
     from kvbench.worker import visit, visit_plugin
 
     tuning, neighbour = asked.pop("tuning"), bool(asked.pop("neighbour"))
@@ -148,14 +155,43 @@ def _facts(
     if point.variant in library.foreign_variants:
         say_busy()
         return profile(visit_plugin(point, samples, sample_time, plugin, neighbour, patience))
+    return profile(
+        _tuned(tuning, library, lambda known: visit(point, samples, sample_time, known, neighbour))
+    )
+
+
+def _grown(
+    op: str,
+    library: Any,
+    grow: int,
+    samples: int,
+    sample_time: float,
+    patience: float | None,
+    neighbour: bool,
+    tuning: Any,
+    **asked: Any,
+) -> Any:
+    from kvbench.analysis.limits.growth import growth
+    from kvbench.cli._point import point_of
+    from kvbench.worker import visit_growing
+
+    point = point_of(op, library, **asked)
+    return growth(_tuned(tuning, library, lambda known: visit_growing(point, grow, known)))
+
+
+def _tuned(tuning: Any, library: Any, measured: Callable[[Any], Any]) -> Any:
+    """The visit that is made with what is known of schedules, to which it adds what it has seen."""
+    from kvbench.machine import describe
+    from kvbench.store.evidence import Evidence
+
     evidence = Evidence.asked(tuning and str(tuning), describe().fingerprint, library.path)
     known, remark = evidence.read() if evidence else (None, "")
     say_busy()
-    seen = visit(point, samples, sample_time, evidence=known, beside=neighbour)
+    seen = measured(known)
     remark = (evidence.add(seen.tuned) if evidence and seen.tuned else "") or remark
     if remark:
         say(remark, err=True)
-    return profile(seen)
+    return seen
 
 
 def _shown(facts: Any, name: str, as_json: bool) -> None:
@@ -300,8 +336,10 @@ def _details(facts: Any) -> list[str]:
 
 def _of_step(facts: Any) -> list[str]:
     """Tokens per second, the shares of its parts, and whether it is their sum."""
-    one, every = facts.tokens_per_second, facts.tokens_per_second_of_batch
-    lines = [f"  {one:.3g} tokens/s of a sequence, {every:.3g} of the batch"]
+    from kvbench.report.words.phrases import number
+
+    one, every = map(number, (facts.tokens_per_second, facts.tokens_per_second_of_batch))
+    lines = [f"  {one} tokens/s of a sequence, {every} of the batch"]
     if not facts.parts:
         return [
             *lines,

@@ -65,7 +65,8 @@ def narrow(found: Figure | None) -> str:
     low, high = found.low, found.high
     if found.unit is Unit.SHARE:
         return f"{bare(found)} ({math.floor(100 * low)}-{math.ceil(100 * high)})"
-    return f"{bare(found)} ({number(low)}-{number(high)})"
+    write = _BARE[found.unit] if found.unit is Unit.LENGTH else number
+    return f"{bare(found)} ({write(low)}-{write(high)})"
 
 
 def between(low: float, high: float) -> str:

@@ -113,7 +113,7 @@ SENTENCES = {
     ],
     "step": [
         "A step takes as long as its parts: 1.00 (0.98 to 1.03) (llama-3-8b, i8 head, 4,096",
-        "4 GiB of weights: 100 ms, 10 tokens/s a sequence). Of 2 other steps none do;",
+        "4 GiB of weights: 100 ms, 10 tokens/s a sequence). Of 2 other steps none do so;",
         "f16 head, 512 tokens, no weights: 1.06 (1.04 to 1.08), its decodes take 1.06 times as long"
         " within it as alone, 5% of all parts: alone their bytes stay in L3.",
     ],
