@@ -77,7 +77,7 @@ def steps(found: Answers) -> Sheet:
     """Whole steps, that of the page's workload first."""
     kinds = dict.fromkeys(part.part for row in found.steps.rows for part in row.parts)
     columns: Columns = {
-        **plain("dtype"),
+        **plain("model", "dtype"),
         "context": ("context", "{:,}".format),
         **plain("batch"),
         "weights": (lambda row: size(row["weights"]) if row["weights"] else None, str),
@@ -91,7 +91,7 @@ def steps(found: Answers) -> Sheet:
         "what limits": ("limit", lambda answer: words("first", "limit", answer)),
         "p50": answered("p50"),
         "p99": answered("p99"),
-        **plain("layout", "model"),
+        **plain("layout"),
         "layers": (lambda row: words("step", "layers", row), str),
         **plain("lengths", "threads"),
     }

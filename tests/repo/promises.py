@@ -165,6 +165,11 @@ SUITES = {
     "kvbench sweep batch --axis batch=8 --axis lengths=even,ragged:1 --dry-run": Promise(
         (r"^batch: ", r"lengths +even ragged:1\n")
     ),
+    "kvbench sweep step": Promise((WHOLE, r"run +runs/"), how=played),
+    "kvbench profile step --model llama-3-8b --context 4096 --between model:q4_0": Promise(
+        (r"^step\.flash\.head\.f16\.", r"tokens/s of a sequence, .* of the batch"),
+        more=(*BRIEF, "--context", "64", "--between", "64k", "--tuning", "off"),
+    ),
     "kvbench sweep --tune-only": Promise((r"schedule +times as fast as the default",), how=played),
     "kvbench sweep --schedule weave": measured(),
     "kvbench sweep --axis schedule=off,cross,weave,stream": measured(),

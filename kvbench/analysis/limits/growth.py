@@ -14,7 +14,7 @@ from kvbench.analysis.judge import LIMITS, OUTSIDE
 from kvbench.analysis.measured.estimates import FAR_OUT, Estimate
 from kvbench.model import Point, Record
 from kvbench.model.annotated import Printed, about
-from kvbench.model.program import AGAIN, APPENDS, DECODES, LAST, WEIGHTS
+from kvbench.model.program import AGAIN, APPENDS, DECODES, LAST, MEMORY, WEIGHTS
 from kvbench.units import GB
 
 _ROWS = 8  # of the table
@@ -77,7 +77,7 @@ def _usual(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """Of times of the same rounds."""
+    """Of times of the same rounds, or of a line."""
 
     value: Annotated[float, about("ratio: median of the rounds")]
     low: Annotated[float, about("ratio: lower end of its interval")]
@@ -88,6 +88,13 @@ class Ratio:
     def of(cls, values: Sequence[float]) -> Self:
         found = Estimate.of_ratios(values)
         return cls(found.median, found.low, found.high, against(found.low - 1, found.high - 1))
+
+    @classmethod
+    def along(cls, fit: Fit, begin: int, end: int) -> Self:
+        """Of the line at the end of the way over that at its begin."""
+        share = (end - begin) / fit.at(begin)
+        value, low, high = (share * each for each in (fit.slope, fit.slope_low, fit.slope_high))
+        return cls(1 + value, 1 + low, 1 + high, against(low, high))
 
 
 def against(low: float, high: float, whole: float = 1.0) -> Against:
@@ -173,6 +180,13 @@ class Growth(Printed):
     rest: Annotated[Rest, about("of a step, beyond its parts alone")]
     whole: Annotated[Ratio, about("of a step over the sum of its parts alone")]
     again: Annotated[Ratio, about("of a step over the same once more, as profile step times it")]
+    drift: Annotated[
+        Ratio,
+        about(
+            "of plain reads of as many bytes at the end of the way over those at its begin: whether"
+            " the machine stayed the same"
+        ),
+    ]
     rows: Annotated[tuple[Along, ...], about("stretches along the way")]
     max_abs_err: Annotated[
         float, about("absolute: largest difference of an output element to float64")
@@ -212,6 +226,7 @@ def growth(visit: Record) -> Growth:
         rest=_rest(steps, sums, point.shape.layers),
         whole=_ratio(steps, sums),
         again=_ratio(steps, times[AGAIN]),
+        drift=Ratio.along(_fit(context, times[MEMORY]), begin, begin + tokens - 1),
         rows=tuple(_along(context, times, fits[0])),
         max_abs_err=visit.max_abs_err,
         samples={

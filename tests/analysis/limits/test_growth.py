@@ -7,7 +7,7 @@ import pytest
 
 from kvbench.analysis.limits.growth import Against, Fit, against, growth
 from kvbench.model import Record, Sample, Shape, Traffic
-from kvbench.model.program import AGAIN, APPENDS, DECODES, LAST, WEIGHTS
+from kvbench.model.program import AGAIN, APPENDS, DECODES, LAST, MEMORY, WEIGHTS
 from kvbench.report.words import paragraphs
 from tests import made_run
 
@@ -34,10 +34,10 @@ def moved(count):
 
 
 def visit(
-    beyond=0.0, more=0.0, noise=0.0, again=1.0, weights=True, decode=DECODE, tokens=TOKENS
+    beyond=0.0, more=0.0, noise=0.0, again=1.0, weights=True, drift=0.0, tokens=TOKENS
 ) -> Record:
     """beyond: seconds of a step that no part has; more: what a token adds to it beside the
-    decodes.
+    decodes. drift: by which share reads of memory take longer at the end.
     """
     rng, samples = np.random.default_rng(3), []
 
@@ -48,13 +48,14 @@ def visit(
 
     for number in range(tokens):
         context = BEGIN + 1 + number
-        alone = decode[0] + decode[1] * context
+        alone = DECODE[0] + DECODE[1] * context
         parts = alone + APPEND + WEIGHT * weights
         own = add("point", number, parts + beyond + more * context)
         if number in (0, tokens - 1):
             continue
         add(DECODES, number, alone)
-        if number % 5 == 0:
+        if number % 5 == 0 or tokens < 20:
+            add(MEMORY, number, 2e-3 * (1 + drift * number / (tokens - 1)))
             samples.append(Sample(AGAIN, number, 1, own / again, (own,), 0.0, 0, 0))
             add(APPENDS, number, APPEND)
             if weights:
@@ -123,6 +124,7 @@ def test_the_table_is_of_stretches_of_the_way():
         assert row.again is not None
     few = growth(visit(tokens=8))
     assert len(few.rows) == 8 and few.rows[0].again is None and few.rows[0].decodes is None
+    assert few.drift.value == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(
@@ -177,6 +179,22 @@ def test_a_step_that_grows_beside_the_same_once_more(again, word, sentence):
     found = growth(visit(again=again))
     assert found.again.value == pytest.approx(again) and found.again.word is word
     assert sentence in said(found)
+
+
+@pytest.mark.parametrize(
+    ("planted", "word", "sentence"),
+    [
+        ({"drift": 0.03, "noise": 0.002}, Against.SAME, "The machine stayed the same"),
+        ({"drift": 0.3, "noise": 0.01}, Against.LONGER, "The machine did not stay the same"),
+        ({"drift": -0.3, "noise": 0.01}, Against.SHORTER, "The machine did not stay the same"),
+        ({"noise": 0.3}, Against.OPEN, "Whether the machine stayed the same is not decided"),
+    ],
+)
+def test_whether_the_machine_stayed_the_same(planted, word, sentence):
+    found = growth(visit(**planted))
+    assert found.drift.word is word and sentence in said(found)
+    if word is not Against.OPEN:
+        assert found.drift.low <= 1 + planted["drift"] <= found.drift.high
 
 
 def test_what_is_not_there_is_not_said():
