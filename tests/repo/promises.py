@@ -96,6 +96,10 @@ SIZED = (
     "kvbench size llama-3-8b --context 4096 --budget 40GiB"
     " --lengths uniform:1-4096 --machine results/zen4-kvm-2/quick"
 )
+PREDICTED = (
+    "kvbench explain llama-3-8b --weights 16GB --machine results/zen4-kvm-2/peers"
+    " --engine ggml --dtype f16 --measured 1.62@4k"
+)
 
 README = {
     "kvbench sweep --report": measured(
@@ -256,6 +260,12 @@ IN_DEPTH = {
         (
             r"At 131,072 tokens reading the weights and reading the KV cache limit about equally",
             r"KV format: i8\.",
+        )
+    ),
+    PREDICTED: Promise(
+        (
+            r"\n  f16 +4,096 +memory +\d+ ms +\d+ ms +[\d.]+ +[\d.]+ +[\d.]+ +1\.62 +\S+%",
+            r"everything else \(other operations, waiting\)",
         )
     ),
     "kvbench list kernels": Promise((r"(?m)^decode\.flash\.head\.f16\.scalar +yes ",)),
