@@ -4,7 +4,7 @@ the two are the same.
 
 import secrets
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,9 +20,21 @@ from kvbench.gate.stages import Stages
 from kvbench.gate.verdict import judged
 from kvbench.leftovers import scratch
 from kvbench.machine import available_memory, describe
-from kvbench.model import AUTO, BESIDE, DEFAULTS, OWN, SIDES, Comparison, Machine, Plan, Record
+from kvbench.model import (
+    AUTO,
+    BESIDE,
+    DEFAULTS,
+    OWN,
+    SIDES,
+    Comparison,
+    Machine,
+    Plan,
+    Point,
+    Record,
+)
 from kvbench.native import Cache, Library, is_plugin, library_of, library_path
 from kvbench.plan import Site, expand, refuse_too_large
+from kvbench.plan.site import kernels_of
 from kvbench.runner import Execute, new_run
 from kvbench.store.files import streams
 from kvbench.suite import Suite, find
@@ -162,8 +174,8 @@ def rivals(base: Build, head: Build, asked: Request, folder: Path) -> _Contest:
     site = Site(machine, available_memory(), asked.isa, library=opened["base"])
     found = expand(suite, site, only=asked.only)
     refuse_too_large(found)
-    there = {kernel.id for kernel in opened["head"].kernels()}
-    points = [point for point in found.points if point.kernel in there]
+    missing = _missing(found.points, opened)
+    points = [point for point in found.points if point not in missing]
     if not points:
         raise NotComparable(
             f"{found.suite.source} has no point here that both builds have", "name another --suite"
@@ -185,16 +197,26 @@ def rivals(base: Build, head: Build, asked: Request, folder: Path) -> _Contest:
         foreign=opened["base"].foreign_variants,
         tuning={},
     )
-    missing = [
-        f"{p.name}: only base has this kernel" for p in found.points if p.kernel not in there
-    ]
     return (
         machine,
         plan,
         same and f"{counted(len(points), 'point')} not measured: {same}",
-        missing,
+        [f"{point.name}: {why}" for point, why in missing.items()],
         _lacking(opened),
     )
+
+
+def _missing(points: Iterable[Point], opened: Mapping[str, Library]) -> dict[Point, str]:
+    """Points that one of the sides cannot measure, with the reason."""
+    there = {kernel.id for kernel in kernels_of(opened["head"])}
+    old = " and ".join(side for side in SIDES if not opened[side].reads_on)
+    return {
+        point: f"{old} cannot read memory between passes"
+        if point.kernel in there
+        else "only base has this kernel"
+        for point in points
+        if point.kernel not in there or (point.between and old)
+    }
 
 
 def _lacking(opened: dict[str, Library]) -> list[str]:

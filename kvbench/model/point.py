@@ -305,6 +305,11 @@ class Point(Visited):
     )
 
     @property
+    def streamed(self) -> int:
+        """Bytes that are read before each pass, untimed: those of a step are part of it."""
+        return 0 if self.op == STEP else self.between
+
+    @property
     def words(self) -> tuple[str, ...]:
         """Of its kernel."""
         variant = self.variant if self.engine == OURS else self.engine

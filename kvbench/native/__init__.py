@@ -17,7 +17,8 @@ from kvbench.native.ops import (
     rewrite,
     store_task,
     transpose_task,
+    unpack_task,
 )
 from kvbench.native.plugin import Plugin, is_plugin
-from kvbench.native.rows import LANES, block_of, key_bytes
+from kvbench.native.rows import LANES, block_of, key_bytes, token_bytes
 from kvbench.native.team import Series, Task, Team

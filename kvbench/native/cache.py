@@ -12,7 +12,7 @@ from kvbench.native.arguments import floats, instance, place, positive, whole
 from kvbench.native.blocks import NONE, Blocks
 from kvbench.native.declared import Struct
 from kvbench.native.library import Library, default_library
-from kvbench.native.ops import decode_task, pointer, store_task
+from kvbench.native.ops import decode_task, store_task, unpack_task
 from kvbench.native.team import Task, Teams
 from kvbench.units import size
 
@@ -235,6 +235,12 @@ class Cache(Closing):
             + slot * c.k.scale_token_stride,
         )
 
+    def look_up_in(self, other: "Cache") -> None:
+        """The table of the other one, from now on, whatever becomes of it."""
+        self.table = other.table
+        if self.table is not None:
+            self.struct.table = self.library.ffi.from_buffer("int32_t[]", self.table)
+
     # ---- stores ----------------------------------------------------------------------------------
 
     def append(self, k: Any, v: Any, isa: str | None = None, threads: int = 1) -> None:
@@ -408,11 +414,9 @@ class Cache(Closing):
                 f"count is {count}: there is no memory for so many rows", "ask for fewer"
             ) from None
         if count:
-            to = (pointer(self.library, k), pointer(self.library, v))
-            make = self.library.lib.kvb_task_unpack
-            self._make(
-                threads, make, c, whole("first", first), count, *to, self._isa(isa), keep=(k, v)
-            )
+            threads, first = whole("threads", threads, 32), whole("first", first)
+            isa = self.library.isa(isa)
+            self._run(threads, unpack_task(self, first, k, v, threads, isa=isa))
         return k, v
 
     # ---- calls -----------------------------------------------------------------------------------

@@ -113,6 +113,11 @@ class Library:
                 "install kvbench again",
             )
 
+    @property
+    def takes_series(self) -> bool:
+        """Whether it does tasks one after another as one pass: one of before does not."""
+        return hasattr(self.lib, "kvb_task_series")
+
     def _rows(self, table: Any) -> Iterator[Any]:
         """Until there is none."""
         return takewhile(lambda row: row != self.ffi.NULL, map(table, count()))
@@ -201,6 +206,20 @@ class Library:
         return (
             self.words("schedule")[self.lib.kvb_schedule_default()] if word in (AUTO, OWN) else word
         )
+
+    @property
+    def reads_on(self) -> bool:
+        """Whether a read of memory goes on where its last pass stopped: libraries of before had no
+        such.
+        """
+        return "piece" in dict(self.ffi.typeof("kvb_probe").fields)
+
+    def refuse_no_pieces(self) -> None:
+        if not self.reads_on:
+            raise Unsupported(
+                f"{self.path.name} is of a kvbench that read nothing between passes",
+                "ask for points with between 0, or for a newer build",
+            )
 
     def kernels(self) -> list[Kernel]:
         """The library's own, then those of the plug-ins."""

@@ -89,6 +89,18 @@ def store_task(
     return Task(library, getattr(library.lib, f"kvb_task_{op}"), args, threads, keep=(cache, k, v))
 
 
+def unpack_task(
+    cache: "Cache", first: int, k: np.ndarray, v: np.ndarray, threads: int, *, isa: str
+) -> Task:
+    """Tokens of every sequence as float32, from `first` on, counted from the oldest that is held,
+    to k and v [batch, tokens, kv_heads, head_dim].
+    """
+    library = cache.library
+    to = pointer(library, k), pointer(library, v)
+    args = cache.struct, first, k.shape[1], *to, library.number("isa", isa)
+    return Task(library, library.lib.kvb_task_unpack, *args, threads, keep=(cache, k, v))
+
+
 def repack_task(before: "Cache", after: "Cache", threads: int, *, isa: str) -> Task:
     """Grows `before` in place to `after`, which lies over the same memory; by one thread."""
     library = before.library
@@ -160,7 +172,8 @@ def probe_task(
     args.bytes, args.distance, args.steps = size, distance, steps
     if schedule:  # which a library of before had not
         args.schedule = library.number("schedule", schedule)
-    if piece:  # nor had it this
+    if piece:
+        library.refuse_no_pieces()
         args.piece = piece
     return Task(library, library.lib.kvb_task_probe, args, threads, keep=(to, source, second))
 

@@ -32,3 +32,21 @@ def key_bytes(cache: Cache, token: int, head: int, sequence: int = 0) -> np.ndar
         return row + byte
     lane = token % c.capacity % LANES
     return row - lane * c.k.row_bytes + (byte // cell * LANES + lane) * cell + byte % cell
+
+
+def token_bytes(cache: Cache, token: int, head: int, sequence: int = 0) -> list[np.ndarray]:
+    """Where the bytes of K and V of a token lie in a cache's memory, and of their scales where rows
+    have any.
+    """
+    c = cache.struct
+    row, scale = cache.place(token, head, sequence)
+    places = [
+        key_bytes(cache, token, head, sequence),
+        c.k.bytes + row + np.arange(c.v.row_bytes),
+    ]
+    if c.k.scale_bytes:
+        # scales lie side by side one way or the other
+        width = min(c.k.scale_token_stride, c.k.scale_head_stride)
+        scales = c.k.bytes + c.v.bytes + scale + np.arange(width)
+        places += [scales, c.k.scale_bytes + scales]
+    return places

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from threading import RLock
 from typing import Any
 
-from kvbench.errors import BadArgument
+from kvbench.errors import BadArgument, Unsupported
 from kvbench.model import Times, Traffic
 from kvbench.native.arguments import instance, place, whole
 from kvbench.native.library import Library, Owned, default_library
@@ -62,6 +62,9 @@ class Series(Task):
         self, library: Library, tasks: Sequence[Task], kinds: Sequence[int], threads: int
     ) -> None:
         self.tasks, ffi = tuple(tasks), library.ffi
+        if not library.takes_series:
+            name = library.path.name
+            raise Unsupported(f"{name} is older than whole steps", "leave out points of op step")
         for task in self.tasks:
             _one_library(task, library)
         if len(kinds) != len(self.tasks):

@@ -6,9 +6,12 @@ from math import inf
 
 from kvbench.grouping import grouped
 from kvbench.model import AUTO, OURS, OWN, Machine, Needs, Point
+from kvbench.model.point import STEP
 from kvbench.model.tuning import called
 from kvbench.native import Cache
+from kvbench.plan.needs import needs as needs_of
 from kvbench.plan.needs import stores
+from kvbench.plan.steps import parts
 from kvbench.regime import levels, near_l3, nearest
 
 FROM_MEMORY = "memory"  # the level of what no cache holds
@@ -19,8 +22,12 @@ _BLOCKS = ((32, "block<=32"), (inf, "block>32"))
 
 def class_of(point: Point, needs: Needs, machine: Machine, far: bool = False) -> tuple[str, ...]:
     """The parts that model/tuning.py names. What hardly changes how rows are best read is no
-    part of it: lengths, batch, the system's pages. far: of the point's slice if it lay in memory.
+    part of it: lengths, batch, the system's pages. far: of the point's slice if it lay in memory. A
+    step is of the class that its first part is of.
     """
+    if point.op == STEP:
+        first = parts(point)[0].point
+        return class_of(first, needs_of(first, needs.far), machine)
     last = list(levels(machine, point.cpus).values())[-1:]
     shared = bool(last) and len(last[0]) == 1
     return (

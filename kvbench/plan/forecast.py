@@ -2,15 +2,16 @@
 and said to be.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 
 from kvbench.errors import Refused
 from kvbench.model import Contrast, Needs, Plan, Point, Probe
 from kvbench.model.contrast import KERNEL
-from kvbench.model.point import ONE_TOKEN, Visited
+from kvbench.model.point import ONE_TOKEN, STEP, Visited
 from kvbench.plan.expansion import MEMORY, Sweep
 from kvbench.plan.needs import PROCESS, members, room, stores
+from kvbench.plan.steps import parts
 from kvbench.plan.witnesses import is_peer
 from kvbench.units import GB, span
 
@@ -97,11 +98,13 @@ def forecast(sweep: Sweep, tuned: int = 0) -> Forecast:
     )
 
 
-def _answers(points: Iterable[Point]) -> float:
+def _answers(points: Collection[Point]) -> float:
     """Seconds; points with the same data share an answer."""
-    data = {(point.dtype, point.scale, point.shape) for point in points if point.op == "decode"}
+    made = (parts(point) if point.op == STEP else () for point in points)
+    decodes = [*points, *(part.point for each in made for part in each)]
+    data = {(point.dtype, point.scale, point.shape) for point in decodes if point.op == "decode"}
     elements = (
-        2 * shape.batch * shape.kv_heads * shape.head_dim * shape.context for _, _, shape in data
+        2 * s.batch * s.kv_heads * s.head_dim * min(s.context, s.capacity) for _, _, s in data
     )
     return sum(elements) / ANSWER
 
@@ -128,6 +131,7 @@ def _visit(visited: Visited, plan: Plan, needs: Mapping[Point, Needs]) -> float:
     evicted = (
         (EVICTED - 1) * timed if any(point.residency == "evicted" for point in points) else 0.0
     )
+    untimed = plan.samples * sum(_between(point, plan) for point in points)
     made = (
         sum(_filling({point: needs[point] for point in points}).values())
         if isinstance(visited, Contrast)
@@ -136,6 +140,7 @@ def _visit(visited: Visited, plan: Plan, needs: Mapping[Point, Needs]) -> float:
     return (
         timed
         + evicted
+        + untimed
         + made
         + VISIT * max(1, len(points))
         + SLICE * sum(needs[point].slices for point in points)
@@ -146,24 +151,40 @@ def _samples(visited: Visited, plan: Plan, needs: Mapping[Point, Needs]) -> floa
     """One of each program: the point, its twin in two forms, its core roof, and reads of memory
     where that feeds it; or a store and two copies; and how fast the cores are. Or all points of a
     contrast, those of a line with their limits. Or a probe, each form but the plain one now and
-    then. A sample is one pass at least.
+    then. Or a step, its parts and a read of as much. A sample is one pass at least.
     """
     seconds = plan.sample_time
     if isinstance(visited, Probe):
         return seconds * _FORMS.get(visited.op, 1)
-    # a token is no walk
+    # a token is no walk, and a step walks all layers
     own = members(visited)
-    walked = {point: needs[point].slice_walked for point in own if point.op not in ONE_TOKEN}
-    rates = {point: max(READ, READ_EACH * point.threads) for point in walked}
+    walked = {
+        point: needs[point].walked if point.op == STEP else needs[point].slice_walked
+        for point in own
+        if point.op not in ONE_TOKEN
+    }
     walks = [
-        max(seconds, walked[point] / rates[point]) if point in walked else seconds for point in own
+        max(seconds, walked[point] / _rate(point)) if point in walked else seconds for point in own
     ]
     if not isinstance(visited, Point):
         line = isinstance(visited, Contrast) and visited.factor == KERNEL
         return sum(3 * walk + seconds for walk in walks) + walks[0] + _PACE if line else sum(walks)
+    if visited.op == STEP:  # its parts together take as long as the step, and so does a read
+        return (3 + plan.neighbour) * walks[0] + 2 * seconds + _PACE
+    if visited.streamed and replace(visited, between=0) in needs:  # whose witnesses it has
+        return (1 + plan.neighbour) * walks[0]
     far = needs[visited].walked >= needs[visited].far or visited.residency == "evicted"
     more = 0.0 if stores(visited) else seconds + far * walks[0]
     return (3 + plan.neighbour) * walks[0] + _PACE + more
+
+
+def _between(point: Point, plan: Plan) -> float:
+    """Untimed seconds of a sample: as many as it is timed, or one read of what is between."""
+    return max(plan.sample_time, point.streamed / _rate(point)) if point.streamed else 0.0
+
+
+def _rate(point: Point) -> float:
+    return max(READ, READ_EACH * point.threads)
 
 
 def _filling(needs: Mapping[Point, Needs]) -> dict[tuple[object, ...], float]:

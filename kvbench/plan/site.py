@@ -47,7 +47,7 @@ class Site:
         axes = ("op", *BY_KERNEL)
         self.kernels = {
             tuple(getattr(kernel, axis) for axis in axes): kernel
-            for kernel in (*self.library.kernels(), *_steps(self.library))
+            for kernel in kernels_of(self.library)
         }
 
     def peer(self, engine: str) -> Known:
@@ -121,6 +121,11 @@ class Site:
     @cache
     def paged(self, layout: str) -> bool:
         return layout != NONE and Cache.is_paged(layout, self.library)
+
+
+def kernels_of(library: Library) -> list[Kernel]:
+    """What points may be of: the library's own, and whole steps."""
+    return [*library.kernels(), *(_steps(library) if library.takes_series else ())]
 
 
 def _steps(library: Library) -> list[Kernel]:

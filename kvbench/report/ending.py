@@ -10,6 +10,7 @@ import pandas as pd
 
 from kvbench.analysis.answers import Answers
 from kvbench.analysis.answers.decodes import Decode
+from kvbench.analysis.answers.serving import Batch, Way
 from kvbench.analysis.differs.questions import Open
 from kvbench.analysis.means.findings import Findings
 from kvbench.model.annotated import about
@@ -80,6 +81,8 @@ def short(found: Findings) -> list[str]:
     if own.decodes.rows:
         rule = wrapped([said("first", "rule", own.decodes.fastest)])
         lines += ["", *(f"  {line}" for line in _dtypes(own.decodes.rows)), *rule]
+    if own.serving.batches:
+        lines += ["", *(f"  {line}" for line in _served(own.serving.batches))]
     failed = summary(found)
     return [*lines, *(["", *_heading(failed)] if failed.failed else ())]
 
@@ -100,6 +103,26 @@ def _dtypes(found: tuple[Decode, ...]) -> list[str]:
         for row in found
     ]
     return ruled(pd.DataFrame(rows), [Column(name, name) for name in rows[0]])
+
+
+_HEADS = ("requests", "cache", *Way, "times as long", "tokens/s")
+
+
+def _served(found: tuple[Batch, ...]) -> list[str]:
+    """The table of real requests, narrow: the time of a step each way; tokens/s of all together, as
+    they are.
+    """
+    rows = [
+        {
+            "requests": each.batch,
+            "cache": f"{each.dtype}, {each.layout}",
+            **{way.way: bare(way.step.figure) for way in each.ways},
+            "times as long": narrow(each.padding.figure),
+            **{"tokens/s": bare(w.whole.figure) for w in each.ways if w.way == Way.AS_THEY_ARE},
+        }
+        for each in found
+    ]
+    return ruled(pd.DataFrame(rows), [Column(name, name) for name in _HEADS])
 
 
 def text(found: Findings) -> list[str]:

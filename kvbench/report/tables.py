@@ -10,7 +10,8 @@ from importlib.resources import files
 from typing import Any
 
 from kvbench.analysis.answers import Answers
-from kvbench.analysis.answers.answer import Answer, Figure
+from kvbench.analysis.answers.answer import Answer, Figure, Reason
+from kvbench.analysis.answers.serving import Way
 from kvbench.analysis.judge import COVERAGE as CERTAIN
 from kvbench.analysis.limits.claims import Claim
 from kvbench.analysis.means.findings import Findings
@@ -27,6 +28,7 @@ from kvbench.store import Manifest
 from kvbench.units import cpu_text, duration, size
 
 _times = "{:.2f}".format
+_NOTHING = Answer.untested("", Reason.NOT_MEASURED)
 
 
 def _error(value: float) -> str:
@@ -99,6 +101,33 @@ def fits(found: Answers) -> Sheet:
         "tokens of all layers in L3": ("model_wide", "{:,}".format),
     }
     return _sheet("fits", columns, [asdict(each) for each in found.l3.fits])
+
+
+def serving(found: Findings) -> Sheet:
+    """Each batch, each way. What padding costs stands with the padded one."""
+    columns: Columns = {
+        **plain("dtype", "layout"),
+        "requests": ("batch", str),
+        "lengths": ("way", str),
+        "shortest, tokens": ("shortest", "{:,}".format),
+        "longest, tokens": ("longest", "{:,}".format),
+        "time of a step": answered("step"),
+        "step, interval": (lambda row: within(row["step"]), str),
+        "tokens/s, each": answered("sequence"),
+        "tokens/s, all": answered("whole"),
+        "times as long": answered("padding"),
+        "interval": (lambda row: within(row["padding"]), str),
+        "verdict": (lambda row: row["padding"].figure and str(row["padding"].state), str),
+    }
+    rows = [
+        {name: getattr(each, name) for name in each.__slots__}
+        | {name: getattr(batch, name) for name in ("dtype", "layout", "batch")}
+        | {"padding": batch.padding if each.way == Way.PADDED else _NOTHING}
+        for batch in found.answers.serving.batches
+        for each in batch.ways
+    ]
+    places = {name: place for place, name in enumerate(found.points["name"])}
+    return _sheet("serving", columns, rows, [places[row["point"]] for row in rows])
 
 
 def points(found: Findings) -> Sheet:
@@ -293,4 +322,11 @@ def every(found: Findings) -> list[Sheet]:
     rows = {name: records(getattr(found, name)) for name in _COLUMNS}
     own = {name: _sheet(name, columns, rows[name]) for name, columns in _COLUMNS.items()}
     asked = (own.pop("contrasts"), tokens(found), fits(found.answers))
-    return [points(found), own.pop("peers"), *asked, *own.values(), ceilings(found.ceilings)]
+    return [
+        points(found),
+        serving(found),
+        own.pop("peers"),
+        *asked,
+        *own.values(),
+        ceilings(found.ceilings),
+    ]

@@ -11,7 +11,7 @@ import numpy as np
 
 from kvbench.model import Kernel
 from kvbench.model.annotated import about
-from kvbench.native import Cache, Library, block_of, key_bytes
+from kvbench.native import Cache, Library, block_of, token_bytes
 from kvbench.verify.situation import Prepared, Situation, how_taken
 
 _HERE = Situation("faults", 2, 3, 64, 260, (250, 200), (("block_tokens", 20),))
@@ -53,18 +53,8 @@ class Victim:
         return self.cache.arena.view()
 
     def rows(self, token: int, head: int) -> list[np.ndarray]:
-        """Where the bytes of K and V of a token of sequence 0 lie, and of their scales where rows
-        have any.
-        """
-        c = self.cache.struct
-        row, scale = self.cache.place(token, head)
-        places = [key_bytes(self.cache, token, head), c.k.bytes + row + np.arange(c.v.row_bytes)]
-        if c.k.scale_bytes:
-            # scales lie side by side one way or the other
-            width = min(c.k.scale_token_stride, c.k.scale_head_stride)
-            scales = c.k.bytes + c.v.bytes + scale + np.arange(width)
-            places += [scales, c.k.scale_bytes + scales]
-        return places
+        """Of sequence 0."""
+        return token_bytes(self.cache, token, head)
 
     def copy_token(self, start: int, end: int) -> None:
         """In sequence 0."""

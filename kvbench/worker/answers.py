@@ -32,10 +32,17 @@ class Answer:
 
 
 class Answers:
-    """In `folder`; without one, nothing is kept."""
+    """In `folder`; without one, nothing is kept. `content`: what the caches hold, where that is not
+    what rooms are filled with.
+    """
 
-    def __init__(self, folder: str = "") -> None:
+    def __init__(self, folder: str = "", content: str = "") -> None:
         self._folder = Path(folder) if folder else None
+        self._content = content
+
+    def holding(self, content: str) -> "Answers":
+        """Those of caches that hold something else."""
+        return Answers(str(self._folder or ""), content)
 
     def of(
         self, point: Point, cache: Cache, q: np.ndarray, signs: Sequence[Any] = (1, 1)
@@ -43,7 +50,8 @@ class Answers:
         """signs: of K and V in the cache, where the answer for others is wanted."""
         s = point.shape
         shape = (s.batch, s.q_heads, s.kv_heads, s.head_dim, s.context, s.window, s.lengths)
-        rests_on = repr((*taken(point, cache), point.scale, shape)).encode() + q.tobytes()
+        data = *taken(point, cache), point.scale, shape, self._content
+        rests_on = repr(data).encode() + q.tobytes()
         path = self._folder and self._folder / f"{hashlib.sha256(rests_on).hexdigest()[:32]}.npy"
         if path is None or not path.is_file():
             return _computed(path, point, cache, q * signs[0], signs[1])
@@ -61,6 +69,7 @@ def taken(point: Point, cache: Cache) -> tuple[str, str | None, tuple[int, int, 
 
 def _computed(path: Path | None, point: Point, cache: Cache, q: np.ndarray, sign: Any) -> Answer:
     largest, (stored, read, levels) = 0.0, taken(point, cache)
+    held = np.minimum(cache.lengths, cache.struct.capacity)  # rows() counts from the oldest of them
 
     def rows(first: int, count: int) -> tuple[np.ndarray, np.ndarray]:
         nonlocal largest
@@ -71,9 +80,9 @@ def _computed(path: Path | None, point: Point, cache: Cache, q: np.ndarray, sign
         return k, v
 
     if levels:
-        out, off = attention_in_steps(q, rows, cache.lengths, levels, cache.window)
+        out, off = attention_in_steps(q, rows, held, levels, cache.window)
     else:
-        out, off = attention(q, rows, cache.lengths, cache.window), np.zeros(())
+        out, off = attention(q, rows, held, cache.window), np.zeros(())
     found = Answer(out * sign, tolerance(largest, point.shape.context) + off)
     if path:
         with suppress(OSError):  # it will be computed again

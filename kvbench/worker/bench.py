@@ -16,6 +16,7 @@ from kvbench.errors import WrongAnswer
 from kvbench.machine.allowance import Disturbed
 from kvbench.machine.placement import neighbours
 from kvbench.model import PACE, PLAIN, Needs, Plan, Point, Role, Sample
+from kvbench.model.program import ALONE
 from kvbench.native import Part, Task, forms, probe_task
 from kvbench.regime import dram_bytes
 from kvbench.worker.answers import Answers
@@ -63,10 +64,20 @@ class Bench(Owner):
     def programs(self) -> list[Program]:
         return [self.own, *self.witnesses, self.pace]
 
+    @cached_property
+    def own(self) -> Program:
+        """The point's kernel, after whatever is read between its passes."""
+        return self.streamed(self.kernel)
+
     @property
     @abstractmethod
-    def own(self) -> Program:
-        """The point's kernel."""
+    def kernel(self) -> Program:
+        """The point's kernel, with nothing read between its passes unless all are evicted."""
+
+    @property
+    def alone(self) -> list[Program]:
+        """That one as a witness, where the point differs from it."""
+        return [replace(self.kernel, name=ALONE)] if self.point.streamed else []
 
     @property
     @abstractmethod
@@ -103,6 +114,16 @@ class Bench(Owner):
     def program(self, name: str, *tasks: Task) -> Program:
         return Program(name, self.team, tasks, self.between, self._warm)
 
+    def streamed(self, program: Program) -> Program:
+        """With as much of memory read before each pass as the point asks for."""
+        return replace(program, between=self._stream) if self.point.streamed else program
+
+    @cached_property
+    def _stream(self) -> Task:
+        """By the point's threads; on from where the last one stopped, so that no cache has any."""
+        far, piece = self.far.whole, self.point.streamed
+        return self.probe("read", to=far, size=far.size, piece=piece)
+
     def probe(self, op: str, threads: int = 0, **facts: Any) -> Task:
         """By the point's threads, or so many others."""
         task = probe_task(
@@ -137,18 +158,30 @@ class Bench(Owner):
         more for rounds().
         """
         error = self.verified()
+        taken = self.sampled(programs, samples, sample_time, **how)
+        return taken, max(error, self.looked_after(programs, taken))
+
+    def sampled(
+        self, programs: Sequence[Program], samples: int, sample_time: float, **how: Any
+    ) -> tuple[Sample, ...]:
+        """Seconds of passes, which may be millions, are dropped as they come, unless they tell of
+        tails.
+        """
         with self.watching():
-            # Seconds of passes, which may be millions, are dropped as they come, unless they tell
-            # of tails.
-            taken = tuple(
+            return tuple(
                 sample if sample.one_by_one else replace(sample, pass_seconds=())
                 for sample in rounds(programs, samples, sample_time, self._seed, **how)
             )
+
+    def looked_after(self, programs: Sequence[Program], taken: Sequence[Sample]) -> float:
+        """The largest error that samples have left behind, of these programs, and of other queries
+        then.
+        """
         own = min(sample.passes for sample in taken if sample.program == self.own.name)
-        error = max(error, self.verify_beside(programs), self.verify_left(own))
+        error = max(self.verify_beside(programs), self.verify_left(own))
         error = max(error, self.verify_changed())
         self.refuse_impossible(taken)
-        return taken, error
+        return error
 
     @abstractmethod
     def verify(self) -> float:

@@ -37,7 +37,7 @@ class Decoding(Bench):
     # ---- programs --------------------------------------------------------------------------------
 
     @cached_property
-    def own(self) -> Program:
+    def kernel(self) -> Program:
         return self.under("point", self.ran or AUTO)
 
     @cached_property
@@ -46,12 +46,16 @@ class Decoding(Bench):
 
     @cached_property
     def witnesses(self) -> list[Program]:
-        return [*self.limits, *self._nearer()]
+        return [*self.alone, *self.limits, *self._nearer()]
 
     @cached_property
     def limits(self) -> list[Program]:
-        """Reads of the same rows in two forms, and the core roof."""
+        """Reads of the same rows in two forms, and the core roof. Those reads are of rows that
+        nothing comes between, and no limit of a point where something does.
+        """
         core = Program(CORE, self.team, (self._wrapped(),))
+        if self.point.streamed:
+            return [core]
         ahead = AUTO if self.ran == "off" else self.ran or AUTO
         return [self.plainest, self.under(AHEAD.name, ahead, "twin"), core]
 

@@ -14,7 +14,7 @@ control has base on both sides, loaded twice: what differs there is noise.
 
 import random
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from operator import attrgetter
@@ -26,12 +26,14 @@ import numpy as np
 from kvbench.errors import NotComparable
 from kvbench.machine.allowance import Disturbed
 from kvbench.model import BESIDE, OWN, SIDES, Job, Point, Record
+from kvbench.model.point import ATTENDS
 from kvbench.native import Arena, Library
 from kvbench.worker.answers import Answers
 from kvbench.worker.bench import Bench, side_by_side
 from kvbench.worker.foreign import bench_of
 from kvbench.worker.loop import Program, flat
 from kvbench.worker.room import Room
+from kvbench.worker.steproom import StepRoom
 from kvbench.worker.tuning import Tuner
 
 _OF_PLANE = ("row_bytes", "token_stride", "head_stride", "seq_stride", "bytes", "scale_bytes")
@@ -44,7 +46,7 @@ class GuestRoom(Room):
 
     def __init__(self, host: Room, library: Library) -> None:
         self._host = host
-        super().__init__(host.point, host.needs, host.ground, library)
+        super().__init__(host.point, host.needs, host.ground, library, host.place)
 
     def _arena(self) -> Arena:
         return self._host.arena
@@ -67,6 +69,23 @@ class GuestRoom(Room):
 
     def _sources(self) -> np.ndarray:
         return self._host.sources
+
+
+class GuestStepRoom(StepRoom):
+    """The same of a whole step."""
+
+    def __init__(self, host: StepRoom, library: Library) -> None:
+        self._host = host
+        super().__init__(host.point, host.needs, host.ground, library, host.place)
+
+    def _made(self) -> Iterator[Room]:
+        return (GuestRoom(room, self.library) for room in self._host.rooms)
+
+
+def _guest(host: Room, library: Library) -> Room:
+    if isinstance(host, StepRoom):
+        return GuestStepRoom(host, library)
+    return GuestRoom(host, library)
 
 
 class Sides:
@@ -117,9 +136,7 @@ class Sides:
             needed = self._job.needs[point.name]
             for side in self._coin.sample(SIDES, 2):
                 twice = side == "head" and point.name in self._job.plan.controls
-                room = owned.enter_context(
-                    GuestRoom(host, self._libraries["copy" if twice else side])
-                )
+                room = owned.enter_context(_guest(host, self._libraries["copy" if twice else side]))
                 benches[side] = owned.enter_context(bench_of(point, needed, room, answers, seed))
             self._choose(benches, tuner)
             known = _known(point, host.library)
@@ -157,7 +174,7 @@ def _known(point: Point, library: Library) -> Point:
     words = library.words("variant")
     return (
         point
-        if point.op != "decode" or point.variant in words
+        if point.op not in ATTENDS or point.variant in words
         else replace(point, variant=words[0])
     )
 
@@ -167,6 +184,7 @@ def _programs(benches: Mapping[str, Bench], third: Bench, sample_time: float) ->
     as half of it has.
     """
     base, head = (replace(benches[side].own, name=side, quiet=True) for side in SIDES)
-    beside = replace(third.plainest, name=BESIDE["base"], quiet=True, sample_time=sample_time / 2)
+    beside = replace(third.streamed(third.plainest), name=BESIDE["base"], quiet=True)
+    beside = replace(beside, sample_time=sample_time / 2)
     again = replace(beside, name=BESIDE["head"], like=beside.name)
     return [replace(base, then=(beside,)), replace(head, like=base.name, then=(again,))]

@@ -21,6 +21,7 @@ import numpy as np
 from kvbench.errors import WrongAnswer
 from kvbench.grouping import grouped
 from kvbench.model import Needs, Point, Role, Sample
+from kvbench.model.point import STEP
 from kvbench.native import described, rewrite
 from kvbench.plan.needs import stores
 from kvbench.units import GB, counted
@@ -30,6 +31,7 @@ from kvbench.worker.decoding import Decoding
 from kvbench.worker.loop import Program
 from kvbench.worker.moves import STORES
 from kvbench.worker.room import Room, near_threads
+from kvbench.worker.stepping import Stepping
 from kvbench.worker.storing import Storing
 
 _Places = dict[int, frozenset[int]]  # by thread
@@ -39,6 +41,8 @@ _SPREAD = 1 / 3  # by which a launch may differ from others
 
 def bench_of(point: Point, needed: Needs, room: Room, answers: Answers, seed: int = 0) -> Bench:
     how = point, needed, room, answers, seed
+    if point.op == STEP:
+        return Stepping(*how)
     if stores(point):
         return STORES.get(point.op, Storing)(*how)
     foreign = point.variant not in room.library.words("variant")
@@ -66,8 +70,9 @@ class ForeignDecoding(Decoding):
 
     def refuse_impossible(self, taken: Sequence[Sample]) -> None:
         """Faster than every read in three rounds of four, and by more than chance makes a launch
-        differ from others.
+        differ from others. What stands between passes would hide that.
         """
+        kernel = [*self.alone, self.kernel][0]
         seconds = grouped((sample.program, sample.seconds / sample.passes) for sample in taken)
         moved = {program.name: program.traffic().bytes_compulsory for program in self.programs}
         reads = (
@@ -75,10 +80,10 @@ class ForeignDecoding(Decoding):
             for name, own in seconds.items()
             if Role.of(name).kind in _READS
         )
-        rates = np.divide(moved[self.own.name], seconds[self.own.name])
+        rates = np.divide(moved[kernel.name], seconds[kernel.name])
         times = float(np.quantile(rates / np.max(list(reads), axis=0), 0.25))
         # queries and outputs, which no read has
-        ends = moved[self.own.name] / moved[self.plainest.name]
+        ends = moved[kernel.name] / self.plainest.traffic().bytes_compulsory
         if times > ends * (1 + _SPREAD):
             rate = (
                 f"{np.median(rates) / GB:.4g} GB/s are {times:.3g} times what reads of the same"

@@ -2,23 +2,22 @@
 memory together.
 
 for group in shuffled(groups):    # a contrast is one by itself
-    for point in shuffled(group):
-        announce the point
+    for points in shuffled(group):    # one; a family; or a line of peers
+        announce the first
         make the group's memory, unless it stands
-        choose a schedule, where the point asks for none and its class is new
+        choose a schedule, where a point asks for none and its class is new
         verify, measure beside the witnesses, verify
-        a record
+        a record of each
 """
 
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 from kvbench.closing import Closing
-from kvbench.errors import KvbenchError
 from kvbench.machine.allowance import Disturbances, Disturbed
 from kvbench.model import Contrast, Job, Member, Needs, Point, Probe, Record
 from kvbench.model.contrast import KERNEL, value
@@ -32,12 +31,14 @@ from kvbench.worker.answers import Answers
 from kvbench.worker.bench import Bench, side_by_side
 from kvbench.worker.decoding import Decoding
 from kvbench.worker.duel import Sides
+from kvbench.worker.family import Family, families
 from kvbench.worker.foreign import bench_of
 from kvbench.worker.ground import Ground
 from kvbench.worker.line import Line
 from kvbench.worker.loop import Program
+from kvbench.worker.steproom import room_of
 from kvbench.worker.tuning import Tuner
-from kvbench.worker.visit import record
+from kvbench.worker.visit import FAILURES, failed, kept, record
 
 
 def launch(library: Library, job: Job) -> Iterator[Visited | Record]:
@@ -47,26 +48,16 @@ def launch(library: Library, job: Job) -> Iterator[Visited | Record]:
     """
     with _Visitor(library, job) as visitor:
         for group in visitor.groups():
-            if any(map(is_peer, group)):
-                yield from visitor.line([point for point in group if isinstance(point, Point)])
-                continue
-            for point in group:
-                yield point
-                began, start = time.time(), time.perf_counter()
-                try:
-                    found = visitor.record(point)
-                except (KvbenchError, MemoryError) as error:
-                    # of this one; the others get their chance
-                    found = _failed(job, point, error)
-                yield visitor.ended(found, began=began, wall=time.perf_counter() - start)
-                if found.error and job.plan.is_foreign(point):
-                    return  # nobody knows what it has left behind: another process goes on
+            for points in group:
+                for found in visitor.visit(points):
+                    yield found
+                    if _broken(found, job):
+                        return  # nobody knows what it has left behind: another process goes on
             visitor.leave()
 
 
-def _failed(job: Job, point: Visited, error: Exception) -> Record:
-    short = isinstance(error, MemoryError)
-    return Record(job.launch, point, (), {}, {}, error=str(error) or "out of memory", short=short)
+def _broken(found: Visited | Record, job: Job) -> bool:
+    return isinstance(found, Record) and bool(found.error) and job.plan.is_foreign(found.point)
 
 
 class _Visitor(Closing):
@@ -86,34 +77,51 @@ class _Visitor(Closing):
         self.leave()
         self._ground.close()
 
-    def ended(self, found: Record, began: float, wall: float = 0.0) -> Record:
+    def _ended(self, found: Record, began: float, wall: float) -> Record:
         # What getrusage tells would begin with what this process was forked from.
         held = Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()
         peak, tuned = int(held[0]) << 10 if held else 0, self.tuner.taken()
         part = self._job.part
         return replace(found, part=part, peak=peak, tuned=tuned, began=began, wall=wall)
 
-    def line(self, points: list[Point]) -> Iterator[Visited | Record]:
-        """Records of all points of a line."""
-        began, start, owed = time.time(), time.perf_counter(), dict.fromkeys(list[Visited](points))
-        how = self._answers, self.tuner, self._job, self._random.randrange(1 << 32)
-        base, far = line_of(points[0]), self._needs(points[0]).far
+    def visit(self, points: Sequence[Visited]) -> Iterator[Visited | Record]:
+        """Of those that are timed together what begins, and a record of each."""
+        began, start, owed = time.time(), time.perf_counter(), dict.fromkeys(points)
         yield points[0]
         try:
-            with (
-                room.Room(base, needs(base, far), self._ground) as own,
-                Line(points, own, *how) as line,
-            ):
-                for found in line.records(Disturbances(points[0].cpus).read):
-                    if isinstance(found, Record):
-                        del owed[found.point]
-                        found = self.ended(
-                            found, began=began, wall=(time.perf_counter() - start) / len(points)
-                        )
-                    yield found
-        except (KvbenchError, MemoryError) as error:
+            for found in self._records(points):
+                if isinstance(found, Record):
+                    del owed[found.point]
+                    wall = (time.perf_counter() - start) / len(points)
+                    found = self._ended(found, began, wall)
+                yield found
+        except FAILURES as error:
+            wall = (time.perf_counter() - start) / len(points)
             for point in owed:
-                yield self.ended(_failed(self._job, point, error), began=began)
+                yield self._ended(failed(self._job, point, error), began, wall)
+
+    def _records(self, visited: Sequence[Visited]) -> Iterator[Visited | Record]:
+        watch = Disturbances(visited[0].cpus).read
+        points = [point for point in visited if isinstance(point, Point)]
+        if any(map(is_peer, points)):
+            yield from self._line(points, watch)
+        elif len(points) > 1:
+            how = self._answers, self.tuner, self._job, self._random.randrange(1 << 32)
+            with Family(points, self._stands(points[0]), *how) as family:
+                yield from family.records(watch)
+        else:
+            yield self._record(visited[0], watch)
+
+    def _line(
+        self, points: list[Point], watch: Callable[[], Disturbed]
+    ) -> Iterator[Visited | Record]:
+        how = self._answers, self.tuner, self._job, self._random.randrange(1 << 32)
+        base, far = line_of(points[0]), self._needs(points[0]).far
+        with (
+            room.Room(base, needs(base, far), self._ground) as own,
+            Line(points, own, *how) as line,
+        ):
+            yield from line.records(watch)
 
     def _needs(self, point: Point) -> Needs:
         return self._job.needs[point.name]
@@ -122,7 +130,8 @@ class _Visitor(Closing):
         self._group.close()
         self._room = self._buffers = None
 
-    def groups(self) -> list[list[Visited]]:
+    def groups(self) -> list[list[list[Visited]]]:
+        """Of what shares memory, what is timed together."""
         found: dict[object, list[Visited]] = {}
         peers = peer_lines(self._job.points)
         for point in self._job.points:
@@ -141,10 +150,18 @@ class _Visitor(Closing):
         for group in order:
             self._random.shuffle(group)
             group.sort(key=is_peer)
-        return order
+        return [self._together(group) for group in order]
 
-    def record(self, point: Visited) -> Record:
-        seed, watch = self._random.randrange(1 << 32), Disturbances(point.cpus).read
+    def _together(self, group: list[Visited]) -> list[list[Visited]]:
+        """A plug-in's are apart, so that one is known to have failed; so are duels."""
+        if any(map(is_peer, group)):
+            return [group]
+        if self._sides or any(map(self._job.plan.is_foreign, group)):
+            return [[point] for point in group]
+        return families(group)
+
+    def _record(self, point: Visited, watch: Callable[[], Disturbed]) -> Record:
+        seed = self._random.randrange(1 << 32)
         if isinstance(point, Contrast):
             return self._contrast(point, seed, watch)
         if isinstance(point, Probe):
@@ -153,17 +170,19 @@ class _Visitor(Closing):
             )
             return self._buffers.record(point, self._job, seed, watch)
         assert isinstance(point, Point)  # what else is visited
-        needed = self._needs(point)
-        self._room = self._room or self._group.enter_context(room.Room(point, needed, self._ground))
+        own, plan = self._stands(point), self._job.plan
         if self._sides:
-            return self._sides.visit(point, self._room, self._answers, watch, self.tuner)
-        with bench_of(point, needed, self._room, self._answers, seed) as bench:
-            plan = self._job.plan
-            found = record(
-                bench, self.tuner, plan.samples, plan.sample_time, plan.neighbour, watch=watch
-            )
-            bare = tuple(replace(sample, pass_seconds=()) for sample in found.samples)
-            return replace(found, launch=self._job.launch, samples=bare)
+            return self._sides.visit(point, own, self._answers, watch, self.tuner)
+        with bench_of(point, self._needs(point), own, self._answers, seed) as bench:
+            how = plan.samples, plan.sample_time, plan.neighbour
+            return kept(record(bench, self.tuner, *how, watch=watch), self._job.launch)
+
+    def _stands(self, point: Point) -> room.Room:
+        """The group's memory, made for its first point."""
+        self._room = self._room or self._group.enter_context(
+            room_of(point, self._needs(point), self._ground)
+        )
+        return self._room
 
     def _contrast(self, contrast: Contrast, seed: int, watch: Callable[[], Disturbed]) -> Record:
         """Its points in the same rounds, each in a room of its own: programs, each by its value of
@@ -174,7 +193,7 @@ class _Visitor(Closing):
             owned.callback(self._ground.leave, range(1, len(contrast.points)))
             for place, point in enumerate(contrast.points):
                 needed = self._needs(point)
-                own = owned.enter_context(room.Room(point, needed, self._ground, place=place))
+                own = owned.enter_context(room_of(point, needed, self._ground, place))
                 bench = owned.enter_context(bench_of(point, needed, own, self._answers, seed))
                 self.tuner.choose(bench)
                 benches[value(point, contrast.factor)] = bench

@@ -59,7 +59,8 @@ class Program:
         stands for the others.
     memory: what its slices lie in, by a number of its own. beside: what goes on meanwhile.
     every: how many rounds have one sample of it. sample_time: seconds of a sample,
-        where it is shorter than those of the others.
+        where it is shorter than those of the others. brief: it is as short as was asked for, or one
+        pass, however long those of the others are.
     like: the name of another, whose number of passes it has. then: sampled right after it. place:
         in a round, among those of the same one in any order.
     """
@@ -74,6 +75,7 @@ class Program:
     beside: Callable[[], AbstractContextManager[object]] = nullcontext
     every: int = 1
     sample_time: float = 0.0
+    brief: bool = False
     like: str = ""
     then: tuple["Program", ...] = ()
     place: int = 0
@@ -143,7 +145,7 @@ class Passes:
         alike = [
             name
             for name, each in self._programs.items()
-            if not each.between and not each.sample_time
+            if not each.between and not each.sample_time and not each.brief
         ]
         whole = [self._times[name][0] for name in alike]
         slowest = max(whole, default=self._sample_time)
@@ -153,7 +155,8 @@ class Passes:
         )
         for name, (own, cost) in self._times.items():
             program = self._programs[name]
-            asked = program.sample_time or (self._sample_time if program.between else length)
+            brief = program.between or program.brief
+            asked = program.sample_time or (self._sample_time if brief else length)
             count = max(1, round(asked / (cost if program.between else own)))
             self.each[name] = count, length if name in alike else count * own
         self.each |= {name: self.each[like] for name, like in self._like.items()}
@@ -216,6 +219,7 @@ def rounds(
                 steal=disturbed.steal,
                 throttled=disturbed.throttled,
                 sample_time=meant,
+                shares=times.stage_share if any(times.stage_share) else (),
             )
             if sample.off:
                 off.append(sample.program)

@@ -14,7 +14,7 @@ import numpy as np
 
 from kvbench.native import Cache, Task, logits_task, repack_task, store_task, transpose_task
 from kvbench.worker.content import SEED
-from kvbench.worker.storing import STALE, Storing
+from kvbench.worker.storing import STALE, Storing, off
 
 
 class Moving(Storing):
@@ -72,7 +72,7 @@ class Repacking(Moving):
         self.own.team.run(task[layer])
         if (after.lengths != shape.context).any():
             raise self.wrong("loses tokens")
-        return self.off(after, after.rows(0, shape.context, isa, threads), source)
+        return off(after, after.rows(0, shape.context, isa, threads), source, self.wrong)
 
 
 class Transposing(Moving):

@@ -92,15 +92,18 @@ class Room(Owner):
         """The bytes of each slice."""
         return self.arena.view()[: self.slices * self.slice_bytes].reshape(self.slices, -1)
 
-    def _arena(self) -> Arena:
-        """Refused before anything is allocated."""
-        point, wanted = self.point, self.needs.memory
-        free = available_memory()
+    def refuse_too_large(self) -> None:
+        """Before anything is allocated."""
+        wanted, free = self.needs.memory, available_memory()
         if wanted > free and wanted > (free := free + self.ground.held()):
             raise OutOfMemory(
                 f"the point needs {size(wanted)} of memory, {size(free)} are free",
                 "less context, layers or batch",
             )
+
+    def _arena(self) -> Arena:
+        self.refuse_too_large()
+        point = self.point
         return self.ground.arena(
             point.cpus, point.pages, self.needs.arena, self.place, point.memory
         )
@@ -117,7 +120,7 @@ class Room(Owner):
             batch=shape.batch,
             window=shape.window or None,
             shuffle=point.order,
-            ring=point.op == "append",
+            ring=point.op == "append" or shape.context > shape.capacity,
             arena=arena or self.arena,
             offset=layer * self.slice_bytes,
             library=self.library,

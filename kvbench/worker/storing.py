@@ -1,10 +1,11 @@
 """A store on the bench: the kernel over all slices beside copies of as much."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
 
+from kvbench.errors import WrongAnswer
 from kvbench.model import COPY_NT
 from kvbench.native import Cache, Task, block_of, store_task
 from kvbench.oracle import rounding
@@ -22,7 +23,7 @@ class Storing(Bench):
     # ---- programs --------------------------------------------------------------------------------
 
     @cached_property
-    def own(self) -> Program:
+    def kernel(self) -> Program:
         return self.program("point", *self.stored(self.point.variant == "nt"))
 
     @cached_property
@@ -31,7 +32,7 @@ class Storing(Bench):
 
     @cached_property
     def witnesses(self) -> list[Program]:
-        return [self.plainest, self._copy(COPY_NT.name)]
+        return [*self.alone, self.plainest, self._copy(COPY_NT.name)]
 
     def more(self) -> Iterator[Program]:
         """And the other kind of stores."""
@@ -89,15 +90,23 @@ class Storing(Bench):
             min(end, capacity) - count, count, cache.library.isas()[0], self.team.threads
         )
         cache.lengths[:] = self.point.shape.context - tokens
-        return self.off(cache, (k, v), source)
+        return off(cache, (k, v), source, self.wrong)
 
-    def off(self, cache: Cache, found: Sequence[np.ndarray], source: np.ndarray) -> float:
-        """The largest error of K and V that a cache holds."""
-        block, scaled = block_of(cache.dtype, cache.library), self.own.traffic().bytes_scales > 0
-        error = 0.0
-        for got, want in zip(found, source, strict=True):
-            off = np.abs(got - want)
-            if not (off <= rounding(want, block, scaled)).all():
-                raise self.wrong(f"stores rows off by {off.max():.3g}")
-            error = max(error, float(off.max()))
-        return error
+
+def off(
+    cache: Cache,
+    found: Sequence[np.ndarray] | np.ndarray,
+    source: np.ndarray,
+    wrong: Callable[[str], WrongAnswer],
+) -> float:
+    """The largest error of K and V that a cache holds. `wrong`: makes an error of what it is more
+    than a format's own rounding.
+    """
+    block, scaled = block_of(cache.dtype, cache.library), cache.struct.k.scale_bytes > 0
+    error = 0.0
+    for got, want in zip(found, source, strict=True):
+        far = np.abs(got - want)
+        if not (far <= rounding(want, block, scaled)).all():
+            raise wrong(f"stores rows off by {far.max():.3g}")
+        error = max(error, float(far.max()))
+    return error

@@ -62,6 +62,7 @@ class Tuner:
             bench.far_schedule = self._best(parts, bench.rotated, bench.ran, presets)
 
     def _tunes(self, bench: Bench) -> TypeGuard[Decoding]:
+        """Or a whole step: that is asked for no more than both have."""
         return self._evidence is not None and bool(bench.ran) and tunable(bench.point)
 
     def _best(

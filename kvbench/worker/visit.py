@@ -6,10 +6,11 @@ from operator import methodcaller
 from typing import Any
 
 from kvbench.apart import Ended, apart
-from kvbench.errors import Refused, WrongAnswer
+from kvbench.errors import KvbenchError, Refused, WrongAnswer
 from kvbench.machine import describe
 from kvbench.machine.placement import neighbours
-from kvbench.model import NEIGHBOUR, Point, Record, tails
+from kvbench.model import NEIGHBOUR, Job, Point, Record, Sample, Traffic, tails
+from kvbench.model.point import Visited
 from kvbench.model.tuning import Ratios
 from kvbench.native import library_of
 from kvbench.plan.needs import needs_here
@@ -18,10 +19,12 @@ from kvbench.worker.bench import Bench
 from kvbench.worker.foreign import bench_of
 from kvbench.worker.ground import Ground
 from kvbench.worker.loop import Program
-from kvbench.worker.room import Room
+from kvbench.worker.neighbour import Neighbour
+from kvbench.worker.steproom import room_of
 from kvbench.worker.tuning import Tuner
 
 PATIENCE = 60.0  # seconds that a plug-in may take, beside those of its samples and of its memory
+FAILURES = (KvbenchError, MemoryError)  # of one point: others get their chance
 _PREPARED = 40e6  # bytes of memory a second, at the least, that are filled and checked
 
 
@@ -40,7 +43,7 @@ def visit(
     needed = needs_here((point,), machine)[point]
     with (
         Ground(library_of("", plugin), machine) as ground,
-        Room(point, needed, ground) as room,
+        room_of(point, needed, ground) as room,
         bench_of(point, needed, room, Answers()) as bench,
     ):
         if beside and not neighbours(machine, point.cpus):
@@ -71,18 +74,41 @@ def record(
     if neighbour:  # the point while that one streams memory
         programs.append(replace(bench.own, name=NEIGHBOUR, beside=neighbour.streaming))
     taken, error = bench.measured(programs, samples, sample_time, **how)
+    traffic = {program.name: program.traffic() for program in programs}
+    return told(bench, taken, traffic, error, neighbour)
+
+
+def told(
+    bench: Bench,
+    taken: Sequence[Sample],
+    traffic: Mapping[str, Traffic],
+    error: float,
+    neighbour: Neighbour | None = None,
+) -> Record:
+    """traffic: of one pass, by program."""
     return Record(
         launch=0,
         point=bench.point,
-        samples=taken,
+        samples=tuple(taken),
         tails=tails(taken),
         neighbour=neighbour.gbps if neighbour else 0.0,
-        traffic={program.name: program.traffic() for program in programs},
+        traffic=dict(traffic),
         core_level=bench.core_level,
         max_abs_err=error,
         ran=bench.ran,
         **bench.room.facts(bench.point, bench.own.traffic()),
     )
+
+
+def kept(found: Record, launch: int) -> Record:
+    """As a launch has it: what its passes took one by one is told by its tails."""
+    bare = tuple(replace(sample, pass_seconds=()) for sample in found.samples)
+    return replace(found, launch=launch, samples=bare)
+
+
+def failed(job: Job, point: Visited, error: Exception) -> Record:
+    short = isinstance(error, MemoryError)
+    return Record(job.launch, point, (), {}, {}, error=str(error) or "out of memory", short=short)
 
 
 def visit_plugin(

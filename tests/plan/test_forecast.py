@@ -73,6 +73,18 @@ def test_a_token_is_no_longer_than_a_sample(sweep):
     assert long - short == pytest.approx(10 * 3 * 3 * (store - 0.03), abs=4 * probes)
 
 
+def test_a_step_takes_as_long_as_all_that_it_walks(sweep):
+    """A pass over all layers and their weights, at 10 GB/s: the step, its parts one after another,
+    and a read of as much; of two parts 30 ms more. 10 launches, 3 rounds.
+    """
+    found = sweep('op = "step"\ncontext = 1024\nlayers = 4\nbetween = 1000000000')
+    alone = replace(found, plan=replace(found.plan, points=found.points))
+    (needed,) = found.needs.values()
+    assert needed.walked > 4 * (1_000_000_000 + 2 * 1024 * 8 * 128 * 2)
+    walk = needed.walked / 10e9
+    assert forecast(alone).timed == pytest.approx(10 * 3 * (3 * walk + 2 * 0.03 + 0.001))
+
+
 def test_a_visit_has_not_hung_before_twenty_times_its_forecast(sweep):
     """12 samples of 30 ms, 3 of 1 ms, 30 ms and a slice of 0.1 ms; a minute more, and a second for
     each 20 MB of memory.

@@ -9,6 +9,7 @@ from kvbench.analysis.answers.factors import Choice, Factors
 from kvbench.analysis.answers.l3 import L3, Fits, Gain
 from kvbench.analysis.answers.memory import MemoryState, Reads
 from kvbench.analysis.answers.servers import Line, Servers, Stretch
+from kvbench.analysis.answers.serving import Batch, Served, Serving, Way
 from kvbench.analysis.answers.storing import Storing
 from kvbench.analysis.answers.trust import FAIR, Because, Suspect, Trust
 from kvbench.analysis.answers.workload import Workload
@@ -104,6 +105,37 @@ GAIN = Gain(
     gain=times(1.31, 1.26, 1.43),
     limit=NONE.because(State.DECIDED, Reason.CORE),
 )
+
+
+def served(way, longest, tokens, seconds):
+    """Of 16 requests."""
+    step = told("step", seconds, Unit.SECONDS, 0.9 * seconds, 1.1 * seconds, way)
+    each, whole = (told(way, count / seconds, Unit.TOKENS) for count in (1, 16))
+    return Served(way, way, 263, longest, tokens, step, each, whole)
+
+
+PADDING = times(1.37, 1.31, 1.42)
+SERVING = Serving(
+    padding=PADDING,
+    batches=(
+        Batch(
+            batch=16,
+            dtype="f16",
+            layout="head",
+            ways=(
+                served(Way.AS_THEY_ARE, 2404, 19932, 0.25),
+                served(Way.PADDED, 2404, 38464, 0.3425),
+            ),
+            padding=PADDING,
+            raggedness=times(1.01, 0.99, 1.02, state=State.LEVEL),
+        ),
+    ),
+    model="llama-3-8b",
+    layers=32,
+    timed=4,
+    threads=2,
+    between=122 << 20,
+)
 ANSWERS = Answers(
     machine="AMD EPYC",
     virtual=True,
@@ -145,6 +177,7 @@ ANSWERS = Answers(
         share=told("storing", 0.003, Unit.SHARE, 0.002, 0.004, held=Held.STEP),
         layouts=(STORED,),
     ),
+    serving=SERVING,
     servers=Servers(
         here=15.4,
         lines=(Line("i8", "i8 point", 2.8e8, 60.0, 17.0),),

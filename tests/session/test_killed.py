@@ -24,8 +24,18 @@ kv_heads = 2
 head_dim = 32
 context = [64, 128]
 threads = 1
-residency = "hot"
 dtype = "all"
+
+[[grid]]
+residency = "hot"
+
+[[grid]]
+op = "step"
+layers = 3
+window = 40
+full_every = 2
+between = 6400
+dtype = "f16"
 """
 SHORT = SUITE.replace('"all"', '["f32", "i8"]')
 KILLS = {"parent": (True, False), "worker": (False, True), "both": (True, True)}

@@ -2,6 +2,8 @@
 the time promised.
 """
 
+from itertools import product
+
 import pytest
 
 from kvbench.plan import expand, forecast
@@ -45,6 +47,19 @@ def test_shipped_suites_expand(name, machine):
 @pytest.mark.parametrize("machine", MACHINES)
 def test_times_that_are_promised(name, most, machine):
     assert forecast(expand(find(name), site(MACHINES[machine]))).seconds <= most
+
+
+@pytest.mark.parametrize("machine", ["two", "small"])
+def test_real_requests_are_served_on_a_machine_of_16_gib(machine):
+    """Each batch of several stands side by side in all three ways, within five minutes."""
+    found = expand(find("serve"), site(MACHINES[machine], memory=15 << 30))
+    assert not found.skips and forecast(found).seconds <= 300
+    sets = [each.points for each in found.contrasts if each.factor == "lengths"]
+    assert sorted((p[1].shape.batch, p[1].layout, p[1].dtype) for p in sets) == sorted(
+        product((4, 16), ("head", "paged"), ("f16", "i8"))
+    )
+    for even, ragged, padded in sets:
+        assert max(ragged.shape.held) == padded.shape.context > even.shape.context
 
 
 @pytest.mark.parametrize("machine", ["two", "dies", "small"])

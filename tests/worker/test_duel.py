@@ -44,8 +44,19 @@ residency = "evicted"
 dtype = "f16"
 
 [[grid]]
+residency = "hot"
+between = [4096, 8192]
+
+[[grid]]
 op = ["append", "bulk", "repack", "transpose", "logits"]
 layers = 3
+
+[[grid]]
+op = "step"
+layers = 3
+window = 40
+full_every = 2
+between = 6400
 """
 PROGRAMS = {*SIDES, *(f"beside_{side}" for side in SIDES)}
 

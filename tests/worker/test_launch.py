@@ -13,9 +13,10 @@ from kvbench.model.contrast import value
 from kvbench.native import default_library
 from kvbench.plan import Site, expand
 from kvbench.suite import load
-from kvbench.worker import queries, room
+from kvbench.worker import queries
 from kvbench.worker.launch import launch
 from kvbench.worker.loop import rounds
+from kvbench.worker.steproom import room_of
 from tests.made_job import CPU, job
 
 SUITE = f"""
@@ -65,9 +66,12 @@ def visited(tmp_path_factory):
     folder = tmp_path_factory.mktemp("launch")
     (folder / "x.toml").write_text(SUITE)
     sweep = expand(load(folder / "x.toml"), Site(describe(), 1 << 40))
-    rooms, real = [], room.Room
+    rooms, real = [], room_of
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(room, "Room", lambda point, *of: rooms.append(point) or real(point, *of))
+        patch.setattr(
+            "kvbench.worker.launch.room_of",
+            lambda point, *of: rooms.append(point) or real(point, *of),
+        )
         asked = job(sweep.plan, sweep.points, folder=folder)
         seen = list(launch(default_library(), asked))
     return sweep.points, seen, rooms, folder

@@ -253,6 +253,19 @@ def test_a_program_may_have_shorter_samples():
     }
 
 
+def test_brief_samples_are_as_long_as_asked_for_where_others_must_be_longer():
+    """Passes take 500, 300 and 1 ms; 10 are asked for."""
+    clock = Clock(point=0.5, decodes=0.3, appends=0.001)
+    brief = [Program(name, clock, (name,), brief=True) for name in ("decodes", "appends")]
+    found = rounds([Program("point", clock, ("point",)), *brief], 3, 0.01)
+    for sample in found:
+        passes, meant = {"point": (1, 0.5), "decodes": (1, 0.3), "appends": (10, 0.01)}[
+            sample.program
+        ]
+        assert sample.passes == passes and round(sample.sample_time, 9) == meant
+        assert not sample.off
+
+
 def test_a_program_may_have_as_many_passes_as_another():
     """However long it takes them; both change together, between rounds."""
     slow = {"x": 1.0}

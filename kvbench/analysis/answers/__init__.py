@@ -10,6 +10,7 @@ from kvbench.analysis.answers.l3 import L3, l3
 from kvbench.analysis.answers.memory import Reads, reads
 from kvbench.analysis.answers.prefetch import prefetch
 from kvbench.analysis.answers.servers import Servers, servers
+from kvbench.analysis.answers.serving import Serving, serving
 from kvbench.analysis.answers.storing import Storing, storing
 from kvbench.analysis.answers.tables import Tables
 from kvbench.analysis.answers.trust import Trust, trust
@@ -31,6 +32,7 @@ class Answers:
     factors: Annotated[Factors, about("which layout, variant, block, pages, and threads")]
     prefetch: Annotated[tuple[Answer, ...], about("what prefetches give, by level")]
     storing: Annotated[Storing, about("what it costs to store a token")]
+    serving: Annotated[Serving, about("what padding costs a batch of real requests")]
     servers: Annotated[Servers, about("a model of servers with other bandwidth a core")]
     trust: Annotated[Trust, about("how far to trust the run")]
 
@@ -52,6 +54,7 @@ def answers(tables: Tables) -> Answers:
         factors=chosen,
         prefetch=prefetch(tables, page),
         storing=storing(tables, page, chosen.choices),
+        serving=serving(tables),
         servers=servers(found, page, memory),
         trust=trust(tables),
     )

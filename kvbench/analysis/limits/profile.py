@@ -25,7 +25,7 @@ from kvbench.model import (
     quotients,
 )
 from kvbench.model.annotated import about
-from kvbench.model.program import MEMORY, ROTATED, SLICE
+from kvbench.model.program import APPENDS, DECODES, MEMORY, ROTATED, SLICE, WEIGHTS
 from kvbench.units import GB, gbps
 
 
@@ -54,6 +54,7 @@ _Known = float | None
 _Share = float | None | UnsetType
 _BYTES = tuple(name for name in Traffic.__dataclass_fields__ if name.startswith("bytes_"))
 _ALIKE = ("point", "max_abs_err", "slice_bytes")
+_STEP = (DECODES, APPENDS, WEIGHTS)  # parts of a step
 _L3 = {"l3_reads": (SLICE, MEMORY), "l3_gain": ("point", ROTATED), "l3_decode": ("point", MEMORY)}
 
 
@@ -288,7 +289,7 @@ def _against(
     own, traffic, point = samples["point"], visit.traffic, visit.point
     assert isinstance(point, Point)
     # programs by what they stand for; of copies each for itself
-    found, without = dict[str, Any](), (NEIGHBOUR, PACE, *COMPUTE, *chain(*_L3.values()))
+    found, without = dict[str, Any](), (*_STEP, NEIGHBOUR, PACE, *COMPUTE, *chain(*_L3.values()))
     groups = grouped(
         (name if name == COPY_NT.name else Role.of(name).kind, name)
         for name in rates

@@ -20,7 +20,7 @@ from kvbench.cli._point import point_options
 from kvbench.cli._streams import say, say_json
 from kvbench.cli._types import Count
 from kvbench.errors import BadArgument, Exit, WrongAnswer, refuse_beyond
-from kvbench.model.point import EVEN, ONE_TOKEN, lengths_word
+from kvbench.model.point import EVEN, ONE_TOKEN, STEP, lengths_word
 from kvbench.texts import wrapped
 from kvbench.units import duration, size
 
@@ -282,7 +282,8 @@ def _details(facts: Any) -> list[str]:
         shares = ", ".join(f"{stage} {share:.0%}" for stage, share in facts.stage_share.items())
         lines.append(f"  stages: {shares} (from a run of its own, with clock reads between them)")
     if facts.point.op != "decode":
-        tokens = shape.batch * (1 if facts.point.op in ONE_TOKEN else shape.context)
+        one = facts.point.op in (*ONE_TOKEN, STEP)
+        tokens = shape.batch * (1 if one else shape.context)
         each = duration(facts.seconds_per_pass / tokens)
         lines.append(f"  {each} and {facts.bytes_line / 64 / tokens:.0f} lines per token")
     return lines

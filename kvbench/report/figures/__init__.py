@@ -14,6 +14,7 @@ from kvbench.report.figures.numa import numa
 from kvbench.report.figures.peers import peers
 from kvbench.report.figures.roofline import roofline
 from kvbench.report.figures.saturation import saturation
+from kvbench.report.figures.serve import serve
 from kvbench.report.figures.servers import servers
 from kvbench.report.figures.staircase import staircase
 from kvbench.report.figures.stores import stores
@@ -24,7 +25,11 @@ def every(found: Findings, day: str = "") -> list[Figure]:
     look = Look(found.points)
     beside = [
         draw(found, look)
-        for draw, rows in ((peers, found.peers), (numa, found.placed))
+        for draw, rows in (
+            (serve, found.answers.serving.batches),
+            (peers, found.peers),
+            (numa, found.placed),
+        )
         if len(rows)
     ]
     found = replace(found, points=found.points[found.points["engine"] == OURS])

@@ -30,6 +30,7 @@ from kvbench.texts import shown
 LARGE = 50_000  # bytes of a figure's data beyond which it is in the file beside the page alone
 
 _SHOWN = {  # by topic of a sentence: a word for it, and the figure or table that shows it
+    "serve": ("Padding", "serve"),
     "threads": ("Threads", "saturation"),
     "prefetch": ("Prefetching", "schedules"),
     "stores": ("Storing", "stores"),

@@ -89,6 +89,11 @@ def test_a_tile_shows_its_answer(title, answers, words):
 
 
 SENTENCES = {
+    "serve": [
+        "Padding 16 requests to the longest makes a step 1.37x (1.31 to 1.42) as long (f16, head).",
+        "As they are (263 to 2,404 tokens), all 16 together get 64 tokens/s, each 4 tokens/s.",
+        "as many tokens, but alike, a step is 1.01x (0.99 to 1.02) as fast: level.",
+    ],
     "variant": ["i8, 4,096 tokens, from memory, side by side: no clear lead among dot and flash."],
     "threads": ["2 threads are 1.71x (1.60 to 1.80) as fast as 1 from memory, side by side (a)."],
     "prefetch": [

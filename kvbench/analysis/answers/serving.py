@@ -1,0 +1,249 @@
+"""What a batch of real requests costs, and what padding costs it: steps of the same requests as
+they are, with as many tokens evenly, and padded to the longest.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from statistics import median
+from typing import Annotated, Any
+
+from kvbench.analysis.answers import pairs
+from kvbench.analysis.answers.answer import Answer, Basis, Figure, Reason, Unit
+from kvbench.analysis.answers.l3 import figure
+from kvbench.analysis.answers.tables import Tables
+from kvbench.analysis.differs.contrasts import Row
+from kvbench.analysis.measured.estimates import Estimate
+from kvbench.grouping import grouped
+from kvbench.model import DEFAULTS, HEADS, Contrast, Point, Record
+from kvbench.model.annotated import about
+from kvbench.model.contrast import LENGTHS, lines, value
+from kvbench.model.geometry import Geometry
+from kvbench.model.point import EVEN, STEP
+
+_SETTING = ("variant", "isa", "threads", "pages", "memory", "residency", "schedule", "between")
+
+
+class Way(StrEnum):
+    """How long the sequences of a batch are."""
+
+    EVEN = "even"
+    AS_THEY_ARE = "as they are"
+    PADDED = "padded"
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A batch, one way."""
+
+    way: Annotated[Way, about("even, as they are, or padded")]
+    point: Annotated[str, about("its name")]
+    shortest: Annotated[int, about("tokens: of the shortest sequence")]
+    longest: Annotated[int, about("tokens: of the longest sequence")]
+    tokens: Annotated[int, about("tokens: of all sequences together")]
+    step: Annotated[Answer, about("seconds: of a step of all the model's layers")]
+    sequence: Annotated[Answer, about("tokens per second: of one sequence")]
+    whole: Annotated[Answer, about("tokens per second: of the batch")]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """So many requests, stored one way. `ways`: even, as they are, padded, where each was timed. A
+    batch of one is as it is.
+    """
+
+    batch: Annotated[int, about("sequences")]
+    dtype: Annotated[str, about("number format of the cache")]
+    layout: Annotated[str, about("of the cache")]
+    ways: Annotated[tuple[Served, ...], about("by the lengths of its sequences")]
+    padding: Annotated[Answer, about("times as fast as they are as when padded to the longest")]
+    raggedness: Annotated[Answer, about("times as fast when even as they are, of as many tokens")]
+
+    @property
+    def setting(self) -> tuple[str, str]:
+        return self.dtype, self.layout
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """`batches`: the usual dtype and layout first, the smallest batch first. `padding`: of the
+    largest batch of the first of these.
+    """
+
+    padding: Annotated[Answer, about("times as fast as they are as when padded to the longest")]
+    batches: Annotated[tuple[Batch, ...], about("by dtype, layout and number of requests")]
+    model: Annotated[str, about("whose steps they are; empty where no model is known")] = ""
+    layers: Annotated[int, about("of the model: steps are told of so many")] = 0
+    timed: Annotated[int, about("layers of a step as it was timed; all are alike")] = 0
+    threads: Annotated[int, about("that serve")] = 0
+    between: Annotated[int, about("bytes: of a layer's weights, that a step reads, too")] = 0
+
+    @property
+    def largest(self) -> Batch:
+        return _largest(self.batches)
+
+
+_Rows = Mapping[str, Row]  # of the table of points, by name
+
+
+def serving(tables: Tables) -> Serving:
+    """Of steps whose requests have several lengths: those of one setting, by most threads."""
+    rows = {row["name"]: row for row in tables.points.to_dict("records") if row["seconds"] > 0}
+    steps = _steps(tables.records, rows)
+    found = _of_one_setting(list(lines(steps, LENGTHS)))
+    model = _model(found, tables.models)
+    if not found or model is None:
+        reason = Reason.NO_MODEL if found else Reason.NOT_MEASURED
+        return Serving(Answer.untested("padding", reason), ())
+    timed = found[0][0].shape.layers
+    said = _Said(tables, rows, model.layers / timed)
+    alone = [[step] for step in steps if _is_alone(step, found)]
+    batches = tuple(said.batch(line) for line in sorted([*alone, *found], key=_order))
+    return Serving(
+        padding=_largest(batches).padding,
+        batches=batches,
+        model=model.name,
+        layers=model.layers,
+        timed=timed,
+        threads=found[0][0].threads,
+        between=found[0][0].between,
+    )
+
+
+def _largest(batches: Sequence[Batch]) -> Batch:
+    """Of the first number format and layout the batch with most requests."""
+    return [each for each in batches if each.setting == batches[0].setting][-1]
+
+
+def _steps(records: Sequence[Record], rows: _Rows) -> list[Point]:
+    own = dict.fromkeys(record.point for record in records if isinstance(record.point, Point))
+    return [point for point in own if point.op == STEP and point.name in rows]
+
+
+def _of_one_setting(found: list[list[Point]]) -> list[list[Point]]:
+    """Of several the one with most threads, and of these the one that most have."""
+    settings = grouped((_setting(line[0]), line) for line in found)
+    most = [(line[0][0].threads, len(line), line) for line in settings.values()]
+    return max(most, key=lambda each: each[:2])[-1] if most else []
+
+
+def _setting(point: Point) -> tuple[object, ...]:
+    shape = point.shape
+    own = tuple(getattr(point, name) for name in _SETTING)
+    return (*own, shape.layers, shape.window, shape.full_every, *_heads(shape))
+
+
+def _heads(of: object) -> tuple[int, ...]:
+    return tuple(getattr(of, name) for name in HEADS)
+
+
+def _model(found: Sequence[Sequence[Point]], models: Sequence[Geometry]) -> Geometry | None:
+    """Whose layers they are: any number of them where all are alike, else as many as it has."""
+    for model in models if found else ():
+        shape = found[0][0].shape
+        if _heads(shape) == _heads(model) and (
+            shape.layers == model.layers or not shape.window and not model.sliding(shape.context)
+        ):
+            return model
+    return None
+
+
+def _is_alone(step: Point, found: Iterable[Sequence[Point]]) -> bool:
+    """Whether it is the first request of a larger batch."""
+    if step.shape.batch > 1:
+        return False
+    return any(
+        _setting(step) == _setting(line[0])
+        and (step.layout, step.dtype) == (line[0].layout, line[0].dtype)
+        and step.shape.context == _as_they_are(line).shape.held[0]
+        for line in found
+    )
+
+
+def _as_they_are(line: Sequence[Point]) -> Point:
+    """Of a line; of one request the only one."""
+    return next((point for point in line if point.shape.lengths != EVEN), line[0])
+
+
+def _order(line: Sequence[Point]) -> tuple[object, ...]:
+    """The usual number format and layout first."""
+    first = line[0]
+    usual = (getattr(first, name) != DEFAULTS[name] for name in ("dtype", "layout"))
+    return *usual, first.dtype, first.layout, first.shape.batch
+
+
+class _Said:
+    """What a run says of a batch. `scale`: layers of the model for each that was timed."""
+
+    def __init__(self, tables: Tables, rows: _Rows, scale: float) -> None:
+        self._rows, self._scale = rows, scale
+        self._asked = tables.contrasts[tables.contrasts["factor"] == LENGTHS]
+        self._beside = _in_rounds(tables.records)
+
+    def batch(self, line: Sequence[Point]) -> Batch:
+        own = _as_they_are(line)
+        longest = max(own.shape.held)
+        ways = {_way(point, own, longest): point for point in line}
+        return Batch(
+            batch=own.shape.batch,
+            dtype=own.dtype,
+            layout=own.layout,
+            ways=tuple(self._served(point, way) for way, point in ways.items()),
+            padding=self._lead("padding", own, ways.get(Way.PADDED)),
+            raggedness=self._lead("raggedness", ways.get(Way.EVEN), own),
+        )
+
+    def _lead(self, question: str, one: Point | None, other: Point | None) -> Answer:
+        if one is None or other is None:
+            return Answer.untested(question, Reason.NOT_MEASURED)
+        return pairs.lead(self._asked, one.name, other.name, question, f"{one.dtype} {one.layout}")
+
+    def _served(self, point: Point, way: Way) -> Served:
+        held, row = point.shape.held, self._rows[point.name]
+        beside = self._beside.get(point)
+        found = figure(row, "seconds", Unit.SECONDS)
+        if beside:
+            found = Figure(beside.median, beside.low, beside.high, Unit.SECONDS)
+        step, low, high = (self._scale * each for each in (found.value, found.low, found.high))
+
+        def told(question: str, *told: Any) -> Answer:
+            return Answer(
+                question,
+                way,
+                (point.name,),
+                Figure(*told),
+                basis=Basis.ROUNDS if beside else Basis.APART,
+                launches=beside.launches if beside else int(row["launches"]),
+            )
+
+        batch = len(held)
+        return Served(
+            way=way,
+            point=point.name,
+            shortest=min(held),
+            longest=max(held),
+            tokens=sum(held),
+            step=told("step", step, low, high, Unit.SECONDS),
+            sequence=told("sequence", 1 / step, 1 / high, 1 / low, Unit.TOKENS),
+            whole=told("batch", batch / step, batch / high, batch / low, Unit.TOKENS),
+        )
+
+
+def _way(point: Point, own: Point, longest: int) -> Way:
+    if point is own:
+        return Way.AS_THEY_ARE
+    return Way.PADDED if point.shape.context == longest else Way.EVEN
+
+
+def _in_rounds(records: Iterable[Record]) -> dict[Point, Estimate]:
+    """Seconds of a pass of each point that was timed beside others of other lengths."""
+    taken = (
+        ((point, record.launch), sample.seconds / sample.passes)
+        for record in records
+        if isinstance(record.point, Contrast) and record.point.factor == LENGTHS
+        for point in record.point.points
+        for sample in record.samples
+        if sample.program == value(point, LENGTHS)
+    )
+    launches = grouped((point, median(own)) for (point, _), own in grouped(taken).items())
+    return {point: Estimate.of(values) for point, values in launches.items()}

@@ -1,0 +1,130 @@
+"""A family: points of a room that differ only in what is read between their passes, in the same
+rounds.
+
+make each and verify it; whoever fails has an error, and the others go on
+for round in rounds:
+    all of them and the witnesses of the first, shuffled
+verify each once more, with other queries too
+a record for each, with the witnesses of these rounds
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from kvbench.closing import Owner
+from kvbench.grouping import grouped
+from kvbench.machine.allowance import Disturbed
+from kvbench.model import NEIGHBOUR, Job, Point, Record, Role, Sample
+from kvbench.model.point import Visited
+from kvbench.model.program import AHEAD, ALONE, beside
+from kvbench.worker.answers import Answers
+from kvbench.worker.bench import Bench
+from kvbench.worker.foreign import bench_of
+from kvbench.worker.loop import Program
+from kvbench.worker.room import Room
+from kvbench.worker.tuning import Tuner
+from kvbench.worker.visit import FAILURES, failed, kept, told
+
+
+def families(visited: Iterable[Visited]) -> list[list[Visited]]:
+    """In their order, each with the point first that has least between its passes. What has no
+    others is one by itself.
+    """
+    found = grouped((_alone(each), each) for each in visited)
+    return [sorted(each, key=lambda one: getattr(one, "streamed", 0)) for each in found.values()]
+
+
+def _alone(visited: Visited) -> Visited:
+    """With nothing read between its passes."""
+    if isinstance(visited, Point) and visited.streamed:
+        return replace(visited, between=0)
+    return visited
+
+
+class Family(Owner):
+    """`points`: the one with least between its passes first."""
+
+    def __init__(
+        self,
+        points: Sequence[Point],
+        room: Room,
+        answers: Answers,
+        tuner: Tuner,
+        job: Job,
+        seed: int,
+    ) -> None:
+        self._points, self._job, self._tuner = points, job, tuner
+        self._how = room, answers, seed
+        super().__init__()
+
+    def _prepare(self) -> None:
+        self._errors = dict[Bench, float]()  # the largest so far, of those that did not fail
+
+    def records(self, watch: Callable[[], Disturbed]) -> Iterator[Record]:
+        for point in self._points:
+            try:
+                bench = self._made(point)
+                self._errors[bench] = bench.verified()
+            except FAILURES as error:
+                yield failed(self._job, point, error)
+        if not self._errors:
+            return
+        self._near = self._first.neighbour() if self._job.plan.neighbour else None
+        programs, plan = list(self._programs()), self._job.plan
+        taken = self._first.sampled(programs, plan.samples, plan.sample_time, watch=watch)
+        for bench in self._errors:
+            try:
+                found = self._record(bench, programs, taken)
+            except FAILURES as error:
+                found = failed(self._job, bench.point, error)
+            yield found
+
+    def _made(self, point: Point) -> Bench:
+        bench = bench_of(point, self._job.needs[point.name], *self._how)
+        self._owned.enter_context(bench)
+        self._tuner.choose_far(bench)
+        self._tuner.choose(bench)
+        return bench
+
+    @property
+    def _first(self) -> Bench:
+        """Whose witnesses all have."""
+        return next(iter(self._errors))
+
+    @property
+    def _witnesses(self) -> list[Program]:
+        return [*self._first.witnesses, self._first.pace]
+
+    def _own(self, bench: Bench) -> Iterator[Program]:
+        yield bench.own
+        if self._near:
+            yield replace(bench.own, name=NEIGHBOUR, beside=self._near.streaming)
+
+    def _programs(self) -> Iterator[Program]:
+        """Those of all but the first have its name beside theirs."""
+        yield from self._witnesses
+        for bench in self._errors:
+            for program in self._own(bench):
+                yield replace(program, name=self._named(program.name, bench))
+
+    def _named(self, name: str, bench: Bench) -> str:
+        return name if bench is self._first else beside(name, bench.point.name)
+
+    def _names(self, bench: Bench) -> dict[str, str]:
+        """Of programs in its record, by what they are called in rounds. The first as it is alone is
+        no witness of itself, and reads of its rows none of what comes after other reads.
+        """
+        names = {self._named(each.name, bench): each.name for each in self._own(bench)}
+        own = {each.name: each.name for each in self._witnesses}
+        if bench is not self._first:
+            own = {name: name for name in own if Role.of(name).kind != AHEAD.kind}
+            own |= {} if self._first.point.streamed else {self._first.own.name: ALONE}
+        return names | own
+
+    def _record(self, bench: Bench, programs: Sequence[Program], taken: Sequence[Sample]) -> Record:
+        names, first = self._names(bench), bench is self._first
+        samples = [replace(s, program=names[s.program]) for s in taken if s.program in names]
+        left = bench.looked_after(programs if first else [bench.own], samples)
+        moved = {names[each.name]: each.traffic() for each in programs if each.name in names}
+        error = max(self._errors[bench], left)
+        return kept(told(bench, samples, moved, error, self._near), self._job.launch)

@@ -1,0 +1,191 @@
+"""Points that differ in what is read between their passes: visited together, and really read."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from kvbench.errors import Unsupported
+from kvbench.machine import describe
+from kvbench.model import DataCache, Plan, Record, Sample, quotients
+from kvbench.native import Library, default_library
+from kvbench.plan.needs import needs_here
+from kvbench.worker import queries
+from kvbench.worker.decoding import Decoding
+from kvbench.worker.family import families
+from kvbench.worker.foreign import bench_of
+from kvbench.worker.ground import Ground
+from kvbench.worker.launch import launch
+from tests import made_run
+from tests.made_job import CPU, bench, job
+
+LINE = 64
+SHAPE = replace(made_run.DECODE.shape, q_heads=4, kv_heads=2, head_dim=32, context=96, capacity=96)
+DECODE = replace(
+    made_run.DECODE,
+    shape=SHAPE,
+    cpus=(CPU,),
+    pages="base",
+    residency="hot",
+    isa=default_library().isa(),
+)
+APPEND = replace(DECODE, op="append", variant="-", shape=replace(SHAPE, layers=3))
+BETWEENS = (0, 3 * LINE, 64 << 10)
+FAMILIES = {
+    point.op: [replace(point, between=count) for count in BETWEENS] for point in (DECODE, APPEND)
+}
+ROUNDS = 4
+
+
+def visits(points, **how):
+    seen = list(launch(default_library(), job(plan(points), **how)))
+    records = {found.point: found for found in seen if isinstance(found, Record)}
+    assert len(records) == sum(isinstance(found, Record) for found in seen) == len(points)
+    return records
+
+
+def plan(points):
+    return Plan(tuple(points), 1, ROUNDS, 0.0002, 1)
+
+
+def programs(record):
+    return {sample.program for sample in record.samples}
+
+
+@pytest.mark.parametrize("op", FAMILIES)
+def test_all_have_the_same_rounds_and_witnesses(op):
+    points = FAMILIES[op]
+    records = visits(points[::-1])
+    assert not any(record.error for record in records.values())
+    base, *others = (records[point] for point in points)
+    witnesses = {"core", "fma"} if op == "decode" else {"copy", "copy_nt", "fma"}
+    twins = {"twin", "twin_ahead"} if op == "decode" else set()
+    assert programs(base) == base.traffic.keys() == {"point"} | witnesses | twins
+    for record in others:
+        assert programs(record) == record.traffic.keys() == {"point", "alone"} | witnesses
+        assert record.traffic["point"] == record.traffic["alone"] == base.traffic["point"]
+        for name in witnesses:
+            assert of(record, name) == of(base, name)
+        assert of(record, "alone") == [replace(s, program="alone") for s in of(base, "point")]
+        assert [sample.round for sample in of(record, "point")] == list(range(ROUNDS))
+        assert of(record, "point") != of(others[0], "point") or record is others[0]
+        assert record.max_abs_err < 1e-2 and record.ran == base.ran
+
+
+def of(record, name) -> list[Sample]:
+    return [sample for sample in record.samples if sample.program == name]
+
+
+@pytest.mark.parametrize("op", FAMILIES)
+def test_what_is_left_of_a_family_has_the_point_alone_beside_it(op):
+    """As after a run that was killed: in its own rounds, or in those of the least that is left."""
+    _, small, large = FAMILIES[op]
+    (alone,) = visits([large]).values()
+    both = visits([large, small])
+    for record in (alone, both[small], both[large]):
+        assert not record.error and {"point", "alone"} <= programs(record)
+        assert not {"twin", "twin_ahead"} & programs(record)
+    assert of(both[small], "alone") == of(both[large], "alone")
+    assert len(quotients(of(alone, "point"), of(alone, "alone"))) <= ROUNDS
+
+
+def test_families_stand_in_their_order():
+    other = replace(DECODE, dtype="i8")
+    probe = made_run.READ
+    _, small, large = FAMILIES["decode"]
+    found = families([large, probe, other, DECODE, small, replace(other, between=64)])
+    assert found == [[DECODE, small, large], [probe], [other, replace(other, between=64)]]
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_an_error_of_one_is_not_one_of_the_others(place, monkeypatch):
+    points, right = FAMILIES["decode"], queries.Queries.right
+    monkeypatch.setattr(
+        queries.Queries,
+        "right",
+        lambda own: replace(
+            right(own), out=right(own).out + (own._point.between == BETWEENS[place])
+        ),
+    )
+    records = visits(points)
+    for number, point in enumerate(points):
+        record = records[point]
+        assert ("is off by" in record.error) == (number == place) == (not record.samples)
+        assert number == place or not point.between or "alone" in programs(record)
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_what_samples_of_one_leave_behind_is_its_own(place, monkeypatch):
+    """Its answers are looked at apart from those of the others."""
+    left = Decoding.verify_left
+
+    def worse(own, passes):
+        own.queries.out[0] += own.point.between == BETWEENS[place]
+        return left(own, passes)
+
+    monkeypatch.setattr(Decoding, "verify_left", worse)
+    points = [
+        replace(point, residency="rotate", shape=replace(SHAPE, layers=2))
+        for point in FAMILIES["decode"]
+    ]
+    records = visits(points)
+    assert ["is off by" in records[point].error for point in points] == [
+        number == place for number in range(3)
+    ]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("lines", [1, 3, 1000])
+def test_memory_is_read_between_passes(threads, lines):
+    """What it has loaded, as the sum of 16-bit words, grows by that of the lines behind the last
+    ones; and it is none of the point's own traffic.
+    """
+    cpus = describe().allowed[:threads]
+    point = replace(DECODE, cpus=cpus, between=lines * LINE)
+    with bench(point) as found:
+        (alone,) = found.alone
+        task, far = found.own.between, found.far.arena.view()[: found.far.whole.size]
+        words = far.view(np.uint16).reshape(-1, LINE // 2)
+        assert (words.any(axis=1)).all()
+        at = 0
+        for passes in (1, 2, 5):
+            before, end = task.sum(), at + passes * lines
+            found.team.run(*found.own.tasks, passes=passes, between=task)
+            grown = int(words[at:end].sum(dtype=np.uint64))
+            assert (task.sum() - before) % (1 << 16) == grown % (1 << 16)
+            at = end
+        assert alone.between is None and alone.tasks == found.own.tasks
+        assert all(each.between is None for each in (*found.witnesses, found.pace))
+        assert found.own.traffic() == alone.traffic()
+
+
+def test_in_l3_all_share_the_reads_of_memory_and_the_same_kernel_there():
+    shape = replace(SHAPE, context=1024, capacity=1024)  # 256 KiB
+    caches = tuple(
+        DataCache(level, size << 10, (CPU,)) for level, size in ((1, 32), (2, 64), (3, 1024))
+    )
+    points = [replace(each, shape=shape) for each in FAMILIES["decode"]]
+    machine = replace(describe(), caches=caches, allowed=(CPU,))
+    asked = job(plan(points))
+    needs = needs_here(points, machine)
+    asked = replace(asked, machine=machine, needs={each.name: needs[each] for each in points})
+    records = {
+        found.point: found
+        for found in launch(default_library(), asked)
+        if isinstance(found, Record)
+    }
+    near = {"slice", "memory", "rotated"}
+    for point, record in records.items():
+        assert not record.error and near <= programs(record) == record.traffic.keys()
+        assert all(of(record, name) == of(records[points[0]], name) for name in near), point
+
+
+def test_a_library_of_before_is_refused(monkeypatch):
+    monkeypatch.setattr(Library, "reads_on", False)
+    records = visits(FAMILIES["decode"])
+    assert not records[DECODE].error
+    for point in FAMILIES["decode"][1:]:
+        assert "is of a kvbench that read nothing between passes" in records[point].error
+    with Ground(default_library()) as ground, bench(FAMILIES["append"][1], ground, bench_of) as one:
+        with pytest.raises(Unsupported, match="newer build"):
+            _ = one.own
