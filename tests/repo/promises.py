@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import kvbench.gate
+from results import engine
+from tests.checkpoint.made import KINDS, gguf_file
 from tests.cli.test_exit_codes import _library, alike, played, unwatched
 from tests.score import made as scores
 
@@ -21,6 +23,21 @@ def scored(patch, folder):
     """As played, by rates of which a score can be made."""
     unwatched(patch, folder)
     patch.setattr("kvbench.runner.launch", scores.played)
+
+
+def modelled(patch, folder):
+    """The model that results/engine.py writes, without its numbers."""
+    sizes = engine.Sizes()
+    facts = {
+        "context_length": sizes.context,
+        "block_count": sizes.layers,
+        "embedding_length": sizes.hidden,
+        "attention.head_count": sizes.q_heads,
+        "attention.head_count_kv": sizes.kv_heads,
+    }
+    kinds = {1: KINDS.F32, 2: KINDS.F16}
+    tensors = {name: (shape, kinds[len(shape)]) for name, shape in sizes.tensors().items()}
+    gguf_file(folder / "model.gguf", "llama", facts, tensors)
 
 
 def gated(patch, folder):
@@ -185,6 +202,14 @@ RESULTS = {
     "kvbench report results/zen4-kvm-2/quick results/zen3-kvm-2/quick --out machines": Promise(
         (*RATIOS, r"decode i8 +tokens/s +106 +35 \(0\.33x\)"),
         {"machines/index.html": "2 machines, 2 runs"},
+    ),
+    "kvbench explain model.gguf --machine results/zen4-kvm-2/engine --engine ggml"
+    " --context 0,2k,8k": Promise(
+        (
+            r"\n  f16 +2,048 +memory +[\d.]+ ms +[\d.]+ ms +[\d.]+ ",
+            r"\n  q8_0 +8,192 +memory +[\d.]+ ms +[\d.]+ ms +[\d.]+ ",
+        ),
+        how=modelled,
     ),
     SCORE: Promise((r"VALID", r"16 bits", r"tokens/s"), how=scored),
     PACKED: Promise((r": VALID; Zen 4, 2 of 96 cores, ",), {"mine.tar.gz": ""}, (SCORE,)),
