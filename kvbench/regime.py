@@ -58,6 +58,7 @@ class Lies(StrEnum):
     TOO_LITTLE = "too little for memory"  # and more than the last level serves
     FAR = "beyond all caches"
     NOTHING = "nothing is kept"
+    DISPLACED = "other bytes are read between"  # its passes: what caches keep is what it tells
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,9 +76,9 @@ def size(count: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time in seconds: "12.3 µs"."""
+    """A time in seconds, or a difference of two: "12.3 µs"."""
     for unit, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
-        if seconds >= unit:
+        if abs(seconds) >= unit:
             return f"{seconds / unit:.3g} {name}"
     return f"{seconds / 1e-9:.3g} ns"
 

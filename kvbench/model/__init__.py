@@ -53,6 +53,7 @@ from kvbench.model.record import (
     Sample,
     Tail,
     alike,
+    comparable,
     most,
     quotients,
     tails,

@@ -292,7 +292,7 @@ class Point(Visited):
     ] = of(
         "between",
         0,
-        "{} bytes between",
+        "{} between",
         "Memory to read before each pass, untimed: bytes such as 64M, a share of a cache such as"
         " 0.5xL3, or model:q4_0, the weights of one of the model's layers in that format. Of a"
         " step it is read after each layer, and timed.",

@@ -9,7 +9,9 @@ SLICE, MEMORY = "slice", "memory"  # plain reads of its slice in L3; of memory
 ALONE = "alone"  # the point with nothing read between its passes
 # all layers' parts of a step, each kind by itself
 DECODES, APPENDS, WEIGHTS = "decodes", "appends", "weights"
-AGAIN = "again"  # the point once more, after the peers of its round
+PARTS = (APPENDS, DECODES, WEIGHTS)  # in the order of a layer
+AGAIN = "again"  # the point once more, after the peers of its round, or of a step that grows
+LAST = "last"  # the last step of one that grows, of which it has the traffic alone
 PACE = "fma"  # tells how fast the cores are
 SIDES = ("base", "head")  # of a duel
 PLAIN = "plain"  # the form of a probe that leaves all to the hardware

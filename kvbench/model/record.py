@@ -47,6 +47,11 @@ class Sample:
     shares: tuple[Number, ...] = ()  # of a step: appends, decodes, weights
 
     @property
+    def each(self) -> float:
+        """Seconds of a pass."""
+        return self.seconds / self.passes
+
+    @property
     def off(self) -> bool:
         """Whether it is not as long as it was meant to be."""
         return self.sample_time > 0 and not alike(self.seconds, self.sample_time)
@@ -99,17 +104,18 @@ def alike(one: float, other: float) -> bool:
     return max(one, other) <= LENGTHS * min(one, other)
 
 
+def comparable(one: Sample, other: Sample) -> bool:
+    """Whether both are about as long as each other, against what they were meant to be."""
+    return alike(one.seconds * (other.sample_time or 1.0), other.seconds * (one.sample_time or 1.0))
+
+
 def quotients(samples: Iterable[Sample], others: Iterable[Sample]) -> list[float]:
-    """The time of a pass over that of the others', of each round in which both samples are about as
-    long as each other, against what they were meant to be.
+    """The time of a pass over that of the others', of each round in which both samples are
+    comparable.
     """
     beside = {other.round: other for other in others}
     pairs = ((sample, beside[sample.round]) for sample in samples if sample.round in beside)
-    return [
-        one.seconds / one.passes / (other.seconds / other.passes)
-        for one, other in pairs
-        if alike(one.seconds * (other.sample_time or 1.0), other.seconds * (one.sample_time or 1.0))
-    ]
+    return [one.each / other.each for one, other in pairs if comparable(one, other)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,12 @@ def block_of(dtype: str, library: Library | None = None) -> tuple[int, int]:
     return next(count for count in itertools.count(1) if row(count + 1) > row(1)), row(1)
 
 
+def packed(count: int, dtype: str) -> int:
+    """Bytes of so many elements."""
+    elements, size = block_of(dtype)
+    return -(-count // elements) * size
+
+
 def key_bytes(cache: Cache, token: int, head: int, sequence: int = 0) -> np.ndarray:
     """Where each byte of a token's row of K lies in the plane: side by side, or transposed."""
     c, row = cache.struct, cache.place(token, head, sequence)[0]

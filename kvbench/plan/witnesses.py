@@ -72,13 +72,15 @@ def _near(footprint: int, point: Point, machine: Machine, far: int) -> float:
 
 
 def contrasts(needs: Mapping[Point, Needs], machine: Machine, memory: int) -> tuple[Contrast, ...]:
-    """`memory`: bytes that there are. Of points that differ in a factor alone and are fed from the
-    same level, the line with most of them, then the one nearest to the defaults, that fits a share
-    of it. Of several lengths every line that fits: they differ in how much they read.
+    """`memory`: bytes that there are. Of points that differ in a factor alone, that the same level
+    feeds and that have nothing between their passes, the line with most of them, then the one
+    nearest to the defaults, that fits a share of it. Of several lengths every line that fits: they
+    differ in how much they read.
     """
     found: dict[tuple[str, ...], Contrast] = {}
+    own = [point for point in needs if not point.streamed]
     for factor in FACTORS:
-        found_lines = (_of_each_value(line, factor) for line in lines(needs, factor))
+        found_lines = (_of_each_value(line, factor) for line in lines(own, factor))
         for line in sorted(found_lines, key=lambda line: (-len(line), sum(map(_unusual, line)))):
             levels = {level(point, needs[point], machine) for point in line}
             if factor == LENGTHS:

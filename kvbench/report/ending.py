@@ -11,6 +11,7 @@ import pandas as pd
 from kvbench.analysis.answers import Answers
 from kvbench.analysis.answers.decodes import Decode
 from kvbench.analysis.answers.serving import Batch, Way
+from kvbench.analysis.answers.step import Step
 from kvbench.analysis.differs.questions import Open
 from kvbench.analysis.means.findings import Findings
 from kvbench.model.annotated import about
@@ -20,7 +21,7 @@ from kvbench.report.words.findings import sentences
 from kvbench.report.words.first import badge, hardware, machine, tiles, workload
 from kvbench.report.words.phrases import bare, narrow
 from kvbench.texts import WIDTH, wrapped
-from kvbench.units import counted, cut
+from kvbench.units import counted, cut, size
 
 _FEW = 2  # errors that are told in full
 _TITLE, _VALUE = 16, 18  # letters of a column
@@ -81,6 +82,8 @@ def short(found: Findings) -> list[str]:
     if own.decodes.rows:
         rule = wrapped([said("first", "rule", own.decodes.fastest)])
         lines += ["", *(f"  {line}" for line in _dtypes(own.decodes.rows)), *rule]
+    if own.steps.rows:
+        lines += ["", *(f"  {cut(line, WIDTH - 2)}" for line in _steps(own.steps.rows))]
     if own.serving.batches:
         lines += ["", *(f"  {line}" for line in _served(own.serving.batches))]
     failed = summary(found)
@@ -105,6 +108,25 @@ def _dtypes(found: tuple[Decode, ...]) -> list[str]:
     return ruled(pd.DataFrame(rows), [Column(name, name) for name in rows[0]])
 
 
+def _steps(found: tuple[Step, ...]) -> list[str]:
+    """The table of whole steps, narrow."""
+    rows = [
+        {
+            "step": row.dtype,
+            "context": row.context,
+            "batch": row.batch,
+            "weights": size(row.weights) if row.weights else "",
+            "time": bare(row.seconds.figure),
+            "tokens/s": bare(row.tokens.figure),
+            "% of memory": narrow(row.memory.figure).replace("%", ""),
+            "over parts": narrow(row.whole.figure),
+            "why": said("step", "note", row.whole),
+        }
+        for row in found
+    ]
+    return ruled(pd.DataFrame(rows), [Column(name, name) for name in rows[0]])
+
+
 _HEADS = ("requests", "cache", *Way, "times as long", "tokens/s")
 
 
@@ -122,7 +144,8 @@ def _served(found: tuple[Batch, ...]) -> list[str]:
         }
         for each in found
     ]
-    return ruled(pd.DataFrame(rows), [Column(name, name) for name in _HEADS])
+    table = pd.DataFrame(rows, columns=list(_HEADS))
+    return ruled(table, [Column(name, name) for name in _HEADS])
 
 
 def text(found: Findings) -> list[str]:

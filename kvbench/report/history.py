@@ -19,8 +19,9 @@ _DAY, _COMMIT = 10, 7  # characters of a date, and of a commit
 
 HOW = (
     "Efficiency: the rate of a point as % of the rate of its witness in the same rounds (of a"
-    " decode a read of the same rows, of a store a copy). Baseline: the median of the runs since"
-    " the last accepted step, up to the first open one. Family: the median of a kernel's points,"
+    " decode a read of the same rows, of a store a copy, of a step a plain read of memory)."
+    " Baseline: the median of the runs since the last accepted step, up to the first open one."
+    " Family: the median of a kernel's points,"
     f" each as a share of its own usual efficiency. Step: a lasting change of {LIMITS.effect:.0%}"
     f" of a point's efficiency or more, of {LIMITS.family:.0%} of a family's, at a false-discovery"
     f" rate of {LIMITS.rate:.0%} over all points, and over all families; its interval holds it with"

@@ -28,8 +28,9 @@ def _lines(found: Findings, manifest: Manifest) -> Iterator[str]:
     yield from (f"**{grade}** {plain(reason)}", "")
     for tile in tiles(own):
         yield f"- **{plain(tile.title)}: {plain(tile.value)}** {plain(tile.detail)}"
-    if (dtypes := tables.dtypes(own)).rows:
-        yield from ("", *_table(dtypes), "", plain(dtypes.about), "")
+    for table in (tables.dtypes(own), tables.steps(own)):
+        if table.rows:
+            yield from ("", *_table(table), "", plain(table.about), "")
     yield from (
         f"- **{sentence.topic.capitalize()}:** {plain(sentence.text)}"
         for sentence in sentences(found)

@@ -73,6 +73,40 @@ def dtypes(found: Answers) -> Sheet:
     return sheet("dtypes", title, f"{about} {rule}", columns, rows)
 
 
+def steps(found: Answers) -> Sheet:
+    """Whole steps, that of the page's workload first."""
+    kinds = dict.fromkeys(part.part for row in found.steps.rows for part in row.parts)
+    columns: Columns = {
+        **plain("dtype"),
+        "context": ("context", "{:,}".format),
+        **plain("batch"),
+        "weights": (lambda row: size(row["weights"]) if row["weights"] else None, str),
+        "a step": answered("seconds"),
+        "tokens/s each": answered("sequence"),
+        "of the batch": answered("tokens"),
+        "% of memory read": answered("memory", narrow),
+        "step over parts": answered("whole", narrow),
+        "why": ("whole", lambda answer: words("step", "note", answer)),
+        **{f"% {name}": (_share_of(name), str) for name in kinds},
+        "what limits": ("limit", lambda answer: words("first", "limit", answer)),
+        "p50": answered("p50"),
+        "p99": answered("p99"),
+        **plain("layout", "model"),
+        "layers": (lambda row: words("step", "layers", row), str),
+        **plain("lengths", "threads"),
+    }
+    rows = [{name: getattr(row, name) for name in row.__slots__} for row in found.steps.rows]
+    return _sheet("steps", columns, rows)
+
+
+def _share_of(kind: str) -> Callable[[Mapping[str, Any]], Cell | None]:
+    def read(row: Mapping[str, Any]) -> Cell | None:
+        own = {part.part: part.share.figure for part in row["parts"]}
+        return Cell(bare(own[kind]), own[kind].value) if kind in own else None
+
+    return read
+
+
 def answered(
     name: str, write: Callable[[Figure], str] = bare
 ) -> tuple[Callable[[Mapping[str, Any]], Cell | None], Callable[[Any], str]]:

@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from kvbench.analysis.means.findings import Findings
+from kvbench.analysis.measured.families import alone
 from kvbench.analysis.measured.plateaus import Capacity, corrections
 from kvbench.errors import BadRun
 from kvbench.machine import describe
@@ -172,9 +173,9 @@ def _of_run(found: KnownMachine, path: Path) -> KnownMachine:
 
 
 def _decoded(run: Findings, cpus: str) -> pd.DataFrame:
-    """What these threads have decoded: sequences of one length."""
+    """What these threads have decoded: sequences of one length, with nothing between passes."""
     points = run.points[run.points["gbps"].notna() & (run.points["cpus"] == cpus)]
-    return points[(points["op"] == "decode") & (points["lengths"] == EVEN)]
+    return alone(points[(points["op"] == "decode") & (points["lengths"] == EVEN)])
 
 
 def _measured_peers(run: Findings, cpus: str) -> pd.DataFrame:
@@ -186,8 +187,7 @@ def _measured_peers(run: Findings, cpus: str) -> pd.DataFrame:
 
 def measured_decodes(run: Findings, cpus: str) -> pd.DataFrame:
     """Ours. Their rates are those of the line where they are in it; `answer`: whether the report
-    answers with the point. `kv_gbps`: as gbps, of K, V and scales
-    alone.
+    answers with the point. `kv_gbps`: as gbps, of K, V and scales alone.
     """
     answers = {row.point: row for row in run.answers.decodes.rows}
     points = _decoded(run, cpus)

@@ -11,7 +11,7 @@ import kvbench
 from kvbench.errors import BadArgument, BadLibrary, unknown_word
 from kvbench.model.geometry import Geometry
 from kvbench.model.weights import Weights
-from kvbench.native import block_of
+from kvbench.native import packed
 
 _MODELS = Path("suites", "models.toml")
 
@@ -21,16 +21,13 @@ class Model(Geometry):
     """A published model.
 
     latent: elements of a K row that are V, too, where one row of each token serves all heads; 0: V
-    has its own. weights: those published, None where the list does not say. hidden, intermediate,
-    vocabulary: what a token has beside attention, its feed-forward and its logits; 0 where the list
-    does not say.
+    has its own. weights: those published, None where the list does not say. vocabulary: logits of
+    a token; 0 where the list does not say.
     """
 
     source: str
     latent: int = 0
     weights: Weights | None = None
-    hidden: int = 0
-    intermediate: int = 0
     vocabulary: int = 0
 
 
@@ -53,14 +50,8 @@ def model(name: str) -> Model:
 
 
 def layer_weights(name: str, dtype: str) -> int:
-    """Bytes of one of its layers' weights, all of them in that format: attention, and a gated
-    feed-forward.
-    """
-    known = stated(name, "hidden", "intermediate")
-    rows = 2 * known.q_heads + 2 * known.kv_heads
-    count = known.hidden * (rows * known.head_dim + 3 * known.intermediate)
-    elements, size = block_of(dtype)
-    return -(-count // elements) * size
+    """Bytes of one of its layers' weights, all of them in that format."""
+    return packed(stated(name, "hidden", "intermediate").layer_elements, dtype)
 
 
 def stated(name: str, *facts: str) -> Model:

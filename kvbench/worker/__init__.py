@@ -1,3 +1,4 @@
 """Measuring: memory, programs, and loops that time them. A launch is a process of its own."""
 
+from kvbench.worker.growing import visit_growing
 from kvbench.worker.visit import visit, visit_plugin

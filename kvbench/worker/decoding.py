@@ -86,12 +86,19 @@ class Decoding(Bench):
         return own | {"schedule": self.ran or AUTO} | more
 
     def _decode(self, op: str, cache: Cache, q: np.ndarray, out: np.ndarray, **facts: Any) -> Task:
+        return self._owned.enter_context(self._planned(op, cache, q, out, **facts))
+
+    def _planned(self, op: str, cache: Cache, q: np.ndarray, out: np.ndarray, **facts: Any) -> Task:
         facts = {"variant": self.point.variant, "isa": self.point.isa, **facts}
-        return self._owned.enter_context(decode_task(op, cache, q, out, self.team.threads, **facts))
+        return decode_task(op, cache, q, out, self.team.threads, **facts)
+
+    @property
+    def _slices(self) -> Iterator[tuple[Cache, np.ndarray, np.ndarray]]:
+        """Each cache with its queries and room for its answer."""
+        return zip(self.room.caches, self.queries.q, self.queries.out, strict=True)
 
     def _over_layers(self, op: str, **facts: Any) -> tuple[Task, ...]:
-        slices = zip(self.room.caches, self.queries.q, self.queries.out, strict=True)
-        return tuple(self._decode(op, *each, **facts) for each in slices)
+        return tuple(self._decode(op, *each, **facts) for each in self._slices)
 
     # ---- the core roof ---------------------------------------------------------------------------
 

@@ -60,6 +60,11 @@ class Layers(Decoding):
     def decodes(self) -> tuple[Task, ...]:
         return self._over_layers("decode", **self._walk())
 
+    def decodes_now(self) -> Iterator[Task]:
+        """Of the lengths of now; the caller's to close."""
+        for each in self._slices:
+            yield self._planned("decode", *each, **self._walk())
+
     # ---- answers ---------------------------------------------------------------------------------
 
     def make_stale(self) -> None:
@@ -182,11 +187,11 @@ class Stepping(Bench):
             bench.ran = self.ran
             found += [(bench.appends[place], APPEND), (bench.decodes[place], DECODE)]
             if self.point.between:
-                found.append((self._weights, WEIGHT))
+                found.append((self.weights, WEIGHT))
         return found
 
     @cached_property
-    def _weights(self) -> Task:
+    def weights(self) -> Task:
         """Of one layer: each pass reads on from where the last has stopped."""
         whole = self.far.whole
         return self.probe("read", to=whole, size=whole.size, piece=self.point.between)
@@ -245,11 +250,12 @@ def written_twice(cache: Cache) -> bool:
     return bool((np.sum(held == written[:, None], axis=1) != 1).any())
 
 
-def exact_rows(dims: tuple[int, ...]) -> np.ndarray:
+def exact_rows(dims: tuple[int, ...], number: int = 0) -> np.ndarray:
     """Rows that every format keeps as they are, or rounds alike whatever the signs: whole numbers
-    times a power of two, of which the largest stands in every block of a packed row.
+    times a power of two, of which the largest stands in every block of a packed row. `number`: of
+    several tokens, which have nothing in common.
     """
-    rng = np.random.default_rng([SEED, *dims])
+    rng = np.random.default_rng([SEED, number, *dims])
     rows = rng.integers(0, _MOST, dims).astype(np.float32)
     rows[..., ::_BLOCK] = _MOST
     return rows * rng.choice(np.array([_STEP, -_STEP], np.float32), dims)

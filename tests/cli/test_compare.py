@@ -179,7 +179,7 @@ def test_the_table(runs, capsys):
     assert "GB/s base → head" in out and "% of base’s" in out
     assert "24 points: 12 REGRESSION, 12 EQUIVALENT" in out
     said = " ".join(out.split())
-    assert "beside its witness (twin or copy)" in said
+    assert "beside its witness (twin, copy, or plain read)" in said
     assert "of base's time: 5.0% for a point" in said
 
 

@@ -5,6 +5,7 @@ import os
 from dataclasses import replace
 
 import pytest
+from msgspec import UNSET
 
 from kvbench.analysis.limits.profile import profile
 from kvbench.machine import describe
@@ -173,6 +174,32 @@ def test_a_slice_in_l3_is_held_against_memory():
     assert (found.l3_reads, found.l3_gain, found.l3_decode) == pytest.approx((4.0, 2.5, 1.0))
 
 
+def test_what_other_reads_leave_of_the_gain_of_l3():
+    """Passes of 1 s alone, of 2 s after other reads, of 4 s from memory. The core allows 4 / 5."""
+    seconds = {"alone": 1.0, "core": 1.6, "slice": 0.5, "memory": 2.0, "rotated": 4.0}
+    point = replace(POINT, residency="hot", between=64 << 20)
+    rounds = {name: [each] * 8 for name, each in {"point": 2.0, "ceiling": 1.0, **seconds}.items()}
+    found = profile(replace(visit_of(rounds), point=point, level="L3"))
+    assert (found.l3_gain_alone, found.l3_gain) == pytest.approx((4.0, 2.0))
+    assert (found.alone_gbps, found.alone_fraction) == pytest.approx((1.0, 0.5))
+    assert found.twin_gbps is UNSET and found.core_fraction == pytest.approx(0.8)
+    assert (found.bound, found.bound_reason, found.bound_by) == ("unknown", "not timed", ("rows",))
+    said = worded("reasons", "gains", found)
+    assert "alone 4.00 times the same from memory, and 2.00 after 64 MiB of other reads" in said
+
+
+@pytest.mark.parametrize("op", ["decode", "append"])
+def test_other_memory_is_read_between_passes(op, capsys):
+    printed = output_of(capsys, "profile", op, *SMALL, *SHORT, "--between", "64K")
+    assert "64 KiB of memory read before every pass" in printed
+    assert "the same, nothing read between passes" in printed
+    assert "reads of its own rows" not in printed.split("limit:")[0]
+    said = errors_of(
+        capsys, "profile", op, *SMALL, "--between", "64K", "--layers", "0", "--residency", "evicted"
+    )
+    assert "evicted reads all that caches hold between passes already" in said
+
+
 @pytest.mark.parametrize("op", ["decode", "append"])
 @pytest.mark.parametrize("residency", ["hot", "evicted"])
 def test_residencies(residency, op, capsys):
@@ -211,6 +238,63 @@ def test_the_table_names_every_denominator(capsys):
         "issued",
     ):
         assert name in printed
+
+
+GROWS = ["--layers", "3", "--grow", "24", "--tuning", "off"]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        ["--layout", "paged", "--batch", "2", "--lengths", "ragged:3"],
+        ["--dtype", "i8", "--window", "32", "--full-every", "3", "--between", "64k"],
+    ],
+)
+def test_a_step_that_grows(more, capsys):
+    found = json.loads(output_of(capsys, "profile", "step", *SMALL, *GROWS, *more, "--json"))
+    assert found["kernel"].startswith("step.") and found["tokens"] == 24
+    assert found["samples"]["point"]["context"] == list(range(97, 121))
+    assert all(seconds > 0 for seconds in found["samples"]["point"]["seconds"])
+    assert len(found["samples"]["decodes"]["seconds"]) == 22
+    assert len(found["rows"]) == 8 and found["max_abs_err"] < 1e-5
+    assert (found["weights"] is not None) == ("--between" in more)
+    # K and V of a layer of f16 and of two sequences each, or of the one of i8 without a window
+    full = {"f16": 3 * 2 * 2 * 2 * 32 * 2, "i8": 2 * 2 * (32 + 4)}["i8" if "i8" in more else "f16"]
+    assert found["bytes_token"] == pytest.approx(full, rel=0.05)  # and the entries of a table
+
+
+def test_a_step_that_grows_is_told_in_lines(capsys):
+    printed = output_of(capsys, "profile", "step", *SMALL, *GROWS)
+    for words in (
+        "24 tokens on end from a context of 96",
+        "verified: the first step, the last one and all tokens that were stored",
+        "decodes alone",
+        "the line of least squares through all 24 steps",
+        "A token of context is 768 bytes of K and V",
+        "of the parts",
+    ):
+        assert words in " ".join(printed.split())
+    lines = [line.split() for line in printed.splitlines()]
+    title = next(number for number, words in enumerate(lines) if words[:1] == ["context"])
+    assert [int(words[0]) for words in lines[title + 1 : title + 9]] == list(range(98, 121, 3))
+
+
+@pytest.mark.parametrize(
+    ("op", "more", "said"),
+    [
+        ("decode", [], "--grow is of whole steps, and OP is decode"),
+        ("step", ["--grow", "7"], "--grow is 7: so few steps make no line (at least 8)"),
+        ("step", ["--residency", "hot"], "--grow with --residency hot"),
+        ("step", ["--residency", "evicted"], "--grow with --residency evicted"),
+        ("step", ["--samples", "12"], "--grow does not go with --samples"),
+        ("step", ["--sample-time", "0.03"], "--grow does not go with --sample-time"),
+        ("step", ["--neighbour"], "--grow does not go with --neighbour"),
+        ("step", ["--grow", "2000000000"], "are free"),
+    ],
+)
+def test_what_does_not_grow(op, more, said, capsys):
+    found = errors_of(capsys, "profile", op, *SMALL, *GROWS, *more)
+    assert said in found and len(found.strip().splitlines()) == 1
 
 
 ROUNDS = 8

@@ -43,6 +43,8 @@ OPEN = Open("layout", "decode", "DRAM", "a", "b", "head f16", 1.25, 0.9, 1.5, 14
 PREDICTED = "llama-3-8b --weights 16GB --engine ggml --dtype f16 --measured 1@1k --measured 1@8k"
 SERVER = ["--cores", "64", "--bandwidth", "400"]
 SHORT = ["--samples", "2", "--sample-time", "0.001"]
+# of many rounds one has all parts in samples of one length
+LAYERED = ["--residency", "rotate", "--layers", "2", "--between", "1M", "--samples", "20"]
 PEERS = "--model qwen3-0.6b --context 512 --dtype f32 --threads 1 --peers numpy,cke --launches 1"
 BRIEF = ["--only", "*.head.f16.*", "--cpus", CPU, "--launches", "1", *SHORT]
 
@@ -107,9 +109,15 @@ CALLS = {
         for op, *more in (
             ("decode",),
             ("decode", "--residency", "evicted"),  # from memory
+            ("decode", "--between", "4K"),
             ("bulk",),
             ("append",),
+            ("step", *LAYERED),
         )
+    ],
+    "profile --grow": lambda folder: [
+        ["8", "step", *SMALL.split()[:-2], "--layers", "2", *more, "--json"]
+        for more in ((), ("--between", "64k"))
     ],
     "sweep": lambda folder: [
         [

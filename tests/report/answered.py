@@ -4,12 +4,14 @@ import math
 
 from kvbench.analysis.answers import Answers
 from kvbench.analysis.answers.answer import Answer, Basis, Figure, Held, Reason, State, Unit
+from kvbench.analysis.answers.between import Course, Family, Kept, Left
 from kvbench.analysis.answers.decodes import Decode, Decodes
 from kvbench.analysis.answers.factors import Choice, Factors
 from kvbench.analysis.answers.l3 import L3, Fits, Gain
 from kvbench.analysis.answers.memory import MemoryState, Reads
 from kvbench.analysis.answers.servers import Line, Servers, Stretch
 from kvbench.analysis.answers.serving import Batch, Served, Serving, Way
+from kvbench.analysis.answers.step import Step, StepPart, Steps
 from kvbench.analysis.answers.storing import Storing
 from kvbench.analysis.answers.trust import FAIR, Because, Suspect, Trust
 from kvbench.analysis.answers.workload import Workload
@@ -104,7 +106,98 @@ GAIN = Gain(
     layouts=1,
     gain=times(1.31, 1.26, 1.43),
     limit=NONE.because(State.DECIDED, Reason.CORE),
+    middle=False,
 )
+
+
+def left(count, value, low, high, kept, weights="", share=0.25):
+    return Left(
+        bytes=count,
+        weights=weights,
+        share=share,
+        point=f"a, {count} between",
+        gain=times(value, low, high),
+        alone=times(value / 1.31, low / 1.31, high / 1.31),
+        step=times(value / 1.31, low / 1.31, high / 1.31),
+        kept=kept,
+    )
+
+
+FAMILY = Family(
+    dtype="f16",
+    layout="head",
+    group=4,
+    model="llama-3-8b",
+    context=2048,
+    threads=2,
+    point="a",
+    gain=GAIN.gain,
+    left=(
+        left(8 << 20, 1.22, 1.15, 1.3, Kept.SOME),
+        left(16 << 20, 1.14, 1.09, 1.2, Kept.SOME, share=0.5),
+        left(122_683_392, 1.01, 0.98, 1.04, Kept.NOTHING, "q4_0", 3.66),
+    ),
+    course=Course.FALLS,
+    rises=(),
+)
+
+
+def step(dtype, context, weights, whole, shares, batch=1):
+    """`whole`: the answer of the step over its parts. `shares`: of appends, decodes, weights."""
+    point, seconds = f"{dtype} step {context}", 0.1
+    parts = (
+        StepPart(
+            name,
+            told("share", each, Unit.SHARE, each - 0.01, each + 0.01, point, held=Held.STEP),
+            told("times", 1.06, Unit.LENGTH, 1.03, 1.09, point, held=Held.PARTS),
+            told("adds", 0.05, Unit.SHARE, 0.03, 0.07, point, held=Held.PARTS),
+            "L3",
+        )
+        for name, each in shares.items()
+    )
+    return Step(
+        point=point,
+        model="llama-3-8b",
+        dtype=dtype,
+        layout="head",
+        variant="flash",
+        isa="avx512",
+        context=context,
+        batch=batch,
+        lengths="even",
+        layers=32,
+        window=0,
+        full_every=0,
+        threads=2,
+        weights=weights,
+        regime="DRAM",
+        seconds=told("step", seconds, Unit.SECONDS, 0.09, 0.11, point),
+        sequence=told("sequence", 10.0, Unit.TOKENS, 9.1, 11.1, point),
+        tokens=told("tokens", 10.0 * batch, Unit.TOKENS, 9.1, 11.1, point),
+        p50=told("p50", 0.098, Unit.SECONDS, 0.09, 0.11, point),
+        p99=NONE,
+        memory=told("memory", 0.93, Unit.SHARE, 0.91, 0.95, point, held=Held.MEMORY),
+        whole=whole,
+        parts=tuple(parts),
+        limit=NONE.because(State.DECIDED, Reason.MEMORY),
+    )
+
+
+def over_parts(value, low, high, state, reason=Reason.NONE, **facts):
+    return told("whole", value, Unit.LENGTH, low, high, held=Held.PARTS, state=state,
+                reason=reason, facts=facts)  # fmt: skip
+
+
+STEPS = (
+    step("i8", 4096, 4 << 30, over_parts(1.0, 0.98, 1.03, State.LEVEL),
+         {"appends": 0.01, "decodes": 0.29, "weights": 0.7}),
+    step("f16", 512, 0,
+         over_parts(1.06, 1.04, 1.08, State.DECIDED, Reason.CACHED, way="slower", part="decodes",
+                    level="L3", times=1.061, adds=0.052),
+         {"appends": 0.02, "decodes": 0.98}),
+    step("f16", 32768, 4 << 30, over_parts(1.04, 0.95, 1.09, State.OPEN),
+         {"appends": 0.003, "decodes": 0.5, "weights": 0.497}, batch=4),
+)  # fmt: skip
 
 
 def served(way, longest, tokens, seconds):
@@ -156,6 +249,7 @@ ANSWERS = Answers(
     l3=L3(
         helps=times(1.31, 1.26, 1.43),
         gains=(GAIN,),
+        families=(),
         fits=(
             Fits("llama-3-8b", "i8", 2, 2112.0, 7912, 241),
             Fits("llama-3-8b", "f32", 2, 8192.0, 2011, None),
@@ -177,6 +271,7 @@ ANSWERS = Answers(
         share=told("storing", 0.003, Unit.SHARE, 0.002, 0.004, held=Held.STEP),
         layouts=(STORED,),
     ),
+    steps=Steps(STEPS),
     serving=SERVING,
     servers=Servers(
         here=15.4,

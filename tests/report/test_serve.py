@@ -110,6 +110,10 @@ def test_a_table_has_all_layouts(found):
     assert sheet(found_in([])).rows == ()
 
 
+def test_steps_that_are_told_so_are_not_told_of_fewer_layers(found):
+    assert found.answers.steps.rows == () and len(found.answers.serving.points) == 28
+
+
 def test_only_a_run_of_steps_shows_it():
     assert "serve" not in [figure.name for figure in every(found_in(made.whole(made.ONE)))]
 

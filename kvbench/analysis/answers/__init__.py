@@ -11,6 +11,7 @@ from kvbench.analysis.answers.memory import Reads, reads
 from kvbench.analysis.answers.prefetch import prefetch
 from kvbench.analysis.answers.servers import Servers, servers
 from kvbench.analysis.answers.serving import Serving, serving
+from kvbench.analysis.answers.step import Steps, steps
 from kvbench.analysis.answers.storing import Storing, storing
 from kvbench.analysis.answers.tables import Tables
 from kvbench.analysis.answers.trust import Trust, trust
@@ -32,6 +33,7 @@ class Answers:
     factors: Annotated[Factors, about("which layout, variant, block, pages, and threads")]
     prefetch: Annotated[tuple[Answer, ...], about("what prefetches give, by level")]
     storing: Annotated[Storing, about("what it costs to store a token")]
+    steps: Annotated[Steps, about("what whole steps take, and whether they are their parts")]
     serving: Annotated[Serving, about("what padding costs a batch of real requests")]
     servers: Annotated[Servers, about("a model of servers with other bandwidth a core")]
     trust: Annotated[Trust, about("how far to trust the run")]
@@ -43,6 +45,7 @@ def answers(tables: Tables) -> Answers:
     """
     page = workload(tables.tokens, tables.points)
     found, read, chosen = decodes(tables, page), reads(tables, page), factors(tables, page)
+    served = serving(tables)
     memory = read.memory.figure.value if read.memory.figure else None
     return Answers(
         machine=machine_name(tables.machine),
@@ -54,7 +57,8 @@ def answers(tables: Tables) -> Answers:
         factors=chosen,
         prefetch=prefetch(tables, page),
         storing=storing(tables, page, chosen.choices),
-        serving=serving(tables),
+        steps=steps(tables, page, served.points),
+        serving=served,
         servers=servers(found, page, memory),
         trust=trust(tables),
     )

@@ -17,6 +17,7 @@ class Unit(StrEnum):
     TOKENS = "tokens/s"
     GBPS = "GB/s"
     TIMES = "times"  # a ratio of rates: above 1 the subject is faster
+    LENGTH = "times as long"  # a ratio of times: above 1 the subject takes longer
     SHARE = "share"  # of what it is held against
     SECONDS = "seconds"
     CONTEXT = "tokens"
@@ -30,9 +31,11 @@ class Held(StrEnum):
     ROWS = "reads of its own rows"
     CORE = "its core speed"
     FAR = "the same decode from memory"
+    ALONE = "the same with nothing read in between"
     POINT = "another point"
     OFF = "the same without prefetches"
     STEP = "a decode step"
+    PARTS = "its parts, each alone"
 
 
 class Basis(StrEnum):
@@ -70,6 +73,11 @@ class Reason(StrEnum):
     BOTH = "both"
     NEITHER = "neither"
     NOT_CLEAR = "not clear"
+    # why a step is not the sum of its parts
+    LONGER = "a part takes longer within the step"
+    SHORTER = "a part takes less time within the step"
+    CACHED = "a part stays in a cache alone"
+    NO_PART = "no part alone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +87,7 @@ class Figure:
     value: Annotated[float, about("in `unit`: median over launches")]
     low: Annotated[float, about("in `unit`: lower end of its interval")]
     high: Annotated[float, about("in `unit`: upper end of its interval")]
-    unit: Annotated[Unit, about("tokens/s, GB/s, times, share, seconds or tokens")]
+    unit: Annotated[Unit, about("tokens/s, GB/s, times, times as long, share, seconds or tokens")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,21 +1,23 @@
 """Does L3 help: decode of one layer that stays in L3 over the same decode from memory, in the same
-rounds. And how many tokens fit there.
+rounds. How much of that is left once other memory is read in between. And how many tokens fit.
 """
 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Annotated
+from typing import Annotated, Any
 
 import pandas as pd
 
 from kvbench.analysis.answers import pairs
 from kvbench.analysis.answers.answer import Answer, Figure, Reason, State, Unit
+from kvbench.analysis.answers.between import Family, members, of_family
 from kvbench.analysis.answers.decodes import limited
 from kvbench.analysis.answers.tables import Tables
 from kvbench.analysis.answers.workload import Workload
 from kvbench.analysis.differs.contrasts import Row
+from kvbench.analysis.measured.families import alone
 from kvbench.model import HEADS
 from kvbench.model.annotated import about
 from kvbench.model.geometry import Geometry
@@ -25,10 +27,12 @@ from kvbench.regime import THRESHOLDS, windows
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """Of one dtype and number of query heads on a KV head, its middle layout."""
+    """Of one dtype and number of query heads on a KV head: the point that was timed with other
+    bytes in between, too; else the middle layout.
+    """
 
     dtype: Annotated[str, about("number format of the cache")]
-    layout: Annotated[str, about("of the cache: the middle one by gain")]
+    layout: Annotated[str, about("of the cache")]
     group: Annotated[int, about("query heads on a KV head")]
     model: Annotated[str, about("whose layer it is; empty where no model is known")]
     context: Annotated[int, about("tokens of the layer")]
@@ -36,11 +40,7 @@ class Gain:
     layouts: Annotated[int, about("that were timed")]
     gain: Annotated[Answer, about("times as fast as the same decode from memory")]
     limit: Annotated[Answer, about("what limits it in L3; `reason` is the word")]
-
-    @property
-    def middle(self) -> bool:
-        """Whether it is the middle one of several layouts."""
-        return self.layouts > 1
+    middle: Annotated[bool, about("whether it is the middle one by gain, of several layouts")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +63,22 @@ class L3:
         Answer, about("the middle gain of the page's model, or else of all that was tested")
     ]
     gains: Annotated[tuple[Gain, ...], about("by dtype and query heads on a KV head")]
+    families: Annotated[tuple[Family, ...], about("what is left of a gain after so many bytes")]
     fits: Annotated[tuple[Fits, ...], about("for every dtype that was measured")]
     usable: Annotated[float, about("share of L3, as declared, that counts as room for a walk")]
 
+    def family(self, gain: Gain) -> Family | None:
+        """That of its point."""
+        return next((each for each in self.families if each.point in gain.gain.subject), None)
+
 
 def l3(tables: Tables, page: Workload) -> L3:
-    points = tables.points
+    points = alone(tables.points)
     timed = points[points["l3_gain"].notna()]
     tested = timed[~timed["suspect"].fillna(False).astype(bool)]
     faster = tested[tested["l3_reads_low"] > 1]  # else what it walks is hardly fed by L3
-    gains = _gains(tables, page, faster)
+    families = _families(tables, page, faster)
+    gains = _gains(tables, page, faster, {each.point for each in families})
     if gains:
         helps = gains[0].gain
     elif len(tested):
@@ -83,7 +89,7 @@ def l3(tables: Tables, page: Workload) -> L3:
         helps = Answer.untested("L3 helps", Reason.SUSPECT)
     else:
         helps = untested("L3 helps", tables, page)
-    return L3(helps, gains, tuple(_fits(tables, page)), THRESHOLDS.last)
+    return L3(helps, gains, tuple(families), tuple(_fits(tables, page)), THRESHOLDS.last)
 
 
 def cpus_of(tables: Tables, page: Workload) -> tuple[int, ...]:
@@ -106,7 +112,7 @@ def figure(row: Row, name: str, unit: Unit) -> Figure:
 
 def untested(question: str, tables: Tables, page: Workload) -> Answer:
     """Why nothing tells, where no decode in L3 was timed beside memory."""
-    points, cpus = tables.points, cpus_of(tables, page)
+    points, cpus = alone(tables.points), cpus_of(tables, page)
     if ((points["regime"] == "L3") & points["gbps"].notna()).any():
         return Answer.untested(question, Reason.NOT_MEASURED)
     found = windows(tables.machine, cpus)
@@ -121,17 +127,46 @@ def untested(question: str, tables: Tables, page: Workload) -> Answer:
 # ---- gains ---------------------------------------------------------------------------------------
 
 
-def _gains(tables: Tables, page: Workload, tested: pd.DataFrame) -> tuple[Gain, ...]:
+def _gains(
+    tables: Tables, page: Workload, tested: pd.DataFrame, known: set[str]
+) -> tuple[Gain, ...]:
+    """`known`: points of which is known how much is left."""
     if (tested["threads"] == page.threads).any():
         tested = tested[tested["threads"] == page.threads]
     else:
         tested = tested[tested["threads"] == tested["threads"].max()]
     alike = tested.groupby(["dtype", "group", *HEADS])
-    asked = tables.contrasts[tables.contrasts["factor"] == pairs.RESIDENCY]
-    judged = {row["base_name"]: row for row in asked.to_dict("records")}
-    chosen = ((middle(rows, "l3_gain").to_dict(), len(rows)) for _, rows in alike)
-    found = [_gain(row, count, judged[row["name"]], tables.models, page) for row, count in chosen]
+    judged = _judged(tables)
+    found = []
+    for _, rows in alike:
+        own = rows[rows["name"].isin(known)]
+        row = middle(own if len(own) else rows, "l3_gain").to_dict()
+        several = len(rows) > 1 and not len(own)
+        found.append(_gain(row, len(rows), several, judged[row["name"]], tables.models, page))
     return tuple(_ordered(found, page))
+
+
+def _judged(tables: Tables) -> dict[str, Row]:
+    """Gains, by the name of the point."""
+    asked = tables.contrasts[tables.contrasts["factor"] == pairs.RESIDENCY]
+    return {row["base_name"]: row for row in asked.to_dict("records")}
+
+
+def _families(tables: Tables, page: Workload, tested: pd.DataFrame) -> list[Family]:
+    """By the page's threads first, and of its model: an order that no measurement changes."""
+    judged, found = _judged(tables), []
+    every = members(tables)
+    for row in tested[tested["name"].isin(every)].to_dict("records"):
+        name = _model(row, tables.models, page)
+        model = next((each for each in tables.models if each.name == name), None)
+        gain = _told(row, judged[row["name"]])
+        found += [of_family(row, model, gain, tables, every[row["name"]])]
+
+    def place(own: Family) -> tuple[Any, ...]:
+        first = own.threads != page.threads, own.model != page.model
+        return *first, own.model, -own.threads, own.dtype, own.context, own.point
+
+    return sorted(filter(None, found), key=place)
 
 
 def _ordered(gains: list[Gain], page: Workload) -> list[Gain]:
@@ -141,16 +176,29 @@ def _ordered(gains: list[Gain], page: Workload) -> list[Gain]:
     return [*first, *(each for each in gains if each not in first)]
 
 
-def _gain(row: Row, layouts: int, judged: Row, models: Sequence[Geometry], page: Workload) -> Gain:
-    limit, gain = limited(row), pairs.answer(judged, "L3 helps", row["dtype"])
-    told = State.NOT_TESTED not in (gain.state, limit.state)
+def _gain(
+    row: Row,
+    layouts: int,
+    middle: bool,
+    judged: Row,
+    models: Sequence[Geometry],
+    page: Workload,
+) -> Gain:
     return Gain(
         **{name: row[name] for name in ("dtype", "layout", "group", "context", "threads")},
         model=_model(row, models, page),
         layouts=layouts,
-        gain=gain.because(gain.state, limit.reason) if told else gain,
-        limit=limit,
+        gain=_told(row, judged),
+        limit=limited(row),
+        middle=middle,
     )
+
+
+def _told(row: Row, judged: Row) -> Answer:
+    """The gain of a point, with what limits it."""
+    limit, gain = limited(row), pairs.answer(judged, "L3 helps", row["dtype"])
+    told = State.NOT_TESTED not in (gain.state, limit.state)
+    return gain.because(gain.state, limit.reason) if told else gain
 
 
 def _model(row: Row, models: Sequence[Geometry], page: Workload) -> str:

@@ -19,6 +19,7 @@ from kvbench.analysis.answers.tables import Tables
 from kvbench.analysis.answers.workload import Workload
 from kvbench.analysis.judge import COVERAGE, LIMITS
 from kvbench.analysis.measured.estimates import Estimate
+from kvbench.analysis.measured.families import alone
 from kvbench.analysis.measured.rates import by_point, measured
 from kvbench.intervals import interval
 from kvbench.model import PLAIN, Contrast, Point, Probe, Record
@@ -95,8 +96,10 @@ def _visits(tables: Tables, page: Workload) -> Iterator[_Visit]:
     places = {_place(point) for point in known}
     cpus = cpus_of(tables, page)
     for record in tables.records:
-        place = _place(record.point)
-        if record.error or (place not in places if places else place[0] != cpus):
+        point, place = record.point, _place(record.point)
+        shared = isinstance(point, Point) and point.streamed  # its reads are of another record, too
+        away = place not in places if places else place[0] != cpus
+        if record.error or shared or away:
             continue
         probe = isinstance(record.point, Probe)
         program = "point" if probe else MEMORY
@@ -164,7 +167,7 @@ def _near(tables: Tables, page: Workload) -> tuple[Answer, Answer, Answer]:
     """The ratio of L3 to memory, and both rates, of the point whose ratio is the middle one. Where
     the rates' medians do not give the ratio, that of memory is not told.
     """
-    points = tables.points
+    points = alone(tables.points)
     rows = points[points["l3_reads"].notna() & (points["threads"] == page.threads)]
     if rows.empty:
         none = untested("L3", tables, page)

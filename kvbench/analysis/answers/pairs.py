@@ -1,8 +1,9 @@
 """Who is faster: all comparisons that a page asks, in one table, corrected together.
 
-Three kinds of pairs are timed in the same rounds: points of a set, a decode in L3 beside the same
-from memory, and schedules beside `off`. Those of schedules rest on the rounds of one visit, all
-others on launches.
+Five kinds of pairs are timed in the same rounds: points of a set, a decode in L3 beside the same
+from memory, points with other bytes between their passes, a step and its parts beside each part
+alone, and schedules beside `off`. Those of schedules rest on the rounds of one visit, all others on
+launches.
 """
 
 import math
@@ -14,22 +15,32 @@ import pandas as pd
 
 from kvbench.analysis.answers.answer import Answer, Basis, Figure, Held, Reason, State, Unit
 from kvbench.analysis.answers.workload import Workload
+from kvbench.analysis.differs.betweens import BETWEEN, FAR, NOTHING, betweens
 from kvbench.analysis.differs.contrasts import CONTRAST, RATIO, Row, contrasts, row_of
 from kvbench.analysis.judge import FASTER, LIMITS, SLOWER, discoveries
 from kvbench.analysis.measured.columns import table
 from kvbench.analysis.measured.rates import by_point, measured
+from kvbench.analysis.measured.steps import whole
 from kvbench.model import ROTATED, Contrast, Record, Tuned
+from kvbench.model.point import STEP
 from kvbench.native import default_library
 
 RESIDENCY, SCHEDULE = "residency", "schedule"  # factors beside those of sets
-FAR, OFF = "memory", "off"  # the base of each
+OFF = "off"  # the base of the last; that of the first is FAR
+WHOLE, PART = "step", "part of a step"  # factors of a step
+ALL_ALONE = "all parts alone"  # the base of the first; of the other it is one
 LEVEL, OPEN, NOT_TESTED = State.LEVEL.value, State.OPEN.value, State.NOT_TESTED.value  # words
 _NEAR = ("L3", "most of L3")  # levels beside FAR
 _OTHERS = ("group", "threads")  # factors of points with several heads or threads
 _HEAT = 7  # rounds that all schedules take part in: fewer of them go on
 
 _STATES = {FASTER: State.DECIDED, SLOWER: State.DECIDED}
-_HELD = {RESIDENCY: Held.FAR, SCHEDULE: Held.OFF}
+_HELD = {
+    (RESIDENCY, FAR): Held.FAR,
+    (BETWEEN, FAR): Held.FAR,
+    (BETWEEN, NOTHING): Held.ALONE,
+    (SCHEDULE, OFF): Held.OFF,
+}
 
 
 def pairs(
@@ -39,29 +50,48 @@ def pairs(
     page: Workload | None = None,
 ) -> pd.DataFrame:
     """`most`: launches that the run can have where some are added until questions are decided, else
-    0. `page`: without it schedules are not asked about.
+    0. `page`: without it schedules are not asked about. Parts of a step are asked about where the
+    step surely is not their sum, after all else and corrected together.
     """
     rows = {row["name"]: row for row in points[points["seconds"].notna()].to_dict("records")}
     found = [
         *contrasts(records, points, most),
         *_from_l3(records, rows, most),
+        *betweens(records, rows, most),
+        *_of_steps(records, rows, most),
         *_schedules(records, rows, page),
     ]
-    asked = [row for row in found if not math.isnan(row["chance"])]
-    corrected = discoveries([row["chance"] for row in asked])
-    for row, chance in zip(asked, corrected, strict=True):
-        row["corrected"] = chance
+    _judge([row for row in found if row["factor"] != PART])
+    moved = {row["visit"] for row in found if row["factor"] == WHOLE and row["word"] in _STATES}
+    _judge([row for row in found if row["factor"] == PART and row["visit"] in moved])
     for row in found:
-        row["word"] = _word(row)
+        row.setdefault("word", _unasked(row))
     return table(found, CONTRAST)
 
 
+def _judge(rows: Sequence[Row]) -> None:
+    """Corrected together."""
+    asked = [row for row in rows if not math.isnan(row["chance"])]
+    corrected = discoveries([row["chance"] for row in asked])
+    for row, chance in zip(asked, corrected, strict=True):
+        row["corrected"] = chance
+    for row in rows:
+        row["word"] = _word(row)
+
+
 def _word(row: Row) -> str:
-    if "corrected" not in row:
-        return NOT_TESTED
-    ratio, low, high = (row[name] for name in RATIO)
-    if row["corrected"] <= LIMITS.page and abs(math.log(ratio)) >= math.log1p(LIMITS.point):
+    ratio = row["ratio"]
+    sure = row.get("corrected", 1.0) <= LIMITS.page
+    if sure and abs(math.log(ratio)) >= math.log1p(LIMITS.point):
         return FASTER if ratio > 1 else SLOWER
+    return _unasked(row)
+
+
+def _unasked(row: Row) -> str:
+    """Of its interval alone, which does not say that they differ."""
+    if math.isnan(row["chance"]):
+        return NOT_TESTED
+    _, low, high = (row[name] for name in RATIO)
     return LEVEL if -LIMITS.same < low - 1 and high - 1 < LIMITS.same else OPEN
 
 
@@ -69,7 +99,7 @@ def _from_l3(records: Iterable[Record], rows: dict[str, Row], most: int) -> Iter
     """The ratio is that of the table of points."""
     for point, visits in by_point(records).items():
         row = rows.get(point.name)
-        if not row or pd.isna(row["l3_gain"]):
+        if not row or point.streamed or pd.isna(row["l3_gain"]):
             continue
         gains = measured(visits).shares[ROTATED].values
         ends = [row[f"l3_gain{end}"] for end in ("", "_low", "_high")]
@@ -81,6 +111,33 @@ def _from_l3(records: Iterable[Record], rows: dict[str, Row], most: int) -> Iter
             "launches": len(gains),
             "rounds": sum(s.program == ROTATED for visit in visits for s in visit.samples),
         }
+
+
+def _of_steps(records: Iterable[Record], rows: dict[str, Row], most: int) -> Iterator[Row]:
+    """A step over the sum of its parts, and each of them within it over the same alone."""
+    for point, visits in by_point(records).items():
+        row = rows.get(point.name)
+        if not row or point.op != STEP or not (found := whole(visits)):
+            continue
+        asked = {(WHOLE, ALL_ALONE, "step"): found.times}
+        asked |= {
+            (PART, alone_of(name), f"{name} in the step"): part.times
+            for name, part in found.parts.items()
+        }
+        for (factor, base, other), times in asked.items():
+            yield row_of(np.log(times.values), most, row, row) | {
+                "factor": factor,
+                "base": base,
+                "other": other,
+                "visit": point.name,
+                "launches": times.launches,
+                "rounds": found.rounds,
+            }
+
+
+def alone_of(part: str) -> str:
+    """The base of a part of a step."""
+    return f"{part} alone"
 
 
 def _schedules(
@@ -139,7 +196,8 @@ def _tuned(
 def _alike(row: Row, rows: dict[str, Row], page: Workload) -> bool:
     own = rows[page.points[0]] if page.points else {"threads": page.threads}
     columns = ("threads", "group", "head_dim", "isa")
-    return row["op"] == "decode" and all(row[name] == own[name] for name in columns if name in own)
+    asked = row["op"] == "decode" and not row["between"]
+    return asked and all(row[name] == own[name] for name in columns if name in own)
 
 
 def _first(record: Record) -> str:
@@ -179,7 +237,7 @@ def answer(row: Row, question: str, of: str = "", turned: bool = False) -> Answe
         of,
         (subject,),
         Figure(*ends, Unit.TIMES) if state is not State.NOT_TESTED else None,
-        held=_HELD.get(row["factor"], Held.POINT),
+        held=_HELD.get((row["factor"], row["base"]), Held.POINT),
         against=against,
         basis=Basis.ROUNDS,
         state=state,

@@ -79,6 +79,11 @@ class Serving:
     between: Annotated[int, about("bytes: of a layer's weights, that a step reads, too")] = 0
 
     @property
+    def points(self) -> frozenset[str]:
+        """Names of all that it tells of."""
+        return frozenset(way.point for each in self.batches for way in each.ways)
+
+    @property
     def largest(self) -> Batch:
         return _largest(self.batches)
 

@@ -10,6 +10,7 @@ from kvbench.analysis.answers.factors import Choice
 from kvbench.analysis.answers.l3 import figure, middle
 from kvbench.analysis.answers.tables import Tables
 from kvbench.analysis.answers.workload import Workload
+from kvbench.analysis.measured.families import alone
 from kvbench.model import HEADS
 from kvbench.model.annotated import about
 from kvbench.model.point import DEFAULTS, EVEN
@@ -53,7 +54,7 @@ def _appends(tables: Tables, page: Workload) -> pd.DataFrame:
     model = next((each for each in tables.models if each.name == page.model), None)
     if model is None:
         return points.iloc[:0]
-    own = points[(points["op"] == "append") & points["seconds"].notna()]
+    own = alone(points[(points["op"] == "append") & points["seconds"].notna()])
     own = own[(own["batch"] == page.batch) & (own["lengths"] == EVEN)]
     own = own[(own[list(HEADS)] == [getattr(model, name) for name in HEADS]).all(axis=1)]
     order = own.assign(

@@ -17,9 +17,13 @@ from kvbench.grouping import grouped
 from kvbench.model import Contrast, Point, Record, Sample, quotients
 from kvbench.model.contrast import FACTORS, KERNEL, value
 
+_BESIDE = "residency", "between", "schedule"  # factors that no set has
 RATIO = band("ratio", "ratio: seconds of base over those of other: above 1 other is faster")
 CONTRAST = {
-    "factor": text(f"what they differ in: {', '.join(FACTORS)}, {KERNEL}, residency or schedule"),
+    "factor": text(
+        f"what they differ in: {', '.join((*FACTORS, KERNEL, *_BESIDE))}; or step: a step over all"
+        " its parts alone; part of a step: a part within it over the same alone"
+    ),
     "base": text("its value of the one"),
     "other": text("its value of the other"),
     "base_name": text("the one point"),

@@ -1,6 +1,6 @@
 """What a run leaves open, of what more launches can decide: whether a slice in L3 is read faster
-than memory, and which of two points of a set is faster. A line of kernels has as many launches as
-were planned.
+than memory, which of two points of a set is faster, and whether a step takes as long as its parts.
+A line of kernels has as many launches as were planned.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,7 +11,8 @@ import pandas as pd
 
 from kvbench.analysis.answers.answer import Answer, State
 from kvbench.analysis.answers.factors import THREADS, choices
-from kvbench.analysis.answers.pairs import FAR, RESIDENCY, answer, pairs
+from kvbench.analysis.answers.pairs import RESIDENCY, WHOLE, answer, pairs
+from kvbench.analysis.differs.betweens import FAR
 from kvbench.analysis.differs.contrasts import Row
 from kvbench.analysis.limits import frames
 from kvbench.analysis.limits.claims import UNSTABLE
@@ -73,13 +74,15 @@ def _of_l3(points: pd.DataFrame) -> Iterator[Open]:
 
 
 def _of_pairs(pairs: pd.DataFrame, short: Mapping[str, str]) -> Iterator[Open]:
-    """What the answers of sets leave open, and whether L3 or threads help."""
+    """What the answers of sets leave open, whether L3 or threads help, and whether a step is the
+    sum of its parts.
+    """
     for visit, choice in choices(pairs).items():
         about = {"question": choice.factor, "op": choice.op, "regime": choice.regime}
         about |= {"one": choice.values[0]}
         for lead in choice.leads:
             yield from _open(about | {"other": lead.of}, visit, lead, short)
-    for row in pairs[pairs["factor"].isin([RESIDENCY, THREADS])].to_dict("records"):
+    for row in pairs[pairs["factor"].isin([RESIDENCY, THREADS, WHOLE])].to_dict("records"):
         about = {"question": row["factor"], "one": row["other"], "other": row["base"]}
         about |= {name: row[name] for name in ("op", "regime")}
         yield from _open(about, row["visit"], answer(row, ""), short)

@@ -74,6 +74,7 @@ class Cause(StrEnum):
     STORES = "stores are dearer"  # a narrow dtype stores less than a copy does
     CACHED = "it stores from a cache"
     WITNESS_TOO = "its own reads exceed it too"
+    MEMORY_TOO = "plain reads beside it exceed it too"
     # what follows explains nothing
     CACHES = "caches hold more than thought"
     SLOWER = "what does less is slower"
@@ -120,7 +121,9 @@ def _exceeded(point: Against) -> Iterator[tuple[Roof, Cause, float]]:
         yield Roof.INSTRUCTIONS, _unexplained(point, times), times
     if program.CORE in shares and (times := shares[program.CORE].low) > 1:
         yield Roof.CORE, _over_core(point, times), times
-    if point.found.witness and (times := shares[point.found.witness].low) > 1:
+    witness = point.found.witness
+    # plain reads are no roof: others may be faster
+    if witness and witness != program.MEMORY and (times := shares[witness].low) > 1:
         roof = Roof.COPY if point.stores else Roof.ROWS
         yield roof, _over_witness(point, times), times
     if point.ceiling and point.above_ceiling:
@@ -162,7 +165,7 @@ def _over_ceiling(point: Against, ceiling: Ceiling) -> Cause:
     if witness:
         own = point.found.rates[witness].median
         if own > ceiling.high and point.found.shares[witness].low <= 1:
-            return Cause.WITNESS_TOO
+            return Cause.MEMORY_TOO if witness == program.MEMORY else Cause.WITNESS_TOO
     if len(ceiling.samples) > 1 and not ceiling.stable:
         return Cause.UNSTABLE
     return _unexplained(point, times)

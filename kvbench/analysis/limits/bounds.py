@@ -44,6 +44,7 @@ class Why(StrEnum):
     BEATEN = "faster than its limit"  # it is surely faster than these; no other share tells
     NOT_TIMED = "not timed"  # beside it, these
     NO_DECODE = "no decode"
+    DISPLACED = "other bytes are read between"  # its passes, and not those of its witnesses
 
 
 READS = (Limit.MEMORY, Limit.ROWS)

@@ -25,6 +25,7 @@ from kvbench.analysis.measured.ceilings import Roofs, huge_share
 from kvbench.analysis.measured.ceilings import ceilings as ceilings_of
 from kvbench.analysis.measured.columns import EITHER, FOUND, POINT, SAMPLE, facts, table
 from kvbench.analysis.measured.estimates import enclosed, outliers, steady
+from kvbench.analysis.measured.families import alone
 from kvbench.analysis.measured.line import members
 from kvbench.analysis.measured.rates import PointRates, measured
 from kvbench.analysis.measured.speeds import SLOW, at_speed, speeds
@@ -45,7 +46,7 @@ from kvbench.model import (
     Traffic,
 )
 from kvbench.model.contrast import value
-from kvbench.model.point import Visited
+from kvbench.model.point import ATTENDS, Visited
 from kvbench.model.program import parted
 from kvbench.units import GB
 
@@ -244,10 +245,10 @@ def median_skew(records: Iterable[Record]) -> float:
 
 def _witnesses(point: Point, found: PointRates) -> dict[str, Any]:
     """The point beside what was measured in the same rounds: a witness counts with the better of
-    its two forms.
+    its two forms. Reads of its rows with nothing between them are none of a point with something.
     """
     row = dict[str, Any]()
-    if witness := found.witness:
+    if (witness := found.witness) and not point.streamed:
         share = found.shares[witness]
         row |= {
             "witness": witness,
@@ -256,7 +257,7 @@ def _witnesses(point: Point, found: PointRates) -> dict[str, Any]:
         }
         if point.op == "decode":
             row["twin_gbps"] = found.rates[witness].median
-        else:
+        elif point.op not in ATTENDS:
             row |= {"copy_gbps": found.rates[witness].median, "copy_fraction": share.median}
     if CORE in found.shares:
         row |= {
@@ -267,11 +268,14 @@ def _witnesses(point: Point, found: PointRates) -> dict[str, Any]:
 
 
 def _limited(point: Point, found: PointRates, regime: str, skew: float) -> dict[str, Any]:
-    """What limits it, by shares of the same rounds. Only a decode is held against reads."""
-    if point.op != "decode":
-        return {"bound": str(Limit.UNKNOWN), "bound_reason": str(Why.NO_DECODE)}
-    far = regime in FAR
-    programs = {Limit.MEMORY: MEMORY, Limit.ROWS: found.witness, Limit.CORE: CORE}
+    """What limits it, by shares of the same rounds. Only decodes and steps are held against reads;
+    a step against those of memory alone.
+    """
+    if point.op not in ATTENDS or point.streamed:
+        why = Why.DISPLACED if point.streamed else Why.NO_DECODE
+        return {"bound": str(Limit.UNKNOWN), "bound_reason": str(why)}
+    far, rows = regime in FAR, found.witness if point.op == "decode" else None
+    programs = {Limit.MEMORY: MEMORY, Limit.ROWS: rows, Limit.CORE: CORE}
     shares = {what: found.shares[name] for what, name in programs.items() if name in found.shares}
     made, memory = limit(shares, skew, far), shares.get(Limit.MEMORY)
     return {
@@ -328,7 +332,7 @@ def _against(
     held = Against(
         found,
         records[0].traffic,
-        stores=point.op != "decode",
+        stores=point.op not in ATTENDS,
         appends=point.op == "append",
         regime=regime,
         footprint=footprint,
@@ -346,12 +350,15 @@ def _against(
             "above_also": ", ".join(exceeded.also),
             "suspect": not exceeded.explained,
         }
-    return row | (_in_l3(found, regime.word, most) if point.op == "decode" else {})
+    return row | (_in_l3(point, found, regime.word, most) if point.op == "decode" else {})
 
 
-def _in_l3(found: PointRates, regime: str, most: int) -> dict[str, Any]:
+def _in_l3(point: Point, found: PointRates, regime: str, most: int) -> dict[str, Any]:
     """What the point says of L3."""
     row = dict[str, Any]()
+    if point.streamed:
+        gain = found.shares.get(ROTATED)
+        return enclosed("l3_gain", gain) if gain else row
     if claimed := claim(found, regime, most):
         row |= {
             "l3": str(claimed.word),
@@ -370,8 +377,8 @@ def _in_l3(found: PointRates, regime: str, most: int) -> dict[str, Any]:
 
 
 def decodes_of(points: pd.DataFrame) -> pd.DataFrame:
-    """Those with a rate, in their places."""
-    return points[(points["op"] == "decode") & points["gbps"].notna()]
+    """Those with a rate and nothing between their passes, in their places."""
+    return alone(points[(points["op"] == "decode") & points["gbps"].notna()])
 
 
 _STOLEN = 0.01  # of the threads' time, by a hypervisor: more disturbs a sample

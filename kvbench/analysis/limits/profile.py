@@ -1,7 +1,6 @@
 """One point in depth: rates with their spread, efficiency, what binds it."""
 
 from dataclasses import dataclass
-from itertools import chain
 from statistics import median
 from typing import Annotated, Any, Literal
 
@@ -10,6 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from kvbench.analysis.limits.bounds import FAR, Limit, Limited, Why, limit
 from kvbench.analysis.measured.estimates import Estimate, enclosed
+from kvbench.analysis.measured.steps import by_round
 from kvbench.analysis.measured.tails import untold
 from kvbench.grouping import grouped
 from kvbench.model import (
@@ -25,7 +25,8 @@ from kvbench.model import (
     quotients,
 )
 from kvbench.model.annotated import about
-from kvbench.model.program import APPENDS, DECODES, MEMORY, ROTATED, SLICE, WEIGHTS
+from kvbench.model.point import ATTENDS, STEP
+from kvbench.model.program import ALONE, MEMORY, PARTS, ROTATED, SLICE
 from kvbench.units import GB, gbps
 
 
@@ -50,18 +51,31 @@ class SliceMemory:
     huge_bytes: Annotated[int, about("bytes: really on huge pages")]
 
 
+@dataclass(frozen=True, slots=True)
+class PartOfStep:
+    """All appends, decodes or weights of a step; medians of the rounds."""
+
+    share: Annotated[float, about("share of the step's time")]
+    times: Annotated[float, about("ratio: its time within the step over that alone")]
+
+
 _Known = float | None
 _Share = float | None | UnsetType
 _BYTES = tuple(name for name in Traffic.__dataclass_fields__ if name.startswith("bytes_"))
 _ALIKE = ("point", "max_abs_err", "slice_bytes")
-_STEP = (DECODES, APPENDS, WEIGHTS)  # parts of a step
-_L3 = {"l3_reads": (SLICE, MEMORY), "l3_gain": ("point", ROTATED), "l3_decode": ("point", MEMORY)}
+_L3 = {
+    "l3_reads": (SLICE, MEMORY),
+    "l3_gain": ("point", ROTATED),
+    "l3_gain_alone": (ALONE, ROTATED),
+    "l3_decode": ("point", MEMORY),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """A decode beside its twin, its core roof and the FMA peak; a store beside copies. A share is
-    null where in no round both samples were about as long as they were meant to be.
+    """A decode beside its twin, its core roof and the FMA peak; a store beside copies; a step
+    beside its parts. A share is null where in no round both samples were about as long as they were
+    meant to be.
     """
 
     version: Annotated[
@@ -83,7 +97,8 @@ class Profile:
         _Share, about("share of the point's time: upper end of its interval, of rounds")
     ] = UNSET
     memory_gbps: Annotated[
-        float | UnsetType, about("GB/s: plain reads of memory; of a decode whose data lies there")
+        float | UnsetType,
+        about("GB/s: plain reads of memory; of a step, and of a decode whose data lies there"),
     ] = UNSET
     memory_share: Annotated[_Share, about("share of memory_gbps, median of the rounds")] = UNSET
     memory_share_low: Annotated[
@@ -133,12 +148,20 @@ class Profile:
     copy_nt_fraction: Annotated[_Share, about("share of copy_nt_gbps, median of the rounds")] = (
         UNSET
     )
+    alone_gbps: Annotated[
+        float | UnsetType, about("GB/s: the same kernel, with nothing read between its passes")
+    ] = UNSET
+    alone_form: Annotated[str | UnsetType, about("the program whose rate alone_gbps is")] = UNSET
+    alone_fraction: Annotated[_Share, about("share of alone_gbps, median of the rounds")] = UNSET
     l3_reads: Annotated[
         _Known, about("ratio: plain reads of the slice over those of memory, of one in L3")
     ] = None
     l3_gain: Annotated[_Known, about("ratio: time of the same decode from memory over its own")] = (
         None
     )
+    l3_gain_alone: Annotated[
+        _Known, about("ratio: the same, with nothing read between its passes; null where so it is")
+    ] = None
     l3_decode: Annotated[
         _Known, about("ratio: GB/s of the point over those of plain reads of memory")
     ] = None
@@ -180,6 +203,20 @@ class Profile:
     thread_skew: Annotated[
         float, about("share of the mean, by which the slowest thread worked longer")
     ]
+    parts: Annotated[
+        dict[str, PartOfStep] | UnsetType, about("of a step: appends, decodes and weights, by name")
+    ] = UNSET
+    tokens_per_second: Annotated[
+        float | UnsetType, about("tokens per second: of a sequence, of a step")
+    ] = UNSET
+    tokens_per_second_of_batch: Annotated[
+        float | UnsetType, about("tokens per second: of all sequences, of a step")
+    ] = UNSET
+    step_times: Annotated[
+        _Share, about("ratio: time of a step over that of all its parts alone, median of rounds")
+    ] = UNSET
+    step_times_low: Annotated[_Share, about("ratio: lower end of its interval, of rounds")] = UNSET
+    step_times_high: Annotated[_Share, about("ratio: upper end of its interval, of rounds")] = UNSET
     stage_share: Annotated[
         dict[str, float], about("share of the pass: of the stages of a decode, by name")
     ]
@@ -198,10 +235,8 @@ class Profile:
     ]
 
 
+_ROWS = ["twin_gbps", "twin_form", "efficiency"]  # of a decode with nothing between its passes
 _DECODE = [
-    "twin_gbps",
-    "twin_form",
-    "efficiency",
     "core_gbps",
     "core_form",
     "core_fraction",
@@ -217,11 +252,19 @@ _STORE = [
     "copy_nt_form",
     "copy_nt_fraction",
 ]
-_CASES = {
-    "if": {"properties": {"point": {"properties": {"op": {"const": "decode"}}}}},
-    "then": {"required": _DECODE},
-    "else": {"required": _STORE},
-}
+_ALONE = ["alone_gbps", "alone_form", "alone_fraction"]  # of one with something between them
+_OF_STEP = ["memory_gbps", "memory_share", "parts", "step_times"]
+
+
+def _where(field: str, value: Any, then: dict[str, Any], otherwise: dict[str, Any]) -> Any:
+    """Of a schema: what is so for points with that value, and for others."""
+    asked = {"properties": {"point": {"properties": {field: {"const": value}}}}}
+    return {"if": asked, "then": then, "else": otherwise}
+
+
+_BETWEEN = _where("between", 0, {"required": _ROWS}, {"required": _ALONE})
+_STEPS = _where("op", STEP, {"required": _OF_STEP}, {"required": _STORE})
+_CASES = _where("op", "decode", {"required": _DECODE} | _BETWEEN, _STEPS)
 DecodeOrStore = Annotated[Profile, Meta(extra_json_schema=_CASES)]
 
 
@@ -236,6 +279,8 @@ def profile(visit: Record) -> Profile:
     facts["rates"] = {name: rate for name, rate in rates.items() if name not in (PACE, *COMPUTE)}
     facts["gbps"] = rates["point"].median
     facts |= _against(visit, samples, rates, facts["thread_skew"])
+    if _point(visit).op == STEP:
+        facts |= _of_parts(visit)
     for name, (over, under) in _L3.items() if SLICE in samples else ():
         if over in samples and under in samples:
             moved = visit.traffic[over].bytes_compulsory / visit.traffic[under].bytes_compulsory
@@ -249,6 +294,19 @@ def profile(visit: Record) -> Profile:
             "neighbour_gbps": visit.neighbour,
         }
     return Profile(**facts)
+
+
+def _of_parts(visit: Record) -> dict[str, Any]:
+    """A step beside its parts. What no round has, of one length, is null."""
+    found, batch = by_round(visit), _point(visit).shape.batch
+    each = median(sample.each for sample in visit.samples if sample.program == "point")
+    rates = {"tokens_per_second": 1 / each, "tokens_per_second_of_batch": batch / each}
+    if not found:
+        return {**rates, "parts": {}, "step_times": None}
+    parts = {
+        name: PartOfStep(part.share.median, part.times.median) for name, part in found.parts.items()
+    }
+    return {**rates, "parts": parts, **enclosed("step_times", found.times)}
 
 
 def _facts(visit: Record, samples: list[Sample]) -> dict[str, Any]:
@@ -286,10 +344,10 @@ def _against(
     """The point beside its witnesses of the same rounds. A probe counts with the best of its
     forms.
     """
-    own, traffic, point = samples["point"], visit.traffic, visit.point
-    assert isinstance(point, Point)
+    own, traffic, point = samples["point"], visit.traffic, _point(visit)
     # programs by what they stand for; of copies each for itself
-    found, without = dict[str, Any](), (*_STEP, NEIGHBOUR, PACE, *COMPUTE, *chain(*_L3.values()))
+    others = "point", SLICE, MEMORY, ROTATED, NEIGHBOUR, PACE
+    found, without = dict[str, Any](), (*PARTS, *others, *COMPUTE)
     groups = grouped(
         (name if name == COPY_NT.name else Role.of(name).kind, name)
         for name in rates
@@ -320,6 +378,11 @@ def _against(
     return found | _limited(visit, samples, rates, found, thread_skew)
 
 
+def _point(visit: Record) -> Point:
+    assert isinstance(visit.point, Point)
+    return visit.point
+
+
 def _limited(
     visit: Record,
     samples: dict[str, list[Sample]],
@@ -328,13 +391,14 @@ def _limited(
     thread_skew: float,
 ) -> dict[str, Any]:
     """What limits it, by shares of the same rounds, whose intervals are over rounds."""
-    if "efficiency" not in found:
+    op = _point(visit).op
+    if op not in ATTENDS:
         made = Limited(Limit.UNKNOWN, Why.NO_DECODE)
         return {"bound": made.word, "bound_reason": made.why, "bound_by": made.by}
     own, moved = samples["point"], visit.traffic
     far = (visit.level or "unknown") in FAR
     programs = {
-        "memory_share": (Limit.MEMORY, MEMORY if far else ""),
+        "memory_share": (Limit.MEMORY, MEMORY if far or op == STEP else ""),
         "efficiency": (Limit.ROWS, found.get("twin_form", "")),
         "core_fraction": (Limit.CORE, found.get("core_form", "")),
     }
@@ -347,7 +411,7 @@ def _limited(
             work = moved["point"].bytes_compulsory / moved[program].bytes_compulsory
             shares[what] = Estimate.of([(1.0 if what == Limit.ROWS else work) * t for t in taken])
             row |= enclosed(name, shares[what])
-    if far and MEMORY in rates:
+    if "memory_share" in row:
         row["memory_gbps"] = rates[MEMORY].median
     made = limit(shares, thread_skew, far)
     return row | {"bound": made.word, "bound_reason": made.why, "bound_by": made.by}

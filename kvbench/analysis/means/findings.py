@@ -16,6 +16,7 @@ from kvbench.analysis.means.numa import Placed, matrix
 from kvbench.analysis.means.peers import Beside, beside, peers
 from kvbench.analysis.measured.ceilings import ceilings
 from kvbench.analysis.measured.columns import short_names
+from kvbench.analysis.measured.families import alone
 from kvbench.analysis.measured.scaling import saturation
 from kvbench.analysis.measured.schedules import schedules
 from kvbench.model import OURS, Ceiling, Check, Machine, Record
@@ -96,7 +97,7 @@ def findings(
         peers=engines,
         beside=beside(engines, said),
         contrasts=asked,
-        saturation=saturation(points),
+        saturation=saturation(alone(points)),
         tokens=rates,
         schedules=schedules(tuned for record in records for tuned in record.tuned),
         placed=matrix(points, cpus, machine),

@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from kvbench.analysis.measured.columns import POINT, band, count, table, text
+from kvbench.analysis.measured.families import alone
 from kvbench.model import HEADS
 from kvbench.model.geometry import Geometry
 from kvbench.model.point import EVEN
@@ -74,9 +75,9 @@ def tokens(points: pd.DataFrame, models: Sequence[Geometry]) -> pd.DataFrame:
 
 
 def _decodes(points: pd.DataFrame) -> pd.DataFrame:
-    """With a time, of sequences that all hold the context."""
+    """With a time and nothing between passes, of sequences that all hold the context."""
     whole = (points["op"] == "decode") & (points["lengths"] == EVEN)
-    return points[whole & points["seconds"].notna()]
+    return alone(points[whole & points["seconds"].notna()])
 
 
 def _rate(

@@ -15,7 +15,8 @@ from kvbench.analysis.measured.speeds import at_speed
 from kvbench.grouping import grouped
 from kvbench.intervals import interval
 from kvbench.model import COMPUTE, PLAIN, Ceiling, Machine, Point, Probe, Record, Sample
-from kvbench.regime import NO_LEVEL, Regime, classify
+from kvbench.model.point import ATTENDS
+from kvbench.regime import NO_LEVEL, Lies, Regime, classify
 from kvbench.units import gbps
 
 COVERAGE = 0.99  # of the intervals: a shared host drifts from run to run, further than 0.95 allows
@@ -32,7 +33,7 @@ class NoCeiling(StrEnum):
     ZERO = "its probe moved nothing"
 
 
-READ, COPY = ("read",), ("copy", "copy_nt")  # ops that a decode and a store are held against
+READ, COPY = ("read",), ("copy", "copy_nt")  # what reads, and a store, are held against
 _order = attrgetter("cpus", "pages", "isa", "bytes")
 _CORE = "core"  # the level of what needs no memory
 WITHOUT_MEMORY = frozenset({*COMPUTE, "clock"})
@@ -122,15 +123,17 @@ class Roofs:
         self._regime = cache(partial(classify, machine))
 
     def regime(self, point: Point, footprint: float) -> Regime:
+        if point.streamed:
+            return Regime("mixed", Lies.DISPLACED, "high")
         return self._regime(point.cpus, footprint, evicted=point.residency == "evicted")
 
     def ceiling(
         self, point: Point, level: str, footprint: float
     ) -> tuple[Ceiling | None, NoCeiling]:
-        """The best at this footprint of all forms, by these threads or some of them: reads for a
-        decode and copies for a store. Or None, and why there is none.
+        """The best at this footprint of all forms, by these threads or some of them: reads or
+        copies. Or None, and why there is none.
         """
-        return self._best(READ if point.op == "decode" else COPY, *_who(point), level, footprint)
+        return self._best(held_against(point), *_who(point), level, footprint)
 
     def by_itself(self, op: str, point: Point, level: str | None = None) -> Ceiling | None:
         """Plain, by the point's own threads: reads of memory, or the instructions that its kernel
@@ -154,6 +157,11 @@ class Roofs:
         if best and best.median <= 0:
             return None, NoCeiling.ZERO
         return best, NoCeiling.NONE if best else notes[0]
+
+
+def held_against(point: Point) -> tuple[str, ...]:
+    """Ops of probes: reads for a decode and for a step, copies for a store."""
+    return READ if point.op in ATTENDS else COPY
 
 
 def _who(point: Point) -> tuple[str, tuple[int, ...], str]:

@@ -11,8 +11,9 @@ import pandas as pd
 
 from kvbench.model import FIELDS, Machine, Point
 from kvbench.model.annotated import about
+from kvbench.model.field import Field
 from kvbench.model.point import Visited, lengths_word
-from kvbench.units import counted, cpu_text
+from kvbench.units import counted, cpu_text, size
 
 # what does not apply is "", <NA>, NaN
 _TEXT, _COUNT, _NUMBER, _FLAG = "str", "Int64", "float64", "boolean"
@@ -119,7 +120,8 @@ FOUND = {
     **band("gbps", "GB/s: compulsory bytes over time, median of the launches"),
     "witness": text("the program that efficiency is a share of"),
     "efficiency": number(
-        "share of the point's time that its witness takes, round by round; a copy for as many bytes"
+        "share of the point's time that its witness takes, round by round; a copy, or of a step a"
+        " plain read of memory, for as many bytes"
     ),
     **ends("efficiency", "share of the witness"),
     "efficiency_spread": number("share of the median: width of the interval of efficiency"),
@@ -171,8 +173,8 @@ FOUND = {
     "regime_limit": number("bytes: that the reason is about; 0 where no size tells"),
     "regime_confidence": text("high, low or none"),
     "bound": text(
-        "what limits a decode: memory, rows (reads of its own rows), core, both, neither, not clear"
-        " or unknown"
+        "what limits a decode or a step: memory, rows (reads of its own rows), core, both, neither,"
+        " not clear or unknown"
     ),
     "bound_reason": text("why, as a word"),
     "bound_by": text("what the reason is about, of memory, rows and core"),
@@ -285,11 +287,15 @@ def short_names(points: pd.DataFrame) -> list[str]:
             none = value in (None, "", "-") or not value and value == field.default
             full = name == "capacity" and value == row["context"]
             if shown[name][place] and not none and not full:
-                words.append(
-                    counted(value, "thread") if name == "threads" else field.short.format(value)
-                )
+                words.append(_said(field, value))
         found.append(" ".join(words) or row["op"])
     return found
+
+
+def _said(field: Field, value: Any) -> str:
+    if field.kind == "threads":
+        return counted(value, "thread")
+    return field.short.format(size(value) if field.kind == "between" else value)
 
 
 def names_without(points: pd.DataFrame, columns: Iterable[str]) -> list[str]:

@@ -8,10 +8,10 @@ from kvbench.analysis.measured.estimates import Estimate
 from kvbench.analysis.measured.speeds import at_speed
 from kvbench.grouping import grouped
 from kvbench.model import AGAIN, NEIGHBOUR, PACE, Point, Record, Role, Sample, quotients
-from kvbench.model.program import CORE, MEMORY, ROTATED, SLICE
+from kvbench.model.program import ALONE, CORE, MEMORY, PARTS, ROTATED, SLICE
 
 # its own kernel; reads of other rows
-_OWN, _OTHER = ("point", AGAIN, NEIGHBOUR, CORE, ROTATED), (SLICE, MEMORY)
+_OWN, _OTHER = ("point", AGAIN, ALONE, NEIGHBOUR, CORE, ROTATED), (SLICE, MEMORY)
 # of a launch's rounds must have samples of about the same length, for the launch to have a share
 _LEAST = 0.5
 
@@ -37,14 +37,16 @@ class PointRates:
 
     @property
     def witnesses(self) -> list[str]:
-        """Programs beside the point that read its rows, or copy as much, and do no more."""
+        """Programs beside the point that read its rows, or copy as much, and do no more; of a step
+        plain reads of as many bytes.
+        """
+        if any(name in PARTS for name in self.seconds):
+            return [MEMORY] if MEMORY in self.shares else []
         return [name for name in self.shares if name not in (*_OWN, *_OTHER)]
 
     @property
     def witness(self) -> str | None:
-        """What efficiency is a share of: the faster form of the reads, or of the copies, beside the
-        point.
-        """
+        """What efficiency is a share of: the faster form of these."""
         return max(self.witnesses, key=lambda name: self.rates[name].median, default=None)
 
 

@@ -7,6 +7,7 @@ import pandas as pd
 
 from kvbench.analysis.answers.l3 import Gain
 from kvbench.analysis.means.findings import Findings
+from kvbench.analysis.measured.families import alone
 from kvbench.analysis.shown.usual import enclosed, places
 
 _GAIN = ("gain", "gain_low", "gain_high")
@@ -41,7 +42,8 @@ def _rows(found: Findings, gain: Gain, line: int) -> Iterator[dict[str, Any]]:
         "state": gain.gain.state,
         **enclosed("gain", gain.gain),
     }
-    others = points[points["l3_gain"].notna() & ~points["name"].isin(gain.gain.subject)]
+    others = alone(points[points["l3_gain"].notna()])
+    others = others[~others["name"].isin(gain.gain.subject)]
     for name in alike:
         others = others[others[name] == same[name]]
     for row, point in others.sort_values("l3_gain").iterrows():

@@ -40,7 +40,7 @@ COLUMNS = {
 def roofline(found: Findings) -> pd.DataFrame:
     """Roofs are those of the page's threads."""
     points = decodes_of(found.points)
-    points = points[points["ai"].notna()].assign(row=points.index)
+    points = points[points["ai"].notna()].assign(row=lambda own: own.index)
     rows = list[dict[str, Any]]()
     if len(points):
         own = points[points["threads"] == points["threads"].max()]

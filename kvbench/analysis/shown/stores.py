@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from kvbench.analysis.means.findings import Findings
+from kvbench.analysis.measured.families import alone
 from kvbench.analysis.shown.usual import usual
 from kvbench.model.point import ONE_TOKEN
 
@@ -41,7 +42,7 @@ class Stores:
 
 def stores(found: Findings) -> Stores:
     every = found.points[found.points["gbps"].notna()]
-    own = {op: every[every["op"] == op] for op in OPS}
+    own = {op: alone(every[every["op"] == op]) for op in OPS}
     shown = {op: _some(points) for op, points in own.items()}
     left = {
         op: (len(shown[op]), len(points))

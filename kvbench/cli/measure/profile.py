@@ -7,6 +7,7 @@ from typing import Any
 import click
 from msgspec import UNSET
 
+from kvbench.cli._growth import grow_option, refuse_beside, show_growth
 from kvbench.cli._help import Long
 from kvbench.cli._measuring import say_busy
 from kvbench.cli._options import (
@@ -20,9 +21,9 @@ from kvbench.cli._point import point_options
 from kvbench.cli._streams import say, say_json
 from kvbench.cli._types import Count
 from kvbench.errors import BadArgument, Exit, WrongAnswer, refuse_beyond
-from kvbench.model.point import EVEN, ONE_TOKEN, STEP, lengths_word
+from kvbench.model.point import ATTENDS, EVEN, ONE_TOKEN, STEP, lengths_word
 from kvbench.texts import wrapped
-from kvbench.units import duration, size
+from kvbench.units import counted, duration, size
 
 
 @click.command(
@@ -30,18 +31,18 @@ from kvbench.units import duration, size
     cls=Long,
     groups={
         "What to measure": (
-            "model batch q-heads kv-heads head-dim context lengths capacity window layers dtype"
-            " scale layout inner block-tokens sequential pad vocabulary variant plugin"
+            "model batch q-heads kv-heads head-dim context lengths capacity window full-every"
+            " layers dtype scale layout inner block-tokens sequential pad vocabulary variant plugin"
         ),
         "How": (
-            "residency schedule deterministic threads cpus memory pages isa samples sample-time"
-            " neighbour patience tuning"
+            "residency schedule between deterministic threads cpus memory pages isa grow samples"
+            " sample-time neighbour patience tuning"
         ),
         "Output": "json",
     },
     examples={
         "kvbench profile decode --model llama-3-8b --dtype i8": "What limits that decode.",
-        "kvbench profile append --model llama-3-8b --layout paged": "What storing a token takes.",
+        "kvbench profile step --model llama-3-8b --between model:q4_0": "A step, and its parts.",
     },
 )
 @click.argument("op", metavar="OP")
@@ -49,6 +50,7 @@ from kvbench.units import duration, size
 @plugin_option
 @patience_option
 @tuning_option
+@grow_option
 @click.option("--samples", type=Count(), default=12, show_default=True, help="Rounds of samples.")
 @click.option(
     "--sample-time", type=float, default=0.03, show_default=True, help="Seconds per sample."
@@ -56,14 +58,19 @@ from kvbench.units import duration, size
 @neighbour_option
 @json_option
 def command(op: str, plugin: tuple[str, ...], as_json: bool, **asked: Any) -> int:
-    """Measure one kernel in depth: OP is decode, append, bulk, repack, transpose or logits.
+    """Measure one kernel in depth: OP is decode, append, bulk, repack, transpose, logits or step.
 
     It is timed in turn with what could limit it: the same reads without the arithmetic (its twin),
     the same kernel on data in a private cache (its core speed), plain reads of memory,
     the fastest reads of as much memory, and the FMA peak. What limits it is told of this one visit;
     a sweep has several launches. Stores are timed beside copies of as many bytes: append of a
     token, bulk of a prompt, repack of a cache that grows to twice its capacity or --capacity,
-    transpose of a prompt to head-major order, logits of a token.
+    transpose of a prompt to head-major order, logits of a token. A step does all layers of a model
+    in turn: append, decode, and --between bytes of weights; it is timed beside each of these alone.
+
+    A step with --grow 256 decodes so many tokens on end, from the context on. Each is stored behind
+    those before it, and each step is timed once: what a token of context adds, and what a step
+    takes beside that.
 
     With --plugin and no --variant, every variant of the plug-ins is profiled, one after another. A
     plug-in that hangs is
@@ -75,6 +82,10 @@ def command(op: str, plugin: tuple[str, ...], as_json: bool, **asked: Any) -> in
     refuse_beyond("--samples", asked["samples"], LIMITS["samples"])
     refuse_beyond("--sample-time", asked["sample_time"], LIMITS["sample_time"])
     library, name = library_of(None, plugin), asked["model"] or ""
+    if grow := asked.pop("grow"):
+        refuse_beside(op, grow, plugin, **asked)
+        show_growth(_grown(op, library, grow, **asked), name, as_json)
+        return Exit.FINE
     variants = _variants(library, op, asked.pop("variant"))
     if len(variants) == 1:
         facts = _facts(op, library, plugin, variant=variants[0], **asked)
@@ -137,8 +148,6 @@ def _facts(
 ) -> Any:
     from kvbench.analysis.limits.profile import profile
     from kvbench.cli._point import point_of
-    from kvbench.machine import describe
-    from kvbench.store.evidence import Evidence
     from kvbench.worker import visit, visit_plugin
 
     tuning, neighbour = asked.pop("tuning"), bool(asked.pop("neighbour"))
@@ -146,14 +155,43 @@ def _facts(
     if point.variant in library.foreign_variants:
         say_busy()
         return profile(visit_plugin(point, samples, sample_time, plugin, neighbour, patience))
+    return profile(
+        _tuned(tuning, library, lambda known: visit(point, samples, sample_time, known, neighbour))
+    )
+
+
+def _grown(
+    op: str,
+    library: Any,
+    grow: int,
+    samples: int,
+    sample_time: float,
+    patience: float | None,
+    neighbour: bool,
+    tuning: Any,
+    **asked: Any,
+) -> Any:
+    from kvbench.analysis.limits.growth import growth
+    from kvbench.cli._point import point_of
+    from kvbench.worker import visit_growing
+
+    point = point_of(op, library, **asked)
+    return growth(_tuned(tuning, library, lambda known: visit_growing(point, grow, known)))
+
+
+def _tuned(tuning: Any, library: Any, measured: Callable[[Any], Any]) -> Any:
+    """The visit that is made with what is known of schedules, to which it adds what it has seen."""
+    from kvbench.machine import describe
+    from kvbench.store.evidence import Evidence
+
     evidence = Evidence.asked(tuning and str(tuning), describe().fingerprint, library.path)
     known, remark = evidence.read() if evidence else (None, "")
     say_busy()
-    seen = visit(point, samples, sample_time, evidence=known, beside=neighbour)
+    seen = measured(known)
     remark = (evidence.add(seen.tuned) if evidence and seen.tuned else "") or remark
     if remark:
         say(remark, err=True)
-    return profile(seen)
+    return seen
 
 
 def _shown(facts: Any, name: str, as_json: bool) -> None:
@@ -177,9 +215,15 @@ def _heading(facts: Any, name: str) -> list[str]:
     cpus = ",".join(map(str, point.cpus))
     huge = f"{memory.huge_bytes / max(memory.resident_bytes, 1):.0%} of them huge"
     slices = (
-        f"{facts.layers} slices in rotation" if facts.layers > 1 else "one slice again and again"
+        f"{counted(facts.layers, 'layer')} in turn"
+        if point.op == STEP
+        else f"{facts.layers} slices in rotation"
+        if facts.layers > 1
+        else "one slice again and again"
     )
     swept = ", caches swept before every pass" if point.residency == "evicted" else ""
+    if point.streamed:
+        swept = f", {size(point.streamed)} of memory read before every pass"
     window = f", window {shape.window}" if shape.window else ""
     batch = f"{shape.batch} sequences, " if shape.batch > 1 else ""
     if shape.lengths != EVEN:
@@ -203,6 +247,7 @@ def _heading(facts: Any, name: str) -> list[str]:
 _ROWS = {
     "memory": "plain reads of memory",
     "twin": "reads of its own rows",
+    "alone": "the same, nothing read between passes",
     "core": "core speed: its kernel in a private cache",
     "ceiling": "read ceiling: this footprint",
     "dram": "read ceiling: DRAM",
@@ -274,16 +319,38 @@ def _details(facts: Any) -> list[str]:
             -1, f"  beside a neighbour that reads {rate}: {times}{_tail(facts, 'neighbour')}"
         )
     if facts.l3_reads and facts.l3_gain:
-        reads = f"plain reads of the slice {facts.l3_reads:.2f} times memory's"
-        lines.append(f"  L3: {reads}; the decode {facts.l3_gain:.2f}")
+        lines += wrapped([said("reasons", "gains", facts)])
     if facts.flops:
         lines.append(f"  arithmetic intensity: {facts.ai:.2f} FLOP per compulsory byte")
     if facts.stage_share:
         shares = ", ".join(f"{stage} {share:.0%}" for stage, share in facts.stage_share.items())
         lines.append(f"  stages: {shares} (from a run of its own, with clock reads between them)")
-    if facts.point.op != "decode":
-        one = facts.point.op in (*ONE_TOKEN, STEP)
-        tokens = shape.batch * (1 if one else shape.context)
+    if facts.point.op == STEP:
+        lines += _of_step(facts)
+    if facts.point.op not in ATTENDS:
+        tokens = shape.batch * (1 if facts.point.op in ONE_TOKEN else shape.context)
         each = duration(facts.seconds_per_pass / tokens)
         lines.append(f"  {each} and {facts.bytes_line / 64 / tokens:.0f} lines per token")
     return lines
+
+
+def _of_step(facts: Any) -> list[str]:
+    """Tokens per second, the shares of its parts, and whether it is their sum."""
+    from kvbench.report.words.phrases import number
+
+    one, every = map(number, (facts.tokens_per_second, facts.tokens_per_second_of_batch))
+    lines = [f"  {one} tokens/s of a sequence, {every} of the batch"]
+    if not facts.parts:
+        return [
+            *lines,
+            "  its parts are not known: no round has all of them in samples of a length",
+        ]
+    shares = ", ".join(f"{name} {part.share:.1%}" for name, part in facts.parts.items())
+    times = ", ".join(f"{name} {part.times:.2f}" for name, part in facts.parts.items())
+    ends = f"{facts.step_times_low:.2f} to {facts.step_times_high:.2f}"
+    return [
+        *lines,
+        f"  of its time: {shares}",
+        f"  over the sum of its parts alone: {facts.step_times:.2f} ({ends})",
+        f"  times as long within the step as alone: {times}",
+    ]

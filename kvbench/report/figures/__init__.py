@@ -7,6 +7,7 @@ from kvbench.analysis.means.findings import Findings
 from kvbench.analysis.shown.saturation import possible
 from kvbench.model import OURS
 from kvbench.report.figures.axes import axes
+from kvbench.report.figures.between import between
 from kvbench.report.figures.hero import hero
 from kvbench.report.figures.l3 import l3
 from kvbench.report.figures.look import Figure, Look
@@ -34,5 +35,6 @@ def every(found: Findings, day: str = "") -> list[Figure]:
     ]
     found = replace(found, points=found.points[found.points["engine"] == OURS])
     threads = (saturation,) if possible(found) else ()
-    others = [draw(found, look) for draw in (axes, servers, staircase, l3, *threads, stores)]
+    drawn = (axes, servers, staircase, l3, between, *threads, stores)
+    others = [own for draw in drawn if (own := draw(found, look))]
     return [hero(found, look), *beside, roofline(found, look, day), *others]

@@ -24,8 +24,8 @@ _LINE, _FRAME = 0.5, 1.4  # inches: of a line, and of what is around
 _BELOW = 0.25  # of a line: where other layouts stand
 _ABOUT = (
     "Decode of one layer that stays in L3, over the same decode from memory, by the same threads in"
-    " the same rounds. Filled: the middle layout by gain, with its interval over launches. Small:"
-    " the other layouts. At 1 L3 gains nothing."
+    " the same rounds. Filled: the layout that answers tell of, with its interval over launches."
+    " Small: the other layouts. At 1 L3 gains nothing."
 )
 
 
@@ -69,7 +69,7 @@ def _draw(rows: pd.DataFrame, look: Look) -> Canvas:
     axes.set_xlabel("times as fast from L3 as from memory")
     dot: dict[str, Any] = {"ls": "", "marker": "o"}
     meanings = {
-        "middle layout": dot | {"ms": 9},
+        "layout of the answer": dot | {"ms": 9},
         "other layouts": dot | {"ms": 4.5, "mfc": PAPER},
         "interval over launches": {"lw": 1.6},
         "as fast as memory": {"lw": 1.2},

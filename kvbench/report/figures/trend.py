@@ -35,7 +35,8 @@ def trend(past: Past, rows: Mapping[str, int], name: str, title: str) -> Figure:
     own, one = shown.trend(past, rows), "point" if rows else "family"
     about = (
         "Efficiency: the rate of a point as % of the rate of its witness in the same rounds (of a"
-        " decode a read of the same rows, of a store a copy); one dot a run, in the order of time."
+        " decode a read of the same rows, of a store a copy, of a step a plain read of memory);"
+        " one dot a run, in the order of time."
         f" Blue: the median between two steps. Shown: {own.first} of {counted(own.moved, one)}"
         f" with steps, and {own.calm} without, those that last moved most. Not"
         f" drawn: {counted(own.left, one)}."

@@ -34,6 +34,8 @@ _SHOWN = {  # by topic of a sentence: a word for it, and the figure or table tha
     "threads": ("Threads", "saturation"),
     "prefetch": ("Prefetching", "schedules"),
     "stores": ("Storing", "stores"),
+    "between": ("L3's gain", "between"),
+    "step": ("Step", "steps"),
     "fits": ("Fits in L3", "fits"),
     "servers": ("Servers", "servers"),
     "suspect": ("Suspects", "points"),
@@ -75,7 +77,8 @@ def page(found: Findings, manifest: Manifest, drawn: Sequence[Drawn]) -> str:
     )
     points, *more = tables.every(found)
     own, dtypes = found.answers, tables.dtypes(found.answers)
-    known = (dtypes, points, *(each for each in more if each.rows))
+    steps = tables.steps(own)
+    known = (dtypes, steps, points, *(each for each in more if each.rows))
     linked = {"checks", *(each["name"] for each in figures), *(table.name for table in known)}
     return rendered(
         "run.html",
@@ -92,6 +95,7 @@ def page(found: Findings, manifest: Manifest, drawn: Sequence[Drawn]) -> str:
         findings=[_finding(each, linked) for each in sentences(found)],
         open=missing,
         dtypes=dtypes,
+        steps=steps,
         figures=figures,
         filters=_filters(found),
         points=points,

@@ -31,6 +31,8 @@ def sentences(found: Findings) -> tuple[Sentence, ...]:
         ("threads", _said("teams", own.factors.threads, named(found))),
         ("prefetch", _said("prefetch", own.prefetch)),
         ("stores", _said("storing", own.storing, named(found))),
+        ("between", _said("left", own.l3.families, own.workload)),
+        ("step", words("step", "summary", own.steps)),
         ("fits", _said("fits", own.l3, own.workload)),
         ("servers", _said("servers", own.servers)),
         ("suspect", _said("suspects", own.trust)),

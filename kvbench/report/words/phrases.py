@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from kvbench.analysis.answers.answer import Figure, Unit
 from kvbench.units import duration
 
-WITNESS = {"twin": "read", "copy": "copy"}  # what a point is timed beside, by its kind
+# what a point is timed beside, by its kind
+WITNESS = {"twin": "read", "copy": "copy", "memory": "memory read"}
 LEVELS = {"DRAM": "memory"}  # what feeds a point, as sentences call it
 
 
@@ -22,6 +23,7 @@ def share(value: float) -> str:
 
 _WRITTEN = {
     Unit.TIMES: "{:.2f}x".format,
+    Unit.LENGTH: "{:.2f}".format,
     Unit.SHARE: share,
     Unit.SECONDS: duration,
     Unit.CONTEXT: "{:,.0f} tokens".format,
@@ -63,7 +65,8 @@ def narrow(found: Figure | None) -> str:
     low, high = found.low, found.high
     if found.unit is Unit.SHARE:
         return f"{bare(found)} ({math.floor(100 * low)}-{math.ceil(100 * high)})"
-    return f"{bare(found)} ({number(low)}-{number(high)})"
+    write = _BARE[found.unit] if found.unit is Unit.LENGTH else number
+    return f"{bare(found)} ({write(low)}-{write(high)})"
 
 
 def between(low: float, high: float) -> str:

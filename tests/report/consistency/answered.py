@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from tests.report.consistency.claims import NUMBER, Claim, Conflict, claim, number
-from tests.report.consistency.reading import Report
+from tests.report.consistency.reading import Report, size
 
 DTYPES = ("f32", "f16", "bf16", "e4m3", "e5m2", "i8", "q8_0", "q4_0")
 DTYPE = rf"(?:{'|'.join(DTYPES)})"
@@ -48,6 +48,8 @@ def answers(report: Report) -> Iterator[Claim]:
         yield from _decodes(found["decodes"])
         yield from _reads(found)
         yield from _fits(found["l3"])
+        yield from _left(found["l3"])
+        yield from _gains(report, str(found["workload"]["threads"]))
         yield from _fitting(report, str(found["workload"]["threads"]))
         yield from _trust(found["trust"])
         yield from _choices(found["factors"]["choices"])
@@ -92,11 +94,63 @@ def _reads(found: dict[str, object]) -> Iterator[Claim]:
 
 def _fits(found: dict[str, object]) -> Iterator[Claim]:
     for gain in found["gains"]:
-        yield from _figure((gain["dtype"], gain["group"]), "L3 gain", gain["gain"])
+        yield from _figure(_layer(gain), "L3 gain", gain["gain"])
     for fit in found["fits"]:
         if fit["layer"]:
             subject = (fit["model"], fit["dtype"], str(fit["threads"]))
             yield Claim(subject, "tokens that fit", float(fit["layer"]), 0, "", "JSON")
+
+
+def _layer(found: dict[str, object]) -> tuple[str, ...]:
+    """One that is decoded."""
+    context = f"{int(found['context']):,}"
+    others = (str(found[name]) for name in ("group", "layout", "threads"))
+    return found["dtype"], context, *others
+
+
+def _left(found: dict[str, object]) -> Iterator[Claim]:
+    """After so many bytes that are read in between."""
+    for family in found.get("families", []):
+        yield from _figure(_layer(family), "L3 gain", family["gain"])
+        for each in family["left"]:
+            subject = (*_layer(family), size(each["bytes"]))
+            yield from _figure(subject, "gain left", each["gain"])
+            yield Claim(subject, "what is left", each["kept"], 0, "", "JSON")
+
+
+_LAYER = (
+    rf"({DTYPE}), (\d+) query heads? a KV head \((?:[\w.-]+, )?([\d,]+) tokens, layout (\w+)"
+    r"(?:, the middle of \d+)?(?:, (\d+) threads?)?\)"
+)
+_AFTER = rf"({NUMBER})x \([^)]*\) after ([^,;]*)"
+
+
+def _gains(report: Report, threads: str) -> Iterator[Claim]:
+    """Sentences on what a decode gains from L3, and what is left of that."""
+
+    def layer(found: re.Match[str]) -> tuple[str, ...]:
+        return found[1], found[3], found[2], found[4], found[5] or threads
+
+    for place, found in report.sentences(rf"{_LAYER} ({NUMBER})x"):
+        yield from claim(layer(found), "L3 gain", found[6], "", place)
+    own = rf"{_LAYER} [^;]*; after reading ([^;]*?) ({NUMBER})x"
+    for place, found in report.sentences(own):
+        subject = (*layer(found), _bytes(found[6]))
+        yield from claim(subject, "gain left", found[7], "", place)
+    after = rf"{_LAYER} [^;:]*After other reads (.*?)\.(?: |$)"
+    for place, found in report.sentences(after):
+        for words in found[6].split(";"):
+            kept = re.match(r" ?(\w+) of the gain is left", words)
+            for times, what in re.findall(_AFTER, words):
+                subject = (*layer(found), _bytes(what))
+                yield from claim(subject, "gain left", times, "", place)
+                word = kept[1] if kept else "not clear"
+                yield Claim(subject, "what is left", word, 0, "", place)
+
+
+def _bytes(what: str) -> str:
+    """Of "a layer's q4_0 weights (117 MiB)", or as they are."""
+    return re.search(rf"{NUMBER} \w+B", what)[0]
 
 
 def _fitting(report: Report, threads: str) -> Iterator[Claim]:
@@ -170,9 +224,6 @@ def _said(report: Report) -> Iterator[Claim]:
             yield from claim(subject, quantity, found[1], "", place)
     for place, found in report.sentences(rf"({DTYPE}) \((\w+), (\w+)\)"):
         yield Claim(f"bar {found[1]}", "kernel", f"{found[2]}, {found[3]}", 0, "", place)
-    gain = rf"({DTYPE}), (\d+) query heads? a KV head \([^)]*\) ({NUMBER})x"
-    for place, found in report.sentences(gain):
-        yield from claim((found[1], int(found[2])), "L3 gain", found[3], "", place)
     for title, text in report.tiles.items():
         if title == "L3":
             yield from claim("L3", "L3 read", text, "", "tile")
@@ -218,14 +269,21 @@ def _shown(report: Report) -> Iterator[Claim]:
             subject = (row["model"], row["dtype"], row["threads"])
             text = row["tokens of one layer in L3"]
             yield from claim(subject, "tokens that fit", text, "", "fits")
-    for row in report.figures.get("l3", []):
-        if row.get("middle") == "True":
-            subject = (row["dtype"], int(row["group"]))
-            yield from claim(subject, "L3 gain", row["gain"], "", "l3.csv")
+    yield from _drawn_gains(report)
     for row in report.figures.get("hero", []):
         bar = f"bar {row['dtype']}"
         yield Claim(bar, "kernel", f"{row['variant']}, {row['layout']}", 0, "", "hero.csv")
         yield from claim(bar, "kernel error", row.get("kernel_error") or "", "", "hero.csv")
+
+
+def _drawn_gains(report: Report) -> Iterator[Claim]:
+    for row in report.figures.get("l3", []):
+        if row.get("middle") == "True":
+            yield from claim(_layer(row), "L3 gain", row["gain"], "", "l3.csv")
+    for row in report.figures.get("between", []):
+        after = (size(int(row["bytes"])),) if row["bytes"] != "0" else ()
+        quantity = "gain left" if after else "L3 gain"
+        yield from claim((*_layer(row), *after), quantity, row["gain"], "", "between.csv")
 
 
 # ---- numbers that no answer has ------------------------------------------------------------------

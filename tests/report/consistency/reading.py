@@ -153,14 +153,25 @@ def _table(node: Node) -> Table:
 def words(name: str) -> frozenset[str]:
     """The words of a point, of its short name or of the long one."""
     if not re.match(r"\w+\.[\w-]+\.", name):
-        return frozenset(re.sub(r" (\d+) threads?\b", r" threads=\1", name).split())
+        name = re.sub(r" (\d+) threads?\b", r" threads=\1", name)
+        return frozenset(re.sub(r"([\d.]+) (\w+) between", r"between=\1\2", name).split())
     kernel, shape, context, where, *_ = name.split("/")
     op, variant, layout, dtype, _ = kernel.split(".")
     heads = re.search(r"\.kv(\d+)", shape)
     cpus, pages, residency = where.split(".")[:3]
     tokens = re.match(r"ctx(\d+)", context)
     found = {op, variant, layout, dtype, residency, f"threads={_count(cpus)}", pages}
+    between = re.search(r"\.between(\d+)", name)
+    if between:
+        found |= {f"between={size(int(between[1])).replace(' ', '')}"}
     return frozenset(found | {f"kv={heads[1]}" if heads else "", f"t={tokens[1]}"})
+
+
+def size(count: float) -> str:
+    for power, unit in ((3, "GiB"), (2, "MiB"), (1, "KiB")):
+        if count >= 1024**power:
+            return f"{count / 1024**power:.4g} {unit}"
+    return f"{count:.4g} B"
 
 
 def _count(cpus: str) -> int:

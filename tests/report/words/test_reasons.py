@@ -32,6 +32,12 @@ CORE = "73% of its core speed (71% to 76%)"
         (Limit.UNKNOWN, Why.BEATEN, (Limit.CORE,), ["not known", "faster than its core", CORE]),
         (Limit.UNKNOWN, Why.NOT_TIMED, (Limit.CORE,), ["its core speed was not timed"]),
         (Limit.UNKNOWN, Why.NO_DECODE, (), ["a store"]),
+        (
+            Limit.UNKNOWN,
+            Why.DISPLACED,
+            (),
+            ["not known", "other memory is read between its passes"],
+        ),
     ],
 )
 def test_what_limits_a_decode(word, why, by, parts):

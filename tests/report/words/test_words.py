@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from kvbench.analysis.answers.answer import Answer, Basis, Reason, State
+from kvbench.analysis.answers.between import Course
 from kvbench.analysis.differs.questions import Open
 from kvbench.analysis.means.findings import findings
 from kvbench.model import Check
@@ -12,7 +13,7 @@ from kvbench.report import tables
 from kvbench.report.words.findings import sentences
 from kvbench.report.words.first import badge, subtitle, tiles, workload
 from tests.made_run import MACHINE, RUN
-from tests.report.answered import ANSWERS
+from tests.report.answered import ANSWERS, FAMILY
 from tests.report.texts import unnamed
 from tests.store.made import manifest
 
@@ -39,6 +40,7 @@ def with_(name, **changes):
     return replace(ANSWERS, **{name: replace(getattr(ANSWERS, name), **changes)})
 
 
+BETWEEN = with_("l3", families=(FAMILY,))
 FASTEST, HELPS = ANSWERS.decodes.fastest, ANSWERS.l3.helps
 TILES = [
     ("Fastest decode", ANSWERS, "90.2 tokens/s | i8 (dot, head): a clear lead over all others"),
@@ -66,8 +68,13 @@ TILES = [
     ("Does L3 help?", ANSWERS, "1.31x as fast | decode of one layer that stays in L3, over the"),
     ("Does L3 help?", ANSWERS, "f16, 4 query heads a KV head (llama-3-8b, 2,048 tokens, layout"),
     ("Does L3 help?", ANSWERS, "1.31x (1.26 to 1.43), limit there: the core"),
-    ("Does L3 help?", with_("l3", gains=(replace(ANSWERS.l3.gains[0], layouts=3),)),
+    ("Does L3 help?", with_("l3", gains=(replace(ANSWERS.l3.gains[0], layouts=3, middle=True),)),
      "2,048 tokens, layout head, the middle of 3) 1.31x"),
+    ("Does L3 help?", BETWEEN, "1.31x, then 1.01x | decode of one layer"),
+    ("Does L3 help?", BETWEEN, "limit there: the core; after reading a layer's q4_0 weights (117"
+     " MiB) 1.01x (0.98 to 1.04)"),
+    ("Does L3 help?", with_("l3", families=(replace(FAMILY, left=FAMILY.left[:2]),)),
+     "1.31x, then 1.14x | "),
     ("Does L3 help?", with_("l3", helps=replace(HELPS, state=State.LEVEL)), "no clear gain | "),
     ("Does L3 help?", with_("l3", helps=replace(HELPS, state=State.OPEN)), "not decided | "),
     ("Does L3 help?", with_("l3", helps=UNTESTED), "not tested | no decode of this run lies in L3"),
@@ -104,6 +111,12 @@ SENTENCES = {
         "takes 30 µs in all layers (append f16). That is 0.3% of a decode step (0.2 to 0.4% of it)",
         "head is fastest; paged takes 1.69x (1.52 to 1.88) of its time.",
     ],
+    "step": [
+        "A step takes as long as its parts: 1.00 (0.98 to 1.03) (llama-3-8b, i8 head, 4,096",
+        "4 GiB of weights: 100 ms, 10 tokens/s a sequence). Of 2 other steps none do so;",
+        "f16 head, 512 tokens, no weights: 1.06 (1.04 to 1.08), its decodes take 1.06 times as long"
+        " within it as alone, 5% of all parts: alone their bytes stay in L3.",
+    ],
     "fits": ["in one layer (in all 32 layers): i8 7,912 (241); f32 2,011 (none)."],
     "servers": ["q4_0 is fastest from 1 to 9.1 GB/s a core", "This machine has 15.4 GB/s a core."],
     "suspect": ["2 of 58 points", "head i8 dot is faster than core speed, noise (suspect);"],
@@ -128,6 +141,38 @@ def test_sentences_show_answers_in_order():
     for each in found:
         assert [words for words in SENTENCES[each.topic] if words not in each.text] == []
         assert each.text.endswith(".") and "\n" not in each.text and not unnamed(each.text)
+
+
+LEFT = (
+    "f16, 4 query heads a KV head (llama-3-8b, 2,048 tokens, layout head) 1.31x (1.26 to 1.43) as"
+    " fast from L3 as from memory, with nothing read in between. After other reads some of the gain"
+    " is left: 1.22x (1.15 to 1.30) after 8 MiB, 1.14x (1.09 to 1.20) after 16 MiB; nothing of the"
+    " gain is left: 1.01x (0.98 to 1.04) after a layer's q4_0 weights (117 MiB)."
+)
+FALLS = " It falls with what is read in between, and nowhere surely rises."
+
+
+@pytest.mark.parametrize(
+    ("family", "words"),
+    [
+        (FAMILY, LEFT + FALLS),
+        (
+            replace(FAMILY, left=FAMILY.left[2:]),
+            "1.01x (0.98 to 1.04) after a layer's q4_0 weights (117 MiB).",
+        ),
+        (replace(FAMILY, course=Course.RISES, rises=(16 << 20,)), "It surely rises at 16 MiB."),
+        (replace(FAMILY, course=Course.NOT_CLEAR), "Whether it falls with what is read in between"),
+        (replace(FAMILY, course=Course.LEVEL), "It stays level with the gain alone."),
+        (
+            replace(FAMILY, gain=replace(FAMILY.gain, state=State.LEVEL)),
+            "with nothing read in between: no clear gain, of which something could be left.",
+        ),
+    ],
+)
+def test_what_is_left_of_a_gain(family, words):
+    answers = replace(ANSWERS, l3=replace(ANSWERS.l3, families=(family,)))
+    (found,) = (each.text for each in sentences(told(answers)) if each.topic == "between")
+    assert found.endswith(words) or words in found and family.course is not Course.FALLS
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,10 @@
 """Ways to look at a point's time: a series of launches for each, as logarithms, so that differences
 are ratios.
 
-BESIDE   over the time of its witness (twin or copy) of the same rounds. Where another user of the
-         memory, a slower clock or an unlucky placement slows the machine, it slows both: this is
-         the view whose launches could be exchanged between two runs of one build, also an hour
-         apart, and so the one that is tested.
+BESIDE   over the time of its witness (twin, copy, or plain read) of the same rounds. Where another
+         user of the memory, a slower clock or an unlucky placement slows the machine, it slows
+         both: this is the view whose launches could be exchanged between two runs of one build,
+         also an hour apart, and so the one that is tested.
 SECONDS  as they are. All points of a launch share what the launch met, and all launches of a run
          what the run met: they tell runs apart though the build is the same. But a change that is
          real shows here too, once what moved the witness as well is taken off.
@@ -25,7 +25,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import median
 
-from kvbench.analysis.measured.ceilings import COPY, REACH, READ, value
+from kvbench.analysis.measured.ceilings import REACH, held_against, value
 from kvbench.analysis.measured.rates import PointRates, measured
 from kvbench.analysis.measured.speeds import at_speed
 from kvbench.grouping import grouped
@@ -154,10 +154,8 @@ def _costs(records: Iterable[Record]) -> dict[Probe, Series]:
 
 
 def _ceiling(point: Point, footprint: float, probes: Probes) -> Both | None:
-    """Reads for a decode and copies for a store, of the nearest footprint: the fastest of them,
-    over both runs.
-    """
-    ops = READ if point.op == "decode" else COPY
+    """Reads or copies, of the nearest footprint: the fastest of them, over both runs."""
+    ops = held_against(point)
     alike = {
         probe: both
         for probe, both in probes.items()

@@ -1,0 +1,89 @@
+"""Points of a family, by what is read between their passes: each beside the same from memory,
+beside the same with nothing between, and beside the one with the next fewer bytes.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from statistics import median
+
+import numpy as np
+import pandas as pd
+
+from kvbench.analysis.differs.contrasts import Row, row_of
+from kvbench.analysis.measured.estimates import Estimate
+from kvbench.analysis.measured.families import families
+from kvbench.analysis.measured.rates import by_point, measured
+from kvbench.grouping import grouped
+from kvbench.model import ROTATED, Point, Record, Sample, quotients
+from kvbench.model.program import ALONE
+from kvbench.units import size
+
+BETWEEN, FAR, NOTHING = "between", "memory", "nothing"
+
+_Visits = Mapping[Point, Sequence[Record]]
+
+
+def betweens(records: Iterable[Record], rows: Mapping[str, Row], most: int) -> Iterator[Row]:
+    """`rows`: of the points, by name."""
+    visits = {point: own for point, own in by_point(records).items() if point.name in rows}
+    for base, members in families(visits).items():
+        before = None
+        for point in members:
+            yield from _beside(base, point, visits, rows, most)
+            if before:
+                yield from _next(before, point, visits, rows, most)
+            before = point
+
+
+def _beside(
+    base: Point, point: Point, visits: _Visits, rows: Mapping[str, Row], most: int
+) -> Iterator[Row]:
+    """The ratio to the same from memory is that of the table of points."""
+    found, row = measured(visits[point]), rows[point.name]
+    if ROTATED in found.shares and pd.notna(row["l3_gain"]):
+        ends = [row[f"l3_gain{end}"] for end in ("", "_low", "_high")]
+        yield _row(found.shares[ROTATED], FAR, row, row, most, ends) | _taken(visits[point])
+    if ALONE in found.shares and base.name in rows:
+        yield _row(found.shares[ALONE], NOTHING, rows[base.name], row, most) | _taken(visits[point])
+
+
+def _next(
+    before: Point, point: Point, visits: _Visits, rows: Mapping[str, Row], most: int
+) -> Iterator[Row]:
+    """Rounds of a family have all its points."""
+    beside = {(record.launch, record.part): record for record in visits[before]}
+    both = [
+        (record, beside[record.launch, record.part])
+        for record in visits[point]
+        if (record.launch, record.part) in beside
+    ]
+    times = grouped(
+        (record.launch, each)
+        for record, other in both
+        for each in quotients(_own(other), _own(record))
+    )
+    if times:
+        found = Estimate.of([median(each) for each in times.values()])
+        one, other = rows[before.name], rows[point.name]
+        rounds = {"rounds": sum(map(len, times.values()))}
+        yield _row(found, size(before.streamed), one, other, most) | rounds
+
+
+def _own(record: Record) -> list[Sample]:
+    return [sample for sample in record.samples if sample.program == "point"]
+
+
+def _row(
+    share: Estimate, word: str, base: Row, other: Row, most: int, ends: Sequence[float] = ()
+) -> Row:
+    """`share`: how many times as fast the other is as the base, by launch."""
+    return row_of(-np.log(share.values), most, base, other, ends) | {
+        "factor": BETWEEN,
+        "base": word,
+        "other": size(other["between"]),
+        "visit": other["name"],
+        "launches": share.launches,
+    }
+
+
+def _taken(visits: Iterable[Record]) -> dict[str, int]:
+    return {"rounds": sum(len(_own(record)) for record in visits)}

@@ -1,0 +1,239 @@
+"""A step that grows by a token at a time: its time against the context, and whether its parts alone
+add up to it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from statistics import median
+from typing import Annotated, Self
+
+import numpy as np
+
+from kvbench.analysis.judge import LIMITS, OUTSIDE
+from kvbench.analysis.measured.estimates import Estimate
+from kvbench.model import Point, Record
+from kvbench.model.annotated import Printed, about
+from kvbench.model.program import AGAIN, APPENDS, DECODES, LAST, WEIGHTS
+from kvbench.units import GB
+
+_ROWS = 8  # of the table
+_Known = float | None
+_Times = dict[int, float]  # seconds of a program, by round
+
+
+class Against(StrEnum):
+    """What a ratio says, from its interval."""
+
+    SAME = "same"
+    LONGER = "longer"
+    SHORTER = "shorter"
+    OPEN = "open"
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """The line of least squares through times against context."""
+
+    start: Annotated[float, about("seconds: of the line where no token is held")]
+    start_low: Annotated[float, about("seconds: lower end of its interval")]
+    start_high: Annotated[float, about("seconds: upper end of its interval")]
+    slope: Annotated[float, about("seconds: that a token of context adds")]
+    slope_low: Annotated[float, about("seconds: lower end of its interval")]
+    slope_high: Annotated[float, about("seconds: upper end of its interval")]
+
+    @classmethod
+    def of(cls, contexts: Sequence[int], seconds: Sequence[float]) -> Self:
+        from scipy import stats  # slow to load
+
+        found = stats.linregress(contexts, seconds)
+        wide = stats.t.ppf(1 - OUTSIDE, len(contexts) - 2)
+        start, slope = float(found.intercept), float(found.slope)
+        off = float(wide * found.intercept_stderr), float(wide * found.stderr)
+        return cls(start, start - off[0], start + off[0], slope, slope - off[1], slope + off[1])
+
+    def at(self, context: float) -> float:
+        return self.start + self.slope * context
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """Of times of the same rounds."""
+
+    value: Annotated[float, about("ratio: median of the rounds")]
+    low: Annotated[float, about("ratio: lower end of its interval")]
+    high: Annotated[float, about("ratio: upper end of its interval")]
+    word: Annotated[Against, about("what that says: same, longer, shorter, or open")]
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Self:
+        found = Estimate.of_ratios(values)
+        return cls(found.median, found.low, found.high, against(found.low - 1, found.high - 1))
+
+
+def against(low: float, high: float, whole: float = 1.0) -> Against:
+    """Of the interval of a difference; the same is what lies within LIMITS of the whole."""
+    if max(-low, high) <= LIMITS.same * whole:
+        return Against.SAME
+    if low > 0:
+        return Against.LONGER
+    return Against.SHORTER if high < 0 else Against.OPEN
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """What a step takes beyond its parts alone."""
+
+    seconds: Annotated[float, about("seconds: median of the rounds")]
+    low: Annotated[float, about("seconds: lower end of its interval")]
+    high: Annotated[float, about("seconds: upper end of its interval")]
+    layer: Annotated[float, about("seconds: the median for each layer")]
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """Bytes that a token of context adds, over the seconds that it adds. Null where the slope is
+    not surely above zero.
+    """
+
+    gbps: Annotated[_Known, about("GB/s: of the bytes that a token adds")]
+    low: Annotated[_Known, about("GB/s: lower end of its interval")]
+    high: Annotated[_Known, about("GB/s: upper end of its interval")]
+
+    @classmethod
+    def of(cls, count: float, fit: Fit) -> Self:
+        if fit.slope_low <= 0 or count <= 0:
+            return cls(None, None, None)
+        return cls(*(count / GB / each for each in (fit.slope, fit.slope_high, fit.slope_low)))
+
+
+@dataclass(frozen=True, slots=True)
+class Along:
+    """Steps of a stretch of the way."""
+
+    context: Annotated[float, about("tokens: the middle of the stretch")]
+    seconds: Annotated[float, about("seconds: median of its steps")]
+    fit: Annotated[float, about("seconds: of the line there")]
+    again: Annotated[
+        _Known, about("seconds: median of the steps there that were done again; null without any")
+    ]
+    decodes: Annotated[_Known, about("seconds: median of all decodes alone; null without any")]
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """All samples of a program."""
+
+    context: Annotated[tuple[int, ...], about("tokens that the longest sequence held")]
+    seconds: Annotated[tuple[float, ...], about("seconds: of a pass")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Growth(Printed):
+    """A step whose sequences grow by a token at a time, each step timed once."""
+
+    kernel: Annotated[str, about("op.variant.layout.dtype.isa")]
+    point: Annotated[Point, about("the step before the first token")]
+    tokens: Annotated[int, about("by how many it grew")]
+    schedule: Annotated[str, about("order of rows and prefetches that ran")]
+    layers: Annotated[int, about("of the step")]
+    step: Annotated[Fit, about("of the steps")]
+    decodes: Annotated[Fit, about("of all decodes alone")]
+    beyond: Annotated[
+        Fit, about("of the steps less the decodes alone of the same round, which tells them apart")
+    ]
+    grows: Annotated[
+        Against,
+        about("what a token adds to the step, against what it adds to the decodes alone"),
+    ]
+    bytes_token: Annotated[float, about("bytes: that a token of context adds to a step")]
+    step_rate: Annotated[Rate, about("of a token's bytes, in the step")]
+    decodes_rate: Annotated[Rate, about("of a token's bytes, in the decodes alone")]
+    appends: Annotated[float, about("seconds: median of all appends alone")]
+    weights: Annotated[_Known, about("seconds: median of all weights alone; null without any")]
+    rest: Annotated[Rest, about("of a step, beyond its parts alone")]
+    whole: Annotated[Ratio, about("of a step over the sum of its parts alone")]
+    again: Annotated[Ratio, about("of a step over the same once more, as profile step times it")]
+    rows: Annotated[tuple[Along, ...], about("stretches along the way")]
+    max_abs_err: Annotated[
+        float, about("absolute: largest difference of an output element to float64")
+    ]
+    samples: Annotated[dict[str, Series], about("by program, where a step is point")]
+
+
+def growth(visit: Record) -> Growth:
+    """`visit`: as worker.visit_growing() makes it."""
+    point, times = visit.point, _by_program(visit)
+    assert isinstance(point, Point)
+    begin, steps, tokens = point.shape.context + 1, times["point"], len(times["point"])
+    context = {number: begin + number for number in steps}
+    alone = [times[name] for name in (DECODES, APPENDS, WEIGHTS) if name in times]
+    sums = {
+        number: sum(each[number] for each in alone) for number in set.intersection(*map(set, alone))
+    }
+    extra = {number: steps[number] - own for number, own in times[DECODES].items()}
+    fits = [_fit(context, each) for each in (steps, times[DECODES], extra)]
+    moved = visit.traffic[LAST].bytes_compulsory - visit.traffic["point"].bytes_compulsory
+    each = moved / max(1, tokens - 1)
+    return Growth(
+        kernel=point.kernel,
+        point=point,
+        tokens=tokens,
+        schedule=visit.ran,
+        layers=point.shape.layers,
+        step=fits[0],
+        decodes=fits[1],
+        beyond=fits[2],
+        grows=against(fits[2].slope_low, fits[2].slope_high, abs(fits[1].slope)),
+        bytes_token=each,
+        step_rate=Rate.of(each, fits[0]),
+        decodes_rate=Rate.of(each, fits[1]),
+        appends=median(times[APPENDS].values()),
+        weights=median(times[WEIGHTS].values()) if WEIGHTS in times else None,
+        rest=_rest(steps, sums, point.shape.layers),
+        whole=_ratio(steps, sums),
+        again=_ratio(steps, times[AGAIN]),
+        rows=tuple(_along(context, times, fits[0])),
+        max_abs_err=visit.max_abs_err,
+        samples={
+            name: Series(tuple(context[number] for number in own), tuple(own.values()))
+            for name, own in times.items()
+        },
+    )
+
+
+def _by_program(visit: Record) -> dict[str, _Times]:
+    found = dict[str, _Times]()
+    for sample in visit.samples:
+        found.setdefault(sample.program, {})[sample.round] = sample.seconds
+    return found
+
+
+def _fit(context: dict[int, int], times: _Times) -> Fit:
+    return Fit.of([context[number] for number in times], list(times.values()))
+
+
+def _ratio(steps: _Times, others: _Times) -> Ratio:
+    return Ratio.of([steps[number] / own for number, own in others.items()])
+
+
+def _rest(steps: _Times, sums: _Times, layers: int) -> Rest:
+    found = Estimate.of([steps[number] - own for number, own in sums.items()])
+    return Rest(found.median, found.low, found.high, found.median / layers)
+
+
+def _along(context: dict[int, int], times: dict[str, _Times], fit: Fit) -> list[Along]:
+    """Stretches of about as many steps each."""
+    found = []
+    for part in np.array_split(np.array(sorted(context)), min(_ROWS, len(context))):
+        numbers = part.tolist()
+        middle = (context[numbers[0]] + context[numbers[-1]]) / 2
+        seconds = [_middle(times[name], numbers) for name in (AGAIN, DECODES)]
+        step = median(times["point"][number] for number in numbers)
+        found.append(Along(middle, step, fit.at(middle), *seconds))
+    return found
+
+
+def _middle(times: _Times, numbers: Sequence[int]) -> float | None:
+    own = [times[number] for number in numbers if number in times]
+    return median(own) if own else None

@@ -1,0 +1,94 @@
+"""A whole step beside its parts, each timed alone, in the same rounds: whether their sum is the
+step, and which part takes longer there, or less time.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from kvbench.analysis.measured.estimates import Estimate
+from kvbench.grouping import grouped
+from kvbench.model import Record, comparable
+from kvbench.model.program import PARTS
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """share: of the step's time. times: its time within the step over its time alone. adds: the
+    first less the second, as a share of what all parts take alone.
+    """
+
+    share: Estimate
+    times: Estimate
+    adds: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """times: of the step over the sum of its parts. parts: by program. rounds: that both are of."""
+
+    times: Estimate
+    parts: dict[str, Part]
+    rounds: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Round:
+    """Seconds of a step; by program those of each part within it, and alone."""
+
+    step: float
+    within: dict[str, float]
+    alone: dict[str, float]
+
+    @property
+    def whole(self) -> float:
+        return self.step / sum(self.alone.values())
+
+    def share(self, name: str) -> float:
+        return self.within[name] / self.step
+
+    def times(self, name: str) -> float:
+        return self.within[name] / self.alone[name]
+
+    def adds(self, name: str) -> float:
+        return (self.within[name] - self.alone[name]) / sum(self.alone.values())
+
+
+def whole(records: Iterable[Record]) -> Whole | None:
+    """`records`: those of one step. None where no round has the step and all of its parts."""
+    launches = grouped((record.launch, each) for record in records for each in _rounds(record))
+    return _of(list(launches.values()))
+
+
+def by_round(record: Record) -> Whole | None:
+    """Of one visit, with intervals over its rounds."""
+    return _of([[each] for each in _rounds(record)])
+
+
+def _of(groups: Sequence[Sequence[_Round]]) -> Whole | None:
+    if not groups:
+        return None
+    parts = {
+        name: Part(
+            Estimate.of([median(each.share(name) for each in own) for own in groups]),
+            Estimate.of_ratios([median(each.times(name) for each in own) for own in groups]),
+            Estimate.of([median(each.adds(name) for each in own) for own in groups]),
+        )
+        for name in groups[0][0].alone
+    }
+    times = Estimate.of_ratios([median(each.whole for each in own) for own in groups])
+    return Whole(times, parts, sum(map(len, groups)))
+
+
+def _rounds(record: Record) -> Iterator[_Round]:
+    """Those in which each part is comparable with the step, and has a share of it."""
+    names = [name for name in PARTS if name in record.traffic]
+    by_number = grouped((sample.round, sample) for sample in record.samples)
+    for taken in by_number.values() if names else ():
+        own = {sample.program: sample for sample in taken}
+        if not (step := own.get("point")):
+            continue
+        within = dict(zip(PARTS, (share * step.each for share in step.shares), strict=False))
+        if all(name in own and comparable(own[name], step) and within.get(name) for name in names):
+            alone = {name: own[name].each for name in names}
+            yield _Round(step.each, {name: within[name] for name in names}, alone)

@@ -1,0 +1,105 @@
+"""Steps that grow, as profile shows them: a step's time against context."""
+
+from typing import Any
+
+import click
+
+from kvbench.cli._streams import say, say_json
+from kvbench.cli._types import Count
+from kvbench.errors import BadArgument
+from kvbench.model.point import STEP, lengths_word
+from kvbench.texts import wrapped
+from kvbench.units import counted, cpu_text, duration
+
+_LEAST = 8  # tokens: of fewer steps a line is nothing
+_OTHERS = {"samples": "--samples", "sample_time": "--sample-time"}
+
+grow_option = click.option(
+    "--grow",
+    type=Count(),
+    metavar="TOKENS",
+    help="Of a step: decode so many tokens on end, from the context on, and time each step.",
+)
+
+
+def refuse_beside(
+    op: str, grow: int, plugin: tuple[str, ...], residency: str, neighbour: Any, **_: Any
+) -> None:
+    """What --grow does not go with."""
+    source = click.get_current_context().get_parameter_source
+    if op != STEP:
+        raise BadArgument(f"--grow is of whole steps, and OP is {op}", "kvbench profile step")
+    if grow < _LEAST:
+        raise BadArgument(f"--grow is {grow}: so few steps make no line", f"at least {_LEAST}")
+    if residency != "rotate":
+        raise BadArgument(
+            f"--grow with --residency {residency}: a step takes its layers in turn",
+            "--residency rotate",
+        )
+    given = [option for name, option in _OTHERS.items() if _asked(source(name))]
+    given += ["--plugin"] * bool(plugin) + ["--neighbour"] * bool(neighbour)
+    if given:
+        raise BadArgument(
+            f"--grow does not go with {given[0]}: each step of kvbench's own kernels is timed once",
+            f"leave {given[0]} out",
+        )
+
+
+def _asked(source: Any) -> bool:
+    return source is click.core.ParameterSource.COMMANDLINE
+
+
+def show_growth(facts: Any, name: str, as_json: bool) -> None:
+    from kvbench.report.words import paragraphs
+
+    if as_json:
+        say_json(facts)
+        return
+    told = [wrapped([each], "") for each in paragraphs("growth", "findings", facts)]
+    lines = [*_heading(facts, name), "", *_table(facts)]
+    for each in told:
+        lines += ["", *each]
+    say("\n".join(lines))
+
+
+def _heading(facts: Any, name: str) -> list[str]:
+    point, shape = facts.point, facts.point.shape
+    batch = f"{shape.batch} sequences ({lengths_word(shape.lengths)}), " if shape.batch > 1 else ""
+    window = f", window {shape.window:,}" if shape.window else ""
+    window += f" but every {shape.full_every}th" if shape.full_every else ""
+    return [
+        f"{facts.kernel}  {name}".rstrip(),
+        (
+            f"  {facts.tokens:,} tokens on end from a context of {shape.context:,};"
+            f" {batch}{facts.layers} layers{window}"
+        ),
+        (
+            f"  {shape.q_heads} query heads on {shape.kv_heads} KV heads, head_dim"
+            f" {shape.head_dim}; {counted(point.threads, 'thread')} on CPUs {cpu_text(point.cpus)};"
+            f" schedule {facts.schedule}"
+        ),
+        (
+            "  verified: the first step, the last one and all tokens that were stored; largest"
+            f" error {facts.max_abs_err:.2g}"
+        ),
+    ]
+
+
+def _table(facts: Any) -> list[str]:
+    """Seconds along the way."""
+    rows: list[tuple[str, ...]] = [
+        ("context", "a step", "of the line", "once more", "decodes alone")
+    ]
+    rows += [
+        (f"{row.context:,.0f}", *map(_seconds, (row.seconds, row.fit, row.again, row.decodes)))
+        for row in facts.rows
+    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  " + "   ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True))
+        for row in rows
+    ]
+
+
+def _seconds(value: float | None) -> str:
+    return "" if value is None else duration(value)

@@ -1,0 +1,36 @@
+"""What is left of L3's gain once other memory is read between two passes of a layer."""
+
+from kvbench.analysis.means.findings import Findings
+from kvbench.analysis.shown import between as shown
+from kvbench.report.figures.chart import Panel, chart
+from kvbench.report.figures.look import Figure, Look
+
+_ABOUT = (
+    "Decode of one layer again and again, over the same decode from memory, by the same threads in"
+    " the same rounds; before each pass the same threads read so much other memory, untimed. At 0"
+    " nothing is read in between. At 1 the gain from L3 is gone. Lines: intervals over launches."
+)
+
+
+def between(found: Findings, look: Look) -> Figure | None:
+    """None where no point was timed with enough such reads."""
+    table = shown.between(found)
+    if table.empty:
+        return None
+    lines = table.drop_duplicates("line")
+    alike = lines["dtype"].duplicated().any()
+    colours = {} if alike else {row.line: look.colour(row.dtype) for row in lines.itertuples()}
+    panel = Panel(
+        x="share",
+        y="gain",
+        x_label="memory read between two passes, as a multiple of L3",
+        y_label="times as fast as from memory",
+        by="line",
+        low="gain_low",
+        high="gain_high",
+        text=lambda share: f"{share:.3g}",
+        levels=((1.0, "as fast as from memory"),),
+        left=True,
+    )
+    title = "How much of L3's gain is left when other memory is read in between?"
+    return chart("between", title, _ABOUT, table, [panel], colours)
