@@ -12,10 +12,10 @@ malloc gives them where nobody asks.
 
 import os
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import numpy as np
 
@@ -65,10 +65,8 @@ class Sizes:
         return {f"{name}.weight": shape for part in (ends, *blocks) for name, shape in part.items()}
 
 
-def write(path: Path, sizes: Sizes = Sizes()) -> None:
-    from gguf import GGUFWriter
-
-    made = GGUFWriter(path, "llama")
+def head(made: Any, sizes: Sizes) -> None:
+    """What a llama.cpp server asks for; it crashes without a vocabulary."""
     made.add_context_length(sizes.context)
     made.add_embedding_length(sizes.hidden)
     made.add_block_count(sizes.layers)
@@ -83,21 +81,27 @@ def write(path: Path, sizes: Sizes = Sizes()) -> None:
     made.add_token_types(KINDS)
     made.add_bos_token_id(1)
     made.add_eos_token_id(2)
-    for name, values in drawn(sizes):
-        made.add_tensor(name, values)
+
+
+def write(path: Path, sizes: Sizes = Sizes()) -> None:
+    """Matrices in bf16, as models are published, and norms in f32."""
+    from gguf import GGMLQuantizationType as Kind
+    from gguf import GGUFWriter
+    from gguf.quants import quantize
+
+    made = GGUFWriter(path, "llama")
+    head(made, sizes)
+    dice = np.random.default_rng(1)
+    for name, shape in sizes.tensors().items():
+        if len(shape) == 1:
+            made.add_tensor(name, np.ones(shape, np.float32))
+        else:
+            values = quantize(0.02 * dice.standard_normal(shape, np.float32), Kind.BF16)
+            made.add_tensor(name, values, raw_dtype=Kind.BF16)
     made.write_header_to_file()
     made.write_kv_data_to_file()
     made.write_tensors_to_file()
     made.close()
-
-
-def drawn(sizes: Sizes) -> Iterator[tuple[str, np.ndarray]]:
-    """Matrices in f16, norms in f32."""
-    dice = np.random.default_rng(1)
-    for name, shape in sizes.tensors().items():
-        matrix = len(shape) > 1
-        values = 0.02 * dice.standard_normal(shape, np.float32) if matrix else np.ones(shape)
-        yield name, values.astype(np.float16 if matrix else np.float32)
 
 
 def rates(

@@ -35,7 +35,7 @@ def modelled(patch, folder):
         "attention.head_count": sizes.q_heads,
         "attention.head_count_kv": sizes.kv_heads,
     }
-    kinds = {1: KINDS.F32, 2: KINDS.F16}
+    kinds = {1: KINDS.F32, 2: KINDS.BF16}
     tensors = {name: (shape, kinds[len(shape)]) for name, shape in sizes.tensors().items()}
     gguf_file(folder / "model.gguf", "llama", facts, tensors)
 
