@@ -112,7 +112,7 @@ def _steps(found: tuple[Step, ...]) -> list[str]:
     """The table of whole steps, narrow."""
     rows = [
         {
-            "step": row.dtype,
+            "step": f"{row.model} {row.dtype}".strip(),
             "context": row.context,
             "batch": row.batch,
             "weights": size(row.weights) if row.weights else "",
@@ -120,7 +120,6 @@ def _steps(found: tuple[Step, ...]) -> list[str]:
             "tokens/s": bare(row.tokens.figure),
             "% of memory": narrow(row.memory.figure).replace("%", ""),
             "over parts": narrow(row.whole.figure),
-            "why": said("step", "note", row.whole),
         }
         for row in found
     ]

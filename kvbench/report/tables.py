@@ -77,7 +77,7 @@ def steps(found: Answers) -> Sheet:
     """Whole steps, that of the page's workload first."""
     kinds = dict.fromkeys(part.part for row in found.steps.rows for part in row.parts)
     columns: Columns = {
-        **plain("dtype"),
+        **plain("model", "dtype"),
         "context": ("context", "{:,}".format),
         **plain("batch"),
         "weights": (lambda row: size(row["weights"]) if row["weights"] else None, str),
@@ -91,7 +91,7 @@ def steps(found: Answers) -> Sheet:
         "what limits": ("limit", lambda answer: words("first", "limit", answer)),
         "p50": answered("p50"),
         "p99": answered("p99"),
-        **plain("layout", "model"),
+        **plain("layout"),
         "layers": (lambda row: words("step", "layers", row), str),
         **plain("lengths", "threads"),
     }
@@ -143,15 +143,13 @@ def serving(found: Findings) -> Sheet:
         **plain("dtype", "layout"),
         "requests": ("batch", str),
         "lengths": ("way", str),
-        "shortest, tokens": ("shortest", "{:,}".format),
-        "longest, tokens": ("longest", "{:,}".format),
+        "tokens": (_held, str),
         "time of a step": answered("step"),
-        "step, interval": (lambda row: within(row["step"]), str),
+        "interval": (lambda row: within(row["step"]), str),
+        "times as long": answered("padding", narrow),
+        "verdict": (lambda row: row["padding"].figure and str(row["padding"].state), str),
         "tokens/s, each": answered("sequence"),
         "tokens/s, all": answered("whole"),
-        "times as long": answered("padding"),
-        "interval": (lambda row: within(row["padding"]), str),
-        "verdict": (lambda row: row["padding"].figure and str(row["padding"].state), str),
     }
     rows = [
         {name: getattr(each, name) for name in each.__slots__}
@@ -162,6 +160,12 @@ def serving(found: Findings) -> Sheet:
     ]
     places = {name: place for place, name in enumerate(found.points["name"])}
     return _sheet("serving", columns, rows, [places[row["point"]] for row in rows])
+
+
+def _held(row: Mapping[str, Any]) -> Cell:
+    """Of the shortest and the longest request."""
+    ends = dict.fromkeys((f"{row['shortest']:,}", f"{row['longest']:,}"))
+    return Cell(" to ".join(ends), row["longest"])
 
 
 def points(found: Findings) -> Sheet:

@@ -16,9 +16,10 @@ from kvbench.model.annotated import Printed, about
 from kvbench.native import Cache, Library, block_of, decode_task, library_of, store_task
 from kvbench.oracle import rounding
 from kvbench.verify.faults import Fault, finite, plant
-from kvbench.verify.moves import Moves, Wrong, require
+from kvbench.verify.moves import Wrong, require
 from kvbench.verify.reads import rows_sum
 from kvbench.verify.situation import FULL, QUICK, STALE, Prepared, how_taken
+from kvbench.verify.steps import Steps
 from kvbench.worker.foreign import watched
 
 
@@ -48,11 +49,11 @@ class Verified(Printed):
     faults: Annotated[tuple[Fault, ...], about("faults that must be noticed")]
 
 
-class Checker(Moves):
+class Checker(Steps):
     """One library, its teams, and the situations prepared so far."""
 
     def __init__(self, library: Library, quick: bool) -> None:
-        super().__init__(library)
+        super().__init__(library, quick)
         self.situations = QUICK if quick else FULL
         self._prepared: dict[tuple[str | None, ...], list[Prepared]] = {}
         self._sums: dict[Prepared, int] = {}

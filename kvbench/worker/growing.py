@@ -6,7 +6,8 @@ for each token:
     a place for it in every layer      # paged caches take a block from their pool, rings turn
     its rows, and the decodes of all that is held now, are planned
     timed: the step; then, in any order, the decodes alone, and at some of the tokens
-        the same step again, the stores alone, the weights alone
+        the same step again, the stores alone, the weights alone, and a plain read of
+        always as many bytes, which tells whether the machine stays the same
     of the first and the last: answers are right, and all tokens stored so far read back
 """
 
@@ -102,14 +103,16 @@ class Growing:
         every = max(1, tokens // _SPOTS)
         for number in range(tokens):
             looked_at = number in (0, tokens - 1)
+            spot = number % every == 0 and not looked_at
             for part in self._parts:
                 part.take(number)
                 if looked_at:
                     part.forget()
             # whatever follows a step would mend its answers
-            kinds = {} if looked_at else self._beside(number % every == 0)
+            kinds = {} if looked_at else self._beside(spot)
             with ExitStack() as planned:
                 programs = self._programs(planned, {"point": _ALL} | kinds)
+                programs += [replace(self._bench.memory, place=1)] * spot
                 once = {program.name: 1 for program in programs}
                 for sample in rounds(programs, 1, 0.0, number, once):
                     yield replace(sample, round=number)

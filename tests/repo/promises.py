@@ -186,6 +186,11 @@ SUITES = {
     "kvbench sweep batch --axis batch=8 --axis lengths=even,ragged:1 --dry-run": Promise(
         (r"^batch: ", r"lengths +even ragged:1\n")
     ),
+    "kvbench sweep step": Promise((WHOLE, r"run +runs/"), how=played),
+    "kvbench profile step --model llama-3-8b --context 4096 --between model:q4_0": Promise(
+        (r"^step\.flash\.head\.f16\.", r"tokens/s of a sequence, .* of the batch"),
+        more=(*BRIEF, "--context", "64", "--between", "64k", "--tuning", "off"),
+    ),
     "kvbench sweep --tune-only": Promise((r"schedule +times as fast as the default",), how=played),
     "kvbench sweep --schedule weave": measured(),
     "kvbench sweep --axis schedule=off,cross,weave,stream": measured(),
@@ -295,6 +300,16 @@ IN_DEPTH = {
     ),
     "kvbench list kernels": Promise((r"(?m)^decode\.flash\.head\.f16\.scalar +yes ",)),
     "kvbench verify --quick": Promise((r"planted fault", r": all well\n")),
+    "kvbench profile step --model llama-3-8b --layout paged --between model:q4_0"
+    " --grow 256": Promise(
+        (
+            r"tokens on end from a context of",
+            r"context +a step +of the line +once more +decodes alone",
+            r"A step takes .* for\s+each\s+token\s+of\s+context",
+            r"sum\s+of\s+the\s+parts\s+is",
+        ),
+        more=("--context", "64", "--grow", "24", "--between", "64k", "--tuning", "off"),
+    ),
     "kvbench profile bulk --model llama-3-8b --context 1024": Promise(
         (r"^bulk\.", r"lines per token"), more=BRIEF
     ),

@@ -105,8 +105,9 @@ def test_a_table_has_all_layouts(found):
     rows = sheet(found).rows
     assert len(rows) == 28
     padded = [[cell.text for cell in row] for row in rows if row[3].text == "padded"]
-    assert len(padded) == 8 and padded[1][:6] == ["f16", "head", "16", "padded", "2,404", "2,404"]
-    assert padded[1][10] == "1.37" and padded[1][-1] == "decided"
+    assert len(padded) == 8 and padded[1][:6] == ["f16", "head", "16", "padded", "2,404", "359 ms"]
+    assert padded[1][7:] == ["1.37 (1.37-1.37)", "decided", "2.79", "44.6"]
+    assert rows[5][4].text == "263 to 2,404"
     assert sheet(found_in([])).rows == ()
 
 

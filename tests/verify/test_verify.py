@@ -5,7 +5,7 @@ import json
 import numpy as np
 
 from kvbench.native import default_library
-from kvbench.verify import faults, kernels, situation
+from kvbench.verify import faults, kernels, situation, steps_of
 from tests.cli.test_cli import told
 
 
@@ -16,7 +16,9 @@ def test_json_covers_every_runnable_kernel(capsys):
     words = ("op", "variant", "layout", "dtype", "isa")
     checked = {tuple(kernel[word] for word in words) for kernel in facts["kernels"]}
     assert checked == {
-        tuple(getattr(k, word) for word in words) for k in default_library().kernels() if k.runnable
+        tuple(getattr(k, word) for word in words)
+        for k in (*default_library().kernels(), *steps_of(default_library()))
+        if k.runnable
     }
     assert all(kernel["passed"] for kernel in facts["kernels"])
     assert all(fault["planted"] == fault["caught"] > 0 for fault in facts["faults"])

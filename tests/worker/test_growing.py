@@ -11,7 +11,7 @@ import pytest
 from kvbench.errors import BadArgument, OutOfMemory, WrongAnswer
 from kvbench.machine import describe
 from kvbench.model import Shape
-from kvbench.model.program import AGAIN, APPENDS, DECODES, LAST, WEIGHTS
+from kvbench.model.program import AGAIN, APPENDS, DECODES, LAST, MEMORY, WEIGHTS
 from kvbench.native import Cache, default_library
 from kvbench.plan.needs import needs_here
 from kvbench.worker import growing, visit_growing
@@ -149,11 +149,12 @@ def test_programs_beside_the_steps():
     found = visit_growing(step("rings", layout="paged", order=None), 80, None)
     rounds = {
         name: [sample.round for sample in found.samples if sample.program == name]
-        for name in ("point", DECODES, AGAIN, APPENDS, WEIGHTS)
+        for name in ("point", DECODES, AGAIN, APPENDS, WEIGHTS, MEMORY)
     }
     assert rounds["point"] == list(range(80))
     assert sorted(rounds[DECODES]) == list(range(1, 79))
     assert rounds[AGAIN] == rounds[APPENDS] == rounds[WEIGHTS] == list(range(2, 79, 2))
+    assert rounds[MEMORY] == rounds[AGAIN]
     assert all(sample.passes == 1 for sample in found.samples)
     assert found.max_abs_err < 1e-5
     first, last = found.traffic["point"], found.traffic[LAST]

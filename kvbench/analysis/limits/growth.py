@@ -11,13 +11,14 @@ from typing import Annotated, Self
 import numpy as np
 
 from kvbench.analysis.judge import LIMITS, OUTSIDE
-from kvbench.analysis.measured.estimates import Estimate
+from kvbench.analysis.measured.estimates import FAR_OUT, Estimate
 from kvbench.model import Point, Record
 from kvbench.model.annotated import Printed, about
-from kvbench.model.program import AGAIN, APPENDS, DECODES, LAST, WEIGHTS
+from kvbench.model.program import AGAIN, APPENDS, DECODES, LAST, MEMORY, WEIGHTS
 from kvbench.units import GB
 
 _ROWS = 8  # of the table
+FAR = 0.02  # of a time, by which one is off at least that was stalled: judgement
 _Known = float | None
 _Times = dict[int, float]  # seconds of a program, by round
 
@@ -33,7 +34,7 @@ class Against(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """The line of least squares through times against context."""
+    """The line of least squares through times against context, but for those of a stall."""
 
     start: Annotated[float, about("seconds: of the line where no token is held")]
     start_low: Annotated[float, about("seconds: lower end of its interval")]
@@ -41,24 +42,42 @@ class Fit:
     slope: Annotated[float, about("seconds: that a token of context adds")]
     slope_low: Annotated[float, about("seconds: lower end of its interval")]
     slope_high: Annotated[float, about("seconds: upper end of its interval")]
+    left_out: Annotated[int, about("times that lie far from all others: something stalled them")]
 
     @classmethod
     def of(cls, contexts: Sequence[int], seconds: Sequence[float]) -> Self:
         from scipy import stats  # slow to load
 
-        found = stats.linregress(contexts, seconds)
-        wide = stats.t.ppf(1 - OUTSIDE, len(contexts) - 2)
+        x, y = np.array(contexts, float), np.array(seconds)
+        usual = _usual(x, y)
+        found = stats.linregress(x[usual], y[usual])
+        wide = stats.t.ppf(1 - OUTSIDE, usual.sum() - 2)
         start, slope = float(found.intercept), float(found.slope)
         off = float(wide * found.intercept_stderr), float(wide * found.stderr)
-        return cls(start, start - off[0], start + off[0], slope, slope - off[1], slope + off[1])
+        ends = start - off[0], start + off[0], slope, slope - off[1], slope + off[1]
+        return cls(start, *ends, int((~usual).sum()))
 
     def at(self, context: float) -> float:
         return self.start + self.slope * context
 
 
+def _usual(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Those that lie near a line through the medians of the first and the last third: within
+    FAR_OUT widths of the middle half, and no nearer than FAR of the median.
+    """
+    third = -(-len(x) // 3)
+    begin, end = (
+        (np.median(x[at]), np.median(y[at])) for at in (slice(third), slice(-third, None))
+    )
+    off = y - (end[1] - begin[1]) / (end[0] - begin[0]) * x
+    low, middle, high = np.quantile(off, (0.25, 0.5, 0.75))
+    fence = max(FAR_OUT * (high - low), FAR * abs(float(np.median(y))))
+    return np.asarray(np.abs(off - middle) <= fence + (high - low) / 2)
+
+
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """Of times of the same rounds."""
+    """Of times of the same rounds, or of a line."""
 
     value: Annotated[float, about("ratio: median of the rounds")]
     low: Annotated[float, about("ratio: lower end of its interval")]
@@ -69,6 +88,13 @@ class Ratio:
     def of(cls, values: Sequence[float]) -> Self:
         found = Estimate.of_ratios(values)
         return cls(found.median, found.low, found.high, against(found.low - 1, found.high - 1))
+
+    @classmethod
+    def along(cls, fit: Fit, begin: int, end: int) -> Self:
+        """Of the line at the end of the way over that at its begin."""
+        share = (end - begin) / fit.at(begin)
+        value, low, high = (share * each for each in (fit.slope, fit.slope_low, fit.slope_high))
+        return cls(1 + value, 1 + low, 1 + high, against(low, high))
 
 
 def against(low: float, high: float, whole: float = 1.0) -> Against:
@@ -154,6 +180,13 @@ class Growth(Printed):
     rest: Annotated[Rest, about("of a step, beyond its parts alone")]
     whole: Annotated[Ratio, about("of a step over the sum of its parts alone")]
     again: Annotated[Ratio, about("of a step over the same once more, as profile step times it")]
+    drift: Annotated[
+        Ratio,
+        about(
+            "of plain reads of as many bytes at the end of the way over those at its begin: whether"
+            " the machine stayed the same"
+        ),
+    ]
     rows: Annotated[tuple[Along, ...], about("stretches along the way")]
     max_abs_err: Annotated[
         float, about("absolute: largest difference of an output element to float64")
@@ -193,6 +226,7 @@ def growth(visit: Record) -> Growth:
         rest=_rest(steps, sums, point.shape.layers),
         whole=_ratio(steps, sums),
         again=_ratio(steps, times[AGAIN]),
+        drift=Ratio.along(_fit(context, times[MEMORY]), begin, begin + tokens - 1),
         rows=tuple(_along(context, times, fits[0])),
         max_abs_err=visit.max_abs_err,
         samples={

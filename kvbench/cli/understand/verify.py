@@ -96,11 +96,15 @@ def _printed(example: bool, include: bool) -> int:
 
 
 def _checked(library: Any, isa: str | None, quick: bool) -> tuple[list[Any], list[Any]]:
-    from kvbench.verify import check, plant
+    from kvbench.verify import check, plant, plant_in_steps, steps_of
 
-    kernels = [kernel for kernel in library.kernels() if isa in (None, kernel.isa)]
+    every = [*library.kernels(), *steps_of(library)]
+    kernels = [kernel for kernel in every if isa in (None, kernel.isa)]
     best = [kernel for kernel in kernels if kernel.isa == library.isa(isa)] if quick else kernels
-    return list(check(library, kernels, quick)), list(plant(library, best))
+    return list(check(library, kernels, quick)), [
+        *plant(library, best),
+        *plant_in_steps(library, best),
+    ]
 
 
 def _kernels(results: list[Any], foreign: tuple[str, ...]) -> list[str]:
@@ -131,10 +135,11 @@ def _complaint(result: Any) -> str:
 
 
 def _faults(faults: list[Any]) -> list[str]:
-    lines = [f"{'planted fault':<18} {'caught':>10}   least error / allowed"]
+    width = max([18, *(len(fault.name) for fault in faults)])
+    lines = [f"{'planted fault':<{width}} {'caught':>10}   least error / allowed"]
     for f in faults:
         missed = "" if f.caught == f.planted else "   MISSED"
         lines.append(
-            f"{f.name:<18} {f.caught:>4} of {f.planted:>3}   {_share(f.margin):.3g}{missed}"
+            f"{f.name:<{width}} {f.caught:>4} of {f.planted:>3}   {_share(f.margin):.3g}{missed}"
         )
     return lines

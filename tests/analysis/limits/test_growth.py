@@ -7,7 +7,7 @@ import pytest
 
 from kvbench.analysis.limits.growth import Against, Fit, against, growth
 from kvbench.model import Record, Sample, Shape, Traffic
-from kvbench.model.program import AGAIN, APPENDS, DECODES, LAST, WEIGHTS
+from kvbench.model.program import AGAIN, APPENDS, DECODES, LAST, MEMORY, WEIGHTS
 from kvbench.report.words import paragraphs
 from tests import made_run
 
@@ -34,10 +34,10 @@ def moved(count):
 
 
 def visit(
-    beyond=0.0, more=0.0, noise=0.0, again=1.0, weights=True, decode=DECODE, tokens=TOKENS
+    beyond=0.0, more=0.0, noise=0.0, again=1.0, weights=True, drift=0.0, tokens=TOKENS
 ) -> Record:
     """beyond: seconds of a step that no part has; more: what a token adds to it beside the
-    decodes.
+    decodes. drift: by which share reads of memory take longer at the end.
     """
     rng, samples = np.random.default_rng(3), []
 
@@ -48,13 +48,14 @@ def visit(
 
     for number in range(tokens):
         context = BEGIN + 1 + number
-        alone = decode[0] + decode[1] * context
+        alone = DECODE[0] + DECODE[1] * context
         parts = alone + APPEND + WEIGHT * weights
         own = add("point", number, parts + beyond + more * context)
         if number in (0, tokens - 1):
             continue
         add(DECODES, number, alone)
-        if number % 5 == 0:
+        if number % 5 == 0 or tokens < 20:
+            add(MEMORY, number, 2e-3 * (1 + drift * number / (tokens - 1)))
             samples.append(Sample(AGAIN, number, 1, own / again, (own,), 0.0, 0, 0))
             add(APPENDS, number, APPEND)
             if weights:
@@ -79,7 +80,24 @@ def test_the_line_is_that_of_numpy(noise):
     close = {"rel": 1e-4, "abs": 1e-15}
     assert found.step.slope_high - found.step.slope == pytest.approx(off[0], **close)
     assert found.step.start - found.step.start_low == pytest.approx(off[1], **close)
+    assert found.step.left_out == 0
     assert own.context == tuple(range(BEGIN + 1, BEGIN + 1 + TOKENS))
+
+
+@pytest.mark.parametrize("stalled", [(3,), (0, 1, 158), (150, 152, 154, 156)])
+def test_stalled_steps_are_no_part_of_the_line(stalled):
+    """A millisecond each, at one end of the line: as if they were not there."""
+    usual, seen = visit(noise=0.01), visit(noise=0.01)
+    left = [number for number in range(TOKENS) if number not in stalled]
+    samples = [
+        replace(sample, seconds=sample.seconds + 1e-3 * (sample.round in stalled))
+        for sample in seen.samples
+    ]
+    found, own = growth(replace(seen, samples=tuple(samples))), growth(usual).samples["point"]
+    assert found.step.left_out == len(stalled)
+    context, seconds = np.array(own.context)[left], np.array(own.seconds)[left]
+    assert (found.step.slope, found.step.start) == pytest.approx(np.polyfit(context, seconds, 1))
+    assert f"of which {len(stalled)} that something stalled" in said(found)
 
 
 def test_planted_numbers_are_found():
@@ -106,6 +124,7 @@ def test_the_table_is_of_stretches_of_the_way():
         assert row.again is not None
     few = growth(visit(tokens=8))
     assert len(few.rows) == 8 and few.rows[0].again is None and few.rows[0].decodes is None
+    assert few.drift.value == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(
@@ -162,6 +181,22 @@ def test_a_step_that_grows_beside_the_same_once_more(again, word, sentence):
     assert sentence in said(found)
 
 
+@pytest.mark.parametrize(
+    ("planted", "word", "sentence"),
+    [
+        ({"drift": 0.03, "noise": 0.002}, Against.SAME, "The machine stayed the same"),
+        ({"drift": 0.3, "noise": 0.01}, Against.LONGER, "The machine did not stay the same"),
+        ({"drift": -0.3, "noise": 0.01}, Against.SHORTER, "The machine did not stay the same"),
+        ({"noise": 0.3}, Against.OPEN, "Whether the machine stayed the same is not decided"),
+    ],
+)
+def test_whether_the_machine_stayed_the_same(planted, word, sentence):
+    found = growth(visit(**planted))
+    assert found.drift.word is word and sentence in said(found)
+    if word is not Against.OPEN:
+        assert found.drift.low <= 1 + planted["drift"] <= found.drift.high
+
+
 def test_what_is_not_there_is_not_said():
     """No weights, and a slope that is not surely above zero."""
     found = growth(visit(weights=False, noise=0.5))
@@ -186,5 +221,5 @@ def test_words_of_an_interval(low, high, whole, word):
 
 def test_a_line_of_three():
     found = Fit.of([1, 2, 3], [1.0, 2.0, 3.0])
-    assert (found.start, found.slope) == pytest.approx((0.0, 1.0))
+    assert (found.start, found.slope) == pytest.approx((0.0, 1.0)) and found.left_out == 0
     assert found.at(10) == pytest.approx(10.0)
