@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import kvbench.gate
+from results import engine
+from tests.checkpoint.made import KINDS, gguf_file
 from tests.cli.test_exit_codes import _library, alike, played, unwatched
 from tests.score import made as scores
 
@@ -21,6 +23,21 @@ def scored(patch, folder):
     """As played, by rates of which a score can be made."""
     unwatched(patch, folder)
     patch.setattr("kvbench.runner.launch", scores.played)
+
+
+def modelled(patch, folder):
+    """The model that results/engine.py writes, without its numbers."""
+    sizes = engine.Sizes()
+    facts = {
+        "context_length": sizes.context,
+        "block_count": sizes.layers,
+        "embedding_length": sizes.hidden,
+        "attention.head_count": sizes.q_heads,
+        "attention.head_count_kv": sizes.kv_heads,
+    }
+    kinds = {1: KINDS.F32, 2: KINDS.BF16}
+    tensors = {name: (shape, kinds[len(shape)]) for name, shape in sizes.tensors().items()}
+    gguf_file(folder / "model.gguf", "llama", facts, tensors)
 
 
 def gated(patch, folder):
@@ -95,6 +112,10 @@ PROFILED = (
 SIZED = (
     "kvbench size llama-3-8b --context 4096 --budget 40GiB"
     " --lengths uniform:1-4096 --machine results/zen4-kvm-2/quick"
+)
+PREDICTED = (
+    "kvbench explain llama-3-8b --weights 16GB --machine results/zen4-kvm-2/peers"
+    " --engine ggml --dtype f16 --measured 1.62@4k"
 )
 
 README = {
@@ -187,6 +208,14 @@ RESULTS = {
         (*RATIOS, r"decode i8 +tokens/s +106 +35 \(0\.33x\)"),
         {"machines/index.html": "2 machines, 2 runs"},
     ),
+    "kvbench explain model.gguf --machine results/zen4-kvm-2/engine --engine ggml"
+    " --context 0,2k,8k": Promise(
+        (
+            r"\n  f16 +2,048 +memory +[\d.]+ ms +[\d.]+ ms +[\d.]+ ",
+            r"\n  q8_0 +8,192 +memory +[\d.]+ ms +[\d.]+ ms +[\d.]+ ",
+        ),
+        how=modelled,
+    ),
     SCORE: Promise((r"VALID", r"16 bits", r"tokens/s"), how=scored),
     PACKED: Promise((r": VALID; Zen 4, 2 of 96 cores, ",), {"mine.tar.gz": ""}, (SCORE,)),
     "kvbench score --check mine.tar.gz": Promise(
@@ -261,6 +290,12 @@ IN_DEPTH = {
         (
             r"At 131,072 tokens reading the weights and reading the KV cache limit about equally",
             r"KV format: i8\.",
+        )
+    ),
+    PREDICTED: Promise(
+        (
+            r"\n  f16 +4,096 +memory +\d+ ms +\d+ ms +[\d.]+ +[\d.]+ +[\d.]+ +1\.62 +\S+%",
+            r"everything else \(other operations, waiting\)",
         )
     ),
     "kvbench list kernels": Promise((r"(?m)^decode\.flash\.head\.f16\.scalar +yes ",)),
