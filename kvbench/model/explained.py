@@ -123,6 +123,7 @@ class Attention:
 
     dtype: Annotated[str, about("number format of K and V")]
     layout: Annotated[str, about("in which the engine keeps its cache")]
+    pages: Annotated[str, about("of memory: what was asked for where it was timed")]
     contexts: Annotated[tuple[int, ...], about("tokens: at which the run timed it")]
     heads: Annotated[
         tuple[int, int, int], about("query heads, KV heads and elements of a row that were timed")

@@ -141,7 +141,8 @@ class Record:
     too; a store has "copy" and "copy_nt". The PLAIN form of a probe is "point", others have the
     form's name. A slice in L3 has plain reads of it and of memory, "slice" and "memory", and
     "rotated": the same kernel on slices in memory; what lies in memory has "memory" alone.
-    Where other bytes are read between passes, "alone" is the point without them. A step has its
+    Where other bytes are read between passes, "alone" is the point without them; a decode then has
+    no twins, and of a family all records have the first one's witnesses. A step has its
     parts, of all layers: "decodes", "appends" and "weights"; "memory" reads as many bytes.
     "neighbour" is the point while other cores stream memory, where that was asked for and there are
     such. A peer's "point" is its own, beside our twins; ours has "again" there. In a duel the

@@ -119,8 +119,17 @@ def _line_of(decoder: Decoder, points: pd.DataFrame, layout: str) -> _Timed:
     own, low, high = (line(contexts, each.tolist()) for each in times)
     start, slope = own
     off = max(abs((start + slope * t) / s - 1) for t, s in zip(contexts, times[0], strict=True))
-    heads = (q_heads, kv_heads, head_dim)
-    found = Attention(decoder.dtype, layout, contexts, heads, scale, start, _EACH * slope, off)
+    found = Attention(
+        dtype=decoder.dtype,
+        layout=layout,
+        pages=first["pages"],
+        contexts=contexts,
+        heads=(q_heads, kv_heads, head_dim),
+        scale=scale,
+        start=start,
+        slope=_EACH * slope,
+        off=off,
+    )
     return _Timed(found, (own, low, high))
 
 

@@ -49,7 +49,8 @@ class Queries:
 
     def answer(self) -> None:
         """Once what is stored or asked is what no other process has."""
-        self._answer = Answers().of(self._point, self._room.caches[0], self.asked)
+        own = self._room.caches[0], self.asked, self._room.signs[0]
+        self._answer = Answers().of(self._point, *own)
 
     def error(self, least: int) -> float:
         """The largest of the layers' answers, of so many at least."""

@@ -110,6 +110,7 @@ CALLS = {
             ("decode",),
             ("decode", "--residency", "evicted"),  # from memory
             ("decode", "--between", "4K"),
+            ("step", "--residency", "rotate", "--layers", "2", "--between", "4K"),
             ("bulk",),
             ("append",),
             ("step", *LAYERED),

@@ -11,6 +11,7 @@ import pytest
 
 from kvbench.errors import Exit
 from kvbench.gate import Build, Request, gate
+from kvbench.gate.gate import rivals
 from kvbench.gate.stages import Stages, pairs
 from kvbench.model.verdict import (
     CONTAMINATED,
@@ -20,7 +21,7 @@ from kvbench.model.verdict import (
     NOT_COMPARABLE,
     REGRESSION,
 )
-from kvbench.native import library_path
+from kvbench.native import Library, library_path
 from tests.cli.test_cli import output_of
 from tests.faulty import build_plugin
 from tests.gate.made_duels import MACHINE, POINTS, player
@@ -133,6 +134,22 @@ def test_what_fails_is_told():
     found = played(execute=execute)
     assert words(found, SLOW) == {NOT_COMPARABLE} and found.verdict == INCONCLUSIVE
     assert found.missing and all("is off by 7" in line for line in found.missing)
+
+
+@pytest.mark.parametrize("old", [(), ("base",), ("head",), ("base", "head")])
+def test_what_a_build_of_before_cannot_measure_is_missing(old, tmp_path, monkeypatch):
+    """Such a build reads nothing between passes; all other points are measured."""
+    grid = "q_heads = 4\nkv_heads = 2\nhead_dim = 32\ncontext = 96\nbetween = [0, 4096]\n"
+    suite = tmp_path / "x.toml"
+    suite.write_text(f'question = "?"\n[axes]\n{grid}')
+    reads = property(lambda library: library.path.parent.name not in old)
+    monkeypatch.setattr(Library, "reads_on", reads)
+    asked = Request(suite=str(suite), seed=1)
+    _, plan, _, missing, _ = rivals(*SIDES, asked, tmp_path / "copies")
+    assert {point.between for point in plan.points} == ({0} if old else {0, 4096})
+    assert [line.partition(": ")[2] for line in missing] == (
+        [f"{' and '.join(old)} cannot read memory between passes"] if old else []
+    )
 
 
 def test_every_pair_is_kept(tmp_path):

@@ -49,6 +49,24 @@ def test_what_lies_in_memory_is_beside_reads_of_it(sweep):
     assert timed[1] - timed[0] == pytest.approx(10 * 3 * 0.03)
 
 
+def test_what_is_read_between_passes_takes_its_time(sweep):
+    """10 launches, 3 samples of 30 ms, beside the same ceilings. By itself a point is beside itself
+    alone, without reads of its rows; with its kin it has their witnesses. Memory is read for 30 ms
+    before a sample at least, or once for as long as 10 GB/s take.
+    """
+    seconds, base = {}, 'context = 1024\nresidency = "hot"\nbetween = '
+    for between in ("0", "[0, 4096]", "[0, 1_000_000_000]"):
+        found = sweep(base + between)
+        own = replace(found, plan=replace(found.plan, points=found.points))
+        seconds[between] = forecast(own)
+    alone, small, large = seconds.values()
+    assert small.timed - alone.timed == pytest.approx(10 * 3 * 0.03)
+    assert large.timed == pytest.approx(small.timed)
+    assert large.seconds - small.seconds == pytest.approx(10 * 3 * (0.1 - 0.03))
+    kin = small.seconds - alone.seconds
+    assert kin == pytest.approx(10 * (3 * 2 * 0.03 + 0.03), rel=0.01)  # and a visit each
+
+
 def test_a_line_is_forecast_too(sweep):
     """Of two dtypes, in as many launches as are planned: 3 samples of each kernel, its reads in two
     forms and its core; of memory, and 1 ms of the cores' speed.

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import kvbench.gate
+from results import engine
+from tests.checkpoint.made import KINDS, gguf_file
 from tests.cli.test_exit_codes import _library, alike, played, unwatched
 from tests.score import made as scores
 
@@ -21,6 +23,21 @@ def scored(patch, folder):
     """As played, by rates of which a score can be made."""
     unwatched(patch, folder)
     patch.setattr("kvbench.runner.launch", scores.played)
+
+
+def modelled(patch, folder):
+    """The model that results/engine.py writes, without its numbers."""
+    sizes = engine.Sizes()
+    facts = {
+        "context_length": sizes.context,
+        "block_count": sizes.layers,
+        "embedding_length": sizes.hidden,
+        "attention.head_count": sizes.q_heads,
+        "attention.head_count_kv": sizes.kv_heads,
+    }
+    kinds = {1: KINDS.F32, 2: KINDS.BF16}
+    tensors = {name: (shape, kinds[len(shape)]) for name, shape in sizes.tensors().items()}
+    gguf_file(folder / "model.gguf", "llama", facts, tensors)
 
 
 def gated(patch, folder):
@@ -96,6 +113,10 @@ SIZED = (
     "kvbench size llama-3-8b --context 4096 --budget 40GiB"
     " --lengths uniform:1-4096 --machine results/zen4-kvm-2/quick"
 )
+PREDICTED = (
+    "kvbench explain llama-3-8b --weights 16GB --machine results/zen4-kvm-2/peers"
+    " --engine ggml --dtype f16 --measured 1.62@4k"
+)
 
 README = {
     "kvbench sweep --report": measured(
@@ -165,6 +186,11 @@ SUITES = {
     "kvbench sweep batch --axis batch=8 --axis lengths=even,ragged:1 --dry-run": Promise(
         (r"^batch: ", r"lengths +even ragged:1\n")
     ),
+    "kvbench sweep step": Promise((WHOLE, r"run +runs/"), how=played),
+    "kvbench profile step --model llama-3-8b --context 4096 --between model:q4_0": Promise(
+        (r"^step\.flash\.head\.f16\.", r"tokens/s of a sequence, .* of the batch"),
+        more=(*BRIEF, "--context", "64", "--between", "64k", "--tuning", "off"),
+    ),
     "kvbench sweep --tune-only": Promise((r"schedule +times as fast as the default",), how=played),
     "kvbench sweep --schedule weave": measured(),
     "kvbench sweep --axis schedule=off,cross,weave,stream": measured(),
@@ -181,6 +207,14 @@ RESULTS = {
     "kvbench report results/zen4-kvm-2/quick results/zen3-kvm-2/quick --out machines": Promise(
         (*RATIOS, r"decode i8 +tokens/s +106 +35 \(0\.33x\)"),
         {"machines/index.html": "2 machines, 2 runs"},
+    ),
+    "kvbench explain model.gguf --machine results/zen4-kvm-2/engine --engine ggml"
+    " --context 0,2k,8k": Promise(
+        (
+            r"\n  f16 +2,048 +memory +[\d.]+ ms +[\d.]+ ms +[\d.]+ ",
+            r"\n  q8_0 +8,192 +memory +[\d.]+ ms +[\d.]+ ms +[\d.]+ ",
+        ),
+        how=modelled,
     ),
     SCORE: Promise((r"VALID", r"16 bits", r"tokens/s"), how=scored),
     PACKED: Promise((r": VALID; Zen 4, 2 of 96 cores, ",), {"mine.tar.gz": ""}, (SCORE,)),
@@ -256,6 +290,12 @@ IN_DEPTH = {
         (
             r"At 131,072 tokens reading the weights and reading the KV cache limit about equally",
             r"KV format: i8\.",
+        )
+    ),
+    PREDICTED: Promise(
+        (
+            r"\n  f16 +4,096 +memory +\d+ ms +\d+ ms +[\d.]+ +[\d.]+ +[\d.]+ +1\.62 +\S+%",
+            r"everything else \(other operations, waiting\)",
         )
     ),
     "kvbench list kernels": Promise((r"(?m)^decode\.flash\.head\.f16\.scalar +yes ",)),

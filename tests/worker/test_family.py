@@ -7,10 +7,11 @@ import pytest
 
 from kvbench.errors import Unsupported
 from kvbench.machine import describe
-from kvbench.model import DataCache, Plan, Record, Sample, quotients
+from kvbench.model import Contrast, DataCache, Plan, Record, Sample, quotients
+from kvbench.model.contrast import FACTORS, lines
 from kvbench.native import Library, default_library
 from kvbench.plan.needs import needs_here
-from kvbench.worker import queries
+from kvbench.worker import loop, queries
 from kvbench.worker.decoding import Decoding
 from kvbench.worker.family import families
 from kvbench.worker.foreign import bench_of
@@ -189,3 +190,31 @@ def test_a_library_of_before_is_refused(monkeypatch):
     with Ground(default_library()) as ground, bench(FAMILIES["append"][1], ground, bench_of) as one:
         with pytest.raises(Unsupported, match="newer build"):
             _ = one.own
+
+
+def test_a_contrast_reads_between_passes_too(monkeypatch):
+    """Each of its points as much as it asks for; and points that differ in that are no contrast."""
+    points = tuple(replace(FAMILIES["decode"][1], dtype=dtype) for dtype in ("f16", "i8"))
+    seen, real = [], loop.rounds
+
+    def noted(programs, *args, **how):
+        seen.extend(each.between.traffic().bytes_compulsory for each in programs)
+        return real(programs, *args, **how)
+
+    monkeypatch.setattr("kvbench.worker.bench.rounds", noted)
+    contrast = Contrast("dtype", points)
+    _, record = launch(default_library(), job(Plan((contrast,), 1, ROUNDS, 0.0002, 1)))
+    assert not record.error and programs(record) == {"f16", "i8"}
+    assert seen == [3 * LINE] * 2
+    assert not [line for factor in FACTORS for line in lines(FAMILIES["decode"], factor)]
+
+
+@pytest.mark.skipif(len(describe().allowed) < 2, reason="no core is left for a neighbour")
+def test_each_has_the_neighbour_beside_it():
+    points = FAMILIES["decode"]
+    seen = launch(default_library(), job(replace(plan(points), neighbour=True)))
+    records = [found for found in seen if isinstance(found, Record)]
+    for record in records:
+        assert not record.error and "neighbour" in programs(record) == record.traffic.keys()
+        assert record.neighbour == records[0].neighbour > 0
+    assert len({of(record, "neighbour")[0].seconds for record in records}) == len(points)

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from kvbench import regime
-from kvbench.errors import WrongAnswer
+from kvbench.errors import Unsupported, WrongAnswer
 from kvbench.machine import describe
 from kvbench.model import Contrast, Plan, Record
-from kvbench.native import default_library
+from kvbench.native import Library, Series, default_library
 from kvbench.plan import needs_here
 from kvbench.plan.needs import members
+from kvbench.plan.site import kernels_of
 from kvbench.plan.steps import parts
 from kvbench.worker.answers import Answers
 from kvbench.worker.ground import Ground
@@ -71,6 +72,26 @@ def test_programs_are_the_step_its_parts_and_a_read_of_as_many_bytes(machine):
         assert "weights" not in {program.name for program in found.programs}
 
 
+@pytest.mark.parametrize("every", [0, 2, 3])
+def test_layers_are_walked_in_the_order_of_the_model(every, machine):
+    """Of every few the last attends to all tokens. A shuffle by kinds would be easier to cache."""
+    point = replace(STEP, shape=replace(STEP.shape, full_every=every))
+    with stepping(machine, point) as found:
+        windows = [layers.point.shape.window for layers, _ in found.order]
+        assert windows == [
+            0 if every and (layer + 1) % every == 0 else 16 for layer in range(LAYERS)
+        ]
+        at = {}
+        for layers, place in found.order:
+            assert place == at.get(layers, 0)
+            at[layers] = place + 1
+        tasks = [task for task, _ in found.tasks()]
+        for place, (layers, number) in enumerate(found.order):
+            own = layers.appends[number], layers.decodes[number]
+            assert tuple(tasks[3 * place : 3 * place + 2]) == own
+        assert [kind for _, kind in found.tasks()] == [0, 1, 2] * LAYERS
+
+
 @pytest.fixture
 def record(machine):
     """Of a step that is long enough for its passes to be told apart."""
@@ -117,6 +138,25 @@ def test_rooms_side_by_side_share_no_byte(machine):
             assert not any(np.may_share_memory(*pair) for pair in pairs)
             # no layer of any is another one's: hypervisors keep equal pages once
             assert len({row.tobytes() for each in rows for row in each}) == 2 * LAYERS
+
+
+def test_answers_are_computed_anew_whatever_the_signs_of_the_first_layer(machine):
+    """Those of rings are no others' signs."""
+    with stepping(machine) as found:
+        found.verify()
+        found.team.run(*found.own.tasks)
+        for layers in found.parts:
+            layers.queries.answer()
+        assert (found.parts[1].room.signs[0] < 0).any() and found.verify_left(1) < 1e-5
+
+
+def test_a_library_of_before_has_no_steps(monkeypatch):
+    library = default_library()
+    assert "step" in {kernel.op for kernel in kernels_of(library)}
+    monkeypatch.setattr(Library, "takes_series", False)
+    assert "step" not in {kernel.op for kernel in kernels_of(library)}
+    with pytest.raises(Unsupported, match="older than whole steps"):
+        Series(library, (), (), 1)
 
 
 # ---- faults --------------------------------------------------------------------------------------
@@ -228,6 +268,20 @@ def test_weights_over_a_cache_are_noticed(machine, monkeypatch):
                 Stepping(STEP, replace(needed, far=needed.cache_bytes // 2), room, Answers())
         monkeypatch.setattr(Ground, "far", far)
         Stepping(STEP, needed, room, Answers()).close()
+
+
+def test_a_store_that_stops_is_noticed(machine, monkeypatch):
+    """Though steps before it have stored the same token in the same places."""
+    with stepping(machine) as found:
+        run, alone = found.team.run, {each.name: each.tasks for each in found.witnesses}
+        assert found.verify() < 1e-5
+
+        def decoding(*tasks, **how):
+            return run(*(alone["decodes"] if tasks == found.own.tasks else tasks), **how)
+
+        monkeypatch.setattr(found.team, "run", decoding)
+        with pytest.raises(WrongAnswer):
+            found.verify()
 
 
 @pytest.mark.parametrize("what", ["stored", "answered"])

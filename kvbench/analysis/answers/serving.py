@@ -92,8 +92,12 @@ _Rows = Mapping[str, Row]  # of the table of points, by name
 
 
 def serving(tables: Tables) -> Serving:
-    """Of steps whose requests have several lengths: those of one setting, by most threads."""
-    rows = {row["name"]: row for row in tables.points.to_dict("records") if row["seconds"] > 0}
+    """Of steps whose requests have several lengths: those of one setting, by most threads. Suspect
+    ones are left out.
+    """
+    suspect = tables.points["suspect"].fillna(False).astype(bool)
+    known = tables.points[tables.points["seconds"].notna() & ~suspect]
+    rows = {row["name"]: row for row in known.to_dict("records")}
     steps = _steps(tables.records, rows)
     found = _of_one_setting(list(lines(steps, LENGTHS)))
     model = _model(found, tables.models)

@@ -119,6 +119,20 @@ def test_without_the_same_rounds_there_is_no_ratio():
     assert not found.padding.tested and not found.batches[0].raggedness.tested
 
 
+def test_a_suspect_is_left_out():
+    """The padded one is ten times as fast as reads of its own rows."""
+    of = ways()
+    records = [each for each in timed(of, (10.0, 10.0, 19.0)) if each.point != of[2]]
+    rate = 256 * MIB / 16 / 0.5 / 1e9
+    fast = {"point": [rate], "twin": [0.1 * rate]}
+    records += [visit(n, fast, of[2]) for n in range(7)]
+    points = findings(RUN, records, MACHINE, models=(MODEL,)).points
+    assert points.set_index("name").loc[of[2].name, "suspect"]
+    (batch,) = serving(*records).batches
+    assert [way.way for way in batch.ways] == ["even", "as they are"]
+    assert not batch.padding.tested and batch.raggedness.tested
+
+
 def test_what_is_no_step_of_a_known_model_is_left_out():
     records = timed(ways(), (10.0, 10.0, 19.0))
     assert serving(*records, models=()).padding.reason == Reason.NO_MODEL
