@@ -8,7 +8,8 @@ from kvbench.report.figures.look import Figure, Look
 _ABOUT = (
     "Decode of one layer again and again, over the same decode from memory, by the same threads in"
     " the same rounds; before each pass the same threads read so much other memory, untimed. At 0"
-    " nothing is read in between. At 1 the gain from L3 is gone. Lines: intervals over launches."
+    " nothing is read in between. Dashed, at 1: as fast as from memory, the gain is gone. Upright:"
+    " intervals over launches."
 )
 
 
@@ -29,8 +30,7 @@ def between(found: Findings, look: Look) -> Figure | None:
         low="gain_low",
         high="gain_high",
         text=lambda share: f"{share:.3g}",
-        levels=((1.0, "as fast as from memory"),),
-        left=True,
+        levels=((1.0, ""),),
     )
     title = "How much of L3's gain is left when other memory is read in between?"
     return chart("between", title, _ABOUT, table, [panel], colours)

@@ -30,8 +30,7 @@ class Panel:
 
     low, high: columns that enclose y. A column `row` of the table: of the points' table, known to
     the marks. where: the rows that it shows, by a column's value. log: of which axes, such as "xy".
-    text: how a value of x is written. levels: heights that are marked, each with its name, above
-    it at the right; or `left`, below it.
+    text: how a value of x is written. levels: heights that are marked, each with its name.
     """
 
     x: str
@@ -47,7 +46,6 @@ class Panel:
     log: str = ""
     text: Callable[[Any], str] = "{}".format
     levels: tuple[tuple[float, str], ...] = ()
-    left: bool = False
 
 
 def chart(
@@ -145,12 +143,12 @@ def _up(axes: Axes, panel: Panel, heights: pd.Series) -> None:
         axes.axhline(height, color=style.FAINT, lw=1, ls=(0, (5, 3)))
         axes.annotate(
             name,
-            (0.01 if panel.left else 0.99, height),
-            (0, -11 if panel.left else 3),
+            (0.99, height),
+            (0, 3),
             ("axes fraction", "data"),
             "offset points",
             fontsize=8.5,
             color=style.FAINT,
-            ha="left" if panel.left else "right",
+            ha="right",
             bbox={"fc": style.PAPER, "ec": "none", "pad": 0.6},
         )
