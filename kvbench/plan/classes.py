@@ -12,7 +12,7 @@ from kvbench.native import Cache
 from kvbench.plan.needs import needs as needs_of
 from kvbench.plan.needs import stores
 from kvbench.plan.steps import parts
-from kvbench.regime import levels, near_l3, nearest
+from kvbench.regime import classify, levels, near_l3, nearest
 
 FROM_MEMORY = "memory"  # the level of what no cache holds
 _DIMS = ((64, "d<=64"), (128, "d<=128"), (inf, "d>128"))  # by the largest of each
@@ -37,8 +37,17 @@ def class_of(point: Point, needs: Needs, machine: Machine, far: bool = False) ->
         _within(point.shape.head_dim, _DIMS),
         _within(point.shape.group, _GROUPS),
         "1 thread" if point.threads == 1 else "threads of one L3" if shared else "more threads",
-        FROM_MEMORY if far else level(point, needs, machine),
+        FROM_MEMORY if far or _thrown_out(point, needs, machine) else level(point, needs, machine),
     )
+
+
+def _thrown_out(point: Point, needs: Needs, machine: Machine) -> bool:
+    """Whether L3 would hold the slice, but not beside what is read between passes: then memory
+    feeds it.
+    """
+    if not point.streamed or not near_memory(point, needs, machine):
+        return False
+    return classify(machine, point.cpus, needs.walked + point.streamed).word != "L3"
 
 
 def level(point: Point, needs: Needs, machine: Machine) -> str:

@@ -100,3 +100,14 @@ def test_a_point_in_l3_has_a_class_of_its_slices_in_memory_too():
         point = hot(mib << 11)
         found = classes([point], needs_here([point], MACHINE), MACHINE)
         assert set(found) == {name(point)} | ({name(POINT)} if far else set())
+
+
+def test_what_is_read_between_passes_throws_a_slice_out_of_l3():
+    """A slice of 8 MiB: with 8 MiB more it still fits 70 % of 32 MiB, with 16 it does not. What
+    lies in L2 keeps its class: nothing is timed from memory beside it.
+    """
+    levels = [
+        name(replace(hot(8 << 11), between=mib << 20)).rpartition("/")[2] for mib in (0, 8, 16, 64)
+    ]
+    assert levels == ["L3", "L3", "memory", "memory"]
+    assert name(replace(hot(1 << 11), between=64 << 20)) == name(hot(1 << 11))
