@@ -53,7 +53,8 @@ def test_geometries_are_those_of_the_file():
     found = {model.name: model for model in geometries(known)}
     assert found.keys() == known.keys()
     for name, facts in known.items():
-        expected = {"window": 0, "window_every": 0, **facts, "name": name}
+        expected = dict.fromkeys(("window", "window_every", "hidden", "intermediate"), 0)
+        expected |= {**facts, "name": name}
         for field in fields(Geometry):
             assert getattr(found[name], field.name) == expected[field.name]
 
@@ -93,12 +94,12 @@ def shipped():
 
 def test_a_run_says_what_it_is(shipped):
     assert repr(shipped).startswith(
-        "<kvbench run 20261128-070713-cfd2 of quick: 58 points in 14 launches, "
+        "<kvbench run 20261128-104107-e570 of quick: 59 points in 14 launches, "
     )
 
 
 def test_tables(shipped):
-    assert len(shipped.points) == 58 and shipped.frame("points") is shipped.points
+    assert len(shipped.points) == 59 and shipped.frame("points") is shipped.points
     assert set(shipped.ceilings["op"]) >= {"read", "copy", "flops"} and len(shipped.contrasts)
     for table in (shipped.points, shipped.ceilings, shipped.contrasts, shipped.tokens()):
         assert not any(isinstance(value, tuple | list | dict) for value in table.iloc[0])

@@ -22,13 +22,14 @@ def planted(path, run, left, also=()):
     nothing is.
     """
     run = load(run)
-    base = next(r.point for r in run.records if ROTATED in r.traffic and _usual(r.point))
+    own = [record for record in run.records if not getattr(record.point, "between", 0)]
+    base = next(r.point for r in own if ROTATED in r.traffic and _usual(r.point))
     rng, more = np.random.default_rng(3), []
-    for record in run.records:
+    for record in own:
         if record.point == base and record.complete:
             for count, share in {**left, **dict.fromkeys(also, 0.0)}.items():
                 more.append(_member(record, count, share, np.exp(rng.normal(0, NOISE))))
-    records = [*run.records, *more]
+    records = [*own, *more]
     facts = {
         "models": run.manifest.models,
         "launches": 1 + max(record.launch for record in records),
