@@ -5,6 +5,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
+from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from kvbench.analysis.answers.answer import State
@@ -36,8 +37,8 @@ _LOOKS: dict[str, dict[str, Any]] = {
 _OPEN = {State.LEVEL: ": level", State.OPEN: ": not decided"}
 _MEANINGS = {
     "requests as they are": Way.AS_THEY_ARE,
-    "what padding to the longest adds": Way.PADDED,
-    "as many tokens in all, but alike": Way.EVEN,
+    "what padding adds": Way.PADDED,
+    "as many tokens, equal lengths": Way.EVEN,
 }
 
 
@@ -62,9 +63,9 @@ def _draw(table: pd.DataFrame) -> Canvas:
     first.set_yticks(rows["line"], [_name(row) for row in rows.itertuples()], fontsize=9)
     first.set_ylim(lines - 0.4, 0)
     first.set_xlim(0, _WORDS * table["step_ms_high"].max())
-    legend_below(
-        figure, handles=[Patch(label=name, **_LOOKS[way]) for name, way in _MEANINGS.items()]
-    )
+    meanings = [Patch(label=name, **_LOOKS[way]) for name, way in _MEANINGS.items()]
+    interval = Line2D([], [], color=INK, lw=1.0, label="interval over launches")
+    legend_below(figure, handles=[*meanings, interval])
     return figure
 
 
@@ -111,9 +112,9 @@ def _words(row: Any) -> str:
 
 def _name(row: Any) -> str:
     if row.way == Way.EVEN:
-        return f"all alike: {row.longest:,} tokens"
+        return f"equal: {row.longest:,} each"
     if row.way == Way.PADDED:
-        return f"padded: all {row.longest:,} tokens"
+        return f"padded: {row.longest:,} each"
     if row.batch == 1:
         return f"{row.longest:,} tokens"
     return f"as they are: {row.shortest:,} to {row.longest:,}"
