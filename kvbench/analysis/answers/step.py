@@ -75,7 +75,9 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """`rows`: that most like the page's workload is first, and that with weights before others."""
+    """`rows`: that most like the page's workload is first, and that with weights before others. The
+    rest in order of model, dtype, batch, weights and context.
+    """
 
     rows: Annotated[tuple[Step, ...], about("by point")]
 
@@ -105,7 +107,13 @@ def steps(tables: Tables, page: Workload, served: Collection[str] = ()) -> Steps
 
 def _ordered(found: Sequence[Step], page: Workload) -> tuple[Step, ...]:
     first = min(found, key=lambda step: _away(step, page))
-    return (first, *(step for step in found if step is not first))
+    others = (step for step in found if step is not first)
+    return (first, *sorted(others, key=_place))
+
+
+def _place(step: Step) -> tuple[object, ...]:
+    """So that what grows down a column is the context."""
+    return step.model, step.dtype, step.lengths, step.batch, step.weights, step.context
 
 
 def _away(step: Step, page: Workload) -> tuple[float, ...]:
