@@ -189,7 +189,7 @@ def test_every_reason_has_a_sentence():
 
 
 def found_by_size(reason):
-    return reason not in (Lies.SWEPT, Lies.NO_CACHE, Lies.DIFFER)
+    return reason not in (Lies.SWEPT, Lies.NO_CACHE, Lies.DIFFER, Lies.DISPLACED)
 
 
 def test_evicted_is_dram_whatever_the_size():

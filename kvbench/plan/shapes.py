@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from kvbench.errors import KvbenchError
+from kvbench.errors import BadArgument, KvbenchError
 from kvbench.model import DEFAULTS, HEADS, Point, Shape
 from kvbench.model.contrast import evenly
 from kvbench.model.point import EVEN, LISTED, SHAPE, STEP, VOCABULARY
@@ -85,7 +85,10 @@ def between_of(facts: Facts, cpus: tuple[int, ...], site: Site) -> int:
     if isinstance(asked, str):
         if not facts["model"]:
             raise Left(INVALID, f"between = {asked} takes a model")
-        asked = layer_weights(facts["model"], asked.removeprefix(OF_MODEL))
+        try:
+            asked = layer_weights(facts["model"], asked.removeprefix(OF_MODEL))
+        except BadArgument as error:
+            raise Left(INVALID, error.args[0]) from None
     elif isinstance(asked, Relative):
         held = site.level_bytes(cpus, asked.level)
         if held is None:

@@ -3,7 +3,7 @@ them.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from tests.report.consistency.claims import NUMBER, Claim, Conflict, claim, number
 from tests.report.consistency.reading import Report, size
@@ -137,6 +137,7 @@ def _gains(report: Report, threads: str) -> Iterator[Claim]:
     for place, found in report.sentences(own):
         subject = (*layer(found), _bytes(found[6]))
         yield from claim(subject, "gain left", found[7], "", place)
+    yield from _headline(report, own, layer)
     after = rf"{_LAYER} [^;:]*After other reads (.*?)\.(?: |$)"
     for place, found in report.sentences(after):
         for words in found[6].split(";"):
@@ -146,6 +147,17 @@ def _gains(report: Report, threads: str) -> Iterator[Claim]:
                 yield from claim(subject, "gain left", times, "", place)
                 word = kept[1] if kept else "not clear"
                 yield Claim(subject, "what is left", word, 0, "", place)
+
+
+def _headline(report: Report, own: str, layer: Callable[..., tuple[str, ...]]) -> Iterator[Claim]:
+    """The tile's own two values are those of the first layer that stands below them."""
+    for title, text in report.tiles.items():
+        both = re.match(rf"({NUMBER})x, then ({NUMBER})x as fast", text)
+        found = re.search(own, text)
+        if both and found:
+            yield from claim(layer(found), "L3 gain", both[1], "", f"tile {title}")
+            subject = (*layer(found), _bytes(found[6]))
+            yield from claim(subject, "gain left", both[2], "", f"tile {title}")
 
 
 def _bytes(what: str) -> str:
