@@ -8,6 +8,7 @@ import pandas as pd
 
 from kvbench.analysis.measured.columns import POINT, band, count, table, text
 from kvbench.analysis.measured.families import alone
+from kvbench.grouping import grouped
 from kvbench.model import HEADS
 from kvbench.model.geometry import Geometry
 from kvbench.model.point import EVEN
@@ -46,12 +47,12 @@ def tokens(points: pd.DataFrame, models: Sequence[Geometry]) -> pd.DataFrame:
     known = [each in heads for each in far[list(HEADS)].itertuples(index=False, name=None)]
     far = far.loc[known, [*POINT, *(f"seconds{end}" for end in ("", "_low", "_high"))]]
     alike, found = [name for name in POINT if name not in ("name", "window")], []
-    for _, rows in far.groupby(alike, dropna=False, sort=False):
-        context = int(rows["context"].iloc[0])
-        by_window = {
-            int(w) if 0 < (w := row["window"]) < context else 0: row
-            for row in rows.to_dict("records")
-        }
+    # what is missing is alike; a frame for each of thousands of groups would take seconds
+    keys = far[alike].astype(object).where(far[alike].notna(), None)
+    every = zip(keys.itertuples(index=False, name=None), far.to_dict("records"), strict=True)
+    for rows in grouped(every).values():
+        context = int(rows[0]["context"])
+        by_window = {int(w) if 0 < (w := row["window"]) < context else 0: row for row in rows}
         any_row = next(iter(by_window.values()))
         shared: dict[tuple[int, int, int, Note], list[str]] = {}
         for model in models:
