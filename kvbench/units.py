@@ -2,6 +2,7 @@
 capacities: never mixed.
 """
 
+import math
 from collections.abc import Iterable
 from datetime import datetime
 
@@ -14,6 +15,7 @@ TIB = 1 << 40
 COUNT = r"([0-9]{1,18})([kKmM]?)"  # "4096", "4k"
 _COUNTS = {"": 1, "k": KIB, "m": MIB}
 _HIGHEST_CPU = 1 << 16  # far beyond any kernel's
+_LINE = 64  # bytes
 
 
 def gbps(count: float, seconds: float) -> float:
@@ -24,6 +26,11 @@ def gbps(count: float, seconds: float) -> float:
 def whole(digits: str, unit: str) -> int:
     """The parts of a COUNT as a number."""
     return int(digits) * _COUNTS[unit.lower()]
+
+
+def whole_lines(count: float) -> int:
+    """Bytes of the cache lines that so many bytes take."""
+    return math.ceil(count / _LINE) * _LINE
 
 
 def counted(number: int, noun: str) -> str:

@@ -17,12 +17,11 @@ from kvbench.regime import THRESHOLDS, lacking
 from kvbench.suite import Model, Relative, model, traces
 from kvbench.suite.axes import OF_MODEL
 from kvbench.suite.models import layer_weights
-from kvbench.units import size
+from kvbench.units import size, whole_lines
 
 Facts = Mapping[str, Any]  # one value of each axis
 INVALID, UNKNOWN = "invalid combination", "cache size unknown"
 CLOSED = "no size that only L3 holds"
-_LINE = 64
 
 
 class Left(Exception):
@@ -97,7 +96,7 @@ def between_of(facts: Facts, cpus: tuple[int, ...], site: Site) -> int:
         asked = asked.factor * held
     if asked and facts["residency"] == "evicted":
         raise Left(INVALID, "evicted reads all that caches hold between passes already")
-    return math.ceil(asked / _LINE) * _LINE
+    return whole_lines(asked)
 
 
 def _of_lengths(shape: Shape) -> Shape:

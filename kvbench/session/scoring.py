@@ -97,7 +97,7 @@ def _seconds(records: Iterable[Record]) -> dict[Any, float]:
     faster.
     """
     found = grouped(
-        (record.point, sample.seconds / sample.passes)
+        (record.point, sample.each)
         for record in records
         if not record.error
         for sample in record.samples

@@ -76,7 +76,7 @@ def _run(record: Record, common: _Facts, manifest: Manifest) -> pyperf.Run:
         | _of_visit(record, own, manifest)
     )
     return pyperf.Run(
-        [each.seconds / each.passes for each in own], metadata=_clean(facts), collect_metadata=False
+        [sample.each for sample in own], metadata=_clean(facts), collect_metadata=False
     )
 
 
@@ -138,9 +138,7 @@ def _of_visit(record: Record, samples: Sequence[Sample], manifest: Manifest) -> 
 def _witnesses(record: Record) -> _Facts:
     """What else was measured beside the point: medians of this launch."""
     seconds = grouped(
-        (sample.program, sample.seconds / sample.passes)
-        for sample in record.samples
-        if sample.program != _PROGRAM
+        (sample.program, sample.each) for sample in record.samples if sample.program != _PROGRAM
     )
     return {f"kvb_{program}_seconds": median(values) for program, values in seconds.items()}
 

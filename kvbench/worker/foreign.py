@@ -73,7 +73,7 @@ class ForeignDecoding(Decoding):
         differ from others. What stands between passes would hide that.
         """
         kernel = [*self.alone, self.kernel][0]
-        seconds = grouped((sample.program, sample.seconds / sample.passes) for sample in taken)
+        seconds = grouped((sample.program, sample.each) for sample in taken)
         moved = {program.name: program.traffic().bytes_compulsory for program in self.programs}
         reads = (
             np.divide(moved[name], own)

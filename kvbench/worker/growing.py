@@ -132,16 +132,7 @@ class Growing:
     def _programs(self, planned: ExitStack, kinds: Mapping[str, Sequence[int]]) -> list[Program]:
         """By name: what of a step each of them does. The step comes first."""
         bench = self._bench
-        decodes = {part: part.decodes(planned) for part in self._parts}
-        own = dict(zip(bench.parts, self._parts, strict=True))
-        tasks = list[tuple[Task, int]]()
-        for layers, place in bench.order:
-            tasks += [
-                (layers.appends[place], APPEND),
-                (decodes[own[layers]][place], DECODE),
-            ]
-            if bench.point.between:
-                tasks.append((bench.weights, WEIGHT))
+        tasks = bench.in_order({part.layers: part.decodes(planned) for part in self._parts})
         found = []
         for name, taken in kinds.items():
             done, shares = zip(*(task for task in tasks if task[1] in taken), strict=True)

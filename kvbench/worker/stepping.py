@@ -7,7 +7,7 @@ before the samples  the place of the newest token becomes stale in every layer, 
 after the samples   what they left is looked at in the same way, and then a step with other queries
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import combinations, starmap
@@ -181,11 +181,18 @@ class Stepping(Bench):
         return self.parts[0].under(name, schedule)
 
     def tasks(self) -> list[tuple[Task, int]]:
-        """Those of a step, in the order of the model's layers, each with its kind."""
+        """Those of a step as its room is filled."""
+        for bench in self.parts:
+            bench.ran = self.ran
+        return self.in_order({bench: bench.decodes for bench in self.parts})
+
+    def in_order(self, decodes: Mapping[Layers, Sequence[Task]]) -> list[tuple[Task, int]]:
+        """Those of a step, in the order of the model's layers, each with its kind. decodes: of the
+        layers of each part.
+        """
         found = list[tuple[Task, int]]()
         for bench, place in self.order:
-            bench.ran = self.ran
-            found += [(bench.appends[place], APPEND), (bench.decodes[place], DECODE)]
+            found += [(bench.appends[place], APPEND), (decodes[bench][place], DECODE)]
             if self.point.between:
                 found.append((self.weights, WEIGHT))
         return found

@@ -2,7 +2,6 @@
 other memory is read, over the same from memory, in the same rounds.
 """
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -19,9 +18,7 @@ from kvbench.model.annotated import about
 from kvbench.model.geometry import Geometry
 from kvbench.native import default_library, packed
 from kvbench.regime import levels
-from kvbench.units import size
-
-_LINE = 64  # bytes: what is read in between are whole lines
+from kvbench.units import size, whole_lines
 
 
 class Kept(StrEnum):
@@ -158,7 +155,7 @@ def _weights(count: int, model: Geometry | None) -> str:
         return ""
     formats = default_library().words("dtype")
     sizes = {each: packed(model.layer_elements, each) for each in formats}
-    alike = (each for each in formats if math.ceil(sizes[each] / _LINE) * _LINE == count)
+    alike = (each for each in formats if whole_lines(sizes[each]) == count)
     return next(alike, "")
 
 

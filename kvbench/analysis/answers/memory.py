@@ -115,7 +115,7 @@ def _place(point: Visited) -> tuple[tuple[int, ...], str, str]:
 
 
 def _visit(record: Record, program: str) -> Iterator[_Visit]:
-    taken = [s.seconds / s.passes for s in record.samples if s.program == program]
+    taken = [s.each for s in record.samples if s.program == program]
     if taken:
         moved = record.traffic[program].bytes_compulsory
         yield _Visit(record.point.name, record.launch, gbps(moved, median(taken)))

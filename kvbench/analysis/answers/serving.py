@@ -247,7 +247,7 @@ def _way(point: Point, own: Point, longest: int) -> Way:
 def _in_rounds(records: Iterable[Record]) -> dict[Point, Estimate]:
     """Seconds of a pass of each point that was timed beside others of other lengths."""
     taken = (
-        ((point, record.launch), sample.seconds / sample.passes)
+        ((point, record.launch), sample.each)
         for record in records
         if isinstance(record.point, Contrast) and record.point.factor == LENGTHS
         for point in record.point.points

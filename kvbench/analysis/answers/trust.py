@@ -131,8 +131,7 @@ def _between(records: Iterable[Record]) -> float | None:
     shares = list[float]()
     for visits in by_point(records).values():
         times = [
-            np.log([s.seconds / s.passes for s in visit.samples if s.program == "point"])
-            for visit in visits
+            np.log([s.each for s in visit.samples if s.program == "point"]) for visit in visits
         ]
         share = between(times)
         shares += [] if share is None else [share]

@@ -67,7 +67,7 @@ def samples(records: Sequence[Record]) -> pd.DataFrame:
             kind, of = parted(s.program)
             point = own.get(of, beside.points[0]) if beside else record.point
             of_point.append(places.setdefault(point, len(places)))
-            each, moved = s.seconds / s.passes, record.traffic[s.program]
+            each, moved = s.each, record.traffic[s.program]
             rates = (
                 count / each / GB if count > 0 else None
                 for count in (moved.bytes_compulsory, moved.flops)

@@ -310,7 +310,7 @@ def _of_parts(visit: Record) -> dict[str, Any]:
 
 
 def _facts(visit: Record, samples: list[Sample]) -> dict[str, Any]:
-    traffic, passes = visit.traffic["point"], [s.seconds / s.passes for s in samples]
+    traffic, passes = visit.traffic["point"], [s.each for s in samples]
     alone, seconds = visit.tails.get("point"), median(passes)
     return {
         **{name: getattr(visit, name) for name in _ALIKE},

@@ -66,7 +66,7 @@ def value(record: Record, sample: Sample) -> float:
     assert isinstance(record.point, Point | Probe)  # a contrast has samples of its points
     op, traffic = record.point.op, record.traffic[sample.program]
     if op == "latency":
-        return sample.seconds / sample.passes / record.steps * 1e9
+        return sample.each / record.steps * 1e9
     count = (
         traffic.flops
         if op in COMPUTE

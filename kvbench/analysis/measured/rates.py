@@ -72,7 +72,7 @@ def measured(records: Sequence[Record]) -> PointRates:
             for n, visits in launches.items()
         }
         few = {n for n, each in slower.items() if len(each) < _LEAST * len(own[n])}
-        if found := [median(s.seconds / s.passes for s in each) for each in own.values() if each]:
+        if found := [median(s.each for s in each) for each in own.values() if each]:
             seconds[name] = Estimate.of(found)
         if found := [median(each) for n, each in slower.items() if each and n not in few]:
             work = 1.0 if Role.of(name).kind == "twin" else bytes_of["point"] / count
@@ -100,7 +100,7 @@ def by_launch(records: Iterable[Record]) -> dict[str, dict[int, float]]:
     found = {}
     for point, visits in by_point(records).items():
         taken = ((visit.launch, s) for visit in visits for s in visit.samples)
-        own = grouped((n, s.seconds / s.passes) for n, s in taken if s.program == "point")
+        own = grouped((n, s.each) for n, s in taken if s.program == "point")
         found[point.name] = {launch: median(seconds) for launch, seconds in own.items()}
     return found
 
