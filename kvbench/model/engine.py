@@ -8,12 +8,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """`sha256` of the file at `path`; empty, as the version, where it is not known."""
+    """`sha256` of the file at `path`; empty, as the version, where it is not known. `python`: the
+    interpreter that it ran in, "" of kvbench's own.
+    """
 
     name: str
     version: str
     path: str
     sha256: str
+    python: str = ""
 
     @property
     def told(self) -> str:

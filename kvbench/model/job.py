@@ -75,7 +75,8 @@ class Plan:
     tuning: dict[str, dict[str, tuple[Number, ...]]] | None = None
     chosen: dict[str, str] = field(default_factory=dict)  # schedules that stand already, by class
     neighbour: bool = False  # whether points are timed beside a neighbour too
-    peers: dict[str, str] = field(default_factory=dict)  # engines that have a path of their own
+    peers: dict[str, str] = field(default_factory=dict)  # paths of libraries, by engine's word
+    pythons: dict[str, str] = field(default_factory=dict)  # and of interpreters
 
     def is_foreign(self, point: Visited) -> TypeGuard[Point]:
         """Whether its kernel is a plug-in's."""

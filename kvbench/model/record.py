@@ -182,6 +182,8 @@ class Record:
     run: str = ""
     core_level: str = ""  # the cache that the core roof's data stays in
     overhead: Number = 0.0  # of a peer: seconds of a step where there is next to nothing to read
+    function: str = ""  # of a peer: what a step calls
+    flags: str = ""  # of a peer: what that was given, and what the engine has found of this CPU
     # QK, softmax, PV of one that is profiled; empty where the op has none
     stage_share: tuple[Number, ...] = ()
     members: dict[str, Member] = field(default_factory=dict)

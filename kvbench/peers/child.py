@@ -1,21 +1,11 @@
-"""The process of one peer. It reads its pipe, its parent and its CPUs as a line of JSON, is on
-these before anything that may begin threads is imported, and ends with its parent, stopped or not.
+"""What a peer's process does, once begin.py has begun it. It needs NumPy and nothing else, for it
+may be another Python's.
 """
-
-import json
-import os
-import sys
-
-from kvbench.apart import end_with
-
-if __name__ == "__main__":
-    asked = json.loads(sys.stdin.readline())
-    end_with(asked["parent"])
-    os.sched_setaffinity(0, asked["cpus"])
 
 import resource
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib import import_module
 from multiprocessing.connection import Connection
 from pathlib import Path
 from time import perf_counter
@@ -23,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from kvbench.model import Shape
-from kvbench.peers.known import known
+from kvbench.peers.interface import LayerShape
+from kvbench.peers.known import told
 
 _HELD = {"resident_bytes": "Rss", "huge_bytes": "AnonHugePages"}
 _EMPTY, _TIMES = 16, 30  # tokens of a step with next to nothing to read; how often it is timed
@@ -44,13 +34,21 @@ class LayerRows(Sequence[np.ndarray]):
 
 
 class Child:
-    def begin(self, name: str, *how: Any) -> None:
-        self._make = lambda: known(name, how[-1]).kind(*how)
+    """What a peer's process is asked for. `where`: of the peer's class, "module:name"."""
+
+    def about(self, where: str, path: str) -> tuple[str, str, str]:
+        """As told()."""
+        return told(_class(where), path)
+
+    def begin(self, where: str, *how: Any) -> None:
+        self._make = lambda: _class(where)(*how)
         self._peer = self._make()
 
     def setup(
-        self, shape: Shape, data: int, signs: np.ndarray, q: np.ndarray
-    ) -> tuple[int, float, dict[str, int]]:
+        self, sizes: tuple[int, ...], data: int, signs: np.ndarray, q: np.ndarray
+    ) -> tuple[int, float, dict[str, int], str]:
+        """Bytes of a layer, seconds of an empty step, the memory that it holds, and its flags."""
+        shape = LayerShape(*sizes)
         self._count, dims = len(signs), (2, shape.kv_heads, shape.context, shape.head_dim)
         first = np.memmap(f"/proc/self/fd/{data}", np.float32, "r", shape=dims)
         empty = self._empty(shape, first, signs, q)
@@ -63,17 +61,20 @@ class Child:
             for name, word in _HELD.items()
             if f"{word}:" in held
         }
-        return self._peer.bytes(), empty, {name: int(count) << 10 for name, count in kib.items()}
+        memory = {name: int(count) << 10 for name, count in kib.items()}
+        return self._peer.bytes(), empty, memory, self._peer.flags()
 
-    def _empty(self, shape: Shape, first: np.ndarray, signs: np.ndarray, q: np.ndarray) -> float:
+    def _empty(
+        self, shape: LayerShape, first: np.ndarray, signs: np.ndarray, q: np.ndarray
+    ) -> float:
         """Seconds of a layer's step over a few tokens: what the binding and the engine's own
         threads cost.
         """
         few = min(_EMPTY, shape.context)
-        small = replace(shape, context=few, capacity=few)
         peer = self._make()
         peer.setup(
-            small, *(LayerRows(np.array(first[side, :, :few]), signs[:, side]) for side in (0, 1))
+            replace(shape, context=few),
+            *(LayerRows(np.array(first[side, :, :few]), signs[:, side]) for side in (0, 1)),
         )
         peer.ask(q)
         return min(self._timed(peer, [0], 1)[0] for _ in range(_TIMES))
@@ -114,7 +115,14 @@ class Child:
         return [float(each) / count for each in np.diff(marks).repeat(count)[:passes]]
 
 
-def serve(pipe: Connection, child: Child) -> None:
+def _class(where: str) -> Any:
+    module, _, name = where.partition(":")
+    return getattr(import_module(module), name)
+
+
+def serve(descriptor: int) -> None:
+    """Answers through this pipe, until it is closed."""
+    pipe, child = Connection(descriptor), Child()
     while True:
         try:
             name, *facts = pipe.recv()
@@ -124,7 +132,3 @@ def serve(pipe: Connection, child: Child) -> None:
             pipe.send((True, getattr(child, name)(*facts)))
         except Exception as error:  # noqa: BLE001  # whatever it is, it is the peer's
             pipe.send((False, f"{type(error).__name__}: {error}"[:500]))
-
-
-if __name__ == "__main__":
-    serve(Connection(asked["pipe"]), Child())

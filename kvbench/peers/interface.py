@@ -9,13 +9,12 @@ peer.output()
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatch
 from importlib import metadata
 from typing import Any
 
 import numpy as np
-
-from kvbench.model import Shape
 
 LONG = 4096  # tokens
 
@@ -25,20 +24,38 @@ def stated(text: str) -> dict[str, float]:
     return {dtype: float(most) for dtype, most in (each.split() for each in text.split(","))}
 
 
+@dataclass(frozen=True, slots=True)
+class LayerShape:
+    """Of a layer that a step attends to. `block_tokens`: of a block, where the layout is paged,
+    else 0.
+    """
+
+    q_heads: int
+    kv_heads: int
+    head_dim: int
+    context: int
+    block_tokens: int = 0
+
+    @property
+    def group(self) -> int:
+        """Query heads for each KV head."""
+        return self.q_heads // self.kv_heads
+
+
 class Peer:
     """Subclasses import their engine where it is first used, so that this costs nothing where they
     are listed.
 
-    formats: by dtype of the store, the largest error of an output that is right, as a share of the
-        outputs' root mean
-             square: what that engine's own arithmetic explains on up to LONG tokens; in proportion,
-                 where there are more
-    kept:    the layout of its cache where it runs a whole model
-    package: what has to be installed, and whose version is told
-    install: how
-    engine:  the name of the file of its package that its kernels lie in, as a pattern; of several
-        the largest
-    whole:   a step goes over all layers, and takes no number
+    formats:  by dtype of the store, the largest error of an output that is right, as a share of
+              the outputs' root mean square: what that engine's own arithmetic explains on up to
+              LONG tokens; in proportion, where there are more
+    kept:     the layout of its cache where it runs a whole model
+    package:  what has to be installed, and whose version is told
+    install:  how: a command
+    engine:   the name of the file of its package that its kernels lie in, as a pattern; of several
+              the largest
+    function: what a step calls, by the engine's own name of it
+    whole:    a step goes over all layers, and takes no number
     """
 
     formats: dict[str, float] = {}
@@ -47,6 +64,7 @@ class Peer:
     package = ""
     install = ""
     engine = "*.so*"
+    function = ""
     whole = False
     _layers: Sequence[Sequence[Any]]
 
@@ -69,7 +87,7 @@ class Peer:
         found = [str(file.locate()) for file in files if fnmatch(file.name, cls.engine)]
         return max(filter(os.path.isfile, found), key=os.path.getsize, default="")
 
-    def setup(self, shape: Shape, k: Sequence[np.ndarray], v: Sequence[np.ndarray]) -> None:
+    def setup(self, shape: LayerShape, k: Sequence[np.ndarray], v: Sequence[np.ndarray]) -> None:
         """k, v: of each layer float32 [kv_heads][context][head_dim], made when it is asked for; the
         values are such as the dtype can hold.
         """
@@ -88,6 +106,12 @@ class Peer:
     def output(self, layer: int) -> np.ndarray:
         """[q_heads][head_dim] of the last step over that layer, which was the last of all."""
         raise NotImplementedError
+
+    def flags(self) -> str:
+        """After setup(), in the engine's words: what the function was given beside the tensors, and
+        what the engine has found of this CPU.
+        """
+        return ""
 
     def bytes(self) -> int:
         """Of a layer, that a step has to read: K and V once for each KV head, with their scales.

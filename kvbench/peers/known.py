@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from kvbench import named
+from kvbench.errors import KvbenchError
+from kvbench.peers.builds import engine_of
 from kvbench.peers.interface import Peer
 
 GROUP = "kvbench.peers"
@@ -21,8 +23,9 @@ _FOLDERS = 3  # around a library that is named, where its package may say its ve
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """`lacking`: why it cannot be measured, with what would help; empty where it can. `library`:
-    the file that its kernels lie in, "" if that is not known.
+    """`name`: its word, such as ggml@old. `lacking`: why it cannot be measured, with what would
+    help; empty where it can. `library`: the file that its kernels lie in, "" if that is not known.
+    `python`: the interpreter that it runs in, "" of this one.
     """
 
     name: str
@@ -30,24 +33,30 @@ class Known:
     version: str = ""
     lacking: str = ""
     library: str = ""
+    python: str = ""
 
     def takes(self, dtype: str, layout: str) -> bool:
         return dtype in self.kind.formats and layout in self.kind.layouts.split()
 
 
 @cache
-def known(name: str, path: str = "") -> Known:
+def known(word: str, path: str = "", python: str = "") -> Known:
     """Nothing of its engine is imported. Somebody's module may do anything, and must not end
     ours.
     """
     kind = Peer
     try:
         with _own_interruptions() as interrupted:
-            kind = entries()[name].load()
-            version, lacking = _version(kind, path), kind.lacks(path)
-            return Known(name, kind, version, lacking, "" if lacking else kind.library(path))
-    except metadata.PackageNotFoundError:
-        return Known(name, kind, lacking=f"not installed: {kind.install}")
+            kind = entries()[engine_of(word)].load()
+            if python:
+                from kvbench.peers.process import elsewhere  # what runs in that has no need of it
+
+                version, lacking, library = elsewhere(kind, path, python)
+            else:
+                version, lacking, library = told(kind, path)
+            return Known(word, kind, version, lacking, library, python)
+    except KvbenchError as error:
+        return Known(word, kind, lacking=str(error.args[0]), python=python)
     except (Exception, SystemExit, KeyboardInterrupt) as error:
         if interrupted():
             raise
@@ -56,9 +65,17 @@ def known(name: str, path: str = "") -> Known:
             if not isinstance(error, SystemExit)
             else f"its module ends Python with {error.code}"
         )
-        return Known(
-            name, lacking=f"{type(error).__name__}: {why}" if why else type(error).__name__
-        )
+        said = f"{type(error).__name__}: {why}" if why else type(error).__name__
+        return Known(word, kind, lacking=said, python=python)
+
+
+def told(kind: type[Peer], path: str) -> tuple[str, str, str]:
+    """Of an engine in this interpreter: version, what it lacks, and its library."""
+    try:
+        version, lacking = _version(kind, path), kind.lacks(path)
+    except metadata.PackageNotFoundError:
+        return "", f"not installed: {kind.install}", ""
+    return version, lacking, "" if lacking else kind.library(path)
 
 
 @cache

@@ -2,17 +2,18 @@
 them. And what the words of a grid's axes stand for here.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Any
 
 from kvbench.errors import BadArgument, unknown_word
 from kvbench.machine.placement import POWERS, memory_nodes, place, powers, words_of
-from kvbench.model import DEFAULTS, PLACES, Kernel, Machine
+from kvbench.model import DEFAULTS, OURS, PLACES, Kernel, Machine
 from kvbench.model.point import STEP
 from kvbench.native import Cache, Library, default_library, pages_given
-from kvbench.peers import Known, known
+from kvbench.peers.builds import Build, engine_of
+from kvbench.peers.known import Known, known
 from kvbench.plan.needs import ALONE, slice_bytes
 from kvbench.regime import far_bytes, levels, suggestion
 from kvbench.suite import AXES
@@ -23,8 +24,8 @@ NONE = "-"  # of a layout or dtype: a kernel has none
 
 
 class Site:
-    """`memory`: bytes that a point may take. `isa`: the tier that "best" means. `peers`: those that
-    are asked for, of all that there are, and the paths that some have.
+    """`memory`: bytes that a point may take. `isa`: the tier that "best" means. `peers`: builds of
+    those that are asked for, by word; empty where all are.
     """
 
     def __init__(
@@ -34,7 +35,7 @@ class Site:
         isa: str | None = None,
         pages: tuple[str, ...] | None = None,
         library: Library | None = None,
-        peers: Mapping[str, str] | None = None,
+        peers: Mapping[str, Build] | None = None,
     ) -> None:
         self.machine, self.memory = machine, memory
         self.library, self.peers = library or default_library(), peers or {}
@@ -50,8 +51,17 @@ class Site:
             for kernel in kernels_of(self.library)
         }
 
-    def peer(self, engine: str) -> Known:
-        return known(engine, self.peers.get(engine, ""))
+    def peer(self, word: str) -> Known:
+        build = self.peers.get(word, Build())
+        return known(word, build.path, build.python)
+
+    def engines(self, asked: Iterable[str]) -> tuple[str, ...]:
+        """Words of engines: of one that a grid names, all its builds that are asked for."""
+        found = dict[str, None]()
+        for engine in asked:
+            own = [word for word in self.peers if engine in (word, engine_of(word))]
+            found |= dict.fromkeys(own if own and engine != OURS else (engine,))
+        return tuple(found)
 
     @cache
     def words_of(self, op: str, axis: str) -> tuple[str, ...]:
@@ -148,6 +158,7 @@ def resolved(axes: Axes, op: str, site: Site) -> dict[str, tuple[Any, ...]]:
     for axis, values in found.items():
         if axis not in ("threads", "op") and ALL in values:
             found[axis] = site.words_of(op, axis) if axis in BY_KERNEL else words(axis)
+    found["engine"] = site.engines(found["engine"])
     if found["variant"] == (None,):
         first, *others = site.words_of(op, "variant")
         found["variant"] = (

@@ -14,7 +14,7 @@ import kvbench
 from kvbench.errors import NotComparable
 from kvbench.model import Engine, Machine
 from kvbench.native import Library, Plugin
-from kvbench.peers import Known, digest
+from kvbench.peers.known import Known, digest
 from kvbench.suite import Suite
 from kvbench.texts import printable
 
@@ -87,7 +87,10 @@ def engines(library: Library, peers: Peers = ()) -> tuple[Engine, ...]:
         for path in library.plugins.paths
     )
     return (
-        *(Engine(peer.name, peer.version, peer.library, digest(peer.library)) for peer in peers),
+        *(
+            Engine(peer.name, peer.version, peer.library, digest(peer.library), peer.python)
+            for peer in peers
+        ),
         *plugins,
     )
 

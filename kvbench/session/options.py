@@ -8,6 +8,8 @@ from typing import Any, Self
 from kvbench.errors import BadArgument, BadRun, refuse_beyond
 from kvbench.model import several
 from kvbench.native import Library, library_of
+from kvbench.peers.builds import Build, absolute_path, builds, engine_of
+from kvbench.peers.known import entries
 from kvbench.store.evidence import OFF
 from kvbench.store.values import read
 from kvbench.suite import Suite, find
@@ -36,8 +38,9 @@ class Options:
     budget: but for the first, no launch begins that would not end in time. tuning: a file of what
     earlier runs have seen of schedules, in place of the one in the user's cache folder; or off.
     neighbour: points are timed too while other cores stream memory. peers: of those that a suite
-    has, the ones that are wanted; "cke=/opt/cke", where one is that needs to be told. commit: what
-    is measured, for a history; by default that of git, here.
+    has, the ones that are wanted; "ggml=/opt/libggml.so" where it is another library of an engine.
+    pythons: "vllm=/opt/vllm/bin/python" where an engine is another interpreter's. Two of an engine
+    are two rows. commit: what is measured, for a history; by default that of git, here.
     """
 
     suite: str = "quick"
@@ -60,13 +63,16 @@ class Options:
     patience: float | None = None
     neighbour: bool | None = None
     peers: tuple[str, ...] = ()
+    pythons: tuple[str, ...] = ()
     commit: str | None = None
 
     def __post_init__(self) -> None:
-        for name in ("axes", "only", "peers"):
+        for name in ("axes", "only", "peers", "pythons"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
         # a run may be resumed from another folder
         object.__setattr__(self, "axes", tuple(map(absolute, self.axes)))
+        for name in ("peers", "pythons"):
+            object.__setattr__(self, name, tuple(map(absolute_path, getattr(self, name))))
         for name in ("suite", "library"):
             path = getattr(self, name) or ""
             if path.endswith((".toml", ".so")):
@@ -91,12 +97,13 @@ class Options:
             )
 
     @property
-    def paths(self) -> dict[str, str]:
-        """Of peers, by name; empty where it has none."""
-        return {
-            name: path and str(Path(path).absolute())
-            for name, _, path in (each.partition("=") for each in self.peers)
-        }
+    def builds(self) -> dict[str, Build]:
+        """Of peers, by word; empty where all are wanted as they are."""
+        if not self.peers and not self.pythons:
+            return {}
+        named = [each for each in self.peers if "=" in each]
+        engines = (engine_of(each.partition("=")[0]) for each in self.peers or entries())
+        return builds(dict.fromkeys(engines), named, self.pythons)
 
     @property
     def kernels(self) -> Library:

@@ -35,7 +35,7 @@ from kvbench.model import (
 )
 from kvbench.model.contrast import NoLine
 from kvbench.model.point import Visited
-from kvbench.peers import Known, known
+from kvbench.peers.known import Known, known
 from kvbench.plan import (
     needs_here,
     told,
@@ -373,7 +373,8 @@ def sweep(
 
 def _peers(plan: Plan) -> list[Known]:
     names = {point.engine for point in plan.points if is_peer(point)}
-    return [known(name, plan.peers.get(name, "")) for name in sorted(names)]
+    paths, pythons = plan.peers, plan.pythons
+    return [known(name, paths.get(name, ""), pythons.get(name, "")) for name in sorted(names)]
 
 
 def _checks(plan: Plan, machine: Machine) -> tuple[Check, ...]:

@@ -14,7 +14,7 @@ from kvbench.errors import BadArgument
 from kvbench.model import Ceiling
 from kvbench.model.explained import Apart, Attention, Engine, Explained, Held, Predicted
 from kvbench.model.size import Decoder
-from kvbench.peers import known as peer
+from kvbench.peers.known import known as peer
 from kvbench.regime import NO_LEVEL
 from kvbench.sizing.decoder import cache_bytes, parts, token_bytes
 from kvbench.sizing.known import KnownMachine, nearest

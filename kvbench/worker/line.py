@@ -19,9 +19,11 @@ from kvbench.errors import KvbenchError, WrongAnswer
 from kvbench.machine.allowance import Disturbed
 from kvbench.model import AGAIN, CORE, OURS, Job, Point, Record, Sample
 from kvbench.model.point import Visited
-from kvbench.peers import Failed, Host, known
-from kvbench.peers.host import steps
+from kvbench.peers.builds import Build
+from kvbench.peers.host import Host, steps
 from kvbench.peers.interface import LONG
+from kvbench.peers.known import known
+from kvbench.peers.process import Failed
 from kvbench.plan.witnesses import line_of
 from kvbench.worker.answers import Answers
 from kvbench.worker.content import SEED
@@ -37,21 +39,21 @@ class Guest(Owner):
     """A peer in a line. `error`: the largest so far."""
 
     def __init__(
-        self, point: Point, bench: Decoding, data: int, path: str, patience: float, folder: str
+        self, point: Point, bench: Decoding, data: int, build: Build, patience: float, folder: str
     ) -> None:
         self.point, self._bench = point, bench
-        share = known(point.engine, path).kind.formats[point.dtype] * max(
-            1.0, point.shape.context / LONG
-        )
-        self._file, self._share, self.error = data, share, 0.0
-        self._how = path, patience, folder
+        self._kind = known(point.engine, build.path, build.python).kind
+        share = self._kind.formats[point.dtype] * max(1.0, point.shape.context / LONG)
+        self._share, self.error = share, 0.0
+        self._how = self._kind, build, patience, folder, data
         super().__init__()
 
     def _prepare(self) -> None:
-        self.host = self._owned.enter_context(Host(self.point, *self._how, self._file))
-        count, self.overhead, self.memory = self.host.setup(
+        self.host = self._owned.enter_context(Host(self.point, *self._how))
+        count, self.overhead, self.memory, self.flags = self.host.setup(
             self._bench.room.signs, self._bench.queries.q[:, 0]
         )
+        self.function = self._kind.function
         ours = self._bench.own.traffic()
         ends = ours.bytes_compulsory - ours.bytes_kv - ours.bytes_scales - ours.bytes_table
         facts = dict.fromkeys(("bytes_compulsory", "bytes_issued", "bytes_line"), count + ends)
@@ -156,7 +158,8 @@ class Line(Owner):
                 continue
             yield point
             try:
-                how = plan.peers.get(point.engine, ""), plan.patience / 2, self._job.references
+                build = Build(plan.peers.get(point.engine, ""), plan.pythons.get(point.engine, ""))
+                how = build, plan.patience / 2, self._job.references
                 self._guests.append(
                     self._owned.enter_context(Guest(point, self._first, data, *how))
                 )
@@ -210,7 +213,7 @@ class Line(Owner):
                 ]
             except Failed as failure:
                 yield self._leave(
-                    next(guest for guest in self._guests if guest.host is failure.host), failure
+                    next(g for g in self._guests if g.host.process is failure.process), failure
                 )
 
     def _programs(self) -> list[Program]:
@@ -246,6 +249,7 @@ class Line(Owner):
         names = {guest.point.name: "point"}
         facts = {"memory": guest.memory, "overhead": guest.overhead, "slice_bytes": guest.bytes}
         facts["max_abs_err"] = guest.error
+        facts |= {"function": guest.function, "flags": guest.flags}
         return self._record(guest.point, names, {"point": guest.moved}, taken, **facts)
 
     def _record(

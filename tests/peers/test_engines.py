@@ -10,7 +10,7 @@ import pytest
 from kvbench.model import Shape
 from kvbench.native import Cache
 from kvbench.oracle import attention, whole
-from kvbench.peers import known
+from kvbench.peers.known import known
 from kvbench.peers.child import LayerRows
 from kvbench.peers.interface import LONG
 from kvbench.peers.known import entries

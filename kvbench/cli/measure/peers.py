@@ -1,5 +1,6 @@
 """kvbench peers"""
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,13 @@ from kvbench.cli._streams import say, tell
 from kvbench.errors import BadArgument, unknown_word
 
 _AXES = ("context", "dtype", "threads")
+_LIBRARIES = ("ggml", "cke")  # that have an option of their own; --build is for all
+
+
+def _build(engine: str, said: str) -> Callable[..., Any]:
+    return click.option(
+        f"--{engine}", type=click.Path(exists=True), multiple=True, metavar="PATH", help=said
+    )
 
 
 @click.command("peers")
@@ -34,13 +42,21 @@ _AXES = ("context", "dtype", "threads")
 @click.option(
     "--peers", "wanted", help="Engines, such as ggml,numpy. [default: all that are installed]"
 )
+@_build("ggml", "Another library of ggml. Two are two rows, with their ratio.")
+@_build("cke", "The C-Kernel-Engine's library, or a folder that holds it.")
 @click.option(
-    "--ggml", type=click.Path(exists=True, dir_okay=False), help="Another library of ggml."
+    "--build",
+    "named",
+    multiple=True,
+    metavar="ENGINE[@LABEL]=PATH",
+    help="Another library of any engine. May be repeated: two of an engine are two rows.",
 )
 @click.option(
-    "--cke",
-    type=click.Path(exists=True),
-    help="The C-Kernel-Engine's library, or a folder that holds it.",
+    "--python",
+    "pythons",
+    multiple=True,
+    metavar="ENGINE[@LABEL]=PATH",
+    help="An engine that another Python has, such as vllm=vllm/bin/python. May be repeated.",
 )
 @launches_option
 @out_option
@@ -79,20 +95,32 @@ def command(out: Path | None, resume: bool, report: bool, as_json: bool, **asked
 
 
 def _options(asked: dict[str, Any]) -> dict[str, Any]:
+    from kvbench.peers.builds import engine_of
     from kvbench.peers.known import entries
 
-    paths = {name: path for name in ("ggml", "cke") if (path := asked.pop(name))}
-    wanted = asked.pop("wanted")
+    own = [f"{engine}={path}" for engine in _LIBRARIES for path in asked.pop(engine)]
+    named, pythons, wanted = asked.pop("named"), asked.pop("pythons"), asked.pop("wanted")
     names = wanted.split(",") if wanted else list(entries())
-    for name in names:
-        if name not in entries():
-            raise unknown_word("--peers", name, entries())
+    options = {"--peers": names, "--build": named, "--python": pythons}
+    for option, words in options.items():
+        for word in words:
+            if (engine := engine_of(word.partition("=")[0])) not in entries():
+                raise unknown_word(option, engine, entries())
+    paths = (*own, *named)
     axes = (
         *_heads(asked.pop("model")),
         *(f"{name}={value}" for name in _AXES if (value := asked.pop(name))),
     )
-    own = tuple(f"{name}={paths.get(name, '')}" for name in names) if wanted or paths else ()
-    return {"suite": "peers", "axes": axes, "peers": own, **given(asked)}
+    pathed = {engine_of(path.partition("=")[0]) for path in paths}
+    plain = [name for name in names if name not in pathed] if wanted or paths else ()
+    peers = tuple(path for path in paths if engine_of(path.partition("=")[0]) in names)
+    return {
+        "suite": "peers",
+        "axes": axes,
+        "peers": (*plain, *peers),
+        "pythons": pythons,
+        **given(asked),
+    }
 
 
 def _heads(text: str | None) -> tuple[str, ...]:

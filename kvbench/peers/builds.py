@@ -1,0 +1,99 @@
+"""The words of engines that a run measures: `ggml`; or, of two builds of it, `ggml@old` and
+`ggml@new`. A build is a library, or an interpreter that the engine is installed for, or both.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+from kvbench.errors import BadArgument
+
+AT = "@"
+_ODD = re.compile(r"[^A-Za-z0-9._-]+")  # what a point's name shall not have
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """`path` of a library, `python` of an interpreter; empty where the engine's own package, or
+    this interpreter, does.
+    """
+
+    path: str = ""
+    python: str = ""
+
+
+def engine_of(word: str) -> str:
+    """`ggml`, of `ggml@old`."""
+    return word.partition(AT)[0]
+
+
+def builds(
+    engines: Iterable[str], paths: Sequence[str] = (), pythons: Sequence[str] = ()
+) -> dict[str, Build]:
+    """By word. `paths` and `pythons`: "ggml=/old/libggml.so", or "ggml@old=/x/libggml.so" where
+    the label is given. An engine with two of one kind has two words; one of the other kind serves
+    both.
+    """
+    known = [_named(paths, "library"), _named(pythons, "interpreter")]
+    found: dict[str, Build] = {}
+    for engine in engines:
+        own = [named.get(engine, {"": ""}) for named in known]
+        if all(len(each) > 1 for each in own) and own[0].keys() != own[1].keys():
+            raise BadArgument(
+                f"{engine} has several libraries and several interpreters",
+                f"say which belong together: {engine}{AT}LABEL=PATH, with one label for both",
+            )
+        for path, python in product(*own):
+            if path and python and path != python:
+                continue
+            label = path or python
+            word = f"{engine}{AT}{label}" if label else engine
+            found[word] = Build(own[0][path], own[1][python])
+    return found
+
+
+def absolute_path(text: str) -> str:
+    """ "ggml=x.so" with an absolute path: a run may be resumed from another folder. No link is
+    followed: an interpreter's folder says which packages it has.
+    """
+    word, equals, path = text.partition("=")
+    return f"{word}={Path(path).absolute()}" if equals and path else text
+
+
+def _named(texts: Sequence[str], what: str) -> dict[str, dict[str, str]]:
+    """By engine, and by label, a path; the label is empty where there is one path without."""
+    asked: dict[str, list[tuple[str, str]]] = {}
+    for text in texts:
+        word, equals, path = text.partition("=")
+        engine, _, label = word.partition(AT)
+        if not (engine and equals and path):
+            raise BadArgument(f"{text[:60]!r} names no {what}", "ENGINE=PATH, such as ggml=/x.so")
+        asked.setdefault(engine, []).append((label, path))
+    found = {}
+    for engine, own in asked.items():
+        made = iter(labels([path for label, path in own if not label]))
+        named = {label or next(made): path for label, path in own}
+        if len(named) < len(own):
+            raise BadArgument(f"{engine}: two builds have one label", f"{engine}{AT}LABEL=PATH")
+        found[engine] = named
+    return found
+
+
+def labels(paths: Sequence[str]) -> list[str]:
+    """What tells files apart: of one nothing; else their stems, or else the nearest folders whose
+    names all differ.
+    """
+    if len(paths) < 2:
+        return [""] * len(paths)
+    parts = [Path(path).parts[::-1] for path in paths]
+    for place in range(min(map(len, parts))):
+        names = [_ODD.sub("-", own[place]) for own in parts]
+        if place == 0:
+            names = [name.partition(".")[0] or name for name in names]
+        if len({*names}) == len(names):
+            return names
+    raise BadArgument(
+        f"nothing tells these builds apart: {', '.join(paths)}", f"ENGINE{AT}LABEL=PATH"
+    )
