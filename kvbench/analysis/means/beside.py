@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import pandas as pd
 
+from kvbench.analysis.judge import SLOWER
 from kvbench.analysis.means.peers import LIBRARY, RAN
 from kvbench.analysis.means.ratios import Visits, complete, judged, logs, mean
 from kvbench.grouping import grouped
@@ -17,7 +18,7 @@ from kvbench.model.annotated import about
 from kvbench.peers.builds import AT, engine_of
 
 _TIMES = ("times", "times_low", "times_high")
-_WORST = 3  # cells that a summary lists
+_WORST = 3  # cells that a summary lists, at least
 _Logs = Mapping[int, float]  # by launch
 
 
@@ -158,9 +159,11 @@ class Beside:
     engines: tuple[TookPart, ...]
 
     @property
-    def worst(self) -> tuple[WorkloadRatio, ...]:
-        """That a summary lists."""
-        return tuple(each for each in self.ranked[:_WORST] if each.low is not None)
+    def listed(self) -> tuple[WorkloadRatio, ...]:
+        """By a summary: the worst ones, and all others in which a peer is faster or level."""
+        known = [each for each in self.ranked if each.low is not None]
+        others = (each for each in known[_WORST:] if each.word != SLOWER)
+        return (*known[:_WORST], *others)
 
 
 def beside(rows: pd.DataFrame, records: Iterable[Record], words: Iterable[str] = ()) -> Beside:

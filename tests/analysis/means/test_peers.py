@@ -204,7 +204,7 @@ def test_the_cells_in_which_ours_lead_least_come_first():
         for n, wobble in enumerate([1.0, 1.02, 0.98, 1.01, 0.99, 1.0]):
             records += launch(n, {peer: lead * wobble}, ours, SHARES.get(context, 0.8))
     found = findings("mine", records, MACHINE)
-    worst = [each.context for each in found.beside.worst]
+    worst = [each.context for each in found.beside.listed]
     assert worst == [3000, 2000, 4000]
     assert [each.context for each in found.beside.ranked] == [*worst, 5000, 1000]
     holds = {each.context // 1000: each.holds for each in found.beside.cells}
