@@ -1,5 +1,5 @@
 """ggml's `flash_attn_ext`, as llama.cpp calls it: from the library in the wheel of xllamacpp, or
-another of its builds.
+another of its builds. The number of rows is padded, and a mask says which of them are tokens.
 
 Head-major: K and V are tensors of [head_dim, tokens, heads]. Position-major: [head_dim, heads,
 tokens], seen permuted.
@@ -8,6 +8,7 @@ tokens], seen permuted.
 import ctypes
 import math
 from contextlib import suppress
+from weakref import finalize
 
 import numpy as np
 
@@ -16,7 +17,8 @@ from kvbench.peers.interface import Peer, stated
 _TYPES = stated("f32 0, f16 1, bf16 30, q8_0 8, q4_0 2")  # enum ggml_type
 _F32, _F16 = (int(_TYPES[dtype]) for dtype in ("f32", "f16"))
 _NODES, _LAYER = 8, 1 << 16  # of a graph; bytes of a layer's tensors and graph without values
-_QUERIES = 16  # rows of a mask at least: GGML_KQ_MASK_PAD
+_PAD = 256  # tokens: what both engines round up to
+_QUERIES = 16  # rows of a mask at least, for ik_llama.cpp: GGML_KQ_MASK_PAD
 _PRECISION = 10  # GGML_PREC_F32, which llama.cpp asks for
 _BLOCK, _MOST = 32, 7  # of q4_0: elements that share a scale; the largest code
 _CPU = (  # what a build and this CPU may have: ggml_cpu_has_*
@@ -37,11 +39,13 @@ _POINTER, _INT, _LONG, _FLOAT = ctypes.c_void_p, ctypes.c_int, ctypes.c_int64, c
 _CALLS = {  # what they return, and what they take
     "ggml_backend_alloc_ctx_tensors": (_POINTER, _POINTER, _POINTER),
     "ggml_backend_buffer_clear": (None, _POINTER, ctypes.c_uint8),
+    "ggml_backend_buffer_free": (None, _POINTER),
     "ggml_backend_cpu_init": (_POINTER,),
     "ggml_backend_cpu_set_n_threads": (None, _POINTER, _INT),
     "ggml_backend_graph_compute": (_INT, _POINTER, _POINTER),
     "ggml_build_forward_expand": (None, _POINTER, _POINTER),
     "ggml_flash_attn_ext": (_POINTER, *[_POINTER] * 5, *[_FLOAT] * 3),
+    "ggml_free": (None, _POINTER),
     "ggml_get_data": (_POINTER, _POINTER),
     "ggml_init": (_POINTER, _Params),
     "ggml_new_graph_custom": (_POINTER, _POINTER, ctypes.c_size_t, ctypes.c_bool),
@@ -68,17 +72,12 @@ _OWN = {  # what older ones do not have, or do not mean the same by
 
 
 class Ggml(Peer):
-    """`pad`: tokens are stored in rows whose number is a multiple of it, and a mask says which are
-    seen; there is no mask where it is 1.
-    """
-
     formats = stated("f32 1e-4, f16 0.1, bf16 0.02, q8_0 0.1, q4_0 0.1")
     layouts = "head position"
     kept = "position"
     package, install = "xllamacpp", "pip install 'kvbench[peers]', or name its library: --ggml PATH"
     engine = "xllamacpp*.so"  # it has all of ggml in it
     function = "ggml_flash_attn_ext"
-    pad = 1
 
     def __init__(self, *how):
         super().__init__(*how)
@@ -97,16 +96,14 @@ class Ggml(Peer):
         lib, self._type = self._lib, int(_TYPES[self.dtype])
         self._row = lib.ggml_row_size(self._type, shape.head_dim)
         self._bytes = 2 * shape.kv_heads * shape.context * self._row
-        self._rows = -(-shape.context // self.pad) * self.pad
+        self._rows = -(-shape.context // _PAD) * _PAD
         self._context = lib.ggml_init(_Params((len(k) + 1) * _LAYER, None, True))
-        mask = self._tensor(_F16, self._rows, _QUERIES, 1) if self.pad > 1 else None
+        mask = self._tensor(_F16, self._rows, _QUERIES, 1)
         layers = [self._layer(shape, mask) for _ in range(len(k))]
         buffer = lib.ggml_backend_alloc_ctx_tensors(self._context, self._backend)
+        finalize(self, _free, lib, buffer, self._context)
         lib.ggml_backend_buffer_clear(buffer, 0)
-        if mask:
-            seen = self._array(mask, (_QUERIES, self._rows), np.float16)
-            seen[:] = -np.inf
-            seen[0, : shape.context] = 0
+        self._array(mask, (_QUERIES, self._rows), np.float16)[:, shape.context :] = -np.inf
         self._graphs, q, stored, out = zip(*layers, strict=True)
         for side, tensors in zip((k, v), zip(*stored, strict=True), strict=True):
             for layer, tensor in enumerate(tensors):
@@ -182,7 +179,7 @@ class Ggml(Peer):
 
     # ---- what a relative of it does in its own way -----------------------------------------------
 
-    asked = "GGML_PREC_F32, no mask"
+    asked = "GGML_PREC_F32, f16 mask"
 
     def _begin(self):
         self._declare(_OWN)
@@ -193,6 +190,12 @@ class Ggml(Peer):
 
     def _refine(self, out):
         self._lib.ggml_flash_attn_ext_set_prec(out, _PRECISION)
+
+
+def _free(lib, buffer, context):
+    """ik_llama.cpp has room for 64 contexts at a time."""
+    lib.ggml_backend_buffer_free(buffer)
+    lib.ggml_free(context)
 
 
 def packed(values):
