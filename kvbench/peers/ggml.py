@@ -15,7 +15,7 @@ import numpy as np
 from kvbench.peers.interface import Peer, stated
 
 _TYPES = stated("f32 0, f16 1, bf16 30, q8_0 8, q4_0 2")  # enum ggml_type
-_F32, _F16 = (int(_TYPES[dtype]) for dtype in ("f32", "f16"))
+_QUERY, _MASK = 0, 1  # their types: GGML_TYPE_F32, GGML_TYPE_F16
 _NODES, _LAYER = 8, 1 << 16  # of a graph; bytes of a layer's tensors and graph without values
 _PAD = 256  # tokens: what both engines round up to
 _QUERIES = 16  # rows of a mask at least, for ik_llama.cpp: GGML_KQ_MASK_PAD
@@ -98,7 +98,7 @@ class Ggml(Peer):
         self._bytes = 2 * shape.kv_heads * shape.context * self._row
         self._rows = -(-shape.context // _PAD) * _PAD
         self._context = lib.ggml_init(_Params((len(k) + 1) * _LAYER, None, True))
-        mask = self._tensor(_F16, self._rows, _QUERIES, 1)
+        mask = self._tensor(_MASK, self._rows, _QUERIES, 1)
         layers = [self._layer(shape, mask) for _ in range(len(k))]
         buffer = lib.ggml_backend_alloc_ctx_tensors(self._context, self._backend)
         finalize(self, _free, lib, buffer, self._context)
@@ -116,7 +116,7 @@ class Ggml(Peer):
         lib, dim, heads = self._lib, shape.head_dim, shape.kv_heads
         by_token = self.layout != "head"
         places = (heads, self._rows) if by_token else (self._rows, heads)
-        q = self._tensor(_F32, dim, 1, shape.q_heads)
+        q = self._tensor(_QUERY, dim, 1, shape.q_heads)
         stored = [self._tensor(self._type, dim, *places) for _ in range(2)]
         seen = [
             lib.ggml_permute(self._context, each, 0, 2, 1, 3) if by_token else each
