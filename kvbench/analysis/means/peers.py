@@ -120,7 +120,8 @@ def _cell(own: pd.DataFrame, known: pd.DataFrame, visits: Visits) -> _Rows:
 
 def _ends(row: Mapping[str, Any]) -> tuple[str, ...]:
     """Of a share: it has an interval where a ratio of as many launches would have one."""
-    return ("", "_low", "_high") if enough(row["launches"] - row["uneven"]) else ("",)
+    known = 0 if pd.isna(row["efficiency"]) else row["launches"] - row["uneven"]
+    return ("", "_low", "_high") if enough(known) else ("",)
 
 
 def _ran(row: Mapping[str, Any], seen: Sequence[Record]) -> dict[str, str]:
