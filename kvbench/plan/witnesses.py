@@ -9,7 +9,7 @@ side.
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 from kvbench.grouping import grouped
 from kvbench.model import AUTO, DEFAULTS, OURS, POINT, Contrast, Machine, Needs, Point, Probe
@@ -25,6 +25,9 @@ _PER_OCTAVE = 4  # footprints closer together than that share a ceiling
 _COPIES = ("copy", "copy_nt")
 _MOST = 8  # points of a set
 _USUAL = DEFAULTS | {"order": None}  # most caches have no blocks
+_UNPAGED: dict[str, Any] = {
+    field.name: _USUAL[field.name] for field in POINT if field.within == "layout"
+}
 _SHARE = 0.25  # of the memory there is, for a set's arenas
 
 
@@ -118,7 +121,8 @@ def line_of(point: Point) -> Point:
     layout.
     """
     variant, layout = (default_library().words(name)[0] for name in ("variant", "layout"))
-    return replace(point, variant=variant, layout=layout, engine=OURS, schedule=AUTO)
+    own = _UNPAGED | {"variant": variant, "layout": layout, "engine": OURS, "schedule": AUTO}
+    return replace(point, **own)
 
 
 def is_peer(point: Visited) -> TypeGuard[Point]:
