@@ -16,8 +16,7 @@ import numpy as np
 
 from kvbench.peers.interface import Peer, stated
 
-_FP8 = {"e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2"}  # PyTorch's words
-_MODEL = {"f32": "float32", "f16": "float16"}  # of queries and outputs; of others bfloat16
+_FP8 = re.compile(r"e\dm\d")  # dtypes
 _BLOCKS = 32  # tokens that a block is a multiple of
 _INDEX = "https://download.pytorch.org/whl/cpu"
 _CAUSAL, _WINDOW, _SOFTCAP, _SPLIT = True, -1, 0.0, True  # _WINDOW: none; _SPLIT: its default
@@ -54,7 +53,7 @@ class Vllm(Peer):
     def refuses(cls, dtype, shape):
         if shape.block_tokens % _BLOCKS:
             return f"blocks of {shape.block_tokens} tokens: ask for a multiple of {_BLOCKS}"
-        if dtype in _FP8 and shape.head_dim % 32:
+        if _FP8.match(dtype) and shape.head_dim % 32:
             return f"{dtype} rows of {shape.head_dim} elements: it takes multiples of 32"
         return ""
 
@@ -73,8 +72,11 @@ class Vllm(Peer):
         self._library = self.library(self.path)
         torch.ops.load_library(self._library)
         self._torch, self._shape = torch, shape
-        self._model = getattr(torch, _MODEL.get(self.dtype, "bfloat16"))
-        self._word = f"fp8_{self.dtype}" if self.dtype in _FP8 else "auto"
+        # of queries and outputs
+        self._model = getattr(torch, self.dtype.replace("f", "float"), torch.bfloat16)
+        found = (getattr(torch, f"float8_{self.dtype}{end}", None) for end in ("fn", ""))
+        self._fp8 = next(filter(None, found), None)
+        self._word = f"fp8_{self.dtype}" if self._fp8 else "auto"
         self._isa = _isa(torch, shape.head_dim, self._model)
         whole = lambda *values: torch.tensor(values, dtype=torch.int32)
         self._ends, self._lengths = whole(0, 1), whole(shape.context)
@@ -90,14 +92,14 @@ class Vllm(Peer):
 
     def _stored(self, blocks, *rows):
         """K's blocks and V's, and a scale for each."""
-        torch, shape, fp8 = self._torch, self._shape, self.dtype in _FP8
+        torch, shape = self._torch, self._shape
         cache = torch.zeros(
             (blocks, shape.kv_heads, 2 * shape.block_tokens, shape.head_dim),
-            dtype=torch.uint8 if fp8 else self._model,
+            dtype=torch.uint8 if self._fp8 else self._model,
         )
         halves = cache.chunk(2, dim=2)
         tensors = [self._tensor(each.transpose(1, 0, 2)) for each in rows]
-        scales = [self._scale(each) for each in tensors] if fp8 else [1.0, 1.0]
+        scales = [self._scale(each) for each in tensors]
         torch.ops._C.cpu_attn_reshape_and_cache(
             *map(self._held, tensors, scales),
             *halves, torch.arange(shape.context), self._isa, *scales, self._word,
@@ -109,17 +111,17 @@ class Vllm(Peer):
         as those of our cache are: then most of its values are kept as they are. With e5m2 vLLM
         takes none.
         """
-        if self.dtype == "e5m2":
+        if not self._fp8 or self.dtype == "e5m2":
             return 1.0
-        most = self._torch.finfo(getattr(self._torch, _FP8[self.dtype])).max
+        most = self._torch.finfo(self._fp8).max
         return 2.0 ** ceil(log2(float(rows.abs().max()) / most))
 
     def _held(self, rows, scale):
         """The nearest values that its format has. Its function cuts off the bits that are too many:
         such an error would hide a wrong answer.
         """
-        if self.dtype in _FP8:
-            rows = (rows / scale).to(getattr(self._torch, _FP8[self.dtype])).float() * scale
+        if self._fp8:
+            rows = (rows / scale).to(self._fp8).float() * scale
         return rows.to(self._model)
 
     def _tensor(self, values):

@@ -130,11 +130,14 @@ def is_peer(point: Visited) -> TypeGuard[Point]:
 
 
 def peer_lines(points: Iterable[Visited]) -> dict[Point, list[Point]]:
-    """Those that have peers, each with ours that are of it."""
+    """Those that have peers, each with ours that are of it: other layouts have memory of their
+    own.
+    """
     own = [point for point in points if isinstance(point, Point)]
     found: dict[Point, list[Point]] = {line_of(point): [] for point in own if is_peer(point)}
     for point in own:
-        if (line := line_of(point)) in found:
+        line = line_of(point)
+        if line in found and (is_peer(point) or point.layout == line.layout):
             found[line].append(point)
     return found
 
