@@ -11,7 +11,7 @@ from kvbench.analysis.shown.usual import places
 from kvbench.model import AGAIN, OURS
 from kvbench.native import default_library
 
-_FORMATS = ("f16", "bf16")  # what engines keep a cache in unless told otherwise
+_WIDE = "16"  # how formats of 16 bits end: what engines keep a cache in unless told otherwise
 
 
 def peers(found: Findings) -> pd.DataFrame:
@@ -49,15 +49,13 @@ def _order() -> dict[str, int]:
 def shown_first(rows: pd.DataFrame, page: Workload) -> int:
     """The cell of the page's workload, with 16 bits; or what is most like it."""
 
-    def unlike(cell: int) -> tuple[int, ...]:
-        own = rows[rows["cell"] == cell]
-        row = own.iloc[0]
+    def unlike(cell: int) -> tuple[bool, ...]:
+        row = rows[rows["cell"] == cell].iloc[0]
         return (
             page.model not in row["model"].split(", "),
             row["context"] != page.context,
             row["threads"] != page.threads,
-            _FORMATS.index(row["dtype"]) if row["dtype"] in _FORMATS else len(_FORMATS),
-            -len(own),
+            not row["dtype"].endswith(_WIDE),
         )
 
     return min(map(int, rows["cell"].unique()), key=unlike)
