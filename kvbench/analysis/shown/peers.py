@@ -6,7 +6,7 @@ import pandas as pd
 
 from kvbench.analysis.answers.workload import Workload
 from kvbench.analysis.means.findings import Findings
-from kvbench.analysis.means.peers import UNDECIDED
+from kvbench.analysis.means.ratios import UNDECIDED
 from kvbench.analysis.shown.usual import places
 from kvbench.model import AGAIN, OURS
 from kvbench.native import default_library
@@ -19,8 +19,7 @@ def peers(found: Findings) -> pd.DataFrame:
     of most threads first. `label`: an engine, with its layout where it has several. `best_share`:
     of an engine in all formats.
     """
-    rows = found.peers.reindex(columns=[*dict.fromkeys([*found.peers, "share_low", "share_high"])])
-    rows = rows[rows["engine"] != AGAIN]
+    rows = found.peers[found.peers["engine"] != AGAIN]
     ours = rows["engine"] == OURS
     rows = rows[~ours | ~rows["cell"].duplicated()]  # ours come first, from the fastest on
     rows = rows[rows["share"].notna() | (rows["error"] != "")]
