@@ -5,6 +5,7 @@ time: what spins in it takes no core from anybody.
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -21,7 +22,9 @@ from kvbench.errors import KvbenchError
 from kvbench.peers import begin
 from kvbench.peers.interface import Peer
 
-_SHOWN = 200  # characters of what it printed last
+_SHOWN = 200  # characters of a line that it printed
+_FRAME = re.compile(r"^#\d+ |^\d+: 0x|\[0x[0-9a-f]+\]$|^File \"")  # of a trace of calls
+_TELLS = re.compile(r"assert|error|fatal|fail|not .*support|what\(\)", re.IGNORECASE)
 _PATIENCE = 60.0  # seconds that an interpreter may take to say what it has
 
 
@@ -123,8 +126,11 @@ class Process(Closing):
 
     def _last(self) -> str:
         self._said.seek(0)
-        lines = self._said.read().strip().splitlines()[-1:]
-        return f": {lines[0][:_SHOWN]}" if lines else ""
+        said = [line.strip() for line in self._said.read().splitlines()]
+        lines = [line for line in said if line and not _FRAME.search(line)]
+        telling = [line for line in lines if _TELLS.search(line)] or lines[-1:]
+        shown = dict.fromkeys([*telling[:1], *telling[-1:]])  # an abort is the last, its reason not
+        return "".join(f": {line[:_SHOWN]}" for line in shown)
 
 
 def elsewhere(kind: type[Peer], path: str, python: str) -> tuple[str, str, str]:
