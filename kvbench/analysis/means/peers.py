@@ -12,7 +12,7 @@ from kvbench.analysis.means.ratios import Visits, complete, judged, logs
 from kvbench.analysis.measured.columns import band, count, ends, number, table, text
 from kvbench.analysis.measured.estimates import enough
 from kvbench.analysis.measured.rates import measured
-from kvbench.model import AGAIN, OURS, Engine, Record
+from kvbench.model import AGAIN, DEFAULTS, OURS, Engine, Record
 
 # What a library is, and what ran of it; all empty where a run does not tell.
 LIBRARY = {
@@ -78,7 +78,9 @@ def peers(
         tokens.set_index("name")[["model", "tokens_per_second"]] if len(tokens) else pd.DataFrame()
     )
     visits, libraries = complete(records), {each.name: _library(each) for each in engines}
-    cells = points.merge(theirs[_CELL].drop_duplicates(), on=_CELL)
+    # ours in another layout are of other rounds
+    of_lines = (points["engine"] != OURS) | (points["layout"] == DEFAULTS["layout"])
+    cells = points[of_lines].merge(theirs[_CELL].drop_duplicates(), on=_CELL)
     rows: _Rows = []
     for number_of, (_, own) in enumerate(cells.groupby(_CELL, sort=False)):
         rows += (
