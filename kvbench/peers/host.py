@@ -37,15 +37,11 @@ class Host(Closing):
         except BaseException:
             self._left.cleanup()
             raise
-        try:
-            how = point.dtype, point.layout, point.threads, build.path
-            self.process.ask("begin", self.process.where, *how)
-        except BaseException:
-            self.close()
-            raise
+        self._how = point.dtype, point.layout, point.threads, build.path
 
     def setup(self, *facts: Any) -> tuple[int, float, dict[str, int], str]:
         """As Child.setup()."""
+        self.ask("begin", self.process.where, *self._how)
         shape = self.point.shape
         blocks = self.point.block_tokens if self.point.layout == "paged" else 0
         sizes = shape.q_heads, shape.kv_heads, shape.head_dim, shape.context, blocks

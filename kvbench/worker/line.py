@@ -1,14 +1,17 @@
 """A line: our kernels and the peers of a point, in the same rounds on the same values.
 
-make each peer's process, one after another, and verify it; whoever fails has an error, and the
-others go on for round in rounds:
+begin each peer's process; set up and verify as many at once as there are CPUs
+whoever fails has an error, and the others go on
+for round in rounds:
     ours; the peers and the witnesses, shuffled; the first of ours again
 verify all once more, with other queries too
 a record for each, with the witnesses of these rounds
 """
 
+import fcntl
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -33,23 +36,31 @@ from kvbench.worker.room import Room
 from kvbench.worker.tuning import Tuner
 
 _FIRST, _LAST = -1, 1  # places in a round
+_SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
 
 
 class Guest(Owner):
-    """A peer in a line. `error`: the largest so far."""
+    """A peer in a line. What stands beside its process is there once it is set up. `error`: the
+    largest so far.
+    """
 
     def __init__(
         self, point: Point, bench: Decoding, data: int, build: Build, patience: float, folder: str
     ) -> None:
         self.point, self._bench = point, bench
-        self._kind = known(point.engine, build.path, build.python).kind
-        share = self._kind.formats[point.dtype] * max(1.0, point.shape.context / LONG)
-        self._share, self.error = share, 0.0
+        found = known(point.engine)
+        if not found.takes(point.dtype, point.layout):
+            why = found.lacking or "it has changed since the run began"
+            raise KvbenchError(f"the peer {point.engine}: {why}", "its rows alone are lost")
+        self._kind, self.error = found.kind, 0.0
+        self._share = self._kind.formats[point.dtype] * max(1.0, point.shape.context / LONG)
         self._how = self._kind, build, patience, folder, data
         super().__init__()
 
     def _prepare(self) -> None:
         self.host = self._owned.enter_context(Host(self.point, *self._how))
+
+    def setup(self) -> None:
         count, self.overhead, self.memory, self.flags = self.host.setup(
             self._bench.room.signs, self._bench.queries.q[:, 0]
         )
@@ -152,6 +163,7 @@ class Line(Owner):
     # ---- guests ----------------------------------------------------------------------------------
 
     def _invite(self) -> Iterator[Visited | Record]:
+        """The system ends a process with the thread that began it: that is this one, for all."""
         data, plan = self._values(), self._job.plan
         for point in self._points:
             if point.engine == OURS:
@@ -165,6 +177,10 @@ class Line(Owner):
                 )
             except KvbenchError as error:
                 yield self._lost(point, error)
+        self._first.queries.right()  # computed once, before several ask for it
+        with ThreadPoolExecutor(self._first.team.threads) as pool:
+            made = {guest: pool.submit(guest.setup) for guest in self._guests}
+            yield from self._all(lambda guest: made[guest].result())
 
     def _values(self) -> int:
         """The first slice as float32 in a file without a name: [K,
@@ -172,11 +188,12 @@ class Line(Owner):
         """
         cache, tokens = self._room.caches[0], self._room.point.shape.context
         rows = cache.rows(0, tokens, cache.library.isas()[0], self._first.team.threads)
-        file = os.memfd_create("kvbench")
+        file = os.memfd_create("kvbench", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         self._owned.callback(os.close, file)
         with open(file, "wb", closefd=False) as to:
             for each in rows:
                 to.write(np.ascontiguousarray(each[0].transpose(1, 0, 2), dtype=np.float32).data)
+        fcntl.fcntl(file, fcntl.F_ADD_SEALS, _SEALS)  # no engine changes what others get
         return file
 
     def _lost(self, point: Point, error: KvbenchError) -> Record:

@@ -10,10 +10,9 @@ import pytest
 from kvbench.model import Shape
 from kvbench.native import Cache
 from kvbench.oracle import attention, whole
-from kvbench.peers.known import known
 from kvbench.peers.child import LayerRows
 from kvbench.peers.interface import LONG
-from kvbench.peers.known import entries
+from kvbench.peers.known import entries, known
 
 ENGINES = [name for name, entry in entries().items() if entry.value.startswith("kvbench.")]
 _LAYERS, _SHAPES = 3, 50

@@ -15,9 +15,9 @@ import pytest
 from kvbench.errors import NotComparable
 from kvbench.model import Engine, Plan
 from kvbench.native import default_library
-from kvbench.peers.known import digest, known
 from kvbench.peers.ggml import Ggml
 from kvbench.peers.interface import Peer
+from kvbench.peers.known import digest, known
 from kvbench.session.identity import build, engines, refuse_changed
 from kvbench.store import Manifest
 from kvbench.store.manifest import from_json, to_json
