@@ -13,7 +13,7 @@ from kvbench.analysis.means.findings import Findings, findings
 from kvbench.analysis.means.models import tokens
 from kvbench.analysis.measured.machines import ceiling_row
 from kvbench.errors import BadRun, unknown_word
-from kvbench.model import Check, Machine, Point, Record
+from kvbench.model import OURS, Check, Engine, Machine, Point, Record
 from kvbench.model.geometry import Geometry
 from kvbench.store import Manifest, RunDirectory, read
 from kvbench.suite.models import model as geometry
@@ -100,9 +100,16 @@ class Run:
 
     @cached_property
     def _findings(self) -> Findings:
-        models = geometries(self.manifest.models)
+        known, models = self.manifest, geometries(self.manifest.models)
+        own = Engine(OURS, known.versions.get("kvbench", ""), known.plan.library, "")
         return findings(
-            self.manifest.run, self.records, self.machine, self.checks, models, self.manifest.looks
+            known.run,
+            self.records,
+            self.machine,
+            self.checks,
+            models,
+            known.looks,
+            (own, *known.engines),
         )
 
     def __repr__(self) -> str:

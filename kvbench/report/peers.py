@@ -1,17 +1,20 @@
 """Other engines beside ours: as values, and as lines of text."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import isnan
 from typing import Annotated, Any, Literal
 
+import pandas as pd
+
 from kvbench.analysis.answers.trust import Trust
+from kvbench.analysis.means.beside import Builds, Rule, Together, TookPart, WorkloadRatio
 from kvbench.analysis.means.findings import Findings
-from kvbench.analysis.means.peers import PEERS, Together, WorkloadRatio
+from kvbench.analysis.means.peers import PEERS
 from kvbench.analysis.measured.columns import row
 from kvbench.analysis.measured.estimates import enough
-from kvbench.model import Skip
+from kvbench.model import AGAIN, Skip
 from kvbench.model.annotated import about
 from kvbench.report.data import rows_of
 from kvbench.report.ruled import Column, ruled
@@ -32,7 +35,6 @@ _COLUMNS = (
     Column("times", "times ours", "{:.2f}".format),
     Column("within", "interval"),
     Column("word", ""),
-    Column("error", ""),
 )
 
 
@@ -55,6 +57,11 @@ class Compared:
     cells: Annotated[tuple[WorkloadRatio, ...], about("what is compared, with the fastest of both")]
     times: Annotated[float | None, about("ratio: geometric mean of the cells; null if unknown")]
     together: Annotated[Together, about("all cells, with the interval of that mean")]
+    rule: Annotated[
+        Rule, about("by how much ours should lead in each cell, and in how many they do")
+    ]
+    builds: Annotated[tuple[Builds, ...], about("builds of one engine beside each other")]
+    engines: Annotated[tuple[TookPart, ...], about("who took part beside ours")]
     trust: Annotated[Trust, about("how far to trust the run")]
     rows: Annotated[
         list[PeerRow],
@@ -71,6 +78,9 @@ def compared(found: Findings, skips: Sequence[Skip], path: str, page: str) -> Co
         cells=found.beside.cells,
         times=found.beside.together.times,
         together=found.beside.together,
+        rule=found.beside.rule,
+        builds=found.beside.builds,
+        engines=found.beside.engines,
         trust=found.answers.trust,
         rows=rows_of(found.peers),
         absent=tuple(skip.detail for skip in skips),
@@ -78,19 +88,27 @@ def compared(found: Findings, skips: Sequence[Skip], path: str, page: str) -> Co
 
 
 def text(found: Findings) -> list[str]:
-    lines = []
-    for each, (_, part) in zip(
-        found.beside.cells, found.peers.groupby("cell", sort=False), strict=True
-    ):
-        part = part.assign(
-            within=[
-                _within(*ends) for ends in zip(part["times_low"], part["times_high"], strict=True)
-            ]
-        )
-        lines += [said("peers", "cell", each), *(f"  {line}" for line in ruled(part, _COLUMNS)), ""]
-    lines += wrapped(paragraphs("peers", "summary", found.beside))
+    beside, lines = found.beside, []
+    for each, (_, part) in zip(beside.cells, found.peers.groupby("cell", sort=False), strict=True):
+        within = itertools.starmap(_within, zip(part["times_low"], part["times_high"], strict=True))
+        table = ruled(part.assign(within=list(within)), _COLUMNS)
+        lines += [said("peers", "cell", each), *(f"  {line}" for line in table)]
+        lines += [*wrapped(_notes(part, beside.builds)), ""]
+    lines += wrapped(paragraphs("peers", "summary", beside))
     grade, reason = badge(found.answers)
-    return [*lines, "", *wrapped([f"{grade}: {reason}"], indent="", hanging=0)]
+    graded = wrapped([f"{grade}: {reason}"], indent="", hanging=0)
+    took_part = wrapped([said("peers", "took_part", beside.engines)], indent="", hanging=0)
+    return [*lines, "", *graded, "", *took_part]
+
+
+def _notes(part: pd.DataFrame, builds: Sequence[Builds]) -> Iterator[str]:
+    """Below a cell: who has no number, and builds of one engine."""
+    failed = part[(part["error"] != "") & (part["engine"] != AGAIN)]
+    for row_of in failed.itertuples():
+        yield said("peers", "refused", row_of)
+    for pair in builds:
+        own = (each for each in pair.cells if each.cell == part["cell"].iloc[0])
+        yield from (said("peers", "build", each, pair) for each in own)
 
 
 def _within(low: float, high: float) -> str:

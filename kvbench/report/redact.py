@@ -42,11 +42,15 @@ def redact(
             names,
         ),
         _without(tuple(checks), names),
-        tuple(
-            replace(r, error=_without(_SLASHED.sub(HIDDEN, r.error), names)) if r.error else r
-            for r in records
-        ),
+        tuple(_record(each, names) for each in records),
     )
+
+
+def _record(record: Record, names: Sequence[str]) -> Record:
+    if not record.error and not record.flags:
+        return record
+    error = _without(_SLASHED.sub(HIDDEN, record.error), names)
+    return replace(record, error=error, flags=_without(record.flags, names))
 
 
 def _names(manifest: Manifest, machine: Machine) -> list[str]:

@@ -14,6 +14,7 @@ from kvbench.analysis.answers.answer import Answer, Figure, Reason
 from kvbench.analysis.answers.serving import Way
 from kvbench.analysis.judge import COVERAGE as CERTAIN
 from kvbench.analysis.limits.claims import Claim
+from kvbench.analysis.means.beside import Beside, Rule
 from kvbench.analysis.means.findings import Findings
 from kvbench.analysis.measured.ceilings import COVERAGE
 from kvbench.analysis.measured.machines import ceiling_row
@@ -44,7 +45,8 @@ def texts(name: str) -> tuple[str, str]:
     found = tomllib.loads(files(__package__).joinpath("tables.toml").read_text(encoding="utf-8"))[
         name
     ]
-    return found["title"], found.get("about", "").format(certain=CERTAIN, coverage=COVERAGE)
+    numbers = {"certain": CERTAIN, "coverage": COVERAGE, "rule": Rule()}
+    return found["title"], found.get("about", "").format(**numbers)
 
 
 def _sheet(name: str, columns: Columns, rows: Sequence[dict[str, Any]], *more: Any) -> Sheet:
@@ -328,11 +330,13 @@ _COLUMNS: dict[str, Columns] = {  # of tables that are findings as they are
         "GB/s": ("gbps", number),
         "tokens/s": ("tokens_per_second", number),
         "% of read": ("share", share),
+        "its interval": interval("share", share),
         "largest error": ("max_abs_err", _error),
         "% overhead": ("overhead", "{:.1%}".format),
         "times as long as ours": ("times", _times),
         "interval": interval("times"),
         "than ours": ("word", str),
+        **plain("version", "function"),
         "notes": ("error", str),
     },
     "contrasts": {
@@ -355,6 +359,57 @@ _COLUMNS: dict[str, Columns] = {  # of tables that are findings as they are
 }
 
 
+_DIGITS = 16  # of a digest
+_CELL = plain("model", "dtype", "threads", "context")
+
+
+def peers(found: Beside) -> tuple[Sheet, Sheet, Sheet]:
+    """The fastest peer of each cell, builds of one engine, and who took part."""
+    least: Columns = {
+        **_CELL,
+        **plain("fastest peer"),
+        "% of read": ("best_share", share),
+        "ours are times as fast": ("times", _times),
+        "interval": (_ends, str),
+        **plain("launches"),
+        "than ours": ("word", str),
+        "lead enough": ("holds", lambda holds: "yes" if holds else "no"),
+    }
+    pairs: Columns = {
+        **plain("engine", "build", "beside"),
+        **_CELL,
+        **plain("layout"),
+        "times as long": ("times", _times),
+        "interval": (_ends, str),
+        **plain("launches"),
+        "verdict": ("word", str),
+    }
+    own: Columns = {
+        **plain("engine", "version"),
+        "file": ("library", str),
+        "sha256": ("sha256", lambda digest: digest[:_DIGITS]),
+        "interpreter": ("python", str),
+        "function": ("function", ", ".join),
+        "flags": ("flags", "; ".join),
+    }
+    builds = (
+        asdict(each) | {"engine": pair.engine, "build": pair.head, "beside": pair.base}
+        for pair in found.builds
+        for each in pair.cells
+    )
+    cells = (asdict(each) | {"fastest peer": each.best} for each in found.ranked)
+    return (
+        _sheet("cells", least, list(cells)),
+        _sheet("builds", pairs, list(builds)),
+        _sheet("engines", own, [asdict(each) for each in found.engines]),
+    )
+
+
+def _ends(row: Mapping[str, Any]) -> Cell | None:
+    low, high = row["low"], row["high"]
+    return None if low is None or high is None else Cell(between(low, high), low)
+
+
 def every(found: Findings) -> list[Sheet]:
     """All tables of results, in the order of a report."""
     rows = {name: records(getattr(found, name)) for name in _COLUMNS}
@@ -364,6 +419,7 @@ def every(found: Findings) -> list[Sheet]:
         points(found),
         serving(found),
         own.pop("peers"),
+        *peers(found.beside),
         *asked,
         *own.values(),
         ceilings(found.ceilings),

@@ -372,9 +372,11 @@ def sweep(
 
 
 def _peers(plan: Plan) -> list[Known]:
+    """Builds that were asked for stand in that order."""
     names = {point.engine for point in plan.points if is_peer(point)}
     paths, pythons = plan.peers, plan.pythons
-    return [known(name, paths.get(name, ""), pythons.get(name, "")) for name in sorted(names)]
+    order = sorted(names, key=lambda name: ([*paths].index(name) if name in paths else -1, name))
+    return [known(name, paths.get(name, ""), pythons.get(name, "")) for name in order]
 
 
 def _checks(plan: Plan, machine: Machine) -> tuple[Check, ...]:

@@ -11,6 +11,7 @@ from jsonschema import Draft202012Validator as Validator
 
 import kvbench.runner
 from kvbench.analysis.differs.questions import Open
+from kvbench.analysis.means.beside import BuildCell, Builds
 from kvbench.analysis.measured.machines import UNITS
 from kvbench.cli._program import kvbench as program
 from kvbench.cli.understand.list import names, schema
@@ -40,6 +41,9 @@ SIZED = (
     "qwen3-0.6b --context 8192 --layout paged --weights 1GB --budget 1GiB --lengths uniform:1-64"
 )
 OPEN = Open("layout", "decode", "DRAM", "a", "b", "head f16", 1.25, 0.9, 1.5, 14, 20, ("a", "b"))
+RATIO = {"times": 0.97, "low": 0.95, "high": 0.99, "launches": 6, "word": "faster"}
+HEADS = {"cell": 0, "model": "a", "dtype": "f16", "threads": 1, "context": 64, "layout": "head"}
+BUILDS = Builds(**RATIO, engine="e", base="a", head="b", cells=(BuildCell(**RATIO, **HEADS),))
 PREDICTED = "llama-3-8b --weights 16GB --engine ggml --dtype f16 --measured 1@1k --measured 1@8k"
 SERVER = ["--cores", "64", "--bandwidth", "400"]
 SHORT = ["--samples", "2", "--sample-time", "0.001"]
@@ -195,7 +199,8 @@ def printed(folder):
             if name in ("sweep", "report", "peers"):
                 told_of = replace(ANSWERS, l3=replace(ANSWERS.l3, families=(FAMILY,)))
                 told = json.loads(json.dumps(plain(told_of)))
-                own = {"trust": told["trust"]} if name == "peers" else {"answers": told}
+                others = {"trust": told["trust"], "builds": [json.loads(json.dumps(plain(BUILDS)))]}
+                own = others if name == "peers" else {"answers": told}
                 own |= {"open": [json.loads(json.dumps(plain(OPEN)))]} if name == "sweep" else {}
                 found[name].append(found[name][0] | own)
             if name == "report":

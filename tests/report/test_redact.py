@@ -76,6 +76,13 @@ def test_what_is_measured_stays(small):
     assert manifest.command == HIDDEN and manifest.options["seed"] == 7
 
 
+def test_what_an_engine_was_given_tells_no_path(small):
+    run = kvbench.load(small)
+    given = replace(run.records[0], flags="isa vec, from /home/me/x.so")
+    (record,) = redact(run.manifest, run.machine, (), [given])[3]
+    assert record.flags == f"isa vec, from {HIDDEN}"
+
+
 def test_a_long_word_takes_no_longer_than_many_short_ones(small):
     """A million letters would take half an hour, if each were the begin of another try."""
     run = kvbench.load(small)

@@ -11,15 +11,16 @@ from kvbench.analysis.answers.tables import Tables
 from kvbench.analysis.answers.workload import workload
 from kvbench.analysis.differs.questions import Open, questions
 from kvbench.analysis.limits import frames
+from kvbench.analysis.means.beside import Beside, beside
 from kvbench.analysis.means.models import tokens
 from kvbench.analysis.means.numa import Placed, matrix
-from kvbench.analysis.means.peers import Beside, beside, peers
+from kvbench.analysis.means.peers import peers
 from kvbench.analysis.measured.ceilings import ceilings
 from kvbench.analysis.measured.columns import short_names
 from kvbench.analysis.measured.families import alone
 from kvbench.analysis.measured.scaling import saturation
 from kvbench.analysis.measured.schedules import schedules
-from kvbench.model import OURS, Ceiling, Check, Machine, Record
+from kvbench.model import OURS, Ceiling, Check, Engine, Machine, Record
 from kvbench.model.geometry import Geometry
 
 
@@ -56,9 +57,11 @@ def findings(
     checks: Sequence[Check] = (),
     models: Sequence[Geometry] = (),
     most: int = 0,
+    engines: Sequence[Engine] = (),
 ) -> Findings:
     """`records`: those of one run. `models`: those whose shapes points may have. `most`: launches
-    that the run can have where some are added until questions are decided, else 0.
+    that the run can have where some are added until questions are decided, else 0. `engines`: whose
+    kernels it has measured.
     """
     own = ceilings(records, machine)
     cpus = {record.point.name: record.point.cpus for record in records}
@@ -73,7 +76,7 @@ def findings(
     asked = pairs(records, points, most, workload(rates, points))
     all_rates = rates if len(every) == len(points) else tokens(every, models)
     launches = len({record.launch for record in records})
-    engines = peers(every, all_rates, said)
+    others = peers(every, all_rates, said, engines)
     tables = Tables(
         records=records,
         machine=machine,
@@ -94,8 +97,8 @@ def findings(
         ceilings=own,
         points=every,
         samples=frames.samples(said),
-        peers=engines,
-        beside=beside(engines, said),
+        peers=others,
+        beside=beside(others, said, [each.name for each in engines]),
         contrasts=asked,
         saturation=saturation(alone(points)),
         tokens=rates,

@@ -1,30 +1,43 @@
-"""Peers beside ours: a cell is one shape, dtype and set of CPUs, and all of it was timed in the
-same rounds.
+"""Peers beside ours, as a table: a cell is one shape, dtype and set of CPUs, and all of it was
+timed in the same rounds.
 """
 
-import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from statistics import fmean, median
-from typing import Annotated, Any
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
+from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from kvbench.analysis.judge import paired
-from kvbench.analysis.measured.columns import band, count, number, table, text
+from kvbench.analysis.means.ratios import Visits, complete, judged, logs
+from kvbench.analysis.measured.columns import band, count, ends, number, table, text
+from kvbench.analysis.measured.estimates import enough
 from kvbench.analysis.measured.rates import measured
-from kvbench.grouping import grouped
-from kvbench.model import AGAIN, OURS, Record, quotients
-from kvbench.model.annotated import about
+from kvbench.model import AGAIN, OURS, Engine, Record
 
+# What a library is, and what ran of it; all empty where a run does not tell.
+LIBRARY = {
+    "version": text("of the engine's package"),
+    "library": text("the file that its kernels lie in"),
+    "sha256": text("of that file"),
+    "python": text("the interpreter that it ran in; empty of kvbench's own"),
+}
+RAN = {
+    "function": text("what a step calls, by the engine's own name; of ours the kernel"),
+    "flags": text(
+        "what that was given beside the tensors, and what the engine found of this CPU, in its"
+        " words; of ours the schedule"
+    ),
+}
 PEERS = {
     "cell": count("a number of what is compared"),
     "model": text("all of this shape"),
     "dtype": text("number format of the cache"),
     "threads": count("how many"),
     "context": count("tokens"),
-    "engine": text("whose kernel it is; again: ours, after the peers of each round"),
+    "engine": text(
+        "whose kernel it is, with @ and a label where two builds are measured; again: ours, after"
+        " the peers of each round"
+    ),
     "layout": text("of the cache"),
     "variant": text("the way of doing it, of ours"),
     "gbps": number(
@@ -32,6 +45,7 @@ PEERS = {
     ),
     "tokens_per_second": number("tokens per second: were reading the cache all that a step does"),
     "share": number("share of the rate of a read of the same rows"),
+    **ends("share", "share of that rate"),  # where launches are enough for one
     "max_abs_err": number("absolute: largest difference of an output element to float64"),
     "overhead": number("share of a pass, that one takes with next to nothing to read"),
     **band("times", "ratio: its time over that of the fastest of ours, by the same rounds"),
@@ -39,108 +53,47 @@ PEERS = {
     "word": text(
         "faster than ours, slower, same within noise, or not decided; empty of the fastest of ours"
     ),
-    "error": text("why there are no numbers; else empty"),
+    "failed": count("launches without a number"),
+    "error": text("why the first of these has none, in the engine's words; else empty"),
     "name": text("of the point"),
+    **LIBRARY,
+    **RAN,
 }
-_TIMES = ("times", "times_low", "times_high")
-_Visits = dict[str, list[Record]]  # by the point's name
-_Rows = list[dict[str, Any]]
-SAME, UNDECIDED = "same within noise", "not decided"
+_BANDS = tuple(f"{name}_{end}" for name in ("share", "times") for end in ("low", "high"))
 _CELL = ["q_heads", "kv_heads", "head_dim", "context", "dtype", "cpus", "pages"]
+_Rows = list[dict[str, Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class WorkloadRatio:
-    """The fastest of ours and of the peers."""
-
-    model: Annotated[str, about("all of this shape")]
-    dtype: Annotated[str, about("number format of the cache")]
-    threads: Annotated[int, about("how many")]
-    context: Annotated[int, about("tokens")]
-    best: Annotated[str, about("engine and layout of the fastest peer; empty if none has a rate")]
-    best_share: Annotated[
-        float | None, about("share of a read of the same rows, that it reaches; null if unknown")
-    ]
-    times: Annotated[
-        float | None, about("ratio: the fastest peer's time over ours; null if unknown")
-    ]
-    low: Annotated[
-        float | None,
-        about("ratio: low end of its interval; null where launches are too few for one"),
-    ]
-    high: Annotated[
-        float | None,
-        about("ratio: high end of its interval; null where launches are too few for one"),
-    ]
-    launches: Annotated[int, about("that measured both")]
-    word: Annotated[
-        str,
-        about(
-            "what the peer is: faster, slower, same within noise, or not decided; empty without one"
-        ),
-    ]
-    drift: Annotated[
-        float | None, about("ratio: ours after the peers over ours before them; null if unknown")
-    ]
-
-
-@dataclass(frozen=True, slots=True)
-class Together:
-    """All cells: the geometric mean of how long the fastest peer takes beside the fastest of
-    ours.
+def peers(
+    points: pd.DataFrame,
+    tokens: pd.DataFrame,
+    records: Iterable[Record],
+    engines: Sequence[Engine] = (),
+) -> pd.DataFrame:
+    """A row for each engine of a cell: ours, the peers from the fastest on, and ours again.
+    `engines`: what is known of their libraries.
     """
-
-    cells: Annotated[int, about("that have a peer with a rate")]
-    times: Annotated[float | None, about("ratio: that mean; null if unknown")]
-    low: Annotated[
-        float | None,
-        about("ratio: low end of its interval; null where launches are too few for one"),
-    ]
-    high: Annotated[
-        float | None,
-        about("ratio: high end of its interval; null where launches are too few for one"),
-    ]
-    launches: Annotated[int, about("that measured all of these cells")]
-    word: Annotated[
-        str,
-        about(
-            "what peers are: faster, slower, same within noise, or not decided; empty without one"
-        ),
-    ]
-    drift: Annotated[
-        float | None,
-        about("share of ours: how far ours before and after the peers differ at most"),
-    ] = None
-
-
-@dataclass(frozen=True, slots=True)
-class Beside:
-    """Peers beside ours, in the cells of a run and in all of them."""
-
-    cells: tuple[WorkloadRatio, ...] = ()
-    together: Together = Together(0, None, None, None, 0, "")
-
-
-def peers(points: pd.DataFrame, tokens: pd.DataFrame, records: Iterable[Record]) -> pd.DataFrame:
-    """A row for each engine of a cell: ours, the peers from the fastest on, and ours again."""
     theirs = points[points["engine"] != OURS]
     known = (
         tokens.set_index("name")[["model", "tokens_per_second"]] if len(tokens) else pd.DataFrame()
     )
-    visits = _visits(records)
+    visits, libraries = complete(records), {each.name: _library(each) for each in engines}
     cells = points.merge(theirs[_CELL].drop_duplicates(), on=_CELL)
-    rows: list[dict[str, Any]] = []
+    rows: _Rows = []
     for number_of, (_, own) in enumerate(cells.groupby(_CELL, sort=False)):
-        rows += _cell(number_of, own, known, visits)
+        rows += (
+            row | {"cell": number_of} | libraries.get(row["engine"], {})
+            for row in _cell(own, known, visits)
+        )
     return table(rows, PEERS)
 
 
-def _visits(records: Iterable[Record]) -> _Visits:
-    """Those that are complete, by the point's name."""
-    return grouped((record.point.name, record) for record in records if record.complete)
+def _library(engine: Engine) -> dict[str, str]:
+    facts = (engine.version, engine.path, engine.sha256, engine.python)
+    return dict(zip(LIBRARY, facts, strict=True))
 
 
-def _cell(number_of: int, own: pd.DataFrame, known: pd.DataFrame, visits: _Visits) -> _Rows:
+def _cell(own: pd.DataFrame, known: pd.DataFrame, visits: Visits) -> _Rows:
     own = own.assign(other=own["engine"] != OURS).sort_values(["other", "seconds"], kind="stable")
     least = own.loc[~own["other"], "seconds"].min()
     fastest = next((name for name in own.loc[~own["other"]].sort_values("seconds")["name"]), "")
@@ -149,14 +102,14 @@ def _cell(number_of: int, own: pd.DataFrame, known: pd.DataFrame, visits: _Visit
     for row in own.to_dict("records"):
         kept = {
             **{name: row[name] for name in PEERS if name in row},
-            "cell": number_of,
             "model": models[0] if models else "",
-            "share": row["efficiency"],
+            **{f"share{end}": row[f"efficiency{end}"] for end in _ends(row["launches"])},
             "times": row["seconds"] / least,
             "variant": "" if row["other"] else row["variant"],
+            **_ran(row, visits.get(row["name"], ())),
         }
         if row["name"] != fastest:
-            kept |= _held(list(_logs(visits, row["name"], fastest).values()))
+            kept |= _beside(logs(visits, row["name"], fastest))
         if row["name"] in known.index:
             kept["tokens_per_second"] = known.at[row["name"], "tokens_per_second"]
         if row["other"] and (seen := visits.get(row["name"])):
@@ -165,7 +118,25 @@ def _cell(number_of: int, own: pd.DataFrame, known: pd.DataFrame, visits: _Visit
     return [*found, *_again(found, visits)]
 
 
-def _again(found: Sequence[dict[str, Any]], visits: _Visits) -> Iterable[dict[str, Any]]:
+def _ends(launches: int) -> tuple[str, ...]:
+    """Of a share: it has an interval where a ratio of so many launches would have one."""
+    return ("", "_low", "_high") if enough(launches) else ("",)
+
+
+def _ran(row: Mapping[str, Any], seen: Sequence[Record]) -> dict[str, str]:
+    if not row["other"]:
+        return {"function": row["kernel"], "flags": row["ran"] and f"schedule {row['ran']}"}
+    return {name: next(filter(None, (getattr(each, name) for each in seen)), "") for name in RAN}
+
+
+def _beside(found: Mapping[int, float]) -> dict[str, Any]:
+    """The ratio's columns."""
+    ratio = judged(found)
+    ends = {f"times_{end}": ratio.pop(end) for end in ("low", "high") if end in ratio}
+    return ratio | ends
+
+
+def _again(found: _Rows, visits: Visits) -> Iterable[dict[str, Any]]:
     for row in found:
         seen = [record for record in visits.get(row["name"], ()) if AGAIN in record.traffic]
         if seen and AGAIN in (shares := measured(seen).shares):
@@ -175,94 +146,4 @@ def _again(found: Sequence[dict[str, Any]], visits: _Visits) -> Iterable[dict[st
                 for name in ("gbps", "tokens_per_second", "share")
             }
             again = {"engine": AGAIN, "times": row["times"] * times, "word": ""}
-            yield row | slower | again | dict.fromkeys(("times_low", "times_high"))
-
-
-def _logs(visits: _Visits, name: str, ours: str) -> dict[int, float]:
-    """By launch, the logarithm of how long a pass takes beside one of ours: the median of the
-    rounds that have both.
-    """
-    others = {(record.launch, record.part): record for record in visits.get(ours, ())}
-    found = {}
-    for record in visits.get(name, ()):
-        if other := others.get((record.launch, record.part)):
-            if ratios := quotients(
-                *([s for s in each.samples if s.program == "point"] for each in (record, other))
-            ):
-                found[record.launch] = math.log(median(ratios))
-    return found
-
-
-def _held(logs: Sequence[float]) -> dict[str, Any]:
-    """The ratio as the judge has it, with its interval where launches are enough for one, and what
-    follows.
-    """
-    if not logs:
-        return {"launches": 0, "word": UNDECIDED}
-    found = paired(np.array(logs))
-    held = {"times": math.exp(found.estimate), "launches": len(logs), "word": UNDECIDED}
-    if found.enclosed:
-        held |= {"times_low": math.exp(found.low), "times_high": math.exp(found.high)}
-        held["word"] = found.way or (SAME if found.same else UNDECIDED)
-    return held
-
-
-def beside(rows: pd.DataFrame, records: Iterable[Record]) -> Beside:
-    """From the table of peers, and the records that it was made of."""
-    found = tuple(_cells(rows))
-    drifts = [abs(each.drift - 1) for each in found if each.drift is not None]
-    together = _together(rows, _visits(records))
-    return Beside(found, replace(together, drift=max(drifts, default=None)))
-
-
-def _together(rows: pd.DataFrame, visits: _Visits) -> Together:
-    """A launch counts where it has every cell."""
-    series = []
-    for _, own in rows.groupby("cell", sort=False):
-        theirs = _rated(own)
-        if len(theirs):
-            fastest = own.loc[(own["engine"] == OURS) & own["times"].notna()].sort_values("times")[
-                "name"
-            ]
-            best = theirs.loc[theirs["times"].idxmin(), "name"]
-            series.append(_logs(visits, best, fastest.iloc[0]) if len(fastest) else {})
-    launches = set.intersection(*map(set, series)) if series else set()
-    held = _held([fmean(each[launch] for each in series) for launch in sorted(launches)])
-    times, low, high = (held.get(name) for name in _TIMES)
-    word = held["word"] if series else ""
-    return Together(len(series), times, low, high, held["launches"], word)
-
-
-def _rated(own: pd.DataFrame) -> pd.DataFrame:
-    """The peers of a cell that have a rate."""
-    return own[~own["engine"].isin((OURS, AGAIN)) & own["times"].notna()]
-
-
-def _cells(rows: pd.DataFrame) -> Iterator[WorkloadRatio]:
-    for _, own in rows.groupby("cell", sort=False):
-        first, again = own.iloc[0], own[own["engine"] == AGAIN]
-        theirs = _rated(own)
-        best = theirs.loc[theirs["times"].idxmin()] if len(theirs) else None
-        before = own.loc[own["name"].isin(again["name"]) & (own["engine"] == OURS), "gbps"]
-        share, times, low, high = (
-            None if best is None or pd.isna(best[name]) else float(best[name])
-            for name in ("share", *_TIMES)
-        )
-        yield WorkloadRatio(
-            model=first["model"],
-            dtype=first["dtype"],
-            threads=int(first["threads"]),
-            context=int(first["context"]),
-            best="" if best is None else f"{best['engine']}, {best['layout']}",
-            best_share=share,
-            times=times,
-            low=low,
-            high=high,
-            launches=0 if best is None else int(best["launches"]),
-            word="" if best is None else str(best["word"]),
-            drift=(
-                float(again["gbps"].iloc[0] / before.iloc[0])
-                if len(again) and len(before)
-                else None
-            ),
-        )
+            yield row | slower | again | dict.fromkeys(_BANDS)

@@ -9,32 +9,46 @@ import numpy as np
 import pytest
 from scipy.stats import wilcoxon
 
+from kvbench.analysis.means.beside import Rule
 from kvbench.analysis.means.findings import findings
-from kvbench.analysis.means.peers import UNDECIDED
+from kvbench.analysis.means.ratios import UNDECIDED
+from kvbench.model import Engine
 from kvbench.report.peers import launches, text
+from kvbench.report.tables import peers as sheets
 from kvbench.report.words import said
 from kvbench.report.words.findings import sentences
-from tests.made_run import DECODE, MACHINE, visit
+from tests.made_run import DECODE, MACHINE, failed, visit
 
 PEER = replace(DECODE, engine="right")
 ROUNDS = [1.0, 0.4, 1.6]  # the host's speed in each: both slow down together
 
 
+def launch(number, beside, ours=DECODE, share=0.8):
+    """`beside`: by point, how many times as long that takes as ours, which reaches `share` of a
+    read.
+    """
+    speed = 1 + 0.1 * number
+    rates = {
+        "point": [10.0 * share * speed * each for each in ROUNDS],
+        "twin": [10.0 * speed * each for each in ROUNDS],
+    }
+    yield visit(number, rates, ours)
+    for point, longer in beside.items():
+        slower = {"point": [rate / longer for rate in rates["point"]], "twin": rates["twin"]}
+        yield visit(number, slower, point, function=f"{point.engine}_attend", flags="threads 2")
+
+
 def run(times, point=PEER):
-    """A launch for each of `times`: how many times as long the peer takes as ours."""
-    records = []
-    for launch, longer in enumerate(times):
-        speed = 1 + 0.1 * launch
-        ours = {
-            "point": [8.0 * speed * each for each in ROUNDS],
-            "twin": [10.0 * speed * each for each in ROUNDS],
-        }
-        theirs = {
-            name: [rate / (longer if name == "point" else 1) for rate in own]
-            for name, own in ours.items()
-        }
-        records += [visit(launch, ours), visit(launch, theirs, point)]
+    """A launch for each of `times`."""
+    records = [each for n, longer in enumerate(times) for each in launch(n, {point: longer})]
     return findings("mine", records, MACHINE)
+
+
+def judged(ratios):
+    """Hodges' and Lehmann's estimate; and all six launches, which signed ranks reject at 5 %."""
+    found = np.log(ratios)
+    pairs = [(one + other) / 2 for place, one in enumerate(found) for other in found[place:]]
+    return pytest.approx([math.exp(np.median(pairs)), min(ratios), max(ratios)])
 
 
 SIX = [2.0, 2.1, 1.9, 2.2, 2.05, 1.95]
@@ -46,21 +60,12 @@ def test_six_launches_have_an_interval():
     """
     found = run(SIX).beside
     (cell,) = found.cells
-    assert (cell.low, cell.high) == (pytest.approx(1.9), pytest.approx(2.2)) and cell.launches == 6
-    logs = np.log(SIX)
-    pairs = [(one + other) / 2 for place, one in enumerate(logs) for other in logs[place:]]
-    assert cell.times == pytest.approx(math.exp(np.median(pairs)))
-    assert cell.word == "slower" and wilcoxon(logs, method="exact").pvalue <= 0.05
+    assert [cell.times, cell.low, cell.high] == judged(SIX) and cell.launches == 6
+    assert cell.word == "slower" and wilcoxon(np.log(SIX), method="exact").pvalue <= 0.05
     together = found.together
-    assert (together.cells, together.times, together.low) == (
-        1,
-        pytest.approx(cell.times),
-        pytest.approx(cell.low),
-    )
+    assert together.cells == 1 and [together.times, together.low, together.high] == judged(SIX)
     told = said("peers", "summary", found)
-    assert "Ours are 2.02 times as fast (1.9 to 2.2)" in told.replace("1.90", "1.9").replace(
-        "2.20", "2.2"
-    ), told
+    assert "Ours are 2.02 (1.9 to 2.2) times as fast as the fastest peer" in told, told
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
@@ -118,3 +123,133 @@ def test_a_peer_that_failed_has_no_ratio():
 )
 def test_the_first_line(count, words):
     assert launches(count).startswith(words)
+
+
+# ---- what a row says -----------------------------------------------------------------------------
+
+
+def test_a_row_has_its_share_with_an_interval():
+    rows = run(SIX).peers.set_index("engine")
+    shares = [0.8 / longer for longer in SIX]
+    own = rows.loc["right", ["share", "share_low", "share_high"]]
+    assert list(own) == judged(shares)
+    few = run(SIX[:5]).peers.set_index("engine").loc["right"]
+    assert few["share"] == pytest.approx(np.median(shares[:5])) and np.isnan(few["share_low"])
+
+
+def test_a_row_says_what_ran():
+    known = Engine("right", "1.2", "/lib/right.so", "ab12", "/bin/other")
+    records = [each for n, longer in enumerate(SIX) for each in launch(n, {PEER: longer})]
+    found = findings("mine", records, MACHINE, engines=[known])
+    rows = found.peers.set_index("engine")
+    facts = ["version", "library", "sha256", "python", "function", "flags"]
+    assert list(rows.loc["right", facts]) == [
+        *("1.2", "/lib/right.so", "ab12", "/bin/other"),
+        *("right_attend", "threads 2"),
+    ]
+    assert rows.at["kvbench", "function"] == DECODE.kernel
+    assert text(found)[-1].endswith("right 1.2 (sha256 ab12)")
+    engines = sheets(found.beside)[2]
+    (row,) = engines.rows
+    assert [cell.text for cell in row] == ["right", *rows.loc["right", facts]]
+
+
+def test_a_run_that_tells_of_no_library():
+    assert list(run(SIX).peers[["version", "sha256"]].iloc[1]) == ["", ""]
+    assert text(run(SIX))[-1].endswith("right")
+
+
+def test_what_an_engine_refuses_stands_there_once():
+    words = "no kernel for head_dim 64"
+    records = [
+        each
+        for n, longer in enumerate(SIX)
+        for each in (*launch(n, {PEER: longer}), failed(n, replace(DECODE, engine="no"), words))
+    ]
+    found = findings("mine", records, MACHINE)
+    told = " ".join(" ".join(text(found)).split())
+    assert f"no, head, has no number in 6 launches: {words}" in told and told.count(words) == 1
+    assert found.peers.set_index("engine").at["no", "error"] == words
+    assert found.beside.cells[0].best == "right, head"
+
+
+# ---- which cells are the worst -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("low", "share", "holds"),
+    [
+        (0.98, 0.90, True),
+        (0.979, 0.99, False),
+        (1.049, 0.89, False),
+        (1.05, 0.89, True),
+        (1.04, None, False),
+        (None, 0.95, None),
+    ],
+)
+def test_how_far_ours_should_lead(low, share, holds):
+    assert Rule().holds(low, share) is holds
+
+
+LEADS = {1: 3.0, 2: 1.02, 3: 1.01, 4: 1.5, 5: 2.0}  # by context, in thousands of tokens
+SHARES = {2: 1.0}  # of a read, that ours reach there: the peer then reaches 98 %
+
+
+def test_the_cells_in_which_ours_lead_least_come_first():
+    """Of two that are nearly level the rule holds where the peer reads nearly as fast as memory."""
+    records = []
+    for context, lead in LEADS.items():
+        ours = replace(DECODE, shape=replace(DECODE.shape, context=context * 1000, capacity=8000))
+        peer = replace(ours, engine="right")
+        for n, wobble in enumerate([1.0, 1.02, 0.98, 1.01, 0.99, 1.0]):
+            records += launch(n, {peer: lead * wobble}, ours, SHARES.get(context, 0.8))
+    found = findings("mine", records, MACHINE)
+    worst = [each.context for each in found.beside.listed]
+    assert worst == [3000, 2000, 4000]
+    assert [each.context for each in found.beside.ranked] == [*worst, 5000, 1000]
+    holds = {each.context // 1000: each.holds for each in found.beside.cells}
+    assert holds == {1: True, 2: True, 3: False, 4: True, 5: True}
+    told = said("peers", "summary", found.beside)
+    assert told.startswith("Ours are") and "In 4 of 5 cells ours lead by as much" in told
+    assert "3000 tokens: ours are 1.01 (0.99 to 1.03) times as fast as right, head" in told
+    assert "which reaches 79% of a read: same within noise." in told
+    rows = sheets(found.beside)[0].rows
+    assert [row[-1].text for row in rows] == ["no", "yes", "yes", "yes", "yes"]
+
+
+# ---- two builds of an engine ---------------------------------------------------------------------
+
+OLD, NEW = (replace(DECODE, engine=f"right@{label}") for label in ("old", "new"))
+
+
+@pytest.mark.parametrize(("first", "other"), [("old", "new"), ("new", "old")])
+def test_two_builds_of_an_engine(first, other):
+    """Their ratio is of the same rounds, whichever was named first."""
+    olds, news = [2.0, 2.2, 2.1, 1.9, 2.3, 2.05], [1.8, 2.0, 1.95, 1.7, 2.1, 1.8]
+    records = [
+        each
+        for n, times in enumerate(zip(olds, news, strict=True))
+        for each in launch(n, dict(zip((OLD, NEW), times, strict=True)))
+    ]
+    asked = [Engine(f"right@{label}", "1", "", "") for label in (first, other)]
+    found = findings("mine", records, MACHINE, engines=asked)
+    (pair,) = found.beside.builds
+    assert (pair.engine, pair.base, pair.head) == ("right", first, other)
+    ratios = [one / two for one, two in zip(news, olds, strict=True)]
+    ratios = ratios if first == "old" else [1 / each for each in ratios]
+    (cell,) = pair.cells
+    assert [cell.times, cell.low, cell.high] == judged(ratios) and cell.launches == 6
+    assert [pair.times, pair.low, pair.high] == judged(ratios)
+    word = "faster" if first == "old" else "slower"
+    assert pair.word == cell.word == word
+    for told in (said("peers", "summary", found.beside), " ".join(" ".join(text(found)).split())):
+        assert f"right: {other} takes" in told and f"of {first}'s time" in told
+    assert sheets(found.beside)[1].rows[0][2].text == first
+
+
+def test_two_builds_and_few_launches():
+    records = [each for n in range(2) for each in launch(n, {OLD: 2.0, NEW: 1.0})]
+    found = findings("mine", records, MACHINE)
+    (pair,) = found.beside.builds
+    assert pair.word == UNDECIDED and pair.low is None
+    assert "right: not decided whether old or new is faster, by 2 launches" in " ".join(text(found))
