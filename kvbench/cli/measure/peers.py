@@ -95,6 +95,7 @@ def command(out: Path | None, resume: bool, report: bool, as_json: bool, **asked
 
 
 def _options(asked: dict[str, Any]) -> dict[str, Any]:
+    from kvbench.peers.builds import builds
     from kvbench.peers.known import entries
 
     own = [f"{engine}={path}" for engine in _LIBRARIES for path in asked.pop(engine)]
@@ -106,12 +107,8 @@ def _options(asked: dict[str, Any]) -> dict[str, Any]:
             if engine not in entries():
                 raise unknown_word(option, engine, entries())
     paths = (*own, *named)
+    builds(names, paths, pythons)  # refuses what names none
     pathed = _engines(paths)
-    for engine in (*pathed, *options["--python"]):
-        if engine not in names:
-            raise BadArgument(
-                f"--peers leaves out {engine}, of which a build is named", "name both"
-            )
     axes = (
         *_heads(asked.pop("model")),
         *(f"{name}={value}" for name in _AXES if (value := asked.pop(name))),
