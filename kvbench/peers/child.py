@@ -4,6 +4,7 @@ may be another Python's.
 
 import os
 import resource
+import signal
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib import import_module
@@ -138,5 +139,5 @@ def serve(descriptor: int) -> None:
             said = f"{type(error).__name__}: {error}"
             answer = False, " ".join(said.split())[:_SHOWN]
         if os.getpid() != own:
-            os._exit(0)
+            signal.raise_signal(signal.SIGKILL)
         pipe.send(answer)
