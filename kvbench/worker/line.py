@@ -1,7 +1,7 @@
 """A line: our kernels and the peers of a point, in the same rounds on the same values.
 
-begin each peer's process; set up and verify as many at once as there are CPUs
-whoever fails has an error, and the others go on
+make each peer's process and verify it, as many at once as there are CPUs; whoever fails has an
+error, and the others go on
 for round in rounds:
     ours; the peers and the witnesses, shuffled; the first of ours again
 verify all once more, with other queries too
@@ -40,9 +40,7 @@ _SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_
 
 
 class Guest(Owner):
-    """A peer in a line. What stands beside its process is there once it is set up. `error`: the
-    largest so far.
-    """
+    """A peer in a line. `error`: the largest so far."""
 
     def __init__(
         self, point: Point, bench: Decoding, data: int, build: Build, patience: float, folder: str
@@ -59,8 +57,6 @@ class Guest(Owner):
 
     def _prepare(self) -> None:
         self.host = self._owned.enter_context(Host(self.point, *self._how))
-
-    def setup(self) -> None:
         count, self.overhead, self.memory, self.flags = self.host.setup(
             self._bench.room.signs, self._bench.queries.q[:, 0]
         )
@@ -163,24 +159,24 @@ class Line(Owner):
     # ---- guests ----------------------------------------------------------------------------------
 
     def _invite(self) -> Iterator[Visited | Record]:
-        """The system ends a process with the thread that began it: that is this one, for all."""
-        data, plan = self._values(), self._job.plan
+        """By threads that stay: the system ends a process with the thread that began it."""
+        pool = self._owned.enter_context(ThreadPoolExecutor(self._first.team.threads))
+        data, made = self._values(), {}
+        self._first.queries.right()  # once, before several ask for it
         for point in self._points:
-            if point.engine == OURS:
-                continue
+            if point.engine != OURS:
+                made[point] = pool.submit(self._guest, point, data)
+        for point, guest in made.items():
             yield point
             try:
-                build = Build(plan.peers.get(point.engine, ""), plan.pythons.get(point.engine, ""))
-                how = build, plan.patience / 2, self._job.references
-                self._guests.append(
-                    self._owned.enter_context(Guest(point, self._first, data, *how))
-                )
+                self._guests.append(self._owned.enter_context(guest.result()))
             except KvbenchError as error:
                 yield self._lost(point, error)
-        self._first.queries.right()  # computed once, before several ask for it
-        with ThreadPoolExecutor(self._first.team.threads) as pool:
-            made = {guest: pool.submit(guest.setup) for guest in self._guests}
-            yield from self._all(lambda guest: made[guest].result())
+
+    def _guest(self, point: Point, data: int) -> Guest:
+        plan = self._job.plan
+        build = Build(plan.peers.get(point.engine, ""), plan.pythons.get(point.engine, ""))
+        return Guest(point, self._first, data, build, plan.patience / 2, self._job.references)
 
     def _values(self) -> int:
         """The first slice as float32 in a file without a name: [K,
