@@ -3,6 +3,7 @@ what they print the end is kept.
 """
 
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -12,8 +13,10 @@ from threading import Thread
 from kvbench.apart import Ear, ending, kill_group
 from kvbench.closing import Owner
 
-_KEPT = 4096  # bytes of what was printed last
-_SHOWN = 200  # characters of the last line
+_KEPT = 1 << 16  # bytes of what was printed last
+_SHOWN = 200  # characters of a line that was printed
+_FRAME = re.compile(r"^#\d+ |^\d+: 0x|\[0x[0-9a-f]+\]$|^File \"")  # of a trace of calls
+_TELLS = re.compile(r"assert|error|fatal|fail|not .*support|what\(\)", re.IGNORECASE)
 _SOON = 1.0  # seconds until what a dead process has printed is read
 # ends that group once its standard input has ended, as it does with the process that holds it
 _GUARD = "read -r line; kill -s KILL -- -{group}"
@@ -77,18 +80,25 @@ class Group(Owner):
             os.killpg(self._leader.pid, which)
 
     def ending(self, patience: float) -> str:
-        """How the leader ended, with the last line that was printed; empty where it goes on."""
+        """How the leader ended, with what was printed of that; empty where it goes on."""
         try:
             how = ending(self._leader.wait(patience))
         except subprocess.TimeoutExpired:
             return ""
         self.signal(signal.SIGKILL)
         self._reader.join(_SOON)
-        *_, last = ["", *self._printed.decode(errors="replace").strip().splitlines()]
-        return f"{how}: {last[:_SHOWN]}" if last else how
+        return how + _telling(self._printed.decode(errors="replace"))
 
     def _read(self, prints: int) -> None:
         """A flood fills no disk and no memory."""
         with open(prints, "rb", buffering=0) as end:
             while got := end.read(1 << 16):
                 self._printed = (self._printed + got)[-_KEPT:]
+
+
+def _telling(printed: str) -> str:
+    said = [line.strip() for line in printed.splitlines()]
+    lines = [line for line in said if line and not _FRAME.search(line)]
+    telling = [line for line in lines if _TELLS.search(line)] or lines[-1:]
+    shown = dict.fromkeys([*telling[:1], *telling[-1:]])  # an abort is the last, its reason not
+    return "".join(f": {line[:_SHOWN]}" for line in shown)

@@ -9,6 +9,7 @@ side.
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter, ne
 from typing import TypeGuard
 
 from kvbench.grouping import grouped
@@ -24,7 +25,10 @@ from kvbench.regime import classify, dram_bytes
 _PER_OCTAVE = 4  # footprints closer together than that share a ceiling
 _COPIES = ("copy", "copy_nt")
 _MOST = 8  # points of a set
+_FIELDS = [field.name for field in POINT], [field.name for field in SHAPE]
+_values = attrgetter(*_FIELDS[0], *(f"shape.{name}" for name in _FIELDS[1]))
 _USUAL = DEFAULTS | {"order": None}  # most caches have no blocks
+_DEFAULTS = tuple(_USUAL[name] for names in _FIELDS for name in names)
 _SHARE = 0.25  # of the memory there is, for a set's arenas
 
 
@@ -106,8 +110,7 @@ def _of_each_value(line: Sequence[Point], factor: str) -> tuple[Point, ...]:
 
 def _unusual(point: Point) -> int:
     """How many values are not the defaults."""
-    owners = [(point, field) for field in POINT] + [(point.shape, field) for field in SHAPE]
-    return sum(getattr(owner, field.name) != _USUAL[field.name] for owner, field in owners)
+    return sum(map(ne, _values(point), _DEFAULTS))
 
 
 # ---- lines of peers: what is timed in the same rounds --------------------------------------------

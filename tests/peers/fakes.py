@@ -19,12 +19,19 @@ FAULTS = {  # what is said of each
     "Hanging": "it hangs",
     "Dying": "its process ended with exit code 3",
     "Forking": "its process ended with exit code 3",
-    "Crashing": "its process was killed by SIGABRT",
+    "Crashing": "its process was killed by SIGABRT: b.c:7: GGML_ASSERT(n % 32 == 0) failed",
     "Broken": "ValueError: no such thing",
     "Closing": "its process ended with exit code 1: OSError: [Errno 9] Bad file descriptor",
     "Scribbling": "it said something else",
 }
 LATER = {"Vanishing": "/vanishing: No such file or directory"}  # in the second launch
+_SAID = (
+    "loading",
+    "b.c:7: GGML_ASSERT(n % 32 == 0) failed",
+    "[New LWP 7]",
+    "#1  0x00007f1c in ggml_abort () from /b/libggml.so",
+    "/b/libggml.so(ggml_abort+0x15a)[0x7f1c]",
+)
 _SOON = 40  # steps: after what verifies it, in the rounds
 _DESCRIPTORS = range(3, 64)
 
@@ -127,7 +134,10 @@ class Forking(Dying):
 
 
 class Crashing(NumPy):
+    """As ggml does: what it says is followed by a trace of its calls."""
+
     def setup(self, shape, k, v):
+        os.write(2, "\n".join(_SAID).encode())
         os.abort()
 
 

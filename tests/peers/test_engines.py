@@ -60,10 +60,17 @@ def test_its_answers_are_those_of_float64(name):
             assert off <= share, (dtype, layout, shape, off)
         elements = 2 * shape.kv_heads * shape.context * shape.head_dim
         assert 0.5 * elements <= peer.bytes() <= 4 * elements
+    assert engine.kind.function and 0 < len(peer.flags()) <= 120, peer.flags()
 
 
 def _held(values, dtype):
-    """As a cache of ours has them, which peers get theirs from."""
+    """As a cache of ours has them, which peers get theirs from. Of 4 bits a layer has codes from -7
+    to 7, so that each has its negative.
+    """
+    if dtype == "q4_0":
+        blocks = values.reshape(-1, 32)
+        scale = np.float16(np.abs(blocks).max(axis=1, keepdims=True) / 7).astype(np.float32)
+        return (np.rint(blocks / scale) * scale).reshape(values.shape)
     heads, tokens, dim = values.shape[1:]
     with Cache(heads, dim, tokens, dtype=dtype) as cache:
         cache.bulk(*(np.ascontiguousarray(side.transpose(1, 0, 2)[None]) for side in values))
