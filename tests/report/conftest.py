@@ -87,6 +87,17 @@ def past(once, tmp_path_factory):
     return once("past", lambda folder: told(folder, root))
 
 
+@pytest.fixture(scope="session")
+def beside(once, tmp_path_factory):
+    """The folder of a report with other engines beside ours, in two formats."""
+    times = {made.FAST: 2.0, made.SLOW: 4.0}
+    records = [*made.beside(times), *made.beside(times, dtype="i8"), *made.lost(made.DEAD)]
+    points = list(dict.fromkeys(record.point for record in records))
+    run = tmp_path_factory.mktemp("beside") / "run"
+    made.directory(run, records, points, launches=6)
+    return once("beside", lambda folder: reported(folder, run))
+
+
 def told_of(folder, run):
     """The run is read once: what it says takes longer to find than to tell."""
     once_read = cache(load)
