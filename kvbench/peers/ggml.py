@@ -43,6 +43,7 @@ _CALLS = {  # what they return, and what they take
     "ggml_backend_cpu_init": (_POINTER,),
     "ggml_backend_cpu_set_n_threads": (None, _POINTER, _INT),
     "ggml_backend_graph_compute": (_INT, _POINTER, _POINTER),
+    "ggml_blck_size": (_LONG, _INT),
     "ggml_build_forward_expand": (None, _POINTER, _POINTER),
     "ggml_flash_attn_ext": (_POINTER, *[_POINTER] * 5, *[_FLOAT] * 3),
     "ggml_free": (None, _POINTER),
@@ -94,6 +95,8 @@ class Ggml(Peer):
 
     def setup(self, shape, k, v):
         lib, self._type = self._lib, int(_TYPES[self.dtype])
+        if shape.head_dim % (block := lib.ggml_blck_size(self._type)):
+            raise ValueError(f"{self.dtype} has blocks of {block}, head_dim is {shape.head_dim}")
         self._row = lib.ggml_row_size(self._type, shape.head_dim)
         self._bytes = 2 * shape.kv_heads * shape.context * self._row
         self._rows = -(-shape.context // _PAD) * _PAD

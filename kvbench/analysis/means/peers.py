@@ -105,7 +105,7 @@ def _cell(own: pd.DataFrame, known: pd.DataFrame, visits: Visits) -> _Rows:
         kept = {
             **{name: row[name] for name in PEERS if name in row},
             "model": models[0] if models else "",
-            **{f"share{end}": row[f"efficiency{end}"] for end in _ends(row["launches"])},
+            **{f"share{end}": row[f"efficiency{end}"] for end in _ends(row)},
             "times": row["seconds"] / least,
             "variant": "" if row["other"] else row["variant"],
             **_ran(row, visits.get(row["name"], ())),
@@ -120,9 +120,10 @@ def _cell(own: pd.DataFrame, known: pd.DataFrame, visits: Visits) -> _Rows:
     return [*found, *_again(found, visits)]
 
 
-def _ends(launches: int) -> tuple[str, ...]:
-    """Of a share: it has an interval where a ratio of so many launches would have one."""
-    return ("", "_low", "_high") if enough(launches) else ("",)
+def _ends(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """Of a share: it has an interval where a ratio of as many launches would have one."""
+    known = 0 if pd.isna(row["efficiency"]) else row["launches"] - row["uneven"]
+    return ("", "_low", "_high") if enough(known) else ("",)
 
 
 def _ran(row: Mapping[str, Any], seen: Sequence[Record]) -> dict[str, str]:
