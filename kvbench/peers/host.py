@@ -44,15 +44,11 @@ class Host(Closing):
         except BaseException:
             self._left.cleanup()
             raise
-        try:
-            how = point.dtype, point.layout, point.threads, build.path
-            self.process.ask("begin", self.process.where, *how)
-        except BaseException:
-            self.close()
-            raise
+        self._how = point.dtype, point.layout, point.threads, build.path
 
     def setup(self, *facts: Any) -> tuple[int, float, dict[str, int], str]:
         """As Child.setup()."""
+        self.ask("begin", self.process.where, *self._how)
         sizes = astuple(layer_shape(self.point))
         found: tuple[int, float, dict[str, int], str] = self.ask("setup", sizes, self._data, *facts)
         return found

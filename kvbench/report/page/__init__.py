@@ -31,6 +31,7 @@ LARGE = 50_000  # bytes of a figure's data beyond which it is in the file beside
 
 _SHOWN = {  # by topic of a sentence: a word for it, and the figure or table that shows it
     "serve": ("Padding", "serve"),
+    "peers": ("Peers", "peers"),
     "threads": ("Threads", "saturation"),
     "prefetch": ("Prefetching", "schedules"),
     "stores": ("Storing", "stores"),

@@ -162,16 +162,16 @@ def test_a_run_that_tells_of_no_library():
 
 
 def test_what_an_engine_refuses_stands_there_once():
-    words = "no kernel for head_dim 64"
+    words, no = "no kernel for head_dim 64", replace(DECODE, engine="no")
     records = [
         each
         for n, longer in enumerate(SIX)
-        for each in (*launch(n, {PEER: longer}), failed(n, replace(DECODE, engine="no"), words))
+        for each in (*launch(n, {PEER: longer}), failed(n, no, f"the peer no: {words}"))
     ]
     found = findings("mine", records, MACHINE)
     told = " ".join(" ".join(text(found)).split())
     assert f"no, head, has no number in 6 launches: {words}" in told and told.count(words) == 1
-    assert found.peers.set_index("engine").at["no", "error"] == words
+    assert found.peers.set_index("engine").at["no", "error"] == f"the peer no: {words}"
     assert found.beside.cells[0].best == "right, head"
 
 
