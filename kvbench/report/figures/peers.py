@@ -58,7 +58,7 @@ def models(found: Findings) -> Iterator[Figure]:
     for model, own in table.groupby("model", sort=False):
         first = str(model).split(", ")[0]
         name = f"{_NAME}-{_UNSAFE.sub('-', first) or 'shapes'}"
-        title = said(_TOPIC, "cells", str(model), own["cell"].nunique())
+        title = said(_TOPIC, "cells", *_model(own))
         yield Figure(name, title, said(_TOPIC, "cells_about"), own, _draw_cells, below=_NAME)
 
 
@@ -136,6 +136,11 @@ def _embolden(axes: Axes, places: Collection[int]) -> None:
 # ---- all cells of a model ------------------------------------------------------------------------
 
 
+def _model(table: pd.DataFrame) -> tuple[str, int]:
+    """Its name, and how many cells it has."""
+    return str(table["model"].iloc[0]), table["cell"].nunique()
+
+
 def _draw_cells(table: pd.DataFrame) -> Canvas:
     """Formats beside each other, threads below each other; an engine has one line in all of
     them.
@@ -155,6 +160,7 @@ def _draw_cells(table: pd.DataFrame) -> Canvas:
     axes.set_ylim(lines - 1.5, -0.7)
     axes.set_xlim(0, _FORMATS * (most + _BESIDE))
     axes.set_xticks([])
+    axes.set_title(cut(said(_TOPIC, "cells", *_model(table)), _LETTERS), fontweight="bold")
     axes.set_xlabel(said(_TOPIC, "cells_axis"), fontsize=9)
     axes.tick_params(axis="y", pad=10)
     axes.grid(visible=False)

@@ -213,7 +213,7 @@ def test_the_cells_in_which_ours_lead_least_come_first():
     assert holds == {1: True, 2: True, 3: False, 4: True, 5: True}
     told = said("peers", "summary", found.beside)
     assert told.startswith("Ours are") and "In 4 of 5 cells ours lead by as much" in told
-    assert "3000 tokens: ours are 1.01 (0.99 to 1.03) times as fast as right, head" in told
+    assert "3,000 tokens: ours are 1.01 (0.99 to 1.03) times as fast as right, head" in told
     assert "at 79% of a read: same within noise." in told
     rows = sheets(found.beside)[0].rows
     assert [row[-1].text for row in rows] == ["no", "yes", "yes", "yes", "yes"]
