@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import lru_cache
 from typing import Annotated
 
 from kvbench.errors import BadArgument
@@ -296,7 +297,8 @@ def _dram_bytes(domains: Sequence[_Domain]) -> float:
     return max(THRESHOLDS.dram * sum(last for _, last in known), share * threads)
 
 
-def _domains(hierarchies: Sequence[Sequence[DataCache]]) -> tuple[_Domain, ...]:
+@lru_cache  # thousands of points ask of a few sets of CPUs, here and below
+def _domains(hierarchies: tuple[tuple[DataCache, ...], ...]) -> tuple[_Domain, ...]:
     """The threads by the last-level cache that serves them. Empty where a CPU has no known
     cache.
     """
@@ -324,9 +326,16 @@ def _hierarchies(machine: Machine, cpus: Sequence[int]) -> tuple[tuple[DataCache
     """The caches of known size that serve each CPU, the nearest first."""
     if not cpus:
         raise BadArgument("cpus: the list is empty", "name at least one CPU")
+    return _serving(machine.caches, tuple(cpus))
+
+
+@lru_cache
+def _serving(
+    known: tuple[DataCache, ...], cpus: tuple[int, ...]
+) -> tuple[tuple[DataCache, ...], ...]:
     caches = grouped(
         (cpu, cache)
-        for cache in sorted(machine.caches, key=lambda cache: cache.level)
+        for cache in sorted(known, key=lambda cache: cache.level)
         if cache.size > 0 and cache.level <= _LAST
         for cpu in cache.cpus
     )

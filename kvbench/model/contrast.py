@@ -2,9 +2,11 @@
 rounds.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
+from operator import attrgetter
 from typing import Annotated, Any
 
 from kvbench.grouping import grouped
@@ -102,8 +104,10 @@ def lines(points: Iterable[Point], factor: str) -> Iterator[list[Point]]:
         yield from _beside_even(points)
         return
     first = _first(sorted({point.shape.context for point in points}))
-    own = _WITH[factor] | {factor}
-    alike = grouped(((*_but(point, own), first[point.shape.context]), point) for point in points)
+    rest = _but(frozenset(_WITH[factor] | {factor}))
+    alike = grouped(
+        ((rest(point), _beyond(point), first[point.shape.context]), point) for point in points
+    )
     yield from (
         line for line in alike.values() if len({value(point, factor) for point in line}) > 1
     )
@@ -111,7 +115,8 @@ def lines(points: Iterable[Point], factor: str) -> Iterator[list[Point]]:
 
 def _beside_even(points: list[Point]) -> Iterator[list[Point]]:
     """Each point of several lengths, between the even ones."""
-    alike = grouped((_but(point, {LENGTHS}), point) for point in points)
+    rest = _but(frozenset({LENGTHS}))
+    alike = grouped(((rest(point), _beyond(point)), point) for point in points)
     for own in alike.values():
         even = {point.shape.context: point for point in own if point.shape.lengths == EVEN}
         for point in own:
@@ -122,14 +127,18 @@ def _beside_even(points: list[Point]) -> Iterator[list[Point]]:
                     yield found
 
 
-def _but(point: Point, own: Collection[str]) -> tuple[Any, ...]:
-    """All that it is, but for these, and for its context: of its capacity what is beyond that."""
-    shape, own = point.shape, {*own, "context", "capacity"}
-    return (
-        *(getattr(point, field.name) for field in POINT if field.name not in own),
-        *(getattr(shape, field.name) for field in SHAPE if field.name not in own),
-        0 if shape.capacity == shape.context else shape.capacity,
-    )
+@cache
+def _but(own: frozenset[str]) -> Callable[[Point], tuple[Any, ...]]:
+    """All that a point is, but for these, its context and its capacity."""
+    own |= {"context", "capacity"}
+    names = [field.name for field in POINT] + [f"shape.{field.name}" for field in SHAPE]
+    return attrgetter(*(name for name in names if name.rpartition(".")[2] not in own))
+
+
+def _beyond(point: Point) -> int:
+    """Its capacity, where that is more than its context; else 0."""
+    shape = point.shape
+    return 0 if shape.capacity == shape.context else shape.capacity
 
 
 def _first(contexts: list[int]) -> dict[int, int]:

@@ -38,6 +38,10 @@ def builds(
     """
     known = [_named(paths, "library"), _named(pythons, "interpreter")]
     found: dict[str, Build] = {}
+    engines = [*engines]
+    for engine in {**known[0], **known[1]}:
+        if engine not in engines:
+            raise BadArgument(f"{engine} is left out, and a build of it is named", "ask for both")
     for engine in engines:
         own = [named.get(engine, {"": ""}) for named in known]
         if all(len(each) > 1 for each in own) and own[0].keys() != own[1].keys():

@@ -2,7 +2,9 @@
 may be another Python's.
 """
 
+import os
 import resource
+import signal
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib import import_module
@@ -17,6 +19,7 @@ from kvbench.peers.interface import LayerShape
 from kvbench.peers.known import told
 
 _HELD = {"resident_bytes": "Rss", "huge_bytes": "AnonHugePages"}
+_SHOWN = 500  # characters of an error
 _EMPTY, _TIMES = 16, 30  # tokens of a step with next to nothing to read; how often it is timed
 
 
@@ -62,7 +65,7 @@ class Child:
             if f"{word}:" in held
         }
         memory = {name: int(count) << 10 for name, count in kib.items()}
-        return self._peer.bytes(), empty, memory, self._peer.flags()
+        return int(self._peer.bytes()), empty, memory, " ".join(str(self._peer.flags()).split())
 
     def _empty(
         self, shape: LayerShape, first: np.ndarray, signs: np.ndarray, q: np.ndarray
@@ -121,14 +124,20 @@ def _class(where: str) -> Any:
 
 
 def serve(descriptor: int) -> None:
-    """Answers through this pipe, until it is closed."""
-    pipe, child = Connection(descriptor), Child()
+    """Answers through this pipe, until it is closed. A copy that an engine has forked, and that
+    comes back from it, ends: it would answer too.
+    """
+    pipe, child, own = Connection(descriptor), Child(), os.getpid()
     while True:
         try:
             name, *facts = pipe.recv()
         except EOFError:
             return
         try:
-            pipe.send((True, getattr(child, name)(*facts)))
+            answer = True, getattr(child, name)(*facts)
         except Exception as error:  # noqa: BLE001  # whatever it is, it is the peer's
-            pipe.send((False, f"{type(error).__name__}: {error}"[:500]))
+            said = f"{type(error).__name__}: {error}"
+            answer = False, " ".join(said.split())[:_SHOWN]
+        if os.getpid() != own:
+            signal.raise_signal(signal.SIGKILL)
+        pipe.send(answer)

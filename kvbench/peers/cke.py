@@ -15,6 +15,7 @@ _FLASH = "attention_forward_decode_head_major_gqa_flash"
 class Cke(Peer):
     formats = stated("f32 2e-3, f16 0.02")
     install = "--cke PATH: its library, or a folder that holds one"
+    function = _FLASH
 
     @classmethod
     def lacks(cls, path):
@@ -28,8 +29,8 @@ class Cke(Peer):
 
     def setup(self, shape, k, v):
         kind = np.dtype(f"f{int(self.dtype[1:]) // 8}")
-        name = _FLASH if kind.itemsize == 4 else f"{_FLASH}_f16cache"
-        self._call = getattr(ctypes.CDLL(str(_library(self.path))), name)
+        self._name = _FLASH if kind.itemsize == 4 else f"{_FLASH}_f16cache"
+        self._call = getattr(ctypes.CDLL(str(_library(self.path))), self._name)
         self._call.argtypes, self._call.restype = [ctypes.c_void_p] * 4 + [ctypes.c_int] * 6, None
         self._layers = [
             [np.ascontiguousarray(side[layer].astype(kind)) for side in (k, v)]
@@ -59,6 +60,9 @@ class Cke(Peer):
 
     def output(self, layer):
         return self._out
+
+    def flags(self):
+        return self._name
 
 
 def _library(path):

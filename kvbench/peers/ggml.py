@@ -1,20 +1,30 @@
 """ggml's `flash_attn_ext`, as llama.cpp calls it: from the library in the wheel of xllamacpp, or
-another of its builds.
+another of its builds. The number of rows is padded, and a mask says which of them are tokens.
 
 Head-major: K and V are tensors of [head_dim, tokens, heads]. Position-major: [head_dim, heads,
 tokens], seen permuted.
 """
 
 import ctypes
-from importlib import metadata
+import math
+from contextlib import suppress
+from weakref import finalize
 
 import numpy as np
 
 from kvbench.peers.interface import Peer, stated
 
-_TYPES = stated("f32 0, f16 1, bf16 30, q8_0 8")  # enum ggml_type
-_NODES, _PLAN = 8, 1 << 16  # of a graph; bytes beside the tensors' own, at most
+_TYPES = stated("f32 0, f16 1, bf16 30, q8_0 8, q4_0 2")  # enum ggml_type
+_QUERY, _MASK = 0, 1  # their types: GGML_TYPE_F32, GGML_TYPE_F16
+_NODES, _LAYER = 8, 1 << 16  # of a graph; bytes of a layer's tensors and graph without values
+_PAD = 256  # tokens: what both engines round up to
+_QUERIES = 16  # rows of a mask at least, for ik_llama.cpp: GGML_KQ_MASK_PAD
 _PRECISION = 10  # GGML_PREC_F32, which llama.cpp asks for
+_BLOCK, _MOST = 32, 7  # of q4_0: elements that share a scale; the largest code
+_CPU = (  # what a build and this CPU may have: ggml_cpu_has_*
+    "avx2 avx_vnni avx512 avx512_vbmi avx512_vnni avx512_bf16 amx_int8 fma f16c"
+    " neon dotprod fp16_va matmul_int8 sve sme riscv_v vsx vxe"
+)
 
 
 class _Params(ctypes.Structure):
@@ -27,13 +37,16 @@ class _Params(ctypes.Structure):
 
 _POINTER, _INT, _LONG, _FLOAT = ctypes.c_void_p, ctypes.c_int, ctypes.c_int64, ctypes.c_float
 _CALLS = {  # what they return, and what they take
+    "ggml_backend_alloc_ctx_tensors": (_POINTER, _POINTER, _POINTER),
+    "ggml_backend_buffer_clear": (None, _POINTER, ctypes.c_uint8),
+    "ggml_backend_buffer_free": (None, _POINTER),
     "ggml_backend_cpu_init": (_POINTER,),
     "ggml_backend_cpu_set_n_threads": (None, _POINTER, _INT),
-    "ggml_backend_cpu_set_threadpool": (None, _POINTER, _POINTER),
     "ggml_backend_graph_compute": (_INT, _POINTER, _POINTER),
+    "ggml_blck_size": (_LONG, _INT),
     "ggml_build_forward_expand": (None, _POINTER, _POINTER),
     "ggml_flash_attn_ext": (_POINTER, *[_POINTER] * 5, *[_FLOAT] * 3),
-    "ggml_flash_attn_ext_set_prec": (None, _POINTER, _INT),
+    "ggml_free": (None, _POINTER),
     "ggml_get_data": (_POINTER, _POINTER),
     "ggml_init": (_POINTER, _Params),
     "ggml_new_graph_custom": (_POINTER, _POINTER, ctypes.c_size_t, ctypes.c_bool),
@@ -50,69 +63,101 @@ _CALLS = {  # what they return, and what they take
         _POINTER,
     ),
     "ggml_row_size": (ctypes.c_size_t, _INT, _LONG),
+}
+_OWN = {  # what older ones do not have, or do not mean the same by
+    "ggml_backend_cpu_set_threadpool": (None, _POINTER, _POINTER),
+    "ggml_flash_attn_ext_set_prec": (None, _POINTER, _INT),
     "ggml_threadpool_new": (_POINTER, _POINTER),
     "ggml_threadpool_params_init": (None, _POINTER, _INT),
 }
 
 
 class Ggml(Peer):
-    formats = stated("f32 1e-4, f16 0.1, bf16 0.02, q8_0 0.1")
+    formats = stated("f32 1e-4, f16 0.1, bf16 0.02, q8_0 0.1, q4_0 0.1")
     layouts = "head position"
     kept = "position"
     package, install = "xllamacpp", "pip install 'kvbench[peers]', or name its library: --ggml PATH"
+    engine = "xllamacpp*.so"  # it has all of ggml in it
+    function = "ggml_flash_attn_ext"
 
     def __init__(self, *how):
         super().__init__(*how)
-        self._lib = ctypes.CDLL(self.path or _wheel())
-        for name, (result, *taken) in _CALLS.items():
+        self._lib = ctypes.CDLL(self.library(self.path))
+        self._declare(_CALLS)
+        self._backend = self._lib.ggml_backend_cpu_init()
+        self._lib.ggml_backend_cpu_set_n_threads(self._backend, self.threads)
+        self._begin()
+
+    def _declare(self, calls):
+        for name, (result, *taken) in calls.items():
             call = getattr(self._lib, name)
             call.restype, call.argtypes = result, taken
-        self._backend = self._lib.ggml_backend_cpu_init()
-        params = ctypes.create_string_buffer(4096)
-        self._lib.ggml_threadpool_params_init(params, self.threads)
-        self._lib.ggml_backend_cpu_set_n_threads(self._backend, self.threads)
-        self._lib.ggml_backend_cpu_set_threadpool(
-            self._backend, self._lib.ggml_threadpool_new(params)
-        )
 
     def setup(self, shape, k, v):
         lib, self._type = self._lib, int(_TYPES[self.dtype])
-        rows = shape.kv_heads * shape.context
-        self._bytes = 2 * rows * lib.ggml_row_size(self._type, shape.head_dim)
-        ends = 8 * shape.q_heads * shape.head_dim
-        params = _Params(len(k) * (self._bytes + ends + _PLAN), None, False)
-        self._context, self._dims = lib.ggml_init(params), (shape.q_heads, shape.head_dim)
-        self._graphs, self._q, self._out = [], [], []
-        for layer in range(len(k)):
-            q = lib.ggml_new_tensor_3d(self._context, 0, shape.head_dim, 1, shape.q_heads)
-            stored = [self._stored(shape, side[layer]) for side in (k, v)]
-            facts = (None, shape.head_dim**-0.5, 0.0, 0.0)
-            out = lib.ggml_flash_attn_ext(self._context, q, *stored, *facts)
-            lib.ggml_flash_attn_ext_set_prec(out, _PRECISION)
-            graph = lib.ggml_new_graph_custom(self._context, _NODES, False)
-            lib.ggml_build_forward_expand(graph, out)
-            self._graphs.append(graph)
-            self._q.append(self._array(q))
-            self._out.append(self._array(out))
+        if shape.head_dim % (block := lib.ggml_blck_size(self._type)):
+            raise ValueError(f"{self.dtype} has blocks of {block}, head_dim is {shape.head_dim}")
+        self._row = lib.ggml_row_size(self._type, shape.head_dim)
+        self._bytes = 2 * shape.kv_heads * shape.context * self._row
+        self._rows = -(-shape.context // _PAD) * _PAD
+        self._context = lib.ggml_init(_Params((len(k) + 1) * _LAYER, None, True))
+        mask = self._tensor(_MASK, self._rows, _QUERIES, 1)
+        layers = [self._layer(shape, mask) for _ in range(len(k))]
+        buffer = lib.ggml_backend_alloc_ctx_tensors(self._context, self._backend)
+        finalize(self, _free, lib, buffer, self._context)
+        lib.ggml_backend_buffer_clear(buffer, 0)
+        self._array(mask, (_QUERIES, self._rows), np.float16)[:, shape.context :] = -np.inf
+        self._graphs, q, stored, out = zip(*layers, strict=True)
+        for side, tensors in zip((k, v), zip(*stored, strict=True), strict=True):
+            for layer, tensor in enumerate(tensors):
+                self._fill(tensor, side[layer])
+        dims = (shape.q_heads, shape.head_dim)
+        self._q, self._out = ([self._array(one, dims) for one in ends] for ends in (q, out))
 
-    def _stored(self, shape, rows):
-        lib, (heads, tokens, dim) = self._lib, rows.shape
+    def _layer(self, shape, mask):
+        """A graph, and its tensors: the query, K and V, the output."""
+        lib, dim, heads = self._lib, shape.head_dim, shape.kv_heads
         by_token = self.layout != "head"
-        places = (dim, heads, tokens) if by_token else (dim, tokens, heads)
-        found = lib.ggml_new_tensor_3d(self._context, self._type, *places)
-        rows = np.ascontiguousarray(rows.transpose(1, 0, 2) if by_token else rows, dtype=np.float32)
-        lib.ggml_quantize_chunk(
-            self._type, rows.ctypes.data, lib.ggml_get_data(found), 0, heads * tokens, dim, None
-        )
-        return lib.ggml_permute(self._context, found, 0, 2, 1, 3) if by_token else found
+        places = (heads, self._rows) if by_token else (self._rows, heads)
+        q = self._tensor(_QUERY, dim, 1, shape.q_heads)
+        stored = [self._tensor(self._type, dim, *places) for _ in range(2)]
+        seen = [
+            lib.ggml_permute(self._context, each, 0, 2, 1, 3) if by_token else each
+            for each in stored
+        ]
+        out = lib.ggml_flash_attn_ext(self._context, q, *seen, mask, dim**-0.5, 0.0, 0.0)
+        self._refine(out)
+        graph = lib.ggml_new_graph_custom(self._context, _NODES, False)
+        lib.ggml_build_forward_expand(graph, out)
+        return graph, q, stored, out
 
-    def _array(self, tensor):
-        """Its float32 values where they lie."""
-        count = self._dims[0] * self._dims[1]
-        kind = ctypes.c_float * count
-        return np.frombuffer(
-            kind.from_address(self._lib.ggml_get_data(tensor)), np.float32
-        ).reshape(self._dims)
+    def _tensor(self, kind, *dims):
+        return self._lib.ggml_new_tensor_3d(self._context, kind, *dims)
+
+    def _array(self, tensor, dims, kind=np.float32):
+        """Its values where they lie."""
+        space = ctypes.c_char * (math.prod(dims) * np.dtype(kind).itemsize)
+        values = np.frombuffer(space.from_address(self._lib.ggml_get_data(tensor)), kind)
+        return values.reshape(dims)
+
+    def _fill(self, tensor, values):
+        """values: [kv_heads][tokens][head_dim]"""
+        by_token = self.layout != "head"
+        values = np.ascontiguousarray(values.transpose(1, 0, 2) if by_token else values, np.float32)
+        packs = self._packs(values)
+        places = (self._rows, values.shape[1]) if by_token else (values.shape[0], self._rows)
+        to = self._array(tensor, (*places, self._row), np.uint8)
+        to[: packs.shape[0], : packs.shape[1]] = packs
+
+    def _packs(self, values):
+        """Each row as ggml stores it."""
+        *places, dim = values.shape
+        if self.dtype == "q4_0":
+            return packed(values).reshape(*places, -1)
+        found = np.empty((*places, self._row), np.uint8)
+        facts = values.ctypes.data, found.ctypes.data, 0, math.prod(places), dim, None
+        self._lib.ggml_quantize_chunk(self._type, *facts)
+        return found
 
     def ask(self, q):
         for to, one in zip(self._q, q, strict=True):
@@ -128,12 +173,40 @@ class Ggml(Peer):
     def bytes(self):
         return self._bytes
 
+    def flags(self):
+        return f"{self.asked}; {' '.join(filter(self._has, _CPU.split()))}"
 
-def _wheel() -> str:
-    """A library of Python's that has all of ggml in it."""
-    files = metadata.files(Ggml.package) or ()
-    return next(
-        str(file.locate())
-        for file in files
-        if file.name.startswith("xllamacpp") and file.suffix == ".so"
-    )
+    def _has(self, word):
+        with suppress(AttributeError):  # a library of another time, or of another CPU
+            return getattr(self._lib, f"ggml_cpu_has_{word}")()
+
+    # ---- what a relative of it does in its own way -----------------------------------------------
+
+    asked = "GGML_PREC_F32, f16 mask"
+
+    def _begin(self):
+        self._declare(_OWN)
+        params = ctypes.create_string_buffer(4096)
+        self._lib.ggml_threadpool_params_init(params, self.threads)
+        pool = self._lib.ggml_threadpool_new(params)
+        self._lib.ggml_backend_cpu_set_threadpool(self._backend, pool)
+
+    def _refine(self, out):
+        self._lib.ggml_flash_attn_ext_set_prec(out, _PRECISION)
+
+
+def _free(lib, buffer, context):
+    """ik_llama.cpp has room for 64 contexts at a time."""
+    lib.ggml_backend_buffer_free(buffer)
+    lib.ggml_free(context)
+
+
+def packed(values):
+    """q4_0, [blocks][bytes]: a scale, then two codes a byte. They are those of a cache of ours,
+    whose largest is 7 in each block; ggml's own quantiser makes it 8, and would round all anew.
+    """
+    blocks = values.reshape(-1, _BLOCK)
+    scale = (np.abs(blocks).max(axis=1, keepdims=True) / _MOST).astype(np.float16)
+    codes = np.rint(blocks / np.where(scale == 0, 1, scale)).astype(np.int8) + np.int8(8)
+    low, high = np.split(codes.view(np.uint8), 2, axis=1)
+    return np.hstack([scale.view(np.uint8), low | high << 4])

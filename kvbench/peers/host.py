@@ -1,17 +1,24 @@
 """A peer of a point, as the one that measures sees it: like a team, whose tasks are layers."""
 
 import tempfile
+from dataclasses import astuple
 from typing import Any
 
 from kvbench.closing import Closing
 from kvbench.model import Point, Times
 from kvbench.peers.builds import Build
-from kvbench.peers.interface import Peer
+from kvbench.peers.interface import LayerShape, Peer
 from kvbench.peers.process import Process
 
 _THREADS = ("OMP", "OPENBLAS", "MKL")
 _FOLDERS = ("TMPDIR", "TMP", "TEMP", "TEMPDIR")
 _HUGE = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}  # what malloc maps asks for huge pages
+
+
+def layer_shape(point: Point) -> LayerShape:
+    shape = point.shape
+    blocks = point.block_tokens if point.layout == "paged" else 0
+    return LayerShape(shape.q_heads, shape.kv_heads, shape.head_dim, shape.context, blocks)
 
 
 class Host(Closing):
@@ -37,18 +44,12 @@ class Host(Closing):
         except BaseException:
             self._left.cleanup()
             raise
-        try:
-            how = point.dtype, point.layout, point.threads, build.path
-            self.process.ask("begin", self.process.where, *how)
-        except BaseException:
-            self.close()
-            raise
+        self._how = point.dtype, point.layout, point.threads, build.path
 
     def setup(self, *facts: Any) -> tuple[int, float, dict[str, int], str]:
         """As Child.setup()."""
-        shape = self.point.shape
-        blocks = self.point.block_tokens if self.point.layout == "paged" else 0
-        sizes = shape.q_heads, shape.kv_heads, shape.head_dim, shape.context, blocks
+        self.ask("begin", self.process.where, *self._how)
+        sizes = astuple(layer_shape(self.point))
         found: tuple[int, float, dict[str, int], str] = self.ask("setup", sizes, self._data, *facts)
         return found
 

@@ -77,6 +77,11 @@ class Peer:
         return ""
 
     @classmethod
+    def refuses(cls, dtype: str, shape: LayerShape) -> str:
+        """Why it cannot attend to such a layer; empty where it can, or where it says so itself."""
+        return ""
+
+    @classmethod
     def library(cls, path: str) -> str:
         """The file that its kernels lie in: the one that was named, or one of its package; empty
         where there is none.

@@ -51,12 +51,12 @@ def known(word: str, path: str = "", python: str = "") -> Known:
             if python:
                 from kvbench.peers.process import elsewhere  # what runs in that has no need of it
 
-                version, lacking, library = elsewhere(kind, path, python)
+                version, lacking, library = elsewhere(word, kind, path, python)
             else:
                 version, lacking, library = told(kind, path)
             return Known(word, kind, version, lacking, library, python)
     except KvbenchError as error:
-        return Known(word, kind, lacking=str(error.args[0]), python=python)
+        return Known(word, kind, lacking=str(error), python=python)
     except (Exception, SystemExit, KeyboardInterrupt) as error:
         if interrupted():
             raise

@@ -8,6 +8,7 @@ from kvbench.peers.interface import Peer, stated
 class NumPy(Peer):
     formats = stated("f32 1e-4")
     package = "numpy"
+    function = "numpy.matmul"
 
     def setup(self, shape, k, v):
         self._dims = (shape.kv_heads, shape.group, shape.head_dim)
@@ -26,3 +27,9 @@ class NumPy(Peer):
 
     def output(self, layer):
         return self._out.reshape(-1, self._dims[2])
+
+    def flags(self):
+        found = np.show_config(mode="dicts")
+        blas = found["Build Dependencies"]["blas"]
+        simd = found["SIMD Extensions"].get("found", ())
+        return f"{blas['name']} {blas['version']}; {' '.join(simd)}"

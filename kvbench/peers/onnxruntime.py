@@ -13,6 +13,7 @@ _INT32 = 6
 class OnnxRuntime(Peer):
     formats = stated("f32 1e-4, f16 0.05")
     package, install = "onnxruntime", "pip install 'kvbench[peers]'"
+    function = "com.microsoft.GroupQueryAttention"
 
     def setup(self, shape, k, v):
         import onnxruntime
@@ -65,6 +66,11 @@ class OnnxRuntime(Peer):
 
     def bytes(self):
         return self._bytes
+
+    def flags(self):
+        own = self._session.get_session_options()
+        threads = f"intra_op_num_threads={own.intra_op_num_threads}"
+        return f"{' '.join(self._session.get_providers())}, {threads}, past and present shared"
 
 
 # ---- a model of one node, as ONNX writes it: no other package is needed for that -----------------

@@ -19,6 +19,7 @@ class OpenVino(Peer):
     formats = stated("f32 1e-4, f16 0.01, bf16 0.02, i8 0.1")
     package, install = "openvino", "pip install 'kvbench[peers]'"
     engine = "libopenvino_intel_cpu_plugin.so"
+    function = "ScaledDotProductAttention, fused with its cache"
     whole = True
 
     def setup(self, shape, k, v):
@@ -33,8 +34,10 @@ class OpenVino(Peer):
             "INFERENCE_PRECISION_HINT": "f32",
             "KV_CACHE_PRECISION": kind,
         }
-        compiled = openvino.Core().compile_model(_model(shape, len(k)), "CPU", how)
-        self._request = compiled.create_infer_request()
+        core = openvino.Core()
+        self._compiled = core.compile_model(_model(shape, len(k)), "CPU", how)
+        self._found = core.get_property("CPU", "OPTIMIZATION_CAPABILITIES")
+        self._request = self._compiled.create_infer_request()
         self._states = {state.name: state for state in self._request.query_state()}
         self._kept = {
             f"{side}{n}": each[n] for side, each in (("k", k), ("v", v)) for n in range(len(k))
@@ -80,6 +83,11 @@ class OpenVino(Peer):
             _SCALES if _BITS[self.dtype] == 8 else 0
         )
         return 2 * self._shape.kv_heads * self._shape.context * row
+
+    def flags(self):
+        given = ("INFERENCE_PRECISION_HINT", "KV_CACHE_PRECISION")
+        hints = [f"{name}={self._compiled.get_property(name).to_string()}" for name in given]
+        return f"{', '.join(hints)}; {' '.join(self._found)}"
 
 
 def _model(shape, layers):

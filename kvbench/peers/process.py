@@ -1,27 +1,31 @@
-"""The process of a peer, and what it is asked through a pipe. It leads a group of its own, with
-what its engine begins; the group runs while it is asked something, and is stopped for all other
-time: what spins in it takes no core from anybody.
+"""The process of a peer, and what it is asked through a pipe. From the first question on, it and
+what its engine begins run while it is asked something, and are stopped for all other time: what
+spins there takes no core from anybody.
 """
 
 import json
 import os
+import pickle
+import select
 import signal
-import subprocess
+import socket
+import struct
 import sys
-import tempfile
+import time
 from contextlib import suppress
-from multiprocessing.connection import Pipe, wait
+from multiprocessing.connection import Pipe
 from pathlib import Path
 from typing import Any
 
 import kvbench
-from kvbench.apart import ending, kill_group
 from kvbench.closing import Closing
-from kvbench.errors import KvbenchError
+from kvbench.errors import BadArgument, KvbenchError
 from kvbench.peers import begin
+from kvbench.peers.builds import engine_of
+from kvbench.peers.group import Group
 from kvbench.peers.interface import Peer
 
-_SHOWN = 200  # characters of what it printed last
+_MOST = 1 << 28  # bytes of an answer
 _PATIENCE = 60.0  # seconds that an interpreter may take to say what it has
 
 
@@ -53,7 +57,6 @@ class Process(Closing):
     ) -> None:
         self.name, self._patience = name, patience
         self.where = f"{kind.__module__}:{kind.__qualname__}"
-        self._said = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115  # close() does
         self._pipe, other = Pipe()
         asked = {
             "pipe": other.fileno(),
@@ -61,57 +64,44 @@ class Process(Closing):
             "cpus": cpus,
             "packages": [_lies("kvbench"), *_beside(kind)],
         }
+        command = [python or sys.executable, "-P", begin.__file__]
         try:
-            self._process = subprocess.Popen(
-                [python or sys.executable, "-P", begin.__file__],
-                stdin=subprocess.PIPE,
-                stdout=self._said,
-                stderr=self._said,
-                env={**os.environ, **(environment or {})},
-                pass_fds=[other.fileno(), *files],
-                process_group=0,
-            )
+            with other:
+                self._group = Group(command, (other.fileno(), *files), environment or {})
         except OSError as error:
             self._pipe.close()
-            self._said.close()
-            raise self._failed(f"its interpreter {python}: {error.strerror}") from None
-        finally:
-            other.close()
-        with suppress(OSError):  # it is dead: its end says why
-            assert self._process.stdin  # it was asked for
-            with self._process.stdin as line:
-                line.write(f"{json.dumps(asked)}\n".encode())
+            raise self._failed(f"{error.filename}: {error.strerror}") from None
+        _give_up(self._pipe.fileno(), patience)
+        self._group.say(f"{json.dumps(asked)}\n".encode())
 
     def ask(self, *what: Any) -> Any:
         """A method of Child, and what it takes."""
-        self._signal(signal.SIGCONT)
-        with suppress(OSError):  # it is dead: its end says why
+        self._group.signal(signal.SIGCONT)
+        with suppress(OSError):  # it is dead, or hangs: what is received says so
             self._pipe.send(what)
         try:
-            return self._receive()
+            return self._received()
         finally:
-            self._signal(signal.SIGSTOP)
+            self._group.signal(signal.SIGSTOP)
 
     def close(self) -> None:
-        kill_group(self._process)
+        self._group.close()
         self._pipe.close()
-        self._said.close()
 
-    def _signal(self, which: int) -> None:
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, which)
-
-    def _receive(self) -> Any:
+    def _received(self) -> Any:
+        """What comes is what an engine makes of it, which may write anywhere."""
+        end = time.monotonic() + self._patience
         try:
-            if not wait([self._pipe], self._patience):
-                raise self._failed(f"no sign of life for {self._patience:g} s: it hangs")
-            good, found = self._pipe.recv()
-        except (EOFError, OSError):
-            raise self._failed(
-                f"its process {ending(self._process.wait())}{self._last()}"
-            ) from None
-        except Failed:
-            raise
+            if not self._group.ready(self._pipe.fileno(), select.POLLIN, end):
+                raise EOFError
+            good, found = pickle.loads(self._pipe.recv_bytes(_MOST))
+        except (TimeoutError, BlockingIOError):
+            said = f"no sign of life for {self._patience:g} s: it hangs"
+            raise self._failed(said) from None
+        except (EOFError, ConnectionError):
+            how = self._group.ending(self._patience)
+            said = f"its process {how}" if how else "it has closed its pipe, and goes on"
+            raise self._failed(said) from None
         except Exception as error:  # noqa: BLE001  # an answer that is none
             raise self._failed(f"it said something else: {error}") from None
         if not good:
@@ -121,18 +111,26 @@ class Process(Closing):
     def _failed(self, what: str) -> Failed:
         return Failed(f"the peer {self.name}: {what}", self)
 
-    def _last(self) -> str:
-        self._said.seek(0)
-        lines = self._said.read().strip().splitlines()[-1:]
-        return f": {lines[0][:_SHOWN]}" if lines else ""
+
+def _give_up(pipe: int, seconds: float) -> None:
+    """Reads and writes that take longer fail: BlockingIOError."""
+    whole = int(seconds)
+    limit = struct.pack("ll", whole, int((seconds - whole) * 1e6))
+    with socket.socket(fileno=os.dup(pipe)) as own:
+        for which in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+            own.setsockopt(socket.SOL_SOCKET, which, limit)
 
 
-def elsewhere(kind: type[Peer], path: str, python: str) -> tuple[str, str, str]:
+def elsewhere(word: str, kind: type[Peer], path: str, python: str) -> tuple[str, str, str]:
     """As told(), of an engine in another interpreter."""
     cpus = tuple(os.sched_getaffinity(0))
-    with Process(kind.__name__, kind, python, cpus, _PATIENCE) as process:
-        found: tuple[str, str, str] = process.ask("about", process.where, path)
-        return found
+    try:
+        with Process(word, kind, python, cpus, _PATIENCE) as process:
+            found: tuple[str, str, str] = process.ask("about", process.where, path)
+            return found
+    except Failed as failure:
+        hint = f"a Python that has it, and NumPy: --python {engine_of(word)}=PATH"
+        raise BadArgument(failure.args[0], hint) from None
 
 
 def _beside(kind: type[Peer]) -> list[tuple[str, str, list[str] | None]]:

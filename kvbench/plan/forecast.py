@@ -29,7 +29,7 @@ SLICE = 1e-4  # seconds to prepare each slice
 # of a probe, of which each has a third of the samples
 _FORMS = {"read": 7 / 3, "copy": 4 / 3, "copy_nt": 4 / 3}
 _PACE = 0.001  # seconds of a sample of it
-PEER = 2.0  # seconds to begin a peer's process, to fill its store and to verify it
+PEER = 1.5  # seconds to begin a peer's process, to fill its store and to verify it
 EVICTED = 2.0  # by the wall: the untimed sweeps take as long as what lies between them
 # seconds that any visit is given, and bytes/s at which one may still prepare
 _PATIENCE, _FILLED = 60.0, 0.02 * GB

@@ -9,7 +9,8 @@ side.
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeGuard
+from operator import attrgetter, ne
+from typing import Any, TypeGuard
 
 from kvbench.grouping import grouped
 from kvbench.model import AUTO, DEFAULTS, OURS, POINT, Contrast, Machine, Needs, Point, Probe
@@ -24,7 +25,13 @@ from kvbench.regime import classify, dram_bytes
 _PER_OCTAVE = 4  # footprints closer together than that share a ceiling
 _COPIES = ("copy", "copy_nt")
 _MOST = 8  # points of a set
+_FIELDS = [field.name for field in POINT], [field.name for field in SHAPE]
+_values = attrgetter(*_FIELDS[0], *(f"shape.{name}" for name in _FIELDS[1]))
 _USUAL = DEFAULTS | {"order": None}  # most caches have no blocks
+_UNPAGED: dict[str, Any] = {
+    field.name: _USUAL[field.name] for field in POINT if field.within == "layout"
+}
+_DEFAULTS = tuple(_USUAL[name] for names in _FIELDS for name in names)
 _SHARE = 0.25  # of the memory there is, for a set's arenas
 
 
@@ -106,8 +113,7 @@ def _of_each_value(line: Sequence[Point], factor: str) -> tuple[Point, ...]:
 
 def _unusual(point: Point) -> int:
     """How many values are not the defaults."""
-    owners = [(point, field) for field in POINT] + [(point.shape, field) for field in SHAPE]
-    return sum(getattr(owner, field.name) != _USUAL[field.name] for owner, field in owners)
+    return sum(map(ne, _values(point), _DEFAULTS))
 
 
 # ---- lines of peers: what is timed in the same rounds --------------------------------------------
@@ -118,7 +124,8 @@ def line_of(point: Point) -> Point:
     layout.
     """
     variant, layout = (default_library().words(name)[0] for name in ("variant", "layout"))
-    return replace(point, variant=variant, layout=layout, engine=OURS, schedule=AUTO)
+    own = _UNPAGED | {"variant": variant, "layout": layout, "engine": OURS, "schedule": AUTO}
+    return replace(point, **own)
 
 
 def is_peer(point: Visited) -> TypeGuard[Point]:
@@ -126,11 +133,14 @@ def is_peer(point: Visited) -> TypeGuard[Point]:
 
 
 def peer_lines(points: Iterable[Visited]) -> dict[Point, list[Point]]:
-    """Those that have peers, each with ours that are of it."""
+    """Those that have peers, each with ours that are of it: other layouts have memory of their
+    own.
+    """
     own = [point for point in points if isinstance(point, Point)]
     found: dict[Point, list[Point]] = {line_of(point): [] for point in own if is_peer(point)}
     for point in own:
-        if (line := line_of(point)) in found:
+        line = line_of(point)
+        if line in found and (is_peer(point) or point.layout == line.layout):
             found[line].append(point)
     return found
 

@@ -4,7 +4,7 @@ in tables.toml.
 
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -418,7 +418,7 @@ def every(found: Findings) -> list[Sheet]:
     return [
         points(found),
         serving(found),
-        own.pop("peers"),
+        replace(own.pop("peers"), name="rows"),  # a page's figure has that name
         *peers(found.beside),
         *asked,
         *own.values(),

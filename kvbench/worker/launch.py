@@ -133,14 +133,11 @@ class _Visitor(Closing):
     def groups(self) -> list[list[list[Visited]]]:
         """Of what shares memory, what is timed together."""
         found: dict[object, list[Visited]] = {}
-        peers = peer_lines(self._job.points)
+        lines = {point: line for line, own in peer_lines(self._job.points).items() for point in own}
         for point in self._job.points:
             if isinstance(point, Point):
-                line = line_of(point)
-                key: object = (
-                    line
-                    if line in peers
-                    else room.key(point, self._needs(point).slices, self._ground)
+                key: object = lines.get(point) or room.key(
+                    point, self._needs(point).slices, self._ground
                 )
             else:
                 key = probing.group(point) if isinstance(point, Probe) else point.name

@@ -1,14 +1,17 @@
 """A line: our kernels and the peers of a point, in the same rounds on the same values.
 
-make each peer's process, one after another, and verify it; whoever fails has an error, and the
-others go on for round in rounds:
+make each peer's process and verify it, as many at once as there are CPUs; whoever fails has an
+error, and the others go on
+for round in rounds:
     ours; the peers and the witnesses, shuffled; the first of ours again
 verify all once more, with other queries too
 a record for each, with the witnesses of these rounds
 """
 
+import fcntl
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -33,6 +36,7 @@ from kvbench.worker.room import Room
 from kvbench.worker.tuning import Tuner
 
 _FIRST, _LAST = -1, 1  # places in a round
+_SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
 
 
 class Guest(Owner):
@@ -42,9 +46,12 @@ class Guest(Owner):
         self, point: Point, bench: Decoding, data: int, build: Build, patience: float, folder: str
     ) -> None:
         self.point, self._bench = point, bench
-        self._kind = known(point.engine, build.path, build.python).kind
-        share = self._kind.formats[point.dtype] * max(1.0, point.shape.context / LONG)
-        self._share, self.error = share, 0.0
+        found = known(point.engine)
+        if not found.takes(point.dtype, point.layout):
+            why = found.lacking or "it has changed since the run began"
+            raise KvbenchError(f"the peer {point.engine}: {why}", "its rows alone are lost")
+        self._kind, self.error = found.kind, 0.0
+        self._share = self._kind.formats[point.dtype] * max(1.0, point.shape.context / LONG)
         self._how = self._kind, build, patience, folder, data
         super().__init__()
 
@@ -152,19 +159,24 @@ class Line(Owner):
     # ---- guests ----------------------------------------------------------------------------------
 
     def _invite(self) -> Iterator[Visited | Record]:
-        data, plan = self._values(), self._job.plan
+        """By threads that stay: the system ends a process with the thread that began it."""
+        pool = self._owned.enter_context(ThreadPoolExecutor(self._first.team.threads))
+        data, made = self._values(), {}
+        self._first.queries.right()  # once, before several ask for it
         for point in self._points:
-            if point.engine == OURS:
-                continue
+            if point.engine != OURS:
+                made[point] = pool.submit(self._guest, point, data)
+        for point, guest in made.items():
             yield point
             try:
-                build = Build(plan.peers.get(point.engine, ""), plan.pythons.get(point.engine, ""))
-                how = build, plan.patience / 2, self._job.references
-                self._guests.append(
-                    self._owned.enter_context(Guest(point, self._first, data, *how))
-                )
+                self._guests.append(self._owned.enter_context(guest.result()))
             except KvbenchError as error:
                 yield self._lost(point, error)
+
+    def _guest(self, point: Point, data: int) -> Guest:
+        plan = self._job.plan
+        build = Build(plan.peers.get(point.engine, ""), plan.pythons.get(point.engine, ""))
+        return Guest(point, self._first, data, build, plan.patience / 2, self._job.references)
 
     def _values(self) -> int:
         """The first slice as float32 in a file without a name: [K,
@@ -172,11 +184,12 @@ class Line(Owner):
         """
         cache, tokens = self._room.caches[0], self._room.point.shape.context
         rows = cache.rows(0, tokens, cache.library.isas()[0], self._first.team.threads)
-        file = os.memfd_create("kvbench")
+        file = os.memfd_create("kvbench", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         self._owned.callback(os.close, file)
         with open(file, "wb", closefd=False) as to:
             for each in rows:
                 to.write(np.ascontiguousarray(each[0].transpose(1, 0, 2), dtype=np.float32).data)
+        fcntl.fcntl(file, fcntl.F_ADD_SEALS, _SEALS)  # no engine changes what others get
         return file
 
     def _lost(self, point: Point, error: KvbenchError) -> Record:

@@ -9,7 +9,7 @@ import pytest
 from kvbench.native import Cache, default_library
 from kvbench.plan.needs import slice_bytes, tokens_in
 from kvbench.suite import AXES, shipped
-from tests.cli.test_cli import told
+from tests.cli.test_cli import output_of, told
 from tests.machine.trees import grow
 
 CACHES = [(1, "Data", "32K", 1), (2, "Unified", "512K", 1), (3, "Unified", "32768K", 2)]
@@ -23,6 +23,22 @@ def made_up(monkeypatch, tmp_path):
     monkeypatch.setenv("KVBENCH_ROOT", str(tree))
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture(scope="module")
+def listings():
+    return []
+
+
+@pytest.fixture
+def listed(listings, made_up, capsys):
+    """What `list suites` printed here, and with --json its rows. It plans every suite, so that each
+    is called once.
+    """
+    if not listings:
+        listings.append(told(capsys, "list", "suites"))
+        listings.append(json.loads(output_of(capsys, "list", "suites", "--json"))["suites"])
+    return listings
 
 
 def dry_run(capsys, *asked):
@@ -128,8 +144,8 @@ def test_a_forced_tier_is_the_best(capsys, monkeypatch):
     assert code == 2 and "KVBENCH_ISA" in err
 
 
-def test_suites(capsys):
-    code, out, _ = told(capsys, "list", "suites")
+def test_suites(listed):
+    code, out, _ = listed[0]
     assert code == 0
     assert {line.split()[0] for line in out.splitlines()} == set(shipped())
     assert all(" points " in line and line.endswith("?") for line in out.splitlines())
@@ -138,18 +154,14 @@ def test_suites(capsys):
 @pytest.mark.parametrize(
     ("suite", "word"), [("quick", "up to"), ("smoke", "about"), ("standard", "about")]
 )
-def test_one_forecast_a_suite(capsys, suite, word):
+def test_one_forecast_a_suite(listed, capsys, suite, word):
     """The listing's is the dry run's, in words and in JSON. quick adds launches for up to 360 s."""
-    _, listed, note = told(capsys, "list", "suites")
-    (line,) = (line for line in listed.splitlines() if line.split()[0] == suite)
+    (_, text, note), rows = listed
+    (line,) = (line for line in text.splitlines() if line.split()[0] == suite)
     time = re.search(r"points  (.*?)  +", line)[1]
     assert time.startswith(word) and "from start to end" in note
     assert f"  time: {time} from start to end" in dry_run(capsys, suite)[1]
-    (row,) = (
-        row
-        for row in json.loads(told(capsys, "list", "suites", "--json")[1])["suites"]
-        if row["name"] == suite
-    )
+    (row,) = (row for row in rows if row["name"] == suite)
     assert row["seconds"] == json.loads(dry_run(capsys, suite, "--json")[1])["seconds"]
     if suite == "quick":
         assert row["seconds"] >= 360

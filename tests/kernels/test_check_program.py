@@ -36,17 +36,18 @@ def build(tmp_path_factory):
     return make
 
 
-@pytest.fixture
-def linked(tmp_path):
+@pytest.fixture(scope="module")
+def linked(tmp_path_factory):
     """The program with the library under test as it is installed: it calls the public interface
     alone.
     """
     compiler = shutil.which("cc") or shutil.which("gcc")
     if not compiler:
         pytest.skip("no C compiler")
+    folder = tmp_path_factory.mktemp("linked")
     program, plugin, library, kernels = (
-        tmp_path / "kvb-check",
-        tmp_path / "plugin.o",
+        folder / "kvb-check",
+        folder / "plugin.o",
         library_path(),
         ROOT / "kernels",
     )

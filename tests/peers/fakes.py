@@ -3,21 +3,37 @@ entry point.
 """
 
 import os
+import signal
+import sys
 import tempfile
 import time
+from contextlib import suppress
 
 from kvbench.peers.numpy import NumPy
 
+RIGHT = ("Right", "Loud", "Copied", "Inward")
 FAULTS = {  # what is said of each
     "Liar": "is off by",
     "Keeper": "is off by",
     "Tired": "is off by",
     "Hanging": "it hangs",
     "Dying": "its process ended with exit code 3",
-    "Crashing": "its process was killed by SIGABRT",
+    "Forking": "its process ended with exit code 3",
+    "Crashing": "its process was killed by SIGABRT: b.c:7: GGML_ASSERT(n % 32 == 0) failed",
     "Broken": "ValueError: no such thing",
+    "Closing": "its process ended with exit code 1: OSError: [Errno 9] Bad file descriptor",
+    "Scribbling": "it said something else",
 }
+LATER = {"Vanishing": "/vanishing: No such file or directory"}  # in the second launch
+_SAID = (
+    "loading",
+    "b.c:7: GGML_ASSERT(n % 32 == 0) failed",
+    "[New LWP 7]",
+    "#1  0x00007f1c in ggml_abort () from /b/libggml.so",
+    "/b/libggml.so(ggml_abort+0x15a)[0x7f1c]",
+)
 _SOON = 40  # steps: after what verifies it, in the rounds
+_DESCRIPTORS = range(3, 64)
 
 
 class Right(NumPy):
@@ -25,6 +41,43 @@ class Right(NumPy):
 
     def setup(self, shape, k, v):
         os.close(tempfile.mkstemp(suffix=".ses")[0])
+        super().setup(shape, k, v)
+
+
+class Loud(NumPy):
+    """It prints far more than a pipe holds."""
+
+    def setup(self, shape, k, v):
+        for stream in (sys.stdout, sys.stderr):
+            print("x" * (1 << 22), file=stream, flush=True)
+        super().setup(shape, k, v)
+
+    def step(self, layer):
+        print("a step", flush=True)
+        super().step(layer)
+
+
+class Copied(NumPy):
+    """It forks, and the copy comes back as the original does."""
+
+    def setup(self, shape, k, v):
+        super().setup(shape, k, v)
+        os.fork()
+
+
+class Inward(NumPy):
+    """Its flags are the modules that its process has."""
+
+    def flags(self):
+        return " ".join(sorted(sys.modules))
+
+
+class Vanishing(NumPy):
+    """Its interpreter is gone once it has begun."""
+
+    def setup(self, shape, k, v):
+        with suppress(FileNotFoundError):
+            os.unlink(sys.executable)
         super().setup(shape, k, v)
 
 
@@ -69,11 +122,41 @@ class Dying(_Later):
         os._exit(3)
 
 
+class Forking(Dying):
+    """Its child spins, holds all that it held, and does not hear that the terminal is gone."""
+
+    def __init__(self, *how):
+        super().__init__(*how)
+        if not os.fork():
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+            while True:
+                pass
+
+
 class Crashing(NumPy):
+    """As ggml does: what it says is followed by a trace of its calls."""
+
     def setup(self, shape, k, v):
+        os.write(2, "\n".join(_SAID).encode())
         os.abort()
 
 
 class Broken(NumPy):
     def setup(self, shape, k, v):
         raise ValueError("no such thing")
+
+
+class Closing(NumPy):
+    def setup(self, shape, k, v):
+        super().setup(shape, k, v)
+        os.closerange(_DESCRIPTORS[0], _DESCRIPTORS[-1])
+
+
+class Scribbling(NumPy):
+    """It writes to all that it has."""
+
+    def setup(self, shape, k, v):
+        super().setup(shape, k, v)
+        for each in _DESCRIPTORS:
+            with suppress(OSError):
+                os.write(each, b"nonsense")

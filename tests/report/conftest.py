@@ -5,9 +5,11 @@ import fcntl
 import io
 import os
 import shutil
+from functools import cache
 
 import pytest
 
+from kvbench.results import load
 from tests.cli.test_cli import call
 from tests.raw import ROOT
 from tests.report import made
@@ -85,14 +87,30 @@ def past(once, tmp_path_factory):
     return once("past", lambda folder: told(folder, root))
 
 
+@pytest.fixture(scope="session")
+def beside(once, tmp_path_factory):
+    """The folder of a report with other engines beside ours, in two formats."""
+    times = {made.FAST: 2.0, made.SLOW: 4.0}
+    records = [*made.beside(times), *made.beside(times, dtype="i8"), *made.lost(made.DEAD)]
+    points = list(dict.fromkeys(record.point for record in records))
+    run = tmp_path_factory.mktemp("beside") / "run"
+    made.directory(run, records, points, launches=6)
+    return once("beside", lambda folder: reported(folder, run))
+
+
 def told_of(folder, run):
-    found = printed("report", run, "-o", folder)
-    (folder / "terminal.txt").write_text(found)
-    assert call("report", run, "--format", "json", "-o", folder / "run.json") == 0
-    for command in ("size", "explain"):
-        more = ("--context", 4096) if command == "size" else ()
-        found = printed(command, "llama-3-8b", *more, "--machine", run)
-        (folder / f"{command}.txt").write_text(found)
+    """The run is read once: what it says takes longer to find than to tell."""
+    once_read = cache(load)
+    with pytest.MonkeyPatch.context() as patch:
+        for place in ("results", "sizing.known"):
+            patch.setattr(f"kvbench.{place}.load", once_read)
+        found = printed("report", run, "-o", folder)
+        (folder / "terminal.txt").write_text(found)
+        assert call("report", run, "--format", "json", "-o", folder / "run.json") == 0
+        for command in ("size", "explain"):
+            more = ("--context", 4096) if command == "size" else ()
+            found = printed(command, "llama-3-8b", *more, "--machine", run)
+            (folder / f"{command}.txt").write_text(found)
 
 
 def printed(*arguments):

@@ -186,6 +186,27 @@ def whole(points: Sequence[Point | Probe], launches: int = 7) -> list[Record]:
 
 RICH = [*decodes(), *stores(), *PROBES]
 
+FAST, SLOW, DEAD = (replace(DECODE, engine=name) for name in ("fast", "slow", "dead"))
+
+
+def beside(times: dict[Point, float], launches: int = 6, **facts: object) -> list[Record]:
+    """Other engines in the rounds of ours, which reaches 80 % of a read. `times`: how long each
+    takes, over ours. `facts`: of all points.
+    """
+    read = [10.0, 10.0]
+    return [
+        visit(launch, {"point": [8.0 / each] * 2, "twin": read}, replace(point, **facts))
+        for launch in range(launches)
+        for point, each in {DECODE: 1.0, **times}.items()
+    ]
+
+
+def lost(point: Point, launches: int = 6) -> list[Record]:
+    """An engine that has said nothing."""
+    error = f"the peer {point.engine}: no sign of life for 60 s: it hangs"
+    return [failed(launch, point, error) for launch in range(launches)]
+
+
 # Runs that have little to show, each with what its report must say is missing.
 ONE = [DECODE]
 BARE: dict[str, tuple[list[Record], list[Point | Probe], int, tuple[str, ...]]] = {

@@ -92,7 +92,7 @@ def test_it_is_whole(page, report):
 
 
 @pytest.mark.parametrize("width", [1400, 380])
-@pytest.mark.parametrize("folder", ["report", "shipped", "both", "past"])
+@pytest.mark.parametrize("folder", ["report", "shipped", "both", "past", "beside"])
 def test_nothing_overflows_overlaps_or_is_cut(browser, folder, width, request):
     with opened(browser, request.getfixturevalue(folder), width) as page:
         page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")

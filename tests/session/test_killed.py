@@ -37,7 +37,7 @@ full_every = 2
 between = 6400
 dtype = "f16"
 """
-SHORT = SUITE.replace('"all"', '["f32", "i8"]')
+SHORT = SUITE.replace('"all"', '["f32", "i8"]').replace("[64, 128]", "64")
 KILLS = {"parent": (True, False), "worker": (False, True), "both": (True, True)}
 
 

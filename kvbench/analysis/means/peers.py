@@ -12,7 +12,7 @@ from kvbench.analysis.means.ratios import Visits, complete, judged, logs
 from kvbench.analysis.measured.columns import band, count, ends, number, table, text
 from kvbench.analysis.measured.estimates import enough
 from kvbench.analysis.measured.rates import measured
-from kvbench.model import AGAIN, OURS, Engine, Record
+from kvbench.model import AGAIN, DEFAULTS, OURS, Engine, Record
 
 # What a library is, and what ran of it; all empty where a run does not tell.
 LIBRARY = {
@@ -78,7 +78,9 @@ def peers(
         tokens.set_index("name")[["model", "tokens_per_second"]] if len(tokens) else pd.DataFrame()
     )
     visits, libraries = complete(records), {each.name: _library(each) for each in engines}
-    cells = points.merge(theirs[_CELL].drop_duplicates(), on=_CELL)
+    # ours in another layout are of other rounds
+    of_lines = (points["engine"] != OURS) | (points["layout"] == DEFAULTS["layout"])
+    cells = points[of_lines].merge(theirs[_CELL].drop_duplicates(), on=_CELL)
     rows: _Rows = []
     for number_of, (_, own) in enumerate(cells.groupby(_CELL, sort=False)):
         rows += (
@@ -103,7 +105,7 @@ def _cell(own: pd.DataFrame, known: pd.DataFrame, visits: Visits) -> _Rows:
         kept = {
             **{name: row[name] for name in PEERS if name in row},
             "model": models[0] if models else "",
-            **{f"share{end}": row[f"efficiency{end}"] for end in _ends(row["launches"])},
+            **{f"share{end}": row[f"efficiency{end}"] for end in _ends(row)},
             "times": row["seconds"] / least,
             "variant": "" if row["other"] else row["variant"],
             **_ran(row, visits.get(row["name"], ())),
@@ -118,9 +120,10 @@ def _cell(own: pd.DataFrame, known: pd.DataFrame, visits: Visits) -> _Rows:
     return [*found, *_again(found, visits)]
 
 
-def _ends(launches: int) -> tuple[str, ...]:
-    """Of a share: it has an interval where a ratio of so many launches would have one."""
-    return ("", "_low", "_high") if enough(launches) else ("",)
+def _ends(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """Of a share: it has an interval where a ratio of as many launches would have one."""
+    known = 0 if pd.isna(row["efficiency"]) else row["launches"] - row["uneven"]
+    return ("", "_low", "_high") if enough(known) else ("",)
 
 
 def _ran(row: Mapping[str, Any], seen: Sequence[Record]) -> dict[str, str]:

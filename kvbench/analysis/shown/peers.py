@@ -1,11 +1,71 @@
-"""Other engines beside ours: those of which a share of a plain read is known."""
+"""Other engines beside ours, in each cell from the nearest to memory on; and the cell that is shown
+first.
+"""
 
 import pandas as pd
 
+from kvbench.analysis.answers.workload import Workload
 from kvbench.analysis.means.findings import Findings
+from kvbench.analysis.means.ratios import UNDECIDED
 from kvbench.analysis.shown.usual import places
+from kvbench.model import AGAIN, OURS
+from kvbench.native import default_library
+
+_WIDE = "16"  # how formats of 16 bits end: what engines keep a cache in unless told otherwise
 
 
 def peers(found: Findings) -> pd.DataFrame:
-    rows = found.peers[found.peers["share"].notna()]
-    return rows.assign(row=rows["name"].map(places(found.points)))
+    """Of each cell the fastest of ours and every peer that has a share, or an error instead; cells
+    of most threads first. `label`: an engine, with its layout where it has several. `best_share`:
+    of an engine in all formats.
+    """
+    rows = found.peers[found.peers["engine"] != AGAIN]
+    ours = rows["engine"] == OURS
+    rows = rows[~ours | ~rows["cell"].duplicated()]  # ours come first, from the fastest on
+    rows = rows[rows["share"].notna() | (rows["error"] != "")]
+    layouts = rows["engine"].map(rows.groupby("engine")["layout"].nunique())
+    ours = rows["engine"] == OURS
+    both = rows["engine"] + ", " + rows["layout"]
+    rows = rows.assign(
+        ours=ours,
+        decided=rows["word"] != UNDECIDED,
+        label=rows["engine"].where((layouts == 1) | ours, both),
+        row=rows["name"].map(places(found.points)),
+        format=rows["dtype"].map(_order()),
+    )
+    alike = rows.groupby(["model", "threads", "context", "label"])
+    rows = rows.assign(best_share=alike["share"].transform("max"))
+    order = {"threads": False, "context": True, "format": True, "cell": True, "share": False}
+    rows = rows.sort_values(list(order), ascending=list(order.values()), kind="stable")
+    return rows.drop(columns="format")
+
+
+def _order() -> dict[str, int]:
+    """Of formats, as the library has them."""
+    return {dtype: place for place, dtype in enumerate(default_library().words("dtype"))}
+
+
+def shown_first(rows: pd.DataFrame, page: Workload) -> int:
+    """The cell of the page's workload, with 16 bits; or what is most like it."""
+
+    def unlike(cell: int) -> tuple[bool, ...]:
+        row = rows[rows["cell"] == cell].iloc[0]
+        return (
+            page.model not in row["model"].split(", "),
+            row["context"] != page.context,
+            row["threads"] != page.threads,
+            not row["dtype"].endswith(_WIDE),
+        )
+
+    return min(map(int, rows["cell"].unique()), key=unlike)
+
+
+def reach(rows: pd.DataFrame) -> float:
+    """The largest share with its interval, or that of the read itself."""
+    return float(max(1.0, rows["share"].max(), rows["share_high"].max()))
+
+
+def undecided(rows: pd.DataFrame) -> int:
+    """Launches, where these were too few for an interval of a ratio; else 0."""
+    ratios = rows[~rows["ours"] & rows["times"].notna() & rows["times_low"].isna()]
+    return int(ratios["launches"].max()) if len(ratios) else 0

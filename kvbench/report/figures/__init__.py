@@ -12,7 +12,7 @@ from kvbench.report.figures.hero import hero
 from kvbench.report.figures.l3 import l3
 from kvbench.report.figures.look import Figure, Look
 from kvbench.report.figures.numa import numa
-from kvbench.report.figures.peers import peers
+from kvbench.report.figures.peers import models, peers
 from kvbench.report.figures.roofline import roofline
 from kvbench.report.figures.saturation import saturation
 from kvbench.report.figures.serve import serve
@@ -33,6 +33,7 @@ def every(found: Findings, day: str = "") -> list[Figure]:
         )
         if len(rows)
     ]
+    beside += models(found)
     found = replace(found, points=found.points[found.points["engine"] == OURS])
     threads = (saturation,) if possible(found) else ()
     drawn = (axes, servers, staircase, l3, between, *threads, stores)

@@ -57,7 +57,8 @@ def styled(**more: Any) -> Iterator[None]:
 class Figure:
     """`table` has every number that is drawn, and becomes a CSV file. Without rows `missing` says
     why there are none.
-    `about` tells how to read it, and what every percentage is a share of.
+    `about` tells how to read it, and what every percentage is a share of. `below`: the name of the
+    figure that a page folds it under.
     """
 
     name: str  # of its files
@@ -66,6 +67,7 @@ class Figure:
     table: pd.DataFrame
     draw: Callable[[pd.DataFrame], Canvas]
     missing: str = ""
+    below: str = ""
 
     def canvas(self) -> Canvas:
         with styled():
@@ -81,13 +83,13 @@ def save(figure: Canvas, path: Path) -> None:
 
 
 def canvas(
-    rows: int = 1, columns: int = 1, height: float = 4.2, **more: Any
+    rows: int = 1, columns: int = 1, height: float = 4.2, width: float = WIDTH, **more: Any
 ) -> tuple[Canvas, list[Axes]]:
     """Axes in reading order, each row `height` inches high. Without pyplot, which would ask for a
     screen.
     """
     layout = ConstrainedLayoutEngine(w_pad=_MARGIN, h_pad=_MARGIN / 2)
-    figure = Canvas(figsize=(WIDTH, height * rows), layout=layout)
+    figure = Canvas(figsize=(width, height * rows), layout=layout)
     FigureCanvasAgg(figure)
     return figure, list(figure.subplots(rows, columns, squeeze=False, **more).flat)
 

@@ -3,7 +3,7 @@
 import re
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from typing import Any, NamedTuple
 
@@ -31,6 +31,7 @@ LARGE = 50_000  # bytes of a figure's data beyond which it is in the file beside
 
 _SHOWN = {  # by topic of a sentence: a word for it, and the figure or table that shows it
     "serve": ("Padding", "serve"),
+    "peers": ("Peers", "peers"),
     "threads": ("Threads", "saturation"),
     "prefetch": ("Prefetching", "schedules"),
     "stores": ("Storing", "stores"),
@@ -71,7 +72,7 @@ class Drawn(NamedTuple):
 
 def page(found: Findings, manifest: Manifest, drawn: Sequence[Drawn]) -> str:
     """The page of one run."""
-    hero, *others = map(inline, drawn)
+    hero, *others = folded(map(inline, drawn))
     figures, missing = (
         [each for each in others if bool(each["missing"]) is lacks] for lacks in (False, True)
     )
@@ -155,8 +156,19 @@ def inline(drawn: Drawn) -> dict[str, Any]:
     )
     said = Markup('<svg role="img" aria-label="{}" ').format(each.title)
     svg = Markup(themed(drawn.svg, each.name).replace("<svg ", said, 1))
-    facts = {name: getattr(each, name) for name in ("name", "title", "about", "missing")}
-    return facts | {"svg": svg, "csv": link}
+    facts = {name: getattr(each, name) for name in ("name", "title", "about", "missing", "below")}
+    return facts | {"svg": svg, "csv": link, "folded": []}
+
+
+def folded(every: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those that stand by themselves, each with those that are folded below it."""
+    found: dict[str, dict[str, Any]] = {}
+    for each in every:
+        if each["below"]:
+            found[each["below"]]["folded"].append(each)
+        else:
+            found[each["name"]] = each
+    return list(found.values())
 
 
 def themed(svg: str, name: str) -> str:

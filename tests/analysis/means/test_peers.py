@@ -4,6 +4,7 @@ interval or none.
 
 import math
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -38,9 +39,10 @@ def launch(number, beside, ours=DECODE, share=0.8):
         yield visit(number, slower, point, function=f"{point.engine}_attend", flags="threads 2")
 
 
-def run(times, point=PEER):
+@cache
+def run(*times):
     """A launch for each of `times`."""
-    records = [each for n, longer in enumerate(times) for each in launch(n, {point: longer})]
+    records = [each for n, longer in enumerate(times) for each in launch(n, {PEER: longer})]
     return findings("mine", records, MACHINE)
 
 
@@ -58,7 +60,7 @@ def test_six_launches_have_an_interval():
     """Of six launches signed ranks reject, at 5 %, what lies beyond all of them: the interval is
     their range.
     """
-    found = run(SIX).beside
+    found = run(*SIX).beside
     (cell,) = found.cells
     assert [cell.times, cell.low, cell.high] == judged(SIX) and cell.launches == 6
     assert cell.word == "slower" and wilcoxon(np.log(SIX), method="exact").pvalue <= 0.05
@@ -71,7 +73,7 @@ def test_six_launches_have_an_interval():
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_fewer_decide_nothing(count):
     """However clear it seems."""
-    found = run([3.0] * count)
+    found = run(*[3.0] * count)
     (cell,) = found.beside.cells
     assert cell.word == found.beside.together.word == UNDECIDED
     assert cell.low is None and found.beside.together.high is None
@@ -81,13 +83,13 @@ def test_fewer_decide_nothing(count):
 
 
 def test_a_peer_that_is_faster_is_said_to_be():
-    found = run([0.5, 0.52, 0.48, 0.51, 0.49, 0.53])
+    found = run(0.5, 0.52, 0.48, 0.51, 0.49, 0.53)
     assert found.beside.cells[0].word == "faster"
     assert "Peers are faster" in said("peers", "summary", found.beside)
 
 
 def test_what_is_level_or_unclear_is_no_ranking():
-    same, open_ = run([1.01, 0.99, 1.02, 0.98, 1.0, 1.01]), run([1.3, 0.8, 1.2, 0.9, 1.1, 0.85])
+    same, open_ = run(1.01, 0.99, 1.02, 0.98, 1.0, 1.01), run(1.3, 0.8, 1.2, 0.9, 1.1, 0.85)
     assert (
         same.beside.together.word == "same within noise" and open_.beside.together.word == UNDECIDED
     )
@@ -96,7 +98,7 @@ def test_what_is_level_or_unclear_is_no_ranking():
 
 def test_terminal_and_page_say_the_same():
     """And how far the run can be trusted, as a sweep does."""
-    found = run(SIX)
+    found = run(*SIX)
     (sentence,) = (each.text for each in sentences(found) if each.topic == "peers")
     printed = " ".join(" ".join(text(found)).split())
     assert sentence in printed and any(
@@ -129,11 +131,11 @@ def test_the_first_line(count, words):
 
 
 def test_a_row_has_its_share_with_an_interval():
-    rows = run(SIX).peers.set_index("engine")
+    rows = run(*SIX).peers.set_index("engine")
     shares = [0.8 / longer for longer in SIX]
     own = rows.loc["right", ["share", "share_low", "share_high"]]
     assert list(own) == judged(shares)
-    few = run(SIX[:5]).peers.set_index("engine").loc["right"]
+    few = run(*SIX[:5]).peers.set_index("engine").loc["right"]
     assert few["share"] == pytest.approx(np.median(shares[:5])) and np.isnan(few["share_low"])
 
 
@@ -155,21 +157,21 @@ def test_a_row_says_what_ran():
 
 
 def test_a_run_that_tells_of_no_library():
-    assert list(run(SIX).peers[["version", "sha256"]].iloc[1]) == ["", ""]
-    assert text(run(SIX))[-1].endswith("right")
+    assert list(run(*SIX).peers[["version", "sha256"]].iloc[1]) == ["", ""]
+    assert text(run(*SIX))[-1].endswith("right")
 
 
 def test_what_an_engine_refuses_stands_there_once():
-    words = "no kernel for head_dim 64"
+    words, no = "no kernel for head_dim 64", replace(DECODE, engine="no")
     records = [
         each
         for n, longer in enumerate(SIX)
-        for each in (*launch(n, {PEER: longer}), failed(n, replace(DECODE, engine="no"), words))
+        for each in (*launch(n, {PEER: longer}), failed(n, no, f"the peer no: {words}"))
     ]
     found = findings("mine", records, MACHINE)
     told = " ".join(" ".join(text(found)).split())
     assert f"no, head, has no number in 6 launches: {words}" in told and told.count(words) == 1
-    assert found.peers.set_index("engine").at["no", "error"] == words
+    assert found.peers.set_index("engine").at["no", "error"] == f"the peer no: {words}"
     assert found.beside.cells[0].best == "right, head"
 
 
@@ -211,8 +213,8 @@ def test_the_cells_in_which_ours_lead_least_come_first():
     assert holds == {1: True, 2: True, 3: False, 4: True, 5: True}
     told = said("peers", "summary", found.beside)
     assert told.startswith("Ours are") and "In 4 of 5 cells ours lead by as much" in told
-    assert "3000 tokens: ours are 1.01 (0.99 to 1.03) times as fast as right, head" in told
-    assert "which reaches 79% of a read: same within noise." in told
+    assert "3,000 tokens: ours are 1.01 (0.99 to 1.03) times as fast as right, head" in told
+    assert "at 79% of a read: same within noise." in told
     rows = sheets(found.beside)[0].rows
     assert [row[-1].text for row in rows] == ["no", "yes", "yes", "yes", "yes"]
 
@@ -245,6 +247,18 @@ def test_two_builds_of_an_engine(first, other):
     for told in (said("peers", "summary", found.beside), " ".join(" ".join(text(found)).split())):
         assert f"right: {other} takes" in told and f"of {first}'s time" in told
     assert sheets(found.beside)[1].rows[0][2].text == first
+
+
+def test_cells_without_an_interval_are_said():
+    """One cell has six launches, and one has two."""
+    long = replace(DECODE, shape=replace(DECODE.shape, context=2048, capacity=2048))
+    records = [each for n in range(6) for each in launch(n, {PEER: 2.0})]
+    for n in range(2):
+        records += launch(n, {replace(long, engine="right"): 3.0}, long)
+    found = findings("mine", records, MACHINE)
+    told = said("peers", "summary", found.beside)
+    assert "In 1 of 1 cell with an interval, of 2 in all, ours lead by as much" in told
+    assert told.startswith("Not decided") and "2048 tokens" not in told
 
 
 def test_two_builds_and_few_launches():

@@ -1,0 +1,70 @@
+"""A peer that keeps its cache in blocks, as vLLM does: beside which of ours it is timed, and what
+is no point of it.
+"""
+
+import pytest
+
+from kvbench.model import OURS
+from kvbench.peers.known import Known
+from kvbench.peers.vllm import Vllm
+from kvbench.plan.expansion import NO_FORMAT
+from kvbench.plan.shapes import INVALID
+from kvbench.plan.witnesses import peer_lines
+from tests.plan.test_expansion import why
+
+OURS_AND_THEIRS = """engine = "kvbench"
+[[grid]]
+dtype = ["f16", "e4m3"]
+[[grid]]
+engine = "vllm"
+layout = "paged"
+"""
+
+
+@pytest.fixture
+def blocks(sweep, monkeypatch):
+    monkeypatch.setattr("kvbench.plan.site.known", lambda word, *how: Known(word, Vllm))
+    return lambda axes: sweep(OURS_AND_THEIRS + axes)
+
+
+def test_it_is_timed_beside_ours_though_those_have_no_blocks(blocks):
+    found = blocks('dtype = ["f16", "e4m3"]\nblock_tokens = [32, 128]\norder = "sequential"')
+    lines = peer_lines(found.points)
+    assert [line.dtype for line in lines] == ["f16", "e4m3"]
+    for line, points in lines.items():
+        assert [(p.engine, p.layout, p.block_tokens) for p in points] == [
+            (OURS, "head", line.block_tokens),
+            ("vllm", "paged", 32),
+            ("vllm", "paged", 128),
+        ]
+        assert points[0] == line
+
+
+def test_ours_in_another_layout_are_apart(blocks):
+    """They have memory of their own, so no rounds in common."""
+    found = blocks('block_tokens = 32\norder = "sequential"\n[[grid]]\nlayout = "position"')
+    (points,) = peer_lines(found.points).values()
+    assert [(p.engine, p.layout) for p in points] == [(OURS, "head"), ("vllm", "paged")]
+    assert "position" in [point.layout for point in found.points]
+
+
+@pytest.mark.parametrize(
+    "axes, reason, said",
+    [
+        ("block_tokens = 16", INVALID, "vllm: blocks of 16 tokens: ask for a multiple of 32"),
+        (
+            'block_tokens = 32\ndtype = "e4m3"\nhead_dim = 80',
+            INVALID,
+            "vllm: e4m3 rows of 80 elements: it takes multiples of 32",
+        ),
+        ('block_tokens = 32\ndtype = "i8"', NO_FORMAT, "vllm has no paged i8"),
+        (
+            'block_tokens = 32\norder = "shuffled"',
+            INVALID,
+            "peers keep blocks in their order: ask for order=sequential",
+        ),
+    ],
+)
+def test_what_it_cannot_do_is_left_out(blocks, axes, reason, said):
+    order = "" if "order" in axes else '\norder = "sequential"'
+    assert why(blocks(axes + order)) == (reason, said)
