@@ -49,12 +49,12 @@ class Child:
 
     def setup(
         self, sizes: tuple[int, ...], data: int, signs: np.ndarray, q: np.ndarray
-    ) -> tuple[int, float, dict[str, int], str]:
-        """Bytes of a layer, seconds of an empty step, the memory that it holds, and its flags."""
+    ) -> tuple[int, dict[str, int], str]:
+        """Bytes of a layer, the memory that it holds, and its flags."""
         shape = LayerShape(*sizes)
         self._count, dims = len(signs), (2, shape.kv_heads, shape.context, shape.head_dim)
         first = np.memmap(f"/proc/self/fd/{data}", np.float32, "r", shape=dims)
-        empty = self._empty(shape, first, signs, q)
+        self._small = self._of_few_tokens(shape, first, signs, q)
         self._peer.setup(shape, *(LayerRows(first[side], signs[:, side]) for side in (0, 1)))
         self._peer.ask(q)
         del first
@@ -65,14 +65,11 @@ class Child:
             if f"{word}:" in held
         }
         memory = {name: int(count) << 10 for name, count in kib.items()}
-        return int(self._peer.bytes()), empty, memory, " ".join(str(self._peer.flags()).split())
+        return int(self._peer.bytes()), memory, " ".join(str(self._peer.flags()).split())
 
-    def _empty(
+    def _of_few_tokens(
         self, shape: LayerShape, first: np.ndarray, signs: np.ndarray, q: np.ndarray
-    ) -> float:
-        """Seconds of a layer's step over a few tokens: what the binding and the engine's own
-        threads cost.
-        """
+    ) -> Any:
         few = min(_EMPTY, shape.context)
         peer = self._make()
         peer.setup(
@@ -80,7 +77,15 @@ class Child:
             *(LayerRows(np.array(first[side, :, :few]), signs[:, side]) for side in (0, 1)),
         )
         peer.ask(q)
-        return min(self._timed(peer, [0], 1)[0] for _ in range(_TIMES))
+        return peer
+
+    def overhead(self) -> float:
+        """Seconds of a layer's step over a few tokens: what the binding and the engine's own
+        threads cost.
+        """
+        taken = min(self._timed(self._small, [0], 1)[0] for _ in range(_TIMES))
+        del self._small
+        return taken
 
     def ask(self, q: np.ndarray) -> None:
         self._peer.ask(q)

@@ -46,11 +46,11 @@ class Host(Closing):
             raise
         self._how = point.dtype, point.layout, point.threads, build.path
 
-    def setup(self, *facts: Any) -> tuple[int, float, dict[str, int], str]:
+    def setup(self, *facts: Any) -> tuple[int, dict[str, int], str]:
         """As Child.setup()."""
         self.ask("begin", self.process.where, *self._how)
         sizes = astuple(layer_shape(self.point))
-        found: tuple[int, float, dict[str, int], str] = self.ask("setup", sizes, self._data, *facts)
+        found: tuple[int, dict[str, int], str] = self.ask("setup", sizes, self._data, *facts)
         return found
 
     def run(self, *layers: "PeerStep", passes: int = 1, between: None = None) -> Times:

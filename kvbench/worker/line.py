@@ -57,7 +57,7 @@ class Guest(Owner):
 
     def _prepare(self) -> None:
         self.host = self._owned.enter_context(Host(self.point, *self._how))
-        count, self.overhead, self.memory, self.flags = self.host.setup(
+        count, self.memory, self.flags = self.host.setup(
             self._bench.room.signs, self._bench.queries.q[:, 0]
         )
         self.function = self._kind.function
@@ -77,6 +77,10 @@ class Guest(Owner):
         self.program = Program(
             self.point.name, self.host, steps(layers, self.moved), warm=False, memory=id(self)
         )
+
+    def idle(self) -> None:
+        """Times a step with next to nothing to read, while no other guest is at anything."""
+        self.overhead = float(self.host.ask("overhead"))
 
     def check(self, layers: Iterable[int]) -> None:
         for layer in layers:
@@ -139,6 +143,7 @@ class Line(Owner):
     def records(self, watch: Callable[[], Disturbed]) -> Iterator[Visited | Record]:
         """What is begun, by its point; and a record of every point."""
         yield from self._invite()
+        yield from self._all(Guest.idle)
         errors = {point: bench.verify() for point, bench in self._benches.items()}
         taken = yield from self._sampled(watch)
         for point, bench in self._benches.items():

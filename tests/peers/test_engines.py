@@ -63,7 +63,7 @@ class There:
     def setup(self, shape, values, signs, q):
         os.ftruncate(self._file, 0)
         os.pwrite(self._file, values.tobytes(), 0)
-        count, _, _, flags = self._process.ask("setup", astuple(shape), self._file, signs, q)
+        count, _, flags = self._process.ask("setup", astuple(shape), self._file, signs, q)
         return count, flags
 
     def answer(self, layer):
