@@ -13,7 +13,8 @@ HIDDEN = "(left out)"
 
 # that name a part, or whose it is
 _FACTS = frozenset({"brand", "vendor", "microcode", "kernel", "command_line"})
-_PATHS = ("library", "plugin", "against", "against_plugin")  # of a plan
+# of a plan
+_PATHS = ("library", "plugin", "against", "against_plugin", "peers", "pythons")
 _VERSIONS = frozenset({"hostname", "platform", "cpu_model_name"})
 # of a house; words of a commit may stand anywhere, and say nothing there
 _OWN = frozenset({*COMMIT, *_VERSIONS})
@@ -79,17 +80,23 @@ def _manifest(manifest: Manifest, names: Sequence[str]) -> Manifest:
             for name, word in manifest.options.items()
         },
         engines=tuple(
-            replace(engine, path=HIDDEN if engine.path else "") for engine in manifest.engines
+            replace(engine, path=_hidden(engine.path), python=_hidden(engine.python))
+            for engine in manifest.engines
         ),
     )
     own = (field.name for field in fields(known) if field.name != "plan")
     facts = {name: _without(getattr(known, name), names) for name in own}
-    there = {name: value for name in _PATHS if (value := getattr(manifest.plan, name))}
-    paths: dict[str, Any] = {
-        name: HIDDEN if isinstance(value, str) else (HIDDEN,) * len(value)
-        for name, value in there.items()
-    }
+    paths = {name: _hidden(getattr(manifest.plan, name)) for name in _PATHS}
     return replace(known, plan=replace(manifest.plan, **paths), **facts)
+
+
+def _hidden(paths: Any) -> Any:
+    """A path, several, or some by name; empty ones as they are."""
+    if isinstance(paths, dict):
+        return {name: _hidden(path) for name, path in paths.items()}
+    return (
+        HIDDEN if paths and isinstance(paths, str) else (HIDDEN,) * len(paths) if paths else paths
+    )
 
 
 def _fact(name: str, fact: Fact) -> Fact:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 import kvbench
-from kvbench.model import Fact
+from kvbench.model import Engine, Fact
 from kvbench.report.redact import HIDDEN, redact
 from tests.cli.test_cli import call, output_of
 from tests.report import made
@@ -79,8 +79,16 @@ def test_what_is_measured_stays(small):
 def test_what_an_engine_was_given_tells_no_path(small):
     run = kvbench.load(small)
     given = replace(run.records[0], flags="isa vec, from /home/me/x.so")
-    (record,) = redact(run.manifest, run.machine, (), [given])[3]
+    own = {"ggml": "/home/me/x.so", "numpy": ""}
+    engine = Engine("vllm", "1.0", "", "", "/home/me/bin/python")
+    plan = replace(run.manifest.plan, peers=own, pythons={"vllm": engine.python})
+    manifest = replace(run.manifest, plan=plan, engines=(engine,))
+    told, _, _, (record,) = redact(manifest, run.machine, (), [given])
     assert record.flags == f"isa vec, from {HIDDEN}"
+    assert told.plan.peers == {"ggml": HIDDEN, "numpy": ""} and told.plan.pythons == {
+        "vllm": HIDDEN
+    }
+    assert told.engines == (replace(engine, python=HIDDEN),)
 
 
 def test_a_long_word_takes_no_longer_than_many_short_ones(small):
