@@ -58,6 +58,14 @@ def halved(patch, folder):
     journal.write_text("".join(lines[: len(lines) // 2]))
 
 
+def built(patch, folder):
+    """Two files stand in for libraries of ggml, and visits are played."""
+    for name in ("old", "new"):
+        (folder / name).mkdir()
+        (folder / name / "libggml.so").write_text(name)
+    played(patch, folder)
+
+
 @dataclass(frozen=True)
 class Promise:
     """`shows`: patterns of its standard output. `writes`: patterns by file. `after`: commands that
@@ -196,6 +204,11 @@ SUITES = {
     "kvbench profile step --model llama-3-8b --context 4096 --between model:q4_0": Promise(
         (r"^step\.flash\.head\.f16\.", r"tokens/s of a sequence, .* of the batch"),
         more=(*BRIEF, "--context", "64", "--between", "64k", "--tuning", "off"),
+    ),
+    "kvbench peers --ggml old/libggml.so --ggml new/libggml.so --model llama-3-8b"
+    " --launches 6": Promise(
+        (r"\n +ggml@old +head", r"\n +ggml@new +head", r"ggml: new takes [\d.]+ of old's time"),
+        how=built,
     ),
     "kvbench sweep --tune-only": Promise((r"schedule +times as fast as the default",), how=played),
     "kvbench sweep --schedule weave": measured(),
