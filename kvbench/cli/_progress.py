@@ -14,6 +14,7 @@ from kvbench.units import span
 Done = Any  # a record, or whatever else is passed on
 Show = Callable[[float, float, str], None]  # share of the work that is done, seconds left, words
 _QUIET_SECONDS = 10.0  # between two lines
+_EARLY = 0.01  # share of the work: what its first part took says nothing of the rest
 
 
 def follow_each(
@@ -39,8 +40,9 @@ def follow(
         for record in records:
             done += weight(record)
             whole = max(total(), done)
-            left = (time.monotonic() - start) / done * (whole - done) if done else math.inf
-            show(done / whole if whole else 1.0, min(left, max(0.0, most())), about(record))
+            share = done / whole if whole else 1.0
+            left = (time.monotonic() - start) * (1 / share - 1) if share >= _EARLY else math.inf
+            show(share, min(left, max(0.0, most())), about(record))
             yield record
 
 
@@ -65,7 +67,7 @@ def _bar() -> Iterator[Show]:
                 task,
                 refresh=True,
                 completed=share,
-                left=f"{span(left)} left",
+                left="" if math.isinf(left) else f"{span(left)} left",
                 description=printable(words),
             )
 
@@ -81,6 +83,7 @@ def _lines() -> Iterator[Show]:
         now = time.monotonic()
         if now - said > _QUIET_SECONDS:
             said = now
-            say(f"{share:.0%} done, {span(left)} left: {words}", err=True)
+            pace = "" if math.isinf(left) else f", {span(left)} left"
+            say(f"{share:.0%} done{pace}: {words}", err=True)
 
     yield show
