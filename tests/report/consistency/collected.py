@@ -229,7 +229,8 @@ def _counts(report: Report) -> Iterator[Claim]:
                 yield Claim("run", quantity, float(found[1]), 0, "", place)
     notes = [row.get("notes", "") for row in report.points.values()]
     if notes:
-        above = sum(bool(re.search("above its|[Ii]t is faster than|faster than its", note)) for note in notes)
+        faster = re.compile("above its|[Ii]t is faster than|faster than its")
+        above = sum(bool(faster.search(note)) for note in notes)
         yield Claim("run", "above a limit", float(above), 0, "", "every point")
         if suspects := sum("suspect" in note for note in notes):
             yield Claim("run", "suspects", float(suspects), 0, "", "every point")
