@@ -15,7 +15,7 @@ sweep: $(VENV)/installed
 	@$(call SAY,sweep)
 	$(BIN)/kvbench sweep --report
 
-# More of them than cores: they wait for clocks and processes a third of the time.
+# Three workers for two cores: tests wait for processes and clocks during a third of their time.
 test: $(VENV)/tested
 	@$(call SAY,tests: about ten minutes on two free cores)
 	$(BIN)/python -m pytest -n 3 --dist loadfile

@@ -3,7 +3,7 @@
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -24,9 +24,14 @@ class Build:
     python: str = ""
 
 
-def engine_of(word: str) -> str:
-    """`ggml`, of `ggml@old`."""
-    return word.partition(AT)[0]
+def engine_of(text: str) -> str:
+    """`ggml`, of `ggml@old` and of `ggml@old=/x/libggml.so`."""
+    return text.partition("=")[0].partition(AT)[0]
+
+
+def build_of(word: str, paths: Mapping[str, str], pythons: Mapping[str, str]) -> Build:
+    """From what a plan keeps: paths of libraries and of interpreters, by word."""
+    return Build(paths.get(word, ""), pythons.get(word, ""))
 
 
 def builds(

@@ -18,7 +18,7 @@ _SHOWN = 200  # characters of a line that was printed
 _FRAME = re.compile(r"^#\d+ |^\d+: 0x|\[0x[0-9a-f]+\]$|^File \"")  # of a trace of calls
 _TELLS = re.compile(r"assert|error|fatal|fail|not .*support|what\(\)", re.IGNORECASE)
 _SOON = 1.0  # seconds until what a dead process has printed is read
-# ends that group once its standard input has ended, as it does with the process that holds it
+# It reads until the process that began it ends, in whatever way; then it kills the group.
 _GUARD = "read -r line; kill -s KILL -- -{group}"
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from kvbench.closing import Closing
 from kvbench.model import Point, Times
+from kvbench.native import Cache
 from kvbench.peers.builds import Build
 from kvbench.peers.interface import LayerShape, Peer
 from kvbench.peers.process import Process
@@ -17,7 +18,7 @@ _HUGE = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}  # what malloc maps asks fo
 
 def layer_shape(point: Point) -> LayerShape:
     shape = point.shape
-    blocks = point.block_tokens if point.layout == "paged" else 0
+    blocks = point.block_tokens if Cache.is_paged(point.layout) else 0
     return LayerShape(shape.q_heads, shape.kv_heads, shape.head_dim, shape.context, blocks)
 
 

@@ -94,9 +94,9 @@ def _hidden(paths: Any) -> Any:
     """A path, several, or some by name; empty ones as they are."""
     if isinstance(paths, dict):
         return {name: _hidden(path) for name, path in paths.items()}
-    return (
-        HIDDEN if paths and isinstance(paths, str) else (HIDDEN,) * len(paths) if paths else paths
-    )
+    if isinstance(paths, str):
+        return HIDDEN if paths else ""
+    return (HIDDEN,) * len(paths)
 
 
 def _fact(name: str, fact: Fact) -> Fact:

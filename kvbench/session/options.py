@@ -102,8 +102,8 @@ class Options:
         if not self.peers and not self.pythons:
             return {}
         named = [each for each in self.peers if "=" in each]
-        engines = (engine_of(each.partition("=")[0]) for each in self.peers or entries())
-        return builds(dict.fromkeys(engines), named, self.pythons)
+        engines = dict.fromkeys(map(engine_of, self.peers or entries()))
+        return builds(engines, named, self.pythons)
 
     @property
     def kernels(self) -> Library:

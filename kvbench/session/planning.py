@@ -40,16 +40,16 @@ def schedules_of(
 
 def planned(options: Options, library: Library) -> tuple[Sweep, Forecast, Machine]:
     """What a sweep would measure here; an error where that is nothing, or does not fit memory."""
-    machine = describe()
-    site = Site(machine, available_memory(), options.isa, library=library, peers=options.builds)
+    machine, peers = describe(), options.builds
+    site = Site(machine, available_memory(), options.isa, library=library, peers=peers)
     found = expand(options.asked_suite, site, options.seed, options.only)
     plan = replace(
         found.plan,
         library=options.library or "",
         plugin=several(options.plugin),
         foreign=library.foreign_variants,
-        peers={word: build.path for word, build in options.builds.items()},
-        pythons={word: build.python for word, build in options.builds.items() if build.python},
+        peers={word: build.path for word, build in peers.items()},
+        pythons={word: build.python for word, build in peers.items() if build.python},
         neighbour=bool(options.neighbour),
     )
     found = replace(found, plan=plan)

@@ -35,6 +35,7 @@ from kvbench.model import (
 )
 from kvbench.model.contrast import NoLine
 from kvbench.model.point import Visited
+from kvbench.peers.builds import build_of
 from kvbench.peers.known import Known, known
 from kvbench.plan import (
     needs_here,
@@ -374,9 +375,10 @@ def sweep(
 def _peers(plan: Plan) -> list[Known]:
     """Builds that were asked for stand in that order."""
     names = {point.engine for point in plan.points if is_peer(point)}
-    paths, pythons = plan.peers, plan.pythons
-    order = sorted(names, key=lambda name: ([*paths].index(name) if name in paths else -1, name))
-    return [known(name, paths.get(name, ""), pythons.get(name, "")) for name in order]
+    asked = [*plan.peers]
+    order = sorted(names, key=lambda name: (asked.index(name) if name in asked else -1, name))
+    builds = ((name, build_of(name, plan.peers, plan.pythons)) for name in order)
+    return [known(name, build.path, build.python) for name, build in builds]
 
 
 def _checks(plan: Plan, machine: Machine) -> tuple[Check, ...]:

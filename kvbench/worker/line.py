@@ -22,7 +22,7 @@ from kvbench.errors import KvbenchError, WrongAnswer
 from kvbench.machine.allowance import Disturbed
 from kvbench.model import AGAIN, CORE, OURS, Job, Point, Record, Sample
 from kvbench.model.point import Visited
-from kvbench.peers.builds import Build
+from kvbench.peers.builds import Build, build_of
 from kvbench.peers.host import Host, steps
 from kvbench.peers.interface import LONG
 from kvbench.peers.known import known
@@ -180,7 +180,7 @@ class Line(Owner):
 
     def _guest(self, point: Point, data: int) -> Guest:
         plan = self._job.plan
-        build = Build(plan.peers.get(point.engine, ""), plan.pythons.get(point.engine, ""))
+        build = build_of(point.engine, plan.peers, plan.pythons)
         return Guest(point, self._first, data, build, plan.patience / 2, self._job.references)
 
     def _values(self) -> int:

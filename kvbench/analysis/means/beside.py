@@ -46,14 +46,20 @@ class Ratio:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkloadRatio(Ratio):
-    """The fastest peer's time over that of the fastest of ours."""
+class CellRatio(Ratio):
+    """In one cell."""
 
     cell: Annotated[int, about("its number, as rows have it")]
     model: Annotated[str, about("all of this shape")]
     dtype: Annotated[str, about("number format of the cache")]
     threads: Annotated[int, about("how many")]
     context: Annotated[int, about("tokens")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadRatio(CellRatio):
+    """The fastest peer's time over that of the fastest of ours."""
+
     best: Annotated[str, about("engine and layout of the fastest peer; empty if none has a rate")]
     best_share: Annotated[
         float | None, about("share of a read of the same rows, that it reaches; null if unknown")
@@ -99,14 +105,9 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BuildCell(Ratio):
+class BuildCell(CellRatio):
     """The time of a build over that of the engine's first build, in one cell."""
 
-    cell: Annotated[int, about("its number, as rows have it")]
-    model: Annotated[str, about("all of this shape")]
-    dtype: Annotated[str, about("number format of the cache")]
-    threads: Annotated[int, about("how many")]
-    context: Annotated[int, about("tokens")]
     layout: Annotated[str, about("of the cache")]
 
 

@@ -1,6 +1,6 @@
 """kvbench peers"""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -95,20 +95,21 @@ def command(out: Path | None, resume: bool, report: bool, as_json: bool, **asked
 
 
 def _options(asked: dict[str, Any]) -> dict[str, Any]:
-    from kvbench.peers.builds import builds
+    from kvbench.peers.builds import builds, engine_of
     from kvbench.peers.known import entries
 
     own = [f"{engine}={path}" for engine in _LIBRARIES for path in asked.pop(engine)]
     named, pythons, wanted = asked.pop("named"), asked.pop("pythons"), asked.pop("wanted")
     names = wanted.split(",") if wanted else list(entries())
-    options = {"--peers": names, "--build": _engines(named), "--python": _engines(pythons)}
+    built, elsewhere = map(engine_of, named), map(engine_of, pythons)
+    options = {"--peers": names, "--build": built, "--python": elsewhere}
     for option, engines in options.items():
         for engine in engines:
             if engine not in entries():
                 raise unknown_word(option, engine, entries())
     paths = (*own, *named)
     builds(names, paths, pythons)  # refuses what names none
-    pathed = _engines(paths)
+    pathed = {*map(engine_of, paths)}
     axes = (
         *_heads(asked.pop("model")),
         *(f"{name}={value}" for name in _AXES if (value := asked.pop(name))),
@@ -121,13 +122,6 @@ def _options(asked: dict[str, Any]) -> dict[str, Any]:
         "pythons": pythons,
         **given(asked),
     }
-
-
-def _engines(words: Iterable[str]) -> list[str]:
-    """Of "ggml@old=/x.so" what is built."""
-    from kvbench.peers.builds import engine_of
-
-    return [engine_of(word.partition("=")[0]) for word in words]
 
 
 def _heads(text: str | None) -> tuple[str, ...]:
