@@ -8,100 +8,28 @@ verify all once more, with other queries too
 a record for each, with the witnesses of these rounds
 """
 
-import fcntl
-import os
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from kvbench.closing import Owner
-from kvbench.errors import KvbenchError, WrongAnswer
+from kvbench.errors import KvbenchError
 from kvbench.machine.allowance import Disturbed
 from kvbench.model import AGAIN, CORE, OURS, Job, Point, Record, Sample
 from kvbench.model.point import Visited
-from kvbench.peers.builds import Build, build_of
-from kvbench.peers.host import Host, steps
-from kvbench.peers.interface import LONG
-from kvbench.peers.known import known
+from kvbench.peers.builds import build_of
 from kvbench.peers.process import Failed
 from kvbench.plan.witnesses import line_of
 from kvbench.worker.answers import Answers
 from kvbench.worker.content import SEED
 from kvbench.worker.decoding import Decoding
+from kvbench.worker.guest import Guest, values
 from kvbench.worker.loop import Program, rounds
 from kvbench.worker.room import Room
 from kvbench.worker.tuning import Tuner
 
 _FIRST, _LAST = -1, 1  # places in a round
-_SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
-
-
-class Guest(Owner):
-    """A peer in a line. `error`: the largest so far."""
-
-    def __init__(
-        self, point: Point, bench: Decoding, data: int, build: Build, patience: float, folder: str
-    ) -> None:
-        self.point, self._bench = point, bench
-        found = known(point.engine)
-        if not found.takes(point.dtype, point.layout):
-            why = found.lacking or "it has changed since the run began"
-            raise KvbenchError(f"the peer {point.engine}: {why}", "its rows alone are lost")
-        self._kind, self.error = found.kind, 0.0
-        self._share = self._kind.formats[point.dtype] * max(1.0, point.shape.context / LONG)
-        self._how = self._kind, build, patience, folder, data
-        super().__init__()
-
-    def _prepare(self) -> None:
-        self.host = self._owned.enter_context(Host(self.point, *self._how))
-        count, self.memory, self.flags = self.host.setup(
-            self._bench.room.signs, self._bench.queries.q[:, 0]
-        )
-        self.function = self._kind.function
-        ours = self._bench.own.traffic()
-        ends = ours.bytes_compulsory - ours.bytes_kv - ours.bytes_scales - ours.bytes_table
-        facts = dict.fromkeys(("bytes_compulsory", "bytes_issued", "bytes_line"), count + ends)
-        self.moved = replace(
-            ours,
-            **facts,
-            bytes_kv=float(count),
-            bytes_scales=0.0,
-            bytes_table=0.0,
-            ai=ours.flops / (count + ends),
-        )
-        self.bytes, layers = count, self._bench.room.slices
-        self.check(dict.fromkeys([0, layers - 1, layers // 2]))
-        self.program = Program(
-            self.point.name, self.host, steps(layers, self.moved), warm=False, memory=id(self)
-        )
-
-    def idle(self) -> None:
-        """Times a step with next to nothing to read, while no other guest is at anything."""
-        self.overhead = float(self.host.ask("overhead"))
-
-    def check(self, layers: Iterable[int]) -> None:
-        for layer in layers:
-            self._right(*self.host.ask("answer", layer)[:2])
-
-    def after(self, asked: np.ndarray) -> None:
-        """Checks what the samples have left; then it is asked other queries."""
-        self._right(*self.host.ask("left"))
-        self.host.ask("ask", asked)
-
-    def _right(self, layer: int, out: np.ndarray) -> None:
-        right = self._bench.queries.right().out[0] * self._bench.room.signs[layer, 1]
-        off = np.abs(out - right) if out.shape == right.shape else np.full(1, np.inf)
-        limit = self._share * np.sqrt(np.mean(right**2))
-        if not (off <= limit).all():
-            raise WrongAnswer(
-                f"the peer {self.point.engine} is off by {off.max():.3g}, of {limit:.3g} that"
-                f" {self.point.dtype} may be",
-                "another version of it may be right",
-            )
-        self.error = max(self.error, float(off.max()))
 
 
 class Line(Owner):
@@ -166,7 +94,8 @@ class Line(Owner):
     def _invite(self) -> Iterator[Visited | Record]:
         """By threads that stay: the system ends a process with the thread that began it."""
         pool = self._owned.enter_context(ThreadPoolExecutor(self._first.team.threads))
-        data, made = self._values(), {}
+        data = self._owned.enter_context(values(self._room, self._first.team.threads))
+        made = {}
         self._first.queries.right()  # once, before several ask for it
         for point in self._points:
             if point.engine != OURS:
@@ -182,20 +111,6 @@ class Line(Owner):
         plan = self._job.plan
         build = build_of(point.engine, plan.peers, plan.pythons)
         return Guest(point, self._first, data, build, plan.patience / 2, self._job.references)
-
-    def _values(self) -> int:
-        """The first slice as float32 in a file without a name: [K,
-        V][kv_heads][tokens][head_dim].
-        """
-        cache, tokens = self._room.caches[0], self._room.point.shape.context
-        rows = cache.rows(0, tokens, cache.library.isas()[0], self._first.team.threads)
-        file = os.memfd_create("kvbench", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        self._owned.callback(os.close, file)
-        with open(file, "wb", closefd=False) as to:
-            for each in rows:
-                to.write(np.ascontiguousarray(each[0].transpose(1, 0, 2), dtype=np.float32).data)
-        fcntl.fcntl(file, fcntl.F_ADD_SEALS, _SEALS)  # no engine changes what others get
-        return file
 
     def _lost(self, point: Point, error: KvbenchError) -> Record:
         return Record(self._job.launch, point, (), {}, {}, error=str(error))
