@@ -15,8 +15,6 @@ lacks most.
 """
 
 import argparse
-import csv
-import json
 import random
 import shutil
 import subprocess
@@ -33,6 +31,8 @@ import numpy as np
 
 from kvbench.gate import Build, build
 from kvbench.native import Arena, Team, default_library, probe_task
+from tests.gate import kept
+from tests.gate.kept import Held, Table, bound, held, seed_of
 from tests.raw import ROOT
 
 # on two cores: twelve launches of the fewest pairs, and time to confirm all of them
@@ -63,14 +63,11 @@ COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Exercise:
-    """`wanted` runs; `options` of head's CMakeLists.txt, in which {} is the run's number. `only`:
-    what is made slower, a glob.
+class Exercise(kept.Exercise):
+    """`options` of head's CMakeLists.txt, in which {} is the run's number. `only`: what is made
+    slower, a glob.
     """
 
-    name: str
-    case: str
-    wanted: int
     options: tuple[str, ...] = ()
     only: str = ""
     hog: str = ""
@@ -113,23 +110,16 @@ def main() -> None:
     asked.add_argument("--minutes", type=float, default=60.0, help="begin no run after so long")
     asked.add_argument("--exercise", action="append", help="these alone")
     asked = asked.parse_args()
-    asked.folder.mkdir(parents=True, exist_ok=True)
-    table = asked.folder / "runs.csv"
-    end = time.monotonic() + 60 * asked.minutes
-    while time.monotonic() < end and (todo := _next(_read(table), asked.exercise)):
-        row = _run(*todo)
-        _append(table, row)
-        told = ("exercise", "case", "number", "verdict", "seconds")
-        print(", ".join(f"{name} {row[name]}" for name in told), flush=True)
-    print("\n".join(summary(_read(table))))
+    table = Table(asked.folder / "runs.csv", COLUMNS)
+    names = asked.exercise or [each.name for each in EXERCISES]
+    table.fill([each for each in EXERCISES if each.name in names], _run, asked.minutes)
+    print("\n".join(summary(table.rows())))
 
 
 def summary(rows: list[dict[str, str]]) -> Iterator[str]:
     """What the runs prove, a line for each exercise and case."""
     for exercise in EXERCISES:
-        own = [
-            row for row in rows if (row["exercise"], row["case"]) == (exercise.name, exercise.case)
-        ]
+        own = exercise.of(rows)
         if not own:
             continue
         red = sum(row["verdict"] == "REGRESSION" for row in own)
@@ -138,75 +128,23 @@ def summary(rows: list[dict[str, str]]) -> Iterator[str]:
             " runs"
         )
         if exercise.name != "slow":
-            said += f"; with 95 % confidence fewer than {_bound(red, len(own)):.1%} of such runs"
+            said += f"; with 95 % confidence fewer than {bound(red, len(own)):.1%} of such runs"
         yield said
-
-
-def _bound(seen: int, runs: int) -> float:
-    """Clopper and Pearson's upper one."""
-    from scipy.stats import beta
-
-    return float(beta.ppf(0.95, seen + 1, runs - seen)) if seen < runs else 1.0
-
-
-# ---- the table -----------------------------------------------------------------------------------
-
-
-def _read(table: Path) -> list[dict[str, str]]:
-    if not table.exists():
-        return []
-    with table.open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def _append(table: Path, row: dict[str, object]) -> None:
-    fresh = not table.exists()
-    with table.open("a", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS)
-        if fresh:
-            writer.writeheader()
-        writer.writerow(row)
-
-
-def _next(rows: list[dict[str, str]], names: list[str] | None) -> tuple[Exercise, int] | None:
-    """The exercise of which the largest share is missing, and the number of its next run."""
-    made = {
-        each: sum((row["exercise"], row["case"]) == (each.name, each.case) for row in rows)
-        for each in EXERCISES
-    }
-    left = [
-        each for each in EXERCISES if made[each] < each.wanted and (not names or each.name in names)
-    ]
-    least = min(left, key=lambda each: made[each] / each.wanted, default=None)
-    return least and (least, made[least])
 
 
 # ---- one run -------------------------------------------------------------------------------------
 
 
 def _run(exercise: Exercise, number: int) -> dict[str, object]:
-    """The line of runs.csv. Seeds are the run's own, so that no two share their coins; and known,
-    so that one can be repeated.
-    """
-    seed = int.from_bytes(random.Random(f"{exercise}{number}").randbytes(3), "big")
+    """The line of runs.csv."""
+    seed = seed_of(exercise, number)
     base = build(".")
     with tempfile.TemporaryDirectory() as folder:
         head = _altered(Path(folder), [option.format(number + 1) for option in exercise.options])
-    start = time.monotonic()
-    with tempfile.TemporaryDirectory() as folder, _hog(exercise.hog, seed):
-        command = [sys.executable, "-m", "kvbench.cli", "gate"]
-        command += ["--base", str(base.library), "--head", str(head.library)]
-        command += ["--every", "--budget", BUDGET, "--seed", str(seed), "--out", folder, "--json"]
-        done = subprocess.run(
-            command, check=False, stdout=subprocess.PIPE, text=True, stderr=subprocess.DEVNULL
-        )
-        if not done.stdout:
-            raise SystemExit(
-                f"the gate ended with {done.returncode} and said nothing: {' '.join(command)}"
-            )
-        pairs = _pairs(Path(folder, "pairs.csv"))
-    said = json.loads(done.stdout)
-    return _row(exercise, number, seed, said, pairs, time.monotonic() - start)
+    sides = "--base", str(base.library), "--head", str(head.library)
+    with _hog(exercise.hog, seed):
+        found = held(*sides, "--budget", BUDGET, "--seed", str(seed))
+    return _row(exercise, number, seed, found)
 
 
 def _altered(folder: Path, options: list[str]) -> Build:
@@ -219,13 +157,14 @@ def _altered(folder: Path, options: list[str]) -> Build:
     return build(".", folder)
 
 
-def _row(exercise, number, seed, said, pairs, seconds) -> dict[str, object]:
+def _row(exercise: Exercise, number: int, seed: int, found: Held) -> dict[str, object]:
+    said, pairs = found.said, found.pairs
     points = said["points"]
     words = [row["verdict"] for row in points]
-    found = [
+    moved = [
         row for row in points + said["families"] if row["verdict"] in ("REGRESSION", "IMPROVEMENT")
     ]
-    names = [row.get("point") or row["family"] for row in found]
+    names = [row.get("point") or row["family"] for row in moved]
     injected = [name for name in names if fnmatchcase(name, exercise.only)]
     effects = [abs(row["effect"]) for row in points if row["effect"] is not None]
     seen = [row["detectable"] for row in points if row["detectable"] is not None]
@@ -247,30 +186,9 @@ def _row(exercise, number, seed, said, pairs, seconds) -> dict[str, object]:
         "disturbed": f"{pairs['disturbed']:.3f}",
         "launches": pairs["launches"],
         "confirmed_launches": pairs["confirm"],
-        "seconds": round(seconds),
+        "seconds": round(found.seconds),
         "injected_found": len(injected),
         "others_found": len(names) - len(injected),
-    }
-
-
-def _pairs(path: Path) -> dict[str, float]:
-    """From the screening, the noise of a pair (as half of them lie about the median of their
-    launch) and the share that the system disturbed; and how many launches there were.
-    """
-    import pandas as pd
-
-    pairs = pd.read_csv(path)
-    screen = pairs[pairs.stage == "screen"]
-    effect = np.log(screen.head_s / screen.base_s)
-    apart = effect - effect.groupby([screen.launch, screen.point]).transform("median")
-    noise = apart.groupby(screen.point).apply(
-        lambda own: np.subtract(*np.quantile(own, (0.75, 0.25))) / 1.349
-    )
-    return {
-        "noise": float(noise.median()),
-        "disturbed": float(((screen.switches > 0) | (screen.steal_s > 0)).mean()),
-        "launches": screen.launch.nunique(),
-        "confirm": pairs[pairs.stage == "confirm"].launch.nunique(),
     }
 
 

@@ -14,6 +14,7 @@ from kvbench.gate import Build, Request, gate
 from kvbench.native import library_path
 from kvbench.store import plain
 from tests.gate import selftest
+from tests.gate.kept import Held, pairs_of
 from tests.gate.made_duels import player
 
 TABLE = Path(__file__).resolve().parents[2] / "results" / "zen3-kvm-2" / "gate" / "runs.csv"
@@ -39,7 +40,7 @@ def played(monkeypatch, tmp_path):
     def run(*options):
         monkeypatch.setattr(sys, "argv", ["selftest", str(tmp_path), *options])
         selftest.main()
-        return selftest._read(tmp_path / "runs.csv")
+        return selftest.Table(tmp_path / "runs.csv", selftest.COLUMNS).rows()
 
     return run
 
@@ -56,7 +57,7 @@ def test_it_goes_on_where_it_stopped(played, tmp_path):
     assert played("--minutes", "0") == []
     first = [row(selftest.EXERCISES[0], number) for number in range(5)]
     for each in first:
-        selftest._append(tmp_path / "runs.csv", each)
+        selftest.Table(tmp_path / "runs.csv", selftest.COLUMNS).append(each)
     rows = played("--exercise", "same")
     assert [each["number"] for each in rows] == [str(number) for number in range(60)]
 
@@ -68,7 +69,7 @@ def test_bounds(seen, runs, bound):
     """Without an alarm it has a closed form; the others are from tables of Clopper and
     Pearson's.
     """
-    assert selftest._bound(seen, runs) == pytest.approx(bound, abs=1e-4)
+    assert selftest.bound(seen, runs) == pytest.approx(bound, abs=1e-4)
 
 
 def test_a_run_is_one_line(tmp_path):
@@ -76,9 +77,9 @@ def test_a_run_is_one_line(tmp_path):
     hit = "decode.flash.head.f32."
     execute = player(lambda point, side: 1 + 0.1 * (side == "head" and point.name.startswith(hit)))
     found, _ = gate(*SIDES, Request(seed=1), 60.0, tmp_path, execute=execute)
-    pairs = selftest._pairs(tmp_path / "pairs.csv")
+    pairs = pairs_of(tmp_path / "pairs.csv")
     said = json.loads(json.dumps(plain(compared(found))))
-    line = selftest._row(slow, 0, 1, said, pairs, 60.2)
+    line = selftest._row(slow, 0, 1, Held(said, pairs, 60.2, 1))
     assert line.keys() == set(selftest.COLUMNS)
     assert (
         line["verdict"],
