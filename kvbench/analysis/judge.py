@@ -247,7 +247,7 @@ def family(point: Point, regime: str) -> str:
     """A kernel on any tier, where its data is: a change to one of these is likely to be one to all
     its points.
     """
-    kernel = f"{point.op}.{point.variant}.{point.layout}.{point.dtype}"
+    kernel = ".".join(point.words[:-1])
     return f"{kernel} {regime}" if regime in ("DRAM", "unknown") else f"{kernel} caches"
 
 
@@ -255,7 +255,7 @@ def groups(point: Point) -> tuple[str, ...]:
     """Wider families, as patterns of kernels: what a change to an algorithm, a number format or a
     layout moves.
     """
-    kernel = f"{point.op}.{point.variant}"
+    kernel = ".".join(point.words[:2])
     return f"{kernel}.*", f"{kernel}.*.{point.dtype}.*", f"{kernel}.{point.layout}.*"
 
 

@@ -1,47 +1,21 @@
-"""A gate from its builds to its verdict: two builds and the points that both have; nothing where
-the two are the same.
-"""
+"""A gate from its rivals to its verdict."""
 
-import secrets
-import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from kvbench.analysis.measured.columns import machine_name, names
-from kvbench.errors import KvbenchError, NotComparable, Unsupported, Unwritable
-from kvbench.gate.builds import Build, refuse_no_library
+from kvbench.errors import Unwritable
 from kvbench.gate.duels import pairs
+from kvbench.gate.rivals import Rivals
 from kvbench.gate.stages import Stages
 from kvbench.gate.verdict import judged
-from kvbench.leftovers import scratch
-from kvbench.machine import available_memory, describe
-from kvbench.model import (
-    AUTO,
-    BESIDE,
-    DEFAULTS,
-    OWN,
-    SIDES,
-    Comparison,
-    Machine,
-    Plan,
-    Point,
-    Record,
-)
-from kvbench.native import Cache, Library, is_plugin, library_of, library_path
-from kvbench.plan import Site, expand, refuse_too_large
-from kvbench.plan.site import kernels_of
-from kvbench.runner import Execute, new_run
+from kvbench.model import BESIDE, SIDES, Comparison, Record
+from kvbench.runner import Execute
 from kvbench.store.files import streams
-from kvbench.suite import Suite, find
-from kvbench.suite.axes import BY_KERNEL
-from kvbench.suite.values import ALL
 from kvbench.texts import csv_text
-from kvbench.units import counted, now
+from kvbench.units import now
 
 BUDGET = 240.0  # seconds
 _PROGRAMS, _SUMS = (*SIDES, *BESIDE.values()), ("switches", "steal", "throttled")
@@ -56,46 +30,10 @@ _HEADING = (
     "throttled",
 )
 Follow = Callable[[Stages], Iterator[tuple[str, Record]]]
-_PLUGINS = "plugins"  # a folder of its own: one may be called as a library
-_PATIENCE = 120.0  # seconds without a sign of life after which a visit has hung
-_LIBRARY, _INTERFACE = "libkvbench.so", "abi.h"
-_OTHER_ENGINE = (
-    "kvbench verify --example shows a plug-in; two builds of another engine: kvbench peers for"
-    " each, then compare"
-)
-_OLD = "compare builds of a nearer version; or let each measure itself, and use kvbench compare"
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """every: measure and judge all points though both sides are the same, as if they might not
-    be.
-    """
-
-    suite: str = "gate"
-    only: tuple[str, ...] = ()
-    seed: int | None = None
-    isa: str | None = None
-    plugin: tuple[str, ...] = ()
-    every: bool = False
-
-
-def tiers(asked: Request) -> tuple[str, ...]:
-    """What must be built for it: the plainest tier, and the one that is measured. None, which is
-    all, where the suite names tiers by itself.
-    """
-    library = library_of(None, "")
-    grids = find(asked.suite, library).grids
-    best = DEFAULTS["isa"]
-    if any(set(grid.get("isa", (best,))) != {best} for grid in grids):
-        return ()
-    return tuple(dict.fromkeys((library.isas()[0], library.isa(asked.isa))))
 
 
 def gate(
-    base: Build,
-    head: Build,
-    asked: Request,
+    rivals: Rivals,
     budget: float = BUDGET,
     out: Path | None = None,
     follow: Follow = Stages.measure,
@@ -104,9 +42,10 @@ def gate(
     """And short names of its points. `out`: a folder that gets every pair as soon as it is taken.
     `follow` measures the stages, and may say how far it is.
     """
-    with scratch() as folder, _kept_pairs(out) as keep:
-        machine, plan, unmeasured, missing, notes = rivals(base, head, asked, Path(folder))
+    plan, machine = rivals.plan, rivals.machine
+    with _kept_pairs(out) as keep:
         stages = Stages(plan, machine, budget, execute)
+        missing = [*rivals.missing]
         for stage, record in follow(stages) if plan.points else ():
             keep(stage, record)
         if plan.points:
@@ -114,8 +53,9 @@ def gate(
                 f"{point}: not measured: the budget ended it" for point in stages.unmeasured()
             ]
         name = machine_name(machine, machine.fingerprint)
-        notes = [*notes, *([unmeasured] if unmeasured else stages.notes())]
-        said = judged(stages.course(), base.text, head.text, name, now(), missing, notes)
+        measured = [rivals.unmeasured] if rivals.unmeasured else stages.notes()
+        notes = [*rivals.notes, *measured]
+        said = judged(stages.course(), rivals, name, now(), missing, notes)
         return said, names(stages.points)
 
 
@@ -149,154 +89,3 @@ def _rows(stage: str, record: Record) -> Iterator[tuple[Any, ...]]:
         sums = (sum(getattr(sample, what) for sample in pair.values()) for what in _SUMS)
         times = (pair[name].pass_seconds[0] for name in _PROGRAMS)
         yield stage, record.launch, record.point.name, pair["base"].round, *times, *sums
-
-
-# ---- what is measured ----------------------------------------------------------------------------
-
-_Contest = tuple[Machine, Plan, str, list[str], list[str]]
-
-
-def rivals(base: Build, head: Build, asked: Request, folder: Path) -> _Contest:
-    """What is measured; why that is nothing, or ""; points that one side lacks, each with the
-    reason; and notes on what else differs. Both are copied into `folder`, where they must stay: one
-    file would be one library, though it is opened twice.
-    """
-    foreign = _are_plugins(base, head)
-    paths = {
-        side: _copied(build, folder / side, asked, foreign)
-        for side, build in zip(SIDES, (base, head), strict=True)
-    }
-    opened = {side: _driven(side, str(path), plugins) for side, (path, plugins) in paths.items()}
-    machine = describe()
-    suite = find(asked.suite, opened["base"])
-    if foreign:
-        suite = _for_plugin(suite, opened["base"])
-    site = Site(machine, available_memory(), asked.isa, library=opened["base"])
-    found = expand(suite, site, only=asked.only)
-    refuse_too_large(found)
-    missing = _missing(found.points, opened)
-    points = [point for point in found.points if point not in missing]
-    if not points:
-        raise NotComparable(
-            f"{found.suite.source} has no point here that both builds have", "name another --suite"
-        )
-    scheduled = () if foreign else points  # a plug-in reads and prefetches as it likes
-    auto = {p.layout: p for p in reversed(scheduled) if p.op == "decode" and p.schedule == AUTO}
-    own = [replace(point, schedule=OWN) for point in reversed(auto.values())]
-    same = "" if asked.every else _same(base, head, foreign)
-    plan = replace(
-        found.plan,
-        points=() if same else (*points, *own),
-        seed=secrets.randbits(31) if asked.seed is None else asked.seed,
-        run=new_run(),
-        patience=_PATIENCE,
-        library=str(paths["base"][0]),
-        plugin=paths["base"][1],
-        against=str(paths["head"][0]),
-        against_plugin=paths["head"][1],
-        foreign=opened["base"].foreign_variants,
-        tuning={},
-    )
-    return (
-        machine,
-        plan,
-        same and f"{counted(len(points), 'point')} not measured: {same}",
-        [f"{point.name}: {why}" for point, why in missing.items()],
-        _lacking(opened),
-    )
-
-
-def _missing(points: Iterable[Point], opened: Mapping[str, Library]) -> dict[Point, str]:
-    """Points that one of the sides cannot measure, with the reason."""
-    there = {kernel.id for kernel in kernels_of(opened["head"])}
-    old = " and ".join(side for side in SIDES if not opened[side].reads_on)
-    return {
-        point: f"{old} cannot read memory between passes"
-        if point.kernel in there
-        else "only base has this kernel"
-        for point in points
-        if point.kernel not in there or (point.between and old)
-    }
-
-
-def _lacking(opened: dict[str, Library]) -> list[str]:
-    """Schedules that only one side has: no point is measured by them."""
-    words = {side: library.words("schedule") for side, library in opened.items()}
-    return [
-        f"schedule {word}: only {side} has it"
-        for side, other in (SIDES, SIDES[::-1])
-        for word in words[side]
-        if word not in words[other]
-    ]
-
-
-def _same(base: Build, head: Build, foreign: bool) -> str:
-    """Why nothing need be measured; "" where the sides differ."""
-    if base.digest != head.digest:
-        return ""
-    what = f"the same {'plug-in' if foreign else 'library'}, byte for byte"
-    return f"base and head are {'of the same code, comments aside' if base.unbuilt else what}"
-
-
-def _are_plugins(base: Build, head: Build) -> bool:
-    """What both files are: plug-ins, or libraries of kernels."""
-    base_is, head_is = (is_plugin(build.library, _OTHER_ENGINE) for build in (base, head))
-    if base_is != head_is:
-        plugin, library = (base, head) if base_is else (head, base)
-        raise NotComparable(
-            f"{plugin.text} is a plug-in, and {library.text} is a library of kernels",
-            "name two plug-ins; or two libraries, wheels or revisions",
-        )
-    return base_is
-
-
-def _for_plugin(suite: Suite, library: Library) -> Suite:
-    """Its decodes with the plug-in's kernels alone: all others are the same on both sides."""
-    kernels = [kernel for kernel in library.plugins.kernels if kernel.runnable]
-    if not kernels:
-        isas = " ".join(sorted({kernel.isa for kernel in library.plugins.kernels}))
-        raise Unsupported(
-            f"no kernel of base runs here: they are for {isas}", "build it for this CPU"
-        )
-    own = {
-        axis: tuple(dict.fromkeys(getattr(kernel, axis) for kernel in kernels))
-        for axis in BY_KERNEL
-    }
-    decodes = (grid for grid in suite.grids if set(grid.get("op", ("decode",))) & {"decode", ALL})
-    return replace(suite, grids=tuple({**grid, "op": ("decode",), **own} for grid in decodes))
-
-
-def _copied(build: Build, to: Path, asked: Request, foreign: bool) -> tuple[Path, tuple[str, ...]]:
-    """A library and its plug-ins. A side that is a plug-in itself stands on the installed
-    library.
-    """
-    library = library_path() if foreign else build.library
-    to.mkdir(parents=True)
-    shutil.copy(library, to / _LIBRARY)
-    shutil.copy(library.with_name(_INTERFACE) if foreign else build.interface, to / _INTERFACE)
-    plugins = (build.library,) if foreign else asked.plugin
-    for plugin in plugins:
-        refuse_no_library(Path(plugin))
-    (to / _PLUGINS).mkdir()
-    return to / _LIBRARY, tuple(str(shutil.copy(plugin, to / _PLUGINS)) for plugin in plugins)
-
-
-def _driven(side: str, path: str, plugin: tuple[str, ...]) -> Library:
-    """A build of another interface may lack what is asked of it here, or mean something else by
-    it.
-    """
-    ones = np.ones((1, 1, 1, 16), dtype=np.float32)
-    try:
-        library = library_of(path, plugin)
-        with Cache(1, 16, 1, library=library) as cache:
-            cache.bulk(ones, ones)
-            right = np.allclose(cache.decode(ones[0]), 1.0)
-        library.schedule(AUTO)  # an older one lacks it
-    except (KvbenchError, AttributeError, TypeError) as error:  # the latter two are cffi's
-        why = error.args[0] if error.args else type(error).__name__
-        raise NotComparable(
-            f"{side} has another interface than this kvbench: {why}", _OLD
-        ) from None
-    if not right:
-        raise NotComparable(f"{side} does not answer as its interface says", _OLD)
-    return library

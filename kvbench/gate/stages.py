@@ -29,6 +29,7 @@ _LATE = 0.72  # of the budget, behind which no launch of the screening begins
 _LEAST = 7  # launches that may confirm a change, by exact ranks: 1 in 128 is less than LIMITS.rate
 _PAIRS = (6, 16)  # of a visit: the fewest that a median helps with, and as many as pay
 _START, _VISIT = 1.0, 0.055  # seconds of a launch, and of a visit, beside its pairs
+_CONTEST = 1.5  # of a visit that begins two engines
 # times a sample's seconds: two sides, two witnesses of half that time, and what is untimed before
 # each
 _PAIR = 5.5
@@ -186,7 +187,7 @@ def pairs(plan: Plan, budget: float) -> int:
     if not plan.points:
         return plan.samples
     launch = _SCREEN * budget / plan.launches
-    left = launch - _START - len(plan.points) * _VISIT
+    left = launch - _START - len(plan.points) * (_CONTEST if plan.contest else _VISIT)
     least, most = _PAIRS
     return max(
         least, min(most, plan.samples, int(left / (len(plan.points) * _PAIR * plan.sample_time)))

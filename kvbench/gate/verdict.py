@@ -13,6 +13,7 @@ from kvbench.analysis.judge import (
     whole,
     worst_first,
 )
+from kvbench.gate.rivals import Rivals
 from kvbench.gate.rows import SCREEN, Screened, StageRow, alarmed, confirmed, detectable, moved
 from kvbench.model import Comparison
 from kvbench.model.verdict import (
@@ -41,8 +42,7 @@ class Course:
 
 def judged(
     course: Course,
-    base: str,
-    head: str,
+    rivals: Rivals,
     machine: str,
     created: str,
     missing: Iterable[str],
@@ -81,9 +81,9 @@ def judged(
         worst_first(points),
         worst_first(families),
         lacking,
-        (*notes, *_notes(course, alarms)),
+        (*notes, *_notes(course, rivals.how, alarms)),
     )
-    return Comparison("gate", base, head, machine, created, *said)
+    return Comparison("gate", rivals.base, rivals.head, machine, created, *said)
 
 
 def _word(row: StageRow, course: Course, confirmed: Mapping[str, bool]) -> tuple[str, str]:
@@ -109,12 +109,11 @@ def _word(row: StageRow, course: Course, confirmed: Mapping[str, bool]) -> tuple
     return REGRESSION if row.candidate == SLOWER else IMPROVEMENT, f"confirmed by {by}"
 
 
-def _notes(course: Course, alarms: Sequence[str]) -> Iterator[str]:
+def _notes(course: Course, how: str, alarms: Sequence[str]) -> Iterator[str]:
     if alarms:
         seen = counted(len(alarms), "point")
         yield (
-            "controls alarmed: base against a second copy of itself seems to have changed at"
-            f" {seen}"
+            f"controls alarmed: base against itself, begun twice, seems to have changed at {seen}"
         )
     if not course.screen.points:
         return
@@ -125,7 +124,7 @@ def _notes(course: Course, alarms: Sequence[str]) -> Iterator[str]:
     )
     yield (
         "the effect is the share of base's time by which head takes longer, both measured in turn"
-        f" in one process on the same memory; a pair's noise is {noise:.1%} (standard deviation,"
+        f" {how}; a pair's noise is {noise:.1%} (standard deviation,"
         f" from the middle half of a launch's pairs; median of points); {dropped:.0%} of the pairs"
         " were disturbed and are left out"
     )

@@ -77,6 +77,8 @@ class Plan:
     neighbour: bool = False  # whether points are timed beside a neighbour too
     peers: dict[str, str] = field(default_factory=dict)  # paths of libraries, by engine's word
     pythons: dict[str, str] = field(default_factory=dict)  # and of interpreters
+    # whether two builds of an engine meet in every visit: its words with @base and @head
+    contest: bool = False
 
     def is_foreign(self, point: Visited) -> TypeGuard[Point]:
         """Whether its kernel is a plug-in's."""

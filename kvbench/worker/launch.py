@@ -29,6 +29,7 @@ from kvbench.plan.witnesses import is_peer, line_of, peer_lines
 from kvbench.worker import probing, room
 from kvbench.worker.answers import Answers
 from kvbench.worker.bench import Bench, side_by_side
+from kvbench.worker.contest import Contest
 from kvbench.worker.decoding import Decoding
 from kvbench.worker.duel import Sides
 from kvbench.worker.family import Family, families
@@ -72,6 +73,7 @@ class _Visitor(Closing):
         self._buffers: probing.Buffers | None = None
         self.tuner = Tuner(job.machine, job.plan.tuning, job.plan.chosen)
         self._sides = Sides(job, self._random) if job.plan.against else None
+        self._contest = Contest(job, self._random) if job.plan.contest else None
 
     def close(self) -> None:
         self.leave()
@@ -103,7 +105,9 @@ class _Visitor(Closing):
     def _records(self, visited: Sequence[Visited]) -> Iterator[Visited | Record]:
         watch = Disturbances(visited[0].cpus).read
         points = [point for point in visited if isinstance(point, Point)]
-        if any(map(is_peer, points)):
+        if self._contest:
+            yield self._met(points[0], watch)
+        elif any(map(is_peer, points)):
             yield from self._line(points, watch)
         elif len(points) > 1:
             how = self._answers, self.tuner, self._job, self._random.randrange(1 << 32)
@@ -112,13 +116,22 @@ class _Visitor(Closing):
         else:
             yield self._record(visited[0], watch)
 
+    def _met(self, point: Point, watch: Callable[[], Disturbed]) -> Record:
+        assert self._contest
+        with room.Room(*self._base(point), self._ground) as own:
+            return self._contest.visit(point, own, self._answers, watch)
+
+    def _base(self, point: Point) -> tuple[Point, Needs]:
+        """Ours beside which an engine's is timed."""
+        base = line_of(point)
+        return base, needs(base, self._needs(point).far)
+
     def _line(
         self, points: list[Point], watch: Callable[[], Disturbed]
     ) -> Iterator[Visited | Record]:
         how = self._answers, self.tuner, self._job, self._random.randrange(1 << 32)
-        base, far = line_of(points[0]), self._needs(points[0]).far
         with (
-            room.Room(base, needs(base, far), self._ground) as own,
+            room.Room(*self._base(points[0]), self._ground) as own,
             Line(points, own, *how) as line,
         ):
             yield from line.records(watch)
@@ -151,6 +164,8 @@ class _Visitor(Closing):
 
     def _together(self, group: list[Visited]) -> list[list[Visited]]:
         """A plug-in's are apart, so that one is known to have failed; so are duels."""
+        if self._contest:
+            return [[point] for point in group]
         if any(map(is_peer, group)):
             return [group]
         if self._sides or any(map(self._job.plan.is_foreign, group)):

@@ -16,7 +16,7 @@ from kvbench.analysis.measured.machines import UNITS
 from kvbench.cli._program import kvbench as program
 from kvbench.cli.understand.list import names, schema
 from kvbench.exports.printed import compared as compared_json
-from kvbench.gate import Build, Request, gate
+from kvbench.gate import Build, Request
 from kvbench.model import Skip
 from kvbench.model.verdict import WORDS
 from kvbench.native import library_path
@@ -24,7 +24,7 @@ from kvbench.store import plain
 from tests.cli import test_compare as compared
 from tests.cli.test_cli import CPU, TINY, output_of
 from tests.cli.test_machine import answers
-from tests.gate.made_duels import player
+from tests.gate.made_duels import outcome, player
 from tests.history import made as history
 from tests.machine.healthy import Still
 from tests.machine.trees import grow
@@ -169,10 +169,9 @@ CALLS = {
 def printed(folder):
     """By command: what it printed, call by call; asked for once."""
     sides = [Build(name, library_path(), library_path().with_name("abi.h"), name) for name in "ab"]
-    gated = gate(
+    gated = outcome(
         *sides,
         Request(seed=1),
-        240.0,
         execute=player(lambda point, side: 1 + 0.1 * (side == "head")),
     )[0]
     found = {

@@ -3,9 +3,13 @@ them.
 """
 
 import random
+import tempfile
 import zlib
 from dataclasses import replace
+from pathlib import Path
 
+from kvbench.gate import gate
+from kvbench.gate.kernels import rivals
 from kvbench.model import SIDES, Record, Sample
 from kvbench.regime import classify
 from tests.made_run import DECODE, MACHINE, MIB, STORE, traffic
@@ -18,7 +22,7 @@ POINTS = tuple(
     for dtype in DTYPES
     for residency in ("hot", "evicted")
 )
-__all__ = ["DECODE", "MACHINE", "POINTS", "STORE", "duel", "player"]
+__all__ = ["DECODE", "MACHINE", "POINTS", "STORE", "duel", "outcome", "player"]
 
 
 def duel(launch, pairs, point=DECODE, *, layers=1, switches=(), steal=(), **facts):
@@ -62,3 +66,9 @@ def player(ratio=lambda point, side: 1.0, noise=0.01, beside=lambda point, side:
             yield duel(job.launch, pairs, point)
 
     return execute
+
+
+def outcome(base, head, asked, budget=240.0, out=None, execute=None):
+    """A gate of two builds of our kernels, in which nothing is measured."""
+    with tempfile.TemporaryDirectory() as folder:
+        return gate(rivals(base, head, asked, Path(folder)), budget, out, execute=execute)

@@ -10,8 +10,8 @@ from xml.etree import ElementTree
 import pytest
 
 from kvbench.errors import Exit
-from kvbench.gate import Build, Request, gate
-from kvbench.gate.gate import rivals
+from kvbench.gate import Build, Request
+from kvbench.gate.kernels import rivals
 from kvbench.gate.stages import Stages, pairs
 from kvbench.model.verdict import (
     CONTAMINATED,
@@ -24,6 +24,7 @@ from kvbench.model.verdict import (
 from kvbench.native import Library, library_path
 from tests.cli.test_cli import output_of
 from tests.faulty import build_plugin
+from tests.gate import made_duels
 from tests.gate.made_duels import MACHINE, POINTS, player
 
 INSTALLED = library_path()
@@ -42,7 +43,7 @@ SAME = slower(0.0)
 
 def played(ratio=SAME, seed=1, out=None, budget=240.0, sides=SIDES, execute=None, **asked):
     execute = execute or player(ratio)
-    return gate(*sides, Request(seed=seed, **asked), budget, out, execute=execute)[0]
+    return made_duels.outcome(*sides, Request(seed=seed, **asked), budget, out, execute)[0]
 
 
 def words(found, pattern=""):
@@ -81,7 +82,7 @@ def test_what_hits_the_witness_too_is_the_machine_s():
 
 
 def test_short_names_are_given():
-    found, names = gate(*SIDES, Request(seed=1), 240.0, None, execute=player())
+    found, names = made_duels.outcome(*SIDES, Request(seed=1), execute=player())
     assert names.keys() == {row.name for row in found.points}
     assert max(map(len, names.values())) < 46
 
@@ -145,9 +146,9 @@ def test_what_a_build_of_before_cannot_measure_is_missing(old, tmp_path, monkeyp
     reads = property(lambda library: library.path.parent.name not in old)
     monkeypatch.setattr(Library, "reads_on", reads)
     asked = Request(suite=str(suite), seed=1)
-    _, plan, _, missing, _ = rivals(*SIDES, asked, tmp_path / "copies")
-    assert {point.between for point in plan.points} == ({0} if old else {0, 4096})
-    assert [line.partition(": ")[2] for line in missing] == (
+    found = rivals(*SIDES, asked, tmp_path / "copies")
+    assert {point.between for point in found.plan.points} == ({0} if old else {0, 4096})
+    assert [line.partition(": ")[2] for line in found.missing] == (
         [f"{' and '.join(old)} cannot read memory between passes"] if old else []
     )
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from kvbench.errors import Exit
 from kvbench.gate import Request, build
 from kvbench.gate.duels import pairs
-from kvbench.gate.gate import rivals
+from kvbench.gate.kernels import rivals
 from kvbench.model.verdict import EQUIVALENT
 from kvbench.native import library_path
 from kvbench.runner import launch
@@ -44,9 +44,12 @@ def test_two_builds_of_a_plug_in_are_measured_on_its_own_points(tmp_path):
     """
     base = _example(tmp_path / "base.so")
     head = _example(tmp_path / "head.so", " for (volatile int i = 0; i < 100; i++) { }")
-    _, plan, unmeasured, missing, _ = rivals(base, head, Request(seed=1), tmp_path / "copies")
+    found = rivals(base, head, Request(seed=1), tmp_path / "copies")
+    plan = found.plan
     assert (
-        {point.variant for point in plan.points} == {"textbook"} and not unmeasured and not missing
+        {point.variant for point in plan.points} == {"textbook"}
+        and not found.unmeasured
+        and not found.missing
     )
     assert {point.layout for point in plan.points} == {"head", "position", "paged"}
     assert {point.residency for point in plan.points} == {"rotate", "hot"}

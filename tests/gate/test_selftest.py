@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from kvbench.exports.printed import compared
-from kvbench.gate import Build, Request, gate
+from kvbench.gate import Build, Request
 from kvbench.native import library_path
 from kvbench.store import plain
 from tests.gate import selftest
 from tests.gate.kept import Held, pairs_of
-from tests.gate.made_duels import player
+from tests.gate.made_duels import outcome, player
 
 TABLE = Path(__file__).resolve().parents[2] / "results" / "zen3-kvm-2" / "gate" / "runs.csv"
 SIDES = [Build(name, library_path(), library_path().with_name("abi.h"), name) for name in "ab"]
@@ -76,7 +76,7 @@ def test_a_run_is_one_line(tmp_path):
     slow = next(each for each in selftest.EXERCISES if each.case == "kernel 10%")
     hit = "decode.flash.head.f32."
     execute = player(lambda point, side: 1 + 0.1 * (side == "head" and point.name.startswith(hit)))
-    found, _ = gate(*SIDES, Request(seed=1), 60.0, tmp_path, execute=execute)
+    found, _ = outcome(*SIDES, Request(seed=1), 60.0, tmp_path, execute)
     pairs = pairs_of(tmp_path / "pairs.csv")
     said = json.loads(json.dumps(plain(compared(found))))
     line = selftest._row(slow, 0, 1, Held(said, pairs, 60.2, 1))

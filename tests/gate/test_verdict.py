@@ -11,8 +11,10 @@ from scipy.stats import binom
 
 from kvbench.analysis.judge import LIMITS, of_family
 from kvbench.gate.duels import Duel
+from kvbench.gate.rivals import Rivals
 from kvbench.gate.rows import confirmed, screened
 from kvbench.gate.verdict import Course, judged
+from kvbench.model import Plan
 from kvbench.model.verdict import (
     CONTAMINATED,
     EQUIVALENT,
@@ -22,9 +24,10 @@ from kvbench.model.verdict import (
     REGRESSION,
 )
 from tests.analysis.noises import PAIRED, most
-from tests.gate.made_duels import POINTS
+from tests.gate.made_duels import MACHINE, POINTS
 
 LAUNCHES = 12
+RIVALS = Rivals(MACHINE, Plan(POINTS, LAUNCHES, 16, 0.002, 1), "a", "b", "side by side")
 DICE = np.random.default_rng(20261121)
 
 
@@ -58,7 +61,7 @@ def gated(first, again, points=POINTS, **facts):
 
 
 def said(course, missing=(), notes=()):
-    return judged(course, "a", "b", "here", "2026-01-02T03:04:05+00:00", missing, notes)
+    return judged(course, RIVALS, "here", "2026-01-02T03:04:05+00:00", missing, notes)
 
 
 @pytest.mark.parametrize("noise", PAIRED)

@@ -8,12 +8,22 @@ import click
 
 from kvbench.cli._help import Long
 from kvbench.cli._judgement import exit_code, export_option, tell, wanted
-from kvbench.cli._measuring import say_busy
-from kvbench.cli._options import isa_option, json_option, only_option, plugin_option
+from kvbench.cli._measuring import given, say_busy
+from kvbench.cli._options import (
+    isa_option,
+    json_option,
+    only_option,
+    plugin_option,
+    same,
+    with_options,
+)
 from kvbench.cli._streams import say
 from kvbench.cli._types import TIME, Count, Named
-from kvbench.errors import Exit
+from kvbench.errors import BadArgument, Exit
 from kvbench.model.verdict import NOT_COMPARABLE
+
+# of an engine's points, and what they are where none is named
+_AXES = {"context": "4096", "dtype": "f16, bf16 and q8_0", "threads": "all"}
 
 
 @click.command(
@@ -21,12 +31,14 @@ from kvbench.model.verdict import NOT_COMPARABLE
     cls=Long,
     groups={
         "What to compare": "base head suite only isa plugin every",
+        "Another engine": "engine model context dtype threads",
         "How": "budget seed",
         "Output": "out export json",
     },
     examples={
         "kvbench gate": "The working tree against the last commit.",
         "kvbench gate --base origin/main --export junit=gate.xml": "Against a branch, for CI.",
+        "kvbench gate --engine ggml --base a/libggml.so --head b/libggml.so": "Two of llama.cpp's.",
     },
 )
 @click.option(
@@ -34,20 +46,20 @@ from kvbench.model.verdict import NOT_COMPARABLE
     default="HEAD",
     show_default=True,
     metavar="REV|LIB|WHEEL",
-    help="Git revision, library or wheel.",
+    help="Git revision, library or wheel; of another engine, its library or its interpreter.",
 )
 @click.option(
     "--head",
     default=".",
     show_default=True,
     metavar="REV|LIB|WHEEL|.",
-    help="Git revision, library or wheel; . is the working tree.",
+    help="The same; . is the working tree.",
 )
 @click.option(
     "--suite",
-    default="gate",
-    show_default=True,
-    help="Name of a suite, or a path that ends in .toml.",
+    help=(
+        "Name of a suite, or a path that ends in .toml. [default: gate, and with --engine engine]"
+    ),
 )
 @only_option
 @click.option(
@@ -70,6 +82,13 @@ from kvbench.model.verdict import NOT_COMPARABLE
     is_flag=True,
     help="Measure all points, even those whose code is the same on both sides.",
 )
+@click.option(
+    "--engine",
+    metavar="NAME",
+    help="Compare two builds of another engine, such as ggml; kvbench peers lists them.",
+)
+@click.option("--model", help="Models whose heads to take. [default: llama-3-8b]")
+@with_options(*(same(name, otherwise) for name, otherwise in _AXES.items()))
 @click.option("--out", type=Named(file_okay=False), help="Folder for the timings of every pair.")
 @export_option
 @json_option
@@ -78,20 +97,20 @@ def command(
 ) -> int:
     """Build the kernels of BASE and HEAD, and say whether HEAD is slower or faster.
 
-    Both are measured in turn in the same processes. Nothing is measured where both have the same
+    Both are measured in turn in the same processes. With --engine they are two builds of another
+    engine, each in a process of its own. Nothing is measured where both have the same
     code, comments aside. A change counts only after fresh launches have confirmed it. The exit code
     gives the verdict.
     """
-    from kvbench.gate import Request, gate, sides, tiers
+    from kvbench.gate import gate
+    from kvbench.leftovers import scratch
     from kvbench.machine import available_memory
 
-    exported, plugin = [wanted(word, as_json) for word in asked.pop("exports")], asked.pop("plugin")
+    exported = [wanted(word, as_json) for word in asked.pop("exports")]
     available_memory()  # where nothing can be measured, nothing need be built
-    request = Request(**asked, plugin=plugin)
-    one, other = sides(
-        base, head, request.every, report=lambda line: say(line, err=True), tiers=tiers(request)
-    )
-    found, names = gate(one, other, request, budget, out, _followed)
+    with scratch() as folder:
+        rivals = (_engines if asked["engine"] else _kernels)(base, head, Path(folder), **asked)
+        found, names = gate(rivals, budget, out, _followed)
     tell(found, names, exported, as_json)
     code = exit_code(found.verdict)
     return (
@@ -99,6 +118,37 @@ def command(
         if code != Exit.FAILED and any(row.verdict == NOT_COMPARABLE for row in found.points)
         else code
     )
+
+
+def _kernels(base: str, head: str, folder: Path, **asked: Any) -> Any:
+    from kvbench.gate import Request, kernels, sides, tiers
+
+    if named := [f"--{name}" for name in ("model", *_AXES) if asked.pop(name)]:
+        raise BadArgument(
+            f"{' '.join(named)}: a gate of kernels has the points of its suite",
+            "--only picks some of them; --engine NAME compares two builds of an engine",
+        )
+    asked.pop("engine")
+    request = Request(**given(asked))
+    one, other = sides(base, head, request.every, report=_building, tiers=tiers(request))
+    return kernels.rivals(one, other, request, folder)
+
+
+def _engines(base: str, head: str, folder: Path, **asked: Any) -> Any:
+    from kvbench.gate import EngineRequest, engine_side, engines
+
+    if named := [f"--{name}" for name in ("isa", "plugin") if asked.pop(name)]:
+        raise BadArgument(
+            f"{' '.join(named)} is of our kernels, not of another engine's", "leave it out"
+        )
+    axes = tuple(f"{name}={value}" for name in ("model", *_AXES) if (value := asked.pop(name)))
+    request = EngineRequest(axes=axes, **given(asked))
+    one, other = (engine_side(request.engine, asked) for asked in (base, head))
+    return engines.rivals(one, other, request)
+
+
+def _building(line: str) -> None:
+    say(line, err=True)
 
 
 def _followed(stages: Any) -> Iterator[tuple[str, Any]]:

@@ -1,0 +1,142 @@
+"""Two builds of another engine as rivals: ggml's libraries, vLLM's interpreters. The points are
+those of the layout that the engine keeps its cache in.
+"""
+
+import os
+import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kvbench.errors import BadArgument, NotComparable, Refused, unknown_word
+from kvbench.gate.rivals import Rivals
+from kvbench.machine import available_memory, describe
+from kvbench.model import SIDES, Point
+from kvbench.peers.builds import AT, Build
+from kvbench.peers.known import Known, digest, entries, known
+from kvbench.plan import Site, expand, refuse_too_large
+from kvbench.plan.expansion import refuse_empty
+from kvbench.runner import new_run
+from kvbench.suite import find
+from kvbench.suite.axes import from_options
+from kvbench.units import counted
+
+SUITE = "engine"
+_PATIENCE = 120.0  # seconds without a sign of life after which a visit has hung
+_PYTHON = "bin/python"
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSide:
+    """`text`, for people: "libggml.so (sha256 ab12cd34), 0.9.4". `code`: what tells that two sides
+    are the same; "" where nothing does.
+    """
+
+    text: str
+    build: Build
+    code: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineRequest:
+    """`axes`: "context=1k,8k" in place of the suite's. every: as Request has it."""
+
+    engine: str
+    suite: str = SUITE
+    axes: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
+    seed: int | None = None
+    every: bool = False
+
+
+def engine_side(engine: str, asked: str, text: str = "", code: str = "") -> EngineSide:
+    """`asked`: a library, or an interpreter that has the engine. `text` and `code`: of a library
+    that was built from a checkout.
+    """
+    if engine not in entries():
+        raise unknown_word("--engine", engine, entries())
+    build = _build(asked)
+    found = known(f"{engine}{AT}{asked}", build.path, build.python)
+    if found.lacking:
+        raise Refused(f"{asked}: {found.lacking}", "name a build of it that runs here")
+    place = os.path.realpath(build.path) if build.path else os.path.abspath(build.python)
+    return EngineSide(text or _text(asked, found), build, code or place)
+
+
+def _build(asked: str) -> Build:
+    path = Path(asked)
+    if not path.exists():
+        raise BadArgument(
+            f"{asked} is neither a library nor an interpreter",
+            "name a file; revisions need --source, the checkout that has them",
+        )
+    if (path / _PYTHON).exists():
+        path = path / _PYTHON
+    if path.name.startswith("python"):
+        return Build(python=str(path.absolute()))
+    return Build(path=str(path.absolute()))
+
+
+def _text(asked: str, found: Known) -> str:
+    """Its name, its version, and the first digits of its library's digest."""
+    sha256 = digest(found.library)
+    words = [found.version, sha256 and f"sha256 {sha256[:8]}"]
+    said = ", ".join(filter(None, words))
+    name = asked if found.python else Path(asked).name
+    return f"{name} ({said})" if said else name
+
+
+def rivals(base: EngineSide, head: EngineSide, asked: EngineRequest) -> Rivals:
+    sides = dict(zip(SIDES, (base, head), strict=True))
+    words = {side: f"{asked.engine}{AT}{side}" for side in SIDES}
+    builds = {words[side]: own.build for side, own in sides.items()}
+    machine = describe()
+    site = Site(machine, available_memory(), peers=builds)
+    kept = known(asked.engine).kind.kept
+    suite = find(asked.suite, site.library)
+    suite = suite.with_axes(from_options((f"layout={kept}", *asked.axes), site.library))
+    found = expand(suite, site, only=asked.only)
+    refuse_too_large(found)
+    refuse_empty(found, site, asked.only)
+    own = {side: _points(found.points, words[side], asked.engine) for side in SIDES}
+    points = [point for point in own["base"] if point in own["head"]]
+    if not points:
+        raise NotComparable(
+            f"{found.suite.source} has no point here that both builds have", "ask for another one"
+        )
+    same = _same(base, head) if not asked.every else ""
+    plan = replace(
+        found.plan,
+        points=() if same else tuple(points),
+        seed=secrets.randbits(31) if asked.seed is None else asked.seed,
+        run=new_run(),
+        patience=_PATIENCE,
+        contest=True,
+        peers={word: build.path for word, build in builds.items()},
+        pythons={word: build.python for word, build in builds.items()},
+    )
+    return Rivals(
+        machine=machine,
+        plan=plan,
+        base=base.text,
+        head=head.text,
+        how="each in a process of its own, whose memory is placed anew in every launch",
+        unmeasured=same and f"{counted(len(points), 'point')} not measured: {same}",
+        missing=tuple(_missing(own)),
+    )
+
+
+def _points(points: Iterable[Point], word: str, engine: str) -> list[Point]:
+    return [replace(point, engine=engine) for point in points if point.engine == word]
+
+
+def _missing(own: Mapping[str, Sequence[Point]]) -> Iterator[str]:
+    for side, other in (SIDES, SIDES[::-1]):
+        for point in own[side]:
+            if point not in own[other]:
+                yield f"{point.name}: only {side} has it"
+
+
+def _same(base: EngineSide, head: EngineSide) -> str:
+    """Why nothing need be measured; "" where the sides may differ."""
+    return "base and head are the same build" if base.code == head.code else ""

@@ -1,0 +1,214 @@
+"""Two builds of our kernels, or of a plug-in, as rivals: the points that both have; nothing where
+the two are the same.
+"""
+
+import secrets
+import shutil
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from kvbench.errors import KvbenchError, NotComparable, Unsupported
+from kvbench.gate.builds import Build, refuse_no_library
+from kvbench.gate.rivals import Rivals
+from kvbench.machine import available_memory, describe
+from kvbench.model import (
+    AUTO,
+    DEFAULTS,
+    OWN,
+    SIDES,
+    Point,
+)
+from kvbench.native import Cache, Library, is_plugin, library_of, library_path
+from kvbench.plan import Site, expand, refuse_too_large
+from kvbench.plan.site import kernels_of
+from kvbench.runner import new_run
+from kvbench.suite import Suite, find
+from kvbench.suite.axes import BY_KERNEL
+from kvbench.suite.values import ALL
+from kvbench.units import counted
+
+_PLUGINS = "plugins"  # a folder of its own: one may be called as a library
+_PATIENCE = 120.0  # seconds without a sign of life after which a visit has hung
+_LIBRARY, _INTERFACE = "libkvbench.so", "abi.h"
+_OTHER_ENGINE = (
+    "kvbench verify --example shows a plug-in; two builds of another engine: kvbench peers for"
+    " each, then compare"
+)
+_OLD = "compare builds of a nearer version; or let each measure itself, and use kvbench compare"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """every: measure and judge all points though both sides are the same, as if they might not
+    be.
+    """
+
+    suite: str = "gate"
+    only: tuple[str, ...] = ()
+    seed: int | None = None
+    isa: str | None = None
+    plugin: tuple[str, ...] = ()
+    every: bool = False
+
+
+def tiers(asked: Request) -> tuple[str, ...]:
+    """What must be built for it: the plainest tier, and the one that is measured. None, which is
+    all, where the suite names tiers by itself.
+    """
+    library = library_of(None, "")
+    grids = find(asked.suite, library).grids
+    best = DEFAULTS["isa"]
+    if any(set(grid.get("isa", (best,))) != {best} for grid in grids):
+        return ()
+    return tuple(dict.fromkeys((library.isas()[0], library.isa(asked.isa))))
+
+
+def rivals(base: Build, head: Build, asked: Request, folder: Path) -> Rivals:
+    """Both are copied into `folder`, where they must stay: one file would be one library, though it
+    is opened twice.
+    """
+    foreign = _are_plugins(base, head)
+    paths = {
+        side: _copied(build, folder / side, asked, foreign)
+        for side, build in zip(SIDES, (base, head), strict=True)
+    }
+    opened = {side: _driven(side, str(path), plugins) for side, (path, plugins) in paths.items()}
+    machine = describe()
+    suite = find(asked.suite, opened["base"])
+    if foreign:
+        suite = _for_plugin(suite, opened["base"])
+    site = Site(machine, available_memory(), asked.isa, library=opened["base"])
+    found = expand(suite, site, only=asked.only)
+    refuse_too_large(found)
+    missing = _missing(found.points, opened)
+    points = [point for point in found.points if point not in missing]
+    if not points:
+        raise NotComparable(
+            f"{found.suite.source} has no point here that both builds have", "name another --suite"
+        )
+    scheduled = () if foreign else points  # a plug-in reads and prefetches as it likes
+    auto = {p.layout: p for p in reversed(scheduled) if p.op == "decode" and p.schedule == AUTO}
+    own = [replace(point, schedule=OWN) for point in reversed(auto.values())]
+    same = "" if asked.every else _same(base, head, foreign)
+    plan = replace(
+        found.plan,
+        points=() if same else (*points, *own),
+        seed=secrets.randbits(31) if asked.seed is None else asked.seed,
+        run=new_run(),
+        patience=_PATIENCE,
+        library=str(paths["base"][0]),
+        plugin=paths["base"][1],
+        against=str(paths["head"][0]),
+        against_plugin=paths["head"][1],
+        foreign=opened["base"].foreign_variants,
+        tuning={},
+    )
+    return Rivals(
+        machine=machine,
+        plan=plan,
+        base=base.text,
+        head=head.text,
+        how="in one process on the same memory",
+        unmeasured=same and f"{counted(len(points), 'point')} not measured: {same}",
+        missing=tuple(f"{point.name}: {why}" for point, why in missing.items()),
+        notes=tuple(_lacking(opened)),
+    )
+
+
+def _missing(points: Iterable[Point], opened: Mapping[str, Library]) -> dict[Point, str]:
+    """Points that one of the sides cannot measure, with the reason."""
+    there = {kernel.id for kernel in kernels_of(opened["head"])}
+    old = " and ".join(side for side in SIDES if not opened[side].reads_on)
+    return {
+        point: f"{old} cannot read memory between passes"
+        if point.kernel in there
+        else "only base has this kernel"
+        for point in points
+        if point.kernel not in there or (point.between and old)
+    }
+
+
+def _lacking(opened: dict[str, Library]) -> list[str]:
+    """Schedules that only one side has: no point is measured by them."""
+    words = {side: library.words("schedule") for side, library in opened.items()}
+    return [
+        f"schedule {word}: only {side} has it"
+        for side, other in (SIDES, SIDES[::-1])
+        for word in words[side]
+        if word not in words[other]
+    ]
+
+
+def _same(base: Build, head: Build, foreign: bool) -> str:
+    """Why nothing need be measured; "" where the sides differ."""
+    if base.digest != head.digest:
+        return ""
+    what = f"the same {'plug-in' if foreign else 'library'}, byte for byte"
+    return f"base and head are {'of the same code, comments aside' if base.unbuilt else what}"
+
+
+def _are_plugins(base: Build, head: Build) -> bool:
+    """What both files are: plug-ins, or libraries of kernels."""
+    base_is, head_is = (is_plugin(build.library, _OTHER_ENGINE) for build in (base, head))
+    if base_is != head_is:
+        plugin, library = (base, head) if base_is else (head, base)
+        raise NotComparable(
+            f"{plugin.text} is a plug-in, and {library.text} is a library of kernels",
+            "name two plug-ins; or two libraries, wheels or revisions",
+        )
+    return base_is
+
+
+def _for_plugin(suite: Suite, library: Library) -> Suite:
+    """Its decodes with the plug-in's kernels alone: all others are the same on both sides."""
+    kernels = [kernel for kernel in library.plugins.kernels if kernel.runnable]
+    if not kernels:
+        isas = " ".join(sorted({kernel.isa for kernel in library.plugins.kernels}))
+        raise Unsupported(
+            f"no kernel of base runs here: they are for {isas}", "build it for this CPU"
+        )
+    own = {
+        axis: tuple(dict.fromkeys(getattr(kernel, axis) for kernel in kernels))
+        for axis in BY_KERNEL
+    }
+    decodes = (grid for grid in suite.grids if set(grid.get("op", ("decode",))) & {"decode", ALL})
+    return replace(suite, grids=tuple({**grid, "op": ("decode",), **own} for grid in decodes))
+
+
+def _copied(build: Build, to: Path, asked: Request, foreign: bool) -> tuple[Path, tuple[str, ...]]:
+    """A library and its plug-ins. A side that is a plug-in itself stands on the installed
+    library.
+    """
+    library = library_path() if foreign else build.library
+    to.mkdir(parents=True)
+    shutil.copy(library, to / _LIBRARY)
+    shutil.copy(library.with_name(_INTERFACE) if foreign else build.interface, to / _INTERFACE)
+    plugins = (build.library,) if foreign else asked.plugin
+    for plugin in plugins:
+        refuse_no_library(Path(plugin))
+    (to / _PLUGINS).mkdir()
+    return to / _LIBRARY, tuple(str(shutil.copy(plugin, to / _PLUGINS)) for plugin in plugins)
+
+
+def _driven(side: str, path: str, plugin: tuple[str, ...]) -> Library:
+    """A build of another interface may lack what is asked of it here, or mean something else by
+    it.
+    """
+    ones = np.ones((1, 1, 1, 16), dtype=np.float32)
+    try:
+        library = library_of(path, plugin)
+        with Cache(1, 16, 1, library=library) as cache:
+            cache.bulk(ones, ones)
+            right = np.allclose(cache.decode(ones[0]), 1.0)
+        library.schedule(AUTO)  # an older one lacks it
+    except (KvbenchError, AttributeError, TypeError) as error:  # the latter two are cffi's
+        why = error.args[0] if error.args else type(error).__name__
+        raise NotComparable(
+            f"{side} has another interface than this kvbench: {why}", _OLD
+        ) from None
+    if not right:
+        raise NotComparable(f"{side} does not answer as its interface says", _OLD)
+    return library

@@ -1,0 +1,105 @@
+"""Another engine's kernel on the bench: its process, and what it answers, which is checked."""
+
+import fcntl
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import numpy as np
+
+from kvbench.closing import Owner
+from kvbench.errors import KvbenchError, WrongAnswer
+from kvbench.model import Point
+from kvbench.peers.builds import Build
+from kvbench.peers.host import Host, steps
+from kvbench.peers.interface import LONG
+from kvbench.peers.known import known
+from kvbench.worker.decoding import Decoding
+from kvbench.worker.loop import Program
+from kvbench.worker.room import Room
+
+_SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
+
+
+class Guest(Owner):
+    """A peer in a line. `error`: the largest so far."""
+
+    def __init__(
+        self, point: Point, bench: Decoding, data: int, build: Build, patience: float, folder: str
+    ) -> None:
+        self.point, self._bench = point, bench
+        found = known(point.engine)
+        if not found.takes(point.dtype, point.layout):
+            why = found.lacking or "it has changed since the run began"
+            raise KvbenchError(f"the peer {point.engine}: {why}", "its rows alone are lost")
+        self._kind, self.error = found.kind, 0.0
+        self._share = self._kind.formats[point.dtype] * max(1.0, point.shape.context / LONG)
+        self._how = self._kind, build, patience, folder, data
+        super().__init__()
+
+    def _prepare(self) -> None:
+        self.host = self._owned.enter_context(Host(self.point, *self._how))
+        count, self.memory, self.flags = self.host.setup(
+            self._bench.room.signs, self._bench.queries.q[:, 0]
+        )
+        self.function = self._kind.function
+        ours = self._bench.own.traffic()
+        ends = ours.bytes_compulsory - ours.bytes_kv - ours.bytes_scales - ours.bytes_table
+        facts = dict.fromkeys(("bytes_compulsory", "bytes_issued", "bytes_line"), count + ends)
+        self.moved = replace(
+            ours,
+            **facts,
+            bytes_kv=float(count),
+            bytes_scales=0.0,
+            bytes_table=0.0,
+            ai=ours.flops / (count + ends),
+        )
+        self.bytes, layers = count, self._bench.room.slices
+        self.check(dict.fromkeys([0, layers - 1, layers // 2]))
+        self.program = Program(
+            self.point.name, self.host, steps(layers, self.moved), warm=False, memory=id(self)
+        )
+
+    def idle(self) -> None:
+        """Times a step with next to nothing to read, while no other guest is at anything."""
+        self.overhead = float(self.host.ask("overhead"))
+
+    def check(self, layers: Iterable[int]) -> None:
+        for layer in layers:
+            self._right(*self.host.ask("answer", layer)[:2])
+
+    def after(self, asked: np.ndarray) -> None:
+        """Checks what the samples have left; then it is asked other queries."""
+        self._right(*self.host.ask("left"))
+        self.host.ask("ask", asked)
+
+    def _right(self, layer: int, out: np.ndarray) -> None:
+        right = self._bench.queries.right().out[0] * self._bench.room.signs[layer, 1]
+        off = np.abs(out - right) if out.shape == right.shape else np.full(1, np.inf)
+        limit = self._share * np.sqrt(np.mean(right**2))
+        if not (off <= limit).all():
+            raise WrongAnswer(
+                f"the peer {self.point.engine} is off by {off.max():.3g}, of {limit:.3g} that"
+                f" {self.point.dtype} may be",
+                "another version of it may be right",
+            )
+        self.error = max(self.error, float(off.max()))
+
+
+@contextmanager
+def values(room: Room, threads: int) -> Iterator[int]:
+    """A room's first slice as float32 in a file without a name: [K, V][kv_heads][tokens][head_dim].
+    No engine can change what others get.
+    """
+    cache, tokens = room.caches[0], room.point.shape.context
+    rows = cache.rows(0, tokens, cache.library.isas()[0], threads)
+    file = os.memfd_create("kvbench", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        with open(file, "wb", closefd=False) as to:
+            for each in rows:
+                to.write(np.ascontiguousarray(each[0].transpose(1, 0, 2), dtype=np.float32).data)
+        fcntl.fcntl(file, fcntl.F_ADD_SEALS, _SEALS)
+        yield file
+    finally:
+        os.close(file)
