@@ -7,7 +7,7 @@ CASES ?= 400
 COMMA := ,
 START := $(shell date +%s)
 
-.PHONY: sweep test lint test-full gate-selftest mutate wheel wheels bundle clean \
+.PHONY: sweep test lint test-full gate-selftest engine-selftest mutate wheel wheels bundle clean \
 	prerequisites prerequisites-wheels check-sanitize check-neon check-sve check-emulated check-clang \
 	check-clang-neon
 
@@ -61,6 +61,11 @@ GATE ?= results/$(shell uname -n)/gate
 MINUTES ?= 60
 gate-selftest: $(VENV)/tested
 	$(BIN)/python -m tests.gate.selftest $(GATE) --minutes $(MINUTES)
+
+# The same of gates of two builds of ggml, which comes with build/venv/bin/pip install xllamacpp.
+ENGINE_GATE ?= results/$(shell uname -n)/engine-gate.csv
+engine-selftest: $(VENV)/tested
+	$(BIN)/python -m tests.gate.enginetest $(ENGINE_GATE) --minutes $(MINUTES)
 
 # Whether checks fail: each fault of tests/mutate/*.toml is planted in a copy of the tree.
 # ONLY=probes: those with this word.

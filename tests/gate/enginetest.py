@@ -112,7 +112,7 @@ def summary(lines: list[Row], of: str) -> Iterator[str]:
         if not (own := exercise.of(rows)):
             continue
         words = [row["verdict"] for row in own]
-        begin = f"{exercise.name} {exercise.case}: {len(own)} of {exercise.wanted} gates"
+        begin = f"{exercise.name} {exercise.case}: {len(own)} gates of {exercise.wanted}"
         if exercise.share:
             red = words.count(REGRESSION)
             least = 1 - bound(len(own) - red, len(own))
