@@ -24,6 +24,7 @@ from kvbench.units import counted, span
 
 SCREEN, EXTEND, CONFIRM, CONTROL = "screen", "extend", "confirm", "control"
 CONTROLS = 3
+_CONTROLS = 1  # where engines are begun for each visit: it takes many times as long
 _SCREEN = 0.65  # of the budget is for the screening: what it finds has to be confirmed
 _LATE = 0.72  # of the budget, behind which no launch of the screening begins
 _LEAST = 7  # launches that may confirm a change, by exact ranks: 1 in 128 is less than LIMITS.rate
@@ -45,6 +46,7 @@ class Stages:
         self.points = tuple(point for point in plan.points if isinstance(point, Point))
         self._machine, self._execute = machine, execute
         self.budget = Budget(budget)
+        self._most = _CONTROLS if plan.contest else CONTROLS
         self._late = ""  # what the budget left no time for
         self._begun = [len(plan.points)]
         self.records: dict[str, list[Record]] = {}
@@ -81,7 +83,7 @@ class Stages:
         """
         rows = sorted(self._screened().candidates, key=lambda row: -row.found.share)
         candidates = _points(rows)
-        time = int(self.budget.left / (_LEAST * max(self._each(), 1e-9))) - CONTROLS
+        time = int(self.budget.left / (_LEAST * max(self._each(), 1e-9))) - self._most
         kept = candidates[: max(0, time)]
         if left := len(candidates) - len(kept):
             self._late = (
@@ -131,7 +133,7 @@ class Stages:
             for p in drawn
             if p.shape.context > 1
         ]
-        return [point for point in shorter if point.name not in taken][:CONTROLS]
+        return [point for point in shorter if point.name not in taken][: self._most]
 
     def _screened(self, *stages: str) -> Screened:
         found = [
