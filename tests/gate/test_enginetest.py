@@ -21,6 +21,7 @@ from kvbench.store import plain
 from tests.gate import enginetest
 from tests.gate.enginetest import COLUMNS, EXERCISES, forwarder
 from tests.gate.kept import Held, Table
+from tests.processes import succeeds
 from tests.raw import ROOT
 
 WORK = 10_000_000  # ns of a call
@@ -69,6 +70,35 @@ def test_what_goes_in_and_out_is_the_engines(forwards):
 
 def test_what_is_made_slower_is_what_is_timed():
     assert enginetest.CALL in Ggml.step.__code__.co_names
+
+
+def test_a_line_names_the_last_commit_that_changed_the_gate(monkeypatch, tmp_path):
+    monkeypatch.setattr(enginetest, "ROOT", tmp_path)
+
+    def git(*words):
+        who = "-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"
+        command = ["git", "-C", tmp_path, *who, *words]
+        return succeeds(command).stdout.strip()
+
+    def written(name, text, *, kept=True):
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        if kept:
+            git("add", "-A")
+            git("commit", "-qm", name)
+
+    git("init", "-q")
+    written("kvbench/gate/stages.py", "1")
+    gate = git("rev-parse", "HEAD")[:12]
+    written("kvbench/report/words.py", "1")
+    written("kvbench/README.md", "1")
+    written("results/a/engine-gate.csv", "1")
+    assert enginetest.commit() == gate
+    written("results/a/engine-gate.csv", "2", kept=False)
+    assert enginetest.commit() == gate
+    written("kvbench/new.py", "1", kept=False)
+    assert enginetest.commit() == f"{gate}-dirty"
 
 
 # ---- the table -----------------------------------------------------------------------------------
