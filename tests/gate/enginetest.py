@@ -55,7 +55,6 @@ COLUMNS = (
     "confirmed_launches",
     "detectable",
     "noise",
-    "disturbed",
     "seconds",
     "code",
 )
@@ -183,7 +182,6 @@ def _row(exercise: Exercise, number: int, seed: int, gate: Held) -> dict[str, An
         "confirmed_launches": pairs["confirm"],
         "detectable": _share(np.median(seen) if seen else None),
         "noise": _share(pairs["noise"]),
-        "disturbed": _share(pairs["disturbed"]),
         "seconds": round(gate.seconds),
         "code": gate.code,
     }

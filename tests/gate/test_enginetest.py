@@ -184,7 +184,7 @@ def test_a_gate_is_one_line():
     said = json.loads(
         json.dumps(plain(compared(Comparison(*whole, (point, other), families, (), ()))))
     )
-    pairs = {"noise": 0.01, "disturbed": 0.5, "launches": 12, "confirm": 7}
+    pairs = {"noise": 0.01, "launches": 12, "confirm": 7}
     made = enginetest._row(EXERCISES[1], 3, 99, Held(said, pairs, 61.4, 1))
     assert made.keys() == {*COLUMNS} - {"commit", "engine", "version"}
     assert (made["effect"], made["low"], made["high"]) == ("0.0312", "0.0100", "0.0300")
@@ -194,9 +194,9 @@ def test_a_gate_is_one_line():
 
 def test_a_gate_in_which_nothing_was_measured_is_a_line_too():
     said = {"created": "2026-01-01", "verdict": INCONCLUSIVE, "points": [], "families": []}
-    pairs = {"noise": float("nan"), "disturbed": float("nan"), "launches": 0, "confirm": 0}
+    pairs = {"noise": float("nan"), "launches": 0, "confirm": 0}
     made = enginetest._row(EXERCISES[0], 0, 1, Held(said, pairs, 3.0, 4))
-    assert {made[name] for name in ("effect", "low", "detectable", "noise", "disturbed")} == {""}
+    assert {made[name] for name in ("effect", "low", "detectable", "noise")} == {""}
 
 
 @pytest.mark.parametrize("path", TABLES, ids=lambda path: path.parent.name)
