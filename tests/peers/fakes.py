@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 from contextlib import suppress
+from pathlib import Path
 
 from kvbench.peers.numpy import NumPy
 
@@ -38,6 +39,8 @@ _DESCRIPTORS = range(3, 64)
 
 class Right(NumPy):
     """But it leaves a file behind, as engines do."""
+
+    sealed = False
 
     def setup(self, shape, k, v):
         os.close(tempfile.mkstemp(suffix=".ses")[0])
@@ -152,6 +155,13 @@ class Closing(NumPy):
         os.closerange(_DESCRIPTORS[0], _DESCRIPTORS[-1])
 
 
+class Picky(NumPy):
+    def setup(self, shape, k, v):
+        if shape.context % 2:
+            raise ValueError(f"{shape.context} tokens")
+        super().setup(shape, k, v)
+
+
 class Scribbling(NumPy):
     """It writes to all that it has."""
 
@@ -160,3 +170,12 @@ class Scribbling(NumPy):
         for each in _DESCRIPTORS:
             with suppress(OSError):
                 os.write(each, b"nonsense")
+
+
+class Named(NumPy):
+    """One of the others: its library's name says which."""
+
+    sealed = False
+
+    def __new__(cls, dtype, layout, threads, path=""):
+        return globals()[Path(path).stem.capitalize()](dtype, layout, threads, path)
