@@ -127,12 +127,12 @@ def _heading(facts: Any, version: str, build: str) -> list[str]:
 def _table(facts: Any) -> list[str]:
     from kvbench.report.words import said
 
-    lines = [f"  {'':<9}{'of a pass':>9}   {'interval':<16}{'from':<}"]
+    lines = [f"  {'':<9}{'of a pass':>9}   {'interval':<18}{'from':<}"]
     for own in facts.parts:
         found = own.share
         share = f"{found.value:.1%}" if found else "-"
         within = f"{found.low:.1%} to {found.high:.1%}" if found else ""
-        begin = f"  {own.part:<9}{share:>9}   {within:<16}"
+        begin = f"  {own.part:<9}{share:>9}   {within:<18}"
         lines += textwrap.wrap(
             begin + said("rest", "of", facts, own), WIDTH, subsequent_indent=" " * len(begin)
         )
