@@ -10,6 +10,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from kvbench.peers import child
 from kvbench.peers.numpy import NumPy
 
 RIGHT = ("Right", "Loud", "Copied", "Inward")
@@ -136,6 +137,19 @@ class Forking(Dying):
                 pass
 
 
+class Leaving(NumPy):
+    """Its child leaves the group, and that one's child has no parent."""
+
+    def __init__(self, *how):
+        super().__init__(*how)
+        if not os.fork():
+            os.setsid()
+            if not os.fork():
+                time.sleep(1000)
+            os._exit(0)
+        os.wait()
+
+
 class Crashing(NumPy):
     """As ggml does: what it says is followed by a trace of its calls."""
 
@@ -153,6 +167,31 @@ class Closing(NumPy):
     def setup(self, shape, k, v):
         super().setup(shape, k, v)
         os.closerange(_DESCRIPTORS[0], _DESCRIPTORS[-1])
+
+
+class Resting(NumPy):
+    """It does one step after a rest, and no other."""
+
+    def rest(self):
+        self.rested = True
+
+    def step(self, layer):
+        if self.rested:
+            super().step(layer)
+        self.rested = False
+
+
+class Timeless(NumPy):
+    """Its clock stands."""
+
+    def setup(self, shape, k, v):
+        super().setup(shape, k, v)
+        child.perf_counter = float
+
+
+class Weightless(NumPy):
+    def bytes(self):
+        return 0
 
 
 class Picky(NumPy):
