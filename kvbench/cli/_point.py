@@ -2,7 +2,7 @@
 model/point.py.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
@@ -12,6 +12,7 @@ from kvbench.cli._types import Count
 from kvbench.errors import BadArgument, unknown_word
 from kvbench.model import DEFAULTS, FIELDS, HEADS, Point
 from kvbench.model.field import Field
+from kvbench.peers.builds import Build
 
 _MODEL = (
     "A name of suites/models.toml, a config.json or the folder that holds it, or a .gguf file."
@@ -59,9 +60,11 @@ _POINT = (field.name for field in FIELDS if field.axis and field.name not in ("o
 point_options = with_options(*options(*_POINT))
 
 
-def point_of(op: str, library: Any, **asked: Any) -> Point:
-    """The point, of one of the library's kernels: what a suite with these values alone would
-    have.
+def point_of(
+    op: str, library: Any, peers: Mapping[str, Build] | None = None, **asked: Any
+) -> Point:
+    """The point, of one of the library's kernels or of these peers: what a suite with these values
+    alone would have.
     """
     from kvbench.machine import available_memory, describe
     from kvbench.machine.placement import place
@@ -78,7 +81,7 @@ def point_of(op: str, library: Any, **asked: Any) -> Point:
         name: _value(name, value, library) for name, value in asked.items() if value is not None
     }
     refuse_missing({name: given.get(name) for name in HEADS}, "give them, or a --model")
-    site = Site(machine, available_memory(), given.get("isa"), library=library)
+    site = Site(machine, available_memory(), given.get("isa"), library=library, peers=peers)
     return only_point(DEFAULTS | given | {"op": op, "isa": site.isa}, cpus, site)
 
 

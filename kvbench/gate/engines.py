@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kvbench.errors import BadArgument, NotComparable, Refused, unknown_word
+from kvbench.errors import NotComparable, Refused, unknown_word
 from kvbench.gate.rivals import Rivals
 from kvbench.machine import available_memory, describe
 from kvbench.model import SIDES, Point
-from kvbench.peers.builds import AT, Build
+from kvbench.peers.builds import AT, Build, build_at
 from kvbench.peers.known import Known, digest, entries, known
 from kvbench.plan import Site, expand, refuse_too_large
 from kvbench.plan.expansion import refuse_empty
@@ -23,7 +23,6 @@ from kvbench.units import counted
 
 SUITE = "engine"
 _PATIENCE = 120.0  # seconds without a sign of life after which a visit has hung
-_PYTHON = "bin/python"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,26 +54,13 @@ def engine_side(engine: str, asked: str, text: str = "", code: str = "") -> Engi
     """
     if engine not in entries():
         raise unknown_word("--engine", engine, entries())
-    build = _build(asked)
+    hint = "name a file; revisions need --source, the checkout that has them"
+    build = build_at(asked, hint)
     found = known(f"{engine}{AT}{asked}", build.path, build.python)
     if found.lacking:
         raise Refused(f"{asked}: {found.lacking}", "name a build of it that runs here")
     place = os.path.realpath(build.path) if build.path else os.path.abspath(build.python)
     return EngineSide(text or _text(asked, found), build, code or place)
-
-
-def _build(asked: str) -> Build:
-    path = Path(asked)
-    if not path.exists():
-        raise BadArgument(
-            f"{asked} is neither a library nor an interpreter",
-            "name a file; revisions need --source, the checkout that has them",
-        )
-    if (path / _PYTHON).exists():
-        path = path / _PYTHON
-    if path.name.startswith("python"):
-        return Build(python=str(path.absolute()))
-    return Build(path=str(path.absolute()))
 
 
 def _text(asked: str, found: Known) -> str:

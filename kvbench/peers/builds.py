@@ -11,6 +11,7 @@ from pathlib import Path
 from kvbench.errors import BadArgument
 
 AT = "@"
+_PYTHON = "bin/python"
 _ODD = re.compile(r"[^A-Za-z0-9._-]+")  # what a point's name shall not have
 
 
@@ -32,6 +33,18 @@ def engine_of(text: str) -> str:
 def build_of(word: str, paths: Mapping[str, str], pythons: Mapping[str, str]) -> Build:
     """From what a plan keeps: paths of libraries and of interpreters, by word."""
     return Build(paths.get(word, ""), pythons.get(word, ""))
+
+
+def build_at(asked: str, hint: str) -> Build:
+    """`asked`: a library; or an interpreter, or the folder that holds its bin/python."""
+    path = Path(asked)
+    if not path.exists():
+        raise BadArgument(f"{asked} is neither a library nor an interpreter", hint)
+    if (path / _PYTHON).exists():
+        path = path / _PYTHON
+    if path.name.startswith("python"):
+        return Build(python=str(path.absolute()))
+    return Build(path=str(path.absolute()))
 
 
 def builds(

@@ -249,7 +249,10 @@ def only_point(facts: _Facts, cpus: tuple[int, ...], site: Site) -> Point:
             f"it has layouts {', '.join(site.words_of(op, 'layout'))}",
         )
     try:
-        return _on(facts | {"variant": variant}, cpus, site)
+        _refuse_peer(facts, site)
+        point = _on(facts | {"variant": variant}, cpus, site)
+        _refuse_shape(point, site)
+        return point
     except Left as left:
         raise BadArgument(": ".join(left.args), "ask for other values") from None
 

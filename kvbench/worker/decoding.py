@@ -164,17 +164,21 @@ class Decoding(Bench):
 
     @cached_property
     def memory(self) -> Program:
-        """Plain reads of memory, a pass of it as long as one over a slice: of the room's own slices
-        in their rotation, where no cache helps with these.
+        """Plain reads of memory, by the point's threads."""
+        return self.memory_by(self.point.cpus)
+
+    def memory_by(self, cpus: tuple[int, ...]) -> Program:
+        """By a thread on each of these, a pass of it as long as one over a slice: of the room's own
+        slices in their rotation, where no cache helps with these.
         """
-        room, piece = self.room, max(64, self.needs.slice_walked // 64 * 64)
+        room, piece, threads = self.room, max(64, self.needs.slice_walked // 64 * 64), len(cpus)
         if self.needs.walked < self.far.bytes:
-            reads = self.far_reads(piece, self.far.whole.size // piece)
+            reads = self.far_reads(piece, self.far.whole.size // piece, threads)
         else:
             starts = (-(-layer * room.slice_bytes // 64) * 64 for layer in range(room.slices))
             parts = (room.arena.part(start, piece) for start in starts)
-            reads = tuple(self.probe("read", to=part, size=piece) for part in parts)
-        return Program(MEMORY, self.team, reads, warm=False)
+            reads = tuple(self.probe("read", threads, to=part, size=piece) for part in parts)
+        return Program(MEMORY, room.team(cpus), reads, warm=False)
 
     def rotated(self, name: str, schedule: str) -> Program:
         """The kernel on copies of the slice that no cache holds, with the schedule that is best

@@ -37,6 +37,7 @@ BASELINE = RESULTS / "zen3-kvm-2" / "quick"
 ASKED = RESULTS / "zen4-kvm-2" / "quick"  # it has contrasts, and layers in L3
 CACHES = [(1, "Data", "32K", 1), (2, "Unified", "512K", 1), (3, "Unified", "32768K", 2)]
 SMALL = "--q-heads 4 --kv-heads 2 --head-dim 32 --context 96 --threads 1 --residency hot"
+HEADS_OF = "--q-heads 4 --kv-heads 2 --head-dim 32 --context 512 --layers 2"
 SIZED = (
     "qwen3-0.6b --context 8192 --layout paged --weights 1GB --budget 1GiB --lengths uniform:1-64"
 )
@@ -119,6 +120,9 @@ CALLS = {
             ("append",),
             ("step", *LAYERED),
         )
+    ],
+    "profile --engine": lambda folder: [
+        ["numpy", "decode", *HEADS_OF.split(), "--threads", "2", *SHORT, "--json"]
     ],
     "profile --grow": lambda folder: [
         ["8", "step", *SMALL.split()[:-2], "--layers", "2", *more, "--json"]
@@ -281,7 +285,8 @@ def with_json(command=program, *words):
 def test_every_command_with_json_has_a_schema():
     """One of history stands for history show, and a sweep may be asked for other things."""
     asked = {name.removesuffix(" show") for name in with_json()}
-    asked |= {"report", "sweep --dry-run", "sweep --tune-only", "profile --grow"}
+    asked |= {"report", "sweep --dry-run", "sweep --tune-only"}
+    asked |= {"profile --engine", "profile --grow"}
     assert set(names()) == asked
 
 

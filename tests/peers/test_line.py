@@ -14,6 +14,7 @@ import kvbench
 from kvbench.model import OURS, Point
 from tests.peers import fakes
 from tests.peers.conftest import NUMPY
+from tests.peers.outside import register
 
 SWEEP = "import json, sys, kvbench; kvbench.sweep(**json.loads(sys.argv[1]))"
 SHORT = {"launches": 2, "samples": 3, "sample_time": 0.002, "patience": 8}
@@ -49,14 +50,9 @@ def outside(tmp_path_factory):
     """A folder of packages with one that brings peers."""
     folder = tmp_path_factory.mktemp("outside")
     (folder / "fakes.py").write_text(Path(fakes.__file__).read_text())
-    info = folder / "fakes-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: fakes\nVersion: 1.0\n")
     named = (*fakes.RIGHT, *fakes.FAULTS, *fakes.LATER)
     points = [f"{name.lower()} = fakes:{name}" for name in named]
-    (info / "entry_points.txt").write_text(
-        "\n".join(["[kvbench.peers]", *points, "gone = nowhere:Gone", ""])
-    )
+    register(folder, "fakes", [*points, "gone = nowhere:Gone"])
     (folder / "peers.toml").write_text(SUITE)
     for name in ("one", "two"):
         (folder / name).mkdir()

@@ -18,6 +18,7 @@ from kvbench.cli._options import (
     tuning_option,
 )
 from kvbench.cli._point import point_options
+from kvbench.cli._rest import engine_option, show_rest
 from kvbench.cli._streams import say, say_json
 from kvbench.cli._types import Count
 from kvbench.errors import BadArgument, Exit, WrongAnswer, refuse_beyond
@@ -33,6 +34,7 @@ from kvbench.units import counted, duration, size
         "What to measure": (
             "model batch q-heads kv-heads head-dim context lengths capacity window full-every"
             " layers dtype scale layout inner block-tokens sequential pad vocabulary variant plugin"
+            " engine"
         ),
         "How": (
             "residency schedule between deterministic threads cpus memory pages isa grow samples"
@@ -43,11 +45,13 @@ from kvbench.units import counted, duration, size
     examples={
         "kvbench profile decode --model llama-3-8b --dtype i8": "What limits that decode.",
         "kvbench profile step --model llama-3-8b --between model:q4_0": "A step, and its parts.",
+        "kvbench profile decode --engine ggml": "Where ggml's time goes.",
     },
 )
 @click.argument("op", metavar="OP")
 @point_options
 @plugin_option
+@engine_option
 @patience_option
 @tuning_option
 @grow_option
@@ -75,6 +79,10 @@ def command(op: str, plugin: tuple[str, ...], as_json: bool, **asked: Any) -> in
     With --plugin and no --variant, every variant of the plug-ins is profiled, one after another. A
     plug-in that hangs is
     ended: after a minute and the time of its samples, unless --patience says otherwise.
+
+    With --engine ggml, another engine is profiled from outside: where its time goes beyond a plain
+    read of memory. Beside a pass it is timed with one thread, on few tokens (the start of a call)
+    and on data in a private cache (its core).
     """
     from kvbench.native import library_of
     from kvbench.suite.values import LIMITS
@@ -82,6 +90,11 @@ def command(op: str, plugin: tuple[str, ...], as_json: bool, **asked: Any) -> in
     refuse_beyond("--samples", asked["samples"], LIMITS["samples"])
     refuse_beyond("--sample-time", asked["sample_time"], LIMITS["sample_time"])
     library, name = library_of(None, plugin), asked["model"] or ""
+    if engine := asked.pop("engine"):
+        for name in ("grow", "neighbour", "tuning", "variant"):
+            asked.pop(name)
+        show_rest(op, engine, as_json=as_json, **asked)
+        return Exit.FINE
     if grow := asked.pop("grow"):
         refuse_beside(op, grow, plugin, **asked)
         show_growth(_grown(op, library, grow, **asked), name, as_json)

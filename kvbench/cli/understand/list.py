@@ -25,6 +25,7 @@ _TYPES = {  # of what is printed: one, or one of several
     "machine": "analysis.measured.machines:MachineProfile",
     "peers": "report.peers:Compared",
     "profile": "analysis.limits.profile:DecodeOrStore",
+    "profile --engine": "analysis.limits.rest:Split",
     "profile --grow": "analysis.limits.growth:Growth",
     "report": "report.data:Report report.data:Reports",
     "score": "score:Score",
