@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from kvbench.machine import describe
 from kvbench.model import Machine, Plan
 
 
@@ -23,3 +24,10 @@ class Rivals:
     missing: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     changed: Callable[[], str] = str
+
+
+def unchanged(base: str, head: str) -> Rivals:
+    """Of two sides whose sources are the same: neither need be built to know what they are."""
+    nothing = Plan(points=(), launches=1, samples=1, sample_time=1.0, seed=0)
+    why = "nothing was measured: base and head are built from the same sources"
+    return Rivals(describe(), nothing, base, head, how="", unmeasured=why)
