@@ -44,7 +44,7 @@ def refused():
     raise BadArgument("a value is wrong", "another one")
 
 
-@pytest.mark.parametrize("process", ["kvbench.apart", "kvbench.worker"])
+@pytest.mark.parametrize("process", ["kvbench.apart", "kvbench.watched", "kvbench.worker"])
 def test_one_that_is_asked_nothing_says_nothing(process):
     """Its parent was interrupted where it began it."""
     done = subprocess.run(

@@ -156,7 +156,7 @@ class _Source:
 
 
 def _prepared(asked: str, repository: Path, tiers: Tiers, owned: ExitStack) -> _Source:
-    builds = _cache()
+    builds = kept_folder()
     folder, known = Path(owned.enter_context(scratch(builds, ".")), "source"), tools()
     text = copied(asked, repository, folder)
     return _Source(text, folder, known, tiers, builds / _key(folder, known, tiers))
@@ -173,7 +173,7 @@ class _Look(NamedTuple):
 
 
 def _looked_at(asked: str, repository: Path) -> _Look:
-    with scratch(_cache(), ".") as temporary:
+    with scratch(kept_folder(), ".") as temporary:
         text = copied(asked, repository, Path(temporary))
         rules = Path(temporary, "kernels", "CMakeLists.txt").read_text(errors="replace")
         return _Look(text, _key(Path(temporary), tools(), bare=True), f"set({SWITCH} " in rules)
@@ -182,11 +182,11 @@ def _looked_at(asked: str, repository: Path) -> _Look:
 # ---- a library -----------------------------------------------------------------------------------
 
 
-def refuse_no_library(path: Path) -> None:
+def refuse_no_library(path: Path, hint: str = "name a shared object, a git revision, or .") -> None:
     """Before anybody copies it, or reads all of it."""
     kind = _kind(path)
     if kind[:4] != b"\x7fELF":
-        raise BadLibrary(f"{path} is no library", "name a shared object, a git revision, or .")
+        raise BadLibrary(f"{path} is no library", hint)
     if kind[4:] != _kind(Path("/proc/self/exe"))[4:]:
         raise BadLibrary(
             f"{path} is a library for another machine", f"this one is {platform.machine()}"
@@ -210,7 +210,7 @@ def _unpacked(wheel: Path) -> Path:
         raise BadLibrary(
             f"{wheel} is no wheel of kvbench", "name a wheel, a library, a git revision, or ."
         ) from None
-    folder = _cache() / hashlib.sha256(library + interface).hexdigest()[:24]
+    folder = kept_folder() / hashlib.sha256(library + interface).hexdigest()[:24]
     folder.mkdir(exist_ok=True)
     for name, content in ((INTERFACE, interface), (LIBRARY, library)):
         with writing(folder / name, "then gate again"), replacing(folder / name) as to:
@@ -237,8 +237,8 @@ def _digest(path: Path) -> str:
 # ---- the cache -----------------------------------------------------------------------------------
 
 
-def _cache() -> Path:
-    folder = cache_folder() / "builds"
+def kept_folder(name: str = "builds") -> Path:
+    folder = cache_folder() / name
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -8,12 +8,14 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from kvbench.errors import BadLibrary, Refused
-from kvbench.leftovers import end_descendants
+from kvbench.watched import watched
 
 LIBRARY, INTERFACE = "libkvbench.so", "abi.h"
 SWITCH = "KVB_TIERS"  # of CMakeLists.txt
+ENGLISH = {"LC_ALL": "C.UTF-8", "LANGUAGE": ""}  # complaints; but a path may have any letters
 Tiers = tuple[str, ...]  # that are built; none stands for all
 
 
@@ -25,28 +27,13 @@ class Tools:
     environment: dict[str, str]  # as CMake reads it
 
     def run(self, *arguments: str | Path, temporary: Path) -> tuple[int, str]:
-        """Exit code and what it said. However the wait ends, cmake, ninja and compilers end with
-        it, and what they leave lies in `temporary`.
-        """
-        words = {
-            "LC_ALL": "C.UTF-8",
-            "LANGUAGE": "",
-            "TMPDIR": str(temporary),
-        }  # English; but a path may have any letters
-        environment = {**os.environ, **self.environment, **words}
-        with subprocess.Popen(
-            [self.cmake, *arguments],
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        ) as process:
-            try:
-                said = process.communicate()[0]
-            except BaseException:
-                end_descendants(process.pid)
-                raise
-        return process.returncode, said.decode(errors="replace")
+        """Exit code and what it said. What compilers leave behind lies in `temporary`."""
+        more = {**self.environment, **ENGLISH, "TMPDIR": str(temporary)}
+        environment = {**os.environ, **more}
+        with TemporaryFile(dir=temporary) as prints:
+            code = watched([self.cmake, *arguments], prints, environment)
+            prints.seek(0)
+            return code, prints.read().decode(errors="replace")
 
 
 def _tool(name: str) -> str | None:
@@ -108,16 +95,14 @@ def compiled(source: Path, known: Tools, tiers: Tiers, text: str, log: Path) -> 
         output += said.replace(f"{source}/", "")
         if code:
             log.write_text(output)
-            raise BadLibrary(
-                f"cannot build {text}: {_complaint(output)}", f"the whole log is {log}"
-            )
+            raise BadLibrary(f"cannot build {text}: {complaint(output)}", f"the whole log is {log}")
     result.mkdir()
     shutil.copy(made / LIBRARY, result)
     shutil.copy(source / "kernels" / INTERFACE, result)
     return result
 
 
-def _complaint(output: str) -> str:
+def complaint(output: str) -> str:
     """The line that says why: the first error of the compiler, linker or CMake."""
     for pattern in (
         r"^.*\berror: .*$",

@@ -2,11 +2,11 @@
 
 import io
 import shutil
-import subprocess
 import tarfile
 from pathlib import Path
 
-from kvbench.errors import BadArgument, Refused
+from kvbench.errors import BadArgument
+from kvbench.gate.git import called, commit, git, refuse_no_repository
 
 # what is compared is what is compiled; CMakeLists.txt reads the version there
 _NAMES = ("kernels", "pyproject.toml")
@@ -26,42 +26,25 @@ def copied(asked: str, repository: Path, to: Path) -> str:
     )
 
 
-def _git(tree: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-    git = shutil.which("git")
-    if not git:
-        raise Refused(
-            "git is missing",
-            "apt install git (Debian), dnf install git (Fedora); or name libraries",
-        )
-    return subprocess.run([git, "-C", tree, *arguments], capture_output=True, check=False)
-
-
 def _copy_revision(tree: Path, asked: str, to: Path) -> str:
     """The sources of a revision; returns its name."""
-    inside = _git(tree, "rev-parse", "--git-dir")
-    if inside.returncode:
-        why = inside.stderr.decode(errors="replace").partition("\n")[0].removeprefix("fatal: ")
-        raise BadArgument(
-            f"{asked}: {tree} is no git repository: {why}",
-            "name libraries, or . for the tree itself",
-        )
-    found = _git(tree, "rev-parse", "--verify", "--quiet", f"{asked}^{{commit}}")
-    if found.returncode or asked.startswith("-"):
+    refuse_no_repository(tree, "name libraries, or . for the tree itself")
+    found = commit(tree, asked)
+    if not found:
         raise BadArgument(
             f"{asked} is neither a revision of {tree} nor a library",
             "git fetch it first; in CI, check out with fetch-depth: 0. Or name a library",
         )
-    commit = found.stdout.decode().strip()
-    archive = _git(tree, "archive", "--format=tar", commit, *_NAMES)
+    archive = git(tree, "archive", "--format=tar", found, *_NAMES)
     if archive.returncode:
         raise BadArgument(
-            f"{asked} ({commit[:7]}) has no {' and '.join(_NAMES)}", "name a later revision"
+            f"{called(asked, found)} has no {' and '.join(_NAMES)}", "name a later revision"
         )
     with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as tar:
         for member in tar:
             if file := tar.extractfile(member) if member.isfile() else None:
                 _write(to / member.name, file.read())
-    return commit[:7] if commit.startswith(asked) else f"{asked} ({commit[:7]})"
+    return called(asked, found)
 
 
 def _copy_tree(tree: Path, to: Path) -> str:
@@ -70,7 +53,7 @@ def _copy_tree(tree: Path, to: Path) -> str:
     """
     listed = None
     if shutil.which("git"):
-        listed = _git(
+        listed = git(
             tree, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *_NAMES
         )
     if listed and not listed.returncode:

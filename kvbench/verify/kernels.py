@@ -3,7 +3,7 @@ bench.
 """
 
 from collections.abc import Iterable, Iterator
-from contextlib import nullcontext
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, Self
 
@@ -20,7 +20,7 @@ from kvbench.verify.moves import Wrong, require
 from kvbench.verify.reads import rows_sum
 from kvbench.verify.situation import FULL, QUICK, STALE, Prepared, how_taken
 from kvbench.verify.steps import Steps
-from kvbench.worker.foreign import watched
+from kvbench.worker.foreign import on_given_threads, unwritten
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,10 @@ class Checker(Steps):
         with decode_task(
             "decode", one.cache, one.q, out, threads, isa=kernel.isa, variant=kernel.variant
         ) as task:
-            with watched(one.read) if self._is_foreign(kernel) else nullcontext():
+            with ExitStack() as looks:
+                if self._is_foreign(kernel):
+                    looks.enter_context(unwritten(one.read))
+                    looks.enter_context(on_given_threads())
                 team.run(task)
         return one.error(out)
 

@@ -5,8 +5,8 @@ plug-ins need.
 
 import random
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -167,7 +167,7 @@ class Bench(Owner):
         """Seconds of passes, which may be millions, are dropped as they come, unless they tell of
         tails.
         """
-        with self.watching():
+        with watched([self]):
             return tuple(
                 sample if sample.one_by_one else replace(sample, pass_seconds=())
                 for sample in rounds(programs, samples, sample_time, self._seed, **how)
@@ -203,8 +203,12 @@ class Bench(Owner):
         """The largest error where other queries are asked."""
         return 0.0
 
-    def watching(self) -> AbstractContextManager[None]:
-        """Around the kernel's samples."""
+    def unwritten(self) -> AbstractContextManager[None]:
+        """Around the kernel's samples: what it reads is as it was."""
+        return nullcontext()
+
+    def on_given_threads(self) -> AbstractContextManager[None]:
+        """The same: it runs on the threads that were there."""
         return nullcontext()
 
     def refuse_impossible(self, taken: Sequence[Sample]) -> None:
@@ -215,6 +219,19 @@ class Bench(Owner):
             f"{self.point.kernel} {what}",
             "run kvbench verify, and report its output as a bug of kvbench",
         )
+
+
+@contextmanager
+def watched(benches: Collection[Bench]) -> Iterator[None]:
+    """Around samples. Threads of ours digest what kernels read, and end: no kernel's threads are
+    counted while they run.
+    """
+    with ExitStack() as looks:
+        for bench in benches:
+            looks.enter_context(bench.unwritten())
+        for bench in benches:
+            looks.enter_context(bench.on_given_threads())
+        yield
 
 
 def side_by_side(
@@ -229,9 +246,7 @@ def side_by_side(
     kept.
     """
     errors = {name: bench.verified() for name, bench in benches.items()}
-    with ExitStack() as watching:
-        for bench in benches.values():
-            watching.enter_context(bench.watching())
+    with watched(benches.values()):
         taken = tuple(
             sample if len(sample.pass_seconds) == 1 else replace(sample, pass_seconds=())
             for sample in rounds(programs, plan.samples, plan.sample_time, seed, watch=watch)

@@ -26,7 +26,7 @@ from kvbench.native import described, rewrite
 from kvbench.plan.needs import stores
 from kvbench.units import GB, counted
 from kvbench.worker.answers import Answers
-from kvbench.worker.bench import Bench
+from kvbench.worker.bench import Bench, watched
 from kvbench.worker.decoding import Decoding
 from kvbench.worker.loop import Program
 from kvbench.worker.moves import STORES
@@ -95,11 +95,14 @@ class ForeignDecoding(Decoding):
 
     def verified(self) -> float:
         self.queries.right()  # it may need threads, which stay
-        with self.watching():
+        with watched([self]):
             return self.verify()
 
-    def watching(self) -> AbstractContextManager[None]:
-        return watched(self._read, self._placed)
+    def unwritten(self) -> AbstractContextManager[None]:
+        return unwritten(self._read)
+
+    def on_given_threads(self) -> AbstractContextManager[None]:
+        return on_given_threads(self._placed)
 
     @cached_property
     def _placed(self) -> _Places:
@@ -150,12 +153,19 @@ _MOMENT = 0.2  # seconds until a thread that was joined is gone
 
 
 @contextmanager
-def watched(read: Callable[[], bytes], placed: _Places | None = None) -> Iterator[None]:
-    """Around runs of a plug-in's kernel. read: a digest of what it must not write. placed: where
-    threads ran before any run of it.
-    """
+def unwritten(read: Callable[[], bytes]) -> Iterator[None]:
+    """Around runs of a plug-in's kernel. read: a digest of what it must not write."""
+    before = read()
+    yield
+    if read() != before:
+        raise _wrong("writes to what it reads: the cache, its description or the queries")
+
+
+@contextmanager
+def on_given_threads(placed: _Places | None = None) -> Iterator[None]:
+    """Around the same. placed: where threads ran before any run of it."""
     placed = placed or _places()
-    before, threads, process = read(), _threads(), time.process_time()
+    threads, process = _threads(), time.process_time()
     seconds = _seconds(threads)
     yield
     process = time.process_time() - process
@@ -169,8 +179,6 @@ def watched(read: Callable[[], bytes], placed: _Places | None = None) -> Iterato
     now = _places()
     if any(now.get(thread, cpus) != cpus for thread, cpus in placed.items()):
         raise _wrong("changes which CPUs its threads may run on")
-    if read() != before:
-        raise _wrong("writes to what it reads: the cache, its description or the queries")
 
 
 def _wrong(what: str) -> WrongAnswer:

@@ -2,12 +2,17 @@
 round by round.
 """
 
+import time
+from threading import Thread
+from types import SimpleNamespace
+
 import pytest
 
 from kvbench.errors import WrongAnswer
 from kvbench.model import Sample
 from kvbench.native import default_library, forms
-from kvbench.worker.foreign import ForeignDecoding
+from kvbench.worker.bench import watched
+from kvbench.worker.foreign import ForeignDecoding, on_given_threads, unwritten
 from kvbench.worker.ground import Ground
 from tests.made_job import bench
 from tests.worker.test_bench import DECODE
@@ -56,3 +61,24 @@ def test_one_that_beats_all_reads_is_suspect(monkeypatch, rounds):
 def test_one_that_does_not_is_measured(monkeypatch, faster):
     taken, error = measured(monkeypatch, faster)
     assert len(taken) == 4 * (5 + len(forms("read", default_library()))) and 0 < error < 1e-5
+
+
+def test_what_digesting_takes_is_no_plug_in_s():
+    """Of two that are timed in turn; a digest of many rows takes most of a visit's CPU time."""
+
+    def busy():
+        end = time.thread_time() + 0.05
+        while time.thread_time() < end:
+            pass
+
+    def read():
+        thread = Thread(target=busy)
+        thread.start()
+        thread.join()
+        return b""
+
+    one = SimpleNamespace(unwritten=lambda: unwritten(read), on_given_threads=on_given_threads)
+    with watched([one, one]):
+        pass
+    with pytest.raises(WrongAnswer, match="in threads of its own"), watched([one, one]):
+        read()

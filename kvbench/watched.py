@@ -1,0 +1,69 @@
+"""A command and all that it begins: they end with the command, and with whoever waits for it.
+
+The command is a child of `python -m kvbench.watched`, which adopts what the command leaves behind.
+It reads the command from standard input, and ends when that ends, as it does with the process that
+waits, however that is.
+"""
+
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from threading import Thread
+from typing import IO
+
+from kvbench.leftovers import end_descendants
+
+_ADOPTS = 36  # PR_SET_CHILD_SUBREAPER
+
+
+def watched(
+    command: Sequence[str | Path],
+    prints: IO[bytes],
+    environment: Mapping[str, str],
+    folder: Path | None = None,
+) -> int:
+    """Its exit code. `prints` gets what it prints. It is begun in `folder`, and cannot ask."""
+    with subprocess.Popen(
+        [sys.executable, "-P", "-m", "kvbench.watched"],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=prints,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,  # Ctrl-C is ours to handle
+    ) as watch:
+        try:
+            assert watch.stdin  # it was asked for
+            with suppress(BrokenPipeError):  # it could not begin, and has printed why
+                os.write(watch.stdin.fileno(), f"{json.dumps([*map(str, command)])}\n".encode())
+            return watch.wait()
+        except BaseException:
+            end_descendants(watch.pid)
+            raise
+
+
+def _watch() -> None:
+    if not (asked := sys.stdin.buffer.readline()):
+        return  # who waits was interrupted before it could ask
+    ctypes.CDLL(None).prctl(_ADOPTS, 1)
+    child = subprocess.Popen(json.loads(asked), stdin=subprocess.DEVNULL)
+    Thread(target=_end_with_input, daemon=True).start()
+    code = child.wait()
+    end_descendants()
+    raise SystemExit(code if code >= 0 else 128 - code)  # as a shell tells of a signal
+
+
+def _end_with_input() -> None:
+    os.read(0, 1)
+    end_descendants()
+    signal.raise_signal(signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    _watch()
