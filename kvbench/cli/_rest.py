@@ -109,7 +109,7 @@ def _heading(facts: Any, build: str) -> list[str]:
     which = ", ".join(filter(None, (facts.release, build, facts.flags)))
     rates = f"{facts.gbps:.1f} GB/s, plain reads {facts.read_gbps:.1f} GB/s"
     return [
-        f"  {facts.function}: {which}",
+        *wrapped([f"{facts.function}: {which}"]),
         (
             f"  {shape.q_heads} query heads on {shape.kv_heads} KV heads, head_dim"
             f" {shape.head_dim}, context {shape.context:,};"
@@ -126,7 +126,7 @@ def _heading(facts: Any, build: str) -> list[str]:
 def _table(facts: Any) -> list[str]:
     from kvbench.report.words import said
 
-    lines = [f"  {'':<9}{'of a pass':>9}   {'interval':<18}{'from':<}"]
+    lines = [f"  {'':<9}{'of a pass':>9}   {'interval':<18}from"]
     for own in facts.parts:
         found = own.share
         share = f"{found.value:.1%}" if found else "-"
