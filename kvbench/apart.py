@@ -21,6 +21,7 @@ from traceback import format_exc
 from typing import Any
 
 from kvbench.errors import KvbenchError, Refused
+from kvbench.leftovers import end_descendants
 
 SILENT = "gave no sign of life"
 _DEATH_SIGNAL, _ADOPT = 1, 36  # PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER
@@ -124,7 +125,11 @@ class Ear:
 
 
 def kill_group(child: subprocess.Popen[Any]) -> None:
-    """A process that leads a group of its own, and what it has begun."""
+    """A process that leads a group of its own, and what it has begun, also what has left the group.
+    Where it is dead already, nobody finds that.
+    """
+    if child.poll() is None:
+        end_descendants(child.pid)
     with suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
     child.wait()

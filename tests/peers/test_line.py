@@ -22,6 +22,7 @@ BUILDS = ("right@one", "right@two")
 OF_A_PEER = {  # modules of ours that run in its process
     "kvbench.apart",
     "kvbench.errors",
+    "kvbench.leftovers",
     "kvbench.named",
     "kvbench.peers",
     "kvbench.peers.builds",
