@@ -3,6 +3,7 @@ clear line.
 """
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import time
 
 import pytest
 
-from kvbench.apart import Ended, apart
+from kvbench.apart import Ended, apart, kill_group
 from kvbench.errors import BadArgument
 
 
@@ -29,6 +30,15 @@ def deserting():
     if os.fork():
         os._exit(3)
     time.sleep(3600)
+
+
+def test_what_has_left_the_group_of_a_process_ends_with_it():
+    begin = ["/bin/sh", "-c", "setsid sleep 1000 & echo $!; wait"]
+    with subprocess.Popen(begin, stdout=subprocess.PIPE, start_new_session=True) as child:
+        left = os.pidfd_open(int(child.stdout.readline()))
+        kill_group(child)
+    assert select.select([left], [], [], 20.0)[0]
+    os.close(left)
 
 
 def test_what_goes_wrong_keeps_its_words():

@@ -7,13 +7,13 @@ import secrets
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kvbench.errors import NotComparable, Refused, unknown_word
+from kvbench.errors import NotComparable, Refused
 from kvbench.gate.builds import refuse_no_library
 from kvbench.gate.rivals import Rivals
 from kvbench.machine import available_memory, describe
 from kvbench.model import SIDES
 from kvbench.peers.builds import AT, Build, build_at
-from kvbench.peers.known import Known, digest, entries, known
+from kvbench.peers.known import Known, digest, known
 from kvbench.plan import Site, expand, refuse_too_large
 from kvbench.plan.expansion import refuse_empty, refuse_without_peer
 from kvbench.runner import new_run
@@ -60,8 +60,6 @@ def engine_side(engine: str, asked: str, text: str = "", code: str = "") -> Engi
     """`asked`: a library, or an interpreter that has the engine. `text` and `code`: of a library
     that was built from a checkout.
     """
-    if engine not in entries():
-        raise unknown_word("--engine", engine, entries())
     hint = "name a file; revisions need --source, the checkout that has them"
     build = build_at(asked, hint)
     found = known(f"{engine}{AT}{asked}", build.path, build.python)

@@ -34,8 +34,7 @@ _PLUGINS = "plugins"  # a folder of its own: one may be called as a library
 _PATIENCE = 120.0  # seconds without a sign of life after which a visit has hung
 _LIBRARY, _INTERFACE = "libkvbench.so", "abi.h"
 _OTHER_ENGINE = (
-    "kvbench verify --example shows a plug-in; two builds of another engine: kvbench peers for"
-    " each, then compare"
+    "kvbench verify --example shows a plug-in; --engine NAME compares two builds of another engine"
 )
 _OLD = "compare builds of a nearer version; or let each measure itself, and use kvbench compare"
 

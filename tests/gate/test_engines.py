@@ -78,7 +78,6 @@ def test_an_interpreter_is_told_by_the_version_that_it_has(tmp_path):
 @pytest.mark.parametrize(
     ("engine", "name", "kind", "said"),
     [
-        ("nosuch", "libggml.so", BadArgument, "'nosuch' is not known"),
         ("ggml", "HEAD", BadArgument, "neither a library nor an interpreter"),
         ("ggml", "text", BadLibrary, "is no library"),
         ("ggml", "folder", BadLibrary, "it is a folder"),
@@ -211,6 +210,7 @@ def test_exit_codes(monkeypatch, capsys, paths, execute, code, said):
         ("--model gpt-2 --threads 1", Exit.USAGE, "--model --threads: a gate of kernels"),
         ("--engine ggml --isa scalar", Exit.USAGE, "--isa is of our kernels"),
         ("--engine nosuch", Exit.USAGE, "--engine: 'nosuch'"),
+        ("--engine=", Exit.USAGE, "--engine: ''"),
         ("--engine ggml --dtype i8", Exit.USAGE, "ggml@base has no position i8"),
         ("--engine ggml --only nothing.*", Exit.USAGE, "--only nothing.*"),
         ("--engine numpy", Exit.REFUSED, "takes no library but its own"),

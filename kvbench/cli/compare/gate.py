@@ -21,11 +21,12 @@ from kvbench.cli._options import (
 )
 from kvbench.cli._streams import say
 from kvbench.cli._types import TIME, Count, Named
-from kvbench.errors import BadArgument, Exit
+from kvbench.errors import BadArgument, Exit, unknown_word
 from kvbench.model.verdict import NOT_COMPARABLE
 
 # of an engine's points, and what they are where none is named
 _AXES = {"context": "4096", "dtype": "f16, bf16 and q8_0", "threads": "all"}
+_OF_ENGINES, _OF_KERNELS = ("model", *_AXES), ("isa", "plugin")
 
 
 @click.command(
@@ -152,7 +153,8 @@ def _rivals(
             "--source, --build and --product belong together",
             "a checkout, the command that builds it, and the library that it makes",
         )
-    rivals = _engines if asked["engine"] else _kernels
+    _refuse_misplaced(asked)
+    rivals = _kernels if asked["engine"] is None else _engines
     folder = Path(owned.enter_context(scratch()))
     if not (source and build and product):
         return rivals(base, head, folder, None, **asked)
@@ -166,15 +168,34 @@ def _rivals(
     return rivals(one, other, folder, built, **asked)
 
 
+def _refuse_misplaced(asked: dict[str, Any]) -> None:
+    """Before anything is built."""
+    from kvbench.peers.known import entries
+
+    engine = asked["engine"]
+    if engine is None:
+        if wrong := _named(asked, _OF_ENGINES):
+            raise BadArgument(
+                f"{wrong}: a gate of kernels has the points of its suite",
+                "--only picks some of them; --engine NAME compares two builds of an engine",
+            )
+        return
+    if engine not in entries():
+        raise unknown_word("--engine", engine, entries())
+    if wrong := _named(asked, _OF_KERNELS):
+        raise BadArgument(f"{wrong} is of our kernels, not of another engine's", "leave it out")
+
+
+def _named(asked: dict[str, Any], options: tuple[str, ...]) -> str:
+    return " ".join(f"--{name}" for name in options if asked[name])
+
+
 def _kernels(base: str, head: str, folder: Path, built: Any, **asked: Any) -> Any:
     """built: two products of another project's checkout, which are plug-ins; None without one."""
     from kvbench.gate import Request, kernels, sides, tiers
 
-    if wrong := [f"--{name}" for name in ("model", *_AXES) if asked.pop(name)]:
-        raise BadArgument(
-            f"{' '.join(wrong)}: a gate of kernels has the points of its suite",
-            "--only picks some of them; --engine NAME compares two builds of an engine",
-        )
+    for name in _OF_ENGINES:
+        asked.pop(name)
     asked.pop("engine")
     request = Request(**given(asked))
     found = sides(base, head, request.every, report=_building, tiers=tiers(request))
@@ -190,11 +211,9 @@ def _engines(base: str, head: str, folder: Path, built: Any, **asked: Any) -> An
     """As _kernels(), of products that are an engine's libraries."""
     from kvbench.gate import EngineRequest, engine_side, engines
 
-    if wrong := [f"--{name}" for name in ("isa", "plugin") if asked.pop(name)]:
-        raise BadArgument(
-            f"{' '.join(wrong)} is of our kernels, not of another engine's", "leave it out"
-        )
-    axes = tuple(f"{name}={value}" for name in ("model", *_AXES) if (value := asked.pop(name)))
+    for name in _OF_KERNELS:
+        asked.pop(name)
+    axes = tuple(f"{name}={value}" for name in _OF_ENGINES if (value := asked.pop(name)))
     request = EngineRequest(axes=axes, **given(asked))
     known = [(each.text, each.tree) for each in built or ()] or [("", "")] * 2
     one, other = (
