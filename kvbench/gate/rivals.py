@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from kvbench.machine import describe
 from kvbench.model import Machine, Plan
 
 
@@ -20,3 +21,10 @@ class Rivals:
     unmeasured: str = ""
     missing: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+
+def unchanged(base: str, head: str) -> Rivals:
+    """Of two sides whose sources are the same: neither need be built to know what they are."""
+    nothing = Plan(points=(), launches=1, samples=1, sample_time=1.0, seed=0)
+    why = "nothing was measured: base and head are built from the same sources"
+    return Rivals(describe(), nothing, base, head, how="", unmeasured=why)

@@ -1,6 +1,8 @@
 """kvbench gate"""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,7 @@ _AXES = {"context": "4096", "dtype": "f16, bf16 and q8_0", "threads": "all"}
     groups={
         "What to compare": "base head suite only isa plugin every",
         "Another engine": "engine model context dtype threads",
+        "Another checkout": "source build product",
         "How": "budget seed",
         "Output": "out export json",
     },
@@ -89,6 +92,17 @@ _AXES = {"context": "4096", "dtype": "f16, bf16 and q8_0", "threads": "all"}
 )
 @click.option("--model", help="Models whose heads to take. [default: llama-3-8b]")
 @with_options(*(same(name, otherwise) for name, otherwise in _AXES.items()))
+@click.option(
+    "--source",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Checkout of another project; BASE and HEAD are its revisions, or . as it stands.",
+)
+@click.option("--build", metavar="CMD", help="Shell command that builds it, in a worktree.")
+@click.option(
+    "--product",
+    metavar="PATH",
+    help="Library that CMD makes: of the engine; without --engine, a plug-in.",
+)
 @click.option("--out", type=Named(file_okay=False), help="Folder for the timings of every pair.")
 @export_option
 @json_option
@@ -103,13 +117,12 @@ def command(
     gives the verdict.
     """
     from kvbench.gate import gate
-    from kvbench.leftovers import scratch
     from kvbench.machine import available_memory
 
     exported = [wanted(word, as_json) for word in asked.pop("exports")]
     available_memory()  # where nothing can be measured, nothing need be built
-    with scratch() as folder:
-        rivals = (_engines if asked["engine"] else _kernels)(base, head, Path(folder), **asked)
+    with ExitStack() as owned:
+        rivals = _rivals(base, head, owned, **asked)
         found, names = gate(rivals, budget, out, _followed)
     tell(found, names, exported, as_json)
     code = exit_code(found.verdict)
@@ -120,30 +133,74 @@ def command(
     )
 
 
-def _kernels(base: str, head: str, folder: Path, **asked: Any) -> Any:
+def _rivals(
+    base: str,
+    head: str,
+    owned: ExitStack,
+    source: Path | None,
+    build: str | None,
+    product: str | None,
+    **asked: Any,
+) -> Any:
+    """owned: what is built or copied lasts as long."""
+    from kvbench.gate.checkout import products, same
+    from kvbench.gate.rivals import unchanged
+    from kvbench.leftovers import scratch
+
+    if any((source, build, product)) and not all((source, build, product)):
+        raise BadArgument(
+            "--source, --build and --product belong together",
+            "a checkout, the command that builds it, and the library that it makes",
+        )
+    rivals = _engines if asked["engine"] else _kernels
+    folder = Path(owned.enter_context(scratch()))
+    if not (source and build and product):
+        return rivals(base, head, folder, None, **asked)
+    every = asked["every"]
+    built = owned.enter_context(
+        products(source, build, product, base, head, report=_building, every=every)
+    )
+    if same(*built) and not every:
+        return unchanged(*(each.text for each in built))
+    one, other = (str(each.path) for each in built)
+    return rivals(one, other, folder, built, **asked)
+
+
+def _kernels(base: str, head: str, folder: Path, built: Any, **asked: Any) -> Any:
+    """built: two products of another project's checkout, which are plug-ins; None without one."""
     from kvbench.gate import Request, kernels, sides, tiers
 
-    if named := [f"--{name}" for name in ("model", *_AXES) if asked.pop(name)]:
+    if wrong := [f"--{name}" for name in ("model", *_AXES) if asked.pop(name)]:
         raise BadArgument(
-            f"{' '.join(named)}: a gate of kernels has the points of its suite",
+            f"{' '.join(wrong)}: a gate of kernels has the points of its suite",
             "--only picks some of them; --engine NAME compares two builds of an engine",
         )
     asked.pop("engine")
     request = Request(**given(asked))
-    one, other = sides(base, head, request.every, report=_building, tiers=tiers(request))
+    found = sides(base, head, request.every, report=_building, tiers=tiers(request))
+    if built:
+        found = tuple(
+            replace(side, text=each.text) for side, each in zip(found, built, strict=True)
+        )
+    one, other = found
     return kernels.rivals(one, other, request, folder)
 
 
-def _engines(base: str, head: str, folder: Path, **asked: Any) -> Any:
+def _engines(base: str, head: str, folder: Path, built: Any, **asked: Any) -> Any:
+    """As _kernels(), of products that are an engine's libraries."""
     from kvbench.gate import EngineRequest, engine_side, engines
 
-    if named := [f"--{name}" for name in ("isa", "plugin") if asked.pop(name)]:
+    if wrong := [f"--{name}" for name in ("isa", "plugin") if asked.pop(name)]:
         raise BadArgument(
-            f"{' '.join(named)} is of our kernels, not of another engine's", "leave it out"
+            f"{' '.join(wrong)} is of our kernels, not of another engine's", "leave it out"
         )
     axes = tuple(f"{name}={value}" for name in ("model", *_AXES) if (value := asked.pop(name)))
     request = EngineRequest(axes=axes, **given(asked))
-    one, other = (engine_side(request.engine, asked) for asked in (base, head))
+    known = [(each.text, each.tree) for each in built or ()] or [("", "")] * 2
+    one, other = (
+        engine_side(request.engine, path, *own)
+        for path, own in zip((base, head), known, strict=True)
+    )
     return engines.rivals(one, other, request)
 
 
