@@ -23,7 +23,7 @@ from typing import Any
 from kvbench.errors import KvbenchError, Refused
 
 SILENT = "gave no sign of life"
-_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
+_DEATH_SIGNAL, _ADOPT = 1, 36  # PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER
 
 
 class Ended(Refused):
@@ -77,6 +77,13 @@ def end_with(parent: int) -> None:
     ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL)
     if os.getppid() != parent:
         raise SystemExit
+
+
+def adopt() -> None:
+    """Whom this process's children leave behind is its own child from then on: whoever ends it
+    finds them.
+    """
+    ctypes.CDLL(None).prctl(_ADOPT, 1)
 
 
 def own_output() -> int:

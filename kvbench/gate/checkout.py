@@ -8,14 +8,14 @@ import fcntl
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from glob import glob
 from pathlib import Path
 
 from kvbench.errors import BadArgument, BadLibrary, Unwritable, one_of
-from kvbench.gate.builds import kept_folder, refuse_no_library
+from kvbench.gate.builds import Report, kept_folder, refuse_no_library
 from kvbench.gate.compiling import ENGLISH, complaint
 from kvbench.gate.git import (
     called,
@@ -40,7 +40,6 @@ _NOBODY = {
     for role in ("AUTHOR", "COMMITTER")
     for what in ("NAME", "EMAIL")
 }
-Report = Callable[[str], object]
 
 
 @dataclass(frozen=True, slots=True)

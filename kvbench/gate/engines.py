@@ -4,18 +4,18 @@ those of the layout that the engine keeps its cache in.
 
 import os
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kvbench.errors import NotComparable, Refused, unknown_word
+from kvbench.gate.builds import refuse_no_library
 from kvbench.gate.rivals import Rivals
 from kvbench.machine import available_memory, describe
-from kvbench.model import SIDES, Point
+from kvbench.model import SIDES
 from kvbench.peers.builds import AT, Build, build_at
 from kvbench.peers.known import Known, digest, entries, known
 from kvbench.plan import Site, expand, refuse_too_large
-from kvbench.plan.expansion import refuse_empty
+from kvbench.plan.expansion import refuse_empty, refuse_without_peer
 from kvbench.runner import new_run
 from kvbench.suite import find
 from kvbench.suite.axes import from_options
@@ -27,13 +27,21 @@ _PATIENCE = 120.0  # seconds without a sign of life after which a visit has hung
 
 @dataclass(frozen=True, slots=True)
 class EngineSide:
-    """`text`, for people: "libggml.so (sha256 ab12cd34), 0.9.4". `code`: what tells that two sides
-    are the same; "" where nothing does.
+    """`text`, for people: "libggml.so (0.9.4, sha256 ab12cd34)". `code`: what tells that two sides
+    are the same. `library`: the file that its kernels lie in, with its digest; "" where nobody
+    knows it.
     """
 
     text: str
     build: Build
-    code: str = ""
+    code: str
+    library: str = ""
+    sha256: str = ""
+
+    @property
+    def changed(self) -> bool:
+        """Whether its library is another one by now, or is gone."""
+        return digest(self.library) != self.sha256
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +67,25 @@ def engine_side(engine: str, asked: str, text: str = "", code: str = "") -> Engi
     found = known(f"{engine}{AT}{asked}", build.path, build.python)
     if found.lacking:
         raise Refused(f"{asked}: {found.lacking}", "name a build of it that runs here")
-    place = os.path.realpath(build.path) if build.path else os.path.abspath(build.python)
-    return EngineSide(text or _text(asked, found), build, code or place)
-
-
-def _text(asked: str, found: Known) -> str:
-    """Its name, its version, and the first digits of its library's digest."""
+    if build.path:
+        refuse_no_library(Path(found.library))
     sha256 = digest(found.library)
+    own = text or _text(asked, found, sha256), build, code or _place(build)
+    return EngineSide(*own, found.library, sha256)
+
+
+def _place(build: Build) -> str:
+    """Where it lies. The last link of an interpreter is not followed: its folder says which
+    packages it has.
+    """
+    if build.path:
+        return os.path.realpath(build.path)
+    folder, name = os.path.split(build.python)
+    return os.path.join(os.path.realpath(folder), name)
+
+
+def _text(asked: str, found: Known, sha256: str) -> str:
+    """Its name, its version, and the first digits of its library's digest."""
     words = [found.version, sha256 and f"sha256 {sha256[:8]}"]
     said = ", ".join(filter(None, words))
     name = asked if found.python else Path(asked).name
@@ -74,8 +94,7 @@ def _text(asked: str, found: Known) -> str:
 
 def rivals(base: EngineSide, head: EngineSide, asked: EngineRequest) -> Rivals:
     sides = dict(zip(SIDES, (base, head), strict=True))
-    words = {side: f"{asked.engine}{AT}{side}" for side in SIDES}
-    builds = {words[side]: own.build for side, own in sides.items()}
+    builds = {f"{asked.engine}{AT}{side}": own.build for side, own in sides.items()}
     machine = describe()
     site = Site(machine, available_memory(), peers=builds)
     kept = known(asked.engine).kind.kept
@@ -84,11 +103,13 @@ def rivals(base: EngineSide, head: EngineSide, asked: EngineRequest) -> Rivals:
     found = expand(suite, site, only=asked.only)
     refuse_too_large(found)
     refuse_empty(found, site, asked.only)
-    own = {side: _points(found.points, words[side], asked.engine) for side in SIDES}
-    points = [point for point in own["base"] if point in own["head"]]
+    refuse_without_peer(found, site)
+    points = dict.fromkeys(
+        replace(point, engine=asked.engine) for point in found.points if point.engine in builds
+    )
     if not points:
         raise NotComparable(
-            f"{found.suite.source} has no point here that both builds have", "ask for another one"
+            f"{found.suite.source} has no point here of {asked.engine}", "name another --suite"
         )
     same = _same(base, head) if not asked.every else ""
     plan = replace(
@@ -108,19 +129,8 @@ def rivals(base: EngineSide, head: EngineSide, asked: EngineRequest) -> Rivals:
         head=head.text,
         how="each in a process of its own, whose memory is placed anew in every launch",
         unmeasured=same and f"{counted(len(points), 'point')} not measured: {same}",
-        missing=tuple(_missing(own)),
+        changed=lambda: " and ".join(side for side, own in sides.items() if own.changed),
     )
-
-
-def _points(points: Iterable[Point], word: str, engine: str) -> list[Point]:
-    return [replace(point, engine=engine) for point in points if point.engine == word]
-
-
-def _missing(own: Mapping[str, Sequence[Point]]) -> Iterator[str]:
-    for side, other in (SIDES, SIDES[::-1]):
-        for point in own[side]:
-            if point not in own[other]:
-                yield f"{point.name}: only {side} has it"
 
 
 def _same(base: EngineSide, head: EngineSide) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from kvbench.analysis.measured.columns import machine_name, names
-from kvbench.errors import Unwritable
+from kvbench.errors import NotComparable, Unwritable
 from kvbench.gate.duels import pairs
 from kvbench.gate.rivals import Rivals
 from kvbench.gate.stages import Stages
@@ -48,6 +48,10 @@ def gate(
         missing = [*rivals.missing]
         for stage, record in follow(stages) if plan.points else ():
             keep(stage, record)
+        if sides := rivals.changed():
+            raise NotComparable(
+                f"{sides} changed while it was measured", "leave both builds as they are"
+            )
         if plan.points:
             missing += [
                 f"{point}: not measured: the budget ended it" for point in stages.unmeasured()

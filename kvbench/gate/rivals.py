@@ -1,5 +1,6 @@
 """What a gate compares, and on which points."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from kvbench.machine import describe
@@ -10,7 +11,8 @@ from kvbench.model import Machine, Plan
 class Rivals:
     """`base` and `head`: what people call them. `how` they are measured, as notes say it.
     `unmeasured`: why nothing need be measured, or "". `missing`: points that one side lacks, each
-    with the reason. `notes`: what else differs.
+    with the reason. `notes`: what else differs. `changed`: sides that are no longer what they were,
+    or "".
     """
 
     machine: Machine
@@ -21,6 +23,7 @@ class Rivals:
     unmeasured: str = ""
     missing: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    changed: Callable[[], str] = str
 
 
 def unchanged(base: str, head: str) -> Rivals:

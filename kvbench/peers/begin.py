@@ -15,9 +15,10 @@ def main() -> None:
     os.sched_setaffinity(0, asked["cpus"])
     for package in asked["packages"]:
         _bring(*package)
-    from kvbench.apart import end_with
+    from kvbench.apart import adopt, end_with
 
     end_with(asked["parent"])
+    adopt()
     from kvbench.peers.child import serve
 
     serve(asked["pipe"])

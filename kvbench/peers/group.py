@@ -12,6 +12,7 @@ from threading import Thread
 
 from kvbench.apart import Ear, ending, kill_group
 from kvbench.closing import Owner
+from kvbench.leftovers import end_descendants
 
 _KEPT = 1 << 16  # bytes of what was printed last
 _SHOWN = 200  # characters of a line that was printed
@@ -56,6 +57,14 @@ class Group(Owner):
         self._owned.callback(self._ear.close)
         self.ready = self._ear.ready
         self._guard()
+        self._owned.callback(self._end)
+
+    def _end(self) -> None:
+        """With whom it has forked, though that has left the group. Where the leader is dead by
+        itself, nobody finds them.
+        """
+        if self._leader.poll() is None:
+            end_descendants(self._leader.pid)
 
     def _guard(self) -> None:
         """The system ends the leader with this process, but nobody whom it has forked."""

@@ -2,6 +2,7 @@
 
 import tempfile
 from dataclasses import astuple
+from time import perf_counter
 from typing import Any
 
 from kvbench.closing import Closing
@@ -55,7 +56,11 @@ class Host(Closing):
         return found
 
     def run(self, *layers: "PeerStep", passes: int = 1, between: None = None) -> Times:
+        start = perf_counter()
         taken, switches, faults = self.ask("run", [each.layer for each in layers], passes)
+        wall = perf_counter() - start
+        if not (min(taken) > 0 and sum(taken) <= wall):  # nor where one is no number
+            raise self.process.failed(f"it says {sum(taken):.3g} s, of {wall:.3g} s that passed")
         return Times(sum(taken), tuple(taken), (sum(taken),), (), switches, faults)
 
     def ask(self, *what: Any) -> Any:

@@ -56,6 +56,7 @@ class Peer:
               the largest
     function: what a step calls, by the engine's own name of it
     whole:    a step goes over all layers, and takes no number
+    sealed:   no library can be named in place of its package's
     """
 
     formats: dict[str, float] = {}
@@ -66,6 +67,7 @@ class Peer:
     engine = "*.so*"
     function = ""
     whole = False
+    sealed = False
     _layers: Sequence[Sequence[Any]]
 
     def __init__(self, dtype: str, layout: str, threads: int, path: str = "") -> None:

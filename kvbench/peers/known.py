@@ -71,6 +71,8 @@ def known(word: str, path: str = "", python: str = "") -> Known:
 
 def told(kind: type[Peer], path: str) -> tuple[str, str, str]:
     """Of an engine in this interpreter: version, what it lacks, and its library."""
+    if path and kind.sealed:
+        return "", "it takes no library but its own; another interpreter may have another one", ""
     try:
         version, lacking = _version(kind, path), kind.lacks(path)
     except metadata.PackageNotFoundError:

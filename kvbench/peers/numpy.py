@@ -8,6 +8,7 @@ from kvbench.peers.interface import Peer, stated
 class NumPy(Peer):
     formats = stated("f32 1e-4")
     package = "numpy"
+    sealed = True
     function = "numpy.matmul"
 
     def setup(self, shape, k, v):

@@ -13,6 +13,7 @@ _INT32 = 6
 class OnnxRuntime(Peer):
     formats = stated("f32 1e-4, f16 0.05")
     package, install = "onnxruntime", "pip install 'kvbench[peers]'"
+    sealed = True
     function = "com.microsoft.GroupQueryAttention"
 
     def setup(self, shape, k, v):

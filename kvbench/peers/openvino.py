@@ -18,6 +18,7 @@ _SCALES = 8  # bytes of a scale and a zero point, of each row in 8 bits
 class OpenVino(Peer):
     formats = stated("f32 1e-4, f16 0.01, bf16 0.02, i8 0.1")
     package, install = "openvino", "pip install 'kvbench[peers]'"
+    sealed = True
     engine = "libopenvino_intel_cpu_plugin.so"
     function = "ScaledDotProductAttention, fused with its cache"
     whole = True

@@ -70,7 +70,7 @@ class Process(Closing):
                 self._group = Group(command, (other.fileno(), *files), environment or {})
         except OSError as error:
             self._pipe.close()
-            raise self._failed(f"{error.filename}: {error.strerror}") from None
+            raise self.failed(f"{error.filename}: {error.strerror}") from None
         _give_up(self._pipe.fileno(), patience)
         self._group.say(f"{json.dumps(asked)}\n".encode())
 
@@ -97,18 +97,18 @@ class Process(Closing):
             good, found = pickle.loads(self._pipe.recv_bytes(_MOST))
         except (TimeoutError, BlockingIOError):
             said = f"no sign of life for {self._patience:g} s: it hangs"
-            raise self._failed(said) from None
+            raise self.failed(said) from None
         except (EOFError, ConnectionError):
             how = self._group.ending(self._patience)
             said = f"its process {how}" if how else "it has closed its pipe, and goes on"
-            raise self._failed(said) from None
+            raise self.failed(said) from None
         except Exception as error:  # noqa: BLE001  # an answer that is none
-            raise self._failed(f"it said something else: {error}") from None
+            raise self.failed(f"it said something else: {error}") from None
         if not good:
-            raise self._failed(found)
+            raise self.failed(found)
         return found
 
-    def _failed(self, what: str) -> Failed:
+    def failed(self, what: str) -> Failed:
         return Failed(f"the peer {self.name}: {what}", self)
 
 

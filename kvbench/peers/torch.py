@@ -11,6 +11,7 @@ class Sdpa(Peer):
     formats = stated("f32 1e-4, f16 0.05, bf16 0.1")
     engine = "libtorch_cpu.so"
     package, install = "torch", "pip install 'kvbench[torch]'"
+    sealed = True
     function = "torch.nn.functional.scaled_dot_product_attention"
 
     def setup(self, shape, k, v):

@@ -20,6 +20,7 @@ from kvbench.worker.loop import Program
 from kvbench.worker.room import Room
 
 _SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
+_MOST = 1 << 63  # bytes, of which no memory has as many
 
 
 class Guest(Owner):
@@ -43,6 +44,8 @@ class Guest(Owner):
         count, self.memory, self.flags = self.host.setup(
             self._bench.room.signs, self._bench.queries.q[:, 0]
         )
+        if not 0 < count < _MOST:
+            raise self.host.process.failed(f"it says that a step reads {str(count)[:20]} bytes")
         self.function = self._kind.function
         ours = self._bench.own.traffic()
         ends = ours.bytes_compulsory - ours.bytes_kv - ours.bytes_scales - ours.bytes_table

@@ -8,7 +8,9 @@ import sys
 import tempfile
 import time
 from contextlib import suppress
+from pathlib import Path
 
+from kvbench.peers import child
 from kvbench.peers.numpy import NumPy
 
 RIGHT = ("Right", "Loud", "Copied", "Inward")
@@ -38,6 +40,8 @@ _DESCRIPTORS = range(3, 64)
 
 class Right(NumPy):
     """But it leaves a file behind, as engines do."""
+
+    sealed = False
 
     def setup(self, shape, k, v):
         os.close(tempfile.mkstemp(suffix=".ses")[0])
@@ -133,6 +137,19 @@ class Forking(Dying):
                 pass
 
 
+class Leaving(NumPy):
+    """Its child leaves the group, and that one's child has no parent."""
+
+    def __init__(self, *how):
+        super().__init__(*how)
+        if not os.fork():
+            os.setsid()
+            if not os.fork():
+                time.sleep(1000)
+            os._exit(0)
+        os.wait()
+
+
 class Crashing(NumPy):
     """As ggml does: what it says is followed by a trace of its calls."""
 
@@ -152,6 +169,38 @@ class Closing(NumPy):
         os.closerange(_DESCRIPTORS[0], _DESCRIPTORS[-1])
 
 
+class Resting(NumPy):
+    """It does one step after a rest, and no other."""
+
+    def rest(self):
+        self.rested = True
+
+    def step(self, layer):
+        if self.rested:
+            super().step(layer)
+        self.rested = False
+
+
+class Timeless(NumPy):
+    """Its clock stands."""
+
+    def setup(self, shape, k, v):
+        super().setup(shape, k, v)
+        child.perf_counter = float
+
+
+class Weightless(NumPy):
+    def bytes(self):
+        return 0
+
+
+class Picky(NumPy):
+    def setup(self, shape, k, v):
+        if shape.context % 2:
+            raise ValueError(f"{shape.context} tokens")
+        super().setup(shape, k, v)
+
+
 class Scribbling(NumPy):
     """It writes to all that it has."""
 
@@ -160,3 +209,12 @@ class Scribbling(NumPy):
         for each in _DESCRIPTORS:
             with suppress(OSError):
                 os.write(each, b"nonsense")
+
+
+class Named(NumPy):
+    """One of the others: its library's name says which."""
+
+    sealed = False
+
+    def __new__(cls, dtype, layout, threads, path=""):
+        return globals()[Path(path).stem.capitalize()](dtype, layout, threads, path)

@@ -46,6 +46,16 @@ def test_what_an_engine_forks_is_stopped_with_it_and_ends_with_it():
     assert not [each for each in own.children() if each not in before]
 
 
+def test_what_has_left_the_group_ends_too():
+    own, cpus = psutil.Process(), tuple(os.sched_getaffinity(0))
+    before = {*own.children(recursive=True)}
+    with Process("leaving", fakes.Leaving, "", cpus, PATIENCE) as process:
+        process.ask("begin", process.where, "f32", "head", 1, "")
+        family = [each for each in spinning(own) if each not in before]
+        assert len({os.getsid(each.pid) for each in family}) == 2
+    wait_for(lambda: not any(map(lives, family)))
+
+
 @pytest.mark.parametrize("state", ["stopped", "running"])
 def test_nothing_is_left_where_who_began_it_is_killed(state):
     with subprocess.Popen([sys.executable, "-c", BEGIN, state], stdout=subprocess.PIPE) as process:

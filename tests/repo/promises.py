@@ -361,6 +361,16 @@ IN_DEPTH = {
         ),
         more=("--context", "64", "--grow", "24", "--between", "64k", "--tuning", "off"),
     ),
+    "kvbench profile decode --engine ggml --model llama-3-8b --dtype f16": Promise(
+        (
+            r"^numpy, head, f32: \d+% of the read; its core needs",
+            r"\n  start +\d",
+            r"\n  threads +- +not measured: one thread\n  rest +\d",
+            r"What is not measured \(threads\) is in the rest",
+        ),
+        # one that every installation has
+        more=("--engine", "numpy", "--dtype", "f32", "--threads", "1", "--layers", "2", *BRIEF),
+    ),
     "kvbench profile bulk --model llama-3-8b --context 1024": Promise(
         (r"^bulk\.", r"lines per token"), more=BRIEF
     ),
