@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import kvbench.gate
+from kvbench.native import library_path
 from results import engine
 from tests.checkpoint.made import KINDS, gguf_file
 from tests.cli.test_exit_codes import _library, alike, played, unwatched
@@ -82,7 +83,7 @@ def _libraries(folder):
     found = {name: folder / name / "libggml.so" for name in ("old", "new")}
     for name, library in found.items():
         library.parent.mkdir(exist_ok=True)
-        library.write_text(name)
+        library.write_bytes(library_path().read_bytes() + name.encode())
     return found
 
 
