@@ -1,7 +1,6 @@
 """Where the rest of another engine's time goes, as profile shows it."""
 
 import textwrap
-from pathlib import Path
 from typing import Any
 
 import click
@@ -52,11 +51,11 @@ def show_rest(
     point = _point(op, name, build, found.kind, **asked)
     say_busy()
     calls = calls_of(point, describe(), found.kind)
-    facts = split(visit_rest(calls, build, samples, sample_time, patience), calls)
+    facts = split(visit_rest(calls, build, samples, sample_time, patience), calls, found)
     if as_json:
         say_json(facts)
     else:
-        say("\n".join(_lines(facts, found.version, Path(path).name)))
+        say("\n".join(_lines(facts, path)))
 
 
 def _refuse_beside(op: str) -> None:
@@ -95,22 +94,22 @@ def _point(op: str, engine: str, build: Any, kind: Any, **asked: Any) -> Any:
     return point_of(op, library, {engine: build}, engine=engine, **asked)
 
 
-def _lines(facts: Any, version: str, build: str) -> list[str]:
+def _lines(facts: Any, build: str) -> list[str]:
     from kvbench.report.words import paragraphs, said
 
-    lines = [*wrapped([said("rest", "sentence", facts)], ""), *_heading(facts, version, build), ""]
+    lines = [*wrapped([said("rest", "sentence", facts)], ""), *_heading(facts, build), ""]
     lines += _table(facts)
     for each in paragraphs("rest", "meaning", facts):
         lines += ["", *wrapped([each], "")]
     return lines
 
 
-def _heading(facts: Any, version: str, build: str) -> list[str]:
+def _heading(facts: Any, build: str) -> list[str]:
     point, shape = facts.point, facts.point.shape
-    which = ", ".join(filter(None, (version, build, facts.flags)))
+    which = ", ".join(filter(None, (facts.release, build, facts.flags)))
     rates = f"{facts.gbps:.1f} GB/s, plain reads {facts.read_gbps:.1f} GB/s"
     return [
-        f"  {facts.function}: {which}",
+        *wrapped([f"{facts.function}: {which}"]),
         (
             f"  {shape.q_heads} query heads on {shape.kv_heads} KV heads, head_dim"
             f" {shape.head_dim}, context {shape.context:,};"
@@ -127,7 +126,7 @@ def _heading(facts: Any, version: str, build: str) -> list[str]:
 def _table(facts: Any) -> list[str]:
     from kvbench.report.words import said
 
-    lines = [f"  {'':<9}{'of a pass':>9}   {'interval':<18}{'from':<}"]
+    lines = [f"  {'':<9}{'of a pass':>9}   {'interval':<18}from"]
     for own in facts.parts:
         found = own.share
         share = f"{found.value:.1%}" if found else "-"

@@ -3,6 +3,7 @@ does.
 """
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -41,6 +42,17 @@ def test_planted_engines_are_right(kind, threads, library):
         right = attention(q[layer][None], rows, [100])[0]
         np.testing.assert_allclose(engine.output(layer), right, atol=1e-5)
     assert engine.bytes() == 2 * 2 * 100 * 32 * 4
+
+
+def test_the_script_says_what_it_found(monkeypatch, capsys):
+    """Of an engine without a fault it expects nothing: times decide no test."""
+    monkeypatch.setattr(planted, "KINDS", (planted.Even,))
+    monkeypatch.setattr(planted, "_MOST", 1)
+    monkeypatch.setattr(planted, "_SIZES", [*SIZES.split(), "--sample-time", "0.001"])
+    assert planted.main(["--samples", "2"]) == 0
+    _, row, found = capsys.readouterr().out.splitlines()
+    assert re.match(r"even +(start|core|rest|-) +([\d.-]+% \(.*?\) *){4}$", row), row
+    assert found == "all that was planted is found"
 
 
 @pytest.fixture(scope="module")

@@ -40,6 +40,7 @@ from kvbench.model.calls import (
     Calls,
     Part,
 )
+from kvbench.peers.known import Known
 from kvbench.units import GB
 
 FAINT = 0.02  # of a pass: less is not worth a word, a judgement
@@ -92,6 +93,9 @@ class Split(Printed):
     """A pass of another engine, by parts that add up to it."""
 
     engine: Annotated[str, about("its word")]
+    release: Annotated[str, about("its version; empty where it is not known")]
+    library: Annotated[str, about("the file that its kernels lie in; empty where not known")]
+    python: Annotated[str, about("the interpreter that it ran in; empty of kvbench's own")]
     point: Annotated[Point, about("what it was asked for")]
     function: Annotated[str, about("what a step calls")]
     flags: Annotated[str, about("what that was given, and what the engine has found of this CPU")]
@@ -119,7 +123,7 @@ class Split(Printed):
     ]
 
 
-def split(visit: Record, calls: Calls) -> Split:
+def split(visit: Record, calls: Calls, engine: Known) -> Split:
     """`visit`: as worker.visit_rest() makes it of these calls."""
     point, rounds = visit.point, _rounds(visit)
     assert isinstance(point, Point)
@@ -133,6 +137,9 @@ def split(visit: Record, calls: Calls) -> Split:
     moved = visit.traffic[ALL].bytes_compulsory / GB
     return Split(
         engine=point.engine,
+        release=engine.version,
+        library=engine.library,
+        python=engine.python,
         point=point,
         function=visit.function,
         flags=visit.flags,

@@ -21,6 +21,7 @@ from kvbench.model.calls import (
     Lacks,
     Part,
 )
+from kvbench.peers.known import Known
 from kvbench.report.words import paragraphs, said
 from tests import made_run
 
@@ -146,6 +147,10 @@ def visit(case, rounds=12, wobble=0.01, lost=()):
     return Record(0, POINT, tuple(samples), traffic, {}, slices=7, max_abs_err=1e-4)
 
 
+def told(visit, calls):
+    return split(visit, calls, Known("e", version="1.2"))
+
+
 def text(facts):
     shown = [said("rest", "of", facts, own) for own in facts.parts]
     return " ".join(
@@ -158,7 +163,7 @@ def with_one(calls):
 
 
 @pytest.mark.parametrize(
-    ("name", "largest", "told"),
+    ("name", "largest", "means"),
     [
         ("it sleeps", Part.START, "The start of a call costs most"),
         ("it reads twice", Part.REST, "The rest costs most"),
@@ -166,22 +171,22 @@ def with_one(calls):
         ("its core is slow", Part.CORE, "Its core costs most"),
     ],
 )
-def test_the_largest_part_is_the_planted_one(name, largest, told):
+def test_the_largest_part_is_the_planted_one(name, largest, means):
     asked, right = CASES[name]
-    found = split(visit(asked), with_one(calls()))
+    found = told(visit(asked), with_one(calls()))
     assert found.largest == largest and found.clear
     for own, seconds in zip(found.parts, right, strict=True):
         assert own.seconds == pytest.approx(seconds, rel=0.02, abs=1e-9)
         assert own.share.low <= own.share.value <= own.share.high
         assert own.share.value == pytest.approx(seconds / asked[0], rel=0.02, abs=1e-9)
-    assert told in text(found)
+    assert means in text(found)
 
 
 def test_what_is_said():
-    found = split(visit(CASES["its core is slow and on one thread"][0]), with_one(calls()))
+    found = told(visit(CASES["its core is slow and on one thread"][0]), with_one(calls()))
     assert text(found).startswith(
-        "e, position, f16: 17% of the read; its core needs 3 times as long as memory; threads"
-        " scale 1 "
+        "e, position, f16: 17% of the read; its core needs 3.0 times as long as memory; threads"
+        " scale 1.0 "
     )
     assert "one thread, 1 KV head, 512 and 1,024 tokens in L2" in text(found)
     assert found.gbps == pytest.approx(BYTES / 6e-3 / 1e9)
@@ -190,12 +195,12 @@ def test_what_is_said():
 
 
 def test_nothing_is_missing():
-    found = split(visit(CASES["a plain read"][0]), with_one(calls()))
+    found = told(visit(CASES["a plain read"][0]), with_one(calls()))
     assert found.largest is None and "about as fast as plain reads" in text(found)
 
 
 def test_two_parts_that_are_alike_are_not_told_apart():
-    found = split(visit((5e-3, 7.2e-3, 2e-3, 6e-3)), with_one(calls()))
+    found = told(visit((5e-3, 7.2e-3, 2e-3, 6e-3)), with_one(calls()))
     assert not found.clear and "Another part may be as large" in text(found)
 
 
@@ -204,7 +209,7 @@ def test_why_a_part_is_not_measured():
     lost = (CORE, CORE_HALF, START, START_TWICE, START_ONE, START_ONE_TWICE)
     own = with_one(calls(missing=missing))
     own = replace(own, points={ALL: own.points[ALL], ONE: own.points[ONE]})
-    found = split(visit((5e-3, 6e-3), lost=lost), own)
+    found = told(visit((5e-3, 6e-3), lost=lost), own)
     assert "what its core needs is not known" in text(found)
     assert "not measured: no private cache is known" in text(found)
     assert "not measured: it has no such shape" in text(found)
