@@ -113,7 +113,7 @@ import kvbench.runner
 from tests.gate.made_duels import player
 from tests.gate.test_gate import slower
 from tests.report import made
-rates = slower(float(os.environ["SLOWER"]), "decode.flash")
+rates = slower(float(os.environ["SLOWER"]), os.environ["SLOWED"])
 kvbench.runner.launch = player(rates, float(os.environ["NOISE"]))
 if sys.argv[1] == "sweep":
     points = made.decodes()[:3]
@@ -143,6 +143,7 @@ def step(tmp_path):
         "PATH": f"{tmp_path}:{os.environ['PATH']}",
         "NOISE": "0.01",
         "SLOWER": "0",
+        "SLOWED": "decode.flash",
         "GITHUB_RUN_ID": "7",
     }
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import kvbench.gate
+from kvbench.native import library_path
 from results import engine
 from tests.checkpoint.made import KINDS, gguf_file
 from tests.cli.test_exit_codes import _library, alike, played, unwatched
@@ -60,10 +61,33 @@ def halved(patch, folder):
 
 def built(patch, folder):
     """Two files stand in for libraries of ggml, and visits are played."""
-    for name in ("old", "new"):
-        (folder / name).mkdir()
-        (folder / name / "libggml.so").write_text(name)
+    _libraries(folder)
     played(patch, folder)
+
+
+def rivalled(patch, folder):
+    """The same, in turn; and two interpreters that say that they have vLLM."""
+    libraries = _libraries(folder)
+    for library in libraries.values():
+        python = library.parent / "bin" / "python"
+        python.parent.mkdir(exist_ok=True)
+        python.touch()
+    patch.setattr(
+        "kvbench.peers.process.elsewhere",
+        lambda word, kind, path, python: ("0.1", "", str(Path(python).parents[1] / "libggml.so")),
+    )
+    alike(patch, folder)
+
+
+def _libraries(folder):
+    found = {name: folder / name / "libggml.so" for name in ("old", "new")}
+    for name, library in found.items():
+        library.parent.mkdir(exist_ok=True)
+        library.write_bytes(library_path().read_bytes() + name.encode())
+    return found
+
+
+STAGED = (gated, modelled, built, rivalled)  # in earnest, too: no test has what these stand for
 
 
 @dataclass(frozen=True)
@@ -273,6 +297,15 @@ RESULTS = {
     ),
 }
 
+GATING = {
+    "kvbench gate --engine ggml --base old/libggml.so --head new/libggml.so": Promise(
+        (r"^EQUIVALENT: ", r"head libggml\.so \(sha256 \w+\) against base "), how=rivalled
+    ),
+    "kvbench gate --engine vllm --base old/bin/python --head new/bin/python": Promise(
+        (r"^EQUIVALENT: ", r"head new/bin/python \(0\.1, "), how=rivalled
+    ),
+}
+
 IN_DEPTH = {
     PROFILED: Promise(
         (
@@ -354,5 +387,6 @@ PROMISES = {
     "README.md": README,
     "suites/README.md": SUITES,
     "results/README.md": RESULTS,
+    "results/gate-your-engine.md": GATING,
     "kvbench/cli/README.md": IN_DEPTH,
 }

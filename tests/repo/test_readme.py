@@ -7,19 +7,16 @@ import shutil
 import subprocess
 import sys
 from glob import glob
-from pathlib import Path
 
 import pytest
-import yaml
 
 import kvbench
 from kvbench.errors import Exit
 from kvbench.exports import kinds
 from tests.cli.test_cli import call, output_of
 from tests.cli.test_exit_codes import played
-from tests.cli.test_workflows import parsed
 from tests.raw import ROOT
-from tests.repo.promises import PROMISES, Promise, gated, modelled
+from tests.repo.promises import PROMISES, STAGED, Promise
 
 PAGES = {path: (ROOT / path).read_text() for path in PROMISES}
 README, EVERY = PAGES["README.md"], "\n".join(PAGES.values())
@@ -86,7 +83,7 @@ class Place:
         return self.said[command]
 
     def _here(self, command, promise, capsys, patch):
-        if promise.how and (self.shortened or promise.how in (gated, modelled)):
+        if promise.how and (self.shortened or promise.how in STAGED):
             promise.how(patch, self.folder)
         patch.chdir(self.folder)
         words = shlex.split(command)[1:]
@@ -186,42 +183,6 @@ def test_the_table_of_exports_is_whole():
     assert sorted(
         re.findall(r"`([\w-]+)`", "\n".join(x.split("|")[1] for x in table.splitlines()))
     ) == sorted(kinds())
-
-
-def test_the_workflow_for_another_repository(tmp_path, monkeypatch):
-    (text,) = (
-        each
-        for each in re.findall(r"```yaml\n(.*?)```", EVERY, re.DOTALL)
-        if each.startswith("name:")
-    )
-    (tmp_path / "kernel.yml").write_text(text)
-    command = [
-        sys.executable,
-        "-m",
-        "check_jsonschema",
-        "--builtin-schema",
-        "vendor.github-workflows",
-        "kernel.yml",
-    ]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
-    monkeypatch.chdir(tmp_path)
-    for name in ("base.so", "head.so"):
-        Path(name).touch()
-    steps = yaml.safe_load(text)["jobs"]["gate"]["steps"]
-    runs = (step.get("run", "").replace("\\\n", " ") for step in steps)
-    lines = [line.strip() for run in runs for line in run.splitlines()]
-    calls = [line for line in lines if line.startswith("kvbench ")]
-    assert [parsed(line)["head"] for line in calls if " gate " in line] == ["head.so"] and len(
-        calls
-    ) == 2
-    assert all(parsed(line) for line in calls)
-    for code in Exit:  # the last step ends as the gate does, but where that is not clear
-        script = f"kvbench() {{ return {int(code)}; }}\n{steps[-1]['run']}"
-        ended = subprocess.run(
-            ["bash", "-e", "-c", script], env={"GITHUB_STEP_SUMMARY": "x"}, check=False
-        )
-        assert ended.returncode == (0 if code == Exit.UNCLEAR else code)
 
 
 def test_claims_are_the_report_s():
