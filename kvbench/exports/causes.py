@@ -74,7 +74,7 @@ def headline(found: Comparison) -> str:
     if found.verdict in _CHANGED and own:
         first = Cause(replace(own[0].judged, note=""), own[0].points)
         return f"{sentence(first)}{f'; and {len(own) - 1} more' if len(own) > 1 else ''}"
-    return counts(found.points, "points") if found.points else "no point was measured"
+    return counts(found.points, "point") if found.points else "no point was measured"
 
 
 def sensitivity(found: Comparison) -> str:

@@ -21,7 +21,7 @@ _COUNTED = {"failures": "failure", "errors": "error", "skipped": "skipped"}
 
 
 def junit(comparison: Comparison) -> str:
-    numbers = [counts(comparison.families, "families"), counts(comparison.points, "points")]
+    numbers = [counts(comparison.families, "family"), counts(comparison.points, "point")]
     said = [
         *numbers,
         sides(comparison),

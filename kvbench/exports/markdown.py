@@ -67,7 +67,7 @@ def _page(comparison: Comparison, most: int) -> Iterator[str]:
     yield from map(_item, lines[:_TOP])
     yield from _folded(f"{len(lines[_TOP:])} more families", [], map(_item, lines[_TOP:most]))
     numbers = (
-        counts(comparison.points, "points"),
+        counts(comparison.points, "point"),
         sensitivity(comparison),
         *comparison.notes[:_NOTES],
     )

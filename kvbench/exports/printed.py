@@ -76,7 +76,7 @@ def _table(rows: Sequence[Judged], names: Mapping[str, str]) -> Iterator[str]:
         yield f"  {line}"
         if row.note and row.effect is not None and not _small(row):
             yield from wrapped([row.note], " " * 6)
-    yield f"  {counts(rows, 'points')}"
+    yield f"  {counts(rows, 'point')}"
 
 
 def _small(row: Judged) -> str:

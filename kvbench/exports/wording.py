@@ -24,7 +24,7 @@ def counts(judged: Sequence[Judged], noun: str) -> str:
     """ "600 points: 3 REGRESSION, 597 EQUIVALENT"."""
     words = [one.verdict for one in judged]
     each = ", ".join(f"{words.count(word)} {word}" for word in WORDS if word in words)
-    return f"{len(judged)} {noun}{f': {each}' if each else ''}"
+    return f"{counted(len(judged), noun)}{f': {each}' if each else ''}"
 
 
 def change(judged: Judged) -> str:
