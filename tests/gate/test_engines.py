@@ -2,7 +2,9 @@
 records.
 """
 
+import csv
 import hashlib
+import json
 import os
 import sys
 from dataclasses import replace
@@ -180,6 +182,38 @@ def test_a_build_that_changes_meanwhile_is_no_comparison(planned, paths, change)
 
 
 # ---- the command ---------------------------------------------------------------------------------
+
+
+SUITE = """
+question = "Is it slower?"
+launches = 1
+sample_time = 0.001
+[axes]
+q_heads = 4
+kv_heads = 2
+head_dim = 32
+context = 64
+layers = 3
+threads = 1
+dtype = "f32"
+engine = "all"
+"""
+
+
+def test_nothing_is_played(monkeypatch, capsys, tmp_path):
+    """One interpreter on both sides, in a single launch: of that nothing is clear."""
+    monkeypatch.setattr("kvbench.cli.compare.gate.say_busy", lambda hint: None)
+    suite, base = tmp_path / "x.toml", sys.executable
+    suite.write_text(SUITE)
+    sides = "--engine", "numpy", "--base", base, "--head", base, "--every"
+    how = "--suite", suite, "--out", tmp_path / "out"
+    said = output_of(capsys, "gate", *sides, *how, "--json", code=Exit.UNCLEAR)
+    (point,) = json.loads(said)["points"]
+    assert point["point"].startswith("decode.numpy.head.f32") and point["base_gbps"] > 0
+    with (tmp_path / "out" / "pairs.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert rows[0]["stage"] == "screen" and len(rows) >= 6
+    assert all(float(row["base_s"]) > 0 and float(row["head_s"]) > 0 for row in rows)
 
 
 def failing(job):
