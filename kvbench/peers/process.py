@@ -129,7 +129,7 @@ def elsewhere(word: str, kind: type[Peer], path: str, python: str) -> tuple[str,
             found: tuple[str, str, str] = process.ask("about", process.where, path)
             return found
     except Failed as failure:
-        hint = f"a Python that has it, and NumPy: --python {engine_of(word)}=PATH"
+        hint = f"name a Python that has {engine_of(word)} and NumPy"
         raise BadArgument(failure.args[0], hint) from None
 
 
