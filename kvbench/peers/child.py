@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from kvbench.peers.code import mapped, place_anew
 from kvbench.peers.interface import LayerShape
 from kvbench.peers.known import told
 
@@ -44,6 +45,7 @@ class Child:
         return told(_class(where), path)
 
     def begin(self, where: str, *how: Any) -> None:
+        self._known = {each.file for each in mapped()}
         self._make = lambda: _class(where)(*how)
         self._peer = self._make()
 
@@ -78,6 +80,10 @@ class Child:
         )
         peer.ask(q)
         return peer
+
+    def place_code(self) -> int:
+        """As place_anew(), of what the engine has brought."""
+        return place_anew(self._known)
 
     def overhead(self) -> float:
         """Seconds of a layer's step over a few tokens: what the binding and the engine's own

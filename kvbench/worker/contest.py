@@ -8,7 +8,8 @@ for pair in pairs:
         a plain read of memory beside it, by the installed library
 verify both once more, with other queries too
 
-Memory is placed anew in every visit of every launch: where it comes to lie favours neither side. A
+Memory is placed anew in every visit of every launch, that of the engine's code, too: where it comes
+to lie favours neither side. A
 control has base on both sides, in two processes: what differs there is noise.
 """
 
@@ -82,7 +83,9 @@ class Contest:
         build = build_of(f"{point.engine}{AT}{own}", plan.peers, plan.pythons)
         named = replace(point, engine=f"{point.engine}{AT}{side}")
         how = data, build, plan.patience / 2, self._job.references
-        return owned.enter_context(Guest(named, bench, *how))
+        guest = owned.enter_context(Guest(named, bench, *how))
+        guest.place_code()
+        return guest
 
     def _programs(self, sides: Mapping[str, Guest], bench: Decoding) -> list[Program]:
         """Both do as many steps as base needs for the time of a sample, and what is beside them

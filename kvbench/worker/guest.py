@@ -64,6 +64,10 @@ class Guest(Owner):
             self.point.name, self.host, steps(layers, self.moved), warm=False, memory=id(self)
         )
 
+    def place_code(self) -> None:
+        """Where it lies in memory is this process's own affair from now on."""
+        self.host.ask("place_code")
+
     def idle(self) -> None:
         """Times a step with next to nothing to read, while no other guest is at anything."""
         self.overhead = float(self.host.ask("overhead"))

@@ -24,8 +24,7 @@ from kvbench.cli._types import TIME, Count, Named
 from kvbench.errors import BadArgument, Exit, unknown_word
 from kvbench.model.verdict import NOT_COMPARABLE
 
-# of an engine's points, and what they are where none is named
-_AXES = {"context": "4096", "dtype": "f16, bf16 and q8_0", "threads": "all"}
+_AXES = ("context", "dtype", "threads")  # of an engine's points
 _OF_ENGINES, _OF_KERNELS = ("model", *_AXES), ("isa", "plugin")
 
 
@@ -91,8 +90,8 @@ _OF_ENGINES, _OF_KERNELS = ("model", *_AXES), ("isa", "plugin")
     metavar="NAME",
     help="Compare two builds of another engine, such as ggml; kvbench peers lists them.",
 )
-@click.option("--model", help="Models whose heads to take. [default: llama-3-8b]")
-@with_options(*(same(name, otherwise) for name, otherwise in _AXES.items()))
+@click.option("--model", help="Models whose heads to take. [default: the suite's]")
+@with_options(*(same(name, "the suite's") for name in _AXES))
 @click.option(
     "--source",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
@@ -112,10 +111,12 @@ def command(
 ) -> int:
     """Build the kernels of BASE and HEAD, and say whether HEAD is slower or faster.
 
-    Both are measured in turn in the same processes. With --engine they are two builds of another
-    engine, each in a process of its own. Nothing is measured where both have the same
+    Both are measured in turn in the same processes. Nothing is measured where both have the same
     code, comments aside. A change counts only after fresh launches have confirmed it. The exit code
     gives the verdict.
+
+    With --engine they are two builds of another engine, each in a process of its own. With --source
+    they are two revisions of another project, built by its own command.
     """
     from kvbench.gate import gate
     from kvbench.machine import available_memory
