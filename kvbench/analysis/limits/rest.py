@@ -199,12 +199,15 @@ def _start(seconds: _Seconds, few: str, twice: str) -> float:
 
 
 def _core(seconds: _Seconds, calls: Calls) -> float:
-    """Of all heads and tokens, split evenly among all threads."""
+    """Of all heads and tokens, split evenly among all threads. No more than the pass takes behind
+    its start: calls of one head may be slower for each token than those of all.
+    """
     if CORE not in seconds:
         return 0.0
     own, point = [calls.points[name].shape.context for name in (CORE, CORE_HALF)], calls.points[ALL]
     token = max(0.0, seconds[CORE] - seconds[CORE_HALF]) / (own[0] - own[1])
-    return token * point.shape.context * point.shape.kv_heads / point.threads
+    core = token * point.shape.context * point.shape.kv_heads / point.threads
+    return min(core, max(0.0, seconds[ALL] - _start(seconds, START, START_TWICE)))
 
 
 def _share(
