@@ -5,7 +5,6 @@ It reads the command from standard input, and ends when that ends, as it does wi
 waits, however that is.
 """
 
-import ctypes
 import json
 import os
 import signal
@@ -17,9 +16,8 @@ from pathlib import Path
 from threading import Thread
 from typing import IO
 
+from kvbench.apart import adopt
 from kvbench.leftovers import end_descendants
-
-_ADOPTS = 36  # PR_SET_CHILD_SUBREAPER
 
 
 def watched(
@@ -51,7 +49,7 @@ def watched(
 def _watch() -> None:
     if not (asked := sys.stdin.buffer.readline()):
         return  # who waits was interrupted before it could ask
-    ctypes.CDLL(None).prctl(_ADOPTS, 1)
+    adopt()
     child = subprocess.Popen(json.loads(asked), stdin=subprocess.DEVNULL)
     Thread(target=_end_with_input, daemon=True).start()
     code = child.wait()

@@ -23,9 +23,8 @@ from kvbench.machine.allowance import Disturbed
 from kvbench.model import BESIDE, SIDES, Job, Point, Record
 from kvbench.peers.builds import AT, build_of
 from kvbench.worker.answers import Answers
-from kvbench.worker.content import SEED
 from kvbench.worker.decoding import Decoding
-from kvbench.worker.guest import Guest, values
+from kvbench.worker.guest import Guest, look_after, values
 from kvbench.worker.loop import Program, flat, rounds
 from kvbench.worker.room import Room
 
@@ -47,7 +46,7 @@ class Contest:
             programs = self._programs(sides, bench)
             plan = self._job.plan
             taken = tuple(rounds(programs, plan.samples, plan.sample_time, seed, watch=watch))
-            _look_after(sides, bench)
+            look_after(sides.values(), bench)
             base = sides["base"]
             traffic = {program.name: program.traffic() for program in flat(programs)}
             return Record(
@@ -96,15 +95,3 @@ class Contest:
         beside = replace(bench.plainest, name=BESIDE["base"], quiet=True, sample_time=half)
         again = replace(beside, name=BESIDE["head"], like=beside.name)
         return [replace(base, then=(beside,)), replace(head, like=base.name, then=(again,))]
-
-
-def _look_after(sides: Mapping[str, Guest], bench: Decoding) -> None:
-    """Checks what the samples have left, and then what other queries are answered."""
-    bench.queries.ask(SEED + 1)
-    others = bench.queries.q[:, 0].copy()
-    bench.queries.ask(SEED)
-    for guest in sides.values():
-        guest.after(others)
-    bench.queries.ask(SEED + 1)
-    for guest in sides.values():
-        guest.check([0])

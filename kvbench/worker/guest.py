@@ -2,7 +2,7 @@
 
 import fcntl
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -15,6 +15,7 @@ from kvbench.peers.builds import Build
 from kvbench.peers.host import Host, steps
 from kvbench.peers.interface import LONG
 from kvbench.peers.known import known
+from kvbench.worker.content import SEED
 from kvbench.worker.decoding import Decoding
 from kvbench.worker.loop import Program
 from kvbench.worker.room import Room
@@ -92,6 +93,18 @@ class Guest(Owner):
                 "another version of it may be right",
             )
         self.error = max(self.error, float(off.max()))
+
+
+def look_after(guests: Collection[Guest], bench: Decoding) -> None:
+    """Checks what the samples have left, and then what other queries are answered."""
+    bench.queries.ask(SEED + 1)
+    others = bench.queries.q[:, 0].copy()
+    bench.queries.ask(SEED)
+    for guest in guests:
+        guest.after(others)
+    bench.queries.ask(SEED + 1)
+    for guest in guests:
+        guest.check([0])
 
 
 @contextmanager

@@ -24,10 +24,9 @@ from kvbench.plan.witnesses import line_of
 from kvbench.regime import far_bytes
 from kvbench.units import size
 from kvbench.worker.answers import Answers
-from kvbench.worker.content import SEED
 from kvbench.worker.decoding import Decoding
 from kvbench.worker.ground import Ground
-from kvbench.worker.guest import Guest, values
+from kvbench.worker.guest import Guest, look_after, values
 from kvbench.worker.loop import Program, rounds
 from kvbench.worker.room import Room
 
@@ -101,7 +100,8 @@ class _Apart(Owner):
     def record(self, samples: int, sample_time: float) -> Record:
         programs = self._programs(sample_time)
         taken = tuple(rounds(programs, samples, sample_time))
-        self._look_after()
+        for bench, _ in self._benches.values():
+            look_after([guest for guest, own in self._guests.values() if own is bench], bench)
         guest, bench = self._guests[ALL]
         facts = bench.room.facts(guest.point, guest.moved) | {"memory": guest.memory}
         return Record(
@@ -124,16 +124,3 @@ class _Apart(Owner):
             reads.append(replace(bench.memory_by(bench.point.cpus[:1]), name=READ_ONE))
         calls = [replace(guest.program, name=name) for name, (guest, _) in self._guests.items()]
         return [replace(each, quiet=True, sample_time=sample_time) for each in (*calls, *reads)]
-
-    def _look_after(self) -> None:
-        """Checks what the samples have left, and then what other queries are answered."""
-        for bench, _ in self._benches.values():
-            own = [guest for guest, its in self._guests.values() if its is bench]
-            bench.queries.ask(SEED + 1)
-            others = bench.queries.q[:, 0].copy()
-            bench.queries.ask(SEED)
-            for guest in own:
-                guest.after(others)
-            bench.queries.ask(SEED + 1)
-            for guest in own:
-                guest.check([0])

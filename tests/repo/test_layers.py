@@ -17,8 +17,8 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 # A module imports only from ranks below its own, or from its own folder.
 RANKS = {
     0: {"", "closing", "errors", "grouping", "intervals", "leftovers", "named", "texts", "units"},
-    1: {"apart", "model", "oracle", "watched"},
-    2: {"native", "store", "regime"},
+    1: {"apart", "model", "oracle"},
+    2: {"native", "store", "regime", "watched"},
     3: {"machine", "peers"},
     4: {"suite", "plan", "worker", "runner", "analysis"},
     5: {"score", "checkpoint"},
