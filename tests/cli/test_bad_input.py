@@ -134,7 +134,7 @@ CASES = [  # what is called, and words of the line; {run} is a run directory
     ("peers --build ggml", "'ggml'", "ENGINE=PATH"),
     ("peers --python x", "--python", "'x'", "numpy"),
     ("peers --python numpy", "'numpy'", "interpreter", "ENGINE=PATH"),
-    ("peers --peers numpy --python numpy=/nowhere/python", "--python numpy=PATH"),
+    ("peers --peers numpy --python numpy=/nowhere/python", "name a Python that has numpy"),
     ("peers --peers numpy --build ggml=x", "ggml is left out"),
     ("peers --peers numpy --python ggml=x", "ggml is left out"),
     ("peers --peers numpy,ggml@old", "--peers", "ggml@old", "ggml"),

@@ -179,7 +179,7 @@ def test_a_library_among_its_links(project, places):
         ),
         ({"command": f"mkdir build; echo > {LIBRARY}"}, BadLibrary, "is no library", "--product"),
         (
-            {"command": f"mkdir build; ln -s {sys.executable} {LIBRARY}"},
+            {"command": f"mkdir build; ln -s '{sys.executable}' {LIBRARY}"},
             BadArgument,
             "v1 .* is a link out of the worktree",
             "--product",

@@ -26,6 +26,7 @@ OF_A_PEER = {  # modules of ours that run in its process
     "kvbench.named",
     "kvbench.peers",
     "kvbench.peers.builds",
+    "kvbench.peers.code",
     "kvbench.peers.child",
     "kvbench.peers.interface",
     "kvbench.peers.known",
