@@ -3,26 +3,23 @@ those of the layout that the engine keeps its cache in.
 """
 
 import os
-import secrets
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kvbench.errors import NotComparable, Refused
 from kvbench.gate.builds import refuse_no_library
-from kvbench.gate.rivals import Rivals
+from kvbench.gate.rivals import Rivals, planned
 from kvbench.machine import available_memory, describe
 from kvbench.model import SIDES
 from kvbench.peers.builds import AT, Build, build_at
 from kvbench.peers.known import Known, digest, known
 from kvbench.plan import Site, expand, refuse_too_large
 from kvbench.plan.expansion import refuse_empty, refuse_without_peer
-from kvbench.runner import new_run
 from kvbench.suite import find
 from kvbench.suite.axes import from_options
 from kvbench.units import counted
 
 SUITE = "engine"
-_PATIENCE = 120.0  # seconds without a sign of life after which a visit has hung
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +107,10 @@ def rivals(base: EngineSide, head: EngineSide, asked: EngineRequest) -> Rivals:
             f"{found.suite.source} has no point here of {asked.engine}", "name another --suite"
         )
     same = _same(base, head) if not asked.every else ""
-    plan = replace(
+    plan = planned(
         found.plan,
-        points=() if same else tuple(points),
-        seed=secrets.randbits(31) if asked.seed is None else asked.seed,
-        run=new_run(),
-        patience=_PATIENCE,
+        () if same else tuple(points),
+        asked.seed,
         contest=True,
         peers={word: build.path for word, build in builds.items()},
         pythons={word: build.python for word, build in builds.items()},

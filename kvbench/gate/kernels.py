@@ -2,7 +2,6 @@
 the two are the same.
 """
 
-import secrets
 import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -12,7 +11,7 @@ import numpy as np
 
 from kvbench.errors import KvbenchError, NotComparable, Unsupported
 from kvbench.gate.builds import Build, refuse_no_library
-from kvbench.gate.rivals import Rivals
+from kvbench.gate.rivals import Rivals, planned
 from kvbench.machine import available_memory, describe
 from kvbench.model import (
     AUTO,
@@ -24,14 +23,12 @@ from kvbench.model import (
 from kvbench.native import Cache, Library, is_plugin, library_of, library_path
 from kvbench.plan import Site, expand, refuse_too_large
 from kvbench.plan.site import kernels_of
-from kvbench.runner import new_run
 from kvbench.suite import Suite, find
 from kvbench.suite.axes import BY_KERNEL
 from kvbench.suite.values import ALL
 from kvbench.units import counted
 
 _PLUGINS = "plugins"  # a folder of its own: one may be called as a library
-_PATIENCE = 120.0  # seconds without a sign of life after which a visit has hung
 _LIBRARY, _INTERFACE = "libkvbench.so", "abi.h"
 _OTHER_ENGINE = (
     "kvbench verify --example shows a plug-in; --engine NAME compares two builds of another engine"
@@ -92,12 +89,10 @@ def rivals(base: Build, head: Build, asked: Request, folder: Path) -> Rivals:
     auto = {p.layout: p for p in reversed(scheduled) if p.op == "decode" and p.schedule == AUTO}
     own = [replace(point, schedule=OWN) for point in reversed(auto.values())]
     same = "" if asked.every else _same(base, head, foreign)
-    plan = replace(
+    plan = planned(
         found.plan,
-        points=() if same else (*points, *own),
-        seed=secrets.randbits(31) if asked.seed is None else asked.seed,
-        run=new_run(),
-        patience=_PATIENCE,
+        () if same else (*points, *own),
+        asked.seed,
         library=str(paths["base"][0]),
         plugin=paths["base"][1],
         against=str(paths["head"][0]),

@@ -1,10 +1,15 @@
 """What a gate compares, and on which points."""
 
+import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from kvbench.machine import describe
-from kvbench.model import Machine, Plan
+from kvbench.model import Machine, Plan, Point
+from kvbench.runner import new_run
+
+_PATIENCE = 120.0  # seconds without a sign of life after which a visit has hung
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,3 +36,9 @@ def unchanged(base: str, head: str) -> Rivals:
     nothing = Plan(points=(), launches=1, samples=1, sample_time=1.0, seed=0)
     why = "nothing was measured: base and head are built from the same sources"
     return Rivals(describe(), nothing, base, head, how="", unmeasured=why)
+
+
+def planned(plan: Plan, points: tuple[Point, ...], seed: int | None, **facts: Any) -> Plan:
+    """A suite's plan as a run of a gate, on these points. Without a seed, one is drawn."""
+    seed = secrets.randbits(31) if seed is None else seed
+    return replace(plan, points=points, seed=seed, run=new_run(), patience=_PATIENCE, **facts)
