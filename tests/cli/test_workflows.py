@@ -110,8 +110,7 @@ KVBENCH = f"""
 import os, sys
 sys.path.insert(0, {str(ROOT)!r})
 import kvbench.runner
-from tests.gate.made_duels import player
-from tests.gate.test_gate import slower
+from tests.gate.made_duels import player, slower
 from tests.report import made
 rates = slower(float(os.environ["SLOWER"]), os.environ["SLOWED"])
 kvbench.runner.launch = player(rates, float(os.environ["NOISE"]))

@@ -22,7 +22,8 @@ POINTS = tuple(
     for dtype in DTYPES
     for residency in ("hot", "evicted")
 )
-__all__ = ["DECODE", "MACHINE", "POINTS", "STORE", "duel", "outcome", "player"]
+SLOW = "decode.flash.head.i8"
+__all__ = ["DECODE", "MACHINE", "POINTS", "SLOW", "STORE", "duel", "outcome", "player", "slower"]
 
 
 def duel(launch, pairs, point=DECODE, *, layers=1, switches=(), steal=(), **facts):
@@ -41,6 +42,13 @@ def duel(launch, pairs, point=DECODE, *, layers=1, switches=(), steal=(), **fact
     level = classify(MACHINE, point.cpus, footprint, evicted=evicted).word
     facts = {"slices": layers, "footprint": footprint, "level": level} | facts
     return Record(launch, point, tuple(samples), moved, {}, **facts)
+
+
+def slower(share, pattern=SLOW):
+    """A ratio for player(): head takes longer by this share, at points whose names begin so."""
+    return lambda point, side: (
+        1 + share if side == "head" and point.name.startswith(pattern) else 1.0
+    )
 
 
 def player(ratio=lambda point, side: 1.0, noise=0.01, beside=lambda point, side: 1.0):

@@ -19,7 +19,7 @@ from kvbench.gate.engines import rivals
 from kvbench.model.verdict import CONTAMINATED, EQUIVALENT, REGRESSION
 from kvbench.peers.builds import Build
 from tests.cli.test_cli import output_of, refused
-from tests.gate.made_duels import player
+from tests.gate.made_duels import player, slower
 
 SMALL = ("model=qwen3-0.6b", "context=256", "threads=1")
 OPTIONS = ("--engine", "ggml", "--seed", "1", *(f"--{each}" for each in SMALL))
@@ -48,12 +48,6 @@ def planned(paths):
         return rivals(*sides, EngineRequest("ggml", axes=axes, seed=1, **asked))
 
     return of
-
-
-def slower(share, pattern=FAMILY):
-    return lambda point, side: (
-        1 + share if side == "head" and point.name.startswith(pattern) else 1.0
-    )
 
 
 # ---- sides ---------------------------------------------------------------------------------------
@@ -146,7 +140,7 @@ def test_two_copies_of_a_build_are_the_same(planned):
 
 
 def test_a_slower_build_is_a_regression_and_names_its_family(planned):
-    found, _ = gate(planned(), execute=player(slower(0.1)))
+    found, _ = gate(planned(), execute=player(slower(0.1, FAMILY)))
     assert found.verdict == REGRESSION
     verdicts = {
         row.name.partition(".avx")[0].partition("/")[0]: row.verdict for row in found.points
@@ -164,7 +158,7 @@ def test_a_control_that_changes_contaminates(planned):
     """A player that takes controls for points like others makes head slow there, too."""
 
     def execute(job):
-        return player(slower(0.1))(replace(job, plan=replace(job.plan, controls=())))
+        return player(slower(0.1, FAMILY))(replace(job, plan=replace(job.plan, controls=())))
 
     found, _ = gate(planned(), execute=execute)
     assert found.verdict == CONTAMINATED and "controls alarmed" in " ".join(found.notes)
@@ -226,7 +220,7 @@ def failing(job):
     ("execute", "code", "said"),
     [
         (player(), Exit.FINE, EQUIVALENT),
-        (player(slower(0.1)), Exit.FAILED, "REGRESSION: decode.ggml"),
+        (player(slower(0.1, FAMILY)), Exit.FAILED, "REGRESSION: decode.ggml"),
         (player(noise=0.5), Exit.UNCLEAR, "would have been seen"),
         (failing, Exit.ERRORS, "ggml@head is off by 7"),
     ],

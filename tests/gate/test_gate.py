@@ -25,17 +25,10 @@ from kvbench.native import Library, library_path
 from tests.cli.test_cli import output_of
 from tests.faulty import build_plugin
 from tests.gate import made_duels
-from tests.gate.made_duels import MACHINE, POINTS, player
+from tests.gate.made_duels import MACHINE, POINTS, SLOW, player, slower
 
 INSTALLED = library_path()
 SIDES = [Build(f"build {name}", INSTALLED, INSTALLED.with_name("abi.h"), name) for name in "ab"]
-SLOW = "decode.flash.head.i8"
-
-
-def slower(share, pattern=SLOW):
-    return lambda point, side: (
-        1 + share if side == "head" and point.name.startswith(pattern) else 1.0
-    )
 
 
 SAME = slower(0.0)
