@@ -78,8 +78,13 @@ engine *planted_begin(int mode, long sleep_ns, int threads, int q_heads, int kv_
                       int dim)
 {
     engine *e = calloc(1, sizeof *e);
-    *e = (engine){.mode = mode, .sleep_ns = sleep_ns, .threads = mode == SINGLE ? 1 : threads,
-                  .q_heads = q_heads, .kv_heads = kv_heads, .tokens = tokens, .dim = dim};
+    *e = (engine){.mode = mode,
+                  .sleep_ns = sleep_ns,
+                  .threads = mode == SINGLE ? 1 : threads,
+                  .q_heads = q_heads,
+                  .kv_heads = kv_heads,
+                  .tokens = tokens,
+                  .dim = dim};
     e->scores = malloc(sizeof(float) * kv_heads * tokens);
     e->waste = malloc(sizeof(float) * kv_heads * dim);
     for (int number = 1; number < e->threads; number++) {
