@@ -26,7 +26,23 @@ const char *kvb_word(const char *list, int32_t index);
 
 typedef struct kvb_work kvb_work; /* see "a kernel of your own" */
 
-/* One kernel of the registry: op.variant.layout.dtype.isa. A word that does not apply is "-". */
+/* What a decode may ask for beyond one query a sequence, and K and V of one dtype and width, each in
+ * a plane of its own. The comments of kvb_cache and kvb_decode say what each is. */
+enum {
+    KVB_TAKES_QUERIES = 1, /* q_len, ends */
+    KVB_TAKES_PAIRS = 2,   /* K and V of two dtypes or widths */
+    KVB_TAKES_V_IN_K = 4,
+    KVB_TAKES_SINK = 8,
+    KVB_TAKES_SOFTCAP = 16,
+    KVB_TAKES_SLOPE = 32,
+    KVB_TAKES_KEPT = 64,
+    KVB_TAKES_MASK = 128, /* block and tree */
+    KVB_TAKES_CHANNEL = 256,
+    KVB_TAKES_PICKED = 512
+};
+
+/* One kernel of the registry: op.variant.layout.dtype.isa. A word that does not apply is "-". A
+ * decode is listed for K and V of one dtype; a pair of dtypes runs where both are listed. */
 typedef struct kvb_kernel {
     const char *op;
     const char *variant;
@@ -34,9 +50,8 @@ typedef struct kvb_kernel {
     const char *dtype;
     const char *isa;
     const char *about;
-    int32_t runnable; /* this CPU has what the tier needs */
-    /* 0: nothing beyond one query a sequence, and K and V of one dtype and width, apart */
-    int32_t takes;
+    int32_t runnable; /* this CPU has what the kernel needs */
+    int32_t takes;    /* of a plug-in's: sum of KVB_TAKES_*; 0: none of them */
     /* a plug-in's kernel; null for the library's own, which are tasks */
     void (*run)(const kvb_work *work);
 } kvb_kernel;
@@ -44,20 +59,23 @@ typedef struct kvb_kernel {
 /* The index-th kernel, or null past the end. */
 const kvb_kernel *kvb_kernels(int32_t index);
 
-/* The dtype as whose values a variant of decode takes those of a cache: the cache's own, or another
- * one that they are rounded to while they are read. -1 where the variant has no kernel for the
- * layout and dtype. */
-int32_t kvb_reads(int32_t variant, int32_t layout, int32_t dtype);
-/* The largest whole number that a variant of decode rounds to: `which` 0, for the elements of a
- * query, times the scale of the scores, of which the largest becomes it; 1, for a tile's weights,
- * each times the scale of its row, likewise. 0 where it rounds none. `which` 2: so many elements of
- * a query have a largest of their own; 0 for all together. */
+/* The planes of a cache, where a function asks for one. */
+enum { KVB_K = 0, KVB_V = 1 };
+
+/* The dtype as whose values a variant of decode takes those of a plane: its own, or another one
+ * that they are rounded to while they are read. -1 where the variant has no kernel for the layout
+ * and dtype. */
+int32_t kvb_reads(int32_t variant, int32_t layout, int32_t dtype, int32_t plane);
+/* The largest whole number that a variant of decode rounds to, 0 where it rounds none. `which` 0,
+ * by the dtype of K: for the elements of a query, times the scale of the scores, of which the
+ * largest becomes it. 1, by the dtype of V: for a tile's weights, each times the scale of its row,
+ * likewise. `which` 2, of either: so many elements have a largest of their own; 0 for all
+ * together. */
 int32_t kvb_levels(int32_t variant, int32_t dtype, int32_t which);
 
-/* Bytes of a row of K that stay side by side in a layout, which transposes K: a cell, see
- * kvb_cache. 0 where rows of K lie as those of V do, or where the layout has no caches of the
- * dtype. */
-int32_t kvb_cell(int32_t layout, int32_t dtype);
+/* Bytes of a row that stay side by side in a layout that transposes the plane: a cell, see
+ * kvb_cache. 0 where rows lie whole, or where the layout has no such planes of the dtype. */
+int32_t kvb_cell(int32_t layout, int32_t dtype, int32_t plane);
 
 /* 1 when this CPU runs the tier, 0 when it cannot (or this build lacks it). */
 int32_t kvb_isa_runs(int32_t isa);
@@ -86,8 +104,13 @@ typedef struct kvb_plane {
     int32_t scale; /* dtype of the scales, where the dtype has any */
     float tensor; /* e4m3, e5m2: what every stored element stands for is its code times this, 0 = 1;
                    * stores divide by it, in float32 */
-    int32_t reserved; /* 0 */
+    /* set by kvb_cache_plan: bytes of a cell, where the plane lies transposed, else 0 */
+    int32_t cell;
+    /* [kv_heads][elements of a row]: every element stands for its own times this; null: none. Of K
+     * alone */
+    const float *channel;
     /* set by kvb_cache_plan */
+    int64_t dim; /* elements of a row */
     int64_t row_bytes;
     int64_t token_stride;
     int64_t head_stride;
@@ -113,8 +136,8 @@ typedef struct kvb_plane {
  *                    pair, i8: a quad), or of two (f16: one). Cell i of a slot lies at
  *                    (i * 16 + slot % 16) * bytes of a cell. There is room for whole blocks
  * with slot = t, or t % capacity for a ring. Scales (i8) use the scale strides in the same way.
- * This library's kernels take K and V of one dtype and of one width, each in a plane of its own:
- * anything else is refused. */
+ * K and V may be of two dtypes and of two widths. This library's kernels take each in a plane of
+ * its own, and no `channel`: anything else is refused. */
 typedef struct kvb_cache {
     int32_t layout;
     int32_t inner; /* paged only: order of a block, by head or by token */
@@ -154,8 +177,15 @@ int64_t kvb_cache_pad(void);
 typedef struct kvb_task kvb_task;
 void kvb_task_free(kvb_task *task);
 
-/* Decode attention for one new token per sequence. More of them, and sinks, have their place and
- * are refused. */
+/* Which of the newest q_len tokens of its sequence a query attends to, besides all before them. */
+enum {
+    KVB_MASK_CHAIN = 0, /* those up to its own, as `ends` says */
+    KVB_MASK_BLOCK = 1, /* all */
+    KVB_MASK_TREE = 2   /* those of its word in `tree` */
+};
+
+/* Decode attention for one new token per sequence. More of them, sinks, and what stands behind
+ * `run` have their place and are refused. */
 typedef struct kvb_decode {
     const kvb_cache *cache;
     const float *q; /* [batch][q_len][q_heads][head_dim] */
@@ -182,6 +212,15 @@ typedef struct kvb_decode {
         const kvb_work *work); /* null, or: a plug-in's kernel in place of the variant, which must
                                 * be flash (its units are cut alike). Schedule and stages do not
                                 * concern it; with `wrap` it is called anew for every window */
+    float softcap;             /* 0, or: a score becomes softcap * tanh(score / softcap) */
+    int32_t mask;              /* KVB_MASK_* */
+    const uint32_t *tree;      /* [batch][q_len]: bit i is the i-th of the newest q_len tokens */
+    /* [q_heads], ALiBi: slope * (token - the query's own token) is added to a score; null: none */
+    const float *slope;
+    int64_t kept; /* with a window: so many of the first tokens are attended to as well */
+    /* [batch][picks]: the tokens that are attended to, in ascending order; null: all */
+    const int64_t *picked;
+    int64_t picks;
 } kvb_decode;
 
 int32_t kvb_task_decode(const kvb_decode *args, int32_t threads, kvb_task **task);
@@ -200,14 +239,15 @@ int32_t kvb_task_fill(const kvb_decode *args, int32_t threads, uint64_t seed, kv
  * of layout, dtype and isa (the tier whose instructions it needs), and `run`. It is linked to no
  * library of ours: see example/plugin.c. */
 /* version: another one when kvb_kernel, kvb_plane, kvb_cache or kvb_work change */
-enum { KVB_PLUGIN = 3 };
+enum { KVB_PLUGIN = 4 };
 
 /* What `run` is called for: tokens first .. first + count of one sequence, for the query heads of
  * some KV heads. Our threads call it for different units at once, in no order; it keeps nothing
  * between calls and may use the stack. Rows lie as kvb_cache says, each at a multiple of 64 bytes
  * but for packed ones and K of blockt; a row of i8 is multiplied by its scale, and all of e4m3 and
  * e5m2 by its plane's `tensor` where that is not 0. What lies behind a sequence's last token, or a
- * row's last element, is not to be trusted. Writes nothing but max, sum and acc. */
+ * row's last element, is not to be trusted. Writes nothing but max, sum and acc. What a
+ * kernel does not say that it `takes` is 0 or null. */
 struct kvb_work {
     /* of the kernel's layout and dtype; the scale of its planes is 0 for f32, 1 for f16 */
     const kvb_cache *cache;
@@ -228,6 +268,13 @@ struct kvb_work {
     float *sum;       /* [q_len][heads][group]: the sum of exp(score - max), */
     /* [q_len][heads][group][v_dim]: and of exp(score - max) * v. They come with any content */
     float *acc;
+    /* as in kvb_decode, of this unit */
+    float softcap;
+    int32_t mask;
+    const uint32_t *tree;  /* [q_len] */
+    const float *slope;    /* [heads][group] */
+    const int64_t *picked; /* [picks], of the sequence's tokens */
+    int64_t picks;
 };
 
 /* ---- stores, moves, probes ------------------------------------------------------------------- */
