@@ -105,6 +105,9 @@ def test_library_plans_the_same_sizes(raw, layout, inner, scale):
             assert bound.cache.bytes == sum(shape.planes)
             assert (k.dim, v.dim) == tuple(side.dim for side in shape.sides)
             assert (k.cell, v.cell) == tuple(side.cell for side in shape.sides)
+            for plane, side in enumerate(shape.sides):
+                words = raw.word("layout", layout), raw.word("dtype", side.dtype)
+                assert raw.lib.kvb_cell(*words, plane) == side.cell
 
 
 def test_quantise_by_hand():
