@@ -1,5 +1,5 @@
-/* lines LAYOUT DTYPE[+DTYPE] KV_HEADS GROUP HEAD_DIM CONTEXT RUNS [VARIANT ISA PREFETCH]: for a simulator
- * of caches to count.
+/* lines LAYOUT DTYPES KV_HEADS GROUP HEAD_DIM CONTEXT RUNS [VARIANT ISA PREFETCH]: for a simulator
+ * of caches to count. DTYPES: one of K and V, or two, such as f16+i8.
  *
  * One cache of CONTEXT tokens is filled, then thrown out of every cache, then decoded RUNS times (0
  * or 1) by the scalar tier. What 1 run misses beyond what 0 runs do are the lines that a decode
@@ -26,7 +26,7 @@ static int32_t word(const char *list, const char *wanted)
     exit(2);
 }
 
-/* Of K and V, or of K + V. */
+/* One of K and V, or two with a plus between. */
 static void take_dtypes(char *words, kvb_cache *c)
 {
     char *plus = strchr(words, '+');
