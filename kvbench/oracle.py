@@ -36,24 +36,25 @@ def attention_in_steps(
     q: np.ndarray,
     rows: Rows,
     lengths: Lengths,
-    levels: tuple[int, int, int],
+    levels: tuple[int, int, int, int],
     window: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The same of a kernel that multiplies whole numbers: with q as it takes that, and how far its
     weights may be off.
 
     levels: the largest whole numbers of a query and of weights, as kvb_levels tells, and how many
-    elements share a step. A weight is off by at most half a step: six standard deviations of their
-    sum, for it has no sign in common on ordinary data.
+    elements of K and of V share a step. A weight is off by at most half a step: six standard
+    deviations of their sum, for it has no sign in common on ordinary data.
     """
-    q = _in_steps(q, levels[0], levels[2])
+    most, heaviest, of_k, of_v = levels
+    q = _in_steps(q, most, of_k)
     weights, first = _weights(q, rows, lengths, window)
     out, variance = _sums(weights, first, q, rows), np.zeros(q.shape)
-    for b, d in product(range(len(q)), range(0, q.shape[2], levels[2])):
+    for b, d in product(range(len(q)), range(0, q.shape[2], of_v)):
         # elements that share a scale of V share weights
-        one, part = slice(b, b + 1), slice(d, d + levels[2])
+        one, part = slice(b, b + 1), slice(d, d + of_v)
         own = _of(rows, one, part)
-        off = _variances(weights[one].copy(), levels[1], first, q[one], own)
+        off = _variances(weights[one].copy(), heaviest, first, q[one], own)
         variance[one, :, part] = _sums(
             off, first, q[one, :, part], lambda *at, own=own: (None, _codes(own(*at)[1]) ** 2)
         )

@@ -74,7 +74,7 @@ def test_rounding(dtype):
     assert (off <= allowed).all() and (off == 0).all() == (dtype == "f32")
 
 
-@pytest.mark.parametrize("levels", [None, (127, 127, 8)])
+@pytest.mark.parametrize("levels", [None, (127, 127, 8, 8)])
 def test_no_more_than_the_scores_are_held_of_all_tokens(levels):
     """And two more of one sequence, as a sweep's forecast counts them; what is held of a block is
     little here.

@@ -38,6 +38,14 @@ enum { TILE_LISTED = 256 };
 
 enum { PAGE = 4096 }; /* what prefetchers in hardware do not cross */
 
+/* What is asked for while rows are consumed. */
+enum {
+    ASKS_NOTHING,
+    ASKS_ACROSS, /* K: for V of the same tile; V: for K of the next one */
+    ASKS_WOVEN,  /* for K and V of the next block in turn */
+    ASKS_OWN     /* for what comes next in the same plane */
+};
+
 typedef struct kvb_preset {
     /* Bytes of K of a block, and as many of V: they are asked for while the block before is
      * consumed. Blocks of pages that lie anywhere, and blocks whose rows are read whole, each have
@@ -49,8 +57,8 @@ typedef struct kvb_preset {
     /* two LANES of tokens at least, where heads lie inside a token and LANES of them fill no block
      */
     bool doubled;
-    bool asks;  /* for anything */
-    bool to_l2; /* and no further */
+    int32_t asks; /* ASKS_*; where K and V do not lie alike, each for its own at most */
+    bool to_l2;   /* and no further */
     /* runs of rows of at least a page that are asked for in turn, of both planes together */
     int32_t streams;
     /* Rows that lie one behind another are read, or touched, in the order of addresses. So much
@@ -76,7 +84,7 @@ static const kvb_preset kvb_presets[SCHEDULES] = {
      * token share the next block. Rows in the order of addresses, into L1. The fastest from memory
      * on a Zen 3 at position f16 G = 4 (.49 of a plain read; weave and stream .47), on a Zen 4 at
      * head q4_0 G = 4 (3.6 to 4.4 %). */
-    [SCHEDULE_CROSS] = {.block = 65536, .block_paged = 16384, .asks = true, .streams = 1},
+    [SCHEDULE_CROSS] = {.block = 65536, .block_paged = 16384, .asks = ASKS_ACROSS, .streams = 1},
 
     /* weave: a line of K, a line of V, and so from up to eight pages of the next block in turn,
      * into L1. Prefetchers in hardware follow a page at a time: a core that reads several side by
@@ -85,7 +93,7 @@ static const kvb_preset kvb_presets[SCHEDULES] = {
      * L1. From memory on a Zen 3: f16 G = 1 .92 of a plain read (stream .73, cross .76), f32 G = 4
      * .87; on a Zen 4 the fastest in 113 of 176 cells, by up to 37 % (pages, G = 4 and 8, packed
      * rows). */
-    [SCHEDULE_WEAVE] = {.block = 65536, .block_paged = 16384, .asks = true, .streams = 8},
+    [SCHEDULE_WEAVE] = {.block = 65536, .block_paged = 16384, .asks = ASKS_WOVEN, .streams = 8},
 
     /* stream: of the same plane what comes next in the order of addresses, into L2, so that the
      * hardware's own prefetchers lead: on a Zen 4 they led at 27 GB/s of a thread where lists of
@@ -102,7 +110,7 @@ static const kvb_preset kvb_presets[SCHEDULES] = {
             .block_whole = 262144,
             .block_light = 32768,
             .doubled = true,
-            .asks = true,
+            .asks = ASKS_OWN,
             .to_l2 = true,
             .streams = 1,
             .in_order = true,

@@ -8,6 +8,10 @@ int32_t kvb_cache_plan(kvb_cache *c)
     TRY(kvb_check_shape(c));
     c->table_stride =
         kvb_layouts[c->layout].paged ? (c->capacity + c->block_tokens - 1) / c->block_tokens : 0;
+    c->k.dim = c->head_dim;
+    c->v.dim = c->v_dim ? c->v_dim : c->head_dim;
+    c->k.cell = kvb_cell(c->layout, c->k.dtype, KVB_K);
+    c->v.cell = kvb_cell(c->layout, c->v.dtype, KVB_V);
     kvb_layout_plan(c, &c->k);
     kvb_layout_plan(c, &c->v);
     c->bytes = c->k.bytes + c->v.bytes + c->k.scale_bytes + c->v.scale_bytes;

@@ -19,27 +19,37 @@ typedef struct kvb_layout {
 } kvb_layout;
 extern const kvb_layout kvb_layouts[LAYOUTS];
 
-/* Strides and sizes from a checked shape. */
+enum { PLANES = 2 }; /* KVB_K, KVB_V */
+static inline const kvb_plane *kvb_plane_of(const kvb_cache *cache, int32_t plane)
+{
+    return plane == KVB_K ? &cache->k : &cache->v;
+}
+
+/* Strides and sizes of a plane whose dtype, dim and cell are known, from a checked shape. */
 void kvb_layout_plan(const kvb_cache *cache, kvb_plane *plane);
 
-/* Whether the layout has caches of the dtype. */
-bool kvb_layout_has(int32_t layout, int32_t dtype);
+/* Whether the layout has such planes of the dtype. */
+bool kvb_layout_has(int32_t layout, int32_t dtype, int32_t plane);
+
+/* Whether rows and scales of V lie as those of K do, as far from the start of their planes. */
+bool kvb_planes_alike(const kvb_cache *cache);
 
 /* Heads of a token lie side by side, so a walk takes all heads of a block of tokens before the next
  * block. */
 bool kvb_heads_inner(const kvb_cache *cache);
 
 /* Slots from a token's on without a wrap or an edge of a block, in bytes from the start of a plane:
- * the rows lie token strides apart. K that is transposed lies in blocks: there it is where the row
- * would lie, if the block were one of rows. -1: the table leaves the block out. */
+ * the rows lie token strides apart. A plane that is transposed lies in blocks: there it is where
+ * the row would lie, if the block were one of rows. -1: the table leaves the block out. */
 typedef struct kvb_stretch {
     int64_t count, row, scale;
 } kvb_stretch;
-kvb_stretch kvb_stretch_of(const kvb_cache *cache, int64_t seq, int64_t head, int64_t token);
+kvb_stretch kvb_stretch_of(const kvb_cache *cache, const kvb_plane *plane, int64_t seq,
+                           int64_t head, int64_t token);
 
 /* The same for each of `count` tokens from `first` on; scales may be null. */
-void kvb_offsets(const kvb_cache *cache, int64_t seq, int64_t head, int64_t first, int64_t count,
-                 int64_t *rows, int64_t *scales);
+void kvb_offsets(const kvb_cache *cache, const kvb_plane *plane, int64_t seq, int64_t head,
+                 int64_t first, int64_t count, int64_t *rows, int64_t *scales);
 
 /* ---- transposed.c: blocks of LANES tokens as matrices [cells of a row][tokens] --------------- */
 
@@ -47,17 +57,17 @@ void kvb_offsets(const kvb_cache *cache, int64_t seq, int64_t head, int64_t firs
  * dtype. */
 int32_t kvb_cell_bytes(int32_t dtype);
 
-/* The lane of a token in its block of K; 0 where K is not transposed. */
+/* The lane of a token in its block; 0 where no plane is transposed. */
 int64_t kvb_lane(const kvb_cache *cache, int64_t token);
 
-/* Whole lines from a block's start on, that hold all cells with elements. 0 where K is not
+/* Whole lines from a block's start on, that hold all cells with elements. 0 where the plane is not
  * transposed. */
-int64_t kvb_block_bytes(const kvb_cache *cache);
+int64_t kvb_block_bytes(const kvb_plane *plane);
 
 /* Encoded rows of one head, up to LANES of them side by side, into a block: the first one to
  * `lane`. `to` is where that row would lie if the block were one of rows. */
-void kvb_lay_rows(int32_t dtype, const uint8_t *rows, int64_t row_bytes, int64_t count,
-                  int64_t lane, bool nt, uint8_t *to);
+void kvb_lay_rows(const kvb_plane *plane, const uint8_t *rows, int64_t count, int64_t lane, bool nt,
+                  uint8_t *to);
 /* The bytes of a row with elements, out of its block. */
 void kvb_gather(int32_t dtype, const uint8_t *block, int64_t lane, int64_t dim, uint8_t *row);
 

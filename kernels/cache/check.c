@@ -8,7 +8,8 @@
 /* The planes must be countable: multiply the factors of the largest one without overflow. */
 static int32_t check_size(const kvb_cache *c)
 {
-    int64_t row = kvb_row(c->k.dtype, c->head_dim), bytes;
+    int64_t bytes, row = at_least(kvb_row(c->k.dtype, c->head_dim),
+                                  kvb_row(c->v.dtype, c->v_dim ? c->v_dim : c->head_dim));
     int64_t tokens = kvb_layouts[c->layout].transposed ? round_up(c->capacity, LANES) : c->capacity;
     int64_t places = c->batch * tokens; /* both bounded: no overflow */
     if (kvb_layouts[c->layout].paged &&
@@ -28,36 +29,26 @@ static int32_t fail_dtype(const kvb_cache *c)
 {
     char has[128] = "";
     for (int32_t dtype = 0, at = 0; dtype < DTYPES && at < (int32_t)sizeof has; dtype++)
-        if (kvb_layout_has(c->layout, dtype))
+        if (kvb_layout_has(c->layout, dtype, KVB_K))
             at += snprintf(has + at, sizeof has - (size_t)at, "%s%s", at ? ", " : "",
                            kvb_word("dtype", dtype));
     return kvb_fail(KVB_BAD_ARGUMENT, "dtype %s is none of the layout %s, which has: %s",
                     kvb_word("dtype", c->k.dtype), kvb_word("layout", c->layout), has);
 }
 
-/* Kernels take K and V that are alike. What else has its place in a cache, none of them takes yet.
- */
+/* What has its place in a cache, and no kernel takes yet, is refused. */
 static int32_t check_planes(const kvb_cache *c)
 {
     TRY(kvb_check_word("dtype", c->k.dtype, DTYPES));
     TRY(kvb_check_word("dtype", c->v.dtype, DTYPES));
     TRY(kvb_check_word("scale", c->k.scale, SCALES));
     TRY(kvb_check_word("scale", c->v.scale, SCALES));
-    TRY(kvb_check_range("reserved", c->k.reserved | c->v.reserved, 0, 0));
     TRY(kvb_check_range("v_in_k", c->v_in_k, 0, 1));
-    if (c->v.dtype != c->k.dtype)
+    if (c->v.channel)
+        return kvb_fail(KVB_BAD_ARGUMENT, "v.channel is not null; channels have scales in K alone");
+    if (c->k.channel)
         return kvb_fail(KVB_UNSUPPORTED,
-                        "v.dtype is %s and k.dtype is %s; there are no kernels yet for two dtypes",
-                        kvb_word("dtype", c->v.dtype), kvb_word("dtype", c->k.dtype));
-    if (c->v.scale != c->k.scale)
-        return kvb_fail(KVB_UNSUPPORTED,
-                        "v.scale is %s and k.scale is %s; there are no kernels yet for two dtypes",
-                        kvb_word("scale", c->v.scale), kvb_word("scale", c->k.scale));
-    if (c->v_dim && c->v_dim != c->head_dim)
-        return kvb_fail(
-            KVB_UNSUPPORTED,
-            "v_dim is %lld and head_dim is %lld; there are no kernels yet for two widths",
-            (long long)c->v_dim, (long long)c->head_dim);
+                        "k.channel is not null; there are no kernels yet for scales of channels");
     if (c->v_in_k || c->v_offset)
         return kvb_fail(KVB_UNSUPPORTED,
                         "%s is not 0; there are no kernels yet for V inside rows of K",
@@ -65,16 +56,17 @@ static int32_t check_planes(const kvb_cache *c)
     return KVB_OK;
 }
 
-static int32_t check_tensor(const kvb_cache *c, const char *name, float scale)
+static int32_t check_tensor(const kvb_plane *p, const char *name)
 {
+    const float scale = p->tensor;
     if (scale == 0.0f)
         return KVB_OK;
     if (!(scale > 0.0f && isfinite(scale)))
         return kvb_fail(KVB_BAD_ARGUMENT, "%s is %g; it must be finite and positive, or 0 for none",
                         name, (double)scale);
-    if (c->k.dtype != DTYPE_E4M3 && c->k.dtype != DTYPE_E5M2)
+    if (p->dtype != DTYPE_E4M3 && p->dtype != DTYPE_E5M2)
         return kvb_fail(KVB_BAD_ARGUMENT, "%s: the dtype %s has no scale of the whole tensor", name,
-                        kvb_word("dtype", c->k.dtype));
+                        kvb_word("dtype", p->dtype));
     return KVB_OK;
 }
 
@@ -84,17 +76,18 @@ int32_t kvb_check_shape(const kvb_cache *c)
     TRY(kvb_check_word("layout", c->layout, LAYOUTS));
     TRY(kvb_check_word("inner", c->inner, INNERS));
     TRY(check_planes(c));
-    if (!kvb_layout_has(c->layout, c->k.dtype))
+    if (!kvb_layout_has(c->layout, c->k.dtype, KVB_K))
         return fail_dtype(c);
     TRY(kvb_check_range("ring", c->ring, 0, 1));
     TRY(kvb_check_range("batch", c->batch, 1, BATCH_MAX));
     TRY(kvb_check_range("kv_heads", c->kv_heads, 1, HEADS_MAX));
     TRY(kvb_check_range("head_dim", c->head_dim, 1, DIM_MAX));
+    TRY(kvb_check_range("v_dim", c->v_dim, 0, DIM_MAX));
     TRY(kvb_check_range("capacity", c->capacity, 1, tokens_max));
     TRY(kvb_check_range("pad", c->pad, 0, 1 << 20));
     TRY(kvb_check_lines("pad", c->pad));
-    TRY(check_tensor(c, "k.tensor", c->k.tensor));
-    TRY(check_tensor(c, "v.tensor", c->v.tensor));
+    TRY(check_tensor(&c->k, "k.tensor"));
+    TRY(check_tensor(&c->v, "v.tensor"));
     if (kvb_layouts[c->layout].paged) {
         TRY(kvb_check_range("block_tokens", c->block_tokens, 1, tokens_max));
         TRY(kvb_check_range("blocks", c->blocks, 1, INT32_MAX));
@@ -142,9 +135,14 @@ int32_t kvb_check_cache(const kvb_cache *c)
     return check_lengths(c);
 }
 
+static bool same_plane(const kvb_plane *a, const kvb_plane *b)
+{
+    return a->dtype == b->dtype && a->scale == b->scale && a->dim == b->dim;
+}
+
 bool kvb_same_rows(const kvb_cache *a, const kvb_cache *b)
 {
-    return a->layout == b->layout && a->inner == b->inner && a->k.dtype == b->k.dtype &&
-           a->k.scale == b->k.scale && a->ring == b->ring && a->batch == b->batch &&
-           a->kv_heads == b->kv_heads && a->head_dim == b->head_dim;
+    return a->layout == b->layout && a->inner == b->inner && same_plane(&a->k, &b->k) &&
+           same_plane(&a->v, &b->v) && a->ring == b->ring && a->batch == b->batch &&
+           a->kv_heads == b->kv_heads;
 }

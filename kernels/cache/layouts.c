@@ -11,7 +11,7 @@ const kvb_layout kvb_layouts[LAYOUTS] = {
 
 /* A sequence, or a block of a paged cache, is a matrix of rows [heads][tokens] or [tokens][heads].
  * Scales are another one with `scale` bytes in place of a row. Where K is transposed V and scales
- * have room for whole blocks too, so that all have the same places. */
+ * have room for whole blocks too, so that all have the same slots. */
 void kvb_layout_plan(const kvb_cache *c, kvb_plane *p)
 {
     const kvb_layout *l = &kvb_layouts[c->layout];
@@ -19,7 +19,7 @@ void kvb_layout_plan(const kvb_cache *c, kvb_plane *p)
     const int64_t tokens =
         l->paged ? c->block_tokens : round_up(c->capacity, l->transposed ? LANES : 1);
     const int64_t count = l->paged ? c->blocks : c->batch, pad = l->whole ? c->pad : 0;
-    const int64_t row = p->row_bytes = kvb_row(p->dtype, c->head_dim);
+    const int64_t row = p->row_bytes = kvb_row(p->dtype, p->dim);
     const int64_t scale = kvb_formats[p->dtype].scaled ? kvb_scale_bytes[p->scale] : 0;
     p->token_stride = by_token ? c->kv_heads * row : row;
     p->head_stride = by_token ? row : tokens * row + pad;
@@ -31,9 +31,17 @@ void kvb_layout_plan(const kvb_cache *c, kvb_plane *p)
     p->scale_bytes = round_up(count * p->scale_seq_stride, LINE);
 }
 
-bool kvb_layout_has(int32_t layout, int32_t dtype)
+/* A layout that transposes does so with K alone. */
+bool kvb_layout_has(int32_t layout, int32_t dtype, int32_t plane)
 {
-    return !kvb_layouts[layout].transposed || kvb_cell_bytes(dtype);
+    return plane != KVB_K || !kvb_layouts[layout].transposed || kvb_cell_bytes(dtype);
+}
+
+bool kvb_planes_alike(const kvb_cache *c)
+{
+    return c->k.row_bytes == c->v.row_bytes && c->k.token_stride == c->v.token_stride &&
+           c->k.head_stride == c->v.head_stride && c->k.seq_stride == c->v.seq_stride &&
+           c->k.scale_token_stride == c->v.scale_token_stride;
 }
 
 bool kvb_heads_inner(const kvb_cache *c)
@@ -41,7 +49,8 @@ bool kvb_heads_inner(const kvb_cache *c)
     return c->kv_heads > 1 && c->k.head_stride < c->k.token_stride;
 }
 
-kvb_stretch kvb_stretch_of(const kvb_cache *c, int64_t seq, int64_t head, int64_t token)
+kvb_stretch kvb_stretch_of(const kvb_cache *c, const kvb_plane *p, int64_t seq, int64_t head,
+                           int64_t token)
 {
     int64_t slot = c->ring ? token % c->capacity : token;
     int64_t place = seq, in = slot, end = c->capacity;
@@ -52,25 +61,24 @@ kvb_stretch kvb_stretch_of(const kvb_cache *c, int64_t seq, int64_t head, int64_
     }
     return (kvb_stretch){
         .count = end - slot,
-        .row = place < 0
-                   ? -1
-                   : place * c->k.seq_stride + head * c->k.head_stride + in * c->k.token_stride,
-        .scale = place * c->k.scale_seq_stride + head * c->k.scale_head_stride +
-                 in * c->k.scale_token_stride,
+        .row =
+            place < 0 ? -1 : place * p->seq_stride + head * p->head_stride + in * p->token_stride,
+        .scale =
+            place * p->scale_seq_stride + head * p->scale_head_stride + in * p->scale_token_stride,
     };
 }
 
-void kvb_offsets(const kvb_cache *c, int64_t seq, int64_t head, int64_t first, int64_t count,
-                 int64_t *rows, int64_t *scales)
+void kvb_offsets(const kvb_cache *c, const kvb_plane *p, int64_t seq, int64_t head, int64_t first,
+                 int64_t count, int64_t *rows, int64_t *scales)
 {
     for (int64_t done = 0; done < count;) {
-        const kvb_stretch s = kvb_stretch_of(c, seq, head, first + done);
+        const kvb_stretch s = kvb_stretch_of(c, p, seq, head, first + done);
         const int64_t begin = done, end = at_most(count, done + s.count),
-                      step = s.row < 0 ? 0 : c->k.token_stride;
+                      step = s.row < 0 ? 0 : p->token_stride;
         for (int64_t at = s.row; done < end; done++, at += step)
             rows[done] = at;
         if (scales && s.row >= 0)
-            for (int64_t i = begin, at = s.scale; i < end; i++, at += c->k.scale_token_stride)
+            for (int64_t i = begin, at = s.scale; i < end; i++, at += p->scale_token_stride)
                 scales[i] = at;
     }
 }

@@ -17,14 +17,14 @@ double kvb_tokens(const kvb_touched *t)
     return tokens;
 }
 
-double kvb_scale_size(const kvb_cache *c)
+double kvb_scale_size(const kvb_plane *p)
 {
-    return kvb_formats[c->k.dtype].scaled ? kvb_scale_bytes[c->k.scale] : 0;
+    return kvb_formats[p->dtype].scaled ? kvb_scale_bytes[p->scale] : 0;
 }
 
-double kvb_row_size(const kvb_cache *c) { return (double)kvb_payload(c->k.dtype, c->head_dim); }
+double kvb_row_size(const kvb_plane *p) { return (double)kvb_payload(p->dtype, p->dim); }
 
-static bool packed(const kvb_cache *c) { return kvb_formats[c->k.dtype].elements > 1; }
+static bool packed(const kvb_plane *p) { return kvb_formats[p->dtype].elements > 1; }
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
@@ -41,15 +41,15 @@ double kvb_lines_on(int64_t from, int64_t to, int64_t *next)
 
 /* Mark the lines of a plane that one sequence and KV head touches: of rows, or of scales, of so
  * many bytes. */
-static void mark(const kvb_touched *t, int64_t seq, int64_t head, bool of_scales, int64_t bytes,
-                 uint8_t *marks)
+static void mark(const kvb_touched *t, const kvb_plane *p, int64_t seq, int64_t head,
+                 bool of_scales, int64_t bytes, uint8_t *marks)
 {
     int64_t first, end, rows[TILE], scales[TILE];
     const int64_t *from = of_scales ? scales : rows;
     t->tokens_of(t, seq, &first, &end);
     for (int64_t at = first; at < end; at += TILE) {
         int64_t count = at_most(TILE, end - at);
-        kvb_offsets(t->cache, seq, head, at, count, rows, scales);
+        kvb_offsets(t->cache, p, seq, head, at, count, rows, scales);
         for (int64_t i = 0; i < count; i++)
             for (int64_t line = from[i] / LINE; rows[i] >= 0 && line * LINE < from[i] + bytes;
                  line++)
@@ -59,25 +59,25 @@ static void mark(const kvb_touched *t, int64_t seq, int64_t head, bool of_scales
 
 /* Lines of one plane of scales or of packed rows. Neighbours share them, whichever head, block or
  * sequence they are of, and blocks lie in any order: so each is marked. */
-static int32_t shared_lines(const kvb_touched *t, bool of_scales, double *lines)
+static int32_t shared_lines(const kvb_touched *t, const kvb_plane *p, bool of_scales, double *lines)
 {
     const kvb_cache *c = t->cache;
-    int64_t all = (of_scales ? c->k.scale_bytes : c->k.bytes) / LINE;
-    int64_t bytes = of_scales ? (int64_t)kvb_scale_size(c) : c->k.row_bytes;
+    int64_t all = (of_scales ? p->scale_bytes : p->bytes) / LINE;
+    int64_t bytes = of_scales ? (int64_t)kvb_scale_size(p) : p->row_bytes;
     uint8_t *marks = calloc((size_t)all, 1);
     *lines = 0.0;
     if (!marks)
         return kvb_fail(KVB_NO_MEMORY, "no memory to count lines");
     for (int64_t b = 0; b < c->batch; b++)
         for (int64_t h = 0; h < c->kv_heads; h++)
-            mark(t, b, h, of_scales, bytes, marks);
+            mark(t, p, b, h, of_scales, bytes, marks);
     for (int64_t i = 0; i < all; i++)
         *lines += marks[i];
     free(marks);
     return KVB_OK;
 }
 
-/* ---- blocks of K that is transposed ---------------------------------------------------------- */
+/* ---- blocks of a plane that is transposed ---------------------------------------------------- */
 
 /* All of a pass. */
 static double blocks(const kvb_touched *t)
@@ -91,21 +91,29 @@ static double blocks(const kvb_touched *t)
     return (double)count;
 }
 
-/* Lines of `rows` rows of each side, and of their scales. Blocks of transposed K are read but for
- * cells of padding, which are behind all others; and stored whole. */
+/* Blocks that are transposed are read but for cells of padding, which are behind all others; and
+ * stored whole. */
+static int32_t plane_lines(const kvb_touched *t, const kvb_plane *p, double rows, double *lines)
+{
+    double of_scales = 0.0;
+    *lines = rows * (double)(p->row_bytes / LINE);
+    if (p->cell)
+        *lines = blocks(t) * (double)(t->stores ? LANES * p->row_bytes : kvb_block_bytes(p)) / LINE;
+    else if (packed(p))
+        TRY(shared_lines(t, p, false, lines));
+    if (kvb_formats[p->dtype].scaled)
+        TRY(shared_lines(t, p, true, &of_scales));
+    *lines += of_scales;
+    return KVB_OK;
+}
+
 int32_t kvb_lines_of(const kvb_touched *t, double rows, double *lines)
 {
-    const kvb_cache *c = t->cache;
-    double of_rows = rows * (double)(c->k.row_bytes / LINE), of_scales = 0.0;
-    int32_t code = packed(c) ? shared_lines(t, false, &of_rows) : KVB_OK;
-    if (!code && kvb_formats[c->k.dtype].scaled)
-        code = shared_lines(t, true, &of_scales);
-    *lines = 2.0 * (of_rows + of_scales);
-    if (kvb_layouts[c->layout].transposed)
-        *lines +=
-            blocks(t) * (double)(t->stores ? LANES * c->k.row_bytes : kvb_block_bytes(c)) / LINE -
-            of_rows;
-    return code;
+    double of_v = 0.0;
+    TRY(plane_lines(t, &t->cache->k, rows, lines));
+    TRY(plane_lines(t, &t->cache->v, rows, &of_v));
+    *lines += of_v;
+    return KVB_OK;
 }
 
 /* ---- the page table -------------------------------------------------------------------------- */

@@ -15,10 +15,18 @@ typedef struct kvb_touched {
 
 /* Tokens of all sequences together. */
 double kvb_tokens(const kvb_touched *t);
-/* Bytes of a row's elements, and of its scale. */
-double kvb_row_size(const kvb_cache *cache);
-double kvb_scale_size(const kvb_cache *cache);
-/* Lines of `rows` rows of each side, and of their scales: a code where memory to count with is
+/* Bytes of a row's elements, and of its scale; of a row of K and one of V together. */
+double kvb_row_size(const kvb_plane *plane);
+double kvb_scale_size(const kvb_plane *plane);
+static inline double kvb_row_sizes(const kvb_cache *cache)
+{
+    return kvb_row_size(&cache->k) + kvb_row_size(&cache->v);
+}
+static inline double kvb_scale_sizes(const kvb_cache *cache)
+{
+    return kvb_scale_size(&cache->k) + kvb_scale_size(&cache->v);
+}
+/* Lines of `rows` rows of each plane, and of their scales: a code where memory to count with is
  * lacking. */
 int32_t kvb_lines_of(const kvb_touched *t, double rows, double *lines);
 /* Lines of bytes from .. to that no earlier call has counted. Calls go upwards; `next` starts as 0.

@@ -13,10 +13,10 @@ static const int32_t cells[DTYPES] = {
 
 int32_t kvb_cell_bytes(int32_t dtype) { return cells[dtype]; }
 
-int32_t kvb_cell(int32_t layout, int32_t dtype)
+int32_t kvb_cell(int32_t layout, int32_t dtype, int32_t plane)
 {
     bool known = layout >= 0 && layout < LAYOUTS && dtype >= 0 && dtype < DTYPES;
-    return known && kvb_layouts[layout].transposed ? cells[dtype] : 0;
+    return known && plane == KVB_K && kvb_layouts[layout].transposed ? cells[dtype] : 0;
 }
 
 int64_t kvb_lane(const kvb_cache *c, int64_t token)
@@ -26,12 +26,9 @@ int64_t kvb_lane(const kvb_cache *c, int64_t token)
     return (c->ring ? token % c->capacity : token) % LANES;
 }
 
-int64_t kvb_block_bytes(const kvb_cache *c)
+int64_t kvb_block_bytes(const kvb_plane *p)
 {
-    if (!kvb_layouts[c->layout].transposed)
-        return 0;
-    int64_t row = round_up(kvb_payload(c->k.dtype, c->head_dim), cells[c->k.dtype]);
-    return round_up(row * LANES, LINE);
+    return p->cell ? round_up(round_up(kvb_payload(p->dtype, p->dim), p->cell) * LANES, LINE) : 0;
 }
 
 int64_t kvb_blocks_of(const kvb_cache *c, int64_t first, int64_t end)
@@ -141,15 +138,14 @@ static void turn(const uint8_t *rows, int64_t row_bytes, int64_t cell, bool nt, 
 }
 
 /* Only whole blocks are whole lines, and can be streamed. */
-void kvb_lay_rows(int32_t dtype, const uint8_t *rows, int64_t row_bytes, int64_t count,
-                  int64_t lane, bool nt, uint8_t *to)
+void kvb_lay_rows(const kvb_plane *p, const uint8_t *rows, int64_t count, int64_t lane, bool nt,
+                  uint8_t *to)
 {
-    const int64_t cell = kvb_cell_bytes(dtype);
-    uint8_t *block = to - lane * row_bytes;
+    uint8_t *block = to - lane * p->row_bytes;
     if (count == LANES)
-        turn(rows, row_bytes, cell, nt, block);
+        turn(rows, p->row_bytes, p->cell, nt, block);
     else
-        scatter(rows, row_bytes, cell, count, block + lane * cell);
+        scatter(rows, p->row_bytes, p->cell, count, block + lane * p->cell);
 }
 
 /* ---- and back -------------------------------------------------------------------------------- */

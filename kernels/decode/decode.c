@@ -17,22 +17,31 @@ static void *take(uintptr_t *at, int64_t bytes)
 
 static int64_t floats(int64_t n) { return n * (int64_t)sizeof(float); }
 
+/* The rows of q of a part: all are full but the last. */
+static int64_t rows_of_part(const kvb_decode_task *task, int64_t part)
+{
+    return at_most(task->most, task->q_rows - part * task->most);
+}
+
 /* Lay a thread's state over its scratch, behind the ticks. Returns the bytes it takes. */
 static int64_t carve(const kvb_decode_task *task, void *scratch, kvb_state **state)
 {
     uintptr_t at = (uintptr_t)scratch;
+    const kvb_cache *c = task->args.cache;
     int64_t units = task->heads * task->parts, slots = task->heads * task->slots;
     take(&at, LINE);
     kvb_state *s = take(&at, sizeof *s);
     kvb_group *groups = take(&at, units * (int64_t)sizeof *groups);
-    float *q = take(&at, floats(slots * task->dim_pad)),
-          *acc = take(&at, floats(slots * task->dim_pad));
+    float *q = take(&at, floats(slots * task->k_pad)),
+          *acc = take(&at, floats(slots * task->v_pad));
     float *sum = take(&at, floats(slots * LANES));
-    float *max = take(&at, floats(units * HEADS)), *rescale = take(&at, floats(units * HEADS));
+    float *max = take(&at, floats(units * Q_ROWS)), *rescale = take(&at, floats(units * Q_ROWS));
+    int64_t *ends = take(&at, units * Q_ROWS * (int64_t)sizeof *ends);
     float *scores = take(&at, floats(at_least(1, task->rooms) * units * HEAD_SCORES));
-    float *wide = take(&at, task->parts > 1 ? floats(task->step * task->dim_pad) : 0);
-    bool whole = kvb_tier_of(task->args.isa)->rows[task->row_kernel].prepare_query;
-    int64_t prepared_each = whole ? round_up(prepared_bytes(task->args.cache->head_dim), LINE) : 0;
+    const int64_t widest = at_least(task->k_pad, task->v_pad);
+    float *wide = take(&at, task->parts > 1 ? floats(task->step * widest) : 0);
+    const bool prepares = kvb_qk_of(&task->args)->prepare_query;
+    const int64_t prepared_each = prepares ? round_up(prepared_bytes(c->k.dim), LINE) : 0;
     uint8_t *prepared = take(&at, units * prepared_each);
     if (!scratch)
         return (int64_t)at;
@@ -41,21 +50,24 @@ static int64_t carve(const kvb_decode_task *task, void *scratch, kvb_state **sta
     s->scores = scores;
     s->wide = wide;
     for (int64_t i = 0, slot = 0; i < units; i++) {
-        int64_t heads = at_most(HEADS, task->group - i % task->parts * HEADS);
+        const int64_t q_rows = rows_of_part(task, i % task->parts);
         const int64_t of_eight = kvb_tier_of(task->args.isa)->q_part;
-        const int64_t part = !of_eight ? task->dim_pad : heads > HEADS / 2 ? of_eight : LANES;
+        const int64_t part = !of_eight ? task->k_pad : q_rows > Q_ROWS / 2 ? of_eight : LANES;
         groups[i] = (kvb_group){
-            .heads = (int32_t)heads,
-            .slots = 1 << kvb_class(heads),
-            .dim = (int32_t)task->args.cache->head_dim,
-            .dim_pad = task->dim_pad,
+            .q_rows = (int32_t)q_rows,
+            .slots = 1 << kvb_class(q_rows),
+            .k_dim = (int32_t)c->k.dim,
+            .v_dim = (int32_t)c->v.dim,
+            .k_pad = task->k_pad,
+            .v_pad = task->v_pad,
             .part = part,
-            .q = q + slot * task->dim_pad,
-            .max = max + i * HEADS,
+            .q = q + slot * task->k_pad,
+            .ends = ends + i * Q_ROWS,
+            .max = max + i * Q_ROWS,
             .sum = sum + slot * LANES,
-            .rescale = rescale + i * HEADS,
-            .acc = acc + slot * task->dim_pad,
-            .prepared = whole ? (kvb_prepared *)(void *)(prepared + i * prepared_each) : NULL,
+            .rescale = rescale + i * Q_ROWS,
+            .acc = acc + slot * task->v_pad,
+            .prepared = prepares ? (kvb_prepared *)(void *)(prepared + i * prepared_each) : NULL,
         };
         slot += groups[i].slots;
     }
@@ -64,34 +76,42 @@ static int64_t carve(const kvb_decode_task *task, void *scratch, kvb_state **sta
 
 /* ---- units ----------------------------------------------------------------------------------- */
 
-static int64_t query_of(const kvb_decode_task *task, const kvb_unit *unit, int64_t group)
+/* A row of q, times `scale`, to where its group has it: as q_index() says, without its divisions. */
+static void put_query(const kvb_group *g, int64_t q_row, const float *from, float scale)
 {
-    return unit->query + group / task->parts * unit->queries + group % task->parts * HEADS;
+    float *q = (float *)(uintptr_t)g->q;
+    for (int64_t d = 0, at = q_row * g->part; d < g->k_dim; at += (g->slots - 1) * g->part)
+        for (int64_t end = at_most(g->k_dim, d + g->part); d < end; d++, at++)
+            q[at] = from[d] * scale;
+}
+
+static void begin_group(const kvb_decode_task *task, const kvb_unit *unit, int64_t head,
+                        int64_t first, kvb_group *g)
+{
+    const kvb_decode *a = &task->args;
+    const float scale = a->scale * kvb_log2_e * kvb_tensor(a->cache->k.tensor);
+    memset((float *)(uintptr_t)g->q, 0, (size_t)floats(g->slots * g->k_pad));
+    memset(g->acc, 0, (size_t)floats(g->slots * g->v_pad));
+    memset(g->sum, 0, (size_t)floats(g->slots * LANES));
+    for (int h = 0; h < Q_ROWS; h++) {
+        g->max[h] = -INFINITY;
+        g->rescale[h] = 1.0f;
+    }
+    for (int64_t r = 0; r < g->q_rows; r++) {
+        const int64_t q_row = unit->q_row + first + r;
+        put_query(g, r, a->q + kvb_q_vector(a, unit->seq, head, q_row) * g->k_dim, scale);
+        /* the core roof's walk is of as many tokens, all of them */
+        g->ends[r] = a->wrap ? INT64_MAX : kvb_end_of(a, unit->seq, q_row / kvb_group_of(a));
+    }
+    if (g->prepared)
+        kvb_qk_of(a)->prepare_query(g);
 }
 
 void kvb_unit_begin(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit)
 {
-    const kvb_decode *a = &task->args;
-    int64_t dim = a->cache->head_dim;
-    float scale = a->scale * kvb_log2_e * kvb_tensor(a->cache->k.tensor);
-    for (int64_t i = 0; i < unit->heads * task->parts; i++) {
-        kvb_group *g = &state->groups[i];
-        float *q = (float *)(uintptr_t)g->q;
-        const float *from = a->q + (unit->seq * a->q_heads + query_of(task, unit, i)) * dim;
-        memset(q, 0, (size_t)floats(g->slots * task->dim_pad));
-        memset(g->acc, 0, (size_t)floats(g->slots * task->dim_pad));
-        memset(g->sum, 0, (size_t)floats(g->slots * LANES));
-        for (int h = 0; h < HEADS; h++) {
-            g->max[h] = -INFINITY;
-            g->rescale[h] = 1.0f;
-        }
-        for (int64_t h = 0; h < g->heads; h++) /* as q_index() says, without its divisions */
-            for (int64_t d = 0, at = h * g->part; d < dim; at += (g->slots - 1) * g->part)
-                for (int64_t end = at_most(dim, d + g->part); d < end; d++, at++)
-                    q[at] = from[h * dim + d] * scale;
-        if (g->prepared)
-            kvb_tier_of(a->isa)->rows[task->row_kernel].prepare_query(g);
-    }
+    for (int64_t i = 0; i < unit->heads * task->parts; i++)
+        begin_group(task, unit, unit->head + i / task->parts, i % task->parts * task->most,
+                    &state->groups[i]);
 }
 
 static float total(const float *lanes)
@@ -106,10 +126,10 @@ void kvb_unit_end(const kvb_decode_task *task, kvb_state *state, const kvb_unit 
 {
     for (int64_t i = 0; i < unit->heads * task->parts; i++) {
         const kvb_group *g = &state->groups[i];
-        int64_t query = query_of(task, unit, i);
-        for (int64_t h = 0; h < g->heads; h++)
-            kvb_head_end(task, unit, query + h, g->max[h], total(g->sum + h * LANES),
-                         g->acc + h * task->dim_pad, kvb_tensor(task->args.cache->v.tensor));
+        for (int64_t r = 0; r < g->q_rows; r++)
+            kvb_row_end(task, unit, i / task->parts, i % task->parts * task->most + r, g->max[r],
+                        total(g->sum + r * LANES), g->acc + r * g->v_pad,
+                        kvb_tensor(task->args.cache->v.tensor));
     }
 }
 
@@ -148,7 +168,7 @@ static int64_t most_rooms(const kvb_decode_task *task)
 {
     const int64_t side = TILE / task->step;
     int64_t most = 0;
-    for (int64_t u = 0; u < task->plan.row_units[task->plan.rows]; u++) {
+    for (int64_t u = 0; u < task->plan.scan_units[task->plan.scans]; u++) {
         kvb_walk walk;
         kvb_block block;
         int64_t blocks = -1;
@@ -187,19 +207,20 @@ static int32_t prepare(kvb_decode_task *task)
     const kvb_decode *a = &task->args;
     kvb_walk walk;
     TRY(kvb_plan_make(a, task->task.threads, &task->plan));
-    task->group = a->variant == VARIANT_PERHEAD ? 1 : a->q_heads / a->cache->kv_heads;
-    task->parts = (task->group + HEADS - 1) / HEADS;
-    task->slots =
-        (task->parts - 1) * HEADS + (1 << kvb_class(task->group - (task->parts - 1) * HEADS));
+    task->q_rows = a->variant == VARIANT_PERHEAD ? 1 : kvb_q_rows(a);
+    task->most = at_most(kvb_qk_of(a)->half.most, kvb_pv_of(a)->half.most);
+    task->parts = (task->q_rows + task->most - 1) / task->most;
+    for (int64_t part = 0; part < task->parts; part++)
+        task->slots += 1 << kvb_class(rows_of_part(task, part));
     task->heads = kvb_unit_heads(a);
-    task->dim_pad = round_up(a->cache->head_dim, LANES);
-    task->row_kernel = kvb_row_kernel_of(a->variant, a->cache->k.dtype);
+    task->k_pad = round_up(a->cache->k.dim, LANES);
+    task->v_pad = round_up(a->cache->v.dim, LANES);
     kvb_walk_start(&walk, a, task->plan.units, task->plan.units);
-    task->step = walk.steady.tokens;
+    task->step = walk.cut.tokens;
     task->rooms = a->variant == VARIANT_TWOPASS ? most_rooms(task) : 1;
     task->task.scratch_bytes = a->run ? kvb_foreign_scratch(task) : carve(task, NULL, NULL);
     if (task->plan.partials) {
-        size_t bytes = (size_t)(task->plan.partials * floats(LANES + task->dim_pad));
+        size_t bytes = (size_t)(task->plan.partials * floats(LANES + task->v_pad));
         task->partials = aligned_alloc(LINE, (size_t)round_up((int64_t)bytes, LINE));
         if (!task->partials)
             return kvb_fail(KVB_NO_MEMORY, "no memory for %zu bytes of partial states", bytes);

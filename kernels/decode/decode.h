@@ -12,17 +12,17 @@ typedef struct kvb_decode_task {
     kvb_task task;
     kvb_decode args;
     kvb_plan plan;
-    int32_t row_kernel; /* of reading rows: index into the tier's */
-    int64_t group;      /* query heads per KV head, or 1 where every query head walks for itself */
-    int64_t parts;      /* groups of at most HEADS that it is served in */
-    int64_t slots; /* states of a part, padded to a class: of all parts of a KV head together */
-    int64_t heads; /* KV heads of a unit */
-    int64_t dim_pad;
+    int64_t q_rows; /* of a KV head, or 1 where every row of q walks for itself */
+    int64_t parts;  /* groups of at most `most` that they are folded in */
+    int64_t most;   /* rows of q that both halves fold in a call */
+    int64_t slots;  /* states of a KV head, padded to a class in each part */
+    int64_t heads;  /* KV heads of a unit */
+    int64_t k_pad, v_pad;
     int64_t step; /* most tokens of a block */
     /* for scores, each of a tile of the most tokens; twopass: as many as all blocks of a unit want
      */
     int64_t rooms;
-    float *partials; /* [plan.partials][LANES + dim_pad]: max, sum, then acc */
+    float *partials; /* [plan.partials][LANES + v_pad]: max, sum, then acc */
 } kvb_decode_task;
 
 /* Of a walk, the block that is consumed and the one that is asked for meanwhile. */
@@ -49,12 +49,11 @@ static inline void kvb_pair_start(kvb_pair *pair, kvb_walk *walk)
 
 /* The tile of one KV head: its rows and scales, and what it asks for. */
 static inline void kvb_tile_make(const kvb_walk *walk, const kvb_pair *pair, int64_t head,
-                                 bool one_plane, kvb_tile *tile, kvb_lists *lists)
+                                 bool apart, kvb_tile *tile, kvb_lists *lists)
 {
-    kvb_tile_rows(walk->args, pair->block, head, tile);
-    if (walk->scaled)
-        kvb_tile_scales(walk->args, pair->block, head, tile);
-    kvb_tile_requests(walk, pair->block, pair->next, head, one_plane, tile, lists);
+    kvb_tile_rows(walk, pair->block, head, tile);
+    kvb_tile_scales(walk, pair->block, head, tile);
+    kvb_tile_requests(walk, pair->block, pair->next, head, apart, tile, lists);
 }
 
 /* Adds the ticks since *from to those of a stage, where they are asked for. */
@@ -68,9 +67,9 @@ static inline void kvb_lap(double *stage, uint64_t *from)
 /* A thread's scratch. */
 typedef struct kvb_state {
     kvb_group *groups; /* [heads][parts] */
-    /* [HEADS][QUERY_SCORES]; widened groups [parts] of it, twopass [rooms][heads][parts] */
+    /* [Q_ROWS][QUERY_SCORES]; widened groups [parts] of it, twopass [rooms][heads][parts] */
     float *scores;
-    /* [step][dim_pad]: a tile's rows as float32, for groups of more than HEADS */
+    /* [step] rows of K or of V of a tile as float32, for more rows of q than a call folds */
     float *wide;
     kvb_tile tile, wide_tile;
     int64_t wide_rows[TILE];
@@ -80,11 +79,12 @@ typedef struct kvb_state {
 
 void kvb_unit_begin(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit);
 void kvb_unit_end(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit);
-/* merge.c: one query head of a unit, its output where the unit is the whole row, else a partial
- * state. `max` in units of log2; `tensor`: what acc is still to be multiplied by. */
-void kvb_head_end(const kvb_decode_task *task, const kvb_unit *unit, int64_t query, float max,
-                  float sum, const float *acc, float tensor);
-/* and rows that were cut, on every thread, when all are done. */
+/* merge.c: one row of q of a unit and of the head-th of its KV heads: its output where the unit is
+ * the whole scan, else a partial state. `max` in units of log2; `tensor`: what acc is still to be
+ * multiplied by. */
+void kvb_row_end(const kvb_decode_task *task, const kvb_unit *unit, int64_t head, int64_t q_row,
+                 float max, float sum, const float *acc, float tensor);
+/* and scans that were cut, on every thread, when all are done. */
 void kvb_merge(kvb_task *base, int32_t thread, void *scratch);
 
 static const float kvb_log2_e = 1.44269504f;

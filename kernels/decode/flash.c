@@ -2,108 +2,131 @@
 #include "decode/decode.h"
 
 static void softmax(const kvb_tier *tier, const kvb_tile *tile, const kvb_group *group,
-                    float *scores, bool scaled)
+                    float *scores)
 {
-    for (int64_t h = 0; h < tile->schedule->kv_heads; h++) {
-        tier->max(tile, group + h, scores + h * HEAD_SCORES, scaled);
-        tier->exp(tile, group + h, scores + h * HEAD_SCORES, scaled);
+    for (int64_t h = 0; h < tile->k.schedule->kv_heads; h++) {
+        tier->max(tile, group + h, scores + h * HEAD_SCORES);
+        tier->exp(tile, group + h, scores + h * HEAD_SCORES);
     }
 }
 
-/* The stages of one tile for one group of heads. Adds the clock ticks of each stage where they are
- * asked for. */
+/* The stages of one tile for one group. Adds the clock ticks of each stage where they are asked for.
+ */
 static void fold(const kvb_decode_task *task, const kvb_tile *tile, const kvb_group *group,
                  float *scores, double *ticks)
 {
-    const kvb_tier *tier = kvb_tier_of(task->args.isa);
-    const kvb_rows *rows = &tier->rows[task->row_kernel];
-    bool scaled = kvb_formats[task->args.cache->k.dtype].scaled;
+    const kvb_decode *a = &task->args;
     uint64_t from = ticks ? kvb_ticks() : 0;
-    kvb_score(rows, tile, group, scores);
+    kvb_score(kvb_qk_of(a), tile, group, scores);
     if (ticks)
         kvb_lap(&ticks[0], &from);
-    softmax(tier, tile, group, scores, scaled);
+    softmax(kvb_tier_of(a->isa), tile, group, scores);
     if (ticks)
         kvb_lap(&ticks[1], &from);
-    rows->pv[kvb_class(group->heads)](tile, group, scores);
+    kvb_pv_of(a)->rows[kvb_class(group->q_rows)](tile, group, scores);
     if (ticks)
         kvb_lap(&ticks[2], &from);
 }
 
-/* Rows as float32 in scratch, while as many of the schedule's are asked for. Groups of more than
- * HEADS share them. */
-static void widen(const kvb_decode_task *task, const kvb_tile *tile, kvb_places rows,
-                  kvb_places next, const float *scales, float *to)
+/* ---- more rows of q than a call folds --------------------------------------------------------- */
+
+/* Whether the rows of a plane are made floats first, which all parts then share. Those that are
+ * transposed are read by every part as they are. */
+static bool widens(const kvb_decode_task *task, const kvb_plane *plane)
 {
-    const kvb_cache *c = task->args.cache;
-    void (*decode)(const uint8_t *, float, int64_t, float *) =
-        kvb_tier_of(task->args.isa)->rows[task->row_kernel].decode;
-    const bool scaled = kvb_formats[c->k.dtype].scaled, asks = tile->schedule->order != ORDER_PLAIN;
+    const kvb_decode *a = &task->args;
+    return task->parts > 1 && !plane->cell &&
+           kvb_widens(a->isa, kvb_way_of(a->variant, plane->dtype));
+}
+
+/* Rows as float32 in scratch, while as many of the schedule's are asked for. */
+static void widen(const kvb_decode_task *task, const kvb_plane *plane, const kvb_tile *tile,
+                  const kvb_side *side, int64_t pad, float *to)
+{
+    const kvb_decode *a = &task->args;
+    const kvb_codec *codec = &kvb_tier_of(a->isa)->codecs[kvb_way_of(a->variant, plane->dtype)];
+    const int32_t order = side->schedule->order;
     for (int32_t t = tile->lead; t < tile->count; t++) {
-        for (int64_t b = 0; asks && b < c->k.row_bytes; b += LINE)
-            kvb_fetch(kvb_row_next(&tile->next, next, t, c->k.row_bytes) + b,
-                      tile->schedule->order != ORDER_LISTED);
-        decode(kvb_row_at(rows, t), scaled ? scales[t] : 1.0f, c->head_dim, to + t * task->dim_pad);
+        for (int64_t b = 0; order != ORDER_PLAIN && b < side->bytes; b += LINE)
+            kvb_fetch(kvb_row_asked(side, t) + b, order != ORDER_LISTED);
+        codec->decode(kvb_row_at(side->rows, t), side->scale ? side->scale[t] : 1.0f, plane->dim,
+                      to + t * pad);
     }
 }
 
-/* A group of many heads: convert K once, score every part; then convert V into the same scratch. K
- * that is transposed is read by every part as it is: its scores still want their scales. */
+/* A tile of float32 rows in scratch, `pad` floats apart. */
+static void wide_tile(kvb_state *state, int64_t pad)
+{
+    kvb_tile *wide = &state->wide_tile;
+    wide->count = state->tile.count;
+    wide->lead = state->tile.lead;
+    wide->first = state->tile.first;
+    wide->k = wide->v = (kvb_side){
+        .rows = {(const uint8_t *)state->wide, state->wide_rows},
+        .schedule = &kvb_plain,
+    };
+    for (int32_t t = 0; t < round_up(wide->count, LANES); t++)
+        state->wide_rows[t] = at_most(t, wide->count - 1) * pad * (int64_t)sizeof *state->wide;
+}
+
+/* K is converted once for all parts; then V into the same scratch. A plane that is not is read by
+ * each part, of which the first asks. */
 static void fold_wide(const kvb_decode_task *task, kvb_state *state, const kvb_group *groups,
                       double *ticks)
 {
-    const kvb_tier *tier = kvb_tier_of(task->args.isa);
-    const kvb_rows *rows = &tier->rows[DTYPE_F32];
-    kvb_tile *tile = &state->tile, *wide = &state->wide_tile;
-    const kvb_schedule *schedule = tile->schedule;
-    const bool as_it_is = tile->k_block > 0,
-               scaled = as_it_is && kvb_formats[task->args.cache->k.dtype].scaled;
-    wide->count = tile->count;
-    wide->lead = tile->lead;
-    wide->k_block = 0;
-    wide->schedule = &kvb_plain;
-    wide->k = wide->v = (kvb_places){(const uint8_t *)state->wide, state->wide_rows};
-    for (int32_t t = 0; t < round_up(tile->count, LANES); t++)
-        state->wide_rows[t] =
-            at_most(t, tile->count - 1) * task->dim_pad * (int64_t)sizeof *state->wide;
+    const kvb_decode *a = &task->args;
+    const kvb_tier *tier = kvb_tier_of(a->isa);
+    const bool wide_k = widens(task, &a->cache->k), wide_v = widens(task, &a->cache->v);
+    const kvb_qk *qk = wide_k ? &tier->qk[DTYPE_F32] : kvb_qk_of(a);
+    const kvb_pv *pv = wide_v ? &tier->pv[DTYPE_F32] : kvb_pv_of(a);
+    kvb_tile *tile = &state->tile, *wide = &state->wide_tile, *of_k = wide_k ? wide : tile,
+             *of_v = wide_v ? wide : tile;
+    const kvb_schedule *then = tile->v.schedule;
     uint64_t from = ticks ? kvb_ticks() : 0;
-    if (!as_it_is)
-        widen(task, tile, tile->k, tile->next.k, tile->k_scale, state->wide);
+    wide_tile(state, task->k_pad);
+    if (wide_k)
+        widen(task, &a->cache->k, tile, &tile->k, task->k_pad, state->wide);
     for (int64_t p = 0; p < task->parts; p++) {
-        kvb_score(as_it_is ? &tier->rows[task->row_kernel] : rows, as_it_is ? tile : wide,
-                  &groups[p], state->scores + p * HEAD_SCORES);
-        tile->schedule = &kvb_plain; /* the first part has asked */
+        kvb_score(qk, of_k, &groups[p], state->scores + p * HEAD_SCORES);
+        kvb_tile_plain(tile);
     }
-    tile->schedule = schedule;
     if (ticks)
         kvb_lap(&ticks[0], &from);
     for (int64_t p = 0; p < task->parts; p++) {
-        tier->max(tile, &groups[p], state->scores + p * HEAD_SCORES, scaled);
-        tier->exp(wide, &groups[p], state->scores + p * HEAD_SCORES, false);
+        tier->max(of_k, &groups[p], state->scores + p * HEAD_SCORES);
+        tier->exp(of_v, &groups[p], state->scores + p * HEAD_SCORES);
     }
     if (ticks)
         kvb_lap(&ticks[1], &from);
-    widen(task, tile, tile->v, tile->next.v, tile->v_scale, state->wide);
-    for (int64_t p = 0; p < task->parts; p++)
-        rows->pv[kvb_class(groups[p].heads)](wide, &groups[p], state->scores + p * HEAD_SCORES);
+    tile->v.schedule = then;
+    wide_tile(state, task->v_pad);
+    if (wide_v)
+        widen(task, &a->cache->v, tile, &tile->v, task->v_pad, state->wide);
+    for (int64_t p = 0; p < task->parts; p++) {
+        pv->rows[kvb_class(groups[p].q_rows)](of_v, &groups[p], state->scores + p * HEAD_SCORES);
+        kvb_tile_plain(tile);
+    }
     if (ticks)
         kvb_lap(&ticks[2], &from);
 }
+
+/* ---- blocks ---------------------------------------------------------------------------------- */
 
 static void fold_block(const kvb_decode_task *task, kvb_state *state, const kvb_walk *walk,
                        double *ticks)
 {
+    const bool wide = widens(task, walk->k.plane) || widens(task, walk->v.plane);
     for (int64_t h = 0, heads; h < state->pair.block->unit->heads; h += heads) {
         kvb_group *groups = state->groups + h * task->parts;
         kvb_tile_make(walk, &state->pair, h, false, &state->tile, &state->lists);
-        heads = state->tile.schedule->kv_heads;
-        if (task->parts > 1 && kvb_widens(task->args.isa, task->row_kernel)) {
+        heads = state->tile.k.schedule->kv_heads;
+        if (wide) {
             fold_wide(task, state, groups, ticks);
             continue;
         }
         for (int64_t p = 0; p < task->parts; p++) {
             fold(task, &state->tile, &groups[p], state->scores, ticks);
-            state->tile.schedule = &kvb_plain; /* the first part has asked */
+            kvb_tile_plain(&state->tile); /* the first part has asked */
         }
     }
 }

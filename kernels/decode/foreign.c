@@ -18,7 +18,7 @@ typedef struct frame {
 
 static frame frame_of(const kvb_decode_task *task, uint8_t *scratch)
 {
-    int64_t states = task->heads * task->group, dim = task->args.cache->head_dim;
+    int64_t states = task->heads * task->q_rows, dim = task->args.cache->v.dim;
     frame f = {.base = scratch, .begin = {FRAME * LINE}, .floats = {states, states, states * dim}};
     for (int i = 0; i < 3; i++)
         f.begin[i + 1] =
@@ -88,7 +88,7 @@ static void leave_empty(const kvb_work *work)
     for (int64_t i = 0; i < states; i++)
         work->max[i] = -INFINITY;
     memset(work->sum, 0, (size_t)states * sizeof *work->sum);
-    memset(work->acc, 0, (size_t)(states * work->cache->head_dim) * sizeof *work->acc);
+    memset(work->acc, 0, (size_t)(states * work->cache->v.dim) * sizeof *work->acc);
 }
 
 /* The core roof: as many tokens as the unit has, in windows of the first head. The answer is the
@@ -106,7 +106,7 @@ void kvb_foreign(kvb_task *base, int32_t thread, void *scratch)
 {
     kvb_decode_task *task = (kvb_decode_task *)base;
     const kvb_decode *a = &task->args;
-    int64_t dim = a->cache->head_dim;
+    const int64_t k_dim = a->cache->k.dim, v_dim = a->cache->v.dim;
     frame f = frame_of(task, scratch);
     float *max = (float *)(void *)(f.base + f.begin[0]),
           *sum = (float *)(void *)(f.base + f.begin[1]);
@@ -119,12 +119,12 @@ void kvb_foreign(kvb_task *base, int32_t thread, void *scratch)
                          .seq = unit->seq,
                          .head = unit->head,
                          .heads = unit->heads,
-                         .group = task->group,
+                         .group = kvb_group_of(a),
                          .first = unit->first,
                          .count = unit->count,
                          .q_len = 1,
-                         .q_stride = a->q_heads * dim,
-                         .q = a->q + (unit->seq * a->q_heads + unit->query) * dim,
+                         .q_stride = a->q_heads * k_dim,
+                         .q = a->q + kvb_q_vector(a, unit->seq, unit->head, 0) * k_dim,
                          .scale = a->scale,
                          .max = max,
                          .sum = sum,
@@ -135,9 +135,9 @@ void kvb_foreign(kvb_task *base, int32_t thread, void *scratch)
             call_wrapped(task, unit, work);
         else
             call(task, work);
-        for (int64_t i = 0; i < unit->heads * task->group; i++)
-            kvb_head_end(task, unit, unit->query + i, max[i] * kvb_log2_e, sum[i], acc + i * dim,
-                         1.0f);
+        for (int64_t i = 0; i < unit->heads * unit->q_rows; i++)
+            kvb_row_end(task, unit, i / unit->q_rows, i % unit->q_rows, max[i] * kvb_log2_e, sum[i],
+                        acc + i * v_dim, 1.0f);
     }
     if (frame_bytes(&f, false))
         complain(task, "wrote beside max, sum and acc");

@@ -9,20 +9,20 @@ static float inverse(float sum) { return sum == 0.0f ? 0.0f : 1.0f / sum; }
 
 static float *partial_of(const kvb_decode_task *task, int64_t index)
 {
-    return task->partials + index * (LANES + task->dim_pad);
+    return task->partials + index * (LANES + task->v_pad);
 }
 
-void kvb_head_end(const kvb_decode_task *task, const kvb_unit *unit, int64_t query, float max,
-                  float sum, const float *acc, float tensor)
+void kvb_row_end(const kvb_decode_task *task, const kvb_unit *unit, int64_t head, int64_t q_row,
+                 float max, float sum, const float *acc, float tensor)
 {
     const kvb_decode *a = &task->args;
-    int64_t dim = a->cache->head_dim;
+    const int64_t dim = a->cache->v.dim;
     float factor = tensor, *to;
     if (unit->partial < 0) {
-        to = a->out + (unit->seq * a->q_heads + query) * dim;
+        to = a->out + kvb_q_vector(a, unit->seq, unit->head + head, unit->q_row + q_row) * dim;
         factor *= inverse(sum);
     } else {
-        to = partial_of(task, unit->partial + query - unit->query);
+        to = partial_of(task, unit->partial + head * unit->q_rows + q_row);
         to[0] = max;
         to[1] = sum;
         to += LANES;
@@ -31,27 +31,30 @@ void kvb_head_end(const kvb_decode_task *task, const kvb_unit *unit, int64_t que
         to[d] = acc[d] * factor;
 }
 
-/* One query head from the partial states of its row's units, in token order whatever thread made
+/* One row of q from the partial states of its scan's units, in token order whatever thread made
  * them. */
-static void merge(const kvb_decode_task *task, int64_t row, int64_t state)
+static void merge(const kvb_decode_task *task, int64_t scan, int64_t state)
 {
     const kvb_decode *a = &task->args;
-    const kvb_unit *unit = task->plan.units + task->plan.row_units[row],
-                   *end = task->plan.units + task->plan.row_units[row + 1];
-    float *out = a->out + (unit->seq * a->q_heads + unit->query + state) * a->cache->head_dim;
+    const int64_t dim = a->cache->v.dim;
+    const kvb_unit *unit = task->plan.units + task->plan.scan_units[scan],
+                   *end = task->plan.units + task->plan.scan_units[scan + 1];
+    float *out = a->out + kvb_q_vector(a, unit->seq, unit->head + state / unit->q_rows,
+                                       unit->q_row + state % unit->q_rows) *
+                              dim;
     float max = -INFINITY, sum = 0.0f;
     for (const kvb_unit *u = unit; u < end; u++)
         max = fmaxf(max, partial_of(task, u->partial + state)[0]);
-    memset(out, 0, (size_t)a->cache->head_dim * sizeof *out);
+    memset(out, 0, (size_t)dim * sizeof *out);
     for (const kvb_unit *u = unit; u < end; u++) {
         const float *part = partial_of(task, u->partial + state);
         float weight = max == -INFINITY ? 1.0f : exp2f(part[0] - max);
         sum += part[1] * weight;
-        for (int64_t d = 0; d < a->cache->head_dim; d++)
+        for (int64_t d = 0; d < dim; d++)
             out[d] += part[LANES + d] * weight;
     }
     float factor = inverse(sum);
-    for (int64_t d = 0; d < a->cache->head_dim; d++)
+    for (int64_t d = 0; d < dim; d++)
         out[d] *= factor;
 }
 
@@ -59,11 +62,11 @@ void kvb_merge(kvb_task *base, int32_t thread, void *scratch)
 {
     kvb_decode_task *task = (kvb_decode_task *)base;
     (void)scratch;
-    for (int64_t row = 0, count = 0; row < task->plan.rows; row++) {
-        if (task->plan.row_units[row + 1] - task->plan.row_units[row] < 2)
+    for (int64_t scan = 0, count = 0; scan < task->plan.scans; scan++) {
+        if (task->plan.scan_units[scan + 1] - task->plan.scan_units[scan] < 2)
             continue;
         for (int64_t state = 0; state < task->plan.states; state++)
             if (count++ % base->threads == thread)
-                merge(task, row, state);
+                merge(task, scan, state);
     }
 }

@@ -36,11 +36,11 @@ void kvb_slow(const kvb_decode_task *task, kvb_state *state, const kvb_unit *uni
     kvb_walk_start(&walk, a, unit, end);
     for (kvb_walk_next(&walk, block); block->unit && left > 0; kvb_walk_next(&walk, block))
         for (int64_t h = 0; h < block->unit->heads && left > 0; h++) {
-            kvb_tile_rows(a, block, h, tile);
+            kvb_tile_rows(&walk, block, h, tile);
             tile->count = (int32_t)at_most(tile->count, left);
-            tile->schedule = &kvb_plain;
-            tile->k_scale = NULL;
-            kvb_tier_of(a->isa)->twin(tile, a->cache->k.row_bytes, &unused);
+            tile->k.scale = tile->v.scale = NULL;
+            kvb_tile_plain(tile);
+            kvb_tier_of(a->isa)->twin(tile, &unused);
             left -= tile->count;
         }
 }

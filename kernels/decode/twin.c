@@ -37,12 +37,11 @@ static void read_rows(kvb_task *base, int32_t thread, void *scratch)
     kvb_sum *sum = &base->sums[thread];
     kvb_walk_start(&walk, a, task->plan.units + task->plan.thread_units[thread],
                    task->plan.units + task->plan.thread_units[thread + 1]);
-    kvb_schedule_twin(a, &walk.steady);
+    kvb_schedule_twin(&walk);
     for (kvb_pair_start(pair, &walk); pair->block->unit; kvb_pair_next(pair, &walk))
-        for (int64_t h = 0; h < pair->block->unit->heads; h += s->tile.schedule->kv_heads) {
-            s->tile.k_scale = NULL; /* of formats without any */
+        for (int64_t h = 0; h < pair->block->unit->heads; h += s->tile.k.schedule->kv_heads) {
             kvb_tile_make(&walk, pair, h, false, &s->tile, &s->lists);
-            kvb_tier_of(a->isa)->twin(&s->tile, a->cache->k.row_bytes, sum);
+            kvb_tier_of(a->isa)->twin(&s->tile, sum);
         }
 }
 
@@ -69,54 +68,47 @@ static void random_row(uint64_t seed, int64_t seq, int64_t head, int64_t token, 
     }
 }
 
-static void write_row(const rows_task *task, const kvb_unit *unit, int64_t head, int64_t token,
-                      int64_t row, int64_t scale, float *values)
+/* The row of a token in one plane. */
+static void write_row(const rows_task *task, int32_t plane, int64_t seq, int64_t head,
+                      int64_t token, float *values)
 {
     const kvb_cache *c = task->args.cache;
+    const kvb_plane *p = kvb_plane_of(c, plane);
     _Alignas(LINE) uint8_t beside[DIM_MAX * 4];
-    uint8_t *planes[2] = {c->k.rows + row, c->v.rows + row},
-            *scales[2] = {c->k.scales + scale, c->v.scales + scale};
-    for (int i = 0; i < 2; i++) {
-        kvb_encode run = {.to = planes[i],
-                          .scale = scales[i],
-                          .scale_dtype = c->k.scale,
-                          .from = values,
-                          .rows = 1,
-                          .dim = c->head_dim,
-                          .row_bytes = c->k.row_bytes};
-        random_row(task->seed + (uint64_t)i, unit->seq, head, token, c->head_dim, values);
-        if (i == 0 && kvb_layouts[c->layout].transposed)
-            run.to = beside;
-        kvb_encode_rows(task->args.isa, c->k.dtype, i ? c->v.tensor : c->k.tensor, &run);
-        if (run.to == beside)
-            kvb_lay_rows(c->k.dtype, beside, c->k.row_bytes, 1, kvb_lane(c, token), false,
-                         planes[i]);
-    }
+    int64_t row, scale = 0;
+    kvb_offsets(c, p, seq, head, token, 1, &row, &scale);
+    const kvb_encode run = {.to = p->cell ? beside : p->rows + row,
+                            .scale = p->scales + scale,
+                            .scale_dtype = p->scale,
+                            .from = values,
+                            .count = 1,
+                            .dim = p->dim,
+                            .row_bytes = p->row_bytes};
+    random_row(task->seed + (uint64_t)plane, seq, head, token, p->dim, values);
+    kvb_encode_rows(task->args.isa, p->dtype, p->tensor, &run);
+    if (p->cell)
+        kvb_lay_rows(p, beside, 1, kvb_lane(c, token), false, p->rows + row);
 }
 
-/* Of the units of a row of tokens, each writes all of its own; perhead's query heads all read them,
- * and share them out. */
+/* Of the units of a scan, each writes all of its own; perhead's rows of q all read them, and share
+ * them out. */
 static void fill_rows(kvb_task *base, int32_t thread, void *scratch)
 {
     const rows_task *task = (const rows_task *)base;
-    const kvb_cache *c = task->args.cache;
-    const int64_t sharers =
-        task->args.variant == VARIANT_PERHEAD ? task->args.q_heads / c->kv_heads : 1;
+    const int64_t sharers = task->args.variant == VARIANT_PERHEAD ? kvb_q_rows(&task->args) : 1;
     for (int64_t u = task->plan.thread_units[thread]; u < task->plan.thread_units[thread + 1];
          u++) {
         const kvb_unit *unit = &task->plan.units[u];
-        const int64_t sharer = unit->query % sharers;
+        const int64_t sharer = unit->q_row;
         int64_t first, end;
         kvb_attended(&task->args, unit->seq, &first, &end);
         const int64_t from = at_least(unit->first, first + (end - first) * sharer / sharers);
         const int64_t to =
             at_most(unit->first + unit->count, first + (end - first) * (sharer + 1) / sharers);
         for (int64_t token = from; token < to; token++)
-            for (int64_t h = 0; h < unit->heads; h++) {
-                int64_t row, scale = 0;
-                kvb_offsets(c, unit->seq, unit->head + h, token, 1, &row, &scale);
-                write_row(task, unit, unit->head + h, token, row, scale, scratch);
-            }
+            for (int64_t h = 0; h < unit->heads; h++)
+                for (int32_t plane = 0; plane < PLANES; plane++)
+                    write_row(task, plane, unit->seq, unit->head + h, token, scratch);
     }
 }
 

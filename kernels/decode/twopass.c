@@ -17,8 +17,8 @@ static void pass_over(const kvb_decode_task *task, kvb_state *state, const kvb_u
                       enum pass pass)
 {
     const kvb_tier *tier = kvb_tier_of(task->args.isa);
-    const kvb_rows *rows = &tier->rows[task->args.cache->k.dtype];
-    bool scaled = kvb_formats[task->args.cache->k.dtype].scaled;
+    const kvb_qk *qk = kvb_qk_of(&task->args);
+    const kvb_pv *pv = kvb_pv_of(&task->args);
     kvb_walk walk;
     kvb_pair *pair = &state->pair;
     kvb_walk_start(&walk, &task->args, unit, unit + 1);
@@ -30,12 +30,12 @@ static void pass_over(const kvb_decode_task *task, kvb_state *state, const kvb_u
                 const kvb_group *group = &state->groups[h * task->parts + p];
                 float *scores = scores_of(task, state, i, h, p);
                 if (pass == SCORES) {
-                    kvb_score(rows, &state->tile, group, scores);
-                    tier->max(&state->tile, group, scores, scaled);
+                    kvb_score(qk, &state->tile, group, scores);
+                    tier->max(&state->tile, group, scores);
                 } else {
-                    rows->pv[kvb_class(group->heads)](&state->tile, group, scores);
+                    pv->rows[kvb_class(group->q_rows)](&state->tile, group, scores);
                 }
-                state->tile.schedule = &kvb_plain; /* the first part has asked */
+                kvb_tile_plain(&state->tile); /* the first part has asked */
             }
         }
 }
@@ -45,11 +45,10 @@ static void pass_over(const kvb_decode_task *task, kvb_state *state, const kvb_u
 static void softmax(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit)
 {
     const kvb_tier *tier = kvb_tier_of(task->args.isa);
-    bool scaled = kvb_formats[task->args.cache->k.dtype].scaled;
     kvb_walk walk;
     kvb_block *block = &state->pair.blocks[0];
     for (int64_t i = 0; i < task->heads * task->parts; i++)
-        for (int h = 0; h < HEADS; h++)
+        for (int h = 0; h < Q_ROWS; h++)
             state->groups[i].rescale[h] = 1.0f;
     kvb_walk_start(&walk, &task->args, unit, unit + 1);
     kvb_walk_next(&walk, block);
@@ -57,11 +56,10 @@ static void softmax(const kvb_decode_task *task, kvb_state *state, const kvb_uni
         for (int64_t h = 0; h < unit->heads; h++) {
             state->tile.count = block->count;
             state->tile.lead = block->lead;
-            if (scaled)
-                kvb_tile_scales(&task->args, block, h, &state->tile);
+            kvb_tile_scales(&walk, block, h, &state->tile);
             for (int64_t p = 0; p < task->parts; p++)
                 tier->exp(&state->tile, &state->groups[h * task->parts + p],
-                          scores_of(task, state, i, h, p), scaled);
+                          scores_of(task, state, i, h, p));
         }
 }
 

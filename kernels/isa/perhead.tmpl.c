@@ -1,4 +1,4 @@
-/* One query head, token by token: dot product, online softmax, accumulators in memory. The honest
+/* One row of q, token by token: dot product, online softmax, accumulators in memory. The honest
  * baseline. */
 
 /* Of four vectors at a time, whether a line begins with that of element at + i, and which line it
@@ -46,38 +46,39 @@ INLINE void CAT(perhead_add_, DTYPE)(float *acc, const uint8_t *v, vf w, int dim
 
 INLINE void CAT(perhead_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const int order)
 {
-    prefetch k_next = PREFETCH(tile, tile->next.k, group->dim),
-             v_next = PREFETCH(tile, tile->next.v, group->dim);
+    prefetch k_next = PREFETCH(&tile->k, group->k_dim), v_next = PREFETCH(&tile->v, group->v_dim);
+    const int count = kvb_attended_of(tile, group, 0);
     float max = group->max[0], sum = group->sum[0], *acc = group->acc;
-    for (int t = 0; t < tile->count; t++) {
-        float score = CAT(perhead_dot_, DTYPE)(row_of(tile, tile->k, t, order), group->q,
-                                               group->dim, &k_next, order);
+    for (int t = 0; t < count; t++) {
+        float score = CAT(perhead_dot_, DTYPE)(row_of(&tile->k, t, order), group->q, group->k_dim,
+                                               &k_next, order);
         if (SCALED)
-            score *= tile->k_scale[t];
+            score *= tile->k.scale[t];
         if (score > max) {
             float rescale = max == -INFINITY ? 0.0f : exp2_of(max - score);
             sum *= rescale;
-            for (int at = 0; at < group->dim; at += VL)
+            for (int at = 0; at < group->v_dim; at += VL)
                 v_store(acc + at, v_mul(v_load(acc + at), v_set1(rescale)));
             max = score;
         }
         float p = exp2_of(score - (max == -INFINITY ? 0.0f : max));
         sum += p;
-        vf w = v_set1(SCALED ? p * tile->v_scale[t] : p);
-        CAT(perhead_add_, DTYPE)(acc, row_of(tile, tile->v, t, order), w, group->dim, &v_next,
-                                 order);
+        vf w = v_set1(SCALED ? p * tile->v.scale[t] : p);
+        CAT(perhead_add_, DTYPE)(acc, row_of(&tile->v, t, order), w, group->v_dim, &v_next, order);
     }
     group->max[0] = max;
     group->sum[0] = sum;
 }
 
+/* K and V are of one dtype: their order is one. */
 static void CAT(perhead_, DTYPE)(const kvb_tile *tile, const kvb_group *group)
 {
-    if (tile->schedule->order == ORDER_PLAIN)
+    const int32_t order = tile->k.schedule->order;
+    if (order == ORDER_PLAIN)
         CAT(perhead_tile_, DTYPE)(tile, group, ORDER_PLAIN);
-    else if (PACK == 1 && tile->schedule->order == ORDER_ROWS)
+    else if (PACK == 1 && order == ORDER_ROWS)
         CAT(perhead_tile_, DTYPE)(tile, group, ORDER_ROWS);
-    else if (tile->schedule->order == ORDER_LISTED)
+    else if (order == ORDER_LISTED)
         CAT(perhead_tile_, DTYPE)(tile, group, ORDER_LISTED);
     else
         CAT(perhead_tile_, DTYPE)(tile, group, ORDER_LISTED_L2);

@@ -1,4 +1,4 @@
-/* What a stage asks for while it goes, as its tile's schedule says: with each line that it
+/* What a stage asks for while it goes, as its plane's schedule says: with each line that it
  * consumes. */
 
 /* A cursor over rows to prefetch: one line at a time, `streams` rows side by side, in the order
@@ -15,20 +15,28 @@ typedef struct prefetch {
 } prefetch;
 
 /* `lines`: of one row. Of a plain tile the cursor is never used. */
-INLINE prefetch prefetch_by(const kvb_tile *tile, kvb_places rows, int64_t lines, int64_t step)
+INLINE prefetch prefetch_by(const kvb_side *side, int64_t lines, int64_t step)
 {
-    const int64_t streams = tile->next.streams;
-    if (tile->schedule->order == ORDER_PLAIN)
+    const kvb_asked *asked = &side->asked;
+    if (side->schedule->order == ORDER_PLAIN)
         return (prefetch){0};
-    lines *= tile->next.rows_per_entry;
-    return (prefetch){rows.from, rows.at, rows.at + streams,       streams, lines,
-                      lines,     step,    tile->schedule->distance};
+    lines *= asked->rows_per_entry;
+    return (prefetch){
+        .from = asked->rows.from,
+        .next = asked->rows.at,
+        .end = asked->rows.at + asked->streams,
+        .streams = asked->streams,
+        .left = lines,
+        .lines = lines,
+        .step = step,
+        .distance = side->schedule->distance,
+    };
 }
 
 /* The first `bytes` of rows that begin a line. */
-INLINE prefetch prefetch_from(const kvb_tile *tile, kvb_places rows, int64_t bytes)
+INLINE prefetch prefetch_from(const kvb_side *side, int64_t bytes)
 {
-    return prefetch_by(tile, rows, (bytes + LINE - 1) / LINE, LINE);
+    return prefetch_by(side, (bytes + LINE - 1) / LINE, LINE);
 }
 
 INLINE void prefetch_line(prefetch *a, const int order)
@@ -69,62 +77,20 @@ INLINE void prefetch_with(prefetch *a, const uint8_t *line, const int nth, const
         prefetch_line(a, order);
 }
 
-/* Before rows from t on are consumed: what is touched meanwhile lies a run further, and goes on in
- * the rows `then`. */
-INLINE void prefetch_of(prefetch *a, const kvb_tile *tile, kvb_places rows, kvb_places then,
-                        int64_t t, const int order)
+/* Before rows from t on are consumed: what is touched meanwhile lies a run further, and goes on
+ * where the schedule says. */
+INLINE void prefetch_of(prefetch *a, const kvb_tile *tile, const kvb_side *side, int64_t t,
+                        const int order)
 {
     if (order != ORDER_RUNS)
         return;
-    const int64_t at = t + tile->schedule->run_rows;
-    a->from = at < tile->count ? rows.from + at * tile->stride
-                               : then.from + (at - tile->count) * tile->stride;
+    const int64_t at = t + side->schedule->run_rows;
+    a->from = at < tile->count ? side->rows.from + at * side->bytes
+                               : side->then + (at - tile->count) * side->bytes;
 }
 
-/* Row t of a tile's. */
-INLINE const uint8_t *row_of(const kvb_tile *tile, kvb_places rows, int64_t t, const int order)
+/* Row t of a plane's, in its order. */
+INLINE const uint8_t *row_of(const kvb_side *side, int64_t t, const int order)
 {
-    return order >= ORDER_ROWS ? rows.from + t * tile->stride : kvb_row_at(rows, t);
+    return order >= ORDER_ROWS ? side->rows.from + t * side->bytes : kvb_row_at(side->rows, t);
 }
-
-/* A stage for groups of 1, 2, 4 and 8 heads: <stage>1_<kernel> to <stage>8_<kernel> are
- * <stage>_tile_<kernel>, compiled for each order in which a tile may be read: each by itself, for
- * compilers spill in one what they keep for another. `whole`: most heads that take rows whole, or
- * NEVER where rows are packed, which no schedule has in order. `runs`: least heads that take runs.
- */
-enum { NEVER = -1 };
-#define IN_ORDER(stage, kernel, heads, floats, order)                                             \
-    static NOINLINE void CAT(CAT(stage##heads##_, kernel),                                        \
-                             order)(const kvb_tile *tile, const kvb_group *group, floats *scores) \
-    {                                                                                             \
-        CAT(stage##_tile_, kernel)(tile, group, scores, heads, order);                            \
-    }
-#define STAGE_OF(stage, kernel, heads, floats, whole, runs)                                \
-    IN_ORDER(stage, kernel, heads, floats, ORDER_PLAIN)                                    \
-    IN_ORDER(stage, kernel, heads, floats, ORDER_LISTED)                                   \
-    IN_ORDER(stage, kernel, heads, floats, ORDER_LISTED_L2)                                \
-    IN_ORDER(stage, kernel, heads, floats, ORDER_ROWS)                                     \
-    IN_ORDER(stage, kernel, heads, floats, ORDER_RUNS)                                     \
-    static void CAT(stage##heads##_, kernel)(const kvb_tile *tile, const kvb_group *group, \
-                                             floats *scores)                               \
-    {                                                                                      \
-        const int32_t order = tile->schedule->order;                                       \
-        if (order == ORDER_PLAIN)                                                          \
-            CAT(CAT(stage##heads##_, kernel), ORDER_PLAIN)(tile, group, scores);           \
-        else if (order == ORDER_LISTED)                                                    \
-            CAT(CAT(stage##heads##_, kernel), ORDER_LISTED)(tile, group, scores);          \
-        else if ((whole) == NEVER || order == ORDER_LISTED_L2)                             \
-            CAT(CAT(stage##heads##_, kernel), ORDER_LISTED_L2)(tile, group, scores);       \
-        else if (heads <= (whole) && (heads < (runs) || order == ORDER_ROWS))              \
-            CAT(CAT(stage##heads##_, kernel), ORDER_ROWS)(tile, group, scores);            \
-        else                                                                               \
-            CAT(CAT(stage##heads##_, kernel), ORDER_RUNS)(tile, group, scores);            \
-    }
-#define STAGE(stage, kernel, floats, whole, runs)   \
-    STAGE_OF(stage, kernel, 1, floats, whole, runs) \
-    STAGE_OF(stage, kernel, 2, floats, whole, runs) \
-    STAGE_OF(stage, kernel, 4, floats, whole, runs) \
-    STAGE_OF(stage, kernel, 8, floats, whole, runs)
-
-#define CLASSES(stage, kernel) \
-    {CAT(stage##1_, kernel), CAT(stage##2_, kernel), CAT(stage##4_, kernel), CAT(stage##8_, kernel)}

@@ -24,19 +24,26 @@ static float exp2_of(float x)
     return lanes[0];
 }
 
-static void softmax_max(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled)
+/* Scores behind those that are attended to, or in front of them. */
+INLINE void softmax_mask(float *s, int lead, int count, int end)
 {
-    int count = tile->count, end = (int)round_up(count, LANES), ragged = count / VL * VL;
-    for (int h = 0; h < group->heads; h++) {
+    const int ragged = count / VL * VL;
+    if (ragged < count)
+        v_store(s + ragged, v_fill(v_load(s + ragged), count - ragged, -INFINITY));
+    for (int t = (int)round_up(count, VL); t < end; t += VL)
+        v_store(s + t, v_set1(-INFINITY));
+    for (int t = 0; t < lead; t++)
+        s[t] = -INFINITY;
+}
+
+static void softmax_max(const kvb_tile *tile, const kvb_group *group, float *scores)
+{
+    const int end = (int)round_up(tile->count, LANES);
+    for (int h = 0; h < group->q_rows; h++) {
         float *s = scores + h * QUERY_SCORES;
-        for (int t = 0; scaled && t < end; t += VL)
-            v_store(s + t, v_mul(v_load(s + t), v_load(tile->k_scale + t)));
-        if (ragged < count)
-            v_store(s + ragged, v_fill(v_load(s + ragged), count - ragged, -INFINITY));
-        for (int t = (int)round_up(count, VL); t < end; t += VL)
-            v_store(s + t, v_set1(-INFINITY));
-        for (int t = 0; t < tile->lead; t++)
-            s[t] = -INFINITY;
+        for (int t = 0; tile->k.scale && t < end; t += VL)
+            v_store(s + t, v_mul(v_load(s + t), v_load(tile->k.scale + t)));
+        softmax_mask(s, tile->lead, kvb_attended_of(tile, group, h), end);
         vf most = v_load(s);
         for (int t = VL; t < end; t += VL)
             most = v_max(most, v_load(s + t));
@@ -49,10 +56,11 @@ static void softmax_max(const kvb_tile *tile, const kvb_group *group, float *sco
     }
 }
 
-static void softmax_exp(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled)
+static void softmax_exp(const kvb_tile *tile, const kvb_group *group, float *scores)
 {
+    const float *scale = tile->v.scale;
     int end = (int)round_up(tile->count, LANES);
-    for (int h = 0; h < group->heads; h++) {
+    for (int h = 0; h < group->q_rows; h++) {
         float *s = scores + h * QUERY_SCORES, *sum = group->sum + h * LANES;
         vf max = v_set1(group->max[h] == -INFINITY ? 0.0f : group->max[h]),
            rescale = v_set1(group->rescale[h]);
@@ -64,7 +72,7 @@ static void softmax_exp(const kvb_tile *tile, const kvb_group *group, float *sco
                 float *at = s + t + i * VL;
                 vf p = v_exp2(v_sub(v_load(at), max));
                 sums[i] = v_add(sums[i], p);
-                v_store(at, scaled ? v_mul(p, v_load(tile->v_scale + t + i * VL)) : p);
+                v_store(at, scale ? v_mul(p, v_load(scale + t + i * VL)) : p);
             }
         UNROLL_FOR (int i = 0; i < LANES / VL; i++)
             v_store(sum + i * VL, sums[i]);

@@ -38,7 +38,7 @@
  * fourth of it. */
 enum { SHARE = 4 };
 #ifdef V_FOURS
-#define Q_PART(slots) ((slots) == HEADS ? SHARE : LANES)
+#define Q_PART(slots) ((slots) == Q_ROWS ? SHARE : LANES)
 #else
 #define Q_PART(slots) LANES
 #endif
@@ -47,7 +47,7 @@ enum { SHARE = 4 };
 enum { USUAL = 128 };
 
 /* What sums are rescaled by in front of a tile's later rows. */
-static const float ones[HEADS] = {1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f};
+static const float ones[Q_ROWS] = {1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f};
 
 /* *acc += a * b. What is used once need not be kept, and may be multiplied from memory: the fewer
  * instructions to a line, the more lines a core looks ahead. */
@@ -75,8 +75,7 @@ INLINE void fma_of(vf *acc, vf a, vf b, const bool once)
 #define CODES CAT(codes_, DTYPE)
 #define VALUES CAT(values_, DTYPE)
 /* A cursor over rows of `dim` elements. */
-#define PREFETCH(tile, rows, dim) \
-    prefetch_by(tile, rows, ((dim) + SPAN - 1) / SPAN, SPAN / PACK * ELEMENT)
+#define PREFETCH(side, dim) prefetch_by(side, ((dim) + SPAN - 1) / SPAN, SPAN / PACK * ELEMENT)
 
 /* ---- stages: qk pv --------------------------------------------------------------------------- */
 

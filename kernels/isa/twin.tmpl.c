@@ -63,14 +63,14 @@ INLINE void twin_line(reading *all, const uint8_t *line, prefetch *cursor, const
     add_line(all, line, nth);
 }
 
-/* The bytes of the rows from `first` to `end`, or of every step-th of them, and no others, in
- * address order inside a row. */
-INLINE void twin_rows(reading *all, const kvb_tile *tile, kvb_places rows, int first, int end,
-                      int step, int64_t bytes, prefetch cursor, const int order)
+/* `bytes` of the rows from `first` to `end`, or of every step-th of them, and no others, in address
+ * order inside a row. */
+INLINE void twin_rows(reading *all, const kvb_side *side, int first, int end, int step,
+                      int64_t bytes, prefetch cursor, const int order)
 {
     enum { STEP = 4 * LINE };
     for (int t = first; t < end; t += step) {
-        const uint8_t *row = row_of(tile, rows, t, order), *line = row,
+        const uint8_t *row = row_of(side, t, order), *line = row,
                       *whole = row + bytes / LINE * LINE;
         for (; whole - line >= STEP; line += STEP)
             UNROLL_FOR (int i = 0; i < STEP; i += LINE)
@@ -84,49 +84,53 @@ INLINE void twin_rows(reading *all, const kvb_tile *tile, kvb_places rows, int f
     }
 }
 
-/* Between K and V, as softmax reads them. */
-INLINE void twin_scales(reading *all, const kvb_tile *tile)
+/* The scales of a plane, as softmax reads them, into the nth sum. */
+INLINE void twin_scales(reading *all, const kvb_tile *tile, const float *scale, const int nth)
 {
-    if (!tile->k_scale)
+    if (!scale)
         return;
+    vi *sum = &all->sums[nth];
     int t = tile->lead;
-    for (; t + VL <= tile->count; t += VL) {
-        all->sums[0] = v_add_words(all->sums[0], v_load(tile->k_scale + t));
-        all->sums[1] = v_add_words(all->sums[1], v_load(tile->v_scale + t));
-    }
-    if (t < tile->count) {
-        all->sums[0] = v_add_words(all->sums[0], v_load_n(tile->k_scale + t, tile->count - t));
-        all->sums[1] = v_add_words(all->sums[1], v_load_n(tile->v_scale + t, tile->count - t));
-    }
+    for (; t + VL <= tile->count; t += VL)
+        *sum = v_add_words(*sum, v_load(scale + t));
+    if (t < tile->count)
+        *sum = v_add_words(*sum, v_load_n(scale + t, tile->count - t));
 }
 
-INLINE void twin_tile(const kvb_tile *tile, int64_t bytes, kvb_sum *sum, const int order)
+INLINE void twin_side(reading *all, const kvb_tile *tile, const kvb_side *side, const int order)
 {
-    /* whole steps, without gaps: as if each plane's rows were one */
-    const bool one = order == ORDER_ROWS;
-    const int end = one ? 1 : tile->count;
-    const int64_t wide = one ? tile->count * tile->schedule->kv_heads * bytes : bytes;
-    prefetch k = prefetch_from(tile, tile->next.k, bytes),
-             v = prefetch_from(tile, tile->next.v, bytes);
+    prefetch cursor = prefetch_from(side, side->bytes);
+    if (side->block) /* gaps behind a block's cells */
+        twin_rows(all, side, 0, tile->count, LANES, side->block, cursor, order);
+    else if (order == ORDER_ROWS) /* whole steps, without gaps: as if the plane's rows were one */
+        twin_rows(all, side, 0, 1, 1, tile->count * side->schedule->kv_heads * side->bytes, cursor,
+                  order);
+    else
+        twin_rows(all, side, tile->lead, tile->count, 1, side->bytes, cursor, order);
+}
+
+/* K, then the scales of both planes, then V. */
+INLINE void twin_tile(const kvb_tile *tile, kvb_sum *sum, const int order)
+{
     reading all;
     reading_load(&all, sum);
-    if (tile->k_block) /* gaps behind a block's cells */
-        twin_rows(&all, tile, tile->k, 0, tile->count, LANES, tile->k_block, k, order);
-    else
-        twin_rows(&all, tile, tile->k, 0, end, 1, wide, k, order);
-    twin_scales(&all, tile);
-    twin_rows(&all, tile, tile->v, tile->lead, end, 1, wide, v, order);
+    twin_side(&all, tile, &tile->k, order);
+    twin_scales(&all, tile, tile->k.scale, 0);
+    twin_scales(&all, tile, tile->v.scale, 1);
+    twin_side(&all, tile, &tile->v, order);
     reading_store(&all, sum);
 }
 
-static void twin(const kvb_tile *tile, int64_t bytes, kvb_sum *sum)
+/* Both planes in one order, as the twin's schedule has them. */
+static void twin(const kvb_tile *tile, kvb_sum *sum)
 {
-    if (tile->schedule->order == ORDER_PLAIN)
-        twin_tile(tile, bytes, sum, ORDER_PLAIN);
-    else if (tile->schedule->order == ORDER_ROWS)
-        twin_tile(tile, bytes, sum, ORDER_ROWS);
-    else if (tile->schedule->order == ORDER_LISTED)
-        twin_tile(tile, bytes, sum, ORDER_LISTED);
+    const int32_t order = tile->k.schedule->order;
+    if (order == ORDER_PLAIN)
+        twin_tile(tile, sum, ORDER_PLAIN);
+    else if (order == ORDER_ROWS)
+        twin_tile(tile, sum, ORDER_ROWS);
+    else if (order == ORDER_LISTED)
+        twin_tile(tile, sum, ORDER_LISTED);
     else
-        twin_tile(tile, bytes, sum, ORDER_LISTED_L2);
+        twin_tile(tile, sum, ORDER_LISTED_L2);
 }

@@ -8,7 +8,7 @@
 #include "tier/dot.h"
 #include KVB_VEC
 
-#include "isa/template.h"
+#include "isa/stages.h"
 
 #define GATHER_LINE(to, from) v_stream(to, from)
 #include "tier/gather.h"
@@ -61,20 +61,29 @@
 #include "isa/qk/transposed.tmpl.c"
 #include "isa/dot/dot.tmpl.c"
 
-#define ROWS_OF(dtype, name, ...) [DTYPE_##name] = ROW_KERNEL(dtype),
+#define QK_ROW(dtype, name, ...) [DTYPE_##name] = QK_OF(dtype),
+#define PV_ROW(dtype, name, ...) [DTYPE_##name] = PV_OF(dtype),
+#define CODEC_ROW(dtype, name, ...) [DTYPE_##name] = {CAT(encode_, dtype), CAT(decode_, dtype)},
+#define PERHEAD_ROW(dtype, name, ...) [DTYPE_##name] = CAT(perhead_, dtype),
 
 const kvb_tier TIER = {
-    .rows = {KVB_DTYPES(ROWS_OF)},
-    .rows[READ_ROUND16] = {STAGES(round16)},
-    .rows[DTYPE_F32].qk_t = CLASSES(qkt, f32),
-    .rows[DTYPE_F16].qk_t = CLASSES(qkt, f16),
-    .rows[DTYPE_BF16].qk_t = CLASSES(qkt, bf16),
+    .qk = {KVB_DTYPES(QK_ROW)},
+    .qk[DTYPE_F32].transposed = BY_CLASS(qkt, f32),
+    .qk[DTYPE_F16].transposed = BY_CLASS(qkt, f16),
+    .qk[DTYPE_BF16].transposed = BY_CLASS(qkt, bf16),
 #if V_DEAL_bf16
-    .rows[DTYPE_BF16].prepare_query = deal_query_bf16,
+    .qk[DTYPE_BF16].prepare_query = deal_query_bf16,
 #endif
-    .rows[DTYPE_I8].qk_t = CLASSES(qkt, i8),
-    .rows[READ_DOT_I8] = ROWS_DOT_I8,
-    KVB_DOT_PACKS(ROWS_DOT_PACKED).max = softmax_max,
+    .qk[DTYPE_I8].transposed = BY_CLASS(qkt, i8),
+    .qk[WAY_ROUND16] = QK_OF(round16),
+    .qk[WAY_DOT_I8] = QK_DOT_I8,
+    KVB_DOT_PACKS(QK_DOT_PACKED).pv = {KVB_DTYPES(PV_ROW)},
+    .pv[WAY_ROUND16] = PV_OF(round16),
+    .pv[WAY_DOT_I8] = PV_DOT_I8,
+    KVB_DOT_PACKS(PV_DOT_PACKED).codecs = {KVB_DTYPES(CODEC_ROW)},
+    .codecs[WAY_ROUND16].decode = decode_round16,
+    .perhead = {KVB_DTYPES(PERHEAD_ROW)},
+    .max = softmax_max,
     .exp = softmax_exp,
     .twin = twin,
     .read = probe_read,
@@ -85,5 +94,5 @@ const kvb_tier TIER = {
     .triad = probe_triad,
     .flops = probe_flops,
     .dot8 = probe_dot8,
-    .q_part = Q_PART(HEADS),
+    .q_part = Q_PART(Q_ROWS),
 };

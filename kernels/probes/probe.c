@@ -194,7 +194,7 @@ static int32_t check_probe(const kvb_probe *a, int32_t threads)
     if (computes(a->op) && !compute(a->op, kvb_tier_of(a->isa)))
         return kvb_fail(KVB_UNSUPPORTED, "isa %s has no %s", kvb_word("isa", a->isa),
                         kvb_word("op", a->op));
-    if (a->op == OP_DOT8 && !kvb_row_kernel_runs(a->isa, READ_DOT_I8))
+    if (a->op == OP_DOT8 && !kvb_half_runs(a->isa, WAY_DOT_I8, KVB_K))
         return kvb_fail(KVB_UNSUPPORTED, "%s of isa %s does not run on this CPU",
                         kvb_word("op", a->op), kvb_word("isa", a->isa));
     TRY(kvb_check_range("steps", a->steps, a->op >= OP_FLOPS, INT64_MAX / 1024));

@@ -30,8 +30,10 @@ void kvb_scalar_assert(const kvb_tile *tile, const kvb_group *group)
 {
     assert(tile->count > 0 && tile->count <= TILE && tile->lead >= 0 && tile->lead < LANES &&
            tile->lead < tile->count);
-    assert(group->heads > 0 && group->heads <= HEADS && group->dim > 0 && group->dim <= DIM_MAX);
-    assert(group->part == group->dim_pad);
+    assert(group->q_rows > 0 && group->q_rows <= Q_ROWS);
+    assert(group->k_dim > 0 && group->k_dim <= group->k_pad && group->k_dim <= DIM_MAX);
+    assert(group->v_dim > 0 && group->v_dim <= group->v_pad && group->v_dim <= DIM_MAX);
+    assert(group->part == group->k_pad);
     (void)tile, (void)group; /* a release build asserts nothing */
 }
 
@@ -39,7 +41,7 @@ void kvb_scalar_assert(const kvb_tile *tile, const kvb_group *group)
 static float dot(const kvb_group *group, int64_t head, const float *k)
 {
     double sum = 0.0;
-    for (int64_t d = 0; d < group->dim; d++)
+    for (int64_t d = 0; d < group->k_dim; d++)
         sum += (double)kvb_scalar_q(group, head)[d] * (double)k[d];
     return (float)sum;
 }
@@ -50,9 +52,9 @@ void kvb_scalar_qk(int32_t read, const kvb_tile *tile, const kvb_group *group, f
     _Alignas(LINE) uint8_t beside[DIM_MAX * 4];
     float k[DIM_MAX];
     for (int32_t t = 0; t < round_up(tile->count, LANES); t++) {
-        kvb_scalar_decode(read, kvb_scalar_k(read, tile, t, group->dim, beside), 1.0f, group->dim,
-                          k);
-        for (int64_t h = 0; h < group->heads; h++)
+        kvb_scalar_decode(read, kvb_scalar_k(read, tile, t, group->k_dim, beside), 1.0f,
+                          group->k_dim, k);
+        for (int64_t h = 0; h < group->q_rows; h++)
             scores[h * QUERY_SCORES + t] = dot(group, h, k);
     }
 }
@@ -60,16 +62,17 @@ void kvb_scalar_qk(int32_t read, const kvb_tile *tile, const kvb_group *group, f
 /* What the old sums and accumulators are worth under a new maximum. */
 static float rescale_of(float old, float new) { return old == new ? 1.0f : exp2_of(old - new); }
 
-void kvb_scalar_max(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled)
+void kvb_scalar_max(const kvb_tile *tile, const kvb_group *group, float *scores)
 {
     kvb_scalar_assert(tile, group);
-    for (int64_t h = 0; h < group->heads; h++) {
+    for (int h = 0; h < group->q_rows; h++) {
         float *s = scores + h * QUERY_SCORES, max = group->max[h];
+        const int32_t count = kvb_attended_of(tile, group, h);
         for (int32_t t = 0; t < round_up(tile->count, LANES); t++) {
-            if (t < tile->lead || t >= tile->count)
+            if (t < tile->lead || t >= count)
                 s[t] = -INFINITY;
-            else if (scaled)
-                s[t] *= tile->k_scale[t];
+            else if (tile->k.scale)
+                s[t] *= tile->k.scale[t];
             max = s[t] > max ? s[t] : max;
         }
         group->rescale[h] = rescale_of(group->max[h], max);
@@ -77,10 +80,10 @@ void kvb_scalar_max(const kvb_tile *tile, const kvb_group *group, float *scores,
     }
 }
 
-void kvb_scalar_exp(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled)
+void kvb_scalar_exp(const kvb_tile *tile, const kvb_group *group, float *scores)
 {
     kvb_scalar_assert(tile, group);
-    for (int64_t h = 0; h < group->heads; h++) {
+    for (int64_t h = 0; h < group->q_rows; h++) {
         float *s = scores + h * QUERY_SCORES, *sum = group->sum + h * LANES;
         float max = group->max[h] == -INFINITY ? 0.0f : group->max[h]; /* never -inf - -inf */
         for (int32_t i = 0; i < LANES; i++)
@@ -88,8 +91,8 @@ void kvb_scalar_exp(const kvb_tile *tile, const kvb_group *group, float *scores,
         for (int32_t t = 0; t < round_up(tile->count, LANES); t++) {
             s[t] = exp2_of(s[t] - max);
             sum[t % LANES] += s[t];
-            if (scaled)
-                s[t] *= tile->v_scale[t];
+            if (tile->v.scale)
+                s[t] *= tile->v.scale[t];
         }
     }
 }
@@ -97,40 +100,40 @@ void kvb_scalar_exp(const kvb_tile *tile, const kvb_group *group, float *scores,
 void kvb_scalar_pv(int32_t read, const kvb_tile *tile, const kvb_group *group, const float *p)
 {
     kvb_scalar_assert(tile, group);
-    double sum[HEADS][DIM_MAX];
+    double sum[Q_ROWS][DIM_MAX];
     float v[DIM_MAX];
-    for (int64_t h = 0; h < group->heads; h++)
-        for (int64_t d = 0; d < group->dim; d++)
-            sum[h][d] = (double)group->acc[h * group->dim_pad + d] * (double)group->rescale[h];
+    for (int64_t h = 0; h < group->q_rows; h++)
+        for (int64_t d = 0; d < group->v_dim; d++)
+            sum[h][d] = (double)group->acc[h * group->v_pad + d] * (double)group->rescale[h];
     for (int32_t t = tile->lead; t < tile->count; t++) {
-        kvb_scalar_decode(read, kvb_row_at(tile->v, t), 1.0f, group->dim, v);
-        for (int64_t h = 0; h < group->heads; h++)
-            for (int64_t d = 0; d < group->dim; d++)
+        kvb_scalar_decode(read, kvb_row_at(tile->v.rows, t), 1.0f, group->v_dim, v);
+        for (int64_t h = 0; h < group->q_rows; h++)
+            for (int64_t d = 0; d < group->v_dim; d++)
                 sum[h][d] += (double)p[h * QUERY_SCORES + t] * (double)v[d];
     }
-    for (int64_t h = 0; h < group->heads; h++)
-        for (int64_t d = 0; d < group->dim; d++)
-            group->acc[h * group->dim_pad + d] = (float)sum[h][d];
+    for (int64_t h = 0; h < group->q_rows; h++)
+        for (int64_t d = 0; d < group->v_dim; d++)
+            group->acc[h * group->v_pad + d] = (float)sum[h][d];
 }
 
 void kvb_scalar_perhead(int32_t dtype, const kvb_tile *tile, const kvb_group *group)
 {
     kvb_scalar_assert(tile, group);
-    assert(group->heads == 1 && tile->lead == 0);
+    assert(group->q_rows == 1 && tile->lead == 0);
     const bool scaled = kvb_formats[dtype].scaled;
     float row[DIM_MAX], *acc = group->acc;
-    for (int32_t t = 0; t < tile->count; t++) {
-        kvb_scalar_decode(dtype, kvb_row_at(tile->k, t), scaled ? tile->k_scale[t] : 1.0f,
-                          group->dim, row);
+    for (int32_t t = 0; t < kvb_attended_of(tile, group, 0); t++) {
+        kvb_scalar_decode(dtype, kvb_row_at(tile->k.rows, t), scaled ? tile->k.scale[t] : 1.0f,
+                          group->k_dim, row);
         float score = dot(group, 0, row);
         float max = score > group->max[0] ? score : group->max[0];
         float rescale = rescale_of(group->max[0], max);
         float p = exp2_of(score - (max == -INFINITY ? 0.0f : max));
         group->max[0] = max;
         group->sum[0] = group->sum[0] * rescale + p;
-        kvb_scalar_decode(dtype, kvb_row_at(tile->v, t), scaled ? tile->v_scale[t] : 1.0f,
-                          group->dim, row);
-        for (int64_t d = 0; d < group->dim; d++)
+        kvb_scalar_decode(dtype, kvb_row_at(tile->v.rows, t), scaled ? tile->v.scale[t] : 1.0f,
+                          group->v_dim, row);
+        for (int64_t d = 0; d < group->v_dim; d++)
             acc[d] = acc[d] * rescale + p * row[d];
     }
 }

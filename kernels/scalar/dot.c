@@ -30,23 +30,23 @@ static int64_t together(int32_t dtype)
 /* Of a head: a step for each block, behind the codes of all. */
 static float *steps_of(const kvb_group *group, int64_t head)
 {
-    float *all = (float *)(void *)(group->prepared->codes + HEADS * round_up(group->dim, LINE));
-    return all + head * round_up(group->dim, LINE) / 32;
+    float *all = (float *)(void *)(group->prepared->codes + Q_ROWS * round_up(group->k_dim, LINE));
+    return all + head * round_up(group->k_dim, LINE) / 32;
 }
 
 void kvb_scalar_prepare_query(int32_t dtype, const kvb_group *group)
 {
-    assert(group->prepared && group->part == group->dim_pad);
+    assert(group->prepared && group->part == group->k_pad);
     const int64_t block = together(dtype);
-    for (int64_t h = 0; h < group->heads; h++)
-        for (int64_t from = 0; from < group->dim; from += block) {
+    for (int64_t h = 0; h < group->q_rows; h++)
+        for (int64_t from = 0; from < group->k_dim; from += block) {
             const float *q = kvb_scalar_q(group, h) + from;
-            int64_t count = at_most(block, group->dim - from);
+            int64_t count = at_most(block, group->k_dim - from);
             float most = largest(q, count), inverse = steps(DOT_QUERY, most), check = 0.0f;
             for (int64_t d = 0; d < count; d++)
                 check += q[d] * 0.0f;           /* NaN where it is not finite */
-            for (int64_t d = 0; d < count; d++) /* [heads][dim] */
-                group->prepared->codes[h * group->dim + from + d] =
+            for (int64_t d = 0; d < count; d++) /* [q_rows][dim] */
+                group->prepared->codes[h * group->k_dim + from + d] =
                     check == 0.0f ? (int8_t)rintf(q[d] * inverse) : 0;
             steps_of(group, h)[from / block] = most / DOT_QUERY + check;
         }
@@ -58,13 +58,13 @@ void kvb_scalar_qk_dot(int32_t dtype, const kvb_tile *tile, const kvb_group *gro
     const int64_t block = together(dtype);
     _Alignas(LINE) uint8_t beside[DIM_MAX];
     for (int32_t t = 0; t < round_up(tile->count, LANES); t++) {
-        const uint8_t *k = kvb_scalar_k(dtype, tile, t, group->dim, beside);
-        for (int64_t h = 0; h < group->heads; h++) {
-            const int8_t *q = group->prepared->codes + h * group->dim;
+        const uint8_t *k = kvb_scalar_k(dtype, tile, t, group->k_dim, beside);
+        for (int64_t h = 0; h < group->q_rows; h++) {
+            const int8_t *q = group->prepared->codes + h * group->k_dim;
             double score = 0.0;
-            for (int64_t from = 0; from < group->dim; from += block) {
+            for (int64_t from = 0; from < group->k_dim; from += block) {
                 int32_t sum = 0;
-                for (int64_t d = from; d < at_most(from + block, group->dim); d++)
+                for (int64_t d = from; d < at_most(from + block, group->k_dim); d++)
                     sum += q[d] * kvb_scalar_code(dtype, k, d);
                 double step = (double)steps_of(group, h)[from / block];
                 score += (double)sum * (double)kvb_scalar_step(dtype, k, from) * step;
@@ -88,14 +88,14 @@ static void sum_block(int32_t dtype, const kvb_tile *tile, const kvb_group *grou
 {
     float weights[TILE];
     for (int32_t t = 0; t < tile->count; t++)
-        weights[t] = weighted(dtype, kvb_row_at(tile->v, t), from, p[h * QUERY_SCORES + t]);
+        weights[t] = weighted(dtype, kvb_row_at(tile->v.rows, t), from, p[h * QUERY_SCORES + t]);
     const float most = largest(weights, tile->count), inverse = steps(DOT_WEIGHT, most);
-    for (int64_t d = from; d < at_most(from + together(dtype), group->dim); d++) {
+    for (int64_t d = from; d < at_most(from + together(dtype), group->v_dim); d++) {
         int32_t sum = 0;
         for (int32_t t = 0; t < tile->count; t++)
             sum += (int32_t)rintf(weights[t] * inverse) *
-                   kvb_scalar_code(dtype, kvb_row_at(tile->v, t), d);
-        float *acc = &group->acc[h * group->dim_pad + d];
+                   kvb_scalar_code(dtype, kvb_row_at(tile->v.rows, t), d);
+        float *acc = &group->acc[h * group->v_pad + d];
         *acc = (float)((double)*acc * (double)group->rescale[h] +
                        (double)sum * (double)(most / DOT_WEIGHT));
     }
@@ -104,7 +104,7 @@ static void sum_block(int32_t dtype, const kvb_tile *tile, const kvb_group *grou
 void kvb_scalar_pv_dot(int32_t dtype, const kvb_tile *tile, const kvb_group *group, const float *p)
 {
     kvb_scalar_assert(tile, group);
-    for (int64_t h = 0; h < group->heads; h++)
-        for (int64_t from = 0; from < group->dim; from += together(dtype))
+    for (int64_t h = 0; h < group->q_rows; h++)
+        for (int64_t from = 0; from < group->v_dim; from += together(dtype))
             sum_block(dtype, tile, group, p, h, from);
 }

@@ -151,15 +151,19 @@ static void add_scale(float scale, kvb_sum *sum)
 }
 
 /* The bytes of the rows and the scales, and no others. */
-void kvb_scalar_twin(const kvb_tile *tile, int64_t bytes, kvb_sum *sum)
+static void add_side(const kvb_tile *tile, const kvb_side *side, kvb_sum *sum)
 {
-    for (int32_t t = tile->lead; tile->k_scale && t < tile->count; t++) {
-        add_scale(tile->k_scale[t], sum);
-        add_scale(tile->v_scale[t], sum);
-    }
-    if (tile->k_block)
-        add_rows(tile->k, tile->count, LANES, tile->k_block, sum);
+    for (int32_t t = tile->lead; side->scale && t < tile->count; t++)
+        add_scale(side->scale[t], sum);
+    if (side->block)
+        add_rows(side->rows, tile->count, LANES, side->block, sum);
     else
-        add_rows(tile->k, tile->count, 1, bytes, sum);
-    add_rows(kvb_rows_from(tile->v, tile->lead), tile->count - tile->lead, 1, bytes, sum);
+        add_rows(kvb_rows_from(side->rows, tile->lead), tile->count - tile->lead, 1, side->bytes,
+                 sum);
+}
+
+void kvb_scalar_twin(const kvb_tile *tile, kvb_sum *sum)
+{
+    add_side(tile, &tile->k, sum);
+    add_side(tile, &tile->v, sum);
 }

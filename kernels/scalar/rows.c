@@ -191,7 +191,7 @@ static float element(int32_t read, const uint8_t *row, float scale, int64_t d)
     switch (read) {
     case DTYPE_F32:
         return ((const float *)(const void *)row)[d];
-    case READ_ROUND16:
+    case WAY_ROUND16:
         return kvb_scalar_from_f16(kvb_scalar_f16(((const float *)(const void *)row)[d]));
     case DTYPE_F16:
         return kvb_scalar_from_f16(((const uint16_t *)(const void *)row)[d]);
@@ -215,7 +215,7 @@ void kvb_scalar_encode(int32_t dtype, const kvb_encode *rows)
     assert(format->elements > 1 || rows->row_bytes % LINE == 0);
     gather lines;
     gather_begin(&lines);
-    for (int64_t r = 0; r < rows->rows; r++) {
+    for (int64_t r = 0; r < rows->count; r++) {
         const float *from = rows->from + r * rows->from_stride;
         uint8_t *to = rows->to + r * rows->to_stride,
                 *row = rows->nt ? gather_room(&lines, to) : to;

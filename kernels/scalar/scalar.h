@@ -29,24 +29,24 @@ float kvb_scalar_step(int32_t dtype, const uint8_t *row, int64_t d);
 
 /* What every stage may count on. */
 void kvb_scalar_assert(const kvb_tile *tile, const kvb_group *group);
-/* A head of q: in this tier heads lie one after another. */
-static inline const float *kvb_scalar_q(const kvb_group *g, int64_t head)
+/* A row of q: in this tier they lie one after another. */
+static inline const float *kvb_scalar_q(const kvb_group *g, int64_t q_row)
 {
-    return g->q + head * g->dim_pad;
+    return g->q + q_row * g->k_pad;
 }
 /* Row t of K: where it lies, or out of its block to `beside`. */
 static inline const uint8_t *kvb_scalar_k(int32_t dtype, const kvb_tile *tile, int64_t t,
                                           int64_t dim, uint8_t *beside)
 {
-    if (!tile->k_block)
-        return kvb_row_at(tile->k, t);
-    kvb_gather(dtype, kvb_row_at(tile->k, t / LANES * LANES), t % LANES, dim, beside);
+    if (!tile->k.block)
+        return kvb_row_at(tile->k.rows, t);
+    kvb_gather(dtype, kvb_row_at(tile->k.rows, t / LANES * LANES), t % LANES, dim, beside);
     return beside;
 }
 
 void kvb_scalar_qk(int32_t read, const kvb_tile *tile, const kvb_group *group, float *scores);
-void kvb_scalar_max(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled);
-void kvb_scalar_exp(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled);
+void kvb_scalar_max(const kvb_tile *tile, const kvb_group *group, float *scores);
+void kvb_scalar_exp(const kvb_tile *tile, const kvb_group *group, float *scores);
 void kvb_scalar_pv(int32_t read, const kvb_tile *tile, const kvb_group *group, const float *p);
 void kvb_scalar_perhead(int32_t dtype, const kvb_tile *tile, const kvb_group *group);
 
@@ -58,7 +58,7 @@ void kvb_scalar_pv_dot(int32_t dtype, const kvb_tile *tile, const kvb_group *gro
 
 /* ---- probe.c --------------------------------------------------------------------------------- */
 
-void kvb_scalar_twin(const kvb_tile *tile, int64_t bytes, kvb_sum *sum);
+void kvb_scalar_twin(const kvb_tile *tile, kvb_sum *sum);
 void kvb_scalar_read(const void *from, int64_t bytes, kvb_ahead ahead, kvb_sum *sum);
 void kvb_scalar_write(void *to, int64_t bytes);
 void kvb_scalar_write_nt(void *to, int64_t bytes);

@@ -2,21 +2,21 @@
  * of them, and one function K in rows and K transposed. */
 #include "scalar/scalar.h"
 
-#define STAGES(word, read)                                                             \
+#define WAY(word, way)                                                                 \
     static void qk_##word(const kvb_tile *t, const kvb_group *g, float *s)             \
     {                                                                                  \
-        kvb_scalar_qk(read, t, g, s);                                                  \
+        kvb_scalar_qk(way, t, g, s);                                                   \
     }                                                                                  \
     static void pv_##word(const kvb_tile *t, const kvb_group *g, const float *p)       \
     {                                                                                  \
-        kvb_scalar_pv(read, t, g, p);                                                  \
+        kvb_scalar_pv(way, t, g, p);                                                   \
     }                                                                                  \
     static void decode_##word(const uint8_t *row, float scale, int64_t dim, float *to) \
     {                                                                                  \
-        kvb_scalar_decode(read, row, scale, dim, to);                                  \
+        kvb_scalar_decode(way, row, scale, dim, to);                                   \
     }
 #define DTYPE(word, name, ...)                                        \
-    STAGES(word, DTYPE_##name)                                        \
+    WAY(word, DTYPE_##name)                                           \
     static void perhead_##word(const kvb_tile *t, const kvb_group *g) \
     {                                                                 \
         kvb_scalar_perhead(DTYPE_##name, t, g);                       \
@@ -34,28 +34,41 @@
     }
 
 KVB_DTYPES(DTYPE)
-STAGES(round16, READ_ROUND16)
+WAY(round16, WAY_ROUND16)
 DOT(i8, I8)
 KVB_DOT_PACKS(DOT)
 
-#define ALL(function) {function, function, function, function}
-#define SHARED .qk_heads = HEADS, .qk_t_heads = HEADS, .pv_heads = HEADS, .k_step = 1, .v_step = 1
-#define FLOATS(word) .qk = ALL(qk_##word), .pv = ALL(pv_##word), .decode = decode_##word, SHARED
-#define ROWS(word, name, ...) \
-    [DTYPE_##name] = {FLOATS(word), .perhead = perhead_##word, .encode = encode_##word},
-#define DOTS(word) .prepare_query = prepare_##word, .qk = ALL(dot_##word), .qk_t = ALL(dot_##word)
-#define WHOLE(word) {DOTS(word), .pv = ALL(dot_pv_##word), SHARED}
-#define PACKS(word, name) .rows[READ_DOT_##name] = WHOLE(word),
+#define BY_CLASS(function) {function, function, function, function}
+#define HALF .half = {.most = Q_ROWS, .shared = Q_ROWS, .step = 1}
+#define QK(word) {HALF, .rows = BY_CLASS(qk_##word), .shared_transposed = Q_ROWS}
+#define PV(word) {HALF, .rows = BY_CLASS(pv_##word)}
+#define QK_DOT(word)                                                      \
+    {HALF, .prepare_query = prepare_##word, .rows = BY_CLASS(dot_##word), \
+     .transposed = BY_CLASS(dot_##word), .shared_transposed = Q_ROWS}
+#define PV_DOT(word) {HALF, .rows = BY_CLASS(dot_pv_##word)}
+
+#define QK_ROW(word, name, ...) [DTYPE_##name] = QK(word),
+#define PV_ROW(word, name, ...) [DTYPE_##name] = PV(word),
+#define CODEC_ROW(word, name, ...) [DTYPE_##name] = {encode_##word, decode_##word},
+#define PERHEAD_ROW(word, name, ...) [DTYPE_##name] = perhead_##word,
+#define QK_PACKED(word, name) .qk[WAY_DOT_##name] = QK_DOT(word),
+#define PV_PACKED(word, name) .pv[WAY_DOT_##name] = PV_DOT(word),
 
 const kvb_tier kvb_tier_scalar = {
-    .rows = {KVB_DTYPES(ROWS)},
-    .rows[DTYPE_F32].qk_t = ALL(qk_f32),
-    .rows[DTYPE_F16].qk_t = ALL(qk_f16),
-    .rows[DTYPE_BF16].qk_t = ALL(qk_bf16),
-    .rows[DTYPE_I8].qk_t = ALL(qk_i8),
-    .rows[READ_ROUND16] = {FLOATS(round16)},
-    .rows[READ_DOT_I8] = WHOLE(i8),
-    KVB_DOT_PACKS(PACKS).max = kvb_scalar_max,
+    .qk = {KVB_DTYPES(QK_ROW)},
+    .qk[DTYPE_F32].transposed = BY_CLASS(qk_f32),
+    .qk[DTYPE_F16].transposed = BY_CLASS(qk_f16),
+    .qk[DTYPE_BF16].transposed = BY_CLASS(qk_bf16),
+    .qk[DTYPE_I8].transposed = BY_CLASS(qk_i8),
+    .qk[WAY_ROUND16] = QK(round16),
+    .qk[WAY_DOT_I8] = QK_DOT(i8),
+    KVB_DOT_PACKS(QK_PACKED).pv = {KVB_DTYPES(PV_ROW)},
+    .pv[WAY_ROUND16] = PV(round16),
+    .pv[WAY_DOT_I8] = PV_DOT(i8),
+    KVB_DOT_PACKS(PV_PACKED).codecs = {KVB_DTYPES(CODEC_ROW)},
+    .codecs[WAY_ROUND16].decode = decode_round16,
+    .perhead = {KVB_DTYPES(PERHEAD_ROW)},
+    .max = kvb_scalar_max,
     .exp = kvb_scalar_exp,
     .twin = kvb_scalar_twin,
     .read = kvb_scalar_read,

@@ -17,8 +17,8 @@ static void clear_share(const clear_task *task, uint8_t *plane, int64_t bytes, i
     for (int64_t at = lines * thread / task->task.threads * LINE, row; at < end; at += row) {
         row = at_most((int64_t)sizeof zeros, end - at);
         kvb_encode run = {
-            .to = plane + at, .from = zeros, .rows = 1, .dim = row / 4, .row_bytes = row};
-        task->tier->rows[DTYPE_F32].encode(&run);
+            .to = plane + at, .from = zeros, .count = 1, .dim = row / 4, .row_bytes = row};
+        task->tier->codecs[DTYPE_F32].encode(&run);
     }
 }
 
@@ -28,9 +28,9 @@ static void clear(kvb_task *base, int32_t thread, void *scratch)
     const kvb_cache *c = task->cache;
     (void)scratch;
     clear_share(task, c->k.rows, c->k.bytes, thread);
-    clear_share(task, c->v.rows, c->k.bytes, thread);
+    clear_share(task, c->v.rows, c->v.bytes, thread);
     clear_share(task, c->k.scales, c->k.scale_bytes, thread);
-    clear_share(task, c->v.scales, c->k.scale_bytes, thread);
+    clear_share(task, c->v.scales, c->v.scale_bytes, thread);
 }
 
 int32_t kvb_task_clear(const kvb_cache *cache, int32_t isa, int32_t threads, kvb_task **out)
@@ -45,7 +45,7 @@ int32_t kvb_task_clear(const kvb_cache *cache, int32_t isa, int32_t threads, kvb
     task->cache = cache;
     task->tier = kvb_tier_of(isa);
     task->task.work = clear;
-    double bytes = (double)(2 * (cache->k.bytes + cache->k.scale_bytes));
+    double bytes = (double)cache->bytes;
     task->task.traffic = (kvb_traffic){.compulsory = bytes, .issued = bytes, .line = bytes};
     *out = &task->task;
     return KVB_OK;

@@ -22,8 +22,9 @@ static int32_t check_pair(const kvb_cache *from, const kvb_cache *to)
     TRY(kvb_check_cache(from));
     TRY(kvb_check_cache(to));
     if (!kvb_same_rows(from, to))
-        return kvb_fail(KVB_BAD_ARGUMENT, "to: layout, inner, dtype, scale, ring, batch, kv_heads "
-                                          "and head_dim must be those of from");
+        return kvb_fail(KVB_BAD_ARGUMENT,
+                        "to: layout, inner, dtypes, scales, ring, batch, kv_heads, "
+                        "head_dim and v_dim must be those of from");
     if (!kvb_layouts[from->layout].whole)
         return kvb_fail(KVB_BAD_ARGUMENT, "layout: repack moves whole heads, which %s has not",
                         kvb_word("layout", from->layout));
@@ -33,7 +34,7 @@ static int32_t check_pair(const kvb_cache *from, const kvb_cache *to)
     if (to->capacity < from->capacity)
         return kvb_fail(KVB_BAD_ARGUMENT, "to: capacity %lld is below %lld, that of from",
                         (long long)to->capacity, (long long)from->capacity);
-    if (to->k.head_stride < from->k.head_stride)
+    if (to->k.head_stride < from->k.head_stride || to->v.head_stride < from->v.head_stride)
         return kvb_fail(
             KVB_BAD_ARGUMENT, "to: pad %lld lets rows move down; it must be at least %lld",
             (long long)to->pad, (long long)(from->k.head_stride - (to->k.head_stride - to->pad)));
@@ -62,33 +63,49 @@ static void move_up(const kvb_tier *tier, uint8_t *to, const uint8_t *from, int6
 }
 
 /* Rows of a plane, or its scales: those of sequence and head `i` lie `stride` bytes apart. */
-typedef struct plane {
+typedef struct moved {
     uint8_t *to;
     const uint8_t *from;
     int64_t to_stride, from_stride;
     int64_t row, block; /* bytes of one, and how many move together */
     double payload;     /* of `row` */
-} plane;
+} moved;
 
-enum { PLANES = 4 };
+enum { MOVED = 2 * PLANES };
+
+static moved scales_of(const kvb_plane *from, const kvb_plane *to)
+{
+    return (moved){.to = to->scales,
+                   .from = from->scales,
+                   .to_stride = to->scale_head_stride,
+                   .from_stride = from->scale_head_stride,
+                   .row = from->scale_token_stride,
+                   .block = 1,
+                   .payload = kvb_scale_size(from)};
+}
+
+static moved rows_of(const kvb_plane *from, const kvb_plane *to)
+{
+    return (moved){.to = to->rows,
+                   .from = from->rows,
+                   .to_stride = to->head_stride,
+                   .from_stride = from->head_stride,
+                   .row = from->token_stride,
+                   .block = from->cell ? LANES : 1,
+                   .payload = kvb_row_size(from)};
+}
 
 /* In the order in which they move: the last of all first. */
-static void planes_of(const kvb_cache *from, const kvb_cache *to, plane planes[PLANES])
+static void moved_of(const kvb_cache *from, const kvb_cache *to, moved all[MOVED])
 {
-    const int64_t stride = from->k.scale_head_stride, to_stride = to->k.scale_head_stride;
-    const int64_t scale = from->k.scale_token_stride, row = from->k.token_stride;
-    const int64_t block = kvb_layouts[from->layout].transposed ? LANES : 1;
-    const double size = kvb_scale_size(from), row_size = kvb_row_size(from);
-    planes[0] = (plane){to->v.scales, from->v.scales, to_stride, stride, scale, 1, size};
-    planes[1] = (plane){to->k.scales, from->k.scales, to_stride, stride, scale, 1, size};
-    planes[2] =
-        (plane){to->v.rows, from->v.rows, to->k.head_stride, from->k.head_stride, row, 1, row_size};
-    planes[3] = (plane){to->k.rows, from->k.rows, to->k.head_stride, from->k.head_stride,
-                        row,        block,        row_size};
+    all[0] = scales_of(&from->v, &to->v);
+    all[1] = scales_of(&from->k, &to->k);
+    all[2] = rows_of(&from->v, &to->v);
+    all[3] = rows_of(&from->k, &to->k);
 }
 
 /* Bytes that move of sequence and head `i`: live rows, or the blocks that they lie in. */
-static int64_t stretch(const kvb_cache *c, const plane *p, int64_t i)
+static int64_t stretch(const kvb_cache *c, const moved *p, int64_t i)
 {
     return round_up(c->lengths[i / c->kv_heads], p->block) * p->row;
 }
@@ -99,11 +116,11 @@ static void repack(kvb_task *base, int32_t thread, void *scratch)
 {
     const repack_task *task = (const repack_task *)base;
     const kvb_cache *c = task->from;
-    plane planes[PLANES];
+    moved all[MOVED];
     (void)thread;
     (void)scratch;
-    planes_of(c, task->to, planes);
-    for (const plane *p = planes; p < planes + PLANES; p++)
+    moved_of(c, task->to, all);
+    for (const moved *p = all; p < all + MOVED; p++)
         for (int64_t i = c->batch * c->kv_heads - 1; i >= 0; i--)
             move_up(task->tier, p->to + i * p->to_stride, p->from + i * p->from_stride,
                     stretch(c, p, i));
@@ -115,14 +132,15 @@ static void repack(kvb_task *base, int32_t thread, void *scratch)
 static kvb_traffic traffic_of(const kvb_cache *c, const kvb_cache *to)
 {
     kvb_traffic t = {0};
-    plane planes[PLANES];
-    planes_of(c, to, planes);
-    for (int k = 0; k < PLANES; k++)
+    moved all[MOVED];
+    moved_of(c, to, all);
+    for (int k = 0; k < MOVED; k++)
         for (int64_t i = 0; i < c->batch * c->kv_heads; i++) {
-            const plane *p = &planes[k];
+            const moved *p = &all[k];
             if (p->to + i * p->to_stride == p->from + i * p->from_stride)
                 continue;
-            *(k < 2 ? &t.scales : &t.kv) += 2.0 * (double)c->lengths[i / c->kv_heads] * p->payload;
+            *(k < PLANES ? &t.scales : &t.kv) +=
+                2.0 * (double)c->lengths[i / c->kv_heads] * p->payload;
             t.issued += 2.0 * (double)stretch(c, p, i);
             t.line += 2.0 * (double)round_up(stretch(c, p, i), LINE);
         }

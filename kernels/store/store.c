@@ -14,19 +14,19 @@ typedef struct store_task {
  */
 void kvb_encode_rows(int32_t isa, int32_t dtype, float tensor, const kvb_encode *rows)
 {
-    void (*encode)(const kvb_encode *) = kvb_tier_of(isa)->rows[dtype].encode;
+    void (*encode)(const kvb_encode *) = kvb_tier_of(isa)->codecs[dtype].encode;
     if (kvb_tensor(tensor) == 1.0f) {
         encode(rows);
         return;
     }
     _Alignas(LINE) float divided[DIM_MAX];
-    for (int64_t r = 0; r < rows->rows; r++) {
+    for (int64_t r = 0; r < rows->count; r++) {
         kvb_encode one = *rows;
         for (int64_t d = 0; d < rows->dim; d++)
             divided[d] = rows->from[r * rows->from_stride + d] / tensor;
         one.from = divided;
         one.to += r * rows->to_stride;
-        one.rows = 1;
+        one.count = 1;
         encode(&one);
     }
 }
@@ -48,64 +48,90 @@ static int64_t run_of(const int64_t *rows, int64_t count, int64_t token_stride)
     return n;
 }
 
-/* One run of rows, K and then V, whose first lies at `row` of a plane and at element `from` of the
- * source. K goes `beside` the cache where that is not null. */
-static void store_run(const kvb_store *a, kvb_encode run, int64_t row, int64_t scale, int64_t from,
-                      uint8_t *beside)
+/* Rows of a source on their way into a plane. */
+typedef struct way {
+    const kvb_plane *plane;
+    const float *source;
+    int64_t to_token, to_head; /* floats of the source, from a row to the next token's, or head's */
+    int64_t rows[TOGETHER];    /* of the first head, in the plane */
+    int64_t scales[TOGETHER];
+    kvb_encode run;
+} way;
+
+static void way_start(const kvb_store *a, const kvb_plane *p, const float *source, way *w)
 {
-    const kvb_cache *c = a->cache;
-    const int64_t to_stride = run.to_stride;
-    run.from = a->k + from;
-    run.scale = c->k.scales + scale;
-    run.to = beside ? beside : c->k.rows + row;
+    const bool by_head = a->head_major;
+    w->plane = p;
+    w->source = source;
+    w->to_token = by_head ? p->dim : a->cache->kv_heads * p->dim;
+    w->to_head = by_head ? a->tokens * p->dim : p->dim;
+    w->run = (kvb_encode){
+        .from_stride = p->dim,
+        .to_stride = by_head ? p->token_stride : p->head_stride,
+        .scale_stride = by_head ? p->scale_token_stride : p->scale_head_stride,
+        .scale_dtype = p->scale,
+        .dim = p->dim,
+        .row_bytes = p->row_bytes,
+    };
+}
+
+/* One run of rows: that of token `at` of those taken together, which is `token` of the source's
+ * sequence, and of KV head `head` comes first. To `beside` the cache where that is not null. */
+static void store_run(const kvb_store *a, const way *w, int64_t seq, int64_t at, int64_t token,
+                      int64_t head, uint8_t *beside)
+{
+    const kvb_plane *p = w->plane;
+    kvb_encode run = w->run;
+    run.from = w->source + seq * a->tokens * a->cache->kv_heads * p->dim + token * w->to_token +
+               head * w->to_head;
+    run.scale = p->scales + w->scales[at] + head * p->scale_head_stride;
+    run.to = beside ? beside : p->rows + w->rows[at] + head * p->head_stride;
     if (beside)
         run.to_stride = a->head_major ? run.row_bytes : LANES * run.row_bytes;
     run.nt = a->nt && !beside;
-    kvb_encode_rows(a->isa, c->k.dtype, c->k.tensor, &run);
-    run.from = a->v + from;
-    run.scale = c->v.scales + scale;
-    run.to = c->v.rows + row;
-    run.to_stride = to_stride;
-    run.nt = a->nt;
-    kvb_encode_rows(a->isa, c->k.dtype, c->v.tensor, &run);
+    kvb_encode_rows(a->isa, p->dtype, p->tensor, &run);
+}
+
+/* Tokens at .. at + n of those taken together, for `heads` KV heads from `head` on. A transposed
+ * plane's are encoded beside the cache, LANES tokens of each head, and then laid into their blocks.
+ */
+static void store_some(const kvb_store *a, way ways[PLANES], int64_t seq, int64_t first, int64_t at,
+                       int64_t n, int64_t head, int64_t heads, uint8_t *beside)
+{
+    const int64_t step = a->head_major ? n : 1;
+    const int64_t lane = kvb_lane(a->cache, a->cache->lengths[seq] + first + at);
+    for (int64_t t = at; t < at + n; t += step)
+        for (way *w = ways; w < ways + PLANES; w++) {
+            w->run.count = a->head_major ? n : heads;
+            store_run(a, w, seq, t, first + t, head,
+                      w->plane->cell ? beside + (t - at) * w->plane->row_bytes : NULL);
+        }
+    for (const way *w = ways; w < ways + PLANES; w++)
+        for (int64_t i = 0; w->plane->cell && i < heads; i++)
+            kvb_lay_rows(w->plane, beside + i * LANES * w->plane->row_bytes, n, lane, a->nt,
+                         w->plane->rows + (head + i) * w->plane->head_stride + w->rows[at]);
 }
 
 /* Source tokens first .. first + count of one sequence and `heads` KV heads, in the order of the
- * source: runs of tokens of a head, or of heads of a token. Reads then follow one stream.
- * Transposed K is encoded beside the cache, LANES tokens of each of as many heads as have room, and
- * then laid into their blocks. */
+ * source: runs of tokens of a head, or of heads of a token. Reads then follow one stream. */
 static void store_block(const kvb_store *a, int64_t seq, int64_t head, int64_t heads, int64_t first,
                         int64_t count, uint8_t *beside)
 {
     const kvb_cache *c = a->cache;
     const bool transposed = kvb_layouts[c->layout].transposed, by_head = a->head_major;
-    const int64_t dim = c->head_dim, row = c->k.row_bytes,
-                  fits = transposed ? DIM_MAX * 4 / row : heads;
-    const int64_t to_token = by_head ? dim : c->kv_heads * dim,
-                  to_head = by_head ? a->tokens * dim : dim;
-    int64_t rows[TOGETHER], scales[TOGETHER];
-    kvb_encode run = {.from_stride = dim,
-                      .to_stride = by_head ? c->k.token_stride : c->k.head_stride,
-                      .scale_stride = by_head ? c->k.scale_token_stride : c->k.scale_head_stride,
-                      .scale_dtype = c->k.scale,
-                      .dim = dim,
-                      .row_bytes = row};
-    kvb_offsets(c, seq, 0, c->lengths[seq] + first, count, rows, scales);
+    const int64_t fits = transposed ? DIM_MAX * 4 / c->k.row_bytes : heads;
+    way ways[PLANES], *k = &ways[KVB_K], *v = &ways[KVB_V];
+    way_start(a, &c->k, a->k, k);
+    way_start(a, &c->v, a->v, v);
+    kvb_offsets(c, &c->k, seq, 0, c->lengths[seq] + first, count, k->rows, k->scales);
+    kvb_offsets(c, &c->v, seq, 0, c->lengths[seq] + first, count, v->rows, v->scales);
     for (int64_t at = 0, n, some; at < count; at += n) {
-        const int64_t lane = kvb_lane(c, c->lengths[seq] + first + at);
-        n = by_head || transposed ? run_of(rows + at, count - at, c->k.token_stride) : 1;
-        n = transposed ? at_most(n, LANES - lane) : n;
-        for (int64_t h = head; rows[at] >= 0 && h < head + heads; h += some) {
+        n = by_head || transposed ? run_of(k->rows + at, count - at, c->k.token_stride) : 1;
+        if (transposed)
+            n = at_most(n, LANES - kvb_lane(c, c->lengths[seq] + first + at));
+        for (int64_t h = head; k->rows[at] >= 0 && h < head + heads; h += some) {
             some = by_head ? 1 : at_most(fits, head + heads - h);
-            run.rows = by_head ? n : some;
-            for (int64_t t = at; t < at + n; t += by_head ? n : 1)
-                store_run(
-                    a, run, rows[t] + h * c->k.head_stride, scales[t] + h * c->k.scale_head_stride,
-                    seq * a->tokens * c->kv_heads * dim + (first + t) * to_token + h * to_head,
-                    transposed ? beside + (t - at) * row : NULL);
-            for (int64_t i = 0; transposed && i < some; i++)
-                kvb_lay_rows(c->k.dtype, beside + i * LANES * row, row, n, lane, a->nt,
-                             c->k.rows + (h + i) * c->k.head_stride + rows[at]);
+            store_some(a, ways, seq, first, at, n, h, some, beside);
         }
     }
 }

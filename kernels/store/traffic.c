@@ -19,20 +19,20 @@ static int64_t kept_tokens(const kvb_cache *c, int64_t seq, int64_t first, int64
 {
     int64_t row, count = 0;
     for (int64_t i = 0; i < end - first; i++) {
-        kvb_offsets(c, seq, 0, first + i, 1, &row, NULL);
+        kvb_offsets(c, &c->k, seq, 0, first + i, 1, &row, NULL);
         kept[i] = row >= 0;
         count += kept[i];
     }
     return count;
 }
 
-/* Lines of the source rows of the last `count` tokens of one sequence, in the order in which they
- * lie. */
-static double source_lines(const kvb_store *a, int64_t seq, const uint8_t *kept, int64_t count,
-                           int64_t *next)
+/* Lines of the source rows of a plane, of the last `count` tokens of one sequence, in the order in
+ * which they lie. */
+static double source_lines(const kvb_store *a, const kvb_plane *p, int64_t seq, const uint8_t *kept,
+                           int64_t count, int64_t *next)
 {
     int64_t turns = a->head_major ? a->cache->kv_heads : 1;
-    int64_t bytes = a->cache->kv_heads / turns * a->cache->head_dim * (int64_t)sizeof *a->k;
+    int64_t bytes = a->cache->kv_heads / turns * p->dim * (int64_t)sizeof *a->k;
     double lines = 0.0;
     for (int64_t turn = 0; turn < turns; turn++)
         for (int64_t i = 0; i < count; i++) {
@@ -43,6 +43,13 @@ static double source_lines(const kvb_store *a, int64_t seq, const uint8_t *kept,
     return lines;
 }
 
+/* How often an element of a source is read: for its row's scale, where there is one, and for its
+ * code. */
+static double source_reads(const kvb_plane *p)
+{
+    return kvb_formats[p->dtype].scaled || kvb_formats[p->dtype].elements > 1 ? 2.0 : 1.0;
+}
+
 /* Stores count the rows that they keep, and what those are made from; padding is in `issued` and
  * `line`. */
 int32_t kvb_traffic_store(const kvb_store *a, kvb_traffic *t)
@@ -50,25 +57,27 @@ int32_t kvb_traffic_store(const kvb_store *a, kvb_traffic *t)
     const kvb_cache *c = a->cache;
     const kvb_touched all = {.cache = c, .of = a, .stores = true, .tokens_of = written};
     double rows = 0.0, of_source = 0.0, of_rows;
-    /* for scales, and for codes */
-    double reads =
-        kvb_formats[c->k.dtype].scaled || kvb_formats[c->k.dtype].elements > 1 ? 2.0 : 1.0;
-    int64_t next = 0;
+    int64_t next[PLANES] = {0};
     uint8_t *kept = malloc((size_t)at_most(a->tokens, c->capacity));
     if (!kept)
         return kvb_fail(KVB_NO_MEMORY, "no memory to count %lld tokens", (long long)a->tokens);
     for (int64_t b = 0, first, end; b < c->batch; b++) {
         written(&all, b, &first, &end);
         rows += (double)(kept_tokens(c, b, first, end, kept) * c->kv_heads);
-        of_source += source_lines(a, b, kept, end - first, &next);
+        for (int32_t p = 0; p < PLANES; p++)
+            of_source += source_lines(a, kvb_plane_of(c, p), b, kept, end - first, &next[p]);
     }
     free(kept);
     int32_t code = kvb_lines_of(&all, rows, &of_rows);
-    double source = 2.0 * rows * (double)c->head_dim * sizeof *a->k;
-    *t =
-        (kvb_traffic){.kv = 2.0 * rows * kvb_row_size(c), .scales = 2.0 * rows * kvb_scale_size(c)};
-    t->compulsory = t->kv + t->scales + source;
-    t->issued = 2.0 * rows * (double)c->k.row_bytes + t->scales + reads * source;
-    t->line = LINE * (of_rows + 2.0 * of_source);
+    *t = (kvb_traffic){.kv = rows * kvb_row_sizes(c), .scales = rows * kvb_scale_sizes(c)};
+    t->compulsory = t->kv + t->scales;
+    t->issued = t->scales;
+    for (int32_t i = 0; i < PLANES; i++) {
+        const kvb_plane *p = kvb_plane_of(c, i);
+        const double source = rows * (double)p->dim * sizeof *a->k;
+        t->compulsory += source;
+        t->issued += rows * (double)p->row_bytes + source_reads(p) * source;
+    }
+    t->line = LINE * (of_rows + of_source);
     return code;
 }

@@ -1,6 +1,7 @@
 /* Stored rows back to float32. */
 #include <string.h>
 
+#include "cache/touched.h"
 #include "store/store.h"
 
 enum { BLOCK = 16 }; /* tokens taken together */
@@ -22,55 +23,62 @@ static int64_t live(const kvb_cache *c, int64_t seq)
     return at_most(c->lengths[seq], c->capacity);
 }
 
-static float scale_at(const kvb_cache *c, const uint8_t *at)
+/* Rows of a plane, of one sequence and KV head: `held` of them are there. */
+typedef struct taken {
+    int64_t rows[BLOCK], scales[BLOCK];
+    int64_t first, held; /* the token of the first one */
+} taken;
+
+static float scale_at(const kvb_plane *p, int64_t at)
 {
     float scale = 1.0f;
-    if (kvb_formats[c->k.dtype].scaled)
-        kvb_tier_scalar.rows[c->k.scale == SCALE_F16 ? DTYPE_F16 : DTYPE_F32].decode(at, 1.0f, 1,
-                                                                                     &scale);
+    if (kvb_formats[p->dtype].scaled)
+        kvb_tier_scalar.codecs[p->scale == SCALE_F16 ? DTYPE_F16 : DTYPE_F32].decode(
+            p->scales + at, 1.0f, 1, &scale);
     return scale;
 }
 
-/* The row of a token's K, in its place or out of its block. */
-static const uint8_t *k_row(const kvb_cache *c, int64_t row, int64_t lane, uint8_t *out)
+/* A row in its place, or out of its block to `beside`. */
+static const uint8_t *row_at(const kvb_plane *p, int64_t row, int64_t lane, uint8_t *beside)
 {
-    if (!kvb_layouts[c->layout].transposed)
-        return c->k.rows + row;
-    kvb_gather(c->k.dtype, c->k.rows + row - lane * c->k.row_bytes, lane, c->head_dim, out);
-    return out;
+    if (!p->cell)
+        return p->rows + row;
+    kvb_gather(p->dtype, p->rows + row - lane * p->row_bytes, lane, p->dim, beside);
+    return beside;
 }
 
-static void times(float *row, int64_t dim, float tensor)
+/* Row i of those taken. What the cache does not hold becomes zero: tokens behind the length, and
+ * blocks that the table leaves out. */
+static void unpack_row(const unpack_task *task, const kvb_plane *p, const taken *from, int64_t i,
+                       float *to)
 {
-    for (int64_t d = 0; tensor != 1.0f && d < dim; d++)
-        row[d] *= tensor;
+    _Alignas(LINE) uint8_t beside[DIM_MAX * 4];
+    const float tensor = kvb_tensor(p->tensor);
+    if (i >= from->held || from->rows[i] < 0) {
+        memset(to, 0, (size_t)p->dim * sizeof *to);
+        return;
+    }
+    const int64_t lane = kvb_lane(task->cache, from->first + i);
+    task->tier->codecs[p->dtype].decode(row_at(p, from->rows[i], lane, beside),
+                                        scale_at(p, from->scales[i]), p->dim, to);
+    for (int64_t d = 0; tensor != 1.0f && d < p->dim; d++)
+        to[d] *= tensor;
 }
 
-/* Tokens at .. at + count of the output, of one sequence and KV head. What the cache does not hold
- * becomes zero: tokens behind the length, and blocks that the table leaves out. */
+/* Tokens at .. at + count of the output, of one sequence and KV head. */
 static void unpack_block(const unpack_task *task, int64_t seq, int64_t head, int64_t at,
                          int64_t count)
 {
     const kvb_cache *c = task->cache;
-    void (*decode)(const uint8_t *, float, int64_t, float *) = task->tier->rows[c->k.dtype].decode;
-    int64_t held = at_most(count, at_least(0, live(c, seq) - task->first - at)), rows[BLOCK],
-            scales[BLOCK];
-    int64_t first = c->lengths[seq] - live(c, seq) + task->first + at;
-    _Alignas(LINE) uint8_t row[DIM_MAX * 4];
-    kvb_offsets(c, seq, head, first, held, rows, scales);
-    for (int64_t i = 0; i < count; i++) {
-        int64_t to = ((seq * task->tokens + at + i) * c->kv_heads + head) * c->head_dim;
-        if (i < held && rows[i] >= 0) {
-            const uint8_t *k = k_row(c, rows[i], kvb_lane(c, first + i), row);
-            decode(k, scale_at(c, c->k.scales + scales[i]), c->head_dim, task->k + to);
-            decode(c->v.rows + rows[i], scale_at(c, c->v.scales + scales[i]), c->head_dim,
-                   task->v + to);
-            times(task->k + to, c->head_dim, kvb_tensor(c->k.tensor));
-            times(task->v + to, c->head_dim, kvb_tensor(c->v.tensor));
-        } else {
-            memset(task->k + to, 0, (size_t)c->head_dim * sizeof *task->k);
-            memset(task->v + to, 0, (size_t)c->head_dim * sizeof *task->v);
-        }
+    taken from = {.first = c->lengths[seq] - live(c, seq) + task->first + at,
+                  .held = at_most(count, at_least(0, live(c, seq) - task->first - at))};
+    for (int32_t i = 0; i < PLANES; i++) {
+        const kvb_plane *p = kvb_plane_of(c, i);
+        float *to = i == KVB_K ? task->k : task->v;
+        kvb_offsets(c, p, seq, head, from.first, from.held, from.rows, from.scales);
+        for (int64_t t = 0; t < count; t++)
+            unpack_row(task, p, &from, t,
+                       to + ((seq * task->tokens + at + t) * c->kv_heads + head) * p->dim);
     }
 }
 
@@ -100,6 +108,16 @@ static int32_t ready(const kvb_task *base, int64_t grown)
     return kvb_check_range("tokens", task->tokens, 1, c->capacity - task->first);
 }
 
+/* Of so many rows of each plane. */
+static kvb_traffic traffic_of(const kvb_cache *c, double rows)
+{
+    const double floats = rows * (double)((c->k.dim + c->v.dim) * (int64_t)sizeof(float));
+    kvb_traffic t = {.kv = rows * kvb_row_sizes(c), .scales = rows * kvb_scale_sizes(c)};
+    t.compulsory = t.kv + t.scales + floats;
+    t.issued = t.line = rows * (double)(c->k.row_bytes + c->v.row_bytes) + t.scales + floats;
+    return t;
+}
+
 /* `first` counts from the oldest token that is held. */
 int32_t kvb_task_unpack(const kvb_cache *cache, int64_t first, int64_t tokens, float *k, float *v,
                         int32_t isa, int32_t threads, kvb_task **out)
@@ -119,17 +137,7 @@ int32_t kvb_task_unpack(const kvb_cache *cache, int64_t first, int64_t tokens, f
     task->tier = kvb_tier_of(isa);
     task->task.ready = ready;
     task->task.work = work;
-    double rows = 2.0 * (double)(cache->batch * tokens * cache->kv_heads);
-    double kv = rows * (double)kvb_payload(cache->k.dtype, cache->head_dim);
-    double scales =
-        kvb_formats[cache->k.dtype].scaled ? rows * kvb_scale_bytes[cache->k.scale] : 0.0;
-    double out_bytes = rows * (double)(cache->head_dim * 4);
-    task->task.traffic =
-        (kvb_traffic){.kv = kv,
-                      .scales = scales,
-                      .compulsory = kv + scales + out_bytes,
-                      .issued = rows * (double)cache->k.row_bytes + scales + out_bytes,
-                      .line = rows * (double)cache->k.row_bytes + scales + out_bytes};
+    task->task.traffic = traffic_of(cache, (double)(cache->batch * tokens * cache->kv_heads));
     *out = &task->task;
     return KVB_OK;
 }

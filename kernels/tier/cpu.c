@@ -1,5 +1,5 @@
-/* Which tiers this CPU runs. A tier needs instructions and, on x86, an operating system that saves
- * its registers. */
+/* Which tiers this CPU runs, and which halves of them. A tier needs instructions and, on x86, an
+ * operating system that saves its registers; a half may need more. */
 #include "tier/tier.h"
 
 #if defined(__x86_64__) || defined(__i386__)
@@ -47,10 +47,10 @@ static bool covers(needs cpu, needs tier)
     {                                                                              \
         ISA_SCALAR, {0, 0, 0, 0}                                                   \
     }
-#define DOTS                                \
-    {                                       \
-        ISA_AVX512, { 0, 0, 0, AVX512VNNI } \
-    }
+static const needs vnni = {.leaf7c = AVX512VNNI};
+#define HALVES                                                                      \
+    {ISA_AVX512, BOTH, WAY_DOT_I8, &vnni}, {ISA_AVX512, BOTH, WAY_DOT_Q8_0, &vnni}, \
+        {ISA_AVX512, BOTH, WAY_DOT_Q4_0, &vnni},
 
 #elif defined(__aarch64__)
 
@@ -88,7 +88,10 @@ static bool covers(needs cpu, needs tier)
     {                                                                                           \
         ISA_SCALAR, {0, 0}                                                                      \
     }
-#define DOTS {ISA_NEON, {ASIMDDP, 0}}
+static const needs dot_products = {.hwcap = ASIMDDP};
+#define HALVES                                                                                  \
+    {ISA_NEON, BOTH, WAY_DOT_I8, &dot_products}, {ISA_NEON, BOTH, WAY_DOT_Q8_0, &dot_products}, \
+        {ISA_NEON, BOTH, WAY_DOT_Q4_0, &dot_products},
 
 #else
 
@@ -97,7 +100,7 @@ static needs found(void) { return 0; }
 static bool covers(needs cpu, needs tier) { return cpu == tier; }
 
 #define LADDER {ISA_SCALAR, 0}
-#define DOTS {ISA_SCALAR, 0}
+#define HALVES
 
 #endif
 
@@ -109,11 +112,15 @@ static const struct {
 
 enum { RUNGS = sizeof ladder / sizeof *ladder };
 
-/* The one tier that dot products of whole numbers take more of than the tier itself does. */
-static const struct {
+/* What halves need beyond what their tier does. */
+enum { QK = 1 << KVB_K, PV = 1 << KVB_V, BOTH = QK | PV };
+typedef struct half {
     int32_t isa;
-    needs extra;
-} dots = DOTS;
+    int32_t planes; /* of QK, of PV, of both */
+    int32_t way;
+    const needs *more;
+} half;
+static const half halves[] = {HALVES{-1, 0, 0, NULL}};
 
 /* Asked once, when the library is loaded: a virtual machine answers each cpuid itself, in tens of
  * microseconds. */
@@ -128,9 +135,12 @@ int32_t kvb_isa_runs(int32_t isa)
     return 0;
 }
 
-bool kvb_row_kernel_runs(int32_t isa, int32_t row_kernel)
+bool kvb_half_runs(int32_t isa, int32_t way, int32_t plane)
 {
-    return row_kernel < READ_DOT_I8 || isa != dots.isa || covers(cpu, dots.extra);
+    for (const half *h = halves; h->more; h++)
+        if (h->isa == isa && h->way == way && h->planes >> plane & 1)
+            return covers(cpu, *h->more);
+    return true;
 }
 
 int32_t kvb_isa_best(void)

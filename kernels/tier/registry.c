@@ -85,7 +85,7 @@ enum { MOST = (sizeof rows / sizeof *rows + VARIANTS) * LAYOUTS * DTYPES * ISAS 
 static kvb_kernel kernels[MOST];
 static int32_t count;
 
-/* Of an op, in one variant: every layout, dtype and tier that has it. `index`: the variant's place
+/* Of an op, in one variant: every layout, dtype and tier that has it, K and V alike. `index`: the variant's place
  * in its list, or -1 where it is no way to decode. */
 static void add(const op_row *row, int32_t index, const char *variant, const char *about)
 {
@@ -94,13 +94,13 @@ static void add(const op_row *row, int32_t index, const char *variant, const cha
     for (int32_t i = 0; i < layouts * dtypes * isas; i++) {
         const int32_t layout = i / isas / dtypes, dtype = i / isas % dtypes, isa = i % isas;
         if ((row->op == OP_REPACK && !kvb_layouts[layout].whole) ||
-            (row->layouts && row->dtypes && !kvb_layout_has(layout, dtype)) ||
-            (index >= 0 && kvb_reads(index, layout, dtype) < 0))
+            (row->layouts && row->dtypes && !kvb_layout_has(layout, dtype, KVB_K)) ||
+            (index >= 0 && kvb_reads(index, layout, dtype, KVB_K) < 0))
             continue;
-        const int32_t row_kernel = row->op == OP_DOT8 ? READ_DOT_I8
-                                   : index < 0        ? dtype
-                                                      : kvb_row_kernel_of(index, dtype);
-        if (!kvb_has_row_kernel(isa, row_kernel))
+        const int32_t way = row->op == OP_DOT8 ? WAY_DOT_I8
+                            : index < 0        ? dtype
+                                               : kvb_way_of(index, dtype);
+        if (!kvb_has_half(isa, way, KVB_K) || !kvb_has_half(isa, way, KVB_V))
             continue;
         kernels[count++] = (kvb_kernel){
             .op = kvb_word("op", row->op),
@@ -109,7 +109,8 @@ static void add(const op_row *row, int32_t index, const char *variant, const cha
             .dtype = row->dtypes ? kvb_word("dtype", dtype) : "-",
             .isa = kvb_word("isa", isa),
             .about = about,
-            .runnable = kvb_isa_runs(isa) && kvb_row_kernel_runs(isa, row_kernel),
+            .runnable = kvb_isa_runs(isa) && kvb_half_runs(isa, way, KVB_K) &&
+                        kvb_half_runs(isa, way, KVB_V),
         };
     }
 }

@@ -1,4 +1,5 @@
-/* How a tile is read: one value, made where a walk begins, that every stage and the twin obey. */
+/* How a plane's rows of a tile are read: one value for each plane, made where a walk begins, that
+ * every stage and the twin obey. */
 #ifndef KVB_SCHEDULE_H
 #define KVB_SCHEDULE_H
 
@@ -27,21 +28,15 @@ enum {
 
 typedef struct kvb_schedule {
     int32_t order;
-    int32_t tokens; /* of a block, at most */
-    /* blocks that are one stretch are some times so many tokens, and others at most so many */
-    int32_t grain;
-    /* rows, or pages of them, that are asked for in turn, of both planes together */
-    int32_t streams;
     /* ORDER_ROWS, ORDER_RUNS: bytes from what is read or touched to what is asked for */
     int64_t distance;
     /* 1, or those of a token, whose rows are read in turn: groups follow the first one's, scores
-     * every */
+     * every HEAD_SCORES. The same for both planes */
     int64_t kv_heads;
-    /* HEAD_SCORES */
     int64_t run_rows; /* ORDER_ROWS, ORDER_RUNS: rows of a run. Slices of V end with it */
 } kvb_schedule;
 
 /* Of tiles that were asked for by somebody else, or are in a cache. */
-static const kvb_schedule kvb_plain = {.order = ORDER_PLAIN, .streams = 1, .kv_heads = 1};
+static const kvb_schedule kvb_plain = {.order = ORDER_PLAIN, .kv_heads = 1};
 
 #endif

@@ -11,18 +11,16 @@
 
 /* ---- variants.c: what a variant of decode makes of a cache's rows ---------------------------- */
 
-/* Ways to read a row, as indices of a tier's `rows`: each dtype as it is, then those that are of
+/* Ways to read a row, as indices of a tier's halves: each dtype as it is, then those that are of
  * one variant alone. */
-#define KVB_READ_DOT(word, name) READ_DOT_##name,
-enum { READ_ROUND16 = DTYPES, READ_DOT_I8, KVB_DOT_PACKS(KVB_READ_DOT) READS };
+#define KVB_WAY_DOT(word, name) WAY_DOT_##name,
+enum { WAY_ROUND16 = DTYPES, WAY_DOT_I8, KVB_DOT_PACKS(KVB_WAY_DOT) WAYS };
 
 /* The way that a variant reads rows of a dtype for which it has a kernel: kvb_reads() is not
  * negative. */
-int32_t kvb_row_kernel_of(int32_t variant, int32_t dtype);
-/* Whether a tier has the way, and turns rows into float32 where a group has more than HEADS heads.
- */
-bool kvb_has_row_kernel(int32_t isa, int32_t row_kernel);
-bool kvb_widens(int32_t isa, int32_t row_kernel);
+int32_t kvb_way_of(int32_t variant, int32_t dtype);
+/* The variant takes K and V of one dtype alone: it is no pair of halves. */
+bool kvb_takes_alike(int32_t variant);
 
 /* ---- a tile: up to TILE tokens of one sequence and one KV head ------------------------------- */
 
@@ -43,41 +41,54 @@ static inline kvb_places kvb_rows_from(kvb_places rows, int64_t t)
 }
 
 enum { FEW_HEADS = 2 }; /* most whose stages take rows that lie one behind another whole */
-/* From one query head's scores to the next one's, and one KV head's: those of a token lie in
- * different sets of a cache. */
-enum { QUERY_SCORES = TILE + LANES, HEAD_SCORES = HEADS * QUERY_SCORES };
+enum { CLASSES = 4 };   /* of groups: 1, 2, 4, 8 rows of q */
+/* From the scores of one row of q to those of the next one, and of a KV head: those of a token lie
+ * in different sets of a cache. */
+enum { QUERY_SCORES = TILE + LANES, HEAD_SCORES = Q_ROWS * QUERY_SCORES };
 
-/* Rows to prefetch, or for ORDER_RUNS to touch: one line for each that is consumed, never a burst.
- */
-typedef struct kvb_requests {
-    /* while K is consumed, and while V is: an entry for every `rows_per_entry` rows of the tile */
-    kvb_places k, v;
+/* Rows whose lines are asked for while others are consumed: one line for each, never a burst. */
+typedef struct kvb_asked {
+    kvb_places rows;        /* an entry for every `rows_per_entry` rows that are consumed */
     int64_t streams;        /* entries whose lines are asked for in turn */
     int64_t rows_per_entry; /* rows from an entry's on, that lie one behind another */
-} kvb_requests;
+} kvb_asked;
+
+/* K of a tile, or V. */
+typedef struct kvb_side {
+    kvb_places rows; /* of each token */
+    int64_t bytes;   /* of a row, with its padding: ORDER_ROWS, ORDER_RUNS: from it to the next */
+    /* 0, or the plane is transposed: every LANES-th row is a block, and these are its bytes */
+    int64_t block;
+    /* [TILE], in the cache itself or in the tile's `scales`; null where rows have none */
+    const float *scale;
+    const kvb_schedule *schedule;
+    kvb_asked asked;     /* ORDER_LISTED, ORDER_LISTED_L2: what the schedule asks for meanwhile */
+    const uint8_t *then; /* ORDER_ROWS, ORDER_RUNS: the row that is touched behind the last one */
+} kvb_side;
 
 typedef struct kvb_tile {
     /* one past the last live token; the rows behind are its own again, up to a multiple of LANES */
     int32_t count;
     /* tokens in front that are none of the tile's: below LANES, and most often 0 */
     int32_t lead;
-    /* 0, or K is transposed: every LANES-th row is a block, and these are its bytes */
-    int64_t k_block;
-    kvb_places k, v; /* row of each token */
-    /* from a row to the next, where they lie one behind another: ORDER_ROWS, ORDER_RUNS */
-    int64_t stride;
-    const kvb_schedule *schedule;
-    kvb_requests next;    /* what the schedule asks for meanwhile; not there for ORDER_PLAIN */
-    const float *k_scale; /* scaled formats only: [TILE], in the cache itself or in `scales` */
-    const float *v_scale;
+    int64_t first; /* the token, of its sequence, whose rows come first */
+    kvb_side k, v;
     float scales[2][TILE];
 } kvb_tile;
 
-/* Row t of those to prefetch, in a walk that takes whole rows. */
-static inline const uint8_t *kvb_row_next(const kvb_requests *next, kvb_places rows, int64_t t,
-                                          int64_t row_bytes)
+/* The tile was asked for already: nothing is while it is consumed again. */
+static inline void kvb_tile_plain(kvb_tile *tile)
 {
-    return kvb_row_at(rows, t / next->rows_per_entry) + t % next->rows_per_entry * row_bytes;
+    tile->k.schedule = tile->v.schedule = &kvb_plain;
+}
+
+/* Row t of those to prefetch, in a walk that takes whole rows. */
+static inline const uint8_t *kvb_row_asked(const kvb_side *side, int64_t t)
+{
+    if (side->schedule->order >= ORDER_ROWS)
+        return side->then + t * side->bytes;
+    const int64_t each = side->asked.rows_per_entry;
+    return kvb_row_at(side->asked.rows, t / each) + t % each * side->bytes;
 }
 
 /* The hint is part of the instruction, so that the choice is a branch. */
@@ -89,13 +100,13 @@ static inline void kvb_fetch(const uint8_t *line, bool to_l2)
         __builtin_prefetch(line);
 }
 
-/* ---- a tier: one instruction set's version of everything that touches rows ------------------- */
+/* ---- a group: rows of q that share a KV head ------------------------------------------------- */
 
 /* The q of a group as whole numbers. */
 typedef struct kvb_prepared {
     /* what one is worth; NaN where q is not finite. Of packed rows it stands with the codes, */
-    float step[HEADS];
-    int32_t first[HEADS]; /* and so does what a score's sum begins with */
+    float step[Q_ROWS];
+    int32_t first[Q_ROWS]; /* and so does what a score's sum begins with */
     _Alignas(LINE) int8_t codes[];
 } kvb_prepared;
 
@@ -103,38 +114,55 @@ typedef struct kvb_prepared {
  */
 static inline int64_t prepared_bytes(int64_t dim)
 {
-    const int64_t whole = (int64_t)sizeof(kvb_prepared) + 3 * HEADS * round_up(dim, LINE);
-    return at_least(whole, HEADS * round_up(dim, LANES) * (int64_t)sizeof(float));
+    const int64_t whole = (int64_t)sizeof(kvb_prepared) + 3 * Q_ROWS * round_up(dim, LINE);
+    return at_least(whole, Q_ROWS * round_up(dim, LANES) * (int64_t)sizeof(float));
 }
 
-/* Where q of a group has an element of a head. */
-static inline int64_t q_index(int64_t d, int64_t head, int64_t slots, int64_t part)
+/* Where q of a group has an element of one of its rows. */
+static inline int64_t q_index(int64_t d, int64_t q_row, int64_t slots, int64_t part)
 {
-    return (d / part * slots + head) * part + d % part;
+    return (d / part * slots + q_row) * part + d % part;
 }
 
-/* Softmax state of up to HEADS query heads that share a KV head. */
+/* Softmax state of up to Q_ROWS rows of q that share a KV head: one for each query of a sequence
+ * and each of its heads. */
 typedef struct kvb_group {
-    int32_t heads;
-    int32_t slots; /* heads rounded up to a class: 1, 2, 4 or 8 */
-    int32_t dim;
-    int64_t dim_pad; /* dim rounded up to LANES */
-    int64_t part;    /* elements of a head that lie side by side in q */
-    /* [dim_pad / part][slots][part], times scale * log2(e); zero behind dim and behind heads */
+    int32_t q_rows;
+    int32_t slots; /* q_rows rounded up to a class: 1, 2, 4 or 8 */
+    int32_t k_dim, v_dim;
+    int64_t k_pad, v_pad; /* dims rounded up to LANES */
+    int64_t part;         /* elements of a row that lie side by side in q */
+    /* [k_pad / part][slots][part], times scale * log2(e); zero behind dim and behind q_rows */
     const float *q;
-    float *max; /* [HEADS], of the scores so far, in units of log2 */
-    float *sum; /* [HEADS][LANES], lane-wise */
-    /* [HEADS], what the last softmax asks the accumulators to be multiplied by */
+    int64_t *ends; /* [Q_ROWS], one past the last token that each attends to */
+    float *max;    /* [Q_ROWS], of the scores so far, in units of log2 */
+    float *sum;    /* [Q_ROWS][LANES], lane-wise */
+    /* [Q_ROWS], what the last softmax asks the accumulators to be multiplied by */
     float *rescale;
-    float *acc; /* [slots][dim_pad] */
-    union {     /* what a way's `prepare_query` makes of q, or null */
+    float *acc; /* [slots][v_pad] */
+    union {     /* what `prepare_query` of a QK half makes of q, or null */
         kvb_prepared *prepared;
         /* floats in the order in which the elements of rows are loaded: isa/row/deal.tmpl.c */
         float *dealt;
     };
 } kvb_group;
 
-/* Rows to encode: `rows` of them, source and target each with its stride. */
+/* Tokens of a tile up to the last one that a row of q attends to: 0 where that lies before it. */
+static inline int32_t kvb_attended_of(const kvb_tile *tile, const kvb_group *group, int q_row)
+{
+    const int64_t left = group->ends[q_row] - tile->first;
+    return (int32_t)at_least(0, at_most(tile->count, left));
+}
+
+/* Index of the class of a group: 1, 2, 4 or 8 rows of q, for each of which a stage is compiled. */
+static inline int kvb_class(int64_t q_rows)
+{
+    return q_rows > 4 ? 3 : q_rows > 2 ? 2 : q_rows > 1 ? 1 : 0;
+}
+
+/* ---- a tier: one instruction set's version of everything that touches rows ------------------- */
+
+/* Rows to encode: source and target each with its stride. */
 typedef struct kvb_encode {
     uint8_t *to;
     int64_t to_stride;
@@ -144,52 +172,54 @@ typedef struct kvb_encode {
     int32_t nt;
     const float *from;
     int64_t from_stride; /* floats */
-    int64_t rows;
+    int64_t count;
     int64_t dim;
     int64_t row_bytes;
 } kvb_encode;
 
-/* The functions of a tier that depend on the dtype. The index of `qk` and `pv` is the group class:
- * 1, 2, 4, 8 heads. */
-typedef struct kvb_rows {
-    /* at the beginning of a unit: q -> prepared or dealt; null where q is multiplied as it is */
-    void (*prepare_query)(const kvb_group *group);
-    /* scores[head * QUERY_SCORES + t] = q[head] . k[t], for t < count, and anything up to a
-     * multiple of LANES */
-    void (*qk[4])(const kvb_tile *tile, const kvb_group *group, float *scores);
-    /* the same of a tile whose K is transposed; null where no layout transposes the dtype */
-    void (*qk_t[4])(const kvb_tile *tile, const kvb_group *group, float *scores);
-    /* acc[head] = acc[head] * rescale[head] + sum over lead <= t < count of p[head * QUERY_SCORES +
-     * t] * v[t] */
-    void (*pv[4])(const kvb_tile *tile, const kvb_group *group, const float *p);
-    /* one query head, token by token, online softmax: what most public CPU kernels do */
-    void (*perhead)(const kvb_tile *tile, const kvb_group *group);
+/* Floats to rows and back. A way that is of one variant alone stores nothing. */
+typedef struct kvb_codec {
     void (*encode)(const kvb_encode *rows);
     /* one row as float32: to[0 .. dim) */
     void (*decode)(const uint8_t *row, float scale, int64_t dim, float *to);
-    /* query heads of a group that share one load of a row, in qk, qk_t and pv; more load it again,
-     * from L1 */
-    int32_t qk_heads, qk_t_heads, pv_heads;
-    /* elements of a row that a load takes, in qk and in pv: a row is read to a multiple of them */
-    int32_t k_step, v_step;
-    /* whether qk, qk_t and pv take rows of `dim` elements whole for so many query heads of a KV
-     * head; null where they never do */
-    bool (*whole)(int64_t heads, int64_t dim);
-    int32_t in_turn; /* most query heads for which they take those of several KV heads in turn */
-} kvb_rows;
+} kvb_codec;
 
-/* One stage function takes groups of 1, 2, 4 or 8 heads. */
-static inline int kvb_class(int64_t heads)
-{
-    return heads > 4 ? 3 : heads > 2 ? 2 : heads > 1 ? 1 : 0;
-}
+/* A half of a row kernel: QK, by the dtype of K, or PV, by that of V. What both have in common. */
+typedef struct kvb_half {
+    int32_t most;   /* rows of q that a call folds, at most; its functions go by kvb_class() */
+    int32_t shared; /* rows of q that share one load of a row; more load it again, from L1 */
+    int32_t step;   /* elements of a row that a load takes: a row is read to a multiple of them */
+    /* whether it takes rows of `dim` elements whole for so many rows of q; null where it never does
+     */
+    bool (*whole)(int64_t q_rows, int64_t dim);
+    int32_t in_turn; /* most rows of q for which it takes those of several KV heads in turn */
+} kvb_half;
+
+typedef struct kvb_qk {
+    kvb_half half;
+    /* at the beginning of a unit: q -> prepared or dealt; null where q is multiplied as it is */
+    void (*prepare_query)(const kvb_group *group);
+    /* scores[q_row * QUERY_SCORES + t] = q[q_row] . k[t], for t < count, and anything up to a
+     * multiple of LANES */
+    void (*rows[CLASSES])(const kvb_tile *tile, const kvb_group *group, float *scores);
+    /* the same of a tile whose K is transposed; null where no layout transposes the dtype */
+    void (*transposed[CLASSES])(const kvb_tile *tile, const kvb_group *group, float *scores);
+    int32_t shared_transposed; /* as `shared` */
+} kvb_qk;
 
 /* Scores of a tile for one group, by the way that its K lies. */
-static inline void kvb_score(const kvb_rows *rows, const kvb_tile *tile, const kvb_group *group,
+static inline void kvb_score(const kvb_qk *qk, const kvb_tile *tile, const kvb_group *group,
                              float *scores)
 {
-    (tile->k_block ? rows->qk_t : rows->qk)[kvb_class(group->heads)](tile, group, scores);
+    (tile->k.block ? qk->transposed : qk->rows)[kvb_class(group->q_rows)](tile, group, scores);
 }
+
+typedef struct kvb_pv {
+    kvb_half half;
+    /* acc[q_row] = acc[q_row] * rescale[q_row] + sum over lead <= t < count of p[q_row *
+     * QUERY_SCORES + t] * v[t] */
+    void (*rows[CLASSES])(const kvb_tile *tile, const kvb_group *group, const float *p);
+} kvb_pv;
 
 /* What a read probe prefetches with its lines: nothing at distance 0. */
 typedef struct kvb_ahead {
@@ -200,16 +230,20 @@ typedef struct kvb_ahead {
 } kvb_ahead;
 
 typedef struct kvb_tier {
-    kvb_rows rows[READS];
-    /* scores times k_scale (where scaled), -inf below `lead` and from `count` up to a multiple of
-     * LANES; raises max, sets rescale */
-    void (*max)(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled);
-    /* scores -> p = exp2(score - max) in place, times v_scale where scaled; sum = sum * rescale +
-     * sum of p */
-    void (*exp)(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled);
-    /* reads `bytes` of every K row, or its blocks, and of every V row of a tile, and its scales
-     * unless they are null: adds them to `sum` */
-    void (*twin)(const kvb_tile *tile, int64_t bytes, kvb_sum *sum);
+    kvb_qk qk[WAYS];
+    kvb_pv pv[WAYS];
+    kvb_codec codecs[WAYS];
+    /* K and V of one dtype and one row of q, token by token, online softmax: what most public CPU
+     * kernels do */
+    void (*perhead[DTYPES])(const kvb_tile *tile, const kvb_group *group);
+    /* scores times K's scale, where it has one, and -inf below `lead`, and from the last token that
+     * a row of q attends to up to a multiple of LANES; raises max, sets rescale */
+    void (*max)(const kvb_tile *tile, const kvb_group *group, float *scores);
+    /* scores -> p = exp2(score - max) in place, times V's scale where it has one; sum = sum *
+     * rescale + sum of p */
+    void (*exp)(const kvb_tile *tile, const kvb_group *group, float *scores);
+    /* reads every row of a tile, or block, and its scales: adds them to `sum` */
+    void (*twin)(const kvb_tile *tile, kvb_sum *sum);
     /* probes on one thread's share; bytes are a multiple of LINE; nothing orders the non-temporal
      * stores of _nt */
     void (*read)(const void *from, int64_t bytes, kvb_ahead ahead, kvb_sum *sum);
@@ -220,8 +254,8 @@ typedef struct kvb_tier {
     void (*triad)(void *to, const void *from, const void *from2, int64_t bytes);
     double (*flops)(int64_t rounds); /* returns the FLOPs done */
     double (*dot8)(int64_t rounds);  /* the same of products of bytes */
-    /* `part` of groups with HEADS slots; that of others is LANES. 0: `dim_pad` of all, heads follow
-     * each other */
+    /* `part` of groups with Q_ROWS slots; that of others is LANES. 0: `k_pad` of all, rows of q
+     * follow each other */
     int32_t q_part;
 } kvb_tier;
 
@@ -229,8 +263,12 @@ extern const kvb_tier kvb_tier_scalar, kvb_tier_avx2, kvb_tier_avx512, kvb_tier_
     kvb_tier_sve256, kvb_tier_sve512;
 /* registry.c: null where this build has no such tier */
 const kvb_tier *kvb_tier_of(int32_t isa);
-/* cpu.c: whether this CPU has what a tier's way needs beyond what the tier itself does */
-bool kvb_row_kernel_runs(int32_t isa, int32_t row_kernel);
+/* Halves of a tier, by way and plane: whether it has the one; whether this CPU has what that needs
+ * beyond what the tier itself does (cpu.c); and whether rows are made floats where a group has more
+ * rows of q than it folds. */
+bool kvb_has_half(int32_t isa, int32_t way, int32_t plane);
+bool kvb_half_runs(int32_t isa, int32_t way, int32_t plane);
+bool kvb_widens(int32_t isa, int32_t way);
 /* registry.c: refuses a tier that this build lacks, or this CPU */
 int32_t kvb_check_isa(int32_t isa);
 

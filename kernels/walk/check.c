@@ -2,18 +2,76 @@
 #include "tier/tier.h"
 #include "walk/plan.h"
 
-/* A tier may lack a variant, and a CPU the instructions for it: nothing else is run in its place.
- */
-static int32_t check_way(const kvb_decode *a)
+/* A tier may lack a half, and a CPU the instructions for it: nothing else is run in its place. */
+static int32_t check_half(const kvb_decode *a, int32_t plane)
 {
-    int32_t row_kernel = kvb_row_kernel_of(a->variant, a->cache->k.dtype);
-    if (!kvb_has_row_kernel(a->isa, row_kernel))
+    const int32_t way = kvb_way_of(a->variant, kvb_plane_of(a->cache, plane)->dtype);
+    if (!kvb_has_half(a->isa, way, plane))
         return kvb_fail(KVB_UNSUPPORTED, "variant %s: isa %s has no kernel for it",
                         kvb_word("variant", a->variant), kvb_word("isa", a->isa));
-    if (!kvb_row_kernel_runs(a->isa, row_kernel))
+    if (!kvb_half_runs(a->isa, way, plane))
         return kvb_fail(KVB_UNSUPPORTED,
                         "variant %s: this CPU lacks the dot products that it takes on isa %s",
                         kvb_word("variant", a->variant), kvb_word("isa", a->isa));
+    return KVB_OK;
+}
+
+/* A variant takes a pair of dtypes where it takes both, and is made of two halves. */
+static int32_t check_dtypes(const kvb_decode *a)
+{
+    const kvb_cache *c = a->cache;
+    const char *k = kvb_word("dtype", c->k.dtype), *v = kvb_word("dtype", c->v.dtype),
+               *variant = kvb_word("variant", a->variant), *layout = kvb_word("layout", c->layout);
+    const bool alike = c->k.dtype == c->v.dtype;
+    if (alike && kvb_reads(a->variant, c->layout, c->k.dtype, KVB_K) < 0)
+        return kvb_fail(KVB_BAD_ARGUMENT,
+                        "variant %s has no kernel for the dtype %s in the layout %s", variant, k,
+                        layout);
+    if (kvb_reads(a->variant, c->layout, c->k.dtype, KVB_K) < 0 ||
+        kvb_reads(a->variant, c->layout, c->v.dtype, KVB_V) < 0 ||
+        (!alike && kvb_takes_alike(a->variant)))
+        return kvb_fail(KVB_BAD_ARGUMENT,
+                        "variant %s has no kernel for K of %s with V of %s in the layout %s",
+                        variant, k, v, layout);
+    return KVB_OK;
+}
+
+/* What has its place in the arguments, and no kernel takes yet. */
+static int32_t check_later(const kvb_decode *a)
+{
+    const struct {
+        bool given;
+        const char *what, *lacking;
+    } later[] = {
+        {a->q_len > 1, "q_len is more than 1", "several queries of a sequence"},
+        {a->ends, "ends is not null", "ends of queries"},
+        {a->sink, "sink is not null", "attention sinks"},
+        {a->softcap != 0.0f, "softcap is not 0", "capped scores"},
+        {a->mask != KVB_MASK_CHAIN, "mask is not 0", "masks of blocks and trees"},
+        {a->tree, "tree is not null", "masks of blocks and trees"},
+        {a->slope, "slope is not null", "slopes of scores"},
+        {a->kept, "kept is not 0", "first tokens kept beside a window"},
+        {a->picked || a->picks, "picked is not null", "tokens that are picked"},
+    };
+    for (size_t i = 0; i < sizeof later / sizeof *later; i++)
+        if (later[i].given)
+            return kvb_fail(KVB_UNSUPPORTED, "%s; there are no kernels yet for %s", later[i].what,
+                            later[i].lacking);
+    return KVB_OK;
+}
+
+/* A plug-in's kernel is called for units of flash, of K and V alike. */
+static int32_t check_foreign(const kvb_decode *a)
+{
+    const kvb_plane *k = &a->cache->k, *v = &a->cache->v;
+    if (a->variant != VARIANT_FLASH)
+        return kvb_fail(KVB_BAD_ARGUMENT,
+                        "variant is %s; with a kernel of your own it must be flash",
+                        kvb_word("variant", a->variant));
+    if (k->dtype != v->dtype || k->scale != v->scale || k->dim != v->dim)
+        return kvb_fail(KVB_UNSUPPORTED,
+                        "K and V are not of one dtype and width; with a kernel of your own they "
+                        "must be");
     return KVB_OK;
 }
 
@@ -33,32 +91,20 @@ int32_t kvb_check_decode(const kvb_decode *a, int32_t threads)
         return kvb_fail(KVB_BAD_ARGUMENT, "q_heads %lld is not a multiple of kv_heads %lld",
                         (long long)a->q_heads, (long long)c->kv_heads);
     TRY(kvb_check_range("q_len", a->q_len, 0, tokens_max));
-    if (a->q_len > 1 || a->ends)
-        return kvb_fail(
-            KVB_UNSUPPORTED,
-            "%s; there are no kernels yet for several queries of a sequence, or ends of theirs",
-            a->q_len > 1 ? "q_len is more than 1" : "ends is not null");
-    if (a->sink)
-        return kvb_fail(KVB_UNSUPPORTED,
-                        "sink is not null; there are no kernels yet for attention sinks");
+    TRY(check_later(a));
     TRY(kvb_check_range("window", a->window, 0, tokens_max));
     TRY(kvb_check_word("variant", a->variant, VARIANTS));
-    if (kvb_reads(a->variant, c->layout, c->k.dtype) < 0)
-        return kvb_fail(KVB_BAD_ARGUMENT,
-                        "variant %s has no kernel for the dtype %s in the layout %s",
-                        kvb_word("variant", a->variant), kvb_word("dtype", c->k.dtype),
-                        kvb_word("layout", c->layout));
-    if (a->run && a->variant != VARIANT_FLASH)
-        return kvb_fail(KVB_BAD_ARGUMENT,
-                        "variant is %s; with a kernel of your own it must be flash",
-                        kvb_word("variant", a->variant));
+    TRY(check_dtypes(a));
+    if (a->run)
+        TRY(check_foreign(a));
     TRY(kvb_check_word("schedule", a->schedule, SCHEDULES));
     TRY(kvb_check_range("wrap", a->wrap, 0, c->lengths[0]));
     if (!(a->scale >= 0.0f && a->scale <= 3.0e38f))
         return kvb_fail(KVB_BAD_ARGUMENT, "scale is %g; it must be finite and not negative",
                         (double)a->scale);
     TRY(kvb_check_isa(a->isa));
-    TRY(check_way(a));
+    TRY(check_half(a, KVB_K));
+    TRY(check_half(a, KVB_V));
     for (int64_t b = 0; b < c->batch; b++) {
         int64_t first, end;
         kvb_attended(a, b, &first, &end);

@@ -1,4 +1,4 @@
-/* Who does what: rows of tokens cut into units, units handed to threads. */
+/* Who does what: scans of tokens cut into units, units handed to threads. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,37 +8,37 @@ enum { UNIT_MIN = 256, UNIT_FIXED = 1024, GRID = 64 };
 
 void kvb_attended(const kvb_decode *a, int64_t seq, int64_t *first, int64_t *end)
 {
-    *end = a->cache->lengths[seq];
-    *first = a->window ? at_least(0, *end - a->window) : 0;
-}
-
-/* The row that a plan counts with: everything of a unit but its tokens. */
-static kvb_unit row_of(const kvb_decode *a, int64_t index)
-{
-    int64_t kv_heads = a->cache->kv_heads, group = a->q_heads / kv_heads;
-    if (a->variant == VARIANT_PERHEAD) {
-        int64_t query = index % a->q_heads;
-        return (kvb_unit){.seq = index / a->q_heads,
-                          .head = query / group,
-                          .heads = 1,
-                          .query = query,
-                          .queries = 1};
+    int64_t last = 0, earliest = INT64_MAX;
+    for (int64_t query = 0; query < kvb_queries(a); query++) {
+        last = at_least(last, kvb_end_of(a, seq, query));
+        earliest = at_most(earliest, kvb_end_of(a, seq, query));
     }
-    if (kvb_heads_inner(a->cache))
-        return (kvb_unit){.seq = index, .head = 0, .heads = kv_heads, .query = 0, .queries = group};
-    int64_t head = index % kv_heads;
-    return (kvb_unit){
-        .seq = index / kv_heads, .head = head, .heads = 1, .query = head * group, .queries = group};
+    *end = last;
+    *first = a->window ? at_least(0, earliest - a->window) : 0;
 }
 
-static int64_t rows_per_seq(const kvb_decode *a)
+/* What a plan counts with: everything of a unit but its tokens. */
+static kvb_unit scan_of(const kvb_decode *a, int64_t index)
 {
+    const int64_t kv_heads = a->cache->kv_heads, q_rows = kvb_q_rows(a);
     if (a->variant == VARIANT_PERHEAD)
-        return a->q_heads;
-    return kvb_heads_inner(a->cache) ? 1 : a->cache->kv_heads;
+        return (kvb_unit){.seq = index / (kv_heads * q_rows),
+                          .head = index / q_rows % kv_heads,
+                          .heads = 1,
+                          .q_row = index % q_rows,
+                          .q_rows = 1};
+    const int64_t heads = kvb_unit_heads(a), scans = kv_heads / heads;
+    return (kvb_unit){
+        .seq = index / scans, .head = index % scans, .heads = heads, .q_rows = q_rows};
 }
 
-/* A cut inside a row of `tokens`: on a grid, and leaving no piece under UNIT_MIN. */
+static int64_t scans_per_seq(const kvb_decode *a)
+{
+    const int64_t each = a->variant == VARIANT_PERHEAD ? kvb_q_rows(a) : 1;
+    return a->cache->kv_heads / kvb_unit_heads(a) * each;
+}
+
+/* A cut inside a scan of `tokens`: on a grid, and leaving no piece under UNIT_MIN. */
 static int64_t snap(int64_t cut, int64_t tokens, int64_t grid)
 {
     if (tokens < 2 * UNIT_MIN)
@@ -52,29 +52,29 @@ static int64_t snap(int64_t cut, int64_t tokens, int64_t grid)
     return cut;
 }
 
-/* Append the row's units between cuts[0..n) (ascending; 0 and `tokens` are implied). */
-static void add_row(kvb_plan *plan, kvb_unit row, int64_t first, int64_t tokens,
-                    const int64_t *cuts, int64_t n)
+/* Append the scan's units between cuts[0..n) (ascending; 0 and `tokens` are implied). */
+static void add_scan(kvb_plan *plan, kvb_unit scan, int64_t first, int64_t tokens,
+                     const int64_t *cuts, int64_t n)
 {
-    int64_t begin = plan->row_units[plan->rows], at = begin, from = 0;
+    int64_t begin = plan->scan_units[plan->scans], at = begin, from = 0;
     for (int64_t i = 0; i <= n; i++) {
         int64_t to = i < n ? cuts[i] : tokens;
         if (to <= from && !(i == n && at == begin))
             continue;
-        row.first = first + from;
-        row.count = to - from;
-        plan->units[at++] = row;
+        scan.first = first + from;
+        scan.count = to - from;
+        plan->units[at++] = scan;
         from = to;
     }
     for (int64_t u = begin; u < at; u++) {
         plan->units[u].partial = at - begin > 1 ? plan->partials : -1;
         plan->partials += at - begin > 1 ? plan->states : 0;
     }
-    plan->row_units[++plan->rows] = at;
+    plan->scan_units[++plan->scans] = at;
 }
 
-/* Cuts of a row: at fixed places (deterministic), or where the threads' equal shares of all tokens
- * end. They count from the block in which the row's first token has this lane, so that transposed
+/* Cuts of a scan: at fixed places (deterministic), or where the threads' equal shares of all tokens
+ * end. They count from the block in which the scan's first token has this lane, so that transposed
  * blocks stay whole. */
 static int64_t cuts_of(const kvb_decode *a, int64_t before, int64_t lane, int64_t tokens,
                        int64_t total, int64_t threads, int64_t *cuts)
@@ -97,7 +97,7 @@ static int64_t cuts_of(const kvb_decode *a, int64_t before, int64_t lane, int64_
 /* Consecutive units for each thread, by the place of a unit's middle in all tokens. */
 static void assign(kvb_plan *plan, int64_t total, int64_t threads)
 {
-    int64_t units = plan->row_units[plan->rows], before = 0, thread = 0;
+    int64_t units = plan->scan_units[plan->scans], before = 0, thread = 0;
     for (int64_t u = 0; u < units; u++) {
         int64_t middle = 2 * before + plan->units[u].count;
         int64_t owner = total ? (int64_t)((__int128)middle * threads / (2 * total)) : 0;
@@ -109,25 +109,25 @@ static void assign(kvb_plan *plan, int64_t total, int64_t threads)
         plan->thread_units[++thread] = units;
 }
 
-static bool reserve(const kvb_decode *a, int32_t threads, int64_t rows, kvb_plan *plan)
+static bool reserve(const kvb_decode *a, int32_t threads, int64_t scans, kvb_plan *plan)
 {
-    int64_t units = rows + threads;
+    int64_t units = scans + threads;
     for (int64_t b = 0; a->deterministic && b < a->cache->batch; b++) {
         int64_t first, end;
         kvb_attended(a, b, &first, &end);
-        units += rows_per_seq(a) * ((end - first) / UNIT_FIXED);
+        units += scans_per_seq(a) * ((end - first) / UNIT_FIXED);
     }
     plan->lengths = calloc((size_t)a->cache->batch, sizeof *plan->lengths);
     plan->units = calloc((size_t)units, sizeof *plan->units);
-    plan->row_units = calloc((size_t)rows + 1, sizeof *plan->row_units);
+    plan->scan_units = calloc((size_t)scans + 1, sizeof *plan->scan_units);
     plan->thread_units = calloc((size_t)threads + 1, sizeof *plan->thread_units);
-    return plan->lengths && plan->units && plan->row_units && plan->thread_units;
+    return plan->lengths && plan->units && plan->scan_units && plan->thread_units;
 }
 
 int32_t kvb_plan_make(const kvb_decode *a, int32_t threads, kvb_plan *plan)
 {
-    int64_t per_seq = rows_per_seq(a), total = 0, longest = 0, before = 0;
-    *plan = (kvb_plan){.states = a->q_heads / per_seq};
+    int64_t per_seq = scans_per_seq(a), total = 0, longest = 0, before = 0;
+    *plan = (kvb_plan){.states = a->cache->kv_heads * kvb_q_rows(a) / per_seq};
     for (int64_t b = 0; b < a->cache->batch; b++) {
         int64_t first, end;
         kvb_attended(a, b, &first, &end);
@@ -137,12 +137,12 @@ int32_t kvb_plan_make(const kvb_decode *a, int32_t threads, kvb_plan *plan)
     int64_t *cuts = calloc((size_t)(threads + longest / UNIT_FIXED + 1), sizeof *cuts);
     bool reserved = reserve(a, threads, per_seq * a->cache->batch, plan);
     for (int64_t r = 0; cuts && reserved && r < per_seq * a->cache->batch; r++) {
-        kvb_unit row = row_of(a, r);
+        kvb_unit scan = scan_of(a, r);
         int64_t first, end;
-        kvb_attended(a, row.seq, &first, &end);
+        kvb_attended(a, scan.seq, &first, &end);
         int64_t lane = kvb_lane(a->cache, first);
-        add_row(plan, row, first, end - first, cuts,
-                cuts_of(a, before, lane, end - first, total, threads, cuts));
+        add_scan(plan, scan, first, end - first, cuts,
+                 cuts_of(a, before, lane, end - first, total, threads, cuts));
         before += end - first;
     }
     free(cuts);
@@ -174,7 +174,7 @@ void kvb_plan_free(kvb_plan *plan)
 {
     free(plan->lengths);
     free(plan->units);
-    free(plan->row_units);
+    free(plan->scan_units);
     free(plan->thread_units);
     *plan = (kvb_plan){0};
 }

@@ -1,28 +1,29 @@
-/* Which rows the stages ask for while they consume a tile, as its schedule says. */
+/* What the stages ask for while they consume a tile: by its preset, plane by plane. */
 #include "walk/walk.h"
 
-/* Runs of a block's rows in a plane that are taken in turn, at least a page each: a core that reads
+/* ---- lists of rows --------------------------------------------------------------------------- */
+
+/* Runs of `count` rows of a plane that are taken in turn, at least a page each: a core that reads
  * several pages side by side keeps more of memory busy than one that reads them one after another.
  */
-static int64_t runs_of(const kvb_walk *walk, int64_t rows, int64_t planes)
+static int64_t runs_of(const kvb_walk *walk, const kvb_plane *p, int64_t count, int64_t planes)
 {
     int64_t runs = 1;
-    while (runs < walk->steady.streams / planes &&
-           2 * runs * PAGE <= rows * walk->args->cache->k.row_bytes)
+    while (runs < walk->preset->streams / planes && 2 * runs * PAGE <= count * p->row_bytes)
         runs *= 2;
     return runs;
 }
 
 /* A head's share of the rows that a block has in a plane: `count` for each of `heads`, in address
  * order, or from one run after another in turn. Returns how many lie side by side. */
-static int64_t share_of_plane(const kvb_walk *walk, const int64_t *rows, int64_t heads,
-                              int64_t head, int64_t count, int64_t *to)
+static int64_t share_of_plane(const kvb_walk *walk, const kvb_plane *p, const int64_t *rows,
+                              int64_t heads, int64_t head, int64_t count, int64_t *to)
 {
-    const int64_t runs = runs_of(walk, heads * count, 1), tokens = count / runs;
+    const int64_t runs = runs_of(walk, p, heads * count, 1), tokens = count / runs;
     int64_t row = head * tokens, token = row / heads, in = row % heads; /* within a run */
     for (int64_t t = 0; t < count;) {
         for (int64_t run = 0; run < runs; run++)
-            to[t++] = in * walk->args->cache->k.head_stride + rows[run * tokens + token];
+            to[t++] = in * p->head_stride + rows[run * tokens + token];
         if (++in == heads) {
             in = 0;
             token++;
@@ -34,32 +35,32 @@ static int64_t share_of_plane(const kvb_walk *walk, const int64_t *rows, int64_t
 /* Whether the rows of each run, those of all heads, lie one behind another, without a gap. One of a
  * paged cache that is no longer than a block has at most one place where they do not, so its ends
  * tell. */
-static bool in_one_piece(const kvb_cache *c, const int64_t *rows, int64_t heads, int64_t runs,
-                         int64_t tokens)
+static bool in_one_piece(const kvb_cache *c, const kvb_plane *p, const int64_t *rows, int64_t heads,
+                         int64_t runs, int64_t tokens)
 {
-    if (c->k.token_stride != heads * c->k.row_bytes ||
-        (heads > 1 && c->k.head_stride != c->k.row_bytes) || c->k.row_bytes % LINE)
+    if (p->token_stride != heads * p->row_bytes || (heads > 1 && p->head_stride != p->row_bytes) ||
+        p->row_bytes % LINE)
         return false;
     if (kvb_layouts[c->layout].paged && tokens > c->block_tokens)
         return false;
     for (int64_t run = 0; run < runs; run++)
-        if (rows[run * tokens + tokens - 1] - rows[run * tokens] !=
-            (tokens - 1) * c->k.token_stride)
+        if (rows[run * tokens + tokens - 1] - rows[run * tokens] != (tokens - 1) * p->token_stride)
             return false;
     return true;
 }
 
 /* Rows of K and V in turn, and of each plane from one run after another, from where K is on: half
- * of them for QK, half for PV. */
+ * of them for QK, half for PV. The planes are alike. */
 static void weave_planes(const kvb_walk *walk, const int64_t *rows, int64_t count, kvb_lists *to,
-                         kvb_requests *next)
+                         kvb_asked *asked)
 {
     const kvb_cache *c = walk->args->cache;
-    const int64_t runs = runs_of(walk, count, 2), tokens = count / runs, half = tokens / 2;
+    const int64_t runs = runs_of(walk, &c->k, count, PLANES), tokens = count / runs,
+                  half = tokens / 2;
     const int64_t to_v = (int64_t)((uintptr_t)c->v.rows - (uintptr_t)c->k.rows);
-    next->streams = 2 * runs;
-    next->rows_per_entry = in_one_piece(c, rows, 1, runs, tokens) ? half : 1;
-    for (int64_t token = 0, at = 0; token < half; token += next->rows_per_entry)
+    asked->streams = PLANES * runs;
+    asked->rows_per_entry = in_one_piece(c, &c->k, rows, 1, runs, tokens) ? half : 1;
+    for (int64_t token = 0, at = 0; token < half; token += asked->rows_per_entry)
         for (int64_t run = 0; run < runs; run++, at += 2) {
             const int64_t row = run * tokens + token;
             to->k[at] = rows[row];
@@ -69,118 +70,152 @@ static void weave_planes(const kvb_walk *walk, const int64_t *rows, int64_t coun
         }
 }
 
+/* What a preset asks for; where it does not, each plane for its own: planes that are not alike, or
+ * are walked apart, and several heads. */
+static int32_t asks_of(const kvb_walk *walk, int64_t heads, bool apart)
+{
+    const int32_t asks = walk->preset->asks;
+    return asks == ASKS_NOTHING || (walk->alike && heads == 1 && !apart) ? asks : ASKS_OWN;
+}
+
 void kvb_requests_start(kvb_walk *walk)
 {
     const int64_t heads = walk->unit < walk->end ? walk->unit->heads : 1;
-    walk->woven = walk->steady.streams > 1 && heads == 1;
-    if (walk->woven)
-        weave_planes(walk, walk->rows, walk->steady.tokens, &walk->lists, &walk->usual);
-    else if (heads > 1)
-        walk->usual.streams =
-            share_of_plane(walk, walk->rows, heads, 0, walk->steady.tokens, walk->lists.k);
-}
-
-/* The lines of scales that a tile of this head reads. Of heads that share a line, the first fetches
- * it. */
-static void fetch_scales(const kvb_decode *a, const kvb_block *block, int64_t head)
-{
-    const kvb_cache *c = a->cache;
-    int64_t shift = head * c->k.scale_head_stride,
-            each = at_least(1, LINE / c->k.scale_token_stride);
-    if (kvb_heads_inner(c) && shift % LINE)
+    if (asks_of(walk, heads, false) == ASKS_WOVEN) {
+        weave_planes(walk, walk->k.rows, walk->cut.tokens, &walk->lists, &walk->usual[KVB_K]);
         return;
-    shift += block->scale;
-    for (int64_t t = 0; t < block->count; t += each) {
-        __builtin_prefetch(c->k.scales + block->scales[t] + shift);
-        __builtin_prefetch(c->v.scales + block->scales[t] + shift);
     }
+    if (heads > 1)
+        walk->usual[KVB_K].streams = share_of_plane(walk, walk->k.plane, walk->k.rows, heads, 0,
+                                                    walk->cut.tokens, walk->lists.k);
+    if (heads > 1 && !walk->alike)
+        walk->usual[KVB_V].streams = share_of_plane(walk, walk->v.plane, walk->v.rows, heads, 0,
+                                                    walk->cut.tokens, walk->lists.v);
 }
 
-/* Of both planes what lies at the same places: a head's share of a later block. Of one head that is
- * all of it. */
-static void ask_share(const kvb_walk *walk, const kvb_block *block, const kvb_block *later,
-                      int64_t head, kvb_tile *tile, kvb_lists *lists)
+/* ---- one way to ask each --------------------------------------------------------------------- */
+
+/* The lines of a plane's scales that a tile of this head reads. Of heads that share a line, the
+ * first fetches it. */
+static void fetch_scales(const kvb_cache *c, const kvb_plane *p, const kvb_block *block,
+                         const kvb_spot *spot, int64_t head)
 {
-    const kvb_cache *c = walk->args->cache;
-    kvb_requests *next = &tile->next;
-    const int64_t *at = later->rows, heads = later->unit->heads,
-                  count = round_up(block->count, LANES);
-    int64_t from = later->place;
-    if (walk->preset->in_order && in_one_piece(c, later->rows, heads, 1, count)) {
-        from += head * count * c->k.row_bytes;
-        next->rows_per_entry = count;
-    } else if (heads > 1 && later->rows == walk->rows) { /* heads lie side by side, so shares do */
-        at = walk->lists.k;
-        next->streams = walk->usual.streams;
-        from += head * (walk->steady.tokens / next->streams) * c->k.head_stride;
-    } else if (heads > 1 || walk->steady.streams > 1) {
-        at = lists->k;
-        next->streams = share_of_plane(walk, later->rows, heads, head, count, lists->k);
+    const int64_t shift = head * p->scale_head_stride;
+    if (!kvb_formats[p->dtype].scaled || (kvb_heads_inner(c) && shift % LINE))
+        return;
+    const int64_t each = at_least(1, LINE / p->scale_token_stride);
+    for (int64_t t = 0; t < block->count; t += each)
+        __builtin_prefetch(p->scales + spot->scales[t] + shift + spot->scale);
+}
+
+/* In the same plane, a head's share of a later block. Of one head that is all of it. `usual` is the
+ * walk's list of such shares; another one is written to `list`. */
+static void ask_share(const kvb_walk *walk, const kvb_block *block, const kvb_block *later,
+                      int64_t head, int32_t plane, const int64_t *usual, int64_t *list,
+                      kvb_asked *asked)
+{
+    const kvb_plane *p = kvb_plane_of(walk->args->cache, plane);
+    const kvb_spot *spot = plane == KVB_K ? &later->k : later->v;
+    const int64_t heads = later->unit->heads, count = round_up(block->count, LANES);
+    const int64_t *at = spot->rows;
+    int64_t from = spot->place;
+    if (walk->preset->in_order && in_one_piece(walk->args->cache, p, spot->rows, heads, 1, count)) {
+        from += head * count * p->row_bytes;
+        asked->rows_per_entry = count;
+    } else if (heads > 1 && later->stretch) { /* heads lie side by side, so shares do */
+        at = usual;
+        asked->streams = walk->usual[plane].streams;
+        from += head * (walk->cut.tokens / asked->streams) * p->head_stride;
+    } else if (heads > 1 || walk->preset->streams > 1) {
+        at = list;
+        asked->streams = share_of_plane(walk, p, spot->rows, heads, head, count, list);
     }
-    next->k = (kvb_places){c->k.rows + from, at};
-    next->v = (kvb_places){c->v.rows + from, at};
+    asked->rows = (kvb_places){p->rows + from, at};
 }
 
 static void ask_woven(const kvb_walk *walk, const kvb_block *block, const kvb_block *later,
                       kvb_tile *tile, kvb_lists *lists)
 {
-    const uint8_t *from = walk->args->cache->k.rows + later->place;
+    const uint8_t *from = walk->args->cache->k.rows + later->k.place;
     const kvb_lists *rows = &walk->lists;
-    if (later->rows == walk->rows) {
-        tile->next.streams = walk->usual.streams;
-        tile->next.rows_per_entry = walk->usual.rows_per_entry;
-    } else {
+    kvb_asked asked = walk->usual[KVB_K];
+    if (!later->stretch) {
         rows = lists;
-        weave_planes(walk, later->rows, round_up(block->count, LANES), lists, &tile->next);
+        weave_planes(walk, later->k.rows, round_up(block->count, LANES), lists, &asked);
     }
-    tile->next.k = (kvb_places){from, rows->k};
-    tile->next.v = (kvb_places){from, rows->v};
+    tile->k.asked = tile->v.asked = asked;
+    tile->k.asked.rows = (kvb_places){from, rows->k};
+    tile->v.asked.rows = (kvb_places){from, rows->v};
+}
+
+/* QK fetches V of this tile, PV the next tile's K. */
+static void ask_across(const kvb_walk *walk, const kvb_block *block, const kvb_block *later,
+                       kvb_tile *tile)
+{
+    const kvb_cache *c = walk->args->cache;
+    tile->k.asked.rows = (kvb_places){c->v.rows + block->v->place, block->v->rows};
+    tile->v.asked.rows = (kvb_places){c->k.rows + later->k.place, later->k.rows};
 }
 
 /* What is read one row after another, the hardware's prefetchers run ahead of. They need no more
  * than this where a page ends: the tile's own rows, so much further on; and so where the head ends,
  * though others lie there. Asking for the next one's instead, a block ahead, took up to 9 % more
- * time. Behind K of a tile V is read, and then the next tile's K, or where that is not known the
- * tile's own once more. */
-static void ask_further(const kvb_walk *walk, const kvb_block *block, const kvb_block *next,
-                        bool one_plane, kvb_tile *tile)
+ * time. Where the next block is not known, it is the tile's own rows once more. */
+static const uint8_t *further(const kvb_side *side, const kvb_spot *spot, const kvb_block *next,
+                              const kvb_spot *then)
 {
-    const bool steady = next->unit && next->rows == walk->rows;
-    const int64_t to_next = steady ? next->place - block->place : 0;
-    const uint8_t *k = tile->k.from + to_next, *v = tile->v.from + to_next;
-    tile->stride = walk->args->cache->k.row_bytes;
-    tile->next.k = (kvb_places){one_plane ? k : tile->v.from, block->rows};
-    tile->next.v = (kvb_places){one_plane ? v : k, block->rows};
+    return side->rows.from + (next->unit && next->stretch ? then->place - spot->place : 0);
 }
 
-/* QK fetches V of this tile, PV the next tile's K. */
-static void ask_crossed(const kvb_walk *walk, const kvb_block *block, const kvb_block *later,
-                        kvb_tile *tile)
+/* Each plane for its own. But behind K of a tile V is read, unless the planes are walked `apart`,
+ * and then the next tile's K. */
+static void ask_own(const kvb_walk *walk, const kvb_block *block, const kvb_block *next,
+                    int64_t head, bool apart, kvb_tile *tile, kvb_lists *lists)
 {
-    tile->next.k = (kvb_places){walk->args->cache->v.rows + block->place, block->rows};
-    tile->next.v = (kvb_places){walk->args->cache->k.rows + later->place, later->rows};
+    const kvb_block *later = next->unit ? next : block;
+    const kvb_cache *c = walk->args->cache;
+    const uint8_t *k = further(&tile->k, &block->k, next, &next->k);
+    tile->k.then = apart ? k : tile->v.rows.from;
+    tile->v.then = apart ? further(&tile->v, block->v, next, next->v) : k;
+    if (tile->k.schedule->order < ORDER_ROWS)
+        ask_share(walk, block, later, head, KVB_K, walk->lists.k, lists->k, &tile->k.asked);
+    if (tile->v.schedule->order >= ORDER_ROWS)
+        return;
+    if (walk->alike && tile->k.schedule->order < ORDER_ROWS) {
+        tile->v.asked = tile->k.asked;
+        tile->v.asked.rows.from = c->v.rows + (tile->k.asked.rows.from - c->k.rows);
+        return;
+    }
+    ask_share(walk, block, later, head, KVB_V, walk->lists.v, lists->v, &tile->v.asked);
+}
+
+/* ---- the tile -------------------------------------------------------------------------------- */
+
+static void start_side(const kvb_plane_walk *w, const kvb_block *block, kvb_side *side)
+{
+    side->schedule = block->stretch ? &w->steady : &w->rest;
+    side->asked.streams = side->asked.rows_per_entry = 1;
 }
 
 void kvb_tile_requests(const kvb_walk *walk, const kvb_block *block, const kvb_block *next,
-                       int64_t head, bool one_plane, kvb_tile *tile, kvb_lists *lists)
+                       int64_t head, bool apart, kvb_tile *tile, kvb_lists *lists)
 {
     const kvb_block *later = next->unit ? next : block;
-    tile->schedule = block->rows == walk->rows ? &walk->steady : &walk->rest;
-    tile->next.streams = tile->next.rows_per_entry = 1;
-    const int32_t order = tile->schedule->order;
-    if (order == ORDER_PLAIN)
+    const int32_t asks = asks_of(walk, block->unit->heads, apart);
+    start_side(&walk->k, block, &tile->k);
+    start_side(&walk->v, block, &tile->v);
+    if (asks == ASKS_NOTHING)
         return;
-    const bool further = order == ORDER_ROWS || order == ORDER_RUNS;
     /* QK of a long block takes longer than they do; asked for a block ahead they took 3 % more in
      * all */
-    if (walk->scaled)
-        fetch_scales(walk->args, further ? block : later, head);
-    if (further)
-        ask_further(walk, block, next, one_plane, tile);
-    else if (one_plane || block->unit->heads > 1 || walk->preset->in_order)
-        ask_share(walk, block, later, head, tile, lists);
-    else if (walk->woven)
+    const kvb_block *of_k = tile->k.schedule->order >= ORDER_ROWS ? block : later,
+                    *of_v = tile->v.schedule->order >= ORDER_ROWS ? block : later;
+    fetch_scales(walk->args->cache, walk->k.plane, of_k, &of_k->k, head);
+    fetch_scales(walk->args->cache, walk->v.plane, of_v, of_v->v, head);
+    if (asks == ASKS_WOVEN)
         ask_woven(walk, block, later, tile, lists);
+    else if (asks == ASKS_ACROSS)
+        ask_across(walk, block, later, tile);
     else
-        ask_crossed(walk, block, later, tile);
+        ask_own(walk, block, next, head, apart || !walk->alike, tile, lists);
 }

@@ -1,39 +1,56 @@
-/* A preset made a schedule: that of a cache's rows, as a variant of decode or the twin reads them.
+/* A preset made a schedule: those of a cache's planes, as a variant of decode or the twin reads them.
  */
 #include "walk/walk.h"
 
 int32_t kvb_schedule_default(void) { return SCHEDULE_DEFAULT; }
 
+/* Rows of q that share a KV head. */
+static int64_t q_rows_of(const kvb_decode *a) { return a->q_heads / a->cache->kv_heads; }
+
 /* KV heads whose rows lie one behind another without a gap, token by token: those of a token, or
  * one; 0 where there are gaps. Packed rows do, too. */
-static int64_t heads_behind(const kvb_decode *a)
+static int64_t heads_behind(const kvb_decode *a, const kvb_plane *p)
 {
-    const kvb_cache *c = a->cache;
     const int64_t heads = kvb_unit_heads(a);
-    const bool behind = c->k.token_stride == heads * c->k.row_bytes &&
-                        (heads == 1 || c->k.head_stride == c->k.row_bytes);
-    return behind && !kvb_layouts[c->layout].paged ? heads : 0;
+    const bool behind =
+        p->token_stride == heads * p->row_bytes && (heads == 1 || p->head_stride == p->row_bytes);
+    return behind && !kvb_layouts[a->cache->layout].paged ? heads : 0;
 }
 
 /* Whether the stages take rows of several KV heads in turn: where sums of all heads, or their q,
  * stay in L1 beside a token's rows. */
-static bool in_turn(const kvb_decode *a, const kvb_preset *preset)
+static bool in_turn(const kvb_decode *a, const kvb_preset *preset, const kvb_plane *p,
+                    const kvb_half *half)
 {
-    const kvb_cache *c = a->cache;
     const bool flash = a->variant == VARIANT_FLASH || a->variant == VARIANT_ROUND16;
-    return flash && a->q_heads / c->kv_heads <= kvb_rows_of(a)->in_turn &&
-           !kvb_formats[c->k.dtype].scaled &&
-           c->k.token_stride + a->q_heads * c->head_dim * (int64_t)sizeof(float) <= preset->room;
+    return flash && q_rows_of(a) <= half->in_turn && !kvb_formats[p->dtype].scaled &&
+           p->token_stride + a->q_heads * p->dim * (int64_t)sizeof(float) <= preset->room;
 }
 
-/* Tokens of a block. Where heads lie inside a token, all of them are taken together. */
-static int32_t tokens_of(const kvb_decode *a, const kvb_preset *preset, bool whole)
+/* Whether a plane's rows are read in the order of addresses, and of those whether each whole. */
+typedef struct in_order {
+    bool rows;
+    bool whole;
+} in_order;
+
+static in_order order_of(const kvb_decode *a, const kvb_preset *preset, const kvb_plane *p,
+                         const kvb_half *half)
 {
-    const int64_t heads = kvb_unit_heads(a), token = a->cache->k.row_bytes * heads;
+    const int64_t heads = preset->in_order ? heads_behind(a, p) : 0;
+    in_order order = {.rows = heads && kvb_formats[p->dtype].elements == 1};
+    order.whole = order.rows && half->whole && half->whole(q_rows_of(a), p->dim);
+    return order;
+}
+
+/* Tokens of a block, whose rows of either plane take so many bytes at most. Where heads lie inside
+ * a token, all of them are taken together. */
+static int32_t tokens_of(const kvb_decode *a, const kvb_preset *preset, int64_t row, bool whole)
+{
+    const int64_t heads = kvb_unit_heads(a), token = row * heads;
     const bool paged = heads == 1 && kvb_layouts[a->cache->layout].paged;
     const bool doubled = preset->doubled && heads > 1 && LANES * token <= preset->block;
     const bool light = preset->block_light && heads > 1 && a->variant == VARIANT_DOT &&
-                       kvb_rows_of(a)->whole && a->q_heads <= 4 * a->cache->kv_heads;
+                       kvb_qk_of(a)->half.whole && q_rows_of(a) <= 4;
     const int64_t bytes = whole   ? preset->block_whole
                           : paged ? preset->block_paged
                           : light ? preset->block_light
@@ -42,67 +59,84 @@ static int32_t tokens_of(const kvb_decode *a, const kvb_preset *preset, bool who
                              at_most(whole ? TILE : TILE_LISTED, bytes / token / LANES * LANES));
 }
 
-static bool many_heads(const kvb_decode *a) { return a->q_heads / a->cache->kv_heads > 4; }
-
 /* Rows of a run: what L1 has room for beside the next run, in few rows. */
-static int64_t run_of(const kvb_decode *a, const kvb_preset *preset, int64_t tokens)
+static int64_t run_of(const kvb_decode *a, const kvb_preset *preset, int64_t row, int64_t tokens)
 {
-    const int64_t most =
-        at_most(preset->run_rows, preset->run / a->cache->k.row_bytes / LANES * LANES);
-    const int64_t rows = (many_heads(a) ? 2 : 1) * at_least(LANES, most);
+    const int64_t most = at_most(preset->run_rows, preset->run / row / LANES * LANES);
+    const int64_t rows = (q_rows_of(a) > 4 ? 2 : 1) * at_least(LANES, most);
     return tokens % rows ? LANES : rows;
 }
 
-/* Rows one behind another, in the order of addresses: `heads` KV heads in turn, whole or by runs.
- */
-static void order_rows(const kvb_decode *a, const kvb_preset *preset, int64_t heads, bool whole,
-                       kvb_schedule *s)
+/* The schedules of a plane, whose rows in order are those of `heads` KV heads in turn, in blocks
+ * whose runs have `run` rows. */
+static void make_plane(const kvb_walk *walk, in_order order, int64_t heads, int64_t run,
+                       kvb_plane_walk *w)
 {
-    const bool runs = a->variant != VARIANT_PERHEAD && !whole;
-    s->order = runs ? ORDER_RUNS : ORDER_ROWS;
-    s->kv_heads = heads;
-    s->grain = whole ? LANES : (int32_t)run_of(a, preset, s->tokens);
-    s->run_rows = runs                                       ? s->grain
-                  : kvb_formats[a->cache->k.dtype].bytes < 4 ? preset->slice_rows
-                                                             : preset->slice_rows_f32;
+    const kvb_decode *a = walk->args;
+    const kvb_preset *preset = walk->preset;
+    const bool asks = preset->asks != ASKS_NOTHING,
+               runs = a->variant != VARIANT_PERHEAD && !order.whole;
+    w->rest = (kvb_schedule){
+        .order = !asks           ? ORDER_PLAIN
+                 : preset->to_l2 ? ORDER_LISTED_L2
+                                 : ORDER_LISTED,
+        .kv_heads = 1,
+        .distance =
+            order.whole && q_rows_of(a) > FEW_HEADS ? preset->distance_heads : preset->distance,
+    };
+    w->steady = w->rest;
+    if (!order.rows)
+        return;
+    w->steady.order = runs ? ORDER_RUNS : ORDER_ROWS;
+    w->steady.kv_heads = heads;
+    w->steady.run_rows = runs                                     ? run
+                         : kvb_formats[w->plane->dtype].bytes < 4 ? preset->slice_rows
+                                                                  : preset->slice_rows_f32;
 }
 
-void kvb_schedule_make(const kvb_decode *a, kvb_schedule *steady, kvb_schedule *rest)
+/* Heads of a token are taken in turn where both planes are; blocks are long where both are read
+ * whole. */
+void kvb_schedule_make(kvb_walk *walk)
 {
-    const kvb_preset *preset = &kvb_presets[a->schedule];
-    const kvb_rows *rows = kvb_rows_of(a);
-    const int64_t group = a->q_heads / a->cache->kv_heads,
-                  heads = preset->in_order ? heads_behind(a) : 0;
-    const bool in_order =
-        heads && kvb_formats[a->cache->k.dtype].elements == 1 && (heads == 1 || in_turn(a, preset));
-    const bool whole = in_order && rows->whole && rows->whole(group, a->cache->head_dim);
-    const int32_t listed =
-        preset->asks ? preset->to_l2 ? ORDER_LISTED_L2 : ORDER_LISTED : ORDER_PLAIN;
-    *rest = (kvb_schedule){.order = listed,
-                           .streams = preset->streams,
-                           .kv_heads = 1,
-                           .tokens = tokens_of(a, preset, whole)};
-    rest->grain = rest->tokens;
-    rest->distance = whole && group > FEW_HEADS ? preset->distance_heads : preset->distance;
-    *steady = *rest;
-    if (in_order)
-        order_rows(a, preset, heads, whole, steady);
+    const kvb_decode *a = walk->args;
+    const kvb_preset *preset = walk->preset;
+    const kvb_plane *k = &a->cache->k, *v = &a->cache->v;
+    const kvb_half *qk = &kvb_qk_of(a)->half, *pv = &kvb_pv_of(a)->half;
+    const int64_t heads = kvb_unit_heads(a), row = at_least(k->row_bytes, v->row_bytes);
+    in_order of_k = order_of(a, preset, k, qk), of_v = order_of(a, preset, v, pv);
+    if (heads > 1 &&
+        !(of_k.rows && of_v.rows && in_turn(a, preset, k, qk) && in_turn(a, preset, v, pv)))
+        of_k = of_v = (in_order){0};
+    const bool whole = of_k.whole && of_v.whole;
+    walk->cut.tokens = tokens_of(a, preset, row, whole);
+    const int64_t run = run_of(a, preset, row, walk->cut.tokens);
+    walk->cut.grain = !of_k.rows && !of_v.rows ? walk->cut.tokens : whole ? LANES : (int32_t)run;
+    make_plane(walk, of_k, heads, run, &walk->k);
+    make_plane(walk, of_v, heads, run, &walk->v);
 }
 
 /* It is the fastest way to read, whatever the stages do. A tile has the scales of one KV head, so
  * those of scaled formats are not read in turn. */
-void kvb_schedule_twin(const kvb_decode *a, kvb_schedule *steady)
+void kvb_schedule_twin(kvb_walk *walk)
 {
-    const int64_t heads = kvb_presets[a->schedule].in_order ? heads_behind(a) : 0;
-    const bool scaled = kvb_formats[a->cache->k.dtype].scaled;
-    const bool in_turn =
-        heads > 1 && !scaled && kvb_tier_of(a->isa)->rows[a->cache->k.dtype].in_turn;
-    const bool whole = heads == 1 || in_turn;
-    if (steady->order == ORDER_PLAIN)
-        return;
-    if (whole)
-        steady->order = ORDER_ROWS;
-    else if (steady->order >= ORDER_ROWS)
-        steady->order = ORDER_LISTED_L2;
-    steady->kv_heads = whole ? heads : 1;
+    const kvb_decode *a = walk->args;
+    kvb_plane_walk *const planes[PLANES] = {&walk->k, &walk->v};
+    bool whole = walk->preset->in_order;
+    for (int i = 0; i < PLANES; i++) {
+        const kvb_plane *p = planes[i]->plane;
+        const int64_t heads = heads_behind(a, p);
+        const bool turns =
+            !kvb_formats[p->dtype].scaled && kvb_tier_of(a->isa)->qk[p->dtype].half.in_turn;
+        whole = whole && (heads == 1 || (heads > 1 && turns));
+    }
+    for (int i = 0; i < PLANES; i++) {
+        kvb_schedule *steady = &planes[i]->steady;
+        if (steady->order == ORDER_PLAIN)
+            continue;
+        if (whole)
+            steady->order = ORDER_ROWS;
+        else if (steady->order >= ORDER_ROWS)
+            steady->order = ORDER_LISTED_L2;
+        steady->kv_heads = whole ? kvb_unit_heads(a) : 1;
+    }
 }

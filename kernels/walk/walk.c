@@ -1,5 +1,13 @@
 #include "walk/walk.h"
 
+static void start_plane(const kvb_plane *plane, int32_t tokens, kvb_plane_walk *w)
+{
+    for (int64_t t = 0; t < tokens; t++)
+        w->rows[t] = t * plane->token_stride;
+    for (int64_t t = 0; kvb_formats[plane->dtype].scaled && t < tokens; t++)
+        w->scales[t] = t * plane->scale_token_stride;
+}
+
 void kvb_walk_start(kvb_walk *walk, const kvb_decode *args, const kvb_unit *unit,
                     const kvb_unit *end)
 {
@@ -7,13 +15,14 @@ void kvb_walk_start(kvb_walk *walk, const kvb_decode *args, const kvb_unit *unit
     walk->unit = unit;
     walk->end = end;
     walk->token = 0;
-    walk->scaled = kvb_formats[args->cache->k.dtype].scaled;
     walk->preset = &kvb_presets[args->schedule];
-    kvb_schedule_make(args, &walk->steady, &walk->rest);
-    for (int64_t t = 0; t < walk->steady.tokens; t++)
-        walk->rows[t] = t * args->cache->k.token_stride;
-    for (int64_t t = 0; walk->scaled && t < walk->steady.tokens; t++)
-        walk->scales[t] = t * args->cache->k.scale_token_stride;
+    walk->alike = kvb_planes_alike(args->cache);
+    walk->k.plane = &args->cache->k;
+    walk->v.plane = &args->cache->v;
+    kvb_schedule_make(walk);
+    start_plane(&args->cache->k, walk->cut.tokens, &walk->k);
+    if (!walk->alike)
+        start_plane(&args->cache->v, walk->cut.tokens, &walk->v);
     kvb_requests_start(walk);
 }
 
@@ -33,70 +42,81 @@ static bool one_stretch(const kvb_walk *walk, int64_t seq, int64_t head, int64_t
     const kvb_cache *c = walk->args->cache;
     if (kvb_layouts[c->layout].paged && c->block_tokens < block->count)
         return false;
-    const kvb_stretch s = kvb_stretch_of(c, seq, head, token);
-    const int64_t grains = block->lead ? 0 : at_most(block->count, s.count) / walk->steady.grain;
-    block->count =
-        (int32_t)(grains ? grains * walk->steady.grain : at_most(block->count, walk->steady.grain));
-    block->place = s.row;
-    block->scale = s.scale;
-    block->rows = walk->rows;
-    block->scales = walk->scales;
+    const kvb_stretch s = kvb_stretch_of(c, &c->k, seq, head, token);
+    const int64_t grain = walk->cut.grain,
+                  grains = block->lead ? 0 : at_most(block->count, s.count) / grain;
+    block->count = (int32_t)(grains ? grains * grain : at_most(block->count, grain));
+    block->k.place = s.row;
+    block->k.scale = s.scale;
+    block->k.rows = walk->k.rows;
+    block->k.scales = walk->k.scales;
+    if (!walk->alike) {
+        const kvb_stretch v = kvb_stretch_of(c, &c->v, seq, head, token);
+        block->own_v.place = v.row;
+        block->own_v.scale = v.scale;
+        block->own_v.rows = walk->v.rows;
+        block->own_v.scales = walk->v.scales;
+    }
     return grains > 0;
 }
 
-/* The block's own lists, of which `rows` rows are there. */
-static void write_down(const kvb_walk *walk, kvb_block *block, int64_t rows)
+/* The list of one plane: the block's tokens from lane 0 on, of which `lead` are none of the unit's,
+ * and to the end of the last transposed block. */
+static void write_down(const kvb_walk *walk, const kvb_plane *plane, int64_t seq, int64_t head,
+                       int64_t token, const kvb_block *block, kvb_spot *spot)
 {
-    block->place = block->scale = 0;
-    block->rows = block->own_rows;
-    block->scales = block->own_scales;
-    repeat_last(block->own_rows, rows, walk->steady.grain);
-    if (walk->scaled)
-        repeat_last(block->own_scales, block->count, walk->steady.grain);
+    const kvb_cache *c = walk->args->cache;
+    const bool scaled = kvb_formats[plane->dtype].scaled;
+    const int64_t rows =
+        kvb_layouts[c->layout].transposed ? round_up(block->count, LANES) : block->count;
+    kvb_offsets(c, plane, seq, head, token - block->lead, block->count, spot->own_rows,
+                scaled ? spot->own_scales : NULL);
+    for (int32_t t = 0; scaled && t < block->lead; t++)
+        spot->own_scales[t] = spot->own_scales[block->lead];
+    for (int64_t t = block->count; t < rows; t++)
+        spot->own_rows[t] = spot->own_rows[t - 1] + plane->token_stride;
+    repeat_last(spot->own_rows, rows, walk->cut.grain);
+    if (scaled)
+        repeat_last(spot->own_scales, block->count, walk->cut.grain);
+    spot->place = spot->scale = 0;
+    spot->rows = spot->own_rows;
+    spot->scales = spot->own_scales;
+}
+
+/* Transposed: tiles begin where a block of a plane does, with tokens in front that are not the
+ * unit's, and end where the slots run on elsewhere. So their lanes are those of the blocks. Returns
+ * the slot of `token`; `left` tokens of the unit are still to come. */
+static int64_t keep_lanes(const kvb_walk *walk, int64_t token, int64_t left, kvb_block *block)
+{
+    const kvb_cache *c = walk->args->cache;
+    const int64_t slot = c->ring ? token % c->capacity : token;
+    left = c->ring ? at_most(left, c->capacity - slot) : left;
+    block->lead = (int32_t)kvb_lane(c, slot);
+    block->count = (int32_t)at_most(walk->cut.tokens, block->lead + left);
+    return slot;
 }
 
 /* The core roof's walk stays on the first `wrap` tokens of the first head, whatever the unit says.
  */
-static void block_offsets(const kvb_walk *walk, int64_t first, kvb_block *block)
+static void place_block(const kvb_walk *walk, int64_t token, int64_t left, kvb_block *block)
 {
     const kvb_decode *a = walk->args;
     const bool wrapped = a->wrap > 0;
     const int64_t seq = wrapped ? 0 : walk->unit->seq, head = wrapped ? 0 : walk->unit->head;
-    const int64_t from = wrapped ? first % a->wrap : first;
-    if (wrapped)
-        block->count = (int32_t)at_most(block->count, a->wrap - from);
-    if (one_stretch(walk, seq, head, from, block))
+    if (wrapped) {
+        token %= a->wrap;
+        left = at_most(left, a->wrap - token);
+    }
+    block->lead = 0;
+    block->count = (int32_t)at_most(walk->cut.tokens, left);
+    if (kvb_layouts[a->cache->layout].transposed)
+        token = keep_lanes(walk, token, left, block);
+    block->stretch = one_stretch(walk, seq, head, token, block);
+    if (block->stretch)
         return;
-    kvb_offsets(a->cache, seq, head, from, block->count, block->own_rows,
-                walk->scaled ? block->own_scales : NULL);
-    write_down(walk, block, block->count);
-}
-
-/* Transposed: tiles begin where a block of K does, with tokens in front that are not the unit's,
- * and end where the slots run on elsewhere. So their lanes are those of the blocks. `left` tokens
- * of the unit are still to come. */
-static void block_lanes(const kvb_walk *walk, int64_t token, int64_t left, kvb_block *block)
-{
-    const kvb_decode *a = walk->args;
-    const kvb_cache *c = a->cache;
-    const bool wrapped = a->wrap > 0;
-    token = wrapped ? token % a->wrap : token;
-    left = wrapped ? at_most(left, a->wrap - token) : left;
-    int64_t slot = c->ring ? token % c->capacity : token;
-    left = c->ring ? at_most(left, c->capacity - slot) : left;
-    block->lead = (int32_t)kvb_lane(c, slot);
-    block->count = (int32_t)at_most(walk->steady.tokens, block->lead + left);
-    int64_t seq = wrapped ? 0 : walk->unit->seq, head = wrapped ? 0 : walk->unit->head;
-    if (one_stretch(walk, seq, head, slot, block))
-        return;
-    kvb_offsets(c, seq, head, slot - block->lead, block->count, block->own_rows,
-                walk->scaled ? block->own_scales : NULL);
-    for (int32_t t = 0; walk->scaled && t < block->lead; t++)
-        block->own_scales[t] = block->own_scales[block->lead];
-    int64_t whole = round_up(block->count, LANES);
-    for (int64_t t = block->count; t < whole; t++)
-        block->own_rows[t] = block->own_rows[t - 1] + c->k.token_stride;
-    write_down(walk, block, whole);
+    write_down(walk, walk->k.plane, seq, head, token, block, &block->k);
+    if (!walk->alike)
+        write_down(walk, walk->v.plane, seq, head, token, block, &block->own_v);
 }
 
 void kvb_walk_next(kvb_walk *walk, kvb_block *block)
@@ -109,50 +129,53 @@ void kvb_walk_next(kvb_walk *walk, kvb_block *block)
     block->unit = walk->unit < walk->end ? walk->unit : NULL;
     if (!block->unit)
         return;
-    int64_t token = walk->unit->first + walk->token, left = walk->unit->count - walk->token;
     block->first = walk->token;
-    if (kvb_layouts[walk->args->cache->layout].transposed) {
-        block_lanes(walk, token, left, block);
-    } else {
-        block->lead = 0;
-        block->count = (int32_t)at_most(walk->steady.tokens, left);
-        block_offsets(walk, token, block);
-    }
+    block->v = walk->alike ? &block->k : &block->own_v;
+    place_block(walk, walk->unit->first + walk->token, walk->unit->count - walk->token, block);
     walk->token += block->count - block->lead;
 }
 
-void kvb_tile_rows(const kvb_decode *a, const kvb_block *block, int64_t head, kvb_tile *tile)
+static void side_rows(const kvb_plane *plane, const kvb_spot *spot, int64_t head, kvb_side *side)
 {
-    const int64_t shift = block->place + head * a->cache->k.head_stride;
-    tile->count = block->count;
-    tile->lead = block->lead;
-    tile->k_block = kvb_block_bytes(a->cache);
-    tile->k = (kvb_places){a->cache->k.rows + shift, block->rows};
-    tile->v = (kvb_places){a->cache->v.rows + shift, block->rows};
+    const int64_t shift = spot->place + head * plane->head_stride;
+    side->rows = (kvb_places){plane->rows + shift, spot->rows};
+    side->bytes = plane->row_bytes;
+    side->block = kvb_block_bytes(plane);
 }
 
-/* Scales in their place, or collected in `to`. */
-static const float *scales_at(const kvb_decode *a, const uint8_t *plane, const kvb_block *block,
-                              float *to)
+void kvb_tile_rows(const kvb_walk *walk, const kvb_block *block, int64_t head, kvb_tile *tile)
 {
+    tile->count = block->count;
+    tile->lead = block->lead;
+    tile->first = block->unit->first + block->first - block->lead;
+    side_rows(walk->k.plane, &block->k, head, &tile->k);
+    side_rows(walk->v.plane, block->v, head, &tile->v);
+}
+
+/* In their place, or collected in `to`; null where there are none. */
+static const float *scales_at(const kvb_walk *walk, const kvb_plane *plane, const kvb_block *block,
+                              const kvb_spot *spot, int64_t head, float *to)
+{
+    if (!kvb_formats[plane->dtype].scaled)
+        return NULL;
     const int64_t count = round_up(block->count, LANES);
-    if (kvb_scales_in_place(a, block))
-        return (const float *)(const void *)plane;
-    if (a->cache->k.scale == SCALE_F32) {
+    const uint8_t *from = plane->scales + spot->scale + head * plane->scale_head_stride;
+    if (kvb_scales_in_place(plane, block))
+        return (const float *)(const void *)from;
+    if (plane->scale == SCALE_F32) {
         for (int64_t t = 0; t < count; t++)
-            to[t] = *(const float *)(const void *)(plane + block->scales[t]);
+            to[t] = *(const float *)(const void *)(from + spot->scales[t]);
         return to;
     }
     uint16_t raw[TILE];
     for (int64_t t = 0; t < count; t++)
-        raw[t] = *(const uint16_t *)(const void *)(plane + block->scales[t]);
-    kvb_tier_of(a->isa)->rows[DTYPE_F16].decode((const uint8_t *)raw, 1.0f, count, to);
+        raw[t] = *(const uint16_t *)(const void *)(from + spot->scales[t]);
+    kvb_tier_of(walk->args->isa)->codecs[DTYPE_F16].decode((const uint8_t *)raw, 1.0f, count, to);
     return to;
 }
 
-void kvb_tile_scales(const kvb_decode *a, const kvb_block *block, int64_t head, kvb_tile *tile)
+void kvb_tile_scales(const kvb_walk *walk, const kvb_block *block, int64_t head, kvb_tile *tile)
 {
-    const int64_t shift = block->scale + head * a->cache->k.scale_head_stride;
-    tile->k_scale = scales_at(a, a->cache->k.scales + shift, block, tile->scales[0]);
-    tile->v_scale = scales_at(a, a->cache->v.scales + shift, block, tile->scales[1]);
+    tile->k.scale = scales_at(walk, walk->k.plane, block, &block->k, head, tile->scales[0]);
+    tile->v.scale = scales_at(walk, walk->v.plane, block, block->v, head, tile->scales[1]);
 }

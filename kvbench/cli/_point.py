@@ -12,6 +12,7 @@ from kvbench.cli._types import Count
 from kvbench.errors import BadArgument, unknown_word
 from kvbench.model import DEFAULTS, FIELDS, HEADS, Point
 from kvbench.model.field import Field
+from kvbench.model.planes import together
 from kvbench.peers.builds import Build
 
 _MODEL = (
@@ -112,6 +113,8 @@ def _value(name: str, value: Any, library: Any) -> Any:
     from kvbench.suite import read_axis
     from kvbench.suite.values import ALL
 
+    if name == "dtype":
+        return together(*library.halves(value, option_name(name)))
     first, *others = read_axis(option_name(name), name, value, library)
     if others or first == ALL:
         raise BadArgument(

@@ -78,7 +78,7 @@ class Contrast(Visited):
 def value(point: Point, factor: str) -> str:
     """Of the factor, as a word."""
     words = {
-        KERNEL: point.dtype,
+        KERNEL: point.kv_dtype,
         "block_tokens": f"block={point.block_tokens}",
         "order": "sequential" if point.order is None else "shuffled",
         "group": f"group={point.shape.group}",

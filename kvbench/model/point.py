@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from kvbench.model.annotated import Count, Cpus, Lengths, Size, about
 from kvbench.model.field import Field, declared, nested, of
 from kvbench.model.hardware import PLACES, kernel_id
+from kvbench.model.planes import together
 from kvbench.units import cpu_text
 
 COMPUTE = ("flops", "dot8")  # probes of instructions that stay in registers
@@ -303,6 +304,14 @@ class Point(Visited):
     ] = of(
         "word", OURS, "{}", "Whose kernel it is; kvbench peers lists them.", within="op", later=True
     )
+    v_dtype: Annotated[str, about("number format of V, where K has another; else empty")] = of(
+        "word", "", within="dtype", axis=False, column=None, later=True
+    )
+
+    @property
+    def kv_dtype(self) -> str:
+        """The dtype of K and V, as one word."""
+        return together(self.dtype, self.v_dtype or self.dtype)
 
     @property
     def streamed(self) -> int:
@@ -313,7 +322,7 @@ class Point(Visited):
     def words(self) -> tuple[str, ...]:
         """Of its kernel."""
         variant = self.variant if self.engine == OURS else self.engine
-        return self.op, variant, self.layout, self.dtype, self.isa
+        return self.op, variant, self.layout, self.kv_dtype, self.isa
 
     @property
     def computes(self) -> str:

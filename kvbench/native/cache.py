@@ -6,17 +6,18 @@ from typing import Any
 import numpy as np
 
 from kvbench.closing import Closing
-from kvbench.errors import BadArgument, OutOfMemory
+from kvbench.errors import BadArgument, OutOfMemory, unknown_word
+from kvbench.model.planes import PLANES, together
 from kvbench.native.arena import Arena
-from kvbench.native.arguments import floats, instance, place, positive, whole
+from kvbench.native.arguments import floats, instance, place, whole
 from kvbench.native.blocks import NONE, Blocks
 from kvbench.native.declared import Struct
-from kvbench.native.library import Library, default_library
+from kvbench.native.library import Library
 from kvbench.native.ops import decode_task, store_task, unpack_task
+from kvbench.native.planned import library_or_default, planned
 from kvbench.native.team import Task, Teams
 from kvbench.units import size
 
-_INT64_MAX = (1 << 63) - 1
 _LONGEST = (1 << 31) - 1  # tokens that a ring takes: the library's bound
 
 
@@ -29,11 +30,12 @@ class Cache(Closing):
         `inner`; `shuffle`, a seed, scatters its blocks.
     blocks: how many blocks there are, for a paged cache whose `table` begins without any, and is
         the caller's to fill; or a pool, from which the cache takes them by itself.
-    scale: the dtype of the scales, for dtypes that have them. tensor: for e4m3 and e5m2, two
-        numbers that all of K and all of V are divided by as they are stored. pad: bytes behind each
-        head's plane (None: the library's choice). pages and guard: see Arena; or `arena` and a byte
-        `offset` into it, for a cache among others, which finds there what was there; memory of its
-        own begins as zeros. Kernels read `table` and `lengths` live.
+    dtype: of K and V, or of two: q8_0+q4_0 is K + V. v_dim: elements of a row of V, where they are
+        not head_dim. scale: the dtype of the scales, for dtypes that have them. tensor: for e4m3
+        and e5m2, two numbers that all of K and all of V are divided by as they are stored.
+    pad: bytes behind each head's plane (None: the library's choice). pages and guard: see Arena;
+        or `arena` and a byte `offset` into it, for a cache among others, which finds there what
+        was there; memory of its own begins as zeros. Kernels read `table` and `lengths` live.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class Cache(Closing):
         block_tokens: int = 16,
         *,
         inner: str = "head",
+        v_dim: int | None = None,
         scale: str = "f32",
         ring: bool | None = None,
         pad: int | None = None,
@@ -60,9 +63,9 @@ class Cache(Closing):
         offset: int = 0,
         library: Library | None = None,
     ) -> None:
-        self.library = _library(library)
+        self.library = library_or_default(library)
         self.layout = layout
-        self.dtype = dtype
+        self.dtype = together(*self.library.halves(dtype))
         self.window = window
         self.pool = blocks if isinstance(blocks, Blocks) else None
         cache = self._struct = self.planned(
@@ -75,6 +78,7 @@ class Cache(Closing):
             window=window,
             block_tokens=block_tokens,
             inner=inner,
+            v_dim=v_dim,
             scale=scale,
             ring=ring,
             pad=pad,
@@ -127,61 +131,12 @@ class Cache(Closing):
         """Whether a table of blocks stands between tokens and rows."""
         return cls.planned(1, 1, 1, layout=layout, library=library).table_stride > 0
 
-    @staticmethod
-    def planned(
-        kv_heads: int,
-        head_dim: int,
-        capacity: int,
-        *,
-        batch: int = 1,
-        layout: str = "head",
-        dtype: str = "f32",
-        window: int | None = None,
-        block_tokens: int = 16,
-        inner: str = "head",
-        scale: str = "f32",
-        ring: bool | None = None,
-        pad: int | None = None,
-        blocks: int | None = None,
-        tensor: Any = None,
-        library: Library | None = None,
-    ) -> Struct:
-        """The `kvb_cache *` of such a cache: its strides and sizes, and no memory."""
-        library = _library(library)
-        cache = library.ffi.new("kvb_cache *")
-        counts = dict(
-            kv_heads=kv_heads,
-            head_dim=head_dim,
-            capacity=capacity,
-            batch=batch,
-            block_tokens=block_tokens,
-            pad=library.lib.kvb_cache_pad() if pad is None else pad,
-        )
-        for name, word in {"layout": layout, "inner": inner}.items():
-            setattr(cache, name, library.number(name, word))
-        for name, count in counts.items():
-            setattr(cache, name, whole(name, count))
-        for plane in (cache.k, cache.v):
-            plane.dtype, plane.scale = (
-                library.number("dtype", dtype),
-                library.number("scale", scale),
-            )
-        if window is not None and whole("window", window) < 1:
-            raise BadArgument(f"window is {window}", "at least 1, or None for all tokens")
-        fits = window is not None and window <= cache.capacity
-        cache.ring = fits if ring is None else bool(ring)
-        needed = cache.batch * -(-cache.capacity // max(cache.block_tokens, 1))
-        cache.blocks = whole(
-            "blocks", max(0, min(needed, _INT64_MAX)) if blocks is None else blocks
-        )
-        if tensor is not None:
-            cache.k.tensor, cache.v.tensor = positive("tensor", tensor, 2)
-        library.check(library.lib.kvb_cache_plan(cache))
-        return cache
+    planned = staticmethod(planned)
 
     def __repr__(self) -> str:
         c = self._struct
-        shape = f"{c.batch} x {c.kv_heads} x {c.head_dim}, {self.length} of {c.capacity} tokens"
+        dims = together(*map(str, self.dims))
+        shape = f"{c.batch} x {c.kv_heads} x {dims}, {self.length} of {c.capacity} tokens"
         return f"<Cache {self.layout} {self.dtype}, {shape}, {size(c.bytes)}>"
 
     def close(self) -> None:
@@ -218,21 +173,27 @@ class Cache(Closing):
         """Tokens of the longest sequence, so far."""
         return int(self.lengths.max())
 
-    def place(self, token: int, head: int, sequence: int = 0) -> tuple[int, int]:
-        """Where it lies: bytes into a plane of rows, and into one of scales; for its bytes of K see
-        `key_bytes`.
+    @property
+    def dims(self) -> tuple[int, int]:
+        """Elements of a row of K, and of V."""
+        return self._struct.head_dim, self._struct.v_dim or self._struct.head_dim
+
+    def place(self, token: int, head: int, sequence: int = 0, plane: str = "k") -> tuple[int, int]:
+        """Where its row begins: bytes into the plane, and into its scales. plane_bytes() tells
+        where all its bytes are, for a row of K may be transposed.
         """
-        c = self.struct
-        head, plane = place("head", head, c.kv_heads), place("sequence", sequence, c.batch)
+        if plane not in PLANES:
+            raise unknown_word("plane", plane, PLANES)
+        c, own = self.struct, getattr(self.struct, plane)
+        head, of = place("head", head, c.kv_heads), place("sequence", sequence, c.batch)
         slot = place("token", token, _LONGEST if c.ring else c.capacity) % c.capacity
         if self.table is not None:
-            plane, slot = int(self.table[plane, slot // c.block_tokens]), slot % c.block_tokens
-        row = plane * c.k.seq_stride + head * c.k.head_stride + slot * c.k.token_stride
+            of, slot = int(self.table[of, slot // c.block_tokens]), slot % c.block_tokens
         return (
-            row,
-            plane * c.k.scale_seq_stride
-            + head * c.k.scale_head_stride
-            + slot * c.k.scale_token_stride,
+            of * own.seq_stride + head * own.head_stride + slot * own.token_stride,
+            of * own.scale_seq_stride
+            + head * own.scale_head_stride
+            + slot * own.scale_token_stride,
         )
 
     def look_up_in(self, other: "Cache") -> None:
@@ -244,9 +205,9 @@ class Cache(Closing):
     # ---- stores ----------------------------------------------------------------------------------
 
     def append(self, k: Any, v: Any, isa: str | None = None, threads: int = 1) -> None:
-        """One token for every sequence, [batch, kv_heads, head_dim]."""
+        """One token for every sequence, [batch, kv_heads, head_dim]; of V [.., v_dim]."""
         c = self.struct
-        self._store("append", k, v, (c.batch, c.kv_heads, c.head_dim), 1, isa, threads)
+        self._store("append", k, v, (c.batch, c.kv_heads), 1, isa, threads)
 
     def bulk(
         self,
@@ -258,14 +219,12 @@ class Cache(Closing):
         threads: int = 1,
     ) -> None:
         """Prompt tokens for every sequence, [batch, tokens, kv_heads, head_dim], or with head_major
-        [batch, kv_heads, tokens, head_dim]. nt: non-temporal stores."""
+        [batch, kv_heads, tokens, head_dim]; of V [.., v_dim]. nt: non-temporal stores."""
         c, head_major = self.struct, bool(head_major)
         shape: tuple[int | str, ...] = (
-            (c.batch, c.kv_heads, "T", c.head_dim)
-            if head_major
-            else (c.batch, "T", c.kv_heads, c.head_dim)
+            (c.batch, c.kv_heads, "T") if head_major else (c.batch, "T", c.kv_heads)
         )
-        tokens = floats("k", k, shape).shape[2 if head_major else 1]
+        tokens = floats("k", k, (*shape, c.head_dim)).shape[2 if head_major else 1]
         shape = tuple(tokens if size == "T" else size for size in shape)
         self._store("bulk", k, v, shape, tokens, isa, threads, head_major=head_major, nt=bool(nt))
 
@@ -280,7 +239,11 @@ class Cache(Closing):
         threads: int,
         **facts: bool,
     ) -> None:
-        k, v = floats("k", k, shape), floats("v", v, shape)
+        """`shape`: of k and v, without the elements of a row."""
+        k, v = (
+            floats(name, rows, (*shape, dim))
+            for name, rows, dim in zip(PLANES, (k, v), self.dims, strict=True)
+        )
         threads = whole("threads", threads, 32)
         isa = self.library.isa(isa)
         with self._teams.lock:
@@ -375,7 +338,7 @@ class Cache(Closing):
         threads: int = 1,
         deterministic: bool = False,
     ) -> np.ndarray:
-        """Attention of one new token per sequence, [batch, q_heads, head_dim] to the same shape.
+        """Attention of one new token per sequence, [batch, q_heads, head_dim] to [.., v_dim].
 
         deterministic: the same bits for any number of threads.
         """
@@ -383,7 +346,7 @@ class Cache(Closing):
         q = floats("q", q, (c.batch, "q_heads", c.head_dim))
         if not self.length:
             raise BadArgument("the cache is empty", "append a token first")
-        out = np.empty_like(q)
+        out = np.empty((*q.shape[:2], self.dims[1]), dtype=np.float32)
         threads = whole("threads", threads, 32)
         isa, exact = self.library.isa(isa), bool(deterministic)
         task = decode_task(
@@ -394,7 +357,7 @@ class Cache(Closing):
 
     def numpy(self, isa: str | None = None, threads: int = 1) -> tuple[np.ndarray, np.ndarray]:
         """The tokens still held, decoded, the oldest first: K and V as float32 [batch, tokens,
-        kv_heads, head_dim].
+        kv_heads, head_dim], of V v_dim.
 
         Where a sequence holds fewer than another, zeros stand behind its end.
         """
@@ -406,9 +369,9 @@ class Cache(Closing):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Only `count` of these tokens, from `first` on."""
         c = self.struct
-        shape = (c.batch, place("count", count, c.capacity + 1), c.kv_heads, c.head_dim)
+        shape = (c.batch, place("count", count, c.capacity + 1), c.kv_heads)
         try:
-            k, v = (np.empty(shape, dtype=np.float32) for _ in "kv")
+            k, v = (np.empty((*shape, dim), dtype=np.float32) for dim in self.dims)
         except MemoryError:
             raise OutOfMemory(
                 f"count is {count}: there is no memory for so many rows", "ask for fewer"
@@ -432,10 +395,6 @@ class Cache(Closing):
         with self._teams.lock, task:
             self._refuse_closed()  # a thread may have closed it since the task was made
             self._teams.of(threads).run(task)
-
-
-def _library(asked: Library | None) -> Library:
-    return default_library() if asked is None else instance("library", asked, Library)
 
 
 def described(cache: Cache) -> Iterator[memoryview]:

@@ -19,9 +19,11 @@ from kvbench.errors import (
     Refused,
     Unsupported,
     WrongAnswer,
+    one_of,
     unknown_word,
 )
 from kvbench.model import AUTO, OWN, Kernel, several
+from kvbench.model.planes import PLANES, apart, is_pair
 from kvbench.native.plugin import Plugins, opened
 
 _LIBRARY = "libkvbench.so"
@@ -245,14 +247,37 @@ class Library:
         """The plug-ins'."""
         return self.plugins.variants
 
-    def reads(self, variant: str, layout: str, dtype: str) -> str | None:
-        """The dtype as whose values a variant takes a cache's: mostly its own. None: it has no
-        kernel for it.
+    def halves(self, dtype: object, name: str = "dtype") -> tuple[str, str]:
+        """The dtypes of K and V that a word stands for. `name`: what a message calls it."""
+        known = self.words("dtype")
+        if not isinstance(dtype, str) or not is_pair(dtype) and dtype not in known:
+            raise unknown_word(name, dtype, known)
+        found = apart(dtype)
+        for word in found:
+            if word not in known:
+                why = f"{word!r} is not known" if word else "one is missing"
+                hint = one_of(word, known) if word else "K + V, such as q8_0+q4_0"
+                raise BadArgument(f"{name}: {dtype!r} is no pair of dtypes: {why}", hint)
+        return found
+
+    @cached_property
+    def takes_planes(self) -> bool:
+        """Whether K and V are told apart: in a library of before they are alike."""
+        return len(self.ffi.typeof(self.lib.kvb_reads).args) > 3
+
+    def _plane(self, plane: str) -> tuple[int, ...]:
+        """As an argument, where it is one."""
+        return (PLANES.index(plane),) if self.takes_planes else ()
+
+    def reads(self, variant: str, layout: str, dtype: str, plane: str) -> str | None:
+        """The dtype as whose values a variant takes those of a plane: mostly its own. None: it has
+        no kernel for it.
         """
         if variant not in self.words("variant"):  # but a plug-in's, or a store's
             return dtype
         asked = {"variant": variant, "layout": layout, "dtype": dtype}
-        found = self.lib.kvb_reads(*(self.number(kind, word) for kind, word in asked.items()))
+        numbers = (self.number(kind, word) for kind, word in asked.items())
+        found = self.lib.kvb_reads(*numbers, *self._plane(plane))
         return self.words("dtype")[found] if found >= 0 else None
 
     def dtypes(self, layout: str) -> tuple[str, ...]:
@@ -260,19 +285,26 @@ class Library:
         have = {kernel.dtype for kernel in self._own_kernels() if kernel.layout == layout}
         return tuple(word for word in self.words("dtype") if word in have)
 
-    def cell(self, layout: str, dtype: str) -> int:
-        """Bytes of a row of K that stay together where a layout transposes K; else 0."""
-        return self.lib.kvb_cell(self.number("layout", layout), self.number("dtype", dtype))
+    def cell(self, layout: str, dtype: str, plane: str) -> int:
+        """Bytes of a row that stay together where a layout transposes the plane; else 0."""
+        if plane == "v" and not self.takes_planes:
+            return 0
+        numbers = self.number("layout", layout), self.number("dtype", dtype)
+        return self.lib.kvb_cell(*numbers, *self._plane(plane))
 
-    def levels(self, variant: str, dtype: str, head_dim: int = 1) -> tuple[int, int, int] | None:
+    def levels(
+        self, variant: str, dtype: str, head_dim: int = 1
+    ) -> tuple[int, int, int, int] | None:
         """The largest whole numbers of a query and of weights, of a variant that multiplies such,
-        and how many elements share a step. None: it multiplies none.
+        and how many elements of K and of V share a step. None: it multiplies none.
         """
         if variant not in self.words("variant"):
             return None
-        asked = self.number("variant", variant), self.number("dtype", dtype)
-        query, weights, block = (self.lib.kvb_levels(*asked, which) for which in (0, 1, 2))
-        return (query, weights, block or head_dim) if query else None
+        ask, number = self.lib.kvb_levels, self.number("variant", variant)
+        k, v = (self.number("dtype", word) for word in self.halves(dtype))
+        query, weights = ask(number, k, 0), ask(number, v, 1)
+        blocks = ask(number, k, 2) or head_dim, ask(number, v, 2) or head_dim
+        return (query, weights, *blocks) if query else None
 
     def way(self, variant: str, layout: str, dtype: str, isa: str) -> dict[str, Any]:
         """How a kvb_decode is told its variant: by its number, or by the function of a
@@ -281,15 +313,14 @@ class Library:
         if self.plugins and variant not in self.words("variant"):
             return {"run": self.plugins.run(variant, layout, dtype, isa)}
         number = self.number("variant", variant)
-        if self.reads(variant, layout, dtype) is None:
-            offered = (
-                ", ".join(word for word in self.words("dtype") if self.reads(variant, layout, word))
-                or "none"
-            )
-            raise BadArgument(
-                f"variant {variant} has no kernel for the dtype {dtype} in the layout {layout}",
-                f"in that layout it has: {offered}",
-            )
+        for plane, word in zip(PLANES, self.halves(dtype), strict=True):
+            if self.reads(variant, layout, word, plane) is None:
+                which = f"{plane.upper()} of {word}" if is_pair(dtype) else f"the dtype {word}"
+                has = (w for w in self.words("dtype") if self.reads(variant, layout, w, plane))
+                raise BadArgument(
+                    f"variant {variant} has no kernel for {which} in the layout {layout}",
+                    f"in that layout it has: {', '.join(has) or 'none'}",
+                )
         return {"variant": number}
 
 

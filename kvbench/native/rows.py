@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 
+from kvbench.model.planes import PLANES, apart
 from kvbench.native.cache import Cache
 from kvbench.native.library import Library
 
@@ -30,29 +31,32 @@ def packed(count: int, dtype: str) -> int:
     return -(-count // elements) * size
 
 
-def key_bytes(cache: Cache, token: int, head: int, sequence: int = 0) -> np.ndarray:
-    """Where each byte of a token's row of K lies in the plane: side by side, or transposed."""
-    c, row = cache.struct, cache.place(token, head, sequence)[0]
-    byte, cell = np.arange(c.k.row_bytes), cache.library.cell(cache.layout, cache.dtype)
+def plane_bytes(
+    cache: Cache, token: int, head: int, sequence: int = 0, plane: str = "k"
+) -> np.ndarray:
+    """Where each byte of a token's row lies in the plane: side by side, or transposed."""
+    own, row = getattr(cache.struct, plane), cache.place(token, head, sequence, plane)[0]
+    dtype = apart(cache.dtype)[PLANES.index(plane)]
+    byte, cell = np.arange(own.row_bytes), cache.library.cell(cache.layout, dtype, plane)
     if not cell:
         return row + byte
-    lane = token % c.capacity % LANES
-    return row - lane * c.k.row_bytes + (byte // cell * LANES + lane) * cell + byte % cell
+    lane = token % cache.struct.capacity % LANES
+    return row - lane * own.row_bytes + (byte // cell * LANES + lane) * cell + byte % cell
 
 
 def token_bytes(cache: Cache, token: int, head: int, sequence: int = 0) -> list[np.ndarray]:
     """Where the bytes of K and V of a token lie in a cache's memory, and of their scales where rows
     have any.
     """
-    c = cache.struct
-    row, scale = cache.place(token, head, sequence)
-    places = [
-        key_bytes(cache, token, head, sequence),
-        c.k.bytes + row + np.arange(c.v.row_bytes),
-    ]
-    if c.k.scale_bytes:
-        # scales lie side by side one way or the other
-        width = min(c.k.scale_token_stride, c.k.scale_head_stride)
-        scales = c.k.bytes + c.v.bytes + scale + np.arange(width)
-        places += [scales, c.k.scale_bytes + scales]
-    return places
+    found, begin = list[np.ndarray](), 0
+    planes = [getattr(cache.struct, plane) for plane in PLANES]
+    for plane, own in zip(PLANES, planes, strict=True):
+        found.append(begin + plane_bytes(cache, token, head, sequence, plane))
+        begin += own.bytes
+    for plane, own in zip(PLANES, planes, strict=True):
+        if own.scale_bytes:
+            # scales lie side by side one way or the other
+            width = min(own.scale_token_stride, own.scale_head_stride)
+            found.append(begin + cache.place(token, head, sequence, plane)[1] + np.arange(width))
+            begin += own.scale_bytes
+    return found

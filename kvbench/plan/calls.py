@@ -19,7 +19,7 @@ from kvbench.model.calls import (
 )
 from kvbench.peers.host import layer_shape
 from kvbench.peers.interface import Peer
-from kvbench.plan.needs import SIZED_BY, tokens_in
+from kvbench.plan.needs import sized, tokens_in
 from kvbench.plan.witnesses import line_of
 from kvbench.regime import THRESHOLDS, levels
 
@@ -71,7 +71,7 @@ def _cores(one: Point, machine: Machine) -> tuple[str, dict[str, Point], str]:
 def _fitting(head: Point, size: float) -> int:
     """The most tokens of one KV head in so many bytes, in twice _STEP."""
     base = line_of(head)
-    facts = {name: getattr(base, name) for name in SIZED_BY} | {"pad": 0}
+    facts = sized(base) | {"pad": 0}
     fitting = tokens_in(size, False, 1, head.shape.head_dim, 1, **facts)
     return fitting // (2 * _STEP) * (2 * _STEP)
 

@@ -32,7 +32,7 @@ def class_of(point: Point, needs: Needs, machine: Machine, far: bool = False) ->
     shared = bool(last) and len(last[0]) == 1
     return (
         point.isa,
-        f"{point.variant}.{point.dtype}",
+        f"{point.variant}.{point.kv_dtype}",
         _layout(point),
         _within(point.shape.head_dim, _DIMS),
         _within(point.shape.group, _GROUPS),

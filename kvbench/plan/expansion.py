@@ -18,6 +18,7 @@ from typing import Any
 from kvbench.errors import BadArgument, KvbenchError, Unsupported, unknown_word
 from kvbench.model import DEFAULTS, HEADS, OURS, POINT, Contrast, Kernel, Needs, Plan, Point, Skip
 from kvbench.model.hardware import kernel_id
+from kvbench.model.planes import apart, is_pair
 from kvbench.model.point import ATTENDS, BETWEEN, INTERLEAVE, LOCAL, STEP, lengths_word
 from kvbench.peers.host import layer_shape
 from kvbench.plan.needs import ALONE, PROCESS, needs
@@ -268,6 +269,8 @@ def _on(facts: _Facts, cpus: tuple[int, ...], site: Site) -> Point:
         raise Left(CPUS, f"{facts['op']} is of one thread, and {len(cpus)} are asked for")
     own = {field.name: facts[field.name] for field in POINT}
     own |= {"cpus": cpus, "between": between_of(facts, cpus, site)}
+    if is_pair(facts["dtype"]):
+        own["dtype"], own["v_dtype"] = apart(facts["dtype"])
     point = Point(**own, shape=shape_of(facts | {"whole": whole}, cpus, site))
     if point.op == "repack":
         refuse_idle(point)
@@ -310,6 +313,8 @@ def _settled(facts: _Facts, site: Site) -> _Facts:
 
 
 def _kernel(facts: _Facts, site: Site) -> Kernel | None:
+    """Of a pair of dtypes that of K: the library knows whether V's goes with it."""
+    facts = facts | {"dtype": apart(facts["dtype"])[0]}
     return site.kernels.get(tuple(facts[axis] for axis in _KERNEL))
 
 

@@ -102,7 +102,7 @@ def _answers(points: Collection[Point]) -> float:
     """Seconds; points with the same data share an answer."""
     made = (parts(point) if point.op == STEP else () for point in points)
     decodes = [*points, *(part.point for each in made for part in each)]
-    data = {(point.dtype, point.scale, point.shape) for point in decodes if point.op == "decode"}
+    data = {(point.kv_dtype, point.scale, point.shape) for point in decodes if point.op == "decode"}
     elements = (
         2 * s.batch * s.kv_heads * s.head_dim * min(s.context, s.capacity) for _, _, s in data
     )

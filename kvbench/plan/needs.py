@@ -67,7 +67,7 @@ def room(point: Point, slices: int) -> tuple[object, ...]:
     """Points with the same answer differ only in how they walk the same memory, and with which
     CPUs.
     """
-    facts = tuple(getattr(point, name) for name in SIZED_BY)
+    facts = tuple(sized(point).values())
     shape = replace(point.shape, q_heads=point.shape.kv_heads, layers=slices)
     return (point.op, facts, shape, point.order, point.pages, point.memory)
 
@@ -90,8 +90,13 @@ def slice_of(point: Point) -> int:
     shape = point.shape
     if point.op in UNCACHED:  # a row for each token, of what is turned or of logits
         return _sources(point) * (shape.context if point.op == "logits" else 1)
-    facts = {name: getattr(point, name) for name in SIZED_BY}
-    return slice_bytes(shape.kv_heads, shape.head_dim, shape.capacity, shape.batch, **facts)
+    heads = shape.kv_heads, shape.head_dim
+    return slice_bytes(*heads, shape.capacity, shape.batch, **sized(point))
+
+
+def sized(point: Point) -> dict[str, Any]:
+    """What the size of a slice rests on, as a Cache takes it."""
+    return {name: getattr(point, name) for name in SIZED_BY} | {"dtype": point.kv_dtype}
 
 
 @cache

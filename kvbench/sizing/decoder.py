@@ -11,6 +11,7 @@ from typing import Any
 from kvbench.errors import BadArgument
 from kvbench.model import Machine
 from kvbench.model.geometry import Geometry
+from kvbench.model.planes import refuse_pair
 from kvbench.model.size import Allocated, Blocks, Decoder, Layers
 from kvbench.native import LANES, Cache, block_of, default_library
 from kvbench.suite.axes import shown
@@ -68,6 +69,7 @@ def _row(head_dim: int, dtype: str, scale: str) -> RowBytes:
 
 
 def refuse_nonsense(decoder: Decoder) -> None:
+    refuse_pair("--dtype", decoder.dtype)
     for name in (*_FROM_ZERO, *_FROM_ONE):
         value, least = getattr(decoder, name), int(name in _FROM_ONE)
         if value is not None and not least <= value < _COUNT:
@@ -246,7 +248,7 @@ def _of_layer(decoder: Decoder, layers: Layers) -> dict[str, int]:
     """`places`: slots of a sequence, more than its capacity where whole blocks are taken."""
     cache, each = _plan(decoder, layers.capacity), row(decoder)
     paged, lanes = cache.table_stride * cache.block_tokens, -(-cache.capacity // LANES) * LANES
-    transposed = default_library().cell(decoder.layout, decoder.dtype)
+    transposed = default_library().cell(decoder.layout, decoder.dtype, "k")
     places = paged or (lanes if transposed else cache.capacity)
     arranged = decoder.sides * (cache.blocks if paged else cache.batch)
     rows, scales = arranged * cache.k.seq_stride, arranged * cache.k.scale_seq_stride

@@ -17,6 +17,7 @@ from kvbench import named
 from kvbench.errors import BadArgument, one_of
 from kvbench.machine.placement import MOST_THREADS, POWERS, SIBLINGS, UNITS
 from kvbench.model import DEFAULTS, FIELDS, OURS, PLACES
+from kvbench.model.planes import refuse_pair
 from kvbench.model.point import EVEN, INTERLEAVE, LISTED, LOCAL, RAGGED
 from kvbench.native import Library, default_library
 from kvbench.peers.known import entries
@@ -179,6 +180,8 @@ def _values(where: str, name: str, value: Any, library: Library | None) -> Itera
     kind = AXES[name].kind
     if kind == "word":
         allowed = words(name, library)
+        if name == "dtype" and isinstance(value, str):
+            refuse_pair(where, value)
         if not isinstance(value, str) or value not in (*allowed, ALL):
             raise unknown(f"{where}: {shown(value)}", value, (*allowed, ALL))
         return [value]

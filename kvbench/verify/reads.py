@@ -2,9 +2,13 @@
 anew from the bytes.
 """
 
+from itertools import product
+
 import numpy as np
 
+from kvbench.model.planes import PLANES, apart
 from kvbench.native import LANES, Cache, block_of
+from kvbench.native.declared import Plane
 
 _LINE = 64
 _MODULUS = 1 << 16
@@ -23,35 +27,39 @@ def rows_sum(cache: Cache) -> int:
     total = 0
     for sequence, length in enumerate(cache.lengths.tolist()):
         first = max(0, length - (cache.window or length))
-        for head in range(cache.struct.kv_heads):
-            total += _head_sum(cache, sequence, head, range(first, length))
+        for head, plane in product(range(cache.struct.kv_heads), PLANES):
+            total += _head_sum(cache, sequence, head, range(first, length), plane)
     return total % _MODULUS
 
 
-def _head_sum(cache: Cache, sequence: int, head: int, tokens: range) -> int:
-    """A block of transposed K counts once for each stretch of its slots that is attended to."""
-    c, view, blocks, last = cache.struct, cache.arena.view(), set[tuple[int, int]](), -1
+def _head_sum(cache: Cache, sequence: int, head: int, tokens: range, plane: str) -> int:
+    """A block of transposed rows counts once for each stretch of its slots that is attended to."""
+    c, own, view = cache.struct, getattr(cache.struct, plane), cache.arena.view()
+    begin, scales = (0, 0) if plane == "k" else (c.k.bytes, c.k.scale_bytes)
+    scales += c.k.bytes + c.v.bytes
+    wide, blocks, last = _block_bytes(cache, plane), set[tuple[int, int]](), -1
     total = turn = 0
-    scaled = c.k.scale_bytes > 0
-    cell = cache.library.cell(cache.layout, cache.dtype)
-    v, scales = c.k.bytes, (c.k.bytes + c.v.bytes, c.k.bytes + c.v.bytes + c.k.scale_bytes)
     for token in tokens:
-        row, scale = cache.place(token, head, sequence)
+        row, scale = cache.place(token, head, sequence, plane)
         turn, last = turn + (token % c.capacity < last), token % c.capacity
-        total += _words(view[v + row : v + row + c.v.row_bytes])
-        if cell:
-            blocks.add((turn, row - last % LANES * c.k.row_bytes))
+        if wide:
+            blocks.add((turn, begin + row - last % LANES * own.row_bytes))
         else:
-            total += _words(view[row : row + c.k.row_bytes])
-        total += sum(_scale(cache, view[plane + scale :]) for plane in scales if scaled)
-    wide = _block_bytes(cache, cell) if cell else 0
+            total += _words(view[begin + row :][: own.row_bytes])
+        if own.scale_bytes:
+            total += _scale(own, view[scales + scale :])
     return total + sum(_words(view[at : at + wide]) for _, at in blocks)
 
 
-def _block_bytes(cache: Cache, cell: int) -> int:
-    """Whole lines, to the last cell with an element."""
-    _, element = block_of(cache.dtype, cache.library)
-    cells = -(-cache.struct.head_dim * element // cell)
+def _block_bytes(cache: Cache, plane: str) -> int:
+    """Whole lines, to the last cell with an element. 0 where rows are not transposed."""
+    place = PLANES.index(plane)
+    dtype, dim = apart(cache.dtype)[place], cache.dims[place]
+    cell = cache.library.cell(cache.layout, dtype, plane)
+    if not cell:
+        return 0
+    _, element = block_of(dtype, cache.library)
+    cells = -(-dim * element // cell)
     return -(-cells * cell * LANES // _LINE) * _LINE
 
 
@@ -59,7 +67,6 @@ def _words(data: np.ndarray) -> int:
     return int(data.view(np.uint16).sum(dtype=np.uint64))
 
 
-def _scale(cache: Cache, data: np.ndarray) -> int:
-    k = cache.struct.k
-    wide = min(k.scale_token_stride, k.scale_head_stride)  # from one to its neighbour
+def _scale(plane: Plane, data: np.ndarray) -> int:
+    wide = min(plane.scale_token_stride, plane.scale_head_stride)  # from one to its neighbour
     return _words(data[:wide].view(_FLOAT[wide]).astype(np.float32).view(np.uint8))

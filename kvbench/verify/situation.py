@@ -181,4 +181,4 @@ def scratch(library: Library, size: int) -> Arena:
 def how_taken(library: Library, kernel: Kernel) -> tuple[str | None, str | None]:
     """`read` and `stepped` of what a decode kernel is prepared for."""
     stepped = kernel.variant if library.levels(kernel.variant, kernel.dtype) else None
-    return library.reads(kernel.variant, kernel.layout, kernel.dtype), stepped
+    return library.reads(kernel.variant, kernel.layout, kernel.dtype, "k"), stepped

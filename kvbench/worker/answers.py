@@ -17,8 +17,11 @@ from typing import Any
 import numpy as np
 
 from kvbench.model import Point
+from kvbench.model.planes import PLANES, apart
 from kvbench.native import Cache
 from kvbench.oracle import attention, attention_in_steps, rounded, tolerance
+
+_Reads = tuple[str | None, str | None]  # of K and of V
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,23 +62,28 @@ class Answers:
         return Answer(out.reshape(q.shape), limit.reshape(q.shape) if limit.size > 1 else limit[0])
 
 
-def taken(point: Point, cache: Cache) -> tuple[str, str | None, tuple[int, int, int] | None]:
-    """The dtype of what is stored, the one as whose values it is taken, and the whole numbers that
-    stand for others.
+def taken(point: Point, cache: Cache) -> tuple[str, _Reads, tuple[int, int, int, int] | None]:
+    """The dtype of what is stored, those as whose values K and V are taken where they are not their
+    own, and the whole numbers that stand for others.
     """
-    levels = cache.library.levels(point.variant, point.dtype, point.shape.head_dim)
-    return point.dtype, cache.library.reads(point.variant, point.layout, point.dtype), levels
+    library, variant, word = cache.library, point.variant, point.kv_dtype
+    reads = [
+        read if (read := library.reads(variant, point.layout, dtype, plane)) != dtype else None
+        for plane, dtype in zip(PLANES, apart(word), strict=True)
+    ]
+    return word, (reads[0], reads[1]), library.levels(variant, word, point.shape.head_dim)
 
 
 def _computed(path: Path | None, point: Point, cache: Cache, q: np.ndarray, sign: Any) -> Answer:
-    largest, (stored, read, levels) = 0.0, taken(point, cache)
+    largest, (_, reads, levels) = 0.0, taken(point, cache)
     held = np.minimum(cache.lengths, cache.struct.capacity)  # rows() counts from the oldest of them
 
     def rows(first: int, count: int) -> tuple[np.ndarray, np.ndarray]:
         nonlocal largest
-        k, v = cache.rows(first, count, cache.library.isas()[0], point.threads)
-        if read and read != stored:
-            k, v = rounded(k, read), rounded(v, read)
+        stored = cache.rows(first, count, cache.library.isas()[0], point.threads)
+        k, v = (
+            rounded(own, read) if read else own for own, read in zip(stored, reads, strict=True)
+        )
         largest = max(largest, float(v.max()), -float(v.min()))
         return k, v
 

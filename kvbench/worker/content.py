@@ -11,6 +11,7 @@ import math
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from kvbench.model.planes import PLANES, apart
 from kvbench.native import LANES, Cache, block_of
 
 SEED = 1
@@ -35,64 +36,86 @@ class Content:
     """
 
     def __init__(self, cache: Cache) -> None:
-        self._c, (elements, size) = cache.struct, block_of(cache.dtype, cache.library)
-        self._cell, self._size = cache.library.cell(cache.layout, cache.dtype), size
-        packed, whole = elements > 1, elements > 1 or self._c.k.scale_bytes > 0
-        self._halves = packed and size - _SCALE < elements
-        block, place = np.divmod(np.arange(self._c.k.row_bytes), size)
-        # that a byte is of, or the first of those
-        element = block * elements + (place - _SCALE if packed else 0)
-        coded = (element < self._c.head_dim) & (place >= (_SCALE if packed else 0))
-        sign = np.where(whole, 0xFF, np.where(place == size - 1, 0x80, 0))
-        self._element = np.where(coded, element, 0)
-        self._inverts = (coded * sign).astype(np.uint8)
-        self._adds = (coded * (17 if self._halves else 1)).astype(np.uint8) if whole else None
+        self._c, self._planes = cache.struct, [_Plane(cache, plane) for plane in PLANES]
 
     def begin(self, first: np.ndarray) -> None:
         """Makes the first layer one that the others can follow: of 4 bits, the least code is no
         other one's negative.
         """
-        for rows in self._planes(first) if self._halves else ():
+        for plane in self._planes:
+            plane.begin(first)
+
+    def make(self, layer: int, first: np.ndarray, to: np.ndarray) -> None:
+        for plane, own in zip(self._planes, signs(layer, self._c.head_dim), strict=True):
+            plane.make(own, first, to)
+        rows = self._c.k.bytes + self._c.v.bytes
+        if self._c.bytes == rows:
+            return
+        to[rows : self._c.bytes] = first[rows : self._c.bytes]
+        if all(plane.wide_scales for plane in self._planes if plane.scaled):
+            scales = to[rows : self._c.bytes].view(np.uint32)
+            # whose last bit is half of what a sum rounds; f16 has no bit to spare
+            scales ^= np.random.default_rng([SEED, layer]).integers(
+                0, 2, scales.size, dtype=np.uint32
+            )
+
+
+class _Plane:
+    """Rows of K or of V in the bytes of a layer."""
+
+    def __init__(self, cache: Cache, plane: str) -> None:
+        self._own, dtype = getattr(cache.struct, plane), apart(cache.dtype)[PLANES.index(plane)]
+        self._begin = cache.struct.k.bytes if plane == "v" else 0
+        self._cell = cache.library.cell(cache.layout, dtype, plane)
+        elements, size = block_of(dtype, cache.library)
+        packed, whole = elements > 1, elements > 1 or self.scaled
+        self._size, self._halves = size, packed and size - _SCALE < elements
+        block, place = np.divmod(np.arange(self._own.row_bytes), size)
+        # that a byte is of, or the first of those
+        element = block * elements + (place - _SCALE if packed else 0)
+        coded = (element < cache.dims[PLANES.index(plane)]) & (place >= (_SCALE if packed else 0))
+        sign = np.where(whole, 0xFF, np.where(place == size - 1, 0x80, 0))
+        self._element = np.where(coded, element, 0)
+        self._inverts = (coded * sign).astype(np.uint8)
+        self._adds = (coded * (17 if self._halves else 1)).astype(np.uint8) if whole else None
+
+    @property
+    def scaled(self) -> bool:
+        """Whether its rows have scales, in a plane of their own."""
+        return self._own.scale_bytes > 0
+
+    @property
+    def wide_scales(self) -> bool:
+        return min(self._own.scale_token_stride, self._own.scale_head_stride) >= 4
+
+    def begin(self, first: np.ndarray) -> None:
+        if self._halves:
+            rows = self._rows(first)
             codes = rows.reshape(*rows.shape[:2], -1, self._size)[..., _SCALE:]
             codes += codes & 0x0F == 0
             codes += (codes < 0x10) * np.uint8(0x10)
 
-    def make(self, layer: int, first: np.ndarray, to: np.ndarray) -> None:
-        changed = signs(layer, self._c.head_dim)[:, self._element] < 0
-        for side, (rows, found) in enumerate(
-            zip(self._planes(first), self._planes(to), strict=True)
-        ):
-            np.bitwise_xor(rows, self._along(self._inverts * changed[side], side, rows), out=found)
-            if self._adds is not None:
-                np.add(found, self._along(self._adds * changed[side], side, rows), out=found)
-        if self._c.k.scale_bytes:
-            own = slice(self._c.k.bytes + self._c.v.bytes, self._c.bytes)
-            to[own] = first[own]
-            # f16 has no bit to spare
-            if min(self._c.k.scale_token_stride, self._c.k.scale_head_stride) >= 4:
-                scales = to[own].view(np.uint32)  # whose last bit is half of what a sum rounds
-                scales ^= np.random.default_rng([SEED, layer]).integers(
-                    0, 2, scales.size, dtype=np.uint32
-                )
+    def make(self, signs: np.ndarray, first: np.ndarray, to: np.ndarray) -> None:
+        changed, rows, found = signs[self._element] < 0, self._rows(first), self._rows(to)
+        np.bitwise_xor(rows, self._along(self._inverts * changed, rows), out=found)
+        if self._adds is not None:
+            np.add(found, self._along(self._adds * changed, rows), out=found)
 
-    def _planes(self, layer: np.ndarray) -> list[np.ndarray]:
-        """K and V as [stretches][parts][bytes of some rows]; stretches are side by side, or what
-        pads lies between. Rows are those of a block where K is transposed, else as many as leave
-        nothing over.
+    def _rows(self, layer: np.ndarray) -> np.ndarray:
+        """[stretches][parts][bytes of some rows]; stretches are side by side, or what pads lies
+        between. Rows are those of a block where they are transposed, else as many as leave nothing
+        over.
         """
-        found, begin = [], 0
-        for side, plane in enumerate((self._c.k, self._c.v)):
-            step = plane.seq_stride if plane.head_stride < plane.token_stride else plane.head_stride
-            rows = LANES if side == 0 and self._cell else math.gcd(step // plane.row_bytes, LANES)
-            together = rows * plane.row_bytes
-            shape = (plane.bytes // step, step // together, together)
-            found.append(as_strided(layer[begin:], shape, (step, together, 1)))
-            begin += plane.bytes
-        return found
+        own = self._own
+        step = own.seq_stride if own.head_stride < own.token_stride else own.head_stride
+        rows = LANES if self._cell else math.gcd(step // own.row_bytes, LANES)
+        together = rows * own.row_bytes
+        shape = (own.bytes // step, step // together, together)
+        return as_strided(layer[self._begin :], shape, (step, together, 1))
 
-    def _along(self, row: np.ndarray, side: int, rows: np.ndarray) -> np.ndarray:
+    def _along(self, row: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Bytes for a row, for as many rows as are taken at once."""
         count = rows.shape[2] // row.size
-        if side == 0 and self._cell:
+        if self._cell:
             return np.repeat(row.reshape(-1, 1, self._cell), count, axis=1).ravel()
         return np.tile(row, count)

@@ -123,10 +123,8 @@ class Decoding(Bench):
         times as long as by 1,024 in L2, and q4_0 1.2 times.
         """
         shape, cache = self.point.shape, self.room.caches[0].struct
-        token = (
-            2
-            * cache.k.row_bytes
-            * (shape.kv_heads if cache.k.head_stride < cache.k.token_stride else 1)
+        token = (cache.k.row_bytes + cache.v.row_bytes) * (
+            shape.kv_heads if cache.k.head_stride < cache.k.token_stride else 1
         )
         below = [*levels(self.room.ground.machine, self.point.cpus).items()][:-1]
         sizes = {f"L{level}": min(cache.size for cache in caches) for level, caches in below} or {

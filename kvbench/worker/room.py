@@ -124,7 +124,7 @@ class Room(Owner):
             arena=arena or self.arena,
             offset=layer * self.slice_bytes,
             library=self.library,
-            **{name: getattr(point, name) for name in needs.SIZED_BY},
+            **needs.sized(point),
         )
 
     # ---- data ------------------------------------------------------------------------------------

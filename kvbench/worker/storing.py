@@ -7,6 +7,7 @@ import numpy as np
 
 from kvbench.errors import WrongAnswer
 from kvbench.model import COPY_NT
+from kvbench.model.planes import apart
 from kvbench.native import Cache, Task, block_of, store_task
 from kvbench.oracle import rounding
 from kvbench.units import MIB
@@ -102,11 +103,11 @@ def off(
     """The largest error of K and V that a cache holds. `wrong`: makes an error of what it is more
     than a format's own rounding.
     """
-    block, scaled = block_of(cache.dtype, cache.library), cache.struct.k.scale_bytes > 0
-    error = 0.0
-    for got, want in zip(found, source, strict=True):
+    error, planes = 0.0, (cache.struct.k, cache.struct.v)
+    for dtype, plane, got, want in zip(apart(cache.dtype), planes, found, source, strict=True):
         far = np.abs(got - want)
-        if not (far <= rounding(want, block, scaled)).all():
+        block = block_of(dtype, cache.library)
+        if not (far <= rounding(want, block, plane.scale_bytes > 0)).all():
             raise wrong(f"stores rows off by {far.max():.3g}")
         error = max(error, float(far.max()))
     return error

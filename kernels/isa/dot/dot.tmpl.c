@@ -44,7 +44,7 @@ INLINE float dot_query_steps(const kvb_group *group, int head, int64_t from, int
 /* VL elements of q from d on, as whole numbers; zero behind those that there are. */
 INLINE vf dot_query_at(const kvb_group *group, int head, int64_t d, float inverse)
 {
-    if (d >= group->dim_pad)
+    if (d >= group->k_pad)
         return v_zero();
     vf x = dot_floats(group, head, d);
     return inverse == 0.0f ? v_zero() : v_round(v_mul(x, v_set1(inverse)));
@@ -105,9 +105,9 @@ INLINE void dot_scores(const vf *sums, const float *each, float *scores, const i
 /* A tile's weights of each head as bytes; of packs those that one vector of codes meets, each with
  * weights of its own. */
 typedef struct dot_weights {
-    int8_t bytes[DOT_PACKS][HEADS][TILE];
+    int8_t bytes[DOT_PACKS][Q_ROWS][TILE];
     /* what one is worth; what their sums begin with */
-    float step[DOT_PACKS][HEADS], first[DOT_PACKS][HEADS];
+    float step[DOT_PACKS][Q_ROWS], first[DOT_PACKS][Q_ROWS];
 } dot_weights;
 
 enum { SLICE_SUMS = PV_ACC / 4 }; /* most heads of a slice of VB elements */

@@ -22,12 +22,12 @@ INLINE void prepare_packs(const kvb_group *group, const int bias)
     enum { PACK_LANES = VL / DOT_PACKS };
     dot_part *parts = (dot_part *)(void *)group->prepared->codes;
     for (int h = 0; h < group->slots; h++)
-        for (int64_t d = 0; d < round_up(group->dim, 32 * DOT_PACKS); d += 32) {
+        for (int64_t d = 0; d < round_up(group->k_dim, 32 * DOT_PACKS); d += 32) {
             const int64_t nth = d / 32 % DOT_PACKS, lane = nth * PACK_LANES;
             dot_part *to = parts + d / 32 / DOT_PACKS * group->slots + h;
             int8_t *codes = to->codes + nth * 32;
             float step,
-                inverse = dot_query_steps(group, h, d, at_most(d + 32, group->dim_pad), &step);
+                inverse = dot_query_steps(group, h, d, at_most(d + 32, group->k_pad), &step);
             for (int i = 0; i < 32; i += VL)
                 v_store_i8((uint8_t *)codes + i, dot_query_at(group, h, d + i, inverse));
             KEEP_IN_MEMORY(*to);
@@ -51,12 +51,15 @@ INLINE void prepare_packs(const kvb_group *group, const int bias)
 #define PACKED_CODES v_pack_nibbles
 #include "isa/dot/packs_kernel.tmpl.c"
 
-#define ROWS_DOT_PACKED(dtype, name)                                      \
-    .rows[READ_DOT_##name] = {.prepare_query = prepare_query_dot_##dtype, \
-                              .qk = CLASSES(qk_dot, dtype),               \
-                              .pv = CLASSES(pv_dot, dtype),               \
-                              .qk_heads = QK_HEADS,                       \
-                              .qk_t_heads = QK_HEADS,                     \
-                              .pv_heads = SLICE_SUMS / DOT_VECS,          \
-                              .k_step = VB,                               \
-                              .v_step = VB},
+#define QK_DOT_PACKED(dtype, name)                                \
+    .qk[WAY_DOT_##name] = {                                       \
+        .half = {.most = Q_ROWS, .shared = QK_HEADS, .step = VB}, \
+        .prepare_query = prepare_query_dot_##dtype,               \
+        .rows = BY_CLASS(qk_dot, dtype),                          \
+        .shared_transposed = QK_HEADS,                            \
+    },
+#define PV_DOT_PACKED(dtype, name)                                             \
+    .pv[WAY_DOT_##name] = {                                                    \
+        .half = {.most = Q_ROWS, .shared = SLICE_SUMS / DOT_VECS, .step = VB}, \
+        .rows = BY_CLASS(pv_dot, dtype),                                       \
+    },

@@ -64,22 +64,22 @@ INLINE void CAT(qk_dot_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *grou
 {
     const int pass = heads < QK_HEADS ? heads : QK_HEADS, tokens = QK_ACC / pass;
     const dot_part *q = (const dot_part *)(const void *)group->prepared->codes;
-    prefetch cursor = PREFETCH(tile, tile->next.k, group->dim);
+    prefetch cursor = PREFETCH(&tile->k, group->k_dim);
     for (int t = 0; t < tile->count; t += tokens) {
-        const kvb_places k = kvb_rows_from(tile->k, t);
+        const kvb_places k = kvb_rows_from(tile->k.rows, t);
         if (order != ORDER_PLAIN)
-            CAT(qk_dot_tokens_, DTYPE)(k, &cursor, q, group->dim, scores + t, pass, heads, order);
+            CAT(qk_dot_tokens_, DTYPE)(k, &cursor, q, group->k_dim, scores + t, pass, heads, order);
         for (int h = order == ORDER_PLAIN ? 0 : pass; h < heads; h += pass) {
             float *to = scores + h * QUERY_SCORES + t;
-            CAT(qk_dot_tokens_, DTYPE)(k, NULL, q + h, group->dim, to, pass, heads, ORDER_PLAIN);
+            CAT(qk_dot_tokens_, DTYPE)(k, NULL, q + h, group->k_dim, to, pass, heads, ORDER_PLAIN);
         }
     }
 }
 
-STAGE(qk_dot, DTYPE, float, NEVER, 1)
+STAGE(qk_dot, k, DTYPE, float, NOT_IN_ORDER, 1)
 
 #include "isa/dot/pv.tmpl.c"
-STAGE(pv_dot, DTYPE, const float, NEVER, 1)
+STAGE(pv_dot, v, DTYPE, const float, NOT_IN_ORDER, 1)
 
 #undef DTYPE
 #undef ELEMENT

@@ -23,11 +23,11 @@ INLINE void CAT(dot_weights_, DTYPE)(dot_weights *w, const kvb_tile *tile, const
     float weighted[TILE];
 #if PACK > 1
     uint16_t scales[NTH_PACKS][TILE];
-    const uint8_t *from = tile->v.from + OFFSET(at);
+    const uint8_t *from = tile->v.rows.from + OFFSET(at);
     const int64_t next = at + 32 < dim ? ELEMENT : 0; /* behind the last pack there is itself */
     for (int t = 0; t < end; t++)
         UNROLL_FOR (int nth = 0; nth < NTH_PACKS; nth++)
-            memcpy(scales[nth] + t, from + tile->v.at[t] + nth * next, sizeof **scales);
+            memcpy(scales[nth] + t, from + tile->v.rows.at[t] + nth * next, sizeof **scales);
     KEEP_IN_MEMORY(scales);
 #else
     (void)at, (void)dim;
@@ -98,13 +98,13 @@ INLINE void CAT(pv_slice_dot_, DTYPE)(const kvb_tile *tile, int first, int end,
                 prefetch_line(cursor, order);
         const uint8_t *rows[4];
         UNROLL_FOR (int i = 0; i < 4; i++)
-            rows[i] = row_of(tile, tile->v, t + i, order);
+            rows[i] = row_of(&tile->v, t + i, order);
         if (order == ORDER_ROWS)
             UNROLL_FOR (int i = 0; i < 4 * slices; i++)
                 prefetch_with(cursor, rows[i / slices] + at + i % slices * VB, i, order);
         UNROLL_FOR (int s = 0; s < slices; s++) {
             vi x[4 * VECS];
-            CAT(dot_quads_, DTYPE)(rows, at, group->dim, s, x);
+            CAT(dot_quads_, DTYPE)(rows, at, group->v_dim, s, x);
             UNROLL_FOR (int h = 0; h < heads; h++) {
                 vi *own = sum + (INDEX(s, slices) * heads + INDEX(h, heads)) * 4 * VECS;
                 UNROLL_FOR (int j = 0; j < 4 * VECS; j++) {
@@ -122,13 +122,13 @@ INLINE void CAT(pv_slice_dot_, DTYPE)(const kvb_tile *tile, int first, int end,
         const int h = i / VECS % heads, from = at + i / VECS / heads * SLICE + i % VECS * VB;
         const vi *own = sum + INDEX(i, slices * heads * VECS) * 4;
         const vf rescale = v_set1(rescales[head + h]);
-        float *to = group->acc + (head + h) * group->dim_pad + from;
+        float *to = group->acc + (head + h) * group->v_pad + from;
         vf found[4];
         UNROLL_FOR (int j = 0; j < 4; j++)
             found[j] = v_floats(own[j]);
         v_unquad(found);
         UNROLL_FOR (int j = 0; j < 4; j++)
-            if (from + j * VL < group->dim_pad) {
+            if (from + j * VL < group->v_pad) {
                 const int nth = j * VL / 32 % NTH_PACKS;
                 const vf whole =
                     BIAS ? v_add(found[j], v_set1(weights->first[nth][head + h])) : found[j];
@@ -144,19 +144,19 @@ INLINE void CAT(pv_heads_dot_, DTYPE)(const kvb_tile *tile, const kvb_group *gro
                                       const int order)
 {
     const int end = (int)round_up(tile->count, LANES),
-              run = order == ORDER_RUNS ? (int)tile->schedule->run_rows : TILE;
-    prefetch cursor = PREFETCH(tile, tile->next.v, group->dim);
+              run = order == ORDER_RUNS ? (int)tile->v.schedule->run_rows : TILE;
+    prefetch cursor = PREFETCH(&tile->v, group->v_dim);
     const float *rescale = group->rescale;
     if (PACK == 1)
-        CAT(dot_weights_, DTYPE)(weights, tile, p, 0, group->dim, head, heads);
+        CAT(dot_weights_, DTYPE)(weights, tile, p, 0, group->v_dim, head, heads);
     for (int first = 0; first < end; first += run, rescale = ones) {
         const int last = (int)at_most(first + run, tile->count);
         int at = 0;
-        prefetch_of(&cursor, tile, tile->v, tile->next.v, first, order);
+        prefetch_of(&cursor, tile, &tile->v, first, order);
 #define SLICES(slices)                                                                           \
-    for (; at + (slices - 1) * SLICE < group->dim; at += slices * SLICE) {                       \
+    for (; at + (slices - 1) * SLICE < group->v_dim; at += slices * SLICE) {                     \
         if (PACK > 1)                                                                            \
-            CAT(dot_weights_, DTYPE)(weights, tile, p, at, group->dim, head, heads);             \
+            CAT(dot_weights_, DTYPE)(weights, tile, p, at, group->v_dim, head, heads);           \
         CAT(pv_slice_dot_, DTYPE)(tile, first, last, group, &cursor, weights, rescale, head, at, \
                                   heads, slices, order);                                         \
     }

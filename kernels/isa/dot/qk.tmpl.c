@@ -22,7 +22,7 @@ INLINE void qk_rows_bytes(vi *acc, const kvb_tile *tile, int first, prefetch *cu
                           const int8_t *q, int dim)
 {
     UNROLL_FOR (int t = 0; t < QK_ACC; t++) {
-        const uint8_t *row = row_of(tile, tile->k, first + t, ORDER_ROWS);
+        const uint8_t *row = row_of(&tile->k, first + t, ORDER_ROWS);
         for (int at = 0; at < dim; at += 2 * VB)
             UNROLL_FOR (int in = 0; in < 2 * VB; in += VB)
                 if (at + in < dim) {
@@ -38,8 +38,8 @@ INLINE void qk_tokens_bytes(const kvb_tile *tile, int first, const kvb_group *gr
                             const int heads, const int slots, const int order)
 {
     enum { STEPS_OF_LINE = LINE / VB };
-    const kvb_places k = kvb_rows_from(tile->k, first);
-    const int tokens = QK_ACC / heads, dim = group->dim;
+    const kvb_places k = kvb_rows_from(tile->k.rows, first);
+    const int tokens = QK_ACC / heads, dim = group->k_dim;
     const int8_t *q = group->prepared->codes + head * VB;
     vi acc[QK_ACC];
     UNROLL_FOR (int i = 0; i < QK_ACC; i++)
@@ -71,17 +71,17 @@ INLINE void qk_tile_dot_i8(const kvb_tile *tile, const kvb_group *group, float *
                            const int heads, const int order)
 {
     const int pass = heads < QK_HEADS ? heads : QK_HEADS, tokens = QK_ACC / pass;
-    prefetch cursor = prefetch_from(tile, tile->next.k, group->dim);
+    prefetch cursor = prefetch_from(&tile->k, group->k_dim);
 #ifdef V_SHARED
     if (heads > 1) {
         qk_tile_shared(tile, group, &cursor, scores, heads, order);
         return;
     }
 #endif
-    float each[QK_ACC * HEADS];
+    float each[QK_ACC * Q_ROWS];
     dot_steps_of(group->prepared->step, each, heads, tokens);
     for (int t = 0; t < tile->count; t += tokens) {
-        prefetch_of(&cursor, tile, tile->k, tile->next.k, t, order);
+        prefetch_of(&cursor, tile, &tile->k, t, order);
         if (order != ORDER_PLAIN)
             qk_tokens_bytes(tile, t, group, &cursor, 0, each, scores + t, pass, heads, order);
         for (int h = order == ORDER_PLAIN ? 0 : pass; h < heads; h += pass)

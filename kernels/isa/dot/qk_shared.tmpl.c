@@ -45,7 +45,7 @@ INLINE void qk_shared_rows(vi *acc, const kvb_tile *tile, int first, const int8_
                            prefetch *cursor, const int heads)
 {
     UNROLL_FOR (int t = 0; t < LANES; t++) {
-        const uint8_t *row = row_of(tile, tile->k, first + t, ORDER_ROWS);
+        const uint8_t *row = row_of(&tile->k, first + t, ORDER_ROWS);
         for (int at = 0; at < dim; at += VB) {
             prefetch_with(cursor, row + at, 2 * t + at / LINE, ORDER_ROWS);
             UNROLL_FOR (int s = 0; s < heads; s++) {
@@ -71,13 +71,14 @@ INLINE void qk_tile_shared(const kvb_tile *tile, const kvb_group *group, prefetc
         UNROLL_FOR (int i = 0; i < LANES; i++)
             acc[i] = v_none();
         const int8_t *q = group->prepared->codes;
-        prefetch_of(cursor, tile, tile->k, tile->next.k, t, order);
+        prefetch_of(cursor, tile, &tile->k, t, order);
         if (order != ORDER_ROWS)
-            qk_shared_lines(acc, kvb_rows_from(tile->k, t), q, group->dim, cursor, heads, order);
-        else if (group->dim == USUAL)
+            qk_shared_lines(acc, kvb_rows_from(tile->k.rows, t), q, group->k_dim, cursor, heads,
+                            order);
+        else if (group->k_dim == USUAL)
             qk_shared_rows(acc, tile, t, q, USUAL, cursor, heads);
         else
-            qk_shared_rows(acc, tile, t, q, group->dim, cursor, heads);
+            qk_shared_rows(acc, tile, t, q, group->k_dim, cursor, heads);
         UNROLL_FOR (int i = 0; i < LANES; i += PIECE) {
             vi sums[2];
             v_shared_sums(acc + i, heads, sums);

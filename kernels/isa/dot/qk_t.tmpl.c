@@ -31,7 +31,7 @@ INLINE void qkt_blocks_bytes(const kvb_group *group, const uint8_t *const *k, pr
                              const int blocks, const int order)
 {
     const int vectors = blocks * (LANES / VL), sums = heads * vectors;
-    const int chains = QK_ACC / sums < 4 ? QK_ACC / sums : 4, dim = group->dim;
+    const int chains = QK_ACC / sums < 4 ? QK_ACC / sums : 4, dim = group->k_dim;
     vi acc[QK_ACC];
     UNROLL_FOR (int i = 0; i < chains * sums; i++)
         acc[i] = v_none();
@@ -74,13 +74,13 @@ INLINE void qkt_tile_dot_i8(const kvb_tile *tile, const kvb_group *group, float 
 {
     const int pass = heads < BLOCK_SUMS ? heads : BLOCK_SUMS;
     const bool paired = pass > 2 && 2 * pass <= BLOCK_SUMS && pairs_blocks(tile, order);
-    prefetch cursor = prefetch_from(tile, tile->next.k, group->dim);
+    prefetch cursor = prefetch_from(&tile->k, group->k_dim);
     for (int t = 0, step; t < tile->count; t += step) {
         const bool two = paired && t + LANES < tile->count;
         step = two ? 2 * LANES : LANES;
-        const uint8_t *k[] = {row_of(tile, tile->k, t, order),
-                              row_of(tile, tile->k, t + step - LANES, order)};
-        prefetch_of(&cursor, tile, tile->k, tile->next.k, t, order);
+        const uint8_t *k[] = {row_of(&tile->k, t, order),
+                              row_of(&tile->k, t + step - LANES, order)};
+        prefetch_of(&cursor, tile, &tile->k, t, order);
         if (order != ORDER_PLAIN)
             qkt_next_bytes(group, k, &cursor, 0, scores + t, pass, heads, two, order);
         for (int h = order == ORDER_PLAIN ? 0 : pass; h < heads; h += pass)

@@ -20,13 +20,13 @@ INLINE int64_t dot_code(int slots, int head, int64_t d)
 static void prepare_query_dot_i8(const kvb_group *group)
 {
     kvb_prepared *prepared = group->prepared;
-    const int64_t dim = round_up(group->dim, VB);
+    const int64_t dim = round_up(group->k_dim, VB);
     for (int h = 0; h < group->slots; h++) {
-        float inverse = dot_query_steps(group, h, 0, group->dim_pad, &prepared->step[h]);
+        float inverse = dot_query_steps(group, h, 0, group->k_pad, &prepared->step[h]);
         vf total = v_zero();
         for (int64_t d = 0; d < dim; d += VL) {
             /* lies together whatever the width */
-            enum { PART = VL < VB / HEADS ? VL : VB / HEADS };
+            enum { PART = VL < VB / Q_ROWS ? VL : VB / Q_ROWS };
             uint8_t bytes[VL];
             vf whole = dot_query_at(group, h, d, inverse);
             v_store_i8(bytes, whole);
@@ -57,23 +57,23 @@ static bool whole_dot_i8(int64_t heads, int64_t dim)
     return heads <= FEW_DOTS && dim > LINE && heads * dim <= 4 * VB;
 }
 
-STAGE(qk, dot_i8, float, FEW_DOTS, 1)
-STAGE(qkt, dot_i8, float, FEW_DOTS, 1)
-STAGE(pv_dot, i8, const float, FEW_DOTS, 1)
+STAGE(qk, k, dot_i8, float, FEW_DOTS, 1)
+STAGE(qkt, k, dot_i8, float, FEW_DOTS, 1)
+STAGE(pv_dot, v, i8, const float, FEW_DOTS, 1)
 #undef DTYPE
 #undef ELEMENT
 #undef PACK
 #undef BIAS
-#define ROWS_DOT_I8                            \
-    {                                          \
-        .prepare_query = prepare_query_dot_i8, \
-        .qk = CLASSES(qk, dot_i8),             \
-        .qk_t = CLASSES(qkt, dot_i8),          \
-        .pv = CLASSES(pv_dot, i8),             \
-        .qk_heads = QK_HEADS,                  \
-        .qk_t_heads = BLOCK_SUMS,              \
-        .pv_heads = SLICE_SUMS,                \
-        .k_step = VB,                          \
-        .v_step = VB,                          \
-        .whole = whole_dot_i8,                 \
+#define QK_DOT_I8                                                                        \
+    {                                                                                    \
+        .half = {.most = Q_ROWS, .shared = QK_HEADS, .step = VB, .whole = whole_dot_i8}, \
+        .prepare_query = prepare_query_dot_i8,                                           \
+        .rows = BY_CLASS(qk, dot_i8),                                                    \
+        .transposed = BY_CLASS(qkt, dot_i8),                                             \
+        .shared_transposed = BLOCK_SUMS,                                                 \
+    }
+#define PV_DOT_I8                                                                          \
+    {                                                                                      \
+        .half = {.most = Q_ROWS, .shared = SLICE_SUMS, .step = VB, .whole = whole_dot_i8}, \
+        .rows = BY_CLASS(pv_dot, i8),                                                      \
     }

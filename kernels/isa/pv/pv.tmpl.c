@@ -24,8 +24,8 @@ INLINE bool CAT(pv_whole_, DTYPE)(const kvb_tile *tile, const kvb_group *group, 
 {
     /* more sums than a slice keeps; those of two heads go through L1 only where a vector is a line:
      * twice the stores cost more */
-    const bool many = group->dim > 8 * VL && (heads == 1 || VL == LANES),
-               in_turn = tile->schedule->kv_heads > 1;
+    const bool many = group->v_dim > 8 * VL && (heads == 1 || VL == LANES),
+               in_turn = tile->v.schedule->kv_heads > 1;
     if (heads <= FEW_HEADS && (in_turn || many)) {
         (heads == 1 ? CAT(pv_rows1_, DTYPE) : CAT(pv_rows2_, DTYPE))(tile, group, p);
         return true;
@@ -52,4 +52,4 @@ INLINE void CAT(pv_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, c
     CAT(pv_slices_, DTYPE)(tile, group, p, heads, order);
 }
 
-STAGE(pv, DTYPE, const float, PACK == 1 ? ROW_HEADS : NEVER, ROW_HEADS + 1)
+STAGE(pv, v, DTYPE, const float, PACK == 1 ? ROW_HEADS : NOT_IN_ORDER, ROW_HEADS + 1)

@@ -8,8 +8,8 @@
 INLINE void CAT(pv_four_of_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p,
                                     const int vecs)
 {
-    const int64_t stride = tile->stride, distance = tile->schedule->distance, pad = group->dim_pad;
-    const uint8_t *row = tile->v.from;
+    const int64_t stride = tile->v.bytes, distance = tile->v.schedule->distance, pad = group->v_pad;
+    const uint8_t *row = tile->v.rows.from;
     vf sum[2 * PV_ACC];
     UNROLL_FOR (int h = 0; h < 4; h++)
         UNROLL_FOR (int i = 0; i < vecs; i++)
@@ -35,7 +35,7 @@ INLINE void CAT(pv_four_of_, DTYPE)(const kvb_tile *tile, const kvb_group *group
 /* Whether rows are of so many vectors. */
 INLINE bool CAT(pv_four_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p)
 {
-    switch ((group->dim + VL - 1) / VL) {
+    switch ((group->v_dim + VL - 1) / VL) {
     case 5:
         CAT(pv_four_of_, DTYPE)(tile, group, p, 5);
         return true;

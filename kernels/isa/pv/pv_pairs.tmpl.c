@@ -10,13 +10,13 @@
 INLINE void CAT(pv_pairs_of_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p,
                                      const int heads)
 {
-    const int64_t stride = tile->stride, next = tile->schedule->kv_heads * stride,
-                  pad = group->dim_pad;
-    const uint8_t *row = tile->v.from, *line = row + tile->schedule->distance;
-    for (int64_t h = 0; h < tile->schedule->kv_heads; h++)
+    const int64_t stride = tile->v.bytes, next = tile->v.schedule->kv_heads * stride,
+                  pad = group->v_pad;
+    const uint8_t *row = tile->v.rows.from, *line = row + tile->v.schedule->distance;
+    for (int64_t h = 0; h < tile->v.schedule->kv_heads; h++)
         CAT(pv_sums_, DTYPE)(group + h, heads, false);
     for (int t = 0; t < tile->count; t += 2, row += next)
-        for (int64_t h = 0; h < tile->schedule->kv_heads; h++, row += stride) {
+        for (int64_t h = 0; h < tile->v.schedule->kv_heads; h++, row += stride) {
             const float *weights = p + h * HEAD_SCORES + t;
             vf w[8];
             UNROLL_FOR (int i = 0; i < heads * 2; i++)

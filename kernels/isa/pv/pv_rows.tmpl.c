@@ -30,9 +30,9 @@ INLINE void CAT(pv_into_, DTYPE)(const uint8_t *row, int64_t distance, const flo
 /* All sums as the loads of rows have them, times `rescale`; or back. */
 INLINE void CAT(pv_sums_, DTYPE)(const kvb_group *group, const int heads, const bool back)
 {
-    const int dim = (group->dim + VL - 1) / VL * VL;
+    const int dim = (group->v_dim + VL - 1) / VL * VL;
     for (int h = 0; h < heads; h++) {
-        float *acc = group->acc + h * group->dim_pad;
+        float *acc = group->acc + h * group->v_pad;
         const vf rescale = v_set1(group->rescale[h]);
         for (int at = 0; at < dim; at += VL) {
             vf sum = v_load(acc + at);
@@ -51,19 +51,19 @@ INLINE void CAT(pv_sums_, DTYPE)(const kvb_group *group, const int heads, const 
 INLINE void CAT(pv_rows_of_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p,
                                     const int heads)
 {
-    const int dim = (group->dim + VL - 1) / VL * VL;
-    const int64_t distance = tile->schedule->distance;
-    const uint8_t *row = tile->v.from;
-    for (int64_t h = 0; h < tile->schedule->kv_heads; h++)
+    const int dim = (group->v_dim + VL - 1) / VL * VL;
+    const int64_t distance = tile->v.schedule->distance;
+    const uint8_t *row = tile->v.rows.from;
+    for (int64_t h = 0; h < tile->v.schedule->kv_heads; h++)
         CAT(pv_sums_, DTYPE)(group + h, heads, false);
     for (int t = 0; t < tile->count; t++)
-        for (int64_t h = 0; h < tile->schedule->kv_heads; h++, row += tile->stride) {
+        for (int64_t h = 0; h < tile->v.schedule->kv_heads; h++, row += tile->v.bytes) {
             const float *weight = p + h * HEAD_SCORES + t;
             float *acc = group[h].acc;
             int at = 0;
-#define INTO(vecs)                                                                                \
-    for (; at + vecs * VL <= dim; at += vecs * VL)                                                \
-        CAT(pv_into_, DTYPE)(row + OFFSET(at), distance, weight, acc + at, group->dim_pad, heads, \
+#define INTO(vecs)                                                                              \
+    for (; at + vecs * VL <= dim; at += vecs * VL)                                              \
+        CAT(pv_into_, DTYPE)(row + OFFSET(at), distance, weight, acc + at, group->v_pad, heads, \
                              vecs);
             if (PV_ACC / heads >= 8)
                 INTO(8)
@@ -72,7 +72,7 @@ INLINE void CAT(pv_rows_of_, DTYPE)(const kvb_tile *tile, const kvb_group *group
             INTO(1)
 #undef INTO
         }
-    for (int64_t h = 0; h < tile->schedule->kv_heads; h++)
+    for (int64_t h = 0; h < tile->v.schedule->kv_heads; h++)
         CAT(pv_sums_, DTYPE)(group + h, heads, true);
 }
 OUT_OF_LINE(pv_rows, 1, const float)

@@ -26,10 +26,9 @@ INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, int first, int end, pref
     UNROLL_FOR (int h = 0; h < heads; h++)
         CAT(deal_, DTYPE)(sum + INDEX(h, heads) * vecs, vecs, false);
     const int width = vecs * VL;
-    const kvb_places rows = {tile->v.from + OFFSET(at), tile->v.at};
     const bool starts = width >= SPAN || (at + in) % SPAN == 0;
     for (int t = first; t < end; t++) {
-        const uint8_t *row = row_of(tile, rows, t, order);
+        const uint8_t *row = row_of(&tile->v, t, order) + OFFSET(at);
         if (starts)
             UNROLL_FOR (int l = 0; l < width; l += SPAN)
                 prefetch_with(cursor, row + OFFSET(in + l),
@@ -88,13 +87,13 @@ INLINE int CAT(pv_across_, DTYPE)(const kvb_tile *tile, int first, int end, pref
 INLINE void CAT(pv_heads_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p,
                                   int head, const int heads, const bool ragged, const int order)
 {
-    const int most = MOST_VECS(heads), dim = (group->dim + VL - 1) / VL * VL;
-    const int64_t acc_stride = group->dim_pad;
-    prefetch cursor = PREFETCH(tile, tile->next.v, group->dim);
+    const int most = MOST_VECS(heads), dim = (group->v_dim + VL - 1) / VL * VL;
+    const int64_t acc_stride = group->v_pad;
+    prefetch cursor = PREFETCH(&tile->v, group->v_dim);
     float *acc = group->acc + head * acc_stride;
     const float *rescale = group->rescale + head;
     const bool by_runs = order == ORDER_RUNS || (order == ORDER_ROWS && dim > most * VL);
-    const int run = by_runs ? (int)tile->schedule->run_rows : TILE;
+    const int run = by_runs ? (int)tile->v.schedule->run_rows : TILE;
     p += head * QUERY_SCORES;
     if (order < ORDER_ROWS && !ragged) { /* one run */
         CAT(pv_across_, DTYPE)(tile, tile->lead, tile->count, &cursor, p, rescale, acc, acc_stride,
@@ -102,7 +101,7 @@ INLINE void CAT(pv_heads_, DTYPE)(const kvb_tile *tile, const kvb_group *group, 
         return;
     }
     for (int first = tile->lead, end; first < tile->count; first = end) {
-        prefetch_of(&cursor, tile, tile->v, tile->next.v, first, order);
+        prefetch_of(&cursor, tile, &tile->v, first, order);
         end = (int)at_most(first + run, tile->count);
         int at = CAT(pv_across_, DTYPE)(tile, first, end, &cursor, p, rescale, acc, acc_stride, 0,
                                         dim, heads, most, order);
@@ -146,7 +145,7 @@ INLINE void CAT(pv_slices_, DTYPE)(const kvb_tile *tile, const kvb_group *group,
                                    const int heads, const int order)
 {
     const int pass = heads < PV_HEADS ? heads : PV_HEADS;
-    const bool ragged = (group->dim + VL - 1) / VL % MOST_VECS(pass);
+    const bool ragged = (group->v_dim + VL - 1) / VL % MOST_VECS(pass);
     if (ragged) {
         for (int head = 0; head < heads; head += pass)
             CAT(pv_ragged_, DTYPE)(tile, group, p, head, pass, head ? ORDER_PLAIN : order);

@@ -21,7 +21,7 @@ INLINE void CAT(qk_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, f
 {
 #if PACK == 1
     if (order == ORDER_ROWS) {
-        if (tile->schedule->kv_heads > 1)
+        if (tile->k.schedule->kv_heads > 1)
             CAT(qk_in_turn_, DTYPE)(tile, group, scores, heads);
         else
             CAT(qk_rows_, DTYPE)(tile, group, scores, heads);
@@ -29,7 +29,7 @@ INLINE void CAT(qk_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, f
     }
 #endif
 #ifdef V_FOURS
-    if (heads == HEADS) {
+    if (heads == Q_ROWS) {
         CAT(qk_eight_, DTYPE)(tile, group, scores, order);
         return;
     }
@@ -37,4 +37,4 @@ INLINE void CAT(qk_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, f
     CAT(qk_passes_, DTYPE)(tile, group, scores, heads, order);
 }
 
-STAGE(qk, DTYPE, float, PACK == 1 ? ROW_HEADS : NEVER, ROW_HEADS + 1)
+STAGE(qk, k, DTYPE, float, PACK == 1 ? ROW_HEADS : NOT_IN_ORDER, ROW_HEADS + 1)

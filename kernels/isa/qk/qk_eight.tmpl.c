@@ -12,7 +12,7 @@
 #ifndef ROWS_AT_ONCE
 #define ROWS_AT_ONCE (QK_ACC / 2)
 #define SHARERS (VL / SHARE) /* heads of a vector */
-_Static_assert(2 * SHARERS == HEADS, "two vectors have all heads");
+_Static_assert(2 * SHARERS == Q_ROWS, "two vectors have all heads");
 
 /* Products of VL elements of each row, floats from byte `at` on, with q. */
 INLINE void qk_eight_step(vf *acc, const uint8_t *const *rows, int at, const float *q)
@@ -67,22 +67,22 @@ INLINE void CAT(qk_eight_span_, DTYPE)(vf *acc, kvb_places k, prefetch *cursor, 
             rows[t] = (const uint8_t *)(floats + t * SPAN);
     }
     for (int s = 0; s < left; s += VL)
-        qk_eight_step(acc, rows, s * (int)sizeof(float), q + s * HEADS);
+        qk_eight_step(acc, rows, s * (int)sizeof(float), q + s * Q_ROWS);
 }
 
 INLINE void CAT(qk_eight_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores,
                                   const int order)
 {
-    prefetch cursor = PREFETCH(tile, tile->next.k, group->dim);
+    prefetch cursor = PREFETCH(&tile->k, group->k_dim);
     for (int t = 0; t < tile->count; t += ROWS_AT_ONCE) {
-        kvb_places k = kvb_rows_from(tile->k, t);
-        prefetch_of(&cursor, tile, tile->k, tile->next.k, t, order);
+        kvb_places k = kvb_rows_from(tile->k.rows, t);
+        prefetch_of(&cursor, tile, &tile->k, t, order);
         const float *q = CAT(query_, DTYPE)(group);
         vf acc[2 * ROWS_AT_ONCE];
         UNROLL_FOR (int i = 0; i < 2 * ROWS_AT_ONCE; i++)
             acc[i] = v_zero();
-        for (int left = group->dim; left > 0;
-             left -= SPAN, k.from += OFFSET(SPAN), q += SPAN * HEADS)
+        for (int left = group->k_dim; left > 0;
+             left -= SPAN, k.from += OFFSET(SPAN), q += SPAN * Q_ROWS)
             CAT(qk_eight_span_, DTYPE)(acc, k, &cursor, q, left < SPAN ? left : SPAN, order);
         UNROLL_FOR (int i = 0; i < ROWS_AT_ONCE; i += SHARE)
             UNROLL_FOR (int half = 0; half < 2; half++) {

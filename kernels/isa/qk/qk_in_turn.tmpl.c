@@ -9,12 +9,12 @@
 INLINE void CAT(qk_turns_, DTYPE)(const kvb_tile *tile, const kvb_group *group, int64_t row,
                                   int dim, float *scores, const int heads)
 {
-    const uint8_t *k = row_of(tile, tile->k, row, ORDER_ROWS);
-    const int64_t kv_heads = tile->schedule->kv_heads;
+    const uint8_t *k = row_of(&tile->k, row, ORDER_ROWS);
+    const int64_t kv_heads = tile->k.schedule->kv_heads;
     int64_t head = row % kv_heads, t = row / kv_heads;
     float sum[ROW_HEADS * LANES * VL], found[ROW_HEADS * LANES];
     for (int64_t r = 0, h = head; r < LANES; r++, h = h + 1 < kv_heads ? h + 1 : 0)
-        CAT(qk_sums_, DTYPE)(k + r * tile->stride, 0, tile->schedule->distance,
+        CAT(qk_sums_, DTYPE)(k + r * tile->k.bytes, 0, tile->k.schedule->distance,
                              CAT(query_, DTYPE)(group + h), NULL, dim, sum + r * VL, heads, 1,
                              PLAIN && heads <= FEW_HEADS ? LINES_PER_REQUEST : 1);
     KEEP_IN_MEMORY(sum);
@@ -33,11 +33,11 @@ INLINE void CAT(qk_turns_, DTYPE)(const kvb_tile *tile, const kvb_group *group, 
 INLINE void CAT(qk_turns_of_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores,
                                      const int heads)
 {
-    for (int64_t row = 0; row < tile->count * tile->schedule->kv_heads; row += LANES)
-        if (group->dim == USUAL && heads <= FEW_HEADS)
+    for (int64_t row = 0; row < tile->count * tile->k.schedule->kv_heads; row += LANES)
+        if (group->k_dim == USUAL && heads <= FEW_HEADS)
             CAT(qk_turns_, DTYPE)(tile, group, row, USUAL, scores, heads);
         else
-            CAT(qk_turns_, DTYPE)(tile, group, row, group->dim, scores, heads);
+            CAT(qk_turns_, DTYPE)(tile, group, row, group->k_dim, scores, heads);
 }
 OUT_OF_LINE(qk_turns, 1, float)
 OUT_OF_LINE(qk_turns, 2, float)

@@ -116,7 +116,7 @@ INLINE void CAT(qk_lanes_, DTYPE)(const kvb_tile *tile, const uint8_t *k, const 
     if (keep)
         CAT(qk_query_, DTYPE)(q, heads, vecs, kept);
     for (int t = 0; t < LANES; t += rows)
-        CAT(qk_sums_, DTYPE)(k + t * tile->stride, tile->stride, tile->schedule->distance, q,
+        CAT(qk_sums_, DTYPE)(k + t * tile->k.bytes, tile->k.bytes, tile->k.schedule->distance, q,
                              keep ? kept : NULL, dim, sum + t * VL, heads, rows,
                              heads > FEW_HEADS ? 1 : LINES_PER_REQUEST);
     KEEP_IN_MEMORY(sum);
@@ -129,10 +129,10 @@ INLINE void CAT(qk_rows_, DTYPE)(const kvb_tile *tile, const kvb_group *group, f
     const float *q = CAT(query_, DTYPE)(group);
     const bool keep = CAT(qk_vecs_, DTYPE)(heads, ELEMENT < 4 ? heads : 1) * VL == USUAL;
     for (int t = 0; t < tile->count; t += LANES) {
-        const uint8_t *k = row_of(tile, tile->k, t, ORDER_ROWS);
-        if (heads <= FEW_HEADS && group->dim == USUAL)
+        const uint8_t *k = row_of(&tile->k, t, ORDER_ROWS);
+        if (heads <= FEW_HEADS && group->k_dim == USUAL)
             CAT(qk_lanes_, DTYPE)(tile, k, q, USUAL, scores + t, heads, keep);
         else
-            CAT(qk_lanes_, DTYPE)(tile, k, q, group->dim, scores + t, heads, false);
+            CAT(qk_lanes_, DTYPE)(tile, k, q, group->k_dim, scores + t, heads, false);
     }
 }

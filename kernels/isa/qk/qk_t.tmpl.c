@@ -94,23 +94,23 @@ INLINE void CAT(qkt_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, 
 {
     const int pass = heads < QK_HEADS ? heads : QK_HEADS;
     const bool paired = pass > 2 && 2 * pass * VECTORS <= QK_ACC && pairs_blocks(tile, order);
-    prefetch cursor = prefetch_from(tile, tile->next.k, (int64_t)group->dim * CELL / ELEMENTS);
+    prefetch cursor = prefetch_from(&tile->k, (int64_t)group->k_dim * CELL / ELEMENTS);
     for (int t = 0, step; t < tile->count; t += step) {
         const bool two = paired && t + LANES < tile->count;
         step = two ? 2 * LANES : LANES;
-        const uint8_t *k[] = {row_of(tile, tile->k, t, order),
-                              row_of(tile, tile->k, t + step - LANES, order)};
-        prefetch_of(&cursor, tile, tile->k, tile->next.k, t, order);
+        const uint8_t *k[] = {row_of(&tile->k, t, order),
+                              row_of(&tile->k, t + step - LANES, order)};
+        prefetch_of(&cursor, tile, &tile->k, t, order);
         if (order != ORDER_PLAIN)
-            CAT(qkt_next_, DTYPE)(k, &cursor, group->q, group->dim, scores + t, pass, heads, two,
+            CAT(qkt_next_, DTYPE)(k, &cursor, group->q, group->k_dim, scores + t, pass, heads, two,
                                   order);
         for (int h = order == ORDER_PLAIN ? 0 : pass; h < heads; h += pass)
-            CAT(qkt_next_, DTYPE)(k, NULL, group->q + h * Q_PART(heads), group->dim,
+            CAT(qkt_next_, DTYPE)(k, NULL, group->q + h * Q_PART(heads), group->k_dim,
                                   scores + h * QUERY_SCORES + t, pass, heads, two, ORDER_PLAIN);
     }
 }
 
-STAGE(qkt, DTYPE, float, ROW_HEADS, ROW_HEADS + 1)
+STAGE(qkt, k, DTYPE, float, ROW_HEADS, ROW_HEADS + 1)
 
 #undef VECTORS
 #undef OF_LINE

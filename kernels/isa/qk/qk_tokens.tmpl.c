@@ -133,14 +133,14 @@ INLINE void CAT(qk_passes_, DTYPE)(const kvb_tile *tile, const kvb_group *group,
 {
     const int pass = heads < QK_HEADS ? heads : QK_HEADS, tokens = QK_ACC / pass;
     const float *q = CAT(query_, DTYPE)(group);
-    prefetch cursor = PREFETCH(tile, tile->next.k, group->dim);
+    prefetch cursor = PREFETCH(&tile->k, group->k_dim);
     for (int t = 0; t < tile->count; t += tokens) {
-        const kvb_places k = kvb_rows_from(tile->k, t);
-        prefetch_of(&cursor, tile, tile->k, tile->next.k, t, order);
+        const kvb_places k = kvb_rows_from(tile->k.rows, t);
+        prefetch_of(&cursor, tile, &tile->k, t, order);
         if (order != ORDER_PLAIN)
-            CAT(qk_tokens_, DTYPE)(k, &cursor, q, group->dim, scores + t, pass, heads, order);
+            CAT(qk_tokens_, DTYPE)(k, &cursor, q, group->k_dim, scores + t, pass, heads, order);
         for (int h = order == ORDER_PLAIN ? 0 : pass; h < heads; h += pass)
-            CAT(qk_tokens_, DTYPE)(k, NULL, q + h * LANES, group->dim,
+            CAT(qk_tokens_, DTYPE)(k, NULL, q + h * LANES, group->k_dim,
                                    scores + h * QUERY_SCORES + t, pass, heads, ORDER_PLAIN);
     }
 }

@@ -6,7 +6,7 @@
  * do: what is loaded of q then serves both, and loads are what such scores take time for. */
 INLINE bool pairs_blocks(const kvb_tile *tile, const int order)
 {
-    return order == ORDER_RUNS ? tile->schedule->run_rows >= 2 * LANES : order != ORDER_ROWS;
+    return order == ORDER_RUNS ? tile->k.schedule->run_rows >= 2 * LANES : order != ORDER_ROWS;
 }
 
 #define DTYPE f32

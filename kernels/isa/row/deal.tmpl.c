@@ -39,19 +39,19 @@ INLINE const float *CAT(query_, DTYPE)(const kvb_group *group)
 /* q -> dealt, in whole spans: behind them, QK takes vectors one by one. */
 static void CAT(deal_query_, DTYPE)(const kvb_group *group)
 {
-    const int slots = group->slots, whole = group->dim / SPAN * SPAN;
+    const int slots = group->slots, whole = group->k_dim / SPAN * SPAN;
     float *to = group->dealt;
-    memcpy(to, group->q, (size_t)(slots * group->dim_pad) * sizeof *to);
+    memcpy(to, group->q, (size_t)(slots * group->k_pad) * sizeof *to);
     for (int at = 0; at < whole; at += 2 * VL) {
 #ifdef V_FOURS
-        if (slots == HEADS) {
-            for (int h = 0; h < HEADS; h += VL / SHARE)
+        if (slots == Q_ROWS) {
+            for (int h = 0; h < Q_ROWS; h += VL / SHARE)
                 for (int i = 0; i < VL; i += SHARE) {
-                    vf pair[2] = {v_load(group->q + q_index(at + 2 * i, h, HEADS, SHARE)),
-                                  v_load(group->q + q_index(at + 2 * i + SHARE, h, HEADS, SHARE))};
+                    vf pair[2] = {v_load(group->q + q_index(at + 2 * i, h, Q_ROWS, SHARE)),
+                                  v_load(group->q + q_index(at + 2 * i + SHARE, h, Q_ROWS, SHARE))};
                     v_deal_fours(pair);
-                    v_store(to + q_index(at + i, h, HEADS, SHARE), pair[0]);
-                    v_store(to + q_index(at + VL + i, h, HEADS, SHARE), pair[1]);
+                    v_store(to + q_index(at + i, h, Q_ROWS, SHARE), pair[0]);
+                    v_store(to + q_index(at + VL + i, h, Q_ROWS, SHARE), pair[1]);
                 }
             continue;
         }

@@ -63,7 +63,7 @@ INLINE void CAT(encode_row_, DTYPE)(const float *from, int dim, float scale, uin
 static void CAT(encode_, DTYPE)(const kvb_encode *rows)
 {
     _Alignas(LINE) uint8_t line[DIM_MAX * 4];
-    for (int64_t r = 0; r < rows->rows; r++) {
+    for (int64_t r = 0; r < rows->count; r++) {
         const float *from = rows->from + r * rows->from_stride;
         uint8_t *to = rows->to + r * rows->to_stride;
         float scale = 1.0f;

@@ -16,7 +16,7 @@ static void CAT(encode_, DTYPE)(const kvb_encode *rows)
 {
     gather lines;
     gather_begin(&lines);
-    for (int64_t r = 0; r < rows->rows; r++) {
+    for (int64_t r = 0; r < rows->count; r++) {
         const float *from = rows->from + r * rows->from_stride;
         uint8_t *to = rows->to + r * rows->to_stride;
         CAT(encode_row_, DTYPE)(from, rows->dim, rows->nt ? gather_room(&lines, to) : to);

@@ -1,4 +1,5 @@
-/* A row kernel: everything that depends on DTYPE. Included once per dtype by unit.c. */
+/* Both halves of a way to read rows, and its codec: everything that depends on DTYPE. Included once
+ * per way by unit.c. */
 #ifndef PACK
 #define PACK 1
 #endif
@@ -50,12 +51,15 @@ enum { CAT(in_turn_, DTYPE) = ROW_HEADS };
 #undef FOLD
 #undef LOADED_ONLY
 
-#ifndef ROW_KERNEL
-/* The stages of one that tiers say of themselves. */
-#define STAGES(dtype)                                                                  \
-    .qk = CLASSES(qk, dtype), .pv = CLASSES(pv, dtype), .decode = CAT(decode_, dtype), \
-    .qk_heads = QK_HEADS, .qk_t_heads = QK_HEADS, .pv_heads = PV_HEADS, .k_step = VL,  \
-    .v_step = VL, .whole = CAT(whole_, dtype), .in_turn = CAT(in_turn_, dtype)
-#define ROW_KERNEL(dtype) \
-    {STAGES(dtype), .perhead = CAT(perhead_, dtype), .encode = CAT(encode_, dtype)}
+#ifndef QK_OF
+/* The halves of a way to read rows, as tiers have them. */
+#define HALF_OF(way, heads)     \
+    {.most = Q_ROWS,            \
+     .shared = heads,           \
+     .step = VL,                \
+     .whole = CAT(whole_, way), \
+     .in_turn = CAT(in_turn_, way)}
+#define QK_OF(way) \
+    {.half = HALF_OF(way, QK_HEADS), .rows = BY_CLASS(qk, way), .shared_transposed = QK_HEADS}
+#define PV_OF(way) {.half = HALF_OF(way, PV_HEADS), .rows = BY_CLASS(pv, way)}
 #endif

@@ -233,7 +233,7 @@ def facts(point: Visited) -> dict[str, Any]:
     if not isinstance(point, Point):
         return found
     shape = _own(point.shape) | {"lengths": lengths_word(point.shape.lengths)}
-    return found | {"group": point.shape.group} | shape
+    return found | {"dtype": point.kv_dtype, "group": point.shape.group} | shape
 
 
 def _own(value: Any) -> dict[str, Any]:

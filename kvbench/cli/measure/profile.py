@@ -72,6 +72,8 @@ def command(op: str, plugin: tuple[str, ...], as_json: bool, **asked: Any) -> in
     transpose of a prompt to head-major order, logits of a token. A step does all layers of a model
     in turn: append, decode, and --between bytes of weights; it is timed beside each of these alone.
 
+    --dtype q8_0+q4_0 keeps K in q8_0 and V in q4_0.
+
     A step with --grow 256 decodes so many tokens on end, from the context on. Each is stored behind
     those before it, and each step is timed once: what a token of context adds, and what a step
     takes beside that.

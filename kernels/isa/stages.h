@@ -1,0 +1,50 @@
+/* A stage as functions: QK or PV of a way to read rows, for each class of groups and each order. */
+#ifndef KVB_ISA_STAGES_H
+#define KVB_ISA_STAGES_H
+
+#include "isa/template.h"
+
+/* For groups of 1, 2, 4 and 8 rows of q: <stage>1_<way> to <stage>8_<way> are <stage>_tile_<way>,
+ * compiled for each order in which a tile may be read: each by itself, for compilers spill in one
+ * what they keep for another. `side`: k or v. `whole`: most rows of q that take rows whole, or
+ * NOT_IN_ORDER where rows are packed, which no schedule has in order. `runs`: least rows of q that
+ * take runs. */
+enum { NOT_IN_ORDER = -1 };
+#define STAGE_IN(stage, way, q_rows, floats, order)                                               \
+    static NOINLINE void CAT(CAT(stage##q_rows##_, way),                                          \
+                             order)(const kvb_tile *tile, const kvb_group *group, floats *scores) \
+    {                                                                                             \
+        CAT(stage##_tile_, way)(tile, group, scores, q_rows, order);                              \
+    }
+#define STAGE_OF(stage, side, way, q_rows, floats, whole, runs)                          \
+    STAGE_IN(stage, way, q_rows, floats, ORDER_PLAIN)                                    \
+    STAGE_IN(stage, way, q_rows, floats, ORDER_LISTED)                                   \
+    STAGE_IN(stage, way, q_rows, floats, ORDER_LISTED_L2)                                \
+    STAGE_IN(stage, way, q_rows, floats, ORDER_ROWS)                                     \
+    STAGE_IN(stage, way, q_rows, floats, ORDER_RUNS)                                     \
+    static void CAT(stage##q_rows##_, way)(const kvb_tile *tile, const kvb_group *group, \
+                                           floats *scores)                               \
+    {                                                                                    \
+        const int32_t order = tile->side.schedule->order;                                \
+        if (order == ORDER_PLAIN)                                                        \
+            CAT(CAT(stage##q_rows##_, way), ORDER_PLAIN)(tile, group, scores);           \
+        else if (order == ORDER_LISTED)                                                  \
+            CAT(CAT(stage##q_rows##_, way), ORDER_LISTED)(tile, group, scores);          \
+        else if ((whole) == NOT_IN_ORDER || order == ORDER_LISTED_L2)                    \
+            CAT(CAT(stage##q_rows##_, way), ORDER_LISTED_L2)(tile, group, scores);       \
+        else if (q_rows <= (whole) && (q_rows < (runs) || order == ORDER_ROWS))          \
+            CAT(CAT(stage##q_rows##_, way), ORDER_ROWS)(tile, group, scores);            \
+        else                                                                             \
+            CAT(CAT(stage##q_rows##_, way), ORDER_RUNS)(tile, group, scores);            \
+    }
+#define STAGE(stage, side, way, floats, whole, runs)   \
+    STAGE_OF(stage, side, way, 1, floats, whole, runs) \
+    STAGE_OF(stage, side, way, 2, floats, whole, runs) \
+    STAGE_OF(stage, side, way, 4, floats, whole, runs) \
+    STAGE_OF(stage, side, way, 8, floats, whole, runs)
+
+/* As a half has them. */
+#define BY_CLASS(stage, way) \
+    {CAT(stage##1_, way), CAT(stage##2_, way), CAT(stage##4_, way), CAT(stage##8_, way)}
+
+#endif
