@@ -26,8 +26,8 @@ const char *kvb_word(const char *list, int32_t index);
 
 typedef struct kvb_work kvb_work; /* see "a kernel of your own" */
 
-/* What a decode may ask for beyond one query a sequence, and K and V of one dtype and width, each in
- * a plane of its own. The comments of kvb_cache and kvb_decode say what each is. */
+/* What a decode may ask for beyond one query a sequence, and K and V of one dtype and width, each
+ * in a plane of its own. The comments of kvb_cache and kvb_decode say what each is. */
 enum {
     KVB_TAKES_QUERIES = 1, /* q_len, ends */
     KVB_TAKES_PAIRS = 2,   /* K and V of two dtypes or widths */

@@ -1,5 +1,5 @@
-/* A preset made a schedule: those of a cache's planes, as a variant of decode or the twin reads them.
- */
+/* A preset made a schedule: those of a cache's planes, as a variant of decode or the twin reads
+ * them. */
 #include "walk/walk.h"
 
 int32_t kvb_schedule_default(void) { return SCHEDULE_DEFAULT; }
@@ -82,7 +82,7 @@ static void make_plane(const kvb_walk *walk, in_order order, int64_t heads, int6
                                  : ORDER_LISTED,
         .kv_heads = 1,
         .distance =
-            order.whole && q_rows_of(a) > FEW_HEADS ? preset->distance_heads : preset->distance,
+            order.whole && q_rows_of(a) > FEW_Q_ROWS ? preset->distance_heads : preset->distance,
     };
     w->steady = w->rest;
     if (!order.rows)
