@@ -184,8 +184,8 @@ enum {
     KVB_MASK_TREE = 2   /* those of its word in `tree` */
 };
 
-/* Decode attention for one new token per sequence. More of them, sinks, and what stands behind
- * `run` have their place and are refused. */
+/* Decode attention for the newest tokens of each sequence, one or several. Sinks, several queries
+ * with a window, and what stands behind `run` have their place and are refused. */
 typedef struct kvb_decode {
     const kvb_cache *cache;
     const float *q; /* [batch][q_len][q_heads][head_dim] */

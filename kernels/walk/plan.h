@@ -37,7 +37,7 @@ static inline int64_t kvb_end_of(const kvb_decode *a, int64_t seq, int64_t query
 {
     const int64_t queries = kvb_queries(a);
     return a->ends ? a->ends[seq * queries + query]
-                   : a->cache->lengths[seq] - (queries - 1 - query);
+                   : at_least(0, a->cache->lengths[seq] - (queries - 1 - query));
 }
 
 /* KV heads of a unit. */
@@ -49,7 +49,8 @@ static inline int64_t kvb_unit_heads(const kvb_decode *a)
 /* A scan is what output states are made from: the tokens of (sequence, KV head), (sequence, query
  * row ) or a whole sequence. */
 typedef struct kvb_plan {
-    int64_t *lengths;      /* [batch], those that the plan was made for */
+    int64_t *lengths;      /* [batch], those that the plan was made for, */
+    int64_t *ends;         /* [batch][queries], and what each query attends to */
     kvb_unit *units;       /* by scan, then by token */
     int64_t *scan_units;   /* [scans + 1] */
     int64_t *thread_units; /* [threads + 1] */
