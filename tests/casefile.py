@@ -1,14 +1,16 @@
 """Cases as files for the C checker (tests/check). Little-endian; a file is one record after
 another:
 
-8 bytes   "KVBCASE2"
+8 bytes   "KVBCASE3"
 int64     the fields of FIELDS, words as their index in the library's lists
 float64   scale of the scores; scales of the whole tensors K and V
 int64     lengths [batch]
 int32     table [batch][ceil(capacity / block_tokens)], paged only
 op decode:         planes K, V, K scales, V scales as they stand before;
-                   q float32 [batch][q_heads][head_dim]; out and bound float64 of the same shape
-op append, bulk:   k, v float32 in source order, [batch][tokens][kv_heads][head_dim] or head-major;
+                   q float32 [batch][q_heads][head_dim]; out and bound float64
+                   [batch][q_heads][v_dim]
+op append, bulk:   k, v float32 in source order, [batch][tokens][kv_heads][head_dim] or head-major,
+                   of v v_dim;
                    the four planes as they must be after (before: `fill` in every byte)
 """
 
@@ -17,25 +19,30 @@ from pathlib import Path
 
 from tests import cases
 
-MAGIC = b"KVBCASE2"
+MAGIC = b"KVBCASE3"
 FIELDS = (
     "seed",
     "index",
     "op",
     "layout",
     "inner",
-    "dtype",
-    "scale_dtype",
+    "k_dtype",
+    "v_dtype",
+    "k_scale",
+    "v_scale",
     "ring",
     "batch",
     "kv_heads",
     "head_dim",
+    "v_dim",
     "capacity",
     "block_tokens",
     "blocks",
     "pad",
-    "plane_bytes",
-    "scale_plane_bytes",
+    "k_bytes",
+    "v_bytes",
+    "k_scale_bytes",
+    "v_scale_bytes",
     "q_heads",
     "window",
     "variant",
@@ -49,6 +56,7 @@ FIELDS = (
     "nt",
     "paged",
 )
+PLANES = ("k", "v", "k_scale", "v_scale")
 LARGEST = 256 << 10  # bytes of planes worth carrying to an emulator
 
 
@@ -56,18 +64,15 @@ def fields(raw, case: cases.Case, op: str) -> dict[str, int]:
     shape, store = case.shape, case.store
     values = {name: getattr(case, name, 0) for name in FIELDS}
     values |= {name: getattr(shape, name) for name in FIELDS if hasattr(shape, name)}
-    values |= {name: raw.word(name, getattr(shape, name)) for name in ("layout", "inner", "dtype")}
+    values |= {name: raw.word(name, getattr(shape, name)) for name in ("layout", "inner")}
     values |= {name: raw.word(name, getattr(case, name)) for name in ("variant", "schedule")}
-    values |= {
-        "op": raw.word("op", op),
-        "scale_dtype": raw.word("scale", shape.scale),
-        "ring": int(shape.ring),
-    }
-    values |= {
-        "plane_bytes": shape.plane(),
-        "scale_plane_bytes": shape.scale_plane(),
-        "paged": case.table is not None,
-    }
+    for name, side in zip("kv", shape.sides, strict=True):
+        values |= {
+            f"{name}_dtype": raw.word("dtype", side.dtype),
+            f"{name}_scale": raw.word("scale", side.scale),
+        }
+    values |= dict(zip((f"{name}_bytes" for name in PLANES), shape.planes, strict=True))
+    values |= {"op": raw.word("op", op), "paged": case.table is not None}
     if op != "decode":
         values |= {"tokens": store.tokens, "head_major": store.head_major, "nt": store.nt}
     return values
@@ -98,7 +103,7 @@ def write(raw, folder: Path, seed: int, count: int) -> Path:
     with path.open("wb") as file:
         for index in range(count):
             case = cases.make(words, seed, index)
-            if 2 * (case.shape.plane() + case.shape.scale_plane()) > LARGEST:
+            if sum(case.shape.planes) > LARGEST:
                 continue
             file.write(record(raw, case, "decode"))
             if case.store is not None:

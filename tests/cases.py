@@ -33,13 +33,23 @@ class Words:
         found = [k for k in raw.kernels() if k["op"] == "decode" and k["runnable"]]
         return Words(*lists, {(k["variant"], k["layout"], k["dtype"], k["isa"]) for k in found})
 
-    def variants(self, layout: str, dtype: str) -> list[str]:
-        """Those that have a kernel for them."""
-        have = {kernel[:3] for kernel in self.kernels}
-        return [word for word in self.variant if (word, layout, dtype) in have]
+    def runs(self, variant: str, shape: Shape, isa: str) -> bool:
+        """Whether a tier has the variant for K and V of the shape: a half for each. Kernels are
+        listed for K and V that are alike; V lies whole in every layout.
+        """
+        k, v = shape.k.dtype, shape.v.dtype
+        halves = {(variant, shape.layout, k, isa), (variant, "head", v, isa)}
+        return halves <= self.kernels and (k == v or variant != "perhead")
+
+    def variants(self, shape: Shape) -> list[str]:
+        """Those that some tier has."""
+        tiers = {kernel[3] for kernel in self.kernels}
+        return [word for word in self.variant if any(self.runs(word, shape, isa) for isa in tiers)]
 
     def dtypes(self, layout: str) -> list[str]:
-        return [word for word in self.dtype if self.variants(layout, word)]
+        """Of K."""
+        have = {kernel[1:3] for kernel in self.kernels}
+        return [word for word in self.dtype if (layout, word) in have]
 
 
 @dataclass
@@ -53,7 +63,7 @@ class Store:
     head_major: int
     nt: int
     k: np.ndarray = field(repr=False)  # [B, tokens, H, D]
-    v: np.ndarray = field(repr=False)
+    v: np.ndarray = field(repr=False)  # [B, tokens, H, Dv]
 
 
 @dataclass
@@ -81,6 +91,11 @@ class Case:
     @property
     def name(self) -> str:
         return f"{self.seed}:{self.index}"
+
+    @property
+    def out(self) -> tuple[int, int, int]:
+        """[B, Hq, Dv]"""
+        return self.shape.batch, self.q_heads, self.shape.v.dim
 
 
 def chance(rng, share: float) -> bool:
@@ -135,23 +150,45 @@ def draw_table(rng, shape: Shape) -> np.ndarray:
     return blocks.astype(np.int32).reshape(shape.batch, shape.table_width)
 
 
+def draw_v(rng, words: Words, dtype: str, scale: str, head_dim: int) -> dict[str, str | int]:
+    """V of another dtype than K's, with other scales, of another width: each now and then."""
+    dims = (1, 16, 64, max(1, head_dim // 2), between(rng, 1, head_dim), min(320, 2 * head_dim))
+    return {
+        "v_dtype": pick(rng, words.dtype) if chance(rng, 0.2) else dtype,
+        "v_scale": pick(rng, words.scale) if chance(rng, 0.2) else scale,
+        "v_dim": pick(rng, dims) if chance(rng, 0.2) else head_dim,
+    }
+
+
+def draw_tensor(rng, *dtypes: str) -> tuple[float, float]:
+    """What codes of K and of V are multiplied by, where their dtypes have such a scale."""
+    given = chance(rng, 0.5)
+    drawn = [float(np.float32(10 ** rng.uniform(-1.5, 1.5))) for _ in dtypes]
+    k, v = (
+        scale if given and dtype in formats.MOST else 0.0
+        for scale, dtype in zip(drawn, dtypes, strict=True)
+    )
+    return k, v
+
+
 def draw_shape(rng, words: Words, sizes: dict[str, int], ring: bool) -> Shape:
     layout, block = pick(rng, words.layout), pick(rng, (*BLOCKS, between(rng, 1, 256)))
     capacity = sizes["tokens"] + pick(rng, (0, 0, 1, 5, between(rng, 1, 70)))
     if ring:
         capacity = max(1, int(sizes["tokens"] * rng.uniform(0.2, 1.2)))
-    width, dtype = -(-capacity // block), pick(rng, words.dtypes(layout))
-    tensor = (
-        tuple(float(np.float32(10 ** rng.uniform(-1.5, 1.5))) for _ in range(2))
-        if chance(rng, 0.5)
-        else (0.0, 0.0)
+    width, dtype, scale = (
+        -(-capacity // block),
+        pick(rng, words.dtypes(layout)),
+        pick(rng, words.scale),
     )
+    own = draw_v(rng, words, dtype, scale, sizes["head_dim"])
     return Shape(
         layout=layout,
         inner=pick(rng, words.inner),
         dtype=dtype,
-        scale=pick(rng, words.scale),
-        tensor=tensor if dtype in formats.MOST else (0.0, 0.0),
+        scale=scale,
+        tensor=draw_tensor(rng, dtype, own["v_dtype"]),
+        **own,
         batch=sizes["batch"],
         kv_heads=sizes["kv_heads"],
         head_dim=sizes["head_dim"],
@@ -164,17 +201,19 @@ def draw_shape(rng, words: Words, sizes: dict[str, int], ring: bool) -> Shape:
 
 
 def draw_rows(
-    rng, kind: str, count: tuple[int, ...], q: np.ndarray
+    rng, kind: str, shape: Shape, count: int, q: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """K and V [H, n, D] as float32; may change q [Hq, D] in place."""
-    k = rng.standard_normal(count, dtype=np.float32)
-    v = rng.standard_normal(count, dtype=np.float32)
+    """K and V [H, count, D] as float32; may change q [Hq, D] in place."""
+    k, v = (
+        rng.standard_normal((shape.kv_heads, count, side.dim), dtype=np.float32)
+        for side in shape.sides
+    )
     if kind == "steep":  # scores of up to about 1e4
         q *= np.float32(10 ** rng.uniform(1, 4))
     elif kind == "equal":  # all scores the same
         k[:] = k[:, :1]
     elif kind == "single":  # one token takes all
-        k[:, between(rng, 0, count[1] - 1)] *= 50
+        k[:, between(rng, 0, count - 1)] *= 50
     elif kind == "skewed":
         v *= np.float32(10) ** rng.uniform(-4, 3, size=v.shape).astype(np.float32)
     elif kind == "zero":
@@ -195,19 +234,8 @@ def fill_rows(rng, case: Case) -> None:
         if not count:
             continue
         slots = oracle.slots_of(shape, first, count)
-        rows, scales = oracle.places(shape, case.table, seq, slots)
-        data = draw_rows(rng, case.kind, (shape.kv_heads, count, shape.head_dim), case.q[seq])
-        sides = [oracle.encode_rows(shape, *side) for side in zip(data, shape.tensor, strict=True)]
-        coded, coded_scales = zip(*sides, strict=True)
-        oracle.put(
-            shape,
-            case.planes,
-            rows,
-            scales,
-            slots,
-            [codes[..., : shape.payload] for codes in coded],
-            coded_scales,
-        )
+        data = draw_rows(rng, case.kind, shape, count, case.q[seq])
+        oracle.put(shape, case.planes, case.table, seq, slots, *data, padding=False)
 
 
 def dead_entries(rng, case: Case) -> None:
@@ -239,7 +267,8 @@ def draw_source(rng, shape: tuple[int, ...]) -> np.ndarray:
 def draw_store(rng, case: Case) -> Store:
     shape = case.shape
     append = chance(rng, 0.4)
-    limit = max(1, int(60000 / (shape.batch * shape.kv_heads * shape.head_dim)))
+    widest = max(side.dim for side in shape.sides)
+    limit = max(1, int(60000 / (shape.batch * shape.kv_heads * widest)))
     tokens = 1 if append else between(rng, 1, min(limit, shape.capacity * (2 if shape.ring else 1)))
     top = 3 * shape.capacity if shape.ring else shape.capacity - tokens
     lengths = np.array([between(rng, 0, top) for _ in range(shape.batch)], dtype=np.int64)
@@ -247,8 +276,9 @@ def draw_store(rng, case: Case) -> Store:
     if shape.layout == "paged":
         table = draw_table(rng, shape)
         table[rng.random(table.shape) < pick(rng, (0, 0, 0.2))] = -1
-    count = (shape.batch, tokens, shape.kv_heads, shape.head_dim)
-    k, v = draw_source(rng, count), draw_source(rng, count)
+    k, v = (
+        draw_source(rng, (shape.batch, tokens, shape.kv_heads, side.dim)) for side in shape.sides
+    )
     return Store(
         lengths,
         table,
@@ -278,7 +308,7 @@ def make(words: Words, seed: int, index: int) -> Case:
         draw_table(rng, shape) if shape.layout == "paged" else None,
         q_heads=sizes["kv_heads"] * sizes["group"],
         window=window,
-        variant=pick(rng, words.variants(shape.layout, shape.dtype)),
+        variant=pick(rng, words.variants(shape)),
         schedule=pick(rng, words.schedule),
         threads=pick(rng, (1, 1, 1, 1, 2, 2, 3, 4)),
         deterministic=int(chance(rng, 0.3)),

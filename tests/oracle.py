@@ -6,6 +6,7 @@ heads, G query heads per KV head.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -33,8 +34,45 @@ def round_up(n: int, to: int) -> int:
 
 
 @dataclass(frozen=True)
+class Side:
+    """K's rows, or V's: what one is, wherever it lies."""
+
+    dtype: str
+    dim: int
+    scale: str  # of i8
+    tensor: float  # what codes are multiplied by; 0 for 1
+    cell: int = 0  # bytes that stay together where the side is transposed; 0: rows lie whole
+
+    @property
+    def scaled(self) -> bool:
+        return self.dtype in SCALED
+
+    @property
+    def block(self) -> int:
+        """Elements that share a scale of the row's."""
+        return BLOCK if self.dtype in PACKED else self.dim
+
+    @property
+    def payload(self) -> int:
+        """Bytes of a row that carry elements; of a packed one, whole blocks."""
+        if self.dtype in PACKED:
+            return -(-self.dim // BLOCK) * PACKED[self.dtype]
+        return self.dim * np.dtype(STORED[self.dtype]).itemsize
+
+    @property
+    def row(self) -> int:
+        return self.payload if self.dtype in PACKED else round_up(self.payload, LINE)
+
+    @property
+    def scale_bytes(self) -> int:
+        return np.dtype(STORED[self.scale]).itemsize if self.scaled else 0
+
+
+@dataclass(frozen=True)
 class Shape:
-    """One layer's cache, in words and counts (as kvb_cache before planning)."""
+    """One layer's cache, in words and counts (as kvb_cache before planning). dtype, scale and
+    head_dim are K's; where those of V are left out, they are the same.
+    """
 
     layout: str
     dtype: str
@@ -48,26 +86,24 @@ class Shape:
     block_tokens: int = 16
     blocks: int = 0
     pad: int = 0
-    tensor: tuple[float, float] = (0.0, 0.0)  # of K and V: what codes are multiplied by; 0 for 1
+    tensor: tuple[float, float] = (0.0, 0.0)  # of K and V
+    v_dtype: str = ""
+    v_scale: str = ""
+    v_dim: int = 0
+
+    @cached_property
+    def k(self) -> Side:
+        cell = CELL.get(self.dtype, 0) if self.layout == "blockt" else 0
+        return Side(self.dtype, self.head_dim, self.scale, self.tensor[0], cell)
+
+    @cached_property
+    def v(self) -> Side:
+        dtype, scale = self.v_dtype or self.dtype, self.v_scale or self.scale
+        return Side(dtype, self.v_dim or self.head_dim, scale, self.tensor[1])
 
     @property
-    def scaled(self) -> bool:
-        return self.dtype in SCALED
-
-    @property
-    def payload(self) -> int:
-        """Bytes of a row that carry elements; of a packed one, whole blocks."""
-        if self.dtype in PACKED:
-            return -(-self.head_dim // BLOCK) * PACKED[self.dtype]
-        return self.head_dim * np.dtype(STORED[self.dtype]).itemsize
-
-    @property
-    def row(self) -> int:
-        return self.payload if self.dtype in PACKED else round_up(self.payload, LINE)
-
-    @property
-    def scale_bytes(self) -> int:
-        return np.dtype(STORED[self.scale]).itemsize if self.scaled else 0
+    def sides(self) -> tuple[Side, Side]:
+        return self.k, self.v
 
     @property
     def room(self) -> int:
@@ -78,43 +114,44 @@ class Shape:
     def table_width(self) -> int:
         return -(-self.capacity // self.block_tokens)
 
-    def plane(self) -> int:
-        """Bytes of the K plane, and of the V plane."""
-        if self.layout in ("head", "blockt"):
-            return round_up(self.batch * self.kv_heads * (self.room * self.row + self.pad), LINE)
+    @property
+    def places(self) -> int:
+        """Rows that a plane has places for."""
         tokens = (
-            self.blocks * self.block_tokens
-            if self.layout == "paged"
-            else self.batch * self.capacity
+            self.blocks * self.block_tokens if self.layout == "paged" else self.batch * self.room
         )
-        return round_up(tokens * self.kv_heads * self.row, LINE)
+        return tokens * self.kv_heads
 
-    def scale_plane(self) -> int:
-        """Bytes of the plane of K scales, and of V scales."""
-        if self.layout in ("head", "blockt"):
-            tight = self.batch * self.kv_heads * self.room
-        elif self.layout == "paged":
-            tight = self.blocks * self.block_tokens * self.kv_heads
-        else:
-            tight = self.batch * self.capacity * self.kv_heads
-        return round_up(tight * self.scale_bytes, LINE)
+    def plane(self, side: Side) -> int:
+        """Bytes of the side's rows."""
+        whole = self.layout in ("head", "blockt")
+        pads = self.batch * self.kv_heads * self.pad if whole else 0
+        return round_up(self.places * side.row + pads, LINE)
+
+    def scale_plane(self, side: Side) -> int:
+        return round_up(self.places * side.scale_bytes, LINE)
+
+    @property
+    def planes(self) -> tuple[int, int, int, int]:
+        """Bytes of each plane, in the order that they lie in."""
+        return *map(self.plane, self.sides), *map(self.scale_plane, self.sides)
 
 
 def places(
-    shape: Shape, table: np.ndarray | None, seq: int, slots: np.ndarray
+    shape: Shape, side: Side, table: np.ndarray | None, seq: int, slots: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Byte offsets of the rows and of the scales of some slots: two [H, slots] arrays; -1 behind a
-    negative entry. Rows are those of V where K is transposed.
+    """Byte offsets of the side's rows and of their scales, in some slots: two [H, slots] arrays; -1
+    behind a negative entry. Of a transposed side: as if rows lay whole.
     """
     heads = np.arange(shape.kv_heads, dtype=np.int64)[:, None]
     slots = np.asarray(slots, dtype=np.int64)[None, :]
     gone = np.zeros(slots.shape, dtype=bool)
+    pads = 0
     if shape.layout in ("head", "blockt"):
         index = (seq * shape.kv_heads + heads) * shape.room + slots
-        rows = index * shape.row + (seq * shape.kv_heads + heads) * shape.pad
+        pads = (seq * shape.kv_heads + heads) * shape.pad
     elif shape.layout == "position":
         index = (seq * shape.capacity + slots) * shape.kv_heads + heads
-        rows = index * shape.row
     else:
         physical = table[seq].astype(np.int64)[slots // shape.block_tokens]
         gone = physical < 0
@@ -123,8 +160,8 @@ def places(
             index = (physical * shape.kv_heads + heads) * shape.block_tokens + within
         else:
             index = (physical * shape.block_tokens + within) * shape.kv_heads + heads
-        rows = index * shape.row
-    return np.where(gone, -1, rows), np.where(gone, -1, index * shape.scale_bytes)
+    rows, scales = index * side.row + pads, index * side.scale_bytes
+    return np.where(gone, -1, rows), np.where(gone, -1, scales)
 
 
 def slots_of(shape: Shape, first: int, count: int) -> np.ndarray:
@@ -140,56 +177,48 @@ def spans(offsets: np.ndarray, width: int) -> np.ndarray:
     return offsets[..., None] + np.arange(width)
 
 
-def k_spans(shape: Shape, rows: np.ndarray, slots: np.ndarray, width: int) -> np.ndarray:
-    """The same of rows of K, [H, slots]. Transposed, a block of 16 rows is a matrix [cells of a
-    row][16 slots].
+def row_spans(side: Side, rows: np.ndarray, slots: np.ndarray, width: int) -> np.ndarray:
+    """Where the first bytes of rows lie, [H, slots, width]. Transposed, a block of 16 rows is a
+    matrix [cells of a row][16 slots].
     """
-    if shape.layout != "blockt":
+    if not side.cell:
         return spans(rows, width)
-    byte, lane, cell = np.arange(width), np.asarray(slots)[:, None] % LANES, CELL[shape.dtype]
-    block = rows[..., None] - lane * shape.row
-    return block + (byte // cell * LANES + lane) * cell + byte % cell
+    byte, lane = np.arange(width), np.asarray(slots)[:, None] % LANES
+    block = rows[..., None] - lane * side.row
+    return block + (byte // side.cell * LANES + lane) * side.cell + byte % side.cell
 
 
-def decode_rows(
-    shape: Shape, plane: np.ndarray, scales: np.ndarray | None, where, scale_rows, tensor=0.0
-) -> np.ndarray:
-    """The stored rows as float64, [..., D]. `where`: all their bytes with elements, [...,
-    payload].
-    """
-    raw = np.ascontiguousarray(plane[where])
-    if shape.dtype in PACKED:
-        size = PACKED[shape.dtype]
-        values = from_blocks(shape.dtype, raw.reshape(*raw.shape[:-1], shape.payload // size, size))
-        return values[..., : shape.head_dim]
+def decode_rows(side: Side, raw: np.ndarray, scale: np.ndarray | None) -> np.ndarray:
+    """Stored rows [..., payload] as float64 [..., dim]; `scale`: of each, its bytes."""
+    if side.dtype in PACKED:
+        size = PACKED[side.dtype]
+        values = from_blocks(side.dtype, raw.reshape(*raw.shape[:-1], side.payload // size, size))
+        return values[..., : side.dim]
     with np.errstate(invalid="ignore"):  # signalling NaN; a code times NaN
-        values = raw.view(STORED[shape.dtype]).astype(np.float64)
-        if shape.scaled:
-            raw = np.ascontiguousarray(scales[spans(scale_rows, shape.scale_bytes)])
-            values *= raw.view(STORED[shape.scale]).astype(np.float64)
-        return values * (float(np.float32(tensor)) or 1.0)
+        values = raw.view(STORED[side.dtype]).astype(np.float64)
+        if side.scaled:
+            values *= scale.view(STORED[side.scale]).astype(np.float64)
+        return values * (float(np.float32(side.tensor)) or 1.0)
 
 
-def encode_rows(
-    shape: Shape, values: np.ndarray, tensor=0.0
-) -> tuple[np.ndarray, np.ndarray | None]:
-    """float32 [..., D] as whole rows of bytes (padding zero) [..., row], and their scales' bytes or
-    None.
+def encode_rows(side: Side, values: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    """float32 [..., dim] as whole rows of bytes (padding zero) [..., row], and their scales' bytes
+    or None.
     """
     scale = None
-    if shape.dtype in PACKED:
-        return to_blocks(shape.dtype, values).reshape(*values.shape[:-1], shape.row), None
-    if shape.scaled:
-        codes, scale = quantise(values, shape.scale)
+    if side.dtype in PACKED:
+        return to_blocks(side.dtype, values).reshape(*values.shape[:-1], side.row), None
+    if side.scaled:
+        codes, scale = quantise(values, side.scale)
         scale = np.ascontiguousarray(scale)[..., None].view(np.uint8)
     else:
         with np.errstate(all="ignore"):
             codes = rounded(
-                shape.dtype,
-                np.asarray(values, dtype=np.float32) / (np.float32(tensor) or np.float32(1)),
+                side.dtype,
+                np.asarray(values, dtype=np.float32) / (np.float32(side.tensor) or np.float32(1)),
             )
-    rows = np.zeros((*codes.shape[:-1], shape.row), dtype=np.uint8)
-    rows[..., : shape.payload] = np.ascontiguousarray(codes).view(np.uint8)
+    rows = np.zeros((*codes.shape[:-1], side.row), dtype=np.uint8)
+    rows[..., : side.payload] = np.ascontiguousarray(codes).view(np.uint8)
     return rows, scale
 
 
@@ -204,11 +233,14 @@ class Planes:
 
     @staticmethod
     def filled(shape: Shape, byte: int) -> "Planes":
-        sizes = (shape.plane(), shape.plane(), shape.scale_plane(), shape.scale_plane())
-        return Planes(*(np.full(size, byte, dtype=np.uint8) for size in sizes))
+        return Planes(*(np.full(size, byte, dtype=np.uint8) for size in shape.planes))
 
     def all(self) -> tuple[np.ndarray, ...]:
         return self.k, self.v, self.k_scale, self.v_scale
+
+    def sides(self) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
+        """Rows and scales of K, and of V."""
+        return (self.k, self.k_scale), (self.v, self.v_scale)
 
     def copy(self) -> "Planes":
         return Planes(*(plane.copy() for plane in self.all()))
@@ -222,40 +254,32 @@ def store(
     """
     over = max(0, len(k) - shape.capacity)  # of a ring: overwritten by the tokens that follow
     slots = slots_of(shape, first + over, len(k) - over)
-    rows, scales = places(shape, table, seq, slots)
-    kept = rows[0] >= 0
-    rows, scales, slots = rows[:, kept], scales[:, kept], slots[kept]
-    sides = zip((k, v), shape.tensor, strict=True)
-    coded = [
-        encode_rows(shape, np.swapaxes(values[over:][kept], 0, 1), tensor)
-        for values, tensor in sides
-    ]
-    put(shape, planes, rows, scales, slots, *zip(*coded, strict=True))
+    put(shape, planes, table, seq, slots, *(x[over:].swapaxes(0, 1) for x in (k, v)))
 
 
-def put(shape: Shape, planes: Planes, rows, scales, slots, coded, coded_scales) -> None:
-    """Stored bytes of K and of V, two [H, slots, bytes], and of their scales, into place."""
-    planes.k[k_spans(shape, rows, slots, coded[0].shape[-1])] = coded[0]
-    planes.v[spans(rows, coded[1].shape[-1])] = coded[1]
-    if shape.scaled:
-        for plane, data in zip((planes.k_scale, planes.v_scale), coded_scales, strict=True):
-            plane[spans(scales, data.shape[-1])] = data
+def put(shape: Shape, planes: Planes, table, seq: int, slots, k, v, padding: bool = True) -> None:
+    """Rows [H, slots, D] into their slots, but for those behind a negative entry."""
+    for side, (plane, scale_plane), values in zip(shape.sides, planes.sides(), (k, v), strict=True):
+        rows, scales = places(shape, side, table, seq, slots)
+        kept = rows[0] >= 0
+        coded, scale = encode_rows(side, values[:, kept])
+        width = side.row if padding else side.payload
+        plane[row_spans(side, rows[:, kept], slots[kept], width)] = coded[..., :width]
+        if side.scaled:
+            scale_plane[spans(scales[:, kept], side.scale_bytes)] = scale
 
 
 def load(
     shape: Shape, planes: Planes, table, seq: int, first: int, count: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Decoded K and V of tokens first .. first + count: two float64 [H, count, D]."""
-    slots = slots_of(shape, first, count)
-    rows, scales = places(shape, table, seq, slots)
-    spots = k_spans(shape, rows, slots, shape.payload), spans(rows, shape.payload)
-    sides = zip(
-        (planes.k, planes.v), (planes.k_scale, planes.v_scale), spots, shape.tensor, strict=True
-    )
-    k, v = (
-        decode_rows(shape, plane, own, where, scales, tensor) for plane, own, where, tensor in sides
-    )
-    return k, v
+    slots, found = slots_of(shape, first, count), []
+    for side, (plane, scale_plane) in zip(shape.sides, planes.sides(), strict=True):
+        rows, scales = places(shape, side, table, seq, slots)
+        raw = np.ascontiguousarray(plane[row_spans(side, rows, slots, side.payload)])
+        scale = np.ascontiguousarray(scale_plane[spans(scales, side.scale_bytes)])
+        found.append(decode_rows(side, raw, scale))
+    return found[0], found[1]
 
 
 # ---- attention -----------------------------------------------------------------------------------
@@ -273,11 +297,11 @@ def softmax(scores: np.ndarray) -> np.ndarray:
 
 
 def attend(q: np.ndarray, k: np.ndarray, v: np.ndarray, scale: float):
-    """Attention of q [H, G, D] over k, v [H, T, D] in float64 -> out [H, G, D] and a bound of a
-    float32 kernel's error on it.
+    """Attention of q [H, G, D] over k [H, T, D] and v [H, T, Dv] in float64 -> out [H, G, Dv] and
+    a bound of a float32 kernel's error on it.
     """
     if k.shape[1] == 0:
-        return np.zeros(q.shape), np.zeros(q.shape)
+        return np.zeros((*q.shape[:2], v.shape[2])), np.zeros((*q.shape[:2], v.shape[2]))
     q = q.astype(np.float64)
     tokens, dim = k.shape[1:]
     scores = scale * (q @ k.swapaxes(1, 2))  # [H, G, T]
@@ -360,15 +384,13 @@ def _part_off(
 
 def v_scales(shape: Shape, planes: Planes, table, seq: int, first: int, count: int) -> np.ndarray:
     """Of rows of V of a format of codes: [H, count, 1], or of packed rows one for each block."""
-    rows, scales = places(shape, table, seq, slots_of(shape, first, count))
-    if shape.dtype in PACKED:
-        raw = planes.v[spans(rows, shape.payload)].reshape(*rows.shape, -1, PACKED[shape.dtype])
+    side = shape.v
+    rows, scales = places(shape, side, table, seq, slots_of(shape, first, count))
+    if side.dtype in PACKED:
+        raw = planes.v[spans(rows, side.payload)].reshape(*rows.shape, -1, PACKED[side.dtype])
         return np.ascontiguousarray(raw[..., :2]).view(np.float16)[..., 0].astype(float)
-    return (
-        np.ascontiguousarray(planes.v_scale[spans(scales, shape.scale_bytes)])
-        .view(STORED[shape.scale])
-        .astype(float)
-    )
+    raw = np.ascontiguousarray(planes.v_scale[spans(scales, side.scale_bytes)])
+    return raw.view(STORED[side.scale]).astype(float)
 
 
 def practical(v: np.ndarray) -> float:
@@ -390,20 +412,19 @@ def decode(
     halves: bool = False,
     levels: tuple[int, int] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """q [B, Hq, D] -> out and bound, both float64 [B, Hq, D]. `plain`: data of unit size, held to
+    """q [B, Hq, D] -> out and bound, both float64 [B, Hq, Dv]. `plain`: data of unit size, held to
     `practical`.
     `halves`: of a kernel that rounds K and V to float16 as it loads them. `levels`: of one that
         multiplies whole numbers, the largest of a query and of weights, of each block of packed
         rows' or of all.
     """
-    out, bound = np.zeros(q.shape), np.zeros(q.shape)
+    out, bound = (np.zeros((*q.shape[:2], shape.v.dim)) for _ in range(2))
     scale = scale or 1 / np.sqrt(shape.head_dim)
     for seq, length in enumerate(np.asarray(lengths)):
         k, v = load(shape, planes, table, seq, *attended(int(length), window))
         if halves:
             k, v = k.astype(np.float16).astype(np.float64), v.astype(np.float16).astype(np.float64)
-        block = BLOCK if shape.dtype in PACKED else shape.head_dim
-        own = in_steps(q[seq], scale, levels[0], block) if levels else q[seq]
+        own = in_steps(q[seq], scale, levels[0], shape.k.block) if levels else q[seq]
         grouped = own.reshape(shape.kv_heads, -1, shape.head_dim)
         answer, limit = attend(grouped, k, v, scale)
         limit = np.full_like(limit, practical(v)) if plain else limit
@@ -411,6 +432,6 @@ def decode(
             weights = softmax(scale * (grouped @ k.swapaxes(1, 2)))
             own = v_scales(shape, planes, table, seq, *attended(int(length), window))
             limit += weights_off(weights, v, own, levels[1], plain)
-        out[seq] = answer.reshape(q.shape[1:])
-        bound[seq] = limit.reshape(q.shape[1:])
+        out[seq] = answer.reshape(out.shape[1:])
+        bound[seq] = limit.reshape(out.shape[1:])
     return out, bound

@@ -156,13 +156,11 @@ class Bound(Closed):
         self.cache = cache = raw.ffi.new("kvb_cache *")
         for list_name in ("layout", "inner"):
             setattr(cache, list_name, raw.word(list_name, getattr(shape, list_name)))
-        for plane, tensor in zip((cache.k, cache.v), shape.tensor, strict=True):
-            plane.dtype, plane.scale = (
-                raw.word("dtype", shape.dtype),
-                raw.word("scale", shape.scale),
-            )
-            plane.tensor = tensor
-        for name in ("batch", "kv_heads", "head_dim", "capacity", "block_tokens", "blocks", "pad"):
+        for plane, side in zip((cache.k, cache.v), shape.sides, strict=True):
+            plane.dtype, plane.scale = raw.word("dtype", side.dtype), raw.word("scale", side.scale)
+            plane.tensor = side.tensor
+        sizes = ("batch", "kv_heads", "head_dim", "v_dim", "capacity", "block_tokens", "blocks")
+        for name in (*sizes, "pad"):
             setattr(cache, name, getattr(shape, name))
         cache.ring = int(shape.ring)
         raw.check(raw.lib.kvb_cache_plan(cache))
@@ -205,6 +203,14 @@ class Team(Closed):
         with self.raw.task(maker, *args, self.threads) as task:
             self.run(task)
 
+    def sum(self, maker: str, args, passes: int = 1) -> int:
+        """What so many passes of such a task have loaded."""
+        found = self.raw.ffi.new("uint32_t *")
+        with self.raw.task(maker, args, self.threads) as task:
+            self.run(task, passes)
+            self.raw.check(self.raw.lib.kvb_task_sum(task, found))
+        return found[0]
+
     def close(self) -> None:
         self.raw.lib.kvb_team_close(self.team[0])
 
@@ -219,7 +225,7 @@ def decode_args(
     schedule: str = "off",
     **rest,
 ):
-    """A kvb_decode over q and out [B, Hq, D]; `rest` sets other fields."""
+    """A kvb_decode over q [B, Hq, D] and out [B, Hq, Dv]; `rest` sets other fields."""
     args = raw.ffi.new("kvb_decode *")
     _alive[args] = (bound, q, out)
     args.cache, args.q, args.out = bound.cache, raw.floats(q), raw.floats(out)

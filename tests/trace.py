@@ -59,23 +59,26 @@ class Trace:
         return found
 
 
-class Layout:
-    """Where rows and scales of a cache lie: K, and V alike, but for a K that is transposed."""
+class Plane:
+    """Where the rows and scales of K lie, or of V: all but a K that is transposed lie whole."""
 
-    def __init__(self, shape: Shape, table: np.ndarray | None) -> None:
-        self.shape, self.table = shape, table
-        self.packed = shape.dtype in PACKED
-        self.element = 1 if self.packed else ELEMENT[shape.dtype]
+    def __init__(self, shape: Shape, table: np.ndarray | None, name: str) -> None:
+        self.shape, self.table, self.name = shape, table, name
+        side = shape.k if name == "k" else shape.v
+        self.dim = side.dim
+        self.packed = side.dtype in PACKED
+        self.element = 1 if self.packed else ELEMENT[side.dtype]
         # what is asked for of a row: elements, or the bytes of a packed one
-        self.wide = shape.head_dim
+        self.wide = side.dim
         self.bytes = 0  # from a row to the next
         if self.packed:
-            self.bytes = self.wide = len(range(0, shape.head_dim, 32)) * PACKED[shape.dtype]
-        while self.bytes < shape.head_dim * self.element and not self.packed:
+            self.bytes = self.wide = len(range(0, side.dim, 32)) * PACKED[side.dtype]
+        while self.bytes < side.dim * self.element and not self.packed:
             self.bytes += LINE
-        self.scale = SCALE[shape.scale] if shape.dtype == "i8" else 0
-        self.cell = CELL[shape.dtype] if shape.layout == "blockt" else 0
-        self.room = len(range(0, shape.capacity, LANES)) * LANES if self.cell else shape.capacity
+        self.scale = SCALE[side.scale] if side.dtype == "i8" else 0
+        blocks = shape.layout == "blockt"
+        self.cell = CELL[side.dtype] if blocks and name == "k" else 0
+        self.room = len(range(0, shape.capacity, LANES)) * LANES if blocks else shape.capacity
 
     def slot(self, token: int) -> int:
         return token % self.shape.capacity if self.shape.ring else token
@@ -85,13 +88,13 @@ class Layout:
         return seq * self.table.shape[1] + self.slot(token) // self.shape.block_tokens
 
     def place(self, seq: int, head: int, token: int) -> tuple[int, int] | None:
-        """How many rows lie before this one, and how many planes of heads. None where the table
+        """How many rows lie before this one, and how many stretches of heads. None where the table
         leaves it out.
         """
         shape, slot = self.shape, self.slot(token)
-        if shape.layout == "head" or self.cell:
-            plane = seq * shape.kv_heads + head
-            return plane * self.room + slot, plane
+        if shape.layout in ("head", "blockt"):
+            stretch = seq * shape.kv_heads + head
+            return stretch * self.room + slot, stretch
         if shape.layout == "position":
             return (seq * shape.capacity + slot) * shape.kv_heads + head, 0
         block, within = int(self.table.flat[self.entry(seq, token)]), slot % shape.block_tokens
@@ -106,30 +109,28 @@ class Layout:
         return before + inside, 0
 
     def row(self, place: tuple[int, int]) -> int:
-        rows, planes = place
-        return rows * self.bytes + planes * self.shape.pad
+        rows, stretches = place
+        return rows * self.bytes + stretches * self.shape.pad
 
     def touch(
         self, trace: Trace, place: tuple[int, int], times: int, scales: int, padded: bool = False
     ) -> None:
-        """A row of K and one of V, and their scales. `padded`: to the end of the last line."""
+        """A row and its scale. `padded`: to the end of the last line."""
         wide = self.bytes // self.element if padded else self.wide
-        for plane in ("k", "v"):
-            if plane == "k" and self.cell:
-                self.touch_cells(trace, place, wide * self.element, times if padded else 0)
-            else:
-                trace.touch(plane, self.row(place), wide, self.element, times)
-            if self.scale:
-                trace.touch(f"{plane}_scale", place[0] * self.scale, 1, self.scale, scales)
+        if self.cell:
+            self.touch_cells(trace, place, wide * self.element, times if padded else 0)
+        else:
+            trace.touch(self.name, self.row(place), wide, self.element, times)
+        if self.scale:
+            trace.touch(f"{self.name}_scale", place[0] * self.scale, 1, self.scale, scales)
 
     def touch_cells(self, trace: Trace, place: tuple[int, int], wide: int, times: int) -> None:
-        """A row of K whose cells lie LANES cells apart."""
+        """A row whose cells lie LANES cells apart."""
         lane = place[0] % LANES
         block = self.row(place) - lane * self.bytes
         for byte in range(0, wide, self.cell):
-            trace.touch(
-                "k", block + byte * LANES + lane * self.cell, min(self.cell, wide - byte), 1, times
-            )
+            at = block + byte * LANES + lane * self.cell
+            trace.touch(self.name, at, min(self.cell, wide - byte), 1, times)
 
     def load_blocks(self, trace: Trace, tokens: list[int], loads: int) -> None:
         """One head: of every block that one of the tokens lies in, all LANES tokens' cells with
@@ -143,12 +144,13 @@ class Layout:
             trace.twin += LINE * lines
 
     def read_rows(self, trace: Trace, tokens: list[int], walks: int) -> None:
-        """One head, by the twin: rows of V, and of K that is not transposed, and the scales of
-        both.
-        """
-        planes = 1 if self.cell else 2
+        """One head, by the twin: rows that are not transposed, and scales."""
         for _ in tokens:
-            trace.twin += walks * (planes * self.bytes + 2 * self.scale)
+            trace.twin += walks * ((0 if self.cell else self.bytes) + self.scale)
+
+
+def planes_of(shape: Shape, table: np.ndarray | None) -> tuple[Plane, Plane]:
+    return Plane(shape, table, "k"), Plane(shape, table, "v")
 
 
 def decode(
@@ -157,63 +159,76 @@ def decode(
     lengths,
     q_heads: int,
     window: int,
-    shared: int,
-    scale_reads: int,
+    walks: tuple[tuple[int, int], tuple[int, int]],
 ) -> Trace:
-    """`shared`: query heads that one load of a row serves. `scale_reads`: of a scale, for all of a
-    KV head's group.
+    """`walks`, of K and of V: query heads that one load of a row serves; and loads of a scale, for
+    all of a KV head's group.
     """
-    trace, layout, group = Trace(), Layout(shape, table), q_heads // shape.kv_heads
-    elements = range(shape.head_dim)
+    trace, group = Trace(), q_heads // shape.kv_heads
+    k, v = planes = planes_of(shape, table)
     for seq, length in enumerate(lengths):
         tokens = [token for token in range(length) if not window or token >= length - window]
-        for query in range(q_heads):
-            for array in ("q", "out"):
-                trace.touch(
-                    array, (seq * q_heads + query) * shape.head_dim * FLOAT, shape.head_dim, FLOAT
-                )
+        for query in range(seq * q_heads, (seq + 1) * q_heads):
+            trace.touch("q", query * k.dim * FLOAT, k.dim, FLOAT)
+            trace.touch("out", query * v.dim * FLOAT, v.dim, FLOAT)
             for _ in tokens:
-                trace.multiply_add(elements)  # q . k
-                trace.multiply_add(elements)  # out += weight * v
+                trace.multiply_add(range(k.dim))  # q . k
+                trace.multiply_add(range(v.dim))  # out += weight * v
         if table is not None:
-            for entry in {layout.entry(seq, token) for token in tokens}:
+            for entry in {k.entry(seq, token) for token in tokens}:
                 trace.touch("table", entry * ENTRY, 1, ENTRY)
                 trace.twin += ENTRY
         for head in range(shape.kv_heads):
-            loads = len(range(0, group, shared))
-            layout.read_rows(trace, tokens, group if shared == 1 else 1)
-            if layout.cell:  # never a row by itself, so heads beyond HEADS load it again
-                layout.load_blocks(trace, tokens, len(range(0, group, min(shared, HEADS))))
-            for token in tokens:
-                layout.touch(trace, layout.place(seq, head, token), loads, scale_reads)
+            for plane, walk in zip(planes, walks, strict=True):
+                read(trace, plane, (seq, head), tokens, group, *walk)
     return trace
+
+
+def read(
+    trace: Trace,
+    plane: Plane,
+    of: tuple[int, int],
+    tokens: list[int],
+    group: int,
+    shared: int,
+    scale_reads: int,
+) -> None:
+    """The rows of one sequence and head."""
+    plane.read_rows(trace, tokens, group if shared == 1 else 1)
+    if plane.cell:  # never a row by itself, so heads beyond HEADS load it again
+        plane.load_blocks(trace, tokens, len(range(0, group, min(shared, HEADS))))
+    for token in tokens:
+        place = plane.place(*of, token)
+        plane.touch(trace, place, len(range(0, group, shared)), scale_reads)
 
 
 def store(shape: Shape, table: np.ndarray | None, lengths, tokens: int, head_major: bool) -> Trace:
     """Tokens from each sequence's length on. A ring keeps the last ones; what the table leaves out
     is never read.
     """
-    trace, layout = Trace(), Layout(shape, table)
-    reads = 2 if layout.scale or layout.packed else 1  # once for the scale, once for the codes
-    for seq, length in enumerate(lengths):
-        for token in range(tokens):
-            if shape.ring and token < tokens - shape.capacity:
-                continue  # overwritten by one of this store
-            for head in range(shape.kv_heads):
-                place = layout.place(seq, head, length + token)
-                if place is None:
-                    continue
-                layout.touch(trace, place, 1, 1, padded=True)
-                order = (seq, head, token) if head_major else (seq, token, head)
-                inner = (shape.kv_heads, tokens) if head_major else (tokens, shape.kv_heads)
-                row = (order[0] * inner[0] + order[1]) * inner[1] + order[2]
-                for source in ("k_source", "v_source"):
-                    trace.touch(source, row * shape.head_dim * FLOAT, shape.head_dim, FLOAT, reads)
+    trace = Trace()
+    for plane in planes_of(shape, table):
+        reads = 2 if plane.scale or plane.packed else 1  # once for the scale, once for the codes
+        for seq, length in enumerate(lengths):
+            for token in range(tokens):
+                if shape.ring and token < tokens - shape.capacity:
+                    continue  # overwritten by one of this store
+                for head in range(shape.kv_heads):
+                    place = plane.place(seq, head, length + token)
+                    if place is None:
+                        continue
+                    plane.touch(trace, place, 1, 1, padded=True)
+                    order = (seq, head, token) if head_major else (seq, token, head)
+                    inner = (shape.kv_heads, tokens) if head_major else (tokens, shape.kv_heads)
+                    row = (order[0] * inner[0] + order[1]) * inner[1] + order[2]
+                    source, size = f"{plane.name}_source", plane.dim * FLOAT
+                    trace.touch(source, row * size, plane.dim, FLOAT, reads)
     return trace
 
 
 def payload(trace: Trace, shape: Shape) -> int:
     """Bytes of stored rows that carry elements: most rows are padded to whole lines."""
-    layout = Layout(shape, None)
-    rows = trace.bytes_in("k", "v") // layout.bytes
-    return rows * layout.wide * layout.element
+    return sum(
+        trace.bytes_in(plane.name) // plane.bytes * plane.wide * plane.element
+        for plane in planes_of(shape, None)
+    )

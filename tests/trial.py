@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 import numpy as np
 
-from tests import cases, oracle
+from tests import cases, oracle, twin
 from tests.raw import Arena, Bound, Raw, Refused, Team, decode_args, store_args
 
 SENTINEL = np.float32(-7777.25)
@@ -44,7 +44,7 @@ def failures(bench: Bench, case: cases.Case, isas: list[str]) -> list[str]:
     expected = cases.answer(case)
     planes = cases.stored(case) if case.store else None
     for isa in isas:
-        here = (case.variant, case.shape.layout, case.shape.dtype, isa) in bench.words.kernels
+        here = bench.words.runs(case.variant, case.shape, isa)
         check = decode_failures if here else refusal_failures
         found += [f"{isa}: {line}" for line in check(bench, case, isa, *expected)]
         if case.store:
@@ -59,7 +59,7 @@ def decode_failures(bench: Bench, case: cases.Case, isa: str, expected, bound) -
         )
         cache.put(case.planes)
         q = bench.floats(stack, case.q, case.guard)
-        out = bench.floats(stack, np.full(case.q.shape, SENTINEL), case.guard)
+        out = bench.floats(stack, np.full(case.out, SENTINEL), case.guard)
         args = decode_args(
             bench.raw, cache, q, out, isa, case.variant, case.schedule, window=case.window,
             deterministic=case.deterministic, scale=case.scale,
@@ -74,7 +74,7 @@ def decode_failures(bench: Bench, case: cases.Case, isa: str, expected, bound) -
                     f"not deterministic: {case.threads} against {case.threads % 4 + 1} threads"
                 )
         if case.index % 3 == 0:
-            bench.team(case.threads).do("twin", args)
+            found += twin_failures(bench, case, args)
         if any(
             not np.array_equal(a, b)
             for a, b in zip(cache.planes.all(), case.planes.all(), strict=True)
@@ -83,10 +83,19 @@ def decode_failures(bench: Bench, case: cases.Case, isa: str, expected, bound) -
         return found
 
 
+def twin_failures(bench: Bench, case: cases.Case, args) -> list[str]:
+    """What it has loaded: the rows, and nothing else."""
+    found = bench.team(case.threads).sum("twin", args)
+    walks = case.q_heads // case.shape.kv_heads if case.variant == "perhead" else 1
+    right = walks * twin.rows_words(case.shape, case.planes, case.table, case.lengths, case.window)
+    right %= 65536
+    return [] if found == right else [f"twin: sum {found}, expected {right}"]
+
+
 def refusal_failures(bench: Bench, case: cases.Case, isa: str, *_) -> list[str]:
     """A tier that lacks the variant says so, and runs nothing in its place."""
     with Bound(bench.raw, case.shape, case.lengths, case.table, case.guard) as cache:
-        out = np.full(case.q.shape, SENTINEL)
+        out = np.full(case.out, SENTINEL)
         args = decode_args(bench.raw, cache, case.q, out, isa, case.variant, window=case.window)
         try:
             bench.team(case.threads).do("decode", args)
@@ -170,10 +179,10 @@ def unpack_failures(bench: Bench, case: cases.Case, cache: Bound, isa: str) -> l
     store, shape = case.store, case.shape
     held = np.minimum(cache.lengths, shape.capacity)
     count = int(held.max())
-    if count * shape.batch * shape.kv_heads * shape.head_dim > 200_000:
+    if count * shape.batch * shape.kv_heads * max(side.dim for side in shape.sides) > 200_000:
         return []
     got = [
-        np.full((shape.batch, count, shape.kv_heads, shape.head_dim), SENTINEL) for _ in range(2)
+        np.full((shape.batch, count, shape.kv_heads, side.dim), SENTINEL) for side in shape.sides
     ]
     bench.team(case.threads).do(
         "unpack",
@@ -186,12 +195,11 @@ def unpack_failures(bench: Bench, case: cases.Case, cache: Bound, isa: str) -> l
     found = []
     for seq, live in enumerate(held):
         first = int(cache.lengths[seq] - live)
-        gone = (
-            oracle.places(shape, store.table, seq, oracle.slots_of(shape, first, int(live)))[0] < 0
-        )
+        slots = oracle.slots_of(shape, first, int(live))
+        gone = oracle.places(shape, shape.k, store.table, seq, slots)[0] < 0
         right = oracle.load(shape, cache.planes, store.table, seq, first, int(live))
         for name, mine, rows in zip("kv", got, right, strict=True):
-            expected = np.zeros((count, shape.kv_heads, shape.head_dim), np.float32)
+            expected = np.zeros(mine.shape[1:], np.float32)
             with np.errstate(all="ignore"):
                 rows = np.where(gone[..., None], 0, rows).astype(np.float32)
             expected[:live] = rows.swapaxes(0, 1)

@@ -5,7 +5,7 @@
 #include "runs.h"
 
 /* A cache that is planned anew, its shape so much more than before: no task of before fits other
- * rows. */
+ * rows, be they those of K or of V. */
 static void check_other_shape(kvb_cache more)
 {
     enum { TASKS = 6 };
@@ -24,12 +24,12 @@ static void check_other_shape(kvb_cache more)
                !kvb_task_unpack(&r.cache, 0, 1, out, out, tiers[0], 1, &tasks[4]),
            "tasks: %s", kvb_message());
     kvb_cache *c = &r.cache;
-    c->layout += more.layout, c->k.dtype += more.k.dtype, c->k.scale += more.k.scale,
-        c->inner += more.inner;
+    c->layout += more.layout, c->inner += more.inner;
+    c->k.dtype += more.k.dtype, c->k.scale += more.k.scale;
+    c->v.dtype += more.v.dtype, c->v.scale += more.v.scale, c->v_dim += more.v_dim;
     c->ring += more.ring, c->batch += more.batch, c->kv_heads += more.kv_heads,
         c->head_dim += more.head_dim;
     c->capacity += more.capacity;
-    c->v.dtype = c->k.dtype, c->v.scale = c->k.scale;
     expect(!kvb_cache_plan(c), "plan: %s", kvb_message());
     uint8_t *memory = need((size_t)c->bytes + 64);
     kvb_cache_bind(c, memory + (64 - (uintptr_t)memory % 64));
@@ -83,6 +83,7 @@ static void check_planned_anew(void)
 {
     static const kvb_cache more[] = {{.batch = 1},  {.kv_heads = 1}, {.head_dim = DIM},
                                      {.layout = 1}, {.k.dtype = 1},  {.k.scale = 1},
+                                     {.v_dim = 8},  {.v.dtype = 1},  {.v.scale = 1},
                                      {.inner = 1},  {.ring = 1},     {.capacity = 5}};
     for (size_t i = 0; i < sizeof more / sizeof *more; i++)
         check_other_shape(more[i]);

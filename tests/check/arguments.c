@@ -45,13 +45,13 @@ static void check_shapes(void)
     BAD_SHAPE(v.dtype, "dtype", -1);
     BAD_SHAPE(k.scale, "scale", 9);
     BAD_SHAPE(v.scale, "scale", 9);
-    BAD_SHAPE(k.reserved, "reserved", 1);
-    BAD_SHAPE(v.reserved, "reserved", -1);
+    BAD_SHAPE(v.channel, "v.channel", 64); /* of K alone */
     BAD_SHAPE(v_in_k, "v_in_k", 2);
     BAD_SHAPE(ring, "ring", 2);
     BAD_SHAPE(batch, "batch", 0, -1, INT64_MAX, -INT64_MAX);
     BAD_SHAPE(kv_heads, "kv_heads", 0, -3, INT64_MAX, -INT64_MAX);
     BAD_SHAPE(head_dim, "head_dim", 0, -8, INT64_MAX, -INT64_MAX);
+    BAD_SHAPE(v_dim, "v_dim", -24, INT64_MAX, -INT64_MAX);
     BAD_SHAPE(capacity, "capacity", 0, -1, INT64_MAX, -INT64_MAX);
     BAD_SHAPE(block_tokens, "block_tokens", 0, -16, INT64_MAX, -INT64_MAX);
     BAD_SHAPE(blocks, "blocks", 0, INT64_MAX, -INT64_MAX);
@@ -71,48 +71,90 @@ static void check_shapes(void)
     c.layout = word_of("layout", "head");
     c.batch = 1 << 20, c.kv_heads = 1 << 16, c.head_dim = 1024, c.capacity = INT32_MAX;
     refused(kvb_cache_plan(&c), KVB_BAD_ARGUMENT, "capacity");
+    c.head_dim = 1, c.v_dim = 1024;
+    refused(kvb_cache_plan(&c), KVB_BAD_ARGUMENT, "capacity");
     c = good_shape();
     refused(kvb_cache_bind(&c, &c), KVB_BAD_ARGUMENT, "cache");
     kvb_cache_plan(&c);
     refused(kvb_cache_bind(&c, NULL), KVB_BAD_ARGUMENT, "memory");
 }
 
-/* What has its place in the structs and no kernels yet: K and V that differ, V inside K, several
- * queries, sinks. */
-static void check_what_is_to_come(rig *r, float *q, float *out)
+/* What has its place in a cache and no kernels yet: V inside K, scales of K's channels. */
+static void check_caches_to_come(void)
+{
+    kvb_cache changed;
+#define CACHE_TO_COME(field, name, ...) \
+    WRONG(good_shape(), field, kvb_cache_plan(&changed), KVB_UNSUPPORTED, name, __VA_ARGS__)
+    CACHE_TO_COME(v_in_k, "v_in_k", 1);
+    CACHE_TO_COME(v_offset, "v_offset", 64, -64);
+    CACHE_TO_COME(k.channel, "k.channel", 64);
+    expect(!changed.bytes, "a refused cache was planned");
+}
+
+/* And in a decode: several queries, sinks, capped scores, masks, slopes, tokens kept or picked. */
+static void check_decodes_to_come(rig *r, float *q, float *out)
 {
     kvb_task *task = NULL;
-    kvb_cache changed, c;
-#define TO_COME(field, name, ...) \
-    WRONG(good_shape(), field, kvb_cache_plan(&changed), KVB_UNSUPPORTED, name, __VA_ARGS__)
-    TO_COME(k.dtype, "k.dtype is q4_0", word_of("dtype", "q4_0"));
-    TO_COME(v.dtype, "v.dtype is f16", word_of("dtype", "f16"));
-    TO_COME(k.scale, "k.scale is f16", 1);
-    TO_COME(v.scale, "v.scale is f16", 1);
-    TO_COME(v_in_k, "v_in_k", 1);
-    TO_COME(v_offset, "v_offset", 64, -64);
-    TO_COME(v_dim, "v_dim", 16, -24);
-    expect(!changed.bytes, "a refused cache was planned");
-    c = good_shape();
-    c.v_dim = c.head_dim;
-    expect(!kvb_cache_plan(&c), "v_dim that is head_dim: %s", kvb_message());
-    const int64_t ends[] = {3, 12};
-    kvb_decode a = {.cache = &r->cache, .q = q, .out = out, .q_heads = 4, .q_len = 2};
-    const kvb_decode decodes[] = {
-        a,
-        {.cache = &r->cache, .q = q, .out = out, .q_heads = 4, .ends = ends},
-        {.cache = &r->cache, .q = q, .out = out, .q_heads = 4, .sink = q}};
-    static const char *const names[] = {"q_len", "ends", "sink"};
-    for (int i = 0; i < 3; i++) {
-        refused(kvb_task_decode(&decodes[i], 1, &task), KVB_UNSUPPORTED, names[i]);
-        refused(kvb_task_twin(&decodes[i], 1, &task), KVB_UNSUPPORTED, names[i]);
-        refused(kvb_task_fill(&decodes[i], 1, 1, &task), KVB_UNSUPPORTED, names[i]);
-    }
-    a.q_len = -1;
-    refused(kvb_task_decode(&a, 1, &task), KVB_BAD_ARGUMENT, "q_len");
-    a.q_len = 1;
-    expect(!kvb_task_decode(&a, 1, &task), "one query: %s", kvb_message());
+    const int64_t tokens[] = {3, 12};
+    kvb_decode changed, good = {.cache = &r->cache, .q = q, .out = out, .q_heads = 4};
+#define TO_COME(field, name, ...)                                                                \
+    WRONG(good, field, kvb_task_decode(&changed, 1, &task), KVB_UNSUPPORTED, name, __VA_ARGS__); \
+    WRONG(good, field, kvb_task_twin(&changed, 1, &task), KVB_UNSUPPORTED, name, __VA_ARGS__);   \
+    WRONG(good, field, kvb_task_fill(&changed, 1, 1, &task), KVB_UNSUPPORTED, name, __VA_ARGS__)
+    TO_COME(q_len, "q_len", 2, 8);
+    TO_COME(ends, "ends", (intptr_t)tokens);
+    TO_COME(sink, "sink", (intptr_t)q);
+    TO_COME(softcap, "softcap", 30, -30);
+    TO_COME(mask, "mask", KVB_MASK_BLOCK, KVB_MASK_TREE);
+    TO_COME(tree, "tree", (intptr_t)tokens);
+    TO_COME(slope, "slope", (intptr_t)q);
+    TO_COME(kept, "kept", 4);
+    TO_COME(picked, "picked", (intptr_t)tokens);
+    TO_COME(picks, "picked", 2);
+    changed = good, changed.q_len = -1;
+    refused(kvb_task_decode(&changed, 1, &task), KVB_BAD_ARGUMENT, "q_len");
+    good.q_len = 1;
+    expect(!kvb_task_decode(&good, 1, &task), "one query: %s", kvb_message());
     kvb_task_free(task);
+}
+
+static void no_kernel(const kvb_work *work) { (void)work; }
+
+/* Pairs that a variant, or a kernel of one's own, has no kernel for. */
+static void check_pairs(const float *q, float *out)
+{
+    static const struct {
+        const char *variant, *layout, *k, *v;
+        int64_t v_dim;
+        int32_t code;
+        const char *says;
+    } pairs[] = {
+        {"perhead", "head", "q8_0", "q4_0", 0, KVB_BAD_ARGUMENT,
+         "variant perhead has no kernel for K of q8_0 with V of q4_0 in the layout head"},
+        {"dot", "blockt", "i8", "f16", 0, KVB_BAD_ARGUMENT,
+         "variant dot has no kernel for K of i8 with V of f16 in the layout blockt"},
+        {"dot", "paged", "bf16", "q8_0", 0, KVB_BAD_ARGUMENT,
+         "variant dot has no kernel for K of bf16 with V of q8_0 in the layout paged"},
+        {"round16", "position", "f32", "f16", 0, KVB_BAD_ARGUMENT,
+         "variant round16 has no kernel for K of f32 with V of f16 in the layout position"},
+        {NULL, "head", "f32", "f16", 0, KVB_UNSUPPORTED, "K and V are not of one dtype"},
+        {NULL, "head", "f32", "f32", 16, KVB_UNSUPPORTED, "K and V are not of one dtype"},
+    };
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        rig r;
+        kvb_task *task = NULL;
+        kvb_cache shape = good_shape();
+        shape.layout = word_of("layout", pairs[i].layout), shape.v_dim = pairs[i].v_dim;
+        shape.k.dtype = word_of("dtype", pairs[i].k), shape.v.dtype = word_of("dtype", pairs[i].v);
+        if (!rig_open(&r, shape, 0))
+            return;
+        kvb_decode a = {.cache = &r.cache, .q = q, .out = out, .q_heads = 4, .run = no_kernel};
+        if (pairs[i].variant)
+            a.run = NULL, a.variant = word_of("variant", pairs[i].variant);
+        refused(kvb_task_decode(&a, 1, &task), pairs[i].code, pairs[i].says);
+        refused(kvb_task_twin(&a, 1, &task), pairs[i].code, pairs[i].says);
+        rig_close(&r);
+    }
 }
 
 static void check_decodes(rig *r, float *q, float *out)
@@ -239,7 +281,9 @@ void check_arguments(void)
     memset(r.arena.base, 0x5a, (size_t)r.cache.bytes);
     memset(out, 0x5a, 4096 * sizeof *out);
     r.lengths[0] = 3, r.lengths[1] = 12;
-    check_what_is_to_come(&r, q, out);
+    check_caches_to_come();
+    check_decodes_to_come(&r, q, out);
+    check_pairs(q, out);
     check_decodes(&r, q, out);
     check_half_made_caches(&r, q, out);
     check_stores(&r, q);

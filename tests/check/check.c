@@ -82,7 +82,15 @@ static void add_tier(int32_t isa)
     tiers[count] = -1;
 }
 
-bool has_kernel(int32_t variant, int32_t layout, int32_t dtype, int32_t isa)
+bool has_halves(int32_t variant, const kvb_cache *c)
+{
+    return kvb_reads(variant, c->layout, c->k.dtype, KVB_K) >= 0 &&
+           kvb_reads(variant, c->layout, c->v.dtype, KVB_V) >= 0 &&
+           (c->k.dtype == c->v.dtype || variant != word_of("variant", "perhead"));
+}
+
+/* Kernels are listed for K and V of one dtype. */
+static bool listed(int32_t variant, int32_t layout, int32_t dtype, int32_t isa)
 {
     for (int32_t i = 0; kvb_kernels(i); i++) {
         const kvb_kernel *k = kvb_kernels(i);
@@ -92,6 +100,13 @@ bool has_kernel(int32_t variant, int32_t layout, int32_t dtype, int32_t isa)
             return k->runnable;
     }
     return false;
+}
+
+bool has_kernel(int32_t variant, const kvb_cache *c, int32_t isa)
+{
+    /* V lies whole in every layout */
+    return has_halves(variant, c) && listed(variant, c->layout, c->k.dtype, isa) &&
+           listed(variant, word_of("layout", "head"), c->v.dtype, isa);
 }
 
 /* Fill `tiers` with those named, or with all that run. Returns the name of one that does not run,

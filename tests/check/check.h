@@ -25,8 +25,10 @@ void noise(float *to, int64_t count, uint64_t seed);
 /* The largest difference of two numbers; NaN where one is. */
 double apart(const float *a, const float *b, int64_t count);
 
-/* The tier lists the variant for the layout and dtype, and this CPU runs it. */
-bool has_kernel(int32_t variant, int32_t layout, int32_t dtype, int32_t isa);
+/* The variant has kernels for K and V of a cache, on some tier: a half for each. */
+bool has_halves(int32_t variant, const kvb_cache *cache);
+/* And this tier lists them, and this CPU runs them. */
+bool has_kernel(int32_t variant, const kvb_cache *cache, int32_t isa);
 
 /* ---- rig.c: a cache over a guarded arena ---- */
 
@@ -37,12 +39,15 @@ bool has_kernel(int32_t variant, int32_t layout, int32_t dtype, int32_t isa);
 typedef struct rig {
     kvb_cache cache;
     kvb_arena arena;
+    kvb_arena apart[4];
     int64_t *lengths;
     int32_t *table;
 } rig;
 
 /* Plan, allocate and bind `shape`; lengths are zero, and a paged cache's table counts up. */
 bool rig_open(rig *r, kvb_cache shape, int32_t guard);
+/* Give each plane a guarded arena of its own, before anything is stored. */
+bool rig_part(rig *r, int32_t guard);
 void rig_close(rig *r);
 /* Run planned tasks in turn. Returns the library's code. */
 int32_t run_tasks(kvb_task *const *tasks, int32_t count, int64_t passes, kvb_task *between,

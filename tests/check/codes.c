@@ -81,7 +81,7 @@ static void check_decode_codes(const floats *f)
         uint16_t low = (uint16_t)code, flipped = (uint16_t)(code ^ last);
         memcpy(r.cache.k.rows + code / DIM * (uint32_t)r.cache.k.token_stride + code % DIM * bytes,
                &low, bytes);
-        memcpy(r.cache.v.rows + code / DIM * (uint32_t)r.cache.k.token_stride + code % DIM * bytes,
+        memcpy(r.cache.v.rows + code / DIM * (uint32_t)r.cache.v.token_stride + code % DIM * bytes,
                &flipped, bytes);
     }
     for (int i = 0; tiers[i] >= 0 && unpack_all(&r, k, v, tiers[i]); i++) {
@@ -117,7 +117,7 @@ static void check_decode_i8(int32_t scale)
         bool wide = r.cache.k.scale_token_stride == 4;
         const void *from = wide ? (const void *)&scales[row] : (const void *)&halves[row];
         memcpy(r.cache.k.scales + row * r.cache.k.scale_token_stride, from, wide ? 4 : 2);
-        memcpy(r.cache.v.scales + row * r.cache.k.scale_token_stride, from, wide ? 4 : 2);
+        memcpy(r.cache.v.scales + row * r.cache.v.scale_token_stride, from, wide ? 4 : 2);
     }
     for (int i = 0; tiers[i] >= 0 && unpack_all(&r, k, v, tiers[i]); i++) {
         int wrong = 0;

@@ -1,4 +1,5 @@
-/* Guard pages fault on the first byte outside, and no kernel touches them. */
+/* Guard pages fault on the first byte outside, and no kernel touches them: each plane of a cache
+ * has its own. */
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -41,19 +42,19 @@ static void check_arena(int64_t bytes)
     }
 }
 
-/* Decode and its twin, for a variant that has a kernel for the dtype; one that has none is refused.
+/* Decode and its twin, for a variant that has kernels for the dtypes; one that has none is refused.
  */
 static void check_variant(kvb_decode args)
 {
     const char *isa = kvb_word("isa", args.isa), *variant = kvb_word("variant", args.variant);
-    if (kvb_reads(args.variant, args.cache->layout, args.cache->k.dtype) < 0) {
+    if (!has_halves(args.variant, args.cache)) {
         expect(run_decode(&args, 2) == KVB_BAD_ARGUMENT && strstr(kvb_message(), variant), "%s: %s",
                variant, kvb_message());
         expect(run_twin(&args, 2) == KVB_BAD_ARGUMENT && strstr(kvb_message(), variant), "%s: %s",
                variant, kvb_message());
         return;
     }
-    if (!has_kernel(args.variant, args.cache->layout, args.cache->k.dtype, args.isa)) {
+    if (!has_kernel(args.variant, args.cache, args.isa)) {
         expect(run_decode(&args, 2) == KVB_UNSUPPORTED && strstr(kvb_message(), variant) &&
                    strstr(kvb_message(), isa),
                "%s on %s: %s", variant, isa, kvb_message());
@@ -66,20 +67,25 @@ static void check_variant(kvb_decode args)
            kvb_message());
 }
 
-/* Store, decode, twin and unpack one shape whose rows fill the arena to its end. */
+/* So many rows of floats, with noise in them. */
+static float *rows_of(int64_t rows, int64_t dim, uint64_t seed)
+{
+    float *found = need((size_t)(rows * dim) * sizeof *found);
+    noise(found, rows * dim, seed);
+    return found;
+}
+
+/* Store, decode, twin and unpack one shape whose rows fill their arenas to the end. */
 static void check_shape(kvb_cache shape, int32_t guard)
 {
     rig r;
-    if (!rig_open(&r, shape, guard))
+    if (!rig_open(&r, shape, 0) || !rig_part(&r, guard))
         return;
     kvb_cache *c = &r.cache;
-    int64_t rows = c->batch * c->capacity * c->kv_heads * c->head_dim, group = guard & 1 ? 8 : 3;
-    float *k = need((size_t)rows * sizeof *k), *v = need((size_t)rows * sizeof *v);
-    float *q = need((size_t)(group * c->batch * c->kv_heads * c->head_dim) * sizeof *q);
-    float *out = need((size_t)(group * c->batch * c->kv_heads * c->head_dim) * sizeof *out);
-    noise(k, rows, 1);
-    noise(v, rows, 2);
-    noise(q, group * c->batch * c->kv_heads * c->head_dim, 3);
+    int64_t heads = c->batch * c->kv_heads, group = guard & 1 ? 8 : 3;
+    float *k = rows_of(heads * c->capacity, c->k.dim, 1);
+    float *v = rows_of(heads * c->capacity, c->v.dim, 2);
+    float *q = rows_of(heads * group, c->k.dim, 3), *out = rows_of(heads * group, c->v.dim, 4);
     for (int i = 0; tiers[i] >= 0; i++) {
         memset(c->lengths, 0, (size_t)c->batch * sizeof *c->lengths);
         kvb_store put = {.cache = c,
@@ -110,30 +116,43 @@ static void check_shape(kvb_cache shape, int32_t guard)
     free(out);
 }
 
+/* K of each dtype of a layout, with V like it or of the dtype `apart` places further on, whose width
+ * and scales are others then. */
+static void check_layout(int32_t layout, int32_t apart)
+{
+    static const int64_t dims[] = {1, 16, 37, 64, 128}, v_dims[] = {33, 1, 64, 100, 48};
+    int32_t dtypes = 0;
+    while (kvb_word("dtype", dtypes))
+        dtypes++;
+    for (int32_t dtype = 0; dtype < dtypes; dtype++)
+        for (int d = 0; d < 5; d++) {
+            kvb_cache shape = {.layout = layout,
+                               .k = {.dtype = dtype, .scale = d & 1},
+                               .v = {.dtype = (dtype + apart) % dtypes, .scale = (d + apart) & 1},
+                               .inner = d & 1,
+                               .batch = 2,
+                               .kv_heads = 2,
+                               .head_dim = dims[d],
+                               .v_dim = apart ? v_dims[d] : 0,
+                               .capacity = 16 * d + 15,
+                               .block_tokens = 5,
+                               .blocks = 2 * ((16 * d + 15 + 4) / 5)};
+            if (kvb_reads(0, layout, dtype, KVB_K) >= 0)
+                check_shape(shape, 1 + d % 2);
+            else
+                expect(kvb_cache_plan(&shape) == KVB_BAD_ARGUMENT && strstr(kvb_message(), "dtype"),
+                       "layout %s of %s: %s", kvb_word("layout", layout), kvb_word("dtype", dtype),
+                       kvb_message());
+        }
+}
+
 void check_guards(void)
 {
     static const int64_t sizes[] = {64, 4096, 5 * 64, 65536, 65536 + 64};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         check_arena(sizes[i]);
-    static const int64_t dims[] = {1, 16, 37, 64, 128};
-    for (int32_t layout = 0; kvb_word("layout", layout); layout++)
-        for (int32_t dtype = 0; kvb_word("dtype", dtype); dtype++)
-            for (int d = 0; d < 5; d++) {
-                kvb_cache shape = {.layout = layout,
-                                   PLANES(dtype, d & 1),
-                                   .inner = d & 1,
-                                   .batch = 2,
-                                   .kv_heads = 2,
-                                   .head_dim = dims[d],
-                                   .capacity = 16 * d + 15,
-                                   .block_tokens = 5,
-                                   .blocks = 2 * ((16 * d + 15 + 4) / 5)};
-                if (kvb_reads(0, layout, dtype) >= 0)
-                    check_shape(shape, 1 + d % 2);
-                else
-                    expect(kvb_cache_plan(&shape) == KVB_BAD_ARGUMENT &&
-                               strstr(kvb_message(), "dtype"),
-                           "layout %s of %s: %s", kvb_word("layout", layout),
-                           kvb_word("dtype", dtype), kvb_message());
-            }
+    for (int32_t layout = 0; kvb_word("layout", layout); layout++) {
+        check_layout(layout, 0);
+        check_layout(layout, 3 + 2 * layout); /* other partners in each */
+    }
 }

@@ -124,17 +124,21 @@ static int32_t run_repack(const kvb_cache *from, const kvb_cache *to, int32_t is
 }
 
 /* By a few tokens and by many: where stretches overlap their own places, and where they do not. */
-static void check_repack(const char *layout, int32_t dtype, int64_t capacity, int64_t grown,
+static void check_repack(const char *layout, const char *dtype, const char *v_dtype, int64_t grown,
                          int32_t isa)
 {
-    enum { DIM = 40, BATCH = 2, HEADS_OF = 3 };
+    enum { DIM = 40, V_DIM = 70, BATCH = 2, HEADS_OF = 3 };
+    const int64_t capacity = 21;
+    const int32_t scale = word_of("scale", "f16");
     rig r;
     if (!rig_open(&r,
                   (kvb_cache){.layout = word_of("layout", layout),
-                              PLANES(dtype, word_of("scale", "f16")),
+                              .k = {.dtype = word_of("dtype", dtype), .scale = scale},
+                              .v = {.dtype = word_of("dtype", v_dtype), .scale = scale},
                               .batch = BATCH,
                               .kv_heads = HEADS_OF,
                               .head_dim = DIM,
+                              .v_dim = strcmp(dtype, v_dtype) ? V_DIM : DIM,
                               .capacity = grown},
                   1))
         return;
@@ -144,12 +148,13 @@ static void check_repack(const char *layout, int32_t dtype, int64_t capacity, in
     small.lengths = lengths;
     expect(!kvb_cache_plan(&small) && !kvb_cache_bind(&small, r.arena.base), "plan: %s",
            kvb_message());
-    const int64_t floats = BATCH * capacity * HEADS_OF * DIM;
+    const int64_t rows = BATCH * capacity * HEADS_OF;
+    const int64_t floats[2] = {rows * small.k.dim, rows * small.v.dim}; /* K and V in turn */
     float *of[6];
     for (int i = 0; i < 6; i++)
-        of[i] = need((size_t)floats * sizeof *of[i]);
-    noise(of[0], floats, 3);
-    noise(of[1], floats, 4);
+        of[i] = need((size_t)floats[i % 2] * sizeof *of[i]);
+    noise(of[0], floats[0], 3);
+    noise(of[1], floats[1], 4);
     kvb_store store = {.cache = &small, .k = of[0], .v = of[1], .tokens = capacity, .isa = isa};
     expect(!run_bulk(&store, 1), "bulk: %s", kvb_message());
     lengths[0] = capacity, lengths[1] = capacity / 2 + 1;
@@ -158,9 +163,9 @@ static void check_repack(const char *layout, int32_t dtype, int64_t capacity, in
     expect(!memcmp(r.lengths, lengths, sizeof lengths), "the lengths did not come along");
     expect(!run_unpack(&r.cache, 0, capacity, of[4], of[5], isa, 1), "unpack: %s", kvb_message());
     for (int side = 2; side < 4; side++)
-        expect(!memcmp(of[side], of[side + 2], (size_t)floats * sizeof *of[side]),
-               "%s: rows of %s %s change where %ld tokens become %ld", kvb_word("isa", isa), layout,
-               kvb_word("dtype", dtype), (long)capacity, (long)grown);
+        expect(!memcmp(of[side], of[side + 2], (size_t)floats[side % 2] * sizeof *of[side]),
+               "%s: rows of %s %s+%s change where %ld tokens become %ld", kvb_word("isa", isa),
+               layout, dtype, v_dtype, (long)capacity, (long)grown);
     for (int i = 0; i < 6; i++)
         free(of[i]);
     rig_close(&r);
@@ -184,6 +189,9 @@ static void refuse_repacks(void)
     other.head_dim = 8;
     kvb_cache_plan(&other);
     refused(run_repack(&r.cache, &other, 0, 1), "head_dim");
+    other = r.cache, other.v_dim = 8;
+    kvb_cache_plan(&other);
+    refused(run_repack(&r.cache, &other, 0, 1), "v_dim");
     refused(run_repack(NULL, &r.cache, 0, 1), "cache");
     refused(run_repack(&r.cache, NULL, 0, 1), "cache");
     refused(run_repack(&r.cache, &r.cache, 99, 1), "isa");
@@ -217,10 +225,12 @@ void check_moves(void)
                 check_logits(dims[i], tiers[tier], threads);
             }
         for (int i = 0; i < 5; i++)
-            for (int64_t more = 0; more < 40; more += 13) {
-                check_repack("head", word_of("dtype", dtypes[i]), 21, 21 + more, tiers[tier]);
-                if (i < 3)
-                    check_repack("blockt", word_of("dtype", dtypes[i]), 21, 21 + more, tiers[tier]);
-            }
+            for (int64_t grown = 21; grown < 61; grown += 13)
+                for (int apart = 0; apart < 2; apart++) {
+                    const char *v = dtypes[(i + apart) % 5];
+                    check_repack("head", dtypes[i], v, grown, tiers[tier]);
+                    if (i < 3)
+                        check_repack("blockt", dtypes[i], v, grown, tiers[tier]);
+                }
     }
 }

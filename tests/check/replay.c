@@ -8,9 +8,10 @@
 
 /* In the order of FIELDS in tests/casefile.py. */
 typedef struct record {
-    int64_t seed, index, op, layout, inner, dtype, scale_dtype, ring, batch, kv_heads, head_dim,
-        capacity, block_tokens, blocks, pad, plane_bytes, scale_plane_bytes, q_heads, window,
-        variant, schedule, threads, deterministic, guard, fill, tokens, head_major, nt, paged;
+    int64_t seed, index, op, layout, inner, k_dtype, v_dtype, k_scale, v_scale, ring, batch,
+        kv_heads, head_dim, v_dim, capacity, block_tokens, blocks, pad, k_bytes, v_bytes,
+        k_scale_bytes, v_scale_bytes, q_heads, window, variant, schedule, threads, deterministic,
+        guard, fill, tokens, head_major, nt, paged;
     double scale, k_tensor, v_tensor;
 } record;
 
@@ -50,11 +51,12 @@ static float *guarded(kvb_arena *arena, const float *from, int64_t count, int32_
 
 static void replay_decode(const record *c, rig *r, FILE *file)
 {
-    int64_t count = c->batch * c->q_heads * c->head_dim;
-    float *q = take_floats(file, count);
+    int64_t asked = c->batch * c->q_heads * r->cache.k.dim,
+            count = c->batch * c->q_heads * r->cache.v.dim;
+    float *q = take_floats(file, asked), *unset = need((size_t)count * sizeof *unset);
     double *right = take_doubles(file, count), *bound = take_doubles(file, count);
     for (int i = 0; tiers[i] >= 0; i++) {
-        if (!has_kernel((int32_t)c->variant, r->cache.layout, r->cache.k.dtype, tiers[i]))
+        if (!has_kernel((int32_t)c->variant, &r->cache, tiers[i]))
             continue;
         kvb_arena q_arena, out_arena;
         kvb_decode args = {.cache = &r->cache,
@@ -65,8 +67,8 @@ static void replay_decode(const record *c, rig *r, FILE *file)
                            .isa = tiers[i],
                            .schedule = (int32_t)c->schedule,
                            .deterministic = (int32_t)c->deterministic};
-        args.q = guarded(&q_arena, q, count, (int32_t)c->guard);
-        args.out = guarded(&out_arena, q, count, (int32_t)c->guard);
+        args.q = guarded(&q_arena, q, asked, (int32_t)c->guard);
+        args.out = guarded(&out_arena, unset, count, (int32_t)c->guard);
         const char *isa = kvb_word("isa", tiers[i]);
         int32_t code = run_decode(&args, (int32_t)c->threads);
         expect(!code, "case %ld:%ld decode %s: %s", (long)c->seed, (long)c->index, isa,
@@ -86,14 +88,16 @@ static void replay_decode(const record *c, rig *r, FILE *file)
         kvb_arena_close(&out_arena);
     }
     free(q);
+    free(unset);
     free(right);
     free(bound);
 }
 
 static void replay_store(const record *c, rig *r, FILE *file, bool append)
 {
-    int64_t count = c->batch * c->tokens * c->kv_heads * c->head_dim;
-    float *k = take_floats(file, count), *v = take_floats(file, count);
+    int64_t rows = c->batch * c->tokens * c->kv_heads;
+    int64_t of_k = rows * r->cache.k.dim, of_v = rows * r->cache.v.dim;
+    float *k = take_floats(file, of_k), *v = take_floats(file, of_v);
     uint8_t *right = need((size_t)r->cache.bytes);
     take(file, right, r->cache.bytes);
     for (int i = 0; tiers[i] >= 0; i++) {
@@ -103,8 +107,8 @@ static void replay_store(const record *c, rig *r, FILE *file, bool append)
                           .head_major = (int32_t)c->head_major,
                           .nt = (int32_t)c->nt,
                           .isa = tiers[i]};
-        args.k = guarded(&k_arena, k, count, (int32_t)c->guard);
-        args.v = guarded(&v_arena, v, count, (int32_t)c->guard);
+        args.k = guarded(&k_arena, k, of_k, (int32_t)c->guard);
+        args.v = guarded(&v_arena, v, of_v, (int32_t)c->guard);
         memset(r->cache.k.rows, (int)c->fill, (size_t)r->cache.bytes);
         int32_t code =
             append ? run_append(&args, (int32_t)c->threads) : run_bulk(&args, (int32_t)c->threads);
@@ -129,22 +133,30 @@ static void replay_one(const record *c, FILE *file)
     rig r;
     kvb_cache shape = {.layout = (int32_t)c->layout,
                        .inner = (int32_t)c->inner,
-                       PLANES((int32_t)c->dtype, (int32_t)c->scale_dtype),
+                       .k = {.dtype = (int32_t)c->k_dtype,
+                             .scale = (int32_t)c->k_scale,
+                             .tensor = (float)c->k_tensor},
+                       .v = {.dtype = (int32_t)c->v_dtype,
+                             .scale = (int32_t)c->v_scale,
+                             .tensor = (float)c->v_tensor},
                        .ring = (int32_t)c->ring,
                        .batch = c->batch,
                        .kv_heads = c->kv_heads,
                        .head_dim = c->head_dim,
+                       .v_dim = c->v_dim,
                        .capacity = c->capacity,
                        .block_tokens = c->block_tokens,
                        .blocks = c->blocks,
                        .pad = c->pad};
-    shape.k.tensor = (float)c->k_tensor, shape.v.tensor = (float)c->v_tensor;
     if (!rig_open(&r, shape, (int32_t)c->guard))
         exit(2);
-    if (!expect(r.cache.k.bytes == c->plane_bytes && r.cache.k.scale_bytes == c->scale_plane_bytes,
-                "case %ld:%ld: planes of %ld and %ld bytes, expected %ld and %ld", (long)c->seed,
-                (long)c->index, (long)r.cache.k.bytes, (long)r.cache.k.scale_bytes,
-                (long)c->plane_bytes, (long)c->scale_plane_bytes))
+    const kvb_plane *k = &r.cache.k, *v = &r.cache.v;
+    if (!expect(k->bytes == c->k_bytes && v->bytes == c->v_bytes &&
+                    k->scale_bytes == c->k_scale_bytes && v->scale_bytes == c->v_scale_bytes,
+                "case %ld:%ld: planes of %ld, %ld, %ld and %ld bytes, expected %ld, %ld, %ld, %ld",
+                (long)c->seed, (long)c->index, (long)k->bytes, (long)v->bytes, (long)k->scale_bytes,
+                (long)v->scale_bytes, (long)c->k_bytes, (long)c->v_bytes, (long)c->k_scale_bytes,
+                (long)c->v_scale_bytes))
         exit(1);
     take(file, r.lengths, c->batch * (int64_t)sizeof *r.lengths);
     if (c->paged)
@@ -168,7 +180,7 @@ void check_replay(const char *path)
     char magic[8];
     record c;
     while (fread(magic, 1, sizeof magic, file) == sizeof magic) {
-        if (memcmp(magic, "KVBCASE2", sizeof magic)) {
+        if (memcmp(magic, "KVBCASE3", sizeof magic)) {
             fprintf(stderr, "kvb-check: %s is not a case file\n", path);
             exit(2);
         }

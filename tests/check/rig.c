@@ -88,9 +88,26 @@ bool rig_open(rig *r, kvb_cache shape, int32_t guard)
     return true;
 }
 
+bool rig_part(rig *r, int32_t guard)
+{
+    kvb_cache *c = &r->cache;
+    uint8_t **const planes[] = {&c->k.rows, &c->v.rows, &c->k.scales, &c->v.scales};
+    const int64_t bytes[] = {c->k.bytes, c->v.bytes, c->k.scale_bytes, c->v.scale_bytes};
+    for (int i = 0; i < 4; i++) {
+        if (!bytes[i])
+            continue;
+        if (!expect(!kvb_arena_open(bytes[i], 0, guard, &r->apart[i]), "arena: %s", kvb_message()))
+            return false;
+        *planes[i] = r->apart[i].base;
+    }
+    return true;
+}
+
 void rig_close(rig *r)
 {
     kvb_arena_close(&r->arena);
+    for (int i = 0; i < 4; i++)
+        kvb_arena_close(&r->apart[i]); /* or never opened */
     free(r->lengths);
     free(r->table);
 }

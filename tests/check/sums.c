@@ -3,7 +3,7 @@
 
 #include "check.h"
 
-enum { DIM = 80, KV_HEADS = 2, Q_HEADS = 4, CAPACITY = 330 };
+enum { DIM = 80, V_DIM = 37, KV_HEADS = 2, Q_HEADS = 4, CAPACITY = 330 };
 
 static uint32_t sum_of(kvb_team *team, int32_t code, kvb_task *task)
 {
@@ -32,14 +32,19 @@ static void fill(rig *r, const float *source)
     r->lengths[0] = CAPACITY;
 }
 
-static void check_twins(kvb_team *team, int32_t layout, int32_t dtype, const float *source)
+/* V may be another one than K: of another width and with other scales then. */
+static void check_twins(kvb_team *team, int32_t layout, int32_t dtype, int32_t v_dtype,
+                        const float *source)
 {
     rig r;
+    const bool alike = v_dtype == dtype;
     kvb_cache shape = {.layout = layout,
-                       PLANES(dtype, dtype % 2),
+                       .k = {.dtype = dtype, .scale = dtype % 2},
+                       .v = {.dtype = v_dtype, .scale = (dtype + !alike) % 2},
                        .batch = 1,
                        .kv_heads = KV_HEADS,
                        .head_dim = DIM,
+                       .v_dim = alike ? DIM : V_DIM,
                        .capacity = CAPACITY,
                        .block_tokens = 33,
                        .blocks = 10,
@@ -63,9 +68,9 @@ static void check_twins(kvb_team *team, int32_t layout, int32_t dtype, const flo
             args.isa = tiers[i];
             code = kvb_task_twin(&args, 1, &task);
             const uint32_t found = sum_of(team, code, task);
-            expect(found == right, "%s twin.%s.%s by %s: sum %u, not %u", kvb_word("isa", tiers[i]),
-                   kvb_word("layout", layout), kvb_word("dtype", dtype),
-                   kvb_word("schedule", schedule), found, right);
+            expect(found == right, "%s twin.%s.%s+%s by %s: sum %u, not %u",
+                   kvb_word("isa", tiers[i]), kvb_word("layout", layout), kvb_word("dtype", dtype),
+                   kvb_word("dtype", v_dtype), kvb_word("schedule", schedule), found, right);
         }
     }
     rig_close(&r);
@@ -150,8 +155,11 @@ void check_sums(void)
         return;
     for (int32_t layout = 0; kvb_word("layout", layout); layout++)
         for (int32_t dtype = 0; kvb_word("dtype", dtype); dtype++)
-            if (kvb_reads(0, layout, dtype) >= 0)
-                check_twins(team, layout, dtype, source);
+            if (kvb_reads(0, layout, dtype, KVB_K) >= 0) {
+                const int32_t next = dtype + 1;
+                check_twins(team, layout, dtype, dtype, source);
+                check_twins(team, layout, dtype, kvb_word("dtype", next) ? next : 0, source);
+            }
     check_reads(team, source);
     check_pieces();
     kvb_team_close(team);

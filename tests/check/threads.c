@@ -10,17 +10,19 @@ enum {
     Q_HEADS = 6,
     KV_HEADS = 2,
     DIM = 48,
+    V_DIM = 56, /* where K and V are two */
     BATCH = 2,
     CAPACITY = 2600,
-    COUNT = BATCH * Q_HEADS * DIM
+    MOST = BATCH * Q_HEADS * V_DIM
 };
 
 static void check_tier(const rig *r, const float *q, int64_t window, int32_t isa)
 {
     enum { SCHEDULES = 4 };
-    float out[COUNT], first[SCHEDULES][COUNT], right[COUNT];
+    float out[MOST], first[SCHEDULES][MOST], right[MOST];
+    const int64_t count = BATCH * Q_HEADS * r->cache.v.dim;
     for (int32_t variant = 0; kvb_word("variant", variant); variant++) {
-        if (!has_kernel(variant, r->cache.layout, r->cache.k.dtype, isa))
+        if (!has_kernel(variant, &r->cache, isa))
             continue;
         kvb_decode args = {.cache = &r->cache,
                            .q = q,
@@ -38,13 +40,13 @@ static void check_tier(const rig *r, const float *q, int64_t window, int32_t isa
                 if (!expect(!run_decode(&args, threads), "decode on %d threads: %s", threads,
                             kvb_message()))
                     return;
-                expect(apart(out, right, COUNT) <= 2e-6 * 1.75, "%s %s on %d threads: error %.3g",
+                expect(apart(out, right, count) <= 2e-6 * 1.75, "%s %s on %d threads: error %.3g",
                        kvb_word("isa", isa), kvb_word("variant", variant), threads,
-                       apart(out, right, COUNT));
+                       apart(out, right, count));
             }
             if (threads <= SCHEDULES) /* each may cut tiles in its own way */
-                memcpy(first[args.schedule], out, sizeof out);
-            expect(!memcmp(first[args.schedule], out, sizeof out),
+                memcpy(first[args.schedule], out, (size_t)count * sizeof *out);
+            expect(!memcmp(first[args.schedule], out, (size_t)count * sizeof *out),
                    "%s %s: %d threads give other bits than %d", kvb_word("isa", isa),
                    kvb_word("variant", variant), threads, threads % SCHEDULES);
         }
@@ -79,33 +81,47 @@ static void check_rounding(const float *source)
     rig_close(&r);
 }
 
+/* Of K and V of two dtypes, V is of another width as well. */
+static void check_layout(int32_t layout, const char *k_dtype, const char *v_dtype,
+                         const float *const source[3])
+{
+    rig r;
+    kvb_cache shape = {.layout = layout,
+                       .k.dtype = word_of("dtype", k_dtype),
+                       .v.dtype = word_of("dtype", v_dtype),
+                       .batch = BATCH,
+                       .kv_heads = KV_HEADS,
+                       .head_dim = DIM,
+                       .v_dim = strcmp(k_dtype, v_dtype) ? V_DIM : DIM,
+                       .capacity = CAPACITY,
+                       .block_tokens = 100,
+                       .blocks = BATCH * 26,
+                       .pad = kvb_cache_pad()};
+    if (!rig_open(&r, shape, 1))
+        return;
+    kvb_store put = {
+        .cache = &r.cache, .k = source[0], .v = source[1], .tokens = CAPACITY, .isa = tiers[0]};
+    expect(!run_bulk(&put, 3), "bulk: %s", kvb_message());
+    for (int i = 0; tiers[i] >= 0; i++) {
+        r.lengths[0] = CAPACITY, r.lengths[1] = 1500 + 3 * layout;
+        check_tier(&r, source[2], layout == 1 ? 1111 : 0, tiers[i]);
+    }
+    rig_close(&r);
+}
+
 void check_threads(void)
 {
-    int64_t rows = (int64_t)BATCH * CAPACITY * KV_HEADS * DIM;
-    float *k = need((size_t)rows * sizeof *k), *v = need((size_t)rows * sizeof *v), q[COUNT];
-    noise(k, rows, 11);
-    noise(v, rows, 12);
-    noise(q, COUNT, 13);
+    int64_t rows = (int64_t)BATCH * CAPACITY * KV_HEADS;
+    float *k = need((size_t)(rows * DIM) * sizeof *k),
+          *v = need((size_t)(rows * V_DIM) * sizeof *v);
+    float q[BATCH * Q_HEADS * DIM];
+    const float *const source[] = {k, v, q};
+    noise(k, rows * DIM, 11);
+    noise(v, rows * V_DIM, 12);
+    noise(q, BATCH * Q_HEADS * DIM, 13);
     for (int32_t layout = 0; kvb_word("layout", layout); layout++) {
-        rig r;
-        kvb_cache shape = {.layout = layout,
-                           PLANES(word_of("dtype", "f32"), 0),
-                           .batch = BATCH,
-                           .kv_heads = KV_HEADS,
-                           .head_dim = DIM,
-                           .capacity = CAPACITY,
-                           .block_tokens = 100,
-                           .blocks = BATCH * 26,
-                           .pad = kvb_cache_pad()};
-        if (!rig_open(&r, shape, 1))
-            return;
-        kvb_store put = {.cache = &r.cache, .k = k, .v = v, .tokens = CAPACITY, .isa = tiers[0]};
-        expect(!run_bulk(&put, 3), "bulk: %s", kvb_message());
-        for (int i = 0; tiers[i] >= 0; i++) {
-            r.lengths[0] = CAPACITY, r.lengths[1] = 1500 + 3 * layout;
-            check_tier(&r, q, layout == 1 ? 1111 : 0, tiers[i]);
-        }
-        rig_close(&r);
+        check_layout(layout, "f32", "f32", source);
+        check_layout(layout, "bf16", "q8_0", source);
     }
     check_rounding(k);
     free(k);

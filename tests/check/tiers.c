@@ -39,7 +39,7 @@ static void check_matrix(void)
         int64_t cells = 0;
         for (int32_t layout = 0; kvb_word("layout", layout); layout++)
             for (int32_t dtype = 0; kvb_word("dtype", dtype); dtype++)
-                cells += kvb_reads(variant, layout, dtype) >= 0;
+                cells += kvb_reads(variant, layout, dtype, KVB_K) >= 0;
         for (int32_t isa = 0; kvb_word("isa", isa); isa++) {
             bool whole = isa == word_of("isa", "scalar") || (variant == 0 && decodes[isa][0]);
             int64_t found = decodes[isa][variant];
@@ -48,9 +48,11 @@ static void check_matrix(void)
                    kvb_word("isa", isa), (long)found, (long)cells);
         }
     }
-    expect(kvb_reads(-1, 0, 0) < 0 && kvb_reads(0, -1, 0) < 0 && kvb_reads(0, 0, -1) < 0 &&
-               kvb_reads(99, 0, 0) < 0 && kvb_reads(0, 99, 0) < 0 && kvb_reads(0, 0, 99) < 0,
-           "kvb_reads knows words that are none");
+    static const int32_t none[][4] = {{-1, 0, 0, 0}, {0, -1, 0, 0}, {0, 0, -1, 0}, {0, 0, 0, -1},
+                                      {99, 0, 0, 0}, {0, 99, 0, 0}, {0, 0, 99, 0}, {0, 0, 0, 2}};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+        expect(kvb_reads(none[i][0], none[i][1], none[i][2], none[i][3]) < 0,
+               "kvb_reads knows words that are none: row %zu", i);
     expect(!kvb_kernels(-1) && !kvb_kernels(1 << 20), "the registry has no end");
 }
 

@@ -3,7 +3,8 @@
 #include "decode/twin.c"
 
 static int32_t writer;
-/* [2][KV heads * tokens], by place in a plane: 1 + the thread, or -1: several wrote it */
+/* [2][KV heads * tokens], by place among the rows of a plane: 1 + the thread, or -1: several wrote
+ * it */
 static int64_t *written;
 static const kvb_cache *cache;
 
@@ -22,9 +23,9 @@ void kvb_encode_rows(int32_t isa, int32_t dtype, float tensor, const kvb_encode 
 {
     (void)isa, (void)dtype, (void)tensor;
     const bool v = rows->to >= cache->v.rows;
-    int64_t *found =
-        &written[(v ? cache->k.bytes : 0) / cache->k.row_bytes +
-                 (rows->to - (v ? cache->v.rows : cache->k.rows)) / cache->k.row_bytes];
+    const kvb_plane *plane = v ? &cache->v : &cache->k;
+    int64_t *found = &written[(v ? cache->k.bytes / cache->k.row_bytes : 0) +
+                              (rows->to - plane->rows) / plane->row_bytes];
     *found = *found ? -1 : 1 + writer;
 }
 
@@ -47,7 +48,7 @@ __attribute__((visibility("default"))) int32_t filled(const kvb_decode *args, in
             for (int64_t t = 0; t < plan.units[u].count; t++)
                 for (int64_t h = 0; h < plan.units[u].heads; h++) {
                     int64_t row;
-                    kvb_offsets(cache, plan.units[u].seq, plan.units[u].head + h,
+                    kvb_offsets(cache, &cache->k, plan.units[u].seq, plan.units[u].head + h,
                                 plan.units[u].first + t, 1, &row, NULL);
                     readers[row / cache->k.row_bytes] |= INT64_C(1) << writer;
                 }

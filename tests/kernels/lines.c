@@ -1,5 +1,5 @@
-/* lines LAYOUT DTYPE KV_HEADS GROUP HEAD_DIM CONTEXT RUNS [VARIANT ISA PREFETCH]: for a simulator
- * of caches to count.
+/* lines LAYOUT DTYPES KV_HEADS GROUP HEAD_DIM CONTEXT RUNS [VARIANT ISA PREFETCH]: for a simulator
+ * of caches to count. DTYPES: one of K and V, or two, such as f16+i8.
  *
  * One cache of CONTEXT tokens is filled, then thrown out of every cache, then decoded RUNS times (0
  * or 1) by the scalar tier. What 1 run misses beyond what 0 runs do are the lines that a decode
@@ -26,6 +26,16 @@ static int32_t word(const char *list, const char *wanted)
     exit(2);
 }
 
+/* One of K and V, or two with a plus between. */
+static void take_dtypes(char *words, kvb_cache *c)
+{
+    char *plus = strchr(words, '+');
+    if (plus)
+        *plus = '\0';
+    c->k.dtype = word("dtype", words);
+    c->v.dtype = plus ? word("dtype", plus + 1) : c->k.dtype;
+}
+
 static void must(int32_t code)
 {
     if (code) {
@@ -48,14 +58,13 @@ static void *need(size_t bytes)
 static kvb_cache planned(char **argv)
 {
     kvb_cache c = {.layout = word("layout", argv[1]),
-                   .k.dtype = word("dtype", argv[2]),
                    .batch = 1,
                    .kv_heads = atoi(argv[3]),
                    .head_dim = atoi(argv[5]),
                    .capacity = atoi(argv[6]),
                    .block_tokens = 16,
                    .blocks = (atoi(argv[6]) + 15) / 16};
-    c.v.dtype = c.k.dtype;
+    take_dtypes(argv[2], &c);
     must(kvb_cache_plan(&c));
     must(kvb_cache_bind(&c, need((size_t)c.bytes)));
     int32_t *table = need((size_t)c.blocks * sizeof *table);

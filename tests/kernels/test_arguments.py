@@ -154,6 +154,9 @@ def test_a_shape_changed_behind_the_plan(raw, bound):
         ("v.bytes", 64),
         ("v.scale_bytes", 64),
         ("v.token_stride", 128),
+        ("v.dim", 16),
+        ("k.cell", 2),
+        ("v_dim", 16),
     ):
         plane, _, name = field.rpartition(".")
         owner = getattr(bound.cache, plane) if plane else bound.cache

@@ -105,6 +105,31 @@ class TestEveryLayoutAndVariant:
         passes(bench, case_of(bench, shape, [700], table_of(shape), variant=variant, kind=kind))
 
 
+@pytest.mark.parametrize(("variant", "layout"), sorted(EVERY))
+def test_two_widths(bench, variant, layout):
+    """Rows of V that are shorter than those of K, as MLA has them, of another kind, and longer."""
+    for dim, v_dim, group in ((192, 128, 8), (64, 65, 3), (16, 320, 9)):
+        shape = of(variant, layout, batch=2, head_dim=dim, v_dim=v_dim, capacity=300, pad=64)
+        how = {"variant": variant, "q_heads": 2 * group}
+        passes(bench, case_of(bench, shape, [300, 33], table_of(shape), **how))
+
+
+@pytest.mark.parametrize("v_dtype", formats.DTYPES)
+@pytest.mark.parametrize("dtype", formats.DTYPES)
+def test_two_dtypes(bench, dtype, v_dtype):
+    """Every pair in all variants that have it, in one layout or another; V has scales and a width
+    of its own.
+    """
+    turn = sum(map(formats.DTYPES.index, (dtype, v_dtype)))
+    layouts = [layout for layout in bench.words.layout if dtype in bench.words.dtypes(layout)]
+    more = {"v_dtype": v_dtype, "v_scale": "f16", "v_dim": (96, 40, 130)[turn % 3]}
+    shape = shape_of(layouts[turn % len(layouts)], dtype, batch=2, capacity=150, pad=64, **more)
+    for place, variant in enumerate(bench.words.variants(shape)):
+        schedule = bench.words.schedule[(turn + place) % len(bench.words.schedule)]
+        how = {"variant": variant, "schedule": schedule, "q_heads": 2 * (1, 3, 8, 9)[turn % 4]}
+        passes(bench, case_of(bench, shape, [150, 33], table_of(shape), **how))
+
+
 def test_ring_refuses_more_than_it_keeps(bench):
     case = case_of(bench, shape_of(capacity=50, ring=True), [40])
     case.lengths[:] = 60

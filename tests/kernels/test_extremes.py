@@ -43,18 +43,18 @@ def decoded(raw, team, bound, q, isa, variant, **more) -> np.ndarray:
 
 def spoil_k(bound: Bound, token: int, head: int) -> None:
     """Make one row of K mean NaN, in the bytes: an element, a block's scale, or the row's."""
-    shape, planes = bound.shape, bound.planes
+    side, planes = bound.shape.k, bound.planes
     slots = np.array([token])
-    rows, scales = oracle.places(shape, bound.table, 0, slots)
-    if shape.scaled:
+    rows, scales = oracle.places(bound.shape, side, bound.table, 0, slots)
+    if side.scaled:
         at = int(scales[head, 0])
-        planes.k_scale[at : at + shape.scale_bytes] = np.array([NAN], STORED[shape.scale]).view(
+        planes.k_scale[at : at + side.scale_bytes] = np.array([NAN], STORED[side.scale]).view(
             np.uint8
         )
         return
-    kind = np.float16 if shape.dtype in PACKED else STORED[shape.dtype]
+    kind = np.float16 if side.dtype in PACKED else STORED[side.dtype]
     data = np.array([NAN]).astype(kind).view(np.uint8)
-    planes.k[oracle.k_spans(shape, rows, slots, len(data))[head, 0]] = data
+    planes.k[oracle.row_spans(side, rows, slots, len(data))[head, 0]] = data
 
 
 @pytest.mark.parametrize(("variant", "layout", "dtype", "tier"), EVERY)
@@ -194,13 +194,12 @@ def test_a_cache_whose_last_block_is_part_full_grows(raw, team, isa, dtype, leng
 
 
 @pytest.mark.parametrize("layout", ["head", "position", "blockt"])
-@pytest.mark.parametrize("dtype", ["f16", "i8"])
-def test_clear_counts_all_planes(raw, layout, dtype):
-    shape = shape_of(layout, dtype)
+@pytest.mark.parametrize(("dtype", "v_dtype"), [("f16", ""), ("i8", ""), ("f16", "i8")])
+def test_clear_counts_all_planes(raw, layout, dtype, v_dtype):
+    shape = shape_of(layout, dtype, v_dtype=v_dtype, v_dim=150 if v_dtype else 0)
     with Bound(raw, shape, [0]) as bound:
         found = raw.traffic("clear", bound.cache, 0, 1)
-        both = 2 * (shape.plane() + shape.scale_plane())
-        assert found.compulsory == found.issued == found.line == both
+        assert found.compulsory == found.issued == found.line == sum(shape.planes)
 
 
 def test_fills_are_of_unit_variance_and_k_is_not_v(raw, team):

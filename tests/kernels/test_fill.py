@@ -28,7 +28,8 @@ def test_a_row_is_written_once_by_a_thread_that_reads_it(
     raw, program, layout, variant, deterministic, threads
 ):
     ffi, lib = program
-    with Bound(raw, Shape(layout, "f32", 1, HEADS, DIM, CAPACITY), [CAPACITY]) as bound:
+    shape = Shape(layout, "f32", 1, HEADS, DIM, CAPACITY, v_dim=2 * DIM)  # rows of V: two lines
+    with Bound(raw, shape, [CAPACITY]) as bound:
         q = np.zeros((1, HEADS * GROUP, DIM), np.float32)
         args = decode_args(raw, bound, q, q.copy(), "scalar", variant, deterministic=deterministic)
         rows = bound.cache.k.bytes // bound.cache.k.row_bytes

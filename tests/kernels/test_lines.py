@@ -25,7 +25,7 @@ STILL = ["setarch", "-R"] if shutil.which("setarch") else []
 SHAPES = [
     ("head", "f16", 2, 4, 64, 3000),
     ("position", "f32", 3, 1, 40, 1400),
-    ("paged", "i8", 2, 2, 128, 2600),
+    ("paged", "f16+i8", 2, 2, 128, 2600),
     ("blockt", "f16", 2, 2, 72, 2600),
 ]
 
@@ -61,6 +61,8 @@ LOADS = [
     ("head", "f16", 2, 3, 40, 304, "twin", "best", "weave"),
     ("head", "q8_0", 2, 3, 96, 304, "twin", "best", "off"),
     ("head", "q4_0", 2, 3, 64, 304, "twin.perhead", "best", "off"),
+    ("head", "f32+i8", 1, 12, 33, 304, "flash"),
+    ("blockt", "i8+q4_0", 1, 5, 64, 304, "dot"),
 ]
 
 

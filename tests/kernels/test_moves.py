@@ -1,5 +1,7 @@
 """What moves count, beside sums made by hand; and the bytes that they move, beside NumPy."""
 
+import operator
+
 import numpy as np
 import pytest
 
@@ -10,37 +12,35 @@ KV_HEADS, DIM = 3, 40
 HELD = (17, 5)  # tokens of the sequences
 
 
-def caches(raw, layout, dtype, small, large):
-    shapes = (
-        shape_of(layout, dtype, batch=2, kv_heads=KV_HEADS, head_dim=DIM, capacity=n)
-        for n in (large, small)
-    )
+def caches(raw, layout, dtype, small, large, v_dtype=""):
+    facts = {"batch": 2, "kv_heads": KV_HEADS, "head_dim": DIM, "v_dtype": v_dtype}
+    shapes = (shape_of(layout, dtype, capacity=n, **facts) for n in (large, small))
     return [Bound(raw, shape, HELD) for shape in shapes]
 
 
+# bytes of a row, of its elements and of its scale
+ROWS = {"f32": (192, 160, 0), "f16": (128, 80, 0), "i8": (64, 40, 4), "q8_0": (68, 68, 0)}
+
+
 @pytest.mark.parametrize(
-    ("layout", "dtype", "row", "payload", "scale"),
-    [
-        ("head", "f32", 192, 160, 0),
-        ("head", "f16", 128, 80, 0),
-        ("head", "i8", 64, 40, 4),
-        ("head", "q8_0", 68, 68, 0),
-    ],
+    ("k", "v"), [("f32", "f32"), ("f16", "f16"), ("i8", "i8"), ("q8_0", "f32"), ("f16", "i8")]
 )
-def test_a_repack_counts_the_rows_that_move(raw, isa, layout, dtype, row, payload, scale):
+def test_a_repack_counts_the_rows_that_move(raw, isa, k, v):
     """All live rows of both planes are read and written, but for those of K's first head, which lie
     where they lay.
     """
-    large, small = caches(raw, layout, dtype, 20, 50)
+    large, small = caches(raw, "head", k, 20, 50, v)
     with large, small:
         raw.check(raw.lib.kvb_cache_bind(small.cache, large.arena.base))
         found = raw.traffic("repack", small.cache, large.cache, raw.word("isa", isa), 1)
-    rows = 2 * KV_HEADS * sum(HELD)
-    moved = rows - HELD[0]
-    assert found.kv == 2 * payload * moved
-    assert found.scales == 2 * scale * rows
+    live = KV_HEADS * sum(HELD)
+    rows, payload, scale = zip(ROWS[k], ROWS[v], strict=True)
+    moved = live - HELD[0], live
+    scales = 2 * live * sum(scale)
+    assert found.kv == 2 * sum(map(operator.mul, payload, moved))
+    assert found.scales == scales
     assert found.compulsory == found.kv + found.scales
-    assert found.issued == 2 * (row * moved + scale * rows)
+    assert found.issued == 2 * sum(map(operator.mul, rows, moved)) + scales
     assert found.flops == 0
 
 

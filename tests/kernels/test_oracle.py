@@ -55,20 +55,19 @@ def test_attention_by_hand():
 @pytest.mark.parametrize(("layout", "inner"), LAYOUTS)
 @pytest.mark.parametrize("dtype", ["f32", "f16", "i8"])
 def test_rows_never_overlap(layout, inner, dtype):
-    shape = shape_of(layout, inner, dtype)
-    slots, rows, scales = np.arange(shape.capacity), [], []
+    """Of V, which lies whole in every layout; K is of another dtype and width."""
+    shape = shape_of(layout, inner, "bf16", v_dtype=dtype, v_dim=70)
+    side, slots, rows, scales = shape.v, np.arange(shape.capacity), [], []
     for seq in range(shape.batch):
-        places = oracle.places(shape, table_of(shape), seq, slots)
+        places = oracle.places(shape, side, table_of(shape), seq, slots)
         rows.append(places[0].ravel())
         scales.append(places[1].ravel())
     rows, scales = np.sort(np.concatenate(rows)), np.sort(np.concatenate(scales))
-    assert (
-        (np.diff(rows) >= shape.row).all()
-        and rows[0] >= 0
-        and rows[-1] + shape.row <= shape.plane()
-    )
-    if shape.scaled:
-        assert (np.diff(scales) >= shape.scale_bytes).all() and scales[-1] < shape.scale_plane()
+    assert (np.diff(rows) >= side.row).all()
+    assert rows[0] >= 0 and rows[-1] + side.row <= shape.plane(side)
+    if side.scaled:
+        assert (np.diff(scales) >= side.scale_bytes).all()
+        assert scales[-1] < shape.scale_plane(side)
 
 
 @pytest.mark.parametrize("dtype", formats.CELL)
@@ -77,28 +76,38 @@ def test_cells_of_keys_by_hand(dtype):
     fourth row.
     """
     shape = shape_of("blockt", "head", dtype, capacity=35)
-    slots = np.arange(48)
-    rows = np.concatenate([oracle.places(shape, None, seq, slots)[0] for seq in range(2)])
-    spans = oracle.k_spans(shape, rows, slots, shape.row)
-    assert len(np.unique(spans)) == spans.size and spans.min() == 0 and spans.max() < shape.plane()
+    side, slots = shape.k, np.arange(48)
+    rows = np.concatenate([oracle.places(shape, side, None, seq, slots)[0] for seq in range(2)])
+    spans = oracle.row_spans(side, rows, slots, side.row)
+    assert len(np.unique(spans)) == spans.size
+    assert spans.min() == 0 and spans.max() < shape.plane(side)
     cell = {"f32": 4, "f16": 2, "bf16": 4, "i8": 4}[dtype]
     assert spans[0, 17, 3 * cell : 4 * cell].tolist() == [
-        16 * shape.row + (3 * 16 + 1) * cell + i for i in range(cell)
+        16 * side.row + (3 * 16 + 1) * cell + i for i in range(cell)
     ]
     assert np.array_equal(
-        spans[4] - spans[0], np.full(spans[0].shape, 4 * (48 * shape.row + shape.pad))
+        spans[4] - spans[0], np.full(spans[0].shape, 4 * (48 * side.row + shape.pad))
     )
 
 
 @pytest.mark.parametrize(("layout", "inner"), LAYOUTS)
 @pytest.mark.parametrize("scale", ["f32", "f16"])
 def test_library_plans_the_same_sizes(raw, layout, inner, scale):
-    for dtype, dim, pad in itertools.product(Words.of(raw).dtypes(layout), (1, 20, 129), (0, 320)):
-        shape = shape_of(layout, inner, dtype, scale=scale, head_dim=dim, pad=pad)
+    """Of K and V that are alike, and of an i8 V of another width with scales of f16."""
+    more = {"v_dtype": "i8", "v_scale": "f16", "v_dim": 70}
+    for dtype, dim, pad, v in itertools.product(
+        Words.of(raw).dtypes(layout), (1, 20, 129), (0, 320), ({}, more)
+    ):
+        shape = shape_of(layout, inner, dtype, scale=scale, head_dim=dim, pad=pad, **v)
         with Bound(raw, shape, [0, 0], table_of(shape)) as bound:
-            assert bound.cache.k.bytes == shape.plane()
-            assert bound.cache.k.scale_bytes == shape.scale_plane()
-            assert bound.cache.bytes == 2 * (shape.plane() + shape.scale_plane())
+            k, v = bound.cache.k, bound.cache.v
+            assert (k.bytes, v.bytes, k.scale_bytes, v.scale_bytes) == shape.planes
+            assert bound.cache.bytes == sum(shape.planes)
+            assert (k.dim, v.dim) == tuple(side.dim for side in shape.sides)
+            assert (k.cell, v.cell) == tuple(side.cell for side in shape.sides)
+            for plane, side in enumerate(shape.sides):
+                words = raw.word("layout", layout), raw.word("dtype", side.dtype)
+                assert raw.lib.kvb_cell(*words, plane) == side.cell
 
 
 def test_quantise_by_hand():

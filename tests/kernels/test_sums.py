@@ -11,15 +11,21 @@ import pytest
 
 from tests import formats
 from tests.cases import Words, draw_table
-from tests.formats import CELL, LANES
 from tests.kernels.test_decode import shape_of
-from tests.oracle import LINE, Shape, places, round_up, slots_of, spans
+from tests.oracle import LINE, Shape
 from tests.raw import Arena, Bound, Raw, Refused, Team, decode_args
+from tests.twin import rows_words, words_of
 
 SEED = 11
 CELLS = sorted(
     {(kernel["layout"], kernel["dtype"]) for kernel in Raw().kernels() if kernel["op"] == "twin"}
 )
+CELLS += [
+    ("head", "q8_0+q4_0"),
+    ("position", "f16+i8"),
+    ("paged", "i8+f32"),
+    ("blockt", "f16+q4_0"),
+]
 # head dims; lengths; window; ring: what a row, a tile and a walk begin and end with
 SITUATIONS = [
     {"head_dim": 64, "lengths": [300, 0, 17]},
@@ -30,70 +36,28 @@ SITUATIONS = [
 ]
 
 
-def words_of(data: np.ndarray) -> int:
-    return int(np.ascontiguousarray(data).view(np.uint16).astype(np.uint64).sum())
-
-
 def randomised(bound: Bound, rng) -> None:
     """Scales are numbers, for they count as the float32 that they stand for."""
-    bound.arena_bytes = bound.raw.bytes_at(bound.arena.base, bound.cache.bytes)
-    bound.arena_bytes[:] = rng.integers(0, 256, bound.cache.bytes, np.uint8)
-    kind = formats.STORED[bound.shape.scale]
-    for plane in (bound.planes.k_scale, bound.planes.v_scale):
-        plane[:] = (
-            rng.uniform(0.01, 2.0, plane.size // np.dtype(kind).itemsize)
-            .astype(kind)
-            .view(np.uint8)
-        )
+    bound.raw.bytes_at(bound.arena.base, bound.cache.bytes)[:] = rng.integers(
+        0, 256, bound.cache.bytes, np.uint8
+    )
+    for side, (_, plane) in zip(bound.shape.sides, bound.planes.sides(), strict=True):
+        kind = np.dtype(formats.STORED[side.scale])
+        numbers = rng.uniform(0.01, 2.0, plane.size // kind.itemsize)
+        plane[:] = numbers.astype(kind).view(np.uint8)
 
 
-def attended(shape: Shape, length: int, window: int) -> list[np.ndarray]:
-    """The slots of a sequence's tokens, in stretches that no ring's end cuts."""
-    first = max(0, length - window) if window else 0
-    slots = slots_of(shape, first, length - first)
-    return np.split(slots, np.flatnonzero(np.diff(slots) < 0) + 1)
-
-
-def k_words(shape: Shape, plane: np.ndarray, rows: np.ndarray, slots: np.ndarray) -> int:
-    """Whole rows; transposed, the lines of each block in front of which cells have elements."""
-    if shape.layout != "blockt":
-        return words_of(plane[spans(rows, shape.row)])
-    lines = round_up(round_up(shape.payload, CELL[shape.dtype]) * LANES, LINE)
-    blocks = {int(at) for at in (rows - slots % LANES * shape.row).ravel()}
-    return sum(words_of(plane[at : at + lines]) for at in blocks)
-
-
-def rows_words(bound: Bound, window: int) -> int:
-    """Of all rows that a decode attends to, and of their scales."""
-    shape, planes, total = bound.shape, bound.planes, 0
-    for seq, length in enumerate(bound.lengths.tolist()):
-        for slots in attended(shape, length, window):
-            if not len(slots):
-                continue
-            rows, scales = places(shape, bound.table, seq, slots)
-            total += k_words(shape, planes.k, rows, slots) + words_of(
-                planes.v[spans(rows, shape.row)]
-            )
-            for plane in (planes.k_scale, planes.v_scale) if shape.scaled else ():
-                raw = np.ascontiguousarray(plane[spans(scales, shape.scale_bytes)])
-                total += words_of(raw.view(formats.STORED[shape.scale]).astype(np.float32))
-    return total
-
-
-def told(raw: Raw, team: Team, maker: str, args, passes: int = 1) -> int:
-    sum_ = raw.ffi.new("uint32_t *")
-    with raw.task(maker, args, team.threads) as task:
-        team.run(task, passes)
-        raw.check(raw.lib.kvb_task_sum(task, sum_))
-    return sum_[0]
-
-
-def twin_sum(raw: Raw, team: Team, args) -> int:
-    return told(raw, team, "twin", args)
+def words_in(bound: Bound, window: int) -> int:
+    return rows_words(bound.shape, bound.planes, bound.table, bound.lengths, window)
 
 
 def situation(layout: str, dtype: str, index: int) -> tuple[Shape, list[int], int]:
+    """`dtype`: of K and V, or a pair, whose V is of another width and has other scales."""
     facts = dict(SITUATIONS[index])
+    dtype, _, v_dtype = dtype.partition("+")
+    if v_dtype:
+        facts |= {"v_dtype": v_dtype, "v_dim": (48, 100, 16, 65, 200)[index]}
+        facts |= {"v_scale": ("f16", "f32")[index % 2]}
     lengths, window, ring = facts.pop("lengths"), facts.pop("window", 0), facts.pop("ring", 0)
     capacity = ring or max(lengths)
     facts |= {
@@ -124,10 +88,10 @@ def test_the_twin_reads_the_rows_and_nothing_else(raw, teams, layout, dtype, ind
     rng = np.random.default_rng([SEED, index])
     shape, lengths, window = situation(layout, dtype, index)
     table = draw_table(rng, shape) if layout == "paged" else None
-    variants = {"flash", "perhead"} & set(Words.of(raw).variants(layout, dtype))
+    variants = {"flash", "perhead"} & set(Words.of(raw).variants(shape))
     with Bound(raw, shape, lengths, table) as bound:
         randomised(bound, rng)
-        right, found = rows_words(bound, window), {}
+        right, found = words_in(bound, window), {}
         for variant in variants:
             for group in (1, 4):
                 q = np.zeros((shape.batch, shape.kv_heads * group, shape.head_dim), np.float32)
@@ -139,7 +103,7 @@ def test_the_twin_reads_the_rows_and_nothing_else(raw, teams, layout, dtype, ind
                         )
                         for team in teams:
                             key = (variant, group, isa, schedule, team.threads)
-                            found[key] = (twin_sum(raw, team, args) - walks * right) % 65536
+                            found[key] = (team.sum("twin", args) - walks * right) % 65536
     assert not {key: off for key, off in found.items() if off}
 
 
@@ -153,7 +117,7 @@ def test_a_block_that_a_ring_ends_in_is_read_from_both_sides(raw, teams, isa, dt
         randomised(bound, np.random.default_rng(SEED))
         q = np.zeros((1, 1, 40), np.float32)
         args = decode_args(raw, bound, q, q.copy(), isa, window=20)
-        assert (twin_sum(raw, teams[0], args) - rows_words(bound, 20)) % 65536 == 0
+        assert (teams[0].sum("twin", args) - words_in(bound, 20)) % 65536 == 0
 
 
 @pytest.mark.parametrize("lines", [1, 7, 8, 63, 1000])
@@ -170,9 +134,7 @@ def test_a_read_reads_every_line_as_often_as_it_says(raw, teams, isa, lines, how
                     "kvb_probe *", {"op": raw.word("op", "read"), "isa": raw.word("isa", isa)} | how
                 )
                 args.a, args.bytes, args.steps = arena.base, data.size, steps
-                assert (
-                    told(raw, team, "probe", args, passes=2) == 2 * steps * words_of(data) % 65536
-                )
+                assert team.sum("probe", args, passes=2) == 2 * steps * words_of(data) % 65536
 
 
 @pytest.mark.parametrize("lines", [1, 7, 64, 1000])
@@ -190,7 +152,7 @@ def test_pieces_go_on_where_the_last_one_stopped(raw, isa, lines, piece):
                 facts |= {"a": arena.base, "bytes": data.size, "piece": piece * LINE}
                 with Team(raw, threads) as team:
                     args = raw.ffi.new("kvb_probe *", facts)
-                    assert told(raw, team, "probe", args, passes) == right
+                    assert team.sum("probe", args, passes) == right
                     assert raw.traffic("probe", args, threads).compulsory == piece * LINE
 
 

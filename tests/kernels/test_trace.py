@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from tests import trace
-from tests.cases import Words, between, chance, draw_lengths, draw_table, pick
+from tests.cases import Words, between, chance, draw_lengths, draw_table, draw_v, pick
 from tests.oracle import Shape
 from tests.raw import Bound, decode_args, store_args
 from tests.trace import HEADS
@@ -41,18 +41,19 @@ def draw_shape(rng, words: Words) -> tuple[Shape, int]:
         if ring
         else tokens + pick(rng, (0, 0, 1, 5, 40))
     )
-    layout = pick(rng, words.layout)
+    layout, scale = pick(rng, words.layout), pick(rng, words.scale)
+    dtype = pick(rng, words.dtypes(layout))
     shape = Shape(
-        layout=layout, inner=pick(rng, words.inner), dtype=pick(rng, words.dtypes(layout)),
-        scale=pick(rng, words.scale), batch=batch, kv_heads=kv_heads, capacity=capacity, ring=ring,
-        head_dim=head_dim, block_tokens=block,
+        layout=layout, inner=pick(rng, words.inner), dtype=dtype, scale=scale, batch=batch,
+        kv_heads=kv_heads, head_dim=head_dim, capacity=capacity, ring=ring, block_tokens=block,
         blocks=batch * -(-capacity // block) + between(rng, 0, 3), pad=64 * pick(rng, (0, 0, 1, 5)),
+        **draw_v(rng, words, dtype, scale, head_dim),
     )  # fmt: skip
     return shape, tokens
 
 
-def schedule(variant: str, dtype: str, group: int) -> tuple[int, int]:
-    """How a variant walks: query heads that share a load of a row, and loads of a scale."""
+def walk(variant: str, dtype: str, group: int) -> tuple[int, int]:
+    """Of one plane: query heads that share a load of a row, and loads of a scale."""
     if variant == "perhead":
         return 1, group
     # a row once, for a group of many heads
@@ -72,16 +73,19 @@ def check(found, traced: trace.Trace, regions: tuple[str, ...], compulsory: int)
 def test_decode_and_twin(raw, index):
     rng, words = np.random.default_rng([SEED, index]), Words.of(raw)
     shape, tokens = draw_shape(rng, words)
-    group, variant = between(rng, 1, 16), pick(rng, words.variants(shape.layout, shape.dtype))
+    group, variant = between(rng, 1, 16), pick(rng, words.variants(shape))
     lengths = draw_lengths(rng, shape.batch, tokens)
     window = between(rng, 1, shape.capacity) if shape.ring or chance(rng, 0.4) else 0
     table = draw_table(rng, shape) if shape.layout == "paged" else None
-    q = np.zeros((shape.batch, shape.kv_heads * group, shape.head_dim), np.float32)
+    q, out = (
+        np.zeros((shape.batch, shape.kv_heads * group, side.dim), np.float32)
+        for side in shape.sides
+    )
     with Bound(raw, shape, lengths, table) as bound:
-        args = decode_args(raw, bound, q, q.copy(), "scalar", variant, window=window)
+        args = decode_args(raw, bound, q, out, "scalar", variant, window=window)
         found, twin = raw.traffic("decode", args, 1), raw.traffic("twin", args, 1)
-    walk = schedule(variant, shape.dtype, group)
-    traced = trace.decode(shape, table, lengths.tolist(), q.shape[1], window, *walk)
+    walks = tuple(walk(variant, side.dtype, group) for side in shape.sides)
+    traced = trace.decode(shape, table, lengths.tolist(), q.shape[1], window, walks)
     check(
         found, traced, (*CACHED, "table", "q", "out"), traced.bytes_in(*CACHED, "table", "q", "out")
     )
@@ -108,9 +112,12 @@ def test_stores(raw, index):
     if shape.layout == "paged":
         table = draw_table(rng, shape)
         table[rng.random(table.shape) < pick(rng, (0, 0, 0.3))] = -1
-    source = np.zeros((shape.batch, tokens, shape.kv_heads, shape.head_dim), np.float32)
+    k, v = (
+        np.zeros((shape.batch, tokens, shape.kv_heads, side.dim), np.float32)
+        for side in shape.sides
+    )
     with Bound(raw, shape, lengths, table) as bound:
-        args = store_args(raw, bound, source, source, tokens, "scalar", head_major=int(head_major))
+        args = store_args(raw, bound, k, v, tokens, "scalar", head_major=int(head_major))
         found = raw.traffic(op, args, 1)
     traced = trace.store(shape, table, lengths.tolist(), tokens, head_major)
     scales, sources = traced.bytes_in("k_scale", "v_scale"), traced.bytes_in("k_source", "v_source")
@@ -123,13 +130,16 @@ def test_stores(raw, index):
 
 
 def test_the_trace_itself():
-    """Two tokens of one head, D = 3 of float16, worked out by hand: rows of one line, 6 bytes of it
-    used.
+    """Two tokens of one head, worked out by hand: K of 3 float16, V of 2 float32, rows of one line,
+    of which 6 and 8 bytes are used.
     """
-    shape = Shape("head", "f16", batch=1, kv_heads=1, head_dim=3, capacity=2)
-    traced = trace.decode(shape, None, [2], q_heads=2, window=0, shared=2, scale_reads=1)
+    shape = Shape(
+        "head", "f16", batch=1, kv_heads=1, head_dim=3, capacity=2, v_dtype="f32", v_dim=2
+    )
+    traced = trace.decode(shape, None, [2], q_heads=2, window=0, walks=((2, 1), (1, 1)))
     # 2 query heads, 2 tokens, QK and PV, multiply and add
-    assert traced.flops == 2 * 2 * (3 + 3) * 2
-    assert traced.bytes_in("k") == traced.bytes_in("v") == 2 * 6
+    assert traced.flops == 2 * 2 * (3 + 2) * 2
+    assert (traced.bytes_in("k"), traced.bytes_in("v")) == (2 * 6, 2 * 8)
     assert traced.lines_in("k") == 2 and traced.lines_in("q", "out") == 2
-    assert traced.issued == 4 * 6 + 2 * 2 * 3 * 4
+    # a row of V for each query head
+    assert traced.issued == 2 * 6 + 4 * 8 + 2 * (3 + 2) * 4

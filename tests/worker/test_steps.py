@@ -110,7 +110,7 @@ def shape_of(cache):
 
 def planes_of(shape, data):
     """Copies of the four planes, which lie one after another."""
-    ends = np.cumsum([shape.plane(), shape.plane(), shape.scale_plane(), shape.scale_plane()])
+    ends = np.cumsum(shape.planes)
     return Planes(*(part.copy() for part in np.split(data, ends)[:4]))
 
 

@@ -1,0 +1,49 @@
+"""What a twin loads, restated in NumPy: the sum of the 16-bit words of all rows that a decode
+attends to. A scale counts as the float32 that it stands for.
+"""
+
+import numpy as np
+
+from tests.formats import LANES, STORED
+from tests.oracle import LINE, Planes, Shape, Side, places, round_up, slots_of, spans
+
+
+def words_of(data: np.ndarray) -> int:
+    return int(np.ascontiguousarray(data).view(np.uint16).astype(np.uint64).sum())
+
+
+def stretches(shape: Shape, length: int, window: int) -> list[np.ndarray]:
+    """The slots of a sequence's tokens, in stretches that no ring's end cuts."""
+    first = max(0, length - window) if window else 0
+    slots = slots_of(shape, first, length - first)
+    return np.split(slots, np.flatnonzero(np.diff(slots) < 0) + 1)
+
+
+def row_words(side: Side, plane: np.ndarray, rows: np.ndarray, slots: np.ndarray) -> int:
+    """Whole rows; transposed, the lines of each block in front of which cells have elements."""
+    if not side.cell:
+        return words_of(plane[spans(rows, side.row)])
+    lines = round_up(round_up(side.payload, side.cell) * LANES, LINE)
+    blocks = {int(at) for at in (rows - slots % LANES * side.row).ravel()}
+    return sum(words_of(plane[at : at + lines]) for at in blocks)
+
+
+def scale_words(side: Side, plane: np.ndarray, scales: np.ndarray) -> int:
+    if not side.scaled:
+        return 0
+    raw = np.ascontiguousarray(plane[spans(scales, side.scale_bytes)])
+    return words_of(raw.view(STORED[side.scale]).astype(np.float32))
+
+
+def rows_words(shape: Shape, planes: Planes, table, lengths, window: int) -> int:
+    """Of all rows that a decode attends to, and of their scales."""
+    total = 0
+    for seq, length in enumerate(np.asarray(lengths).tolist()):
+        for slots in stretches(shape, length, window):
+            if not len(slots):
+                continue
+            for side, (plane, scale_plane) in zip(shape.sides, planes.sides(), strict=True):
+                rows, scales = places(shape, side, table, seq, slots)
+                total += row_words(side, plane, rows, slots)
+                total += scale_words(side, scale_plane, scales)
+    return total
