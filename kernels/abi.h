@@ -26,8 +26,8 @@ const char *kvb_word(const char *list, int32_t index);
 
 typedef struct kvb_work kvb_work; /* see "a kernel of your own" */
 
-/* What a decode may ask for beyond one query a sequence, and K and V of one dtype and width, each in
- * a plane of its own. The comments of kvb_cache and kvb_decode say what each is. */
+/* What a decode may ask for beyond one query a sequence, and K and V of one dtype and width, each
+ * in a plane of its own. The comments of kvb_cache and kvb_decode say what each is. */
 enum {
     KVB_TAKES_QUERIES = 1, /* q_len, ends */
     KVB_TAKES_PAIRS = 2,   /* K and V of two dtypes or widths */
@@ -184,8 +184,8 @@ enum {
     KVB_MASK_TREE = 2   /* those of its word in `tree` */
 };
 
-/* Decode attention for one new token per sequence. More of them, sinks, and what stands behind
- * `run` have their place and are refused. */
+/* Decode attention for the newest tokens of each sequence, one or several. Sinks, several queries
+ * with a window, and what stands behind `run` have their place and are refused. */
 typedef struct kvb_decode {
     const kvb_cache *cache;
     const float *q; /* [batch][q_len][q_heads][head_dim] */

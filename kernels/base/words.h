@@ -44,7 +44,7 @@ enum { SCALE_F32, SCALE_F16, SCALES };
 enum { ISA_SCALAR, ISA_AVX2, ISA_AVX512, ISA_NEON, ISA_SVE256, ISA_SVE512, ISAS };
 enum { PAGES_BASE, PAGES_THP, PAGES_HUGE, PAGES };
 
-/* Q_ROWS: most rows of q that a stage folds. */
+/* Q_ROWS: most query rows that a stage folds. */
 enum { LINE = 64, TILE = 1024, Q_ROWS = 8, LANES = 16, DIM_MAX = 1024 };
 
 static inline int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }

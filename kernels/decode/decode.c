@@ -17,7 +17,7 @@ static void *take(uintptr_t *at, int64_t bytes)
 
 static int64_t floats(int64_t n) { return n * (int64_t)sizeof(float); }
 
-/* The rows of q of a part: all are full but the last. */
+/* The query rows of a part: all are full but the last. */
 static int64_t rows_of_part(const kvb_decode_task *task, int64_t part)
 {
     return at_most(task->most, task->q_rows - part * task->most);
@@ -76,7 +76,8 @@ static int64_t carve(const kvb_decode_task *task, void *scratch, kvb_state **sta
 
 /* ---- units ----------------------------------------------------------------------------------- */
 
-/* A row of q, times `scale`, to where its group has it: as q_index() says, without its divisions. */
+/* A query row, times `scale`, to where its group has it: as q_index() says, without its divisions.
+ */
 static void put_query(const kvb_group *g, int64_t q_row, const float *from, float scale)
 {
     float *q = (float *)(uintptr_t)g->q;

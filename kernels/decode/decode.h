@@ -12,9 +12,9 @@ typedef struct kvb_decode_task {
     kvb_task task;
     kvb_decode args;
     kvb_plan plan;
-    int64_t q_rows; /* of a KV head, or 1 where every row of q walks for itself */
+    int64_t q_rows; /* of a KV head, or 1 where every query row walks for itself */
     int64_t parts;  /* groups of at most `most` that they are folded in */
-    int64_t most;   /* rows of q that both halves fold in a call */
+    int64_t most;   /* query rows that both halves fold in a call */
     int64_t slots;  /* states of a KV head, padded to a class in each part */
     int64_t heads;  /* KV heads of a unit */
     int64_t k_pad, v_pad;
@@ -69,7 +69,7 @@ typedef struct kvb_state {
     kvb_group *groups; /* [heads][parts] */
     /* [Q_ROWS][QUERY_SCORES]; widened groups [parts] of it, twopass [rooms][heads][parts] */
     float *scores;
-    /* [step] rows of K or of V of a tile as float32, for more rows of q than a call folds */
+    /* [step] rows of K or of V of a tile as float32, for more query rows than a call folds */
     float *wide;
     kvb_tile tile, wide_tile;
     int64_t wide_rows[TILE];
@@ -79,7 +79,7 @@ typedef struct kvb_state {
 
 void kvb_unit_begin(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit);
 void kvb_unit_end(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit);
-/* merge.c: one row of q of a unit and of the head-th of its KV heads: its output where the unit is
+/* merge.c: one query row of a unit and of the head-th of its KV heads: its output where the unit is
  * the whole scan, else a partial state. `max` in units of log2; `tensor`: what acc is still to be
  * multiplied by. */
 void kvb_row_end(const kvb_decode_task *task, const kvb_unit *unit, int64_t head, int64_t q_row,

@@ -10,8 +10,8 @@ static void softmax(const kvb_tier *tier, const kvb_tile *tile, const kvb_group 
     }
 }
 
-/* The stages of one tile for one group. Adds the clock ticks of each stage where they are asked for.
- */
+/* The stages of one tile for one group. Adds the clock ticks of each stage where they are asked
+ * for. */
 static void fold(const kvb_decode_task *task, const kvb_tile *tile, const kvb_group *group,
                  float *scores, double *ticks)
 {
@@ -28,7 +28,7 @@ static void fold(const kvb_decode_task *task, const kvb_tile *tile, const kvb_gr
         kvb_lap(&ticks[2], &from);
 }
 
-/* ---- more rows of q than a call folds --------------------------------------------------------- */
+/* ---- more query rows than a call folds ------------------------------------------------------- */
 
 /* Whether the rows of a plane are made floats first, which all parts then share. Those that are
  * transposed are read by every part as they are. */

@@ -31,7 +31,7 @@ void kvb_row_end(const kvb_decode_task *task, const kvb_unit *unit, int64_t head
         to[d] = acc[d] * factor;
 }
 
-/* One row of q from the partial states of its scan's units, in token order whatever thread made
+/* One query row from the partial states of its scan's units, in token order whatever thread made
  * them. */
 static void merge(const kvb_decode_task *task, int64_t scan, int64_t state)
 {

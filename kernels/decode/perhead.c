@@ -1,4 +1,4 @@
-/* perhead: each row of q walks K and V by itself, with an online softmax per token. What most
+/* perhead: each query row walks K and V by itself, with an online softmax per token. What most
  * public kernels do. */
 #include "decode/decode.h"
 

@@ -13,8 +13,9 @@ static double lines_in(double bytes) { return (double)(((int64_t)bytes + LINE - 
 /* ---- what the walk of a plan visits ---------------------------------------------------------- */
 
 typedef struct visits {
-    double rows; /* of each plane; perhead's rows of q each walk by themselves */
-    /* of a plane that is transposed: one that a ring ends in, or a cut, is visited from both sides */
+    double rows; /* of each plane; perhead's query rows each walk by themselves */
+    /* of a plane that is transposed: one that a ring ends in, or a cut, is visited from both sides
+     */
     double blocks;
     double in_place[PLANES]; /* rows whose scales are taken where they lie */
 } visits;
@@ -58,9 +59,9 @@ int32_t kvb_traffic_twin(const kvb_decode *a, const kvb_plan *plan, kvb_traffic 
     return KVB_OK;
 }
 
-/* ---- how often loads ask for a row or a scale: once for all rows of q that share one ---------- */
+/* ---- how often loads ask for a row or a scale: once for all query rows that share one -------- */
 
-/* More rows of q than a call folds, for which the plane's rows are made floats first. */
+/* More query rows than a call folds, for which the plane's rows are made floats first. */
 static bool wide(const kvb_decode *a, const kvb_plane *p)
 {
     return a->variant != VARIANT_TWOPASS && !p->cell && kvb_q_rows(a) > Q_ROWS &&
@@ -75,7 +76,7 @@ static double loads_of(int64_t q_rows, int64_t shared)
                     (slots + shared - 1) / shared);
 }
 
-/* A converted row is loaded once. A walk of perhead serves one row of q. */
+/* A converted row is loaded once. A walk of perhead serves one query row. */
 static double loads(const kvb_decode *a, const kvb_plane *p, int32_t shared)
 {
     return a->variant == VARIANT_PERHEAD || wide(a, p) ? 1.0 : loads_of(kvb_q_rows(a), shared);
@@ -95,8 +96,8 @@ static double loaded_block(const kvb_plane *p)
     return (double)(LANES * round_up(kvb_payload(p->dtype, p->dim), p->cell));
 }
 
-/* Collected ones are loaded with each walk, for all rows of q; from their place for each by softmax,
- * or once with a row that is converted. `in_place`: rows whose scales are taken so. */
+/* Collected ones are loaded with each walk, for all query rows; from their place for each by
+ * softmax, or once with a row that is converted. `in_place`: rows whose scales are taken so. */
 static double scale_loads(const kvb_decode *a, const kvb_plane *p, double rows, double in_place)
 {
     if (!kvb_formats[p->dtype].scaled || a->variant == VARIANT_PERHEAD)
@@ -119,7 +120,7 @@ static double decode_loads(const kvb_decode *a, const visits *v)
            scale_loads(a, p, v->rows, v->in_place[KVB_V]) * kvb_scale_size(p);
 }
 
-/* Tokens that all rows of q attend to, each counted by itself. */
+/* Tokens that all query rows attend to, each counted by itself. */
 static double attended_by_all(const kvb_decode *a)
 {
     double tokens = 0.0;

@@ -90,7 +90,7 @@ static void write_row(const rows_task *task, int32_t plane, int64_t seq, int64_t
         kvb_lay_rows(p, beside, 1, kvb_lane(c, token), false, p->rows + row);
 }
 
-/* Of the units of a scan, each writes all of its own; perhead's rows of q all read them, and share
+/* Of the units of a scan, each writes all of its own; perhead's query rows all read them, and share
  * them out. */
 static void fill_rows(kvb_task *base, int32_t thread, void *scratch)
 {

@@ -1,4 +1,4 @@
-/* One row of q, token by token: dot product, online softmax, accumulators in memory. The honest
+/* One query row, token by token: dot product, online softmax, accumulators in memory. The honest
  * baseline. */
 
 /* Of four vectors at a time, whether a line begins with that of element at + i, and which line it

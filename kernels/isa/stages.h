@@ -4,10 +4,10 @@
 
 #include "isa/template.h"
 
-/* For groups of 1, 2, 4 and 8 rows of q: <stage>1_<way> to <stage>8_<way> are <stage>_tile_<way>,
+/* For groups of 1, 2, 4 and 8 query rows: <stage>1_<way> to <stage>8_<way> are <stage>_tile_<way>,
  * compiled for each order in which a tile may be read: each by itself, for compilers spill in one
- * what they keep for another. `side`: k or v. `whole`: most rows of q that take rows whole, or
- * NOT_IN_ORDER where rows are packed, which no schedule has in order. `runs`: least rows of q that
+ * what they keep for another. `side`: k or v. `whole`: most query rows that take rows whole, or
+ * NOT_IN_ORDER where rows are packed, which no schedule has in order. `runs`: least query rows that
  * take runs. */
 enum { NOT_IN_ORDER = -1 };
 #define STAGE_IN(stage, way, q_rows, floats, order)                                               \

@@ -34,8 +34,8 @@
 #define CAT_(a, b) a##b
 #define CAT(a, b) CAT_(a, b)
 
-/* Elements of a head that lie side by side in a group's q: of eight, where four share a vector, a
- * fourth of it. */
+/* Elements of a query row that lie side by side in a group's q: of eight, where four share a
+ * vector, a fourth of it. */
 enum { SHARE = 4 };
 #ifdef V_FOURS
 #define Q_PART(slots) ((slots) == Q_ROWS ? SHARE : LANES)
@@ -79,17 +79,17 @@ INLINE void fma_of(vf *acc, vf a, vf b, const bool once)
 
 /* ---- stages: qk pv --------------------------------------------------------------------------- */
 
-/* The most heads that take rows of DTYPE whole: FEW_HEADS, or four where its elements are floats as
- * they stand and a line is a vector. */
-#define ROW_HEADS (PLAIN && VL == 16 ? 4 : 2)
+/* The most query rows that take rows of DTYPE whole: FEW_Q_ROWS, or four where its elements are
+ * floats as they stand and a line is a vector. */
+#define WHOLE_MOST (PLAIN && VL == 16 ? 4 : 2)
 
-/* <stage><heads>_<DTYPE>, out of line of the stages that call it: those would lose registers to
+/* <stage><q_rows>_<DTYPE>, out of line of the stages that call it: those would lose registers to
  * what they do not use. */
-#define OUT_OF_LINE(stage, heads, floats)                                                          \
-    static NOINLINE void CAT(stage##heads##_, DTYPE)(const kvb_tile *tile, const kvb_group *group, \
-                                                     floats *scores)                               \
-    {                                                                                              \
-        CAT(stage##_of_, DTYPE)(tile, group, scores, heads);                                       \
+#define OUT_OF_LINE(stage, q_rows, floats)                                                    \
+    static NOINLINE void CAT(stage##q_rows##_, DTYPE)(const kvb_tile *tile,                   \
+                                                      const kvb_group *group, floats *scores) \
+    {                                                                                         \
+        CAT(stage##_of_, DTYPE)(tile, group, scores, q_rows);                                 \
     }
 
 #endif

@@ -29,7 +29,7 @@ float kvb_scalar_step(int32_t dtype, const uint8_t *row, int64_t d);
 
 /* What every stage may count on. */
 void kvb_scalar_assert(const kvb_tile *tile, const kvb_group *group);
-/* A row of q: in this tier they lie one after another. */
+/* A query row: in this tier they lie one after another. */
 static inline const float *kvb_scalar_q(const kvb_group *g, int64_t q_row)
 {
     return g->q + q_row * g->k_pad;

@@ -85,8 +85,8 @@ enum { MOST = (sizeof rows / sizeof *rows + VARIANTS) * LAYOUTS * DTYPES * ISAS 
 static kvb_kernel kernels[MOST];
 static int32_t count;
 
-/* Of an op, in one variant: every layout, dtype and tier that has it, K and V alike. `index`: the variant's place
- * in its list, or -1 where it is no way to decode. */
+/* Of an op, in one variant: every layout, dtype and tier that has it, K and V alike. `index`: the
+ * variant's place in its list, or -1 where it is no way to decode. */
 static void add(const op_row *row, int32_t index, const char *variant, const char *about)
 {
     const int32_t layouts = row->layouts ? LAYOUTS : 1, isas = row->isas ? ISAS : 1;

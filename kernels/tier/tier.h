@@ -40,9 +40,9 @@ static inline kvb_places kvb_rows_from(kvb_places rows, int64_t t)
     return (kvb_places){rows.from, rows.at + t};
 }
 
-enum { FEW_HEADS = 2 }; /* most whose stages take rows that lie one behind another whole */
-enum { CLASSES = 4 };   /* of groups: 1, 2, 4, 8 rows of q */
-/* From the scores of one row of q to those of the next one, and of a KV head: those of a token lie
+enum { FEW_Q_ROWS = 2 }; /* most whose stages take rows that lie one behind another whole */
+enum { CLASSES = 4 };    /* of groups: 1, 2, 4, 8 query rows */
+/* From the scores of one query row to those of the next one, and of a KV head: those of a token lie
  * in different sets of a cache. */
 enum { QUERY_SCORES = TILE + LANES, HEAD_SCORES = Q_ROWS * QUERY_SCORES };
 
@@ -100,7 +100,7 @@ static inline void kvb_fetch(const uint8_t *line, bool to_l2)
         __builtin_prefetch(line);
 }
 
-/* ---- a group: rows of q that share a KV head ------------------------------------------------- */
+/* ---- a group: query rows that share a KV head ------------------------------------------------ */
 
 /* The q of a group as whole numbers. */
 typedef struct kvb_prepared {
@@ -124,7 +124,7 @@ static inline int64_t q_index(int64_t d, int64_t q_row, int64_t slots, int64_t p
     return (d / part * slots + q_row) * part + d % part;
 }
 
-/* Softmax state of up to Q_ROWS rows of q that share a KV head: one for each query of a sequence
+/* Softmax state of up to Q_ROWS query rows that share a KV head: one for each query of a sequence
  * and each of its heads. */
 typedef struct kvb_group {
     int32_t q_rows;
@@ -147,14 +147,14 @@ typedef struct kvb_group {
     };
 } kvb_group;
 
-/* Tokens of a tile up to the last one that a row of q attends to: 0 where that lies before it. */
+/* Tokens of a tile up to the last one that a query row attends to: 0 where that lies before it. */
 static inline int32_t kvb_attended_of(const kvb_tile *tile, const kvb_group *group, int q_row)
 {
     const int64_t left = group->ends[q_row] - tile->first;
     return (int32_t)at_least(0, at_most(tile->count, left));
 }
 
-/* Index of the class of a group: 1, 2, 4 or 8 rows of q, for each of which a stage is compiled. */
+/* Index of the class of a group: 1, 2, 4 or 8 query rows, for each of which a stage is compiled. */
 static inline int kvb_class(int64_t q_rows)
 {
     return q_rows > 4 ? 3 : q_rows > 2 ? 2 : q_rows > 1 ? 1 : 0;
@@ -186,13 +186,13 @@ typedef struct kvb_codec {
 
 /* A half of a row kernel: QK, by the dtype of K, or PV, by that of V. What both have in common. */
 typedef struct kvb_half {
-    int32_t most;   /* rows of q that a call folds, at most; its functions go by kvb_class() */
-    int32_t shared; /* rows of q that share one load of a row; more load it again, from L1 */
+    int32_t most;   /* query rows that a call folds, at most; its functions go by kvb_class() */
+    int32_t shared; /* query rows that share one load of a row; more load it again, from L1 */
     int32_t step;   /* elements of a row that a load takes: a row is read to a multiple of them */
-    /* whether it takes rows of `dim` elements whole for so many rows of q; null where it never does
-     */
+    /* whether it takes rows of `dim` elements whole for so many query rows; null where it never
+     * does */
     bool (*whole)(int64_t q_rows, int64_t dim);
-    int32_t in_turn; /* most rows of q for which it takes those of several KV heads in turn */
+    int32_t in_turn; /* most query rows for which it takes those of several KV heads in turn */
 } kvb_half;
 
 typedef struct kvb_qk {
@@ -233,11 +233,11 @@ typedef struct kvb_tier {
     kvb_qk qk[WAYS];
     kvb_pv pv[WAYS];
     kvb_codec codecs[WAYS];
-    /* K and V of one dtype and one row of q, token by token, online softmax: what most public CPU
+    /* K and V of one dtype and one query row, token by token, online softmax: what most public CPU
      * kernels do */
     void (*perhead[DTYPES])(const kvb_tile *tile, const kvb_group *group);
     /* scores times K's scale, where it has one, and -inf below `lead`, and from the last token that
-     * a row of q attends to up to a multiple of LANES; raises max, sets rescale */
+     * a query row attends to up to a multiple of LANES; raises max, sets rescale */
     void (*max)(const kvb_tile *tile, const kvb_group *group, float *scores);
     /* scores -> p = exp2(score - max) in place, times V's scale where it has one; sum = sum *
      * rescale + sum of p */
@@ -254,7 +254,7 @@ typedef struct kvb_tier {
     void (*triad)(void *to, const void *from, const void *from2, int64_t bytes);
     double (*flops)(int64_t rounds); /* returns the FLOPs done */
     double (*dot8)(int64_t rounds);  /* the same of products of bytes */
-    /* `part` of groups with Q_ROWS slots; that of others is LANES. 0: `k_pad` of all, rows of q
+    /* `part` of groups with Q_ROWS slots; that of others is LANES. 0: `k_pad` of all, query rows
      * follow each other */
     int32_t q_part;
 } kvb_tier;
@@ -265,7 +265,7 @@ extern const kvb_tier kvb_tier_scalar, kvb_tier_avx2, kvb_tier_avx512, kvb_tier_
 const kvb_tier *kvb_tier_of(int32_t isa);
 /* Halves of a tier, by way and plane: whether it has the one; whether this CPU has what that needs
  * beyond what the tier itself does (cpu.c); and whether rows are made floats where a group has more
- * rows of q than it folds. */
+ * query rows than it folds. */
 bool kvb_has_half(int32_t isa, int32_t way, int32_t plane);
 bool kvb_half_runs(int32_t isa, int32_t way, int32_t plane);
 bool kvb_widens(int32_t isa, int32_t way);

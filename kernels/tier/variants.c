@@ -3,8 +3,8 @@
 #include "tier/dot.h"
 
 /* A variant may take K as a transposed layout has it; take only K and V of one dtype, for it is no
- * pair of halves; and be of some dtypes alone, each with a way of its own to read rows, whose values
- * it takes as they are or as f16. */
+ * pair of halves; and be of some dtypes alone, each with a way of its own to read rows, whose
+ * values it takes as they are or as f16. */
 typedef struct reading {
     bool transposed;
     bool alike;

@@ -6,13 +6,13 @@
 
 #pragma GCC visibility push(hidden)
 
-/* A range of tokens of one sequence: one KV head (one row of q for perhead), or all heads where they
- * lie inside. */
+/* A range of tokens of one sequence: one KV head (one query row for perhead), or all heads where
+ * they lie inside. */
 typedef struct kvb_unit {
     int64_t seq;
     int64_t head;   /* the first KV head */
     int64_t heads;  /* KV heads walked: 1, or all of them */
-    int64_t q_row;  /* the first row of q that each of them serves, */
+    int64_t q_row;  /* the first query row that each of them serves, */
     int64_t q_rows; /* and how many: a row for each query of the sequence and head of the group */
     int64_t first;  /* tokens first .. first + count */
     int64_t count;
@@ -20,12 +20,12 @@ typedef struct kvb_unit {
         partial; /* index of the unit's first partial state, or -1: the unit is its whole scan */
 } kvb_unit;
 
-/* Queries of a sequence, query heads of a KV head, and the rows of q that share that. */
+/* Queries of a sequence, query heads of a KV head, and the query rows that share that. */
 static inline int64_t kvb_queries(const kvb_decode *a) { return at_least(1, a->q_len); }
 static inline int64_t kvb_group_of(const kvb_decode *a) { return a->q_heads / a->cache->kv_heads; }
 static inline int64_t kvb_q_rows(const kvb_decode *a) { return kvb_queries(a) * kvb_group_of(a); }
 
-/* Which vector of q, or of out, a row of q of a KV head is. */
+/* Which vector of q, or of out, a query row of a KV head is. */
 static inline int64_t kvb_q_vector(const kvb_decode *a, int64_t seq, int64_t head, int64_t q_row)
 {
     const int64_t group = kvb_group_of(a);
@@ -37,7 +37,7 @@ static inline int64_t kvb_end_of(const kvb_decode *a, int64_t seq, int64_t query
 {
     const int64_t queries = kvb_queries(a);
     return a->ends ? a->ends[seq * queries + query]
-                   : a->cache->lengths[seq] - (queries - 1 - query);
+                   : at_least(0, a->cache->lengths[seq] - (queries - 1 - query));
 }
 
 /* KV heads of a unit. */
@@ -46,15 +46,16 @@ static inline int64_t kvb_unit_heads(const kvb_decode *a)
     return a->variant != VARIANT_PERHEAD && kvb_heads_inner(a->cache) ? a->cache->kv_heads : 1;
 }
 
-/* A scan is what output states are made from: the tokens of (sequence, KV head), (sequence, row of
- * q) or a whole sequence. */
+/* A scan is what output states are made from: the tokens of (sequence, KV head), (sequence, query
+ * row ) or a whole sequence. */
 typedef struct kvb_plan {
-    int64_t *lengths;      /* [batch], those that the plan was made for */
+    int64_t *lengths;      /* [batch], those that the plan was made for, */
+    int64_t *ends;         /* [batch][queries], and what each query attends to */
     kvb_unit *units;       /* by scan, then by token */
     int64_t *scan_units;   /* [scans + 1] */
     int64_t *thread_units; /* [threads + 1] */
     int64_t scans;
-    int64_t states; /* of a scan: rows of q of its heads */
+    int64_t states; /* of a scan: query rows of its heads */
     /* partial states in all: `states` for each unit of a scan that was cut */
     int64_t partials;
 } kvb_plan;

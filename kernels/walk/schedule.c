@@ -1,11 +1,8 @@
-/* A preset made a schedule: those of a cache's planes, as a variant of decode or the twin reads them.
- */
+/* A preset made a schedule: those of a cache's planes, as a variant of decode or the twin reads
+ * them. */
 #include "walk/walk.h"
 
 int32_t kvb_schedule_default(void) { return SCHEDULE_DEFAULT; }
-
-/* Rows of q that share a KV head. */
-static int64_t q_rows_of(const kvb_decode *a) { return a->q_heads / a->cache->kv_heads; }
 
 /* KV heads whose rows lie one behind another without a gap, token by token: those of a token, or
  * one; 0 where there are gaps. Packed rows do, too. */
@@ -23,8 +20,9 @@ static bool in_turn(const kvb_decode *a, const kvb_preset *preset, const kvb_pla
                     const kvb_half *half)
 {
     const bool flash = a->variant == VARIANT_FLASH || a->variant == VARIANT_ROUND16;
-    return flash && q_rows_of(a) <= half->in_turn && !kvb_formats[p->dtype].scaled &&
-           p->token_stride + a->q_heads * p->dim * (int64_t)sizeof(float) <= preset->room;
+    return flash && kvb_q_rows(a) <= half->in_turn && !kvb_formats[p->dtype].scaled &&
+           p->token_stride + kvb_queries(a) * a->q_heads * p->dim * (int64_t)sizeof(float) <=
+               preset->room;
 }
 
 /* Whether a plane's rows are read in the order of addresses, and of those whether each whole. */
@@ -38,7 +36,7 @@ static in_order order_of(const kvb_decode *a, const kvb_preset *preset, const kv
 {
     const int64_t heads = preset->in_order ? heads_behind(a, p) : 0;
     in_order order = {.rows = heads && kvb_formats[p->dtype].elements == 1};
-    order.whole = order.rows && half->whole && half->whole(q_rows_of(a), p->dim);
+    order.whole = order.rows && half->whole && half->whole(kvb_q_rows(a), p->dim);
     return order;
 }
 
@@ -50,7 +48,7 @@ static int32_t tokens_of(const kvb_decode *a, const kvb_preset *preset, int64_t 
     const bool paged = heads == 1 && kvb_layouts[a->cache->layout].paged;
     const bool doubled = preset->doubled && heads > 1 && LANES * token <= preset->block;
     const bool light = preset->block_light && heads > 1 && a->variant == VARIANT_DOT &&
-                       kvb_qk_of(a)->half.whole && q_rows_of(a) <= 4;
+                       kvb_qk_of(a)->half.whole && kvb_q_rows(a) <= 4;
     const int64_t bytes = whole   ? preset->block_whole
                           : paged ? preset->block_paged
                           : light ? preset->block_light
@@ -63,7 +61,7 @@ static int32_t tokens_of(const kvb_decode *a, const kvb_preset *preset, int64_t 
 static int64_t run_of(const kvb_decode *a, const kvb_preset *preset, int64_t row, int64_t tokens)
 {
     const int64_t most = at_most(preset->run_rows, preset->run / row / LANES * LANES);
-    const int64_t rows = (q_rows_of(a) > 4 ? 2 : 1) * at_least(LANES, most);
+    const int64_t rows = (kvb_q_rows(a) > 4 ? 2 : 1) * at_least(LANES, most);
     return tokens % rows ? LANES : rows;
 }
 
@@ -82,7 +80,7 @@ static void make_plane(const kvb_walk *walk, in_order order, int64_t heads, int6
                                  : ORDER_LISTED,
         .kv_heads = 1,
         .distance =
-            order.whole && q_rows_of(a) > FEW_HEADS ? preset->distance_heads : preset->distance,
+            order.whole && kvb_q_rows(a) > FEW_Q_ROWS ? preset->distance_heads : preset->distance,
     };
     w->steady = w->rest;
     if (!order.rows)

@@ -15,7 +15,8 @@ typedef struct kvb_spot {
     int64_t place;
     int64_t scale;
     /* [TILE]: the walk's where the block is one stretch, or `own`: behind `count` the last row is
-     * repeated, to a grain's end; transposed blocks have all rows. `scales` of scaled formats only */
+     * repeated, to a grain's end; transposed blocks have all rows. `scales` of scaled formats only
+     */
     const int64_t *rows;
     const int64_t *scales;
     int64_t own_rows[TILE];
@@ -82,8 +83,8 @@ static inline const kvb_pv *kvb_pv_of(const kvb_decode *args)
     return &kvb_tier_of(args->isa)->pv[kvb_way_of(args->variant, args->cache->v.dtype)];
 }
 
-/* schedule.c: how blocks are cut, and the schedules of both planes; and as the twin reads the steady
- * ones. */
+/* schedule.c: how blocks are cut, and the schedules of both planes; and as the twin reads the
+ * steady ones. */
 void kvb_schedule_make(kvb_walk *walk);
 void kvb_schedule_twin(kvb_walk *walk);
 

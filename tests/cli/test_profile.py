@@ -22,6 +22,7 @@ SHAPE = Shape(
 )
 POINT = replace(made_run.DECODE, shape=SHAPE, pages="base")
 GIGA = 1_000_000_000
+BEST = default_library().isa()
 
 
 def visit_of(seconds, flops=4e9):
@@ -123,6 +124,38 @@ def test_a_small_point(op, layout, capsys):
         assert sum(facts["stage_share"].values()) == pytest.approx(1.0)
     else:
         assert facts["bytes_compulsory"] == kv + 2 * tokens * 2 * 32 * 4
+
+
+_ROW = {"q8_0": 34, "q4_0": 18, "f16": 64, "i8": 32 + 4}  # bytes of 32 elements and their scales
+
+
+@pytest.mark.parametrize(
+    ("op", "layout", "pair", "isa"),
+    [
+        *(("decode", "head", ("q8_0", "q4_0"), isa) for isa in default_library().isas()),
+        *(("decode", "blockt", ("f16", "i8"), isa) for isa in default_library().isas()),
+        ("append", "position", ("q4_0", "f16"), BEST),
+        ("bulk", "head", ("i8", "q8_0"), BEST),
+        ("step", "paged", ("q8_0", "i8"), BEST),
+    ],
+)
+def test_a_pair_of_dtypes(op, layout, pair, isa, capsys):
+    """The bytes of both planes count."""
+    how = [*SMALL, *SHORT, "--layout", layout, "--dtype", "+".join(pair), "--isa", isa]
+    facts = json.loads(output_of(capsys, "profile", op, *how, "--tuning", "off", "--json"))
+    assert facts["kernel"].split(".")[2:] == [layout, "+".join(pair), isa]
+    assert (facts["point"]["dtype"], facts["point"]["v_dtype"]) == pair
+    tokens = {"append": 1, "step": 3 * (96 + 1)}.get(op, 96)
+    kept = tokens * 2 * sum(map(_ROW.__getitem__, pair))
+    assert facts["bytes_kv"] + facts["bytes_scales"] == kept
+    if op == "decode":
+        assert facts["flops"] == 4 * 96 * 4 * 32 and facts["core_gbps"] > 0
+        assert facts["twin_gbps"] > 0 and facts["max_abs_err"] < 1e-5
+
+
+def test_a_pair_of_one_and_the_same_is_that_one(capsys):
+    found = output_of(capsys, "profile", "decode", *SMALL, *SHORT, "--dtype", "i8+i8")
+    assert found.startswith(f"decode.flash.head.i8.{BEST}")
 
 
 @pytest.mark.parametrize(
@@ -248,6 +281,7 @@ GROWS = ["--layers", "3", "--grow", "24", "--tuning", "off"]
     [
         ["--layout", "paged", "--batch", "2", "--lengths", "ragged:3"],
         ["--dtype", "i8", "--window", "32", "--full-every", "3", "--between", "64k"],
+        ["--dtype", "i8+f16", "--layout", "blockt"],
     ],
 )
 def test_a_step_that_grows(more, capsys):
@@ -259,7 +293,8 @@ def test_a_step_that_grows(more, capsys):
     assert len(found["rows"]) == 8 and found["max_abs_err"] < 1e-5
     assert (found["weights"] is not None) == ("--between" in more)
     # K and V of a layer of f16 and of two sequences each, or of the one of i8 without a window
-    full = {"f16": 3 * 2 * 2 * 2 * 32 * 2, "i8": 2 * 2 * (32 + 4)}["i8" if "i8" in more else "f16"]
+    both = {"f16": 3 * 2 * 2 * 2 * 32 * 2, "i8": 2 * 2 * (32 + 4), "i8+f16": 3 * 2 * (36 + 64)}
+    full = both[more[1] if "--dtype" in more else "f16"]
     assert found["bytes_token"] == pytest.approx(full, rel=0.05)  # and the entries of a table
 
 

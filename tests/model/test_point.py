@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields, replace
 import pytest
 
 from kvbench.analysis.measured.columns import POINT as COLUMNS
-from kvbench.analysis.measured.columns import facts
+from kvbench.analysis.measured.columns import facts, names
 from kvbench.model import FIELDS, POINT, Point, Shape
 from kvbench.model.field import declared, of
 from kvbench.model.point import SHAPE, _later
@@ -54,10 +54,24 @@ PAGED = replace(
                 "weave.f16.token.block32/order1.pad0.det1"
             ),
         ),
+        (
+            replace(DECODE, dtype="q8_0", v_dtype="q4_0"),
+            (
+                "decode.flash.head.q8_0+q4_0.scalar/b1.q8.kv2.d64/"
+                "ctx1024.cap1024.win0.layers0/cpu0-1.thp.rotate/"
+                "off.f32.head.block16/order-.pad-.det0.v_dtypeq4_0"
+            ),
+        ),
     ],
 )
 def test_names_stay_as_they_are(point, name):
     assert point.name == name
+
+
+def test_tables_show_a_pair_as_one_word():
+    points = [replace(DECODE, dtype="q8_0", v_dtype=v) for v in ("", "q4_0")]
+    assert [facts(point)["dtype"] for point in points] == ["q8_0", "q8_0+q4_0"]
+    assert list(names(points).values()) == ["head q8_0", "head q8_0+q4_0"]
 
 
 def test_every_field_is_declared_and_has_a_column():

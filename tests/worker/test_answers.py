@@ -37,7 +37,7 @@ def test_a_variant_that_rounds_has_its_own(tmp_path):
     assert len(list(tmp_path.iterdir())) == 2
 
 
-@pytest.mark.parametrize("dtype", ["i8", "q8_0", "q4_0"])
+@pytest.mark.parametrize("dtype", ["i8", "q8_0", "q4_0", "q8_0+q4_0", "i8+q8_0", "q4_0+i8"])
 def test_one_of_whole_numbers_too(tmp_path, dtype):
     """Its limit is for each number by itself where it rounds weights, and leaves room for what it
     rounds: little, and none for another answer.
@@ -45,7 +45,8 @@ def test_one_of_whole_numbers_too(tmp_path, dtype):
     rng = np.random.default_rng(3)
     k, v = rng.standard_normal((2, 1, 50, 2, 16), dtype=np.float32)
     q = rng.standard_normal((1, 6, 16), dtype=np.float32)
-    point = replace(DECODE, variant="dot", dtype=dtype, shape=SHAPE)
+    k_dtype, _, v_dtype = dtype.partition("+")
+    point = replace(DECODE, variant="dot", dtype=k_dtype, v_dtype=v_dtype, shape=SHAPE)
     with Cache(2, 16, 50, dtype=dtype) as cache:
         cache.bulk(k, v)
         found = [Answers(str(tmp_path)).of(point, cache, q) for _ in range(2)]

@@ -37,9 +37,13 @@ def ground():
         yield found
 
 
+PAIRS = [("head", "q8_0+q4_0"), ("paged", "i8+f16"), ("position", "f32+i8"), ("blockt", "i8+q4_0")]
+
+
 def of(layout, dtype, **facts):
     paged = {"inner": "token", "order": 5} if layout == "paged" else {}
-    return replace(DECODE, layout=layout, dtype=dtype, **paged, **facts)
+    k, _, v = dtype.partition("+")
+    return replace(DECODE, layout=layout, dtype=k, v_dtype=v, **paged, **facts)
 
 
 def slots(cache):
@@ -51,7 +55,7 @@ def slots(cache):
     return found
 
 
-@pytest.mark.parametrize(("layout", "dtype"), PLACED)
+@pytest.mark.parametrize(("layout", "dtype"), [*PLACED, *PAIRS])
 @pytest.mark.parametrize(
     "facts", [{}, {"pad": 0, "block_tokens": 32, "scale": "f16"}], ids=["usual", "others"]
 )
@@ -126,10 +130,12 @@ def test_samples_of_a_rotation_store_in_every_place(ground):
         assert found.verify() < 1e-6
 
 
-@pytest.mark.parametrize("dtype", ["f32", "i8", "q4_0"])
-def test_queries_of_each_layer_get_the_right_answer(ground, dtype):
+@pytest.mark.parametrize(
+    ("layout", "dtype"), [("paged", "f32"), ("blockt", "i8"), ("paged", "q4_0"), *PAIRS]
+)
+def test_queries_of_each_layer_get_the_right_answer(ground, layout, dtype):
     """That of float64 on what the layer holds."""
-    with bench(of("blockt" if dtype == "i8" else "paged", dtype), ground) as found:
+    with bench(of(layout, dtype), ground) as found:
         assert len(np.unique(found.queries.q, axis=0)) == found.room.slices
         found.team.run(*found.own.tasks, passes=found.room.slices)
         for cache, q, out in zip(

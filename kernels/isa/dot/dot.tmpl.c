@@ -14,25 +14,25 @@ INLINE float dot_steps(float levels, float most)
 }
 
 /* VL elements of q from d on. */
-INLINE vf dot_floats(const kvb_group *group, int head, int64_t d)
+INLINE vf dot_floats(const kvb_group *group, int q_row, int64_t d)
 {
     if (group->part == LANES)
-        return v_load(group->q + q_index(d, head, group->slots, LANES));
+        return v_load(group->q + q_index(d, q_row, group->slots, LANES));
     float all[VL];
     for (int i = 0; i < VL; i += SHARE)
-        memcpy(all + i, group->q + q_index(d + i, head, group->slots, SHARE), SHARE * sizeof *all);
+        memcpy(all + i, group->q + q_index(d + i, q_row, group->slots, SHARE), SHARE * sizeof *all);
     KEEP_IN_MEMORY(all);
     return v_load(all);
 }
 
-/* What elements `from` to `end` of a head must be multiplied by, and in `step` what a whole number
- * is then worth. */
-INLINE float dot_query_steps(const kvb_group *group, int head, int64_t from, int64_t end,
+/* What elements `from` to `end` of a query row must be multiplied by, and in `step` what a whole
+ * number is then worth. */
+INLINE float dot_query_steps(const kvb_group *group, int q_row, int64_t from, int64_t end,
                              float *step)
 {
     vf most = v_zero(), check = v_zero();
     for (int64_t d = from; d < end; d += VL) {
-        vf x = dot_floats(group, head, d);
+        vf x = dot_floats(group, q_row, d);
         most = v_max(most, v_abs(x));
         check = v_fma(x, v_zero(), check); /* NaN where one is not finite */
     }
@@ -42,11 +42,11 @@ INLINE float dot_query_steps(const kvb_group *group, int head, int64_t from, int
 }
 
 /* VL elements of q from d on, as whole numbers; zero behind those that there are. */
-INLINE vf dot_query_at(const kvb_group *group, int head, int64_t d, float inverse)
+INLINE vf dot_query_at(const kvb_group *group, int q_row, int64_t d, float inverse)
 {
     if (d >= group->k_pad)
         return v_zero();
-    vf x = dot_floats(group, head, d);
+    vf x = dot_floats(group, q_row, d);
     return inverse == 0.0f ? v_zero() : v_round(v_mul(x, v_set1(inverse)));
 }
 
@@ -82,35 +82,35 @@ INLINE vf dot_sums(const vi *a, int32_t first)
 #endif
 }
 
-/* The steps of all heads for as many tokens of each, as their sums lie. */
-INLINE void dot_steps_of(const float *step, float *each, const int heads, const int tokens)
+/* The steps of all query rows for as many tokens of each, as their sums lie. */
+INLINE void dot_steps_of(const float *step, float *each, const int q_rows, const int tokens)
 {
-    for (int h = 0; h < heads; h++)
+    for (int h = 0; h < q_rows; h++)
         for (int t = 0; t < tokens; t++)
             each[h * tokens + t] = step[h];
 }
 
-/* Sums of `heads` heads and QK_ACC / heads tokens, VL to a vector, as scores. */
-INLINE void dot_scores(const vf *sums, const float *each, float *scores, const int heads,
+/* Sums of `q_rows` query rows and QK_ACC / q_rows tokens, VL to a vector, as scores. */
+INLINE void dot_scores(const vf *sums, const float *each, float *scores, const int q_rows,
                        const int tokens)
 {
     float all[QK_ACC];
-    UNROLL_FOR (int i = 0; i < heads * tokens; i += VL)
+    UNROLL_FOR (int i = 0; i < q_rows * tokens; i += VL)
         v_store(all + i, v_mul(sums[i / VL], v_load(each + i)));
     KEEP_IN_MEMORY(all);
-    UNROLL_FOR (int h = 0; h < heads; h++)
+    UNROLL_FOR (int h = 0; h < q_rows; h++)
         memcpy(scores + h * QUERY_SCORES, all + h * tokens, (size_t)tokens * sizeof *all);
 }
 
-/* A tile's weights of each head as bytes; of packs those that one vector of codes meets, each with
- * weights of its own. */
+/* A tile's weights of each query row as bytes; of packs those that one vector of codes meets, each
+ * with weights of its own. */
 typedef struct dot_weights {
     int8_t bytes[DOT_PACKS][Q_ROWS][TILE];
     /* what one is worth; what their sums begin with */
     float step[DOT_PACKS][Q_ROWS], first[DOT_PACKS][Q_ROWS];
 } dot_weights;
 
-enum { SLICE_SUMS = PV_ACC / 4 }; /* most heads of a slice of VB elements */
+enum { SLICE_SUMS = PV_ACC / 4 }; /* most query rows of a slice of VB elements */
 
 #include "isa/dot/rows.tmpl.c"
 #include "isa/dot/packs.tmpl.c"

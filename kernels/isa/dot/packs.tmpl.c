@@ -1,6 +1,6 @@
 /* QK of dot over packed rows, q8_0 and q4_0, of any tier. A pack's codes meet as many bytes of
  * q, four neighbours to a lane; what they add up to is whole, and becomes floats once for each
- * pack and head:
+ * pack and query row:
  *
  *   q[h]      | b0 b1 b2 b3 | b4 ...   and for each lane a step, and what its sum begins with
  *   row t     | c0 c1 c2 c3 | c4 ...   acc[h][t] += float(b0 c0 + b1 c1 + b2 c2 + b3 c3) * factor
@@ -9,7 +9,7 @@
  *
  * Codes have `bias` added to what they mean: sums begin that much lower. */
 
-/* So much of a head's q as meets DOT_PACKS packs. */
+/* So much of q of a query row as meets DOT_PACKS packs. */
 typedef struct dot_part {
     float step[VL];
     int32_t first[VL];
@@ -51,12 +51,12 @@ INLINE void prepare_packs(const kvb_group *group, const int bias)
 #define PACKED_CODES v_pack_nibbles
 #include "isa/dot/packs_kernel.tmpl.c"
 
-#define QK_DOT_PACKED(dtype, name)                                \
-    .qk[WAY_DOT_##name] = {                                       \
-        .half = {.most = Q_ROWS, .shared = QK_HEADS, .step = VB}, \
-        .prepare_query = prepare_query_dot_##dtype,               \
-        .rows = BY_CLASS(qk_dot, dtype),                          \
-        .shared_transposed = QK_HEADS,                            \
+#define QK_DOT_PACKED(dtype, name)                               \
+    .qk[WAY_DOT_##name] = {                                      \
+        .half = {.most = Q_ROWS, .shared = QK_MOST, .step = VB}, \
+        .prepare_query = prepare_query_dot_##dtype,              \
+        .rows = BY_CLASS(qk_dot, dtype),                         \
+        .shared_transposed = QK_MOST,                            \
     },
 #define PV_DOT_PACKED(dtype, name)                                             \
     .pv[WAY_DOT_##name] = {                                                    \

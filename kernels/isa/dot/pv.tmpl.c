@@ -14,10 +14,10 @@
 #define SLICE (PACK > VB ? PACK : VB)
 #define NTH_PACKS (PACK == 1 ? 1 : DOT_PACKS) /* that one vector of codes meets */
 
-/* Weights of heads from `head` on as bytes; of packs times their scales, of those that a vector has
- * of element `at` of each row and from there on. A NaN counts as nothing. */
+/* Weights of query rows from `q_row` on as bytes; of packs times their scales, of those that a
+ * vector has of element `at` of each row and from there on. A NaN counts as nothing. */
 INLINE void CAT(dot_weights_, DTYPE)(dot_weights *w, const kvb_tile *tile, const float *p, int at,
-                                     int dim, int head, const int heads)
+                                     int dim, int q_row, const int q_rows)
 {
     const int end = (int)round_up(tile->count, LANES);
     float weighted[TILE];
@@ -32,8 +32,8 @@ INLINE void CAT(dot_weights_, DTYPE)(dot_weights *w, const kvb_tile *tile, const
 #else
     (void)at, (void)dim;
 #endif
-    for (int i = 0; i < NTH_PACKS * heads; i++) {
-        const int nth = i / heads, h = head + i % heads;
+    for (int i = 0; i < NTH_PACKS * q_rows; i++) {
+        const int nth = i / q_rows, h = q_row + i % q_rows;
         vf largest = v_zero(), total = v_zero();
         for (int t = 0; t < end; t += VL) {
             vf x = v_load(p + h * QUERY_SCORES + t);
@@ -85,12 +85,12 @@ INLINE void CAT(dot_quads_, DTYPE)(const uint8_t *const *rows, int at, int dim, 
  * element. */
 INLINE void CAT(pv_slice_dot_, DTYPE)(const kvb_tile *tile, int first, int end,
                                       const kvb_group *group, prefetch *cursor,
-                                      const dot_weights *weights, const float *rescales, int head,
-                                      int at, const int heads, const int slices, const int order)
+                                      const dot_weights *weights, const float *rescales, int q_row,
+                                      int at, const int q_rows, const int slices, const int order)
 {
     enum { VECS = SLICE / VB };
     vi sum[4 * PV_ACC];
-    UNROLL_FOR (int i = 0; i < slices * heads * VECS * 4; i++)
+    UNROLL_FOR (int i = 0; i < slices * q_rows * VECS * 4; i++)
         sum[i] = v_none();
     for (int t = first; t < end; t += 4) {
         if (order != ORDER_ROWS && at % SPAN == 0) /* cursors before there are rows to keep */
@@ -105,11 +105,11 @@ INLINE void CAT(pv_slice_dot_, DTYPE)(const kvb_tile *tile, int first, int end,
         UNROLL_FOR (int s = 0; s < slices; s++) {
             vi x[4 * VECS];
             CAT(dot_quads_, DTYPE)(rows, at, group->v_dim, s, x);
-            UNROLL_FOR (int h = 0; h < heads; h++) {
-                vi *own = sum + (INDEX(s, slices) * heads + INDEX(h, heads)) * 4 * VECS;
+            UNROLL_FOR (int h = 0; h < q_rows; h++) {
+                vi *own = sum + (INDEX(s, slices) * q_rows + INDEX(h, q_rows)) * 4 * VECS;
                 UNROLL_FOR (int j = 0; j < 4 * VECS; j++) {
-                    const vi w = v_weights(weights->bytes[0][head + h] + t,
-                                           weights->bytes[NTH_PACKS - 1][head + h] + t, j);
+                    const vi w = v_weights(weights->bytes[0][q_row + h] + t,
+                                           weights->bytes[NTH_PACKS - 1][q_row + h] + t, j);
                     if (BIAS)
                         v_dot_codes_into(&own[j], x[j], w, true);
                     else
@@ -118,11 +118,11 @@ INLINE void CAT(pv_slice_dot_, DTYPE)(const kvb_tile *tile, int first, int end,
             }
         }
     }
-    UNROLL_FOR (int i = 0; i < slices * heads * VECS; i++) {
-        const int h = i / VECS % heads, from = at + i / VECS / heads * SLICE + i % VECS * VB;
-        const vi *own = sum + INDEX(i, slices * heads * VECS) * 4;
-        const vf rescale = v_set1(rescales[head + h]);
-        float *to = group->acc + (head + h) * group->v_pad + from;
+    UNROLL_FOR (int i = 0; i < slices * q_rows * VECS; i++) {
+        const int h = i / VECS % q_rows, from = at + i / VECS / q_rows * SLICE + i % VECS * VB;
+        const vi *own = sum + INDEX(i, slices * q_rows * VECS) * 4;
+        const vf rescale = v_set1(rescales[q_row + h]);
+        float *to = group->acc + (q_row + h) * group->v_pad + from;
         vf found[4];
         UNROLL_FOR (int j = 0; j < 4; j++)
             found[j] = v_floats(own[j]);
@@ -131,36 +131,36 @@ INLINE void CAT(pv_slice_dot_, DTYPE)(const kvb_tile *tile, int first, int end,
             if (from + j * VL < group->v_pad) {
                 const int nth = j * VL / 32 % NTH_PACKS;
                 const vf whole =
-                    BIAS ? v_add(found[j], v_set1(weights->first[nth][head + h])) : found[j];
-                v_store(to + j * VL, v_fma(whole, v_set1(weights->step[nth][head + h]),
+                    BIAS ? v_add(found[j], v_set1(weights->first[nth][q_row + h])) : found[j];
+                v_store(to + j * VL, v_fma(whole, v_set1(weights->step[nth][q_row + h]),
                                            v_mul(v_load(to + j * VL), rescale)));
             }
     }
 }
 
-/* Of so many heads, from `head` on. */
-INLINE void CAT(pv_heads_dot_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p,
-                                      dot_weights *weights, int head, const int heads,
-                                      const int order)
+/* Of so many query rows, from `q_row` on. */
+INLINE void CAT(pv_some_dot_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p,
+                                     dot_weights *weights, int q_row, const int q_rows,
+                                     const int order)
 {
     const int end = (int)round_up(tile->count, LANES),
               run = order == ORDER_RUNS ? (int)tile->v.schedule->run_rows : TILE;
     prefetch cursor = PREFETCH(&tile->v, group->v_dim);
     const float *rescale = group->rescale;
     if (PACK == 1)
-        CAT(dot_weights_, DTYPE)(weights, tile, p, 0, group->v_dim, head, heads);
+        CAT(dot_weights_, DTYPE)(weights, tile, p, 0, group->v_dim, q_row, q_rows);
     for (int first = 0; first < end; first += run, rescale = ones) {
         const int last = (int)at_most(first + run, tile->count);
         int at = 0;
         prefetch_of(&cursor, tile, &tile->v, first, order);
-#define SLICES(slices)                                                                           \
-    for (; at + (slices - 1) * SLICE < group->v_dim; at += slices * SLICE) {                     \
-        if (PACK > 1)                                                                            \
-            CAT(dot_weights_, DTYPE)(weights, tile, p, at, group->v_dim, head, heads);           \
-        CAT(pv_slice_dot_, DTYPE)(tile, first, last, group, &cursor, weights, rescale, head, at, \
-                                  heads, slices, order);                                         \
+#define SLICES(slices)                                                                            \
+    for (; at + (slices - 1) * SLICE < group->v_dim; at += slices * SLICE) {                      \
+        if (PACK > 1)                                                                             \
+            CAT(dot_weights_, DTYPE)(weights, tile, p, at, group->v_dim, q_row, q_rows);          \
+        CAT(pv_slice_dot_, DTYPE)(tile, first, last, group, &cursor, weights, rescale, q_row, at, \
+                                  q_rows, slices, order);                                         \
     }
-        if (order == ORDER_ROWS && heads == 1)
+        if (order == ORDER_ROWS && q_rows == 1)
             SLICES(4)
         if (order == ORDER_ROWS)
             SLICES(2)
@@ -169,17 +169,17 @@ INLINE void CAT(pv_heads_dot_, DTYPE)(const kvb_tile *tile, const kvb_group *gro
     }
 }
 
-/* Only the first heads prefetch. */
+/* Only the first query rows prefetch. */
 INLINE void CAT(pv_dot_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p,
-                                     const int heads, const int order)
+                                     const int q_rows, const int order)
 {
     enum { MOST = SLICE_SUMS / (SLICE / VB) };
-    const int pass = heads < MOST ? heads : MOST;
+    const int pass = q_rows < MOST ? q_rows : MOST;
     dot_weights weights;
     if (order != ORDER_PLAIN)
-        CAT(pv_heads_dot_, DTYPE)(tile, group, p, &weights, 0, pass, order);
-    for (int h = order == ORDER_PLAIN ? 0 : pass; h < heads; h += pass)
-        CAT(pv_heads_dot_, DTYPE)(tile, group, p, &weights, h, pass, ORDER_PLAIN);
+        CAT(pv_some_dot_, DTYPE)(tile, group, p, &weights, 0, pass, order);
+    for (int h = order == ORDER_PLAIN ? 0 : pass; h < q_rows; h += pass)
+        CAT(pv_some_dot_, DTYPE)(tile, group, p, &weights, h, pass, ORDER_PLAIN);
 }
 
 #undef SLICE

@@ -5,38 +5,38 @@
  *
  * acc[h] grows by the product of both; then the next cells: nothing is summed across lanes. */
 
-enum { BLOCK_SUMS = QK_ACC / (LANES / VL) }; /* most heads of a block's scores */
+enum { BLOCK_SUMS = QK_ACC / (LANES / VL) }; /* most query rows of a block's scores */
 
 /* One cell of all tokens of one block or of two: four codes of each, which four of q meet that go
- * to all of a vector's lanes. Those of the next head lie `width` further. */
+ * to all of a vector's lanes. Those of the next query row lie `width` further. */
 INLINE void qkt_cell_bytes(vi *acc, const uint8_t *const *k, int64_t at, const int8_t *q,
-                           const int heads, const int width, const int blocks)
+                           const int q_rows, const int width, const int blocks)
 {
     const int vectors = blocks * (LANES / VL);
     vi x[2 * (LANES / VL)];
     UNROLL_FOR (int v = 0; v < vectors; v++)
         x[v] = v_codes(k[v / (LANES / VL)] + at * LANES + v % (LANES / VL) * VB);
-    UNROLL_FOR (int i = 0; i < heads; i++) {
+    UNROLL_FOR (int i = 0; i < q_rows; i++) {
         vi w = dot_four(q + i * width);
         UNROLL_FOR (int v = 0; v < vectors; v++)
-            v_dot_codes_into(&acc[INDEX(i, heads) * vectors + INDEX(v, vectors)], x[v], w,
+            v_dot_codes_into(&acc[INDEX(i, q_rows) * vectors + INDEX(v, vectors)], x[v], w,
                              DOT_BIAS);
     }
 }
 
-/* The LANES tokens of one block or of two: nothing is summed across lanes. Few heads have several
- * sums to a score, which hide the latency of one. A cell of a block is a line. */
+/* The LANES tokens of one block or of two: nothing is summed across lanes. Few query rows have
+ * several sums to a score, which hide the latency of one. A cell of a block is a line. */
 INLINE void qkt_blocks_bytes(const kvb_group *group, const uint8_t *const *k, prefetch *cursor,
-                             int head, float *scores, const int heads, const int slots,
+                             int q_row, float *scores, const int q_rows, const int slots,
                              const int blocks, const int order)
 {
-    const int vectors = blocks * (LANES / VL), sums = heads * vectors;
+    const int vectors = blocks * (LANES / VL), sums = q_rows * vectors;
     const int chains = QK_ACC / sums < 4 ? QK_ACC / sums : 4, dim = group->k_dim;
     vi acc[QK_ACC];
     UNROLL_FOR (int i = 0; i < chains * sums; i++)
         acc[i] = v_none();
     UNROLL_FOR (int i = 0; i < sums; i++)
-        acc[i] = v_set_int(group->prepared->first[head + i / vectors]);
+        acc[i] = v_set_int(group->prepared->first[q_row + i / vectors]);
     const int8_t *q = group->prepared->codes;
     int at = 0;
     for (; at + 4 * chains <= dim; at += 4 * chains)
@@ -44,35 +44,35 @@ INLINE void qkt_blocks_bytes(const kvb_group *group, const uint8_t *const *k, pr
             UNROLL_FOR (int b = 0; b < blocks; b++)
                 prefetch_with(cursor, k[b] + (at + 4 * c) * LANES, c, order);
             qkt_cell_bytes(acc + c % chains * sums, k, at + 4 * c,
-                           q + dot_code(slots, head, at + 4 * c), heads, WIDTH_OF(slots), blocks);
+                           q + dot_code(slots, q_row, at + 4 * c), q_rows, WIDTH_OF(slots), blocks);
         }
     for (; at < dim; at += 4) {
         UNROLL_FOR (int b = 0; b < blocks; b++)
             prefetch_with(cursor, k[b] + at * LANES, 0, order);
-        qkt_cell_bytes(acc, k, at, q + dot_code(slots, head, at), heads, WIDTH_OF(slots), blocks);
+        qkt_cell_bytes(acc, k, at, q + dot_code(slots, q_row, at), q_rows, WIDTH_OF(slots), blocks);
     }
-    UNROLL_FOR (int i = 0; i < heads * vectors; i++) {
+    UNROLL_FOR (int i = 0; i < q_rows * vectors; i++) {
         vf score = v_floats(dot_chained(&acc[i], chains, sums));
         v_store(scores + i / vectors * QUERY_SCORES + i % vectors * VL,
-                v_mul(score, v_set1(group->prepared->step[head + i / vectors])));
+                v_mul(score, v_set1(group->prepared->step[q_row + i / vectors])));
     }
 }
 
 /* The next one or two blocks. */
 INLINE void qkt_next_bytes(const kvb_group *group, const uint8_t *const *k, prefetch *cursor,
-                           int head, float *scores, const int heads, const int slots, bool two,
+                           int q_row, float *scores, const int q_rows, const int slots, bool two,
                            const int order)
 {
     if (two)
-        qkt_blocks_bytes(group, k, cursor, head, scores, heads, slots, 2, order);
+        qkt_blocks_bytes(group, k, cursor, q_row, scores, q_rows, slots, 2, order);
     else
-        qkt_blocks_bytes(group, k, cursor, head, scores, heads, slots, 1, order);
+        qkt_blocks_bytes(group, k, cursor, q_row, scores, q_rows, slots, 1, order);
 }
 
 INLINE void qkt_tile_dot_i8(const kvb_tile *tile, const kvb_group *group, float *scores,
-                            const int heads, const int order)
+                            const int q_rows, const int order)
 {
-    const int pass = heads < BLOCK_SUMS ? heads : BLOCK_SUMS;
+    const int pass = q_rows < BLOCK_SUMS ? q_rows : BLOCK_SUMS;
     const bool paired = pass > 2 && 2 * pass <= BLOCK_SUMS && pairs_blocks(tile, order);
     prefetch cursor = prefetch_from(&tile->k, group->k_dim);
     for (int t = 0, step; t < tile->count; t += step) {
@@ -82,9 +82,9 @@ INLINE void qkt_tile_dot_i8(const kvb_tile *tile, const kvb_group *group, float 
                               row_of(&tile->k, t + step - LANES, order)};
         prefetch_of(&cursor, tile, &tile->k, t, order);
         if (order != ORDER_PLAIN)
-            qkt_next_bytes(group, k, &cursor, 0, scores + t, pass, heads, two, order);
-        for (int h = order == ORDER_PLAIN ? 0 : pass; h < heads; h += pass)
-            qkt_next_bytes(group, k, NULL, h, scores + h * QUERY_SCORES + t, pass, heads, two,
+            qkt_next_bytes(group, k, &cursor, 0, scores + t, pass, q_rows, two, order);
+        for (int h = order == ORDER_PLAIN ? 0 : pass; h < q_rows; h += pass)
+            qkt_next_bytes(group, k, NULL, h, scores + h * QUERY_SCORES + t, pass, q_rows, two,
                            ORDER_PLAIN);
     }
 }

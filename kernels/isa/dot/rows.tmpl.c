@@ -1,19 +1,19 @@
 /* dot of i8 rows: four neighbours to a lane. Where DOT_BIAS is 128 one factor has no sign: codes of
  * K are then taken with 128 added, and the sums begin that much lower. */
 
-/* A vector of q: VB codes of a head; or where V_SHARED, of all heads as many of each. A head's lie
- * side by side. */
+/* A vector of q: VB codes of a query row; or where V_SHARED, of all query rows as many of each. A
+ * query row's lie side by side. */
 #ifdef V_SHARED
 #define WIDTH_OF(slots) (VB / (slots))
-#define FEW_DOTS (2 * (VB / LINE)) /* most heads that read rows one after another */
+#define FEW_DOTS (2 * (VB / LINE)) /* most query rows that read rows one after another */
 #else
 #define WIDTH_OF(slots) VB
 #define FEW_DOTS (VB / LINE)
 #endif
-INLINE int64_t dot_code(int slots, int head, int64_t d)
+INLINE int64_t dot_code(int slots, int q_row, int64_t d)
 {
     const int width = WIDTH_OF(slots);
-    return (d / width * slots + head) * width + d % width;
+    return (d / width * slots + q_row) * width + d % width;
 }
 
 /* Whole numbers as signed bytes, and what a sum begins with. codes: [dim / width][slots][width] */
@@ -52,9 +52,9 @@ static void prepare_query_dot_i8(const kvb_group *group)
 
 /* Rows one after another: where registers hold the sums of all of D, and a row is more than a line.
  */
-static bool whole_dot_i8(int64_t heads, int64_t dim)
+static bool whole_dot_i8(int64_t q_rows, int64_t dim)
 {
-    return heads <= FEW_DOTS && dim > LINE && heads * dim <= 4 * VB;
+    return q_rows <= FEW_DOTS && dim > LINE && q_rows * dim <= 4 * VB;
 }
 
 STAGE(qk, k, dot_i8, float, FEW_DOTS, 1)
@@ -64,13 +64,13 @@ STAGE(pv_dot, v, i8, const float, FEW_DOTS, 1)
 #undef ELEMENT
 #undef PACK
 #undef BIAS
-#define QK_DOT_I8                                                                        \
-    {                                                                                    \
-        .half = {.most = Q_ROWS, .shared = QK_HEADS, .step = VB, .whole = whole_dot_i8}, \
-        .prepare_query = prepare_query_dot_i8,                                           \
-        .rows = BY_CLASS(qk, dot_i8),                                                    \
-        .transposed = BY_CLASS(qkt, dot_i8),                                             \
-        .shared_transposed = BLOCK_SUMS,                                                 \
+#define QK_DOT_I8                                                                       \
+    {                                                                                   \
+        .half = {.most = Q_ROWS, .shared = QK_MOST, .step = VB, .whole = whole_dot_i8}, \
+        .prepare_query = prepare_query_dot_i8,                                          \
+        .rows = BY_CLASS(qk, dot_i8),                                                   \
+        .transposed = BY_CLASS(qkt, dot_i8),                                            \
+        .shared_transposed = BLOCK_SUMS,                                                \
     }
 #define PV_DOT_I8                                                                          \
     {                                                                                      \

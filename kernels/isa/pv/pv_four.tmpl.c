@@ -1,5 +1,5 @@
-/* PV of whole rows in the order of addresses, for 4 heads and 5 to 8 vectors of D: f32 where a
- * vector is a line (ROW_HEADS is 4). Shorter rows are a slice of pv_slices, longer ones go
+/* PV of whole rows in the order of addresses, for 4 query rows and 5 to 8 vectors of D: f32 where a
+ * vector is a line (WHOLE_MOST is 4). Shorter rows are a slice of pv_slices, longer ones go
  * through pv_pairs.
  *
  *   row t    | x0 | x1 | ... | x7 |      sum[h][i] += p[h][t] * x[i]

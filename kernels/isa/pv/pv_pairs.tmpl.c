@@ -1,5 +1,5 @@
-/* PV of whole rows in the order of addresses, for 4 heads: f32 where a vector is a line
- * (ROW_HEADS is 4), rows of more than 8 vectors, or of several KV heads in turn. All sums lie in
+/* PV of whole rows in the order of addresses, for 4 query rows: f32 where a vector is a line
+ * (WHOLE_MOST is 4), rows of more than 8 vectors, or of several KV heads in turn. All sums lie in
  * L1; rows of two tokens are taken side by side, so that each sum is stored once for both. Lines
  * are asked for in the order of addresses all the same.
  *
@@ -8,18 +8,18 @@
  *
  */
 INLINE void CAT(pv_pairs_of_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p,
-                                     const int heads)
+                                     const int q_rows)
 {
     const int64_t stride = tile->v.bytes, next = tile->v.schedule->kv_heads * stride,
                   pad = group->v_pad;
     const uint8_t *row = tile->v.rows.from, *line = row + tile->v.schedule->distance;
     for (int64_t h = 0; h < tile->v.schedule->kv_heads; h++)
-        CAT(pv_sums_, DTYPE)(group + h, heads, false);
+        CAT(pv_sums_, DTYPE)(group + h, q_rows, false);
     for (int t = 0; t < tile->count; t += 2, row += next)
         for (int64_t h = 0; h < tile->v.schedule->kv_heads; h++, row += stride) {
             const float *weights = p + h * HEAD_SCORES + t;
             vf w[8];
-            UNROLL_FOR (int i = 0; i < heads * 2; i++)
+            UNROLL_FOR (int i = 0; i < q_rows * 2; i++)
                 w[i] = v_set1(weights[i / 2 * QUERY_SCORES + i % 2]);
             for (int64_t at = 0; at < pad; at += VL, line += 2 * LINE) {
                 float *acc = group[h].acc + at;
@@ -28,7 +28,7 @@ INLINE void CAT(pv_pairs_of_, DTYPE)(const kvb_tile *tile, const kvb_group *grou
                     kvb_fetch(line + r * LINE, true);
                     x[r] = LOAD(row + r * next + OFFSET(at), 0);
                 }
-                UNROLL_FOR (int i = 0; i < heads; i++) {
+                UNROLL_FOR (int i = 0; i < q_rows; i++) {
                     vf sum = v_load(acc + i * pad);
                     UNROLL_FOR (int r = 0; r < 2; r++)
                         v_fma_into(&sum, w[2 * i + r], x[r]);

@@ -2,7 +2,7 @@
  * compiled by itself.
  *
  *           D ->  |<- a slice ->|
- *   row t         | x0 | x1 |...|      at most 8 vectors of VL elements, times heads PV_ACC
+ *   row t         | x0 | x1 |...|      at most 8 vectors of VL elements, times query rows PV_ACC
  *   row t+1       | x0 | x1 |...|      sum[h][i] += p[h][t] * x[i]
  *   ...                |
  *                      v
@@ -10,21 +10,21 @@
  * Sums stay in registers for a run of rows, which most often are all of the tile; then comes the
  * next slice of the same rows. */
 
-/* heads x vecs vectors of D from element `in` of the pack that begins at `at`, of the tokens from
+/* q_rows x vecs vectors of D from element `in` of the pack that begins at `at`, of the tokens from
  * `first` to `end`. For every SPAN that begins inside the slice, each token prefetches one line. */
 INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, int first, int end, prefetch *cursor,
                                   const float *p, const float *rescale, float *acc,
-                                  int64_t acc_stride, int at, const int in, const int heads,
+                                  int64_t acc_stride, int at, const int in, const int q_rows,
                                   const int vecs, const int order)
 {
     vf sum[PV_ACC];
     HIDE(at);
-    UNROLL_FOR (int h = 0; h < heads; h++)
+    UNROLL_FOR (int h = 0; h < q_rows; h++)
         UNROLL_FOR (int i = 0; i < vecs; i++)
-            sum[INDEX(h, heads) * vecs + i] = CAT(fold_, DTYPE)(
+            sum[INDEX(h, q_rows) * vecs + i] = CAT(fold_, DTYPE)(
                 v_mul(v_load(acc + h * acc_stride + at + in + i * VL), v_set1(rescale[h])));
-    UNROLL_FOR (int h = 0; h < heads; h++)
-        CAT(deal_, DTYPE)(sum + INDEX(h, heads) * vecs, vecs, false);
+    UNROLL_FOR (int h = 0; h < q_rows; h++)
+        CAT(deal_, DTYPE)(sum + INDEX(h, q_rows) * vecs, vecs, false);
     const int width = vecs * VL;
     const bool starts = width >= SPAN || (at + in) % SPAN == 0;
     for (int t = first; t < end; t++) {
@@ -34,13 +34,13 @@ INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, int first, int end, pref
                 prefetch_with(cursor, row + OFFSET(in + l),
                               width < LINES_PER_REQUEST * SPAN ? 0 : l / SPAN, order);
 #if PACK > 1
-        /* scales go to the weights, once for a pack's vectors; more heads share values */
-        if (heads <= 2) {
+        /* scales go to the weights, once for a pack's vectors; more query rows share values */
+        if (q_rows <= 2) {
             UNROLL_FOR (int i = 0; i < vecs; i++) {
                 vf codes = CODES(row, in + i * VL);
                 vf scale = v_half(row + OFFSET(in + i * VL));
-                UNROLL_FOR (int h = 0; h < heads; h++)
-                    v_fma_into(&sum[INDEX(h, heads) * vecs + i],
+                UNROLL_FOR (int h = 0; h < q_rows; h++)
+                    v_fma_into(&sum[INDEX(h, q_rows) * vecs + i],
                                v_mul(v_set1(p[h * QUERY_SCORES + t]), scale), codes);
             }
             continue;
@@ -48,72 +48,73 @@ INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, int first, int end, pref
 #endif
         vf x[PV_ACC];
         CAT(load_row_, DTYPE)(row, in, vecs, x);
-        UNROLL_FOR (int h = 0; h < heads; h++) {
+        UNROLL_FOR (int h = 0; h < q_rows; h++) {
             vf w = v_set1(p[h * QUERY_SCORES + t]);
             UNROLL_FOR (int i = 0; i < vecs; i++)
-                fma_of(&sum[INDEX(h, heads) * vecs + i], w, x[i], heads == 1);
+                fma_of(&sum[INDEX(h, q_rows) * vecs + i], w, x[i], q_rows == 1);
         }
     }
     HIDE(at);
-    UNROLL_FOR (int h = 0; h < heads; h++)
-        CAT(deal_, DTYPE)(sum + INDEX(h, heads) * vecs, vecs, true);
-    UNROLL_FOR (int h = 0; h < heads; h++)
+    UNROLL_FOR (int h = 0; h < q_rows; h++)
+        CAT(deal_, DTYPE)(sum + INDEX(h, q_rows) * vecs, vecs, true);
+    UNROLL_FOR (int h = 0; h < q_rows; h++)
         UNROLL_FOR (int i = 0; i < vecs; i++)
             v_store(acc + h * acc_stride + at + in + i * VL,
-                    CAT(unfold_, DTYPE)(sum[INDEX(h, heads) * vecs + i]));
+                    CAT(unfold_, DTYPE)(sum[INDEX(h, q_rows) * vecs + i]));
 }
 
-#define MOST_VECS(heads) \
-    (PV_ACC / (heads) < 8 ? PV_ACC / (heads) : 8) /* which hides the latency of one head's sums */
+#define MOST_VECS(q_rows)                      \
+    (PV_ACC / (q_rows) < 8 ? PV_ACC / (q_rows) \
+                           : 8) /* which hides the latency of one query row's sums */
 
 /* Slices of so many vectors from element `at` on, as long as they fit. Returns the element behind
  * them. */
 INLINE int CAT(pv_across_, DTYPE)(const kvb_tile *tile, int first, int end, prefetch *cursor,
                                   const float *p, const float *rescale, float *acc,
-                                  int64_t acc_stride, int at, const int dim, const int heads,
+                                  int64_t acc_stride, int at, const int dim, const int q_rows,
                                   const int vecs, const int order)
 {
     for (; at + vecs * VL <= dim; at += vecs * VL)
         UNROLL_FOR (int in = 0; in < PACK; in += vecs * VL) /* a constant, as loads want it */
             if (at % PACK == in)
                 CAT(pv_slice_, DTYPE)(tile, first, end, cursor, p, rescale, acc, acc_stride,
-                                      at - in, in, heads, vecs, order);
+                                      at - in, in, q_rows, vecs, order);
     return at;
 }
 
-/* All of D for `heads` heads from `head` on; it is `ragged`, or a multiple of the widest slices.
- * Rows are taken a run at a time where the next is touched meanwhile, and where several slices of
- * them are to be read one after another. */
-INLINE void CAT(pv_heads_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p,
-                                  int head, const int heads, const bool ragged, const int order)
+/* All of D for `q_rows` query rows from `q_row` on; it is `ragged`, or a multiple of the widest
+ * slices. Rows are taken a run at a time where the next is touched meanwhile, and where several
+ * slices of them are to be read one after another. */
+INLINE void CAT(pv_some_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p,
+                                 int q_row, const int q_rows, const bool ragged, const int order)
 {
-    const int most = MOST_VECS(heads), dim = (group->v_dim + VL - 1) / VL * VL;
+    const int most = MOST_VECS(q_rows), dim = (group->v_dim + VL - 1) / VL * VL;
     const int64_t acc_stride = group->v_pad;
     prefetch cursor = PREFETCH(&tile->v, group->v_dim);
-    float *acc = group->acc + head * acc_stride;
-    const float *rescale = group->rescale + head;
+    float *acc = group->acc + q_row * acc_stride;
+    const float *rescale = group->rescale + q_row;
     const bool by_runs = order == ORDER_RUNS || (order == ORDER_ROWS && dim > most * VL);
     const int run = by_runs ? (int)tile->v.schedule->run_rows : TILE;
-    p += head * QUERY_SCORES;
+    p += q_row * QUERY_SCORES;
     if (order < ORDER_ROWS && !ragged) { /* one run */
         CAT(pv_across_, DTYPE)(tile, tile->lead, tile->count, &cursor, p, rescale, acc, acc_stride,
-                               0, dim, heads, most, order);
+                               0, dim, q_rows, most, order);
         return;
     }
     for (int first = tile->lead, end; first < tile->count; first = end) {
         prefetch_of(&cursor, tile, &tile->v, first, order);
         end = (int)at_most(first + run, tile->count);
         int at = CAT(pv_across_, DTYPE)(tile, first, end, &cursor, p, rescale, acc, acc_stride, 0,
-                                        dim, heads, most, order);
+                                        dim, q_rows, most, order);
         if (ragged && most > 4)
             at = CAT(pv_across_, DTYPE)(tile, first, end, &cursor, p, rescale, acc, acc_stride, at,
-                                        dim, heads, 4, order);
+                                        dim, q_rows, 4, order);
         if (ragged && most > 2)
             at = CAT(pv_across_, DTYPE)(tile, first, end, &cursor, p, rescale, acc, acc_stride, at,
-                                        dim, heads, 2, order);
+                                        dim, q_rows, 2, order);
         if (ragged)
             CAT(pv_across_, DTYPE)(tile, first, end, &cursor, p, rescale, acc, acc_stride, at, dim,
-                                   heads, 1, order);
+                                   q_rows, 1, order);
         rescale = ones;
     }
 }
@@ -121,42 +122,42 @@ INLINE void CAT(pv_heads_, DTYPE)(const kvb_tile *tile, const kvb_group *group, 
 /* One function for all orders, for such D are rare; and none of its registers are missing to the
  * others. */
 static NOINLINE void CAT(pv_ragged_, DTYPE)(const kvb_tile *tile, const kvb_group *group,
-                                            const float *p, int head, int heads, int order)
+                                            const float *p, int q_row, int q_rows, int order)
 {
-    if (heads == 1)
-        CAT(pv_heads_, DTYPE)(tile, group, p, head, 1, true, order);
-    else if (heads == 2)
-        CAT(pv_heads_, DTYPE)(tile, group, p, head, 2, true, order);
-    else if (heads == 4)
-        CAT(pv_heads_, DTYPE)(tile, group, p, head, 4, true, order);
+    if (q_rows == 1)
+        CAT(pv_some_, DTYPE)(tile, group, p, q_row, 1, true, order);
+    else if (q_rows == 2)
+        CAT(pv_some_, DTYPE)(tile, group, p, q_row, 2, true, order);
+    else if (q_rows == 4)
+        CAT(pv_some_, DTYPE)(tile, group, p, q_row, 4, true, order);
     else
-        CAT(pv_heads_, DTYPE)(tile, group, p, head, PV_HEADS, true, order);
+        CAT(pv_some_, DTYPE)(tile, group, p, q_row, PV_MOST, true, order);
 }
 
 /* Those that ask for nothing, as many as share a row. */
 static NOINLINE void CAT(pv_plain_, DTYPE)(const kvb_tile *tile, const kvb_group *group,
-                                           const float *p, int head)
+                                           const float *p, int q_row)
 {
-    CAT(pv_heads_, DTYPE)(tile, group, p, head, PV_HEADS, false, ORDER_PLAIN);
+    CAT(pv_some_, DTYPE)(tile, group, p, q_row, PV_MOST, false, ORDER_PLAIN);
 }
 
-/* In passes of at most PV_HEADS: only the first one prefetches. */
+/* In passes of at most PV_MOST: only the first one prefetches. */
 INLINE void CAT(pv_slices_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p,
-                                   const int heads, const int order)
+                                   const int q_rows, const int order)
 {
-    const int pass = heads < PV_HEADS ? heads : PV_HEADS;
+    const int pass = q_rows < PV_MOST ? q_rows : PV_MOST;
     const bool ragged = (group->v_dim + VL - 1) / VL % MOST_VECS(pass);
     if (ragged) {
-        for (int head = 0; head < heads; head += pass)
-            CAT(pv_ragged_, DTYPE)(tile, group, p, head, pass, head ? ORDER_PLAIN : order);
+        for (int q_row = 0; q_row < q_rows; q_row += pass)
+            CAT(pv_ragged_, DTYPE)(tile, group, p, q_row, pass, q_row ? ORDER_PLAIN : order);
         return;
     }
-    if (pass < PV_HEADS || order != ORDER_PLAIN)
-        CAT(pv_heads_, DTYPE)(tile, group, p, 0, pass, false, order);
+    if (pass < PV_MOST || order != ORDER_PLAIN)
+        CAT(pv_some_, DTYPE)(tile, group, p, 0, pass, false, order);
     else
         CAT(pv_plain_, DTYPE)(tile, group, p, 0);
-    for (int head = PV_HEADS; head < heads; head += PV_HEADS)
-        CAT(pv_plain_, DTYPE)(tile, group, p, head);
+    for (int q_row = PV_MOST; q_row < q_rows; q_row += PV_MOST)
+        CAT(pv_plain_, DTYPE)(tile, group, p, q_row);
 }
 
 #undef MOST_VECS

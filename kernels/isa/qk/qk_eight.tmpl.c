@@ -1,18 +1,18 @@
-/* QK of eight heads, four to a vector of q: any dtype, where a tier has V_FOURS (512-bit x86),
- * in any order but whole rows. A 128-bit lane is a head's, and four elements of a row at a time
- * are repeated for each:
+/* QK of eight query rows, four to a vector of q: any dtype, where a tier has V_FOURS (512-bit x86),
+ * in any order but whole rows. A 128-bit lane is a query row's, and four elements of a row at a
+ * time are repeated for each:
  *
  *   q         | h0 e0-3 | h1 e0-3 | h2 e0-3 | h3 e0-3 |  | h4 e0-3 | ... | h7 e0-3 |
  *   row t     | e0-3    | e0-3    | e0-3    | e0-3    |
  *
- * acc[2 t] and acc[2 t + 1] grow by the products. So a row's sums for all heads end in two
+ * acc[2 t] and acc[2 t + 1] grow by the products. So a row's sums for all query rows end in two
  * vectors, and little is left to add across lanes. Rows are made floats in L1 first, once for all
- * heads; PLAIN ones, which are floats, are read where they lie. */
+ * query rows; PLAIN ones, which are floats, are read where they lie. */
 
 #ifndef ROWS_AT_ONCE
 #define ROWS_AT_ONCE (QK_ACC / 2)
-#define SHARERS (VL / SHARE) /* heads of a vector */
-_Static_assert(2 * SHARERS == Q_ROWS, "two vectors have all heads");
+#define SHARERS (VL / SHARE) /* query rows of a vector */
+_Static_assert(2 * SHARERS == Q_ROWS, "two vectors have all q_rows");
 
 /* Products of VL elements of each row, floats from byte `at` on, with q. */
 INLINE void qk_eight_step(vf *acc, const uint8_t *const *rows, int at, const float *q)
@@ -87,7 +87,7 @@ INLINE void CAT(qk_eight_, DTYPE)(const kvb_tile *tile, const kvb_group *group, 
         UNROLL_FOR (int i = 0; i < ROWS_AT_ONCE; i += SHARE)
             UNROLL_FOR (int half = 0; half < 2; half++) {
                 vf four[SHARE];
-                float sums[VL]; /* of SHARE rows for each head */
+                float sums[VL]; /* of SHARE rows for each query row */
                 UNROLL_FOR (int r = 0; r < SHARE; r++)
                     four[r] = acc[2 * (i + r) + half];
                 v_store(sums, CAT(unfold_, DTYPE)(v_sums4(four, false)));

@@ -1,27 +1,27 @@
-/* QK of rows of several KV heads in turn, as they lie where heads lie inside a token: each
- * whole, in the order of addresses, as in qk_rows. Plain dtypes, all tiers, 1 and 2 heads, or 4
- * where ROW_HEADS is 4.
+/* QK of rows of several KV heads in turn, as they lie where heads lie inside a token: each whole,
+ * in the order of addresses, as in qk_rows. Plain dtypes, all tiers, 1 and 2 query rows, or 4 where
+ * WHOLE_MOST is 4.
  *
  *   rows      | h0 t0 | h1 t0 | h0 t1 | h1 t1 | ...   16 of them at a time, of any heads:
- *   scores[h] | t0 | t1 | ...                         each goes to its own head's */
+ *   scores[h] | t0 | t1 | ...                         each goes to its own KV head's */
 
 /* LANES rows from `row` on, each of the next KV head after the one before it. */
 INLINE void CAT(qk_turns_, DTYPE)(const kvb_tile *tile, const kvb_group *group, int64_t row,
-                                  int dim, float *scores, const int heads)
+                                  int dim, float *scores, const int q_rows)
 {
     const uint8_t *k = row_of(&tile->k, row, ORDER_ROWS);
     const int64_t kv_heads = tile->k.schedule->kv_heads;
     int64_t head = row % kv_heads, t = row / kv_heads;
-    float sum[ROW_HEADS * LANES * VL], found[ROW_HEADS * LANES];
+    float sum[WHOLE_MOST * LANES * VL], found[WHOLE_MOST * LANES];
     for (int64_t r = 0, h = head; r < LANES; r++, h = h + 1 < kv_heads ? h + 1 : 0)
         CAT(qk_sums_, DTYPE)(k + r * tile->k.bytes, 0, tile->k.schedule->distance,
-                             CAT(query_, DTYPE)(group + h), NULL, dim, sum + r * VL, heads, 1,
-                             PLAIN && heads <= FEW_HEADS ? LINES_PER_REQUEST : 1);
+                             CAT(query_, DTYPE)(group + h), NULL, dim, sum + r * VL, q_rows, 1,
+                             PLAIN && q_rows <= FEW_Q_ROWS ? LINES_PER_REQUEST : 1);
     KEEP_IN_MEMORY(sum);
-    CAT(qk_merge_, DTYPE)(sum, found, LANES, heads);
+    CAT(qk_merge_, DTYPE)(sum, found, LANES, q_rows);
     KEEP_IN_MEMORY(found);
     for (int r = 0; r < LANES; r++) {
-        UNROLL_FOR (int h = 0; h < heads; h++)
+        UNROLL_FOR (int h = 0; h < q_rows; h++)
             scores[head * HEAD_SCORES + h * QUERY_SCORES + t] = found[h * LANES + r];
         if (++head == kv_heads) {
             head = 0;
@@ -31,30 +31,30 @@ INLINE void CAT(qk_turns_, DTYPE)(const kvb_tile *tile, const kvb_group *group, 
 }
 
 INLINE void CAT(qk_turns_of_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores,
-                                     const int heads)
+                                     const int q_rows)
 {
     for (int64_t row = 0; row < tile->count * tile->k.schedule->kv_heads; row += LANES)
-        if (group->k_dim == USUAL && heads <= FEW_HEADS)
-            CAT(qk_turns_, DTYPE)(tile, group, row, USUAL, scores, heads);
+        if (group->k_dim == USUAL && q_rows <= FEW_Q_ROWS)
+            CAT(qk_turns_, DTYPE)(tile, group, row, USUAL, scores, q_rows);
         else
-            CAT(qk_turns_, DTYPE)(tile, group, row, group->k_dim, scores, heads);
+            CAT(qk_turns_, DTYPE)(tile, group, row, group->k_dim, scores, q_rows);
 }
 OUT_OF_LINE(qk_turns, 1, float)
 OUT_OF_LINE(qk_turns, 2, float)
-#if ROW_HEADS > 2
+#if WHOLE_MOST > 2
 OUT_OF_LINE(qk_turns, 4, float)
 #endif
 
 INLINE void CAT(qk_in_turn_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores,
-                                    const int heads)
+                                    const int q_rows)
 {
-#if ROW_HEADS > 2
-    if (heads > FEW_HEADS) {
+#if WHOLE_MOST > 2
+    if (q_rows > FEW_Q_ROWS) {
         CAT(qk_turns4_, DTYPE)(tile, group, scores);
         return;
     }
 #endif
-    if (heads == 1)
+    if (q_rows == 1)
         CAT(qk_turns1_, DTYPE)(tile, group, scores);
     else
         CAT(qk_turns2_, DTYPE)(tile, group, scores);

@@ -1,22 +1,22 @@
-/* QK of rows taken one after another, each whole, in the order of addresses: that in which
- * hardware recognizes streams. Plain dtypes, all tiers, 1 and 2 heads, or 4 where ROW_HEADS is
- * 4. That of qk_tokens, a line of many rows and then the next line of them, needs no sums in
- * memory, and is what many heads want.
+/* QK of rows taken one after another, each whole, in the order of addresses: that in which hardware
+ * recognizes streams. Plain dtypes, all tiers, 1 and 2 query rows, or 4 where WHOLE_MOST is 4. That
+ * of qk_tokens, a line of many rows and then the next line of them, needs no sums in memory, and is
+ * what many query rows want.
  *
- *   row t     | x0 | x1 | x2 | x3 |    acc[chain] += q[h] * x in 4 / heads / rows chains
+ *   row t     | x0 | x1 | x2 | x3 |    acc[chain] += q[h] * x in 4 / q_rows / rows chains
  *   sum[h][t] | VL lanes |             16 rows' lanes, to be summed: in L1
  *
  * Chains hide the latency of one. qk_merge adds lanes up, VL rows at a time. */
 
-/* Vectors of a row that are taken at a time: as registers have room for; of one head's floats,
- * which are multiplied from memory, so many that one of four lines can ask; of four heads, whose q
- * is multiplied from memory, a line. */
-INLINE int CAT(qk_vecs_, DTYPE)(const int heads, const int rows)
+/* Vectors of a row that are taken at a time: as registers have room for; of one query row's floats,
+ * which are multiplied from memory, so many that one of four lines can ask; of four query rows,
+ * whose q is multiplied from memory, a line. */
+INLINE int CAT(qk_vecs_, DTYPE)(const int q_rows, const int rows)
 {
     int most = QK_ACC / 2 / rows;
-    if (heads > FEW_HEADS)
+    if (q_rows > FEW_Q_ROWS)
         most = STEPS;
-    else if (heads == 1 && PLAIN)
+    else if (q_rows == 1 && PLAIN)
         most = 8;
     return STEPS > most ? STEPS : most;
 }
@@ -24,12 +24,12 @@ INLINE int CAT(qk_vecs_, DTYPE)(const int heads, const int rows)
 /* `vecs` vectors of each row from where `row` is, and of q. One of `asked` lines asks for another,
  * or each where there are fewer or two rows side by side. */
 INLINE void CAT(qk_chunk_, DTYPE)(vf *acc, const uint8_t *row, int64_t stride, int64_t distance,
-                                  const vf *q, const int heads, const int rows, const int chains,
+                                  const vf *q, const int q_rows, const int rows, const int chains,
                                   const int vecs, const int asked)
 {
     /* a vector of the row; one of q, which is kept for no other row */
-    const bool once = heads == 1 || heads > FEW_HEADS;
-    vf x[ROW_HEADS * STEPS + QK_ACC];
+    const bool once = q_rows == 1 || q_rows > FEW_Q_ROWS;
+    vf x[WHOLE_MOST * STEPS + QK_ACC];
     UNROLL_FOR (int r = 0; r < rows; r++) {
         CAT(load_row_, DTYPE)(row + r * stride, 0, vecs, x + INDEX(r, rows) * vecs);
         UNROLL_FOR (int s = 0; s < vecs;
@@ -37,52 +37,53 @@ INLINE void CAT(qk_chunk_, DTYPE)(vf *acc, const uint8_t *row, int64_t stride, i
             kvb_fetch(row + r * stride + OFFSET(s * VL) + distance, true);
     }
     UNROLL_FOR (int s = 0; s < vecs; s++)
-        UNROLL_FOR (int h = 0; h < heads; h++)
+        UNROLL_FOR (int h = 0; h < q_rows; h++)
             UNROLL_FOR (int r = 0; r < rows; r++) {
-                vf *sum = &acc[(INDEX(h, heads) * rows + INDEX(r, rows)) * chains + s % chains];
-                fma_of(sum, q[s * heads + INDEX(h, heads)], x[INDEX(r, rows) * vecs + s], once);
+                vf *sum = &acc[(INDEX(h, q_rows) * rows + INDEX(r, rows)) * chains + s % chains];
+                fma_of(sum, q[s * q_rows + INDEX(h, q_rows)], x[INDEX(r, rows) * vecs + s], once);
             }
 }
 
-/* `vecs` vectors of q for each head. */
-INLINE void CAT(qk_query_, DTYPE)(const float *q, const int heads, const int vecs, vf *to)
+/* `vecs` vectors of q for each query row. */
+INLINE void CAT(qk_query_, DTYPE)(const float *q, const int q_rows, const int vecs, vf *to)
 {
     UNROLL_FOR (int s = 0; s < vecs; s++)
-        UNROLL_FOR (int h = 0; h < heads; h++)
-            to[s * heads + INDEX(h, heads)] = v_load(q + q_index(s * VL, h, heads, LANES));
+        UNROLL_FOR (int h = 0; h < q_rows; h++)
+            to[s * q_rows + INDEX(h, q_rows)] = v_load(q + q_index(s * VL, h, q_rows, LANES));
 }
 
 /* Products of `rows` rows with q, or with all of it that is `kept`: lanes to be summed, to `sum`
  * and every LANES vectors. */
 INLINE void CAT(qk_sums_, DTYPE)(const uint8_t *row, int64_t stride, int64_t distance,
                                  const float *q, const vf *kept, int dim, float *sum,
-                                 const int heads, const int rows, const int asked)
+                                 const int q_rows, const int rows, const int asked)
 {
-    const int sums = heads * rows, chains = 4 / sums, vecs = CAT(qk_vecs_, DTYPE)(heads, rows);
+    const int sums = q_rows * rows, chains = 4 / sums, vecs = CAT(qk_vecs_, DTYPE)(q_rows, rows);
     int left = dim;
-    vf acc[QK_ACC], w[ROW_HEADS * (STEPS + QK_ACC)];
+    vf acc[QK_ACC], w[WHOLE_MOST * (STEPS + QK_ACC)];
     UNROLL_FOR (int i = 0; i < sums * chains; i++)
         acc[i] = v_zero();
     if (kept) { /* a row is one chunk */
-        CAT(qk_chunk_, DTYPE)(acc, row, stride, distance, kept, heads, rows, chains, vecs, asked);
+        CAT(qk_chunk_, DTYPE)(acc, row, stride, distance, kept, q_rows, rows, chains, vecs, asked);
         left = 0;
     }
-    for (; left >= vecs * VL; left -= vecs * VL, row += OFFSET(vecs * VL), q += vecs * VL * heads) {
-        CAT(qk_query_, DTYPE)(q, heads, vecs, w);
-        CAT(qk_chunk_, DTYPE)(acc, row, stride, distance, w, heads, rows, chains, vecs, asked);
+    for (; left >= vecs * VL;
+         left -= vecs * VL, row += OFFSET(vecs * VL), q += vecs * VL * q_rows) {
+        CAT(qk_query_, DTYPE)(q, q_rows, vecs, w);
+        CAT(qk_chunk_, DTYPE)(acc, row, stride, distance, w, q_rows, rows, chains, vecs, asked);
     }
-    for (; left >= SPAN; left -= SPAN, row += OFFSET(SPAN), q += SPAN * heads) {
-        CAT(qk_query_, DTYPE)(q, heads, STEPS, w);
-        CAT(qk_chunk_, DTYPE)(acc, row, stride, distance, w, heads, rows, chains, STEPS, asked);
+    for (; left >= SPAN; left -= SPAN, row += OFFSET(SPAN), q += SPAN * q_rows) {
+        CAT(qk_query_, DTYPE)(q, q_rows, STEPS, w);
+        CAT(qk_chunk_, DTYPE)(acc, row, stride, distance, w, q_rows, rows, chains, STEPS, asked);
     }
     for (int in = 0; in < left; in += VL)
         UNROLL_FOR (int r = 0; r < rows; r++) {
             if (in == 0)
                 kvb_fetch(row + r * stride + distance, true);
             vf x = v_keep(LOAD(row + r * stride, in), left - in < VL ? left - in : VL);
-            UNROLL_FOR (int h = 0; h < heads; h++)
-                v_fma_into(&acc[(INDEX(h, heads) * rows + INDEX(r, rows)) * chains],
-                           v_load(q + q_index(in, h, heads, LANES)), x);
+            UNROLL_FOR (int h = 0; h < q_rows; h++)
+                v_fma_into(&acc[(INDEX(h, q_rows) * rows + INDEX(r, rows)) * chains],
+                           v_load(q + q_index(in, h, q_rows, LANES)), x);
         }
     UNROLL_FOR (int i = 0; i < sums; i++) {
         vf all = acc[i * chains];
@@ -92,10 +93,10 @@ INLINE void CAT(qk_sums_, DTYPE)(const uint8_t *row, int64_t stride, int64_t dis
     }
 }
 
-/* Sums of LANES rows for each head, `stride` from head to head. */
-INLINE void CAT(qk_merge_, DTYPE)(const float *sum, float *to, int stride, const int heads)
+/* Sums of LANES rows for each query row, `stride` from query row to query row. */
+INLINE void CAT(qk_merge_, DTYPE)(const float *sum, float *to, int stride, const int q_rows)
 {
-    for (int i = 0; i < heads * LANES; i += VL) {
+    for (int i = 0; i < q_rows * LANES; i += VL) {
         vf all[VL];
         UNROLL_FOR (int l = 0; l < VL; l++)
             all[l] = v_load(sum + (i + l) * VL);
@@ -103,36 +104,36 @@ INLINE void CAT(qk_merge_, DTYPE)(const float *sum, float *to, int stride, const
     }
 }
 
-/* LANES rows of one KV head, with q in registers or not. Two heads take two at a time, so that a
- * vector of q meets both, but long ones by themselves. Of four, a row's loop is not written out:
+/* LANES rows of one KV head, with q in registers or not. Two query rows take two at a time, so that
+ * a vector of q meets both, but long ones by themselves. Of four, a row's loop is not written out:
  * what loads it is one instruction that goes from line to line, which hardware follows; as eight of
  * them, each of which comes back a row later, took a fifth longer. */
 INLINE void CAT(qk_lanes_, DTYPE)(const kvb_tile *tile, const uint8_t *k, const float *q, int dim,
-                                  float *scores, const int heads, const bool keep)
+                                  float *scores, const int q_rows, const bool keep)
 {
-    const int rows = ELEMENT < 4 ? heads : 1, vecs = CAT(qk_vecs_, DTYPE)(heads, rows);
-    float sum[ROW_HEADS * LANES * VL];
-    vf kept[ROW_HEADS * (STEPS + QK_ACC)];
+    const int rows = ELEMENT < 4 ? q_rows : 1, vecs = CAT(qk_vecs_, DTYPE)(q_rows, rows);
+    float sum[WHOLE_MOST * LANES * VL];
+    vf kept[WHOLE_MOST * (STEPS + QK_ACC)];
     if (keep)
-        CAT(qk_query_, DTYPE)(q, heads, vecs, kept);
+        CAT(qk_query_, DTYPE)(q, q_rows, vecs, kept);
     for (int t = 0; t < LANES; t += rows)
         CAT(qk_sums_, DTYPE)(k + t * tile->k.bytes, tile->k.bytes, tile->k.schedule->distance, q,
-                             keep ? kept : NULL, dim, sum + t * VL, heads, rows,
-                             heads > FEW_HEADS ? 1 : LINES_PER_REQUEST);
+                             keep ? kept : NULL, dim, sum + t * VL, q_rows, rows,
+                             q_rows > FEW_Q_ROWS ? 1 : LINES_PER_REQUEST);
     KEEP_IN_MEMORY(sum);
-    CAT(qk_merge_, DTYPE)(sum, scores, QUERY_SCORES, heads);
+    CAT(qk_merge_, DTYPE)(sum, scores, QUERY_SCORES, q_rows);
 }
 
 INLINE void CAT(qk_rows_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores,
-                                 const int heads)
+                                 const int q_rows)
 {
     const float *q = CAT(query_, DTYPE)(group);
-    const bool keep = CAT(qk_vecs_, DTYPE)(heads, ELEMENT < 4 ? heads : 1) * VL == USUAL;
+    const bool keep = CAT(qk_vecs_, DTYPE)(q_rows, ELEMENT < 4 ? q_rows : 1) * VL == USUAL;
     for (int t = 0; t < tile->count; t += LANES) {
         const uint8_t *k = row_of(&tile->k, t, ORDER_ROWS);
-        if (heads <= FEW_HEADS && group->k_dim == USUAL)
-            CAT(qk_lanes_, DTYPE)(tile, k, q, USUAL, scores + t, heads, keep);
+        if (q_rows <= FEW_Q_ROWS && group->k_dim == USUAL)
+            CAT(qk_lanes_, DTYPE)(tile, k, q, USUAL, scores + t, q_rows, keep);
         else
-            CAT(qk_lanes_, DTYPE)(tile, k, q, group->k_dim, scores + t, heads, false);
+            CAT(qk_lanes_, DTYPE)(tile, k, q, group->k_dim, scores + t, q_rows, false);
     }
 }

@@ -11,7 +11,7 @@
 /* One cell of all tokens of one block or of two, of the elements from `in` on behind those of q;
  * `keep` of them. */
 INLINE void CAT(qkt_cell_, DTYPE)(vf *acc, const uint8_t *const *k, int64_t at, const float *q,
-                                  const int in, int keep, const int heads, const int slots,
+                                  const int in, int keep, const int q_rows, const int slots,
                                   const int blocks, const int chains)
 {
     const int vectors = blocks * VECTORS;
@@ -23,26 +23,27 @@ INLINE void CAT(qkt_cell_, DTYPE)(vf *acc, const uint8_t *const *k, int64_t at, 
             vf x[2 * VECTORS];
             UNROLL_FOR (int v = 0; v < vectors; v++)
                 x[v] = ELEMENT_OF(cells[v], e);
-            UNROLL_FOR (int h = 0; h < heads; h++) {
+            UNROLL_FOR (int h = 0; h < q_rows; h++) {
                 vf w = v_set1(q[q_index(in + e, h, slots, Q_PART(slots))]);
                 UNROLL_FOR (int v = 0; v < vectors; v++)
-                    v_fma_into(&acc[((in + e) % chains * heads + INDEX(h, heads)) * vectors +
+                    v_fma_into(&acc[((in + e) % chains * q_rows + INDEX(h, q_rows)) * vectors +
                                     INDEX(v, vectors)],
                                w, x[v]);
             }
         }
 }
 
-/* The LANES tokens of one block or of two, and `heads` of the `slots` heads whose q lie
- * interleaved. Few heads have several sums to a score, which hide the latency of one: as many
+/* The LANES tokens of one block or of two, and `q_rows` of the `slots` query rows whose q lie
+ * interleaved. Few query rows have several sums to a score, which hide the latency of one: as many
  * whether blocks are paired or not, so that scores do not depend on it. A prefetch goes with every
  * line of a block. */
 INLINE void CAT(qkt_blocks_, DTYPE)(const uint8_t *const *k, prefetch *cursor, const float *q,
-                                    int dim, float *scores, const int heads, const int slots,
+                                    int dim, float *scores, const int q_rows, const int slots,
                                     const int blocks, const int order)
 {
-    const int vectors = blocks * VECTORS, sums = heads * vectors;
-    const int most = QK_ACC / ((heads > 2 ? 2 : 1) * heads * VECTORS), chains = most > 1 ? most : 1;
+    const int vectors = blocks * VECTORS, sums = q_rows * vectors;
+    const int most = QK_ACC / ((q_rows > 2 ? 2 : 1) * q_rows * VECTORS),
+              chains = most > 1 ? most : 1;
     /* all divide LANES */
     const int few = chains > OF_LINE ? chains : OF_LINE, step = few > 4 ? few : 4;
     const int part = Q_PART(slots);
@@ -57,7 +58,7 @@ INLINE void CAT(qkt_blocks_, DTYPE)(const uint8_t *const *k, prefetch *cursor, c
                 UNROLL_FOR (int b = 0; b < blocks; b++)
                     prefetch_with(cursor, k[b] + CELLS_AT(at + i), VECTORS > 1 ? 0 : i / OF_LINE,
                                   order);
-            CAT(qkt_cell_, DTYPE)(acc, k, CELLS_AT(at + i), w, i, ELEMENTS, heads, slots, blocks,
+            CAT(qkt_cell_, DTYPE)(acc, k, CELLS_AT(at + i), w, i, ELEMENTS, q_rows, slots, blocks,
                                   chains);
         }
     }
@@ -66,7 +67,7 @@ INLINE void CAT(qkt_blocks_, DTYPE)(const uint8_t *const *k, prefetch *cursor, c
             UNROLL_FOR (int b = 0; b < blocks; b++)
                 prefetch_with(cursor, k[b] + CELLS_AT(at), 0, order);
         CAT(qkt_cell_, DTYPE)(acc, k, CELLS_AT(at), q + q_index(at, 0, slots, part), 0, dim - at,
-                              heads, slots, blocks, chains);
+                              q_rows, slots, blocks, chains);
     }
     UNROLL_FOR (int i = 0; i < sums; i++) {
         vf sum = acc[INDEX(i, sums)];
@@ -77,22 +78,22 @@ INLINE void CAT(qkt_blocks_, DTYPE)(const uint8_t *const *k, prefetch *cursor, c
     }
 }
 
-/* The next one or two blocks, and `heads` of the `slots` heads. */
+/* The next one or two blocks, and `q_rows` of the `slots` query rows. */
 INLINE void CAT(qkt_next_, DTYPE)(const uint8_t *const *k, prefetch *cursor, const float *q,
-                                  int dim, float *scores, const int heads, const int slots,
+                                  int dim, float *scores, const int q_rows, const int slots,
                                   bool two, const int order)
 {
     if (two)
-        CAT(qkt_blocks_, DTYPE)(k, cursor, q, dim, scores, heads, slots, 2, order);
+        CAT(qkt_blocks_, DTYPE)(k, cursor, q, dim, scores, q_rows, slots, 2, order);
     else
-        CAT(qkt_blocks_, DTYPE)(k, cursor, q, dim, scores, heads, slots, 1, order);
+        CAT(qkt_blocks_, DTYPE)(k, cursor, q, dim, scores, q_rows, slots, 1, order);
 }
 
 /* In passes, as qk_tokens has them. */
 INLINE void CAT(qkt_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores,
-                                  const int heads, const int order)
+                                  const int q_rows, const int order)
 {
-    const int pass = heads < QK_HEADS ? heads : QK_HEADS;
+    const int pass = q_rows < QK_MOST ? q_rows : QK_MOST;
     const bool paired = pass > 2 && 2 * pass * VECTORS <= QK_ACC && pairs_blocks(tile, order);
     prefetch cursor = prefetch_from(&tile->k, (int64_t)group->k_dim * CELL / ELEMENTS);
     for (int t = 0, step; t < tile->count; t += step) {
@@ -102,15 +103,15 @@ INLINE void CAT(qkt_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, 
                               row_of(&tile->k, t + step - LANES, order)};
         prefetch_of(&cursor, tile, &tile->k, t, order);
         if (order != ORDER_PLAIN)
-            CAT(qkt_next_, DTYPE)(k, &cursor, group->q, group->k_dim, scores + t, pass, heads, two,
+            CAT(qkt_next_, DTYPE)(k, &cursor, group->q, group->k_dim, scores + t, pass, q_rows, two,
                                   order);
-        for (int h = order == ORDER_PLAIN ? 0 : pass; h < heads; h += pass)
-            CAT(qkt_next_, DTYPE)(k, NULL, group->q + h * Q_PART(heads), group->k_dim,
-                                  scores + h * QUERY_SCORES + t, pass, heads, two, ORDER_PLAIN);
+        for (int h = order == ORDER_PLAIN ? 0 : pass; h < q_rows; h += pass)
+            CAT(qkt_next_, DTYPE)(k, NULL, group->q + h * Q_PART(q_rows), group->k_dim,
+                                  scores + h * QUERY_SCORES + t, pass, q_rows, two, ORDER_PLAIN);
     }
 }
 
-STAGE(qkt, k, DTYPE, float, ROW_HEADS, ROW_HEADS + 1)
+STAGE(qkt, k, DTYPE, float, WHOLE_MOST, WHOLE_MOST + 1)
 
 #undef VECTORS
 #undef OF_LINE

@@ -1,17 +1,16 @@
-/* QK of several tokens at a time: any dtype, tier, group class and order. Up to QK_HEADS heads x
- * QK_ACC / heads tokens have a sum each in a register, and rows are taken side by side, a vector
+/* QK of several tokens at a time: any dtype, tier, group class and order. Up to QK_MOST q_rows x
+ * QK_ACC / q_rows tokens have a sum each in a register, and rows are taken side by side, a vector
  * of each:
  *
  *   q[h]      | w0 | w1 | ...
  *   row t     | x0 | x1 | ...    acc[h][t] += w0 * x0, and so on: VL lanes each
  *   row t+1   | x0 | x1 | ...
  *
- * v_sums adds the lanes up, VL sums at a time.
- * Of a packed row one head sums up the codes, each pack's times its scale; more heads share
- * values. */
+ * v_sums adds the lanes up, VL sums at a time. Of a packed row one query row sums up the codes,
+ * each pack's times its scale; more query rows share values. */
 
-#define CODES_FIRST(heads) (PACK > 1 && (heads) == 1)
-/* One head takes a row's vector when it is loaded, for lack of registers. */
+#define CODES_FIRST(q_rows) (PACK > 1 && (q_rows) == 1)
+/* One query row takes a row's vector when it is loaded, for lack of registers. */
 #if defined(QK_AT_ONCE) || PACK > 1
 #define ONE_AT_ONCE 1
 #else
@@ -20,13 +19,13 @@
 
 /* One vector of D, at element `in` of the rows: `keep` lanes of it, VL when the vector is whole. */
 INLINE void CAT(qk_step_, DTYPE)(vf *acc, kvb_places k, int in, const float *q, int keep,
-                                 const int heads)
+                                 const int q_rows)
 {
-    const int tokens = QK_ACC / heads;
-    if (ONE_AT_ONCE && heads == 1) {
+    const int tokens = QK_ACC / q_rows;
+    if (ONE_AT_ONCE && q_rows == 1) {
         vf w = v_load(q);
         UNROLL_FOR (int t = 0; t < tokens; t++) {
-            vf row = CODES_FIRST(heads) ? CODES(kvb_row_at(k, t), in) : LOAD(kvb_row_at(k, t), in);
+            vf row = CODES_FIRST(q_rows) ? CODES(kvb_row_at(k, t), in) : LOAD(kvb_row_at(k, t), in);
             v_fma_into(&acc[t], w, keep < VL ? v_keep(row, keep) : row);
         }
         return;
@@ -37,30 +36,30 @@ INLINE void CAT(qk_step_, DTYPE)(vf *acc, kvb_places k, int in, const float *q, 
         if (keep < VL)
             x[t] = v_keep(x[t], keep);
     }
-    UNROLL_FOR (int h = 0; h < heads; h++) {
+    UNROLL_FOR (int h = 0; h < q_rows; h++) {
         vf w = v_load(q + h * LANES);
         UNROLL_FOR (int t = 0; t < tokens; t++)
-            v_fma_into(&acc[INDEX(h, heads) * tokens + t], w, x[t]);
+            v_fma_into(&acc[INDEX(h, q_rows) * tokens + t], w, x[t]);
     }
 }
 
 #if PAIRED
-/* Two whole vectors of D of each row, at element `at`; `q` and `after` are those of the first head
- * for each. Few heads take a row when it is loaded, for lack of registers; many take their q once
- * for all rows. */
+/* Two whole vectors of D of each row, at element `at`; `q` and `after` are those of the first query
+ * row for each. Few query rows take a row when it is loaded, for lack of registers; many take their
+ * q once for all rows. */
 INLINE void CAT(qk_pair_, DTYPE)(vf *acc, kvb_places k, int at, const float *q, const float *after,
-                                 const int heads)
+                                 const int q_rows)
 {
-    const int tokens = QK_ACC / heads;
+    const int tokens = QK_ACC / q_rows;
     vf x[2 * QK_ACC];
     UNROLL_FOR (int t = 0; t < tokens; t++) {
         CAT(v_pair_, DTYPE)(kvb_row_at(k, t) + OFFSET(at), x + 2 * t);
-        UNROLL_FOR (int h = 0; heads <= 2 && h < heads; h++) {
+        UNROLL_FOR (int h = 0; q_rows <= 2 && h < q_rows; h++) {
             v_fma_into(&acc[h * tokens + t], v_load(q + h * LANES), x[2 * t]);
             v_fma_into(&acc[h * tokens + t], v_load(after + h * LANES), x[2 * t + 1]);
         }
     }
-    UNROLL_FOR (int h = 0; heads > 2 && h < heads; h++) {
+    UNROLL_FOR (int h = 0; q_rows > 2 && h < q_rows; h++) {
         vf w = v_load(q + h * LANES), v = v_load(after + h * LANES);
         UNROLL_FOR (int t = 0; t < tokens; t++)
             v_fma_into(&acc[h * tokens + t], w, x[2 * t]);
@@ -72,26 +71,27 @@ INLINE void CAT(qk_pair_, DTYPE)(vf *acc, kvb_places k, int at, const float *q, 
 
 /* Sums over a pack's codes, times the scales, which are the f16 at its beginning. The sums begin
  * anew. */
-INLINE void CAT(qk_pack_, DTYPE)(vf *acc, vf *part, kvb_places k, int offset, const int heads)
+INLINE void CAT(qk_pack_, DTYPE)(vf *acc, vf *part, kvb_places k, int offset, const int q_rows)
 {
-    const int tokens = QK_ACC / heads;
+    const int tokens = QK_ACC / q_rows;
     UNROLL_FOR (int t = 0; t < tokens; t++) {
         vf scale = v_half(kvb_row_at(k, t) + offset);
-        UNROLL_FOR (int h = 0; h < heads; h++) {
+        UNROLL_FOR (int h = 0; h < q_rows; h++) {
             v_fma_into(&acc[h * tokens + t], scale, part[h * tokens + t]);
             part[h * tokens + t] = v_zero();
         }
     }
 }
 
-/* QK_ACC / heads tokens from k[0] on, and `heads` of the `slots` heads whose q lie interleaved: one
- * pointer and constant offsets reach them all. A prefetch goes with every line of every row, spread
- * over the line's steps. */
+/* QK_ACC / q_rows tokens from k[0] on, and `q_rows` of the `slots` query rows whose q lie
+ * interleaved: one pointer and constant offsets reach them all. A prefetch goes with every line of
+ * every row, spread over the line's steps. */
 INLINE void CAT(qk_tokens_, DTYPE)(kvb_places k, prefetch *cursor, const float *q, int dim,
-                                   float *scores, const int heads, const int slots, const int order)
+                                   float *scores, const int q_rows, const int slots,
+                                   const int order)
 {
-    const int tokens = QK_ACC / heads;
-    vf acc[QK_ACC], part[QK_ACC], *const into = CODES_FIRST(heads) ? part : acc;
+    const int tokens = QK_ACC / q_rows;
+    vf acc[QK_ACC], part[QK_ACC], *const into = CODES_FIRST(q_rows) ? part : acc;
     UNROLL_FOR (int i = 0; i < QK_ACC; i++)
         acc[i] = part[i] = v_zero();
     int at = 0;
@@ -104,44 +104,44 @@ INLINE void CAT(qk_tokens_, DTYPE)(kvb_places k, prefetch *cursor, const float *
 #if PAIRED
             if (s % 2 == 0)
                 CAT(qk_pair_, DTYPE)(acc, k, s * VL, w, q + q_index((s + 1) * VL, 0, slots, LANES),
-                                     heads);
+                                     q_rows);
 #else
-            CAT(qk_step_, DTYPE)(into, k, s * VL, w, VL, heads);
+            CAT(qk_step_, DTYPE)(into, k, s * VL, w, VL, q_rows);
 #endif
-            if (CODES_FIRST(heads) && (s + 1) * VL % PACK == 0)
-                CAT(qk_pack_, DTYPE)(acc, part, k, OFFSET(s * VL), heads);
+            if (CODES_FIRST(q_rows) && (s + 1) * VL % PACK == 0)
+                CAT(qk_pack_, DTYPE)(acc, part, k, OFFSET(s * VL), q_rows);
         }
     const int left = dim - at;
     for (int t = 0; left && t < tokens; t++)
         prefetch_line(cursor, order);
     for (int in = 0; in < left; in += VL) {
-        CAT(qk_step_, DTYPE)(into, k, in, q + q_index(in, 0, slots, LANES), left - in, heads);
-        if (CODES_FIRST(heads) && ((in + VL) % PACK == 0 || in + VL >= left))
-            CAT(qk_pack_, DTYPE)(acc, part, k, OFFSET(in), heads);
+        CAT(qk_step_, DTYPE)(into, k, in, q + q_index(in, 0, slots, LANES), left - in, q_rows);
+        if (CODES_FIRST(q_rows) && ((in + VL) % PACK == 0 || in + VL >= left))
+            CAT(qk_pack_, DTYPE)(acc, part, k, OFFSET(in), q_rows);
     }
     float sums[QK_ACC];
     UNROLL_FOR (int i = 0; i < QK_ACC; i += VL)
         v_store(sums + i, CAT(unfold_, DTYPE)(v_sums(acc + i)));
     KEEP_IN_MEMORY(sums);
-    UNROLL_FOR (int h = 0; h < heads; h++)
+    UNROLL_FOR (int h = 0; h < q_rows; h++)
         memcpy(scores + h * QUERY_SCORES, sums + h * tokens, (size_t)tokens * sizeof *sums);
 }
 
-/* `heads` heads in passes of at most QK_HEADS; only the first pass prefetches. */
+/* `q_rows` query rows in passes of at most QK_MOST; only the first pass prefetches. */
 INLINE void CAT(qk_passes_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores,
-                                   const int heads, const int order)
+                                   const int q_rows, const int order)
 {
-    const int pass = heads < QK_HEADS ? heads : QK_HEADS, tokens = QK_ACC / pass;
+    const int pass = q_rows < QK_MOST ? q_rows : QK_MOST, tokens = QK_ACC / pass;
     const float *q = CAT(query_, DTYPE)(group);
     prefetch cursor = PREFETCH(&tile->k, group->k_dim);
     for (int t = 0; t < tile->count; t += tokens) {
         const kvb_places k = kvb_rows_from(tile->k.rows, t);
         prefetch_of(&cursor, tile, &tile->k, t, order);
         if (order != ORDER_PLAIN)
-            CAT(qk_tokens_, DTYPE)(k, &cursor, q, group->k_dim, scores + t, pass, heads, order);
-        for (int h = order == ORDER_PLAIN ? 0 : pass; h < heads; h += pass)
+            CAT(qk_tokens_, DTYPE)(k, &cursor, q, group->k_dim, scores + t, pass, q_rows, order);
+        for (int h = order == ORDER_PLAIN ? 0 : pass; h < q_rows; h += pass)
             CAT(qk_tokens_, DTYPE)(k, NULL, q + h * LANES, group->k_dim,
-                                   scores + h * QUERY_SCORES + t, pass, heads, ORDER_PLAIN);
+                                   scores + h * QUERY_SCORES + t, pass, q_rows, ORDER_PLAIN);
     }
 }
 

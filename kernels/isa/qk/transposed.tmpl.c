@@ -2,8 +2,8 @@
  */
 #define WHOLE(x, e) (x)
 
-/* Whether two blocks may be read side by side. Where registers hold their sums, more than two heads
- * do: what is loaded of q then serves both, and loads are what such scores take time for. */
+/* Whether two blocks may be read side by side. Where registers hold their sums, more than two query
+ * rows do: what is loaded of q then serves both, and loads are what such scores take time for. */
 INLINE bool pairs_blocks(const kvb_tile *tile, const int order)
 {
     return order == ORDER_RUNS ? tile->k.schedule->run_rows >= 2 * LANES : order != ORDER_ROWS;

@@ -27,20 +27,20 @@
 #endif
 
 /* As all its stages have it. */
-static bool CAT(whole_, DTYPE)(int64_t heads, int64_t dim)
+static bool CAT(whole_, DTYPE)(int64_t q_rows, int64_t dim)
 {
     (void)dim;
-    return PACK == 1 && heads <= ROW_HEADS;
+    return PACK == 1 && q_rows <= WHOLE_MOST;
 }
 
-/* Two query heads of formats that are converted could take rows in turn, but were slower so: their
+/* Two query rows of formats that are converted could take rows in turn, but were slower so: their
  * sums go in and out for few bytes. */
 #if PACK > 1
 enum { CAT(in_turn_, DTYPE) = 0 };
 #elif ELEMENT < 4
 enum { CAT(in_turn_, DTYPE) = 1 };
 #else
-enum { CAT(in_turn_, DTYPE) = ROW_HEADS };
+enum { CAT(in_turn_, DTYPE) = WHOLE_MOST };
 #endif
 
 #undef DTYPE
@@ -53,13 +53,13 @@ enum { CAT(in_turn_, DTYPE) = ROW_HEADS };
 
 #ifndef QK_OF
 /* The halves of a way to read rows, as tiers have them. */
-#define HALF_OF(way, heads)     \
+#define HALF_OF(way, q_rows)    \
     {.most = Q_ROWS,            \
-     .shared = heads,           \
+     .shared = q_rows,          \
      .step = VL,                \
      .whole = CAT(whole_, way), \
      .in_turn = CAT(in_turn_, way)}
 #define QK_OF(way) \
-    {.half = HALF_OF(way, QK_HEADS), .rows = BY_CLASS(qk, way), .shared_transposed = QK_HEADS}
-#define PV_OF(way) {.half = HALF_OF(way, PV_HEADS), .rows = BY_CLASS(pv, way)}
+    {.half = HALF_OF(way, QK_MOST), .rows = BY_CLASS(qk, way), .shared_transposed = QK_MOST}
+#define PV_OF(way) {.half = HALF_OF(way, PV_MOST), .rows = BY_CLASS(pv, way)}
 #endif

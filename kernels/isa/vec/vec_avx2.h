@@ -6,11 +6,11 @@
 #include <immintrin.h>
 
 #define TIER kvb_tier_avx2
-#define VL 8       /* float lanes */
-#define QK_ACC 8   /* accumulators of a QK step: tokens x heads */
-#define QK_HEADS 4 /* most heads of a QK step */
-#define PV_ACC 8   /* accumulators of a PV slice: heads x vectors */
-#define PV_HEADS 4 /* most heads of a PV slice */
+#define VL 8      /* float lanes */
+#define QK_ACC 8  /* accumulators of a QK step: tokens x q_rows */
+#define QK_MOST 4 /* most query rows of a QK step */
+#define PV_ACC 8  /* accumulators of a PV slice: q_rows x vectors */
+#define PV_MOST 4 /* most query rows of a PV slice */
 /* two vectors of a row are converted at once, for less than twice one's work */
 #define V_PAIR_e4m3 1
 #define V_PAIR_e5m2 1

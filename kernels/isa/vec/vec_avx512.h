@@ -7,17 +7,17 @@
 #include <immintrin.h>
 
 #define TIER kvb_tier_avx512
-#define VL 16      /* float lanes */
-#define QK_ACC 16  /* accumulators of a QK step: tokens x heads */
-#define QK_HEADS 8 /* most heads of a QK step */
-#define PV_ACC 16  /* accumulators of a PV slice: heads x vectors */
-#define PV_HEADS 8 /* most heads of a PV slice */
+#define VL 16     /* float lanes */
+#define QK_ACC 16 /* accumulators of a QK step: tokens x q_rows */
+#define QK_MOST 8 /* most query rows of a QK step */
+#define PV_ACC 16 /* accumulators of a PV slice: q_rows x vectors */
+#define PV_MOST 8 /* most query rows of a PV slice */
 /* two vectors of a row are converted at once, for less than twice one's work */
 #define V_PAIR_e4m3 1
 #define V_PAIR_bf16 1
 #define V_DEAL_bf16 1 /* one of them has the elements at even places, the other those between */
-#define V_FOURS       /* for eight heads, four share a vector of q: so its layout is another, and \
-                          v_fours() there */
+/* for eight query rows, four share a vector of q: so its layout is another, and v_fours() there */
+#define V_FOURS
 /* independent FMA chains that hide the latency and, with two factors, fit the registers */
 #define FLOPS_ACC 24
 

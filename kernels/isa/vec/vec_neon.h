@@ -6,11 +6,11 @@
 #include <arm_neon.h>
 
 #define TIER kvb_tier_neon
-#define VL 4       /* float lanes */
-#define QK_ACC 16  /* accumulators of a QK step: tokens x heads */
-#define QK_HEADS 4 /* most heads of a QK step */
-#define PV_ACC 16  /* accumulators of a PV slice: heads x vectors */
-#define PV_HEADS 4 /* most heads of a PV slice */
+#define VL 4      /* float lanes */
+#define QK_ACC 16 /* accumulators of a QK step: tokens x q_rows */
+#define QK_MOST 4 /* most query rows of a QK step */
+#define PV_ACC 16 /* accumulators of a PV slice: q_rows x vectors */
+#define PV_MOST 4 /* most query rows of a PV slice */
 /* independent FMA chains that hide the latency and, with two factors, fit the registers */
 #define FLOPS_ACC 24
 

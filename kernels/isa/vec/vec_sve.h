@@ -7,12 +7,12 @@
 #include <arm_sve.h>
 
 #define VL (SVE_BITS / 32) /* float lanes */
-#define QK_ACC 16          /* accumulators of a QK step: tokens x heads */
-#define QK_HEADS 8         /* most heads of a QK step */
-#define QK_AT_ONCE /* one head uses a row's vector when it is loaded: else 16 rows and 16 sums \
-                      spill */
-#define PV_ACC 16  /* accumulators of a PV slice: heads x vectors */
-#define PV_HEADS 8 /* most heads of a PV slice */
+#define QK_ACC 16          /* accumulators of a QK step: tokens x q_rows */
+#define QK_MOST 8          /* most query rows of a QK step */
+/* one query row uses a row's vector when it is loaded: else 16 rows and 16 sums spill */
+#define QK_AT_ONCE
+#define PV_ACC 16 /* accumulators of a PV slice: q_rows x vectors */
+#define PV_MOST 8 /* most query rows of a PV slice */
 /* independent FMA chains that hide the latency and, with two factors, fit the registers */
 #define FLOPS_ACC 24
 
