@@ -85,8 +85,11 @@ class Case:
     scale: float
     evicted: bool  # rows that are not attended hold garbage
     planes: Planes = field(repr=False)
-    q: np.ndarray = field(repr=False)  # [B, Hq, D]
+    q: np.ndarray = field(repr=False)  # [B * queries, Hq, D]
     store: Store | None
+    queries: int = 1  # of each sequence
+    # [B, queries], tokens that each attends to; None: the last one all, the one before one less
+    ends: np.ndarray | None = None
 
     @property
     def name(self) -> str:
@@ -94,8 +97,15 @@ class Case:
 
     @property
     def out(self) -> tuple[int, int, int]:
-        """[B, Hq, Dv]"""
-        return self.shape.batch, self.q_heads, self.shape.v.dim
+        """[B * queries, Hq, Dv]"""
+        return self.shape.batch * self.queries, self.q_heads, self.shape.v.dim
+
+    @property
+    def attended(self) -> np.ndarray:
+        """[B, queries]"""
+        if self.ends is not None:
+            return self.ends
+        return np.maximum(0, self.lengths[:, None] - np.arange(self.queries)[::-1])
 
 
 def chance(rng, share: float) -> bool:
@@ -141,6 +151,15 @@ def draw_lengths(rng, batch: int, tokens: int) -> np.ndarray:
         between(rng, 0 if chance(rng, 0.3) else min(1, tokens), tokens) for _ in range(batch - 1)
     ]
     return rng.permutation(np.array(lengths, dtype=np.int64))
+
+
+def draw_queries(rng, lengths: np.ndarray, group: int) -> tuple[int, np.ndarray | None]:
+    """How many each sequence has, and their ends where these are given."""
+    queries = between(rng, 2, 5 if group <= 8 else 2)
+    given = chance(rng, 0.5)
+    return queries, rng.integers(
+        0, lengths[:, None] + 1, (len(lengths), queries)
+    ) if given else None
 
 
 def draw_table(rng, shape: Shape) -> np.ndarray:
@@ -203,7 +222,7 @@ def draw_shape(rng, words: Words, sizes: dict[str, int], ring: bool) -> Shape:
 def draw_rows(
     rng, kind: str, shape: Shape, count: int, q: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """K and V [H, count, D] as float32; may change q [Hq, D] in place."""
+    """K and V [H, count, D] as float32; may change q [queries, Hq, D] in place."""
     k, v = (
         rng.standard_normal((shape.kv_heads, count, side.dim), dtype=np.float32)
         for side in shape.sides
@@ -234,7 +253,8 @@ def fill_rows(rng, case: Case) -> None:
         if not count:
             continue
         slots = oracle.slots_of(shape, first, count)
-        data = draw_rows(rng, case.kind, shape, count, case.q[seq])
+        queries = slice(seq * case.queries, (seq + 1) * case.queries)
+        data = draw_rows(rng, case.kind, shape, count, case.q[queries])
         oracle.put(shape, case.planes, case.table, seq, slots, *data, padding=False)
 
 
@@ -300,6 +320,9 @@ def make(words: Words, seed: int, index: int) -> Case:
     if lengths.max() > shape.capacity:
         window = between(rng, 1, shape.capacity)
     fill = pick(rng, (0xFF, 0xFF, 0x7F))
+    queries, ends = 1, None
+    if chance(rng, 0.2) and not window and lengths.max() <= shape.capacity:
+        queries, ends = draw_queries(rng, lengths, sizes["group"])
     case = Case(
         seed,
         index,
@@ -328,8 +351,11 @@ def make(words: Words, seed: int, index: int) -> Case:
         planes=Planes.filled(shape, fill),
         store=None,
         q=rng.standard_normal(
-            (shape.batch, sizes["kv_heads"] * sizes["group"], shape.head_dim), dtype=np.float32
+            (shape.batch * queries, sizes["kv_heads"] * sizes["group"], shape.head_dim),
+            dtype=np.float32,
         ),
+        queries=queries,
+        ends=ends,
     )
     fill_rows(rng, case)
     if case.table is not None:
@@ -349,7 +375,7 @@ def answer(case: Case) -> tuple[np.ndarray, np.ndarray]:
         case.shape,
         case.planes,
         case.table,
-        case.lengths,
+        case.attended.ravel(),
         case.q,
         case.window,
         case.scale,

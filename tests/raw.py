@@ -227,7 +227,7 @@ def decode_args(
 ):
     """A kvb_decode over q [B, Hq, D] and out [B, Hq, Dv]; `rest` sets other fields."""
     args = raw.ffi.new("kvb_decode *")
-    _alive[args] = (bound, q, out)
+    _alive[args] = (bound, q, out, rest)
     args.cache, args.q, args.out = bound.cache, raw.floats(q), raw.floats(out)
     args.q_heads = q.shape[1]
     args.isa, args.variant = raw.word("isa", isa), raw.word("variant", variant)

@@ -10,8 +10,8 @@
 typedef struct record {
     int64_t seed, index, op, layout, inner, k_dtype, v_dtype, k_scale, v_scale, ring, batch,
         kv_heads, head_dim, v_dim, capacity, block_tokens, blocks, pad, k_bytes, v_bytes,
-        k_scale_bytes, v_scale_bytes, q_heads, window, variant, schedule, threads, deterministic,
-        guard, fill, tokens, head_major, nt, paged;
+        k_scale_bytes, v_scale_bytes, q_heads, queries, ends, window, variant, schedule, threads,
+        deterministic, guard, fill, tokens, head_major, nt, paged;
     double scale, k_tensor, v_tensor;
 } record;
 
@@ -49,10 +49,10 @@ static float *guarded(kvb_arena *arena, const float *from, int64_t count, int32_
     return (float *)(void *)at;
 }
 
-static void replay_decode(const record *c, rig *r, FILE *file)
+static void replay_decode(const record *c, rig *r, const int64_t *ends, FILE *file)
 {
-    int64_t asked = c->batch * c->q_heads * r->cache.k.dim,
-            count = c->batch * c->q_heads * r->cache.v.dim;
+    int64_t heads = c->batch * c->queries * c->q_heads;
+    int64_t asked = heads * r->cache.k.dim, count = heads * r->cache.v.dim;
     float *q = take_floats(file, asked), *unset = need((size_t)count * sizeof *unset);
     double *right = take_doubles(file, count), *bound = take_doubles(file, count);
     for (int i = 0; tiers[i] >= 0; i++) {
@@ -61,6 +61,8 @@ static void replay_decode(const record *c, rig *r, FILE *file)
         kvb_arena q_arena, out_arena;
         kvb_decode args = {.cache = &r->cache,
                            .q_heads = c->q_heads,
+                           .q_len = c->queries,
+                           .ends = ends,
                            .window = c->window,
                            .scale = (float)c->scale,
                            .variant = (int32_t)c->variant,
@@ -159,15 +161,21 @@ static void replay_one(const record *c, FILE *file)
                 (long)c->v_scale_bytes))
         exit(1);
     take(file, r.lengths, c->batch * (int64_t)sizeof *r.lengths);
+    int64_t *ends = NULL, most = c->batch * c->queries * (int64_t)sizeof *ends;
+    if (c->ends) {
+        ends = need((size_t)most);
+        take(file, ends, most);
+    }
     if (c->paged)
         take(file, r.table, c->batch * r.cache.table_stride * (int64_t)sizeof *r.table);
     if (c->op == word_of("op", "decode")) {
         take(file, r.cache.k.rows, r.cache.bytes);
-        replay_decode(c, &r, file);
+        replay_decode(c, &r, ends, file);
     } else {
         replay_store(c, &r, file, c->op == word_of("op", "append"));
     }
     rig_close(&r);
+    free(ends);
 }
 
 void check_replay(const char *path)
