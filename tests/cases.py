@@ -103,9 +103,7 @@ class Case:
     @property
     def attended(self) -> np.ndarray:
         """[B, queries]"""
-        if self.ends is not None:
-            return self.ends
-        return np.maximum(0, self.lengths[:, None] - np.arange(self.queries)[::-1])
+        return default_ends(self.lengths, self.queries) if self.ends is None else self.ends
 
 
 def chance(rng, share: float) -> bool:
@@ -151,6 +149,11 @@ def draw_lengths(rng, batch: int, tokens: int) -> np.ndarray:
         between(rng, 0 if chance(rng, 0.3) else min(1, tokens), tokens) for _ in range(batch - 1)
     ]
     return rng.permutation(np.array(lengths, dtype=np.int64))
+
+
+def default_ends(lengths: np.ndarray, queries: int) -> np.ndarray:
+    """[B, queries]: the last query attends to all, the one before to one less."""
+    return np.maximum(0, lengths[:, None] - np.arange(queries)[::-1])
 
 
 def draw_queries(rng, lengths: np.ndarray, group: int) -> tuple[int, np.ndarray | None]:

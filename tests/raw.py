@@ -237,6 +237,12 @@ def decode_args(
     return args
 
 
+def queries_args(raw: Raw, queries: int, ends: np.ndarray | None) -> dict:
+    """Fields of a kvb_decode that asks for so many queries of each sequence."""
+    given = {} if ends is None else {"ends": raw.ffi.new("int64_t[]", ends.ravel().tolist())}
+    return {"q_len": queries} | given
+
+
 def store_args(raw: Raw, bound: Bound, k: np.ndarray, v: np.ndarray, tokens: int, isa: str, **rest):
     """A kvb_store of source arrays k and v; `rest` sets other fields."""
     args = raw.ffi.new("kvb_store *")

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 import numpy as np
 
 from tests import cases, oracle, twin
-from tests.raw import Arena, Bound, Raw, Refused, Team, decode_args, store_args
+from tests.raw import Arena, Bound, Raw, Refused, Team, decode_args, queries_args, store_args
 
 SENTINEL = np.float32(-7777.25)
 
@@ -62,7 +62,7 @@ def decode_failures(bench: Bench, case: cases.Case, isa: str, expected, bound) -
         out = bench.floats(stack, np.full(case.out, SENTINEL), case.guard)
         args = decode_args(
             bench.raw, cache, q, out, isa, case.variant, case.schedule, window=case.window,
-            deterministic=case.deterministic, scale=case.scale, **asked(bench, case),
+            deterministic=case.deterministic, scale=case.scale, **queries_args(bench.raw, case.queries, case.ends),
         )  # fmt: skip
         bench.team(case.threads).do("decode", args)
         found = compare(case, out, expected, bound)
@@ -81,14 +81,6 @@ def decode_failures(bench: Bench, case: cases.Case, isa: str, expected, bound) -
         ):
             found.append("decode or twin wrote into the cache")
         return found
-
-
-def asked(bench: Bench, case: cases.Case) -> dict:
-    """Fields of the queries, where a sequence has several."""
-    if case.queries == 1:
-        return {}
-    ends = case.ends is not None and bench.raw.ffi.new("int64_t[]", case.ends.ravel().tolist())
-    return {"q_len": case.queries} | ({"ends": ends} if ends else {})
 
 
 def twin_failures(bench: Bench, case: cases.Case, args) -> list[str]:
