@@ -62,7 +62,8 @@ def decode_failures(bench: Bench, case: cases.Case, isa: str, expected, bound) -
         out = bench.floats(stack, np.full(case.out, SENTINEL), case.guard)
         args = decode_args(
             bench.raw, cache, q, out, isa, case.variant, case.schedule, window=case.window,
-            deterministic=case.deterministic, scale=case.scale, **queries_args(bench.raw, case.queries, case.ends),
+            deterministic=case.deterministic, scale=case.scale,
+            **queries_args(bench.raw, case.queries, case.ends),
         )  # fmt: skip
         bench.team(case.threads).do("decode", args)
         found = compare(case, out, expected, bound)
