@@ -91,7 +91,7 @@ static void check_caches_to_come(void)
     expect(!changed.bytes, "a refused cache was planned");
 }
 
-/* And in a decode: several queries, sinks, capped scores, masks, slopes, tokens kept or picked. */
+/* And in a decode: queries with a window, sinks, capped scores, masks, slopes, kept, picked. */
 static void check_decodes_to_come(rig *r, float *q, float *out)
 {
     kvb_task *task = NULL;
@@ -132,10 +132,8 @@ static void check_pairs(const float *q, float *out)
     } pairs[] = {
         {"perhead", "head", "q8_0", "q4_0", 0, KVB_BAD_ARGUMENT,
          "variant perhead has no kernel for K of q8_0 with V of q4_0 in the layout head"},
-        {"dot", "blockt", "i8", "f16", 0, KVB_BAD_ARGUMENT,
-         "variant dot has no kernel for K of i8 with V of f16 in the layout blockt"},
-        {"dot", "paged", "bf16", "q8_0", 0, KVB_BAD_ARGUMENT,
-         "variant dot has no kernel for K of bf16 with V of q8_0 in the layout paged"},
+        {"dot", "blockt", "f16", "i8", 0, KVB_BAD_ARGUMENT,
+         "variant dot has no kernel for K of f16 with V of i8 in the layout blockt"},
         {"round16", "position", "f32", "f16", 0, KVB_BAD_ARGUMENT,
          "variant round16 has no kernel for K of f32 with V of f16 in the layout position"},
         {NULL, "head", "f32", "f16", 0, KVB_UNSUPPORTED, "K and V are not of one dtype"},
