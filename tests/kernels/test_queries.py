@@ -1,4 +1,4 @@
-"""Several queries of a sequence at once, each with its own end: every one is answered as it would be
+"""Several queries of a sequence at once, each with its own end: each is answered as it would be by
 by itself, against the oracle.
 """
 
