@@ -87,8 +87,7 @@ class Case:
     planes: Planes = field(repr=False)
     q: np.ndarray = field(repr=False)  # [B * queries, Hq, D]
     store: Store | None
-    queries: int = 1  # of each sequence
-    # [B, queries], tokens that each attends to; None: the last one all, the one before one less
+    # [B, queries], how many tokens each attends to; None: there is one query, and it attends to all
     ends: np.ndarray | None = None
 
     @property
@@ -96,14 +95,19 @@ class Case:
         return f"{self.seed}:{self.index}"
 
     @property
+    def queries(self) -> int:
+        """Of each sequence."""
+        return 1 if self.ends is None else self.ends.shape[1]
+
+    @property
+    def reached(self) -> np.ndarray:
+        """One past the last token of each sequence that any query attends to."""
+        return self.lengths if self.ends is None else self.ends.max(axis=1)
+
+    @property
     def out(self) -> tuple[int, int, int]:
         """[B * queries, Hq, Dv]"""
         return self.shape.batch * self.queries, self.q_heads, self.shape.v.dim
-
-    @property
-    def attended(self) -> np.ndarray:
-        """[B, queries]"""
-        return default_ends(self.lengths, self.queries) if self.ends is None else self.ends
 
 
 def chance(rng, share: float) -> bool:
@@ -149,20 +153,6 @@ def draw_lengths(rng, batch: int, tokens: int) -> np.ndarray:
         between(rng, 0 if chance(rng, 0.3) else min(1, tokens), tokens) for _ in range(batch - 1)
     ]
     return rng.permutation(np.array(lengths, dtype=np.int64))
-
-
-def default_ends(lengths: np.ndarray, queries: int) -> np.ndarray:
-    """[B, queries]: the last query attends to all, the one before to one less."""
-    return np.maximum(0, lengths[:, None] - np.arange(queries)[::-1])
-
-
-def draw_queries(rng, lengths: np.ndarray, group: int) -> tuple[int, np.ndarray | None]:
-    """How many each sequence has, and their ends where these are given."""
-    queries = between(rng, 2, 5 if group <= 8 else 2)
-    given = chance(rng, 0.5)
-    return queries, rng.integers(
-        0, lengths[:, None] + 1, (len(lengths), queries)
-    ) if given else None
 
 
 def draw_table(rng, shape: Shape) -> np.ndarray:
@@ -225,7 +215,7 @@ def draw_shape(rng, words: Words, sizes: dict[str, int], ring: bool) -> Shape:
 def draw_rows(
     rng, kind: str, shape: Shape, count: int, q: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """K and V [H, count, D] as float32; may change q [queries, Hq, D] in place."""
+    """K and V [H, count, D] as float32; may change q [Hq, D] in place."""
     k, v = (
         rng.standard_normal((shape.kv_heads, count, side.dim), dtype=np.float32)
         for side in shape.sides
@@ -256,8 +246,7 @@ def fill_rows(rng, case: Case) -> None:
         if not count:
             continue
         slots = oracle.slots_of(shape, first, count)
-        queries = slice(seq * case.queries, (seq + 1) * case.queries)
-        data = draw_rows(rng, case.kind, shape, count, case.q[queries])
+        data = draw_rows(rng, case.kind, shape, count, case.q[seq])
         oracle.put(shape, case.planes, case.table, seq, slots, *data, padding=False)
 
 
@@ -314,6 +303,19 @@ def draw_store(rng, case: Case) -> Store:
     )
 
 
+def draw_ends(rng, lengths: np.ndarray) -> np.ndarray:
+    """Of up to four queries a sequence: each attends to tokens up to its own, or to any number."""
+    ends = oracle.chain(lengths, between(rng, 2, 4))
+    return rng.integers(0, lengths[:, None] + 1, ends.shape) if chance(rng, 0.5) else ends
+
+
+def add_queries(rng, case: Case) -> None:
+    case.ends = draw_ends(rng, case.lengths)
+    shape = len(case.q), case.queries - 1, *case.q.shape[1:]
+    more = rng.standard_normal(shape, dtype=np.float32)
+    case.q = np.concatenate([case.q[:, None], more], axis=1).reshape(-1, *case.q.shape[1:])
+
+
 def make(words: Words, seed: int, index: int) -> Case:
     rng = np.random.default_rng([seed, index])
     sizes, ring = draw_sizes(rng), chance(rng, 0.2)
@@ -323,9 +325,6 @@ def make(words: Words, seed: int, index: int) -> Case:
     if lengths.max() > shape.capacity:
         window = between(rng, 1, shape.capacity)
     fill = pick(rng, (0xFF, 0xFF, 0x7F))
-    queries, ends = 1, None
-    if chance(rng, 0.2) and not window and lengths.max() <= shape.capacity:
-        queries, ends = draw_queries(rng, lengths, sizes["group"])
     case = Case(
         seed,
         index,
@@ -354,16 +353,15 @@ def make(words: Words, seed: int, index: int) -> Case:
         planes=Planes.filled(shape, fill),
         store=None,
         q=rng.standard_normal(
-            (shape.batch * queries, sizes["kv_heads"] * sizes["group"], shape.head_dim),
-            dtype=np.float32,
+            (shape.batch, sizes["kv_heads"] * sizes["group"], shape.head_dim), dtype=np.float32
         ),
-        queries=queries,
-        ends=ends,
     )
     fill_rows(rng, case)
     if case.table is not None:
         dead_entries(rng, case)
     case.store = draw_store(rng, case) if chance(rng, 0.5) else None
+    if not window and chance(rng, 0.3):
+        add_queries(rng, case)
     return case
 
 
@@ -373,12 +371,12 @@ def levels(variant: str) -> tuple[int, int] | None:
 
 
 def answer(case: Case) -> tuple[np.ndarray, np.ndarray]:
-    """What decode must give, and how far from it a kernel may be."""
+    """What decode must give, and how far from it a kernel may be: of each query by itself."""
     return oracle.decode(
         case.shape,
         case.planes,
         case.table,
-        case.attended.ravel(),
+        case.lengths if case.ends is None else case.ends.ravel(),
         case.q,
         case.window,
         case.scale,

@@ -291,6 +291,11 @@ def attended(length: int, window: int) -> tuple[int, int]:
     return length - count, count
 
 
+def chain(lengths: np.ndarray, queries: int) -> np.ndarray:
+    """[B, queries], what each attends to: the last one all, the one before it one less."""
+    return np.maximum(0, lengths[:, None] - np.arange(queries)[::-1])
+
+
 def softmax(scores: np.ndarray) -> np.ndarray:
     weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
     return weights / weights.sum(axis=-1, keepdims=True)

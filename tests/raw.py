@@ -9,7 +9,7 @@ from pathlib import Path
 import cffi
 import numpy as np
 
-from tests.oracle import Planes, Shape
+from tests.oracle import Planes, Shape, chain
 
 ROOT = Path(__file__).resolve().parent.parent
 _parsed = cffi.FFI()
@@ -237,10 +237,16 @@ def decode_args(
     return args
 
 
-def queries_args(raw: Raw, queries: int, ends: np.ndarray | None) -> dict:
-    """Fields of a kvb_decode that asks for so many queries of each sequence."""
-    given = {} if ends is None else {"ends": raw.ffi.new("int64_t[]", ends.ravel().tolist())}
-    return {"q_len": queries} | given
+def queries_args(raw: Raw, lengths: np.ndarray, ends: np.ndarray | None) -> dict:
+    """Fields of a kvb_decode whose queries attend to `ends` [B, queries] tokens; None: to all. They
+    are told only where they are not those of a chain.
+    """
+    if ends is None:
+        return {}
+    fields = {"q_len": ends.shape[1]}
+    if np.array_equal(ends, chain(lengths, ends.shape[1])):
+        return fields
+    return fields | {"ends": raw.ffi.new("int64_t[]", ends.ravel().tolist())}
 
 
 def store_args(raw: Raw, bound: Bound, k: np.ndarray, v: np.ndarray, tokens: int, isa: str, **rest):

@@ -63,7 +63,7 @@ def decode_failures(bench: Bench, case: cases.Case, isa: str, expected, bound) -
         args = decode_args(
             bench.raw, cache, q, out, isa, case.variant, case.schedule, window=case.window,
             deterministic=case.deterministic, scale=case.scale,
-            **queries_args(bench.raw, case.queries, case.ends),
+            **queries_args(bench.raw, case.lengths, case.ends),
         )  # fmt: skip
         bench.team(case.threads).do("decode", args)
         found = compare(case, out, expected, bound)
@@ -94,8 +94,7 @@ def twin_failures(bench: Bench, case: cases.Case, args) -> list[str]:
     found = bench.team(threads).sum("twin", args)
     q_rows = case.queries * case.q_heads // shape.kv_heads
     walks = q_rows if case.variant == "perhead" else 1
-    ends = case.attended.max(axis=1)  # no window where there are several queries
-    rows = twin.rows_words(shape, case.planes, case.table, ends, case.window)
+    rows = twin.rows_words(shape, case.planes, case.table, case.reached, case.window)
     right = walks * rows % 65536
     return [] if found == right else [f"twin: sum {found}, expected {right}"]
 

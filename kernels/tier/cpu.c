@@ -2,6 +2,24 @@
  * operating system that saves its registers; a half may need more. */
 #include "tier/tier.h"
 
+typedef struct needs needs;
+
+typedef struct rung {
+    int32_t isa;
+    const needs *needs;
+} rung;
+
+/* What a half needs beyond what its tier does. */
+enum { QK = 1 << KVB_K, PV = 1 << KVB_V, BOTH = QK | PV };
+typedef struct half {
+    int32_t isa;
+    int32_t planes; /* of QK, of PV, of both */
+    int32_t way;
+    const needs *more;
+} half;
+
+/* For each architecture: `needs`, what is found here, the tiers with the best first, and the halves
+ * that need more. A tier that is not listed does not exist there. */
 #if defined(__x86_64__) || defined(__i386__)
 
 #include <cpuid.h>
@@ -13,16 +31,16 @@ enum { AVX512VNNI = 1 << 11 }; /* leaf 7 ecx */
 #define AVX512VL (1u << 31)    /* no int, so no enum */
 enum { STATE_XMM = 1 << 1, STATE_YMM = 1 << 2, STATE_ZMM = 7 << 5 };
 
-typedef struct needs {
+struct needs {
     uint32_t leaf1;
     uint32_t leaf7;
     uint32_t state;
     uint32_t leaf7c;
-} needs;
+};
 
 static needs found(void)
 {
-    needs cpu = {0, 0, 0, 0};
+    needs cpu = {0};
     uint32_t a, b, c, d;
     if (__get_cpuid(1, &a, &b, &c, &d))
         cpu.leaf1 = c;
@@ -39,18 +57,26 @@ static bool covers(needs cpu, needs tier)
            !(tier.leaf7c & ~cpu.leaf7c) && !(tier.state & ~cpu.state);
 }
 
-#define LADDER                                                                     \
-    {ISA_AVX512,                                                                   \
-     {FMA | OSXSAVE | AVX | F16C, AVX2 | AVX512F | AVX512DQ | AVX512BW | AVX512VL, \
-      STATE_XMM | STATE_YMM | STATE_ZMM, 0}},                                      \
-        {ISA_AVX2, {FMA | OSXSAVE | AVX | F16C, AVX2, STATE_XMM | STATE_YMM, 0}},  \
-    {                                                                              \
-        ISA_SCALAR, {0, 0, 0, 0}                                                   \
-    }
+static const needs nothing = {0};
+static const needs avx2 = {
+    .leaf1 = FMA | OSXSAVE | AVX | F16C, .leaf7 = AVX2, .state = STATE_XMM | STATE_YMM};
+static const needs avx512 = {
+    .leaf1 = FMA | OSXSAVE | AVX | F16C,
+    .leaf7 = AVX2 | AVX512F | AVX512DQ | AVX512BW | AVX512VL,
+    .state = STATE_XMM | STATE_YMM | STATE_ZMM,
+};
 static const needs vnni = {.leaf7c = AVX512VNNI};
-#define HALVES                                                                      \
-    {ISA_AVX512, BOTH, WAY_DOT_I8, &vnni}, {ISA_AVX512, BOTH, WAY_DOT_Q8_0, &vnni}, \
-        {ISA_AVX512, BOTH, WAY_DOT_Q4_0, &vnni},
+
+static const rung ladder[] = {
+    {ISA_AVX512, &avx512},
+    {ISA_AVX2, &avx2},
+    {ISA_SCALAR, &nothing},
+};
+static const half halves[] = {
+    {ISA_AVX512, BOTH, WAY_DOT_I8, &vnni},
+    {ISA_AVX512, BOTH, WAY_DOT_Q8_0, &vnni},
+    {ISA_AVX512, BOTH, WAY_DOT_Q4_0, &vnni},
+};
 
 #elif defined(__aarch64__)
 
@@ -61,17 +87,17 @@ static const needs vnni = {.leaf7c = AVX512VNNI};
  * same. */
 enum { ASIMD = 1 << 1, ASIMDDP = 1 << 20, SVE = 1 << 22 };
 
-typedef struct needs {
+struct needs {
     unsigned long hwcap;
     int32_t vector;
-} needs;
+};
 
 /* The length is the calling thread's, and those that it starts inherit it: one that changes its
  * own, or is started by one that did, must not run a tier. The kernel may hold it below what the
  * CPU can do. */
 static needs found(void)
 {
-    needs cpu = {getauxval(AT_HWCAP), 0};
+    needs cpu = {.hwcap = getauxval(AT_HWCAP)};
     int length = cpu.hwcap & SVE ? prctl(PR_SVE_GET_VL) : -1;
     if (length >= 0)
         cpu.vector = (length & PR_SVE_VL_LEN_MASK) * 8;
@@ -83,44 +109,39 @@ static bool covers(needs cpu, needs tier)
     return !(tier.hwcap & ~cpu.hwcap) && (!tier.vector || tier.vector == cpu.vector);
 }
 
-#define LADDER                                                                                  \
-    {ISA_SVE512, {ASIMD | SVE, 512}}, {ISA_SVE256, {ASIMD | SVE, 256}}, {ISA_NEON, {ASIMD, 0}}, \
-    {                                                                                           \
-        ISA_SCALAR, {0, 0}                                                                      \
-    }
+static const needs nothing = {0};
+static const needs neon = {.hwcap = ASIMD};
+static const needs sve256 = {.hwcap = ASIMD | SVE, .vector = 256};
+static const needs sve512 = {.hwcap = ASIMD | SVE, .vector = 512};
 static const needs dot_products = {.hwcap = ASIMDDP};
-#define HALVES                                                                                  \
-    {ISA_NEON, BOTH, WAY_DOT_I8, &dot_products}, {ISA_NEON, BOTH, WAY_DOT_Q8_0, &dot_products}, \
-        {ISA_NEON, BOTH, WAY_DOT_Q4_0, &dot_products},
+
+static const rung ladder[] = {
+    {ISA_SVE512, &sve512},
+    {ISA_SVE256, &sve256},
+    {ISA_NEON, &neon},
+    {ISA_SCALAR, &nothing},
+};
+static const half halves[] = {
+    {ISA_NEON, BOTH, WAY_DOT_I8, &dot_products},
+    {ISA_NEON, BOTH, WAY_DOT_Q8_0, &dot_products},
+    {ISA_NEON, BOTH, WAY_DOT_Q4_0, &dot_products},
+};
 
 #else
 
-typedef int needs;
-static needs found(void) { return 0; }
-static bool covers(needs cpu, needs tier) { return cpu == tier; }
+struct needs {
+    int32_t none;
+};
+static needs found(void) { return (needs){0}; }
+static bool covers(needs cpu, needs tier) { return cpu.none == tier.none; }
+static const needs nothing = {0};
 
-#define LADDER {ISA_SCALAR, 0}
-#define HALVES
+static const rung ladder[] = {{ISA_SCALAR, &nothing}};
+static const half halves[] = {{-1, BOTH, 0, &nothing}};
 
 #endif
 
-/* Best first. A tier that is not listed does not exist on this architecture. */
-static const struct {
-    int32_t isa;
-    needs tier;
-} ladder[] = {LADDER};
-
-enum { RUNGS = sizeof ladder / sizeof *ladder };
-
-/* What halves need beyond what their tier does. */
-enum { QK = 1 << KVB_K, PV = 1 << KVB_V, BOTH = QK | PV };
-typedef struct half {
-    int32_t isa;
-    int32_t planes; /* of QK, of PV, of both */
-    int32_t way;
-    const needs *more;
-} half;
-static const half halves[] = {HALVES{-1, 0, 0, NULL}};
+enum { RUNGS = sizeof ladder / sizeof *ladder, HALVES = sizeof halves / sizeof *halves };
 
 /* Asked once, when the library is loaded: a virtual machine answers each cpuid itself, in tens of
  * microseconds. */
@@ -131,13 +152,13 @@ int32_t kvb_isa_runs(int32_t isa)
 {
     for (int i = 0; i < RUNGS; i++)
         if (ladder[i].isa == isa)
-            return kvb_tier_of(isa) && covers(cpu, ladder[i].tier);
+            return kvb_tier_of(isa) && covers(cpu, *ladder[i].needs);
     return 0;
 }
 
 bool kvb_half_runs(int32_t isa, int32_t way, int32_t plane)
 {
-    for (const half *h = halves; h->more; h++)
+    for (const half *h = halves; h < halves + HALVES; h++)
         if (h->isa == isa && h->way == way && h->planes >> plane & 1)
             return covers(cpu, *h->more);
     return true;

@@ -20,9 +20,8 @@ from tests.cases import (
     Words,
     between,
     chance,
-    default_ends,
+    draw_ends,
     draw_lengths,
-    draw_queries,
     draw_table,
     draw_v,
     pick,
@@ -87,20 +86,18 @@ def test_decode_and_twin(raw, index):
     lengths = draw_lengths(rng, shape.batch, tokens)
     window = between(rng, 1, shape.capacity) if shape.ring or chance(rng, 0.4) else 0
     table = draw_table(rng, shape) if shape.layout == "paged" else None
-    queries, ends = 1, None
-    if not window and chance(rng, 0.3):
-        queries, ends = draw_queries(rng, lengths, group)
+    ends = draw_ends(rng, lengths) if not window and chance(rng, 0.3) else lengths[:, None]
+    queries = ends.shape[1]
     q, out = (
         np.zeros((shape.batch * queries, shape.kv_heads * group, side.dim), np.float32)
         for side in shape.sides
     )
     with Bound(raw, shape, lengths, table) as bound:
-        more = queries_args(raw, queries, ends)
+        more = queries_args(raw, lengths, ends)
         args = decode_args(raw, bound, q, out, "scalar", variant, window=window, **more)
         found, twin = raw.traffic("decode", args, 1), raw.traffic("twin", args, 1)
     walks = tuple(walk(variant, side.dtype, queries * group) for side in shape.sides)
-    attended = default_ends(lengths, queries) if ends is None else ends
-    traced = trace.decode(shape, table, attended.tolist(), q.shape[1], window, walks)
+    traced = trace.decode(shape, table, ends.tolist(), q.shape[1], window, walks)
     check(
         found, traced, (*CACHED, "table", "q", "out"), traced.bytes_in(*CACHED, "table", "q", "out")
     )
