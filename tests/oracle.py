@@ -115,7 +115,7 @@ class Shape:
         return -(-self.capacity // self.block_tokens)
 
     @property
-    def places(self) -> int:
+    def rows(self) -> int:
         """Rows that a plane has places for."""
         tokens = (
             self.blocks * self.block_tokens if self.layout == "paged" else self.batch * self.room
@@ -126,10 +126,10 @@ class Shape:
         """Bytes of the side's rows."""
         whole = self.layout in ("head", "blockt")
         pads = self.batch * self.kv_heads * self.pad if whole else 0
-        return round_up(self.places * side.row + pads, LINE)
+        return round_up(self.rows * side.row + pads, LINE)
 
     def scale_plane(self, side: Side) -> int:
-        return round_up(self.places * side.scale_bytes, LINE)
+        return round_up(self.rows * side.scale_bytes, LINE)
 
     @property
     def planes(self) -> tuple[int, int, int, int]:
