@@ -1,14 +1,15 @@
 """Cases as files for the C checker (tests/check). Little-endian; a file is one record after
 another:
 
-8 bytes   "KVBCASE3"
+8 bytes   "KVBCASE4"
 int64     the fields of FIELDS, words as their index in the library's lists
 float64   scale of the scores; scales of the whole tensors K and V
 int64     lengths [batch]
+int64     op decode: ends [batch][q_len], where q_len is not 0
 int32     table [batch][ceil(capacity / block_tokens)], paged only
 op decode:         planes K, V, K scales, V scales as they stand before;
-                   q float32 [batch][q_heads][head_dim]; out and bound float64
-                   [batch][q_heads][v_dim]
+                   q float32 [batch][queries][q_heads][head_dim]; out and bound float64
+                   [batch][queries][q_heads][v_dim]: q_len queries, or where that is 0 one
 op append, bulk:   k, v float32 in source order, [batch][tokens][kv_heads][head_dim] or head-major,
                    of v v_dim;
                    the four planes as they must be after (before: `fill` in every byte)
@@ -19,7 +20,7 @@ from pathlib import Path
 
 from tests import cases
 
-MAGIC = b"KVBCASE3"
+MAGIC = b"KVBCASE4"
 FIELDS = (
     "seed",
     "index",
@@ -44,6 +45,7 @@ FIELDS = (
     "k_scale_bytes",
     "v_scale_bytes",
     "q_heads",
+    "q_len",
     "window",
     "variant",
     "schedule",
@@ -73,6 +75,7 @@ def fields(raw, case: cases.Case, op: str) -> dict[str, int]:
         }
     values |= dict(zip((f"{name}_bytes" for name in PLANES), shape.planes, strict=True))
     values |= {"op": raw.word("op", op), "paged": case.table is not None}
+    values |= {"q_len": 0 if case.ends is None else case.queries}
     if op != "decode":
         values |= {"tokens": store.tokens, "head_major": store.head_major, "nt": store.nt}
     return values
@@ -84,6 +87,8 @@ def record(raw, case: cases.Case, op: str) -> bytes:
     parts.append(struct.pack("<3d", case.scale, *case.shape.tensor))
     begun = case if op == "decode" else case.store
     parts.append(begun.lengths.astype("<i8").tobytes())
+    if op == "decode" and case.ends is not None:
+        parts.append(case.ends.astype("<i8").tobytes())
     if begun.table is not None:
         parts.append(begun.table.astype("<i4").tobytes())
     if op == "decode":

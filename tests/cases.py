@@ -85,17 +85,29 @@ class Case:
     scale: float
     evicted: bool  # rows that are not attended hold garbage
     planes: Planes = field(repr=False)
-    q: np.ndarray = field(repr=False)  # [B, Hq, D]
+    q: np.ndarray = field(repr=False)  # [B * queries, Hq, D]
     store: Store | None
+    # [B, queries], how many tokens each attends to; None: there is one query, and it attends to all
+    ends: np.ndarray | None = None
 
     @property
     def name(self) -> str:
         return f"{self.seed}:{self.index}"
 
     @property
+    def queries(self) -> int:
+        """Of each sequence."""
+        return 1 if self.ends is None else self.ends.shape[1]
+
+    @property
+    def reached(self) -> np.ndarray:
+        """One past the last token of each sequence that any query attends to."""
+        return self.lengths if self.ends is None else self.ends.max(axis=1)
+
+    @property
     def out(self) -> tuple[int, int, int]:
-        """[B, Hq, Dv]"""
-        return self.shape.batch, self.q_heads, self.shape.v.dim
+        """[B * queries, Hq, Dv]"""
+        return self.shape.batch * self.queries, self.q_heads, self.shape.v.dim
 
 
 def chance(rng, share: float) -> bool:
@@ -291,6 +303,17 @@ def draw_store(rng, case: Case) -> Store:
     )
 
 
+def add_queries(rng, case: Case) -> None:
+    """Up to four queries a sequence: each attends to the tokens up to its own, or to any number."""
+    count = between(rng, 2, 4)
+    case.ends = np.maximum(0, case.lengths[:, None] - np.arange(count)[::-1])
+    if chance(rng, 0.5):
+        case.ends = rng.integers(0, case.lengths[:, None] + 1, case.ends.shape)
+    case.ends = np.ascontiguousarray(case.ends, dtype=np.int64)
+    more = rng.standard_normal((len(case.q), count - 1, *case.q.shape[1:]), dtype=np.float32)
+    case.q = np.concatenate([case.q[:, None], more], axis=1).reshape(-1, *case.q.shape[1:])
+
+
 def make(words: Words, seed: int, index: int) -> Case:
     rng = np.random.default_rng([seed, index])
     sizes, ring = draw_sizes(rng), chance(rng, 0.2)
@@ -335,6 +358,8 @@ def make(words: Words, seed: int, index: int) -> Case:
     if case.table is not None:
         dead_entries(rng, case)
     case.store = draw_store(rng, case) if chance(rng, 0.5) else None
+    if not window and chance(rng, 0.3):
+        add_queries(rng, case)
     return case
 
 
@@ -344,13 +369,22 @@ def levels(variant: str) -> tuple[int, int] | None:
 
 
 def answer(case: Case) -> tuple[np.ndarray, np.ndarray]:
-    """What decode must give, and how far from it a kernel may be."""
+    """What decode must give, and how far from it a kernel may be: of each query by itself."""
+    if case.ends is None:
+        return answer_of(case, case.lengths, case.q)
+    each = case.q.reshape(case.shape.batch, case.queries, *case.q.shape[1:])
+    found = [answer_of(case, case.ends[:, i], each[:, i]) for i in range(case.queries)]
+    out, bound = (np.stack(part, axis=1).reshape(case.out) for part in zip(*found, strict=True))
+    return out, bound
+
+
+def answer_of(case: Case, ends: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return oracle.decode(
         case.shape,
         case.planes,
         case.table,
-        case.lengths,
-        case.q,
+        ends,
+        q,
         case.window,
         case.scale,
         plain=case.kind == "plain",

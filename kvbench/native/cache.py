@@ -7,7 +7,7 @@ import numpy as np
 
 from kvbench.closing import Closing
 from kvbench.errors import BadArgument, OutOfMemory, unknown_word
-from kvbench.model.planes import PLANES, together
+from kvbench.model.planes import PLANES, apart, together
 from kvbench.native.arena import Arena
 from kvbench.native.arguments import floats, instance, place, whole
 from kvbench.native.blocks import NONE, Blocks
@@ -177,6 +177,11 @@ class Cache(Closing):
     def dims(self) -> tuple[int, int]:
         """Elements of a row of K, and of V."""
         return self._struct.head_dim, self._struct.v_dim or self._struct.head_dim
+
+    def half(self, plane: str) -> tuple[str, int]:
+        """The dtype of a plane, and the elements of a row."""
+        place = PLANES.index(plane)
+        return apart(self.dtype)[place], self.dims[place]
 
     def place(self, token: int, head: int, sequence: int = 0, plane: str = "k") -> tuple[int, int]:
         """Where its row begins: bytes into the plane, and into its scales. plane_bytes() tells

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 
-from kvbench.model.planes import PLANES, apart
+from kvbench.model.planes import PLANES
 from kvbench.native.cache import Cache
 from kvbench.native.library import Library
 
@@ -36,8 +36,8 @@ def plane_bytes(
 ) -> np.ndarray:
     """Where each byte of a token's row lies in the plane: side by side, or transposed."""
     own, row = getattr(cache.struct, plane), cache.place(token, head, sequence, plane)[0]
-    dtype = apart(cache.dtype)[PLANES.index(plane)]
-    byte, cell = np.arange(own.row_bytes), cache.library.cell(cache.layout, dtype, plane)
+    cell = cache.library.cell(cache.layout, cache.half(plane)[0], plane)
+    byte = np.arange(own.row_bytes)
     if not cell:
         return row + byte
     lane = token % cache.struct.capacity % LANES

@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 
-from kvbench.model.planes import PLANES, apart
+from kvbench.model.planes import PLANES
 from kvbench.native import LANES, Cache, block_of
 from kvbench.native.declared import Plane
 
@@ -53,8 +53,7 @@ def _head_sum(cache: Cache, sequence: int, head: int, tokens: range, plane: str)
 
 def _block_bytes(cache: Cache, plane: str) -> int:
     """Whole lines, to the last cell with an element. 0 where rows are not transposed."""
-    place = PLANES.index(plane)
-    dtype, dim = apart(cache.dtype)[place], cache.dims[place]
+    dtype, dim = cache.half(plane)
     cell = cache.library.cell(cache.layout, dtype, plane)
     if not cell:
         return 0

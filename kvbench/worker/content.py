@@ -11,7 +11,7 @@ import math
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from kvbench.model.planes import PLANES, apart
+from kvbench.model.planes import PLANES
 from kvbench.native import LANES, Cache, block_of
 
 SEED = 1
@@ -64,7 +64,7 @@ class _Plane:
     """Rows of K or of V in the bytes of a layer."""
 
     def __init__(self, cache: Cache, plane: str) -> None:
-        self._own, dtype = getattr(cache.struct, plane), apart(cache.dtype)[PLANES.index(plane)]
+        self._own, (dtype, dim) = getattr(cache.struct, plane), cache.half(plane)
         self._begin = cache.struct.k.bytes if plane == "v" else 0
         self._cell = cache.library.cell(cache.layout, dtype, plane)
         elements, size = block_of(dtype, cache.library)
@@ -73,7 +73,7 @@ class _Plane:
         block, place = np.divmod(np.arange(self._own.row_bytes), size)
         # that a byte is of, or the first of those
         element = block * elements + (place - _SCALE if packed else 0)
-        coded = (element < cache.dims[PLANES.index(plane)]) & (place >= (_SCALE if packed else 0))
+        coded = (element < dim) & (place >= (_SCALE if packed else 0))
         sign = np.where(whole, 0xFF, np.where(place == size - 1, 0x80, 0))
         self._element = np.where(coded, element, 0)
         self._inverts = (coded * sign).astype(np.uint8)

@@ -7,7 +7,7 @@ import numpy as np
 
 from kvbench.errors import WrongAnswer
 from kvbench.model import COPY_NT
-from kvbench.model.planes import apart
+from kvbench.model.planes import PLANES
 from kvbench.native import Cache, Task, block_of, store_task
 from kvbench.oracle import rounding
 from kvbench.units import MIB
@@ -103,11 +103,11 @@ def off(
     """The largest error of K and V that a cache holds. `wrong`: makes an error of what it is more
     than a format's own rounding.
     """
-    error, planes = 0.0, (cache.struct.k, cache.struct.v)
-    for dtype, plane, got, want in zip(apart(cache.dtype), planes, found, source, strict=True):
-        far = np.abs(got - want)
-        block = block_of(dtype, cache.library)
-        if not (far <= rounding(want, block, plane.scale_bytes > 0)).all():
+    error = 0.0
+    for plane, got, want in zip(PLANES, found, source, strict=True):
+        far, scaled = np.abs(got - want), getattr(cache.struct, plane).scale_bytes > 0
+        block = block_of(cache.half(plane)[0], cache.library)
+        if not (far <= rounding(want, block, scaled)).all():
             raise wrong(f"stores rows off by {far.max():.3g}")
         error = max(error, float(far.max()))
     return error

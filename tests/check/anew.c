@@ -79,6 +79,34 @@ static void check_other_ring(void)
     rig_close(&r);
 }
 
+/* Ends of queries are the caller's, and a task is planned for those of then. */
+static void check_other_ends(void)
+{
+    enum { QUERIES = 2 };
+    rig r;
+    if (!open_rig(&r, "head"))
+        return;
+    float out[QUERIES * DIM];
+    int64_t ends[QUERIES] = {3, 5};
+    kvb_task *task = NULL;
+    kvb_decode args = {.cache = &r.cache,
+                       .q = source,
+                       .out = out,
+                       .q_heads = 1,
+                       .q_len = QUERIES,
+                       .ends = ends,
+                       .isa = tiers[0]};
+    r.lengths[0] = 6;
+    expect(!kvb_task_decode(&args, 1, &task) && !run(&task, 1, 1, NULL), "two queries: %s",
+           kvb_message());
+    ends[0] = 4;
+    refused(run(&task, 1, 1, NULL), "ends", "another end");
+    ends[0] = 3;
+    expect(!run(&task, 1, 1, NULL), "the ends of before: %s", kvb_message());
+    kvb_task_free(task);
+    rig_close(&r);
+}
+
 static void check_planned_anew(void)
 {
     static const kvb_cache more[] = {{.batch = 1},  {.kv_heads = 1}, {.head_dim = DIM},
@@ -88,6 +116,7 @@ static void check_planned_anew(void)
     for (size_t i = 0; i < sizeof more / sizeof *more; i++)
         check_other_shape(more[i]);
     check_other_ring();
+    check_other_ends();
 }
 
 /* A chain that is written over, all of it or a line: no walk leaves the buffer. */

@@ -117,7 +117,7 @@ static void check_shape(kvb_cache shape, int32_t guard)
 }
 
 /* K of each dtype of a layout, with V like it or of the dtype `apart` places further on, whose width
- * and scales are others then. */
+ * and scales are others then; of those every other size. */
 static void check_layout(int32_t layout, int32_t apart)
 {
     static const int64_t dims[] = {1, 16, 37, 64, 128}, v_dims[] = {33, 1, 64, 100, 48};
@@ -125,7 +125,7 @@ static void check_layout(int32_t layout, int32_t apart)
     while (kvb_word("dtype", dtypes))
         dtypes++;
     for (int32_t dtype = 0; dtype < dtypes; dtype++)
-        for (int d = 0; d < 5; d++) {
+        for (int d = apart ? dtype % 2 : 0; d < 5; d += apart ? 2 : 1) {
             kvb_cache shape = {.layout = layout,
                                .k = {.dtype = dtype, .scale = d & 1},
                                .v = {.dtype = (dtype + apart) % dtypes, .scale = (d + apart) & 1},

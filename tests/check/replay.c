@@ -10,8 +10,8 @@
 typedef struct record {
     int64_t seed, index, op, layout, inner, k_dtype, v_dtype, k_scale, v_scale, ring, batch,
         kv_heads, head_dim, v_dim, capacity, block_tokens, blocks, pad, k_bytes, v_bytes,
-        k_scale_bytes, v_scale_bytes, q_heads, window, variant, schedule, threads, deterministic,
-        guard, fill, tokens, head_major, nt, paged;
+        k_scale_bytes, v_scale_bytes, q_heads, q_len, window, variant, schedule, threads,
+        deterministic, guard, fill, tokens, head_major, nt, paged;
     double scale, k_tensor, v_tensor;
 } record;
 
@@ -49,10 +49,12 @@ static float *guarded(kvb_arena *arena, const float *from, int64_t count, int32_
     return (float *)(void *)at;
 }
 
-static void replay_decode(const record *c, rig *r, FILE *file)
+/* `ends`: null, or of each query. */
+static void replay_decode(const record *c, const int64_t *ends, rig *r, FILE *file)
 {
-    int64_t asked = c->batch * c->q_heads * r->cache.k.dim,
-            count = c->batch * c->q_heads * r->cache.v.dim;
+    int64_t queries = c->q_len ? c->q_len : 1;
+    int64_t asked = c->batch * queries * c->q_heads * r->cache.k.dim,
+            count = c->batch * queries * c->q_heads * r->cache.v.dim;
     float *q = take_floats(file, asked), *unset = need((size_t)count * sizeof *unset);
     double *right = take_doubles(file, count), *bound = take_doubles(file, count);
     for (int i = 0; tiers[i] >= 0; i++) {
@@ -61,6 +63,8 @@ static void replay_decode(const record *c, rig *r, FILE *file)
         kvb_arena q_arena, out_arena;
         kvb_decode args = {.cache = &r->cache,
                            .q_heads = c->q_heads,
+                           .q_len = c->q_len,
+                           .ends = ends,
                            .window = c->window,
                            .scale = (float)c->scale,
                            .variant = (int32_t)c->variant,
@@ -158,15 +162,20 @@ static void replay_one(const record *c, FILE *file)
                 (long)v->scale_bytes, (long)c->k_bytes, (long)c->v_bytes, (long)c->k_scale_bytes,
                 (long)c->v_scale_bytes))
         exit(1);
+    const bool decodes = c->op == word_of("op", "decode");
+    int64_t *ends = need((size_t)(c->batch * c->q_len + 1) * sizeof *ends);
     take(file, r.lengths, c->batch * (int64_t)sizeof *r.lengths);
+    if (decodes)
+        take(file, ends, c->batch * c->q_len * (int64_t)sizeof *ends);
     if (c->paged)
         take(file, r.table, c->batch * r.cache.table_stride * (int64_t)sizeof *r.table);
-    if (c->op == word_of("op", "decode")) {
+    if (decodes) {
         take(file, r.cache.k.rows, r.cache.bytes);
-        replay_decode(c, &r, file);
+        replay_decode(c, c->q_len ? ends : NULL, &r, file);
     } else {
         replay_store(c, &r, file, c->op == word_of("op", "append"));
     }
+    free(ends);
     rig_close(&r);
 }
 
@@ -180,7 +189,7 @@ void check_replay(const char *path)
     char magic[8];
     record c;
     while (fread(magic, 1, sizeof magic, file) == sizeof magic) {
-        if (memcmp(magic, "KVBCASE3", sizeof magic)) {
+        if (memcmp(magic, "KVBCASE4", sizeof magic)) {
             fprintf(stderr, "kvb-check: %s is not a case file\n", path);
             exit(2);
         }

@@ -22,7 +22,7 @@ from tests.formats import (
     rounded,
     to_blocks,
 )
-from tests.oracle import Shape, attend, encode_rows
+from tests.oracle import Side, attend, encode_rows
 
 LIBRARY = default_library()
 TOKENS, BATCH, KV, GROUP = 75, 2, 2, 3
@@ -126,7 +126,7 @@ def test_each_row_lies_in_a_plane_of_its_own(layout, rows):
         with cache_of(layout, pair, (192, 128), scale="f16") as cache:
             cache.bulk(k, v)
             sides = [
-                encode_rows(Shape("head", dtype, 1, 1, len(row), 1, scale="f16"), row)
+                encode_rows(Side(dtype, row.size, "f16", 0), row)
                 for dtype, row in zip(pair, (k[1, 40, 1], v[1, 40, 1]), strict=True)
             ]
             wanted = [rows for rows, _ in sides] + [s for _, s in sides if s is not None]
@@ -148,7 +148,7 @@ def test_the_twin_reads_both_planes(isa, layout, rows):
                 assert task.sum() == rows_sum(cache), pair
             with decode_task("decode", cache, q, out, 2, isa=isa) as task:
                 traffic = task.traffic()
-        sides = [Shape("head", *each, 1) for each in ((pair[0], 1, 1, 192), (pair[1], 1, 1, 128))]
+        sides = [Side(dtype, dim, "f32", 0) for dtype, dim in zip(pair, (192, 128), strict=True)]
         assert traffic.bytes_kv == tokens * sum(side.payload for side in sides), pair
         assert traffic.bytes_scales == tokens * sum(side.scale_bytes for side in sides), pair
         assert traffic.flops == 2 * tokens * GROUP * (192 + 128)

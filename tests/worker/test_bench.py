@@ -225,25 +225,29 @@ def test_what_is_cut_in_another_way_has_memory_of_its_own_across_nodes(monkeypat
 
 
 @pytest.mark.parametrize(
-    ("l1", "l2", "head_dim", "window"),
+    ("l1", "l2", "head_dim", "of_v", "window"),
     [
-        (32 << 10, 1 << 20, 32, (1024, "L2")),
-        (32 << 10, None, 32, (128, "L1")),
-        (32 << 10, 1 << 20, 256, (512, "L2")),
-        (16 << 10, 1 << 20, 64, (1024, "L2")),
-        (16 << 10, 128 << 10, 256, (64, "L2")),
-        (16 << 10, 32 << 10, 256, (16, "L2")),
-        (None, None, 32, (1024, "")),
+        (32 << 10, 1 << 20, 32, 2, (1024, "L2")),
+        (32 << 10, None, 32, 2, (128, "L1")),
+        (32 << 10, 1 << 20, 256, 2, (512, "L2")),
+        (16 << 10, 1 << 20, 64, 2, (1024, "L2")),
+        (16 << 10, 128 << 10, 256, 2, (64, "L2")),
+        (16 << 10, 128 << 10, 256, 1, (80, "L2")),
+        (16 << 10, 32 << 10, 256, 2, (16, "L2")),
+        (None, None, 32, 2, (1024, "")),
     ],
 )
-def test_the_window_of_the_core_roof_lies_in_the_largest_private_cache(l1, l2, head_dim, window):
-    """Half of a cache over the bytes of a token: two rows of 16 bits."""
+def test_the_window_of_the_core_roof_lies_in_the_largest_private_cache(
+    l1, l2, head_dim, of_v, window
+):
+    """Half of a cache over the bytes of a token: a row of K, of 16 bits, and one of V."""
     machine = made_run.machine(1, l1=l1, l2=l2, l3=32 << 20)
     shape = replace(SHAPE, head_dim=head_dim, context=2000, capacity=2000)
     row = SimpleNamespace(row_bytes=2 * head_dim, head_stride=1 << 20, token_stride=2 * head_dim)
+    v = SimpleNamespace(row_bytes=of_v * head_dim)
     room = SimpleNamespace(
         ground=SimpleNamespace(machine=machine),
-        caches=[SimpleNamespace(struct=SimpleNamespace(k=row))],
+        caches=[SimpleNamespace(struct=SimpleNamespace(k=row, v=v))],
     )
     found = SimpleNamespace(point=replace(DECODE, shape=shape, cpus=(0,)), room=room)
     assert Decoding.window.func(found) == window
