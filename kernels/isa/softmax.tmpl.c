@@ -43,7 +43,9 @@ static void softmax_max(const kvb_tile *tile, const kvb_group *group, float *sco
         float *s = scores + h * QUERY_SCORES;
         for (int t = 0; tile->k.scale && t < end; t += VL)
             v_store(s + t, v_mul(v_load(s + t), v_load(tile->k.scale + t)));
-        softmax_mask(s, tile->lead, kvb_attended_of(tile, group, h), end);
+        const int count = kvb_attended_of(tile, group, h);
+        if (tile->lead || count < end)
+            softmax_mask(s, tile->lead, count, end);
         vf most = v_load(s);
         for (int t = VL; t < end; t += VL)
             most = v_max(most, v_load(s + t));

@@ -109,28 +109,33 @@ static void fetch_scales(const kvb_cache *c, const kvb_plane *p, const kvb_block
 }
 
 /* In the same plane, a head's share of a later block. Of one head that is all of it. `usual` is the
- * walk's list of such shares; another one is written to `list`. */
+ * walk's list of such shares; another one is written to `list`. Where planes are alike, V asks as K
+ * does; it is told at once, for what was just written field by field is slow to copy. */
 static void ask_share(const kvb_walk *walk, const kvb_block *block, const kvb_block *later,
                       int64_t head, int32_t plane, const int64_t *usual, int64_t *list,
-                      kvb_asked *asked)
+                      kvb_tile *tile)
 {
-    const kvb_plane *p = kvb_plane_of(walk->args->cache, plane);
+    const kvb_cache *c = walk->args->cache;
+    const kvb_plane *p = kvb_plane_of(c, plane);
     const kvb_spot *spot = plane == KVB_K ? &later->k : later->v;
     const int64_t heads = later->unit->heads, count = round_up(block->count, LANES);
     const int64_t *at = spot->rows;
-    int64_t from = spot->place;
-    if (walk->preset->in_order && in_one_piece(walk->args->cache, p, spot->rows, heads, 1, count)) {
+    int64_t from = spot->place, streams = 1, each = 1;
+    if (walk->preset->in_order && in_one_piece(c, p, spot->rows, heads, 1, count)) {
         from += head * count * p->row_bytes;
-        asked->rows_per_entry = count;
+        each = count;
     } else if (heads > 1 && later->stretch) { /* heads lie side by side, so shares do */
         at = usual;
-        asked->streams = walk->usual[plane].streams;
-        from += head * (walk->cut.tokens / asked->streams) * p->head_stride;
+        streams = walk->usual[plane].streams;
+        from += head * (walk->cut.tokens / streams) * p->head_stride;
     } else if (heads > 1 || walk->preset->streams > 1) {
         at = list;
-        asked->streams = share_of_plane(walk, p, spot->rows, heads, head, count, list);
+        streams = share_of_plane(walk, p, spot->rows, heads, head, count, list);
     }
-    asked->rows = (kvb_places){p->rows + from, at};
+    if (plane == KVB_K)
+        tile->k.asked = (kvb_asked){{c->k.rows + from, at}, streams, each};
+    if (plane == KVB_V || walk->alike)
+        tile->v.asked = (kvb_asked){{c->v.rows + from, at}, streams, each};
 }
 
 static void ask_woven(const kvb_walk *walk, const kvb_block *block, const kvb_block *later,
@@ -173,20 +178,15 @@ static void ask_own(const kvb_walk *walk, const kvb_block *block, const kvb_bloc
                     int64_t head, bool apart, kvb_tile *tile, kvb_lists *lists)
 {
     const kvb_block *later = next->unit ? next : block;
-    const kvb_cache *c = walk->args->cache;
     const uint8_t *k = further(&tile->k, &block->k, next, &next->k);
     tile->k.then = apart ? k : tile->v.rows.from;
     tile->v.then = apart ? further(&tile->v, block->v, next, next->v) : k;
-    if (tile->k.schedule->order < ORDER_ROWS)
-        ask_share(walk, block, later, head, KVB_K, walk->lists.k, lists->k, &tile->k.asked);
-    if (tile->v.schedule->order >= ORDER_ROWS)
-        return;
-    if (walk->alike && tile->k.schedule->order < ORDER_ROWS) {
-        tile->v.asked = tile->k.asked;
-        tile->v.asked.rows.from = c->v.rows + (tile->k.asked.rows.from - c->k.rows);
-        return;
-    }
-    ask_share(walk, block, later, head, KVB_V, walk->lists.v, lists->v, &tile->v.asked);
+    const bool k_listed = tile->k.schedule->order < ORDER_ROWS,
+               v_listed = tile->v.schedule->order < ORDER_ROWS;
+    if (k_listed)
+        ask_share(walk, block, later, head, KVB_K, walk->lists.k, lists->k, tile);
+    if (v_listed && !(k_listed && walk->alike))
+        ask_share(walk, block, later, head, KVB_V, walk->lists.v, lists->v, tile);
 }
 
 /* ---- the tile -------------------------------------------------------------------------------- */

@@ -140,7 +140,7 @@ static void side_rows(const kvb_plane *plane, const kvb_spot *spot, int64_t head
     const int64_t shift = spot->place + head * plane->head_stride;
     side->rows = (kvb_places){plane->rows + shift, spot->rows};
     side->bytes = plane->row_bytes;
-    side->block = kvb_block_bytes(plane);
+    side->block = plane->cell ? kvb_block_bytes(plane) : 0;
 }
 
 void kvb_tile_rows(const kvb_walk *walk, const kvb_block *block, int64_t head, kvb_tile *tile)
@@ -152,12 +152,10 @@ void kvb_tile_rows(const kvb_walk *walk, const kvb_block *block, int64_t head, k
     side_rows(walk->v.plane, block->v, head, &tile->v);
 }
 
-/* In their place, or collected in `to`; null where there are none. */
+/* In their place, or collected in `to`. */
 static const float *scales_at(const kvb_walk *walk, const kvb_plane *plane, const kvb_block *block,
                               const kvb_spot *spot, int64_t head, float *to)
 {
-    if (!kvb_formats[plane->dtype].scaled)
-        return NULL;
     const int64_t count = round_up(block->count, LANES);
     const uint8_t *from = plane->scales + spot->scale + head * plane->scale_head_stride;
     if (kvb_scales_in_place(plane, block))
@@ -176,6 +174,10 @@ static const float *scales_at(const kvb_walk *walk, const kvb_plane *plane, cons
 
 void kvb_tile_scales(const kvb_walk *walk, const kvb_block *block, int64_t head, kvb_tile *tile)
 {
-    tile->k.scale = scales_at(walk, walk->k.plane, block, &block->k, head, tile->scales[0]);
-    tile->v.scale = scales_at(walk, walk->v.plane, block, block->v, head, tile->scales[1]);
+    const kvb_plane *k = walk->k.plane, *v = walk->v.plane;
+    tile->k.scale = tile->v.scale = NULL;
+    if (kvb_formats[k->dtype].scaled)
+        tile->k.scale = scales_at(walk, k, block, &block->k, head, tile->scales[0]);
+    if (kvb_formats[v->dtype].scaled)
+        tile->v.scale = scales_at(walk, v, block, block->v, head, tile->scales[1]);
 }

@@ -104,7 +104,8 @@ static void check_other_ends(void)
     for (int i = 0; i < 3; i++) {
         kvb_task *other = NULL;
         ends[0] = others[i];
-        refused(run(&task, 1, 1, NULL), i ? "; its sequence has" : "ends changed", "another end");
+        refused(run(&task, 1, 1, NULL), i ? "; its sequence has" : "lengths changed",
+                "another end");
         if (i)
             refused(kvb_task_decode(&args, 1, &other), "; its sequence has", "an end outside");
     }

@@ -26,9 +26,12 @@ INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, int first, int end, pref
     UNROLL_FOR (int h = 0; h < q_rows; h++)
         CAT(deal_, DTYPE)(sum + INDEX(h, q_rows) * vecs, vecs, false);
     const int width = vecs * VL;
+    /* the slice's beginning of each row, so that no row's address is added up from three */
+    const kvb_side v = {.rows = {tile->v.rows.from + OFFSET(at), tile->v.rows.at},
+                        .bytes = tile->v.bytes};
     const bool starts = width >= SPAN || (at + in) % SPAN == 0;
     for (int t = first; t < end; t++) {
-        const uint8_t *row = row_of(&tile->v, t, order) + OFFSET(at);
+        const uint8_t *row = row_of(&v, t, order);
         if (starts)
             UNROLL_FOR (int l = 0; l < width; l += SPAN)
                 prefetch_with(cursor, row + OFFSET(in + l),
