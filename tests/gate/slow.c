@@ -3,14 +3,14 @@
 
 static const uint8_t **to;
 
-static void note(const kvb_tile *tile, int64_t bytes, kvb_sum *sum)
+static void note(const kvb_tile *tile, kvb_sum *sum)
 {
-    (void)bytes, (void)sum;
-    if (tile->k_scale) /* whatever lay in the scratch */
+    (void)sum;
+    if (tile->k.scale || tile->v.scale) /* whatever lay in the scratch */
         *to++ = NULL;
     for (int32_t t = 0; t < tile->count; t++) {
-        *to++ = kvb_row_at(tile->k, t);
-        *to++ = kvb_row_at(tile->v, t);
+        *to++ = kvb_row_at(tile->k.rows, t);
+        *to++ = kvb_row_at(tile->v.rows, t);
     }
 }
 
@@ -28,7 +28,7 @@ __attribute__((visibility("default"))) int64_t reread(const kvb_decode *args, co
     static kvb_state state;
     kvb_decode_task task = {.args = *args};
     to = rows;
-    state.tile.k_scale = state.tile.v_scale = (const float *)&state; /* a tile of before */
+    state.tile.k.scale = state.tile.v.scale = (const float *)&state; /* a tile of before */
     kvb_slow(&task, &state, units, units + count);
     return to - rows;
 }
