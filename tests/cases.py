@@ -303,14 +303,16 @@ def draw_store(rng, case: Case) -> Store:
     )
 
 
+def draw_ends(rng, lengths: np.ndarray) -> np.ndarray:
+    """Of up to four queries a sequence: each attends to tokens up to its own, or to any number."""
+    ends = oracle.chain(lengths, between(rng, 2, 4))
+    return rng.integers(0, lengths[:, None] + 1, ends.shape) if chance(rng, 0.5) else ends
+
+
 def add_queries(rng, case: Case) -> None:
-    """Up to four queries a sequence: each attends to the tokens up to its own, or to any number."""
-    count = between(rng, 2, 4)
-    case.ends = np.maximum(0, case.lengths[:, None] - np.arange(count)[::-1])
-    if chance(rng, 0.5):
-        case.ends = rng.integers(0, case.lengths[:, None] + 1, case.ends.shape)
-    case.ends = np.ascontiguousarray(case.ends, dtype=np.int64)
-    more = rng.standard_normal((len(case.q), count - 1, *case.q.shape[1:]), dtype=np.float32)
+    case.ends = draw_ends(rng, case.lengths)
+    shape = len(case.q), case.queries - 1, *case.q.shape[1:]
+    more = rng.standard_normal(shape, dtype=np.float32)
     case.q = np.concatenate([case.q[:, None], more], axis=1).reshape(-1, *case.q.shape[1:])
 
 
@@ -370,21 +372,12 @@ def levels(variant: str) -> tuple[int, int] | None:
 
 def answer(case: Case) -> tuple[np.ndarray, np.ndarray]:
     """What decode must give, and how far from it a kernel may be: of each query by itself."""
-    if case.ends is None:
-        return answer_of(case, case.lengths, case.q)
-    each = case.q.reshape(case.shape.batch, case.queries, *case.q.shape[1:])
-    found = [answer_of(case, case.ends[:, i], each[:, i]) for i in range(case.queries)]
-    out, bound = (np.stack(part, axis=1).reshape(case.out) for part in zip(*found, strict=True))
-    return out, bound
-
-
-def answer_of(case: Case, ends: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return oracle.decode(
         case.shape,
         case.planes,
         case.table,
-        ends,
-        q,
+        case.lengths if case.ends is None else case.ends.ravel(),
+        case.q,
         case.window,
         case.scale,
         plain=case.kind == "plain",

@@ -291,6 +291,11 @@ def attended(length: int, window: int) -> tuple[int, int]:
     return length - count, count
 
 
+def chain(lengths: np.ndarray, queries: int) -> np.ndarray:
+    """[B, queries], what each attends to: the last one all, the one before it one less."""
+    return np.maximum(0, lengths[:, None] - np.arange(queries)[::-1])
+
+
 def softmax(scores: np.ndarray) -> np.ndarray:
     weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
     return weights / weights.sum(axis=-1, keepdims=True)
@@ -412,7 +417,8 @@ def decode(
     halves: bool = False,
     levels: tuple[int, int] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """q [B, Hq, D] -> out and bound, both float64 [B, Hq, Dv]. `plain`: data of unit size, held to
+    """q [N, Hq, D] -> out and bound, both float64 [N, Hq, Dv]. `lengths`: what each of N queries
+    attends to; as many of one sequence follow each other. `plain`: data of unit size, held to
     `practical`.
     `halves`: of a kernel that rounds K and V to float16 as it loads them. `levels`: of one that
         multiplies whole numbers, the largest of a query and of weights, of each block of packed
@@ -420,11 +426,12 @@ def decode(
     """
     out, bound = (np.zeros((*q.shape[:2], shape.v.dim)) for _ in range(2))
     scale = scale or 1 / np.sqrt(shape.head_dim)
-    for seq, length in enumerate(np.asarray(lengths)):
+    for query, length in enumerate(np.asarray(lengths)):
+        seq = query * shape.batch // len(q)
         k, v = load(shape, planes, table, seq, *attended(int(length), window))
         if halves:
             k, v = k.astype(np.float16).astype(np.float64), v.astype(np.float16).astype(np.float64)
-        own = in_steps(q[seq], scale, levels[0], shape.k.block) if levels else q[seq]
+        own = in_steps(q[query], scale, levels[0], shape.k.block) if levels else q[query]
         grouped = own.reshape(shape.kv_heads, -1, shape.head_dim)
         answer, limit = attend(grouped, k, v, scale)
         limit = np.full_like(limit, practical(v)) if plain else limit
@@ -432,6 +439,6 @@ def decode(
             weights = softmax(scale * (grouped @ k.swapaxes(1, 2)))
             own = v_scales(shape, planes, table, seq, *attended(int(length), window))
             limit += weights_off(weights, v, own, levels[1], plain)
-        out[seq] = answer.reshape(out.shape[1:])
-        bound[seq] = limit.reshape(out.shape[1:])
+        out[query] = answer.reshape(out.shape[1:])
+        bound[query] = limit.reshape(out.shape[1:])
     return out, bound

@@ -9,7 +9,7 @@ from pathlib import Path
 import cffi
 import numpy as np
 
-from tests.oracle import Planes, Shape
+from tests.oracle import Planes, Shape, chain
 
 ROOT = Path(__file__).resolve().parent.parent
 _parsed = cffi.FFI()
@@ -227,7 +227,7 @@ def decode_args(
 ):
     """A kvb_decode over q [B, Hq, D] and out [B, Hq, Dv]; `rest` sets other fields."""
     args = raw.ffi.new("kvb_decode *")
-    _alive[args] = (bound, q, out)
+    _alive[args] = (bound, q, out, rest)
     args.cache, args.q, args.out = bound.cache, raw.floats(q), raw.floats(out)
     args.q_heads = q.shape[1]
     args.isa, args.variant = raw.word("isa", isa), raw.word("variant", variant)
@@ -235,6 +235,18 @@ def decode_args(
     for name, value in rest.items():
         setattr(args, name, value)
     return args
+
+
+def queries_args(raw: Raw, lengths: np.ndarray, ends: np.ndarray | None) -> dict:
+    """Fields of a kvb_decode whose queries attend to `ends` [B, queries] tokens; None: to all. They
+    are told only where they are not those of a chain.
+    """
+    if ends is None:
+        return {}
+    fields = {"q_len": ends.shape[1]}
+    if np.array_equal(ends, chain(lengths, ends.shape[1])):
+        return fields
+    return fields | {"ends": raw.ffi.new("int64_t[]", ends.ravel().tolist())}
 
 
 def store_args(raw: Raw, bound: Bound, k: np.ndarray, v: np.ndarray, tokens: int, isa: str, **rest):

@@ -16,7 +16,7 @@ from tests.oracle import Shape
 LINE, FLOAT, ENTRY = 64, 4, 4
 ELEMENT = {"f32": 4, "f16": 2, "bf16": 2, "i8": 1, "e4m3": 1, "e5m2": 1}
 SCALE = {"f32": 4, "f16": 2}
-HEADS = 8  # query heads that the scalar tier serves with one load
+Q_ROWS = 8  # rows of q that the scalar tier serves with one load
 
 
 class Trace:
@@ -153,34 +153,42 @@ def planes_of(shape: Shape, table: np.ndarray | None) -> tuple[Plane, Plane]:
     return Plane(shape, table, "k"), Plane(shape, table, "v")
 
 
+def attended(end: int, window: int) -> list[int]:
+    return [token for token in range(end) if not window or token >= end - window]
+
+
 def decode(
     shape: Shape,
     table: np.ndarray | None,
-    lengths,
+    lengths: list[list[int]],
     q_heads: int,
     window: int,
     walks: tuple[tuple[int, int], tuple[int, int]],
 ) -> Trace:
-    """`walks`, of K and of V: query heads that one load of a row serves; and loads of a scale, for
-    all of a KV head's group.
+    """`lengths`, for each sequence of each of its queries: what it attends to. `walks`, of K and of
+    V: rows of q that one load of a row serves; and loads of a scale, for all rows of q of a KV
+    head.
     """
-    trace, group = Trace(), q_heads // shape.kv_heads
+    trace, queries = Trace(), len(lengths[0])
+    q_rows = queries * q_heads // shape.kv_heads
     k, v = planes = planes_of(shape, table)
-    for seq, length in enumerate(lengths):
-        tokens = [token for token in range(length) if not window or token >= length - window]
-        for query in range(seq * q_heads, (seq + 1) * q_heads):
-            trace.touch("q", query * k.dim * FLOAT, k.dim, FLOAT)
-            trace.touch("out", query * v.dim * FLOAT, v.dim, FLOAT)
-            for _ in tokens:
-                trace.multiply_add(range(k.dim))  # q . k
-                trace.multiply_add(range(v.dim))  # out += weight * v
+    for seq, ends in enumerate(lengths):
+        tokens = sorted({token for end in ends for token in attended(end, window)})
+        for query, end in enumerate(ends):
+            for head in range(q_heads):
+                row = (seq * queries + query) * q_heads + head
+                trace.touch("q", row * k.dim * FLOAT, k.dim, FLOAT)
+                trace.touch("out", row * v.dim * FLOAT, v.dim, FLOAT)
+                for _ in attended(end, window):
+                    trace.multiply_add(range(k.dim))  # q . k
+                    trace.multiply_add(range(v.dim))  # out += weight * v
         if table is not None:
             for entry in {k.entry(seq, token) for token in tokens}:
                 trace.touch("table", entry * ENTRY, 1, ENTRY)
                 trace.twin += ENTRY
         for head in range(shape.kv_heads):
             for plane, walk in zip(planes, walks, strict=True):
-                read(trace, plane, (seq, head), tokens, group, *walk)
+                read(trace, plane, (seq, head), tokens, q_rows, *walk)
     return trace
 
 
@@ -189,17 +197,17 @@ def read(
     plane: Plane,
     of: tuple[int, int],
     tokens: list[int],
-    group: int,
+    q_rows: int,
     shared: int,
     scale_reads: int,
 ) -> None:
     """The rows of one sequence and head."""
-    plane.read_rows(trace, tokens, group if shared == 1 else 1)
-    if plane.cell:  # never a row by itself, so heads beyond HEADS load it again
-        plane.load_blocks(trace, tokens, len(range(0, group, min(shared, HEADS))))
+    plane.read_rows(trace, tokens, q_rows if shared == 1 else 1)
+    if plane.cell:  # never a row by itself, so rows of q beyond Q_ROWS load it again
+        plane.load_blocks(trace, tokens, len(range(0, q_rows, min(shared, Q_ROWS))))
     for token in tokens:
         place = plane.place(*of, token)
-        plane.touch(trace, place, len(range(0, group, shared)), scale_reads)
+        plane.touch(trace, place, len(range(0, q_rows, shared)), scale_reads)
 
 
 def store(shape: Shape, table: np.ndarray | None, lengths, tokens: int, head_major: bool) -> Trace:

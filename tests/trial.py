@@ -7,7 +7,7 @@ from contextlib import ExitStack
 import numpy as np
 
 from tests import cases, oracle, twin
-from tests.raw import Arena, Bound, Raw, Refused, Team, decode_args, store_args
+from tests.raw import Arena, Bound, Raw, Refused, Team, decode_args, queries_args, store_args
 
 SENTINEL = np.float32(-7777.25)
 
@@ -62,7 +62,8 @@ def decode_failures(bench: Bench, case: cases.Case, isa: str, expected, bound) -
         out = bench.floats(stack, np.full(case.out, SENTINEL), case.guard)
         args = decode_args(
             bench.raw, cache, q, out, isa, case.variant, case.schedule, window=case.window,
-            deterministic=case.deterministic, scale=case.scale, **queries(bench, case),
+            deterministic=case.deterministic, scale=case.scale,
+            **queries_args(bench.raw, case.lengths, case.ends),
         )  # fmt: skip
         bench.team(case.threads).do("decode", args)
         found = compare(case, out, expected, bound)
@@ -81,17 +82,6 @@ def decode_failures(bench: Bench, case: cases.Case, isa: str, expected, bound) -
         ):
             found.append("decode or twin wrote into the cache")
         return found
-
-
-def queries(bench: Bench, case: cases.Case) -> dict:
-    """Fields of a kvb_decode: ends are told only where they are not those of a chain."""
-    if case.ends is None:
-        return {}
-    chain = np.maximum(0, case.lengths[:, None] - np.arange(case.queries)[::-1])
-    if np.array_equal(case.ends, chain):
-        return {"q_len": case.queries}
-    ends = bench.raw.ffi.cast("int64_t *", case.ends.ctypes.data)
-    return {"q_len": case.queries, "ends": ends}
 
 
 def twin_failures(bench: Bench, case: cases.Case, args) -> list[str]:

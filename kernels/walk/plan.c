@@ -1,6 +1,5 @@
 /* Who does what: scans of tokens cut into units, units handed to threads. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "walk/plan.h"
 
@@ -117,12 +116,11 @@ static bool reserve(const kvb_decode *a, int32_t threads, int64_t scans, kvb_pla
         kvb_attended(a, b, &first, &end);
         units += scans_per_seq(a) * ((end - first) / UNIT_FIXED);
     }
-    plan->lengths = calloc((size_t)a->cache->batch, sizeof *plan->lengths);
     plan->ends = calloc((size_t)(a->cache->batch * kvb_queries(a)), sizeof *plan->ends);
     plan->units = calloc((size_t)units, sizeof *plan->units);
     plan->scan_units = calloc((size_t)scans + 1, sizeof *plan->scan_units);
     plan->thread_units = calloc((size_t)threads + 1, sizeof *plan->thread_units);
-    return plan->lengths && plan->ends && plan->units && plan->scan_units && plan->thread_units;
+    return plan->ends && plan->units && plan->scan_units && plan->thread_units;
 }
 
 int32_t kvb_plan_make(const kvb_decode *a, int32_t threads, kvb_plan *plan)
@@ -151,7 +149,6 @@ int32_t kvb_plan_make(const kvb_decode *a, int32_t threads, kvb_plan *plan)
         kvb_plan_free(plan);
         return kvb_fail(KVB_NO_MEMORY, "no memory for the plan of %d threads", threads);
     }
-    memcpy(plan->lengths, a->cache->lengths, (size_t)a->cache->batch * sizeof *plan->lengths);
     for (int64_t i = 0; i < a->cache->batch * kvb_queries(a); i++)
         plan->ends[i] = kvb_end_of(a, i / kvb_queries(a), i % kvb_queries(a));
     assign(plan, total, threads);
@@ -163,11 +160,10 @@ int32_t kvb_plan_ready(const kvb_decode *a, int32_t threads, int64_t grown, cons
     int32_t code = kvb_check_decode(a, threads);
     if (code)
         return code;
-    if (memcmp(plan->lengths, a->cache->lengths, (size_t)a->cache->batch * sizeof *plan->lengths))
-        return kvb_fail(KVB_BAD_ARGUMENT, "lengths changed since the task was planned");
     for (int64_t i = 0; i < a->cache->batch * kvb_queries(a); i++)
         if (plan->ends[i] != kvb_end_of(a, i / kvb_queries(a), i % kvb_queries(a)))
-            return kvb_fail(KVB_BAD_ARGUMENT, "ends changed since the task was planned");
+            return kvb_fail(KVB_BAD_ARGUMENT,
+                            "lengths changed since the task was planned, or ends");
     if (grown)
         return kvb_fail(
             KVB_BAD_ARGUMENT,
@@ -178,7 +174,6 @@ int32_t kvb_plan_ready(const kvb_decode *a, int32_t threads, int64_t grown, cons
 
 void kvb_plan_free(kvb_plan *plan)
 {
-    free(plan->lengths);
     free(plan->ends);
     free(plan->units);
     free(plan->scan_units);

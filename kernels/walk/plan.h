@@ -49,8 +49,7 @@ static inline int64_t kvb_unit_heads(const kvb_decode *a)
 /* A scan is what output states are made from: the tokens of (sequence, KV head), (sequence, query
  * row ) or a whole sequence. */
 typedef struct kvb_plan {
-    int64_t *lengths;      /* [batch], those that the plan was made for, */
-    int64_t *ends;         /* [batch][queries], and what each query attends to */
+    int64_t *ends;         /* [batch][queries], those that the plan was made for */
     kvb_unit *units;       /* by scan, then by token */
     int64_t *scan_units;   /* [scans + 1] */
     int64_t *thread_units; /* [threads + 1] */

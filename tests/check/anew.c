@@ -79,7 +79,8 @@ static void check_other_ring(void)
     rig_close(&r);
 }
 
-/* Ends of queries are the caller's, and a task is planned for those of then. */
+/* Ends of queries are the caller's, inside their sequence, and a task is planned for those of then.
+ */
 static void check_other_ends(void)
 {
     enum { QUERIES = 2 };
@@ -99,8 +100,15 @@ static void check_other_ends(void)
     r.lengths[0] = 6;
     expect(!kvb_task_decode(&args, 1, &task) && !run(&task, 1, 1, NULL), "two queries: %s",
            kvb_message());
-    ends[0] = 4;
-    refused(run(&task, 1, 1, NULL), "ends", "another end");
+    static const int64_t others[] = {4, -1, 7};
+    for (int i = 0; i < 3; i++) {
+        kvb_task *other = NULL;
+        ends[0] = others[i];
+        refused(run(&task, 1, 1, NULL), i ? "; its sequence has" : "lengths changed",
+                "another end");
+        if (i)
+            refused(kvb_task_decode(&args, 1, &other), "; its sequence has", "an end outside");
+    }
     ends[0] = 3;
     expect(!run(&task, 1, 1, NULL), "the ends of before: %s", kvb_message());
     kvb_task_free(task);

@@ -121,29 +121,6 @@ static void check_decodes_to_come(rig *r, float *q, float *out)
 
 static void no_kernel(const kvb_work *work) { (void)work; }
 
-/* Ends of queries lie inside their sequence; a kernel of one's own takes one query, of all tokens.
- */
-static void check_ends(rig *r, float *q, float *out)
-{
-    kvb_task *task = NULL;
-    int64_t ends[16] = {0}, last = r->cache.batch - 1;
-    kvb_decode a = {.cache = &r->cache, .q = q, .out = out, .q_heads = 4, .ends = ends};
-    static const int64_t beyond[] = {-1, 1};
-    for (int i = 0; i < 2; i++) {
-        ends[last] = beyond[i] < 0 ? beyond[i] : r->lengths[last] + beyond[i];
-        refused(kvb_task_decode(&a, 1, &task), KVB_BAD_ARGUMENT, "; its sequence has");
-        refused(kvb_task_twin(&a, 1, &task), KVB_BAD_ARGUMENT, "; its sequence has");
-    }
-    ends[last] = 0;
-    expect(!kvb_task_decode(&a, 1, &task), "ends of queries: %s", kvb_message());
-    ends[last] = r->lengths[last];
-    refused(run_on(KVB_OK, task, 1), KVB_BAD_ARGUMENT, "ends changed");
-    a.run = no_kernel;
-    refused(kvb_task_decode(&a, 1, &task), KVB_UNSUPPORTED, "ends is not null");
-    a.ends = NULL, a.q_len = 2;
-    refused(kvb_task_decode(&a, 1, &task), KVB_UNSUPPORTED, "q_len is more than 1");
-}
-
 /* Pairs that a variant, or a kernel of one's own, has no kernel for. */
 static void check_pairs(const float *q, float *out)
 {
@@ -306,7 +283,6 @@ void check_arguments(void)
     check_caches_to_come();
     check_decodes_to_come(&r, q, out);
     check_pairs(q, out);
-    check_ends(&r, q, out);
     check_decodes(&r, q, out);
     check_half_made_caches(&r, q, out);
     check_stores(&r, q);

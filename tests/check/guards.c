@@ -116,8 +116,8 @@ static void check_shape(kvb_cache shape, int32_t guard)
     free(out);
 }
 
-/* K of each dtype of a layout, with V like it or of the dtype `apart` places further on, whose width
- * and scales are others then; of those every other size. */
+/* K of each dtype of a layout, with V like it or of the dtype `apart` places further on, whose
+ * width and scales are others then; of those every other size. */
 static void check_layout(int32_t layout, int32_t apart)
 {
     static const int64_t dims[] = {1, 16, 37, 64, 128}, v_dims[] = {33, 1, 64, 100, 48};

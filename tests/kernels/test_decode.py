@@ -114,6 +114,18 @@ def test_two_widths(bench, variant, layout):
         passes(bench, case_of(bench, shape, [300, 33], table_of(shape), **how))
 
 
+@pytest.mark.parametrize(("variant", "layout"), sorted(EVERY))
+def test_several_queries(bench, variant, layout):
+    """Each with its own end, of few heads and of many."""
+    for group in (1, 3, 8):
+        shape = of(variant, layout, batch=2, capacity=600)
+        how = {"variant": variant, "q_heads": 2 * group}
+        case = case_of(bench, shape, [600, 33], table_of(shape), **how)
+        case.ends = np.array([[600, 599, 1], [0, 33, 17]])
+        case.q = np.repeat(case.q, 3, axis=0) * np.array([1, -1, 2] * 2, np.float32)[:, None, None]
+        passes(bench, case)
+
+
 @pytest.mark.parametrize("v_dtype", formats.DTYPES)
 @pytest.mark.parametrize("dtype", formats.DTYPES)
 def test_two_dtypes(bench, dtype, v_dtype):

@@ -16,10 +16,19 @@ import numpy as np
 import pytest
 
 from tests import trace
-from tests.cases import Words, between, chance, draw_lengths, draw_table, draw_v, pick
+from tests.cases import (
+    Words,
+    between,
+    chance,
+    draw_ends,
+    draw_lengths,
+    draw_table,
+    draw_v,
+    pick,
+)
 from tests.oracle import Shape
-from tests.raw import Bound, decode_args, store_args
-from tests.trace import HEADS
+from tests.raw import Bound, decode_args, queries_args, store_args
+from tests.trace import Q_ROWS
 
 SHAPES, SEED = 200, 5
 BUDGET = 20_000  # elements of K, about: each is listed by itself
@@ -52,13 +61,13 @@ def draw_shape(rng, words: Words) -> tuple[Shape, int]:
     return shape, tokens
 
 
-def walk(variant: str, dtype: str, group: int) -> tuple[int, int]:
-    """Of one plane: query heads that share a load of a row, and loads of a scale."""
+def walk(variant: str, dtype: str, q_rows: int) -> tuple[int, int]:
+    """Of one plane: rows of q that share a load of a row, and loads of a scale."""
     if variant == "perhead":
-        return 1, group
-    # a row once, for a group of many heads
+        return 1, q_rows
+    # a row once, for many rows of q
     converted = variant == "round16" or (variant == "flash" and dtype != "f32")
-    return group if converted and group > HEADS else HEADS, 3 if variant == "twopass" else 1
+    return q_rows if converted and q_rows > Q_ROWS else Q_ROWS, 3 if variant == "twopass" else 1
 
 
 def check(found, traced: trace.Trace, regions: tuple[str, ...], compulsory: int) -> None:
@@ -77,15 +86,18 @@ def test_decode_and_twin(raw, index):
     lengths = draw_lengths(rng, shape.batch, tokens)
     window = between(rng, 1, shape.capacity) if shape.ring or chance(rng, 0.4) else 0
     table = draw_table(rng, shape) if shape.layout == "paged" else None
+    ends = draw_ends(rng, lengths) if not window and chance(rng, 0.3) else lengths[:, None]
+    queries = ends.shape[1]
     q, out = (
-        np.zeros((shape.batch, shape.kv_heads * group, side.dim), np.float32)
+        np.zeros((shape.batch * queries, shape.kv_heads * group, side.dim), np.float32)
         for side in shape.sides
     )
     with Bound(raw, shape, lengths, table) as bound:
-        args = decode_args(raw, bound, q, out, "scalar", variant, window=window)
+        more = queries_args(raw, lengths, ends)
+        args = decode_args(raw, bound, q, out, "scalar", variant, window=window, **more)
         found, twin = raw.traffic("decode", args, 1), raw.traffic("twin", args, 1)
-    walks = tuple(walk(variant, side.dtype, group) for side in shape.sides)
-    traced = trace.decode(shape, table, lengths.tolist(), q.shape[1], window, walks)
+    walks = tuple(walk(variant, side.dtype, queries * group) for side in shape.sides)
+    traced = trace.decode(shape, table, ends.tolist(), q.shape[1], window, walks)
     check(
         found, traced, (*CACHED, "table", "q", "out"), traced.bytes_in(*CACHED, "table", "q", "out")
     )
@@ -136,7 +148,7 @@ def test_the_trace_itself():
     shape = Shape(
         "head", "f16", batch=1, kv_heads=1, head_dim=3, capacity=2, v_dtype="f32", v_dim=2
     )
-    traced = trace.decode(shape, None, [2], q_heads=2, window=0, walks=((2, 1), (1, 1)))
+    traced = trace.decode(shape, None, [[2]], q_heads=2, window=0, walks=((2, 1), (1, 1)))
     # 2 query heads, 2 tokens, QK and PV, multiply and add
     assert traced.flops == 2 * 2 * (3 + 2) * 2
     assert (traced.bytes_in("k"), traced.bytes_in("v")) == (2 * 6, 2 * 8)
