@@ -86,7 +86,7 @@ static void store_run(const kvb_store *a, way *w, int64_t seq, int64_t at, int64
     const kvb_plane *p = w->plane;
     kvb_encode *run = &w->run; /* in place: a copy of it takes a tenth of the time of a row */
     run->from = w->source + seq * a->tokens * a->cache->kv_heads * p->dim + token * w->to_token +
-               head * w->to_head;
+                head * w->to_head;
     run->scale = p->scales + w->scales[at] + head * p->scale_head_stride;
     run->to = beside ? beside : p->rows + w->rows[at] + head * p->head_stride;
     kvb_encode_rows(a->isa, p->dtype, p->tensor, run);
