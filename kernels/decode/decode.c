@@ -102,7 +102,7 @@ static void begin_group(const kvb_decode_task *task, const kvb_unit *unit, int64
         const int64_t q_row = unit->q_row + first + r;
         put_query(g, r, a->q + kvb_q_vector(a, unit->seq, head, q_row) * g->k_dim, scale);
         /* the core roof's walk is of as many tokens, all of them */
-        g->ends[r] = a->wrap ? INT64_MAX : kvb_end_of(a, unit->seq, q_row / kvb_group_of(a));
+        g->ends[r] = a->wrap ? INT64_MAX : kvb_end_of(a, unit->seq, kvb_query_of(a, q_row));
     }
     if (g->prepared)
         kvb_qk_of(a)->prepare_query(g);

@@ -47,13 +47,14 @@ INLINE void CAT(perhead_add_, DTYPE)(float *acc, const uint8_t *v, vf w, int dim
 INLINE void CAT(perhead_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const int order)
 {
     prefetch k_next = PREFETCH(&tile->k, group->k_dim), v_next = PREFETCH(&tile->v, group->v_dim);
+    const float *k_scale = tile->k.scale, *v_scale = tile->v.scale;
     const int count = kvb_attended_of(tile, group, 0);
     float max = group->max[0], sum = group->sum[0], *acc = group->acc;
     for (int t = 0; t < count; t++) {
         float score = CAT(perhead_dot_, DTYPE)(row_of(&tile->k, t, order), group->q, group->k_dim,
                                                &k_next, order);
         if (SCALED)
-            score *= tile->k.scale[t];
+            score *= k_scale[t];
         if (score > max) {
             float rescale = max == -INFINITY ? 0.0f : exp2_of(max - score);
             sum *= rescale;
@@ -63,7 +64,7 @@ INLINE void CAT(perhead_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *gro
         }
         float p = exp2_of(score - (max == -INFINITY ? 0.0f : max));
         sum += p;
-        vf w = v_set1(SCALED ? p * tile->v.scale[t] : p);
+        vf w = v_set1(SCALED ? p * v_scale[t] : p);
         CAT(perhead_add_, DTYPE)(acc, row_of(&tile->v, t, order), w, group->v_dim, &v_next, order);
     }
     group->max[0] = max;

@@ -48,23 +48,30 @@ static int64_t run_of(const int64_t *rows, int64_t count, int64_t token_stride)
     return n;
 }
 
-/* Rows of a source on their way into a plane. */
-typedef struct way {
+/* Rows of a source that go into a plane. */
+typedef struct inflow {
     const kvb_plane *plane;
     const float *source;
     int64_t to_token, to_head; /* floats of the source, from a row to the next token's, or head's */
-    int64_t rows[TOGETHER];    /* of the first head, in the plane */
-    int64_t scales[TOGETHER];
+    /* [TOGETHER], of the first head, in the plane: `own`, or those of a plane that is alike */
+    const int64_t *rows, *scales;
+    int64_t own_rows[TOGETHER], own_scales[TOGETHER];
     kvb_encode run;
-} way;
+} inflow;
 
-static void way_start(const kvb_store *a, const kvb_plane *p, const float *source, way *w)
+/* Tokens from `token` of a sequence on. `other`: null, or of an alike plane. */
+static void start(const kvb_store *a, const kvb_plane *p, const float *source, int64_t seq,
+                  int64_t token, int64_t count, const inflow *other, inflow *w)
 {
     const bool by_head = a->head_major;
     w->plane = p;
-    w->source = source;
+    w->source = source + seq * a->tokens * a->cache->kv_heads * p->dim;
     w->to_token = by_head ? p->dim : a->cache->kv_heads * p->dim;
     w->to_head = by_head ? a->tokens * p->dim : p->dim;
+    w->rows = other ? other->rows : w->own_rows;
+    w->scales = other ? other->scales : w->own_scales;
+    if (!other)
+        kvb_offsets(a->cache, p, seq, 0, token, count, w->own_rows, w->own_scales);
     w->run = (kvb_encode){
         .from_stride = p->dim,
         .to_stride = p->cell   ? (by_head ? p->row_bytes : LANES * p->row_bytes)
@@ -80,13 +87,12 @@ static void way_start(const kvb_store *a, const kvb_plane *p, const float *sourc
 
 /* One run of rows: that of token `at` of those taken together, which is `token` of the source's
  * sequence, and of KV head `head` comes first. To `beside` the cache where that is not null. */
-static void store_run(const kvb_store *a, way *w, int64_t seq, int64_t at, int64_t token,
-                      int64_t head, uint8_t *beside)
+static void store_run(const kvb_store *a, inflow *w, int64_t at, int64_t token, int64_t head,
+                      uint8_t *beside)
 {
     const kvb_plane *p = w->plane;
     kvb_encode *run = &w->run; /* in place: a copy of it takes a tenth of the time of a row */
-    run->from = w->source + seq * a->tokens * a->cache->kv_heads * p->dim + token * w->to_token +
-                head * w->to_head;
+    run->from = w->source + token * w->to_token + head * w->to_head;
     run->scale = p->scales + w->scales[at] + head * p->scale_head_stride;
     run->to = beside ? beside : p->rows + w->rows[at] + head * p->head_stride;
     kvb_encode_rows(a->isa, p->dtype, p->tensor, run);
@@ -95,20 +101,20 @@ static void store_run(const kvb_store *a, way *w, int64_t seq, int64_t at, int64
 /* Tokens at .. at + n of those taken together, for `heads` KV heads from `head` on. A transposed
  * plane's are encoded beside the cache, LANES tokens of each head, and then laid into their blocks.
  */
-static void store_some(const kvb_store *a, way ways[PLANES], int64_t seq, int64_t first, int64_t at,
-                       int64_t n, int64_t head, int64_t heads, uint8_t *beside)
+static void store_some(const kvb_store *a, inflow in[PLANES], int64_t seq, int64_t first,
+                       int64_t at, int64_t n, int64_t head, int64_t heads, uint8_t *beside)
 {
     const int64_t step = a->head_major ? n : 1;
-    const int64_t lane = kvb_lane(a->cache, a->cache->lengths[seq] + first + at);
     for (int64_t t = at; t < at + n; t += step)
-        for (way *w = ways; w < ways + PLANES; w++) {
+        for (inflow *w = in; w < in + PLANES; w++) {
             w->run.count = a->head_major ? n : heads;
-            store_run(a, w, seq, t, first + t, head,
+            store_run(a, w, t, first + t, head,
                       w->plane->cell ? beside + (t - at) * w->plane->row_bytes : NULL);
         }
-    for (const way *w = ways; w < ways + PLANES; w++)
+    for (const inflow *w = in; w < in + PLANES; w++)
         for (int64_t i = 0; w->plane->cell && i < heads; i++)
-            kvb_lay_rows(w->plane, beside + i * LANES * w->plane->row_bytes, n, lane, a->nt,
+            kvb_lay_rows(w->plane, beside + i * LANES * w->plane->row_bytes, n,
+                         kvb_lane(a->cache, a->cache->lengths[seq] + first + at), a->nt,
                          w->plane->rows + (head + i) * w->plane->head_stride + w->rows[at]);
 }
 
@@ -120,18 +126,17 @@ static void store_block(const kvb_store *a, int64_t seq, int64_t head, int64_t h
     const kvb_cache *c = a->cache;
     const bool transposed = kvb_layouts[c->layout].transposed, by_head = a->head_major;
     const int64_t fits = transposed ? DIM_MAX * 4 / c->k.row_bytes : heads;
-    way ways[PLANES], *k = &ways[KVB_K], *v = &ways[KVB_V];
-    way_start(a, &c->k, a->k, k);
-    way_start(a, &c->v, a->v, v);
-    kvb_offsets(c, &c->k, seq, 0, c->lengths[seq] + first, count, k->rows, k->scales);
-    kvb_offsets(c, &c->v, seq, 0, c->lengths[seq] + first, count, v->rows, v->scales);
+    const int64_t token = c->lengths[seq] + first;
+    inflow in[PLANES], *k = &in[KVB_K], *v = &in[KVB_V];
+    start(a, &c->k, a->k, seq, token, count, NULL, k);
+    start(a, &c->v, a->v, seq, token, count, kvb_planes_alike(c) ? k : NULL, v);
     for (int64_t at = 0, n, some; at < count; at += n) {
         n = by_head || transposed ? run_of(k->rows + at, count - at, c->k.token_stride) : 1;
         if (transposed)
-            n = at_most(n, LANES - kvb_lane(c, c->lengths[seq] + first + at));
+            n = at_most(n, LANES - kvb_lane(c, token + at));
         for (int64_t h = head; k->rows[at] >= 0 && h < head + heads; h += some) {
             some = by_head ? 1 : at_most(fits, head + heads - h);
-            store_some(a, ways, seq, first, at, n, h, some, beside);
+            store_some(a, in, seq, first, at, n, h, some, beside);
         }
     }
 }

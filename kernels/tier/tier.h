@@ -87,8 +87,8 @@ static inline const uint8_t *kvb_row_asked(const kvb_side *side, int64_t t)
 {
     if (side->schedule->order >= ORDER_ROWS)
         return side->then + t * side->bytes;
-    const int64_t each = side->asked.rows_per_entry;
-    return kvb_row_at(side->asked.rows, t / each) + t % each * side->bytes;
+    return kvb_row_at(side->asked.rows, t / side->asked.rows_per_entry) +
+           t % side->asked.rows_per_entry * side->bytes;
 }
 
 /* The hint is part of the instruction, so that the choice is a branch. */

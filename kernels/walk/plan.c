@@ -33,8 +33,8 @@ static kvb_unit scan_of(const kvb_decode *a, int64_t index)
 
 static int64_t scans_per_seq(const kvb_decode *a)
 {
-    const int64_t each = a->variant == VARIANT_PERHEAD ? kvb_q_rows(a) : 1;
-    return a->cache->kv_heads / kvb_unit_heads(a) * each;
+    return a->cache->kv_heads / kvb_unit_heads(a) *
+           (a->variant == VARIANT_PERHEAD ? kvb_q_rows(a) : 1);
 }
 
 /* A cut inside a scan of `tokens`: on a grid, and leaving no piece under UNIT_MIN. */

@@ -25,11 +25,17 @@ static inline int64_t kvb_queries(const kvb_decode *a) { return at_least(1, a->q
 static inline int64_t kvb_group_of(const kvb_decode *a) { return a->q_heads / a->cache->kv_heads; }
 static inline int64_t kvb_q_rows(const kvb_decode *a) { return kvb_queries(a) * kvb_group_of(a); }
 
+/* The query of a query row: no division where there is one. */
+static inline int64_t kvb_query_of(const kvb_decode *a, int64_t q_row)
+{
+    return kvb_queries(a) == 1 ? 0 : q_row / kvb_group_of(a);
+}
+
 /* Which vector of q, or of out, a query row of a KV head is. */
 static inline int64_t kvb_q_vector(const kvb_decode *a, int64_t seq, int64_t head, int64_t q_row)
 {
-    const int64_t group = kvb_group_of(a);
-    return (seq * kvb_queries(a) + q_row / group) * a->q_heads + head * group + q_row % group;
+    const int64_t group = kvb_group_of(a), query = kvb_query_of(a, q_row);
+    return (seq * kvb_queries(a) + query) * a->q_heads + head * group + q_row - query * group;
 }
 
 /* One past the last token that a query of a sequence attends to. */
