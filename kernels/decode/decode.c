@@ -137,16 +137,14 @@ void kvb_unit_end(const kvb_decode_task *task, kvb_state *state, const kvb_unit 
 static void work(kvb_task *base, int32_t thread, void *scratch)
 {
     static void (*const variants[VARIANTS])(const kvb_decode_task *, kvb_state *, kvb_walk *,
-                                            double *) = {
-        [VARIANT_FLASH] = kvb_flash,
-        [VARIANT_TWOPASS] = kvb_twopass,
-        [VARIANT_PERHEAD] = kvb_perhead,
-        /* these are flash over other row kernels */
-        [VARIANT_ROUND16] = kvb_flash,
-        [VARIANT_DOT] = kvb_flash};
+                                            double *) = {[VARIANT_FLASH] = kvb_flash,
+                                                         [VARIANT_TWOPASS] = kvb_twopass,
+                                                         [VARIANT_PERHEAD] = kvb_perhead,
+                                                         /* these are flash over other halves */
+                                                         [VARIANT_ROUND16] = kvb_flash,
+                                                         [VARIANT_DOT] = kvb_flash};
     kvb_decode_task *task = (kvb_decode_task *)base;
     kvb_state *state = NULL;
-    kvb_walk walk;
     carve(task, scratch, &state);
     const kvb_unit *unit = task->plan.units + task->plan.thread_units[thread];
     const kvb_unit *end = task->plan.units + task->plan.thread_units[thread + 1];
@@ -155,8 +153,8 @@ static void work(kvb_task *base, int32_t thread, void *scratch)
             kvb_unit_begin(task, state, u);
             kvb_unit_end(task, state, u);
         }
-    kvb_walk_start(&walk, &task->args, unit, end);
-    variants[task->args.variant](task, state, &walk, task->args.stages ? scratch : NULL);
+    kvb_walk_start(&state->walk, &task->args, unit, end);
+    variants[task->args.variant](task, state, &state->walk, task->args.stages ? scratch : NULL);
 #ifdef KVB_SLOW
     kvb_slow(task, state, unit, end);
 #endif

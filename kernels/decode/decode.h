@@ -75,6 +75,7 @@ typedef struct kvb_state {
     int64_t wide_rows[TILE];
     kvb_lists lists;
     kvb_pair pair;
+    kvb_walk walk; /* not on the stack, which is short where libc is musl */
 } kvb_state;
 
 void kvb_unit_begin(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit);

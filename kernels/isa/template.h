@@ -1,7 +1,7 @@
 /* The words that templates (*.tmpl.c) are written in: all macros that several of them use stand
  * here.
  *
- * Templates are compiled once for each row kernel: a dtype, or another way to read rows. One is
+ * Templates are compiled once for each way to read rows: a dtype as it is, or another. One is
  * said by
  *
  *   DTYPE    its word, the end of each function's name
