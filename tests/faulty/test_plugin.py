@@ -145,7 +145,7 @@ def test_a_walk_in_a_window_ends(library, isa):
     assert np.allclose(out, 0.25) and not any(times.stage_share)
 
 
-def test_the_layout_of_version_3():
+def test_the_layout_of_version_4():
     """Another layout of what a plug-in sees needs another KVB_PLUGIN: then this digest changes with
     it.
     """
@@ -155,8 +155,8 @@ def test_the_layout_of_version_3():
         for name, place in library._compiled().items()
         if name.split(".")[0] in ("kvb_kernel", "kvb_plane", "kvb_cache", "kvb_work")
     )
-    assert library.lib.KVB_PLUGIN == 3
-    assert hashlib.sha256(repr(rows).encode()).hexdigest()[:16] == "dba992c4f5aca8c4"
+    assert library.lib.KVB_PLUGIN == 4
+    assert hashlib.sha256(repr(rows).encode()).hexdigest()[:16] == "03ff7ab3170e2126"
 
 
 # ---- what is refused -----------------------------------------------------------------------------
@@ -243,14 +243,14 @@ def test_one_that_never_is_loaded(tmp_path, capsys, monkeypatch, loaded, said):
 
 
 def test_one_of_before_is_told_what_to_do(tmp_path, capsys):
-    made = build_plugin(tmp_path / "made.so", "-DVERSION=2")
+    made = build_plugin(tmp_path / "made.so", "-DVERSION=3")
     refused(
         capsys,
         "list",
         "kernels",
         "--plugin",
         made,
-        words=["version 2, and libkvbench.so takes version 3", "build it again with the kvbench.h"],
+        words=["version 3, and libkvbench.so takes version 4", "build it again with the kvbench.h"],
         code=5,
     )
 

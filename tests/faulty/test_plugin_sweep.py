@@ -116,7 +116,7 @@ def test_the_run_knows_what_was_measured(outcome):
     assert (engine.name, engine.path) == ("plug-in mixed.so", str(made))
     assert (
         engine.sha256 == hashlib.sha256(made.read_bytes()).hexdigest()
-        and engine.version == "interface 3"
+        and engine.version == "interface 4"
     )
     assert set(manifest.plan.foreign) == HONEST | FAULTS.keys()
     assert (
