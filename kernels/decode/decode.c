@@ -38,8 +38,8 @@ static int64_t carve(const kvb_decode_task *task, void *scratch, kvb_state **sta
     float *max = take(&at, floats(units * Q_ROWS)), *rescale = take(&at, floats(units * Q_ROWS));
     int64_t *ends = take(&at, units * Q_ROWS * (int64_t)sizeof *ends);
     float *scores = take(&at, floats(at_least(1, task->rooms) * units * HEAD_SCORES));
-    const int64_t widest = at_least(task->k_pad, task->v_pad);
-    float *wide = take(&at, task->parts > 1 ? floats(task->step * widest) : 0);
+    float *wide =
+        take(&at, floats((task->parts > 1 ? task->step : 0) * at_least(task->k_pad, task->v_pad)));
     const bool prepares = kvb_qk_of(&task->args)->prepare_query;
     const int64_t prepared_each = prepares ? round_up(prepared_bytes(c->k.dim), LINE) : 0;
     uint8_t *prepared = take(&at, units * prepared_each);
@@ -207,7 +207,7 @@ static int32_t prepare(kvb_decode_task *task)
     kvb_walk walk;
     TRY(kvb_plan_make(a, task->task.threads, &task->plan));
     task->q_rows = a->variant == VARIANT_PERHEAD ? 1 : kvb_q_rows(a);
-    task->most = at_most(kvb_qk_of(a)->half.most, kvb_pv_of(a)->half.most);
+    task->most = kvb_most_of(a);
     task->parts = (task->q_rows + task->most - 1) / task->most;
     for (int64_t part = 0; part < task->parts; part++)
         task->slots += 1 << kvb_class(rows_of_part(task, part));

@@ -64,22 +64,23 @@ int32_t kvb_traffic_twin(const kvb_decode *a, const kvb_plan *plan, kvb_traffic 
 /* More query rows than a call folds, for which the plane's rows are made floats first. */
 static bool wide(const kvb_decode *a, const kvb_plane *p)
 {
-    return a->variant != VARIANT_TWOPASS && !p->cell && kvb_q_rows(a) > Q_ROWS &&
+    return a->variant != VARIANT_TWOPASS && !p->cell && kvb_q_rows(a) > kvb_most_of(a) &&
            kvb_widens(a->isa, kvb_way_of(a->variant, p->dtype));
 }
 
-/* Of `q_rows`, in parts of at most Q_ROWS; stages take 1, 2, 4 or 8. */
-static double loads_of(int64_t q_rows, int64_t shared)
+/* Of all query rows, in parts of as many as a call folds; stages take 1, 2, 4 or 8. */
+static double loads_of(const kvb_decode *a, int64_t shared)
 {
-    int64_t rest = q_rows % Q_ROWS, slots = rest ? 1 << kvb_class(rest) : 0;
-    return (double)(q_rows / Q_ROWS * ((Q_ROWS + shared - 1) / shared) +
+    const int64_t most = kvb_most_of(a), rest = kvb_q_rows(a) % most,
+                  slots = rest ? 1 << kvb_class(rest) : 0;
+    return (double)(kvb_q_rows(a) / most * ((most + shared - 1) / shared) +
                     (slots + shared - 1) / shared);
 }
 
 /* A converted row is loaded once. A walk of perhead serves one query row. */
 static double loads(const kvb_decode *a, const kvb_plane *p, int32_t shared)
 {
-    return a->variant == VARIANT_PERHEAD || wide(a, p) ? 1.0 : loads_of(kvb_q_rows(a), shared);
+    return a->variant == VARIANT_PERHEAD || wide(a, p) ? 1.0 : loads_of(a, shared);
 }
 
 /* Bytes of a row, loaded in steps of so many elements: the last one may reach into the padding.

@@ -114,8 +114,8 @@ typedef struct kvb_prepared {
  */
 static inline int64_t prepared_bytes(int64_t dim)
 {
-    const int64_t whole = (int64_t)sizeof(kvb_prepared) + 3 * Q_ROWS * round_up(dim, LINE);
-    return at_least(whole, Q_ROWS * round_up(dim, LANES) * (int64_t)sizeof(float));
+    return at_least((int64_t)sizeof(kvb_prepared) + 3 * Q_ROWS * round_up(dim, LINE),
+                    Q_ROWS * round_up(dim, LANES) * (int64_t)sizeof(float));
 }
 
 /* Where q of a group has an element of one of its rows. */

@@ -83,6 +83,12 @@ static inline const kvb_pv *kvb_pv_of(const kvb_decode *args)
     return &kvb_tier_of(args->isa)->pv[kvb_way_of(args->variant, args->cache->v.dtype)];
 }
 
+/* Query rows that both fold in a call. */
+static inline int64_t kvb_most_of(const kvb_decode *args)
+{
+    return at_most(kvb_qk_of(args)->half.most, kvb_pv_of(args)->half.most);
+}
+
 /* schedule.c: how blocks are cut, and the schedules of both planes; and as the twin reads the
  * steady ones. */
 void kvb_schedule_make(kvb_walk *walk);
