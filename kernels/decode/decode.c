@@ -208,6 +208,8 @@ static int32_t prepare(kvb_decode_task *task)
     TRY(kvb_plan_make(a, task->task.threads, &task->plan));
     task->q_rows = a->variant == VARIANT_PERHEAD ? 1 : kvb_q_rows(a);
     task->most = kvb_most_of(a);
+    for (int32_t p = 0; p < PLANES; p++)
+        task->wide[p] = kvb_made_wide(a, kvb_plane_of(a->cache, p));
     task->parts = (task->q_rows + task->most - 1) / task->most;
     for (int64_t part = 0; part < task->parts; part++)
         task->slots += 1 << kvb_class(rows_of_part(task, part));

@@ -12,11 +12,12 @@ typedef struct kvb_decode_task {
     kvb_task task;
     kvb_decode args;
     kvb_plan plan;
-    int64_t q_rows; /* of a KV head, or 1 where every query row walks for itself */
-    int64_t parts;  /* groups of at most `most` that they are folded in */
-    int64_t most;   /* query rows that both halves fold in a call */
-    int64_t slots;  /* states of a KV head, padded to a class in each part */
-    int64_t heads;  /* KV heads of a unit */
+    int64_t q_rows;    /* of a KV head, or 1 where every query row walks for itself */
+    int64_t parts;     /* groups of at most `most` that they are folded in */
+    int64_t most;      /* query rows that both halves fold in a call */
+    int64_t slots;     /* states of a KV head, padded to a class in each part */
+    int64_t heads;     /* KV heads of a unit */
+    bool wide[PLANES]; /* kvb_made_wide() */
     int64_t k_pad, v_pad;
     int64_t step; /* most tokens of a block */
     /* for scores, each of a tile of the most tokens; twopass: as many as all blocks of a unit want
@@ -99,7 +100,10 @@ void kvb_flash(const kvb_decode_task *task, kvb_state *state, kvb_walk *walk, do
 void kvb_twopass(const kvb_decode_task *task, kvb_state *state, kvb_walk *walk, double *ticks);
 void kvb_perhead(const kvb_decode_task *task, kvb_state *state, kvb_walk *walk, double *ticks);
 
-/* traffic.c: what one pass moves; a code where memory to count with is lacking. */
+/* traffic.c: whether the rows of a plane are made floats first, for more query rows than a call
+ * folds. Those that are transposed are read by every part as they are. */
+bool kvb_made_wide(const kvb_decode *args, const kvb_plane *plane);
+/* And what one pass moves; a code where memory to count with is lacking. */
 int32_t kvb_traffic_decode(const kvb_decode *args, const kvb_plan *plan, kvb_traffic *traffic);
 int32_t kvb_traffic_twin(const kvb_decode *args, const kvb_plan *plan, kvb_traffic *traffic);
 

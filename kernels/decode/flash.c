@@ -30,15 +30,6 @@ static void fold(const kvb_decode_task *task, const kvb_tile *tile, const kvb_gr
 
 /* ---- more query rows than a call folds ------------------------------------------------------- */
 
-/* Whether the rows of a plane are made floats first, which all parts then share. Those that are
- * transposed are read by every part as they are. */
-static bool widens(const kvb_decode_task *task, const kvb_plane *plane)
-{
-    const kvb_decode *a = &task->args;
-    return task->parts > 1 && !plane->cell &&
-           kvb_widens(a->isa, kvb_way_of(a->variant, plane->dtype));
-}
-
 /* Rows as float32 in scratch, while as many of the schedule's are asked for. */
 static void widen(const kvb_decode_task *task, const kvb_plane *plane, const kvb_tile *tile,
                   const kvb_side *side, int64_t pad, float *to)
@@ -76,7 +67,7 @@ static void fold_wide(const kvb_decode_task *task, kvb_state *state, const kvb_g
 {
     const kvb_decode *a = &task->args;
     const kvb_tier *tier = kvb_tier_of(a->isa);
-    const bool wide_k = widens(task, &a->cache->k), wide_v = widens(task, &a->cache->v);
+    const bool wide_k = task->wide[KVB_K], wide_v = task->wide[KVB_V];
     const kvb_qk *qk = wide_k ? &tier->qk[DTYPE_F32] : kvb_qk_of(a);
     const kvb_pv *pv = wide_v ? &tier->pv[DTYPE_F32] : kvb_pv_of(a);
     kvb_tile *tile = &state->tile, *wide = &state->wide_tile, *of_k = wide_k ? wide : tile,
@@ -99,7 +90,8 @@ static void fold_wide(const kvb_decode_task *task, kvb_state *state, const kvb_g
     if (ticks)
         kvb_lap(&ticks[1], &from);
     tile->v.schedule = then;
-    wide_tile(state, task->v_pad);
+    if (task->v_pad != task->k_pad)
+        wide_tile(state, task->v_pad);
     if (wide_v)
         widen(task, &a->cache->v, tile, &tile->v, task->v_pad, state->wide);
     for (int64_t p = 0; p < task->parts; p++) {
@@ -115,7 +107,7 @@ static void fold_wide(const kvb_decode_task *task, kvb_state *state, const kvb_g
 static void fold_block(const kvb_decode_task *task, kvb_state *state, const kvb_walk *walk,
                        double *ticks)
 {
-    const bool wide = widens(task, walk->k.plane) || widens(task, walk->v.plane);
+    const bool wide = task->wide[KVB_K] || task->wide[KVB_V];
     for (int64_t h = 0, heads; h < state->pair.block->unit->heads; h += heads) {
         kvb_group *groups = state->groups + h * task->parts;
         kvb_tile_make(walk, &state->pair, h, false, &state->tile, &state->lists);

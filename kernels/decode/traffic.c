@@ -61,8 +61,7 @@ int32_t kvb_traffic_twin(const kvb_decode *a, const kvb_plan *plan, kvb_traffic 
 
 /* ---- how often loads ask for a row or a scale: once for all query rows that share one -------- */
 
-/* More query rows than a call folds, for which the plane's rows are made floats first. */
-static bool wide(const kvb_decode *a, const kvb_plane *p)
+bool kvb_made_wide(const kvb_decode *a, const kvb_plane *p)
 {
     return a->variant != VARIANT_TWOPASS && !p->cell && kvb_q_rows(a) > kvb_most_of(a) &&
            kvb_widens(a->isa, kvb_way_of(a->variant, p->dtype));
@@ -80,7 +79,7 @@ static double loads_of(const kvb_decode *a, int64_t shared)
 /* A converted row is loaded once. A walk of perhead serves one query row. */
 static double loads(const kvb_decode *a, const kvb_plane *p, int32_t shared)
 {
-    return a->variant == VARIANT_PERHEAD || wide(a, p) ? 1.0 : loads_of(a, shared);
+    return a->variant == VARIANT_PERHEAD || kvb_made_wide(a, p) ? 1.0 : loads_of(a, shared);
 }
 
 /* Bytes of a row, loaded in steps of so many elements: the last one may reach into the padding.
@@ -103,7 +102,7 @@ static double scale_loads(const kvb_decode *a, const kvb_plane *p, double rows, 
 {
     if (!kvb_formats[p->dtype].scaled || a->variant == VARIANT_PERHEAD)
         return rows;
-    const double each = wide(a, p) ? 1.0 : (double)kvb_q_rows(a);
+    const double each = kvb_made_wide(a, p) ? 1.0 : (double)kvb_q_rows(a);
     const double walks = a->variant == VARIANT_TWOPASS ? 3.0 : 1.0; /* scores, softmax, sums */
     return walks * (rows - in_place) + each * in_place;
 }

@@ -110,7 +110,7 @@ static void fetch_scales(const kvb_cache *c, const kvb_plane *p, const kvb_block
 
 /* In the same plane, a head's share of a later block. Of one head that is all of it. `usual` is the
  * walk's list of such shares; another one is written to `list`. Where planes are alike, V asks as K
- * does; it is told at once, for what was just written field by field is slow to copy. */
+ * does. Both are written here: to copy K's just after it was written stalled the core. */
 static void ask_share(const kvb_walk *walk, const kvb_block *block, const kvb_block *later,
                       int64_t head, int32_t plane, const int64_t *usual, int64_t *list,
                       kvb_tile *tile)

@@ -33,6 +33,15 @@ static void repeat_last(int64_t *offsets, int64_t count, int64_t end)
         offsets[t] = last;
 }
 
+/* Where one stretch begins in a plane. */
+static void take_stretch(const kvb_plane_walk *w, kvb_stretch s, kvb_spot *spot)
+{
+    spot->place = s.row;
+    spot->scale = s.scale;
+    spot->rows = w->rows;
+    spot->scales = w->scales;
+}
+
 /* Whether the block's rows, from `token` of this sequence and head on, are one stretch: then
  * nothing has to be written down but where it begins. The block is cut to as many grains as the
  * stretch has; where that is none, to one at most. */
@@ -46,17 +55,9 @@ static bool one_stretch(const kvb_walk *walk, int64_t seq, int64_t head, int64_t
     const int64_t grain = walk->cut.grain,
                   grains = block->lead ? 0 : at_most(block->count, s.count) / grain;
     block->count = (int32_t)(grains ? grains * grain : at_most(block->count, grain));
-    block->k.place = s.row;
-    block->k.scale = s.scale;
-    block->k.rows = walk->k.rows;
-    block->k.scales = walk->k.scales;
-    if (!walk->alike) {
-        const kvb_stretch v = kvb_stretch_of(c, &c->v, seq, head, token);
-        block->own_v.place = v.row;
-        block->own_v.scale = v.scale;
-        block->own_v.rows = walk->v.rows;
-        block->own_v.scales = walk->v.scales;
-    }
+    take_stretch(&walk->k, s, &block->k);
+    if (!walk->alike)
+        take_stretch(&walk->v, kvb_stretch_of(c, &c->v, seq, head, token), &block->own_v);
     return grains > 0;
 }
 

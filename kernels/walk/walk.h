@@ -43,14 +43,14 @@ typedef struct kvb_lists {
     int64_t v[TILE];
 } kvb_lists;
 
-/* How blocks are cut, and what is asked for of them: the same for both planes. */
+/* How blocks are cut: the same for both planes. */
 typedef struct kvb_cut {
     int32_t tokens; /* of a block, at most */
     /* blocks that are one stretch are some times so many tokens, and others at most so many */
     int32_t grain;
 } kvb_cut;
 
-/* The schedules of a plane. */
+/* Of a plane: its schedules and its lists. */
 typedef struct kvb_plane_walk {
     const kvb_plane *plane;
     kvb_schedule steady; /* of blocks that are one stretch, most of all; */
