@@ -14,7 +14,13 @@
 /* Ways to read a row, as indices of a tier's halves: each dtype as it is, then those that are of
  * one variant alone. */
 #define KVB_WAY_DOT(word, name) WAY_DOT_##name,
-enum { WAY_ROUND16 = DTYPES, WAY_DOT_I8, KVB_DOT_PACKS(KVB_WAY_DOT) WAYS };
+enum {
+    WAY_ROUND16 = DTYPES,
+    WAY_DOT_I8,
+    KVB_DOT_PACKS(KVB_WAY_DOT) WAY_DOT_FLOATS,
+    WAYS_BEFORE_FLOATS = WAY_DOT_FLOATS - 1,
+    KVB_DOT_FLOATS(KVB_WAY_DOT) WAYS
+};
 
 /* The way that a variant reads rows of a dtype for which it has a kernel: kvb_reads() is not
  * negative. */
@@ -102,9 +108,10 @@ static inline void kvb_fetch(const uint8_t *line, bool to_l2)
 
 /* ---- a group: query rows that share a KV head ------------------------------------------------ */
 
-/* The q of a group as whole numbers. */
+/* The q of a group as whole numbers, or as words of bf16. */
 typedef struct kvb_prepared {
-    /* what one is worth; NaN where q is not finite. Of packed rows it stands with the codes, */
+    /* what a whole one is worth; NaN where q is not finite. Of packed rows it stands with the
+     * codes, */
     float step[Q_ROWS];
     int32_t first[Q_ROWS]; /* and so does what a score's sum begins with */
     _Alignas(LINE) int8_t codes[];
