@@ -1,7 +1,6 @@
 /* Products of pairs of bf16: the operations that dot/pairs*.tmpl.c are written with. By hand, as
  * those of dot_avx512.h: they need AVX512_BF16, and of 8-bit floats AVX512_VBMI. */
 #define V_PAIRS
-enum { ZIPPED = 16 }; /* bytes within which v_zip_* take turns */
 
 /* Each lane of *acc grows by two products. Subnormals count as zero. */
 static inline void v_dot_pairs_into(vf *acc, vi a, vi b)
@@ -42,10 +41,7 @@ static inline void v_unzip(vf *two)
     two[0] = first;
 }
 /* The first n bytes, n in [0, VB); the first word of each lane */
-static inline vi v_keep_bytes(vi a, int n)
-{
-    return _mm512_maskz_mov_epi8((1ull << n) - 1, a);
-}
+static inline vi v_keep_bytes(vi a, int n) { return _mm512_maskz_mov_epi8((1ull << n) - 1, a); }
 static inline vi v_first_words(vi a) { return _mm512_and_si512(a, _mm512_set1_epi32(0xffff)); }
 
 /* The bf16 of each code but for its sign: lower bytes of all, and upper ones. */
@@ -63,10 +59,11 @@ static inline vi v_entries(const vi *of, vi index)
     __asm__("vpermi2b %2, %1, %0" : "+v"(index) : "v"(of[0]), "v"(of[1]));
     return index;
 }
-static inline vi v_lower_bytes(const vcodes *codes, vi x) { return v_entries(codes->lower, x); }
-static inline vi v_upper_bytes(const vcodes *codes, vi x)
+#define v_lower_bytes(codes, x) v_entries((codes)->lower, x)
+#define v_upper_bytes(codes, x) v_signed_as(v_entries((codes)->upper, x), x)
+static inline vi v_signed_as(vi bytes, vi x)
 {
     enum { A_OR_B_AND_C = 0xf8 };
-    return _mm512_ternarylogic_epi32(v_entries(codes->upper, x), x,
-                                     _mm512_set1_epi32((int32_t)0x80808080), A_OR_B_AND_C);
+    return _mm512_ternarylogic_epi32(bytes, x, _mm512_set1_epi32((int32_t)0x80808080),
+                                     A_OR_B_AND_C);
 }

@@ -8,6 +8,7 @@
 #include <avx2intrin.h>
 #include <f16cintrin.h>
 #include <fmaintrin.h>
+#include <float.h>
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
@@ -24,6 +25,7 @@ typedef union zmm {
     uint32_t u[16];
     uint64_t q[8];
     int16_t w[32];
+    uint16_t h[32];
     uint8_t b[64];
 } zmm;
 typedef zmm __m512, __m512i, __m512d;
@@ -216,7 +218,7 @@ static inline zmm _mm512_slli_epi16(zmm a, unsigned n)
 {
     WORDS(r.w[i] = (int16_t)((uint16_t)a.w[i] << n));
 }
-static inline zmm _mm512_ternarylogic_epi32(zmm a, zmm b, zmm c, int table)
+CALLED zmm _mm512_ternarylogic_epi32(zmm a, zmm b, zmm c, int table)
 {
     zmm r = _mm512_setzero_ps();
     for (int i = 0; i < 16; i++)
@@ -264,6 +266,55 @@ CALLED void lanes_dpbusd(zmm *acc, zmm a, zmm b)
         acc->u[i / 4] += (uint32_t)(a.b[i] * (int8_t)b.b[i]);
 }
 
+CALLED zmm _mm512_maskz_mov_epi8(uint64_t k, zmm a)
+{
+    zmm r;
+    for (int i = 0; i < 64; i++)
+        r.b[i] = ON(k) ? a.b[i] : 0;
+    return r;
+}
+CALLED zmm _mm512_permutex2var_ps(zmm a, zmm index, zmm b)
+{
+    EACH(r.f[i] = (index.u[i] & 16 ? b : a).f[index.u[i] & 15]);
+}
+/* vpermi2b: a byte of two vectors for each one of `index`. */
+CALLED zmm lanes_permi2b(zmm index, zmm a, zmm b)
+{
+    zmm r;
+    for (int i = 0; i < 64; i++)
+        r.b[i] = (index.b[i] & 64 ? b : a).b[index.b[i] & 63];
+    return r;
+}
+
+/* ---- pairs of bf16: subnormals are zero, read or written ------------------------------------- */
+
+static inline float normal(float x) { return fabsf(x) < FLT_MIN ? copysignf(0.0f, x) : x; }
+static inline float of_bf16(uint16_t word)
+{
+    uint32_t bits = (uint32_t)word << 16;
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return normal(x);
+}
+/* vdpbf16ps: the upper word of each lane is added first. */
+CALLED void lanes_dpbf16(zmm *acc, zmm a, zmm b)
+{
+    for (int i = 0; i < 32; i++) {
+        float *sum = acc->f + i / 2;
+        *sum = normal(fmaf(of_bf16(a.h[i ^ 1]), of_bf16(b.h[i ^ 1]), normal(*sum)));
+    }
+}
+/* vcvtneps2bf16, to nearest even */
+CALLED void lanes_rounded(uint16_t *to, zmm a)
+{
+    for (int i = 0; i < 16; i++) {
+        uint32_t near = a.u[i] + 0x7fff + (a.u[i] >> 16 & 1);
+        if (a.f[i] != a.f[i])
+            near = a.u[i] | 0x00400000;
+        to[i] = (uint16_t)((fabsf(a.f[i]) < FLT_MIN ? a.u[i] & 0x80000000 : near) >> 16);
+    }
+}
+
 /* ---- the same by other names ----------------------------------------------------------------- */
 
 #define _mm512_castps_si512(a) (a)
@@ -285,16 +336,26 @@ CALLED void lanes_dpbusd(zmm *acc, zmm a, zmm b)
 #define _mm512_unpacklo_epi16(a, b) lanes_unpack(a, b, 0, 2)
 #define _mm512_unpacklo_epi8(a, b) lanes_unpack(a, b, 0, 1)
 
-#define v_pin v_pin_zmm /* these name registers that are not there, and are never called */
+/* these name registers that are not there, and are never called */
+#define v_pin v_pin_zmm
 #define v_fma_into v_fma_into_zmm
 #define v_hide v_hide_zmm
 #define v_dot_bytes_into v_dot_bytes_into_zmm
+#define v_dot_pairs_into v_dot_pairs_into_zmm
+#define v_store_rounded v_store_rounded_zmm
+#define v_entries v_entries_zmm
 #include "isa/vec/vec_avx512.h"
 #undef v_pin
 #undef v_fma_into
 #undef v_hide
 #undef v_dot_bytes_into
+#undef v_dot_pairs_into
+#undef v_store_rounded
+#undef v_entries
 static inline void v_dot_bytes_into(vi *acc, vi plain, vi b) { lanes_dpbusd(acc, plain, b); }
+static inline void v_dot_pairs_into(vf *acc, vi a, vi b) { lanes_dpbf16(acc, a, b); }
+static inline void v_store_rounded(uint16_t *p, vf a) { lanes_rounded(p, a); }
+static inline vi v_entries(const vi *of, vi index) { return lanes_permi2b(index, of[0], of[1]); }
 static inline void v_fma_into(vf *acc, vf a, vf b) { *acc = v_fma(a, b, *acc); }
 static inline void v_hide(vi *a) { __asm__ volatile("" : "+m"(*a)); }
 static inline void v_pin(vf a) { __asm__ volatile("" : : "m"(a)); }
