@@ -86,18 +86,20 @@ INLINE void CAT(qk_pairs_tokens_, DTYPE)(const kvb_tile *tile, int first, const 
         CAT(qk_pairs_whole_, DTYPE)(acc, tile, first, USUAL, cursor, &codes, q, q_rows);
     else if (order == ORDER_ROWS)
         CAT(qk_pairs_whole_, DTYPE)(acc, tile, first, group->k_dim, cursor, &codes, q, q_rows);
-    for (int at = 0; order != ORDER_ROWS && at < bytes; at += LINE)
+    int at = order == ORDER_ROWS ? bytes : 0;
+    for (; at + LINE <= bytes; at += LINE, q += LINE / VB * WORDS * slots * PW)
         UNROLL_FOR (int s = 0; s < LINE / VB; s++) {
             UNROLL_FOR (int t = 0; t < tokens; t++)
                 if (t % (LINE / VB) == s)
                     prefetch_line(cursor, order);
-            const int left = bytes - at - s * VB;
-            if (left >= VB)
-                CAT(qk_pairs_step_, DTYPE)(acc, k, at + s * VB, VB, &codes, q, q_rows, slots);
-            else if (left > 0)
-                CAT(qk_pairs_step_, DTYPE)(acc, k, at + s * VB, left, &codes, q, q_rows, slots);
-            q += WORDS * slots * PW;
+            CAT(qk_pairs_step_, DTYPE)(acc, k, at + s * VB, VB, &codes,
+                                       q + s * WORDS * slots * PW, q_rows, slots);
         }
+    if (at < bytes)
+        UNROLL_FOR (int t = 0; t < tokens; t++)
+            prefetch_line(cursor, order);
+    for (; at < bytes; at += VB, q += WORDS * slots * PW)
+        CAT(qk_pairs_step_, DTYPE)(acc, k, at, bytes - at, &codes, q, q_rows, slots);
     float all[QK_ACC];
     UNROLL_FOR (int i = 0; i < QK_ACC; i += VL)
         v_store(all + i, v_sums(acc + i));
