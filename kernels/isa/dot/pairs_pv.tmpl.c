@@ -142,9 +142,11 @@ INLINE void CAT(pv_pairs_of_tile_, DTYPE)(const kvb_tile *tile, const kvb_group 
     const int pass = q_rows < PV_MOST ? q_rows : PV_MOST,
               end = (int)round_up(tile->count, LANES);
     uint16_t weights[Q_ROWS * PAIR_WEIGHTS];
-    for (int h = 0; h < q_rows; h++)
+    for (int h = 0; h < q_rows; h++) {
         for (int t = 0; t < end; t += VL)
             v_store_rounded(weights + h * PAIR_WEIGHTS + t, v_load(p + h * QUERY_SCORES + t));
+        weights[h * PAIR_WEIGHTS + end] = 0; /* meets no row where the last one has no other */
+    }
     KEEP_IN_MEMORY(weights);
     if (order != ORDER_PLAIN)
         CAT(pv_pairs_some_, DTYPE)(tile, group, weights, 0, pass, order);

@@ -108,12 +108,22 @@ INLINE void CAT(qk_pairs_tokens_, DTYPE)(const kvb_tile *tile, int first, const 
         memcpy(scores + h * QUERY_SCORES, all + h * tokens, (size_t)tokens * sizeof *all);
 }
 
+#ifdef V_FOURS
+#include "isa/dot/pairs_eight.tmpl.c"
+#endif
+
 /* In passes of at most QK_MOST; only the first one prefetches. */
 INLINE void CAT(qk_pairs_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores,
                                        const int q_rows, const int order)
 {
     const int pass = q_rows < QK_MOST ? q_rows : QK_MOST, tokens = QK_ACC / pass;
     prefetch cursor = prefetch_from(&tile->k, (int64_t)group->k_dim * ELEMENT);
+#ifdef V_FOURS
+    if (q_rows == Q_ROWS) {
+        CAT(qk_pairs_eight_, DTYPE)(tile, group, scores, order);
+        return;
+    }
+#endif
     for (int t = 0; t < tile->count; t += tokens) {
         prefetch_of(&cursor, tile, &tile->k, t, order);
         if (order != ORDER_PLAIN)
