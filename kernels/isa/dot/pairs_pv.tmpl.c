@@ -68,7 +68,7 @@ INLINE void CAT(pv_pairs_sums_, DTYPE)(const kvb_tile *tile, int first, int end,
         const uint8_t *a = row_of(&v, t, order), *b = row_of(&v, t + 1, order);
         if (order == ORDER_ROWS)
             UNROLL_FOR (int i = 0; i < 2 * lines; i++)
-                prefetch_with(cursor, (i < lines ? a : b) + i % lines * LINE, i, order);
+                prefetch_with(cursor, (i < lines ? a : b) + i % lines * LINE, 0, order);
         CAT(pv_pairs_step_, DTYPE)(sum, a, b, weights + t, &codes, in, q_rows, parts);
     }
     if (t < end) {

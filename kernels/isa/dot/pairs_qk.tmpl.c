@@ -59,7 +59,7 @@ INLINE void CAT(qk_pairs_whole_, DTYPE)(vf *acc, const kvb_tile *tile, int first
             vi x[WORDS];
             if (p * VB >= bytes)
                 continue;
-            prefetch_with(cursor, row + p * VB, t * PAIR_PARTS / WORDS + p, ORDER_ROWS);
+            prefetch_with(cursor, row + p * VB, 0, ORDER_ROWS);
             CAT(pairs_load_, DTYPE)(row + p * VB, codes, bytes - p * VB, x);
             UNROLL_FOR (int i = 0; i < WORDS * q_rows; i++) {
                 const int h = i % q_rows, w = i / q_rows;
