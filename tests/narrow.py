@@ -1,6 +1,6 @@
-"""What `dot` rounds, restated in NumPy: a query by the dtype of K, and weights by that of V. To whole
-numbers where rows are codes times scales, the largest of a block or of all being LARGEST; to bf16
-where rows are floats, each by itself.
+"""What `dot` rounds, restated in NumPy: a query by the dtype of K, and weights by that of V. To
+whole numbers where rows are codes times scales, the largest of a block or of all being LARGEST; to
+bf16 where rows are floats, each by itself.
 
 H KV heads, G query heads per KV head, T tokens.
 """

@@ -9,8 +9,8 @@
  *
  * Elements behind a row's dim may be anything, and NaN times zero is none: K is cut to its dim. */
 
-enum { PW = VB / 2 };   /* words of a vector */
-#define PAIR_WHOLE 2    /* most query rows that take rows whole */
+enum { PW = VB / 2 }; /* words of a vector */
+#define PAIR_WHOLE 2  /* most query rows that take rows whole */
 
 /* Elements of a row that a load takes, and the vectors of words that they are. */
 #define PIECE (VB / ELEMENT)
@@ -81,21 +81,21 @@ enum { PAIR_PARTS = 4 }; /* of a slice at most: PW elements each, of which two v
 
 STAGE(qkt_pairs, k, bf16, float, PAIR_WHOLE, 1)
 
-#define QK_PAIRS(word, name)                          \
-    .qk[WAY_DOT_##name] = {                           \
-        .half = {.most = Q_ROWS,                      \
-                 .shared = QK_MOST,                   \
-                 .step = pairs_piece_##word,          \
-                 .whole = whole_pairs_##word},        \
-        .prepare_query = prepare_query_pairs_##word,  \
-        .rows = BY_CLASS(qk_pairs, word),             \
-        .shared_transposed = BLOCK_SUMS,              \
+#define QK_PAIRS(word, name)                         \
+    .qk[WAY_DOT_##name] = {                          \
+        .half = {.most = Q_ROWS,                     \
+                 .shared = QK_MOST,                  \
+                 .step = pairs_piece_##word,         \
+                 .whole = whole_pairs_##word},       \
+        .prepare_query = prepare_query_pairs_##word, \
+        .rows = BY_CLASS(qk_pairs, word),            \
+        .shared_transposed = BLOCK_SUMS,             \
     },
-#define PV_PAIRS(word, name)                   \
-    .pv[WAY_DOT_##name] = {                    \
-        .half = {.most = Q_ROWS,               \
+#define PV_PAIRS(word, name)                    \
+    .pv[WAY_DOT_##name] = {                     \
+        .half = {.most = Q_ROWS,                \
                  .shared = pairs_shared_##word, \
-                 .step = pairs_piece_##word,   \
-                 .whole = whole_pairs_##word}, \
-        .rows = BY_CLASS(pv_pairs_of, word),   \
+                 .step = pairs_piece_##word,    \
+                 .whole = whole_pairs_##word},  \
+        .rows = BY_CLASS(pv_pairs_of, word),    \
     },

@@ -39,8 +39,8 @@ INLINE void CAT(pairs_words_, DTYPE)(kvb_places k, int at, int keep, const vcode
     }
 }
 
-INLINE void CAT(qk_pairs_eight_, DTYPE)(const kvb_tile *tile, const kvb_group *group,
-                                        float *scores, const int order)
+INLINE void CAT(qk_pairs_eight_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores,
+                                        const int order)
 {
     const int bytes = group->k_dim * ELEMENT;
     const vcodes codes = CAT(codes_of_, DTYPE)();

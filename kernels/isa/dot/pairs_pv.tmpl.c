@@ -46,9 +46,8 @@ INLINE void CAT(pv_pairs_step_, DTYPE)(vf *sum, const uint8_t *a, const uint8_t 
 /* Sums of `parts` parts from part `in` on behind byte `at`, of the rows from `first` to `end`:
  * found[q_rows][2 * parts]. */
 INLINE void CAT(pv_pairs_sums_, DTYPE)(const kvb_tile *tile, int first, int end, prefetch *cursor,
-                                       const uint16_t *weights, int64_t at, vf *found,
-                                       const int in, const int q_rows, const int parts,
-                                       const int order)
+                                       const uint16_t *weights, int64_t at, vf *found, const int in,
+                                       const int q_rows, const int parts, const int order)
 {
     static const _Alignas(LINE) uint8_t nothing[2 * DIM_MAX];
     const vcodes codes = CAT(codes_of_, DTYPE)();
@@ -68,7 +67,7 @@ INLINE void CAT(pv_pairs_sums_, DTYPE)(const kvb_tile *tile, int first, int end,
         const uint8_t *a = row_of(&v, t, order), *b = row_of(&v, t + 1, order);
         if (order == ORDER_ROWS)
             UNROLL_FOR (int i = 0; i < 2 * lines; i++)
-                prefetch_with(cursor, (i < lines ? a : b) + i % lines * LINE, i, order);
+                prefetch_with(cursor, (i < lines ? a : b) + i % lines * LINE, 0, order);
         CAT(pv_pairs_step_, DTYPE)(sum, a, b, weights + t, &codes, in, q_rows, parts);
     }
     if (t < end) {
@@ -122,8 +121,8 @@ INLINE void CAT(pv_pairs_some_, DTYPE)(const kvb_tile *tile, const kvb_group *gr
         last = (int)at_most(round_up(first + 1, run), tile->count);
         int at = 0;
         prefetch_of(&cursor, tile, &tile->v, first, order);
-#define SLICES(blocks)                                                                         \
-    for (; at + (blocks) * BLOCK_ELEMENTS <= padded; at += (blocks) * BLOCK_ELEMENTS)          \
+#define SLICES(blocks)                                                                          \
+    for (; at + (blocks) * BLOCK_ELEMENTS <= padded; at += (blocks) * BLOCK_ELEMENTS)           \
         CAT(pv_pairs_slice_, DTYPE)(tile, first, last, &cursor, group, weights, rescale, q_row, \
                                     at, q_rows, blocks, order);
         if (most >= 4 * BLOCK)
@@ -139,8 +138,7 @@ INLINE void CAT(pv_pairs_some_, DTYPE)(const kvb_tile *tile, const kvb_group *gr
 INLINE void CAT(pv_pairs_of_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group,
                                           const float *p, const int q_rows, const int order)
 {
-    const int pass = q_rows < PV_MOST ? q_rows : PV_MOST,
-              end = (int)round_up(tile->count, LANES);
+    const int pass = q_rows < PV_MOST ? q_rows : PV_MOST, end = (int)round_up(tile->count, LANES);
     uint16_t weights[Q_ROWS * PAIR_WEIGHTS];
     for (int h = 0; h < q_rows; h++) {
         for (int t = 0; t < end; t += VL)

@@ -22,9 +22,8 @@ INLINE void CAT(pairs_load_, DTYPE)(const uint8_t *row, const vcodes *codes, int
 
 /* A piece of each row, at byte `at`. Few query rows take a row when it is loaded; many take their q
  * once for all rows. */
-INLINE void CAT(qk_pairs_step_, DTYPE)(vf *acc, kvb_places k, int at, int keep,
-                                       const vcodes *codes, const uint16_t *q, const int q_rows,
-                                       const int slots)
+INLINE void CAT(qk_pairs_step_, DTYPE)(vf *acc, kvb_places k, int at, int keep, const vcodes *codes,
+                                       const uint16_t *q, const int q_rows, const int slots)
 {
     const int tokens = QK_ACC / q_rows;
     vi x[QK_ACC * WORDS];
@@ -59,7 +58,7 @@ INLINE void CAT(qk_pairs_whole_, DTYPE)(vf *acc, const kvb_tile *tile, int first
             vi x[WORDS];
             if (p * VB >= bytes)
                 continue;
-            prefetch_with(cursor, row + p * VB, t * PAIR_PARTS / WORDS + p, ORDER_ROWS);
+            prefetch_with(cursor, row + p * VB, 0, ORDER_ROWS);
             CAT(pairs_load_, DTYPE)(row + p * VB, codes, bytes - p * VB, x);
             UNROLL_FOR (int i = 0; i < WORDS * q_rows; i++) {
                 const int h = i % q_rows, w = i / q_rows;
@@ -92,8 +91,8 @@ INLINE void CAT(qk_pairs_tokens_, DTYPE)(const kvb_tile *tile, int first, const 
             UNROLL_FOR (int t = 0; t < tokens; t++)
                 if (t % (LINE / VB) == s)
                     prefetch_line(cursor, order);
-            CAT(qk_pairs_step_, DTYPE)(acc, k, at + s * VB, VB, &codes,
-                                       q + s * WORDS * slots * PW, q_rows, slots);
+            CAT(qk_pairs_step_, DTYPE)(acc, k, at + s * VB, VB, &codes, q + s * WORDS * slots * PW,
+                                       q_rows, slots);
         }
     if (at < bytes)
         UNROLL_FOR (int t = 0; t < tokens; t++)

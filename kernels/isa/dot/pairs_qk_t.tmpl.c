@@ -47,8 +47,9 @@ INLINE void qkt_blocks_pairs(const kvb_group *group, const uint8_t *const *k, pr
         UNROLL_FOR (int c = 0; c < chains; c++) {
             UNROLL_FOR (int b = 0; b < blocks; b++)
                 prefetch_with(cursor, k[b] + (at + 2 * c) * 2 * LANES, c, order);
-            qkt_cell_pairs(acc + c * sums, k, at + 2 * c, qkt_words(group, q_row, slots, at + 2 * c),
-                           q_rows, PART_WORDS(slots), blocks, false);
+            qkt_cell_pairs(acc + c * sums, k, at + 2 * c,
+                           qkt_words(group, q_row, slots, at + 2 * c), q_rows, PART_WORDS(slots),
+                           blocks, false);
         }
     for (; at < dim; at += 2) {
         UNROLL_FOR (int b = 0; b < blocks; b++)
