@@ -39,7 +39,7 @@ typedef uint16_t __mmask16;
     return r
 #define EACH(set) LANES_OF(16, set)
 #define PAIRS(set) LANES_OF(8, set)
-#define WORDS(set) LANES_OF(32, set)
+#define SHORTS(set) LANES_OF(32, set)
 #define ON(mask) ((mask) >> i & 1)
 
 static inline zmm _mm512_set1_ps(float x) { EACH(r.f[i] = x); }
@@ -212,11 +212,11 @@ static inline __m128i _mm512_cvtepi32_epi8(zmm a)
 /* Not inline, where the templates unroll: a compiler takes minutes over so many copies. */
 #define CALLED static __attribute__((noinline))
 
-static inline zmm _mm512_set1_epi16(int x) { WORDS(r.w[i] = (int16_t)x); }
-static inline zmm _mm512_add_epi16(zmm a, zmm b) { WORDS(r.w[i] = (int16_t)(a.w[i] + b.w[i])); }
+static inline zmm _mm512_set1_epi16(int x) { SHORTS(r.w[i] = (int16_t)x); }
+static inline zmm _mm512_add_epi16(zmm a, zmm b) { SHORTS(r.w[i] = (int16_t)(a.w[i] + b.w[i])); }
 static inline zmm _mm512_slli_epi16(zmm a, unsigned n)
 {
-    WORDS(r.w[i] = (int16_t)((uint16_t)a.w[i] << n));
+    SHORTS(r.w[i] = (int16_t)((uint16_t)a.w[i] << n));
 }
 CALLED zmm _mm512_ternarylogic_epi32(zmm a, zmm b, zmm c, int table)
 {
@@ -247,7 +247,7 @@ CALLED zmm _mm512_cvtepi8_epi16(__m256i a)
 {
     int8_t bytes[32];
     memcpy(bytes, &a, sizeof bytes);
-    WORDS(r.w[i] = bytes[i]);
+    SHORTS(r.w[i] = bytes[i]);
 }
 /* Half a 128-bit lane of a and of b, which take turns: half 0 or 1, in elements of `bytes`. */
 CALLED zmm lanes_unpack(zmm a, zmm b, int half, int bytes)
