@@ -11,7 +11,8 @@ import numpy as np
 from tests.formats import BLOCK
 
 LARGEST = 127  # whole number
-HALF = 2.0**-8  # what rounding to bf16 moves a number by at most, as a share of it
+BITS = 8  # significant ones of a bf16
+HALF = 2.0**-BITS  # what rounding to it moves a number by at most, as a share of it
 LOG2_E = np.float32(1.44269504)
 TILE = 1024  # tokens, at most, whose weights a kernel takes together
 

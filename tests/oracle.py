@@ -18,6 +18,7 @@ from tests.formats import (
     PACKED,
     SCALED,
     STORED,
+    WHOLE,
     from_blocks,
     quantise,
     rounded,
@@ -50,7 +51,7 @@ class Side:
     @property
     def whole(self) -> bool:
         """Whether its rows are codes that are whole numbers, times scales."""
-        return self.scaled or self.dtype in PACKED
+        return self.dtype in WHOLE
 
     @property
     def block(self) -> int:
