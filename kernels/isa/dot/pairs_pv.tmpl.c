@@ -89,9 +89,13 @@ INLINE void CAT(pv_pairs_slice_, DTYPE)(const kvb_tile *tile, int first, int end
 {
     const int most = PV_ACC / (2 * q_rows), parts = blocks * BLOCK < most ? blocks * BLOCK : most;
     vf found[PV_ACC / 2 * 2 * PAIR_PARTS];
-    UNROLL_FOR (int in = 0; in < blocks * BLOCK; in += parts)
-        CAT(pv_pairs_sums_, DTYPE)(tile, first, end, cursor, weights + q_row * PAIR_WEIGHTS,
-                                   (int64_t)at * ELEMENT, found + 2 * in, in, q_rows, parts, order);
+    weights += q_row * PAIR_WEIGHTS;
+    CAT(pv_pairs_sums_, DTYPE)(tile, first, end, cursor, weights, (int64_t)at * ELEMENT, found, 0,
+                               q_rows, parts, order);
+    /* or half a block: registers hold no more sums of so many query rows */
+    if (blocks * BLOCK > parts)
+        CAT(pv_pairs_sums_, DTYPE)(tile, first, end, cursor, weights, (int64_t)at * ELEMENT,
+                                   found + 2 * parts, parts, q_rows, parts, order);
     for (int i = 0; i < q_rows * blocks; i++) {
         const int h = i / blocks, from = at + i % blocks * BLOCK_ELEMENTS;
         vf *own = found + h * 2 * PAIR_PARTS + i % blocks * 2 * BLOCK;

@@ -12,9 +12,10 @@ static inline vf v_floats(vi a) { return vcvtq_f32_s32(a); }
 #define v_biased(codes) (codes)
 static inline vi v_codes(const uint8_t *p) { return vreinterpretq_s32_u8(vld1q_u8(p)); }
 static inline vi v_load_bytes(const int8_t *p) { return vreinterpretq_s32_s8(vld1q_s8(p)); }
-/* Numbers of registers, whose operands are printed as v7: for instructions that the compiler may not
- * have. So this tier compiles without them, and runs them in functions that are called where the CPU
- * has them. There is no directive for them that both gcc and Clang understand in assembly. */
+/* Numbers of registers, whose operands are printed as v7: for instructions that the compiler may
+ * not have. So this tier compiles without them, and runs them in functions that are called where
+ * the CPU has them. There is no directive for them that both gcc and Clang understand in assembly.
+ */
 __asm__(".irp n, "
         "0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31\n"
         "\t.equ .Lkvb_v\\n, \\n\n\t.endr");
