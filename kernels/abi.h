@@ -103,8 +103,8 @@ const char *kvb_build(void);
 typedef struct kvb_plane {
     int32_t dtype;
     int32_t scale; /* dtype of the scales, where the dtype has any */
-    float tensor; /* e4m3, e5m2: what every stored element stands for is its code times this, 0 = 1;
-                   * stores divide by it, in float32 */
+    float tensor;  /* floats of 8 bits: what every stored element stands for is its code times this,
+                   * 0 = 1; stores divide by it, in float32 */
     /* set by kvb_cache_plan: bytes of a cell, where the plane lies transposed, else 0 */
     int32_t cell;
     /* [kv_heads][elements of a row]: every element stands for its own times this; null: none. Of K
@@ -245,10 +245,10 @@ enum { KVB_PLUGIN = 4 };
 /* What `run` is called for: tokens first .. first + count of one sequence, for the query heads of
  * some KV heads. Our threads call it for different units at once, in no order; it keeps nothing
  * between calls and may use the stack. Rows lie as kvb_cache says, each at a multiple of 64 bytes
- * but for packed ones and K of blockt; a row of i8 is multiplied by its scale, and all of e4m3 and
- * e5m2 by its plane's `tensor` where that is not 0. What lies behind a sequence's last token, or a
- * row's last element, is not to be trusted. Writes nothing but max, sum and acc. What a
- * kernel does not say that it `takes` is 0 or null. */
+ * but for packed ones and K of blockt; a row of i8 is multiplied by its scale, and all floats of 8
+ * bits by their plane's `tensor` where that is not 0. What lies behind a sequence's last token, or
+ * a row's last element, is not to be trusted. Writes nothing but max, sum and acc. What a kernel
+ * does not say that it `takes` is 0 or null. */
 struct kvb_work {
     /* of the kernel's layout and dtype; the scale of its planes is 0 for f32, 1 for f16 */
     const kvb_cache *cache;

@@ -36,14 +36,8 @@
 #define SCALED 1
 #include "isa/row/row_kernel.tmpl.c"
 
-#define DTYPE e4m3
-#define ELEMENT 1
-#define FOLD 256.0f
-#include "isa/row/row_kernel.tmpl.c"
-
-#define DTYPE e5m2
-#define ELEMENT 1
-#include "isa/row/row_kernel.tmpl.c"
+#define EACH "isa/row/row_kernel.tmpl.c"
+#include "isa/row/floats8.tmpl.c"
 
 #include "isa/row/packs.tmpl.c"
 
