@@ -254,8 +254,8 @@ typedef struct kvb_tier {
     void (*triad)(void *to, const void *from, const void *from2, int64_t bytes);
     double (*flops)(int64_t rounds); /* returns the FLOPs done */
     double (*dot8)(int64_t rounds);  /* the same of products of bytes */
-    /* `part` of groups with Q_ROWS slots; that of others is LANES. 0: `k_pad` of all, query rows
-     * follow each other */
+    /* `part` of groups with Q_ROWS slots; that of others is LANES. 0, and of `dot`: `k_pad` of all,
+     * query rows follow each other */
     int32_t q_part;
 } kvb_tier;
 
