@@ -131,7 +131,8 @@ typedef struct kvb_group {
     int32_t slots; /* q_rows rounded up to a class: 1, 2, 4 or 8 */
     int32_t k_dim, v_dim;
     int64_t k_pad, v_pad; /* dims rounded up to LANES */
-    int64_t part;         /* elements of a row that lie side by side in q */
+    /* elements of a row that lie side by side in q: as the tier has them, of `dot` k_pad */
+    int64_t part;
     /* [k_pad / part][slots][part], times scale * log2(e); zero behind dim and behind q_rows */
     const float *q;
     int64_t *ends; /* [Q_ROWS], one past the last token that each attends to */
@@ -254,8 +255,8 @@ typedef struct kvb_tier {
     void (*triad)(void *to, const void *from, const void *from2, int64_t bytes);
     double (*flops)(int64_t rounds); /* returns the FLOPs done */
     double (*dot8)(int64_t rounds);  /* the same of products of bytes */
-    /* `part` of groups with Q_ROWS slots; that of others is LANES. 0, and of `dot`: `k_pad` of all,
-     * query rows follow each other */
+    /* `part` of groups with Q_ROWS slots; that of others is LANES. 0: `k_pad` of all, query rows
+     * follow each other */
     int32_t q_part;
 } kvb_tier;
 
