@@ -68,7 +68,7 @@ static kvb_ahead ahead_of(const kvb_probe *args)
         return (kvb_ahead){.distance = args->distance};
     return (kvb_ahead){.distance = preset->in_order ? preset->distance : 2 * preset->block,
                        .streams = preset->streams,
-                       .to_l2 = preset->to_l2};
+                       .to_l2 = preset->to_l2 & PRODUCTS_NONE};
 }
 
 /* Null stays null: an op has only the buffers it needs. */

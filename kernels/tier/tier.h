@@ -138,7 +138,8 @@ typedef struct kvb_group {
     int32_t slots; /* q_rows rounded up to a class: 1, 2, 4 or 8 */
     int32_t k_dim, v_dim;
     int64_t k_pad, v_pad; /* dims rounded up to LANES */
-    int64_t part;         /* elements of a row that lie side by side in q */
+    /* elements of a row that lie side by side in q: as the tier has them, of `dot` k_pad */
+    int64_t part;
     /* [k_pad / part][slots][part], times scale * log2(e); zero behind dim and behind q_rows */
     const float *q;
     int64_t *ends; /* [Q_ROWS], one past the last token that each attends to */

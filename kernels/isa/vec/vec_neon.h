@@ -26,6 +26,7 @@ static inline void v_store(float *p, vf a) { vst1q_f32(p, a); }
 static inline vf v_add(vf a, vf b) { return vaddq_f32(a, b); }
 static inline vf v_sub(vf a, vf b) { return vsubq_f32(a, b); }
 static inline vf v_mul(vf a, vf b) { return vmulq_f32(a, b); }
+static inline vf v_div(vf a, vf b) { return vdivq_f32(a, b); }
 static inline vf v_max(vf a, vf b) { return vmaxq_f32(a, b); }
 static inline vf v_min(vf a, vf b) { return vminq_f32(a, b); }
 static inline vf v_fma(vf a, vf b, vf c) { return vfmaq_f32(c, a, b); } /* a * b + c */

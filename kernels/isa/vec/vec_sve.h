@@ -36,6 +36,7 @@ static inline void v_store(float *p, vf a) { svst1_f32(v_all(), p, a); }
 static inline vf v_add(vf a, vf b) { return svadd_f32_x(v_all(), a, b); }
 static inline vf v_sub(vf a, vf b) { return svsub_f32_x(v_all(), a, b); }
 static inline vf v_mul(vf a, vf b) { return svmul_f32_x(v_all(), a, b); }
+static inline vf v_div(vf a, vf b) { return svdiv_f32_x(v_all(), a, b); }
 static inline vf v_max(vf a, vf b) { return svmax_f32_x(v_all(), a, b); }
 static inline vf v_min(vf a, vf b) { return svmin_f32_x(v_all(), a, b); }
 static inline vf v_fma(vf a, vf b, vf c) { return svmla_f32_x(v_all(), c, a, b); } /* a * b + c */

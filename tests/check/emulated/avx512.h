@@ -49,6 +49,7 @@ static inline zmm _mm512_mask_set1_epi32(zmm a, int mask, int x)
 static inline zmm _mm512_add_ps(zmm a, zmm b) { EACH(r.f[i] = a.f[i] + b.f[i]); }
 static inline zmm _mm512_sub_ps(zmm a, zmm b) { EACH(r.f[i] = a.f[i] - b.f[i]); }
 static inline zmm _mm512_mul_ps(zmm a, zmm b) { EACH(r.f[i] = a.f[i] * b.f[i]); }
+static inline zmm _mm512_div_ps(zmm a, zmm b) { EACH(r.f[i] = a.f[i] / b.f[i]); }
 static inline zmm _mm512_max_ps(zmm a, zmm b) { EACH(r.f[i] = a.f[i] > b.f[i] ? a.f[i] : b.f[i]); }
 static inline zmm _mm512_min_ps(zmm a, zmm b) { EACH(r.f[i] = a.f[i] < b.f[i] ? a.f[i] : b.f[i]); }
 static inline zmm _mm512_fmadd_ps(zmm a, zmm b, zmm c)
@@ -59,6 +60,7 @@ static inline zmm _mm512_andnot_ps(zmm a, zmm b) { EACH(r.u[i] = ~a.u[i] & b.u[i
 
 static inline zmm _mm512_set1_epi32(int32_t x) { EACH(r.i[i] = x); }
 static inline zmm _mm512_add_epi32(zmm a, zmm b) { EACH(r.u[i] = a.u[i] + b.u[i]); }
+static inline zmm _mm512_sub_epi32(zmm a, zmm b) { EACH(r.u[i] = a.u[i] - b.u[i]); }
 static inline zmm _mm512_and_si512(zmm a, zmm b) { EACH(r.u[i] = a.u[i] & b.u[i]); }
 static inline zmm _mm512_or_si512(zmm a, zmm b) { EACH(r.u[i] = a.u[i] | b.u[i]); }
 static inline zmm _mm512_slli_epi32(zmm a, unsigned n) { EACH(r.u[i] = a.u[i] << n); }
