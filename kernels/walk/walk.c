@@ -97,15 +97,23 @@ static int64_t keep_lanes(const kvb_walk *walk, int64_t token, int64_t left, kvb
     return slot;
 }
 
-/* The core roof's walk stays on the first `wrap` tokens of the first head, whatever the unit says.
- */
-static void place_block(const kvb_walk *walk, int64_t token, int64_t left, kvb_block *block)
+/* The core roof's walk: blocks are cut as everywhere, and follow each other through a window that
+ * they fill. A window below a block cuts them. Returns the token of the window at which the block
+ * begins that the walk has come to; `lane`: of the unit's first token. */
+static int64_t in_window(const kvb_walk *walk, int64_t lane)
+{
+    const int64_t wrap = walk->args->wrap, step = walk->cut.tokens;
+    return (lane + walk->token) % (wrap < step ? wrap : wrap / step * step);
+}
+
+/* Where the block lies: in its unit, or in the core roof's window. */
+static void place_block(const kvb_walk *walk, int64_t left, kvb_block *block)
 {
     const kvb_decode *a = walk->args;
-    const bool wrapped = a->wrap > 0;
-    const int64_t seq = wrapped ? 0 : walk->unit->seq, head = wrapped ? 0 : walk->unit->head;
-    if (wrapped) {
-        token %= a->wrap;
+    int64_t seq = walk->unit->seq, head = walk->unit->head, token = walk->unit->first + walk->token;
+    if (a->wrap) {
+        seq = head = 0;
+        token = in_window(walk, kvb_lane(a->cache, walk->unit->first));
         left = at_most(left, a->wrap - token);
     }
     block->lead = 0;
@@ -132,7 +140,7 @@ void kvb_walk_next(kvb_walk *walk, kvb_block *block)
         return;
     block->first = walk->token;
     block->v = walk->alike ? &block->k : &block->own_v;
-    place_block(walk, walk->unit->first + walk->token, walk->unit->count - walk->token, block);
+    place_block(walk, walk->unit->count - walk->token, block);
     walk->token += block->count - block->lead;
 }
 

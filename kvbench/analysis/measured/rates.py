@@ -42,12 +42,20 @@ class PointRates:
         """
         if any(name in PARTS for name in self.seconds):
             return [MEMORY] if MEMORY in self.shares else []
-        return [name for name in self.shares if name not in (*_OWN, *_OTHER)]
+        return [name for name in self.shares if Role.of(name).kind not in (*_OWN, *_OTHER)]
 
     @property
     def witness(self) -> str | None:
         """What efficiency is a share of: the faster form of these."""
-        return max(self.witnesses, key=lambda name: self.rates[name].median, default=None)
+        return self._fastest(self.witnesses)
+
+    @property
+    def core(self) -> str | None:
+        """What core speed is: the faster form of it."""
+        return self._fastest(name for name in self.shares if Role.of(name).kind == CORE)
+
+    def _fastest(self, names: Iterable[str]) -> str | None:
+        return max(names, key=lambda name: self.rates[name].median, default=None)
 
 
 def measured(records: Sequence[Record]) -> PointRates:
