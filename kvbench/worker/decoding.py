@@ -140,8 +140,8 @@ class Decoding(Bench):
         one, of which K and V take half. The other half is for scores, sums and queries, which take
         4 to 16 KiB.
 
-        A walk pays for each end of its window. In L1, by 64 tokens, i8 with byte products took 1.4
-        times as long as by 1,024 in L2, and q4_0 1.2 times.
+        A walk has no block that is longer than its window, and pays for shorter ones. In L1, by 64
+        tokens, i8 with byte products took 1.4 times as long as by 1,024 in L2, and q4_0 1.2 times.
         """
         shape, cache = self.point.shape, self.room.caches[0].struct
         token = (cache.k.row_bytes + cache.v.row_bytes) * (

@@ -47,15 +47,13 @@ class PointRates:
     @property
     def witness(self) -> str | None:
         """What efficiency is a share of: the faster form of these."""
-        return self._fastest(self.witnesses)
+        return max(self.witnesses, key=lambda name: self.rates[name].median, default=None)
 
     @property
     def core(self) -> str | None:
-        """What core speed is: the faster form of it."""
-        return self._fastest(name for name in self.shares if Role.of(name).kind == CORE)
-
-    def _fastest(self, names: Iterable[str]) -> str | None:
-        return max(names, key=lambda name: self.rates[name].median, default=None)
+        """What core speed is: the form of which the point reaches the smaller share."""
+        forms = (name for name in self.shares if Role.of(name).kind == CORE)
+        return min(forms, key=lambda name: self.shares[name].median, default=None)
 
 
 def measured(records: Sequence[Record]) -> PointRates:
