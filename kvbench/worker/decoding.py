@@ -117,11 +117,9 @@ class Decoding(Bench):
 
     def _wrapped(self, schedule: str) -> Task:
         """The walk over a window. All threads have the same one, each in a private cache."""
-        out, walk = (
-            np.empty_like(self.queries.asked),
-            {"schedule": schedule, "wrap": self.window[0]},
-        )
-        return self._decode("decode", self._longest, self.queries.q[0], out, **self._walk(**walk))
+        out = np.empty_like(self.queries.asked)
+        walk = self._walk(schedule=schedule, wrap=self.window[0])
+        return self._decode("decode", self._longest, self.queries.q[0], out, **walk)
 
     @cached_property
     def _longest(self) -> Cache:

@@ -68,8 +68,8 @@ def test_what_is_read_between_passes_takes_its_time(sweep):
 
 
 def test_a_line_is_forecast_too(sweep):
-    """Of two dtypes, in as many launches as are planned: 3 samples of each kernel, its reads and its
-    core in two forms each; of memory, and 1 ms of the cores' speed.
+    """Of two dtypes, in as many launches as are planned: 3 samples of each kernel, its reads and
+    its core in two forms each; of memory, and 1 ms of the cores' speed.
     """
     found = sweep('context = 1024\ndtype = ["f16", "i8"]')
     without, with_line = forecast(found), forecast(replace(found, line=found.points))
