@@ -205,7 +205,9 @@ typedef struct kvb_decode {
                        * nothing; cross, V while K is consumed, and K while V is; weave, K and V of
                        * what comes next, line by line from several pages of each; stream, of the
                        * same plane what comes next, in address order, into L2 */
-    /* 0, or: walk a window of `wrap` tokens of the first head again and again (core roof) */
+    /* 0, or the core roof: in place of its own tokens every unit walks so many of the first
+     * sequence's first head again and again, cut as its own (or as many of all heads, where pages
+     * keep the rows of each together) */
     int64_t wrap;
     int32_t deterministic; /* split by shape only, never by the number of threads */
     int32_t stages;        /* 1: time QK, softmax and PV apart (costs a few clock reads per tile) */

@@ -119,7 +119,7 @@ def _exceeded(point: Against) -> Iterator[tuple[Roof, Cause, float]]:
     gflops = point.traffic["point"].flops / GB / point.found.seconds["point"].high
     if point.computed and (times := gflops / point.computed.high) > 1:
         yield Roof.INSTRUCTIONS, _unexplained(point, times), times
-    if program.CORE in shares and (times := shares[program.CORE].low) > 1:
+    if (core := point.found.core) and (times := shares[core].low) > 1:
         yield Roof.CORE, _over_core(point, times), times
     witness = point.found.witness
     # plain reads are no roof: others may be faster

@@ -263,7 +263,7 @@ _ROWS = {
     "memory": "plain reads of memory",
     "twin": "reads of its own rows",
     "alone": "the same, nothing read between passes",
-    "core": "core speed: its kernel in a private cache",
+    "core": "core speed: its kernel in a cache",
     "ceiling": "read ceiling: this footprint",
     "dram": "read ceiling: DRAM",
     "other": "the other kind of stores",
