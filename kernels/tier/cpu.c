@@ -28,6 +28,7 @@ typedef struct half {
 enum { FMA = 1 << 12, OSXSAVE = 1 << 27, AVX = 1 << 28, F16C = 1 << 29 };
 enum { AVX2 = 1 << 5, AVX512F = 1 << 16, AVX512DQ = 1 << 17, AVX512BW = 1 << 30 };
 enum { AVX512VNNI = 1 << 11 }; /* leaf 7 ecx */
+enum { AVX512BF16 = 1 << 5 };  /* leaf 7.1 eax */
 #define AVX512VL (1u << 31)    /* no int, so no enum */
 enum { STATE_XMM = 1 << 1, STATE_YMM = 1 << 2, STATE_ZMM = 7 << 5 };
 
@@ -36,6 +37,7 @@ struct needs {
     uint32_t leaf7;
     uint32_t state;
     uint32_t leaf7c;
+    uint32_t leaf71;
 };
 
 static needs found(void)
@@ -44,8 +46,11 @@ static needs found(void)
     uint32_t a, b, c, d;
     if (__get_cpuid(1, &a, &b, &c, &d))
         cpu.leaf1 = c;
-    if (__get_cpuid_count(7, 0, &a, &b, &c, &d))
+    if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) {
         cpu.leaf7 = b, cpu.leaf7c = c;
+        if (a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d))
+            cpu.leaf71 = a;
+    }
     if (cpu.leaf1 & OSXSAVE)
         __asm__ volatile("xgetbv" : "=a"(cpu.state), "=d"(d) : "c"(0));
     return cpu;
@@ -54,7 +59,8 @@ static needs found(void)
 static bool covers(needs cpu, needs tier)
 {
     return !(tier.leaf1 & ~cpu.leaf1) && !(tier.leaf7 & ~cpu.leaf7) &&
-           !(tier.leaf7c & ~cpu.leaf7c) && !(tier.state & ~cpu.state);
+           !(tier.leaf7c & ~cpu.leaf7c) && !(tier.leaf71 & ~cpu.leaf71) &&
+           !(tier.state & ~cpu.state);
 }
 
 static const needs nothing = {0};
@@ -66,6 +72,7 @@ static const needs avx512 = {
     .state = STATE_XMM | STATE_YMM | STATE_ZMM,
 };
 static const needs vnni = {.leaf7c = AVX512VNNI};
+static const needs bf16 = {.leaf71 = AVX512BF16};
 
 static const rung ladder[] = {
     {ISA_AVX512, &avx512},
@@ -76,6 +83,7 @@ static const half halves[] = {
     {ISA_AVX512, BOTH, WAY_DOT_I8, &vnni},
     {ISA_AVX512, BOTH, WAY_DOT_Q8_0, &vnni},
     {ISA_AVX512, BOTH, WAY_DOT_Q4_0, &vnni},
+    {ISA_AVX512, BOTH, WAY_DOT_BF16, &bf16},
 };
 
 #elif defined(__aarch64__)
@@ -83,12 +91,14 @@ static const half halves[] = {
 #include <sys/auxv.h>
 #include <sys/prctl.h>
 
-/* Bits of AT_HWCAP, and the bits of an SVE vector: 0 for none, or for a tier to which it is all the
- * same. */
+/* Bits of AT_HWCAP, of AT_HWCAP2, and the bits of an SVE vector: 0 for none, or for a tier to which
+ * it is all the same. */
 enum { ASIMD = 1 << 1, ASIMDDP = 1 << 20, SVE = 1 << 22 };
+enum { SVEBF16 = 1 << 12, BF16 = 1 << 14 };
 
 struct needs {
     unsigned long hwcap;
+    unsigned long hwcap2;
     int32_t vector;
 };
 
@@ -97,7 +107,7 @@ struct needs {
  * CPU can do. */
 static needs found(void)
 {
-    needs cpu = {.hwcap = getauxval(AT_HWCAP)};
+    needs cpu = {.hwcap = getauxval(AT_HWCAP), .hwcap2 = getauxval(AT_HWCAP2)};
     int length = cpu.hwcap & SVE ? prctl(PR_SVE_GET_VL) : -1;
     if (length >= 0)
         cpu.vector = (length & PR_SVE_VL_LEN_MASK) * 8;
@@ -106,7 +116,8 @@ static needs found(void)
 
 static bool covers(needs cpu, needs tier)
 {
-    return !(tier.hwcap & ~cpu.hwcap) && (!tier.vector || tier.vector == cpu.vector);
+    return !(tier.hwcap & ~cpu.hwcap) && !(tier.hwcap2 & ~cpu.hwcap2) &&
+           (!tier.vector || tier.vector == cpu.vector);
 }
 
 static const needs nothing = {0};
@@ -114,6 +125,8 @@ static const needs neon = {.hwcap = ASIMD};
 static const needs sve256 = {.hwcap = ASIMD | SVE, .vector = 256};
 static const needs sve512 = {.hwcap = ASIMD | SVE, .vector = 512};
 static const needs dot_products = {.hwcap = ASIMDDP};
+static const needs bf16 = {.hwcap2 = BF16};
+static const needs sve_bf16 = {.hwcap2 = SVEBF16};
 
 static const rung ladder[] = {
     {ISA_SVE512, &sve512},
@@ -122,9 +135,9 @@ static const rung ladder[] = {
     {ISA_SCALAR, &nothing},
 };
 static const half halves[] = {
-    {ISA_NEON, BOTH, WAY_DOT_I8, &dot_products},
-    {ISA_NEON, BOTH, WAY_DOT_Q8_0, &dot_products},
-    {ISA_NEON, BOTH, WAY_DOT_Q4_0, &dot_products},
+    {ISA_NEON, BOTH, WAY_DOT_I8, &dot_products},   {ISA_NEON, BOTH, WAY_DOT_Q8_0, &dot_products},
+    {ISA_NEON, BOTH, WAY_DOT_Q4_0, &dot_products}, {ISA_NEON, BOTH, WAY_DOT_BF16, &bf16},
+    {ISA_SVE256, BOTH, WAY_DOT_BF16, &sve_bf16},   {ISA_SVE512, BOTH, WAY_DOT_BF16, &sve_bf16},
 };
 
 #else

@@ -8,6 +8,7 @@
 #include <avx2intrin.h>
 #include <f16cintrin.h>
 #include <fmaintrin.h>
+#include <float.h>
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
@@ -264,6 +265,25 @@ CALLED void lanes_dpbusd(zmm *acc, zmm a, zmm b)
         acc->u[i / 4] += (uint32_t)(a.b[i] * (int8_t)b.b[i]);
 }
 
+/* Each lane grows by the product of the upper halves, then by that of the lower ones, each rounded
+ * once. What is subnormal counts as 0, and becomes 0. */
+static inline float lanes_flushed(float a) { return fabsf(a) < FLT_MIN ? copysignf(0.0f, a) : a; }
+static inline float lanes_grown(float sum, uint32_t a, uint32_t b)
+{
+    float one, other;
+    memcpy(&one, &a, sizeof one);
+    memcpy(&other, &b, sizeof other);
+    return lanes_flushed(fmaf(lanes_flushed(one), lanes_flushed(other), lanes_flushed(sum)));
+}
+CALLED void lanes_dpbf16ps(zmm *acc, zmm a, zmm b)
+{
+    const uint32_t upper = 0xffff0000;
+    for (int i = 0; i < 16; i++) {
+        float sum = lanes_grown(acc->f[i], a.u[i] & upper, b.u[i] & upper);
+        acc->f[i] = lanes_grown(sum, a.u[i] << 16, b.u[i] << 16);
+    }
+}
+
 /* ---- the same by other names ----------------------------------------------------------------- */
 
 #define _mm512_castps_si512(a) (a)
@@ -289,12 +309,15 @@ CALLED void lanes_dpbusd(zmm *acc, zmm a, zmm b)
 #define v_fma_into v_fma_into_zmm
 #define v_hide v_hide_zmm
 #define v_dot_bytes_into v_dot_bytes_into_zmm
+#define v_dot_pairs_into v_dot_pairs_into_zmm
 #include "isa/vec/vec_avx512.h"
 #undef v_pin
 #undef v_fma_into
 #undef v_hide
 #undef v_dot_bytes_into
+#undef v_dot_pairs_into
 static inline void v_dot_bytes_into(vi *acc, vi plain, vi b) { lanes_dpbusd(acc, plain, b); }
+static inline void v_dot_pairs_into(vf *acc, vi a, vi b) { lanes_dpbf16ps(acc, a, b); }
 static inline void v_fma_into(vf *acc, vf a, vf b) { *acc = v_fma(a, b, *acc); }
 static inline void v_hide(vi *a) { __asm__ volatile("" : "+m"(*a)); }
 static inline void v_pin(vf a) { __asm__ volatile("" : : "m"(a)); }
