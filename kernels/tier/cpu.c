@@ -24,12 +24,13 @@ typedef struct half {
 
 #include <cpuid.h>
 
-/* Bits of cpuid leaf 1 ecx, leaf 7 ebx, and of the register states in xcr0. */
+/* Bits of cpuid leaf 1 ecx, leaf 7 ebx, ecx and subleaf 1 eax, and of the register states in xcr0.
+ */
 enum { FMA = 1 << 12, OSXSAVE = 1 << 27, AVX = 1 << 28, F16C = 1 << 29 };
 enum { AVX2 = 1 << 5, AVX512F = 1 << 16, AVX512DQ = 1 << 17, AVX512BW = 1 << 30 };
-enum { AVX512VNNI = 1 << 11 }; /* leaf 7 ecx */
-enum { AVX512BF16 = 1 << 5 };  /* leaf 7.1 eax */
-#define AVX512VL (1u << 31)    /* no int, so no enum */
+enum { AVX512VBMI = 1 << 1, AVX512VNNI = 1 << 11 }; /* leaf 7 ecx */
+enum { AVX512BF16 = 1 << 5 };                       /* leaf 7, subleaf 1 */
+#define AVX512VL (1u << 31)                         /* no int, so no enum */
 enum { STATE_XMM = 1 << 1, STATE_YMM = 1 << 2, STATE_ZMM = 7 << 5 };
 
 struct needs {
@@ -43,14 +44,13 @@ struct needs {
 static needs found(void)
 {
     needs cpu = {0};
-    uint32_t a, b, c, d;
+    uint32_t a = 0, b, c, d;
     if (__get_cpuid(1, &a, &b, &c, &d))
         cpu.leaf1 = c;
-    if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) {
+    if (__get_cpuid_count(7, 0, &a, &b, &c, &d))
         cpu.leaf7 = b, cpu.leaf7c = c;
-        if (a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d))
-            cpu.leaf71 = a;
-    }
+    if (a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d))
+        cpu.leaf71 = a;
     if (cpu.leaf1 & OSXSAVE)
         __asm__ volatile("xgetbv" : "=a"(cpu.state), "=d"(d) : "c"(0));
     return cpu;
@@ -72,18 +72,21 @@ static const needs avx512 = {
     .state = STATE_XMM | STATE_YMM | STATE_ZMM,
 };
 static const needs vnni = {.leaf7c = AVX512VNNI};
-static const needs bf16 = {.leaf71 = AVX512BF16};
+static const needs pairs = {.leaf71 = AVX512BF16};
+static const needs pairs_of_bytes = {.leaf7c = AVX512VBMI, .leaf71 = AVX512BF16};
 
 static const rung ladder[] = {
     {ISA_AVX512, &avx512},
     {ISA_AVX2, &avx2},
     {ISA_SCALAR, &nothing},
 };
+#define OF_BYTES(word, name) {ISA_AVX512, BOTH, WAY_DOT_##name, &pairs_of_bytes},
 static const half halves[] = {
     {ISA_AVX512, BOTH, WAY_DOT_I8, &vnni},
     {ISA_AVX512, BOTH, WAY_DOT_Q8_0, &vnni},
     {ISA_AVX512, BOTH, WAY_DOT_Q4_0, &vnni},
-    {ISA_AVX512, BOTH, WAY_DOT_BF16, &bf16},
+    {ISA_AVX512, BOTH, WAY_DOT_BF16, &pairs},
+    KVB_FLOATS8(OF_BYTES)
 };
 
 #elif defined(__aarch64__)

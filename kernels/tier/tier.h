@@ -17,7 +17,9 @@
 enum {
     WAY_ROUND16 = DTYPES,
     WAY_DOT_I8,
-    KVB_DOT_PACKS(KVB_WAY_DOT) KVB_DOT_FLOATS(KVB_WAY_DOT) WAYS
+    KVB_DOT_PACKS(KVB_WAY_DOT) WAY_DOT_FLOATS,
+    WAYS_BEFORE_FLOATS = WAY_DOT_FLOATS - 1,
+    KVB_DOT_FLOATS(KVB_WAY_DOT) WAYS
 };
 
 /* The way that a variant reads rows of a dtype for which it has a kernel: kvb_reads() is not
