@@ -28,11 +28,10 @@ from kvbench.report.figures.look import (
     tag,
 )
 from kvbench.report.words.first import machine, workload
-from kvbench.report.words.phrases import number
+from kvbench.report.words.phrases import number, peak
 from kvbench.units import counted
 
 _WHERE = {"mixed": "partly cached"}
-_PEAKS = {"flops": "multiply-add peak", "dot8": "peak of byte products"}
 _HEIGHT = 5.4  # inches
 _LINE = 0.042  # of the height of the axes: of a label
 _WIDE = 1.03  # times: half of the width of a bar
@@ -46,7 +45,7 @@ def roofline(found: Findings, look: Look, day: str) -> Figure:
         "Each mark is a decode: the fastest kernel of a dtype from memory (hollow), and those from"
         " a cache that answers are about (filled). Slanted lines: what plain reads allow, bytes"
         " per second times FLOP per byte; grey: the range of nine visits of ten. Short bar: core"
-        " speed of the mark below it; dotted up to the peak of its own instructions. All were"
+        " speed of the mark below it; dotted up to the peak of its own products. All were"
         " measured in this run."
     )
     if (table["suspect"] != "").any():
@@ -107,11 +106,11 @@ def _meanings(points: pd.DataFrame, cores: pd.DataFrame) -> dict[str, dict[str, 
     }
 
 
-def _slope(axes: Axes, roof: Any, peak: float, line: str, below: bool) -> None:
+def _slope(axes: Axes, roof: Any, most: float, line: str, below: bool) -> None:
     """It stops where the core stops it. Its name is above it, or below where another is close."""
     (left, right), (bottom, _) = axes.get_xlim(), axes.get_ylim()
     start = max(left, bottom / roof.gbps)
-    end = right if math.isnan(peak) else min(right, peak / roof.gbps)
+    end = right if math.isnan(most) else min(right, most / roof.gbps)
     if end < 1.5 * start:
         return
     ends = np.array([start, end])
@@ -144,7 +143,7 @@ def _peaks(axes: Axes, peaks: pd.DataFrame) -> None:
     for row, following in pairwise([*rows, None]):
         axes.axhline(row.gflops, color=INK, lw=1.4)
         below = following is not None and following.gflops < _BESIDE * row.gflops
-        words = f"{_PEAKS.get(row.computes, row.computes)} ({row.short}) {number(row.gflops)}"
+        words = f"{peak(row.computes)} ({row.short}) {number(row.gflops)}"
         axes.annotate(
             f"{words} GFLOP/s",
             (0.01, row.gflops),
@@ -157,12 +156,12 @@ def _peaks(axes: Axes, peaks: pd.DataFrame) -> None:
         )
 
 
-def _core(axes: Axes, core: Any, peak: float | None, look: Look) -> None:
+def _core(axes: Axes, core: Any, most: float | None, look: Look) -> None:
     at, colour = core.ai, look.colour(core.dtype)
     drawn = axes.plot([at / _WIDE, at * _WIDE], [core.gflops] * 2, color=colour, lw=2.6, zorder=3)
     tag(drawn[0], core.row)
-    if peak:
-        axes.plot([at, at], [core.gflops, peak], color=colour, lw=0.9, ls=":", zorder=1)
+    if most:
+        axes.plot([at, at], [core.gflops, most], color=colour, lw=0.9, ls=":", zorder=1)
 
 
 def _mark(axes: Axes, point: Any, look: Look) -> None:
