@@ -70,7 +70,8 @@ int32_t kvb_reads(int32_t variant, int32_t layout, int32_t dtype, int32_t plane)
  * by the dtype of K: for the elements of a query, times the scale of the scores, of which the
  * largest becomes it. 1, by the dtype of V: for a tile's weights, each times the scale of its row,
  * likewise. `which` 2, of either: so many elements have a largest of their own; 0 for all
- * together. */
+ * together. `which` 3: the significant bits that each element of a query, by the dtype of K, or
+ * each weight, by that of V, is rounded to by itself; 0 where none is. */
 int32_t kvb_levels(int32_t variant, int32_t dtype, int32_t which);
 
 /* Bytes of a row that stay side by side in a layout that transposes the plane: a cell, see

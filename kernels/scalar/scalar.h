@@ -56,6 +56,14 @@ void kvb_scalar_prepare_query(int32_t dtype, const kvb_group *group);
 void kvb_scalar_qk_dot(int32_t dtype, const kvb_tile *tile, const kvb_group *group, float *scores);
 void kvb_scalar_pv_dot(int32_t dtype, const kvb_tile *tile, const kvb_group *group, const float *p);
 
+/* ---- dot_floats.c ---------------------------------------------------------------------------- */
+
+void kvb_scalar_round_query(const kvb_group *group);
+void kvb_scalar_qk_rounded(int32_t dtype, const kvb_tile *tile, const kvb_group *group,
+                           float *scores);
+void kvb_scalar_pv_rounded(int32_t dtype, const kvb_tile *tile, const kvb_group *group,
+                           const float *p);
+
 /* ---- probe.c --------------------------------------------------------------------------------- */
 
 void kvb_scalar_twin(const kvb_tile *tile, kvb_sum *sum);

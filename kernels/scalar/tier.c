@@ -32,11 +32,21 @@
     {                                                                                             \
         kvb_scalar_pv_dot(DTYPE_##name, t, g, p);                                                 \
     }
+#define ROUNDED(word, name)                                                          \
+    static void rounded_##word(const kvb_tile *t, const kvb_group *g, float *s)          \
+    {                                                                                    \
+        kvb_scalar_qk_rounded(DTYPE_##name, t, g, s);                                    \
+    }                                                                                    \
+    static void rounded_pv_##word(const kvb_tile *t, const kvb_group *g, const float *p) \
+    {                                                                                    \
+        kvb_scalar_pv_rounded(DTYPE_##name, t, g, p);                                    \
+    }
 
 KVB_DTYPES(DTYPE)
 WAY(round16, WAY_ROUND16)
 DOT(i8, I8)
 KVB_DOT_PACKS(DOT)
+KVB_DOT_FLOATS(ROUNDED)
 
 #define BY_CLASS(function) {function, function, function, function}
 #define HALF .half = {.most = Q_ROWS, .shared = Q_ROWS, .step = 1}
@@ -45,7 +55,8 @@ KVB_DOT_PACKS(DOT)
 #define QK_DOT(word)                                                      \
     {HALF, .prepare_query = prepare_##word, .rows = BY_CLASS(dot_##word), \
      .transposed = BY_CLASS(dot_##word), .shared_transposed = Q_ROWS}
-#define PV_DOT(word) {HALF, .rows = BY_CLASS(dot_pv_##word)}
+#define PV_DOT_OF(function) {HALF, .rows = BY_CLASS(function)}
+#define PV_DOT(word) PV_DOT_OF(dot_pv_##word)
 
 #define QK_ROW(word, name, ...) [DTYPE_##name] = QK(word),
 #define PV_ROW(word, name, ...) [DTYPE_##name] = PV(word),
@@ -53,6 +64,10 @@ KVB_DOT_PACKS(DOT)
 #define PERHEAD_ROW(word, name, ...) [DTYPE_##name] = perhead_##word,
 #define QK_PACKED(word, name) .qk[WAY_DOT_##name] = QK_DOT(word),
 #define PV_PACKED(word, name) .pv[WAY_DOT_##name] = PV_DOT(word),
+#define QK_ROUNDED(word, name)                                            \
+    .qk[WAY_DOT_##name] = {HALF, .prepare_query = kvb_scalar_round_query, \
+                           .rows = BY_CLASS(rounded_##word), .shared_transposed = Q_ROWS},
+#define PV_ROUNDED(word, name) .pv[WAY_DOT_##name] = PV_DOT_OF(rounded_pv_##word),
 
 const kvb_tier kvb_tier_scalar = {
     .qk = {KVB_DTYPES(QK_ROW)},
@@ -62,10 +77,13 @@ const kvb_tier kvb_tier_scalar = {
     .qk[DTYPE_I8].transposed = BY_CLASS(qk_i8),
     .qk[WAY_ROUND16] = QK(round16),
     .qk[WAY_DOT_I8] = QK_DOT(i8),
-    KVB_DOT_PACKS(QK_PACKED).pv = {KVB_DTYPES(PV_ROW)},
+    KVB_DOT_PACKS(QK_PACKED) KVB_DOT_FLOATS(QK_ROUNDED)
+    .qk[WAY_DOT_BF16].transposed = BY_CLASS(rounded_bf16),
+    .pv = {KVB_DTYPES(PV_ROW)},
     .pv[WAY_ROUND16] = PV(round16),
     .pv[WAY_DOT_I8] = PV_DOT(i8),
-    KVB_DOT_PACKS(PV_PACKED).codecs = {KVB_DTYPES(CODEC_ROW)},
+    KVB_DOT_PACKS(PV_PACKED) KVB_DOT_FLOATS(PV_ROUNDED)
+    .codecs = {KVB_DTYPES(CODEC_ROW)},
     .codecs[WAY_ROUND16].decode = decode_round16,
     .perhead = {KVB_DTYPES(PERHEAD_ROW)},
     .max = kvb_scalar_max,

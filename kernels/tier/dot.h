@@ -1,4 +1,7 @@
-/* dot: flash that multiplies the codes of i8, q8_0 and q4_0 rows as they are, by whole numbers.
+/* dot: flash that multiplies in what a core multiplies fastest: codes of i8, q8_0 and q4_0 rows as
+ * they are, by whole numbers; rows of bf16 and of 8-bit floats, which all are bf16, by bf16.
+ *
+ * ---- whole numbers ------------------------------------------------------------------------------
  *
  *   q, a head's:     times scale * log2(e), then by L / its largest, rounded to nearest even: L is
  *                    127, as kvb_levels() says. Of a packed format every block of 32 elements has a
@@ -18,14 +21,32 @@
  * never negative, as stores write them; a NaN of a weight or a scale of V counts as nothing. To
  * that comes what float32 costs flash. The tile's own largest is what counts: a tile of small
  * weights loses no more of itself than another. A tile whose largest is below about 2^-112
- * weighs nothing. The rules are those of all tiers. */
+ * weighs nothing.
+ *
+ * ---- bf16 ---------------------------------------------------------------------------------------
+ *
+ *   q, an element:   times scale * log2(e) and K's scale, rounded to bf16, to nearest even: B = 8
+ *                    significant bits, as kvb_levels() says
+ *   weights:         2^(score - max) rounded likewise. The sum of weights is of those that were not
+ *
+ * Each is rounded by itself, so no result depends on what else is in a group or a tile. Products
+ * are exact, and sums float32. In exact arithmetic a score is off by at most
+ *   e = 2^-B * scale * sum_d |q_d k_d|,
+ * its weight by a factor of at most exp(2 e), and an output by at most
+ *   (exp(2 e) - 1) * sum_t p_t |v_t| + exp(2 e) * 2^-B * sum_t p_t |v_t|.
+ * To that comes what float32 costs flash, twice: some instructions round sums to odd. What is below
+ * 2^-126 may count as zero: an element of q or of a row, a weight, a product. An element of q that
+ * rounds to 2^128 is infinite.
+ *
+ * The rules are those of all tiers. */
 #ifndef KVB_DOT_H
 #define KVB_DOT_H
 
 #include "tier/tier.h"
 
-/* Largest whole numbers: of a query's elements, and of a tile's weights. */
-enum { DOT_QUERY = 127, DOT_WEIGHT = 127 };
+/* Largest whole numbers: of a query's elements, and of a tile's weights. Significant bits of a
+ * bf16. */
+enum { DOT_QUERY = 127, DOT_WEIGHT = 127, DOT_BITS = 8 };
 
 /* Sums of products with codes of 8 bits: a score's, of all elements, and a tile's, of all tokens.
  */
@@ -33,5 +54,11 @@ enum { DOT_QUERY = 127, DOT_WEIGHT = 127 };
     _Static_assert((int64_t)(most) * 128 * (count) <= INT32_MAX, "a sum fits 32 bits")
 DOT_FITS(DOT_QUERY, DIM_MAX);
 DOT_FITS(DOT_WEIGHT, TILE);
+
+#pragma GCC visibility push(hidden)
+/* scalar/dot_floats.c: the bf16 of each code of an 8-bit float but for its sign, lower byte and
+ * upper byte. Those of other dtypes are zero. */
+extern uint8_t kvb_code_bytes[DTYPES][2][128];
+#pragma GCC visibility pop
 
 #endif

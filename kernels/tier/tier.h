@@ -108,9 +108,10 @@ static inline void kvb_fetch(const uint8_t *line, bool to_l2)
 
 /* ---- a group: query rows that share a KV head ------------------------------------------------ */
 
-/* The q of a group as whole numbers. */
+/* The q of a group as whole numbers, or as words of bf16. */
 typedef struct kvb_prepared {
-    /* what one is worth; NaN where q is not finite. Of packed rows it stands with the codes, */
+    /* what a whole one is worth; NaN where q is not finite. Of packed rows it stands with the
+     * codes, */
     float step[Q_ROWS];
     int32_t first[Q_ROWS]; /* and so does what a score's sum begins with */
     _Alignas(LINE) int8_t codes[];

@@ -13,7 +13,7 @@ typedef struct reading {
     int32_t ways[DTYPES]; /* of one that is apart: index of its halves, or 0 where it has none */
 } reading;
 
-#define DOT_PACK(word, name) [DTYPE_##name] = WAY_DOT_##name,
+#define DOT_WAY(word, name) [DTYPE_##name] = WAY_DOT_##name,
 static const reading readings[VARIANTS] = {
     [VARIANT_FLASH] = {.transposed = true},
     [VARIANT_TWOPASS] = {.transposed = true},
@@ -21,7 +21,8 @@ static const reading readings[VARIANTS] = {
     [VARIANT_ROUND16] = {.apart = true, .halves = true, .ways = {[DTYPE_F32] = WAY_ROUND16}},
     [VARIANT_DOT] = {.transposed = true,
                      .apart = true,
-                     .ways = {[DTYPE_I8] = WAY_DOT_I8, KVB_DOT_PACKS(DOT_PACK)}},
+                     .ways = {[DTYPE_I8] = WAY_DOT_I8,
+                              KVB_DOT_PACKS(DOT_WAY) KVB_DOT_FLOATS(DOT_WAY)}},
 };
 
 int32_t kvb_reads(int32_t variant, int32_t layout, int32_t dtype, int32_t plane)
@@ -56,8 +57,13 @@ bool kvb_widens(int32_t isa, int32_t way)
 
 int32_t kvb_levels(int32_t variant, int32_t dtype, int32_t which)
 {
-    if (kvb_reads(variant, LAYOUT_HEAD, dtype, KVB_K) < 0 ||
-        kvb_way_of(variant, dtype) < WAY_DOT_I8)
+    if (kvb_reads(variant, LAYOUT_HEAD, dtype, KVB_K) < 0)
+        return 0;
+    const int32_t way = kvb_way_of(variant, dtype);
+    const bool floats = way >= WAY_DOT_FLOATS;
+    if (which == 3)
+        return floats ? DOT_BITS : 0;
+    if (floats || way < WAY_DOT_I8)
         return 0;
     const int32_t elements = kvb_formats[dtype].elements, packed = elements > 1;
     return which == 0 ? DOT_QUERY : which == 1 ? DOT_WEIGHT : packed * elements;

@@ -1,0 +1,84 @@
+/* dot over bf16 and 8-bit floats, on tiers that multiply pairs of bf16: what all ways of
+ * multiplying them have in common. The rules stand in tier/dot.h. A code of 8 bits is a bf16, which
+ * a table has; its two bytes are looked up by themselves.
+ *
+ *   codes        | c0 c1 c2 c3 ...  |    VB of a row, or of two rows in turn
+ *   lower bytes  | l0 l1 l2 l3 ...  |
+ *   upper bytes  | u0 u1 u2 u3 ...  |    with the signs of the codes
+ *   zipped       | l0 u0 | l1 u1 | ...   a word is a bf16: two vectors
+ *
+ * Elements behind a row's dim may be anything, and NaN times zero is none: K is cut to its dim. */
+
+enum { PW = VB / 2 }; /* words of a vector */
+
+/* Elements of a row that a load takes, and the vectors of words that they are. */
+#define PIECE (VB / ELEMENT)
+#define WORDS (2 / ELEMENT)
+
+/* q as words: [dim / PIECE][WORDS][slots][PW], zero behind dim */
+INLINE void pairs_query(const kvb_group *group, const int words)
+{
+    uint16_t own[DIM_MAX], *to = (uint16_t *)(void *)group->prepared->codes;
+    const int64_t piece = words * PW, end = round_up(group->k_dim, piece);
+    memset(own, 0, sizeof own);
+    for (int h = 0; h < group->slots; h++) {
+        for (int64_t d = 0; d < group->k_pad; d += VL)
+            v_store_rounded(own + d, dot_floats(group, h, d));
+        KEEP_IN_MEMORY(own);
+        for (int64_t d = 0; d < end; d += piece) {
+            vi x[2];
+            UNROLL_FOR (int w = 0; w < words; w++)
+                x[w] = v_load_bytes((const int8_t *)(own + d + w * PW));
+            if (words > 1)
+                v_as_zipped(x);
+            UNROLL_FOR (int w = 0; w < words; w++)
+                v_store_bytes((uint8_t *)(to + ((d / PW + w) * group->slots + h) * PW), x[w]);
+        }
+    }
+}
+
+/* The weights of a query row as bf16: from one row to the next, so that those of a token lie in
+ * different sets of a cache. */
+enum { PAIR_WEIGHTS = TILE + 2 * LANES };
+#define PAIR_WHOLE 2 /* most query rows that take rows whole */
+enum { PAIR_PARTS = 4 }; /* of a slice at most: PW elements each, of which two vectors are sums */
+
+#define DTYPE bf16
+#define NUMBER DTYPE_BF16
+#define ELEMENT 2
+#include "isa/dot/pairs_qk_t.tmpl.c"
+#include "isa/dot/pairs_kernel.tmpl.c"
+
+#define DTYPE e4m3
+#define NUMBER DTYPE_E4M3
+#define ELEMENT 1
+#include "isa/dot/pairs_kernel.tmpl.c"
+
+#define DTYPE e5m2
+#define NUMBER DTYPE_E5M2
+#define ELEMENT 1
+#include "isa/dot/pairs_kernel.tmpl.c"
+
+#undef PIECE
+#undef WORDS
+
+STAGE(qkt_pairs, k, bf16, float, PAIR_WHOLE, 1)
+
+#define QK_PAIRS(word, name)                          \
+    .qk[WAY_DOT_##name] = {                           \
+        .half = {.most = Q_ROWS,                      \
+                 .shared = QK_MOST,                   \
+                 .step = pairs_piece_##word,          \
+                 .whole = whole_pairs_##word},        \
+        .prepare_query = prepare_query_pairs_##word,  \
+        .rows = BY_CLASS(qk_pairs, word),             \
+        .shared_transposed = BLOCK_SUMS,              \
+    },
+#define PV_PAIRS(word, name)                   \
+    .pv[WAY_DOT_##name] = {                    \
+        .half = {.most = Q_ROWS,               \
+                 .shared = pairs_shared_##word, \
+                 .step = pairs_piece_##word,   \
+                 .whole = whole_pairs_##word}, \
+        .rows = BY_CLASS(pv_pairs_of, word),   \
+    },

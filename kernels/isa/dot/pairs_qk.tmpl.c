@@ -1,0 +1,124 @@
+/* QK by products of pairs, of rows that are not transposed. QK_ACC sums: q_rows x tokens.
+ *
+ *   q[h]      | q0 q1 | q2 q3 | ...       words
+ *   row t     | x0 x1 | x2 x3 | ...       acc[h][t] += q0 x0 + q1 x1 in a lane
+ */
+
+/* `keep` bytes of a row, VB where all are, as WORDS vectors of words. */
+INLINE void CAT(pairs_load_, DTYPE)(const uint8_t *row, const vcodes *codes, int keep, vi *to)
+{
+    vi x = v_load_bytes((const int8_t *)row);
+    if (keep < VB)
+        x = v_keep_bytes(x, keep);
+#if ELEMENT == 1
+    const vi lower = v_lower_bytes(codes, x), upper = v_upper_bytes(codes, x);
+    to[0] = v_zip_bytes(lower, upper, false);
+    to[1] = v_zip_bytes(lower, upper, true);
+#else
+    (void)codes;
+    to[0] = x;
+#endif
+}
+
+/* A piece of each row, at byte `at`. Few query rows take a row when it is loaded; many take their q
+ * once for all rows. */
+INLINE void CAT(qk_pairs_step_, DTYPE)(vf *acc, kvb_places k, int at, int keep,
+                                       const vcodes *codes, const uint16_t *q, const int q_rows,
+                                       const int slots)
+{
+    const int tokens = QK_ACC / q_rows;
+    vi x[QK_ACC * WORDS];
+    UNROLL_FOR (int t = 0; t < tokens; t++) {
+        CAT(pairs_load_, DTYPE)(kvb_row_at(k, t) + at, codes, keep, x + t * WORDS);
+        if (q_rows <= PAIR_WHOLE)
+            UNROLL_FOR (int i = 0; i < WORDS * q_rows; i++) {
+                const int h = i % q_rows, w = i / q_rows;
+                v_dot_pairs_into(&acc[INDEX(h, q_rows) * tokens + t], x[t * WORDS + w],
+                                 v_load_bytes((const int8_t *)(q + (w * slots + h) * PW)));
+            }
+    }
+    if (q_rows <= PAIR_WHOLE)
+        return;
+    UNROLL_FOR (int i = 0; i < WORDS * q_rows; i++) {
+        const int h = i % q_rows, w = i / q_rows;
+        const vi own = v_load_bytes((const int8_t *)(q + (w * slots + h) * PW));
+        UNROLL_FOR (int t = 0; t < tokens; t++)
+            v_dot_pairs_into(&acc[h * tokens + t], x[t * WORDS + w], own);
+    }
+}
+
+/* QK_ACC / q_rows rows from `first` on, each whole. */
+INLINE void CAT(qk_pairs_whole_, DTYPE)(vf *acc, const kvb_tile *tile, int first, int dim,
+                                        prefetch *cursor, const vcodes *codes, const uint16_t *q,
+                                        const int q_rows)
+{
+    const int tokens = QK_ACC / q_rows, bytes = dim * ELEMENT;
+    UNROLL_FOR (int t = 0; t < tokens; t++) {
+        const uint8_t *row = row_of(&tile->k, first + t, ORDER_ROWS);
+        UNROLL_FOR (int p = 0; p < PAIR_PARTS / WORDS; p++) {
+            vi x[WORDS];
+            if (p * VB >= bytes)
+                continue;
+            prefetch_with(cursor, row + p * VB, t * PAIR_PARTS / WORDS + p, ORDER_ROWS);
+            CAT(pairs_load_, DTYPE)(row + p * VB, codes, bytes - p * VB, x);
+            UNROLL_FOR (int i = 0; i < WORDS * q_rows; i++) {
+                const int h = i % q_rows, w = i / q_rows;
+                v_dot_pairs_into(
+                    &acc[INDEX(h, q_rows) * tokens + t], x[w],
+                    v_load_bytes((const int8_t *)(q + ((p * WORDS + w) * q_rows + h) * PW)));
+            }
+        }
+    }
+}
+
+INLINE void CAT(qk_pairs_tokens_, DTYPE)(const kvb_tile *tile, int first, const kvb_group *group,
+                                         prefetch *cursor, int q_row, float *scores,
+                                         const int q_rows, const int slots, const int order)
+{
+    const kvb_places k = kvb_rows_from(tile->k.rows, first);
+    const int tokens = QK_ACC / q_rows, bytes = group->k_dim * ELEMENT;
+    const uint16_t *q = (const uint16_t *)(const void *)group->prepared->codes + q_row * PW;
+    const vcodes codes = CAT(codes_of_, DTYPE)();
+    vf acc[QK_ACC];
+    UNROLL_FOR (int i = 0; i < QK_ACC; i++)
+        acc[i] = v_zero();
+    if (order == ORDER_ROWS && group->k_dim == USUAL)
+        CAT(qk_pairs_whole_, DTYPE)(acc, tile, first, USUAL, cursor, &codes, q, q_rows);
+    else if (order == ORDER_ROWS)
+        CAT(qk_pairs_whole_, DTYPE)(acc, tile, first, group->k_dim, cursor, &codes, q, q_rows);
+    for (int at = 0; order != ORDER_ROWS && at < bytes; at += LINE)
+        UNROLL_FOR (int s = 0; s < LINE / VB; s++) {
+            UNROLL_FOR (int t = 0; t < tokens; t++)
+                if (t % (LINE / VB) == s)
+                    prefetch_line(cursor, order);
+            const int left = bytes - at - s * VB;
+            if (left >= VB)
+                CAT(qk_pairs_step_, DTYPE)(acc, k, at + s * VB, VB, &codes, q, q_rows, slots);
+            else if (left > 0)
+                CAT(qk_pairs_step_, DTYPE)(acc, k, at + s * VB, left, &codes, q, q_rows, slots);
+            q += WORDS * slots * PW;
+        }
+    float all[QK_ACC];
+    UNROLL_FOR (int i = 0; i < QK_ACC; i += VL)
+        v_store(all + i, v_sums(acc + i));
+    KEEP_IN_MEMORY(all);
+    UNROLL_FOR (int h = 0; h < q_rows; h++)
+        memcpy(scores + h * QUERY_SCORES, all + h * tokens, (size_t)tokens * sizeof *all);
+}
+
+/* In passes of at most QK_MOST; only the first one prefetches. */
+INLINE void CAT(qk_pairs_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores,
+                                       const int q_rows, const int order)
+{
+    const int pass = q_rows < QK_MOST ? q_rows : QK_MOST, tokens = QK_ACC / pass;
+    prefetch cursor = prefetch_from(&tile->k, (int64_t)group->k_dim * ELEMENT);
+    for (int t = 0; t < tile->count; t += tokens) {
+        prefetch_of(&cursor, tile, &tile->k, t, order);
+        if (order != ORDER_PLAIN)
+            CAT(qk_pairs_tokens_, DTYPE)(tile, t, group, &cursor, 0, scores + t, pass, q_rows,
+                                         order);
+        for (int h = order == ORDER_PLAIN ? 0 : pass; h < q_rows; h += pass)
+            CAT(qk_pairs_tokens_, DTYPE)(tile, t, group, NULL, h, scores + h * QUERY_SCORES + t,
+                                         pass, q_rows, ORDER_PLAIN);
+    }
+}

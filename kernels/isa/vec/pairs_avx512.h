@@ -1,0 +1,72 @@
+/* Products of pairs of bf16: the operations that dot/pairs*.tmpl.c are written with. By hand, as
+ * those of dot_avx512.h: they need AVX512_BF16, and of 8-bit floats AVX512_VBMI. */
+#define V_PAIRS
+enum { ZIPPED = 16 }; /* bytes within which v_zip_* take turns */
+
+/* Each lane of *acc grows by two products. Subnormals count as zero. */
+static inline void v_dot_pairs_into(vf *acc, vi a, vi b)
+{
+    __asm__("vdpbf16ps %2, %1, %0" : "+v"(*acc) : "v"(a), "v"(b));
+}
+/* VL floats, rounded to bf16 */
+static inline void v_store_rounded(uint16_t *p, vf a)
+{
+    __m256i words;
+    __asm__("vcvtneps2bf16 %1, %0" : "=v"(words) : "v"(a));
+    _mm256_storeu_si256((__m256i *)(void *)p, words);
+}
+
+/* Bytes, or words, of a and of b in turn: of the lower half of each 16 bytes, or of the `upper`. */
+static inline vi v_zip_bytes(vi a, vi b, const bool upper)
+{
+    return upper ? _mm512_unpackhi_epi8(a, b) : _mm512_unpacklo_epi8(a, b);
+}
+static inline vi v_zip_words(vi a, vi b, const bool upper)
+{
+    return upper ? _mm512_unpackhi_epi16(a, b) : _mm512_unpacklo_epi16(a, b);
+}
+/* Words of two vectors as v_zip_bytes leaves them; and the sums of words that v_zip_words took in
+ * turn, back in order. */
+static inline void v_as_zipped(vi *two)
+{
+    vf a = _mm512_castsi512_ps(two[0]), b = _mm512_castsi512_ps(two[1]);
+    two[0] = _mm512_castps_si512(_mm512_shuffle_f32x4(a, b, 0x88));
+    two[1] = _mm512_castps_si512(_mm512_shuffle_f32x4(a, b, 0xdd));
+}
+static inline void v_unzip(vf *two)
+{
+    const __m512i low = _mm512_setr_epi32(0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23);
+    const __m512i high = _mm512_add_epi32(low, _mm512_set1_epi32(8));
+    vf first = _mm512_permutex2var_ps(two[0], low, two[1]);
+    two[1] = _mm512_permutex2var_ps(two[0], high, two[1]);
+    two[0] = first;
+}
+/* The first n bytes, n in [0, VB); the first word of each lane */
+static inline vi v_keep_bytes(vi a, int n)
+{
+    return _mm512_maskz_mov_epi8((1ull << n) - 1, a);
+}
+static inline vi v_first_words(vi a) { return _mm512_and_si512(a, _mm512_set1_epi32(0xffff)); }
+
+/* The bf16 of each code but for its sign: lower bytes of all, and upper ones. */
+typedef struct vcodes {
+    vi lower[2], upper[2];
+} vcodes;
+static inline vcodes v_load_codes(const uint8_t (*bytes)[128])
+{
+    return (vcodes){{_mm512_loadu_si512(bytes[0]), _mm512_loadu_si512(bytes[0] + 64)},
+                    {_mm512_loadu_si512(bytes[1]), _mm512_loadu_si512(bytes[1] + 64)}};
+}
+/* The entry of each byte but for its highest bit. */
+static inline vi v_entries(const vi *of, vi index)
+{
+    __asm__("vpermi2b %2, %1, %0" : "+v"(index) : "v"(of[0]), "v"(of[1]));
+    return index;
+}
+static inline vi v_lower_bytes(const vcodes *codes, vi x) { return v_entries(codes->lower, x); }
+static inline vi v_upper_bytes(const vcodes *codes, vi x)
+{
+    enum { A_OR_B_AND_C = 0xf8 };
+    return _mm512_ternarylogic_epi32(v_entries(codes->upper, x), x,
+                                     _mm512_set1_epi32((int32_t)0x80808080), A_OR_B_AND_C);
+}

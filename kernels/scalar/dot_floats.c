@@ -1,0 +1,64 @@
+/* dot over bf16 and 8-bit floats: the rules stand in tier/dot.h. It is flash over a query and
+ * weights that were rounded. */
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "tier/dot.h"
+#include "scalar/scalar.h"
+
+uint8_t kvb_code_bytes[DTYPES][2][128];
+
+#define FLOATS(word, name) DTYPE_##name,
+__attribute__((constructor)) static void make_code_bytes(void)
+{
+    static const int32_t floats[] = {KVB_FLOATS8(FLOATS)};
+    for (size_t i = 0; i < sizeof floats / sizeof *floats; i++)
+        for (int code = 0; code < 128; code++) {
+            const uint8_t row = (uint8_t)code;
+            float x;
+            uint32_t bits;
+            kvb_scalar_decode(floats[i], &row, 1.0f, 1, &x);
+            memcpy(&bits, &x, sizeof bits);
+            assert(!(bits & 0xffff)); /* a value that is no bf16 */
+            kvb_code_bytes[floats[i]][0][code] = (uint8_t)(bits >> 16);
+            kvb_code_bytes[floats[i]][1][code] = (uint8_t)(bits >> 24);
+        }
+}
+
+/* Rounded to bf16, to nearest even; 0 below 2^-126. */
+static float rounded(float x)
+{
+    uint32_t bits;
+    if (x != x || fabsf(x) < 0x1p-126f)
+        return x != x ? x : copysignf(0.0f, x);
+    memcpy(&bits, &x, sizeof bits);
+    bits = (bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+void kvb_scalar_round_query(const kvb_group *group)
+{
+    for (int64_t h = 0; h < group->q_rows; h++)
+        for (int64_t d = 0; d < group->k_pad; d++)
+            group->dealt[h * group->k_pad + d] = rounded(kvb_scalar_q(group, h)[d]);
+}
+
+void kvb_scalar_qk_rounded(int32_t dtype, const kvb_tile *tile, const kvb_group *group,
+                           float *scores)
+{
+    kvb_group own = *group;
+    own.q = group->dealt;
+    kvb_scalar_qk(dtype, tile, &own, scores);
+}
+
+void kvb_scalar_pv_rounded(int32_t dtype, const kvb_tile *tile, const kvb_group *group,
+                           const float *p)
+{
+    float weights[Q_ROWS * QUERY_SCORES];
+    for (int64_t h = 0; h < group->q_rows; h++)
+        for (int64_t t = 0; t < tile->count; t++)
+            weights[h * QUERY_SCORES + t] = rounded(p[h * QUERY_SCORES + t]);
+    kvb_scalar_pv(dtype, tile, group, weights);
+}
