@@ -153,17 +153,8 @@ def test_dot_products_leave_an_arm_compiler_its_instructions(tmp_path, cpu):
             for (int64_t i = 0; i < n; i++) a[i] += b[i];
         }
         """)
-    flags = [
-        "-O3",
-        "-Werror",
-        f"-mcpu={cpu}",
-        "-I",
-        ROOT / "kernels",
-        "-c",
-        "-o",
-        tmp_path / "unit.o",
-    ]
-    succeeds([compiler, *flags, source])
+    flags = ["-O3", "-Werror", f"-mcpu={cpu}", "-I", ROOT / "kernels"]
+    succeeds([compiler, *flags, "-c", "-o", tmp_path / "unit.o", source])
 
 
 @pytest.mark.skipif(

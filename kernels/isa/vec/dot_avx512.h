@@ -67,12 +67,6 @@ static inline void v_dot_bytes_into(vi *acc, vi plain, vi b)
 {
     __asm__("vpdpbusd %2, %1, %0" : "+v"(*acc) : "v"(plain), "v"(b));
 }
-/* Each lane of *acc grows by two products of bf16: by hand for the same reasons. */
-#define V_DOT_PAIRS
-static inline void v_dot_pairs_into(vf *acc, vi a, vi b)
-{
-    __asm__("vdpbf16ps %2, %1, %0" : "+v"(*acc) : "v"(a), "v"(b));
-}
 #define v_dot_weights_into(acc, weights, codes) v_dot_bytes_into(acc, weights, codes)
 #define v_dot_codes_into(acc, codes, other, plain) v_dot_bytes_into(acc, codes, other)
 /* The codes of two packs, bytes or nibbles; and the scale of each in all its lanes. */
