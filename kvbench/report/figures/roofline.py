@@ -3,7 +3,6 @@ dtype comes.
 """
 
 import math
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -36,6 +35,7 @@ _HEIGHT = 5.4  # inches
 _LINE = 0.042  # of the height of the axes: of a label
 _WIDE = 1.03  # times: half of the width of a bar
 _BESIDE = 1.3  # times as high: a line for whose name there is no room below
+_APART = 1.7  # times as high: a level line for two names between it and the one below
 
 
 def roofline(found: Findings, look: Look, day: str) -> Figure:
@@ -138,22 +138,34 @@ def _slope(axes: Axes, roof: Any, most: float, line: str, below: bool) -> None:
 
 
 def _peaks(axes: Axes, peaks: pd.DataFrame) -> None:
-    """Level lines, each with its name above it, or below where another is just above."""
-    rows = list(peaks.sort_values("gflops").itertuples())
-    for row, following in pairwise([*rows, None]):
+    """Level lines, each with its name above it. Of lines close together the lowest has its name
+    below it, and the others have theirs above the highest, in their order.
+    """
+    together = list[list[Any]]()
+    for row in peaks.sort_values("gflops").itertuples():
         axes.axhline(row.gflops, color=INK, lw=1.4)
-        below = following is not None and following.gflops < _BESIDE * row.gflops
-        words = f"{peak(row.computes)} ({row.short}) {number(row.gflops)}"
-        axes.annotate(
-            f"{words} GFLOP/s",
-            (0.01, row.gflops),
-            (0, -3 if below else 2),
-            xycoords=("axes fraction", "data"),
-            textcoords="offset points",
-            ha="left",
-            va="top" if below else "bottom",
-            fontsize=9,
-        )
+        if together and row.gflops < _APART * together[-1][-1].gflops:
+            together[-1].append(row)
+        else:
+            together.append([row])
+    for lowest, *others in together:
+        _names(axes, [lowest], below=bool(others))
+        if others:
+            _names(axes, others)
+
+
+def _names(axes: Axes, rows: list[Any], below: bool = False) -> None:
+    words = [f"{peak(row.computes)} ({row.short}) {number(row.gflops)} GFLOP/s" for row in rows]
+    axes.annotate(
+        "\n".join(reversed(words)),
+        (0.01, rows[-1].gflops),
+        (0, -3 if below else 2),
+        xycoords=("axes fraction", "data"),
+        textcoords="offset points",
+        ha="left",
+        va="top" if below else "bottom",
+        fontsize=9,
+    )
 
 
 def _core(axes: Axes, core: Any, most: float | None, look: Look) -> None:
