@@ -21,6 +21,7 @@ RATES = {"point": [10.0], "twin": [20.0], "core": [50.0]}
 FLOPS = 4.0 * 16 * MIB  # of a pass of 16 MiB: 4 FLOP per byte
 I8, E4M3 = (replace(DECODE, dtype=dtype, variant="dot") for dtype in ("i8", "e4m3"))
 LABELS = re.compile(r'<text[^>]* y="([\d.]+)"[^>]*>([^<]*)</text>')  # from the top, in points
+NAMES = re.compile(r'<text[^>]*(?: y="|translate\([\d.]+ )([\d.]+)[^>]*>peak of ([\w -]+) \(')
 SLANTED = re.compile(
     r'<text[^>]* x="([\d.]+)" y="([\d.]+)" transform="rotate\((-[\d.]+) [^>]*>(Memory[^<]*)</text>'
 )
@@ -150,6 +151,17 @@ def test_names_of_two_lines_of_memory_do_not_overlap(other):
     }
     lower, upper = "Memory 20 GB/s (4 of 7 visits)", f"Memory {other} GB/s (3 of 7 visits)"
     assert across[lower] > across[upper] + 9
+
+
+@pytest.mark.parametrize("rates", [(200, 400, 700), (200, 210, 230), (200, 330, 340)])
+def test_names_of_peaks_do_not_overlap(rates):
+    """Each is 9 points high. From the top they stand in the order of their lines."""
+    peaks = [probe(0, float(rate), op) for rate, op in zip(rates, (FMA, PAIRS, BYTES), strict=True)]
+    decodes = [visit(0, RATES, point, flops=FLOPS) for point in (DECODE, I8, E4M3)]
+    _, _, text = first([probe(0, 20.0), *peaks, *decodes])
+    names = sorted((float(y), kind) for y, kind in NAMES.findall(text))
+    assert [kind for _, kind in names] == ["byte products", "bf16 products", "multiply-adds"]
+    assert all(low - high > 9 for (high, _), (low, _) in pairwise(names))
 
 
 def test_labels_keep_apart_and_near_their_marks():
