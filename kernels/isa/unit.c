@@ -82,7 +82,7 @@ const kvb_tier TIER = {
     KVB_DOT_FLOATS(QK_PAIRS).qk[WAY_DOT_BF16].transposed = BY_CLASS(qkt_pairs, bf16),
     KVB_DOT_FLOATS(PV_PAIRS)
 #endif
-    .pv[WAY_ROUND16] = PV_OF(round16),
+        .pv[WAY_ROUND16] = PV_OF(round16),
     .pv[WAY_DOT_I8] = PV_DOT_I8,
     KVB_DOT_PACKS(PV_DOT_PACKED).codecs = {KVB_DTYPES(CODEC_ROW)},
     .codecs[WAY_ROUND16].decode = decode_round16,

@@ -32,7 +32,7 @@
     {                                                                                             \
         kvb_scalar_pv_dot(DTYPE_##name, t, g, p);                                                 \
     }
-#define ROUNDED(word, name)                                                          \
+#define ROUNDED(word, name)                                                              \
     static void rounded_##word(const kvb_tile *t, const kvb_group *g, float *s)          \
     {                                                                                    \
         kvb_scalar_qk_rounded(DTYPE_##name, t, g, s);                                    \
@@ -77,13 +77,12 @@ const kvb_tier kvb_tier_scalar = {
     .qk[DTYPE_I8].transposed = BY_CLASS(qk_i8),
     .qk[WAY_ROUND16] = QK(round16),
     .qk[WAY_DOT_I8] = QK_DOT(i8),
-    KVB_DOT_PACKS(QK_PACKED) KVB_DOT_FLOATS(QK_ROUNDED)
-    .qk[WAY_DOT_BF16].transposed = BY_CLASS(rounded_bf16),
+    KVB_DOT_PACKS(QK_PACKED) KVB_DOT_FLOATS(QK_ROUNDED).qk[WAY_DOT_BF16].transposed =
+        BY_CLASS(rounded_bf16),
     .pv = {KVB_DTYPES(PV_ROW)},
     .pv[WAY_ROUND16] = PV(round16),
     .pv[WAY_DOT_I8] = PV_DOT(i8),
-    KVB_DOT_PACKS(PV_PACKED) KVB_DOT_FLOATS(PV_ROUNDED)
-    .codecs = {KVB_DTYPES(CODEC_ROW)},
+    KVB_DOT_PACKS(PV_PACKED) KVB_DOT_FLOATS(PV_ROUNDED).codecs = {KVB_DTYPES(CODEC_ROW)},
     .codecs[WAY_ROUND16].decode = decode_round16,
     .perhead = {KVB_DTYPES(PERHEAD_ROW)},
     .max = kvb_scalar_max,

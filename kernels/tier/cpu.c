@@ -81,13 +81,11 @@ static const rung ladder[] = {
     {ISA_SCALAR, &nothing},
 };
 #define OF_BYTES(word, name) {ISA_AVX512, BOTH, WAY_DOT_##name, &pairs_of_bytes},
-static const half halves[] = {
-    {ISA_AVX512, BOTH, WAY_DOT_I8, &vnni},
-    {ISA_AVX512, BOTH, WAY_DOT_Q8_0, &vnni},
-    {ISA_AVX512, BOTH, WAY_DOT_Q4_0, &vnni},
-    {ISA_AVX512, BOTH, WAY_DOT_BF16, &pairs},
-    KVB_FLOATS8(OF_BYTES)
-};
+static const half halves[] = {{ISA_AVX512, BOTH, WAY_DOT_I8, &vnni},
+                              {ISA_AVX512, BOTH, WAY_DOT_Q8_0, &vnni},
+                              {ISA_AVX512, BOTH, WAY_DOT_Q4_0, &vnni},
+                              {ISA_AVX512, BOTH, WAY_DOT_BF16, &pairs},
+                              KVB_FLOATS8(OF_BYTES)};
 
 #elif defined(__aarch64__)
 

@@ -10,37 +10,54 @@
  * Elements behind a row's dim may be anything, and NaN times zero is none: K is cut to its dim. */
 
 enum { PW = VB / 2 }; /* words of a vector */
+#define PAIR_WHOLE 2  /* most query rows that take rows whole */
 
 /* Elements of a row that a load takes, and the vectors of words that they are. */
 #define PIECE (VB / ELEMENT)
 #define WORDS (2 / ELEMENT)
 
-/* q as words: [dim / PIECE][WORDS][slots][PW], zero behind dim */
+/* Words of a query row that lie side by side in q: a vector, or of eight, where four share a
+ * vector, a fourth of it. */
+enum { FOUR_WORDS = 8 };
+#ifdef V_FOURS
+#define PART_WORDS(slots) ((slots) == Q_ROWS ? FOUR_WORDS : PW)
+#else
+#define PART_WORDS(slots) PW
+#endif
+INLINE int64_t pairs_word(int64_t d, int64_t q_row, int slots)
+{
+    const int64_t part = PART_WORDS(slots);
+    return (d / part * slots + q_row) * part + d % part;
+}
+
+/* q as words, each piece in the order in which codes are zipped: [dim / part][slots][part], zero
+ * behind dim */
 INLINE void pairs_query(const kvb_group *group, const int words)
 {
-    uint16_t own[DIM_MAX], *to = (uint16_t *)(void *)group->prepared->codes;
+    _Alignas(LINE) uint16_t own[DIM_MAX];
+    uint16_t *to = (uint16_t *)(void *)group->prepared->codes;
     const int64_t piece = words * PW, end = round_up(group->k_dim, piece);
-    memset(own, 0, sizeof own);
+    const int64_t part = PART_WORDS(group->slots);
+    memset(own, 0, (size_t)round_up(end, LINE) * sizeof *own);
     for (int h = 0; h < group->slots; h++) {
         for (int64_t d = 0; d < group->k_pad; d += VL)
             v_store_rounded(own + d, dot_floats(group, h, d));
         KEEP_IN_MEMORY(own);
-        for (int64_t d = 0; d < end; d += piece) {
-            vi x[2];
-            UNROLL_FOR (int w = 0; w < words; w++)
-                x[w] = v_load_bytes((const int8_t *)(own + d + w * PW));
-            if (words > 1)
-                v_as_zipped(x);
-            UNROLL_FOR (int w = 0; w < words; w++)
-                v_store_bytes((uint8_t *)(to + ((d / PW + w) * group->slots + h) * PW), x[w]);
+        for (int64_t d = 0; words > 1 && d < end; d += piece) {
+            vi x[2] = {v_load_bytes((const int8_t *)(own + d)),
+                       v_load_bytes((const int8_t *)(own + d + PW))};
+            v_as_zipped(x);
+            v_store_bytes((uint8_t *)(own + d), x[0]);
+            v_store_bytes((uint8_t *)(own + d + PW), x[1]);
         }
+        for (int64_t d = 0; d < end; d += part)
+            memcpy(to + pairs_word(d, h, group->slots), own + d, (size_t)part * sizeof *own);
     }
 }
 
 /* The weights of a query row as bf16: from one row to the next, so that those of a token lie in
  * different sets of a cache. */
 enum { PAIR_WEIGHTS = TILE + 2 * LANES };
-#define PAIR_WHOLE 2 /* most query rows that take rows whole */
 enum { PAIR_PARTS = 4 }; /* of a slice at most: PW elements each, of which two vectors are sums */
 
 #define DTYPE bf16
@@ -64,21 +81,21 @@ enum { PAIR_PARTS = 4 }; /* of a slice at most: PW elements each, of which two v
 
 STAGE(qkt_pairs, k, bf16, float, PAIR_WHOLE, 1)
 
-#define QK_PAIRS(word, name)                          \
-    .qk[WAY_DOT_##name] = {                           \
-        .half = {.most = Q_ROWS,                      \
-                 .shared = QK_MOST,                   \
-                 .step = pairs_piece_##word,          \
-                 .whole = whole_pairs_##word},        \
-        .prepare_query = prepare_query_pairs_##word,  \
-        .rows = BY_CLASS(qk_pairs, word),             \
-        .shared_transposed = BLOCK_SUMS,              \
+#define QK_PAIRS(word, name)                         \
+    .qk[WAY_DOT_##name] = {                          \
+        .half = {.most = Q_ROWS,                     \
+                 .shared = QK_MOST,                  \
+                 .step = pairs_piece_##word,         \
+                 .whole = whole_pairs_##word},       \
+        .prepare_query = prepare_query_pairs_##word, \
+        .rows = BY_CLASS(qk_pairs, word),            \
+        .shared_transposed = BLOCK_SUMS,             \
     },
-#define PV_PAIRS(word, name)                   \
-    .pv[WAY_DOT_##name] = {                    \
-        .half = {.most = Q_ROWS,               \
+#define PV_PAIRS(word, name)                    \
+    .pv[WAY_DOT_##name] = {                     \
+        .half = {.most = Q_ROWS,                \
                  .shared = pairs_shared_##word, \
-                 .step = pairs_piece_##word,   \
-                 .whole = whole_pairs_##word}, \
-        .rows = BY_CLASS(pv_pairs_of, word),   \
+                 .step = pairs_piece_##word,    \
+                 .whole = whole_pairs_##word},  \
+        .rows = BY_CLASS(pv_pairs_of, word),    \
     },

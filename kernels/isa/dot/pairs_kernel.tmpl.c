@@ -1,9 +1,6 @@
 /* Both halves of dot for DTYPE, ELEMENT bytes each. */
 
-static void CAT(prepare_query_pairs_, DTYPE)(const kvb_group *group)
-{
-    pairs_query(group, WORDS);
-}
+static void CAT(prepare_query_pairs_, DTYPE)(const kvb_group *group) { pairs_query(group, WORDS); }
 
 #if ELEMENT == 1
 INLINE vcodes CAT(codes_of_, DTYPE)(void) { return v_load_codes(kvb_code_bytes[NUMBER]); }

@@ -28,12 +28,26 @@ INLINE void CAT(pairs_zip_, DTYPE)(const uint8_t *a, const uint8_t *b, const int
 #endif
 }
 
+/* `parts` parts of two rows from part `in` on, each times its weights. */
+INLINE void CAT(pv_pairs_step_, DTYPE)(vf *sum, const uint8_t *a, const uint8_t *b,
+                                       const uint16_t *weights, const vcodes *codes, const int in,
+                                       const int q_rows, const int parts)
+{
+    vi x[2 * PAIR_PARTS];
+    UNROLL_FOR (int p = 0; p < parts; p++)
+        CAT(pairs_zip_, DTYPE)(a, b, in + p, codes, x + 2 * p);
+    UNROLL_FOR (int h = 0; h < q_rows; h++) {
+        const vi w = dot_four(weights + h * PAIR_WEIGHTS);
+        UNROLL_FOR (int i = 0; i < 2 * parts; i++)
+            v_dot_pairs_into(&sum[INDEX(h, q_rows) * 2 * parts + i], x[i], w);
+    }
+}
+
 /* Sums of `parts` parts from part `in` on behind byte `at`, of the rows from `first` to `end`:
  * found[q_rows][2 * parts]. */
 INLINE void CAT(pv_pairs_sums_, DTYPE)(const kvb_tile *tile, int first, int end, prefetch *cursor,
-                                       const uint16_t *weights, int64_t at, vf *found,
-                                       const int in, const int q_rows, const int parts,
-                                       const int order)
+                                       const uint16_t *weights, int64_t at, vf *found, const int in,
+                                       const int q_rows, const int parts, const int order)
 {
     static const _Alignas(LINE) uint8_t nothing[2 * DIM_MAX];
     const vcodes codes = CAT(codes_of_, DTYPE)();
@@ -43,23 +57,25 @@ INLINE void CAT(pv_pairs_sums_, DTYPE)(const kvb_tile *tile, int first, int end,
     UNROLL_FOR (int i = 0; i < q_rows * parts * 2; i++)
         sum[i] = v_zero();
     const bool starts = in == 0 && at % LINE == 0;
-    for (int t = first; t < end; t += 2) {
+    /* the slice's beginning of each row, so that no row's address is added up from three */
+    const kvb_side v = {.rows = {tile->v.rows.from + at, tile->v.rows.at}, .bytes = tile->v.bytes};
+    int t = first;
+    for (; t + 1 < end; t += 2) {
         if (order != ORDER_ROWS && starts)
             UNROLL_FOR (int i = 0; i < 2 * lines; i++)
                 prefetch_line(cursor, order);
-        const uint8_t *a = row_of(&tile->v, t, order) + at;
-        const uint8_t *b = t + 1 < end ? row_of(&tile->v, t + 1, order) + at : nothing;
+        const uint8_t *a = row_of(&v, t, order), *b = row_of(&v, t + 1, order);
         if (order == ORDER_ROWS)
             UNROLL_FOR (int i = 0; i < 2 * lines; i++)
-                prefetch_with(cursor, (i < lines ? a : b) + i % lines * LINE, i, order);
-        vi x[2 * PAIR_PARTS];
-        UNROLL_FOR (int p = 0; p < parts; p++)
-            CAT(pairs_zip_, DTYPE)(a, b, in + p, &codes, x + 2 * p);
-        UNROLL_FOR (int h = 0; h < q_rows; h++) {
-            const vi w = dot_four(weights + h * PAIR_WEIGHTS + t);
-            UNROLL_FOR (int i = 0; i < 2 * parts; i++)
-                v_dot_pairs_into(&sum[INDEX(h, q_rows) * 2 * parts + i], x[i], w);
-        }
+                prefetch_with(cursor, (i < lines ? a : b) + i % lines * LINE, 0, order);
+        CAT(pv_pairs_step_, DTYPE)(sum, a, b, weights + t, &codes, in, q_rows, parts);
+    }
+    if (t < end) {
+        if (order != ORDER_ROWS && starts)
+            UNROLL_FOR (int i = 0; i < lines; i++)
+                prefetch_line(cursor, order);
+        CAT(pv_pairs_step_, DTYPE)(sum, row_of(&v, t, order), nothing, weights + t, &codes, in,
+                                   q_rows, parts);
     }
     UNROLL_FOR (int i = 0; i < q_rows * parts * 2; i++)
         found[i / (2 * parts) * 2 * PAIR_PARTS + i % (2 * parts)] = sum[i];
@@ -105,8 +121,8 @@ INLINE void CAT(pv_pairs_some_, DTYPE)(const kvb_tile *tile, const kvb_group *gr
         last = (int)at_most(round_up(first + 1, run), tile->count);
         int at = 0;
         prefetch_of(&cursor, tile, &tile->v, first, order);
-#define SLICES(blocks)                                                                         \
-    for (; at + (blocks) * BLOCK_ELEMENTS <= padded; at += (blocks) * BLOCK_ELEMENTS)          \
+#define SLICES(blocks)                                                                          \
+    for (; at + (blocks) * BLOCK_ELEMENTS <= padded; at += (blocks) * BLOCK_ELEMENTS)           \
         CAT(pv_pairs_slice_, DTYPE)(tile, first, last, &cursor, group, weights, rescale, q_row, \
                                     at, q_rows, blocks, order);
         if (most >= 4 * BLOCK)
@@ -122,12 +138,13 @@ INLINE void CAT(pv_pairs_some_, DTYPE)(const kvb_tile *tile, const kvb_group *gr
 INLINE void CAT(pv_pairs_of_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group,
                                           const float *p, const int q_rows, const int order)
 {
-    const int pass = q_rows < PV_MOST ? q_rows : PV_MOST,
-              end = (int)round_up(tile->count, LANES);
+    const int pass = q_rows < PV_MOST ? q_rows : PV_MOST, end = (int)round_up(tile->count, LANES);
     uint16_t weights[Q_ROWS * PAIR_WEIGHTS];
-    for (int h = 0; h < q_rows; h++)
+    for (int h = 0; h < q_rows; h++) {
         for (int t = 0; t < end; t += VL)
             v_store_rounded(weights + h * PAIR_WEIGHTS + t, v_load(p + h * QUERY_SCORES + t));
+        weights[h * PAIR_WEIGHTS + end] = 0; /* meets no row where the last one has no other */
+    }
     KEEP_IN_MEMORY(weights);
     if (order != ORDER_PLAIN)
         CAT(pv_pairs_some_, DTYPE)(tile, group, weights, 0, pass, order);

@@ -22,9 +22,8 @@ INLINE void CAT(pairs_load_, DTYPE)(const uint8_t *row, const vcodes *codes, int
 
 /* A piece of each row, at byte `at`. Few query rows take a row when it is loaded; many take their q
  * once for all rows. */
-INLINE void CAT(qk_pairs_step_, DTYPE)(vf *acc, kvb_places k, int at, int keep,
-                                       const vcodes *codes, const uint16_t *q, const int q_rows,
-                                       const int slots)
+INLINE void CAT(qk_pairs_step_, DTYPE)(vf *acc, kvb_places k, int at, int keep, const vcodes *codes,
+                                       const uint16_t *q, const int q_rows, const int slots)
 {
     const int tokens = QK_ACC / q_rows;
     vi x[QK_ACC * WORDS];
@@ -59,7 +58,7 @@ INLINE void CAT(qk_pairs_whole_, DTYPE)(vf *acc, const kvb_tile *tile, int first
             vi x[WORDS];
             if (p * VB >= bytes)
                 continue;
-            prefetch_with(cursor, row + p * VB, t * PAIR_PARTS / WORDS + p, ORDER_ROWS);
+            prefetch_with(cursor, row + p * VB, 0, ORDER_ROWS);
             CAT(pairs_load_, DTYPE)(row + p * VB, codes, bytes - p * VB, x);
             UNROLL_FOR (int i = 0; i < WORDS * q_rows; i++) {
                 const int h = i % q_rows, w = i / q_rows;
@@ -86,18 +85,20 @@ INLINE void CAT(qk_pairs_tokens_, DTYPE)(const kvb_tile *tile, int first, const 
         CAT(qk_pairs_whole_, DTYPE)(acc, tile, first, USUAL, cursor, &codes, q, q_rows);
     else if (order == ORDER_ROWS)
         CAT(qk_pairs_whole_, DTYPE)(acc, tile, first, group->k_dim, cursor, &codes, q, q_rows);
-    for (int at = 0; order != ORDER_ROWS && at < bytes; at += LINE)
+    int at = order == ORDER_ROWS ? bytes : 0;
+    for (; at + LINE <= bytes; at += LINE, q += LINE / VB * WORDS * slots * PW)
         UNROLL_FOR (int s = 0; s < LINE / VB; s++) {
             UNROLL_FOR (int t = 0; t < tokens; t++)
                 if (t % (LINE / VB) == s)
                     prefetch_line(cursor, order);
-            const int left = bytes - at - s * VB;
-            if (left >= VB)
-                CAT(qk_pairs_step_, DTYPE)(acc, k, at + s * VB, VB, &codes, q, q_rows, slots);
-            else if (left > 0)
-                CAT(qk_pairs_step_, DTYPE)(acc, k, at + s * VB, left, &codes, q, q_rows, slots);
-            q += WORDS * slots * PW;
+            CAT(qk_pairs_step_, DTYPE)(acc, k, at + s * VB, VB, &codes, q + s * WORDS * slots * PW,
+                                       q_rows, slots);
         }
+    if (at < bytes)
+        UNROLL_FOR (int t = 0; t < tokens; t++)
+            prefetch_line(cursor, order);
+    for (; at < bytes; at += VB, q += WORDS * slots * PW)
+        CAT(qk_pairs_step_, DTYPE)(acc, k, at, bytes - at, &codes, q, q_rows, slots);
     float all[QK_ACC];
     UNROLL_FOR (int i = 0; i < QK_ACC; i += VL)
         v_store(all + i, v_sums(acc + i));
@@ -106,12 +107,22 @@ INLINE void CAT(qk_pairs_tokens_, DTYPE)(const kvb_tile *tile, int first, const 
         memcpy(scores + h * QUERY_SCORES, all + h * tokens, (size_t)tokens * sizeof *all);
 }
 
+#ifdef V_FOURS
+#include "isa/dot/pairs_eight.tmpl.c"
+#endif
+
 /* In passes of at most QK_MOST; only the first one prefetches. */
 INLINE void CAT(qk_pairs_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores,
                                        const int q_rows, const int order)
 {
     const int pass = q_rows < QK_MOST ? q_rows : QK_MOST, tokens = QK_ACC / pass;
     prefetch cursor = prefetch_from(&tile->k, (int64_t)group->k_dim * ELEMENT);
+#ifdef V_FOURS
+    if (q_rows == Q_ROWS) {
+        CAT(qk_pairs_eight_, DTYPE)(tile, group, scores, order);
+        return;
+    }
+#endif
     for (int t = 0; t < tile->count; t += tokens) {
         prefetch_of(&cursor, tile, &tile->k, t, order);
         if (order != ORDER_PLAIN)

@@ -8,7 +8,7 @@
 /* The cell at element `at` of all tokens of one block or of two; of an odd dim's last cell one
  * element is `half`. */
 INLINE void qkt_cell_pairs(vf *acc, const uint8_t *const *k, int64_t at, const uint16_t *q,
-                           const int q_rows, const int blocks, const bool half)
+                           const int q_rows, const int part, const int blocks, const bool half)
 {
     const int vectors = blocks * (LANES / VL);
     vi x[2 * (LANES / VL)];
@@ -19,7 +19,7 @@ INLINE void qkt_cell_pairs(vf *acc, const uint8_t *const *k, int64_t at, const u
             x[v] = v_first_words(x[v]);
     }
     UNROLL_FOR (int h = 0; h < q_rows; h++) {
-        const vi w = dot_four(q + h * PW);
+        const vi w = dot_four(q + h * part);
         UNROLL_FOR (int v = 0; v < vectors; v++)
             v_dot_pairs_into(&acc[INDEX(h, q_rows) * vectors + INDEX(v, vectors)], x[v], w);
     }
@@ -28,8 +28,7 @@ INLINE void qkt_cell_pairs(vf *acc, const uint8_t *const *k, int64_t at, const u
 /* Where words of q are that the cell at element `at` meets. */
 INLINE const uint16_t *qkt_words(const kvb_group *group, int q_row, int slots, int at)
 {
-    const uint16_t *q = (const uint16_t *)(const void *)group->prepared->codes;
-    return q + (at / PW * slots + q_row) * PW + at % PW;
+    return (const uint16_t *)(const void *)group->prepared->codes + pairs_word(at, q_row, slots);
 }
 
 /* The LANES tokens of one block or of two. Few query rows have several sums to a score, which hide
@@ -48,14 +47,15 @@ INLINE void qkt_blocks_pairs(const kvb_group *group, const uint8_t *const *k, pr
         UNROLL_FOR (int c = 0; c < chains; c++) {
             UNROLL_FOR (int b = 0; b < blocks; b++)
                 prefetch_with(cursor, k[b] + (at + 2 * c) * 2 * LANES, c, order);
-            qkt_cell_pairs(acc + c * sums, k, at + 2 * c, qkt_words(group, q_row, slots, at + 2 * c),
-                           q_rows, blocks, false);
+            qkt_cell_pairs(acc + c * sums, k, at + 2 * c,
+                           qkt_words(group, q_row, slots, at + 2 * c), q_rows, PART_WORDS(slots),
+                           blocks, false);
         }
     for (; at < dim; at += 2) {
         UNROLL_FOR (int b = 0; b < blocks; b++)
             prefetch_with(cursor, k[b] + at * 2 * LANES, 0, order);
-        qkt_cell_pairs(acc, k, at, qkt_words(group, q_row, slots, at), q_rows, blocks,
-                       at + 1 == dim);
+        qkt_cell_pairs(acc, k, at, qkt_words(group, q_row, slots, at), q_rows, PART_WORDS(slots),
+                       blocks, at + 1 == dim);
     }
     UNROLL_FOR (int i = 0; i < sums; i++) {
         vf sum = acc[i];

@@ -28,6 +28,23 @@ INLINE void qk_eight_step(vf *acc, const uint8_t *const *rows, int at, const flo
             v_fma_into(&acc[2 * t + 1], w[i][1], x);
         }
 }
+
+/* Sums of SHARE rows for each query row, times `fold`, as scores. */
+INLINE void eight_scores(const vf *acc, float *scores, const float fold)
+{
+    UNROLL_FOR (int half = 0; half < 2; half++) {
+        vf four[SHARE];
+        float sums[VL];
+        UNROLL_FOR (int r = 0; r < SHARE; r++)
+            four[r] = acc[2 * r + half];
+        const vf all = v_sums4(four, false);
+        v_store(sums, fold == 1.0f ? all : v_mul(all, v_set1(fold)));
+        KEEP_IN_MEMORY(sums);
+        UNROLL_FOR (int h = 0; h < SHARERS; h++)
+            memcpy(scores + (half * SHARERS + h) * QUERY_SCORES, sums + h * SHARE,
+                   SHARE * sizeof *sums);
+    }
+}
 #endif
 
 /* `left` elements of each row as floats in L1, SPAN at most: of the last vector, zeros behind them.
@@ -85,16 +102,6 @@ INLINE void CAT(qk_eight_, DTYPE)(const kvb_tile *tile, const kvb_group *group, 
              left -= SPAN, k.from += OFFSET(SPAN), q += SPAN * Q_ROWS)
             CAT(qk_eight_span_, DTYPE)(acc, k, &cursor, q, left < SPAN ? left : SPAN, order);
         UNROLL_FOR (int i = 0; i < ROWS_AT_ONCE; i += SHARE)
-            UNROLL_FOR (int half = 0; half < 2; half++) {
-                vf four[SHARE];
-                float sums[VL]; /* of SHARE rows for each query row */
-                UNROLL_FOR (int r = 0; r < SHARE; r++)
-                    four[r] = acc[2 * (i + r) + half];
-                v_store(sums, CAT(unfold_, DTYPE)(v_sums4(four, false)));
-                KEEP_IN_MEMORY(sums);
-                UNROLL_FOR (int h = 0; h < SHARERS; h++)
-                    memcpy(scores + (half * SHARERS + h) * QUERY_SCORES + t + i, sums + h * SHARE,
-                           SHARE * sizeof *sums);
-            }
+            eight_scores(acc + 2 * i, scores + t + i, FOLD);
     }
 }

@@ -43,10 +43,7 @@ static inline void v_unzip(vf *two)
     two[0] = first;
 }
 /* The first n bytes, n in [0, VB); the first word of each lane */
-static inline vi v_keep_bytes(vi a, int n)
-{
-    return _mm512_maskz_mov_epi8((1ull << n) - 1, a);
-}
+static inline vi v_keep_bytes(vi a, int n) { return _mm512_maskz_mov_epi8((1ull << n) - 1, a); }
 static inline vi v_first_words(vi a) { return _mm512_and_si512(a, _mm512_set1_epi32(0xffff)); }
 
 /* The bf16 of each code but for its sign: lower bytes of all, and upper ones. */
