@@ -325,7 +325,7 @@ int32_t kvb_task_logits(const float *from, float *to, int64_t matrices, int64_t 
 
 /* Probes: what the machine itself can do. */
 typedef struct kvb_probe {
-    int32_t op; /* read write write_nt copy copy_nt triad flops dot8 latency clock */
+    int32_t op; /* read write write_nt copy copy_nt triad flops dot8 dot16 latency clock */
     int32_t isa;
     void *a;          /* read: source; write, copy, triad: destination; latency: the chain */
     const void *b;    /* copy, triad: source */
@@ -335,7 +335,7 @@ typedef struct kvb_probe {
                        * Then read takes the eighths of a share in turn, for one run of lines leaves
                        * a core idle that follows eight */
     int64_t steps; /* times over the buffers, 0 = once; latency: loads, each pass on from where the
-                    * last one stopped; flops, dot8: rounds; clock: additions */
+                    * last one stopped; flops, dot8, dot16: rounds; clock: additions */
     /* read: prefetch as it does, lines in the order of addresses; 0 = off, then `distance` says */
     int32_t schedule;
     /* read without steps: bytes of a pass, a multiple of 64; 0 = all of the buffer. A pass goes on

@@ -30,6 +30,7 @@ enum {
     OP_TRIAD,
     OP_FLOPS,
     OP_DOT8,
+    OP_DOT16,
     OP_LATENCY,
     OP_CLOCK,
     OPS

@@ -90,7 +90,10 @@ const kvb_tier TIER = {
     .copy = probe_copy,
     .copy_nt = probe_copy_nt,
     .triad = probe_triad,
-    .flops = probe_flops,
-    .dot8 = probe_dot8,
+    .compute[OP_FLOPS] = probe_flops,
+    .compute[OP_DOT8] = probe_dot8,
+#ifdef V_DOT_PAIRS
+    .compute[OP_DOT16] = probe_dot16,
+#endif
     .q_part = Q_PART(Q_ROWS),
 };

@@ -92,12 +92,14 @@ static const half halves[] = {{ISA_AVX512, BOTH, WAY_DOT_I8, &vnni},
 #include <sys/auxv.h>
 #include <sys/prctl.h>
 
-/* Bits of AT_HWCAP, and the bits of an SVE vector: 0 for none, or for a tier to which it is all the
- * same. */
+/* Bits of AT_HWCAP, of AT_HWCAP2, and the bits of an SVE vector: 0 for none, or for a tier to which
+ * it is all the same. */
 enum { ASIMD = 1 << 1, ASIMDDP = 1 << 20, SVE = 1 << 22 };
+enum { SVEBF16 = 1 << 12, BF16 = 1 << 14 };
 
 struct needs {
     unsigned long hwcap;
+    unsigned long hwcap2;
     int32_t vector;
 };
 
@@ -106,7 +108,7 @@ struct needs {
  * CPU can do. */
 static needs found(void)
 {
-    needs cpu = {.hwcap = getauxval(AT_HWCAP)};
+    needs cpu = {.hwcap = getauxval(AT_HWCAP), .hwcap2 = getauxval(AT_HWCAP2)};
     int length = cpu.hwcap & SVE ? prctl(PR_SVE_GET_VL) : -1;
     if (length >= 0)
         cpu.vector = (length & PR_SVE_VL_LEN_MASK) * 8;
@@ -115,7 +117,8 @@ static needs found(void)
 
 static bool covers(needs cpu, needs tier)
 {
-    return !(tier.hwcap & ~cpu.hwcap) && (!tier.vector || tier.vector == cpu.vector);
+    return !(tier.hwcap & ~cpu.hwcap) && !(tier.hwcap2 & ~cpu.hwcap2) &&
+           (!tier.vector || tier.vector == cpu.vector);
 }
 
 static const needs nothing = {0};
@@ -123,6 +126,8 @@ static const needs neon = {.hwcap = ASIMD};
 static const needs sve256 = {.hwcap = ASIMD | SVE, .vector = 256};
 static const needs sve512 = {.hwcap = ASIMD | SVE, .vector = 512};
 static const needs dot_products = {.hwcap = ASIMDDP};
+static const needs bf16 = {.hwcap2 = BF16};
+static const needs sve_bf16 = {.hwcap2 = SVEBF16};
 
 static const rung ladder[] = {
     {ISA_SVE512, &sve512},
@@ -131,9 +136,9 @@ static const rung ladder[] = {
     {ISA_SCALAR, &nothing},
 };
 static const half halves[] = {
-    {ISA_NEON, BOTH, WAY_DOT_I8, &dot_products},
-    {ISA_NEON, BOTH, WAY_DOT_Q8_0, &dot_products},
-    {ISA_NEON, BOTH, WAY_DOT_Q4_0, &dot_products},
+    {ISA_NEON, BOTH, WAY_DOT_I8, &dot_products},   {ISA_NEON, BOTH, WAY_DOT_Q8_0, &dot_products},
+    {ISA_NEON, BOTH, WAY_DOT_Q4_0, &dot_products}, {ISA_NEON, BOTH, WAY_DOT_BF16, &bf16},
+    {ISA_SVE256, BOTH, WAY_DOT_BF16, &sve_bf16},   {ISA_SVE512, BOTH, WAY_DOT_BF16, &sve_bf16},
 };
 
 #else

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from kvbench.model import AUTO, POINT
+from kvbench.model.point import FLOPS
 from kvbench.model.program import AHEAD, CORE, CORE_OFF, MEMORY, ROTATED, SLICE
 from kvbench.native import Cache, Task, decode_task
 from kvbench.oracle import TILE
@@ -73,12 +74,14 @@ class Decoding(Bench):
         ]
 
     def more(self) -> Iterator[Program]:
-        """And of memory where a cache may help that; the roof of products of whole numbers."""
+        """And of memory where a cache may help that; the roofs of products that are no float32."""
         yield from super().more()
         if self.room.whole.size < self.far.bytes:
             yield from self.reads("dram", self.far.whole)
-        if (op := self.point.computes) != "flops":
-            yield Program(op, self.team, (self.probe(op, steps=ROUNDS),))
+        own = self.room.library.computes(self.point.variant, self.point.kv_dtype)
+        for op in dict.fromkeys(own):
+            if op != FLOPS:
+                yield Program(op, self.team, (self.probe(op, steps=ROUNDS),))
 
     def under(self, name: str, schedule: str, op: str = "decode") -> Program:
         """The point, or its twin, as it would be with that one."""

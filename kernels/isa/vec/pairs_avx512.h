@@ -4,6 +4,7 @@
 enum { ZIPPED = 16 }; /* bytes within which v_zip_* take turns */
 
 /* Each lane of *acc grows by two products. Subnormals count as zero. */
+#define V_DOT_PAIRS
 static inline void v_dot_pairs_into(vf *acc, vi a, vi b)
 {
     __asm__("vdpbf16ps %2, %1, %0" : "+v"(*acc) : "v"(a), "v"(b));

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kvbench.analysis.limits.bounds import PARITY, Chance, by_chance
-from kvbench.analysis.measured.ceilings import REACH
+from kvbench.analysis.measured.ceilings import REACH, Peak
 from kvbench.analysis.measured.estimates import Estimate
 from kvbench.analysis.measured.rates import PointRates
 from kvbench.model import Ceiling, Fact, Traffic, program
@@ -32,7 +32,7 @@ class Against:
     regime: Regime
     footprint: float
     ceiling: Ceiling | None = None
-    computed: Ceiling | None = None
+    computed: Peak | None = None
     peak: Fact | None = None
     huge: float | None = None
     core_level: str = ""

@@ -308,7 +308,7 @@ def _against(
 ) -> dict[str, Any]:
     """The point beside the run's ceilings, where it has ones that fit."""
     footprint = records[0].footprint
-    regime, computed = roofs.regime(point, footprint), roofs.by_itself(point.computes, point)
+    regime, computed = roofs.regime(point, footprint), roofs.computed(point)
     ceiling, note = roofs.ceiling(point, regime.word, footprint)
     row = {
         **{f"regime{end}": getattr(regime, name) for end, name in _REGIME.items()},

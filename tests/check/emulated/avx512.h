@@ -260,11 +260,8 @@ CALLED zmm lanes_unpack(zmm a, zmm b, int half, int bytes)
     }
     return r;
 }
-CALLED void lanes_dpbusd(zmm *acc, zmm a, zmm b)
-{
-    for (int i = 0; i < 64; i++)
-        acc->u[i / 4] += (uint32_t)(a.b[i] * (int8_t)b.b[i]);
-}
+
+#include "products.h"
 
 /* ---- the same by other names ----------------------------------------------------------------- */
 
@@ -291,12 +288,15 @@ CALLED void lanes_dpbusd(zmm *acc, zmm a, zmm b)
 #define v_fma_into v_fma_into_zmm
 #define v_hide v_hide_zmm
 #define v_dot_bytes_into v_dot_bytes_into_zmm
+#define v_dot_pairs_into v_dot_pairs_into_zmm
 #include "isa/vec/vec_avx512.h"
 #undef v_pin
 #undef v_fma_into
 #undef v_hide
 #undef v_dot_bytes_into
+#undef v_dot_pairs_into
 static inline void v_dot_bytes_into(vi *acc, vi plain, vi b) { lanes_dpbusd(acc, plain, b); }
+static inline void v_dot_pairs_into(vf *acc, vi a, vi b) { lanes_dpbf16ps(acc, a, b); }
 static inline void v_fma_into(vf *acc, vf a, vf b) { *acc = v_fma(a, b, *acc); }
 static inline void v_hide(vi *a) { __asm__ volatile("" : "+m"(*a)); }
 static inline void v_pin(vf a) { __asm__ volatile("" : : "m"(a)); }
