@@ -8,6 +8,7 @@ for each block of tokens: weights times values
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,6 +21,14 @@ Lengths = Sequence[int] | np.ndarray  # of sequences, in tokens
 TILE = 1024  # tokens, at most, whose weights a kernel takes together
 _LONG = 4096  # tokens from which float32 sums get more room
 BLOCK = 4096  # tokens taken together: decoded, a long cache is many times what it was
+
+
+class Levels(NamedTuple):
+    """What a kernel rounds: a query by the dtype of K, or weights by that of V."""
+
+    most: int  # to whole numbers, this the largest of each `together` elements; or where it is 0,
+    together: int
+    bits: int  # each by itself, to so many significant bits
 
 
 def attention(q: np.ndarray, rows: Rows, lengths: Lengths, window: int | None = None) -> np.ndarray:
@@ -36,42 +45,51 @@ def attention_in_steps(
     q: np.ndarray,
     rows: Rows,
     lengths: Lengths,
-    levels: tuple[int, int, int, int],
+    levels: tuple[Levels, Levels],
     window: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The same of a kernel that multiplies whole numbers: with q as it takes that, and how far its
+    """The same of a kernel that rounds what it multiplies: with q as it takes that, and how far its
     weights may be off.
 
-    levels: the largest whole numbers of a query and of weights, as kvb_levels tells, and how many
-    elements of K and of V share a step. A weight is off by at most half a step: six standard
+    levels: of K and of V, as kvb_levels tells. A weight is off by at most half a step: six standard
     deviations of their sum, for it has no sign in common on ordinary data.
     """
-    most, heaviest, of_k, of_v = levels
-    q = _in_steps(q, most, of_k)
+    of_k, of_v = levels
+    q = _as_taken(q, of_k)
     weights, first = _weights(q, rows, lengths, window)
     out, variance = _sums(weights, first, q, rows), np.zeros(q.shape)
-    for b, d in product(range(len(q)), range(0, q.shape[2], of_v)):
+    for b, d in product(range(len(q)), range(0, q.shape[2], of_v.together)):
         # elements that share a scale of V share weights
-        one, part = slice(b, b + 1), slice(d, d + of_v)
+        one, part = slice(b, b + 1), slice(d, d + of_v.together)
         own = _of(rows, one, part)
-        off = _variances(weights[one].copy(), heaviest, first, q[one], own)
+        off = _variances(weights[one].copy(), of_v, first, q[one], own)
         variance[one, :, part] = _sums(
             off, first, q[one, :, part], lambda *at, own=own: (None, _codes(own(*at)[1]) ** 2)
         )
     return out, 6 * np.sqrt(variance)
 
 
-def _in_steps(q: np.ndarray, levels: int, together: int) -> np.ndarray:
-    """In float32, as kernels do it: times the scale of the scores, then in steps of the largest /
-    levels of each head, or of so many elements of it.
-    """
+def _as_taken(q: np.ndarray, levels: Levels) -> np.ndarray:
+    """In float32, as kernels do it: times the scale of the scores, then rounded."""
     scale = np.float32(1) / np.sqrt(np.float32(q.shape[2])) * np.float32(1.44269504)
     scaled = q.astype(np.float32) * scale
-    most = np.maximum.reduceat(np.abs(scaled), np.arange(0, q.shape[2], together), axis=2)
-    most = np.repeat(most, together, axis=2)[..., : q.shape[2]]
+    own = _significant(scaled, levels.bits) if levels.bits else _in_steps(scaled, levels)
+    return own / np.float64(scale)
+
+
+def _significant(values: np.ndarray, bits: int) -> np.ndarray:
+    share, exponent = np.frexp(values.astype(np.float64))
+    return np.ldexp(np.rint(np.ldexp(share, bits)), exponent - bits)
+
+
+def _in_steps(scaled: np.ndarray, levels: Levels) -> np.ndarray:
+    """Of the largest / levels.most of each head, or of so many elements of it."""
+    together, dim = levels.together, scaled.shape[2]
+    most = np.maximum.reduceat(np.abs(scaled), np.arange(0, dim, together), axis=2)
+    most = np.repeat(most, together, axis=2)[..., :dim]
     with np.errstate(divide="ignore", invalid="ignore"):
-        codes = np.where(most > 0, np.rint(scaled * (np.float32(levels) / most)), 0)
-    return codes * (most / np.float32(levels)).astype(np.float64) / np.float64(scale)
+        codes = np.where(most > 0, np.rint(scaled * (np.float32(levels.most) / most)), 0)
+    return codes * (most / np.float32(levels.most)).astype(np.float64)
 
 
 def _of(rows: Rows, sequence: slice, elements: slice) -> _Values:
@@ -86,11 +104,11 @@ def _codes(v: np.ndarray) -> np.ndarray:
 
 
 def _variances(
-    weights: np.ndarray, levels: int, first: int, q: np.ndarray, rows: _Values
+    weights: np.ndarray, levels: Levels, first: int, q: np.ndarray, rows: _Values
 ) -> np.ndarray:
-    """In place, what rounding does to each. A step is at least the largest weight of a token's
-    tile, each times its row's largest element: the tile may begin at any token, and has no more
-    than TILE.
+    """In place, what rounding does to each, times its row's largest element. A step is a share of
+    the weight itself; or of the largest one of a token's tile, which may begin at any token, and
+    has no more than TILE.
     """
     for at, count in _blocks(first, first + weights.shape[2]):
         _, v = rows(at, count)
@@ -99,13 +117,16 @@ def _variances(
                 axis=-1
             )
         del v, _
+    if levels.bits:
+        weights *= 2.0**-levels.bits
+        return np.divide(np.square(weights, out=weights), 3, out=weights)
     tokens = weights.shape[2]
     for b, head in np.ndindex(weights.shape[:2]):
         tiles = (
             np.pad(weights[b, head], (TILE, -tokens % TILE + TILE)).reshape(-1, TILE).max(axis=1)
         )
         near = np.maximum(np.maximum(tiles[:-2], tiles[1:-1]), tiles[2:])
-        weights[b, head] = np.repeat((near / levels) ** 2 / 12, TILE)[:tokens]
+        weights[b, head] = np.repeat((near / levels.most) ** 2 / 12, TILE)[:tokens]
     return weights
 
 

@@ -365,11 +365,6 @@ def make(words: Words, seed: int, index: int) -> Case:
     return case
 
 
-def levels(variant: str) -> tuple[int, int] | None:
-    """The largest whole numbers of a query and of weights, of a variant that multiplies such."""
-    return (127, 127) if variant == "dot" else None
-
-
 def answer(case: Case) -> tuple[np.ndarray, np.ndarray]:
     """What decode must give, and how far from it a kernel may be: of each query by itself."""
     return oracle.decode(
@@ -381,8 +376,7 @@ def answer(case: Case) -> tuple[np.ndarray, np.ndarray]:
         case.window,
         case.scale,
         plain=case.kind == "plain",
-        halves=case.variant == "round16",
-        levels=levels(case.variant),
+        variant=case.variant,
     )
 
 

@@ -10,6 +10,7 @@ STORED = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16, "i8"
 SCALED = ("i8",)
 PACKED = {"q8_0": 34, "q4_0": 18}  # bytes of a block
 BLOCK = 32  # elements of one
+WHOLE = (*SCALED, *PACKED)  # codes that are whole numbers, times scales
 DTYPES = (*STORED, *PACKED)
 # bytes of a row that K transposed in blocks keeps together
 CELL = {"f32": 4, "f16": 2, "bf16": 4, "i8": 4}

@@ -10,6 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
+from tests import narrow
 from tests.formats import (
     BLOCK,
     CELL,
@@ -17,6 +18,7 @@ from tests.formats import (
     PACKED,
     SCALED,
     STORED,
+    WHOLE,
     from_blocks,
     quantise,
     rounded,
@@ -25,7 +27,6 @@ from tests.formats import (
 
 LINE = 64
 UNIT = 2.0**-24  # of float32
-TILE = 1024  # tokens, at most, whose weights a kernel takes together
 EXP_ERROR = 4 * UNIT  # relative, of the kernels' exp2
 
 
@@ -46,6 +47,11 @@ class Side:
     @property
     def scaled(self) -> bool:
         return self.dtype in SCALED
+
+    @property
+    def whole(self) -> bool:
+        """Whether its rows are codes that are whole numbers, times scales."""
+        return self.dtype in WHOLE
 
     @property
     def block(self) -> int:
@@ -329,64 +335,6 @@ def attend(q: np.ndarray, k: np.ndarray, v: np.ndarray, scale: float):
     return weights @ v, np.minimum(bound, np.maximum(spread, flushed + 1e-37))
 
 
-def in_steps(q: np.ndarray, scale: float, levels: int, block: int) -> np.ndarray:
-    """q as a kernel takes it that multiplies whole numbers, the largest of each block of a head
-    being `levels`: float32 steps.
-    """
-    factor = np.float32(scale) * np.float32(1.44269504)
-    scaled = q.astype(np.float32) * factor
-    parts = [
-        np.abs(scaled[..., at : at + block]).max(axis=-1, keepdims=True)
-        for at in range(0, q.shape[-1], block)
-    ]
-    most = np.concatenate(parts, axis=-1).repeat(block, axis=-1)[..., : q.shape[-1]]
-    with np.errstate(all="ignore"):
-        inverse = np.float32(levels) / most
-        whole = np.rint(scaled * np.where(inverse <= np.float32(3e38), inverse, np.float32(0)))
-    return (
-        whole.astype(np.float64)
-        * (most / np.float32(levels)).astype(np.float64)
-        / np.float64(factor)
-    )
-
-
-def weights_off(
-    weights: np.ndarray, v: np.ndarray, v_scale: np.ndarray, levels: int, plain: bool
-) -> np.ndarray:
-    """How far an output [H, G, D] may be off for its weights [H, G, T] being whole numbers, the
-    largest of a tile `levels`: half a step each, of whatever tile a token falls into. v_scale: [H,
-    T, parts], each of as many elements that share weights. `plain`: half a step times a sign that
-    nobody chose.
-    """
-    parts = range(v_scale.shape[2])
-    block = BLOCK if len(parts) > 1 else v.shape[2]
-    own = (
-        _part_off(
-            weights, v[..., i * block : (i + 1) * block], np.abs(v_scale[..., i]), levels, plain
-        )
-        for i in parts
-    )
-    return np.concatenate(list(own), axis=2)
-
-
-def _part_off(
-    weights: np.ndarray, v: np.ndarray, v_scale: np.ndarray, levels: int, plain: bool
-) -> np.ndarray:
-    heavy = weights * v_scale[:, None, :]
-    blocks = -(-heavy.shape[2] // TILE)
-    tiles = np.zeros((*heavy.shape[:2], (blocks + 2) * TILE))
-    tiles[..., TILE : TILE + heavy.shape[2]] = heavy
-    tiles = tiles.reshape(*heavy.shape[:2], blocks + 2, TILE).max(axis=3)
-    near = np.maximum(np.maximum(tiles[..., :-2], tiles[..., 1:-1]), tiles[..., 2:])
-    step = np.repeat(near, TILE, axis=2)[..., : heavy.shape[2]] / levels
-    codes = np.divide(
-        np.abs(v), v_scale[..., None], out=np.zeros_like(v), where=v_scale[..., None] > 0
-    )
-    # a tile that is lighter than that weighs nothing
-    most = step @ codes / 2 + 1e-31 * heavy.shape[2]
-    return np.minimum(most, 6 * np.sqrt(step**2 @ codes**2 / 12)) if plain else most
-
-
 def v_scales(shape: Shape, planes: Planes, table, seq: int, first: int, count: int) -> np.ndarray:
     """Of rows of V of a format of codes: [H, count, 1], or of packed rows one for each block."""
     side = shape.v
@@ -414,31 +362,34 @@ def decode(
     window: int = 0,
     scale: float = 0.0,
     plain: bool = True,
-    halves: bool = False,
-    levels: tuple[int, int] | None = None,
+    variant: str = "flash",
 ) -> tuple[np.ndarray, np.ndarray]:
     """q [N, Hq, D] -> out and bound, both float64 [N, Hq, Dv]. `lengths`: what each of N queries
     attends to; as many of one sequence follow each other. `plain`: data of unit size, held to
     `practical`.
-    `halves`: of a kernel that rounds K and V to float16 as it loads them. `levels`: of one that
-        multiplies whole numbers, the largest of a query and of weights, of each block of packed
-        rows' or of all.
+    `variant`: round16 rounds K and V to float16 as it loads them; dot rounds what tests/narrow.py
+    says.
     """
     out, bound = (np.zeros((*q.shape[:2], shape.v.dim)) for _ in range(2))
-    scale = scale or 1 / np.sqrt(shape.head_dim)
+    scale = scale or float(np.float32(1) / np.sqrt(np.float32(shape.head_dim)))
+    rounds = variant == "dot"
     for query, length in enumerate(np.asarray(lengths)):
         seq = query * shape.batch // len(q)
         k, v = load(shape, planes, table, seq, *attended(int(length), window))
-        if halves:
+        if variant == "round16":
             k, v = k.astype(np.float16).astype(np.float64), v.astype(np.float16).astype(np.float64)
-        own = in_steps(q[query], scale, levels[0], shape.k.block) if levels else q[query]
+        own = narrow.query(shape.k, q[query], scale) if rounds else q[query]
         grouped = own.reshape(shape.kv_heads, -1, shape.head_dim)
         answer, limit = attend(grouped, k, v, scale)
         limit = np.full_like(limit, practical(v)) if plain else limit
-        if levels and k.shape[1]:
+        if rounds and k.shape[1]:
+            limit *= 1 if shape.k.whole and shape.v.whole else 2  # sums may be rounded to odd
             weights = softmax(scale * (grouped @ k.swapaxes(1, 2)))
-            own = v_scales(shape, planes, table, seq, *attended(int(length), window))
-            limit += weights_off(weights, v, own, levels[1], plain)
+            if shape.v.whole:
+                own = v_scales(shape, planes, table, seq, *attended(int(length), window))
+                limit += narrow.steps_off(weights, v, own, plain)
+            else:
+                limit += narrow.bf16_off(weights, v, plain) + narrow.HALF * limit
         out[query] = answer.reshape(out.shape[1:])
         bound[query] = limit.reshape(out.shape[1:])
     return out, bound

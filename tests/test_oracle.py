@@ -10,7 +10,7 @@ import pytest
 
 import kvbench.oracle
 from kvbench.native import Cache, block_of, default_library
-from kvbench.oracle import attention, attention_in_steps, rounding, whole
+from kvbench.oracle import Levels, attention, attention_in_steps, rounding, whole
 from tests.formats import MOST
 
 
@@ -77,7 +77,7 @@ def test_rounding(dtype):
     assert (off <= allowed).all() and (off == 0).all() == (dtype == "f32")
 
 
-@pytest.mark.parametrize("levels", [None, (127, 127, 8, 8)])
+@pytest.mark.parametrize("levels", [None, Levels(127, 8, 0), Levels(0, 8, 8)])
 def test_no_more_than_the_scores_are_held_of_all_tokens(levels):
     """And two more of one sequence, as a sweep's forecast counts them; what is held of a block is
     little here.
@@ -91,7 +91,7 @@ def test_no_more_than_the_scores_are_held_of_all_tokens(levels):
     tracemalloc.start()
     try:
         if levels:
-            attention_in_steps(q, whole(k, v), (40000,) * 3, levels)
+            attention_in_steps(q, whole(k, v), (40000,) * 3, (levels, levels))
         else:
             attention(q, whole(k, v), (40000,) * 3)
         assert 3 * scores < tracemalloc.get_traced_memory()[1] < 5 * scores + (2 << 20)

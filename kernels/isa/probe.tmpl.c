@@ -169,7 +169,7 @@ static double probe_dot8(int64_t rounds)
     return (double)rounds * (8 * VL * FLOPS_ACC);
 }
 
-#ifdef V_DOT_PAIRS
+#ifdef V_PAIRS
 /* As many sums, each of two products of bf16: 1 / 2 times 1 / 4. They stop growing near 2^22. */
 static double probe_dot16(int64_t rounds)
 {

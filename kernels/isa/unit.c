@@ -92,7 +92,7 @@ const kvb_tier TIER = {
     .triad = probe_triad,
     .compute[OP_FLOPS] = probe_flops,
     .compute[OP_DOT8] = probe_dot8,
-#ifdef V_DOT_PAIRS
+#ifdef V_PAIRS
     .compute[OP_DOT16] = probe_dot16,
 #endif
     .q_part = Q_PART(Q_ROWS),

@@ -92,10 +92,10 @@ static const half halves[] = {{ISA_AVX512, BOTH, WAY_DOT_I8, &vnni},
 #include <sys/auxv.h>
 #include <sys/prctl.h>
 
-/* Bits of AT_HWCAP, of AT_HWCAP2, and the bits of an SVE vector: 0 for none, or for a tier to which
+/* Bits of AT_HWCAP and AT_HWCAP2, and the bits of an SVE vector: 0 for none, or for a tier to which
  * it is all the same. */
 enum { ASIMD = 1 << 1, ASIMDDP = 1 << 20, SVE = 1 << 22 };
-enum { SVEBF16 = 1 << 12, BF16 = 1 << 14 };
+enum { SVEBF16 = 1 << 12, BF16 = 1 << 14 }; /* AT_HWCAP2 */
 
 struct needs {
     unsigned long hwcap;
@@ -126,8 +126,8 @@ static const needs neon = {.hwcap = ASIMD};
 static const needs sve256 = {.hwcap = ASIMD | SVE, .vector = 256};
 static const needs sve512 = {.hwcap = ASIMD | SVE, .vector = 512};
 static const needs dot_products = {.hwcap = ASIMDDP};
-static const needs bf16 = {.hwcap2 = BF16};
-static const needs sve_bf16 = {.hwcap2 = SVEBF16};
+static const needs pairs = {.hwcap2 = BF16};
+static const needs pairs_of_sve = {.hwcap2 = SVEBF16};
 
 static const rung ladder[] = {
     {ISA_SVE512, &sve512},
@@ -135,11 +135,13 @@ static const rung ladder[] = {
     {ISA_NEON, &neon},
     {ISA_SCALAR, &nothing},
 };
-static const half halves[] = {
-    {ISA_NEON, BOTH, WAY_DOT_I8, &dot_products},   {ISA_NEON, BOTH, WAY_DOT_Q8_0, &dot_products},
-    {ISA_NEON, BOTH, WAY_DOT_Q4_0, &dot_products}, {ISA_NEON, BOTH, WAY_DOT_BF16, &bf16},
-    {ISA_SVE256, BOTH, WAY_DOT_BF16, &sve_bf16},   {ISA_SVE512, BOTH, WAY_DOT_BF16, &sve_bf16},
-};
+#define OF_FLOATS(word, name)                                                                    \
+    {ISA_NEON, BOTH, WAY_DOT_##name, &pairs}, {ISA_SVE256, BOTH, WAY_DOT_##name, &pairs_of_sve}, \
+        {ISA_SVE512, BOTH, WAY_DOT_##name, &pairs_of_sve},
+static const half halves[] = {{ISA_NEON, BOTH, WAY_DOT_I8, &dot_products},
+                              {ISA_NEON, BOTH, WAY_DOT_Q8_0, &dot_products},
+                              {ISA_NEON, BOTH, WAY_DOT_Q4_0, &dot_products},
+                              KVB_DOT_FLOATS(OF_FLOATS)};
 
 #else
 

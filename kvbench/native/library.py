@@ -26,6 +26,7 @@ from kvbench.model import AUTO, OWN, Kernel, several
 from kvbench.model.planes import PLANES, apart, is_pair
 from kvbench.model.point import DOT8, DOT16, FLOPS
 from kvbench.native.plugin import Plugins, opened
+from kvbench.oracle import Levels
 
 _LIBRARY = "libkvbench.so"
 _INTERFACE = "abi.h"
@@ -293,19 +294,19 @@ class Library:
         numbers = self.number("layout", layout), self.number("dtype", dtype)
         return self.lib.kvb_cell(*numbers, *self._plane(plane))
 
-    def levels(
-        self, variant: str, dtype: str, head_dim: int = 1
-    ) -> tuple[int, int, int, int] | None:
-        """The largest whole numbers of a query and of weights, of a variant that multiplies such,
-        and how many elements of K and of V share a step. None: it multiplies none.
-        """
+    def levels(self, variant: str, dtype: str, head_dim: int = 1) -> tuple[Levels, Levels] | None:
+        """What a variant rounds of queries and of weights; None: neither."""
         if variant not in self.words("variant"):
             return None
         ask, number = self.lib.kvb_levels, self.number("variant", variant)
-        k, v = (self.number("dtype", word) for word in self.halves(dtype))
-        query, weights = ask(number, k, 0), ask(number, v, 1)
-        blocks = ask(number, k, 2) or head_dim, ask(number, v, 2) or head_dim
-        return (query, weights, *blocks) if query else None
+        found = []
+        for plane, word in enumerate(self.halves(dtype)):
+            own = self.number("dtype", word)
+            most = ask(number, own, plane)
+            bits = 0 if most else ask(number, own, 3)
+            found.append(Levels(most, ask(number, own, 2) or head_dim, bits))
+        k, v = found
+        return (k, v) if k.most or k.bits else None
 
     def computes(self, variant: str, dtype: str) -> tuple[str, str]:
         """The probes of the products that are made of K, and of V."""

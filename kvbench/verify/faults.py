@@ -115,9 +115,7 @@ def stale_tail(victim: Victim) -> np.ndarray:
 
 
 def wrong_scale(victim: Victim) -> np.ndarray:
-    """Scores over sqrt(D + 1) in place of sqrt(D); over sqrt(D + 2) where the kernel rounds to
-    whole numbers.
-    """
+    """Scores over sqrt(D + 1) in place of sqrt(D); over sqrt(D + 2) where the kernel rounds."""
     dim, more = victim.prepared.situation.head_dim, 2 if victim.prepared.rounds else 1
     return victim.decode(q=victim.q * np.float32(np.sqrt(dim / (dim + more))))
 

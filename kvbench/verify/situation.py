@@ -49,7 +49,7 @@ class Prepared(Closing):
     """A situation stored in one layout and dtype by the plainest tier. right: float64 [B, Hq, D],
     of a kernel that takes the values as those of the dtype `read` (None: as they are); allowed: the
     largest error of a correct one, for all of it, or for each number where the kernel is of a
-    variant `stepped` that multiplies whole numbers. A copy has the same bytes, elsewhere.
+    variant `stepped` that rounds queries and weights. A copy has the same bytes, elsewhere.
     """
 
     def __init__(
@@ -89,9 +89,7 @@ class Prepared(Closing):
 
     @property
     def rounds(self) -> bool:
-        """Whether its kernels round queries and weights to whole numbers, which hides the smallest
-        faults.
-        """
+        """Whether its kernels round queries and weights, which hides the smallest faults."""
         return self._taken[1] is not None
 
     def _settle(self) -> None:

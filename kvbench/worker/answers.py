@@ -2,8 +2,8 @@
 later processes.
 
 The answer is that of float64 NumPy on the decoded cache, so it does not depend on layout, tier or
-threads; and on the variant only where that takes values as those of another dtype, or queries in
-whole numbers.
+threads; and on the variant only where that takes values as those of another dtype, or rounds
+queries.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ import numpy as np
 from kvbench.model import Point
 from kvbench.model.planes import PLANES, apart
 from kvbench.native import Cache
-from kvbench.oracle import attention, attention_in_steps, rounded, tolerance
+from kvbench.oracle import Levels, attention, attention_in_steps, rounded, tolerance
 
 _Reads = tuple[str | None, str | None]  # of K and of V
 
@@ -62,9 +62,9 @@ class Answers:
         return Answer(out.reshape(q.shape), limit.reshape(q.shape) if limit.size > 1 else limit[0])
 
 
-def taken(point: Point, cache: Cache) -> tuple[str, _Reads, tuple[int, int, int, int] | None]:
+def taken(point: Point, cache: Cache) -> tuple[str, _Reads, tuple[Levels, Levels] | None]:
     """The dtype of what is stored, those as whose values K and V are taken where they are not their
-    own, and the whole numbers that stand for others.
+    own, and to what queries and weights are rounded.
     """
     library, variant, word = cache.library, point.variant, point.kv_dtype
     reads = [

@@ -49,6 +49,20 @@ static float *guarded(kvb_arena *arena, const float *from, int64_t count, int32_
     return (float *)(void *)at;
 }
 
+/* A tier that lacks a half says so with both names, and writes nothing. */
+static void replay_refused(kvb_decode *args, const record *c)
+{
+    const char *isa = kvb_word("isa", args->isa), *variant = kvb_word("variant", args->variant);
+    float out = -7.0f;
+    args->out = &out;
+    int32_t code = run_decode(args, (int32_t)c->threads);
+    expect(code == KVB_UNSUPPORTED && strstr(kvb_message(), isa) && strstr(kvb_message(), variant),
+           "case %ld:%ld decode %s, which does not run: code %d, \"%s\"", (long)c->seed,
+           (long)c->index, isa, code, kvb_message());
+    expect(out == -7.0f, "case %ld:%ld decode %s: a refused call wrote", (long)c->seed,
+           (long)c->index, isa);
+}
+
 /* `ends`: null, or of each query. */
 static void replay_decode(const record *c, const int64_t *ends, rig *r, FILE *file)
 {
@@ -58,8 +72,6 @@ static void replay_decode(const record *c, const int64_t *ends, rig *r, FILE *fi
     float *q = take_floats(file, asked), *unset = need((size_t)count * sizeof *unset);
     double *right = take_doubles(file, count), *bound = take_doubles(file, count);
     for (int i = 0; tiers[i] >= 0; i++) {
-        if (!has_kernel((int32_t)c->variant, &r->cache, tiers[i]))
-            continue;
         kvb_arena q_arena, out_arena;
         kvb_decode args = {.cache = &r->cache,
                            .q_heads = c->q_heads,
@@ -71,6 +83,11 @@ static void replay_decode(const record *c, const int64_t *ends, rig *r, FILE *fi
                            .isa = tiers[i],
                            .schedule = (int32_t)c->schedule,
                            .deterministic = (int32_t)c->deterministic};
+        if (!has_kernel((int32_t)c->variant, &r->cache, tiers[i])) {
+            args.q = q;
+            replay_refused(&args, c);
+            continue;
+        }
         args.q = guarded(&q_arena, q, asked, (int32_t)c->guard);
         args.out = guarded(&out_arena, unset, count, (int32_t)c->guard);
         const char *isa = kvb_word("isa", tiers[i]);

@@ -70,12 +70,12 @@ def passes(bench, case):
     assert trial.failures(bench, case, bench.raw.tiers()) == []
 
 
-EVERY = {
-    (kernel["variant"], kernel["layout"]) for kernel in Raw().kernels() if kernel["op"] == "decode"
-}
+KERNELS = [kernel for kernel in Raw().kernels() if kernel["op"] == "decode"]
+EVERY = {(kernel["variant"], kernel["layout"]) for kernel in KERNELS}
+DOT = sorted({kernel["dtype"] for kernel in KERNELS if kernel["variant"] == "dot"})
 ONLY_OF = {"round16": "f32", "dot": "i8"}
 ROWS = [(dtype, "flash") for dtype in formats.DTYPES] + [("f32", "round16")]
-ROWS += [(dtype, "dot") for dtype in ("i8", *formats.PACKED)]
+ROWS += [(dtype, "dot") for dtype in DOT]
 
 
 @pytest.mark.parametrize(("variant", "layout"), sorted(EVERY))
@@ -175,7 +175,10 @@ def test_tile_edges(bench, dtype, tokens):
 
 @pytest.mark.parametrize(
     ("dtype", "variant"),
-    [*((d, v) for d in formats.CELL for v in ("flash", "twopass")), ("i8", "dot")],
+    [
+        *((d, v) for d in formats.CELL for v in ("flash", "twopass")),
+        *((d, "dot") for d in DOT if d in formats.CELL),
+    ],
 )
 def test_lanes_of_transposed_blocks(bench, dtype, variant):
     """Every length and first lane around the blocks; tokens beside them, rows' padding and unused

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tests import cases, oracle
-from tests.formats import BLOCK, PACKED
+from tests import narrow, oracle
+from tests.formats import BLOCK, PACKED, WHOLE
 from tests.kernels.test_decode import case_of, passes, shape_of, table_of
 from tests.oracle import Planes, Shape
 from tests.raw import Bound, decode_args
@@ -71,7 +71,7 @@ def test_rows_one_after_another(bench, dtype, layout, dim):
 def stated(dtype, q, codes, scales):
     """Attention on the decoded rows, and the bound of dot.h around it: q [G, D]."""
     dim = q.shape[1]
-    block, (most, weight) = BLOCK if dtype in PACKED else dim, cases.levels("dot")
+    block = BLOCK if dtype in PACKED else dim
     k, v = (
         rows * own.reshape(len(own), -1).repeat(block, axis=1)
         for rows, own in zip(codes, scales, strict=True)
@@ -83,11 +83,11 @@ def stated(dtype, q, codes, scales):
     off = (
         scale
         * (largest @ np.abs(k).reshape(len(k), -1, block).sum(axis=2).T).max(axis=1, keepdims=True)
-        / (2 * most)
+        / (2 * narrow.LARGEST)
     )
     grown = np.expm1(np.minimum(2 * off, 700))
     own = scales[1].astype(float).reshape(1, len(v), -1)
-    rounded = oracle.weights_off(weights[None], v[None], own, weight, plain=False)[0]
+    rounded = narrow.steps_off(weights[None], v[None], own, plain=False)[0]
     return out[0], grown * (weights @ np.abs(v)) + (1 + grown) * rounded + floats[0]
 
 
@@ -203,16 +203,22 @@ def test_what_is_no_number_stays_none(bench, isa, dtype, layout):
 
 
 def test_every_tier_has_it_for_its_dtypes(raw):
-    """In every layout that has the dtype, and says what it rounds."""
+    """In every layout that has the dtype, and says what it rounds. Floats need instructions of
+    their own, which not every tier has.
+    """
     have = {
         (k["variant"], k["layout"], k["dtype"], k["isa"])
         for k in raw.kernels()
         if k["op"] == "decode"
     }
-    flash = {own[1:] for own in have if own[0] == "flash" and own[2] in MOST}
-    assert {own[1:] for own in have if own[0] == "dot"} == flash
+    flash, dot = ({own[1:] for own in have if own[0] == word} for word in ("flash", "dot"))
+    assert {own for own in dot if own[1] in WHOLE} == {own for own in flash if own[1] in WHOLE}
+    floats = {own[1] for own in dot} - {*WHOLE}
+    assert {own for own in dot if own[2] == "scalar"} == {
+        own for own in flash if own[1] in {*WHOLE, *floats} and own[2] == "scalar"
+    }
     for dtype in raw.words("dtype"):
-        word = raw.word("variant", "dot"), raw.word("dtype", dtype)
-        levels = cases.levels("dot") if dtype in MOST else (0, 0)
-        assert tuple(raw.lib.kvb_levels(*word, which) for which in (0, 1)) == levels
-        assert raw.lib.kvb_levels(*word, 2) == (BLOCK if dtype in PACKED else 0)
+        asked = raw.word("variant", "dot"), raw.word("dtype", dtype)
+        levels = [raw.lib.kvb_levels(*asked, which) for which in range(4)]
+        whole = [narrow.LARGEST] * 2 * (dtype in WHOLE) or [0, 0]
+        assert levels == [*whole, BLOCK * (dtype in PACKED), narrow.BITS * (dtype in floats)]

@@ -60,16 +60,16 @@ def spoil_k(bound: Bound, token: int, head: int) -> None:
 @pytest.mark.parametrize(("variant", "layout", "dtype", "tier"), EVERY)
 def test_a_nan_comes_out(raw, team, variant, layout, dtype, tier):
     """Of q: in its head's output alone. Of K: in those of all heads that share the row."""
-    rng = np.random.default_rng(3)
-    shape = shape_of(layout, dtype, kv_heads=KV_HEADS, head_dim=DIM, capacity=TOKENS)
+    rng, dim = np.random.default_rng(3), DIM + 16  # the last ones fill no vector of bytes
+    shape = shape_of(layout, dtype, kv_heads=KV_HEADS, head_dim=dim, capacity=TOKENS)
     with Bound(raw, shape, [TOKENS], table_of(shape)) as bound:
         stored(
-            raw, team, bound, *rng.standard_normal((2, 1, TOKENS, KV_HEADS, DIM), dtype=np.float32)
+            raw, team, bound, *rng.standard_normal((2, 1, TOKENS, KV_HEADS, dim), dtype=np.float32)
         )
-        right = rng.standard_normal((1, KV_HEADS * GROUP, DIM), dtype=np.float32)
+        right = rng.standard_normal((1, KV_HEADS * GROUP, dim), dtype=np.float32)
         assert np.isfinite(decoded(raw, team, bound, right, tier, variant)).all()
         q = right.copy()
-        q[0, 1, 5] = NAN
+        q[0, 1, dim - 1] = NAN
         nan = np.isnan(decoded(raw, team, bound, q, tier, variant)).all(axis=2)[0]
         assert nan.tolist() == [False, True, False, False, False, False]
         spoil_k(bound, 21, 1)

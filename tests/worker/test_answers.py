@@ -37,8 +37,11 @@ def test_a_variant_that_rounds_has_its_own(tmp_path):
     assert len(list(tmp_path.iterdir())) == 2
 
 
-@pytest.mark.parametrize("dtype", ["i8", "q8_0", "q4_0", "q8_0+q4_0", "i8+q8_0", "q4_0+i8"])
-def test_one_of_whole_numbers_too(tmp_path, dtype):
+@pytest.mark.parametrize(
+    "dtype",
+    ["i8", "q8_0", "q4_0", "q8_0+q4_0", "i8+q8_0", "q4_0+i8", "bf16", "e4m3+e5m2", "q8_0+bf16"],
+)
+def test_one_of_narrow_numbers_too(tmp_path, dtype):
     """Its limit is for each number by itself where it rounds weights, and leaves room for what it
     rounds: little, and none for another answer.
     """

@@ -38,8 +38,8 @@ INLINE void pairs_query(const kvb_group *group, const int words)
     uint16_t *to = (uint16_t *)(void *)group->prepared->codes;
     const int64_t piece = words * PW, end = round_up(group->k_dim, piece);
     const int64_t part = PART_WORDS(group->slots);
-    memset(own, 0, (size_t)round_up(end, LINE) * sizeof *own);
     for (int h = 0; h < group->slots; h++) {
+        memset(own, 0, (size_t)round_up(end, LINE) * sizeof *own); /* of a row before, too */
         for (int64_t d = 0; d < group->k_pad; d += VL)
             v_store_rounded(own + d, dot_floats(group, h, d));
         KEEP_IN_MEMORY(own);

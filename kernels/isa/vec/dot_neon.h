@@ -13,13 +13,13 @@ static inline vf v_floats(vi a) { return vcvtq_f32_s32(a); }
 #define v_biased(codes) (codes)
 static inline vi v_codes(const uint8_t *p) { return vreinterpretq_s32_u8(vld1q_u8(p)); }
 static inline vi v_load_bytes(const int8_t *p) { return vreinterpretq_s32_s8(vld1q_s8(p)); }
-/* Each lane of *acc grows by four products of bytes. By number where the compiler has no such
- * instructions: so this tier compiles without dot products, and runs them in functions that are
- * called where the CPU has them. There is no directive for them that both gcc and Clang understand
- * in assembly. */
+/* Numbers of registers, whose operands are printed as v7: for instructions that the compiler may not
+ * have. So this tier compiles without them, and runs them in functions that are called where the CPU
+ * has them. There is no directive for them that both gcc and Clang understand in assembly. */
 __asm__(".irp n, "
         "0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31\n"
         "\t.equ .Lkvb_v\\n, \\n\n\t.endr");
+/* Each lane of *acc grows by four products of bytes. */
 #ifdef __ARM_FEATURE_DOTPROD
 static inline void v_dot_weights_into(vi *acc, vi weights, vi codes)
 {
@@ -28,21 +28,12 @@ static inline void v_dot_weights_into(vi *acc, vi weights, vi codes)
 #else
 static inline void v_dot_weights_into(vi *acc, vi weights, vi codes)
 {
-    /* sdot, four lanes; an operand is printed as v7 */
+    /* sdot, four lanes */
     __asm__(".inst 0x4e809400 | .Lkvb_%2 << 16 | .Lkvb_%1 << 5 | .Lkvb_%0"
             : "+w"(*acc)
             : "w"(weights), "w"(codes));
 }
 #endif
-/* Each lane of *acc grows by two products of bf16, likewise by number. */
-#define V_DOT_PAIRS
-static inline void v_dot_pairs_into(vf *acc, vi a, vi b)
-{
-    /* bfdot, four lanes */
-    __asm__(".inst 0x6e40fc00 | .Lkvb_%2 << 16 | .Lkvb_%1 << 5 | .Lkvb_%0"
-            : "+w"(*acc)
-            : "w"(a), "w"(b));
-}
 #define v_dot_codes_into(acc, codes, other, plain) v_dot_weights_into(acc, codes, other)
 static inline vi v_load_ints(const int32_t *p) { return vld1q_s32(p); }
 static inline void v_store_ints(int32_t *p, vi a) { vst1q_s32(p, a); }

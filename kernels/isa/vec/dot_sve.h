@@ -31,22 +31,6 @@ static inline void v_dot_weights_into(vi *acc, vi weights, vi codes)
 {
     *acc = svdot_s32(*acc, svreinterpret_s8_s32(weights), svreinterpret_s8_s32(codes));
 }
-/* Each lane of *acc grows by two products of bf16. By number: so these tiers compile without that
- * instruction, and run it where the CPU has it. */
-#define V_DOT_PAIRS
-__asm__(".irp n, "
-        "0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31\n"
-        "\t.equ .Lkvb_z\\n, \\n\n\t.endr");
-static inline void v_dot_pairs_into(vf *acc, vi a, vi b)
-{
-    svfloat32_t own = *acc; /* as in v_hide */
-    svint32_t first = a, second = b;
-    /* bfdot; an operand is printed as z7 */
-    __asm__(".inst 0x64608000 | .Lkvb_%2 << 16 | .Lkvb_%1 << 5 | .Lkvb_%0"
-            : "+w"(own)
-            : "w"(first), "w"(second));
-    *acc = own;
-}
 #define v_dot_codes_into(acc, codes, other, plain) v_dot_weights_into(acc, codes, other)
 static inline vi v_load_ints(const int32_t *p) { return svld1_s32(v_all(), p); }
 static inline void v_store_ints(int32_t *p, vi a) { svst1_s32(v_all(), p, a); }

@@ -1,10 +1,8 @@
 /* Products of pairs of bf16: the operations that dot/pairs*.tmpl.c are written with. By hand, as
  * those of dot_avx512.h: they need AVX512_BF16, and of 8-bit floats AVX512_VBMI. */
 #define V_PAIRS
-enum { ZIPPED = 16 }; /* bytes within which v_zip_* take turns */
 
 /* Each lane of *acc grows by two products. Subnormals count as zero. */
-#define V_DOT_PAIRS
 static inline void v_dot_pairs_into(vf *acc, vi a, vi b)
 {
     __asm__("vdpbf16ps %2, %1, %0" : "+v"(*acc) : "v"(a), "v"(b));
@@ -61,10 +59,11 @@ static inline vi v_entries(const vi *of, vi index)
     __asm__("vpermi2b %2, %1, %0" : "+v"(index) : "v"(of[0]), "v"(of[1]));
     return index;
 }
-static inline vi v_lower_bytes(const vcodes *codes, vi x) { return v_entries(codes->lower, x); }
-static inline vi v_upper_bytes(const vcodes *codes, vi x)
+#define v_lower_bytes(codes, x) v_entries((codes)->lower, x)
+#define v_upper_bytes(codes, x) v_signed_as(v_entries((codes)->upper, x), x)
+static inline vi v_signed_as(vi bytes, vi x)
 {
     enum { A_OR_B_AND_C = 0xf8 };
-    return _mm512_ternarylogic_epi32(v_entries(codes->upper, x), x,
-                                     _mm512_set1_epi32((int32_t)0x80808080), A_OR_B_AND_C);
+    return _mm512_ternarylogic_epi32(bytes, x, _mm512_set1_epi32((int32_t)0x80808080),
+                                     A_OR_B_AND_C);
 }

@@ -8,6 +8,7 @@
 #include <avx2intrin.h>
 #include <f16cintrin.h>
 #include <fmaintrin.h>
+#include <float.h>
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
@@ -24,6 +25,7 @@ typedef union zmm {
     uint32_t u[16];
     uint64_t q[8];
     int16_t w[32];
+    uint16_t h[32];
     uint8_t b[64];
 } zmm;
 typedef zmm __m512, __m512i, __m512d;
@@ -37,7 +39,7 @@ typedef uint16_t __mmask16;
     return r
 #define EACH(set) LANES_OF(16, set)
 #define PAIRS(set) LANES_OF(8, set)
-#define WORDS(set) LANES_OF(32, set)
+#define SHORTS(set) LANES_OF(32, set)
 #define ON(mask) ((mask) >> i & 1)
 
 static inline zmm _mm512_set1_ps(float x) { EACH(r.f[i] = x); }
@@ -212,13 +214,13 @@ static inline __m128i _mm512_cvtepi32_epi8(zmm a)
 /* Not inline, where the templates unroll: a compiler takes minutes over so many copies. */
 #define CALLED static __attribute__((noinline))
 
-static inline zmm _mm512_set1_epi16(int x) { WORDS(r.w[i] = (int16_t)x); }
-static inline zmm _mm512_add_epi16(zmm a, zmm b) { WORDS(r.w[i] = (int16_t)(a.w[i] + b.w[i])); }
+static inline zmm _mm512_set1_epi16(int x) { SHORTS(r.w[i] = (int16_t)x); }
+static inline zmm _mm512_add_epi16(zmm a, zmm b) { SHORTS(r.w[i] = (int16_t)(a.w[i] + b.w[i])); }
 static inline zmm _mm512_slli_epi16(zmm a, unsigned n)
 {
-    WORDS(r.w[i] = (int16_t)((uint16_t)a.w[i] << n));
+    SHORTS(r.w[i] = (int16_t)((uint16_t)a.w[i] << n));
 }
-static inline zmm _mm512_ternarylogic_epi32(zmm a, zmm b, zmm c, int table)
+CALLED zmm _mm512_ternarylogic_epi32(zmm a, zmm b, zmm c, int table)
 {
     zmm r = _mm512_setzero_ps();
     for (int i = 0; i < 16; i++)
@@ -247,7 +249,7 @@ CALLED zmm _mm512_cvtepi8_epi16(__m256i a)
 {
     int8_t bytes[32];
     memcpy(bytes, &a, sizeof bytes);
-    WORDS(r.w[i] = bytes[i]);
+    SHORTS(r.w[i] = bytes[i]);
 }
 /* Half a 128-bit lane of a and of b, which take turns: half 0 or 1, in elements of `bytes`. */
 CALLED zmm lanes_unpack(zmm a, zmm b, int half, int bytes)
@@ -284,19 +286,26 @@ CALLED zmm lanes_unpack(zmm a, zmm b, int half, int bytes)
 #define _mm512_unpacklo_epi16(a, b) lanes_unpack(a, b, 0, 2)
 #define _mm512_unpacklo_epi8(a, b) lanes_unpack(a, b, 0, 1)
 
-#define v_pin v_pin_zmm /* these name registers that are not there, and are never called */
+/* these name registers that are not there, and are never called */
+#define v_pin v_pin_zmm
 #define v_fma_into v_fma_into_zmm
 #define v_hide v_hide_zmm
 #define v_dot_bytes_into v_dot_bytes_into_zmm
 #define v_dot_pairs_into v_dot_pairs_into_zmm
+#define v_store_rounded v_store_rounded_zmm
+#define v_entries v_entries_zmm
 #include "isa/vec/vec_avx512.h"
 #undef v_pin
 #undef v_fma_into
 #undef v_hide
 #undef v_dot_bytes_into
 #undef v_dot_pairs_into
+#undef v_store_rounded
+#undef v_entries
 static inline void v_dot_bytes_into(vi *acc, vi plain, vi b) { lanes_dpbusd(acc, plain, b); }
-static inline void v_dot_pairs_into(vf *acc, vi a, vi b) { lanes_dpbf16ps(acc, a, b); }
+static inline void v_dot_pairs_into(vf *acc, vi a, vi b) { lanes_dpbf16(acc, a, b); }
+static inline void v_store_rounded(uint16_t *p, vf a) { lanes_rounded(p, a); }
+static inline vi v_entries(const vi *of, vi index) { return lanes_permi2b(index, of[0], of[1]); }
 static inline void v_fma_into(vf *acc, vf a, vf b) { *acc = v_fma(a, b, *acc); }
 static inline void v_hide(vi *a) { __asm__ volatile("" : "+m"(*a)); }
 static inline void v_pin(vf a) { __asm__ volatile("" : : "m"(a)); }

@@ -1,4 +1,4 @@
-/* Products of bytes and of bf16, as avx512.h has the rest. */
+/* Products of bytes and of pairs of bf16, and what those take, as avx512.h has the rest. */
 #include <float.h>
 
 CALLED void lanes_dpbusd(zmm *acc, zmm a, zmm b)
@@ -6,21 +6,52 @@ CALLED void lanes_dpbusd(zmm *acc, zmm a, zmm b)
     for (int i = 0; i < 64; i++)
         acc->u[i / 4] += (uint32_t)(a.b[i] * (int8_t)b.b[i]);
 }
-/* Each lane grows by the product of the upper halves, then by that of the lower ones, each rounded
- * once. What is subnormal counts as 0, and becomes 0. */
-static inline float lanes_flushed(float a) { return fabsf(a) < FLT_MIN ? copysignf(0.0f, a) : a; }
-static inline float lanes_grown(float sum, uint32_t a, uint32_t b)
+
+CALLED zmm _mm512_maskz_mov_epi8(uint64_t k, zmm a)
 {
-    float one, other;
-    memcpy(&one, &a, sizeof one);
-    memcpy(&other, &b, sizeof other);
-    return lanes_flushed(fmaf(lanes_flushed(one), lanes_flushed(other), lanes_flushed(sum)));
+    zmm r;
+    for (int i = 0; i < 64; i++)
+        r.b[i] = ON(k) ? a.b[i] : 0;
+    return r;
 }
-CALLED void lanes_dpbf16ps(zmm *acc, zmm a, zmm b)
+CALLED zmm _mm512_permutex2var_ps(zmm a, zmm index, zmm b)
 {
-    const uint32_t upper = 0xffff0000;
+    EACH(r.f[i] = (index.u[i] & 16 ? b : a).f[index.u[i] & 15]);
+}
+/* vpermi2b: a byte of two vectors for each one of `index`. */
+CALLED zmm lanes_permi2b(zmm index, zmm a, zmm b)
+{
+    zmm r;
+    for (int i = 0; i < 64; i++)
+        r.b[i] = (index.b[i] & 64 ? b : a).b[index.b[i] & 63];
+    return r;
+}
+
+/* ---- pairs of bf16: subnormals are zero, read or written ------------------------------------- */
+
+static inline float normal(float x) { return fabsf(x) < FLT_MIN ? copysignf(0.0f, x) : x; }
+static inline float of_bf16(uint16_t word)
+{
+    uint32_t bits = (uint32_t)word << 16;
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return normal(x);
+}
+/* vdpbf16ps: the upper word of each lane is added first. */
+CALLED void lanes_dpbf16(zmm *acc, zmm a, zmm b)
+{
+    for (int i = 0; i < 32; i++) {
+        float *sum = acc->f + i / 2;
+        *sum = normal(fmaf(of_bf16(a.h[i ^ 1]), of_bf16(b.h[i ^ 1]), normal(*sum)));
+    }
+}
+/* vcvtneps2bf16, to nearest even */
+CALLED void lanes_rounded(uint16_t *to, zmm a)
+{
     for (int i = 0; i < 16; i++) {
-        float sum = lanes_grown(acc->f[i], a.u[i] & upper, b.u[i] & upper);
-        acc->f[i] = lanes_grown(sum, a.u[i] << 16, b.u[i] << 16);
+        uint32_t near = a.u[i] + 0x7fff + (a.u[i] >> 16 & 1);
+        if (a.f[i] != a.f[i])
+            near = a.u[i] | 0x00400000;
+        to[i] = (uint16_t)((fabsf(a.f[i]) < FLT_MIN ? a.u[i] & 0x80000000 : near) >> 16);
     }
 }

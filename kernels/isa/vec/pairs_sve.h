@@ -1,0 +1,90 @@
+/* Products of pairs of bf16: the operations that dot/pairs*.tmpl.c are written with. By number, as
+ * dot_neon.h explains: they need SVE's BF16. */
+#define V_PAIRS
+
+__asm__(".irp n, "
+        "0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31\n"
+        "\t.equ .Lkvb_z\\n, \\n\n\t.equ .Lkvb_p\\n, \\n\n\t.endr");
+/* Each lane of *acc grows by two products. Subnormals count as zero. */
+static inline void v_dot_pairs_into(vf *acc, vi a, vi b)
+{
+    svfloat32_t own = *acc; /* Clang has no register for a vector of fixed length */
+    const svint32_t x = a, y = b;
+    /* bfdot */
+    __asm__(".inst 0x64608000 | .Lkvb_%2 << 16 | .Lkvb_%1 << 5 | .Lkvb_%0"
+            : "+w"(own)
+            : "w"(x), "w"(y));
+    *acc = own;
+}
+/* VL floats, rounded to bf16 */
+static inline void v_store_rounded(uint16_t *p, vf a)
+{
+    const svfloat32_t own = a;
+    svuint32_t words;
+    /* bfcvt */
+    __asm__(".inst 0x658aa000 | .Lkvb_%2 << 10 | .Lkvb_%1 << 5 | .Lkvb_%0"
+            : "=w"(words)
+            : "w"(own), "Upl"(v_all()));
+    svst1h_u32(v_all(), p, words);
+}
+static inline void v_store_bytes(uint8_t *p, vi a)
+{
+    svst1_u8(svptrue_b8(), p, svreinterpret_u8_s32(a));
+}
+
+/* Bytes, or words, of a and of b in turn: of the lower half, or of the `upper`. */
+static inline vi v_zip_bytes(vi a, vi b, const bool upper)
+{
+    const vb x = svreinterpret_u8_s32(a), y = svreinterpret_u8_s32(b);
+    return svreinterpret_s32_u8(upper ? svzip2_u8(x, y) : svzip1_u8(x, y));
+}
+static inline vi v_zip_words(vi a, vi b, const bool upper)
+{
+    const vh x = svreinterpret_u16_s32(a), y = svreinterpret_u16_s32(b);
+    return svreinterpret_s32_u16(upper ? svzip2_u16(x, y) : svzip1_u16(x, y));
+}
+static inline void v_as_zipped(vi *two) { (void)two; } /* all are in order */
+static inline void v_unzip(vf *two) { (void)two; }
+/* The first n bytes, n in [0, VB); the first word of each lane */
+static inline vi v_keep_bytes(vi a, int n)
+{
+    const vb bytes = svreinterpret_u8_s32(a);
+    return svreinterpret_s32_u8(svsel_u8(svwhilelt_b8_s32(0, n), bytes, svdup_n_u8(0)));
+}
+static inline vi v_first_words(vi a) { return svand_n_s32_x(v_all(), a, 0xffff); }
+
+/* The bf16 of each code but for its sign: lower bytes of all, and upper ones. */
+enum { TABLES = 128 * 8 / SVE_BITS }; /* vectors that have an entry for each code */
+typedef struct vcodes {
+    vb lower[TABLES], upper[TABLES];
+} vcodes;
+static inline vcodes v_load_codes(const uint8_t (*bytes)[128])
+{
+    vcodes codes;
+    for (int i = 0; i < TABLES; i++) {
+        codes.lower[i] = svld1_u8(svptrue_b8(), bytes[0] + i * SVE_BITS / 8);
+        codes.upper[i] = svld1_u8(svptrue_b8(), bytes[1] + i * SVE_BITS / 8);
+    }
+    return codes;
+}
+/* The entry of each byte but for its highest bit: 0 of each vector that it is not in. */
+static inline vb v_entries(const vb *of, vi x)
+{
+    const vb index = svand_n_u8_x(svptrue_b8(), svreinterpret_u8_s32(x), 0x7f);
+    vb found = svtbl_u8(of[0], index);
+    for (int i = 1; i < TABLES; i++) {
+        const vb own = svsub_n_u8_x(svptrue_b8(), index, (uint8_t)(i * SVE_BITS / 8));
+        found = svorr_u8_x(svptrue_b8(), found, svtbl_u8(of[i], own));
+    }
+    return found;
+}
+static inline vi v_lower_bytes(const vcodes *codes, vi x)
+{
+    return svreinterpret_s32_u8(v_entries(codes->lower, x));
+}
+static inline vi v_upper_bytes(const vcodes *codes, vi x)
+{
+    const vb sign = svand_n_u8_x(svptrue_b8(), svreinterpret_u8_s32(x), 0x80);
+    const vb found = v_entries(codes->upper, x);
+    return svreinterpret_s32_u8(svorr_u8_x(svptrue_b8(), found, sign));
+}

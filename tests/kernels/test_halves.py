@@ -1,0 +1,45 @@
+"""What a CPU lacks of avx512's extensions, it is not asked to run."""
+
+import platform
+from pathlib import Path
+
+import pytest
+
+from tests import formats
+from tests.raw import compiled
+
+SOURCES = ("tier/variants", "cache/layouts", "cache/transposed")
+VBMI, VNNI, BF16 = 1 << 1, 1 << 11, 1 << 5
+WHOLE, FLOATS8 = {"i8", *formats.PACKED}, set(formats.MOST)
+# of leaf 7: its highest subleaf and ecx, and eax of subleaf 1; and what `dot` multiplies there
+CPUS = {
+    "Skylake": ((0, 0, 0), set()),
+    "Cascade Lake": ((0, VNNI, 0), WHOLE),
+    "a subleaf that is not there": ((0, VNNI, BF16), WHOLE),
+    "Cooper Lake": ((1, VNNI, BF16), WHOLE | {"bf16"}),
+    "Ice Lake": ((0, VNNI | VBMI, 0), WHOLE),
+    "Zen 4": ((1, VNNI | VBMI, BF16), WHOLE | {"bf16"} | FLOATS8),
+}
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    if platform.machine() != "x86_64":
+        pytest.skip("cpuid is x86's")
+    declared = "int32_t half_runs(const unsigned int *, int32_t, int32_t, int32_t);"
+    path = tmp_path_factory.mktemp("halves") / "halves.so"
+    return compiled(path, Path(__file__).with_name("halves.c"), SOURCES, declared)
+
+
+@pytest.mark.parametrize("cpu", CPUS)
+def test_dot_runs_where_its_instructions_are(raw, program, cpu):
+    _, lib = program
+    told, expected = CPUS[cpu]
+    for plane in (0, 1):
+        runs = {
+            word
+            for word in raw.words("dtype")
+            if lib.half_runs(told, raw.word("variant", "dot"), raw.word("dtype", word), plane)
+        }
+        assert runs == expected
+    assert lib.half_runs(told, raw.word("variant", "flash"), raw.word("dtype", "bf16"), 0)

@@ -1,0 +1,79 @@
+"""What `dot` rounds, restated in NumPy: a query by the dtype of K, and weights by that of V. To
+whole numbers where rows are codes times scales, the largest of a block or of all being LARGEST; to
+bf16 where rows are floats, each by itself.
+
+H KV heads, G query heads per KV head, T tokens.
+"""
+
+import ml_dtypes
+import numpy as np
+
+from tests.formats import BLOCK
+
+LARGEST = 127  # whole number
+BITS = 8  # significant ones of a bf16
+HALF = 2.0**-BITS  # what rounding to it moves a number by at most, as a share of it
+LOG2_E = np.float32(1.44269504)
+TILE = 1024  # tokens, at most, whose weights a kernel takes together
+
+
+def query(side, q: np.ndarray, scale: float) -> np.ndarray:
+    """q [..., D] as a kernel takes it whose K is like that: float32 steps."""
+    factor = np.float32(scale) * LOG2_E * (np.float32(side.tensor) or np.float32(1))
+    with np.errstate(all="ignore"):
+        scaled = q.astype(np.float32) * factor
+        own = in_steps(scaled, side.block) if side.whole else as_bf16(scaled)
+        return own / np.float64(factor)
+
+
+def as_bf16(values: np.ndarray) -> np.ndarray:
+    return values.astype(ml_dtypes.bfloat16).astype(np.float64)
+
+
+def in_steps(scaled: np.ndarray, block: int) -> np.ndarray:
+    parts = [
+        np.abs(scaled[..., at : at + block]).max(axis=-1, keepdims=True)
+        for at in range(0, scaled.shape[-1], block)
+    ]
+    most = np.concatenate(parts, axis=-1).repeat(block, axis=-1)[..., : scaled.shape[-1]]
+    inverse = np.float32(LARGEST) / most
+    whole = np.rint(scaled * np.where(inverse <= np.float32(3e38), inverse, np.float32(0)))
+    return whole.astype(np.float64) * (most / np.float32(LARGEST)).astype(np.float64)
+
+
+def bf16_off(weights: np.ndarray, v: np.ndarray, plain: bool) -> np.ndarray:
+    """How far an output [H, G, D] may be off for its weights [H, G, T] being bf16. `plain`: each
+    is off by a share that nobody chose.
+    """
+    most = HALF * (weights @ np.abs(v))
+    return np.minimum(most, 6 * HALF * np.sqrt(weights**2 @ v**2 / 3)) if plain else most
+
+
+def steps_off(weights: np.ndarray, v: np.ndarray, v_scale: np.ndarray, plain: bool) -> np.ndarray:
+    """The same for their being whole numbers, the largest of a tile LARGEST: half a step each, of
+    whatever tile a token falls into. v_scale: [H, T, parts], each of as many elements that share
+    weights. `plain`: half a step times a sign that nobody chose.
+    """
+    parts = v_scale.shape[2]
+    block = BLOCK if parts > 1 else v.shape[2]
+    own = (
+        _part_off(weights, v[..., i * block :][..., :block], np.abs(v_scale[..., i]), plain)
+        for i in range(parts)
+    )
+    return np.concatenate(list(own), axis=2)
+
+
+def _part_off(weights: np.ndarray, v: np.ndarray, v_scale: np.ndarray, plain: bool) -> np.ndarray:
+    heavy = weights * v_scale[:, None, :]
+    blocks = -(-heavy.shape[2] // TILE)
+    tiles = np.zeros((*heavy.shape[:2], (blocks + 2) * TILE))
+    tiles[..., TILE : TILE + heavy.shape[2]] = heavy
+    tiles = tiles.reshape(*heavy.shape[:2], blocks + 2, TILE).max(axis=3)
+    near = np.maximum(np.maximum(tiles[..., :-2], tiles[..., 1:-1]), tiles[..., 2:])
+    step = np.repeat(near, TILE, axis=2)[..., : heavy.shape[2]] / LARGEST
+    codes = np.divide(
+        np.abs(v), v_scale[..., None], out=np.zeros_like(v), where=v_scale[..., None] > 0
+    )
+    # a tile that is lighter than that weighs nothing
+    most = step @ codes / 2 + 1e-31 * heavy.shape[2]
+    return np.minimum(most, 6 * np.sqrt(step**2 @ codes**2 / 12)) if plain else most
