@@ -17,7 +17,6 @@
 #define __AVX512BW__ 1
 #define __AVX512DQ__ 1
 #define __AVX512VL__ 1
-
 typedef union zmm {
     float f[16];
     double d[8];
@@ -59,7 +58,6 @@ static inline zmm _mm512_fmadd_ps(zmm a, zmm b, zmm c)
     EACH(r.f[i] = fmaf(a.f[i], b.f[i], c.f[i]));
 }
 static inline zmm _mm512_andnot_ps(zmm a, zmm b) { EACH(r.u[i] = ~a.u[i] & b.u[i]); }
-
 static inline zmm _mm512_set1_epi32(int32_t x) { EACH(r.i[i] = x); }
 static inline zmm _mm512_add_epi32(zmm a, zmm b) { EACH(r.u[i] = a.u[i] + b.u[i]); }
 static inline zmm _mm512_sub_epi32(zmm a, zmm b) { EACH(r.u[i] = a.u[i] - b.u[i]); }
