@@ -23,10 +23,7 @@ static inline vi v_load_ints(const int32_t *p)
 {
     return _mm256_loadu_si256((const __m256i *)(const void *)p);
 }
-static inline void v_store_ints(int32_t *p, vi a)
-{
-    _mm256_storeu_si256((__m256i *)(void *)p, a);
-}
+static inline void v_store_ints(int32_t *p, vi a) { _mm256_storeu_si256((__m256i *)(void *)p, a); }
 /* Each lane of *acc grows by four products of bytes of which no two reach 2^15. Weights have no
  * sign, and no more than 127. */
 static inline void v_dot_weights_into(vi *acc, vi weights, vi codes)

@@ -249,18 +249,6 @@ CALLED zmm _mm512_cvtepi8_epi16(__m256i a)
     memcpy(bytes, &a, sizeof bytes);
     SHORTS(r.w[i] = bytes[i]);
 }
-/* Half a 128-bit lane of a and of b, which take turns: half 0 or 1, in elements of `bytes`. */
-CALLED zmm lanes_unpack(zmm a, zmm b, int half, int bytes)
-{
-    zmm r;
-    for (int i = 0; i < 64; i++) {
-        int element = i % 16 / bytes,
-            from = i / 16 * 16 + 8 * half + element / 2 * bytes + i % bytes;
-        r.b[i] = (element & 1 ? b : a).b[from];
-    }
-    return r;
-}
-
 #include "products.h"
 
 /* ---- the same by other names ----------------------------------------------------------------- */

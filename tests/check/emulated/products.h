@@ -1,6 +1,17 @@
 /* Products of bytes and of pairs of bf16, and what those take, as avx512.h has the rest. */
 #include <float.h>
 
+/* Half a 128-bit lane of a and of b, which take turns: half 0 or 1, in elements of `bytes`. */
+CALLED zmm lanes_unpack(zmm a, zmm b, int half, int bytes)
+{
+    zmm r;
+    for (int i = 0; i < 64; i++) {
+        int element = i % 16 / bytes,
+            from = i / 16 * 16 + 8 * half + element / 2 * bytes + i % bytes;
+        r.b[i] = (element & 1 ? b : a).b[from];
+    }
+    return r;
+}
 CALLED void lanes_dpbusd(zmm *acc, zmm a, zmm b)
 {
     for (int i = 0; i < 64; i++)
