@@ -103,8 +103,8 @@ const char *kvb_build(void);
 typedef struct kvb_plane {
     int32_t dtype;
     int32_t scale; /* dtype of the scales, where the dtype has any */
-    float tensor; /* e4m3, e5m2: what every stored element stands for is its code times this, 0 = 1;
-                   * stores divide by it, in float32 */
+    float tensor;  /* floats of 8 bits: what every stored element stands for is its code times this,
+                   * 0 = 1; stores divide by it, in float32 */
     /* set by kvb_cache_plan: bytes of a cell, where the plane lies transposed, else 0 */
     int32_t cell;
     /* [kv_heads][elements of a row]: every element stands for its own times this; null: none. Of K
@@ -205,7 +205,9 @@ typedef struct kvb_decode {
                        * nothing; cross, V while K is consumed, and K while V is; weave, K and V of
                        * what comes next, line by line from several pages of each; stream, of the
                        * same plane what comes next, in address order, into L2 */
-    /* 0, or: walk a window of `wrap` tokens of the first head again and again (core roof) */
+    /* 0, or the core roof: in place of its own tokens every unit walks so many of the first
+     * sequence's first head again and again, cut as its own (or as many of all heads, where pages
+     * keep the rows of each together) */
     int64_t wrap;
     int32_t deterministic; /* split by shape only, never by the number of threads */
     int32_t stages;        /* 1: time QK, softmax and PV apart (costs a few clock reads per tile) */
@@ -245,10 +247,10 @@ enum { KVB_PLUGIN = 4 };
 /* What `run` is called for: tokens first .. first + count of one sequence, for the query heads of
  * some KV heads. Our threads call it for different units at once, in no order; it keeps nothing
  * between calls and may use the stack. Rows lie as kvb_cache says, each at a multiple of 64 bytes
- * but for packed ones and K of blockt; a row of i8 is multiplied by its scale, and all of e4m3 and
- * e5m2 by its plane's `tensor` where that is not 0. What lies behind a sequence's last token, or a
- * row's last element, is not to be trusted. Writes nothing but max, sum and acc. What a
- * kernel does not say that it `takes` is 0 or null. */
+ * but for packed ones and K of blockt; a row of i8 is multiplied by its scale, and all floats of 8
+ * bits by their plane's `tensor` where that is not 0. What lies behind a sequence's last token, or
+ * a row's last element, is not to be trusted. Writes nothing but max, sum and acc. What a kernel
+ * does not say that it `takes` is 0 or null. */
 struct kvb_work {
     /* of the kernel's layout and dtype; the scale of its planes is 0 for f32, 1 for f16 */
     const kvb_cache *cache;
@@ -323,7 +325,7 @@ int32_t kvb_task_logits(const float *from, float *to, int64_t matrices, int64_t 
 
 /* Probes: what the machine itself can do. */
 typedef struct kvb_probe {
-    int32_t op; /* read write write_nt copy copy_nt triad flops dot8 latency clock */
+    int32_t op; /* read write write_nt copy copy_nt triad flops dot8 dot16 latency clock */
     int32_t isa;
     void *a;          /* read: source; write, copy, triad: destination; latency: the chain */
     const void *b;    /* copy, triad: source */
@@ -333,7 +335,7 @@ typedef struct kvb_probe {
                        * Then read takes the eighths of a share in turn, for one run of lines leaves
                        * a core idle that follows eight */
     int64_t steps; /* times over the buffers, 0 = once; latency: loads, each pass on from where the
-                    * last one stopped; flops, dot8: rounds; clock: additions */
+                    * last one stopped; flops, dot8, dot16: rounds; clock: additions */
     /* read: prefetch as it does, lines in the order of addresses; 0 = off, then `distance` says */
     int32_t schedule;
     /* read without steps: bytes of a pass, a multiple of 64; 0 = all of the buffer. A pass goes on

@@ -8,11 +8,30 @@ typedef struct kvb_format {
     int32_t elements; /* of a block; where more than one, rows are packed */
     int32_t bytes;    /* of a block */
     bool scaled;      /* one scale per token and head */
+    /* of a float of 8 bits, which is a sign, an exponent and a fraction: bits of the exponent, 3
+     * to 5; 0 where a dtype is none */
+    int32_t exponent;
+    /* its largest exponent means Inf and NaN, as in IEEE 754; else only codes of ones alone are
+     * NaN, and there is no Inf */
+    bool infinities;
 } kvb_format;
-#define KVB_FORMAT(word, name, ...) [DTYPE_##name] = {__VA_ARGS__},
+#define KVB_FORMAT(word, name, count, size, ...) \
+    [DTYPE_##name] = {.elements = count, .bytes = size, __VA_ARGS__},
 static const kvb_format kvb_formats[DTYPES] = {KVB_DTYPES(KVB_FORMAT)};
 #undef KVB_FORMAT
 static const int32_t kvb_scale_bytes[SCALES] = {[SCALE_F32] = 4, [SCALE_F16] = 2};
+
+/* Of a float of 8 bits: the exponent of 1, the code of its largest value, and that value. */
+static inline int32_t kvb_bias(const kvb_format *f) { return (1 << (f->exponent - 1)) - 1; }
+static inline int32_t kvb_largest_code(const kvb_format *f)
+{
+    return f->infinities ? 0x7f - (1 << (7 - f->exponent)) : 0x7e;
+}
+static inline float kvb_largest(const kvb_format *f)
+{
+    const int32_t one = 1 << (7 - f->exponent), code = kvb_largest_code(f), power = code / one;
+    return (float)(one + code % one) / (float)one * (float)(1 << (power - kvb_bias(f)));
+}
 
 /* Bytes that carry a row of `dim` elements. */
 static inline int64_t kvb_payload(int32_t dtype, int64_t dim)

@@ -46,6 +46,17 @@ enum {
     ASKS_OWN     /* for what comes next in the same plane */
 };
 
+/* What a stage multiplies rows as, one bit each: that says how long it is busy with a line, and so
+ * whether L1 keeps what was asked for until it is read. */
+enum {
+    PRODUCTS_NONE = 1,   /* a probe reads */
+    PRODUCTS_FLOATS = 2, /* float32, whatever rows are made of */
+    PRODUCTS_PAIRS = 4,  /* dot: floats of 16 bits and fewer */
+    PRODUCTS_BYTES = 8,  /* dot: whole numbers, a row with a scale beside it */
+    PRODUCTS_PACKS = 16, /* dot: whole numbers, a scale in each pack */
+    PRODUCTS_ALL = 31
+};
+
 typedef struct kvb_preset {
     /* Bytes of K of a block, and as many of V: they are asked for while the block before is
      * consumed. Blocks of pages that lie anywhere, and blocks whose rows are read whole, each have
@@ -57,8 +68,8 @@ typedef struct kvb_preset {
     /* two LANES of tokens at least, where heads lie inside a token and LANES of them fill no block
      */
     bool doubled;
-    int32_t asks; /* ASKS_*; where K and V do not lie alike, each for its own at most */
-    bool to_l2;   /* and no further */
+    int32_t asks;  /* ASKS_*; where K and V do not lie alike, each for its own at most */
+    int32_t to_l2; /* of these PRODUCTS_* into L2 and no further, of others into L1 */
     /* runs of rows of at least a page that are asked for in turn, of both planes together */
     int32_t streams;
     /* Rows that lie one behind another are read, or touched, in the order of addresses. So much
@@ -92,7 +103,9 @@ static const kvb_preset kvb_presets[SCHEDULES] = {
      * side by side come to 128 KiB; pages of 16 tokens have no such runs, and a quarter stays in
      * L1. From memory on a Zen 3: f16 G = 1 .92 of a plain read (stream .73, cross .76), f32 G = 4
      * .87; on a Zen 4 the fastest in 113 of 176 cells, by up to 37 % (pages, G = 4 and 8, packed
-     * rows). */
+     * rows). to_l2: none. Into L2 one thread took, of the time, on a Zen 4 (32 KiB of L1) .83 to
+     * 1.00, with q8_0 1.2; on a Zen 5 (48 KiB) with float32 1.00 to 1.18, with bytes 1.08 to 1.12,
+     * with packs .99 to 1.09. */
     [SCHEDULE_WEAVE] = {.block = 65536, .block_paged = 16384, .asks = ASKS_WOVEN, .streams = 8},
 
     /* stream: of the same plane what comes next in the order of addresses, into L2, so that the
@@ -111,7 +124,7 @@ static const kvb_preset kvb_presets[SCHEDULES] = {
             .block_light = 32768,
             .doubled = true,
             .asks = ASKS_OWN,
-            .to_l2 = true,
+            .to_l2 = PRODUCTS_ALL,
             .streams = 1,
             .in_order = true,
             .distance = 6144,

@@ -6,7 +6,7 @@
 static const char *const ops[] = {"decode", "twin",     "append",    "bulk",    "clear", "unpack",
                                   "fill",   "repack",   "transpose", "logits",  "reset", "read",
                                   "write",  "write_nt", "copy",      "copy_nt", "triad", "flops",
-                                  "dot8",   "latency",  "clock"};
+                                  "dot8",   "dot16",    "latency",   "clock"};
 static const char *const variants[] = {"flash", "twopass", "perhead", "round16", "dot"};
 static const char *const layouts[] = {"head", "position", "paged", "blockt"};
 static const char *const inners[] = {"head", "token"};

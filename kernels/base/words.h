@@ -30,6 +30,7 @@ enum {
     OP_TRIAD,
     OP_FLOPS,
     OP_DOT8,
+    OP_DOT16,
     OP_LATENCY,
     OP_CLOCK,
     OPS
@@ -58,6 +59,8 @@ static inline uint64_t kvb_mix(uint64_t x)
     return x ^ x >> 31;
 }
 
+/* However large it is: so that arguments which are constants are constants inside. */
+#define INLINE static inline __attribute__((always_inline))
 /* Every turn of a loop is written out, `most` at most: else arrays would not be registers. Clang
  * knows gcc's words, and does not heed them. */
 #define KVB_PRAGMA(words) _Pragma(#words)

@@ -64,7 +64,7 @@ static int32_t check_tensor(const kvb_plane *p, const char *name)
     if (!(scale > 0.0f && isfinite(scale)))
         return kvb_fail(KVB_BAD_ARGUMENT, "%s is %g; it must be finite and positive, or 0 for none",
                         name, (double)scale);
-    if (p->dtype != DTYPE_E4M3 && p->dtype != DTYPE_E5M2)
+    if (!kvb_formats[p->dtype].exponent)
         return kvb_fail(KVB_BAD_ARGUMENT, "%s: the dtype %s has no scale of the whole tensor", name,
                         kvb_word("dtype", p->dtype));
     return KVB_OK;

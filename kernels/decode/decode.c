@@ -52,7 +52,9 @@ static int64_t carve(const kvb_decode_task *task, void *scratch, kvb_state **sta
     for (int64_t i = 0, slot = 0; i < units; i++) {
         const int64_t q_rows = rows_of_part(task, i % task->parts);
         const int64_t of_eight = kvb_tier_of(task->args.isa)->q_part;
-        const int64_t part = !of_eight ? task->k_pad : q_rows > Q_ROWS / 2 ? of_eight : LANES;
+        /* dot makes codes of each query row by itself */
+        const bool by_rows = !of_eight || task->args.variant == VARIANT_DOT;
+        const int64_t part = by_rows ? task->k_pad : q_rows > Q_ROWS / 2 ? of_eight : LANES;
         groups[i] = (kvb_group){
             .q_rows = (int32_t)q_rows,
             .slots = 1 << kvb_class(q_rows),
@@ -76,14 +78,30 @@ static int64_t carve(const kvb_decode_task *task, void *scratch, kvb_state **sta
 
 /* ---- units ----------------------------------------------------------------------------------- */
 
-/* A query row, times `scale`, to where its group has it: as q_index() says, without its divisions.
- */
+/* `dim` elements times `scale`, to parts that lie `stride` from each other. */
+static inline void put_parts(const float *restrict from, int64_t dim, float scale,
+                             float *restrict to, int64_t stride, const int64_t part)
+{
+    int64_t d = 0;
+    for (; d + part <= dim; d += part, to += stride)
+        for (int64_t i = 0; i < part; i++)
+            to[i] = from[d + i] * scale;
+    for (; d < dim; d++)
+        *to++ = from[d] * scale;
+}
+
+/* A query row, times `scale`, to where its group has it, as q_index() says: lengths that parts
+ * often have are constants, so that the compiler writes out their vectors. */
 static void put_query(const kvb_group *g, int64_t q_row, const float *from, float scale)
 {
-    float *q = (float *)(uintptr_t)g->q;
-    for (int64_t d = 0, at = q_row * g->part; d < g->k_dim; at += (g->slots - 1) * g->part)
-        for (int64_t end = at_most(g->k_dim, d + g->part); d < end; d++, at++)
-            q[at] = from[d] * scale;
+    float *to = (float *)(uintptr_t)g->q + q_row * g->part;
+    const int64_t stride = g->slots * g->part;
+    if (g->part == LANES)
+        put_parts(from, g->k_dim, scale, to, stride, LANES);
+    else if (g->part == LANES / 4)
+        put_parts(from, g->k_dim, scale, to, stride, LANES / 4);
+    else
+        put_parts(from, g->k_dim, scale, to, stride, g->part);
 }
 
 static void begin_group(const kvb_decode_task *task, const kvb_unit *unit, int64_t head,

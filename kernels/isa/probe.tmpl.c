@@ -168,3 +168,20 @@ static double probe_dot8(int64_t rounds)
         v_hide(&acc[i]);
     return (double)rounds * (8 * VL * FLOPS_ACC);
 }
+
+#ifdef V_PAIRS
+/* As many sums, each of two products of bf16: 1 / 2 times 1 / 4. They stop growing near 2^22. */
+static double probe_dot16(int64_t rounds)
+{
+    const vi x = v_set_int(0x3f003f00), y = v_set_int(0x3e803e80);
+    vf acc[FLOPS_ACC];
+    PROBE_UNROLL_FOR (int i = 0; i < FLOPS_ACC; i++)
+        acc[i] = v_set1((float)i);
+    for (int64_t r = 0; r < rounds; r++)
+        PROBE_UNROLL_FOR (int i = 0; i < FLOPS_ACC; i++)
+            v_dot_pairs_into(&acc[i], x, y);
+    PROBE_UNROLL_FOR (int i = 0; i < FLOPS_ACC; i++)
+        v_pin(acc[i]);
+    return (double)rounds * (4 * VL * FLOPS_ACC);
+}
+#endif

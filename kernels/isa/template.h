@@ -10,12 +10,12 @@
  *            elements follow each other
  *   PLAIN    1: elements are floats as they stand
  *   SCALED   1: a row has a scale beside it
+ *   FLOAT8   1: elements are floats of 8 bits, and FOLD follows from their line
  *   FOLD     a power of two: vectors are loaded that much smaller than their values, and sums
  *            are multiplied at their end */
 #ifndef KVB_ISA_TEMPLATE_H
 #define KVB_ISA_TEMPLATE_H
 
-#define INLINE static inline __attribute__((always_inline))
 /* Not even in copies for some of its arguments. */
 #ifdef __clang__
 #define NOINLINE __attribute__((noinline))
@@ -33,6 +33,10 @@
 #define HIDE(variable) __asm__("" : "+r"(variable))
 #define CAT_(a, b) a##b
 #define CAT(a, b) CAT_(a, b)
+
+/* dtype_<word>: the number of a dtype, from its word. */
+#define DTYPE_NUMBER(word, name, ...) dtype_##word = DTYPE_##name,
+enum { KVB_DTYPES(DTYPE_NUMBER) };
 
 /* Elements of a query row that lie side by side in a group's q: of eight, where four share a
  * vector, a fourth of it. */
@@ -68,8 +72,8 @@ INLINE void fma_of(vf *acc, vf a, vf b, const bool once)
 /* Byte of a row at which element `at` lies, or the pack that it is in. */
 #define OFFSET(at) (PACK == 1 ? (at) * ELEMENT : (int)((unsigned)(at) / PACK) * ELEMENT)
 /* Two vectors of a row are converted at once; and dealt: row/deal.tmpl.c. 0 where a tier does not
- * say. */
-#define PAIRED CAT(V_PAIR_, DTYPE)
+ * say. Of floats of 8 bits, a tier says which are not. */
+#define PAIRED (FLOAT8 ? V_PAIR_FLOAT8 && !CAT(V_SINGLE_, DTYPE) : CAT(V_PAIR_, DTYPE))
 #define DEALT CAT(V_DEAL_, DTYPE)
 #define LOAD CAT(load_, DTYPE)
 #define CODES CAT(codes_, DTYPE)

@@ -36,14 +36,8 @@
 #define SCALED 1
 #include "isa/row/row_kernel.tmpl.c"
 
-#define DTYPE e4m3
-#define ELEMENT 1
-#define FOLD 256.0f
-#include "isa/row/row_kernel.tmpl.c"
-
-#define DTYPE e5m2
-#define ELEMENT 1
-#include "isa/row/row_kernel.tmpl.c"
+#define EACH "isa/row/row_kernel.tmpl.c"
+#include "isa/row/floats8.tmpl.c"
 
 #include "isa/row/packs.tmpl.c"
 
@@ -96,7 +90,10 @@ const kvb_tier TIER = {
     .copy = probe_copy,
     .copy_nt = probe_copy_nt,
     .triad = probe_triad,
-    .flops = probe_flops,
-    .dot8 = probe_dot8,
+    .compute[OP_FLOPS] = probe_flops,
+    .compute[OP_DOT8] = probe_dot8,
+#ifdef V_PAIRS
+    .compute[OP_DOT16] = probe_dot16,
+#endif
     .q_part = Q_PART(Q_ROWS),
 };

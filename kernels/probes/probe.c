@@ -52,13 +52,6 @@ static void count(int64_t steps)
     }
 }
 
-static double (*compute(int32_t op, const kvb_tier *tier))(int64_t)
-{
-    return op == OP_DOT8 ? tier->dot8 : tier->flops;
-}
-
-static bool computes(int32_t op) { return op == OP_FLOPS || op == OP_DOT8; }
-
 /* As the schedule asks while it reads rows: in the order of addresses, or of a block of K and one
  * of V those behind it. */
 static kvb_ahead ahead_of(const kvb_probe *args)
@@ -68,7 +61,7 @@ static kvb_ahead ahead_of(const kvb_probe *args)
         return (kvb_ahead){.distance = args->distance};
     return (kvb_ahead){.distance = preset->in_order ? preset->distance : 2 * preset->block,
                        .streams = preset->streams,
-                       .to_l2 = preset->to_l2};
+                       .to_l2 = preset->to_l2 & PRODUCTS_NONE};
 }
 
 /* Null stays null: an op has only the buffers it needs. */
@@ -112,7 +105,8 @@ static void work(kvb_task *task, int32_t thread, void *scratch)
     switch (args->op) {
     case OP_FLOPS:
     case OP_DOT8:
-        compute(args->op, tier)(args->steps);
+    case OP_DOT16:
+        tier->compute[args->op](args->steps);
         return;
     case OP_CLOCK:
         count(args->steps);
@@ -191,15 +185,15 @@ static int32_t check_probe(const kvb_probe *a, int32_t threads)
         return kvb_fail(KVB_BAD_ARGUMENT, "op %d is not a probe", a->op);
     TRY(kvb_check_isa(a->isa));
     TRY(kvb_check_word("schedule", a->schedule, SCHEDULES));
-    if (computes(a->op) && !compute(a->op, kvb_tier_of(a->isa)))
+    if (kvb_computes(a->op) && !kvb_tier_of(a->isa)->compute[a->op])
         return kvb_fail(KVB_UNSUPPORTED, "isa %s has no %s", kvb_word("isa", a->isa),
                         kvb_word("op", a->op));
-    if (a->op == OP_DOT8 && !kvb_half_runs(a->isa, WAY_DOT_I8, KVB_K))
+    if (kvb_computes(a->op) && !kvb_half_runs(a->isa, kvb_way_computed(a->op), KVB_K))
         return kvb_fail(KVB_UNSUPPORTED, "%s of isa %s does not run on this CPU",
                         kvb_word("op", a->op), kvb_word("isa", a->isa));
     TRY(kvb_check_range("steps", a->steps, a->op >= OP_FLOPS, INT64_MAX / 1024));
     TRY(check_piece(a));
-    if (computes(a->op) || a->op == OP_CLOCK)
+    if (kvb_computes(a->op) || a->op == OP_CLOCK)
         return KVB_OK;
     TRY(kvb_check_range("bytes", a->bytes, LINE, bytes_max));
     TRY(kvb_check_lines("bytes", a->bytes));
@@ -243,9 +237,9 @@ int32_t kvb_task_probe(const kvb_probe *args, int32_t threads, kvb_task **task)
     probe->task.work = work;
     probe->task.count = args->piece ? next_piece : NULL;
     count_traffic(args, &probe->task.traffic);
-    if (computes(args->op)) /* the length of a round is the tier's own */
+    if (kvb_computes(args->op)) /* the length of a round is the tier's own */
         probe->task.traffic.flops =
-            compute(args->op, probe->tier)(1) * (double)args->steps * threads;
+            probe->tier->compute[args->op](1) * (double)args->steps * threads;
     return kvb_task_made(&probe->task, args->op == OP_READ ? kvb_task_sums(&probe->task) : KVB_OK,
                          task);
 }

@@ -109,6 +109,14 @@ double kvb_scalar_flops(int64_t rounds)
     return (double)rounds * (2 * CHAINS);
 }
 
+static float from_bf16(uint16_t bits)
+{
+    const uint32_t word = (uint32_t)bits << 16;
+    float x;
+    memcpy(&x, &word, sizeof x);
+    return x;
+}
+
 /* Chains of sums of products of whole numbers, which the empty asm hides from the compiler. */
 double kvb_scalar_dots(int64_t rounds)
 {
@@ -121,6 +129,25 @@ double kvb_scalar_dots(int64_t rounds)
     for (int i = 0; i < CHAINS; i++)
         USE(chain[i]);
     return (double)rounds * (2 * CHAINS);
+}
+
+/* Chains of sums, each of two products of bf16, which are loaded anew in each round. They stop
+ * growing near 2^22. */
+double kvb_scalar_pairs(int64_t rounds)
+{
+    uint16_t elements[2][CHAINS];
+    volatile float half = 0.5f, quarter = 0.25f;
+    float a = half, b = quarter, chain[CHAINS] = {0};
+    for (int i = 0; i < CHAINS; i++)
+        elements[0][i] = 0x3e80, elements[1][i] = 0x3f00; /* 1 / 4, 1 / 2 */
+    for (int64_t r = 0; r < rounds; r++) {
+        __asm__ volatile("" : : "r"(elements) : "memory");
+        for (int i = 0; i < CHAINS; i++)
+            chain[i] += a * from_bf16(elements[0][i]) + b * from_bf16(elements[1][i]);
+    }
+    volatile float used = chain[rounds % CHAINS];
+    (void)used;
+    return (double)rounds * (4 * CHAINS);
 }
 
 /* The first `bytes` of a row: whole lines, and words of what is left. */

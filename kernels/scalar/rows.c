@@ -72,20 +72,21 @@ static uint16_t bf16(float x)
 
 static float from_bf16(uint16_t bits) { return float_of((uint32_t)bits << 16); }
 
-/* ---- e4m3, e5m2: 8 bits, 4 or 5 of them exponent ------------------------------------------------
+/* ---- floats of 8 bits ---------------------------------------------------------------------------
  *
- * What lies beyond the largest finite value, Inf included, becomes that value; every NaN becomes
- * 0x7f with its sign. e4m3 has no Inf, so its exponents go one further: 448. e5m2 is the upper byte
- * of an f16, Inf and NaN included, but a float32 is rounded to it at once, not by way of f16. */
+ * A sign, bits of exponent, bits of fraction; base/formats.h says how many of each, and which codes
+ * are Inf and NaN. What lies beyond the largest finite value, Inf included, becomes that value;
+ * every NaN becomes 0x7f with its sign. A float32 is rounded at once, not by way of f16. */
 
-/* Without the lowest `drop` bits of a float32's fraction; normal from the exponent `least` on, at
- * most `most`. */
-static uint8_t byte_float(float x, uint32_t drop, uint32_t least, float most)
+static uint8_t float8(const kvb_format *f, float x)
 {
+    /* bits of a float32's fraction that are cut off, and its exponent from which on it is normal */
+    const uint32_t drop = 16 + (uint32_t)f->exponent, least = 128 - (uint32_t)kvb_bias(f);
     uint32_t bits = bits_of(x), sign = bits >> 24 & 0x80, size = bits & 0x7fffffff;
     if (size > 0x7f800000)
         return (uint8_t)(sign | 0x7f);
-    size = size < bits_of(most) ? size : bits_of(most);
+    uint32_t most = bits_of(kvb_largest(f));
+    size = size < most ? size : most;
     uint32_t exponent = size >> 23, shift = drop + least - exponent;
     if (exponent >= least)
         return (uint8_t)(sign | (round_even(size, drop) - ((least - 1) << (23 - drop))));
@@ -95,20 +96,17 @@ static uint8_t byte_float(float x, uint32_t drop, uint32_t least, float most)
     return (uint8_t)(sign | round_even((size & 0x7fffff) | 0x800000, shift));
 }
 
-static uint8_t e4m3(float x) { return byte_float(x, 20, 121, 448.0f); }
-static uint8_t e5m2(float x) { return byte_float(x, 21, 113, 57344.0f); }
-
-static float from_e4m3(uint8_t code)
+static float from_float8(const kvb_format *f, uint8_t code)
 {
-    uint32_t sign = (uint32_t)(code & 0x80) << 24, exponent = code >> 3 & 15, fraction = code & 7;
-    if ((code & 0x7f) == 0x7f)
-        return float_of(sign | 0x7ff00000);
-    if (exponent == 0)
-        return float_of(sign | bits_of((float)fraction * 0x1p-9f));
-    return float_of(sign | (exponent + 120) << 23 | fraction << 20);
+    const uint32_t drop = 16 + (uint32_t)f->exponent, least = 128 - (uint32_t)kvb_bias(f);
+    uint32_t sign = (uint32_t)(code & 0x80) << 24, size = code & 0x7f,
+             exponent = size >> (23 - drop), fraction = size << drop & 0x7fffff;
+    if (size > (uint32_t)kvb_largest_code(f))
+        return float_of(sign | 0x7f800000 | (fraction ? 0x400000 : 0) | fraction);
+    if (exponent == 0) /* the fraction times the smallest normal value: 2^(least - 127) */
+        return float_of(sign | bits_of((float)fraction * 0x1p-23f * float_of(least << 23)));
+    return float_of(sign | (exponent + least - 1) << 23 | fraction);
 }
-
-static float from_e5m2(uint8_t code) { return kvb_scalar_from_f16((uint16_t)(code << 8)); }
 
 /* ---- i8: x = code * scale, one scale per row ----------------------------------------------------
  *
@@ -177,12 +175,8 @@ static void put_element(int32_t dtype, float x, float inverse, uint8_t *row, int
     case DTYPE_I8:
         row[d] = i8(x, inverse);
         break;
-    case DTYPE_E4M3:
-        row[d] = e4m3(x);
-        break;
-    case DTYPE_E5M2:
-        row[d] = e5m2(x);
-        break;
+    default:
+        row[d] = float8(&kvb_formats[dtype], x);
     }
 }
 
@@ -199,12 +193,9 @@ static float element(int32_t read, const uint8_t *row, float scale, int64_t d)
         return from_bf16(((const uint16_t *)(const void *)row)[d]);
     case DTYPE_I8:
         return (float)(int8_t)row[d] * scale;
-    case DTYPE_E4M3:
-        return from_e4m3(row[d]);
-    case DTYPE_E5M2:
-        return from_e5m2(row[d]);
     default:
-        return kvb_scalar_packed(read, row, d);
+        return kvb_formats[read].exponent ? from_float8(&kvb_formats[read], row[d])
+                                          : kvb_scalar_packed(read, row, d);
     }
 }
 

@@ -94,6 +94,7 @@ const kvb_tier kvb_tier_scalar = {
     .copy = kvb_scalar_copy,
     .copy_nt = kvb_scalar_copy_nt,
     .triad = kvb_scalar_triad,
-    .flops = kvb_scalar_flops,
-    .dot8 = kvb_scalar_dots,
+    .compute[OP_FLOPS] = kvb_scalar_flops,
+    .compute[OP_DOT8] = kvb_scalar_dots,
+    .compute[OP_DOT16] = kvb_scalar_pairs,
 };

@@ -68,6 +68,7 @@ static const op_row rows[] = {
     {OP_TRIAD, "-", false, false, true, "a = b + s * c, ordinary stores"},
     {OP_FLOPS, "-", false, true, true, "fused multiply-adds that stay in registers"},
     {OP_DOT8, "-", false, false, true, "products of bytes that stay in registers"},
+    {OP_DOT16, "-", false, false, true, "products of bf16 that stay in registers"},
     {OP_LATENCY, "-", false, false, false, "pointer chase through a random cycle of lines"},
     {OP_CLOCK, "-", false, false, false, "dependent additions: one per cycle of the core"},
 };
@@ -85,6 +86,14 @@ enum { MOST = (sizeof rows / sizeof *rows + VARIANTS) * LAYOUTS * DTYPES * ISAS 
 static kvb_kernel kernels[MOST];
 static int32_t count;
 
+/* What a tier needs for an op: the function that computes, or both halves. */
+static bool has(int32_t isa, int32_t op, int32_t way)
+{
+    if (kvb_computes(op))
+        return kvb_tier_of(isa) && kvb_tier_of(isa)->compute[op];
+    return kvb_has_half(isa, way, KVB_K) && kvb_has_half(isa, way, KVB_V);
+}
+
 /* Of an op, in one variant: every layout, dtype and tier that has it, K and V alike. `index`: the
  * variant's place in its list, or -1 where it is no way to decode. */
 static void add(const op_row *row, int32_t index, const char *variant, const char *about)
@@ -97,10 +106,10 @@ static void add(const op_row *row, int32_t index, const char *variant, const cha
             (row->layouts && row->dtypes && !kvb_layout_has(layout, dtype, KVB_K)) ||
             (index >= 0 && kvb_reads(index, layout, dtype, KVB_K) < 0))
             continue;
-        const int32_t way = row->op == OP_DOT8 ? WAY_DOT_I8
-                            : index < 0        ? dtype
-                                               : kvb_way_of(index, dtype);
-        if (!kvb_has_half(isa, way, KVB_K) || !kvb_has_half(isa, way, KVB_V))
+        const int32_t way = kvb_computes(row->op) ? kvb_way_computed(row->op)
+                            : index < 0           ? dtype
+                                                  : kvb_way_of(index, dtype);
+        if (!has(isa, row->op, way))
             continue;
         kernels[count++] = (kvb_kernel){
             .op = kvb_word("op", row->op),

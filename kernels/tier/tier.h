@@ -138,7 +138,8 @@ typedef struct kvb_group {
     int32_t slots; /* q_rows rounded up to a class: 1, 2, 4 or 8 */
     int32_t k_dim, v_dim;
     int64_t k_pad, v_pad; /* dims rounded up to LANES */
-    int64_t part;         /* elements of a row that lie side by side in q */
+    /* elements of a row that lie side by side in q: as the tier has them, of `dot` k_pad */
+    int64_t part;
     /* [k_pad / part][slots][part], times scale * log2(e); zero behind dim and behind q_rows */
     const float *q;
     int64_t *ends; /* [Q_ROWS], one past the last token that each attends to */
@@ -259,8 +260,9 @@ typedef struct kvb_tier {
     void (*copy)(void *to, const void *from, int64_t bytes, int64_t distance);
     void (*copy_nt)(void *to, const void *from, int64_t bytes, int64_t distance);
     void (*triad)(void *to, const void *from, const void *from2, int64_t bytes);
-    double (*flops)(int64_t rounds); /* returns the FLOPs done */
-    double (*dot8)(int64_t rounds);  /* the same of products of bytes */
+    /* by op, of those that compute; returns the FLOPs done. Null where the tier has no such
+     * instruction */
+    double (*compute[OPS])(int64_t rounds);
     /* `part` of groups with Q_ROWS slots; that of others is LANES. 0: `k_pad` of all, query rows
      * follow each other */
     int32_t q_part;
@@ -268,6 +270,12 @@ typedef struct kvb_tier {
 
 extern const kvb_tier kvb_tier_scalar, kvb_tier_avx2, kvb_tier_avx512, kvb_tier_neon,
     kvb_tier_sve256, kvb_tier_sve512;
+/* A probe of instructions that stay in registers, and the way whose products it makes. */
+static inline bool kvb_computes(int32_t op) { return op >= OP_FLOPS && op <= OP_DOT16; }
+static inline int32_t kvb_way_computed(int32_t op)
+{
+    return op == OP_DOT16 ? WAY_DOT_BF16 : op == OP_DOT8 ? WAY_DOT_I8 : DTYPE_F32;
+}
 /* registry.c: null where this build has no such tier */
 const kvb_tier *kvb_tier_of(int32_t isa);
 /* Halves of a tier, by way and plane: whether it has the one; whether this CPU has what that needs

@@ -65,6 +65,16 @@ static int64_t run_of(const kvb_decode *a, const kvb_preset *preset, int64_t row
     return tokens % rows ? LANES : rows;
 }
 
+/* Of a plane's rows: PRODUCTS_*. */
+static int32_t products_of(const kvb_decode *a, const kvb_plane *p)
+{
+    if (a->variant != VARIANT_DOT)
+        return PRODUCTS_FLOATS;
+    return kvb_formats[p->dtype].elements > 1 ? PRODUCTS_PACKS
+           : kvb_formats[p->dtype].scaled     ? PRODUCTS_BYTES
+                                              : PRODUCTS_PAIRS;
+}
+
 /* The schedules of a plane, whose rows in order are those of `heads` KV heads in turn, in blocks
  * whose runs have `run` rows. */
 static void make_plane(const kvb_walk *walk, in_order order, int64_t heads, int64_t run,
@@ -75,9 +85,9 @@ static void make_plane(const kvb_walk *walk, in_order order, int64_t heads, int6
     const bool asks = preset->asks != ASKS_NOTHING,
                runs = a->variant != VARIANT_PERHEAD && !order.whole;
     w->rest = (kvb_schedule){
-        .order = !asks           ? ORDER_PLAIN
-                 : preset->to_l2 ? ORDER_LISTED_L2
-                                 : ORDER_LISTED,
+        .order = !asks                                      ? ORDER_PLAIN
+                 : preset->to_l2 & products_of(a, w->plane) ? ORDER_LISTED_L2
+                                                            : ORDER_LISTED,
         .kv_heads = 1,
         .distance =
             order.whole && kvb_q_rows(a) > FEW_Q_ROWS ? preset->distance_heads : preset->distance,

@@ -14,14 +14,8 @@ from kvbench.model.hardware import PLACES, kernel_id
 from kvbench.model.planes import together
 from kvbench.units import cpu_text
 
-COMPUTE = ("flops", "dot8")  # probes of instructions that stay in registers
-
-
-def computes(variant: str) -> str:
-    """The probe of the instructions that kernels of this variant are made of."""
-    return "dot8" if variant == "dot" else "flops"
-
-
+FLOPS, DOT8, DOT16 = "flops", "dot8", "dot16"  # multiply-adds; products of bytes, of bf16
+COMPUTE = (FLOPS, DOT8, DOT16)  # probes of instructions that stay in registers
 AUTO = "auto"  # the schedule that a measurement chooses, or the library
 LOCAL, INTERLEAVE = "local", "interleave"  # where memory lies
 ONE_TOKEN = ("append", "logits")  # ops whose pass is of one token of each sequence
@@ -323,11 +317,6 @@ class Point(Visited):
         """Of its kernel."""
         variant = self.variant if self.engine == OURS else self.engine
         return self.op, variant, self.layout, self.kv_dtype, self.isa
-
-    @property
-    def computes(self) -> str:
-        """The probe of the instructions that its kernel is made of."""
-        return computes(self.variant)
 
     @property
     def name(self) -> str:

@@ -36,6 +36,7 @@ class Role(NamedTuple):
 
 
 AHEAD = Role("twin", "ahead")  # the twin in the point's own schedule
+CORE_OFF = Role(CORE, "off")  # core speed where nothing is asked for: what is asked for is there
 COPY_NT = Role("copy", "nt")
 BESIDE = {side: Role("beside", side).name for side in SIDES}  # the witness of either side
 

@@ -137,8 +137,9 @@ class Record:
     """One visit of a point, in a launch or by itself: all samples, or what went wrong.
 
     The point's program is "point", beside its witnesses and PACE. A decode has "twin" (plain
-    reads), "twin_ahead" (in its own schedule) and "core"; a plug-in's has "ceiling" in all forms,
-    too; a store has "copy" and "copy_nt". The PLAIN form of a probe is "point", others have the
+    reads), "twin_ahead" (in its own schedule), "core" (likewise) and "core_off" (where that asks
+    for something, the same with nothing asked for); a plug-in's has "ceiling" in all forms, too; a
+    store has "copy" and "copy_nt". The PLAIN form of a probe is "point", others have the
     form's name. A slice in L3 has plain reads of it and of memory, "slice" and "memory", and
     "rotated": the same kernel on slices in memory; what lies in memory has "memory" alone.
     Where other bytes are read between passes, "alone" is the point without them; a decode then has
@@ -151,8 +152,8 @@ class Record:
     quartile.
 
     Of a contrast the programs are the values of its factor. The fastest kernels of all dtypes have
-    witnesses: "twin/i8", "twin_ahead/i8" and "core/i8" stand beside "i8"; "memory" and PACE are of
-    all of them, and `members` says the rest, by value.
+    witnesses: "twin/i8", "twin_ahead/i8", "core/i8" and "core_off/i8" stand beside "i8"; "memory"
+    and PACE are of all of them, and `members` says the rest, by value.
     """
 
     launch: Count

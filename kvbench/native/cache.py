@@ -31,8 +31,8 @@ class Cache(Closing):
     blocks: how many blocks there are, for a paged cache whose `table` begins without any, and is
         the caller's to fill; or a pool, from which the cache takes them by itself.
     dtype: of K and V, or of two: q8_0+q4_0 is K + V. v_dim: elements of a row of V, where they are
-        not head_dim. scale: the dtype of the scales, for dtypes that have them. tensor: for e4m3
-        and e5m2, two numbers that all of K and all of V are divided by as they are stored.
+        not head_dim. scale: the dtype of the scales, for dtypes that have them. tensor: for floats
+        of 8 bits, two numbers that all of K and all of V are divided by as they are stored.
     pad: bytes behind each head's plane (None: the library's choice). pages and guard: see Arena;
         or `arena` and a byte `offset` into it, for a cache among others, which finds there what
         was there; memory of its own begins as zeros. Kernels read `table` and `lengths` live.

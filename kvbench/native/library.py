@@ -24,6 +24,7 @@ from kvbench.errors import (
 )
 from kvbench.model import AUTO, OWN, Kernel, several
 from kvbench.model.planes import PLANES, apart, is_pair
+from kvbench.model.point import DOT8, DOT16, FLOPS
 from kvbench.native.plugin import Plugins, opened
 from kvbench.oracle import Levels
 
@@ -306,6 +307,18 @@ class Library:
             found.append(Levels(most, ask(number, own, 2) or head_dim, bits))
         k, v = found
         return (k, v) if k.most or k.bits else None
+
+    def computes(self, variant: str, dtype: str) -> tuple[str, str]:
+        """The probes of the products that are made of K, and of V."""
+        k, v = (self._computes(variant, word) for word in apart(dtype))
+        return k, v
+
+    def _computes(self, variant: str, dtype: str) -> str:
+        if variant not in self.words("variant") or dtype not in self.words("dtype"):
+            return FLOPS  # a plug-in's, or a store's
+        numbers = self.number("variant", variant), self.number("dtype", dtype)
+        whole, bits = (self.lib.kvb_levels(*numbers, which) for which in (0, 3))
+        return DOT8 if whole else DOT16 if bits else FLOPS
 
     def way(self, variant: str, layout: str, dtype: str, isa: str) -> dict[str, Any]:
         """How a kvb_decode is told its variant: by its number, or by the function of a

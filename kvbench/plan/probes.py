@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from kvbench.grouping import grouped
 from kvbench.model import Machine, Plan, Probe
+from kvbench.model.point import FLOPS
 from kvbench.regime import classify, dram_bytes, levels
 from kvbench.units import KIB, MIB
 
@@ -27,7 +28,7 @@ GRAIN = 6 * 64  # bytes: whole lines for one, two and three streams
 @dataclass(frozen=True, slots=True)
 class Scope:
     """What a plan of ceilings may use. `cpus`: one for each thread, at most; `isas`: the one to
-    stream with last.
+    stream with last; `products`: probes of narrow products that this one has.
     """
 
     cpus: tuple[int, ...]
@@ -36,11 +37,12 @@ class Scope:
     pages: tuple[str, ...]
     quick: bool
     seed: int = 1
+    products: tuple[str, ...] = ()
 
 
 def probes(machine: Machine, scope: Scope) -> Plan:
-    """Reads, stores and copies from the first cache to memory, FMA peak, latency and clock, for
-    sets of CPUs.
+    """Reads, stores and copies from the first cache to memory, peaks of products, latency and
+    clock, for sets of CPUs.
     """
     sets = cpu_sets(machine, scope.cpus, scope.quick)
     main = cpu_sets(machine, scope.cpus, quick=True)
@@ -51,7 +53,9 @@ def probes(machine: Machine, scope: Scope) -> Plan:
             points += _streams(machine, scope, cpus, pages, ops)
     points += _latencies(machine, scope, sets[0])
     for cpus in sets:
-        points += [Probe("flops", isa, cpus, scope.pages[0], 0) for isa in scope.isas]
+        computed = [(FLOPS, isa) for isa in scope.isas]
+        computed += [(op, scope.isas[-1]) for op in scope.products]
+        points += [Probe(op, isa, cpus, scope.pages[0], 0) for op, isa in computed]
         points.append(Probe("clock", scope.isas[0], cpus, scope.pages[0], 0))
     return Plan(
         tuple(dict.fromkeys(points)),

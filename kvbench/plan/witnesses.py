@@ -15,7 +15,7 @@ from typing import Any, TypeGuard
 from kvbench.grouping import grouped
 from kvbench.model import AUTO, DEFAULTS, OURS, POINT, Contrast, Machine, Needs, Point, Probe
 from kvbench.model.contrast import FACTORS, LENGTHS, lines, value
-from kvbench.model.point import SHAPE, Visited
+from kvbench.model.point import FLOPS, SHAPE, Visited
 from kvbench.native import default_library
 from kvbench.plan.classes import level
 from kvbench.plan.needs import PROCESS, stores
@@ -38,7 +38,7 @@ _SHARE = 0.25  # of the memory there is, for a set's arenas
 def witnesses(found: Mapping[Point, Needs], machine: Machine) -> tuple[Probe, ...]:
     """Memory too, for every set of CPUs: whether a cache is faster than that is what is asked."""
     alike = {  # points with the same witnesses: each is asked for once
-        (n.walked, p.residency == "evicted", p.isa, p.cpus, p.pages, stores(p), p.computes): p
+        (n.walked, p.residency == "evicted", p.isa, p.cpus, p.pages, stores(p), _ops(p)): p
         for p, n in found.items()
     }
     probes = (probe for point in alike.values() for probe in _of(point, found[point], machine))
@@ -61,8 +61,14 @@ def _of(point: Point, needed: Needs, machine: Machine) -> Iterator[Probe]:
         )
         for op in ("read", *(_COPIES if stores(point) else ())):
             yield Probe(op, point.isa, cpus, point.pages, size)
-    for op in dict.fromkeys(("flops", point.computes, "clock")):
+    for op in _ops(point):
         yield Probe(op, point.isa, point.cpus, point.pages, 0)
+
+
+def _ops(point: Point) -> tuple[str, ...]:
+    """Of the probes that need no memory."""
+    own = default_library().computes(point.variant, point.kv_dtype)
+    return tuple(dict.fromkeys((FLOPS, *own, "clock")))
 
 
 def _near(footprint: int, point: Point, machine: Machine, far: int) -> float:

@@ -13,7 +13,8 @@ from kvbench.analysis.measured.machines import (
     usual_pages,
 )
 from kvbench.grouping import grouped
-from kvbench.model import PLAIN, Fact, Machine
+from kvbench.model import COMPUTE, PLAIN, Fact, Machine
+from kvbench.model.point import FLOPS
 from kvbench.regime import dram_bytes
 from kvbench.report.ruled import Column, ruled
 from kvbench.units import counted, cpu_text, size
@@ -113,7 +114,10 @@ def _table_of(own: Sequence[CeilingRow], title: str, count: int) -> Iterator[str
         )
     alone = [c for c in own if c.op in WITHOUT_MEMORY]
     if alone:
-        names = (f"fma {c.isa}" if c.op == "flops" else c.op for c in alone)
+        names = (
+            f"{'fma' if c.op == FLOPS else c.op} {c.isa}" if c.op in COMPUTE else c.op
+            for c in alone
+        )
         said = (
             f"{name} {_cell(c, count)} {UNITS[c.op]}" for name, c in zip(names, alone, strict=True)
         )

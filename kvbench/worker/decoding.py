@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from kvbench.model import AUTO, POINT
-from kvbench.model.program import AHEAD, CORE, MEMORY, ROTATED, SLICE
+from kvbench.model.point import FLOPS
+from kvbench.model.program import AHEAD, CORE, CORE_OFF, MEMORY, ROTATED, SLICE
 from kvbench.native import Cache, Task, decode_task
 from kvbench.oracle import TILE
 from kvbench.plan.classes import FROM_MEMORY, level, near_memory
@@ -50,22 +51,37 @@ class Decoding(Bench):
 
     @cached_property
     def limits(self) -> list[Program]:
-        """Reads of the same rows in two forms, and the core roof. Those reads are of rows that
-        nothing comes between, and no limit of a point where something does.
+        """Reads of the same rows, and the core roof. Those reads are of rows that nothing comes
+        between, and no limit of a point where something does.
         """
-        core = Program(CORE, self.team, (self._wrapped(),))
-        if self.point.streamed:
-            return [core]
+        return self.cores if self.point.streamed else [*self.twins, *self.cores]
+
+    @cached_property
+    def twins(self) -> list[Program]:
         ahead = AUTO if self.ran == "off" else self.ran or AUTO
-        return [self.plainest, self.under(AHEAD.name, ahead, "twin"), core]
+        return [self.plainest, self.under(AHEAD.name, ahead, "twin")]
+
+    @cached_property
+    def cores(self) -> list[Program]:
+        """The core roof in the point's own schedule, and where nothing is asked for: in a cache the
+        one or the other is faster. A plug-in's kernel has no schedule.
+        """
+        forms = {CORE: self.ran or AUTO}
+        if self.ran not in ("", "off"):
+            forms[CORE_OFF.name] = "off"
+        return [
+            Program(name, self.team, (self._wrapped(schedule),)) for name, schedule in forms.items()
+        ]
 
     def more(self) -> Iterator[Program]:
-        """And of memory where a cache may help that; the roof of products of whole numbers."""
+        """And of memory where a cache may help that; the roofs of products that are no float32."""
         yield from super().more()
         if self.room.whole.size < self.far.bytes:
             yield from self.reads("dram", self.far.whole)
-        if (op := self.point.computes) != "flops":
-            yield Program(op, self.team, (self.probe(op, steps=ROUNDS),))
+        own = self.room.library.computes(self.point.variant, self.point.kv_dtype)
+        for op in dict.fromkeys(own):
+            if op != FLOPS:
+                yield Program(op, self.team, (self.probe(op, steps=ROUNDS),))
 
     def under(self, name: str, schedule: str, op: str = "decode") -> Program:
         """The point, or its twin, as it would be with that one."""
@@ -102,12 +118,18 @@ class Decoding(Bench):
 
     # ---- the core roof ---------------------------------------------------------------------------
 
-    def _wrapped(self) -> Task:
-        """The walk over a window, which is of the first sequence: so that is the longest here."""
+    def _wrapped(self, schedule: str) -> Task:
+        """The walk over a window. All threads have the same one, each in a private cache."""
+        out = np.empty_like(self.queries.asked)
+        walk = self._walk(schedule=schedule, wrap=self.window[0])
+        return self._decode("decode", self._longest, self.queries.q[0], out, **walk)
+
+    @cached_property
+    def _longest(self) -> Cache:
+        """The first slice. The window is of the first sequence: so that is the longest here."""
         cache = self._owned.enter_context(self.room.cache(0))
         cache.lengths[:] = sorted(self.point.shape.held, reverse=True)
-        out, walk = np.empty_like(self.queries.asked), self._walk(wrap=self.window[0])
-        return self._decode("decode", cache, self.queries.q[0], out, **walk)
+        return cache
 
     @property
     def core_level(self) -> str:
@@ -119,8 +141,8 @@ class Decoding(Bench):
         one, of which K and V take half. The other half is for scores, sums and queries, which take
         4 to 16 KiB.
 
-        A walk pays for each end of its window. In L1, by 64 tokens, i8 with byte products took 1.4
-        times as long as by 1,024 in L2, and q4_0 1.2 times.
+        A walk has no block that is longer than its window, and pays for shorter ones. In L1, by 64
+        tokens, i8 with byte products took 1.4 times as long as by 1,024 in L2, and q4_0 1.2 times.
         """
         shape, cache = self.point.shape, self.room.caches[0].struct
         token = (cache.k.row_bytes + cache.v.row_bytes) * (

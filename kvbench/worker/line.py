@@ -16,8 +16,9 @@ from typing import Any
 from kvbench.closing import Owner
 from kvbench.errors import KvbenchError
 from kvbench.machine.allowance import Disturbed
-from kvbench.model import AGAIN, CORE, OURS, Job, Point, Record, Sample
+from kvbench.model import AGAIN, OURS, Job, Point, Record, Sample
 from kvbench.model.point import Visited
+from kvbench.model.program import beside
 from kvbench.peers.builds import build_of
 from kvbench.peers.process import Failed
 from kvbench.plan.witnesses import line_of
@@ -155,7 +156,9 @@ class Line(Owner):
             for point, bench in self._benches.items()
         }
         cores = [
-            replace(bench.limits[2], name=_core(point)) for point, bench in self._benches.items()
+            replace(each, name=beside(each.name, point.name))
+            for point, bench in self._benches.items()
+            for each in bench.cores
         ]
         again = [
             replace(each, name=AGAIN, like=each.name, place=_LAST) for each in [*named.values()][:1]
@@ -165,16 +168,16 @@ class Line(Owner):
 
     def _shared(self) -> list[Program]:
         first = self._first
-        return [*first.limits[:2], *([first.memory] if first.from_memory else []), first.pace]
+        return [*first.twins, *([first.memory] if first.from_memory else []), first.pace]
 
     def _ours(self, point: Point, bench: Decoding, taken: Sequence[Sample], error: float) -> Record:
         names = {
             point.name: "point",
-            _core(point): CORE,
+            **{beside(each.name, point.name): each.name for each in bench.cores},
             **({AGAIN: AGAIN} if point == next(iter(self._benches)) else {}),
         }
-        own, core = bench.own.traffic(), bench.limits[2].traffic()
-        moved = dict(zip(("point", CORE, AGAIN), (own, core, own), strict=True))
+        own = bench.own.traffic()
+        moved = {"point": own, AGAIN: own} | {each.name: each.traffic() for each in bench.cores}
         facts = {"core_level": bench.core_level, "ran": bench.ran, "max_abs_err": error}
         return self._record(point, names, moved, taken, **facts)
 
@@ -206,7 +209,3 @@ class Line(Owner):
             {name: own for name, own in moved.items() if name in there},
             **facts,
         )
-
-
-def _core(point: Point) -> str:
-    return f"{CORE}/{point.name}"

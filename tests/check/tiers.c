@@ -16,11 +16,27 @@ static void check_lists(void)
     expect(!kvb_word("no such list", 0) && !kvb_word(NULL, 0), "an unknown list has words");
 }
 
-/* A tier decodes with all of a variant's layouts and dtypes, or with none of them: the scalar one
- * has every variant, and every tier the first. */
+/* A tier decodes rows of a dtype with a variant in all layouts that have them, or in none: the
+ * scalar one has every variant, and every tier the first. */
+static void check_cells(int64_t decodes[16][16][16], int32_t variant, int32_t dtype)
+{
+    int64_t cells = 0;
+    for (int32_t layout = 0; kvb_word("layout", layout); layout++)
+        cells += kvb_reads(variant, layout, dtype, KVB_K) >= 0;
+    for (int32_t isa = 0; kvb_word("isa", isa); isa++) {
+        const bool built = decodes[isa][0][0] > 0;
+        const bool whole = isa == word_of("isa", "scalar") || (variant == 0 && built);
+        const int64_t found = decodes[isa][variant][dtype];
+        expect(found == cells || (!whole && !found),
+               "%s of %s on %s: %ld kernels listed, the matrix has %ld",
+               kvb_word("variant", variant), kvb_word("dtype", dtype), kvb_word("isa", isa),
+               (long)found, (long)cells);
+    }
+}
+
 static void check_matrix(void)
 {
-    int64_t decodes[16][16] = {{0}}; /* tier, variant */
+    int64_t decodes[16][16][16] = {{{0}}}; /* tier, variant, dtype */
     for (int32_t i = 0; kvb_kernels(i); i++) {
         const kvb_kernel *k = kvb_kernels(i);
         int32_t isa = word_of("isa", k->isa);
@@ -33,21 +49,11 @@ static void check_matrix(void)
             expect(more ? k->runnable <= kvb_isa_runs(isa) : k->runnable == kvb_isa_runs(isa),
                    "kernel %d (%s): runnable is %d", i, k->isa, k->runnable);
         if (decode && isa >= 0)
-            decodes[isa][word_of("variant", k->variant)]++;
+            decodes[isa][word_of("variant", k->variant)][word_of("dtype", k->dtype)]++;
     }
-    for (int32_t variant = 0; kvb_word("variant", variant); variant++) {
-        int64_t cells = 0;
-        for (int32_t layout = 0; kvb_word("layout", layout); layout++)
-            for (int32_t dtype = 0; kvb_word("dtype", dtype); dtype++)
-                cells += kvb_reads(variant, layout, dtype, KVB_K) >= 0;
-        for (int32_t isa = 0; kvb_word("isa", isa); isa++) {
-            bool whole = isa == word_of("isa", "scalar") || (variant == 0 && decodes[isa][0]);
-            int64_t found = decodes[isa][variant];
-            expect(found == cells || (!whole && !found),
-                   "%s on %s: %ld kernels listed, the matrix has %ld", kvb_word("variant", variant),
-                   kvb_word("isa", isa), (long)found, (long)cells);
-        }
-    }
+    for (int32_t variant = 0; kvb_word("variant", variant); variant++)
+        for (int32_t dtype = 0; kvb_word("dtype", dtype); dtype++)
+            check_cells(decodes, variant, dtype);
     static const int32_t none[][4] = {{-1, 0, 0, 0}, {0, -1, 0, 0}, {0, 0, -1, 0}, {0, 0, 0, -1},
                                       {99, 0, 0, 0}, {0, 99, 0, 0}, {0, 0, 99, 0}, {0, 0, 0, 2}};
     for (size_t i = 0; i < sizeof none / sizeof *none; i++)

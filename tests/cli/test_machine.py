@@ -7,7 +7,7 @@ import pytest
 import kvbench.machine
 import kvbench.runner
 from kvbench.machine.tree import Files
-from kvbench.model import Record, Sample, Traffic
+from kvbench.model import COMPUTE, Record, Sample, Traffic
 from tests.cli.test_cli import call, errors_of, output_of, refused
 from tests.machine.healthy import Still
 from tests.machine.trees import bare_guest, grow
@@ -32,7 +32,7 @@ def answers(job):
     for probe in job.points:
         fast = 1 + 0.005 * job.launch
         moved = Traffic(3e9, float(probe.bytes), 0, 0, 0, 0, 0, 0)
-        units = {"flops": 1 / 50, "clock": 1.0, "latency": 100e-9 * 1000}
+        units = dict.fromkeys(COMPUTE, 1 / 50) | {"clock": 1.0, "latency": 100e-9 * 1000}
         seconds = units.get(probe.op) or probe.bytes / rate(probe) / 1e9
         steps = {"clock": 3 * 10**9, "latency": 1000}.get(probe.op, 1)
         samples = tuple(

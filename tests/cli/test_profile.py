@@ -265,7 +265,7 @@ def test_the_table_names_every_denominator(capsys):
         "reads of its own rows",
         "core speed",
         "read ceiling",
-        "FMA peak",
+        "peak of multiply-adds",
         "limit:",
         "verified",
         "issued",

@@ -140,7 +140,13 @@ def test_dot_products_leave_an_arm_compiler_its_instructions(tmp_path, cpu):
         vi dots(vi a, vi b, vi c, vf *sums)
         {
             v_dot_pairs_into(sums, b, c);
+            v_dot_codes_into(&a, b, c, false);
             v_dot_weights_into(&a, b, c);
+            return a;
+        }
+        vf pairs(vf a, vi b, vi c)
+        {
+            v_dot_pairs_into(&a, b, c);
             return a;
         }
         void add(float *restrict a, const float *restrict b, int64_t n)
@@ -148,8 +154,8 @@ def test_dot_products_leave_an_arm_compiler_its_instructions(tmp_path, cpu):
             for (int64_t i = 0; i < n; i++) a[i] += b[i];
         }
         """)
-    flags = ["-O3", f"-mcpu={cpu}", "-I", ROOT / "kernels", "-c", "-o", tmp_path / "unit.o"]
-    succeeds([compiler, *flags, source])
+    flags = ["-O3", "-Werror", f"-mcpu={cpu}", "-I", ROOT / "kernels"]
+    succeeds([compiler, *flags, "-c", "-o", tmp_path / "unit.o", source])
 
 
 @pytest.mark.skipif(

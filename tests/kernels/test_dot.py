@@ -192,11 +192,14 @@ def test_scores_of_extremes_are_exact(bench, isa, dtype, layout):
 
 @every
 def test_what_is_no_number_stays_none(bench, isa, dtype, layout):
-    codes, q = np.ones((2, 20, 64)), np.ones((1, 3, 64), np.float32)
+    """Of a query row that has a NaN or an infinity; others of its group are as they were."""
+    codes, q = np.ones((2, 20, 64)), np.ones((1, 5, 64), np.float32)
     scales = np.ones((2, 20, 2) if dtype in PACKED else (2, 20), np.float32)
-    q[0, 1, 9], q[0, 2] = np.nan, 0
+    q[0, 1, 9], q[0, 2], q[0, 3, 63], q[0, 4] = np.nan, 0, np.inf, 1e-42
     out = decoded(bench, isa, dtype, codes, scales, q, layout)
-    assert out is None or (np.isnan(out[1]).all() and np.allclose(out[[0, 2]], 1, atol=1e-6))
+    if out is not None:
+        assert np.isnan(out[[1, 3]]).all()
+        assert np.allclose(out[[0, 2, 4]], 1, atol=1e-6)
 
 
 def test_every_tier_has_it_for_its_dtypes(raw):

@@ -133,24 +133,6 @@ def test_a_window_of_a_ring_is_at_most_what_it_holds(raw, team, layout):
                 decoded(raw, team, bound, q, "scalar", "flash", window=window)
 
 
-@pytest.mark.parametrize("layout", ["head", "position", "paged", "blockt"])
-@pytest.mark.parametrize("wrap", [1, 16, 37, 64])
-def test_the_core_roof_stays_in_its_window(raw, team, isa, layout, wrap):
-    """All rows but the first ones of the first head are NaN."""
-    tokens, dim = 700, 32
-    shape = shape_of(layout, "f32", kv_heads=2, head_dim=dim, capacity=tokens)
-    k, v = np.full((2, 1, tokens, 2, dim), NAN)
-    # where they lie inside, all of them are walked
-    heads = slice(None) if layout == "position" else 0
-    k[0, :wrap, heads], v[0, :wrap, heads] = 0.5, 0.25
-    with Bound(raw, shape, [tokens], table_of(shape)) as bound:
-        stored(raw, team, bound, k, v)
-        q = np.ones((1, 4, dim), np.float32)
-        for schedule in raw.words("schedule"):
-            out = decoded(raw, team, bound, q, isa, "flash", wrap=wrap, schedule=schedule)
-            assert out == pytest.approx(0.25, rel=1e-6)
-
-
 # ---- transposed K --------------------------------------------------------------------------------
 
 

@@ -2,7 +2,10 @@
 
 import pytest
 
+from tests.raw import Refused
+
 SCALAR_ROUND = 2 * 16  # FLOPs: a product and a sum in each of 16 chains
+PRODUCTS = {"dot16": 2, "dot8": 4}  # in each lane, beside one of float32
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 7])
@@ -14,6 +17,18 @@ def test_threads_compute_as_much_each(raw, threads, steps):
         assert all_of_them == threads * one > 0
         assert one % (SCALAR_ROUND * steps) == 0
     assert flops(raw, "scalar", steps, threads) == threads * steps * SCALAR_ROUND
+
+
+@pytest.mark.parametrize("op", PRODUCTS)
+def test_narrow_products_are_so_many_in_each_lane(raw, isa, op):
+    """Of as many sums as the tier has of float32. In plain C a lane has two bf16, and one byte."""
+    runs = {kernel["isa"] for kernel in raw.kernels() if kernel["op"] == op and kernel["runnable"]}
+    if isa not in runs:
+        with pytest.raises(Refused, match=op):
+            traffic(raw, op, isa, 2, 1000)
+        return
+    times = 1 if (isa, op) == ("scalar", "dot8") else PRODUCTS[op]
+    assert traffic(raw, op, isa, 2, 1000).flops == times * flops(raw, isa, 1000, 2)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])

@@ -38,3 +38,9 @@ def test_flops_are_multiply_adds(program):
     """A round of AVX2: an instruction for each 16 FLOPs, and few for the loop."""
     each, flops = grown(program, "flops", "avx2")
     assert flops / 16 <= each <= flops / 16 + 4
+
+
+def test_products_of_bf16_are_made_anew_in_each_round(program):
+    """Of plain C: an instruction does no more than four."""
+    each, flops = grown(program, "dot16", "scalar")
+    assert flops / 4 <= each <= flops

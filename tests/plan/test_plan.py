@@ -123,7 +123,9 @@ def test_cpu_sets():
 
 
 def test_arithmetic_on_every_tier_and_latency_on_one_thread():
-    plan = probes(TWO, scope(TWO))
+    plan = probes(TWO, scope(TWO, products=("dot8", "dot16")))
+    found = {(p.op, p.isa, len(p.cpus)) for p in plan.points if p.op[:3] == "dot"}
+    assert found == {(op, "best", count) for op in ("dot8", "dot16") for count in (1, 2)}
     flops = {(p.isa, len(p.cpus)) for p in plan.points if p.op == "flops"}
     assert flops == {("scalar", 1), ("best", 1), ("scalar", 2), ("best", 2)}
     assert {len(p.cpus) for p in plan.points if p.op == "clock"} == {1, 2}

@@ -8,7 +8,7 @@ import pytest
 from kvbench.model.contrast import value
 from kvbench.native import default_library
 from kvbench.plan import needs_here
-from kvbench.plan.witnesses import contrasts
+from kvbench.plan.witnesses import contrasts, witnesses
 from tests.made_run import DECODE, MACHINE
 from tests.sizing.made import GIB
 
@@ -30,6 +30,20 @@ ALL = [
 
 def sets_of(points, memory=64 * GIB):
     return {each.factor: each for each in contrasts(needs_here(points, MACHINE), MACHINE, memory)}
+
+
+@pytest.mark.parametrize(
+    ("variant", "dtype", "own"),
+    [
+        ("flash", "e4m3", set()),
+        ("dot", "q4_0", {"dot8"}),
+        ("dot", "e4m3", {"dot16"}),
+    ],
+)
+def test_a_point_has_the_peak_of_its_own_products_beside_it(variant, dtype, own):
+    needs = needs_here([replace(DECODE, variant=variant, dtype=dtype)], MACHINE)
+    found = {probe.op for probe in witnesses(needs, MACHINE) if not probe.bytes}
+    assert found == {"flops", "clock"} | own
 
 
 def facts(point):

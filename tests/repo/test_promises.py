@@ -45,7 +45,7 @@ DTYPES = {"f32", "f16", "bf16", "e4m3", "e5m2", "i8", "q8_0", "q4_0"}
 OPS = {
     *("decode", "twin", "append", "bulk", "clear", "reset", "repack", "transpose", "logits"),
     *("read", "write", "write_nt", "copy", "copy_nt", "triad"),
-    *("flops", "dot8", "latency", "clock", "fill", "unpack"),
+    *("flops", "dot8", "dot16", "latency", "clock", "fill", "unpack"),
 }
 VARIANTS = {"flash", "twopass", "perhead", "round16", "dot"}
 SCHEDULES = {"off", "cross", "weave", "stream"}

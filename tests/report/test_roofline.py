@@ -16,24 +16,26 @@ from tests.report.drawn import APPEND, STORES, drawn, found_in, parts, strange_c
 from tests.report.planted import answered, decode
 
 FMA = replace(READ, op="flops", bytes=0, pages="-")
-BYTES = replace(FMA, op="dot8")
+BYTES, PAIRS = (replace(FMA, op=op) for op in ("dot8", "dot16"))
 RATES = {"point": [10.0], "twin": [20.0], "core": [50.0]}
 FLOPS = 4.0 * 16 * MIB  # of a pass of 16 MiB: 4 FLOP per byte
-I8 = replace(DECODE, dtype="i8", variant="dot")
+I8, E4M3 = (replace(DECODE, dtype=dtype, variant="dot") for dtype in ("i8", "e4m3"))
 LABELS = re.compile(r'<text[^>]* y="([\d.]+)"[^>]*>([^<]*)</text>')  # from the top, in points
+NAMES = re.compile(r'<text[^>]*(?: y="|translate\([\d.]+ )([\d.]+)[^>]*>peak of ([\w -]+) \(')
 SLANTED = re.compile(
     r'<text[^>]* x="([\d.]+)" y="([\d.]+)" transform="rotate\((-[\d.]+) [^>]*>(Memory[^<]*)</text>'
 )
 
 
 def roofs():
-    """20 GB/s from DRAM, 200 GFLOP/s, 700 of byte products; and those of one thread, which are none
-    of theirs.
+    """20 GB/s from DRAM, 200 GFLOP/s, 700 of byte products, 400 of bf16; and those of one thread,
+    which are none of theirs.
     """
     return [
         probe(0, 20.0),
         probe(0, 200.0, FMA),
         probe(0, 700.0, BYTES),
+        probe(0, 400.0, PAIRS),
         probe(0, 999.0, replace(FMA, cpus=(0,))),
     ]
 
@@ -60,7 +62,7 @@ def test_points_and_roofs_are_of_most_threads():
     assert (point["ai"], point["gflops"], point["gflops_low"]) == pytest.approx((4.0, 40.0, 40.0))
     assert point["ai_issued"] == pytest.approx(FLOPS / 7) and point["suspect"] == ""
     assert kind(table, "peak", "computes")["gflops"].to_dict() == pytest.approx({"flops": 200.0})
-    assert {"Memory 20 GB/s", "multiply-add peak (scalar) 200 GFLOP/s", "GFLOP/s"} <= words
+    assert {"Memory 20 GB/s", "peak of multiply-adds (scalar) 200 GFLOP/s", "GFLOP/s"} <= words
     assert "faster than its limit" not in words and parts(text)[point["row"]] == 3
     assert "2 threads" in words and any("2026-01-02" in word for word in words)
 
@@ -70,11 +72,13 @@ def test_each_bar_of_core_speed_is_under_the_peak_of_its_own_instructions():
     table, words, _ = first([*roofs(), visit(0, RATES, I8, flops=FLOPS)])
     assert kind(table, "peak", "computes")["gflops"].to_dict() == pytest.approx({"dot8": 700.0})
     assert kind(table, "core speed")["gflops"].to_dict() == pytest.approx({"i8": 200.0})
-    table, words, text = first(
-        [*roofs(), visit(0, RATES, I8, flops=FLOPS), visit(0, RATES, flops=FLOPS)]
-    )
-    assert kind(table, "core speed")["computes"].to_dict() == {"i8": "dot8", "f16": "flops"}
-    assert {"peak of byte products (scalar) 700 GFLOP/s"} <= words and "to its peak" in words
+    decodes = [visit(0, RATES, point, flops=FLOPS) for point in (DECODE, I8, E4M3)]
+    table, words, text = first([*roofs(), *decodes])
+    own = {"i8": "dot8", "e4m3": "dot16", "f16": "flops"}
+    assert kind(table, "core speed")["computes"].to_dict() == own
+    names = {"multiply-adds": 200, "bf16 products": 400, "byte products": 700}
+    assert {f"peak of {name} (scalar) {rate} GFLOP/s" for name, rate in names.items()} <= words
+    assert "to its peak" in words
 
 
 def test_what_is_answered_has_the_values_of_the_answers():
@@ -147,6 +151,17 @@ def test_names_of_two_lines_of_memory_do_not_overlap(other):
     }
     lower, upper = "Memory 20 GB/s (4 of 7 visits)", f"Memory {other} GB/s (3 of 7 visits)"
     assert across[lower] > across[upper] + 9
+
+
+@pytest.mark.parametrize("rates", [(200, 400, 700), (200, 210, 230), (200, 330, 340)])
+def test_names_of_peaks_do_not_overlap(rates):
+    """Each is 9 points high. From the top they stand in the order of their lines."""
+    peaks = [probe(0, float(rate), op) for rate, op in zip(rates, (FMA, PAIRS, BYTES), strict=True)]
+    decodes = [visit(0, RATES, point, flops=FLOPS) for point in (DECODE, I8, E4M3)]
+    _, _, text = first([probe(0, 20.0), *peaks, *decodes])
+    names = sorted((float(y), kind) for y, kind in NAMES.findall(text))
+    assert [kind for _, kind in names] == ["byte products", "bf16 products", "multiply-adds"]
+    assert all(low - high > 9 for (high, _), (low, _) in pairwise(names))
 
 
 def test_labels_keep_apart_and_near_their_marks():

@@ -22,7 +22,7 @@ from tests.made_job import CPU, job
 from tests.made_run import DECODE
 
 FAR = 4 << 20  # bytes that no cache is to help with
-SIDES = ("", "twin/", "twin_ahead/", "core/")
+SIDES = ("", "twin/", "twin_ahead/", "core/", "core_off/")
 
 
 def of(dtype, layout="head", **facts):
@@ -81,7 +81,7 @@ def test_each_member_is_as_if_it_were_alone(bare):
         own = {s.round: s.seconds / s.passes for s in record.samples if s.program == "point"}
         assert own == of_line
         assert measured([record]).shares.keys() <= {
-            *("point", "twin", "twin_ahead", "core", "memory")
+            *("point", "twin", "twin_ahead", "core", "core_off", "memory")
         }
 
 

@@ -13,41 +13,48 @@ INLINE float dot_steps(float levels, float most)
     return inverse <= 3.0e38f ? inverse : 0.0f;
 }
 
-/* VL elements of q from d on. */
+/* Of pieces of query rows, [slots][pieces]: what a whole number is worth, NaN where an element is
+ * not finite; and what elements are multiplied by, 0 where that is not finite. */
+typedef struct dot_pieces {
+    float step[Q_ROWS * DIM_MAX / 32];
+    float inverse[Q_ROWS * DIM_MAX / 32];
+} dot_pieces;
+
+/* VL elements of a query row from d on; zero behind those that there are. */
 INLINE vf dot_floats(const kvb_group *group, int q_row, int64_t d)
 {
-    if (group->part == LANES)
-        return v_load(group->q + q_index(d, q_row, group->slots, LANES));
-    float all[VL];
-    for (int i = 0; i < VL; i += SHARE)
-        memcpy(all + i, group->q + q_index(d + i, q_row, group->slots, SHARE), SHARE * sizeof *all);
-    KEEP_IN_MEMORY(all);
-    return v_load(all);
+    return d < group->k_pad ? v_load(group->q + q_row * group->k_pad + d) : v_zero();
 }
 
-/* What elements `from` to `end` of a query row must be multiplied by, and in `step` what a whole
- * number is then worth. */
-INLINE float dot_query_steps(const kvb_group *group, int q_row, int64_t from, int64_t end,
-                             float *step)
+/* Pieces of `each` elements; `dim` is a multiple of it. */
+INLINE void dot_query_steps(const kvb_group *group, int64_t dim, int64_t each, dot_pieces *to)
 {
-    vf most = v_zero(), check = v_zero();
-    for (int64_t d = from; d < end; d += VL) {
-        vf x = dot_floats(group, q_row, d);
-        most = v_max(most, v_abs(x));
-        check = v_fma(x, v_zero(), check); /* NaN where one is not finite */
+    int count = 0;
+    for (int h = 0; h < group->slots; h++)
+        for (int64_t from = 0; from < dim; from += each) {
+            vf most = v_zero(), check = v_zero();
+            for (int64_t d = from; d < from + each; d += VL) {
+                vf x = dot_floats(group, h, d);
+                most = v_max(most, v_abs(x));
+                check = v_fma(x, v_zero(), check); /* NaN where one is not finite */
+            }
+            to->step[count++] = v_hmax(most) + v_hsum(check);
+        }
+    for (; count % VL; count++)
+        to->step[count] = 0.0f;
+    for (int i = 0; i < count; i += VL) {
+        const vf levels = v_set1(DOT_QUERY), most = v_load(to->step + i);
+        const vf inverse = v_number(v_div(levels, most));
+        v_store(to->inverse + i,
+                v_unless_below(inverse, v_sub(v_set1(3.0e38f), inverse), v_zero()));
+        v_store(to->step + i, v_div(most, levels));
     }
-    float largest = v_hmax(most), inverse = dot_steps(DOT_QUERY, largest);
-    *step = largest / DOT_QUERY + v_hsum(check);
-    return *step == *step ? inverse : 0.0f;
 }
 
-/* VL elements of q from d on, as whole numbers; zero behind those that there are. */
+/* VL elements of a query row from d on, as whole numbers. */
 INLINE vf dot_query_at(const kvb_group *group, int q_row, int64_t d, float inverse)
 {
-    if (d >= group->k_pad)
-        return v_zero();
-    vf x = dot_floats(group, q_row, d);
-    return inverse == 0.0f ? v_zero() : v_round(v_mul(x, v_set1(inverse)));
+    return v_round(v_number(v_mul(dot_floats(group, q_row, d), v_set1(inverse))));
 }
 
 /* Four bytes, in all lanes. */

@@ -16,28 +16,38 @@ typedef struct dot_part {
     int8_t codes[DOT_VECS * VB];
 } dot_part;
 
-/* [dim / 32 / DOT_PACKS][slots] */
+/* What sums of codes with `bias` begin with: a lane's is that of the four bytes it meets. */
+INLINE vi dot_begun(const int8_t *codes, const int bias)
+{
+    vi sum = v_none();
+    UNROLL_FOR (int i = 0; i < DOT_VECS; i++)
+        v_dot_weights_into(&sum, v_set_int((int32_t)(bias * 0x01010101u)),
+                           v_load_bytes(codes + i * VB));
+    return v_int_sub(v_none(), sum);
+}
+
+/* [dim / 32 / DOT_PACKS][slots]. Beginnings are made when codes of all parts are written: a load
+ * would wait for the stores that it is made of. */
 INLINE void prepare_packs(const kvb_group *group, const int bias)
 {
-    enum { PACK_LANES = VL / DOT_PACKS };
+    enum { PART = 32 * DOT_PACKS };
+    const int64_t dim = round_up(group->k_dim, PART), slots = group->slots;
     dot_part *parts = (dot_part *)(void *)group->prepared->codes;
-    for (int h = 0; h < group->slots; h++)
-        for (int64_t d = 0; d < round_up(group->k_dim, 32 * DOT_PACKS); d += 32) {
-            const int64_t nth = d / 32 % DOT_PACKS, lane = nth * PACK_LANES;
-            dot_part *to = parts + d / 32 / DOT_PACKS * group->slots + h;
-            int8_t *codes = to->codes + nth * 32;
-            float step,
-                inverse = dot_query_steps(group, h, d, at_most(d + 32, group->k_pad), &step);
-            for (int i = 0; i < 32; i += VL)
-                v_store_i8((uint8_t *)codes + i, dot_query_at(group, h, d + i, inverse));
-            KEEP_IN_MEMORY(*to);
-            for (int i = 0; i < PACK_LANES; i++) {
-                to->step[lane + i] = step;
-                to->first[lane + i] = 0;
-            }
-            for (int i = 0; i < 32; i++)
-                to->first[lane + i / 4 % PACK_LANES] -= bias * codes[i];
+    dot_pieces pieces;
+    dot_query_steps(group, dim, 32, &pieces);
+    for (int h = 0, n = 0; h < slots; h++)
+        for (int64_t d = 0; d < dim; d += PART, n += DOT_PACKS) {
+            dot_part *to = &parts[d / PART * slots + h];
+            vf step = v_set1(pieces.step[n]);
+            if (DOT_PACKS > 1)
+                step = v_fill(step, VL / DOT_PACKS, pieces.step[n + 1]);
+            v_store(to->step, step);
+            UNROLL_FOR (int i = 0; i < PART; i += VL)
+                v_store_i8((uint8_t *)to->codes + i,
+                           dot_query_at(group, h, d + i, pieces.inverse[n + i / 32]));
         }
+    for (int64_t i = 0; i < dim / PART * slots; i++)
+        v_store_ints(parts[i].first, dot_begun(parts[i].codes, bias));
 }
 
 #define DTYPE q8_0

@@ -19,21 +19,23 @@ INLINE int64_t dot_code(int slots, int q_row, int64_t d)
 /* Whole numbers as signed bytes, and what a sum begins with. codes: [dim / width][slots][width] */
 static void prepare_query_dot_i8(const kvb_group *group)
 {
+    enum { LEAST = WIDTH_OF(Q_ROWS) }; /* of any group */
     kvb_prepared *prepared = group->prepared;
-    const int64_t dim = round_up(group->k_dim, VB);
+    const int64_t dim = round_up(group->k_dim, VB), width = WIDTH_OF(group->slots);
+    dot_pieces pieces;
+    dot_query_steps(group, dim, dim, &pieces);
     for (int h = 0; h < group->slots; h++) {
-        float inverse = dot_query_steps(group, h, 0, group->k_pad, &prepared->step[h]);
+        int8_t row[DIM_MAX], *to = prepared->codes + h * width;
         vf total = v_zero();
         for (int64_t d = 0; d < dim; d += VL) {
-            /* lies together whatever the width */
-            enum { PART = VL < VB / Q_ROWS ? VL : VB / Q_ROWS };
-            uint8_t bytes[VL];
-            vf whole = dot_query_at(group, h, d, inverse);
-            v_store_i8(bytes, whole);
+            vf whole = dot_query_at(group, h, d, pieces.inverse[h]);
+            v_store_i8((uint8_t *)row + d, whole);
             total = v_add(total, whole);
-            for (int at = 0; at < VL; at += PART)
-                memcpy(prepared->codes + dot_code(group->slots, h, d + at), bytes + at, PART);
         }
+        for (int64_t d = 0; d < dim; d += width, to += group->slots * width)
+            for (int64_t at = 0; at < width; at += LEAST)
+                memcpy(to + at, row + d + at, LEAST);
+        prepared->step[h] = pieces.step[h];
         prepared->first[h] = (int32_t)(-DOT_BIAS * v_hsum(total));
     }
 }

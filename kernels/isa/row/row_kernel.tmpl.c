@@ -9,7 +9,9 @@
 #ifndef SCALED
 #define SCALED 0
 #endif
-#ifndef FOLD
+#ifdef FLOAT8
+#include "isa/row/float8.tmpl.c"
+#else
 #define FOLD 1.0f
 #endif
 
@@ -48,6 +50,7 @@ enum { CAT(in_turn_, DTYPE) = WHOLE_MOST };
 #undef PACK
 #undef PLAIN
 #undef SCALED
+#undef FORMAT
 #undef FOLD
 #undef LOADED_ONLY
 

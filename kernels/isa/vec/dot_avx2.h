@@ -7,6 +7,7 @@ static inline vi v_set_int(int32_t x) { return _mm256_set1_epi32(x); }
 /* Its value is another one from here on, for all that the compiler knows. */
 static inline void v_hide(vi *a) { __asm__ volatile("" : "+x"(*a)); }
 static inline vi v_int_add(vi a, vi b) { return _mm256_add_epi32(a, b); }
+static inline vi v_int_sub(vi a, vi b) { return _mm256_sub_epi32(a, b); }
 static inline vf v_floats(vi a) { return _mm256_cvtepi32_ps(a); }
 /* VB codes, or bytes, as they are; VL whole numbers */
 #define v_biased(codes) (codes)
@@ -22,6 +23,7 @@ static inline vi v_load_ints(const int32_t *p)
 {
     return _mm256_loadu_si256((const __m256i *)(const void *)p);
 }
+static inline void v_store_ints(int32_t *p, vi a) { _mm256_storeu_si256((__m256i *)(void *)p, a); }
 /* Each lane of *acc grows by four products of bytes of which no two reach 2^15. Weights have no
  * sign, and no more than 127. */
 static inline void v_dot_weights_into(vi *acc, vi weights, vi codes)

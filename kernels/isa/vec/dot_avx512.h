@@ -7,7 +7,9 @@ static inline vi v_set_int(int32_t x) { return _mm512_set1_epi32(x); }
 /* Its value is another one from here on, for all that the compiler knows. */
 static inline void v_hide(vi *a) { __asm__ volatile("" : "+v"(*a)); }
 static inline vi v_load_ints(const int32_t *p) { return _mm512_loadu_si512(p); }
+static inline void v_store_ints(int32_t *p, vi a) { _mm512_storeu_si512(p, a); }
 static inline vi v_int_add(vi a, vi b) { return _mm512_add_epi32(a, b); }
+static inline vi v_int_sub(vi a, vi b) { return _mm512_sub_epi32(a, b); }
 static inline vf v_floats(vi a) { return _mm512_cvtepi32_ps(a); }
 #define V_INT_SUMS
 static inline vi v_int_sums(const vi *a)

@@ -7,6 +7,7 @@ static inline vi v_set_int(int32_t x) { return vdupq_n_s32(x); }
 /* Its value is another one from here on, for all that the compiler knows. */
 static inline void v_hide(vi *a) { __asm__ volatile("" : "+w"(*a)); }
 static inline vi v_int_add(vi a, vi b) { return vaddq_s32(a, b); }
+static inline vi v_int_sub(vi a, vi b) { return vsubq_s32(a, b); }
 static inline vf v_floats(vi a) { return vcvtq_f32_s32(a); }
 /* VB codes, or bytes, as they are */
 #define v_biased(codes) (codes)
@@ -36,6 +37,7 @@ static inline void v_dot_weights_into(vi *acc, vi weights, vi codes)
 #endif
 #define v_dot_codes_into(acc, codes, other, plain) v_dot_weights_into(acc, codes, other)
 static inline vi v_load_ints(const int32_t *p) { return vld1q_s32(p); }
+static inline void v_store_ints(int32_t *p, vi a) { vst1q_s32(p, a); }
 /* The codes of a pack in two vectors, bytes or nibbles; and its scale. A vector has room for no
  * second pack. */
 static inline void v_pack_bytes(const uint8_t *pack, const uint8_t *then, vi *to)

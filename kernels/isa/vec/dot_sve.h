@@ -14,6 +14,7 @@ static inline void v_hide(vi *a)
     *a = own;
 }
 static inline vi v_int_add(vi a, vi b) { return svadd_s32_x(v_all(), a, b); }
+static inline vi v_int_sub(vi a, vi b) { return svsub_s32_x(v_all(), a, b); }
 static inline vf v_floats(vi a) { return svcvt_f32_s32_x(v_all(), a); }
 /* VB codes, or bytes, as they are */
 #define v_biased(codes) (codes)
@@ -32,6 +33,7 @@ static inline void v_dot_weights_into(vi *acc, vi weights, vi codes)
 }
 #define v_dot_codes_into(acc, codes, other, plain) v_dot_weights_into(acc, codes, other)
 static inline vi v_load_ints(const int32_t *p) { return svld1_s32(v_all(), p); }
+static inline void v_store_ints(int32_t *p, vi a) { svst1_s32(v_all(), p, a); }
 /* The codes of as many packs as a vector has room for, one or two, bytes or nibbles; and the scale
  * of each in all its lanes. */
 static inline void v_pack_bytes(const uint8_t *pack, const uint8_t *then, vi *to)

@@ -12,8 +12,7 @@
 #define PV_ACC 8  /* accumulators of a PV slice: q_rows x vectors */
 #define PV_MOST 4 /* most query rows of a PV slice */
 /* two vectors of a row are converted at once, for less than twice one's work */
-#define V_PAIR_e4m3 1
-#define V_PAIR_e5m2 1
+#define V_PAIR_FLOAT8 1
 #define V_PAIR_bf16 1
 #define V_DEAL_bf16 1 /* one of them has the elements at even places, the other those between */
 /* independent FMA chains that hide the latency and, with two factors, fit the registers */
@@ -31,6 +30,7 @@ static inline void v_store(float *p, vf a) { _mm256_storeu_ps(p, a); }
 static inline vf v_add(vf a, vf b) { return _mm256_add_ps(a, b); }
 static inline vf v_sub(vf a, vf b) { return _mm256_sub_ps(a, b); }
 static inline vf v_mul(vf a, vf b) { return _mm256_mul_ps(a, b); }
+static inline vf v_div(vf a, vf b) { return _mm256_div_ps(a, b); }
 static inline vf v_max(vf a, vf b) { return _mm256_max_ps(a, b); }
 static inline vf v_min(vf a, vf b) { return _mm256_min_ps(a, b); }
 static inline vf v_fma(vf a, vf b, vf c) { return _mm256_fmadd_ps(a, b, c); } /* a * b + c */
@@ -153,39 +153,6 @@ static inline vf v_load_i8(const uint8_t *p)
 {
     return _mm256_cvtepi32_ps(
         _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p)));
-}
-/* Codes << 7 are an f16 of 2^-8 the value, but for the sign. Where they are all ones one more
- * carries out of them, and so a NaN becomes one there, too. FOLD 256: the f16 as it is. */
-static inline vf v_load_e4m3(const uint8_t *p)
-{
-    __m128i codes =
-        _mm_slli_epi16(_mm_cvtepi8_epi16(_mm_loadl_epi64((const __m128i *)(const void *)p)), 7);
-    __m128i carry =
-        _mm_and_si128(_mm_add_epi16(codes, _mm_set1_epi16(0x80)), _mm_set1_epi16(0x4000));
-    return _mm256_cvtph_ps(_mm_xor_si128(codes, carry));
-}
-/* Two vectors at once. */
-static inline void v_pair_e4m3(const uint8_t *p, vf *to)
-{
-    __m256i codes = _mm256_slli_epi16(
-        _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)p)), 7);
-    __m256i carry = _mm256_and_si256(_mm256_add_epi16(codes, _mm256_set1_epi16(0x80)),
-                                     _mm256_set1_epi16(0x4000));
-    __m256i halves = _mm256_xor_si256(codes, carry);
-    to[0] = _mm256_cvtph_ps(_mm256_castsi256_si128(halves));
-    to[1] = _mm256_cvtph_ps(_mm256_extracti128_si256(halves, 1));
-}
-/* The upper byte of an f16. */
-static inline vf v_load_e5m2(const uint8_t *p)
-{
-    return _mm256_cvtph_ps(
-        _mm_unpacklo_epi8(_mm_setzero_si128(), _mm_loadl_epi64((const __m128i *)(const void *)p)));
-}
-static inline void v_pair_e5m2(const uint8_t *p, vf *to)
-{
-    __m128i codes = _mm_loadu_si128((const __m128i *)(const void *)p);
-    to[0] = _mm256_cvtph_ps(_mm_unpacklo_epi8(_mm_setzero_si128(), codes));
-    to[1] = _mm256_cvtph_ps(_mm_unpackhi_epi8(_mm_setzero_si128(), codes));
 }
 /* Cells of VL tokens, four bytes each, and one element of every cell: of i8 in units of 2^-24, at
  * the top of a lane. */

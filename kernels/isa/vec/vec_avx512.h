@@ -13,7 +13,8 @@
 #define PV_ACC 16 /* accumulators of a PV slice: q_rows x vectors */
 #define PV_MOST 8 /* most query rows of a PV slice */
 /* two vectors of a row are converted at once, for less than twice one's work */
-#define V_PAIR_e4m3 1
+#define V_PAIR_FLOAT8 1
+#define V_SINGLE_e5m2 1 /* no faster in pairs: nothing follows its shift */
 #define V_PAIR_bf16 1
 #define V_DEAL_bf16 1 /* one of them has the elements at even places, the other those between */
 /* for eight query rows, four share a vector of q: so its layout is another, and v_fours() there */
@@ -35,6 +36,7 @@ static inline void v_store(float *p, vf a) { _mm512_storeu_ps(p, a); }
 static inline vf v_add(vf a, vf b) { return _mm512_add_ps(a, b); }
 static inline vf v_sub(vf a, vf b) { return _mm512_sub_ps(a, b); }
 static inline vf v_mul(vf a, vf b) { return _mm512_mul_ps(a, b); }
+static inline vf v_div(vf a, vf b) { return _mm512_div_ps(a, b); }
 static inline vf v_max(vf a, vf b) { return _mm512_max_ps(a, b); }
 static inline vf v_min(vf a, vf b) { return _mm512_min_ps(a, b); }
 static inline vf v_fma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); } /* a * b + c */
@@ -174,34 +176,6 @@ static inline vf v_load_i8(const uint8_t *p)
 {
     return _mm512_cvtepi32_ps(
         _mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p)));
-}
-/* Codes << 7 are an f16 of 2^-8 the value, but for the sign. Where they are all ones one more
- * carries out of them, and so a NaN becomes one there, too. FOLD 256: the f16 as it is. */
-static inline vf v_load_e4m3(const uint8_t *p)
-{
-    __m256i codes = _mm256_slli_epi16(
-        _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)p)), 7);
-    __m256i carry = _mm256_and_si256(_mm256_add_epi16(codes, _mm256_set1_epi16(0x80)),
-                                     _mm256_set1_epi16(0x4000));
-    return _mm512_cvtph_ps(_mm256_xor_si256(codes, carry));
-}
-/* Two vectors at once. */
-static inline void v_pair_e4m3(const uint8_t *p, vf *to)
-{
-    __m256i bytes = _mm256_loadu_si256((const __m256i *)(const void *)p);
-    __m512i codes = _mm512_slli_epi16(_mm512_cvtepi8_epi16(bytes), 7);
-    __m512i more = _mm512_add_epi16(codes, _mm512_set1_epi16(0x80));
-    enum { A_XOR_B_AND_C = 0x78 };
-    __m512i halves =
-        _mm512_ternarylogic_epi32(codes, more, _mm512_set1_epi16(0x4000), A_XOR_B_AND_C);
-    to[0] = _mm512_cvtph_ps(_mm512_castsi512_si256(halves));
-    to[1] = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(halves, 1));
-}
-/* The upper byte of an f16. */
-static inline vf v_load_e5m2(const uint8_t *p)
-{
-    __m256i codes = _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)(const void *)p));
-    return _mm512_cvtph_ps(_mm256_slli_epi16(codes, 8));
 }
 /* Cells of VL tokens, four bytes each, and one element of every cell: of i8 in units of 2^-24, at
  * the top of a lane. */

@@ -26,6 +26,7 @@ static inline void v_store(float *p, vf a) { vst1q_f32(p, a); }
 static inline vf v_add(vf a, vf b) { return vaddq_f32(a, b); }
 static inline vf v_sub(vf a, vf b) { return vsubq_f32(a, b); }
 static inline vf v_mul(vf a, vf b) { return vmulq_f32(a, b); }
+static inline vf v_div(vf a, vf b) { return vdivq_f32(a, b); }
 static inline vf v_max(vf a, vf b) { return vmaxq_f32(a, b); }
 static inline vf v_min(vf a, vf b) { return vminq_f32(a, b); }
 static inline vf v_fma(vf a, vf b, vf c) { return vfmaq_f32(c, a, b); } /* a * b + c */
@@ -111,19 +112,24 @@ static inline uint32x2_t v_load_four(const uint8_t *p)
     memcpy(&four, p, sizeof four);
     return vcreate_u32(four);
 }
-/* Codes << 7 are an f16 of 2^-8 the value, but for the sign. Where they are all ones one more
- * carries out of them, and so a NaN becomes one there, too. FOLD 256: the f16 as it is. */
-static inline vf v_load_e4m3(const uint8_t *p)
+/* Floats of 8 bits: what isa/row/float8.tmpl.c is written with. */
+/* The sign fills all bits above an exponent: such a `bit` becomes what carries into it where `step`
+ * is added. */
+static inline int16x4_t v_carried(int16x4_t half, int step, int bit)
 {
-    int16x4_t codes = vshl_n_s16(vget_low_s16(vmovl_s8(vreinterpret_s8_u32(v_load_four(p)))), 7);
-    int16x4_t carry = vand_s16(vadd_s16(codes, vdup_n_s16(0x80)), vdup_n_s16(0x4000));
-    return vcvt_f32_f16(vreinterpret_f16_s16(veor_s16(codes, carry)));
+    int16x4_t sum = vadd_s16(half, vdup_n_s16((int16_t)step));
+    return veor_s16(half, vand_s16(sum, vdup_n_s16((int16_t)bit)));
 }
-/* The upper byte of an f16. */
-static inline vf v_load_e5m2(const uint8_t *p)
+INLINE vf v_load_float8(const uint8_t *p, const int exponent, const int overflow)
 {
-    return vcvt_f32_f16(
-        vreinterpret_f16_u8(vzip1_u8(vdup_n_u8(0), vreinterpret_u8_u32(v_load_four(p)))));
+    uint8x8_t codes = vreinterpret_u8_u32(v_load_four(p));
+    if (exponent == 5)
+        return vcvt_f32_f16(vreinterpret_f16_u8(vzip1_u8(vdup_n_u8(0), codes)));
+    int16x4_t half = vget_low_s16(vmovl_s8(vreinterpret_s8_u8(codes)));
+    half = half << vdup_n_s16((int16_t)(3 + exponent));
+    half = v_carried(half, overflow, 1 << (10 + exponent));
+    half = exponent < 4 ? v_carried(half, 1 << 13, 1 << 14) : half;
+    return vcvt_f32_f16(vreinterpret_f16_s16(half));
 }
 /* Cells of VL tokens, four bytes each, and one element of every cell: of i8 in units of 2^-24, at
  * the top of a lane. */
@@ -192,23 +198,15 @@ static inline vf v_round_within(vf a, float steps, float least, float most)
     uint32x4_t sign = vandq_u32(vreinterpretq_u32_f32(a), vdupq_n_u32(0x80000000));
     return vreinterpretq_f32_u32(vorrq_u32(bits, sign));
 }
-static inline void v_store_low_bytes(uint8_t *p, uint16x4_t wide)
+/* The codes of what is an f16 with nothing below them. */
+static inline void v_store_float8(uint8_t *p, vf a, int exponent)
 {
-    uint32_t four = vget_lane_u32(vreinterpret_u32_u8(vmovn_u16(vcombine_u16(wide, wide))), 0);
-    memcpy(p, &four, sizeof four);
-}
-/* Exact as f16 of 2^-8 the value, which has nothing below the code. */
-static inline void v_store_e4m3(uint8_t *p, vf a)
-{
-    vf near = v_mul(v_round_within(a, 8, 0x1p-6f, 448.0f), v_set1(0x1p-8f));
-    uint16x4_t half = vreinterpret_u16_f16(vcvt_f16_f32(near));
+    uint16x4_t half = vreinterpret_u16_f16(vcvt_f16_f32(a));
+    uint16x4_t size = half >> vdup_n_u16((uint16_t)(3 + exponent));
     uint16x4_t sign = vand_u16(vshr_n_u16(half, 8), vdup_n_u16(0x80));
-    v_store_low_bytes(p, vorr_u16(vand_u16(vshr_n_u16(half, 7), vdup_n_u16(0x7f)), sign));
-}
-static inline void v_store_e5m2(uint8_t *p, vf a)
-{
-    uint16x4_t half = vreinterpret_u16_f16(vcvt_f16_f32(v_round_within(a, 4, 0x1p-14f, 57344.0f)));
-    v_store_low_bytes(p, vshr_n_u16(half, 8));
+    uint16x4_t code = vorr_u16(vand_u16(size, vdup_n_u16(0x7f)), sign);
+    uint32_t four = vget_lane_u32(vreinterpret_u32_u8(vmovn_u16(vcombine_u16(code, code))), 0);
+    memcpy(p, &four, sizeof four);
 }
 
 #include "isa/vec/dot_neon.h"

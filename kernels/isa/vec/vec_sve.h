@@ -36,6 +36,7 @@ static inline void v_store(float *p, vf a) { svst1_f32(v_all(), p, a); }
 static inline vf v_add(vf a, vf b) { return svadd_f32_x(v_all(), a, b); }
 static inline vf v_sub(vf a, vf b) { return svsub_f32_x(v_all(), a, b); }
 static inline vf v_mul(vf a, vf b) { return svmul_f32_x(v_all(), a, b); }
+static inline vf v_div(vf a, vf b) { return svdiv_f32_x(v_all(), a, b); }
 static inline vf v_max(vf a, vf b) { return svmax_f32_x(v_all(), a, b); }
 static inline vf v_min(vf a, vf b) { return svmin_f32_x(v_all(), a, b); }
 static inline vf v_fma(vf a, vf b, vf c) { return svmla_f32_x(v_all(), c, a, b); } /* a * b + c */
@@ -104,20 +105,20 @@ static inline vf v_load_i8(const uint8_t *p)
 {
     return svcvt_f32_s32_x(v_all(), svld1sb_s32(v_all(), (const int8_t *)(const void *)p));
 }
-/* Codes << 7 are an f16 of 2^-8 the value, but for the sign. Where they are all ones one more
- * carries out of them, and so a NaN becomes one there, too. FOLD 256: the f16 as it is. */
-static inline vf v_load_e4m3(const uint8_t *p)
+/* Floats of 8 bits: what isa/row/float8.tmpl.c is written with. */
+/* The sign fills all bits above an exponent: such a `bit` becomes what carries into it where `step`
+ * is added. */
+static inline vu v_carried(vu half, uint32_t step, uint32_t bit)
+{
+    vu carry = svand_n_u32_x(v_all(), svadd_n_u32_x(v_all(), half, step), bit);
+    return sveor_u32_x(v_all(), half, carry);
+}
+INLINE vf v_load_float8(const uint8_t *p, const int exponent, const int overflow)
 {
     vi bytes = svld1sb_s32(v_all(), (const int8_t *)(const void *)p);
-    vu codes = svlsl_n_u32_x(v_all(), svreinterpret_u32_s32(bytes), 7);
-    vu carry = svand_n_u32_x(v_all(), svadd_n_u32_x(v_all(), codes, 0x80), 0x4000);
-    vu half = sveor_u32_x(v_all(), codes, carry);
-    return svcvt_f32_f16_x(v_all(), svreinterpret_f16_u32(half));
-}
-/* The upper byte of an f16. */
-static inline vf v_load_e5m2(const uint8_t *p)
-{
-    vu half = svlsl_n_u32_x(v_all(), svld1ub_u32(v_all(), p), 8);
+    vu half = svlsl_n_u32_x(v_all(), svreinterpret_u32_s32(bytes), (uint32_t)(3 + exponent));
+    half = exponent < 5 ? v_carried(half, (uint32_t)overflow, 1u << (10 + exponent)) : half;
+    half = exponent < 4 ? v_carried(half, 1u << 13, 1u << 14) : half;
     return svcvt_f32_f16_x(v_all(), svreinterpret_f16_u32(half));
 }
 /* Cells of VL tokens, four bytes each, and one element of every cell: of i8 in units of 2^-24, at
@@ -194,20 +195,14 @@ static inline vf v_round_within(vf a, float steps, float least, float most)
     vu sign = svand_n_u32_x(v_all(), svreinterpret_u32_f32(a), 0x80000000);
     return svreinterpret_f32_u32(svorr_u32_x(v_all(), bits, sign));
 }
-/* Exact as f16 of 2^-8 the value, which has nothing below the code. */
-static inline void v_store_e4m3(uint8_t *p, vf a)
+/* The codes of what is an f16 with nothing below them. */
+static inline void v_store_float8(uint8_t *p, vf a, int exponent)
 {
-    vf near = v_mul(v_round_within(a, 8, 0x1p-6f, 448.0f), v_set1(0x1p-8f));
-    vu half = svreinterpret_u32_f16(svcvt_f16_f32_x(v_all(), near));
-    vu size = svand_n_u32_x(v_all(), svlsr_n_u32_x(v_all(), half, 7), 0x7f);
+    vu half = svreinterpret_u32_f16(svcvt_f16_f32_x(v_all(), a));
+    vu shifted = svlsr_n_u32_x(v_all(), half, (uint32_t)(3 + exponent));
+    vu size = svand_n_u32_x(v_all(), shifted, 0x7f);
     vu sign = svand_n_u32_x(v_all(), svlsr_n_u32_x(v_all(), half, 8), 0x80);
     svst1b_u32(v_all(), p, svorr_u32_x(v_all(), size, sign));
-}
-static inline void v_store_e5m2(uint8_t *p, vf a)
-{
-    vf near = v_round_within(a, 4, 0x1p-14f, 57344.0f);
-    vu half = svreinterpret_u32_f16(svcvt_f16_f32_x(v_all(), near));
-    svst1b_u32(v_all(), p, svlsr_n_u32_x(v_all(), half, 8));
 }
 
 #include "isa/vec/dot_sve.h"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kvbench.analysis.limits.bounds import PARITY, Chance, by_chance
-from kvbench.analysis.measured.ceilings import REACH
+from kvbench.analysis.measured.ceilings import REACH, Peak
 from kvbench.analysis.measured.estimates import Estimate
 from kvbench.analysis.measured.rates import PointRates
 from kvbench.model import Ceiling, Fact, Traffic, program
@@ -32,7 +32,7 @@ class Against:
     regime: Regime
     footprint: float
     ceiling: Ceiling | None = None
-    computed: Ceiling | None = None
+    computed: Peak | None = None
     peak: Fact | None = None
     huge: float | None = None
     core_level: str = ""
@@ -119,7 +119,7 @@ def _exceeded(point: Against) -> Iterator[tuple[Roof, Cause, float]]:
     gflops = point.traffic["point"].flops / GB / point.found.seconds["point"].high
     if point.computed and (times := gflops / point.computed.high) > 1:
         yield Roof.INSTRUCTIONS, _unexplained(point, times), times
-    if program.CORE in shares and (times := shares[program.CORE].low) > 1:
+    if (core := point.found.core) and (times := shares[core].low) > 1:
         yield Roof.CORE, _over_core(point, times), times
     witness = point.found.witness
     # plain reads are no roof: others may be faster

@@ -6,7 +6,7 @@ from enum import Enum, StrEnum, auto
 
 from kvbench.analysis.measured.estimates import SPREAD, Estimate, enough
 from kvbench.analysis.measured.rates import PointRates
-from kvbench.model import Point, program
+from kvbench.model import Point
 
 CLOSE = 0.90  # of what a limit allows: at it
 SKEW = 0.10  # the slowest thread's lead over the mean: waiting, not working
@@ -134,7 +134,7 @@ def core_speeds(found: Mapping[Point, PointRates]) -> CoreSpeeds:
     """
     best: CoreSpeeds = {}
     for point, rates in found.items():
-        share = rates.shares.get(program.CORE)
+        share = rates.shares[rates.core] if rates.core else None
         if share and point.op == "decode" and beats(share):
             key = core_class(point)
             if key not in best or share.low > best[key][1].low:

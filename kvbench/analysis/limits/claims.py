@@ -63,18 +63,19 @@ def claim(found: PointRates, regime: str, most: int = 0) -> Claimed | None:
         return Claimed(NOT_TESTABLE, Grounds.NO_CACHES)
     if regime != "L3":
         return None
-    if found.near is None or not found.shares.keys() >= {program.MEMORY, program.CORE}:
+    if found.near is None or not found.core or program.MEMORY not in found.shares:
         return Claimed(NOT_TESTABLE, Grounds.NOT_TIMED)
     launches = found.near.launches
     if 0.5**launches > chance(launches, most):  # so often all lie on one side by chance
         return Claimed(NOT_TESTABLE, Grounds.FEW, launches=_needs(found.near))
     if not _way(found.near, most):
         return Claimed(NOT_TESTABLE, Grounds.NO_FASTER, launches=_needs(found.near))
-    return _judged(found, most)
+    return _judged(found, found.shares[found.core], most)
 
 
-def _judged(found: PointRates, most: int) -> Claimed:
-    reads, core = found.shares[program.MEMORY], found.shares[program.CORE]
+def _judged(found: PointRates, core: Estimate, most: int) -> Claimed:
+    """`core`: its share of core speed."""
+    reads = found.shares[program.MEMORY]
     way, allowed = _way(reads, most), reads.median / core.median
     if way == FASTER:
         return Claimed(CONFIRMED, Grounds.READS, allowed)

@@ -33,7 +33,6 @@ from kvbench.analysis.measured.tails import tailed, untold
 from kvbench.errors import BadArgument
 from kvbench.grouping import grouped
 from kvbench.model import (
-    CORE,
     MEMORY,
     NEIGHBOUR,
     ROTATED,
@@ -145,12 +144,12 @@ def _at_core_speed(
 ) -> PointRates | None:
     """With the share of what the core can do, not of a window walk that another point beats."""
     by, faster = fastest.get(core_class(point), (point, None))
-    if not found or not faster or by == point or CORE not in found.shares:
+    if not found or not faster or by == point or not (core := found.core):
         return found
     return replace(
         found,
-        shares=found.shares | {CORE: of_core(found.shares[CORE], faster)},
-        rates=found.rates | {CORE: found.rates[CORE].times(faster.median)},
+        shares=found.shares | {core: of_core(found.shares[core], faster)},
+        rates=found.rates | {core: found.rates[core].times(faster.median)},
     )
 
 
@@ -259,10 +258,10 @@ def _witnesses(point: Point, found: PointRates) -> dict[str, Any]:
             row["twin_gbps"] = found.rates[witness].median
         elif point.op not in ATTENDS:
             row |= {"copy_gbps": found.rates[witness].median, "copy_fraction": share.median}
-    if CORE in found.shares:
+    if core := found.core:
         row |= {
-            "core_gbps": found.rates[CORE].median,
-            **enclosed("core_fraction", found.shares[CORE]),
+            "core_gbps": found.rates[core].median,
+            **enclosed("core_fraction", found.shares[core]),
         }
     return row
 
@@ -275,7 +274,7 @@ def _limited(point: Point, found: PointRates, regime: str, skew: float) -> dict[
         why = Why.DISPLACED if point.streamed else Why.NO_DECODE
         return {"bound": str(Limit.UNKNOWN), "bound_reason": str(why)}
     far, rows = regime in FAR, found.witness if point.op == "decode" else None
-    programs = {Limit.MEMORY: MEMORY, Limit.ROWS: rows, Limit.CORE: CORE}
+    programs = {Limit.MEMORY: MEMORY, Limit.ROWS: rows, Limit.CORE: found.core}
     shares = {what: found.shares[name] for what, name in programs.items() if name in found.shares}
     made, memory = limit(shares, skew, far), shares.get(Limit.MEMORY)
     return {
@@ -309,7 +308,7 @@ def _against(
 ) -> dict[str, Any]:
     """The point beside the run's ceilings, where it has ones that fit."""
     footprint = records[0].footprint
-    regime, computed = roofs.regime(point, footprint), roofs.by_itself(point.computes, point)
+    regime, computed = roofs.regime(point, footprint), roofs.computed(point)
     ceiling, note = roofs.ceiling(point, regime.word, footprint)
     row = {
         **{f"regime{end}": getattr(regime, name) for end, name in _REGIME.items()},

@@ -1,7 +1,7 @@
 """One point in depth: rates with their spread, efficiency, what binds it."""
 
 from dataclasses import dataclass
-from statistics import median
+from statistics import harmonic_mean, median
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -25,8 +25,9 @@ from kvbench.model import (
     quotients,
 )
 from kvbench.model.annotated import about
-from kvbench.model.point import ATTENDS, STEP
+from kvbench.model.point import ATTENDS, FLOPS, STEP
 from kvbench.model.program import ALONE, MEMORY, PARTS, ROTATED, SLICE
+from kvbench.native import default_library
 from kvbench.units import GB, gbps
 
 
@@ -166,7 +167,7 @@ class Profile:
         _Known, about("ratio: GB/s of the point over those of plain reads of memory")
     ] = None
     fma_gflops: Annotated[
-        float | UnsetType, about("GFLOP/s: peak of the kernel's instructions, by as many threads")
+        float | UnsetType, about("GFLOP/s: peak of the kernel's own products, by as many threads")
     ] = UNSET
     fma_fraction: Annotated[_Share, about("share of fma_gflops that the point computes")] = UNSET
     bound: Annotated[
@@ -366,16 +367,34 @@ def _against(
         )
     found.setdefault("dram_gbps", found.get("ceiling_gbps"))
     found.setdefault("dram_fraction", found.get("ceiling_fraction"))
-    peak = next((name for name in (point.computes, PACE) if name in samples), None)
-    if peak and point.op == "decode":
-        found["fma_gflops"] = median(
-            traffic[peak].flops * s.passes / s.seconds / GB for s in samples[peak]
-        )
-        found["fma_fraction"] = _times(
-            traffic["point"].flops / traffic[peak].flops, samples[peak], own
-        )
-        found["core_level"] = visit.core_level
+    if point.op == "decode":
+        found |= _computed(point, samples, traffic) | {"core_level": visit.core_level}
     return found | _limited(visit, samples, rates, found, thread_skew)
+
+
+def _computed(
+    point: Point, samples: dict[str, list[Sample]], traffic: dict[str, Traffic]
+) -> dict[str, Any]:
+    """The point beside its own products: half of its FLOPs are of K and half of V, which may be of
+    two kinds. Nothing where not all of them were timed.
+    """
+    ops = default_library().computes(point.variant, point.kv_dtype)
+    halves = [PACE if op == FLOPS else op for op in ops]
+    if not samples.keys() >= {*halves}:
+        return {}
+    peaks = (
+        median(traffic[name].flops * s.passes / s.seconds / GB for s in samples[name])
+        for name in halves
+    )
+    half = traffic["point"].flops / 2
+    shares = [
+        _times(half / traffic[name].flops, samples[name], samples["point"]) for name in halves
+    ]
+    known = [share for share in shares if share is not None]
+    return {
+        "fma_gflops": harmonic_mean(peaks),
+        "fma_fraction": sum(known) if len(known) == len(shares) else None,
+    }
 
 
 def _point(visit: Record) -> Point:

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from enum import StrEnum
 from functools import cache, partial
 from operator import attrgetter
-from statistics import median
-from typing import Any
+from statistics import harmonic_mean, median
+from typing import Any, NamedTuple
 
 from kvbench.analysis.measured.estimates import steady
 from kvbench.analysis.measured.speeds import at_speed
@@ -16,6 +16,7 @@ from kvbench.grouping import grouped
 from kvbench.intervals import interval
 from kvbench.model import COMPUTE, PLAIN, Ceiling, Machine, Point, Probe, Record, Sample
 from kvbench.model.point import ATTENDS
+from kvbench.native import default_library
 from kvbench.regime import NO_LEVEL, Lies, Regime, classify
 from kvbench.units import gbps
 
@@ -111,6 +112,13 @@ def huge_share(records: Iterable[Record]) -> float | None:
     return min(shares, default=None)
 
 
+class Peak(NamedTuple):
+    """GFLOP/s."""
+
+    median: float
+    high: float
+
+
 class Roofs:
     """What points of a run are held against: the regime of a footprint, and the run's own ceilings
     for it. Points ask the same again and again: each question is answered once.
@@ -135,10 +143,16 @@ class Roofs:
         """
         return self._best(held_against(point), *_who(point), level, footprint)
 
+    def computed(self, point: Point) -> Peak | None:
+        """Of the products that its kernel makes, half of them of K and half of V."""
+        ops = default_library().computes(point.variant, point.kv_dtype)
+        found = [peak for op in ops if (peak := self.by_itself(op, point))]
+        if len(found) < len(ops):
+            return None
+        return Peak(*(harmonic_mean(ends) for ends in zip(*((p.median, p.high) for p in found))))
+
     def by_itself(self, op: str, point: Point, level: str | None = None) -> Ceiling | None:
-        """Plain, by the point's own threads: reads of memory, or the instructions that its kernel
-        is made of.
-        """
+        """Plain, by the point's own threads: reads of memory, or instructions."""
         plain = (ceiling for ceiling in self._own if ceiling.form == PLAIN)
         found, _ = ceiling_for(plain, op, *_who(point), level)
         return found if found and found.median > 0 else None

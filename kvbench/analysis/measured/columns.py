@@ -163,7 +163,7 @@ FOUND = {
     "suspect": flag("whether it exceeds a roof and nothing explains that: answers leave it out"),
     "dram_gbps": number("GB/s: of plain reads from memory by the same threads"),
     **ends("dram", "GB/s"),
-    "fma_gflops": number("GFLOP/s: peak of the kernel's instructions by the same threads"),
+    "fma_gflops": number("GFLOP/s: peak of the kernel's own products by the same threads"),
     "gflops": number("GFLOP/s: of the point"),
     "ai": number("FLOP per byte: over compulsory bytes"),
     "ai_issued": number("FLOP per byte: over issued bytes"),

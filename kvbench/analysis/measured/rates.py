@@ -42,12 +42,18 @@ class PointRates:
         """
         if any(name in PARTS for name in self.seconds):
             return [MEMORY] if MEMORY in self.shares else []
-        return [name for name in self.shares if name not in (*_OWN, *_OTHER)]
+        return [name for name in self.shares if Role.of(name).kind not in (*_OWN, *_OTHER)]
 
     @property
     def witness(self) -> str | None:
         """What efficiency is a share of: the faster form of these."""
         return max(self.witnesses, key=lambda name: self.rates[name].median, default=None)
+
+    @property
+    def core(self) -> str | None:
+        """What core speed is: the form of which the point reaches the smaller share."""
+        forms = (name for name in self.shares if Role.of(name).kind == CORE)
+        return min(forms, key=lambda name: self.shares[name].median, default=None)
 
 
 def measured(records: Sequence[Record]) -> PointRates:

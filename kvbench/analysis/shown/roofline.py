@@ -10,7 +10,8 @@ from kvbench.analysis.limits.frames import decodes_of
 from kvbench.analysis.means.findings import Findings
 from kvbench.analysis.shown.usual import enclosed, places
 from kvbench.model import PLAIN, Ceiling
-from kvbench.model.point import computes
+from kvbench.model.planes import apart, together
+from kvbench.native import default_library
 from kvbench.units import cpu_text
 
 _CACHES = ("L1", "L2")
@@ -29,7 +30,7 @@ COLUMNS = {
     **dict.fromkeys(("context", "threads", "footprint"), "Int64"),
     "regime": "str",
     "suspect": "str",  # the roof that it exceeds
-    "computes": "str",  # the probe of its instructions
+    "computes": "str",  # the probe of its products: of K and of V, where these are two
     **dict.fromkeys(("ai", "ai_issued", "gflops", "gflops_low", "gflops_high"), "float64"),
     **dict.fromkeys(("gbps", "gbps_low", "gbps_high", "tokens_per_second"), "float64"),
     "visits": "Int64",  # in which memory was so fast
@@ -46,7 +47,8 @@ def roofline(found: Findings) -> pd.DataFrame:
         own = points[points["threads"] == points["threads"].max()]
         drawn = _drawn(found, points, own)
         rows = [*_reads(found, own), *_decodes(found, drawn), *_cores(found, drawn)]
-        rows += _peaks(found, own, {row["computes"] for row in rows if "computes" in row})
+        used = {op for row in rows if "computes" in row for op in apart(row["computes"])}
+        rows += _peaks(found, own, used)
     text = {name: kind for name, kind in COLUMNS.items() if kind == "str"}
     table = pd.DataFrame(rows, columns=list(COLUMNS))
     return table.fillna(dict.fromkeys(text, "")).astype(COLUMNS)
@@ -124,11 +126,15 @@ def _decodes(found: Findings, drawn: pd.DataFrame) -> Iterator[dict[str, Any]]:
             "row": point["row"],
             **{name: point[name] for name in _SAME},
             "suspect": suspects.get(point["name"], ""),
-            "computes": computes(point["variant"]),
+            "computes": _computes(point),
             **rates,
             **{f"gflops{name[4:]}": rate * point["ai"] for name, rate in rates.items()},
             "tokens_per_second": speed.value if speed else None,
         }
+
+
+def _computes(point: dict[str, Any]) -> str:
+    return together(*default_library().computes(point["variant"], point["dtype"]))
 
 
 def _rates(figure: Figure | None, point: dict[str, Any]) -> dict[str, float]:
@@ -151,13 +157,13 @@ def _cores(found: Findings, drawn: pd.DataFrame) -> Iterator[dict[str, Any]]:
                 "kind": CORE,
                 "row": point["row"],
                 **same,
-                "computes": computes(point["variant"]),
+                "computes": _computes(point),
                 "gflops": rate / share * point["ai"],
             }
 
 
 def _peaks(found: Findings, own: pd.DataFrame, used: set[str]) -> Iterator[dict[str, Any]]:
-    """Of the instructions that what is drawn is made of."""
+    """Of the products that what is drawn makes."""
     for each in _of(found, own):
         if each.probe.op in used:
             rates = {"gflops": each.median, "gflops_low": each.low, "gflops_high": each.high}

@@ -65,10 +65,10 @@ def command(op: str, plugin: tuple[str, ...], as_json: bool, **asked: Any) -> in
     """Measure one kernel in depth: OP is decode, append, bulk, repack, transpose, logits or step.
 
     It is timed in turn with what could limit it: the same reads without the arithmetic (its twin),
-    the same kernel on data in a private cache (its core speed), plain reads of memory,
-    the fastest reads of as much memory, and the FMA peak. What limits it is told of this one visit;
-    a sweep has several launches. Stores are timed beside copies of as many bytes: append of a
-    token, bulk of a prompt, repack of a cache that grows to twice its capacity or --capacity,
+    the same kernel on data in a private cache (its core speed), plain reads of memory, the fastest
+    reads of as much memory, and the peak of its own products. What limits it is told of this one
+    visit; a sweep has several launches. Stores are timed beside copies of as many bytes: append of
+    a token, bulk of a prompt, repack of a cache that grows to twice its capacity or --capacity,
     transpose of a prompt to head-major order, logits of a token. A step does all layers of a model
     in turn: append, decode, and --between bytes of weights; it is timed beside each of these alone.
 
@@ -263,7 +263,7 @@ _ROWS = {
     "memory": "plain reads of memory",
     "twin": "reads of its own rows",
     "alone": "the same, nothing read between passes",
-    "core": "core speed: its kernel in a private cache",
+    "core": "core speed: its kernel in a cache",
     "ceiling": "read ceiling: this footprint",
     "dram": "read ceiling: DRAM",
     "other": "the other kind of stores",
@@ -275,6 +275,8 @@ _SHARES = {"twin": "efficiency", "memory": "memory_share"}
 
 def _rates(facts: Any) -> list[str]:
     from kvbench.model import MEMORY, Role
+    from kvbench.native import default_library
+    from kvbench.report.words.phrases import peak
 
     lines = [f"  {'':<46}{'GB/s':>8}   {'middle half':<16}point is"]
     rates = facts.rates
@@ -287,8 +289,9 @@ def _rates(facts: Any) -> list[str]:
             level = f", {facts.core_level}" if key == "core" and facts.core_level else ""
             lines.append(_rate(label + best + level, rates[form], _share(share)))
     if facts.fma_gflops is not UNSET:
+        ops = default_library().computes(facts.point.variant, facts.point.kv_dtype)
         lines.append(
-            f"  {'FMA peak':<46}{facts.fma_gflops:>8.0f}  "
+            f"  {peak(*ops):<46}{facts.fma_gflops:>8.0f}  "
             f" {'GFLOP/s':<16}{_share(facts.fma_fraction)}"
         )
     return lines

@@ -38,7 +38,7 @@ _AGAIN = "then measure again"
 @click.option("--plot", type=Plot(), help="Also draw read bandwidth against size, as .png or .svg.")
 @json_option
 def command(**asked: Any) -> int:
-    """Measure what this machine can do: bandwidth, latency, FMA peak and clock.
+    """Measure what this machine can do: bandwidth, latency, peaks of products, and clock.
 
     Reads, stores and copies are measured in every cache level and in memory, with up to --threads
     threads. A sweep measures its
@@ -87,6 +87,7 @@ def _measure(machine: Any, cpus: tuple[int, ...], asked: dict[str, Any]) -> list
     from kvbench.cli._progress import follow_each
     from kvbench.machine import available_memory
     from kvbench.machine.tree import Files
+    from kvbench.model.point import COMPUTE, FLOPS
     from kvbench.native import default_library
     from kvbench.plan import Scope, probes
     from kvbench.runner import new_run, run
@@ -99,9 +100,13 @@ def _measure(machine: Any, cpus: tuple[int, ...], asked: dict[str, Any]) -> list
         min(available_memory(), available_memory(Files("/"))),
     )
     seed = 1 if asked["seed"] is None else asked["seed"]
-    plan = replace(
-        probes(machine, Scope(cpus, tiers, memory, pages, asked["quick"], seed)), run=new_run()
+    products = tuple(
+        kernel.op
+        for kernel in library.kernels()
+        if kernel.op in COMPUTE and kernel.op != FLOPS and kernel.isa == best and kernel.runnable
     )
+    scope = Scope(cpus, tiers, memory, pages, asked["quick"], seed, products)
+    plan = replace(probes(machine, scope), run=new_run())
     say(f"{len(plan.points)} probes in {plan.launches} launches, run {plan.run}", err=True)
     return list(
         follow_each(run(plan, machine, {}), len(plan.points) * plan.launches, describe_record)

@@ -3,7 +3,6 @@ dtype comes.
 """
 
 import math
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -28,15 +27,15 @@ from kvbench.report.figures.look import (
     tag,
 )
 from kvbench.report.words.first import machine, workload
-from kvbench.report.words.phrases import number
+from kvbench.report.words.phrases import number, peak
 from kvbench.units import counted
 
 _WHERE = {"mixed": "partly cached"}
-_PEAKS = {"flops": "multiply-add peak", "dot8": "peak of byte products"}
 _HEIGHT = 5.4  # inches
 _LINE = 0.042  # of the height of the axes: of a label
 _WIDE = 1.03  # times: half of the width of a bar
 _BESIDE = 1.3  # times as high: a line for whose name there is no room below
+_APART = 1.7  # times as high: a level line for two names between it and the one below
 
 
 def roofline(found: Findings, look: Look, day: str) -> Figure:
@@ -46,7 +45,7 @@ def roofline(found: Findings, look: Look, day: str) -> Figure:
         "Each mark is a decode: the fastest kernel of a dtype from memory (hollow), and those from"
         " a cache that answers are about (filled). Slanted lines: what plain reads allow, bytes"
         " per second times FLOP per byte; grey: the range of nine visits of ten. Short bar: core"
-        " speed of the mark below it; dotted up to the peak of its own instructions. All were"
+        " speed of the mark below it; dotted up to the peak of its own products. All were"
         " measured in this run."
     )
     if (table["suspect"] != "").any():
@@ -107,11 +106,11 @@ def _meanings(points: pd.DataFrame, cores: pd.DataFrame) -> dict[str, dict[str, 
     }
 
 
-def _slope(axes: Axes, roof: Any, peak: float, line: str, below: bool) -> None:
+def _slope(axes: Axes, roof: Any, most: float, line: str, below: bool) -> None:
     """It stops where the core stops it. Its name is above it, or below where another is close."""
     (left, right), (bottom, _) = axes.get_xlim(), axes.get_ylim()
     start = max(left, bottom / roof.gbps)
-    end = right if math.isnan(peak) else min(right, peak / roof.gbps)
+    end = right if math.isnan(most) else min(right, most / roof.gbps)
     if end < 1.5 * start:
         return
     ends = np.array([start, end])
@@ -139,30 +138,42 @@ def _slope(axes: Axes, roof: Any, peak: float, line: str, below: bool) -> None:
 
 
 def _peaks(axes: Axes, peaks: pd.DataFrame) -> None:
-    """Level lines, each with its name above it, or below where another is just above."""
-    rows = list(peaks.sort_values("gflops").itertuples())
-    for row, following in pairwise([*rows, None]):
+    """Level lines, each with its name above it. Of lines close together the lowest has its name
+    below it, and the others have theirs above the highest, in their order.
+    """
+    together = list[list[Any]]()
+    for row in peaks.sort_values("gflops").itertuples():
         axes.axhline(row.gflops, color=INK, lw=1.4)
-        below = following is not None and following.gflops < _BESIDE * row.gflops
-        words = f"{_PEAKS.get(row.computes, row.computes)} ({row.short}) {number(row.gflops)}"
-        axes.annotate(
-            f"{words} GFLOP/s",
-            (0.01, row.gflops),
-            (0, -3 if below else 2),
-            xycoords=("axes fraction", "data"),
-            textcoords="offset points",
-            ha="left",
-            va="top" if below else "bottom",
-            fontsize=9,
-        )
+        if together and row.gflops < _APART * together[-1][-1].gflops:
+            together[-1].append(row)
+        else:
+            together.append([row])
+    for lowest, *others in together:
+        _names(axes, [lowest], below=bool(others))
+        if others:
+            _names(axes, others)
 
 
-def _core(axes: Axes, core: Any, peak: float | None, look: Look) -> None:
+def _names(axes: Axes, rows: list[Any], below: bool = False) -> None:
+    words = [f"{peak(row.computes)} ({row.short}) {number(row.gflops)} GFLOP/s" for row in rows]
+    axes.annotate(
+        "\n".join(reversed(words)),
+        (0.01, rows[-1].gflops),
+        (0, -3 if below else 2),
+        xycoords=("axes fraction", "data"),
+        textcoords="offset points",
+        ha="left",
+        va="top" if below else "bottom",
+        fontsize=9,
+    )
+
+
+def _core(axes: Axes, core: Any, most: float | None, look: Look) -> None:
     at, colour = core.ai, look.colour(core.dtype)
     drawn = axes.plot([at / _WIDE, at * _WIDE], [core.gflops] * 2, color=colour, lw=2.6, zorder=3)
     tag(drawn[0], core.row)
-    if peak:
-        axes.plot([at, at], [core.gflops, peak], color=colour, lw=0.9, ls=":", zorder=1)
+    if most:
+        axes.plot([at, at], [core.gflops, most], color=colour, lw=0.9, ls=":", zorder=1)
 
 
 def _mark(axes: Axes, point: Any, look: Look) -> None:

@@ -4,11 +4,20 @@ import math
 from collections.abc import Iterable
 
 from kvbench.analysis.answers.answer import Figure, Unit
+from kvbench.model.point import DOT8, DOT16, FLOPS
 from kvbench.units import duration
 
 # what a point is timed beside, by its kind
 WITNESS = {"twin": "read", "copy": "copy", "memory": "memory read"}
 LEVELS = {"DRAM": "memory"}  # what feeds a point, as sentences call it
+_PRODUCTS = {FLOPS: "multiply-adds", DOT8: "byte products", DOT16: "bf16 products"}
+
+
+def peak(*ops: str) -> str:
+    """Of probes of instructions: "peak of multiply-adds", "peak of byte products and bf16
+    products".
+    """
+    return f"peak of {' and '.join(_PRODUCTS.get(op, op) for op in dict.fromkeys(ops))}"
 
 
 def number(value: float) -> str:

@@ -264,15 +264,22 @@ def test_more_flops_than_its_instructions_allow():
     assert row_of(rates, [250.0] * 6, peak, flops=2e8) == NONE
 
 
-def test_whole_numbers_have_a_peak_of_their_own():
-    """The FMA peak is no roof of theirs."""
-    rates, point = beside(16.777216), replace(DECODE, variant="dot", isa="avx512")
-    assert point.computes == "dot8"
-    own, other = (replace(READ, op=op, bytes=0, isa="avx512") for op in ("dot8", "flops"))
-    low = {"point": point, "flops": 2e8}
-    above = ("the peak of its instructions", SLOWER, True)
-    assert row_of(rates, [100.0] * 6, own, **low) == above
-    assert row_of(rates, [100.0] * 6, other, **low) == NONE
+@pytest.mark.parametrize(
+    ("dtype", "variant", "own"),
+    [
+        *((dtype, "dot", "dot8") for dtype in ("i8", "q8_0", "q4_0")),
+        *((dtype, "dot", "dot16") for dtype in ("bf16", "e4m3", "e5m2")),
+        *(("bf16", variant, "flops") for variant in ("flash", "twopass", "perhead")),
+        ("f32", "round16", "flops"),
+    ],
+)
+def test_products_have_a_peak_of_their_own(dtype, variant, own):
+    """The peak of other products is no roof of theirs."""
+    point = replace(DECODE, variant=variant, dtype=dtype, isa="avx512")
+    for op in ("flops", "dot8", "dot16"):
+        peak = replace(READ, op=op, bytes=0, isa="avx512")
+        above = ("the peak of its instructions", SLOWER, True) if op == own else NONE
+        assert row_of(beside(16.777216), [100.0] * 6, peak, point=point, flops=2e8) == above
 
 
 # ---- L3, by ratios of the same rounds: eight launches each ---------------------------------------

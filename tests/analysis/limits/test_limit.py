@@ -148,6 +148,23 @@ def test_a_kernel_that_beats_its_window_walk_has_its_best_rate_as_core_speed():
     assert (row["bound"], row["bound_by"]) == ("neither", "memory, rows, core")
 
 
+@pytest.mark.parametrize(("own", "off"), [(10.0, 12.5), (12.5, 10.0)])
+def test_core_speed_is_that_of_the_faster_schedule(own, off):
+    """98 % of the one would be the core; of the other it is 78 %."""
+    row = limited(beside(point=9.8, core=own) | {"core_off": off})
+    assert (row["core_gbps"], row["core_fraction"]) == pytest.approx((12.5, 0.784))
+    assert (row["bound"], row["witness"]) == ("neither", "twin")
+
+
+def test_the_faster_schedule_alone_is_beaten():
+    """20 GB/s beat a walk of 15 by a third, and not the other one of 21."""
+    hot = {"point": 20.0, "twin": 80.0, "core": 15.0, "core_off": 21.0}
+    records = rows_of(hot, of=HOT, walked=MIB, layers=1) + rows_of(beside(point=9.8, core=10.0))
+    rows = {row["name"]: row for row in points(records, MACHINE).to_dict("records")}
+    assert rows[HOT.name]["core_fraction"] == pytest.approx(20 / 21)
+    assert rows[DECODE.name]["core_fraction"] == pytest.approx(0.98)
+
+
 def test_the_interval_of_a_product_is_that_of_the_worst_case():
     rows = together((beside(point=9.8, core=10.0), DECODE, {"point": 1.0}))
     own, best = rows[DECODE.name], rows[HOT.name]

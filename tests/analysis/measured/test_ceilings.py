@@ -58,7 +58,7 @@ def test_the_median_of_launch_medians_and_their_range():
 def test_launches_of_slow_cores_are_set_aside_where_enough_are_left():
     """Cores that do half as much in two launches of seven; or in four."""
     peak = replace(READ, op="flops", bytes=0)
-    for op in ("flops", "dot8"):
+    for op in ("flops", "dot8", "dot16"):
         peak = replace(peak, op=op)
         for slow, low in ((2, 200.0), (4, 100.0)):
             paces = [0.5] * slow + [1.0] * (7 - slow)

@@ -17,7 +17,6 @@
 #define __AVX512BW__ 1
 #define __AVX512DQ__ 1
 #define __AVX512VL__ 1
-
 typedef union zmm {
     float f[16];
     double d[8];
@@ -51,6 +50,7 @@ static inline zmm _mm512_mask_set1_epi32(zmm a, int mask, int x)
 static inline zmm _mm512_add_ps(zmm a, zmm b) { EACH(r.f[i] = a.f[i] + b.f[i]); }
 static inline zmm _mm512_sub_ps(zmm a, zmm b) { EACH(r.f[i] = a.f[i] - b.f[i]); }
 static inline zmm _mm512_mul_ps(zmm a, zmm b) { EACH(r.f[i] = a.f[i] * b.f[i]); }
+static inline zmm _mm512_div_ps(zmm a, zmm b) { EACH(r.f[i] = a.f[i] / b.f[i]); }
 static inline zmm _mm512_max_ps(zmm a, zmm b) { EACH(r.f[i] = a.f[i] > b.f[i] ? a.f[i] : b.f[i]); }
 static inline zmm _mm512_min_ps(zmm a, zmm b) { EACH(r.f[i] = a.f[i] < b.f[i] ? a.f[i] : b.f[i]); }
 static inline zmm _mm512_fmadd_ps(zmm a, zmm b, zmm c)
@@ -58,9 +58,9 @@ static inline zmm _mm512_fmadd_ps(zmm a, zmm b, zmm c)
     EACH(r.f[i] = fmaf(a.f[i], b.f[i], c.f[i]));
 }
 static inline zmm _mm512_andnot_ps(zmm a, zmm b) { EACH(r.u[i] = ~a.u[i] & b.u[i]); }
-
 static inline zmm _mm512_set1_epi32(int32_t x) { EACH(r.i[i] = x); }
 static inline zmm _mm512_add_epi32(zmm a, zmm b) { EACH(r.u[i] = a.u[i] + b.u[i]); }
+static inline zmm _mm512_sub_epi32(zmm a, zmm b) { EACH(r.u[i] = a.u[i] - b.u[i]); }
 static inline zmm _mm512_and_si512(zmm a, zmm b) { EACH(r.u[i] = a.u[i] & b.u[i]); }
 static inline zmm _mm512_or_si512(zmm a, zmm b) { EACH(r.u[i] = a.u[i] | b.u[i]); }
 static inline zmm _mm512_slli_epi32(zmm a, unsigned n) { EACH(r.u[i] = a.u[i] << n); }
@@ -207,7 +207,49 @@ static inline __m128i _mm512_cvtepi32_epi8(zmm a)
     return _mm_loadu_si128((const __m128i *)(const void *)bytes);
 }
 
-#include "dot.h"
+/* ---- whole numbers --------------------------------------------------------------------------- */
+
+/* Not inline, where the templates unroll: a compiler takes minutes over so many copies. */
+#define CALLED static __attribute__((noinline))
+
+static inline zmm _mm512_set1_epi16(int x) { SHORTS(r.w[i] = (int16_t)x); }
+static inline zmm _mm512_add_epi16(zmm a, zmm b) { SHORTS(r.w[i] = (int16_t)(a.w[i] + b.w[i])); }
+static inline zmm _mm512_slli_epi16(zmm a, unsigned n)
+{
+    SHORTS(r.w[i] = (int16_t)((uint16_t)a.w[i] << n));
+}
+CALLED zmm _mm512_ternarylogic_epi32(zmm a, zmm b, zmm c, int table)
+{
+    zmm r = _mm512_setzero_ps();
+    for (int i = 0; i < 16; i++)
+        for (int bit = 0; bit < 32; bit++) {
+            unsigned row =
+                (a.u[i] >> bit & 1) << 2 | (b.u[i] >> bit & 1) << 1 | (c.u[i] >> bit & 1);
+            r.u[i] |= ((unsigned)table >> row & 1) << bit;
+        }
+    return r;
+}
+static inline __m256i _mm512_extracti64x4_epi64(zmm a, int half)
+{
+    return _mm256_castps_si256(_mm512_extractf32x8_ps(a, half));
+}
+static inline zmm _mm512_inserti64x4(zmm a, __m256i b, int half)
+{
+    _mm256_storeu_ps(a.f + 8 * half, _mm256_castsi256_ps(b));
+    return a;
+}
+static inline zmm _mm512_srlv_epi64(zmm a, zmm n)
+{
+    PAIRS(r.q[i] = n.q[i] < 64 ? a.q[i] >> n.q[i] : 0);
+}
+static inline zmm _mm512_xor_si512(zmm a, zmm b) { EACH(r.u[i] = a.u[i] ^ b.u[i]); }
+CALLED zmm _mm512_cvtepi8_epi16(__m256i a)
+{
+    int8_t bytes[32];
+    memcpy(bytes, &a, sizeof bytes);
+    SHORTS(r.w[i] = bytes[i]);
+}
+#include "products.h"
 
 /* ---- the same by other names ----------------------------------------------------------------- */
 

@@ -1,47 +1,6 @@
-/* What dot takes beyond avx512.h, which includes it. */
+/* Products of bytes and of pairs of bf16, and what those take, as avx512.h has the rest. */
+#include <float.h>
 
-/* ---- whole numbers --------------------------------------------------------------------------- */
-
-/* Not inline, where the templates unroll: a compiler takes minutes over so many copies. */
-#define CALLED static __attribute__((noinline))
-
-static inline zmm _mm512_set1_epi16(int x) { SHORTS(r.w[i] = (int16_t)x); }
-static inline zmm _mm512_add_epi16(zmm a, zmm b) { SHORTS(r.w[i] = (int16_t)(a.w[i] + b.w[i])); }
-static inline zmm _mm512_slli_epi16(zmm a, unsigned n)
-{
-    SHORTS(r.w[i] = (int16_t)((uint16_t)a.w[i] << n));
-}
-CALLED zmm _mm512_ternarylogic_epi32(zmm a, zmm b, zmm c, int table)
-{
-    zmm r = _mm512_setzero_ps();
-    for (int i = 0; i < 16; i++)
-        for (int bit = 0; bit < 32; bit++) {
-            unsigned row =
-                (a.u[i] >> bit & 1) << 2 | (b.u[i] >> bit & 1) << 1 | (c.u[i] >> bit & 1);
-            r.u[i] |= ((unsigned)table >> row & 1) << bit;
-        }
-    return r;
-}
-static inline __m256i _mm512_extracti64x4_epi64(zmm a, int half)
-{
-    return _mm256_castps_si256(_mm512_extractf32x8_ps(a, half));
-}
-static inline zmm _mm512_inserti64x4(zmm a, __m256i b, int half)
-{
-    _mm256_storeu_ps(a.f + 8 * half, _mm256_castsi256_ps(b));
-    return a;
-}
-static inline zmm _mm512_srlv_epi64(zmm a, zmm n)
-{
-    PAIRS(r.q[i] = n.q[i] < 64 ? a.q[i] >> n.q[i] : 0);
-}
-static inline zmm _mm512_xor_si512(zmm a, zmm b) { EACH(r.u[i] = a.u[i] ^ b.u[i]); }
-CALLED zmm _mm512_cvtepi8_epi16(__m256i a)
-{
-    int8_t bytes[32];
-    memcpy(bytes, &a, sizeof bytes);
-    SHORTS(r.w[i] = bytes[i]);
-}
 /* Half a 128-bit lane of a and of b, which take turns: half 0 or 1, in elements of `bytes`. */
 CALLED zmm lanes_unpack(zmm a, zmm b, int half, int bytes)
 {
