@@ -295,3 +295,4 @@ static inline vi v_entries(const vi *of, vi index) { return lanes_permi2b(index,
 static inline void v_fma_into(vf *acc, vf a, vf b) { *acc = v_fma(a, b, *acc); }
 static inline void v_hide(vi *a) { __asm__ volatile("" : "+m"(*a)); }
 static inline void v_pin(vf a) { __asm__ volatile("" : : "m"(a)); }
+#undef EACH /* a word of isa/unit.c */
