@@ -4,14 +4,16 @@ import numpy as np
 import pytest
 
 from tests import narrow, oracle
-from tests.formats import BLOCK, PACKED, WHOLE
-from tests.kernels.test_decode import case_of, passes, shape_of, table_of
+from tests.formats import BLOCK, CELL, PACKED, WHOLE
+from tests.kernels.test_decode import DOT, case_of, passes, shape_of, table_of
 from tests.oracle import Planes, Shape
 from tests.raw import Bound, decode_args
 
 ROWS = [("i8", "head"), ("i8", "blockt"), ("q8_0", "head"), ("q4_0", "head")]
 MOST = {"i8": (-128, 127), "q8_0": (-128, 127), "q4_0": (-8, 7)}  # codes
 every = pytest.mark.parametrize(("dtype", "layout"), ROWS)
+FLOATS = [(dtype, "head") for dtype in DOT if dtype not in WHOLE]
+FLOATS += [(dtype, "blockt") for dtype, _ in FLOATS if dtype in CELL]
 
 
 def decoded(bench, isa, dtype, codes, scales, q, layout="head"):
@@ -56,7 +58,7 @@ def packed(dtype, codes, scales):
     )
 
 
-@every
+@pytest.mark.parametrize(("dtype", "layout"), ROWS + FLOATS)
 @pytest.mark.parametrize("dim", [64, 96, 128, 200, 256])
 def test_rows_one_after_another(bench, dtype, layout, dim):
     """In the scheme that reads rows whole where it can, and by runs elsewhere: whole blocks, and
