@@ -206,8 +206,7 @@ typedef struct kvb_decode {
                        * what comes next, line by line from several pages of each; stream, of the
                        * same plane what comes next, in address order, into L2 */
     /* 0, or the core roof: in place of its own tokens every unit walks so many of the first
-     * sequence's first head again and again, cut as its own (or as many of all heads, where pages
-     * keep the rows of each together) */
+     * sequence's first head, again and again, in blocks that are cut as its own */
     int64_t wrap;
     int32_t deterministic; /* split by shape only, never by the number of threads */
     int32_t stages;        /* 1: time QK, softmax and PV apart (costs a few clock reads per tile) */

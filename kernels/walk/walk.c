@@ -61,35 +61,6 @@ static bool one_stretch(const kvb_walk *walk, int64_t seq, int64_t head, int64_t
     return grains > 0;
 }
 
-/* Whether the core roof's window goes through pages whose heads lie apart. Rows of one head alone
- * lie at the same place of each page, so a cache has few sets for them: the window is of all heads,
- * of a page one after another. */
-static bool through_pages(const kvb_decode *a)
-{
-    return a->wrap && kvb_layouts[a->cache->layout].paged && !kvb_heads_inner(a->cache);
-}
-
-/* A token of such a window: a head, and a token of it. */
-static void in_page(const kvb_cache *c, int64_t *head, int64_t *token)
-{
-    const int64_t share = *token / c->block_tokens;
-    *head = share % c->kv_heads;
-    *token = share / c->kv_heads * c->block_tokens + *token % c->block_tokens;
-}
-
-/* kvb_offsets() of such a window. */
-static void page_offsets(const kvb_cache *c, const kvb_plane *plane, int64_t first, int64_t count,
-                         int64_t *rows, int64_t *scales)
-{
-    for (int64_t done = 0, end; done < count; done = end) {
-        int64_t head, token = first + done;
-        in_page(c, &head, &token);
-        end = at_most(count, done + c->block_tokens - token % c->block_tokens);
-        kvb_offsets(c, plane, 0, head, token, end - done, rows + done,
-                    scales ? scales + done : NULL);
-    }
-}
-
 /* The list of one plane: the block's tokens from lane 0 on, of which `lead` are none of the unit's,
  * and to the end of the last transposed block. */
 static void write_down(const kvb_walk *walk, const kvb_plane *plane, int64_t seq, int64_t head,
@@ -99,11 +70,8 @@ static void write_down(const kvb_walk *walk, const kvb_plane *plane, int64_t seq
     const bool scaled = kvb_formats[plane->dtype].scaled;
     const int64_t rows =
         kvb_layouts[c->layout].transposed ? round_up(block->count, LANES) : block->count;
-    int64_t *scales = scaled ? spot->own_scales : NULL;
-    if (through_pages(walk->args))
-        page_offsets(c, plane, token, block->count, spot->own_rows, scales);
-    else
-        kvb_offsets(c, plane, seq, head, token - block->lead, block->count, spot->own_rows, scales);
+    kvb_offsets(c, plane, seq, head, token - block->lead, block->count, spot->own_rows,
+                scaled ? spot->own_scales : NULL);
     for (int32_t t = 0; scaled && t < block->lead; t++)
         spot->own_scales[t] = spot->own_scales[block->lead];
     for (int64_t t = block->count; t < rows; t++)
@@ -138,7 +106,8 @@ static int64_t in_window(const kvb_walk *walk, int64_t lane)
     return (lane + walk->token) % (wrap < step ? wrap : wrap / step * step);
 }
 
-/* Where a block lies; the core roof's in the window, whatever the unit says. */
+/* Where a block lies: the core roof's in a window of the first head, whatever the unit says. In
+ * pages too: rows of all heads of a page in turn, which lie nearer, took 2 to 14 % more time. */
 static void place_block(const kvb_walk *walk, int64_t token, int64_t left, kvb_block *block)
 {
     const kvb_decode *a = walk->args;
@@ -152,10 +121,7 @@ static void place_block(const kvb_walk *walk, int64_t token, int64_t left, kvb_b
     block->count = (int32_t)at_most(walk->cut.tokens, left);
     if (kvb_layouts[a->cache->layout].transposed)
         token = keep_lanes(walk, token, left, block);
-    int64_t first = token;
-    if (through_pages(a))
-        in_page(a->cache, &head, &first);
-    block->stretch = one_stretch(walk, seq, head, first, block);
+    block->stretch = one_stretch(walk, seq, head, token, block);
     if (block->stretch)
         return;
     write_down(walk, walk->k.plane, seq, head, token, block, &block->k);

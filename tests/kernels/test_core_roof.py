@@ -9,21 +9,10 @@ from tests.kernels.test_decode import shape_of, table_of
 from tests.kernels.test_extremes import EVERY, NAN, decoded, stored
 from tests.raw import Bound, Team, decode_args
 
-TOKENS, HEADS, GROUP, DIM, BLOCK = 700, 2, 3, 256, 16
+TOKENS, HEADS, GROUP, DIM = 700, 2, 3, 256
 PLACES = (("head", "head"), ("position", "head"), ("blockt", "head"), ("paged", "head"),
           ("paged", "token"))  # fmt: skip
 DTYPES = {"flash": "f32", "twopass": "f32", "perhead": "f32", "dot": "i8"}
-
-
-def window(layout, inner, wrap):
-    """Tokens and heads of its rows, in their order; all heads where these are None."""
-    at = np.arange(wrap)
-    if layout == "position" or inner == "token":
-        return at, None
-    if layout != "paged":
-        return at, np.zeros(wrap, int)
-    share = at // BLOCK  # of a page, a head's
-    return share // HEADS * BLOCK + at % BLOCK, share % HEADS
 
 
 def counting(layout, inner, wrap):
@@ -31,11 +20,9 @@ def counting(layout, inner, wrap):
     each was walked, over all. Whatever lies outside is NaN.
     """
     k, v = np.full((2, 1, TOKENS, HEADS, DIM), NAN)
-    tokens, heads = window(layout, inner, wrap)
-    for head in range(HEADS):
-        of = slice(None) if heads is None else heads == head
-        k[0, tokens[of], head] = 0.5
-        v[0, tokens[of], head] = np.eye(wrap, DIM)[of]
+    inside = layout == "position" or inner == "token"  # a token's heads, all of which are walked
+    k[0, :wrap, : HEADS if inside else 1] = 0.5
+    v[0, :wrap, : HEADS if inside else 1] = np.eye(wrap, DIM)[:, None]
     return k, v
 
 
