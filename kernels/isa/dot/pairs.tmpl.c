@@ -61,20 +61,12 @@ enum { PAIR_WEIGHTS = TILE + 2 * LANES };
 enum { PAIR_PARTS = 4 }; /* of a slice at most: PW elements each, of which two vectors are sums */
 
 #define DTYPE bf16
-#define NUMBER DTYPE_BF16
 #define ELEMENT 2
 #include "isa/dot/pairs_qk_t.tmpl.c"
 #include "isa/dot/pairs_kernel.tmpl.c"
 
-#define DTYPE e4m3
-#define NUMBER DTYPE_E4M3
-#define ELEMENT 1
-#include "isa/dot/pairs_kernel.tmpl.c"
-
-#define DTYPE e5m2
-#define NUMBER DTYPE_E5M2
-#define ELEMENT 1
-#include "isa/dot/pairs_kernel.tmpl.c"
+#define EACH "isa/dot/pairs_kernel.tmpl.c"
+#include "isa/row/floats8.tmpl.c"
 
 #undef PIECE
 #undef WORDS

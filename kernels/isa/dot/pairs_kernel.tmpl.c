@@ -3,7 +3,10 @@
 static void CAT(prepare_query_pairs_, DTYPE)(const kvb_group *group) { pairs_query(group, WORDS); }
 
 #if ELEMENT == 1
-INLINE vcodes CAT(codes_of_, DTYPE)(void) { return v_load_codes(kvb_code_bytes[NUMBER]); }
+INLINE vcodes CAT(codes_of_, DTYPE)(void)
+{
+    return v_load_codes(kvb_code_bytes[CAT(dtype_, DTYPE)]);
+}
 #else
 INLINE vcodes CAT(codes_of_, DTYPE)(void) { return (vcodes){0}; } /* is never read */
 #endif
@@ -30,5 +33,4 @@ STAGE(pv_pairs_of, v, DTYPE, const float, PAIR_WHOLE, 1)
 #undef BLOCK
 #undef BLOCK_ELEMENTS
 #undef DTYPE
-#undef NUMBER
 #undef ELEMENT
