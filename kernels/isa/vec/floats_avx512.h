@@ -1,5 +1,5 @@
-/* Products of bf16, two to a lane: the operations that dot/floats*.tmpl.c are written with. By hand, as
- * those of dot_avx512.h: they need AVX512_BF16, and of 8-bit floats AVX512_VBMI. */
+/* Products of bf16, two to a lane: the operations that dot/floats*.tmpl.c are written with.
+ * By hand, as those of dot_avx512.h: they need AVX512_BF16, and of 8-bit floats AVX512_VBMI. */
 #define V_DOT_FLOATS
 
 /* Each lane of *acc grows by two products. Subnormals count as zero. */

@@ -1,5 +1,5 @@
-/* Products of bf16, two to a lane: the operations that dot/floats*.tmpl.c are written with. By number, as
- * those of dot_neon.h: they need BF16. */
+/* Products of bf16, two to a lane: the operations that dot/floats*.tmpl.c are written with.
+ * By number, as those of dot_neon.h: they need BF16. */
 #define V_DOT_FLOATS
 
 /* Each lane of *acc grows by two products. Subnormals count as zero. */

@@ -1,5 +1,5 @@
-/* Products of bf16, two to a lane: the operations that dot/floats*.tmpl.c are written with. By number, as
- * dot_neon.h explains: they need SVE's BF16. */
+/* Products of bf16, two to a lane: the operations that dot/floats*.tmpl.c are written with.
+ * By number, as dot_neon.h explains: they need SVE's BF16. */
 #define V_DOT_FLOATS
 
 __asm__(".irp n, "
