@@ -19,7 +19,7 @@
 /* The packed ones that `dot` takes as they are: X(word, enumerator). isa/dot/packs.tmpl.c says how
  * their codes are loaded. */
 #define KVB_DOT_PACKS(X) X(q8_0, Q8_0) X(q4_0, Q4_0)
-/* The floats of 8 bits; and all whose values are bf16, which `dot` multiplies in pairs. */
+/* The floats of 8 bits; and all whose values are bf16, which `dot` multiplies. */
 #define KVB_FLOATS8(X) X(e4m3, E4M3) X(e5m2, E5M2)
 #define KVB_DOT_FLOATS(X) X(bf16, BF16) KVB_FLOATS8(X)
 

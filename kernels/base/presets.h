@@ -51,7 +51,7 @@ enum {
 enum {
     PRODUCTS_NONE = 1,   /* a probe reads */
     PRODUCTS_FLOATS = 2, /* float32, whatever rows are made of */
-    PRODUCTS_PAIRS = 4,  /* dot: floats of 16 bits and fewer */
+    PRODUCTS_BF16 = 4,   /* dot: floats of 16 bits and fewer */
     PRODUCTS_BYTES = 8,  /* dot: whole numbers, a row with a scale beside it */
     PRODUCTS_PACKS = 16, /* dot: whole numbers, a scale in each pack */
     PRODUCTS_ALL = 31

@@ -169,7 +169,7 @@ static double probe_dot8(int64_t rounds)
     return (double)rounds * (8 * VL * FLOPS_ACC);
 }
 
-#ifdef V_PAIRS
+#ifdef V_DOT_FLOATS
 /* As many sums, each of two products of bf16: 1 / 2 times 1 / 4. They stop growing near 2^22. */
 static double probe_dot16(int64_t rounds)
 {
@@ -179,7 +179,7 @@ static double probe_dot16(int64_t rounds)
         acc[i] = v_set1((float)i);
     for (int64_t r = 0; r < rounds; r++)
         PROBE_UNROLL_FOR (int i = 0; i < FLOPS_ACC; i++)
-            v_dot_pairs_into(&acc[i], x, y);
+            v_dot16_into(&acc[i], x, y);
     PROBE_UNROLL_FOR (int i = 0; i < FLOPS_ACC; i++)
         v_pin(acc[i]);
     return (double)rounds * (4 * VL * FLOPS_ACC);

@@ -72,9 +72,9 @@ const kvb_tier TIER = {
     .qk[WAY_ROUND16] = QK_OF(round16),
     .qk[WAY_DOT_I8] = QK_DOT_I8,
     KVB_DOT_PACKS(QK_DOT_PACKED).pv = {KVB_DTYPES(PV_ROW)},
-#ifdef V_PAIRS
-    KVB_DOT_FLOATS(QK_PAIRS).qk[WAY_DOT_BF16].transposed = BY_CLASS(qkt_pairs, bf16),
-    KVB_DOT_FLOATS(PV_PAIRS)
+#ifdef V_DOT_FLOATS
+    KVB_DOT_FLOATS(QK_FLOATS).qk[WAY_DOT_BF16].transposed = BY_CLASS(qkt_floats, bf16),
+    KVB_DOT_FLOATS(PV_DOT_FLOATS)
 #endif
         .pv[WAY_ROUND16] = PV_OF(round16),
     .pv[WAY_DOT_I8] = PV_DOT_I8,
@@ -92,7 +92,7 @@ const kvb_tier TIER = {
     .triad = probe_triad,
     .compute[OP_FLOPS] = probe_flops,
     .compute[OP_DOT8] = probe_dot8,
-#ifdef V_PAIRS
+#ifdef V_DOT_FLOATS
     .compute[OP_DOT16] = probe_dot16,
 #endif
     .q_part = Q_PART(Q_ROWS),

@@ -72,19 +72,19 @@ static const needs avx512 = {
     .state = STATE_XMM | STATE_YMM | STATE_ZMM,
 };
 static const needs vnni = {.leaf7c = AVX512VNNI};
-static const needs pairs = {.leaf71 = AVX512BF16};
-static const needs pairs_of_bytes = {.leaf7c = AVX512VBMI, .leaf71 = AVX512BF16};
+static const needs bf16 = {.leaf71 = AVX512BF16};
+static const needs bf16_of_bytes = {.leaf7c = AVX512VBMI, .leaf71 = AVX512BF16};
 
 static const rung ladder[] = {
     {ISA_AVX512, &avx512},
     {ISA_AVX2, &avx2},
     {ISA_SCALAR, &nothing},
 };
-#define OF_BYTES(word, name) {ISA_AVX512, BOTH, WAY_DOT_##name, &pairs_of_bytes},
+#define OF_BYTES(word, name) {ISA_AVX512, BOTH, WAY_DOT_##name, &bf16_of_bytes},
 static const half halves[] = {{ISA_AVX512, BOTH, WAY_DOT_I8, &vnni},
                               {ISA_AVX512, BOTH, WAY_DOT_Q8_0, &vnni},
                               {ISA_AVX512, BOTH, WAY_DOT_Q4_0, &vnni},
-                              {ISA_AVX512, BOTH, WAY_DOT_BF16, &pairs},
+                              {ISA_AVX512, BOTH, WAY_DOT_BF16, &bf16},
                               KVB_FLOATS8(OF_BYTES)};
 
 #elif defined(__aarch64__)
@@ -126,8 +126,8 @@ static const needs neon = {.hwcap = ASIMD};
 static const needs sve256 = {.hwcap = ASIMD | SVE, .vector = 256};
 static const needs sve512 = {.hwcap = ASIMD | SVE, .vector = 512};
 static const needs dot_products = {.hwcap = ASIMDDP};
-static const needs pairs = {.hwcap2 = BF16};
-static const needs pairs_of_sve = {.hwcap2 = SVEBF16};
+static const needs bf16 = {.hwcap2 = BF16};
+static const needs bf16_of_sve = {.hwcap2 = SVEBF16};
 
 static const rung ladder[] = {
     {ISA_SVE512, &sve512},
@@ -135,9 +135,9 @@ static const rung ladder[] = {
     {ISA_NEON, &neon},
     {ISA_SCALAR, &nothing},
 };
-#define OF_FLOATS(word, name)                                                                    \
-    {ISA_NEON, BOTH, WAY_DOT_##name, &pairs}, {ISA_SVE256, BOTH, WAY_DOT_##name, &pairs_of_sve}, \
-        {ISA_SVE512, BOTH, WAY_DOT_##name, &pairs_of_sve},
+#define OF_FLOATS(word, name)                                                                  \
+    {ISA_NEON, BOTH, WAY_DOT_##name, &bf16}, {ISA_SVE256, BOTH, WAY_DOT_##name, &bf16_of_sve}, \
+        {ISA_SVE512, BOTH, WAY_DOT_##name, &bf16_of_sve},
 static const half halves[] = {{ISA_NEON, BOTH, WAY_DOT_I8, &dot_products},
                               {ISA_NEON, BOTH, WAY_DOT_Q8_0, &dot_products},
                               {ISA_NEON, BOTH, WAY_DOT_Q4_0, &dot_products},

@@ -79,7 +79,7 @@ static const char *const decode_about[VARIANTS] = {
     [VARIANT_PERHEAD] = "every query head walks K and V by itself, token by token",
     [VARIANT_ROUND16] = "flash whose K and V are rounded to f16 as they are loaded",
     [VARIANT_DOT] =
-        "flash that multiplies codes as whole numbers, 16-bit and 8-bit floats as pairs of bf16",
+        "flash that multiplies codes as whole numbers, and bf16 and 8-bit floats as bf16",
 };
 
 enum { MOST = (sizeof rows / sizeof *rows + VARIANTS) * LAYOUTS * DTYPES * ISAS };

@@ -72,7 +72,7 @@ static int32_t products_of(const kvb_decode *a, const kvb_plane *p)
         return PRODUCTS_FLOATS;
     return kvb_formats[p->dtype].elements > 1 ? PRODUCTS_PACKS
            : kvb_formats[p->dtype].scaled     ? PRODUCTS_BYTES
-                                              : PRODUCTS_PAIRS;
+                                              : PRODUCTS_BF16;
 }
 
 /* The schedules of a plane, whose rows in order are those of `heads` KV heads in turn, in blocks

@@ -145,7 +145,7 @@ def test_dot_products_leave_an_arm_compiler_its_instructions(tmp_path, cpu):
         }
         vf pairs(vf a, vi b, vi c)
         {
-            v_dot_pairs_into(&a, b, c);
+            v_dot16_into(&a, b, c);
             return a;
         }
         void add(float *restrict a, const float *restrict b, int64_t n)

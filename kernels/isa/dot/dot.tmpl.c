@@ -121,6 +121,6 @@ enum { SLICE_SUMS = PV_ACC / 4 }; /* most query rows of a slice of VB elements *
 
 #include "isa/dot/rows.tmpl.c"
 #include "isa/dot/packs.tmpl.c"
-#ifdef V_PAIRS
-#include "isa/dot/pairs.tmpl.c"
+#ifdef V_DOT_FLOATS
+#include "isa/dot/floats.tmpl.c"
 #endif

@@ -210,7 +210,7 @@ static inline void v_store_float8(uint8_t *p, vf a, int exponent)
 }
 
 #include "isa/vec/dot_neon.h"
-#include "isa/vec/pairs_neon.h"
+#include "isa/vec/floats_neon.h"
 
 /* The 16-bit words of b, added to those of a. */
 static inline vi v_add_words(vi a, vf b)

@@ -206,7 +206,7 @@ static inline void v_store_float8(uint8_t *p, vf a, int exponent)
 }
 
 #include "isa/vec/dot_sve.h"
-#include "isa/vec/pairs_sve.h"
+#include "isa/vec/floats_sve.h"
 
 /* The 16-bit words of b, added to those of a. */
 static inline vi v_add_words(vi a, vf b)

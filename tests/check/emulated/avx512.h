@@ -277,7 +277,7 @@ CALLED zmm _mm512_cvtepi8_epi16(__m256i a)
 #define v_fma_into v_fma_into_zmm
 #define v_hide v_hide_zmm
 #define v_dot_bytes_into v_dot_bytes_into_zmm
-#define v_dot_pairs_into v_dot_pairs_into_zmm
+#define v_dot16_into v_dot16_into_zmm
 #define v_store_rounded v_store_rounded_zmm
 #define v_entries v_entries_zmm
 #include "isa/vec/vec_avx512.h"
@@ -285,11 +285,11 @@ CALLED zmm _mm512_cvtepi8_epi16(__m256i a)
 #undef v_fma_into
 #undef v_hide
 #undef v_dot_bytes_into
-#undef v_dot_pairs_into
+#undef v_dot16_into
 #undef v_store_rounded
 #undef v_entries
 static inline void v_dot_bytes_into(vi *acc, vi plain, vi b) { lanes_dpbusd(acc, plain, b); }
-static inline void v_dot_pairs_into(vf *acc, vi a, vi b) { lanes_dpbf16(acc, a, b); }
+static inline void v_dot16_into(vf *acc, vi a, vi b) { lanes_dpbf16(acc, a, b); }
 static inline void v_store_rounded(uint16_t *p, vf a) { lanes_rounded(p, a); }
 static inline vi v_entries(const vi *of, vi index) { return lanes_permi2b(index, of[0], of[1]); }
 static inline void v_fma_into(vf *acc, vf a, vf b) { *acc = v_fma(a, b, *acc); }

@@ -1,4 +1,4 @@
-/* Products of bytes and of pairs of bf16, and what those take, as avx512.h has the rest. */
+/* Products of bytes and of bf16, and what those take, as avx512.h has the rest. */
 #include <float.h>
 
 /* Half a 128-bit lane of a and of b, which take turns: half 0 or 1, in elements of `bytes`. */
@@ -38,7 +38,7 @@ CALLED zmm lanes_permi2b(zmm index, zmm a, zmm b)
     return r;
 }
 
-/* ---- pairs of bf16: subnormals are zero, read or written ------------------------------------- */
+/* ---- bf16: subnormals are zero, read or written ---------------------------------------------- */
 
 static inline float normal(float x) { return fabsf(x) < FLT_MIN ? copysignf(0.0f, x) : x; }
 static inline float of_bf16(uint16_t word)

@@ -1,12 +1,12 @@
-/* Products of pairs of bf16: the operations that dot/pairs*.tmpl.c are written with. By number, as
- * dot_neon.h explains: they need SVE's BF16. */
-#define V_PAIRS
+/* Products of bf16, two to a lane: the operations that dot/floats*.tmpl.c are written with.
+ * By number, as dot_neon.h explains: they need SVE's BF16. */
+#define V_DOT_FLOATS
 
 __asm__(".irp n, "
         "0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31\n"
         "\t.equ .Lkvb_z\\n, \\n\n\t.equ .Lkvb_p\\n, \\n\n\t.endr");
 /* Each lane of *acc grows by two products. Subnormals count as zero. */
-static inline void v_dot_pairs_into(vf *acc, vi a, vi b)
+static inline void v_dot16_into(vf *acc, vi a, vi b)
 {
     svfloat32_t own = *acc; /* Clang has no register for a vector of fixed length */
     const svint32_t x = a, y = b;

@@ -1,9 +1,9 @@
-/* Products of pairs of bf16: the operations that dot/pairs*.tmpl.c are written with. By hand, as
- * those of dot_avx512.h: they need AVX512_BF16, and of 8-bit floats AVX512_VBMI. */
-#define V_PAIRS
+/* Products of bf16, two to a lane: the operations that dot/floats*.tmpl.c are written with.
+ * By hand, as those of dot_avx512.h: they need AVX512_BF16, and of 8-bit floats AVX512_VBMI. */
+#define V_DOT_FLOATS
 
 /* Each lane of *acc grows by two products. Subnormals count as zero. */
-static inline void v_dot_pairs_into(vf *acc, vi a, vi b)
+static inline void v_dot16_into(vf *acc, vi a, vi b)
 {
     __asm__("vdpbf16ps %2, %1, %0" : "+v"(*acc) : "v"(a), "v"(b));
 }

@@ -1,9 +1,9 @@
-/* Products of pairs of bf16: the operations that dot/pairs*.tmpl.c are written with. By number, as
- * those of dot_neon.h: they need BF16. */
-#define V_PAIRS
+/* Products of bf16, two to a lane: the operations that dot/floats*.tmpl.c are written with.
+ * By number, as those of dot_neon.h: they need BF16. */
+#define V_DOT_FLOATS
 
 /* Each lane of *acc grows by two products. Subnormals count as zero. */
-static inline void v_dot_pairs_into(vf *acc, vi a, vi b)
+static inline void v_dot16_into(vf *acc, vi a, vi b)
 {
     /* bfdot, four lanes */
     __asm__(".inst 0x6e40fc00 | .Lkvb_%2 << 16 | .Lkvb_%1 << 5 | .Lkvb_%0"

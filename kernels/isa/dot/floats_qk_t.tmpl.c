@@ -1,4 +1,4 @@
-/* QK by products of pairs, of bf16 rows whose K is transposed. Two elements of a token are a lane:
+/* QK by products of bf16, of bf16 rows whose K is transposed. Two elements of a token are a lane:
  *
  *   cells of a block   | t0: x0 x1 | t1: x0 x1 | ...     16 tokens, a line
  *   q[h]               |     q0 q1 |     q0 q1 | ...     the same in all lanes
@@ -7,8 +7,8 @@
 
 /* The cell at element `at` of all tokens of one block or of two; of an odd dim's last cell one
  * element is `half`. */
-INLINE void qkt_cell_pairs(vf *acc, const uint8_t *const *k, int64_t at, const uint16_t *q,
-                           const int q_rows, const int part, const int blocks, const bool half)
+INLINE void qkt_cell_floats(vf *acc, const uint8_t *const *k, int64_t at, const uint16_t *q,
+                            const int q_rows, const int part, const int blocks, const bool half)
 {
     const int vectors = blocks * (LANES / VL);
     vi x[2 * (LANES / VL)];
@@ -21,21 +21,21 @@ INLINE void qkt_cell_pairs(vf *acc, const uint8_t *const *k, int64_t at, const u
     UNROLL_FOR (int h = 0; h < q_rows; h++) {
         const vi w = dot_four(q + h * part);
         UNROLL_FOR (int v = 0; v < vectors; v++)
-            v_dot_pairs_into(&acc[INDEX(h, q_rows) * vectors + INDEX(v, vectors)], x[v], w);
+            v_dot16_into(&acc[INDEX(h, q_rows) * vectors + INDEX(v, vectors)], x[v], w);
     }
 }
 
 /* Where words of q are that the cell at element `at` meets. */
 INLINE const uint16_t *qkt_words(const kvb_group *group, int q_row, int slots, int at)
 {
-    return (const uint16_t *)(const void *)group->prepared->codes + pairs_word(at, q_row, slots);
+    return (const uint16_t *)(const void *)group->prepared->codes + floats_word(at, q_row, slots);
 }
 
 /* The LANES tokens of one block or of two. Few query rows have several sums to a score, which hide
  * the latency of one. */
-INLINE void qkt_blocks_pairs(const kvb_group *group, const uint8_t *const *k, prefetch *cursor,
-                             int q_row, float *scores, const int q_rows, const int slots,
-                             const int blocks, const int order)
+INLINE void qkt_blocks_floats(const kvb_group *group, const uint8_t *const *k, prefetch *cursor,
+                              int q_row, float *scores, const int q_rows, const int slots,
+                              const int blocks, const int order)
 {
     const int vectors = blocks * (LANES / VL), sums = q_rows * vectors;
     const int chains = QK_ACC / sums < 4 ? QK_ACC / sums : 4, dim = group->k_dim;
@@ -47,15 +47,15 @@ INLINE void qkt_blocks_pairs(const kvb_group *group, const uint8_t *const *k, pr
         UNROLL_FOR (int c = 0; c < chains; c++) {
             UNROLL_FOR (int b = 0; b < blocks; b++)
                 prefetch_with(cursor, k[b] + (at + 2 * c) * 2 * LANES, c, order);
-            qkt_cell_pairs(acc + c * sums, k, at + 2 * c,
-                           qkt_words(group, q_row, slots, at + 2 * c), q_rows, PART_WORDS(slots),
-                           blocks, false);
+            qkt_cell_floats(acc + c * sums, k, at + 2 * c,
+                            qkt_words(group, q_row, slots, at + 2 * c), q_rows, PART_WORDS(slots),
+                            blocks, false);
         }
     for (; at < dim; at += 2) {
         UNROLL_FOR (int b = 0; b < blocks; b++)
             prefetch_with(cursor, k[b] + at * 2 * LANES, 0, order);
-        qkt_cell_pairs(acc, k, at, qkt_words(group, q_row, slots, at), q_rows, PART_WORDS(slots),
-                       blocks, at + 1 == dim);
+        qkt_cell_floats(acc, k, at, qkt_words(group, q_row, slots, at), q_rows, PART_WORDS(slots),
+                        blocks, at + 1 == dim);
     }
     UNROLL_FOR (int i = 0; i < sums; i++) {
         vf sum = acc[i];
@@ -66,18 +66,18 @@ INLINE void qkt_blocks_pairs(const kvb_group *group, const uint8_t *const *k, pr
 }
 
 /* The next one or two blocks. */
-INLINE void qkt_next_pairs(const kvb_group *group, const uint8_t *const *k, prefetch *cursor,
-                           int q_row, float *scores, const int q_rows, const int slots, bool two,
-                           const int order)
+INLINE void qkt_next_floats(const kvb_group *group, const uint8_t *const *k, prefetch *cursor,
+                            int q_row, float *scores, const int q_rows, const int slots, bool two,
+                            const int order)
 {
     if (two)
-        qkt_blocks_pairs(group, k, cursor, q_row, scores, q_rows, slots, 2, order);
+        qkt_blocks_floats(group, k, cursor, q_row, scores, q_rows, slots, 2, order);
     else
-        qkt_blocks_pairs(group, k, cursor, q_row, scores, q_rows, slots, 1, order);
+        qkt_blocks_floats(group, k, cursor, q_row, scores, q_rows, slots, 1, order);
 }
 
-INLINE void qkt_pairs_tile_bf16(const kvb_tile *tile, const kvb_group *group, float *scores,
-                                const int q_rows, const int order)
+INLINE void qkt_floats_tile_bf16(const kvb_tile *tile, const kvb_group *group, float *scores,
+                                 const int q_rows, const int order)
 {
     const int pass = q_rows < BLOCK_SUMS ? q_rows : BLOCK_SUMS;
     const bool paired = pass > 2 && 2 * pass <= BLOCK_SUMS && pairs_blocks(tile, order);
@@ -89,9 +89,9 @@ INLINE void qkt_pairs_tile_bf16(const kvb_tile *tile, const kvb_group *group, fl
                               row_of(&tile->k, t + step - LANES, order)};
         prefetch_of(&cursor, tile, &tile->k, t, order);
         if (order != ORDER_PLAIN)
-            qkt_next_pairs(group, k, &cursor, 0, scores + t, pass, q_rows, two, order);
+            qkt_next_floats(group, k, &cursor, 0, scores + t, pass, q_rows, two, order);
         for (int h = order == ORDER_PLAIN ? 0 : pass; h < q_rows; h += pass)
-            qkt_next_pairs(group, k, NULL, h, scores + h * QUERY_SCORES + t, pass, q_rows, two,
-                           ORDER_PLAIN);
+            qkt_next_floats(group, k, NULL, h, scores + h * QUERY_SCORES + t, pass, q_rows, two,
+                            ORDER_PLAIN);
     }
 }

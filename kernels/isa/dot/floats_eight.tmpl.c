@@ -1,4 +1,4 @@
-/* QK by products of pairs for eight query rows, where a tier has V_FOURS: four of them share a
+/* QK by products of bf16 for eight query rows, where a tier has V_FOURS: four of them share a
  * vector of q, as in qk_eight, so that little is left to add across lanes.
  *
  *   q         | h0 w0-7 | h1 w0-7 | h2 w0-7 | h3 w0-7 |  | h4 w0-7 | ... | h7 w0-7 |
@@ -9,9 +9,9 @@
 
 /* Products of LINE bytes of words of each row, from byte `at` on, with q. The rows take turns, so
  * that no sum waits for itself. */
-#ifndef PAIR_EIGHT_LINE
-#define PAIR_EIGHT_LINE
-INLINE void pairs_eight_line(vf *acc, const uint8_t *const *rows, int at, const uint16_t *q)
+#ifndef FLOATS_EIGHT_LINE
+#define FLOATS_EIGHT_LINE
+INLINE void floats_eight_line(vf *acc, const uint8_t *const *rows, int at, const uint16_t *q)
 {
     enum { PARTS = LINE / 2 / FOUR_WORDS };
     vi w[2 * PARTS];
@@ -20,27 +20,27 @@ INLINE void pairs_eight_line(vf *acc, const uint8_t *const *rows, int at, const 
     UNROLL_FOR (int i = 0; i < PARTS; i++)
         UNROLL_FOR (int t = 0; t < ROWS_AT_ONCE; t++) {
             const vi x = v_repeated(rows[t] + at + i * 2 * FOUR_WORDS, SHARERS);
-            v_dot_pairs_into(&acc[2 * t], x, w[2 * i]);
-            v_dot_pairs_into(&acc[2 * t + 1], x, w[2 * i + 1]);
+            v_dot16_into(&acc[2 * t], x, w[2 * i]);
+            v_dot16_into(&acc[2 * t + 1], x, w[2 * i + 1]);
         }
 }
 #endif
 
 /* `keep` bytes of each row as words in L1, and where those begin. */
-INLINE void CAT(pairs_words_, DTYPE)(kvb_places k, int at, int keep, const vcodes *codes,
-                                     uint8_t *words, const uint8_t **rows)
+INLINE void CAT(floats_words_, DTYPE)(kvb_places k, int at, int keep, const vcodes *codes,
+                                      uint8_t *words, const uint8_t **rows)
 {
     UNROLL_FOR (int t = 0; t < ROWS_AT_ONCE; t++) {
         vi x[WORDS];
         rows[t] = words + t * WORDS * VB;
-        CAT(pairs_load_, DTYPE)(kvb_row_at(k, t) + at, codes, keep, x);
+        CAT(floats_load_, DTYPE)(kvb_row_at(k, t) + at, codes, keep, x);
         UNROLL_FOR (int w = 0; w < WORDS; w++)
             v_store_bytes(words + (t * WORDS + w) * VB, x[w]);
     }
 }
 
-INLINE void CAT(qk_pairs_eight_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores,
-                                        const int order)
+INLINE void CAT(qk_floats_eight_, DTYPE)(const kvb_tile *tile, const kvb_group *group,
+                                         float *scores, const int order)
 {
     const int bytes = group->k_dim * ELEMENT;
     const vcodes codes = CAT(codes_of_, DTYPE)();
@@ -61,12 +61,12 @@ INLINE void CAT(qk_pairs_eight_, DTYPE)(const kvb_tile *tile, const kvb_group *g
                 UNROLL_FOR (int i = 0; i < ROWS_AT_ONCE; i++)
                     rows[i] = kvb_row_at(k, i) + at;
             else if (at + LINE <= bytes)
-                CAT(pairs_words_, DTYPE)(k, at, VB, &codes, words, rows);
+                CAT(floats_words_, DTYPE)(k, at, VB, &codes, words, rows);
             else
-                CAT(pairs_words_, DTYPE)(k, at, bytes - at, &codes, words, rows);
+                CAT(floats_words_, DTYPE)(k, at, bytes - at, &codes, words, rows);
             KEEP_IN_MEMORY(words);
             UNROLL_FOR (int w = 0; w < WORDS; w++)
-                pairs_eight_line(acc, rows, w * VB, q + w * Q_ROWS * PW);
+                floats_eight_line(acc, rows, w * VB, q + w * Q_ROWS * PW);
         }
         UNROLL_FOR (int i = 0; i < ROWS_AT_ONCE; i += SHARE)
             eight_scores(acc + 2 * i, scores + t + i, 1.0f);

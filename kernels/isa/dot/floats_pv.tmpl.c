@@ -1,4 +1,4 @@
-/* PV by products of pairs: an element of two rows is a lane.
+/* PV by products of bf16: an element of two rows is a lane.
  *
  *   rows      | a0 a1 ... |  zipped  | a0 b0 | a1 b1 | ...     two vectors, of 8-bit floats after
  *   t, t + 1  | b0 b1 ... |    ->    | wa wb | wa wb | ...     their codes were looked up
@@ -11,8 +11,8 @@
 #define BLOCK_ELEMENTS (BLOCK * PW)
 
 /* Of two rows from byte `at` on: part `part` of what a slice has there. */
-INLINE void CAT(pairs_zip_, DTYPE)(const uint8_t *a, const uint8_t *b, const int part,
-                                   const vcodes *codes, vi *to)
+INLINE void CAT(floats_zip_, DTYPE)(const uint8_t *a, const uint8_t *b, const int part,
+                                    const vcodes *codes, vi *to)
 {
     const int at = part / BLOCK * VB;
     const vi x = v_load_bytes((const int8_t *)a + at), y = v_load_bytes((const int8_t *)b + at);
@@ -29,25 +29,26 @@ INLINE void CAT(pairs_zip_, DTYPE)(const uint8_t *a, const uint8_t *b, const int
 }
 
 /* `parts` parts of two rows from part `in` on, each times its weights. */
-INLINE void CAT(pv_pairs_step_, DTYPE)(vf *sum, const uint8_t *a, const uint8_t *b,
-                                       const uint16_t *weights, const vcodes *codes, const int in,
-                                       const int q_rows, const int parts)
+INLINE void CAT(pv_floats_step_, DTYPE)(vf *sum, const uint8_t *a, const uint8_t *b,
+                                        const uint16_t *weights, const vcodes *codes, const int in,
+                                        const int q_rows, const int parts)
 {
-    vi x[2 * PAIR_PARTS];
+    vi x[2 * FLOATS_PARTS];
     UNROLL_FOR (int p = 0; p < parts; p++)
-        CAT(pairs_zip_, DTYPE)(a, b, in + p, codes, x + 2 * p);
+        CAT(floats_zip_, DTYPE)(a, b, in + p, codes, x + 2 * p);
     UNROLL_FOR (int h = 0; h < q_rows; h++) {
-        const vi w = dot_four(weights + h * PAIR_WEIGHTS);
+        const vi w = dot_four(weights + h * FLOATS_WEIGHTS);
         UNROLL_FOR (int i = 0; i < 2 * parts; i++)
-            v_dot_pairs_into(&sum[INDEX(h, q_rows) * 2 * parts + i], x[i], w);
+            v_dot16_into(&sum[INDEX(h, q_rows) * 2 * parts + i], x[i], w);
     }
 }
 
 /* Sums of `parts` parts from part `in` on behind byte `at`, of the rows from `first` to `end`:
  * found[q_rows][2 * parts]. */
-INLINE void CAT(pv_pairs_sums_, DTYPE)(const kvb_tile *tile, int first, int end, prefetch *cursor,
-                                       const uint16_t *weights, int64_t at, vf *found, const int in,
-                                       const int q_rows, const int parts, const int order)
+INLINE void CAT(pv_floats_sums_, DTYPE)(const kvb_tile *tile, int first, int end, prefetch *cursor,
+                                        const uint16_t *weights, int64_t at, vf *found,
+                                        const int in, const int q_rows, const int parts,
+                                        const int order)
 {
     static const _Alignas(LINE) uint8_t nothing[2 * DIM_MAX];
     const vcodes codes = CAT(codes_of_, DTYPE)();
@@ -68,37 +69,37 @@ INLINE void CAT(pv_pairs_sums_, DTYPE)(const kvb_tile *tile, int first, int end,
         if (order == ORDER_ROWS)
             UNROLL_FOR (int i = 0; i < 2 * lines; i++)
                 prefetch_with(cursor, (i < lines ? a : b) + i % lines * LINE, 0, order);
-        CAT(pv_pairs_step_, DTYPE)(sum, a, b, weights + t, &codes, in, q_rows, parts);
+        CAT(pv_floats_step_, DTYPE)(sum, a, b, weights + t, &codes, in, q_rows, parts);
     }
     if (t < end) {
         if (order != ORDER_ROWS && starts)
             UNROLL_FOR (int i = 0; i < lines; i++)
                 prefetch_line(cursor, order);
-        CAT(pv_pairs_step_, DTYPE)(sum, row_of(&v, t, order), nothing, weights + t, &codes, in,
-                                   q_rows, parts);
+        CAT(pv_floats_step_, DTYPE)(sum, row_of(&v, t, order), nothing, weights + t, &codes, in,
+                                    q_rows, parts);
     }
     UNROLL_FOR (int i = 0; i < q_rows * parts * 2; i++)
-        found[i / (2 * parts) * 2 * PAIR_PARTS + i % (2 * parts)] = sum[i];
+        found[i / (2 * parts) * 2 * FLOATS_PARTS + i % (2 * parts)] = sum[i];
 }
 
 /* So many blocks from element `at` on, added to the accumulators. */
-INLINE void CAT(pv_pairs_slice_, DTYPE)(const kvb_tile *tile, int first, int end, prefetch *cursor,
-                                        const kvb_group *group, const uint16_t *weights,
-                                        const float *rescales, int q_row, int at, const int q_rows,
-                                        const int blocks, const int order)
+INLINE void CAT(pv_floats_slice_, DTYPE)(const kvb_tile *tile, int first, int end, prefetch *cursor,
+                                         const kvb_group *group, const uint16_t *weights,
+                                         const float *rescales, int q_row, int at, const int q_rows,
+                                         const int blocks, const int order)
 {
     const int most = PV_ACC / (2 * q_rows), parts = blocks * BLOCK < most ? blocks * BLOCK : most;
-    vf found[PV_ACC / 2 * 2 * PAIR_PARTS];
-    weights += q_row * PAIR_WEIGHTS;
-    CAT(pv_pairs_sums_, DTYPE)(tile, first, end, cursor, weights, (int64_t)at * ELEMENT, found, 0,
-                               q_rows, parts, order);
+    vf found[PV_ACC / 2 * 2 * FLOATS_PARTS];
+    weights += q_row * FLOATS_WEIGHTS;
+    CAT(pv_floats_sums_, DTYPE)(tile, first, end, cursor, weights, (int64_t)at * ELEMENT, found, 0,
+                                q_rows, parts, order);
     /* or half a block: registers hold no more sums of so many query rows */
     if (blocks * BLOCK > parts)
-        CAT(pv_pairs_sums_, DTYPE)(tile, first, end, cursor, weights, (int64_t)at * ELEMENT,
-                                   found + 2 * parts, parts, q_rows, parts, order);
+        CAT(pv_floats_sums_, DTYPE)(tile, first, end, cursor, weights, (int64_t)at * ELEMENT,
+                                    found + 2 * parts, parts, q_rows, parts, order);
     for (int i = 0; i < q_rows * blocks; i++) {
         const int h = i / blocks, from = at + i % blocks * BLOCK_ELEMENTS;
-        vf *own = found + h * 2 * PAIR_PARTS + i % blocks * 2 * BLOCK;
+        vf *own = found + h * 2 * FLOATS_PARTS + i % blocks * 2 * BLOCK;
         float *to = group->acc + (q_row + h) * group->v_pad + from;
         const vf rescale = v_set1(rescales[q_row + h]);
         if (BLOCK > 1)
@@ -112,12 +113,12 @@ INLINE void CAT(pv_pairs_slice_, DTYPE)(const kvb_tile *tile, int first, int end
 }
 
 /* Of so many query rows, from `q_row` on. */
-INLINE void CAT(pv_pairs_some_, DTYPE)(const kvb_tile *tile, const kvb_group *group,
-                                       const uint16_t *weights, int q_row, const int q_rows,
-                                       const int order)
+INLINE void CAT(pv_floats_some_, DTYPE)(const kvb_tile *tile, const kvb_group *group,
+                                        const uint16_t *weights, int q_row, const int q_rows,
+                                        const int order)
 {
     const int run = order == ORDER_RUNS ? (int)tile->v.schedule->run_rows : TILE,
-              most = PV_ACC / (2 * q_rows) < PAIR_PARTS ? PV_ACC / (2 * q_rows) : PAIR_PARTS,
+              most = PV_ACC / (2 * q_rows) < FLOATS_PARTS ? PV_ACC / (2 * q_rows) : FLOATS_PARTS,
               padded = (int)round_up(group->v_dim, BLOCK_ELEMENTS);
     prefetch cursor = prefetch_from(&tile->v, (int64_t)group->v_dim * ELEMENT);
     const float *rescale = group->rescale;
@@ -125,10 +126,10 @@ INLINE void CAT(pv_pairs_some_, DTYPE)(const kvb_tile *tile, const kvb_group *gr
         last = (int)at_most(round_up(first + 1, run), tile->count);
         int at = 0;
         prefetch_of(&cursor, tile, &tile->v, first, order);
-#define SLICES(blocks)                                                                          \
-    for (; at + (blocks) * BLOCK_ELEMENTS <= padded; at += (blocks) * BLOCK_ELEMENTS)           \
-        CAT(pv_pairs_slice_, DTYPE)(tile, first, last, &cursor, group, weights, rescale, q_row, \
-                                    at, q_rows, blocks, order);
+#define SLICES(blocks)                                                                           \
+    for (; at + (blocks) * BLOCK_ELEMENTS <= padded; at += (blocks) * BLOCK_ELEMENTS)            \
+        CAT(pv_floats_slice_, DTYPE)(tile, first, last, &cursor, group, weights, rescale, q_row, \
+                                     at, q_rows, blocks, order);
         if (most >= 4 * BLOCK)
             SLICES(4)
         if (most >= 2 * BLOCK)
@@ -139,19 +140,19 @@ INLINE void CAT(pv_pairs_some_, DTYPE)(const kvb_tile *tile, const kvb_group *gr
 }
 
 /* In passes of at most PV_MOST; only the first one prefetches. */
-INLINE void CAT(pv_pairs_of_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group,
-                                          const float *p, const int q_rows, const int order)
+INLINE void CAT(pv_floats_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group,
+                                        const float *p, const int q_rows, const int order)
 {
     const int pass = q_rows < PV_MOST ? q_rows : PV_MOST, end = (int)round_up(tile->count, LANES);
-    uint16_t weights[Q_ROWS * PAIR_WEIGHTS];
+    uint16_t weights[Q_ROWS * FLOATS_WEIGHTS];
     for (int h = 0; h < q_rows; h++) {
         for (int t = 0; t < end; t += VL)
-            v_store_rounded(weights + h * PAIR_WEIGHTS + t, v_load(p + h * QUERY_SCORES + t));
-        weights[h * PAIR_WEIGHTS + end] = 0; /* meets no row where the last one has no other */
+            v_store_rounded(weights + h * FLOATS_WEIGHTS + t, v_load(p + h * QUERY_SCORES + t));
+        weights[h * FLOATS_WEIGHTS + end] = 0; /* meets no row where the last one has no other */
     }
     KEEP_IN_MEMORY(weights);
     if (order != ORDER_PLAIN)
-        CAT(pv_pairs_some_, DTYPE)(tile, group, weights, 0, pass, order);
+        CAT(pv_floats_some_, DTYPE)(tile, group, weights, 0, pass, order);
     for (int h = order == ORDER_PLAIN ? 0 : pass; h < q_rows; h += pass)
-        CAT(pv_pairs_some_, DTYPE)(tile, group, weights, h, pass, ORDER_PLAIN);
+        CAT(pv_floats_some_, DTYPE)(tile, group, weights, h, pass, ORDER_PLAIN);
 }

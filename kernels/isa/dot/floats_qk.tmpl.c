@@ -1,11 +1,11 @@
-/* QK by products of pairs, of rows that are not transposed. QK_ACC sums: q_rows x tokens.
+/* QK by products of bf16, of rows that are not transposed. QK_ACC sums: q_rows x tokens.
  *
  *   q[h]      | q0 q1 | q2 q3 | ...       words
  *   row t     | x0 x1 | x2 x3 | ...       acc[h][t] += q0 x0 + q1 x1 in a lane
  */
 
 /* `keep` bytes of a row, VB where all are, as WORDS vectors of words. */
-INLINE void CAT(pairs_load_, DTYPE)(const uint8_t *row, const vcodes *codes, int keep, vi *to)
+INLINE void CAT(floats_load_, DTYPE)(const uint8_t *row, const vcodes *codes, int keep, vi *to)
 {
     vi x = v_load_bytes((const int8_t *)row);
     if (keep < VB)
@@ -22,47 +22,48 @@ INLINE void CAT(pairs_load_, DTYPE)(const uint8_t *row, const vcodes *codes, int
 
 /* A piece of each row, at byte `at`. Few query rows take a row when it is loaded; many take their q
  * once for all rows. */
-INLINE void CAT(qk_pairs_step_, DTYPE)(vf *acc, kvb_places k, int at, int keep, const vcodes *codes,
-                                       const uint16_t *q, const int q_rows, const int slots)
+INLINE void CAT(qk_floats_step_, DTYPE)(vf *acc, kvb_places k, int at, int keep,
+                                        const vcodes *codes, const uint16_t *q, const int q_rows,
+                                        const int slots)
 {
     const int tokens = QK_ACC / q_rows;
     vi x[QK_ACC * WORDS];
     UNROLL_FOR (int t = 0; t < tokens; t++) {
-        CAT(pairs_load_, DTYPE)(kvb_row_at(k, t) + at, codes, keep, x + t * WORDS);
-        if (q_rows <= PAIR_WHOLE)
+        CAT(floats_load_, DTYPE)(kvb_row_at(k, t) + at, codes, keep, x + t * WORDS);
+        if (q_rows <= FLOATS_WHOLE)
             UNROLL_FOR (int i = 0; i < WORDS * q_rows; i++) {
                 const int h = i % q_rows, w = i / q_rows;
-                v_dot_pairs_into(&acc[INDEX(h, q_rows) * tokens + t], x[t * WORDS + w],
-                                 v_load_bytes((const int8_t *)(q + (w * slots + h) * PW)));
+                v_dot16_into(&acc[INDEX(h, q_rows) * tokens + t], x[t * WORDS + w],
+                             v_load_bytes((const int8_t *)(q + (w * slots + h) * PW)));
             }
     }
-    if (q_rows <= PAIR_WHOLE)
+    if (q_rows <= FLOATS_WHOLE)
         return;
     UNROLL_FOR (int i = 0; i < WORDS * q_rows; i++) {
         const int h = i % q_rows, w = i / q_rows;
         const vi own = v_load_bytes((const int8_t *)(q + (w * slots + h) * PW));
         UNROLL_FOR (int t = 0; t < tokens; t++)
-            v_dot_pairs_into(&acc[h * tokens + t], x[t * WORDS + w], own);
+            v_dot16_into(&acc[h * tokens + t], x[t * WORDS + w], own);
     }
 }
 
 /* QK_ACC / q_rows rows from `first` on, each whole. */
-INLINE void CAT(qk_pairs_whole_, DTYPE)(vf *acc, const kvb_tile *tile, int first, int dim,
-                                        prefetch *cursor, const vcodes *codes, const uint16_t *q,
-                                        const int q_rows)
+INLINE void CAT(qk_floats_whole_, DTYPE)(vf *acc, const kvb_tile *tile, int first, int dim,
+                                         prefetch *cursor, const vcodes *codes, const uint16_t *q,
+                                         const int q_rows)
 {
     const int tokens = QK_ACC / q_rows, bytes = dim * ELEMENT;
     UNROLL_FOR (int t = 0; t < tokens; t++) {
         const uint8_t *row = row_of(&tile->k, first + t, ORDER_ROWS);
-        UNROLL_FOR (int p = 0; p < PAIR_PARTS / WORDS; p++) {
+        UNROLL_FOR (int p = 0; p < FLOATS_PARTS / WORDS; p++) {
             vi x[WORDS];
             if (p * VB >= bytes)
                 continue;
             prefetch_with(cursor, row + p * VB, 0, ORDER_ROWS);
-            CAT(pairs_load_, DTYPE)(row + p * VB, codes, bytes - p * VB, x);
+            CAT(floats_load_, DTYPE)(row + p * VB, codes, bytes - p * VB, x);
             UNROLL_FOR (int i = 0; i < WORDS * q_rows; i++) {
                 const int h = i % q_rows, w = i / q_rows;
-                v_dot_pairs_into(
+                v_dot16_into(
                     &acc[INDEX(h, q_rows) * tokens + t], x[w],
                     v_load_bytes((const int8_t *)(q + ((p * WORDS + w) * q_rows + h) * PW)));
             }
@@ -70,9 +71,9 @@ INLINE void CAT(qk_pairs_whole_, DTYPE)(vf *acc, const kvb_tile *tile, int first
     }
 }
 
-INLINE void CAT(qk_pairs_tokens_, DTYPE)(const kvb_tile *tile, int first, const kvb_group *group,
-                                         prefetch *cursor, int q_row, float *scores,
-                                         const int q_rows, const int slots, const int order)
+INLINE void CAT(qk_floats_tokens_, DTYPE)(const kvb_tile *tile, int first, const kvb_group *group,
+                                          prefetch *cursor, int q_row, float *scores,
+                                          const int q_rows, const int slots, const int order)
 {
     const kvb_places k = kvb_rows_from(tile->k.rows, first);
     const int tokens = QK_ACC / q_rows, bytes = group->k_dim * ELEMENT;
@@ -82,23 +83,23 @@ INLINE void CAT(qk_pairs_tokens_, DTYPE)(const kvb_tile *tile, int first, const 
     UNROLL_FOR (int i = 0; i < QK_ACC; i++)
         acc[i] = v_zero();
     if (order == ORDER_ROWS && group->k_dim == USUAL)
-        CAT(qk_pairs_whole_, DTYPE)(acc, tile, first, USUAL, cursor, &codes, q, q_rows);
+        CAT(qk_floats_whole_, DTYPE)(acc, tile, first, USUAL, cursor, &codes, q, q_rows);
     else if (order == ORDER_ROWS)
-        CAT(qk_pairs_whole_, DTYPE)(acc, tile, first, group->k_dim, cursor, &codes, q, q_rows);
+        CAT(qk_floats_whole_, DTYPE)(acc, tile, first, group->k_dim, cursor, &codes, q, q_rows);
     int at = order == ORDER_ROWS ? bytes : 0;
     for (; at + LINE <= bytes; at += LINE, q += LINE / VB * WORDS * slots * PW)
         UNROLL_FOR (int s = 0; s < LINE / VB; s++) {
             UNROLL_FOR (int t = 0; t < tokens; t++)
                 if (t % (LINE / VB) == s)
                     prefetch_line(cursor, order);
-            CAT(qk_pairs_step_, DTYPE)(acc, k, at + s * VB, VB, &codes, q + s * WORDS * slots * PW,
-                                       q_rows, slots);
+            CAT(qk_floats_step_, DTYPE)(acc, k, at + s * VB, VB, &codes, q + s * WORDS * slots * PW,
+                                        q_rows, slots);
         }
     if (at < bytes)
         UNROLL_FOR (int t = 0; t < tokens; t++)
             prefetch_line(cursor, order);
     for (; at < bytes; at += VB, q += WORDS * slots * PW)
-        CAT(qk_pairs_step_, DTYPE)(acc, k, at, bytes - at, &codes, q, q_rows, slots);
+        CAT(qk_floats_step_, DTYPE)(acc, k, at, bytes - at, &codes, q, q_rows, slots);
     float all[QK_ACC];
     UNROLL_FOR (int i = 0; i < QK_ACC; i += VL)
         v_store(all + i, v_sums(acc + i));
@@ -108,28 +109,28 @@ INLINE void CAT(qk_pairs_tokens_, DTYPE)(const kvb_tile *tile, int first, const 
 }
 
 #ifdef V_FOURS
-#include "isa/dot/pairs_eight.tmpl.c"
+#include "isa/dot/floats_eight.tmpl.c"
 #endif
 
 /* In passes of at most QK_MOST; only the first one prefetches. */
-INLINE void CAT(qk_pairs_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores,
-                                       const int q_rows, const int order)
+INLINE void CAT(qk_floats_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores,
+                                        const int q_rows, const int order)
 {
     const int pass = q_rows < QK_MOST ? q_rows : QK_MOST, tokens = QK_ACC / pass;
     prefetch cursor = prefetch_from(&tile->k, (int64_t)group->k_dim * ELEMENT);
 #ifdef V_FOURS
     if (q_rows == Q_ROWS) {
-        CAT(qk_pairs_eight_, DTYPE)(tile, group, scores, order);
+        CAT(qk_floats_eight_, DTYPE)(tile, group, scores, order);
         return;
     }
 #endif
     for (int t = 0; t < tile->count; t += tokens) {
         prefetch_of(&cursor, tile, &tile->k, t, order);
         if (order != ORDER_PLAIN)
-            CAT(qk_pairs_tokens_, DTYPE)(tile, t, group, &cursor, 0, scores + t, pass, q_rows,
-                                         order);
+            CAT(qk_floats_tokens_, DTYPE)(tile, t, group, &cursor, 0, scores + t, pass, q_rows,
+                                          order);
         for (int h = order == ORDER_PLAIN ? 0 : pass; h < q_rows; h += pass)
-            CAT(qk_pairs_tokens_, DTYPE)(tile, t, group, NULL, h, scores + h * QUERY_SCORES + t,
-                                         pass, q_rows, ORDER_PLAIN);
+            CAT(qk_floats_tokens_, DTYPE)(tile, t, group, NULL, h, scores + h * QUERY_SCORES + t,
+                                          pass, q_rows, ORDER_PLAIN);
     }
 }

@@ -1,4 +1,4 @@
-/* dot over bf16 and 8-bit floats, on tiers that multiply pairs of bf16: what all ways of
+/* dot over bf16 and 8-bit floats, on tiers that multiply bf16: what all ways of
  * multiplying them have in common. The rules stand in tier/dot.h. A code of 8 bits is a bf16, which
  * a table has; its two bytes are looked up by themselves.
  *
@@ -9,8 +9,8 @@
  *
  * Elements behind a row's dim may be anything, and NaN times zero is none: K is cut to its dim. */
 
-enum { PW = VB / 2 }; /* words of a vector */
-#define PAIR_WHOLE 2  /* most query rows that take rows whole */
+enum { PW = VB / 2 };  /* words of a vector */
+#define FLOATS_WHOLE 2 /* most query rows that take rows whole */
 
 /* Elements of a row that a load takes, and the vectors of words that they are. */
 #define PIECE (VB / ELEMENT)
@@ -24,7 +24,7 @@ enum { FOUR_WORDS = 8 };
 #else
 #define PART_WORDS(slots) PW
 #endif
-INLINE int64_t pairs_word(int64_t d, int64_t q_row, int slots)
+INLINE int64_t floats_word(int64_t d, int64_t q_row, int slots)
 {
     const int64_t part = PART_WORDS(slots);
     return (d / part * slots + q_row) * part + d % part;
@@ -32,7 +32,7 @@ INLINE int64_t pairs_word(int64_t d, int64_t q_row, int slots)
 
 /* q as words, each piece in the order in which codes are zipped: [dim / part][slots][part], zero
  * behind dim */
-INLINE void pairs_query(const kvb_group *group, const int words)
+INLINE void floats_query(const kvb_group *group, const int words)
 {
     _Alignas(LINE) uint16_t own[DIM_MAX];
     uint16_t *to = (uint16_t *)(void *)group->prepared->codes;
@@ -51,43 +51,43 @@ INLINE void pairs_query(const kvb_group *group, const int words)
             v_store_bytes((uint8_t *)(own + d + PW), x[1]);
         }
         for (int64_t d = 0; d < end; d += part)
-            memcpy(to + pairs_word(d, h, group->slots), own + d, (size_t)part * sizeof *own);
+            memcpy(to + floats_word(d, h, group->slots), own + d, (size_t)part * sizeof *own);
     }
 }
 
 /* The weights of a query row as bf16: from one row to the next, so that those of a token lie in
  * different sets of a cache. */
-enum { PAIR_WEIGHTS = TILE + 2 * LANES };
-enum { PAIR_PARTS = 4 }; /* of a slice at most: PW elements each, of which two vectors are sums */
+enum { FLOATS_WEIGHTS = TILE + 2 * LANES };
+enum { FLOATS_PARTS = 4 }; /* of a slice at most: PW elements each, of which two vectors are sums */
 
 #define DTYPE bf16
 #define ELEMENT 2
-#include "isa/dot/pairs_qk_t.tmpl.c"
-#include "isa/dot/pairs_kernel.tmpl.c"
+#include "isa/dot/floats_qk_t.tmpl.c"
+#include "isa/dot/floats_kernel.tmpl.c"
 
-#define EACH "isa/dot/pairs_kernel.tmpl.c"
+#define EACH "isa/dot/floats_kernel.tmpl.c"
 #include "isa/row/floats8.tmpl.c"
 
 #undef PIECE
 #undef WORDS
 
-STAGE(qkt_pairs, k, bf16, float, PAIR_WHOLE, 1)
+STAGE(qkt_floats, k, bf16, float, FLOATS_WHOLE, 1)
 
-#define QK_PAIRS(word, name)                         \
-    .qk[WAY_DOT_##name] = {                          \
-        .half = {.most = Q_ROWS,                     \
-                 .shared = QK_MOST,                  \
-                 .step = pairs_piece_##word,         \
-                 .whole = whole_pairs_##word},       \
-        .prepare_query = prepare_query_pairs_##word, \
-        .rows = BY_CLASS(qk_pairs, word),            \
-        .shared_transposed = BLOCK_SUMS,             \
+#define QK_FLOATS(word, name)                         \
+    .qk[WAY_DOT_##name] = {                           \
+        .half = {.most = Q_ROWS,                      \
+                 .shared = QK_MOST,                   \
+                 .step = floats_piece_##word,         \
+                 .whole = whole_floats_##word},       \
+        .prepare_query = prepare_query_floats_##word, \
+        .rows = BY_CLASS(qk_floats, word),            \
+        .shared_transposed = BLOCK_SUMS,              \
     },
-#define PV_PAIRS(word, name)                    \
-    .pv[WAY_DOT_##name] = {                     \
-        .half = {.most = Q_ROWS,                \
-                 .shared = pairs_shared_##word, \
-                 .step = pairs_piece_##word,    \
-                 .whole = whole_pairs_##word},  \
-        .rows = BY_CLASS(pv_pairs_of, word),    \
+#define PV_DOT_FLOATS(word, name)                \
+    .pv[WAY_DOT_##name] = {                      \
+        .half = {.most = Q_ROWS,                 \
+                 .shared = floats_shared_##word, \
+                 .step = floats_piece_##word,    \
+                 .whole = whole_floats_##word},  \
+        .rows = BY_CLASS(pv_floats, word),       \
     },

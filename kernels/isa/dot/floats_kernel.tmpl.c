@@ -1,0 +1,40 @@
+/* Both halves of dot for DTYPE, ELEMENT bytes each. */
+
+static void CAT(prepare_query_floats_, DTYPE)(const kvb_group *group)
+{
+    floats_query(group, WORDS);
+}
+
+#if ELEMENT == 1
+INLINE vcodes CAT(codes_of_, DTYPE)(void)
+{
+    return v_load_codes(kvb_code_bytes[CAT(dtype_, DTYPE)]);
+}
+#else
+INLINE vcodes CAT(codes_of_, DTYPE)(void) { return (vcodes){0}; } /* is never read */
+#endif
+
+#include "isa/dot/floats_qk.tmpl.c"
+#include "isa/dot/floats_pv.tmpl.c"
+
+/* Rows one after another, each whole: where a slice is all of D. */
+static bool CAT(whole_floats_, DTYPE)(int64_t q_rows, int64_t dim)
+{
+    const int64_t blocks = (dim + BLOCK_ELEMENTS - 1) / BLOCK_ELEMENTS;
+    return LINE / VB == 1 && q_rows <= FLOATS_WHOLE && blocks <= FLOATS_PARTS / BLOCK &&
+           blocks != 3;
+}
+
+enum {
+    CAT(floats_piece_, DTYPE) = PIECE,
+    /* most query rows that share a load of a row in PV, whose slice is a block at least */
+    CAT(floats_shared_, DTYPE) = PV_ACC / (2 * BLOCK) < PV_MOST ? PV_ACC / (2 * BLOCK) : PV_MOST
+};
+
+STAGE(qk_floats, k, DTYPE, float, FLOATS_WHOLE, 1)
+STAGE(pv_floats, v, DTYPE, const float, FLOATS_WHOLE, 1)
+
+#undef BLOCK
+#undef BLOCK_ELEMENTS
+#undef DTYPE
+#undef ELEMENT
