@@ -148,10 +148,10 @@ def _visit(visited: Visited, plan: Plan, needs: Mapping[Point, Needs]) -> float:
 
 
 def _samples(visited: Visited, plan: Plan, needs: Mapping[Point, Needs]) -> float:
-    """One of each program: the point, its twin and its core roof in two forms each, and reads of
-    memory where that feeds it; or a store and two copies; and how fast the cores are. Or all points
-    of a contrast, those of a line with their limits. Or a probe, each form but the plain one now
-    and then. Or a step, its parts and a read of as much. A sample is one pass at least.
+    """One of each program: the point, its twin in two forms, its core roof, and reads of memory
+    where that feeds it; or a store and two copies; and how fast the cores are. Or all points of a
+    contrast, those of a line with their limits. Or a probe, each form but the plain one now and
+    then. Or a step, its parts and a read of as much. A sample is one pass at least.
     """
     seconds = plan.sample_time
     if isinstance(visited, Probe):
@@ -168,15 +168,13 @@ def _samples(visited: Visited, plan: Plan, needs: Mapping[Point, Needs]) -> floa
     ]
     if not isinstance(visited, Point):
         line = isinstance(visited, Contrast) and visited.factor == KERNEL
-        return (
-            sum(3 * walk + 2 * seconds for walk in walks) + walks[0] + _PACE if line else sum(walks)
-        )
+        return sum(3 * walk + seconds for walk in walks) + walks[0] + _PACE if line else sum(walks)
     if visited.op == STEP:  # its parts together take as long as the step, and so does a read
         return (3 + plan.neighbour) * walks[0] + 2 * seconds + _PACE
     if visited.streamed and replace(visited, between=0) in needs:  # whose witnesses it has
         return (1 + plan.neighbour) * walks[0]
     far = needs[visited].walked >= needs[visited].far or visited.residency == "evicted"
-    more = 0.0 if stores(visited) else 2 * seconds + far * walks[0]
+    more = 0.0 if stores(visited) else seconds + far * walks[0]
     return (3 + plan.neighbour) * walks[0] + _PACE + more
 
 

@@ -64,13 +64,15 @@ class Decoding(Bench):
     @cached_property
     def cores(self) -> list[Program]:
         """The core roof in the point's own schedule, and where nothing is asked for: in a cache the
-        one or the other is faster. A plug-in's kernel has no schedule.
+        one or the other is faster. Both together take the time of one sample. A plug-in's kernel
+        has no schedule.
         """
         forms = {CORE: self.ran or AUTO}
         if self.ran not in ("", "off"):
             forms[CORE_OFF.name] = "off"
         return [
-            Program(name, self.team, (self._wrapped(schedule),)) for name, schedule in forms.items()
+            Program(name, self.team, (self._wrapped(schedule),), sharers=len(forms))
+            for name, schedule in forms.items()
         ]
 
     def more(self) -> Iterator[Program]:

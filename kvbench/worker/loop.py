@@ -59,8 +59,9 @@ class Program:
         stands for the others.
     memory: what its slices lie in, by a number of its own. beside: what goes on meanwhile.
     every: how many rounds have one sample of it. sample_time: seconds of a sample,
-        where it is shorter than those of the others. brief: it is as short as was asked for, or one
-        pass, however long those of the others are.
+        where it is shorter than those of the others. sharers: so many programs have the time of one
+        sample together. brief: it is as short as was asked for, or one pass, however long those of
+        the others are.
     like: the name of another, whose number of passes it has. then: sampled right after it. place:
         in a round, among those of the same one in any order.
     """
@@ -75,6 +76,7 @@ class Program:
     beside: Callable[[], AbstractContextManager[object]] = nullcontext
     every: int = 1
     sample_time: float = 0.0
+    sharers: int = 1
     brief: bool = False
     like: str = ""
     then: tuple["Program", ...] = ()
@@ -145,7 +147,7 @@ class Passes:
         alike = [
             name
             for name, each in self._programs.items()
-            if not each.between and not each.sample_time and not each.brief
+            if not (each.between or each.sample_time or each.brief or each.sharers > 1)
         ]
         whole = [self._times[name][0] for name in alike]
         slowest = max(whole, default=self._sample_time)
@@ -156,7 +158,9 @@ class Passes:
         for name, (own, cost) in self._times.items():
             program = self._programs[name]
             brief = program.between or program.brief
-            asked = program.sample_time or (self._sample_time if brief else length)
+            asked = program.sample_time or (
+                (self._sample_time if brief else length) / program.sharers
+            )
             count = max(1, round(asked / (cost if program.between else own)))
             self.each[name] = count, length if name in alike else count * own
         self.each |= {name: self.each[like] for name, like in self._like.items()}
