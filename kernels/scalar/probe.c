@@ -118,7 +118,7 @@ static float from_bf16(uint16_t bits)
 }
 
 /* Chains of sums of products of whole numbers, which the empty asm hides from the compiler. */
-double kvb_scalar_dots(int64_t rounds)
+double kvb_scalar_dots8(int64_t rounds)
 {
     int32_t a = 3, b = 5, chain[CHAINS] = {0};
     for (int64_t r = 0; r < rounds; r++)
@@ -133,7 +133,7 @@ double kvb_scalar_dots(int64_t rounds)
 
 /* Chains of sums, each of two products of bf16, which are loaded anew in each round. They stop
  * growing near 2^22. */
-double kvb_scalar_pairs(int64_t rounds)
+double kvb_scalar_dots16(int64_t rounds)
 {
     uint16_t elements[2][CHAINS];
     volatile float half = 0.5f, quarter = 0.25f;

@@ -74,8 +74,8 @@ void kvb_scalar_copy(void *to, const void *from, int64_t bytes, int64_t distance
 void kvb_scalar_copy_nt(void *to, const void *from, int64_t bytes, int64_t distance);
 void kvb_scalar_triad(void *to, const void *from, const void *from2, int64_t bytes);
 double kvb_scalar_flops(int64_t rounds);
-double kvb_scalar_dots(int64_t rounds);
-double kvb_scalar_pairs(int64_t rounds);
+double kvb_scalar_dots8(int64_t rounds);
+double kvb_scalar_dots16(int64_t rounds);
 
 #pragma GCC visibility pop
 

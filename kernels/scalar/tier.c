@@ -95,6 +95,6 @@ const kvb_tier kvb_tier_scalar = {
     .copy_nt = kvb_scalar_copy_nt,
     .triad = kvb_scalar_triad,
     .compute[OP_FLOPS] = kvb_scalar_flops,
-    .compute[OP_DOT8] = kvb_scalar_dots,
-    .compute[OP_DOT16] = kvb_scalar_pairs,
+    .compute[OP_DOT8] = kvb_scalar_dots8,
+    .compute[OP_DOT16] = kvb_scalar_dots16,
 };

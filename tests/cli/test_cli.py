@@ -139,7 +139,7 @@ def test_an_error_that_nobody_foresaw(capsys, monkeypatch):
 
 def test_every_tier_has_the_whole_matrix(capsys):
     """Each tier of the build decodes every variant and layout, with every dtype that the variant
-    has there.
+    has there; but AVX2 multiplies no bf16.
     """
     call("list", "kernels", "--json")
     kernels = json.loads(capsys.readouterr().out)["kernels"]
@@ -150,6 +150,9 @@ def test_every_tier_has_the_whole_matrix(capsys):
             for layout in library.words("layout"):
                 for dtype in library.words("dtype"):
                     there = library.reads(variant, layout, dtype, "k") is not None
+                    rounds = library.levels(variant, dtype)
+                    if isa == "avx2" and rounds and rounds[0].bits:
+                        there = False
                     assert (("decode", variant, layout, dtype, isa) in have) == there
 
 

@@ -110,7 +110,7 @@ def test_a_summary_that_cannot_be_true_is_none(root, odd):
         path.write_text(
             json.dumps(facts | {"results": [result | {key: "MARK"}]}).replace('"MARK"', odd)
         )
-        assert read_summary(path.parent) is None
+        assert read_summary(path.parent) is None, key
     point = result["point"] | {"block_tokens": "MARK"}
     path.write_text(
         json.dumps(facts | {"results": [result | {"point": point}]}).replace('"MARK"', odd)

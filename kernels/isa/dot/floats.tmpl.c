@@ -1,6 +1,6 @@
-/* dot over bf16 and 8-bit floats, on tiers that multiply bf16: what all ways of
- * multiplying them have in common. The rules stand in tier/dot.h. A code of 8 bits is a bf16, which
- * a table has; its two bytes are looked up by themselves.
+/* dot over bf16 and 8-bit floats, on tiers that multiply bf16: what all ways of multiplying them
+ * have in common. The rules stand in tier/dot.h. A code of 8 bits is a bf16, which a table has; its
+ * two bytes are looked up by themselves.
  *
  *   codes        | c0 c1 c2 c3 ...  |    VB of a row, or of two rows in turn
  *   lower bytes  | l0 l1 l2 l3 ...  |
@@ -30,6 +30,14 @@ INLINE int64_t floats_word(int64_t d, int64_t q_row, int slots)
     return (d / part * slots + q_row) * part + d % part;
 }
 
+/* The words of a query row, in parts of a length that is a constant. */
+INLINE void floats_parts(uint16_t *to, const uint16_t *own, int64_t end, int q_row, int slots,
+                         const int part)
+{
+    for (int64_t d = 0; d < end; d += part)
+        memcpy(to + d * slots + q_row * part, own + d, (size_t)part * sizeof *own);
+}
+
 /* q as words, each piece in the order in which codes are zipped: [dim / part][slots][part], zero
  * behind dim */
 INLINE void floats_query(const kvb_group *group, const int words)
@@ -37,7 +45,6 @@ INLINE void floats_query(const kvb_group *group, const int words)
     _Alignas(LINE) uint16_t own[DIM_MAX];
     uint16_t *to = (uint16_t *)(void *)group->prepared->codes;
     const int64_t piece = words * PW, end = round_up(group->k_dim, piece);
-    const int64_t part = PART_WORDS(group->slots);
     for (int h = 0; h < group->slots; h++) {
         memset(own, 0, (size_t)round_up(end, LINE) * sizeof *own); /* of a row before, too */
         for (int64_t d = 0; d < group->k_pad; d += VL)
@@ -50,8 +57,10 @@ INLINE void floats_query(const kvb_group *group, const int words)
             v_store_bytes((uint8_t *)(own + d), x[0]);
             v_store_bytes((uint8_t *)(own + d + PW), x[1]);
         }
-        for (int64_t d = 0; d < end; d += part)
-            memcpy(to + floats_word(d, h, group->slots), own + d, (size_t)part * sizeof *own);
+        if (PART_WORDS(group->slots) == PW)
+            floats_parts(to, own, end, h, group->slots, PW);
+        else
+            floats_parts(to, own, end, h, group->slots, FOUR_WORDS);
     }
 }
 
