@@ -212,11 +212,12 @@ def _combinations(suite: Suite, site: Site) -> Iterator[_Facts]:
 
 
 def _elsewhere(facts: _Facts, grid: Axes, site: Site) -> bool:
-    """Whether a combination that has no kernel need not be named among what is left out. Variants
-    and layouts that the grid does not name, a plug-in's and what "all" stands for, are missed only
-    where no other has a kernel in their place.
+    """Whether a combination that has no kernel need not be named among what is left out. Variants,
+    layouts and dtypes that the grid does not name, a plug-in's and what "all" stands for, are
+    missed only where no other has a kernel in their place.
     """
-    unasked = [axis for axis in ("variant", "layout") if facts[axis] not in grid.get(axis, ())]
+    taken = ("variant", "layout", "dtype")
+    unasked = [axis for axis in taken if facts[axis] not in grid.get(axis, ())]
     if "variant" in unasked and facts["variant"] in site.library.foreign_variants:
         return True
     axes = [axis for axis in unasked if ALL in grid.get(axis, ())]

@@ -215,6 +215,8 @@ def test_a_variant_that_has_not_every_dtype(sweep):
     assert why(found) == (NO_KERNEL, "decode.round16.head.f16.scalar")
     found = sweep('variant = "all"\ndtype = ["f16", "f32"]')
     assert [p.dtype for p in found.points if p.variant == "round16"] == ["f32"] and not found.skips
+    found = sweep('variant = "round16"\ndtype = "all"')
+    assert [p.dtype for p in found.points] == ["f32"] and not found.skips
     built = {kernel.isa for kernel in default_library().kernels()}
     absent = next(isa for isa in default_library().words("isa") if isa not in built)
     found = expand(sweep('variant = "all"').suite.with_axes({"isa": (absent,)}), site())
