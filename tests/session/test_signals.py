@@ -173,7 +173,9 @@ def wait_for_handlers(process):
 
 def wait_for_compiler(folder):
     end = time.monotonic() + PATIENCE
-    while time.monotonic() < end and not [*folder.rglob("left-by-the-compiler")]:
+    while time.monotonic() < end and not any(
+        "left-by-the-compiler" in names for _, _, names in os.walk(folder)
+    ):
         time.sleep(0.05)
 
 
