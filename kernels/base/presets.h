@@ -104,8 +104,8 @@ static const kvb_preset kvb_presets[SCHEDULES] = {
      * L1. From memory on a Zen 3: f16 G = 1 .92 of a plain read (stream .73, cross .76), f32 G = 4
      * .87; on a Zen 4 the fastest in 113 of 176 cells, by up to 37 % (pages, G = 4 and 8, packed
      * rows). to_l2: none. Into L2 one thread took, of the time, on a Zen 4 (32 KiB of L1) .83 to
-     * 1.00, with q8_0 1.2; on a Zen 5 (48 KiB) with float32 1.00 to 1.18, with bytes 1.08 to 1.12,
-     * with packs .99 to 1.09. */
+     * 1.00, with q8_0 1.2; on a Zen 5 (48 KiB; G = 1, 4) with float32 1.00 to 1.18, with bf16 1.02
+     * to 1.40, with bytes 1.08, with packs 1.00 to 1.13. */
     [SCHEDULE_WEAVE] = {.block = 65536, .block_paged = 16384, .asks = ASKS_WOVEN, .streams = 8},
 
     /* stream: of the same plane what comes next in the order of addresses, into L2, so that the
