@@ -2,7 +2,6 @@
  * weights that were rounded. */
 #include <assert.h>
 #include <math.h>
-#include <string.h>
 
 #include "tier/dot.h"
 #include "scalar/scalar.h"
@@ -17,25 +16,18 @@ __attribute__((constructor)) static void make_code_bytes(void)
         for (int code = 0; code < 128; code++) {
             const uint8_t row = (uint8_t)code;
             float x;
-            uint32_t bits;
             kvb_scalar_decode(floats[i], &row, 1.0f, 1, &x);
-            memcpy(&bits, &x, sizeof bits);
-            assert(!(bits & 0xffff)); /* a value that is no bf16 */
-            kvb_code_bytes[floats[i]][0][code] = (uint8_t)(bits >> 16);
-            kvb_code_bytes[floats[i]][1][code] = (uint8_t)(bits >> 24);
+            const uint16_t word = kvb_scalar_bf16(x);
+            assert(x != x || kvb_scalar_from_bf16(word) == x); /* a value that is no bf16 */
+            kvb_code_bytes[floats[i]][0][code] = (uint8_t)word;
+            kvb_code_bytes[floats[i]][1][code] = (uint8_t)(word >> 8);
         }
 }
 
 /* Rounded to bf16, to nearest even; 0 below 2^-126. */
 static float rounded(float x)
 {
-    uint32_t bits;
-    if (x != x || fabsf(x) < 0x1p-126f)
-        return x != x ? x : copysignf(0.0f, x);
-    memcpy(&bits, &x, sizeof bits);
-    bits = (bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000;
-    memcpy(&x, &bits, sizeof x);
-    return x;
+    return fabsf(x) < 0x1p-126f ? copysignf(0.0f, x) : kvb_scalar_from_bf16(kvb_scalar_bf16(x));
 }
 
 void kvb_scalar_round_query(const kvb_group *group)

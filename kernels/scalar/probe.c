@@ -109,14 +109,6 @@ double kvb_scalar_flops(int64_t rounds)
     return (double)rounds * (2 * CHAINS);
 }
 
-static float from_bf16(uint16_t bits)
-{
-    const uint32_t word = (uint32_t)bits << 16;
-    float x;
-    memcpy(&x, &word, sizeof x);
-    return x;
-}
-
 /* Chains of sums of products of whole numbers, which the empty asm hides from the compiler. */
 double kvb_scalar_dots8(int64_t rounds)
 {
@@ -143,7 +135,8 @@ double kvb_scalar_dots16(int64_t rounds)
     for (int64_t r = 0; r < rounds; r++) {
         __asm__ volatile("" : : "r"(elements) : "memory");
         for (int i = 0; i < CHAINS; i++)
-            chain[i] += a * from_bf16(elements[0][i]) + b * from_bf16(elements[1][i]);
+            chain[i] +=
+                a * kvb_scalar_from_bf16(elements[0][i]) + b * kvb_scalar_from_bf16(elements[1][i]);
     }
     volatile float used = chain[rounds % CHAINS];
     (void)used;

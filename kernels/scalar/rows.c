@@ -62,15 +62,13 @@ float kvb_scalar_from_f16(uint16_t bits)
 
 /* ---- bf16: the upper half of a float32 ------------------------------------------------------- */
 
-static uint16_t bf16(float x)
+uint16_t kvb_scalar_bf16(float x)
 {
     uint32_t bits = bits_of(x);
     if ((bits & 0x7fffffff) > 0x7f800000)
         return (uint16_t)(bits >> 16 | 0x40);
     return (uint16_t)round_even(bits, 16);
 }
-
-static float from_bf16(uint16_t bits) { return float_of((uint32_t)bits << 16); }
 
 /* ---- floats of 8 bits ---------------------------------------------------------------------------
  *
@@ -170,7 +168,7 @@ static void put_element(int32_t dtype, float x, float inverse, uint8_t *row, int
         ((uint16_t *)(void *)row)[d] = kvb_scalar_f16(x);
         break;
     case DTYPE_BF16:
-        ((uint16_t *)(void *)row)[d] = bf16(x);
+        ((uint16_t *)(void *)row)[d] = kvb_scalar_bf16(x);
         break;
     case DTYPE_I8:
         row[d] = i8(x, inverse);
@@ -190,7 +188,7 @@ static float element(int32_t read, const uint8_t *row, float scale, int64_t d)
     case DTYPE_F16:
         return kvb_scalar_from_f16(((const uint16_t *)(const void *)row)[d]);
     case DTYPE_BF16:
-        return from_bf16(((const uint16_t *)(const void *)row)[d]);
+        return kvb_scalar_from_bf16(((const uint16_t *)(const void *)row)[d]);
     case DTYPE_I8:
         return (float)(int8_t)row[d] * scale;
     default:

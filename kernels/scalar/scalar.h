@@ -2,6 +2,8 @@
 #ifndef KVB_SCALAR_H
 #define KVB_SCALAR_H
 
+#include <string.h>
+
 #include "tier/tier.h"
 
 #pragma GCC visibility push(hidden)
@@ -10,6 +12,14 @@
 
 uint16_t kvb_scalar_f16(float x); /* rounded to nearest even */
 float kvb_scalar_from_f16(uint16_t bits);
+uint16_t kvb_scalar_bf16(float x); /* likewise */
+static inline float kvb_scalar_from_bf16(uint16_t bits)
+{
+    const uint32_t word = (uint32_t)bits << 16;
+    float x;
+    memcpy(&x, &word, sizeof x);
+    return x;
+}
 /* 1 / scale, or 0 where that is not finite: then all that is multiplied by it counts as zero. */
 float kvb_scalar_inverse(float scale);
 static inline float kvb_scalar_number(float x) { return x == x ? x : 0.0f; } /* a NaN counts as 0 */

@@ -65,33 +65,6 @@ INLINE void qkt_blocks_floats(const kvb_group *group, const uint8_t *const *k, p
     }
 }
 
-/* The next one or two blocks. */
-INLINE void qkt_next_floats(const kvb_group *group, const uint8_t *const *k, prefetch *cursor,
-                            int q_row, float *scores, const int q_rows, const int slots, bool two,
-                            const int order)
-{
-    if (two)
-        qkt_blocks_floats(group, k, cursor, q_row, scores, q_rows, slots, 2, order);
-    else
-        qkt_blocks_floats(group, k, cursor, q_row, scores, q_rows, slots, 1, order);
-}
-
-INLINE void qkt_floats_tile_bf16(const kvb_tile *tile, const kvb_group *group, float *scores,
-                                 const int q_rows, const int order)
-{
-    const int pass = q_rows < BLOCK_SUMS ? q_rows : BLOCK_SUMS;
-    const bool paired = pass > 2 && 2 * pass <= BLOCK_SUMS && pairs_blocks(tile, order);
-    prefetch cursor = prefetch_from(&tile->k, (int64_t)group->k_dim * 2);
-    for (int t = 0, step; t < tile->count; t += step) {
-        const bool two = paired && t + LANES < tile->count;
-        step = two ? 2 * LANES : LANES;
-        const uint8_t *k[] = {row_of(&tile->k, t, order),
-                              row_of(&tile->k, t + step - LANES, order)};
-        prefetch_of(&cursor, tile, &tile->k, t, order);
-        if (order != ORDER_PLAIN)
-            qkt_next_floats(group, k, &cursor, 0, scores + t, pass, q_rows, two, order);
-        for (int h = order == ORDER_PLAIN ? 0 : pass; h < q_rows; h += pass)
-            qkt_next_floats(group, k, NULL, h, scores + h * QUERY_SCORES + t, pass, q_rows, two,
-                            ORDER_PLAIN);
-    }
-}
+#define QKT_BLOCKS qkt_blocks_floats
+#define QKT_TILE qkt_floats_tile_bf16
+#include "isa/dot/qk_t_tile.tmpl.c"
