@@ -54,6 +54,15 @@ def other_tests_are_no_news(monkeypatch):
     monkeypatch.setattr("kvbench.machine.preflight.busy", lambda machine: 0.0)
 
 
+@pytest.fixture(autouse=True)
+def small_numbers_stay_what_they_are():
+    """Whoever loads a library that was linked for fast math, or runs a kernel that sets the CPU's
+    mode, would change what later tests of the same process compare.
+    """
+    yield
+    assert float("5e-324") > 0, "the CPU takes small numbers for zero since this test"
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item, call):
     """A test that ran out of time says so, and how busy the machine is."""

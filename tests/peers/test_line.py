@@ -107,6 +107,7 @@ def test_what_is_right_is_measured_beside_ours(outcome):
                 "twin_ahead",
                 "fma",
                 *own,
+                *({"core_off"} if own and record.ran != "off" else ()),
             }
             assert (record.overhead > 0) == (engine != OURS)
     rows = outcome.points.set_index("engine")
