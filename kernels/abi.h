@@ -75,7 +75,7 @@ int32_t kvb_reads(int32_t variant, int32_t layout, int32_t dtype, int32_t plane)
 int32_t kvb_levels(int32_t variant, int32_t dtype, int32_t which);
 
 /* Bytes of a row that stay side by side in a layout that transposes the plane: a cell, see
- * kvb_cache. 0 where rows lie whole, or where the layout has no such planes of the dtype. */
+ * kvb_cache; 1 where the plane lies in quads. 0 where rows lie whole, or where the layout has no such planes of the dtype. */
 int32_t kvb_cell(int32_t layout, int32_t dtype, int32_t plane);
 
 /* 1 when this CPU runs the tier, 0 when it cannot (or this build lacks it). */
@@ -136,6 +136,12 @@ typedef struct kvb_plane {
  *                    a matrix [cells of a row][16] of four bytes each (f32: one element, bf16: a
  *                    pair, i8: a quad), or of two (f16: one). Cell i of a slot lies at
  *                    (i * 16 + slot % 16) * bytes of a cell. There is room for whole blocks
+ *   block16:         K and V in such blocks, of rows whose codes are bytes (i8, e4m3, e5m2) or
+ *                    packed (q8_0, q4_0). Of packed rows the scales come first, f16: that of pack p
+ *                    at (p * 16 + slot % 16) * 2; then the codes of all packs as if they were one
+ *                    row. Byte j of them lies behind the scales, of K in cells of four bytes at
+ *                    (j / 4 * 16 + slot % 16) * 4 + j % 4, of V in quads of four slots at
+ *                    j / 16 * 256 + slot % 16 / 4 * 64 + j % 16 * 4 + slot % 4
  * with slot = t, or t % capacity for a ring. Scales (i8) use the scale strides in the same way.
  * K and V may be of two dtypes and of two widths. This library's kernels take each in a plane of
  * its own, and no `channel`: anything else is refused. */

@@ -39,6 +39,16 @@ static inline int64_t kvb_payload(int32_t dtype, int64_t dim)
     const kvb_format *f = &kvb_formats[dtype];
     return (dim + f->elements - 1) / f->elements * f->bytes;
 }
+/* Bytes of a pack's scale, or of a plain dtype 0; and of the codes behind it: of a plain dtype one
+ * element's. */
+static inline int64_t kvb_pack_scale(int32_t dtype)
+{
+    return kvb_formats[dtype].elements > 1 ? (int64_t)sizeof(uint16_t) : 0;
+}
+static inline int64_t kvb_pack_codes(int32_t dtype)
+{
+    return kvb_formats[dtype].bytes - kvb_pack_scale(dtype);
+}
 /* Bytes from a row to the next: packed ones follow at once, all others begin on a line. */
 static inline int64_t kvb_row(int32_t dtype, int64_t dim)
 {

@@ -8,7 +8,7 @@ static const char *const ops[] = {"decode", "twin",     "append",    "bulk",    
                                   "write",  "write_nt", "copy",      "copy_nt", "triad", "flops",
                                   "dot8",   "dot16",    "latency",   "clock"};
 static const char *const variants[] = {"flash", "twopass", "perhead", "round16", "dot"};
-static const char *const layouts[] = {"head", "position", "paged", "blockt"};
+static const char *const layouts[] = {"head", "position", "paged", "blockt", "block16"};
 static const char *const inners[] = {"head", "token"};
 #define WORD(word, ...) #word,
 static const char *const dtypes[] = {KVB_DTYPES(WORD)};

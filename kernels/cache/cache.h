@@ -16,6 +16,7 @@ typedef struct kvb_layout {
     bool by_token;
     bool whole;      /* a head's rows are one stretch, which a cache that grows moves as it is */
     bool transposed; /* K in blocks of LANES tokens, whose cells lie side by side: transposed.c */
+    bool quads;      /* and V, the codes of four tokens side by side */
 } kvb_layout;
 extern const kvb_layout kvb_layouts[LAYOUTS];
 
@@ -51,28 +52,32 @@ kvb_stretch kvb_stretch_of(const kvb_cache *cache, const kvb_plane *plane, int64
 void kvb_offsets(const kvb_cache *cache, const kvb_plane *plane, int64_t seq, int64_t head,
                  int64_t first, int64_t count, int64_t *rows, int64_t *scales);
 
-/* ---- transposed.c: blocks of LANES tokens as matrices [cells of a row][tokens] --------------- */
-
-/* Bytes of a cell, the elements of a row that stay side by side. 0: no transposed layout has the
- * dtype. */
-int32_t kvb_cell_bytes(int32_t dtype);
+/* ---- transposed.c: blocks of LANES tokens as matrices ---------------------------------------- */
 
 /* The lane of a token in its block; 0 where no plane is transposed. */
 int64_t kvb_lane(const kvb_cache *cache, int64_t token);
 
-/* Whole lines from a block's start on, that hold all cells with elements. 0 where the plane is not
- * transposed. */
+/* Bytes from a block's start on, that hold all cells with elements: whole lines, but of packed
+ * rows. 0 where the plane is not transposed. */
 int64_t kvb_block_bytes(const kvb_plane *plane);
+/* Where a block has byte j of the codes of a row, those of all its packs counted; and where the
+ * scale of its pack-th pack is. */
+int64_t kvb_place_of(int32_t dtype, int32_t cell, int64_t dim, int64_t lane, int64_t j);
+static inline int64_t kvb_place_of_scale(int64_t lane, int64_t pack)
+{
+    return (pack * LANES + lane) * (int64_t)sizeof(uint16_t);
+}
 
 /* Encoded rows of one head, up to LANES of them side by side, into a block: the first one to
  * `lane`. `to` is where that row would lie if the block were one of rows. */
 void kvb_lay_rows(const kvb_plane *plane, const uint8_t *rows, int64_t count, int64_t lane, bool nt,
                   uint8_t *to);
-/* The bytes of a row with elements, out of its block. */
-void kvb_gather(int32_t dtype, const uint8_t *block, int64_t lane, int64_t dim, uint8_t *row);
+/* The bytes of a row with elements, out of a block of such cells. */
+void kvb_gather(int32_t dtype, int32_t cell, const uint8_t *block, int64_t lane, int64_t dim,
+                uint8_t *row);
 
-/* Blocks that some tokens' slots lie in, each counted once. */
-int64_t kvb_blocks_of(const kvb_cache *cache, int64_t first, int64_t end);
+/* Blocks that some tokens' slots lie in, each counted once; or quads of them, of `tokens` each. */
+int64_t kvb_blocks_of(const kvb_cache *cache, int64_t first, int64_t end, int64_t tokens);
 
 /* What a plane's scale of the whole tensor is. Decode folds K's into the scale of the scores and
  * V's into the output, so no tile knows of them. */

@@ -25,15 +25,15 @@ static int32_t check_size(const kvb_cache *c)
 }
 
 /* The dtypes that a layout has, in one message. */
-static int32_t fail_dtype(const kvb_cache *c)
+static int32_t fail_dtype(const kvb_cache *c, int32_t unknown, int32_t plane)
 {
     char has[128] = "";
     for (int32_t dtype = 0, at = 0; dtype < DTYPES && at < (int32_t)sizeof has; dtype++)
-        if (kvb_layout_has(c->layout, dtype, KVB_K))
+        if (kvb_layout_has(c->layout, dtype, plane))
             at += snprintf(has + at, sizeof has - (size_t)at, "%s%s", at ? ", " : "",
                            kvb_word("dtype", dtype));
     return kvb_fail(KVB_BAD_ARGUMENT, "dtype %s is none of the layout %s, which has: %s",
-                    kvb_word("dtype", c->k.dtype), kvb_word("layout", c->layout), has);
+                    kvb_word("dtype", unknown), kvb_word("layout", c->layout), has);
 }
 
 /* What has its place in a cache, and no kernel takes yet, is refused. */
@@ -76,8 +76,9 @@ int32_t kvb_check_shape(const kvb_cache *c)
     TRY(kvb_check_word("layout", c->layout, LAYOUTS));
     TRY(kvb_check_word("inner", c->inner, INNERS));
     TRY(check_planes(c));
-    if (!kvb_layout_has(c->layout, c->k.dtype, KVB_K))
-        return fail_dtype(c);
+    for (int32_t i = 0; i < PLANES; i++)
+        if (!kvb_layout_has(c->layout, kvb_plane_of(c, i)->dtype, i))
+            return fail_dtype(c, kvb_plane_of(c, i)->dtype, i);
     TRY(kvb_check_range("ring", c->ring, 0, 1));
     TRY(kvb_check_range("batch", c->batch, 1, BATCH_MAX));
     TRY(kvb_check_range("kv_heads", c->kv_heads, 1, HEADS_MAX));

@@ -7,6 +7,7 @@ const kvb_layout kvb_layouts[LAYOUTS] = {
     [LAYOUT_POSITION] = {.by_token = true},
     [LAYOUT_PAGED] = {.paged = true},
     [LAYOUT_BLOCKT] = {.whole = true, .transposed = true},
+    [LAYOUT_BLOCK16] = {.whole = true, .transposed = true, .quads = true},
 };
 
 /* A sequence, or a block of a paged cache, is a matrix of rows [heads][tokens] or [tokens][heads].
@@ -31,10 +32,11 @@ void kvb_layout_plan(const kvb_cache *c, kvb_plane *p)
     p->scale_bytes = round_up(count * p->scale_seq_stride, LINE);
 }
 
-/* A layout that transposes does so with K alone. */
+/* A plane that the layout transposes has dtypes with cells. */
 bool kvb_layout_has(int32_t layout, int32_t dtype, int32_t plane)
 {
-    return plane != KVB_K || !kvb_layouts[layout].transposed || kvb_cell_bytes(dtype);
+    const kvb_layout *l = &kvb_layouts[layout];
+    return !(plane == KVB_K ? l->transposed : l->quads) || kvb_cell(layout, dtype, plane);
 }
 
 bool kvb_planes_alike(const kvb_cache *c)

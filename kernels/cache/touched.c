@@ -57,6 +57,34 @@ static void mark(const kvb_touched *t, const kvb_plane *p, int64_t seq, int64_t 
     }
 }
 
+/* Mark what a store of a token writes of a block of packed rows that is transposed: scales, and the
+ * cells of its codes. */
+static void mark_token(const kvb_plane *p, int64_t block, int64_t lane, uint8_t *marks)
+{
+    const int64_t packs = p->row_bytes / kvb_formats[p->dtype].bytes;
+    for (int64_t pack = 0; pack < packs; pack++)
+        marks[(block + kvb_place_of_scale(lane, pack)) / LINE] = 1;
+    for (int64_t j = 0; j < packs * kvb_pack_codes(p->dtype); j += p->cell)
+        marks[(block + kvb_place_of(p->dtype, p->cell, p->dim, lane, j)) / LINE] = 1;
+}
+
+/* The lines of such blocks that one sequence and KV head touches: whole ones are read. */
+static void mark_blocks(const kvb_touched *t, const kvb_plane *p, int64_t seq, int64_t head,
+                        uint8_t *marks)
+{
+    int64_t first, end, row;
+    t->tokens_of(t, seq, &first, &end);
+    for (int64_t at = first; at < end; at++) {
+        const int64_t lane = kvb_lane(t->cache, at);
+        kvb_offsets(t->cache, p, seq, head, at, 1, &row, NULL);
+        const int64_t block = row - lane * p->row_bytes, behind = block + LANES * p->row_bytes;
+        if (t->stores)
+            mark_token(p, block, lane, marks);
+        for (int64_t line = block / LINE; !t->stores && line * LINE < behind; line++)
+            marks[line] = 1;
+    }
+}
+
 /* Lines of one plane of scales or of packed rows. Neighbours share them, whichever head, block or
  * sequence they are of, and blocks lie in any order: so each is marked. */
 static int32_t shared_lines(const kvb_touched *t, const kvb_plane *p, bool of_scales, double *lines)
@@ -70,7 +98,10 @@ static int32_t shared_lines(const kvb_touched *t, const kvb_plane *p, bool of_sc
         return kvb_fail(KVB_NO_MEMORY, "no memory to count lines");
     for (int64_t b = 0; b < c->batch; b++)
         for (int64_t h = 0; h < c->kv_heads; h++)
-            mark(t, p, b, h, of_scales, bytes, marks);
+            if (p->cell && !of_scales)
+                mark_blocks(t, p, b, h, marks);
+            else
+                mark(t, p, b, h, of_scales, bytes, marks);
     for (int64_t i = 0; i < all; i++)
         *lines += marks[i];
     free(marks);
@@ -79,28 +110,31 @@ static int32_t shared_lines(const kvb_touched *t, const kvb_plane *p, bool of_sc
 
 /* ---- blocks of a plane that is transposed ---------------------------------------------------- */
 
-/* All of a pass. */
-static double blocks(const kvb_touched *t)
+/* All of a pass, or quads of them: of so many tokens each. */
+static double blocks(const kvb_touched *t, int64_t tokens)
 {
     int64_t count = 0;
     for (int64_t b = 0; b < t->cache->batch; b++) {
         int64_t first, end;
         t->tokens_of(t, b, &first, &end);
-        count += t->cache->kv_heads * kvb_blocks_of(t->cache, first, end);
+        count += t->cache->kv_heads * kvb_blocks_of(t->cache, first, end, tokens);
     }
     return (double)count;
 }
 
 /* Blocks that are transposed are read but for cells of padding, which are behind all others; and
- * stored whole. */
+ * stored whole, or the quads of the tokens. */
 static int32_t plane_lines(const kvb_touched *t, const kvb_plane *p, double rows, double *lines)
 {
     double of_scales = 0.0;
+    const int64_t stored = p->cell == 1 ? LANES / 4 : LANES; /* tokens of a quad, or of a block */
     *lines = rows * (double)(p->row_bytes / LINE);
-    if (p->cell)
-        *lines = blocks(t) * (double)(t->stores ? LANES * p->row_bytes : kvb_block_bytes(p)) / LINE;
-    else if (packed(p))
+    if (packed(p))
         TRY(shared_lines(t, p, false, lines));
+    else if (p->cell && t->stores)
+        *lines = blocks(t, stored) * (double)(stored * p->row_bytes / LINE);
+    else if (p->cell)
+        *lines = blocks(t, LANES) * (double)(kvb_block_bytes(p) / LINE);
     if (kvb_formats[p->dtype].scaled)
         TRY(shared_lines(t, p, true, &of_scales));
     *lines += of_scales;

@@ -1,22 +1,40 @@
-/* K in blocks of LANES tokens, each a matrix [cells][tokens]: cell w of token t lies at (w * LANES
- * + t) * cell bytes of the block, which is as long as its rows would be. A vector that is loaded
- * then holds one cell of as many tokens. */
+/* Planes in blocks of LANES tokens, each as long as its rows would be.
+ *
+ * K is a matrix [cells of a row][tokens]: a vector that is loaded holds one cell of as many tokens.
+ * V of block16 lies in quads, [16 codes of a row][4 tokens]: one holds 16 codes of four tokens. So
+ * 16 codes of a block are four lines of either plane, a square:
+ *
+ *   K, line c    | t0: 4 codes | t1: 4 codes | ... | t15 |      codes 4 c to 4 c + 3 of each token
+ *   V, line t/4  | code 0: 4 tokens | code 1: ... | 15 |        tokens t to t + 3 of each code
+ *
+ * Packed rows are cut: in front of a block lie the scales, those of 16 tokens of a pack side by
+ * side; then the codes of all packs as if they were one row. */
 #include <string.h>
 
 #include "cache/cache.h"
 #include "base/stream.h"
 
-/* Four bytes, as instructions for dot products of pairs and quads want them; halves of f16 alone,
- * as conversions do. */
+/* blockt: four bytes, as instructions for dot products of pairs and quads want them; halves of f16
+ * alone, as conversions do. */
 static const int32_t cells[DTYPES] = {
     [DTYPE_F32] = 4, [DTYPE_F16] = 2, [DTYPE_BF16] = 4, [DTYPE_I8] = 4};
 
-int32_t kvb_cell_bytes(int32_t dtype) { return cells[dtype]; }
+/* Of block16: codes that are bytes, or packed. */
+enum { CELL = 4, QUAD = 1 };
+static int32_t cell_of_codes(int32_t dtype, int32_t plane)
+{
+    const kvb_format *f = &kvb_formats[dtype];
+    return f->elements == 1 && f->bytes > 1 ? 0 : plane == KVB_K ? CELL : QUAD;
+}
 
 int32_t kvb_cell(int32_t layout, int32_t dtype, int32_t plane)
 {
-    bool known = layout >= 0 && layout < LAYOUTS && dtype >= 0 && dtype < DTYPES;
-    return known && plane == KVB_K && kvb_layouts[layout].transposed ? cells[dtype] : 0;
+    if (layout < 0 || layout >= LAYOUTS || dtype < 0 || dtype >= DTYPES ||
+        (plane != KVB_K && plane != KVB_V))
+        return 0;
+    if (kvb_layouts[layout].quads)
+        return cell_of_codes(dtype, plane);
+    return plane == KVB_K && kvb_layouts[layout].transposed ? cells[dtype] : 0;
 }
 
 int64_t kvb_lane(const kvb_cache *c, int64_t token)
@@ -26,45 +44,84 @@ int64_t kvb_lane(const kvb_cache *c, int64_t token)
     return (c->ring ? token % c->capacity : token) % LANES;
 }
 
-int64_t kvb_block_bytes(const kvb_plane *p)
+/* ---- where a block has what ------------------------------------------------------------------ */
+
+enum { SIDE = 16, SQUARE = SIDE * LANES, TOGETHER = 4 /* tokens of a quad */ };
+
+/* Bytes of scales in front of a block. */
+static int64_t front_of(int32_t dtype, int64_t dim)
 {
-    return p->cell ? round_up(round_up(kvb_payload(p->dtype, p->dim), p->cell) * LANES, LINE) : 0;
+    const kvb_format *f = &kvb_formats[dtype];
+    return (dim + f->elements - 1) / f->elements * LANES * kvb_pack_scale(dtype);
 }
 
-int64_t kvb_blocks_of(const kvb_cache *c, int64_t first, int64_t end)
+int64_t kvb_place_of(int32_t dtype, int32_t cell, int64_t dim, int64_t lane, int64_t j)
+{
+    const int64_t front = front_of(dtype, dim);
+    if (cell == QUAD)
+        return front + j / SIDE * SQUARE + lane / TOGETHER * LINE + j % SIDE * TOGETHER +
+               lane % TOGETHER;
+    return front + (j / cell * LANES + lane) * cell + j % cell;
+}
+
+int64_t kvb_block_bytes(const kvb_plane *p)
+{
+    const int64_t codes = kvb_payload(p->dtype, p->dim), packed = kvb_pack_scale(p->dtype);
+    if (!p->cell || packed)
+        return p->cell ? codes * LANES : 0;
+    return round_up(round_up(codes, p->cell == QUAD ? SIDE : p->cell) * LANES, LINE);
+}
+
+int64_t kvb_blocks_of(const kvb_cache *c, int64_t first, int64_t end, int64_t tokens)
 {
     int64_t slot = c->ring ? first % c->capacity : first, last = slot + end - first;
     /* of a ring that wraps */
-    int64_t front = (at_least(0, last - c->capacity) + LANES - 1) / LANES;
-    int64_t rest = (at_most(last, c->capacity) + LANES - 1) / LANES - at_least(slot / LANES, front);
+    int64_t front = (at_least(0, last - c->capacity) + tokens - 1) / tokens;
+    int64_t rest =
+        (at_most(last, c->capacity) + tokens - 1) / tokens - at_least(slot / tokens, front);
     return end > first ? front + at_least(0, rest) : 0;
 }
 
 /* ---- rows into a block ----------------------------------------------------------------------- */
 
-/* Cells of `count` rows, each to its row's lane: those from to[0] on. */
-static inline void scatter_cells(const uint8_t *rows, int64_t row_bytes, size_t cell, int64_t count,
-                                 uint8_t *to)
+/* Cells of `count` rows, `row` bytes apart, each to its row's lane: those from to[0] on. */
+static inline void scatter_cells(const uint8_t *rows, int64_t row, int64_t bytes, size_t cell,
+                                 int64_t count, uint8_t *to)
 {
-    for (int64_t b = 0; b < row_bytes; b += (int64_t)cell)
+    for (int64_t b = 0; b < bytes; b += (int64_t)cell)
         for (int64_t t = 0; t < count; t++)
-            memcpy(to + b * LANES + t * (int64_t)cell, rows + t * row_bytes + b, cell);
+            memcpy(to + b * LANES + t * (int64_t)cell, rows + t * row + b, cell);
 }
 
-static void scatter(const uint8_t *rows, int64_t row_bytes, int64_t cell, int64_t count,
-                    uint8_t *to)
+/* The same of quads: the rows' lanes are those from `lane` on of the square at `to`. */
+static inline void scatter_quads(const uint8_t *rows, int64_t row, int64_t bytes, int64_t count,
+                                 int64_t lane, uint8_t *to)
 {
-    if (cell == 4)
-        count == 1 ? scatter_cells(rows, row_bytes, 4, 1, to)
-                   : scatter_cells(rows, row_bytes, 4, count, to);
+    for (int64_t t = lane; t < lane + count; t++, rows += row) {
+        uint8_t *own = to + t / TOGETHER * LINE + t % TOGETHER;
+        for (int64_t b = 0; b < bytes; b++)
+            own[b / SIDE * SQUARE + b % SIDE * TOGETHER] = rows[b];
+    }
+}
+
+/* `bytes` of each row to where the block has the codes, from a square's start on. */
+static void scatter(const uint8_t *rows, int64_t row, int64_t bytes, int32_t cell, int64_t count,
+                    int64_t lane, uint8_t *to)
+{
+    if (cell == QUAD)
+        scatter_quads(rows, row, bytes, count, lane, to);
+    else if (cell == 4)
+        count == 1 ? scatter_cells(rows, row, bytes, 4, 1, to + lane * 4)
+                   : scatter_cells(rows, row, bytes, 4, count, to + lane * 4);
     else
-        count == 1 ? scatter_cells(rows, row_bytes, 2, 1, to)
-                   : scatter_cells(rows, row_bytes, 2, count, to);
+        count == 1 ? scatter_cells(rows, row, bytes, 2, 1, to + lane * 2)
+                   : scatter_cells(rows, row, bytes, 2, count, to + lane * 2);
 }
 
 /* A whole block, by squares of 4 x 4 in vectors that every CPU has. */
 typedef uint32_t quad __attribute__((vector_size(16)));
 typedef uint16_t octet __attribute__((vector_size(16)));
+typedef uint8_t codes __attribute__((vector_size(16)));
 
 #ifdef __clang__
 #define MIX(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
@@ -90,9 +147,7 @@ static inline void turn_square(quad a, quad b, quad c, quad d, uint8_t *to, int6
         memcpy(to + i * line, &columns[i], sizeof columns[i]);
 }
 
-/* STRIP bytes of LANES rows as cells: so many lines of the block. */
-enum { STRIP = 16 };
-
+/* Of SIDE bytes of LANES rows a square. */
 static inline void turn_words(const uint8_t *rows, int64_t row, uint8_t *to)
 {
     for (int64_t t = 0; t < LANES; t += 4) {
@@ -102,12 +157,36 @@ static inline void turn_words(const uint8_t *rows, int64_t row, uint8_t *to)
     }
 }
 
+/* Bytes, or halves, of two vectors in turn: those of the first half of each, or of the last. */
+static inline codes zip_codes(codes a, codes b, bool high)
+{
+    return high ? MIX(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
+                : MIX(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+}
+static inline quad zip_halves(octet a, octet b, bool high)
+{
+    return (quad)(high ? MIX(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
+                       : MIX(a, b, 0, 8, 1, 9, 2, 10, 3, 11));
+}
+
+static inline void turn_quads(const uint8_t *rows, int64_t row, uint8_t *to)
+{
+    for (int64_t t = 0; t < LANES; t += TOGETHER, to += LINE) {
+        const uint8_t *at = rows + t * row;
+        const codes a = (codes)quad_at(at), b = (codes)quad_at(at + row),
+                    c = (codes)quad_at(at + 2 * row), d = (codes)quad_at(at + 3 * row);
+        for (int i = 0; i < 4; i++) {
+            const quad four =
+                zip_halves((octet)zip_codes(a, b, i / 2), (octet)zip_codes(c, d, i / 2), i % 2);
+            memcpy(to + i * (int64_t)sizeof four, &four, sizeof four);
+        }
+    }
+}
+
 /* Halves of two rows, side by side: of their first four cells, or the last. */
 static inline quad zip(const uint8_t *at, int64_t row, bool high)
 {
-    const octet a = (octet)quad_at(at), b = (octet)quad_at(at + row);
-    return (quad)(high ? MIX(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
-                       : MIX(a, b, 0, 8, 1, 9, 2, 10, 3, 11));
+    return zip_halves((octet)quad_at(at), (octet)quad_at(at + row), high);
 }
 
 static inline void turn_halves(const uint8_t *rows, int64_t row, uint8_t *to)
@@ -117,42 +196,79 @@ static inline void turn_halves(const uint8_t *rows, int64_t row, uint8_t *to)
             const uint8_t *at = rows + t * row;
             turn_square(zip(at, row, high), zip(at + 2 * row, row, high),
                         zip(at + 4 * row, row, high), zip(at + 6 * row, row, high),
-                        to + high * STRIP / 2 * LANES + t * 2, LANES * 2);
+                        to + high * SIDE / 2 * LANES + t * 2, LANES * 2);
         }
 }
 
-static void turn(const uint8_t *rows, int64_t row_bytes, int64_t cell, bool nt, uint8_t *to)
+/* `bytes` of LANES rows: SIDE of them at a time, in squares one behind another. */
+static void turn(const uint8_t *rows, int64_t row, int64_t bytes, int32_t cell, bool nt,
+                 uint8_t *to)
 {
-    _Alignas(LINE) uint8_t beside[STRIP * LANES];
-    for (int64_t b = 0; b < row_bytes; b += STRIP) {
-        uint8_t *lines = to + b * LANES;
-        if (cell == 4)
-            turn_words(rows + b, row_bytes, nt ? beside : lines);
+    _Alignas(LINE) uint8_t beside[SQUARE];
+    for (int64_t b = 0; b < bytes; b += SIDE, to += SQUARE) {
+        uint8_t *lines = nt ? beside : to;
+        if (cell == QUAD)
+            turn_quads(rows + b, row, lines);
+        else if (cell == 4)
+            turn_words(rows + b, row, lines);
         else
-            turn_halves(rows + b, row_bytes, nt ? beside : lines);
+            turn_halves(rows + b, row, lines);
         if (nt)
-            stream(lines, beside, sizeof beside);
+            stream(to, beside, sizeof beside);
     }
-    if (nt)
-        stream_end();
 }
 
-/* Only whole blocks are whole lines, and can be streamed. */
+/* Scales of a pack. */
+static void lay_scales(const uint8_t *rows, int64_t row, int64_t count, uint8_t *to)
+{
+    for (int64_t t = 0; t < count; t++)
+        memcpy(to + t * (int64_t)sizeof(uint16_t), rows + t * row, sizeof(uint16_t));
+}
+
+/* Scales and codes of packed rows. */
+static void lay_packs(const kvb_plane *p, const uint8_t *rows, int64_t count, int64_t lane, bool nt,
+                      uint8_t *block)
+{
+    const int64_t codes = kvb_pack_codes(p->dtype), scale = kvb_pack_scale(p->dtype);
+    uint8_t *to = block + front_of(p->dtype, p->dim);
+    for (int64_t pack = 0; pack * (scale + codes) < p->row_bytes; pack++, to += codes * LANES) {
+        const uint8_t *at = rows + pack * (scale + codes);
+        lay_scales(at, p->row_bytes, count, block + kvb_place_of_scale(lane, pack));
+        if (count == LANES)
+            turn(at + scale, p->row_bytes, codes, p->cell, nt, to);
+        else
+            scatter(at + scale, p->row_bytes, codes, p->cell, count, lane, to);
+    }
+}
+
+/* Only whole blocks are whole lines, and can be streamed; of packed rows their codes alone, where
+ * those begin on a line. */
 void kvb_lay_rows(const kvb_plane *p, const uint8_t *rows, int64_t count, int64_t lane, bool nt,
                   uint8_t *to)
 {
     uint8_t *block = to - lane * p->row_bytes;
-    if (count == LANES)
-        turn(rows, p->row_bytes, p->cell, nt, block);
+    const bool streams = nt && count == LANES && p->row_bytes * LANES % LINE == 0;
+    if (kvb_pack_scale(p->dtype))
+        lay_packs(p, rows, count, lane, streams, block);
+    else if (count == LANES)
+        turn(rows, p->row_bytes, p->row_bytes, p->cell, streams, block);
     else
-        scatter(rows, p->row_bytes, p->cell, count, block + lane * p->cell);
+        scatter(rows, p->row_bytes, p->row_bytes, p->cell, count, lane, block);
+    if (streams)
+        stream_end();
 }
 
 /* ---- and back -------------------------------------------------------------------------------- */
 
-void kvb_gather(int32_t dtype, const uint8_t *block, int64_t lane, int64_t dim, uint8_t *row)
+void kvb_gather(int32_t dtype, int32_t cell, const uint8_t *block, int64_t lane, int64_t dim,
+                uint8_t *row)
 {
-    const int64_t cell = kvb_cell_bytes(dtype), bytes = kvb_payload(dtype, dim);
-    for (int64_t at = 0; at < bytes; at += cell)
-        memcpy(row + at, block + at * LANES + lane * cell, (size_t)cell);
+    const int64_t codes = kvb_pack_codes(dtype), scale = kvb_pack_scale(dtype);
+    const int64_t step = cell == QUAD ? 1 : cell, bytes = kvb_payload(dtype, dim);
+    for (int64_t at = 0, j = 0, pack = 0; at < bytes; pack++) {
+        memcpy(row + at, block + kvb_place_of_scale(lane, pack), (size_t)scale);
+        at += scale;
+        for (int64_t end = scale ? at + codes : bytes; at < end; at += step, j += step)
+            memcpy(row + at, block + kvb_place_of(dtype, cell, dim, lane, j), (size_t)step);
+    }
 }

@@ -29,6 +29,7 @@ static int64_t carve(const kvb_decode_task *task, void *scratch, kvb_state **sta
     uintptr_t at = (uintptr_t)scratch;
     const kvb_cache *c = task->args.cache;
     int64_t units = task->heads * task->parts, slots = task->heads * task->slots;
+    const bool wide_any = task->wide[KVB_K] || task->wide[KVB_V];
     take(&at, LINE);
     kvb_state *s = take(&at, sizeof *s);
     kvb_group *groups = take(&at, units * (int64_t)sizeof *groups);
@@ -39,7 +40,7 @@ static int64_t carve(const kvb_decode_task *task, void *scratch, kvb_state **sta
     int64_t *ends = take(&at, units * Q_ROWS * (int64_t)sizeof *ends);
     float *scores = take(&at, floats(at_least(1, task->rooms) * units * HEAD_SCORES));
     float *wide =
-        take(&at, floats((task->parts > 1 ? task->step : 0) * at_least(task->k_pad, task->v_pad)));
+        take(&at, floats((wide_any ? task->step : 0) * at_least(task->k_pad, task->v_pad)));
     const bool prepares = kvb_qk_of(&task->args)->prepare_query;
     const int64_t prepared_each = prepares ? round_up(prepared_bytes(c->k.dim), LINE) : 0;
     uint8_t *prepared = take(&at, units * prepared_each);

@@ -101,7 +101,7 @@ void kvb_twopass(const kvb_decode_task *task, kvb_state *state, kvb_walk *walk, 
 void kvb_perhead(const kvb_decode_task *task, kvb_state *state, kvb_walk *walk, double *ticks);
 
 /* traffic.c: whether the rows of a plane are made floats first, for more query rows than a call
- * folds. Those that are transposed are read by every part as they are. */
+ * folds. Those that are transposed are read by every part as they are, if a half reads them so. */
 bool kvb_made_wide(const kvb_decode *args, const kvb_plane *plane);
 /* And what one pass moves; a code where memory to count with is lacking. */
 int32_t kvb_traffic_decode(const kvb_decode *args, const kvb_plan *plan, kvb_traffic *traffic);

@@ -23,12 +23,23 @@ static void fold(const kvb_decode_task *task, const kvb_tile *tile, const kvb_gr
     softmax(kvb_tier_of(a->isa), tile, group, scores);
     if (ticks)
         kvb_lap(&ticks[1], &from);
-    kvb_pv_of(a)->rows[kvb_class(group->q_rows)](tile, group, scores);
+    kvb_add_up(kvb_pv_of(a), tile, group, scores);
     if (ticks)
         kvb_lap(&ticks[2], &from);
 }
 
-/* ---- more query rows than a call folds ------------------------------------------------------- */
+/* ---- rows made floats: of more query rows than a call folds, or of blocks that no half reads -- */
+
+/* A row of a side, in its place or out of its block to `beside`. */
+static const uint8_t *row_at(const kvb_plane *plane, const kvb_side *side, int64_t t,
+                             uint8_t *beside)
+{
+    if (!side->block)
+        return kvb_row_at(side->rows, t);
+    kvb_gather(plane->dtype, side->cell, kvb_row_at(side->rows, t / LANES * LANES), t % LANES,
+               plane->dim, beside);
+    return beside;
+}
 
 /* Rows as float32 in scratch, while as many of the schedule's are asked for. */
 static void widen(const kvb_decode_task *task, const kvb_plane *plane, const kvb_tile *tile,
@@ -37,11 +48,12 @@ static void widen(const kvb_decode_task *task, const kvb_plane *plane, const kvb
     const kvb_decode *a = &task->args;
     const kvb_codec *codec = &kvb_tier_of(a->isa)->codecs[kvb_way_of(a->variant, plane->dtype)];
     const int32_t order = side->schedule->order;
+    _Alignas(LINE) uint8_t beside[DIM_MAX * 4];
     for (int32_t t = tile->lead; t < tile->count; t++) {
         for (int64_t b = 0; order != ORDER_PLAIN && b < side->bytes; b += LINE)
             kvb_fetch(kvb_row_asked(side, t) + b, order != ORDER_LISTED);
-        codec->decode(kvb_row_at(side->rows, t), side->scale ? side->scale[t] : 1.0f, plane->dim,
-                      to + t * pad);
+        codec->decode(row_at(plane, side, t, beside), side->scale ? side->scale[t] : 1.0f,
+                      plane->dim, to + t * pad);
     }
 }
 
@@ -95,7 +107,7 @@ static void fold_wide(const kvb_decode_task *task, kvb_state *state, const kvb_g
     if (wide_v)
         widen(task, &a->cache->v, tile, &tile->v, task->v_pad, state->wide);
     for (int64_t p = 0; p < task->parts; p++) {
-        pv->rows[kvb_class(groups[p].q_rows)](of_v, &groups[p], state->scores + p * HEAD_SCORES);
+        kvb_add_up(pv, of_v, &groups[p], state->scores + p * HEAD_SCORES);
         kvb_tile_plain(tile);
     }
     if (ticks)

@@ -63,7 +63,11 @@ int32_t kvb_traffic_twin(const kvb_decode *a, const kvb_plan *plan, kvb_traffic 
 
 bool kvb_made_wide(const kvb_decode *a, const kvb_plane *p)
 {
-    return a->variant != VARIANT_TWOPASS && !p->cell && kvb_q_rows(a) > kvb_most_of(a) &&
+    const bool of_k = p == &a->cache->k;
+    const bool in_blocks =
+        of_k ? kvb_qk_of(a)->transposed[0] != NULL : kvb_pv_of(a)->transposed[0] != NULL;
+    return a->variant != VARIANT_TWOPASS &&
+           (p->cell ? !in_blocks : kvb_q_rows(a) > kvb_most_of(a)) &&
            kvb_widens(a->isa, kvb_way_of(a->variant, p->dtype));
 }
 
@@ -90,10 +94,16 @@ static double loaded_row(const kvb_plane *p, int64_t step)
     return (double)kvb_payload(p->dtype, packed ? p->dim : round_up(p->dim, step));
 }
 
-/* And of a transposed block, to the end of its last cells with elements. */
-static double loaded_block(const kvb_plane *p)
+/* And of a transposed block, to the end of its last cells with elements; where its rows are made
+ * floats, their elements. Packed rows have whole cells, and so have blocks of V in quads. */
+static double loaded_blocks(const kvb_decode *a, const kvb_plane *p, const visits *v,
+                            int32_t shared)
 {
-    return (double)(LANES * round_up(kvb_payload(p->dtype, p->dim), p->cell));
+    const int64_t bytes = kvb_payload(p->dtype, p->dim);
+    if (kvb_made_wide(a, p))
+        return v->rows * (double)bytes;
+    const int64_t block = p->cell > 1 ? LANES * round_up(bytes, p->cell) : kvb_block_bytes(p);
+    return v->blocks * (double)block * loads(a, p, shared);
 }
 
 /* Collected ones are loaded with each walk, for all query rows; from their place for each by
@@ -112,11 +122,13 @@ static double decode_loads(const kvb_decode *a, const visits *v)
     const kvb_plane *k = &a->cache->k, *p = &a->cache->v;
     const kvb_qk *qk = kvb_qk_of(a);
     const kvb_pv *pv = kvb_pv_of(a);
-    const double of_k =
-        k->cell ? v->blocks * loaded_block(k) : v->rows * loaded_row(k, qk->half.step);
-    return of_k * loads(a, k, k->cell ? qk->shared_transposed : qk->half.shared) +
-           v->rows * loaded_row(p, pv->half.step) * loads(a, p, pv->half.shared) +
-           scale_loads(a, k, v->rows, v->in_place[KVB_K]) * kvb_scale_size(k) +
+    const double of_k = k->cell
+                            ? loaded_blocks(a, k, v, qk->shared_transposed)
+                            : v->rows * loaded_row(k, qk->half.step) * loads(a, k, qk->half.shared);
+    const double of_v = p->cell
+                            ? loaded_blocks(a, p, v, pv->shared_transposed)
+                            : v->rows * loaded_row(p, pv->half.step) * loads(a, p, pv->half.shared);
+    return of_k + of_v + scale_loads(a, k, v->rows, v->in_place[KVB_K]) * kvb_scale_size(k) +
            scale_loads(a, p, v->rows, v->in_place[KVB_V]) * kvb_scale_size(p);
 }
 

@@ -39,6 +39,14 @@ INLINE prefetch prefetch_from(const kvb_side *side, int64_t bytes)
     return prefetch_by(side, (bytes + LINE - 1) / LINE, LINE);
 }
 
+/* All lines of blocks. */
+INLINE prefetch prefetch_block(const kvb_side *side)
+{
+    prefetch cursor = prefetch_by(side, (side->block + LINE - 1) / LINE, LINE);
+    cursor.left = cursor.lines /= LANES; /* entries are of whole blocks */
+    return cursor;
+}
+
 INLINE void prefetch_line(prefetch *a, const int order)
 {
     if (order == ORDER_PLAIN)

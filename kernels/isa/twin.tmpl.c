@@ -99,7 +99,8 @@ INLINE void twin_scales(reading *all, const kvb_tile *tile, const float *scale, 
 
 INLINE void twin_side(reading *all, const kvb_tile *tile, const kvb_side *side, const int order)
 {
-    prefetch cursor = prefetch_from(side, side->bytes);
+    const bool packed = side->block && side->bytes % LINE;
+    prefetch cursor = packed ? prefetch_block(side) : prefetch_from(side, side->bytes);
     if (side->block) /* gaps behind a block's cells */
         twin_rows(all, side, 0, tile->count, LANES, side->block, cursor, order);
     else if (order == ORDER_ROWS) /* whole steps, without gaps: as if the plane's rows were one */

@@ -58,7 +58,7 @@ void kvb_scalar_qk_dot(int32_t dtype, const kvb_tile *tile, const kvb_group *gro
     const int64_t block = together(dtype);
     _Alignas(LINE) uint8_t beside[DIM_MAX];
     for (int32_t t = 0; t < round_up(tile->count, LANES); t++) {
-        const uint8_t *k = kvb_scalar_k(dtype, tile, t, group->k_dim, beside);
+        const uint8_t *k = kvb_scalar_row(dtype, &tile->k, t, group->k_dim, beside);
         for (int64_t h = 0; h < group->q_rows; h++) {
             const int8_t *q = group->prepared->codes + h * group->k_dim;
             double score = 0.0;
@@ -86,18 +86,24 @@ static float weighted(int32_t dtype, const uint8_t *v, int64_t d, float p)
 static void sum_block(int32_t dtype, const kvb_tile *tile, const kvb_group *group, const float *p,
                       int64_t h, int64_t from)
 {
+    const int64_t count = at_most(together(dtype), group->v_dim - from);
+    _Alignas(LINE) uint8_t beside[DIM_MAX];
     float weights[TILE];
-    for (int32_t t = 0; t < tile->count; t++)
-        weights[t] = weighted(dtype, kvb_row_at(tile->v.rows, t), from, p[h * QUERY_SCORES + t]);
+    int32_t sums[DIM_MAX] = {0};
+    for (int32_t t = 0; t < tile->count; t++) {
+        const uint8_t *v = kvb_scalar_row(dtype, &tile->v, t, group->v_dim, beside);
+        weights[t] = weighted(dtype, v, from, p[h * QUERY_SCORES + t]);
+    }
     const float most = largest(weights, tile->count), inverse = steps(DOT_WEIGHT, most);
-    for (int64_t d = from; d < at_most(from + together(dtype), group->v_dim); d++) {
-        int32_t sum = 0;
-        for (int32_t t = 0; t < tile->count; t++)
-            sum += (int32_t)rintf(weights[t] * inverse) *
-                   kvb_scalar_code(dtype, kvb_row_at(tile->v.rows, t), d);
-        float *acc = &group->acc[h * group->v_pad + d];
+    for (int32_t t = 0; t < tile->count; t++) {
+        const uint8_t *v = kvb_scalar_row(dtype, &tile->v, t, group->v_dim, beside);
+        for (int64_t d = 0; d < count; d++)
+            sums[d] += (int32_t)rintf(weights[t] * inverse) * kvb_scalar_code(dtype, v, from + d);
+    }
+    for (int64_t d = 0; d < count; d++) {
+        float *acc = &group->acc[h * group->v_pad + from + d];
         *acc = (float)((double)*acc * (double)group->rescale[h] +
-                       (double)sum * (double)(most / DOT_WEIGHT));
+                       (double)sums[d] * (double)(most / DOT_WEIGHT));
     }
 }
 

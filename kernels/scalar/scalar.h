@@ -44,13 +44,14 @@ static inline const float *kvb_scalar_q(const kvb_group *g, int64_t q_row)
 {
     return g->q + q_row * g->k_pad;
 }
-/* Row t of K: where it lies, or out of its block to `beside`. */
-static inline const uint8_t *kvb_scalar_k(int32_t dtype, const kvb_tile *tile, int64_t t,
-                                          int64_t dim, uint8_t *beside)
+/* Row t of a side: where it lies, or out of its block to `beside`. */
+static inline const uint8_t *kvb_scalar_row(int32_t dtype, const kvb_side *side, int64_t t,
+                                            int64_t dim, uint8_t *beside)
 {
-    if (!tile->k.block)
-        return kvb_row_at(tile->k.rows, t);
-    kvb_gather(dtype, kvb_row_at(tile->k.rows, t / LANES * LANES), t % LANES, dim, beside);
+    if (!side->block)
+        return kvb_row_at(side->rows, t);
+    kvb_gather(dtype, side->cell, kvb_row_at(side->rows, t / LANES * LANES), t % LANES, dim,
+               beside);
     return beside;
 }
 

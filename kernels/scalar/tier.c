@@ -50,13 +50,17 @@ KVB_DOT_FLOATS(ROUNDED)
 
 #define BY_CLASS(function) {function, function, function, function}
 #define HALF .half = {.most = Q_ROWS, .shared = Q_ROWS, .step = 1}
-#define QK(word) {HALF, .rows = BY_CLASS(qk_##word), .shared_transposed = Q_ROWS}
-#define PV(word) {HALF, .rows = BY_CLASS(pv_##word)}
+#define QK(word)                                                           \
+    {HALF, .rows = BY_CLASS(qk_##word), .transposed = BY_CLASS(qk_##word), \
+     .shared_transposed = Q_ROWS}
+#define PV_OF(function)                                                  \
+    {HALF, .rows = BY_CLASS(function), .transposed = BY_CLASS(function), \
+     .shared_transposed = Q_ROWS}
+#define PV(word) PV_OF(pv_##word)
 #define QK_DOT(word)                                                      \
     {HALF, .prepare_query = prepare_##word, .rows = BY_CLASS(dot_##word), \
      .transposed = BY_CLASS(dot_##word), .shared_transposed = Q_ROWS}
-#define PV_DOT_OF(function) {HALF, .rows = BY_CLASS(function)}
-#define PV_DOT(word) PV_DOT_OF(dot_pv_##word)
+#define PV_DOT(word) PV_OF(dot_pv_##word)
 
 #define QK_ROW(word, name, ...) [DTYPE_##name] = QK(word),
 #define PV_ROW(word, name, ...) [DTYPE_##name] = PV(word),
@@ -66,20 +70,15 @@ KVB_DOT_FLOATS(ROUNDED)
 #define PV_PACKED(word, name) .pv[WAY_DOT_##name] = PV_DOT(word),
 #define QK_ROUNDED(word, name)                                            \
     .qk[WAY_DOT_##name] = {HALF, .prepare_query = kvb_scalar_round_query, \
-                           .rows = BY_CLASS(rounded_##word), .shared_transposed = Q_ROWS},
-#define PV_ROUNDED(word, name) .pv[WAY_DOT_##name] = PV_DOT_OF(rounded_pv_##word),
+                           .rows = BY_CLASS(rounded_##word),              \
+                           .transposed = BY_CLASS(rounded_##word), .shared_transposed = Q_ROWS},
+#define PV_ROUNDED(word, name) .pv[WAY_DOT_##name] = PV_OF(rounded_pv_##word),
 
 const kvb_tier kvb_tier_scalar = {
     .qk = {KVB_DTYPES(QK_ROW)},
-    .qk[DTYPE_F32].transposed = BY_CLASS(qk_f32),
-    .qk[DTYPE_F16].transposed = BY_CLASS(qk_f16),
-    .qk[DTYPE_BF16].transposed = BY_CLASS(qk_bf16),
-    .qk[DTYPE_I8].transposed = BY_CLASS(qk_i8),
     .qk[WAY_ROUND16] = QK(round16),
     .qk[WAY_DOT_I8] = QK_DOT(i8),
-    KVB_DOT_PACKS(QK_PACKED) KVB_DOT_FLOATS(QK_ROUNDED).qk[WAY_DOT_BF16].transposed =
-        BY_CLASS(rounded_bf16),
-    .pv = {KVB_DTYPES(PV_ROW)},
+    KVB_DOT_PACKS(QK_PACKED) KVB_DOT_FLOATS(QK_ROUNDED).pv = {KVB_DTYPES(PV_ROW)},
     .pv[WAY_ROUND16] = PV(round16),
     .pv[WAY_DOT_I8] = PV_DOT(i8),
     KVB_DOT_PACKS(PV_PACKED) KVB_DOT_FLOATS(PV_ROUNDED).codecs = {KVB_DTYPES(CODEC_ROW)},

@@ -105,17 +105,16 @@ static void store_some(const kvb_store *a, inflow in[PLANES], int64_t seq, int64
                        int64_t at, int64_t n, int64_t head, int64_t heads, uint8_t *beside)
 {
     const int64_t step = a->head_major ? n : 1;
-    for (int64_t t = at; t < at + n; t += step)
-        for (inflow *w = in; w < in + PLANES; w++) {
-            w->run.count = a->head_major ? n : heads;
-            store_run(a, w, t, first + t, head,
-                      w->plane->cell ? beside + (t - at) * w->plane->row_bytes : NULL);
-        }
-    for (const inflow *w = in; w < in + PLANES; w++)
-        for (int64_t i = 0; w->plane->cell && i < heads; i++)
-            kvb_lay_rows(w->plane, beside + i * LANES * w->plane->row_bytes, n,
+    for (inflow *w = in; w < in + PLANES; w++) {
+        const kvb_plane *p = w->plane;
+        w->run.count = a->head_major ? n : heads;
+        for (int64_t t = at; t < at + n; t += step)
+            store_run(a, w, t, first + t, head, p->cell ? beside + (t - at) * p->row_bytes : NULL);
+        for (int64_t i = 0; p->cell && i < heads; i++)
+            kvb_lay_rows(p, beside + i * LANES * p->row_bytes, n,
                          kvb_lane(a->cache, a->cache->lengths[seq] + first + at), a->nt,
-                         w->plane->rows + (head + i) * w->plane->head_stride + w->rows[at]);
+                         p->rows + (head + i) * p->head_stride + w->rows[at]);
+    }
 }
 
 /* Source tokens first .. first + count of one sequence and `heads` KV heads, in the order of the
@@ -125,7 +124,8 @@ static void store_block(const kvb_store *a, int64_t seq, int64_t head, int64_t h
 {
     const kvb_cache *c = a->cache;
     const bool transposed = kvb_layouts[c->layout].transposed, by_head = a->head_major;
-    const int64_t fits = transposed ? DIM_MAX * 4 / c->k.row_bytes : heads;
+    const int64_t row = at_least(c->k.row_bytes, c->v.row_bytes);
+    const int64_t fits = transposed ? DIM_MAX * 4 / row : heads;
     const int64_t token = c->lengths[seq] + first;
     inflow in[PLANES], *k = &in[KVB_K], *v = &in[KVB_V];
     start(a, &c->k, a->k, seq, token, count, NULL, k);

@@ -43,7 +43,7 @@ static const uint8_t *row_at(const kvb_plane *p, int64_t row, int64_t lane, uint
 {
     if (!p->cell)
         return p->rows + row;
-    kvb_gather(p->dtype, p->rows + row - lane * p->row_bytes, lane, p->dim, beside);
+    kvb_gather(p->dtype, p->cell, p->rows + row - lane * p->row_bytes, lane, p->dim, beside);
     return beside;
 }
 

@@ -63,8 +63,10 @@ typedef struct kvb_asked {
 typedef struct kvb_side {
     kvb_places rows; /* of each token */
     int64_t bytes;   /* of a row, with its padding: ORDER_ROWS, ORDER_RUNS: from it to the next */
-    /* 0, or the plane is transposed: every LANES-th row is a block, and these are its bytes */
+    /* 0, or the plane is transposed: every LANES-th row is a block, and these are its bytes, and
+     * those of a cell */
     int64_t block;
+    int32_t cell;
     /* [TILE], in the cache itself or in the tile's `scales`; null where rows have none */
     const float *scale;
     const kvb_schedule *schedule;
@@ -117,11 +119,11 @@ typedef struct kvb_prepared {
     _Alignas(LINE) int8_t codes[];
 } kvb_prepared;
 
-/* Room for them with steps and beginnings, three bytes an element; or for as many floats as q has.
+/* Room for them with steps and beginnings, five bytes an element; or for as many floats as q has.
  */
 static inline int64_t prepared_bytes(int64_t dim)
 {
-    return at_least((int64_t)sizeof(kvb_prepared) + 3 * Q_ROWS * round_up(dim, LINE),
+    return at_least((int64_t)sizeof(kvb_prepared) + 5 * Q_ROWS * round_up(dim, LINE),
                     Q_ROWS * round_up(dim, LANES) * (int64_t)sizeof(float));
 }
 
@@ -210,7 +212,8 @@ typedef struct kvb_qk {
     /* scores[q_row * QUERY_SCORES + t] = q[q_row] . k[t], for t < count, and anything up to a
      * multiple of LANES */
     void (*rows[CLASSES])(const kvb_tile *tile, const kvb_group *group, float *scores);
-    /* the same of a tile whose K is transposed; null where no layout transposes the dtype */
+    /* the same of a tile whose K is transposed; null where no layout transposes the dtype, or where
+     * the tier makes its rows floats */
     void (*transposed[CLASSES])(const kvb_tile *tile, const kvb_group *group, float *scores);
     int32_t shared_transposed; /* as `shared` */
 } kvb_qk;
@@ -227,7 +230,18 @@ typedef struct kvb_pv {
     /* acc[q_row] = acc[q_row] * rescale[q_row] + sum over lead <= t < count of p[q_row *
      * QUERY_SCORES + t] * v[t] */
     void (*rows[CLASSES])(const kvb_tile *tile, const kvb_group *group, const float *p);
+    /* the same of a tile whose V lies in quads; null where no layout has those of the dtype, or
+     * where the tier makes their rows floats */
+    void (*transposed[CLASSES])(const kvb_tile *tile, const kvb_group *group, const float *p);
+    int32_t shared_transposed; /* as `shared` */
 } kvb_pv;
+
+/* Weighted sums of a tile for one group, by the way that its V lies. */
+static inline void kvb_add_up(const kvb_pv *pv, const kvb_tile *tile, const kvb_group *group,
+                              const float *p)
+{
+    (tile->v.block ? pv->transposed : pv->rows)[kvb_class(group->q_rows)](tile, group, p);
+}
 
 /* What a read probe prefetches with its lines: nothing at distance 0. */
 typedef struct kvb_ahead {

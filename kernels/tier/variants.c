@@ -7,6 +7,7 @@
  * values it takes as they are or as f16. */
 typedef struct reading {
     bool transposed;
+    bool quads; /* and V in quads */
     bool alike;
     bool apart;
     bool halves;
@@ -15,11 +16,12 @@ typedef struct reading {
 
 #define DOT_WAY(word, name) [DTYPE_##name] = WAY_DOT_##name,
 static const reading readings[VARIANTS] = {
-    [VARIANT_FLASH] = {.transposed = true},
+    [VARIANT_FLASH] = {.transposed = true, .quads = true},
     [VARIANT_TWOPASS] = {.transposed = true},
     [VARIANT_PERHEAD] = {.alike = true},
     [VARIANT_ROUND16] = {.apart = true, .halves = true, .ways = {[DTYPE_F32] = WAY_ROUND16}},
     [VARIANT_DOT] = {.transposed = true,
+                     .quads = true,
                      .apart = true,
                      .ways = {[DTYPE_I8] = WAY_DOT_I8,
                               KVB_DOT_PACKS(DOT_WAY) KVB_DOT_FLOATS(DOT_WAY)}},
@@ -32,7 +34,8 @@ int32_t kvb_reads(int32_t variant, int32_t layout, int32_t dtype, int32_t plane)
         return -1;
     const reading *r = &readings[variant];
     if (!kvb_layout_has(layout, dtype, plane) ||
-        (kvb_layouts[layout].transposed && !r->transposed) || (r->apart && !r->ways[dtype]))
+        (kvb_layouts[layout].transposed && !r->transposed) ||
+        (kvb_layouts[layout].quads && !r->quads) || (r->apart && !r->ways[dtype]))
         return -1;
     return r->halves ? DTYPE_F16 : dtype;
 }

@@ -3,13 +3,20 @@
 
 /* ---- lists of rows --------------------------------------------------------------------------- */
 
+/* Rows that no list takes apart: those of a block whose lines are asked for as they lie. */
+static int64_t together(const kvb_walk *walk)
+{
+    return kvb_layouts[walk->args->cache->layout].quads ? LANES : 1;
+}
+
 /* Runs of `count` rows of a plane that are taken in turn, at least a page each: a core that reads
  * several pages side by side keeps more of memory busy than one that reads them one after another.
  */
 static int64_t runs_of(const kvb_walk *walk, const kvb_plane *p, int64_t count, int64_t planes)
 {
     int64_t runs = 1;
-    while (runs < walk->preset->streams / planes && 2 * runs * PAGE <= count * p->row_bytes)
+    while (runs < walk->preset->streams / planes && 2 * runs * PAGE <= count * p->row_bytes &&
+           count % (2 * planes * runs * together(walk)) == 0)
         runs *= 2;
     return runs;
 }
@@ -20,13 +27,14 @@ static int64_t share_of_plane(const kvb_walk *walk, const kvb_plane *p, const in
                               int64_t heads, int64_t head, int64_t count, int64_t *to)
 {
     const int64_t runs = runs_of(walk, p, heads * count, 1), tokens = count / runs;
+    const int64_t step = together(walk); /* 1, or there is one head */
     int64_t row = head * tokens, token = row / heads, in = row % heads; /* within a run */
-    for (int64_t t = 0; t < count;) {
+    for (int64_t t = 0; t < count / step;) {
         for (int64_t run = 0; run < runs; run++)
             to[t++] = in * p->head_stride + rows[run * tokens + token];
         if (++in == heads) {
             in = 0;
-            token++;
+            token += step;
         }
     }
     return runs;
@@ -35,11 +43,13 @@ static int64_t share_of_plane(const kvb_walk *walk, const kvb_plane *p, const in
 /* Whether the rows of each run, those of all heads, lie one behind another, without a gap. One of a
  * paged cache that is no longer than a block has at most one place where they do not, so its ends
  * tell. */
-static bool in_one_piece(const kvb_cache *c, const kvb_plane *p, const int64_t *rows, int64_t heads,
-                         int64_t runs, int64_t tokens)
+static bool in_one_piece(const kvb_walk *walk, const kvb_plane *p, const int64_t *rows,
+                         int64_t heads, int64_t runs, int64_t tokens)
 {
+    const kvb_cache *c = walk->args->cache;
+    const int64_t step = together(walk), read = step > 1 ? kvb_block_bytes(p) : p->row_bytes;
     if (p->token_stride != heads * p->row_bytes || (heads > 1 && p->head_stride != p->row_bytes) ||
-        p->row_bytes % LINE)
+        read != step * p->row_bytes || read % LINE)
         return false;
     if (kvb_layouts[c->layout].paged && tokens > c->block_tokens)
         return false;
@@ -56,17 +66,17 @@ static void weave_planes(const kvb_walk *walk, const int64_t *rows, int64_t coun
 {
     const kvb_cache *c = walk->args->cache;
     const int64_t runs = runs_of(walk, &c->k, count, PLANES), tokens = count / runs,
-                  half = tokens / 2;
+                  step = together(walk), half = at_least(step, tokens / 2 / step * step);
     const int64_t to_v = (int64_t)((uintptr_t)c->v.rows - (uintptr_t)c->k.rows);
     asked->streams = PLANES * runs;
-    asked->rows_per_entry = in_one_piece(c, &c->k, rows, 1, runs, tokens) ? half : 1;
+    asked->rows_per_entry = in_one_piece(walk, &c->k, rows, 1, runs, tokens) ? half : step;
     for (int64_t token = 0, at = 0; token < half; token += asked->rows_per_entry)
         for (int64_t run = 0; run < runs; run++, at += 2) {
             const int64_t row = run * tokens + token;
             to->k[at] = rows[row];
             to->k[at + 1] = rows[row] + to_v;
-            to->v[at] = rows[row + half];
-            to->v[at + 1] = rows[row + half] + to_v;
+            to->v[at] = rows[row + tokens - half];
+            to->v[at + 1] = rows[row + tokens - half] + to_v;
         }
 }
 
@@ -75,7 +85,10 @@ static void weave_planes(const kvb_walk *walk, const int64_t *rows, int64_t coun
 static int32_t asks_of(const kvb_walk *walk, int64_t heads, bool apart)
 {
     const int32_t asks = walk->preset->asks;
-    return asks == ASKS_NOTHING || (walk->alike && heads == 1 && !apart) ? asks : ASKS_OWN;
+    const bool apart_anyway = asks == ASKS_ACROSS && together(walk) > 1;
+    return asks == ASKS_NOTHING || (walk->alike && heads == 1 && !apart && !apart_anyway)
+               ? asks
+               : ASKS_OWN;
 }
 
 void kvb_requests_start(kvb_walk *walk)
@@ -120,15 +133,15 @@ static void ask_share(const kvb_walk *walk, const kvb_block *block, const kvb_bl
     const kvb_spot *spot = plane == KVB_K ? &later->k : later->v;
     const int64_t heads = later->unit->heads, count = round_up(block->count, LANES);
     const int64_t *at = spot->rows;
-    int64_t from = spot->place, streams = 1, each = 1;
-    if (walk->preset->in_order && in_one_piece(c, p, spot->rows, heads, 1, count)) {
+    int64_t from = spot->place, streams = 1, each = together(walk);
+    if (walk->preset->in_order && in_one_piece(walk, p, spot->rows, heads, 1, count)) {
         from += head * count * p->row_bytes;
         each = count;
     } else if (heads > 1 && later->stretch) { /* heads lie side by side, so shares do */
         at = usual;
         streams = walk->usual[plane].streams;
         from += head * (walk->cut.tokens / streams) * p->head_stride;
-    } else if (heads > 1 || walk->preset->streams > 1) {
+    } else if (heads > 1 || walk->preset->streams > 1 || each > 1) {
         at = list;
         streams = share_of_plane(walk, p, spot->rows, heads, head, count, list);
     }

@@ -35,7 +35,7 @@ static in_order order_of(const kvb_decode *a, const kvb_preset *preset, const kv
                          const kvb_half *half)
 {
     const int64_t heads = preset->in_order ? heads_behind(a, p) : 0;
-    in_order order = {.rows = heads && kvb_formats[p->dtype].elements == 1};
+    in_order order = {.rows = heads && (kvb_formats[p->dtype].elements == 1 || p->cell)};
     order.whole = order.rows && half->whole && half->whole(kvb_q_rows(a), p->dim);
     return order;
 }

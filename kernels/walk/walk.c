@@ -150,7 +150,8 @@ static void side_rows(const kvb_plane *plane, const kvb_spot *spot, int64_t head
     const int64_t shift = spot->place + head * plane->head_stride;
     side->rows = (kvb_places){plane->rows + shift, spot->rows};
     side->bytes = plane->row_bytes;
-    side->block = plane->cell ? kvb_block_bytes(plane) : 0;
+    side->cell = plane->cell;
+    side->block = kvb_block_bytes(plane);
 }
 
 void kvb_tile_rows(const kvb_walk *walk, const kvb_block *block, int64_t head, kvb_tile *tile)

@@ -16,6 +16,20 @@ typedef struct dot_part {
     int8_t codes[DOT_VECS * VB];
 } dot_part;
 
+/* What cells of a pack meet, where 16 tokens lie together: whole numbers, what one is worth, and
+ * what a sum over the pack begins with. They stand behind the parts, [packs][slots]. */
+typedef struct dot_pack {
+    int8_t codes[32];
+    float step;
+    int32_t begin;
+} dot_pack;
+
+INLINE dot_pack *dot_packs_of(const kvb_group *group)
+{
+    const int64_t parts = round_up(group->k_dim, 32 * DOT_PACKS) / 32 / DOT_PACKS * group->slots;
+    return (dot_pack *)(void *)(group->prepared->codes + parts * (int64_t)sizeof(dot_part));
+}
+
 /* What sums of codes with `bias` begin with: a lane's is that of the four bytes it meets. */
 INLINE vi dot_begun(const int8_t *codes, const int bias)
 {
@@ -48,6 +62,18 @@ INLINE void prepare_packs(const kvb_group *group, const int bias)
         }
     for (int64_t i = 0; i < dim / PART * slots; i++)
         v_store_ints(parts[i].first, dot_begun(parts[i].codes, bias));
+    dot_pack *packs = dot_packs_of(group);
+    for (int64_t h = 0, n = 0; h < slots; h++)
+        for (int64_t pack = 0; pack < dim / 32; pack++, n++) {
+            const dot_part *from = &parts[pack / DOT_PACKS * slots + h];
+            dot_pack *to = &packs[pack * slots + h];
+            int32_t total = 0;
+            memcpy(to->codes, from->codes + pack % DOT_PACKS * 32, sizeof to->codes);
+            for (int i = 0; i < 32; i++)
+                total += to->codes[i];
+            to->step = pieces.step[n];
+            to->begin = -bias * total;
+        }
 }
 
 #define DTYPE q8_0
