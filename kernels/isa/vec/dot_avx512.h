@@ -127,3 +127,195 @@ static inline vi v_weights(const int8_t *first, const int8_t *second, int j)
     memcpy(&high, second, sizeof high);
     return first == second ? v_set_int(low) : _mm512_mask_set1_epi32(v_set_int(low), 0xff00, high);
 }
+
+/* ---- four packs of a row side by side, each in a lane of 128 bits ---------------------------- */
+
+#define V_FOUR_PACKS
+/* Those of four packs that are there: bytes to load from the first on, and from the third on; and
+ * where each begins. One that is not has a scale of zero, and any codes. */
+typedef struct vpacks {
+    uint64_t first, third;
+    int64_t from[4];
+} vpacks;
+static inline vpacks v_packs_of(int64_t count, int64_t element)
+{
+    const int64_t bytes = count * element, behind = bytes - 2 * element;
+    vpacks r = {.first = bytes < 64 ? ((uint64_t)1 << bytes) - 1 : ~(uint64_t)0};
+    if (behind > 0)
+        r.third = behind < 64 ? ((uint64_t)1 << behind) - 1 : ~(uint64_t)0;
+    for (int64_t i = 0; i < 4; i++)
+        r.from[i] = i < count ? i * element : 0;
+    return r;
+}
+/* Each of four numbers in all of its lane. */
+static inline vi v_each_of(const void *p)
+{
+    const vi index = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
+    return _mm512_castps_si512(_mm512_permutexvar_ps(index, v_fours(p)));
+}
+/* 32-bit elements, in each lane: those at place j of four vectors in to[j]. */
+static inline void v_turn(const vi *a, vi *to)
+{
+    vi low01 = _mm512_unpacklo_epi32(a[0], a[1]), high01 = _mm512_unpackhi_epi32(a[0], a[1]);
+    vi low23 = _mm512_unpacklo_epi32(a[2], a[3]), high23 = _mm512_unpackhi_epi32(a[2], a[3]);
+    to[0] = _mm512_unpacklo_epi64(low01, low23);
+    to[1] = _mm512_unpackhi_epi64(low01, low23);
+    to[2] = _mm512_unpacklo_epi64(high01, high23);
+    to[3] = _mm512_unpackhi_epi64(high01, high23);
+}
+/* The codes of a row: a line but for the end of the last pack, without the scales between. */
+static inline vi v_four_nibbles(const uint8_t *row, const vpacks *there)
+{
+    const vi words =
+        _mm512_setr_epi32(2 << 16 | 1, 4 << 16 | 3, 6 << 16 | 5, 8 << 16 | 7, 11 << 16 | 10,
+                          13 << 16 | 12, 15 << 16 | 14, 17 << 16 | 16, 20 << 16 | 19, 22 << 16 | 21,
+                          24 << 16 | 23, 26 << 16 | 25, 0, 0, 0, 0);
+    vi line = _mm512_maskz_loadu_epi8(there->first, row);
+    __m128i last = _mm_loadu_si128((const __m128i *)(const void *)(row + there->from[3] + 2));
+    return _mm512_inserti32x4(_mm512_permutexvar_epi16(words, line), last, 3);
+}
+static inline vi v_two_bytes(const uint8_t *pack, const uint8_t *then)
+{
+    __m256i low = _mm256_loadu_si256((const __m256i *)(const void *)(pack + 2));
+    __m256i high = _mm256_loadu_si256((const __m256i *)(const void *)(then + 2));
+    return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+}
+/* The first 16 of each pack's, and the others. */
+static inline void v_four_bytes(const uint8_t *row, const vpacks *there, vi *to)
+{
+    const int64_t *from = there->from;
+    vi ab = v_two_bytes(row, row + from[1]), cd = v_two_bytes(row + from[2], row + from[3]);
+    to[0] = _mm512_shuffle_i32x4(ab, cd, 0x88);
+    to[1] = _mm512_shuffle_i32x4(ab, cd, 0xdd);
+}
+/* Scales of four packs of four rows, [packs][rows], as they are stored. */
+static inline __m256i v_scales_q4_0(const uint8_t *const *rows, const vpacks *there)
+{
+    const vi even = _mm512_setr_epi32(32 << 16, 0, 41 << 16 | 9, 0, 50 << 16 | 18, 0, 59 << 16 | 27,
+                                      0, 0, 0, 0, 0, 0, 0, 0, 0);
+    const vi odd = _mm512_setr_epi32(0, 32 << 16, 0, 41 << 16 | 9, 0, 50 << 16 | 18, 0,
+                                     59 << 16 | 27, 0, 0, 0, 0, 0, 0, 0, 0);
+    vi line[4];
+    for (int i = 0; i < 4; i++)
+        line[i] = _mm512_maskz_loadu_epi8(there->first, rows[i]);
+    vi low = _mm512_permutex2var_epi16(line[0], even, line[1]);
+    vi high = _mm512_permutex2var_epi16(line[2], odd, line[3]);
+    return _mm256_blend_epi32(_mm512_castsi512_si256(low), _mm512_castsi512_si256(high), 0xaa);
+}
+static inline __m128i v_scales_of_two(const vi *line)
+{
+    const vi even =
+        _mm512_setr_epi32(32 << 16, 0, 49 << 16 | 17, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+    const vi odd =
+        _mm512_setr_epi32(0, 32 << 16, 0, 49 << 16 | 17, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+    __m256i low = _mm512_castsi512_si256(_mm512_permutex2var_epi16(line[0], even, line[1]));
+    __m256i high = _mm512_castsi512_si256(_mm512_permutex2var_epi16(line[2], odd, line[3]));
+    return _mm256_castsi256_si128(_mm256_blend_epi32(low, high, 0xaa));
+}
+static inline __m256i v_scales_q8_0(const uint8_t *const *rows, const vpacks *there)
+{
+    vi first[4], third[4];
+    for (int i = 0; i < 4; i++) {
+        first[i] = _mm512_maskz_loadu_epi8(there->first, rows[i]);
+        third[i] = _mm512_maskz_loadu_epi8(there->third, rows[i] + 68);
+    }
+    return _mm256_set_m128i(v_scales_of_two(third), v_scales_of_two(first));
+}
+typedef __m256i vhalves;
+static inline void v_store_scales(uint16_t *p, vhalves a)
+{
+    _mm256_storeu_si256((__m256i *)(void *)p, a);
+}
+static inline void v_store_halves(float *low, float *high, vf a)
+{
+    _mm256_storeu_ps(low, _mm512_castps512_ps256(a));
+    _mm256_storeu_ps(high, _mm512_extractf32x8_ps(a, 1));
+}
+static inline vf v_halves(vhalves a) { return _mm512_cvtph_ps(a); }
+static inline void v_nibbles(vi a, vi *low, vi *high)
+{
+    const vi mask = _mm512_set1_epi32(0x0f0f0f0f);
+    *low = _mm512_and_si512(a, mask);
+    *high = _mm512_and_si512(_mm512_srli_epi32(a, 4), mask);
+}
+/* Codes of four rows without a sign, four neighbours of each row side by side: to[8]. */
+static inline void v_cells_q4_0(const uint8_t *const *rows, const vpacks *there, vi *to)
+{
+    vi codes[4];
+    for (int i = 0; i < 4; i++)
+        codes[i] = v_four_nibbles(rows[i], there);
+    v_turn(codes, codes);
+    for (int i = 0; i < 4; i++)
+        v_nibbles(codes[i], &to[i], &to[4 + i]);
+}
+static inline void v_cells_q8_0(const uint8_t *const *rows, const vpacks *there, vi *to)
+{
+    vi both[2], low[4], high[4];
+    for (int i = 0; i < 4; i++) {
+        v_four_bytes(rows[i], there, both);
+        low[i] = v_biased(both[0]), high[i] = v_biased(both[1]);
+    }
+    v_turn(low, to);
+    v_turn(high, to + 4);
+}
+/* Codes of four rows, the four of an element side by side: to[4], of one of two parts of a pack. In
+ * element i of a lane of to[j] is element 4 j' + i of the pack, j' = V_QUAD(part, j). */
+#define V_QUAD_q4_0(part, j) ((part) * 2 + (j) % 2 + (j) / 2 * 4)
+#define V_QUAD_q8_0(part, j) ((part) * 4 + (j))
+static inline void v_quads_q4_0(const uint8_t *const *rows, const vpacks *there, int part, vi *to)
+{
+    vi r[4];
+    for (int i = 0; i < 4; i++)
+        r[i] = v_four_nibbles(rows[i], there);
+    vi ab = part ? _mm512_unpackhi_epi8(r[0], r[1]) : _mm512_unpacklo_epi8(r[0], r[1]);
+    vi cd = part ? _mm512_unpackhi_epi8(r[2], r[3]) : _mm512_unpacklo_epi8(r[2], r[3]);
+    v_nibbles(_mm512_unpacklo_epi16(ab, cd), &to[0], &to[2]);
+    v_nibbles(_mm512_unpackhi_epi16(ab, cd), &to[1], &to[3]);
+}
+static inline void v_quads_q8_0(const uint8_t *const *rows, const vpacks *there, int part, vi *to)
+{
+    vi r[4];
+    for (int i = 0; i < 4; i++) {
+        vi both[2];
+        v_four_bytes(rows[i], there, both);
+        r[i] = both[part];
+    }
+    v_quads(r, to);
+}
+/* Whole numbers of four vectors as bytes, in each lane vector by vector. A NaN is 0. */
+static inline vi v_bytes_of(const vf *a)
+{
+    const vi low = _mm512_set1_epi32(255);
+    vi x[4];
+    for (int i = 0; i < 4; i++)
+        x[i] = _mm512_and_si512(_mm512_cvtps_epi32(a[i]), low);
+    vi words[2] = {_mm512_packus_epi32(x[0], x[1]), _mm512_packus_epi32(x[2], x[3])};
+    return _mm512_packus_epi16(words[0], words[1]);
+}
+/* Of such bytes those of one vector, four times in each lane. */
+static inline vi v_four_of(const int8_t *p, int vector)
+{
+    vi all = _mm512_loadu_si512(p);
+    return vector == 0   ? _mm512_shuffle_epi32(all, 0x00)
+           : vector == 1 ? _mm512_shuffle_epi32(all, 0x55)
+           : vector == 2 ? _mm512_shuffle_epi32(all, 0xaa)
+                         : _mm512_shuffle_epi32(all, 0xff);
+}
+/* The largest of each lane, and the sum, in all of it. */
+static inline vf v_lanes_max(vf a)
+{
+    a = _mm512_max_ps(a, _mm512_shuffle_ps(a, a, 0x4e));
+    return _mm512_max_ps(a, _mm512_shuffle_ps(a, a, 0xb1));
+}
+static inline vi v_lanes_sum(vi a)
+{
+    a = v_int_add(a, _mm512_shuffle_epi32(a, 0x4e));
+    return v_int_add(a, _mm512_shuffle_epi32(a, 0xb1));
+}
+/* The larger of a and b, b where a is a NaN. */
+static inline vf v_max_number(vf a, vf b) { return _mm512_max_ps(a, b); }
+/* Of four vectors the sums of their lanes, one behind the other. */
+static inline vf v_sums_of_lanes(const vf *a)
+{
+    return v_sums_lanes(v_sums_lanes(a[0], a[1], false), v_sums_lanes(a[2], a[3], false), false);
+}
