@@ -136,7 +136,7 @@ INLINE void fours_prefetch(prefetch *cursor, int lines, const int order)
                 prefetch_line(cursor, order);
 }
 
-/* Four packs' weights of a tile: bytes [LANES tokens][4 packs][4 quads][4 tokens]; in each lane what
+/* Four packs' weights of a tile: bytes [quads][4 packs][4 tokens]; in each lane what
  * one is worth, and what its sums begin with. */
 typedef struct fours_weights {
     int8_t bytes[Q_ROWS][4 * TILE];
@@ -166,7 +166,7 @@ INLINE void fours_bytes(fours_weights *w, const uint16_t *scales, const vf *most
                 x[i] =
                     v_mul(v_mul(scale[i], v_fours(p + h * QUERY_SCORES + t + 4 * i)), inverse[h]);
             const vi bytes = v_bytes_of(x);
-            v_store_bytes((uint8_t *)w->bytes[h] + 4 * t, bytes);
+            v_store_bytes((uint8_t *)w->bytes[h] + 4 * t, v_turned_lanes(bytes));
             if (bias)
                 v_dot_weights_into(&total[h], v_set_int((int32_t)(bias * 0x01010101u)), bytes);
         }

@@ -27,6 +27,8 @@ INLINE void CAT(qk_fours_, DTYPE)(vf *acc, kvb_places k, const vpacks *there, pr
 {
     UNROLL_FOR (int i = 0; i < quads; i++) {
         fours_prefetch(cursor, packs > 2 ? 2 : 1, order);
+        if (q_rows > (order == ORDER_PLAIN ? 2 : 1))
+            HIDE(q); /* loaded anew: registers have no room for all of it */
         const uint8_t *const rows[] = FOUR_ROWS(k, 4 * i);
         vi x[PART_VECS];
         CELLS(rows, there, x);
@@ -102,24 +104,23 @@ INLINE void CAT(pv_fours_, DTYPE)(vi *found, const fours_weights *w, int q_row, 
     HIDE(v.from);
     UNROLL_FOR (int i = 0; i < q_rows * each; i++)
         sum[i] = v_load_ints(w->first[q_row + i / each]);
-    for (int t = 0; t < end; t += LANES)
-        UNROLL_FOR (int i = 0; i < 4; i++) {
-            const uint8_t *const rows[] = FOUR_ROWS(v, t + 4 * i);
-            vi x[2 * 4];
-            fours_prefetch(cursor, lines, order);
-            UNROLL_FOR (int n = 0; n < parts; n++)
-                QUADS(rows, there, part + n, x + 4 * n);
-            UNROLL_FOR (int h = 0; h < q_rows; h++) {
-                const vi own = v_four_of(w->bytes[q_row + h] + 4 * t, i);
-                UNROLL_FOR (int j = 0; j < each; j++) {
-                    vi *to = &sum[INDEX(h, q_rows) * each + j];
-                    if (BIAS)
-                        v_dot_codes_into(to, x[j], own, true);
-                    else
-                        v_dot_weights_into(to, own, x[j]);
-                }
+    for (int t = 0; t < end; t += 4) {
+        const uint8_t *const rows[] = FOUR_ROWS(v, t);
+        vi x[2 * 4];
+        fours_prefetch(cursor, lines, order);
+        UNROLL_FOR (int n = 0; n < parts; n++)
+            QUADS(rows, there, part + n, x + 4 * n);
+        UNROLL_FOR (int h = 0; h < q_rows; h++) {
+            const vi own = v_each_of(w->bytes[q_row + h] + 4 * t);
+            UNROLL_FOR (int j = 0; j < each; j++) {
+                vi *to = &sum[INDEX(h, q_rows) * each + j];
+                if (BIAS)
+                    v_dot_codes_into(to, x[j], own, true);
+                else
+                    v_dot_weights_into(to, own, x[j]);
             }
         }
+    }
     UNROLL_FOR (int i = 0; i < q_rows * each; i++)
         found[i / each * 8 + part * 4 + i % each] = sum[i];
 }

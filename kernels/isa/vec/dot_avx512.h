@@ -71,30 +71,6 @@ static inline void v_dot_bytes_into(vi *acc, vi plain, vi b)
 }
 #define v_dot_weights_into(acc, weights, codes) v_dot_bytes_into(acc, weights, codes)
 #define v_dot_codes_into(acc, codes, other, plain) v_dot_bytes_into(acc, codes, other)
-/* The codes of two packs, bytes or nibbles; and the scale of each in all its lanes. */
-static inline void v_pack_bytes(const uint8_t *pack, const uint8_t *then, vi *to)
-{
-    __m256i low = _mm256_loadu_si256((const __m256i *)(const void *)(pack + 2));
-    __m256i high = _mm256_loadu_si256((const __m256i *)(const void *)(then + 2));
-    to[0] = _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
-}
-static inline void v_pack_nibbles(const uint8_t *pack, const uint8_t *then, vi *to)
-{
-    const vi shifts = _mm512_setr_epi64(0, 0, 4, 4, 0, 0, 4, 4);
-    __m256i low =
-        _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)(pack + 2)));
-    __m256i high =
-        _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)(then + 2)));
-    vi both = _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
-    to[0] = _mm512_and_si512(_mm512_srlv_epi64(both, shifts), _mm512_set1_epi32(0x0f0f0f0f));
-}
-static inline vf v_pack_scales(const uint8_t *pack, const uint8_t *then)
-{
-    int16_t low, high;
-    memcpy(&low, pack, sizeof low);
-    memcpy(&high, then, sizeof high);
-    return _mm512_cvtph_ps(_mm256_set_m128i(_mm_set1_epi16(high), _mm_set1_epi16(low)));
-}
 /* The codes of four rows, the four of an element side by side: 128-bit lane l of to[j] is of the
  * elements from 16 l + 4 j on. v_unquad: from that order to theirs. */
 static inline void v_quads(const vi *rows, vi *to)
@@ -292,14 +268,11 @@ static inline vi v_bytes_of(const vf *a)
     vi words[2] = {_mm512_packus_epi32(x[0], x[1]), _mm512_packus_epi32(x[2], x[3])};
     return _mm512_packus_epi16(words[0], words[1]);
 }
-/* Of such bytes those of one vector, four times in each lane. */
-static inline vi v_four_of(const int8_t *p, int vector)
+/* Element i of lane j to element j of lane i. */
+static inline vi v_turned_lanes(vi a)
 {
-    vi all = _mm512_loadu_si512(p);
-    return vector == 0   ? _mm512_shuffle_epi32(all, 0x00)
-           : vector == 1 ? _mm512_shuffle_epi32(all, 0x55)
-           : vector == 2 ? _mm512_shuffle_epi32(all, 0xaa)
-                         : _mm512_shuffle_epi32(all, 0xff);
+    const vi from = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    return _mm512_castps_si512(_mm512_permutexvar_ps(from, _mm512_castsi512_ps(a)));
 }
 /* The largest of each lane, and the sum, in all of it. */
 static inline vf v_lanes_max(vf a)
