@@ -9,6 +9,9 @@ static void CAT(prepare_query_dot_, DTYPE)(const kvb_group *group)
     prepare_packs(group, QK_BIAS);
 }
 
+#ifdef V_FOUR_PACKS
+#include "isa/dot/fours_kernel.tmpl.c"
+#else
 /* The pack at k.from of each row, and where a vector holds two the one `next` bytes behind it; 0
  * behind the last. */
 INLINE void CAT(qk_packs_, DTYPE)(vf *acc, kvb_places k, int next, const dot_part *q,
@@ -77,10 +80,15 @@ INLINE void CAT(qk_dot_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *grou
     }
 }
 
-STAGE(qk_dot, k, DTYPE, float, NOT_IN_ORDER, 1)
-
 #include "isa/dot/pv.tmpl.c"
+#endif
+
+STAGE(qk_dot, k, DTYPE, float, NOT_IN_ORDER, 1)
+#include "isa/dot/packs_qk_t.tmpl.c"
+
 STAGE(pv_dot, v, DTYPE, const float, NOT_IN_ORDER, 1)
+#include "isa/dot/pv_quads.tmpl.c"
+STAGE(pvq_dot, v, DTYPE, const float, 0, 1)
 
 #undef DTYPE
 #undef ELEMENT

@@ -71,6 +71,14 @@ static inline void v_dot_bytes_into(vi *acc, vi plain, vi b)
 }
 #define v_dot_weights_into(acc, weights, codes) v_dot_bytes_into(acc, weights, codes)
 #define v_dot_codes_into(acc, codes, other, plain) v_dot_bytes_into(acc, codes, other)
+/* The nibbles of bytes: those below in to[0], those above in to[1]. */
+static inline void v_nibbles_of(vi both, vi *to)
+{
+    const vi lower = _mm512_set1_epi32(0x0f0f0f0f);
+    to[0] = _mm512_and_si512(both, lower);
+    to[1] = _mm512_and_si512(_mm512_srli_epi32(both, 4), lower);
+}
+static inline void v_nibbles(const uint8_t *p, vi *to) { v_nibbles_of(_mm512_loadu_si512(p), to); }
 /* The codes of four rows, the four of an element side by side: 128-bit lane l of to[j] is of the
  * elements from 16 l + 4 j on. v_unquad: from that order to theirs. */
 static inline void v_quads(const vi *rows, vi *to)
@@ -93,6 +101,24 @@ static inline void v_unquad(vf *a)
     a[2] = _mm512_shuffle_f32x4(high01, high23, 0x88);
     a[3] = _mm512_shuffle_f32x4(high01, high23, 0xdd);
 }
+/* Lanes of whole numbers as bytes, four of a[0], four of a[1], of a[2] and a[3], and so on. A NaN
+ * counts as 0. */
+static inline vi v_whole(vf a)
+{
+    return _mm512_maskz_cvtps_epi32(_mm512_cmp_ps_mask(a, a, _CMP_ORD_Q), a);
+}
+static inline vi v_quads_of(const vf *a)
+{
+    const vi low = _mm512_packs_epi32(v_whole(a[0]), v_whole(a[1])),
+             high = _mm512_packs_epi32(v_whole(a[2]), v_whole(a[3]));
+    return _mm512_packs_epi16(low, high);
+}
+static inline void v_store_quads(int8_t *to, const vf *a)
+{
+    _mm512_storeu_si512(to, v_quads_of(a));
+}
+/* The larger one of each lane; `most` where the other is a NaN. */
+static inline vf v_larger(vf a, vf most) { return _mm512_max_ps(a, most); }
 /* Four weights in all lanes of to[j] that are of the first pack, and four in those of the second.
  */
 static inline vi v_weights(const int8_t *first, const int8_t *second, int j)
@@ -208,12 +234,6 @@ static inline void v_store_halves(float *low, float *high, vf a)
     _mm256_storeu_ps(high, _mm512_extractf32x8_ps(a, 1));
 }
 static inline vf v_halves(vhalves a) { return _mm512_cvtph_ps(a); }
-static inline void v_nibbles(vi a, vi *low, vi *high)
-{
-    const vi mask = _mm512_set1_epi32(0x0f0f0f0f);
-    *low = _mm512_and_si512(a, mask);
-    *high = _mm512_and_si512(_mm512_srli_epi32(a, 4), mask);
-}
 /* Codes of four rows without a sign, four neighbours of each row side by side: to[8]. */
 static inline void v_cells_q4_0(const uint8_t *const *rows, const vpacks *there, vi *to)
 {
@@ -221,8 +241,11 @@ static inline void v_cells_q4_0(const uint8_t *const *rows, const vpacks *there,
     for (int i = 0; i < 4; i++)
         codes[i] = v_four_nibbles(rows[i], there);
     v_turn(codes, codes);
-    for (int i = 0; i < 4; i++)
-        v_nibbles(codes[i], &to[i], &to[4 + i]);
+    for (int i = 0; i < 4; i++) {
+        vi own[2];
+        v_nibbles_of(codes[i], own);
+        to[i] = own[0], to[4 + i] = own[1];
+    }
 }
 static inline void v_cells_q8_0(const uint8_t *const *rows, const vpacks *there, vi *to)
 {
@@ -236,7 +259,7 @@ static inline void v_cells_q8_0(const uint8_t *const *rows, const vpacks *there,
 }
 /* Codes of four rows, the four of an element side by side: to[4], of one of two parts of a pack. In
  * element i of a lane of to[j] is element 4 j' + i of the pack, j' = V_QUAD(part, j). */
-#define V_QUAD_q4_0(part, j) ((part) * 2 + (j) % 2 + (j) / 2 * 4)
+#define V_QUAD_q4_0(part, j) ((part) * 2 + (j) / 2 + (j) % 2 * 4)
 #define V_QUAD_q8_0(part, j) ((part) * 4 + (j))
 static inline void v_quads_q4_0(const uint8_t *const *rows, const vpacks *there, int part, vi *to)
 {
@@ -245,8 +268,8 @@ static inline void v_quads_q4_0(const uint8_t *const *rows, const vpacks *there,
         r[i] = v_four_nibbles(rows[i], there);
     vi ab = part ? _mm512_unpackhi_epi8(r[0], r[1]) : _mm512_unpacklo_epi8(r[0], r[1]);
     vi cd = part ? _mm512_unpackhi_epi8(r[2], r[3]) : _mm512_unpacklo_epi8(r[2], r[3]);
-    v_nibbles(_mm512_unpacklo_epi16(ab, cd), &to[0], &to[2]);
-    v_nibbles(_mm512_unpackhi_epi16(ab, cd), &to[1], &to[3]);
+    v_nibbles_of(_mm512_unpacklo_epi16(ab, cd), to);
+    v_nibbles_of(_mm512_unpackhi_epi16(ab, cd), to + 2);
 }
 static inline void v_quads_q8_0(const uint8_t *const *rows, const vpacks *there, int part, vi *to)
 {
@@ -257,16 +280,6 @@ static inline void v_quads_q8_0(const uint8_t *const *rows, const vpacks *there,
         r[i] = both[part];
     }
     v_quads(r, to);
-}
-/* Whole numbers of four vectors as bytes, in each lane vector by vector. A NaN is 0. */
-static inline vi v_bytes_of(const vf *a)
-{
-    const vi low = _mm512_set1_epi32(255);
-    vi x[4];
-    for (int i = 0; i < 4; i++)
-        x[i] = _mm512_and_si512(_mm512_cvtps_epi32(a[i]), low);
-    vi words[2] = {_mm512_packus_epi32(x[0], x[1]), _mm512_packus_epi32(x[2], x[3])};
-    return _mm512_packus_epi16(words[0], words[1]);
 }
 /* Element i of lane j to element j of lane i. */
 static inline vi v_turned_lanes(vi a)
@@ -285,8 +298,6 @@ static inline vi v_lanes_sum(vi a)
     a = v_int_add(a, _mm512_shuffle_epi32(a, 0x4e));
     return v_int_add(a, _mm512_shuffle_epi32(a, 0xb1));
 }
-/* The larger of a and b, b where a is a NaN. */
-static inline vf v_max_number(vf a, vf b) { return _mm512_max_ps(a, b); }
 /* Of four vectors the sums of their lanes, one behind the other. */
 static inline vf v_sums_of_lanes(const vf *a)
 {

@@ -1,24 +1,8 @@
-/* dot of packed rows DTYPE where a vector holds four packs of a row, each in a lane of 128 bits
- * (V_FOUR_PACKS): QK, and PV. Packs have ELEMENT bytes, and codes BIAS above what they mean.
- *
- * Four rows are turned in registers, so that a lane of a sum is of one pack: nothing is added
- * across lanes but once for all packs, and scales are taken for four packs of four rows at once.
- *
- *   K, x[j]       | pack 0: row t cell j | row t + 1 cell j | t + 2 | t + 3 | pack 1: ... | 3: ... |
- *   q[h], cell j  | the four bytes of q that meet it, four times            |             |        |
- *
- *   V, x[j]       | pack 0: element 4 j of rows t to t + 3 | 4 j + 1 | ...  | pack 1: ... | 3: ... |
- *   weights       | those four tokens' of pack 0, four times                |             |        | */
-#define QK_BIAS (BIAS ? BIAS : DOT_BIAS)
+/* QK and PV of fours.tmpl.c for DTYPE, as packs_kernel.tmpl.c says it. */
 #define SCALES CAT(v_scales_, DTYPE)
 #define CELLS CAT(v_cells_, DTYPE)
 #define QUADS CAT(v_quads_, DTYPE)
 #define QUAD_AT CAT(V_QUAD_, DTYPE)
-
-static void CAT(prepare_query_dot_, DTYPE)(const kvb_group *group)
-{
-    prepare_packs(group, QK_BIAS);
-}
 
 /* Four packs of `quads` times four rows; acc[q_rows][quads]. */
 INLINE void CAT(qk_fours_, DTYPE)(vf *acc, kvb_places k, const vpacks *there, prefetch *cursor,
@@ -72,8 +56,6 @@ INLINE void CAT(qk_dot_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *grou
     }
 }
 
-STAGE(qk_dot, k, DTYPE, float, NOT_IN_ORDER, 1)
-
 /* Four packs' weights of the rows up to `end`, which is a multiple of LANES. */
 INLINE void CAT(fours_weights_, DTYPE)(fours_weights *w, kvb_places v, const vpacks *there,
                                        const float *p, int end, const int q_rows)
@@ -88,7 +70,7 @@ INLINE void CAT(fours_weights_, DTYPE)(fours_weights *w, kvb_places v, const vpa
         const vf scale = v_abs(v_halves(halves));
         v_store_scales(scales + 4 * t, halves);
         UNROLL_FOR (int h = 0; h < q_rows; h++)
-            most[h] = v_max_number(v_mul(scale, v_fours(p + h * QUERY_SCORES + t)), most[h]);
+            most[h] = v_larger(v_mul(scale, v_fours(p + h * QUERY_SCORES + t)), most[h]);
     }
     fours_bytes(w, scales, most, p, end, q_rows, BIAS);
 }
@@ -177,13 +159,6 @@ INLINE void CAT(pv_dot_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *grou
     }
 }
 
-STAGE(pv_dot, v, DTYPE, const float, NOT_IN_ORDER, 1)
-
-#undef DTYPE
-#undef ELEMENT
-#undef BIAS
-#undef PACKED_CODES
-#undef QK_BIAS
 #undef SCALES
 #undef CELLS
 #undef QUADS
