@@ -12,40 +12,47 @@
     {kvb_row_at(rows, t), kvb_row_at(rows, (t) + 1), kvb_row_at(rows, (t) + 2), \
      kvb_row_at(rows, (t) + 3)}
 
-/* Parts out of packs: of cell j those of four packs side by side, each four times. */
-INLINE void dot_parts_make(dot_part *parts, const dot_pack *packs, int64_t count, int64_t slots,
-                           const int bias)
+/* Whether rows of so many elements are taken so: at most one pack of four is missing, else vectors
+ * of two packs are faster. */
+INLINE bool fours_take(int64_t dim) { return dot_packs_count(dim) - (dim + 31) / 32 < 2; }
+
+/* So much of q of a query row as meets four packs: of cell j those of all four, each four times. */
+enum { FOURS_CELLS = 8 };
+typedef struct fours_part {
+    float step[VL];
+    int32_t first[VL];
+    int8_t codes[FOURS_CELLS * VB];
+} fours_part;
+
+INLINE void fours_parts_make(fours_part *parts, const dot_pack *packs, int64_t count, int64_t slots)
 {
-    enum { STEP = PART_VECS, BEGIN, WORDS };
-    (void)bias;
-    for (int64_t i = 0; i < count * slots; i++) {
+    enum { STEP = FOURS_CELLS, BEGIN, WORDS };
+    for (int64_t i = 0; i < count / 4 * slots; i++) {
         int32_t words[WORDS][4];
         for (int n = 0; n < 4; n++) {
             const dot_pack *from = packs + (i / slots * 4 + n) * slots + i % slots;
-            for (int j = 0; j < PART_VECS; j++)
+            for (int j = 0; j < FOURS_CELLS; j++)
                 memcpy(&words[j][n], from->codes + 4 * j, sizeof **words);
             memcpy(&words[STEP][n], &from->step, sizeof **words);
             words[BEGIN][n] = from->begin;
         }
         KEEP_IN_MEMORY(words);
-        for (int j = 0; j < PART_VECS; j++)
+        for (int j = 0; j < FOURS_CELLS; j++)
             v_store_bytes((uint8_t *)parts[i].codes + j * VB, v_each_of(words[j]));
         v_store_ints((int32_t *)(void *)parts[i].step, v_each_of(words[STEP]));
         v_store_ints(parts[i].first, v_each_of(words[BEGIN]));
     }
 }
 
-/* Asks for `lines` of each of four rows. */
-INLINE void fours_prefetch(prefetch *cursor, int lines, const int order)
+/* Asks for `lines` of each of four rows. Four packs, or three, are as much as two lines. */
+INLINE void fours_prefetch(prefetch *cursor, const int lines, const int order)
 {
-    if (order != ORDER_PLAIN)
-        for (; lines > 0; lines--)
-            UNROLL_FOR (int i = 0; i < 4; i++)
-                prefetch_line(cursor, order);
+    UNROLL_FOR (int i = 0; i < 4 * lines; i++)
+        prefetch_line(cursor, order);
 }
 
-/* Four packs' weights of a tile: bytes [quads][4 packs][4 tokens]; in each lane what
- * one is worth, and what its sums begin with. */
+/* Four packs' weights of a tile, bytes [tokens / 4][4 packs][4 tokens]; and in a pack's lane what
+ * one is worth, and what sums begin with. */
 typedef struct fours_weights {
     int8_t bytes[Q_ROWS][4 * TILE];
     float step[Q_ROWS][VL];
@@ -82,3 +89,20 @@ INLINE void fours_bytes(fours_weights *w, const uint16_t *scales, const vf *most
     UNROLL_FOR (int h = 0; h < q_rows; h++)
         v_store_ints(w->first[h], v_int_sub(v_none(), v_lanes_sum(total[h])));
 }
+
+/* <stage>_packs<q_rows>_<DTYPE>: as rows of so many elements are taken. */
+#define FOURS_OR_TWO(stage, dim, q_rows, floats)                                                   \
+    static void CAT(stage##_packs##q_rows##_, DTYPE)(const kvb_tile *tile, const kvb_group *group, \
+                                                     floats *scores)                               \
+    {                                                                                              \
+        if (fours_take(group->dim))                                                                \
+            CAT(stage##_fours##q_rows##_, DTYPE)(tile, group, scores);                             \
+        else                                                                                       \
+            CAT(stage##_dot##q_rows##_, DTYPE)(tile, group, scores);                               \
+    }
+#define FOURS_STAGE(stage, side, floats)                       \
+    STAGE(stage##_fours, side, DTYPE, floats, NOT_IN_ORDER, 1) \
+    FOURS_OR_TWO(stage, side##_dim, 1, floats)                 \
+    FOURS_OR_TWO(stage, side##_dim, 2, floats)                 \
+    FOURS_OR_TWO(stage, side##_dim, 4, floats)                 \
+    FOURS_OR_TWO(stage, side##_dim, 8, floats)

@@ -5,21 +5,21 @@
 #define QUAD_AT CAT(V_QUAD_, DTYPE)
 
 /* Four packs of `quads` times four rows; acc[q_rows][quads]. */
-INLINE void CAT(qk_fours_, DTYPE)(vf *acc, kvb_places k, const vpacks *there, prefetch *cursor,
-                                  int packs, const dot_part *q, const int q_rows, const int quads,
-                                  const int order)
+INLINE void CAT(qk_four_rows_, DTYPE)(vf *acc, kvb_places k, const vpacks *there, prefetch *cursor,
+                                      const fours_part *q, const int q_rows, const int quads,
+                                      const int order)
 {
     UNROLL_FOR (int i = 0; i < quads; i++) {
-        fours_prefetch(cursor, packs > 2 ? 2 : 1, order);
+        fours_prefetch(cursor, 2, order);
         if (q_rows > (order == ORDER_PLAIN ? 2 : 1))
             HIDE(q); /* loaded anew: registers have no room for all of it */
         const uint8_t *const rows[] = FOUR_ROWS(k, 4 * i);
-        vi x[PART_VECS];
+        vi x[FOURS_CELLS];
         CELLS(rows, there, x);
         const vf scale = v_halves(SCALES(rows, there));
         UNROLL_FOR (int h = 0; h < q_rows; h++) {
             vi sum = v_load_ints(q[h].first);
-            UNROLL_FOR (int j = 0; j < PART_VECS; j++)
+            UNROLL_FOR (int j = 0; j < FOURS_CELLS; j++)
                 v_dot_codes_into(&sum, x[j], v_load_bytes(q[h].codes + j * VB), QK_BIAS);
             v_fma_into(&acc[INDEX(h, q_rows) * quads + i], v_mul(scale, v_load(q[h].step)),
                        v_floats(sum));
@@ -27,22 +27,21 @@ INLINE void CAT(qk_fours_, DTYPE)(vf *acc, kvb_places k, const vpacks *there, pr
     }
 }
 
-INLINE void CAT(qk_dot_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores,
-                                     const int q_rows, const int order)
+INLINE void CAT(qk_fours_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores,
+                                       const int q_rows, const int order)
 {
     const int quads = QK_ACC / q_rows < 4 ? QK_ACC / q_rows : 4;
-    const vpacks all = v_packs_of(4, ELEMENT),
-                 rest = v_packs_of((group->k_dim + 31) / 32 % 4, ELEMENT);
+    const vpacks all = v_packs_of(true, ELEMENT), rest = v_packs_of(false, ELEMENT);
     prefetch cursor = PREFETCH(&tile->k, group->k_dim);
     for (int t = 0; t < tile->count; t += 4 * quads) {
-        const dot_part *q = (const dot_part *)(const void *)group->prepared->codes;
+        const fours_part *q = dot_parts_of(group);
         kvb_places k = kvb_rows_from(tile->k.rows, t);
         vf acc[QK_ACC];
         UNROLL_FOR (int i = 0; i < quads * q_rows; i++)
             acc[i] = v_zero();
         for (int packs = (group->k_dim + 31) / 32; packs > 0; packs -= 4, q += q_rows) {
-            CAT(qk_fours_, DTYPE)(acc, k, packs >= 4 ? &all : &rest, &cursor, packs, q, q_rows,
-                                  quads, order);
+            CAT(qk_four_rows_, DTYPE)(acc, k, packs >= 4 ? &all : &rest, &cursor, q, q_rows, quads,
+                                      order);
             k.from += 4 * ELEMENT;
         }
         UNROLL_FOR (int i = 0; i < quads * q_rows; i += 4) {
@@ -76,10 +75,10 @@ INLINE void CAT(fours_weights_, DTYPE)(fours_weights *w, kvb_places v, const vpa
 }
 
 /* Sums of part `part` of four packs, or of two parts: found[q_rows][2 parts][4]. */
-INLINE void CAT(pv_fours_, DTYPE)(vi *found, const fours_weights *w, int q_row, kvb_places v,
-                                  int end, const vpacks *there, prefetch *cursor, int lines,
-                                  const int part, const int parts, const int q_rows,
-                                  const int order)
+INLINE void CAT(pv_four_rows_, DTYPE)(vi *found, const fours_weights *w, int q_row, kvb_places v,
+                                      int end, const vpacks *there, prefetch *cursor, bool asks,
+                                      const int part, const int parts, const int q_rows,
+                                      const int order)
 {
     const int each = 4 * parts;
     vi sum[PV_ACC];
@@ -89,7 +88,8 @@ INLINE void CAT(pv_fours_, DTYPE)(vi *found, const fours_weights *w, int q_row, 
     for (int t = 0; t < end; t += 4) {
         const uint8_t *const rows[] = FOUR_ROWS(v, t);
         vi x[2 * 4];
-        fours_prefetch(cursor, lines, order);
+        if (asks)
+            fours_prefetch(cursor, parts, order);
         UNROLL_FOR (int n = 0; n < parts; n++)
             QUADS(rows, there, part + n, x + 4 * n);
         UNROLL_FOR (int h = 0; h < q_rows; h++) {
@@ -127,37 +127,35 @@ INLINE void CAT(fours_add_, DTYPE)(const vi *found, const fours_weights *w, cons
     }
 }
 
-/* Sums of a slice stay in registers: four query rows' of one part, or two parts of fewer. A line
- * is asked for with each two packs of a row, by the first query rows. */
-INLINE void CAT(pv_dot_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p,
-                                     const int q_rows, const int order)
+/* Sums of a slice stay in registers: four query rows' of one part, or two parts of fewer. The
+ * first query rows ask for what comes next: a line for each part of a row. */
+INLINE void CAT(pv_fours_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p,
+                                       const int q_rows, const int order)
 {
     const int pass = q_rows < 4 ? q_rows : 4, parts = pass < 4 ? 2 : 1,
               end = (int)round_up(tile->count, LANES);
-    const vpacks all = v_packs_of(4, ELEMENT),
-                 rest = v_packs_of((group->v_dim + 31) / 32 % 4, ELEMENT);
+    const vpacks all = v_packs_of(true, ELEMENT), rest = v_packs_of(false, ELEMENT);
     prefetch cursor = PREFETCH(&tile->v, group->v_dim);
     kvb_places v = tile->v.rows;
     fours_weights w;
     for (int at = 0; at < group->v_dim; at += 128, v.from += 4 * ELEMENT) {
         const vpacks *there = at + 96 < group->v_dim ? &all : &rest;
-        const int lines = at + 64 < group->v_dim ? 2 : 1;
         CAT(fours_weights_, DTYPE)(&w, v, there, p, end, q_rows);
         for (int h = 0; h < q_rows; h += pass) {
             vi found[4 * 8];
-            CAT(pv_fours_, DTYPE)(found, &w, h, v, end, there, &cursor,
-                                  h            ? 0
-                                  : parts == 2 ? lines
-                                               : 1,
-                                  0, parts, pass, order);
+            CAT(pv_four_rows_, DTYPE)(found, &w, h, v, end, there, &cursor, h == 0, 0, parts, pass,
+                                      order);
             if (parts == 1)
-                CAT(pv_fours_, DTYPE)(found, &w, h, v, end, there, &cursor, h ? 0 : lines - 1, 1, 1,
-                                      pass, order);
+                CAT(pv_four_rows_, DTYPE)(found, &w, h, v, end, there, &cursor, h == 0, 1, 1, pass,
+                                          order);
             for (int i = 0; i < pass; i++)
                 CAT(fours_add_, DTYPE)(found + 8 * i, &w, group, h + i, at);
         }
     }
 }
+
+FOURS_STAGE(qk, k, float)
+FOURS_STAGE(pv, v, const float)
 
 #undef SCALES
 #undef CELLS

@@ -9,36 +9,34 @@
  *
  * Codes have `bias` added to what they mean: sums begin that much lower. */
 
-/* So much of q of a query row as meets PART_PACKS packs: where a vector holds four of a row, each in
- * a lane of 128 bits, as many cells of four codes as one has (fours.tmpl.c). */
-#ifdef V_FOUR_PACKS
-enum { PART_PACKS = 4, PART_VECS = 8 };
-#else
-enum { PART_PACKS = DOT_PACKS, PART_VECS = DOT_VECS };
-#endif
-typedef struct dot_part {
-    float step[VL];
-    int32_t first[VL];
-    int8_t codes[PART_VECS * VB];
-} dot_part;
-
 /* What cells of a pack meet, where 16 tokens lie together: whole numbers, what one is worth, and
- * what a sum over the pack begins with. They stand behind the parts, [packs][slots]. */
+ * what a sum over the pack begins with. */
 typedef struct dot_pack {
     int8_t codes[32];
     float step;
     int32_t begin;
 } dot_pack;
 
+/* So much of q of a query row as meets DOT_PACKS packs. */
+typedef struct dot_part {
+    float step[VL];
+    int32_t first[VL];
+    int8_t codes[DOT_VECS * VB];
+} dot_part;
+
+/* [packs][slots], and parts behind them. Packs behind dim, up to four, are zero. */
+enum { PACKS_TOGETHER = 4 };
+INLINE int64_t dot_packs_count(int64_t dim) { return round_up((dim + 31) / 32, PACKS_TOGETHER); }
 INLINE dot_pack *dot_packs_of(const kvb_group *group)
 {
-    const int64_t parts = round_up(group->k_dim, 32 * PART_PACKS) / 32 / PART_PACKS * group->slots;
-    return (dot_pack *)(void *)(group->prepared->codes + parts * (int64_t)sizeof(dot_part));
+    return (dot_pack *)(void *)group->prepared->codes;
+}
+INLINE void *dot_parts_of(const kvb_group *group)
+{
+    const int64_t packs = dot_packs_count(group->k_dim) * group->slots;
+    return group->prepared->codes + round_up(packs * (int64_t)sizeof(dot_pack), LINE);
 }
 
-#ifdef V_FOUR_PACKS
-#include "isa/dot/fours.tmpl.c"
-#else
 /* What sums of codes with `bias` begin with: a lane's is that of the four bytes it meets. */
 INLINE vi dot_begun(const int8_t *codes, const int bias)
 {
@@ -54,6 +52,7 @@ INLINE vi dot_begun(const int8_t *codes, const int bias)
 INLINE void dot_parts_make(dot_part *parts, const dot_pack *packs, int64_t count, int64_t slots,
                            const int bias)
 {
+    count /= DOT_PACKS;
     for (int64_t i = 0; i < count * slots; i++) {
         const dot_pack *from = packs + i / slots * DOT_PACKS * slots + i % slots;
         vf step = v_set1(from->step);
@@ -66,17 +65,19 @@ INLINE void dot_parts_make(dot_part *parts, const dot_pack *packs, int64_t count
     for (int64_t i = 0; i < count * slots; i++)
         v_store_ints(parts[i].first, dot_begun(parts[i].codes, bias));
 }
+
+#ifdef V_FOUR_PACKS
+#include "isa/dot/fours.tmpl.c"
 #endif
 
-/* [dim / 32][slots], and [dim / 32 / PART_PACKS][slots] of parts */
 INLINE void prepare_packs(const kvb_group *group, const int bias)
 {
-    const int64_t dim = round_up(group->k_dim, 32 * PART_PACKS), slots = group->slots;
+    const int64_t count = dot_packs_count(group->k_dim), slots = group->slots;
     dot_pack *packs = dot_packs_of(group);
     dot_pieces pieces;
-    dot_query_steps(group, dim, 32, &pieces);
+    dot_query_steps(group, 32 * count, 32, &pieces);
     for (int h = 0, n = 0; h < slots; h++)
-        for (int64_t pack = 0; pack < dim / 32; pack++, n++) {
+        for (int64_t pack = 0; pack < count; pack++, n++) {
             dot_pack *to = &packs[pack * slots + h];
             vf total = v_zero();
             UNROLL_FOR (int i = 0; i < 32; i += VL) {
@@ -87,8 +88,13 @@ INLINE void prepare_packs(const kvb_group *group, const int bias)
             to->step = pieces.step[n];
             to->begin = -bias * (int32_t)v_hsum(total);
         }
-    dot_parts_make((dot_part *)(void *)group->prepared->codes, packs, dim / 32 / PART_PACKS, slots,
-                   bias);
+#ifdef V_FOUR_PACKS
+    if (fours_take(group->k_dim)) {
+        fours_parts_make(dot_parts_of(group), packs, count, slots);
+        return;
+    }
+#endif
+    dot_parts_make(dot_parts_of(group), packs, count, slots, bias);
 }
 
 #define DTYPE q8_0
@@ -102,18 +108,23 @@ INLINE void prepare_packs(const kvb_group *group, const int bias)
 #define PACKED_CODES v_pack_nibbles
 #include "isa/dot/packs_kernel.tmpl.c"
 
+#ifdef V_FOUR_PACKS
+#define PACKS_BY_CLASS(stage, dtype) BY_CLASS(stage##_packs, dtype)
+#else
+#define PACKS_BY_CLASS(stage, dtype) BY_CLASS(stage##_dot, dtype)
+#endif
 #define QK_DOT_PACKED(dtype, name)                               \
     .qk[WAY_DOT_##name] = {                                      \
         .half = {.most = Q_ROWS, .shared = QK_MOST, .step = VB}, \
         .prepare_query = prepare_query_dot_##dtype,              \
-        .rows = BY_CLASS(qk_dot, dtype),                         \
+        .rows = PACKS_BY_CLASS(qk, dtype),                       \
         .transposed = BY_CLASS(qkt_dot, dtype),                  \
         .shared_transposed = CELL_ROWS,                          \
     },
 #define PV_DOT_PACKED(dtype, name)                                             \
     .pv[WAY_DOT_##name] = {                                                    \
         .half = {.most = Q_ROWS, .shared = SLICE_SUMS / DOT_VECS, .step = VB}, \
-        .rows = BY_CLASS(pv_dot, dtype),                                       \
+        .rows = PACKS_BY_CLASS(pv, dtype),                                     \
         .transposed = BY_CLASS(pvq_dot, dtype),                                \
         .shared_transposed = PV_MOST,                                          \
     },

@@ -71,6 +71,30 @@ static inline void v_dot_bytes_into(vi *acc, vi plain, vi b)
 }
 #define v_dot_weights_into(acc, weights, codes) v_dot_bytes_into(acc, weights, codes)
 #define v_dot_codes_into(acc, codes, other, plain) v_dot_bytes_into(acc, codes, other)
+/* The codes of two packs, bytes or nibbles; and the scale of each in all its lanes. */
+static inline void v_pack_bytes(const uint8_t *pack, const uint8_t *then, vi *to)
+{
+    __m256i low = _mm256_loadu_si256((const __m256i *)(const void *)(pack + 2));
+    __m256i high = _mm256_loadu_si256((const __m256i *)(const void *)(then + 2));
+    to[0] = _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+}
+static inline void v_pack_nibbles(const uint8_t *pack, const uint8_t *then, vi *to)
+{
+    const vi shifts = _mm512_setr_epi64(0, 0, 4, 4, 0, 0, 4, 4);
+    __m256i low =
+        _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)(pack + 2)));
+    __m256i high =
+        _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)(then + 2)));
+    vi both = _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+    to[0] = _mm512_and_si512(_mm512_srlv_epi64(both, shifts), _mm512_set1_epi32(0x0f0f0f0f));
+}
+static inline vf v_pack_scales(const uint8_t *pack, const uint8_t *then)
+{
+    int16_t low, high;
+    memcpy(&low, pack, sizeof low);
+    memcpy(&high, then, sizeof high);
+    return _mm512_cvtph_ps(_mm256_set_m128i(_mm_set1_epi16(high), _mm_set1_epi16(low)));
+}
 /* The nibbles of bytes: those below in to[0], those above in to[1]. */
 static inline void v_nibbles_of(vi both, vi *to)
 {
@@ -133,21 +157,15 @@ static inline vi v_weights(const int8_t *first, const int8_t *second, int j)
 /* ---- four packs of a row side by side, each in a lane of 128 bits ---------------------------- */
 
 #define V_FOUR_PACKS
-/* Those of four packs that are there: bytes to load from the first on, and from the third on; and
- * where each begins. One that is not has a scale of zero, and any codes. */
+/* Four packs, or three: then the fourth has a scale of zero, and the first one's codes. */
 typedef struct vpacks {
-    uint64_t first, third;
-    int64_t from[4];
+    uint64_t line;  /* the bytes that are there of the line with the last scale */
+    int64_t fourth; /* where it begins */
 } vpacks;
-static inline vpacks v_packs_of(int64_t count, int64_t element)
+static inline vpacks v_packs_of(bool four, int64_t element)
 {
-    const int64_t bytes = count * element, behind = bytes - 2 * element;
-    vpacks r = {.first = bytes < 64 ? ((uint64_t)1 << bytes) - 1 : ~(uint64_t)0};
-    if (behind > 0)
-        r.third = behind < 64 ? ((uint64_t)1 << behind) - 1 : ~(uint64_t)0;
-    for (int64_t i = 0; i < 4; i++)
-        r.from[i] = i < count ? i * element : 0;
-    return r;
+    const int64_t bytes = element < 32 ? 3 * element : element;
+    return (vpacks){four ? ~(uint64_t)0 : ((uint64_t)1 << bytes) - 1, four ? 3 * element : 0};
 }
 /* Each of four numbers in all of its lane. */
 static inline vi v_each_of(const void *p)
@@ -172,21 +190,16 @@ static inline vi v_four_nibbles(const uint8_t *row, const vpacks *there)
         _mm512_setr_epi32(2 << 16 | 1, 4 << 16 | 3, 6 << 16 | 5, 8 << 16 | 7, 11 << 16 | 10,
                           13 << 16 | 12, 15 << 16 | 14, 17 << 16 | 16, 20 << 16 | 19, 22 << 16 | 21,
                           24 << 16 | 23, 26 << 16 | 25, 0, 0, 0, 0);
-    vi line = _mm512_maskz_loadu_epi8(there->first, row);
-    __m128i last = _mm_loadu_si128((const __m128i *)(const void *)(row + there->from[3] + 2));
+    vi line = _mm512_maskz_loadu_epi8(there->line, row);
+    __m128i last = _mm_loadu_si128((const __m128i *)(const void *)(row + there->fourth + 2));
     return _mm512_inserti32x4(_mm512_permutexvar_epi16(words, line), last, 3);
-}
-static inline vi v_two_bytes(const uint8_t *pack, const uint8_t *then)
-{
-    __m256i low = _mm256_loadu_si256((const __m256i *)(const void *)(pack + 2));
-    __m256i high = _mm256_loadu_si256((const __m256i *)(const void *)(then + 2));
-    return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
 }
 /* The first 16 of each pack's, and the others. */
 static inline void v_four_bytes(const uint8_t *row, const vpacks *there, vi *to)
 {
-    const int64_t *from = there->from;
-    vi ab = v_two_bytes(row, row + from[1]), cd = v_two_bytes(row + from[2], row + from[3]);
+    vi ab, cd;
+    v_pack_bytes(row, row + 34, &ab);
+    v_pack_bytes(row + 68, row + there->fourth, &cd);
     to[0] = _mm512_shuffle_i32x4(ab, cd, 0x88);
     to[1] = _mm512_shuffle_i32x4(ab, cd, 0xdd);
 }
@@ -199,7 +212,7 @@ static inline __m256i v_scales_q4_0(const uint8_t *const *rows, const vpacks *th
                                      59 << 16 | 27, 0, 0, 0, 0, 0, 0, 0, 0);
     vi line[4];
     for (int i = 0; i < 4; i++)
-        line[i] = _mm512_maskz_loadu_epi8(there->first, rows[i]);
+        line[i] = _mm512_maskz_loadu_epi8(there->line, rows[i]);
     vi low = _mm512_permutex2var_epi16(line[0], even, line[1]);
     vi high = _mm512_permutex2var_epi16(line[2], odd, line[3]);
     return _mm256_blend_epi32(_mm512_castsi512_si256(low), _mm512_castsi512_si256(high), 0xaa);
@@ -218,8 +231,8 @@ static inline __m256i v_scales_q8_0(const uint8_t *const *rows, const vpacks *th
 {
     vi first[4], third[4];
     for (int i = 0; i < 4; i++) {
-        first[i] = _mm512_maskz_loadu_epi8(there->first, rows[i]);
-        third[i] = _mm512_maskz_loadu_epi8(there->third, rows[i] + 68);
+        first[i] = _mm512_loadu_si512(rows[i]);
+        third[i] = _mm512_maskz_loadu_epi8(there->line, rows[i] + 68);
     }
     return _mm256_set_m128i(v_scales_of_two(third), v_scales_of_two(first));
 }
