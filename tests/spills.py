@@ -1,8 +1,8 @@
-"""Vector registers that stages of PV keep on the stack while they multiply: `python -m tests.spills
-OBJECT...` disassembles what a compiler made of them, and fails where a loop has more than MOST.
+"""Vector registers that PV of dot keeps on the stack while it multiplies: `python -m tests.spills
+OBJECT...` looks at what a compiler made of isa/unit.c, and fails where a loop has more than MOST.
 
-Sums of a slice fit the registers, so a loop loads and stores none of them; a compiler that unrolls
-or hoists too much spills them, and the stage takes half as long again without being wrong.
+The sums of a slice fit the registers. A compiler that unrolls or hoists too much loads and stores
+them at every step: nothing is wrong then, but the stage takes half as long again.
 """
 
 import re
@@ -12,27 +12,29 @@ import sys
 from collections.abc import Iterator
 from typing import NamedTuple
 
-MOST = 4  # constants, not sums
-STAGE = re.compile(r"^[0-9a-f]+ <(pv_(?:dot|floats|quads)\w*)>:$")
+MOST = 8  # loads and stores in a loop: constants, or a row's codes, but no slice's sums
+STAGE = re.compile(r"^[0-9a-f]+ <(pv[a-z]?_(?:dot|floats|fours)\w*)>:$")
 LINE = re.compile(r"^\s*([0-9a-f]+):\s+(\S+)\s*(.*)$")
 PRODUCT = re.compile(r"^(vpdpbusd|vdpbf16ps|vpmaddubsw|sdot|bfdot|smlal2?)$")
-CONDITIONAL = re.compile(r"^(j(?!mp)|b\.|cbn?z|tbn?z)")
-TARGET = re.compile(r"^([0-9a-f]+) <")
-ON_STACK = re.compile(r"0x[0-9a-f]+\(%r[sb]p\)|(?<!\w)\(%rsp\)|\[sp(, #\d+)?(, mul vl)?\]")
+BACK = re.compile(r"^(j(?!mp)|b\.|cbn?z|tbn?z)")  # a loop ends with a condition
+TARGET = re.compile(r"([0-9a-f]+) <[^<]*$")
+# a place of its own: no array, which has an index
+ON_STACK = re.compile(r"(?<![\w,])-?(0x[0-9a-f]+)?\(%r[sb]p\)|\[(sp|x29)(, #-?\w+)?(, mul vl)?\]")
 VECTOR = re.compile(r"%[xyz]mm\d|\b[qz]\d+\b")
 
 
 class Step(NamedTuple):
-    """An instruction, and where it jumps to."""
+    """An instruction."""
 
     at: int
     word: str
     operands: str
 
     @property
-    def target(self) -> int | None:
-        found = TARGET.match(self.operands.split(",")[-1].strip())
-        return int(found[1], 16) if found and CONDITIONAL.match(self.word) else None
+    def loop(self) -> tuple[int, int] | None:
+        """The first and the last instruction of the loop that ends here."""
+        target = TARGET.search(self.operands) if BACK.match(self.word) else None
+        return (int(target[1], 16), self.at) if target and int(target[1], 16) <= self.at else None
 
     @property
     def spills(self) -> bool:
@@ -44,39 +46,48 @@ def stages(listing: str) -> Iterator[tuple[str, list[Step]]]:
     for part in listing.split("\n\n"):
         head, *rest = part.strip().split("\n")
         if found := STAGE.match(head):
-            steps = (LINE.match(line) for line in rest)
-            yield found[1], [Step(int(s[1], 16), s[2], s[3]) for s in steps if s]
+            lines = filter(None, map(LINE.match, rest))
+            yield found[1], [Step(int(line[1], 16), line[2], line[3]) for line in lines]
 
 
-def in_loops(steps: list[Step]) -> int:
-    """The most of any loop that multiplies and has none inside it that does."""
-    loops = sorted(
-        ((s.target, s.at) for s in steps if s.target is not None and s.target <= s.at),
-        key=lambda loop: loop[1] - loop[0],
-    )
-    inner: list[tuple[int, int]] = []
-    for first, last in loops:
-        own = [s for s in steps if first <= s.at <= last]
-        holds = any(first <= a and b <= last for a, b in inner)
-        if not holds and any(PRODUCT.match(s.word) for s in own):
-            inner.append((first, last))
-    return max(
-        (sum(s.spills for s in steps if first <= s.at <= last) for first, last in inner), default=-1
-    )
+def most_of(steps: list[Step]) -> int | None:
+    """The most of any loop that multiplies and has no other inside it that does; None where none
+    multiplies.
+    """
+    loops: list[tuple[int, int]] = []
+    counts = []
+    for first, last in sorted(
+        filter(None, (s.loop for s in steps)), key=lambda own: own[1] - own[0]
+    ):
+        inside = [s for s in steps if first <= s.at <= last]
+        outer = any(first <= begin and end <= last for begin, end in loops)
+        if not outer and any(PRODUCT.match(s.word) for s in inside):
+            loops.append((first, last))
+            counts.append(sum(s.spills for s in inside))
+    return max(counts, default=None)
 
 
 def main() -> int:
     if not (objdump := shutil.which("objdump")):
-        print("no objdump: what is kept on the stack was not looked at")
+        print("spills: not looked at, for there is no objdump")
         return 0
     bad = 0
     for path in sys.argv[1:]:
         done = subprocess.run(
             [objdump, "-d", "--no-show-raw-insn", path], capture_output=True, text=True, check=True
         )
-        for name, steps in stages(done.stdout):
-            print(name, in_loops(steps))
-    return bad
+        found = {name: most_of(steps) for name, steps in stages(done.stdout)}
+        counts = {name: count for name, count in found.items() if count is not None}
+        over = {name: count for name, count in counts.items() if count > MOST}
+        for name, count in sorted(over.items()):
+            print(
+                f"{path}: {name}: a loop loads and stores {count} vectors on the stack, not {MOST}"
+            )
+        if not counts:
+            print(f"{path}: no stage of PV of dot that multiplies in a loop")
+        print(f"spills: {len(counts)} stages of PV in {path}, {len(over)} over {MOST}")
+        bad += bool(over) or not counts
+    return min(bad, 1)
 
 
 if __name__ == "__main__":
