@@ -12,14 +12,16 @@ import sys
 from collections.abc import Iterator
 from typing import NamedTuple
 
-MOST = 8  # loads and stores in a loop: constants, or a row's codes, but no slice's sums
+MOST = 12  # loads and stores in a loop; a slice of 16 sums that are spilled has 32
 STAGE = re.compile(r"^[0-9a-f]+ <(pv[a-z]?_(?:dot|floats|fours)\w*)>:$")
 LINE = re.compile(r"^\s*([0-9a-f]+):\s+(\S+)\s*(.*)$")
 PRODUCT = re.compile(r"^(vpdpbusd|vdpbf16ps|vpmaddubsw|sdot|bfdot|smlal2?)$")
 BACK = re.compile(r"^(j(?!mp)|b\.|cbn?z|tbn?z)")  # a loop ends with a condition
 TARGET = re.compile(r"([0-9a-f]+) <[^<]*$")
-# a place of its own: no array, which has an index
-ON_STACK = re.compile(r"(?<![\w,])-?(0x[0-9a-f]+)?\(%r[sb]p\)|\[(sp|x29)(, #-?\w+)?(, mul vl)?\]")
+# a place of its own: an array has an index, and %rbp most often is a pointer to one
+ON_STACK = re.compile(
+    r"(^|[ ,])(-?(0x[0-9a-f]+)?\(%rsp\)|-0x[0-9a-f]+\(%rbp\))|\[sp(, #-?\w+)?(, mul vl)?\]"
+)
 VECTOR = re.compile(r"%[xyz]mm\d|\b[qz]\d+\b")
 
 
