@@ -29,22 +29,6 @@ CALLED zmm _mm512_permutex2var_ps(zmm a, zmm index, zmm b)
 {
     EACH(r.f[i] = (index.u[i] & 16 ? b : a).f[index.u[i] & 15]);
 }
-/* Whole numbers as narrower ones, the least or the largest where they are beyond. */
-static inline int saturated(int x, int most)
-{
-    return x > most ? most : x < -most - 1 ? -most - 1 : x;
-}
-CALLED zmm _mm512_packs_epi32(zmm a, zmm b)
-{
-    SHORTS(r.w[i] = (int16_t)saturated((i & 4 ? b : a).i[i / 8 * 4 + i % 4], INT16_MAX));
-}
-CALLED zmm _mm512_packs_epi16(zmm a, zmm b)
-{
-    zmm r;
-    for (int i = 0; i < 64; i++)
-        r.b[i] = (uint8_t)saturated((i & 8 ? b : a).w[i / 16 * 8 + i % 8], INT8_MAX);
-    return r;
-}
 CALLED zmm _mm512_permutexvar_epi16(zmm index, zmm a) { SHORTS(r.h[i] = a.h[index.h[i] & 31]); }
 CALLED zmm _mm512_permutex2var_epi16(zmm a, zmm index, zmm b)
 {
