@@ -121,6 +121,9 @@ enum { SLICE_SUMS = PV_ACC / 4 }; /* most query rows of a slice of VB elements *
 
 #include "isa/dot/rows.tmpl.c"
 #include "isa/dot/packs.tmpl.c"
+#ifdef V_NIBBLES
+#include "isa/dot/nibbles.tmpl.c"
+#endif
 #ifdef V_DOT_FLOATS
 #include "isa/dot/floats.tmpl.c"
 #endif

@@ -50,6 +50,13 @@ static inline void v_pack_nibbles(const uint8_t *pack, const uint8_t *then, vi *
     __m128i both = _mm_loadu_si128((const __m128i *)(const void *)(pack + 2));
     to[0] = _mm256_and_si256(_mm256_set_m128i(_mm_srli_epi16(both, 4), both), _mm256_set1_epi8(15));
 }
+/* The nibbles of VB bytes: those below in to[0], those above in to[1]. */
+static inline void v_nibbles(const uint8_t *p, vi *to)
+{
+    const vi both = v_codes(p), lower = _mm256_set1_epi8(15);
+    to[0] = _mm256_and_si256(both, lower);
+    to[1] = _mm256_and_si256(_mm256_srli_epi16(both, 4), lower);
+}
 static inline vf v_pack_scales(const uint8_t *pack, const uint8_t *then)
 {
     return (void)then, v_half(pack);
@@ -75,3 +82,27 @@ static inline void v_unquad(vf *a)
 }
 /* Four weights in all lanes: a vector has room for no second pack. */
 #define v_weights(first, second, j) dot_four(first)
+
+/* Of codes without a sign that are below 16: words that grow by two products of each with a byte,
+ * and what two neighbours of them add up to. By hand: compilers copy words around. */
+#define V_NIBBLES
+static inline void v_dot_nibbles_into(vi *words, vi nibbles, vi others)
+{
+    vi products;
+    __asm__("vpmaddubsw %3, %2, %1\n\tvpaddw %1, %0, %0"
+            : "+x"(*words), "=&x"(products)
+            : "x"(nibbles), "x"(others));
+}
+static inline vi v_widen(vi words) { return _mm256_madd_epi16(words, _mm256_set1_epi16(1)); }
+/* 4 VL floats within [-127, 127], rounded to bytes. */
+static inline vi v_rounded_bytes(const vf *x)
+{
+    vi low = _mm256_packs_epi32(_mm256_cvtps_epi32(x[0]), _mm256_cvtps_epi32(x[1]));
+    vi high = _mm256_packs_epi32(_mm256_cvtps_epi32(x[2]), _mm256_cvtps_epi32(x[3]));
+    const vi order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7); /* packs stay in 128-bit lanes */
+    return _mm256_permutevar8x32_epi32(_mm256_packs_epi16(low, high), order);
+}
+static inline void v_store_bytes(uint8_t *p, vi a)
+{
+    _mm256_storeu_si256((__m256i *)(void *)p, a);
+}
