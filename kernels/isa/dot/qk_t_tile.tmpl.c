@@ -17,7 +17,8 @@ INLINE void QKT_TILE(const kvb_tile *tile, const kvb_group *group, float *scores
 {
     const int pass = q_rows < BLOCK_SUMS ? q_rows : BLOCK_SUMS;
     const bool paired = pass > 2 && 2 * pass <= BLOCK_SUMS && pairs_blocks(tile, order);
-    prefetch cursor = prefetch_from(&tile->k, (int64_t)group->k_dim * ELEMENT);
+    prefetch cursor = tile->v.block ? prefetch_block(&tile->k)
+                                    : prefetch_from(&tile->k, (int64_t)group->k_dim * ELEMENT);
     for (int t = 0, step; t < tile->count; t += step) {
         const bool two = paired && t + LANES < tile->count;
         step = two ? 2 * LANES : LANES;
