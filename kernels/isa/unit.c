@@ -80,11 +80,6 @@ const kvb_tier TIER = {
     .pv[WAY_DOT_I8] = PV_DOT_I8,
     KVB_DOT_PACKS(PV_DOT_PACKED).codecs = {KVB_DTYPES(CODEC_ROW)},
     .codecs[WAY_ROUND16].decode = decode_round16,
-#ifdef V_NIBBLES
-    .qk[WAY_DOT_Q4_0].transposed = BY_CLASS(qkt_dot, q4_0),
-    .pv[WAY_DOT_Q4_0].transposed = BY_CLASS(pvq_dot, q4_0),
-    .pv[WAY_DOT_Q4_0].shared_transposed = NIBBLES_MOST,
-#endif
     .perhead = {KVB_DTYPES(PERHEAD_ROW)},
     .max = softmax_max,
     .exp = softmax_exp,

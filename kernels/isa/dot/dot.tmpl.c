@@ -130,9 +130,6 @@ enum { WEIGHED_ROWS = PV_ACC / 4 };
 #include "isa/dot/quad_weights.tmpl.c"
 #include "isa/dot/rows.tmpl.c"
 #include "isa/dot/packs.tmpl.c"
-#ifdef V_NIBBLES
-#include "isa/dot/nibbles.tmpl.c"
-#endif
 #ifdef V_DOT_FLOATS
 #include "isa/dot/floats.tmpl.c"
 #endif

@@ -94,8 +94,8 @@ static inline vf v_larger(vf a, vf most) { return _mm256_max_ps(a, most); }
 /* Four weights in all lanes: a vector has room for no second pack. */
 #define v_weights(first, second, j) dot_four(first)
 
-/* Of codes without a sign that are below 16: words that grow by two products of each with a byte,
- * and what two neighbours of them add up to. By hand: compilers copy words around. */
+/* Words that grow by two products of a nibble and a byte; and what two neighbours add up to. By hand:
+ * compilers copy words around. */
 #define V_NIBBLES
 static inline void v_dot_nibbles_into(vi *words, vi nibbles, vi others)
 {
@@ -105,15 +105,3 @@ static inline void v_dot_nibbles_into(vi *words, vi nibbles, vi others)
             : "x"(nibbles), "x"(others));
 }
 static inline vi v_widen(vi words) { return _mm256_madd_epi16(words, _mm256_set1_epi16(1)); }
-/* 4 VL floats within [-127, 127], rounded to bytes. */
-static inline vi v_rounded_bytes(const vf *x)
-{
-    vi low = _mm256_packs_epi32(_mm256_cvtps_epi32(x[0]), _mm256_cvtps_epi32(x[1]));
-    vi high = _mm256_packs_epi32(_mm256_cvtps_epi32(x[2]), _mm256_cvtps_epi32(x[3]));
-    const vi order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7); /* packs stay in 128-bit lanes */
-    return _mm256_permutevar8x32_epi32(_mm256_packs_epi16(low, high), order);
-}
-static inline void v_store_bytes(uint8_t *p, vi a)
-{
-    _mm256_storeu_si256((__m256i *)(void *)p, a);
-}
