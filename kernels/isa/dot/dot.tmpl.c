@@ -123,7 +123,11 @@ enum { SLICE_SUMS = PV_ACC / 4 }; /* most query rows of a slice of VB elements *
 enum { PACK_SCALES = LANES * 2, SIDE = 16, SQUARE = SIDE * LANES };
 /* Sums of cells of packs, of which each is a vector of whole numbers beside one of floats; the query
  * rows of a block that have so many; and vectors of a cell at most. */
-enum { CELL_SUMS = QK_ACC / 2, CELL_ROWS = CELL_SUMS / (LANES / VL), CELL_VECTORS = 4 * LANES / VL };
+enum {
+    PACK_SUMS = QK_ACC / 2,
+    PACK_ROWS = PACK_SUMS / (LANES / VL),
+    PACK_VECTORS = 4 * LANES / VL
+};
 /* Query rows whose weights of four packs are made at a time. */
 enum { WEIGHED_ROWS = PV_ACC / 4 };
 

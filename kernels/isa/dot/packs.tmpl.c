@@ -97,7 +97,7 @@ INLINE void prepare_packs(const kvb_group *group, const int bias)
         .prepare_query = prepare_query_dot_##dtype,              \
         .rows = BY_CLASS(qk_dot, dtype),                         \
         .transposed = BY_CLASS(qkt_dot, dtype),                  \
-        .shared_transposed = CELL_ROWS,                          \
+        .shared_transposed = PACK_ROWS,                          \
     },
 #define PV_DOT_PACKED(dtype, name)                                             \
     .pv[WAY_DOT_##name] = {                                                    \

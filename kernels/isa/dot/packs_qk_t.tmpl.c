@@ -32,7 +32,7 @@ INLINE void CAT(qkt_cell_, DTYPE)(vi *sum, const uint8_t *const *k, int64_t from
 {
     enum { VECTORS = LANES / VL };
     const int vectors = blocks * VECTORS;
-    vi x[HALVES * CELL_VECTORS];
+    vi x[HALVES * PACK_VECTORS];
     UNROLL_FOR (int v = 0; v < vectors; v++)
         CAT(qkt_codes_, DTYPE)(k[v / VECTORS] + from + v % VECTORS * VB, x + HALVES * v);
     UNROLL_FOR (int i = 0; i < HALVES * q_rows; i++) {
@@ -51,8 +51,8 @@ INLINE void CAT(qkt_pack_, DTYPE)(vf *acc, const uint8_t *const *k, int64_t scal
 {
     enum { VECTORS = LANES / VL };
     const int vectors = blocks * VECTORS;
-    vi sum[CELL_SUMS];
-    vf scale[CELL_VECTORS];
+    vi sum[PACK_SUMS];
+    vf scale[PACK_VECTORS];
     UNROLL_FOR (int i = 0; i < q_rows * vectors; i++)
         sum[i] = QK_BIAS ? v_set_int(q[i / vectors].begin) : v_none();
     UNROLL_FOR (int c = 0; c < CELLS; c++) {
@@ -78,7 +78,7 @@ INLINE void CAT(qkt_blocks_, DTYPE)(const kvb_group *group, const uint8_t *const
     enum { VECTORS = LANES / VL };
     const int vectors = blocks * VECTORS, packs = (group->k_dim + 31) / 32;
     const dot_pack *q = dot_packs_of(group) + q_row;
-    vf acc[CELL_SUMS];
+    vf acc[PACK_SUMS];
     UNROLL_FOR (int i = 0; i < q_rows * vectors; i++)
         acc[i] = v_zero();
     int64_t scales = 0, cells = packs * PACK_SCALES;
@@ -99,8 +99,8 @@ INLINE void CAT(qkt_some_, DTYPE)(const kvb_tile *tile, const kvb_group *group, 
                                   int t, float *scores, const int q_rows, const int blocks,
                                   const int order)
 {
-    const int pass = q_rows < CELL_ROWS ? q_rows : CELL_ROWS;
-    const uint8_t *k[CELL_VECTORS];
+    const int pass = q_rows < PACK_ROWS ? q_rows : PACK_ROWS;
+    const uint8_t *k[PACK_VECTORS];
     UNROLL_FOR (int b = 0; b < blocks; b++)
         k[b] = row_of(&tile->k, t + b * LANES, order);
     prefetch_of(cursor, tile, &tile->k, t, order);
@@ -115,7 +115,7 @@ INLINE void CAT(qkt_some_, DTYPE)(const kvb_tile *tile, const kvb_group *group, 
 INLINE void CAT(qkt_dot_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores,
                                       const int q_rows, const int order)
 {
-    const int most = CELL_ROWS / (q_rows < CELL_ROWS ? q_rows : CELL_ROWS),
+    const int most = PACK_ROWS / (q_rows < PACK_ROWS ? q_rows : PACK_ROWS),
               blocks = order == ORDER_PLAIN ? (most < 4 ? most : 4) : (most < 2 ? most : 2);
     prefetch cursor = prefetch_block(&tile->k);
     int t = 0;
