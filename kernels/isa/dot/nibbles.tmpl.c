@@ -23,12 +23,12 @@ INLINE void qkt_nibbles(vf *acc, const uint8_t *const *k, int64_t scales, int64_
 {
     enum { VECTORS = LANES / VL };
     const int vectors = blocks * VECTORS;
-    vi words[CELL_SUMS];
+    vi words[PACK_SUMS];
     UNROLL_FOR (int i = 0; i < q_rows * vectors; i++)
         words[i] = v_none();
     UNROLL_UP_TO(1)
     for (int c = 0; c < NIBBLE_CELLS; c++) {
-        vi x[CELL_VECTORS][2];
+        vi x[PACK_VECTORS][2];
         UNROLL_FOR (int b = 0; b < blocks; b++)
             prefetch_line(cursor, order);
         UNROLL_FOR (int v = 0; v < vectors; v++)
