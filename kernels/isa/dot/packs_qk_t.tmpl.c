@@ -54,7 +54,7 @@ INLINE void CAT(qkt_pack_, DTYPE)(vf *acc, const uint8_t *const *k, int64_t scal
     vi sum[PACK_SUMS];
     vf scale[PACK_VECTORS];
     UNROLL_FOR (int i = 0; i < q_rows * vectors; i++)
-        sum[i] = QK_BIAS ? v_set_int(q[i / vectors].begin) : v_none();
+        sum[i] = QK_BIAS != 0 ? v_set_int(q[i / vectors].begin) : v_none();
     UNROLL_FOR (int c = 0; c < CELLS; c++) {
         UNROLL_FOR (int b = 0; b < blocks; b++)
             prefetch_line(cursor, order);

@@ -119,9 +119,9 @@ INLINE void CAT(pvq_run_, DTYPE)(const quad_run *run, prefetch *cursor, int64_t 
 }
 
 /* Of packs from w->from on; of i8 all is one. */
-INLINE void CAT(pvq_packs_, DTYPE)(const kvb_tile *tile, const kvb_group *group,
-                                   WEIGHTS *w, quad_run run, prefetch *cursor, int q_row,
-                                   int64_t parts, const int q_rows, const int order)
+INLINE void CAT(pvq_packs_, DTYPE)(const kvb_tile *tile, WEIGHTS *w, quad_run run,
+                                   prefetch *cursor, int q_row, int64_t parts, const int q_rows,
+                                   const int order)
 {
     const int tokens = run.tokens,
               step = order == ORDER_RUNS ? (int)tile->v.schedule->run_rows : TILE;
@@ -133,6 +133,8 @@ INLINE void CAT(pvq_packs_, DTYPE)(const kvb_tile *tile, const kvb_group *group,
         prefetch_of(cursor, tile, &tile->v, first, order);
 #if BIAS
         quad_firsts(w, first, run.end, q_row, q_rows, BIAS);
+#else
+        (void)w, (void)q_row;
 #endif
         CAT(pvq_run_, DTYPE)(&run, cursor, parts, q_rows, order);
     }
@@ -164,7 +166,7 @@ INLINE void CAT(pvq_some_, DTYPE)(const kvb_tile *tile, const kvb_group *group, 
         run.weights = w->bytes[q_row];
         run.step = w->step[w->from] + q_row;
         run.begin = w->first[w->from] + q_row;
-        CAT(pvq_packs_, DTYPE)(tile, group, w, run, &cursor, q_row,
+        CAT(pvq_packs_, DTYPE)(tile, w, run, &cursor, q_row,
                                (w->end - w->from) * PACK_CODES / VL, q_rows, order);
         run.v.rows.from += (w->end - w->from) * PACK_CODES / SIDE * SQUARE;
         run.acc += (w->end - w->from) * 32;
@@ -175,7 +177,7 @@ INLINE void CAT(pvq_some_, DTYPE)(const kvb_tile *tile, const kvb_group *group, 
     CAT(dot_weights_, DTYPE)(w, tile, p, 0, group->v_dim, q_row, q_rows);
     run.weights = w->bytes[0][q_row];
     run.step = w->step[0] + q_row;
-    CAT(pvq_packs_, DTYPE)(tile, group, w, run, &cursor, q_row, group->v_pad / VL, q_rows, order);
+    CAT(pvq_packs_, DTYPE)(tile, w, run, &cursor, q_row, group->v_pad / VL, q_rows, order);
 #endif
 }
 

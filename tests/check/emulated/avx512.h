@@ -173,6 +173,23 @@ static inline zmm _mm512_cvtps_epi32(zmm a)
             high = _mm256_cvtps_epi32(_mm512_extractf32x8_ps(a, 1));
     return lanes_join(_mm256_castsi256_ps(low), _mm256_castsi256_ps(high));
 }
+static inline zmm _mm512_maskz_cvtps_epi32(uint16_t k, zmm a)
+{
+    return _mm512_maskz_mov_ps(k, _mm512_cvtps_epi32(a));
+}
+/* 128 bits at a time: lanes of a, then of b, of half the width and no larger than that holds. */
+static inline int32_t lanes_within(int32_t x, int32_t most)
+{
+    return x > most ? most : x < -most - 1 ? -most - 1 : x;
+}
+static inline zmm _mm512_packs_epi32(zmm a, zmm b)
+{
+    SHORTS(r.w[i] = (int16_t)lanes_within((i / 4 % 2 ? b : a).i[i / 8 * 4 + i % 4], INT16_MAX));
+}
+static inline zmm _mm512_packs_epi16(zmm a, zmm b)
+{
+    LANES_OF(64, r.b[i] = (uint8_t)lanes_within((i / 8 % 2 ? b : a).w[i / 16 * 8 + i % 8], 127));
+}
 static inline zmm _mm512_cvtph_ps(__m256i a)
 {
     return lanes_join(_mm256_cvtph_ps(_mm256_castsi256_si128(a)),
