@@ -75,7 +75,8 @@ int32_t kvb_reads(int32_t variant, int32_t layout, int32_t dtype, int32_t plane)
 int32_t kvb_levels(int32_t variant, int32_t dtype, int32_t which);
 
 /* Bytes of a row that stay side by side in a layout that transposes the plane: a cell, see
- * kvb_cache; 1 where the plane lies in quads. 0 where rows lie whole, or where the layout has no such planes of the dtype. */
+ * kvb_cache; 1 where the plane lies in quads. 0 where rows lie whole, or where the layout has no
+ * such planes of the dtype. */
 int32_t kvb_cell(int32_t layout, int32_t dtype, int32_t plane);
 
 /* 1 when this CPU runs the tier, 0 when it cannot (or this build lacks it). */
