@@ -27,6 +27,8 @@ def cells_of(layout: str, dtype: str) -> tuple[int, int]:
     if layout == "block16":
         return 4, 1
     return CELL.get(dtype, 0) if layout == "blockt" else 0, 0
+
+
 # what lies beyond is stored as this; the others have an Inf for it
 MOST = {"e4m3": 448.0, "e5m2": 57344.0}
 

@@ -43,7 +43,12 @@ def drawn(seed):
         dtype=dtype,
         scale=draw.choice(("f32", "f16")),
         layout=draw.choice(
-            ("head", "position", "paged", *(word for word in TRANSPOSED if dtype in TRANSPOSED[word]))
+            (
+                "head",
+                "position",
+                "paged",
+                *(word for word in TRANSPOSED if dtype in TRANSPOSED[word]),
+            )
         ),
         inner=draw.choice(("head", "token")),
         block_tokens=draw.choice((1, 7, 16, 64, 256)),
