@@ -73,8 +73,7 @@ const kvb_tier TIER = {
     .qk[WAY_DOT_I8] = QK_DOT_I8,
     KVB_DOT_PACKS(QK_DOT_PACKED).pv = {KVB_DTYPES(PV_ROW)},
 #ifdef V_DOT_FLOATS
-    KVB_DOT_FLOATS(QK_FLOATS).qk[WAY_DOT_BF16].transposed = BY_CLASS(qkt_floats, bf16),
-    KVB_DOT_FLOATS(PV_DOT_FLOATS)
+    KVB_DOT_FLOATS(QK_FLOATS) KVB_DOT_FLOATS(PV_DOT_FLOATS) KVB_FLOATS8(PV_DOT_QUADS)
 #endif
         .pv[WAY_ROUND16] = PV_OF(round16),
     .pv[WAY_DOT_I8] = PV_DOT_I8,

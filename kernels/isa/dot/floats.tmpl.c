@@ -64,14 +64,70 @@ INLINE void floats_query(const kvb_group *group, const int words)
     }
 }
 
+/* Where the words are that element `at` meets, and those `in` behind it, of the form in which codes
+ * of 8 bits meet them: four of a cell lie side by side. `at` is a multiple of STRIP, or `in` is 0.
+ */
+INLINE const uint16_t *floats_zipped(const kvb_group *group, int q_row, int slots, int at,
+                                     const int in)
+{
+    return (const uint16_t *)(const void *)group->prepared->codes +
+           floats_word(v_zipped_at(at + in), q_row, slots);
+}
+
 /* The weights of a query row as bf16: from one row to the next, so that those of a token lie in
  * different sets of a cache. */
 enum { FLOATS_WEIGHTS = TILE + 2 * LANES };
+
+/* Of all query rows, up to a multiple of LANES tokens. */
+INLINE void floats_weights(const kvb_tile *tile, const float *p, const int q_rows,
+                           uint16_t *weights)
+{
+    const int end = (int)round_up(tile->count, LANES);
+    for (int h = 0; h < q_rows; h++)
+        for (int t = 0; t < end; t += VL)
+            v_store_rounded(weights + h * FLOATS_WEIGHTS + t, v_load(p + h * QUERY_SCORES + t));
+}
+
+/* Codes of 8 bits as two vectors of words. */
+INLINE void floats_looked_up(const vcodes *codes, vi x, vi *to)
+{
+    const vi lower = v_lower_bytes(codes, x), upper = v_upper_bytes(codes, x);
+    to[0] = v_zip_bytes(lower, upper, false);
+    to[1] = v_zip_bytes(lower, upper, true);
+}
+
+/* Of transposed K and V of 8 bits: vectors of words that a line is; most query rows whose sums of
+ * it registers hold; codes of a token, or of an element, in a square of lines. */
+enum {
+    CELL_VECTORS = 2 * LANES / VL,
+    CELL_SUMS = QK_ACC / CELL_VECTORS,
+    QUAD_SUMS = PV_ACC / CELL_VECTORS,
+    STRIP = 16
+};
+
+/* A tile's weights, and of its tokens 0xff where they are live, else 0. */
+typedef struct floats_quads {
+    uint16_t weights[Q_ROWS * FLOATS_WEIGHTS];
+    uint8_t live[TILE + VB];
+} floats_quads;
+
+INLINE void floats_quads_of(const kvb_tile *tile, const float *p, const int q_rows,
+                            floats_quads *quads)
+{
+    const int end = (int)round_up(tile->count, LANES);
+    floats_weights(tile, p, q_rows, quads->weights);
+    for (int t = 0; t < end; t += VB)
+        v_store_bytes(quads->live + t, v_set_int(-1));
+    for (int t = 0; t < tile->lead; t++)
+        quads->live[t] = 0;
+    for (int t = tile->count; t < end; t++)
+        quads->live[t] = 0;
+    KEEP_IN_MEMORY(*quads);
+}
 enum { FLOATS_PARTS = 4 }; /* of a slice at most: PW elements each, of which two vectors are sums */
 
 #define DTYPE bf16
 #define ELEMENT 2
-#include "isa/dot/floats_qk_t.tmpl.c"
 #include "isa/dot/floats_kernel.tmpl.c"
 
 #define EACH "isa/dot/floats_kernel.tmpl.c"
@@ -79,8 +135,6 @@ enum { FLOATS_PARTS = 4 }; /* of a slice at most: PW elements each, of which two
 
 #undef PIECE
 #undef WORDS
-
-STAGE(qkt_floats, k, bf16, float, FLOATS_WHOLE, 1)
 
 #define QK_FLOATS(word, name)                         \
     .qk[WAY_DOT_##name] = {                           \
@@ -90,7 +144,8 @@ STAGE(qkt_floats, k, bf16, float, FLOATS_WHOLE, 1)
                  .whole = whole_floats_##word},       \
         .prepare_query = prepare_query_floats_##word, \
         .rows = BY_CLASS(qk_floats, word),            \
-        .shared_transposed = BLOCK_SUMS,              \
+        .transposed = BY_CLASS(qkt_floats, word),     \
+        .shared_transposed = floats_sums_##word,      \
     },
 #define PV_DOT_FLOATS(word, name)                \
     .pv[WAY_DOT_##name] = {                      \
@@ -100,3 +155,6 @@ STAGE(qkt_floats, k, bf16, float, FLOATS_WHOLE, 1)
                  .whole = whole_floats_##word},  \
         .rows = BY_CLASS(pv_floats, word),       \
     },
+#define PV_DOT_QUADS(word, name)                                   \
+    .pv[WAY_DOT_##name].transposed = BY_CLASS(pvt_floats, word), \
+    .pv[WAY_DOT_##name].shared_transposed = QUAD_SUMS,

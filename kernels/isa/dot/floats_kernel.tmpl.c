@@ -16,6 +16,12 @@ INLINE vcodes CAT(codes_of_, DTYPE)(void) { return (vcodes){0}; } /* is never re
 
 #include "isa/dot/floats_qk.tmpl.c"
 #include "isa/dot/floats_pv.tmpl.c"
+#if ELEMENT == 1
+#include "isa/dot/floats_cells.tmpl.c"
+#include "isa/dot/floats_quads.tmpl.c"
+#else
+#include "isa/dot/floats_qk_t.tmpl.c"
+#endif
 
 /* Rows one after another, each whole: where a slice is all of D. */
 static bool CAT(whole_floats_, DTYPE)(int64_t q_rows, int64_t dim)
@@ -33,6 +39,10 @@ enum {
 
 STAGE(qk_floats, k, DTYPE, float, FLOATS_WHOLE, 1)
 STAGE(pv_floats, v, DTYPE, const float, FLOATS_WHOLE, 1)
+STAGE(qkt_floats, k, DTYPE, float, FLOATS_WHOLE, 1)
+#if ELEMENT == 1
+STAGE(pvt_floats, v, DTYPE, const float, FLOATS_WHOLE, 1)
+#endif
 
 #undef BLOCK
 #undef BLOCK_ELEMENTS

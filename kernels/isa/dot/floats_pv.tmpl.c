@@ -17,10 +17,7 @@ INLINE void CAT(floats_zip_, DTYPE)(const uint8_t *a, const uint8_t *b, const in
     const int at = part / BLOCK * VB;
     const vi x = v_load_bytes((const int8_t *)a + at), y = v_load_bytes((const int8_t *)b + at);
 #if ELEMENT == 1
-    const vi both = v_zip_bytes(x, y, part % BLOCK);
-    const vi lower = v_lower_bytes(codes, both), upper = v_upper_bytes(codes, both);
-    to[0] = v_zip_bytes(lower, upper, false);
-    to[1] = v_zip_bytes(lower, upper, true);
+    floats_looked_up(codes, v_zip_bytes(x, y, part % BLOCK), to);
 #else
     (void)codes;
     to[0] = v_zip_words(x, y, false);
@@ -145,11 +142,9 @@ INLINE void CAT(pv_floats_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *g
 {
     const int pass = q_rows < PV_MOST ? q_rows : PV_MOST, end = (int)round_up(tile->count, LANES);
     uint16_t weights[Q_ROWS * FLOATS_WEIGHTS];
-    for (int h = 0; h < q_rows; h++) {
-        for (int t = 0; t < end; t += VL)
-            v_store_rounded(weights + h * FLOATS_WEIGHTS + t, v_load(p + h * QUERY_SCORES + t));
+    floats_weights(tile, p, q_rows, weights);
+    for (int h = 0; h < q_rows; h++)
         weights[h * FLOATS_WEIGHTS + end] = 0; /* meets no row where the last one has no other */
-    }
     KEEP_IN_MEMORY(weights);
     if (order != ORDER_PLAIN)
         CAT(pv_floats_some_, DTYPE)(tile, group, weights, 0, pass, order);

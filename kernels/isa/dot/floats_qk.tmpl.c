@@ -11,9 +11,7 @@ INLINE void CAT(floats_load_, DTYPE)(const uint8_t *row, const vcodes *codes, in
     if (keep < VB)
         x = v_keep_bytes(x, keep);
 #if ELEMENT == 1
-    const vi lower = v_lower_bytes(codes, x), upper = v_upper_bytes(codes, x);
-    to[0] = v_zip_bytes(lower, upper, false);
-    to[1] = v_zip_bytes(lower, upper, true);
+    floats_looked_up(codes, x, to);
 #else
     (void)codes;
     to[0] = x;

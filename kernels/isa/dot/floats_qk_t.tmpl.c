@@ -16,7 +16,7 @@ INLINE void qkt_cell_floats(vf *acc, const uint8_t *const *k, int64_t at, const 
         x[v] = v_load_bytes((const int8_t *)k[v / (LANES / VL)] + at * 2 * LANES +
                             v % (LANES / VL) * VB);
         if (half)
-            x[v] = v_first_words(x[v]);
+            x[v] = v_int_and(x[v], v_set_int(0xffff));
     }
     UNROLL_FOR (int h = 0; h < q_rows; h++) {
         const vi w = dot_four(q + h * part);
@@ -67,4 +67,8 @@ INLINE void qkt_blocks_floats(const kvb_group *group, const uint8_t *const *k, p
 
 #define QKT_BLOCKS qkt_blocks_floats
 #define QKT_TILE qkt_floats_tile_bf16
+#define QKT_SUMS BLOCK_SUMS
+#define QKT_CURSOR prefetch_from(&tile->k, (int64_t)group->k_dim * ELEMENT)
 #include "isa/dot/qk_t_tile.tmpl.c"
+
+enum { floats_sums_bf16 = BLOCK_SUMS };

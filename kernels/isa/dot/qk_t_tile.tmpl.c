@@ -1,5 +1,5 @@
-/* Scores of a tile whose K is transposed: QKT_TILE, of ELEMENT bytes each, by QKT_BLOCKS, which
- * takes one block or two. In passes of at most BLOCK_SUMS query rows; only the first prefetches. */
+/* Scores of a tile whose K is transposed: QKT_TILE, by QKT_BLOCKS, which takes one block or two. In
+ * passes of at most QKT_SUMS query rows; only the first prefetches, with QKT_CURSOR. */
 
 /* The next one or two blocks. */
 INLINE void CAT(next_of_, QKT_BLOCKS)(const kvb_group *group, const uint8_t *const *k,
@@ -15,9 +15,9 @@ INLINE void CAT(next_of_, QKT_BLOCKS)(const kvb_group *group, const uint8_t *con
 INLINE void QKT_TILE(const kvb_tile *tile, const kvb_group *group, float *scores, const int q_rows,
                      const int order)
 {
-    const int pass = q_rows < BLOCK_SUMS ? q_rows : BLOCK_SUMS;
-    const bool paired = pass > 2 && 2 * pass <= BLOCK_SUMS && pairs_blocks(tile, order);
-    prefetch cursor = prefetch_from(&tile->k, (int64_t)group->k_dim * ELEMENT);
+    const int pass = q_rows < QKT_SUMS ? q_rows : QKT_SUMS;
+    const bool paired = pass > 2 && 2 * pass <= QKT_SUMS && pairs_blocks(tile, order);
+    prefetch cursor = QKT_CURSOR;
     for (int t = 0, step; t < tile->count; t += step) {
         const bool two = paired && t + LANES < tile->count;
         step = two ? 2 * LANES : LANES;
@@ -34,3 +34,5 @@ INLINE void QKT_TILE(const kvb_tile *tile, const kvb_group *group, float *scores
 
 #undef QKT_BLOCKS
 #undef QKT_TILE
+#undef QKT_SUMS
+#undef QKT_CURSOR

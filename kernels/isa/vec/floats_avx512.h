@@ -40,9 +40,19 @@ static inline void v_unzip(vf *two)
     two[1] = _mm512_permutex2var_ps(two[0], high, two[1]);
     two[0] = first;
 }
-/* The first n bytes, n in [0, VB); the first word of each lane */
+/* Where the word of element d is then, of the words of all pieces of a row. */
+static inline int64_t v_zipped_at(int64_t d)
+{
+    return d / 64 * 64 + d / 8 % 2 * 32 + d % 64 / 16 * 8 + d % 8;
+}
+/* The sums of two neighbours each, of words that v_zip_bytes took in turn. */
+static inline vf v_neighbours(vf a, vf b)
+{
+    return _mm512_add_ps(_mm512_shuffle_ps(a, b, 0x88), _mm512_shuffle_ps(a, b, 0xdd));
+}
+/* The first n bytes, n in [0, VB); all bits that b has */
 static inline vi v_keep_bytes(vi a, int n) { return _mm512_maskz_mov_epi8((1ull << n) - 1, a); }
-static inline vi v_first_words(vi a) { return _mm512_and_si512(a, _mm512_set1_epi32(0xffff)); }
+static inline vi v_int_and(vi a, vi b) { return _mm512_and_si512(a, b); }
 
 /* The bf16 of each code but for its sign: lower bytes of all, and upper ones. */
 typedef struct vcodes {

@@ -32,14 +32,22 @@ static inline vi v_zip_words(vi a, vi b, const bool upper)
     return vreinterpretq_s32_u16(upper ? vzip2q_u16(x, y) : vzip1q_u16(x, y));
 }
 static inline void v_as_zipped(vi *two) { (void)two; } /* all are in order */
+static inline int64_t v_zipped_at(int64_t d) { return d; }
 static inline void v_unzip(vf *two) { (void)two; }
-/* The first n bytes, n in [0, VB); the first word of each lane */
+/* The sums of two neighbours each. */
+static inline vf v_neighbours(vf a, vf b) { return vpaddq_f32(a, b); }
+/* Eight bytes, again and again. */
+static inline vi v_set_eight(const void *p)
+{
+    return vreinterpretq_s32_u8(vcombine_u8(vld1_u8(p), vld1_u8(p)));
+}
+/* The first n bytes, n in [0, VB); all bits that b has */
 static inline vi v_keep_bytes(vi a, int n)
 {
     const uint8x16_t at = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
     return vandq_s32(a, vreinterpretq_s32_u8(vcltq_u8(at, vdupq_n_u8((uint8_t)n))));
 }
-static inline vi v_first_words(vi a) { return vandq_s32(a, vdupq_n_s32(0xffff)); }
+static inline vi v_int_and(vi a, vi b) { return vandq_s32(a, b); }
 
 /* The bf16 of each code but for its sign: lower bytes of all, and upper ones. */
 typedef struct vcodes {

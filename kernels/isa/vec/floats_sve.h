@@ -44,14 +44,27 @@ static inline vi v_zip_words(vi a, vi b, const bool upper)
     return svreinterpret_s32_u16(upper ? svzip2_u16(x, y) : svzip1_u16(x, y));
 }
 static inline void v_as_zipped(vi *two) { (void)two; } /* all are in order */
+static inline int64_t v_zipped_at(int64_t d) { return d; }
 static inline void v_unzip(vf *two) { (void)two; }
-/* The first n bytes, n in [0, VB); the first word of each lane */
+/* The sums of two neighbours each. */
+static inline vf v_neighbours(vf a, vf b)
+{
+    return svadd_f32_x(v_all(), svuzp1_f32(a, b), svuzp2_f32(a, b));
+}
+/* Eight bytes, again and again. */
+static inline vi v_set_eight(const void *p)
+{
+    int64_t eight;
+    memcpy(&eight, p, sizeof eight);
+    return svreinterpret_s32_s64(svdup_n_s64(eight));
+}
+/* The first n bytes, n in [0, VB); all bits that b has */
 static inline vi v_keep_bytes(vi a, int n)
 {
     const vb bytes = svreinterpret_u8_s32(a);
     return svreinterpret_s32_u8(svsel_u8(svwhilelt_b8_s32(0, n), bytes, svdup_n_u8(0)));
 }
-static inline vi v_first_words(vi a) { return svand_n_s32_x(v_all(), a, 0xffff); }
+static inline vi v_int_and(vi a, vi b) { return svand_s32_x(v_all(), a, b); }
 
 /* The bf16 of each code but for its sign: lower bytes of all, and upper ones. */
 enum { TABLES = 128 * 8 / SVE_BITS }; /* vectors that have an entry for each code */
