@@ -34,6 +34,7 @@ INLINE void CAT(pvq_step_, DTYPE)(vi *sum, const uint8_t *line, const int8_t *we
         v_nibbles(at, x + 2 * i);
 #else
         x[i] = v_load_bytes((const int8_t *)at);
+        v_hide(&x[i]); /* or some query rows load it again */
 #endif
     }
     UNROLL_FOR (int h = 0; h < q_rows; h++)

@@ -58,7 +58,9 @@ static inline void v_pack_nibbles(const uint8_t *pack, const uint8_t *then, vi *
 /* The nibbles of VB bytes: those below in to[0], those above in to[1]. */
 static inline void v_nibbles(const uint8_t *p, vi *to)
 {
-    const vi both = v_codes(p), lower = _mm256_set1_epi8(15);
+    const vi lower = _mm256_set1_epi8(15);
+    vi both = v_codes(p);
+    v_hide(&both); /* or it is loaded twice */
     to[0] = _mm256_and_si256(both, lower);
     to[1] = _mm256_and_si256(_mm256_srli_epi16(both, 4), lower);
 }
