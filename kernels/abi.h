@@ -75,7 +75,8 @@ int32_t kvb_reads(int32_t variant, int32_t layout, int32_t dtype, int32_t plane)
 int32_t kvb_levels(int32_t variant, int32_t dtype, int32_t which);
 
 /* Bytes of a row that stay side by side in a layout that transposes the plane: a cell, see
- * kvb_cache; 1 where the plane lies in quads. 0 where rows lie whole, or where the layout has no such planes of the dtype. */
+ * kvb_cache; 1 where the plane lies in quads. 0 where rows lie whole, or where the layout has no
+ * such planes of the dtype. */
 int32_t kvb_cell(int32_t layout, int32_t dtype, int32_t plane);
 
 /* 1 when this CPU runs the tier, 0 when it cannot (or this build lacks it). */
@@ -313,9 +314,10 @@ int32_t kvb_task_unpack(const kvb_cache *cache, int64_t first, int64_t tokens, f
                         int32_t isa, int32_t threads, kvb_task **task);
 /* Forget all tokens: lengths become zero, bytes stay. */
 int32_t kvb_reset(kvb_cache *cache);
-/* Grow a cache whose heads are whole stretches (head, blockt) in place to a planned, bound cache of
- * larger capacity over the same memory, whose lengths become those of `from`. On one thread. The
- * first pass moves the rows; more of them move as many bytes between the same places. */
+/* Grow a cache whose heads are whole stretches (head, blockt, block16) in place to a planned, bound
+ * cache of larger capacity over the same memory, whose lengths become those of `from`. On one
+ * thread. The first pass moves the rows; more of them move as many bytes between the same places.
+ */
 int32_t kvb_task_repack(const kvb_cache *from, const kvb_cache *to, int32_t isa, int32_t threads,
                         kvb_task **task);
 /* So many matrices, each float32 [rows][heads][dim] -> [heads][rows][dim], and back: to_head_major

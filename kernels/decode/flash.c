@@ -28,7 +28,7 @@ static void fold(const kvb_decode_task *task, const kvb_tile *tile, const kvb_gr
         kvb_lap(&ticks[2], &from);
 }
 
-/* ---- rows made floats: of more query rows than a call folds, or of blocks that no half reads -- */
+/* ---- rows made floats: for more query rows than a call folds, or where no half reads blocks -- */
 
 /* A row of a side, in its place or out of its block to `beside`. */
 static const uint8_t *row_at(const kvb_plane *plane, const kvb_side *side, int64_t t,

@@ -129,7 +129,8 @@ class Cache(Closing):
     @classmethod
     def is_paged(cls, layout: str, library: Library | None = None) -> bool:
         """Whether a table of blocks stands between tokens and rows."""
-        return cls.planned(1, 1, 1, layout=layout, library=library).table_stride > 0
+        # every layout has i8
+        return cls.planned(1, 1, 1, layout=layout, dtype="i8", library=library).table_stride > 0
 
     planned = staticmethod(planned)
 

@@ -119,6 +119,19 @@ typedef struct dot_weights {
 
 enum { SLICE_SUMS = PV_ACC / 4 }; /* most query rows of a slice of VB elements */
 
+/* Of blocks of LANES tokens: what one has of a pack's scales; 16 code bytes, four lines. */
+enum { PACK_SCALES = LANES * 2, SIDE = 16, SQUARE = SIDE * LANES };
+/* Sums of cells of packs, of which each is a vector of whole numbers beside one of floats; the query
+ * rows of a block that have so many; and vectors of a cell at most. */
+enum {
+    PACK_SUMS = QK_ACC / 2,
+    PACK_ROWS = PACK_SUMS / (LANES / VL),
+    PACK_VECTORS = 4 * LANES / VL
+};
+/* Query rows whose weights of four packs are made at a time. */
+enum { WEIGHED_ROWS = PV_ACC / 4 };
+
+#include "isa/dot/quad_weights.tmpl.c"
 #include "isa/dot/rows.tmpl.c"
 #include "isa/dot/packs.tmpl.c"
 #ifdef V_DOT_FLOATS

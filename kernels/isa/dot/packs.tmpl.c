@@ -92,10 +92,13 @@ INLINE void prepare_packs(const kvb_group *group, const int bias)
         .half = {.most = Q_ROWS, .shared = QK_MOST, .step = VB}, \
         .prepare_query = prepare_query_dot_##dtype,              \
         .rows = BY_CLASS(qk_dot, dtype),                         \
-        .shared_transposed = QK_MOST,                            \
+        .transposed = BY_CLASS(qkt_dot, dtype),                  \
+        .shared_transposed = PACK_ROWS,                          \
     },
 #define PV_DOT_PACKED(dtype, name)                                             \
     .pv[WAY_DOT_##name] = {                                                    \
         .half = {.most = Q_ROWS, .shared = SLICE_SUMS / DOT_VECS, .step = VB}, \
         .rows = BY_CLASS(pv_dot, dtype),                                       \
+        .transposed = BY_CLASS(pvq_dot, dtype),                                \
+        .shared_transposed = PV_MOST,                                          \
     },

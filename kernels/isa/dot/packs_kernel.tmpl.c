@@ -78,9 +78,12 @@ INLINE void CAT(qk_dot_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *grou
 }
 
 STAGE(qk_dot, k, DTYPE, float, NOT_IN_ORDER, 1)
+#include "isa/dot/packs_qk_t.tmpl.c"
 
 #include "isa/dot/pv.tmpl.c"
 STAGE(pv_dot, v, DTYPE, const float, NOT_IN_ORDER, 1)
+#include "isa/dot/pv_quads.tmpl.c"
+STAGE(pvq_dot, v, DTYPE, const float, 0, 1)
 
 #undef DTYPE
 #undef ELEMENT

@@ -61,5 +61,6 @@ INLINE void qkt_blocks_bytes(const kvb_group *group, const uint8_t *const *k, pr
 #define QKT_BLOCKS qkt_blocks_bytes
 #define QKT_TILE qkt_tile_dot_i8
 #define QKT_SUMS BLOCK_SUMS
-#define QKT_CURSOR prefetch_from(&tile->k, group->k_dim)
+#define QKT_CURSOR \
+    (tile->v.block ? prefetch_block(&tile->k) : prefetch_from(&tile->k, group->k_dim))
 #include "isa/dot/qk_t_tile.tmpl.c"

@@ -51,6 +51,7 @@ static void prepare_query_dot_i8(const kvb_group *group)
 #define PACK 1
 #define BIAS 0
 #include "isa/dot/pv.tmpl.c"
+#include "isa/dot/pv_quads.tmpl.c"
 
 /* Rows one after another: where registers hold the sums of all of D, and a row is more than a line.
  */
@@ -62,6 +63,7 @@ static bool whole_dot_i8(int64_t q_rows, int64_t dim)
 STAGE(qk, k, dot_i8, float, FEW_DOTS, 1)
 STAGE(qkt, k, dot_i8, float, FEW_DOTS, 1)
 STAGE(pv_dot, v, i8, const float, FEW_DOTS, 1)
+STAGE(pvq_dot, v, i8, const float, FEW_DOTS, 1)
 #undef DTYPE
 #undef ELEMENT
 #undef PACK
@@ -78,4 +80,6 @@ STAGE(pv_dot, v, i8, const float, FEW_DOTS, 1)
     {                                                                                      \
         .half = {.most = Q_ROWS, .shared = SLICE_SUMS, .step = VB, .whole = whole_dot_i8}, \
         .rows = BY_CLASS(pv_dot, i8),                                                      \
+        .transposed = BY_CLASS(pvq_dot, i8),                                               \
+        .shared_transposed = PV_MOST,                                                      \
     }

@@ -50,6 +50,13 @@ static inline void v_pack_nibbles(const uint8_t *pack, const uint8_t *then, vi *
     __m128i both = _mm_loadu_si128((const __m128i *)(const void *)(pack + 2));
     to[0] = _mm256_and_si256(_mm256_set_m128i(_mm_srli_epi16(both, 4), both), _mm256_set1_epi8(15));
 }
+/* The nibbles of VB bytes: those below in to[0], those above in to[1]. */
+static inline void v_nibbles(const uint8_t *p, vi *to)
+{
+    const vi both = v_codes(p), lower = _mm256_set1_epi8(15);
+    to[0] = _mm256_and_si256(both, lower);
+    to[1] = _mm256_and_si256(_mm256_srli_epi16(both, 4), lower);
+}
 static inline vf v_pack_scales(const uint8_t *pack, const uint8_t *then)
 {
     return (void)then, v_half(pack);
@@ -73,5 +80,16 @@ static inline void v_unquad(vf *a)
        high23 = _mm256_permute2f128_ps(a[2], a[3], 0x31);
     a[0] = low01, a[1] = low23, a[2] = high01, a[3] = high23;
 }
+/* Lanes of whole numbers as bytes, four of a[0], four of a[1], of a[2] and a[3], and so on. A NaN
+ * counts as 0. */
+static inline vi v_whole(vf a) { return _mm256_cvtps_epi32(v_number(a)); }
+static inline void v_store_quads(int8_t *to, const vf *a)
+{
+    const vi low = _mm256_packs_epi32(v_whole(a[0]), v_whole(a[1])),
+             high = _mm256_packs_epi32(v_whole(a[2]), v_whole(a[3]));
+    _mm256_storeu_si256((__m256i *)(void *)to, _mm256_packs_epi16(low, high));
+}
+/* The larger one of each lane; `most` where the other is a NaN. */
+static inline vf v_larger(vf a, vf most) { return _mm256_max_ps(a, most); }
 /* Four weights in all lanes: a vector has room for no second pack. */
 #define v_weights(first, second, j) dot_four(first)

@@ -88,6 +88,13 @@ static inline void v_pack_nibbles(const uint8_t *pack, const uint8_t *then, vi *
     vi both = _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
     to[0] = _mm512_and_si512(_mm512_srlv_epi64(both, shifts), _mm512_set1_epi32(0x0f0f0f0f));
 }
+/* The nibbles of VB bytes: those below in to[0], those above in to[1]. */
+static inline void v_nibbles(const uint8_t *p, vi *to)
+{
+    const vi both = _mm512_loadu_si512(p), lower = _mm512_set1_epi32(0x0f0f0f0f);
+    to[0] = _mm512_and_si512(both, lower);
+    to[1] = _mm512_and_si512(_mm512_srli_epi32(both, 4), lower);
+}
 static inline vf v_pack_scales(const uint8_t *pack, const uint8_t *then)
 {
     int16_t low, high;
@@ -117,6 +124,20 @@ static inline void v_unquad(vf *a)
     a[2] = _mm512_shuffle_f32x4(high01, high23, 0x88);
     a[3] = _mm512_shuffle_f32x4(high01, high23, 0xdd);
 }
+/* Lanes of whole numbers as bytes, four of a[0], four of a[1], of a[2] and a[3], and so on. A NaN
+ * counts as 0. */
+static inline vi v_whole(vf a)
+{
+    return _mm512_maskz_cvtps_epi32(_mm512_cmp_ps_mask(a, a, _CMP_ORD_Q), a);
+}
+static inline void v_store_quads(int8_t *to, const vf *a)
+{
+    const vi low = _mm512_packs_epi32(v_whole(a[0]), v_whole(a[1])),
+             high = _mm512_packs_epi32(v_whole(a[2]), v_whole(a[3]));
+    _mm512_storeu_si512(to, _mm512_packs_epi16(low, high));
+}
+/* The larger one of each lane; `most` where the other is a NaN. */
+static inline vf v_larger(vf a, vf most) { return _mm512_max_ps(a, most); }
 /* Four weights in all lanes of to[j] that are of the first pack, and four in those of the second.
  */
 static inline vi v_weights(const int8_t *first, const int8_t *second, int j)

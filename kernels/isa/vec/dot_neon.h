@@ -53,6 +53,13 @@ static inline void v_pack_nibbles(const uint8_t *pack, const uint8_t *then, vi *
     to[0] = vreinterpretq_s32_u8(vandq_u8(both, vdupq_n_u8(15)));
     to[1] = vreinterpretq_s32_u8(vshrq_n_u8(both, 4));
 }
+/* The nibbles of VB bytes: those below in to[0], those above in to[1]. */
+static inline void v_nibbles(const uint8_t *p, vi *to)
+{
+    const uint8x16_t both = vld1q_u8(p);
+    to[0] = vreinterpretq_s32_u8(vandq_u8(both, vdupq_n_u8(15)));
+    to[1] = vreinterpretq_s32_u8(vshrq_n_u8(both, 4));
+}
 static inline vf v_pack_scales(const uint8_t *pack, const uint8_t *then)
 {
     return (void)then, v_half(pack);
@@ -71,5 +78,14 @@ static inline void v_quads(const vi *rows, vi *to)
     to[3] = vreinterpretq_s32_u16(vzip2q_u16(ab, cd));
 }
 static inline void v_unquad(vf *a) { (void)a; } /* they are in order */
+/* Lanes of whole numbers as bytes, those of a[0], then of a[1], a[2] and a[3]. A NaN counts as 0. */
+static inline int16x4_t v_whole(vf a) { return vmovn_s32(vcvtnq_s32_f32(a)); }
+static inline void v_store_quads(int8_t *to, const vf *a)
+{
+    vst1_s8(to, vmovn_s16(vcombine_s16(v_whole(a[0]), v_whole(a[1]))));
+    vst1_s8(to + 8, vmovn_s16(vcombine_s16(v_whole(a[2]), v_whole(a[3]))));
+}
+/* The larger one of each lane; `most` where the other is a NaN. */
+static inline vf v_larger(vf a, vf most) { return vmaxnmq_f32(a, most); }
 /* Four weights in all lanes: a vector has room for no second pack. */
 #define v_weights(first, second, j) dot_four(first)

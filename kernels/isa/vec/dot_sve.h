@@ -54,6 +54,14 @@ static inline void v_pack_nibbles(const uint8_t *pack, const uint8_t *then, vi *
     vb shifts = svlsr_n_u8_x(all, svand_n_u8_x(all, svindex_u8(0, 1), 16), 2);
     to[0] = svreinterpret_s32_u8(svand_n_u8_x(all, svlsr_u8_x(all, both, shifts), 15));
 }
+/* The nibbles of VB bytes: those below in to[0], those above in to[1]. */
+static inline void v_nibbles(const uint8_t *p, vi *to)
+{
+    const svbool_t all = svptrue_b8();
+    const vb both = svld1_u8(all, p);
+    to[0] = svreinterpret_s32_u8(svand_n_u8_x(all, both, 15));
+    to[1] = svreinterpret_s32_u8(svlsr_n_u8_x(all, both, 4));
+}
 static inline vf v_pack_scales(const uint8_t *pack, const uint8_t *then)
 {
     return svsel_f32(svptrue_pat_b32(SV_VL8), v_half(pack), v_half(then));
@@ -71,6 +79,27 @@ static inline void v_quads(const vi *rows, vi *to)
     to[3] = svreinterpret_s32_u16(svzip2_u16(ab, cd));
 }
 static inline void v_unquad(vf *a) { (void)a; } /* they are in order */
+/* Lanes of whole numbers as bytes, four of a[0], four of a[1], of a[2] and a[3], and so on. A NaN
+ * counts as 0. */
+static inline svint16_t v_whole(vf a, vf b)
+{
+    const svbool_t all = v_all();
+    return svuzp1_s16(svreinterpret_s16_s32(svcvt_s32_f32_x(all, v_round(a))),
+                      svreinterpret_s16_s32(svcvt_s32_f32_x(all, v_round(b))));
+}
+static inline void v_store_quads(int8_t *to, const vf *a)
+{
+    /* words of four bytes: those of a[0], of a[1], of a[2] and a[3] */
+    const svint32_t own = svreinterpret_s32_s8(
+        svuzp1_s8(svreinterpret_s8_s16(v_whole(a[0], a[1])), svreinterpret_s8_s16(v_whole(a[2], a[3]))));
+    const svbool_t all = v_all();
+    const svuint32_t lane = svindex_u32(0, 1);
+    const svuint32_t from = svmla_n_u32_x(all, svlsr_n_u32_x(all, lane, 2),
+                                          svand_n_u32_x(all, lane, 3), VL / 4);
+    svst1_s32(all, (int32_t *)(void *)to, svtbl_s32(own, from));
+}
+/* The larger one of each lane; `most` where the other is a NaN. */
+static inline vf v_larger(vf a, vf most) { return svmaxnm_f32_x(v_all(), a, most); }
 /* Four weights in all lanes: of two packs in a vector, to[0] and to[1] are of the first one, to[2]
  * and to[3] of the second. */
 #define v_weights(first, second, j) dot_four(SVE_BITS > 256 && (j) >= 2 ? (second) : (first))
