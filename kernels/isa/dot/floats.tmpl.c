@@ -99,11 +99,9 @@ INLINE void floats_looked_up(const vcodes *codes, vi x, vi *to)
     to[1] = v_zip_bytes(lower, upper, true);
 }
 
-/* Of transposed K and V of 8 bits: elements of LANES tokens that lie together, in four lines;
- * vectors of words that a line is; most query rows whose sums of it registers hold. And vectors of
- * words that are made together, beside PV_ACC sums. */
+/* Of transposed K and V of 8 bits: vectors of words that a line is; most query rows whose sums of it
+ * registers hold; and vectors of words that are made together, beside PV_ACC sums. */
 enum {
-    SQUARE = 16,
     CELL_VECTORS = 2 * LANES / VL,
     CELL_SUMS = QK_ACC / CELL_VECTORS,
     QUAD_SUMS = PV_ACC / CELL_VECTORS,

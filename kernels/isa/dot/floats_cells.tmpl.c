@@ -44,9 +44,9 @@ INLINE void CAT(qkt_cells_, DTYPE)(const kvb_group *group, const uint8_t *const 
     UNROLL_FOR (int i = 0; i < chains * sums; i++)
         acc[i] = v_zero();
     int at = 0;
-    for (; at + SQUARE <= dim; at += SQUARE) {
+    for (; at + SIDE <= dim; at += SIDE) {
         const uint16_t *q = floats_square(group, q_row, slots, at);
-        UNROLL_FOR (int in = 0; in < SQUARE; in += 4) {
+        UNROLL_FOR (int in = 0; in < SIDE; in += 4) {
             UNROLL_FOR (int b = 0; b < blocks; b++)
                 prefetch_with(cursor, k[b] + (at + in) * LANES, in / 4, order);
             CAT(qkt_cell_, DTYPE)(acc + in / 4 % chains * sums, k, (at + in) * LANES,
