@@ -158,6 +158,6 @@ enum { FLOATS_PARTS = 4 }; /* of a slice at most: PW elements each, of which two
                  .whole = whole_floats_##word},  \
         .rows = BY_CLASS(pv_floats, word),       \
     },
-#define PV_DOT_QUADS(word, name)                                   \
+#define PV_DOT_QUADS(word, name)                                 \
     .pv[WAY_DOT_##name].transposed = BY_CLASS(pvt_floats, word), \
     .pv[WAY_DOT_##name].shared_transposed = QUAD_SUMS,

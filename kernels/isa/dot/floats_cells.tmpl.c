@@ -16,8 +16,8 @@ INLINE void CAT(qkt_cell_, DTYPE)(vf *acc, const uint8_t *const *k, int64_t at, 
     const int vectors = blocks * CELL_VECTORS;
     vi x[2 * CELL_VECTORS];
     UNROLL_FOR (int v = 0; v < vectors; v += 2) {
-        vi cells = v_load_bytes((const int8_t *)k[v / CELL_VECTORS] + at +
-                                v % CELL_VECTORS / 2 * VB);
+        vi cells =
+            v_load_bytes((const int8_t *)k[v / CELL_VECTORS] + at + v % CELL_VECTORS / 2 * VB);
         if (keep < 4)
             cells = v_int_and(cells, v_set_int((1 << 8 * keep) - 1));
         floats_looked_up(codes, cells, x + v);
@@ -36,8 +36,8 @@ INLINE void CAT(qkt_cells_, DTYPE)(const kvb_group *group, const uint8_t *const 
                                    const int slots, const int blocks, const int order)
 {
     const int vectors = blocks * CELL_VECTORS, sums = q_rows * vectors;
-    const int most = QK_ACC / ((q_rows > 2 ? 2 : 1) * q_rows * CELL_VECTORS),
-              chains = most > 4 ? 4 : most > 1 ? most : 1;
+    const int most = QK_ACC / ((q_rows > 2 ? 2 : 1) * q_rows * CELL_VECTORS);
+    const int chains = most > 4 ? 4 : most > 1 ? most : 1;
     const int dim = group->k_dim, part = PART_WORDS(slots);
     const vcodes codes = CAT(codes_of_, DTYPE)();
     vf acc[QK_ACC];

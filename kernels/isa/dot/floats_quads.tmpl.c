@@ -9,12 +9,12 @@
  * tokens of SIDE elements: four lines, of four tokens each. Codes of tokens that are none of the
  * tile's may be anything: they are looked up as zero. */
 
-/* Four tokens of one square or of several: lines a SQUARE apart, times four weights of
- * each query row. All codes become words first, then products take turns. `live`: of each token all
- * bits, or none. sum[q_rows][all] */
-INLINE void CAT(pvt_quads_, DTYPE)(vf *sum, const uint8_t *line, vi live,
-                                   const uint16_t *weights, const vcodes *codes, const int vectors,
-                                   const int all, const int q_rows)
+/* Four tokens of one square or of several: lines a SQUARE apart, times four weights of each query
+ * row. All codes become words first, then products take turns. `live`: of each token all bits, or
+ * none. sum[q_rows][all] */
+INLINE void CAT(pvt_quads_, DTYPE)(vf *sum, const uint8_t *line, vi live, const uint16_t *weights,
+                                   const vcodes *codes, const int vectors, const int all,
+                                   const int q_rows)
 {
     vi x[WORDS_AT_ONCE];
     UNROLL_FOR (int v = 0; v < vectors; v += 2) {
@@ -90,7 +90,7 @@ INLINE void CAT(pvt_some_, DTYPE)(const kvb_tile *tile, const kvb_group *group,
         int at = 0;
         prefetch_of(&cursor, tile, &tile->v, first, order);
 #define SLICES(squares)                                                                      \
-    for (; at + (squares) * SIDE <= group->v_pad; at += (squares) * SIDE)                  \
+    for (; at + (squares) * SIDE <= group->v_pad; at += (squares) * SIDE)                    \
         CAT(pvt_slice_, DTYPE)(tile, first, last, &cursor, group, quads, rescale, q_row, at, \
                                q_rows, squares, order);
         if (most >= 8)
