@@ -150,9 +150,9 @@ check-sve: build/neon/kvb-check build/cases
 	$(SVE)=32 $< --isa sve256 --refuses sve512 $(ONLY:%=--only %) build/cases/*
 	$(SVE)=64 $< --isa sve512 --refuses sve256 $(ONLY:%=--only %) build/cases/*
 
-# The avx512 tier on a CPU that has only AVX2.
+# The avx512 tier on a CPU that has only AVX2, and the avx2 tier where AVX-VNNI is missing.
 check-emulated: build/emulated/kvb-check build/cases
-	$< --isa avx512 build/cases/*
+	$< --isa avx2,avx512 build/cases/*
 
 # The other compiler. A loop that it was to unroll and could not would keep sums in memory: that is
 # an error here, and so is PV of dot that keeps them there where 32 registers have room for them.

@@ -97,6 +97,10 @@ INLINE void prepare_packs(const kvb_group *group, const int bias)
     dot_parts_make(dot_parts_of(group), packs, count, slots, bias);
 }
 
+#ifdef V_NIBBLES
+#include "isa/dot/nibbles.tmpl.c"
+#endif
+
 #define DTYPE q8_0
 #define ELEMENT 34
 #define BIAS 0

@@ -12,6 +12,11 @@
 #define PACK_CODES (PACK > 1 ? ELEMENT - 2 : DIM_MAX)
 #define QUAD_BYTES (PACK > 1 ? WEIGHED_QUAD : 4)
 #define ROW_BYTES (PACK > 1 ? WEIGHED_ROW : TILE)
+#if defined V_NIBBLES && BIAS
+#define PVQ_SUMS pvq_nibbles
+#else
+#define PVQ_SUMS CAT(pvq_sums_, DTYPE)
+#endif
 #if PACK > 1
 #define WEIGHTS quad_weights
 #else
@@ -80,7 +85,7 @@ INLINE void CAT(pvq_slice_, DTYPE)(const quad_run *all, prefetch *cursor, int64_
         run.weights += (pack / FOUR_PACKS * run.tokens + pack % FOUR_PACKS) * 4;
     if (part)
         run.fronts = 0;
-    CAT(pvq_sums_, DTYPE)(&run, cursor, code % SIDE == 0, found, q_rows, parts, order);
+    PVQ_SUMS(&run, cursor, code % SIDE == 0, found, q_rows, parts, order);
     UNROLL_FOR (int i = 0; i < q_rows * parts * HALVES; i++) {
         const int h = i / HALVES / parts, nth = i / HALVES % parts * VL;
         const int64_t at = code + nth, own = (pack + nth / PACK_CODES) * Q_ROWS + h,
@@ -189,6 +194,7 @@ INLINE void CAT(pvq_dot_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *gro
 }
 
 #undef HALVES
+#undef PVQ_SUMS
 #undef PACK_CODES
 #undef QUAD_BYTES
 #undef ROW_BYTES
