@@ -35,10 +35,11 @@ class Words:
 
     def runs(self, variant: str, shape: Shape, isa: str) -> bool:
         """Whether a tier has the variant for K and V of the shape: a half for each. Kernels are
-        listed for K and V that are alike; V lies whole in every layout.
+        listed for K and V that are alike; V lies whole where it is in no quads.
         """
         k, v = shape.k.dtype, shape.v.dtype
-        halves = {(variant, shape.layout, k, isa), (variant, "head", v, isa)}
+        of_v = shape.layout if shape.v.cell else "head"
+        halves = {(variant, shape.layout, k, isa), (variant, of_v, v, isa)}
         return halves <= self.kernels and (k == v or variant != "perhead")
 
     def variants(self, shape: Shape) -> list[str]:
@@ -50,6 +51,9 @@ class Words:
         """Of K."""
         have = {kernel[1:3] for kernel in self.kernels}
         return [word for word in self.dtype if (layout, word) in have]
+
+    def v_dtypes(self, layout: str) -> list[str]:
+        return [word for word in self.dtype if layout != "block16" or word in formats.CODES]
 
 
 @dataclass
@@ -162,11 +166,13 @@ def draw_table(rng, shape: Shape) -> np.ndarray:
     return blocks.astype(np.int32).reshape(shape.batch, shape.table_width)
 
 
-def draw_v(rng, words: Words, dtype: str, scale: str, head_dim: int) -> dict[str, str | int]:
+def draw_v(
+    rng, words: Words, layout: str, dtype: str, scale: str, head_dim: int
+) -> dict[str, str | int]:
     """V of another dtype than K's, with other scales, of another width: each now and then."""
     dims = (1, 16, 64, max(1, head_dim // 2), between(rng, 1, head_dim), min(320, 2 * head_dim))
     return {
-        "v_dtype": pick(rng, words.dtype) if chance(rng, 0.2) else dtype,
+        "v_dtype": pick(rng, words.v_dtypes(layout)) if chance(rng, 0.2) else dtype,
         "v_scale": pick(rng, words.scale) if chance(rng, 0.2) else scale,
         "v_dim": pick(rng, dims) if chance(rng, 0.2) else head_dim,
     }
@@ -193,7 +199,7 @@ def draw_shape(rng, words: Words, sizes: dict[str, int], ring: bool) -> Shape:
         pick(rng, words.dtypes(layout)),
         pick(rng, words.scale),
     )
-    own = draw_v(rng, words, dtype, scale, sizes["head_dim"])
+    own = draw_v(rng, words, layout, dtype, scale, sizes["head_dim"])
     return Shape(
         layout=layout,
         inner=pick(rng, words.inner),

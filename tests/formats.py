@@ -12,9 +12,23 @@ PACKED = {"q8_0": 34, "q4_0": 18}  # bytes of a block
 BLOCK = 32  # elements of one
 WHOLE = (*SCALED, *PACKED)  # codes that are whole numbers, times scales
 DTYPES = (*STORED, *PACKED)
-# bytes of a row that K transposed in blocks keeps together
+LANES = 16  # tokens of a block whose rows lie transposed
+# bytes of a row of K that blocks of blockt keep together
 CELL = {"f32": 4, "f16": 2, "bf16": 4, "i8": 4}
-LANES = 16  # tokens of such a block
+CODES = ("i8", "e4m3", "e5m2", "q8_0", "q4_0")  # what block16 has, of K and of V
+TRANSPOSED = {"blockt": tuple(CELL), "block16": CODES}  # dtypes of K
+STRETCHES = ("head", *TRANSPOSED)  # layouts of which a head's rows are one stretch
+
+
+def cells_of(layout: str, dtype: str) -> tuple[int, int]:
+    """Bytes of a cell of K, and of V: 1 where that lies in quads of tokens, 0 of rows that lie
+    whole.
+    """
+    if layout == "block16":
+        return 4, 1
+    return CELL.get(dtype, 0) if layout == "blockt" else 0, 0
+
+
 # what lies beyond is stored as this; the others have an Inf for it
 MOST = {"e4m3": 448.0, "e5m2": 57344.0}
 

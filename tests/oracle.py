@@ -6,19 +6,21 @@ heads, G query heads per KV head.
 """
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 
 from tests import narrow
 from tests.formats import (
     BLOCK,
-    CELL,
     LANES,
     PACKED,
     SCALED,
     STORED,
+    STRETCHES,
+    TRANSPOSED,
     WHOLE,
+    cells_of,
     from_blocks,
     quantise,
     rounded,
@@ -42,7 +44,8 @@ class Side:
     dim: int
     scale: str  # of i8
     tensor: float  # what codes are multiplied by; 0 for 1
-    cell: int = 0  # bytes that stay together where the side is transposed; 0: rows lie whole
+    # bytes that stay together where the side is transposed: 1 in quads; 0: rows lie whole
+    cell: int = 0
 
     @property
     def scaled(self) -> bool:
@@ -99,13 +102,14 @@ class Shape:
 
     @cached_property
     def k(self) -> Side:
-        cell = CELL.get(self.dtype, 0) if self.layout == "blockt" else 0
+        cell, _ = cells_of(self.layout, self.dtype)
         return Side(self.dtype, self.head_dim, self.scale, self.tensor[0], cell)
 
     @cached_property
     def v(self) -> Side:
         dtype, scale = self.v_dtype or self.dtype, self.v_scale or self.scale
-        return Side(dtype, self.v_dim or self.head_dim, scale, self.tensor[1])
+        _, cell = cells_of(self.layout, dtype)
+        return Side(dtype, self.v_dim or self.head_dim, scale, self.tensor[1], cell)
 
     @property
     def sides(self) -> tuple[Side, Side]:
@@ -114,7 +118,7 @@ class Shape:
     @property
     def room(self) -> int:
         """Tokens that a sequence has places for, where they are not a pool's."""
-        return round_up(self.capacity, LANES) if self.layout == "blockt" else self.capacity
+        return round_up(self.capacity, LANES) if self.layout in TRANSPOSED else self.capacity
 
     @property
     def table_width(self) -> int:
@@ -130,8 +134,7 @@ class Shape:
 
     def plane(self, side: Side) -> int:
         """Bytes of the side's rows."""
-        whole = self.layout in ("head", "blockt")
-        pads = self.batch * self.kv_heads * self.pad if whole else 0
+        pads = self.batch * self.kv_heads * self.pad if self.layout in STRETCHES else 0
         return round_up(self.rows * side.row + pads, LINE)
 
     def scale_plane(self, side: Side) -> int:
@@ -153,7 +156,7 @@ def places(
     slots = np.asarray(slots, dtype=np.int64)[None, :]
     gone = np.zeros(slots.shape, dtype=bool)
     pads = 0
-    if shape.layout in ("head", "blockt"):
+    if shape.layout in STRETCHES:
         index = (seq * shape.kv_heads + heads) * shape.room + slots
         pads = (seq * shape.kv_heads + heads) * shape.pad
     elif shape.layout == "position":
@@ -184,14 +187,33 @@ def spans(offsets: np.ndarray, width: int) -> np.ndarray:
 
 
 def row_spans(side: Side, rows: np.ndarray, slots: np.ndarray, width: int) -> np.ndarray:
-    """Where the first bytes of rows lie, [H, slots, width]. Transposed, a block of 16 rows is a
-    matrix [cells of a row][16 slots].
+    """Where the first bytes of rows lie, [H, slots, width]. Transposed, they are those of blocks of
+    16 rows.
     """
     if not side.cell:
         return spans(rows, width)
-    byte, lane = np.arange(width), np.asarray(slots)[:, None] % LANES
-    block = rows[..., None] - lane * side.row
-    return block + (byte // side.cell * LANES + lane) * side.cell + byte % side.cell
+    lane = np.asarray(slots) % LANES
+    return (rows - lane * side.row)[..., None] + block_places(side)[lane, :width]
+
+
+@cache
+def block_places(side: Side) -> np.ndarray:
+    """[16 rows, bytes of one]: where a block has them. In front are the scales of packed rows,
+    [packs][16 rows]; then codes, [cells][16 rows][bytes of a cell], or of quads [parts of 16
+    codes][4 quads][16 codes][4 rows].
+    """
+    size = PACKED.get(side.dtype, 0)
+    packs = side.row // size if size else 0
+    codes = side.row - packs * 2
+    behind = packs * 2 * LANES + np.arange(codes * LANES)
+    if side.cell == 1:
+        own = behind.reshape(codes // 16, 4, 16, 4).transpose(1, 3, 0, 2)
+    else:
+        own = behind.reshape(codes // side.cell, LANES, side.cell).swapaxes(0, 1)
+    if not packs:
+        return own.reshape(LANES, codes)
+    front = np.arange(packs * LANES * 2).reshape(packs, LANES, 2).swapaxes(0, 1)
+    return np.concatenate((front, own.reshape(LANES, packs, -1)), axis=2).reshape(LANES, side.row)
 
 
 def decode_rows(side: Side, raw: np.ndarray, scale: np.ndarray | None) -> np.ndarray:
@@ -337,10 +359,11 @@ def attend(q: np.ndarray, k: np.ndarray, v: np.ndarray, scale: float):
 
 def v_scales(shape: Shape, planes: Planes, table, seq: int, first: int, count: int) -> np.ndarray:
     """Of rows of V of a format of codes: [H, count, 1], or of packed rows one for each block."""
-    side = shape.v
-    rows, scales = places(shape, side, table, seq, slots_of(shape, first, count))
+    side, slots = shape.v, slots_of(shape, first, count)
+    rows, scales = places(shape, side, table, seq, slots)
     if side.dtype in PACKED:
-        raw = planes.v[spans(rows, side.payload)].reshape(*rows.shape, -1, PACKED[side.dtype])
+        raw = planes.v[row_spans(side, rows, slots, side.payload)]
+        raw = raw.reshape(*rows.shape, -1, PACKED[side.dtype])
         return np.ascontiguousarray(raw[..., :2]).view(np.float16)[..., 0].astype(float)
     raw = np.ascontiguousarray(planes.v_scale[spans(scales, side.scale_bytes)])
     return raw.view(STORED[side.scale]).astype(float)

@@ -10,7 +10,7 @@ from collections import defaultdict
 
 import numpy as np
 
-from tests.formats import CELL, LANES, PACKED
+from tests.formats import CELL, LANES, PACKED, STRETCHES
 from tests.oracle import Shape
 
 LINE, FLOAT, ENTRY = 64, 4, 4
@@ -28,6 +28,7 @@ class Trace:
     def __init__(self) -> None:
         # region -> address: elements, their size
         self._rows: dict[str, dict[int, tuple[int, int]]] = defaultdict(dict)
+        self._lines: dict[str, set[int]] = defaultdict(set)  # loaded beside what is asked for
         self.issued = 0
         self.flops = 0
         self.twin = 0
@@ -37,6 +38,9 @@ class Trace:
         known = self._rows[region].setdefault(address, (elements, size))
         self._rows[region][address] = max(known, (elements, size))
         self.issued += times * elements * size
+
+    def load_lines(self, region: str, address: int, size: int) -> None:
+        self._lines[region].update(range(address // LINE, (address + size - 1) // LINE + 1))
 
     def multiply_add(self, row: range) -> None:
         for _ in row:
@@ -48,7 +52,8 @@ class Trace:
 
     def lines_in(self, *regions: str) -> int:
         return sum(
-            len({address // LINE for address in self._addresses(region)}) for region in regions
+            len({address // LINE for address in self._addresses(region)} | self._lines[region])
+            for region in regions
         )
 
     def _addresses(self, region: str) -> set[int]:
@@ -60,7 +65,7 @@ class Trace:
 
 
 class Plane:
-    """Where the rows and scales of K lie, or of V: all but a K that is transposed lie whole."""
+    """Where the rows and scales of K lie, or of V: whole, or in blocks that are transposed."""
 
     def __init__(self, shape: Shape, table: np.ndarray | None, name: str) -> None:
         self.shape, self.table, self.name = shape, table, name
@@ -76,8 +81,9 @@ class Plane:
         while self.bytes < side.dim * self.element and not self.packed:
             self.bytes += LINE
         self.scale = SCALE[side.scale] if side.dtype == "i8" else 0
-        blocks = shape.layout == "blockt"
-        self.cell = CELL[side.dtype] if blocks and name == "k" else 0
+        blocks = shape.layout in ("blockt", "block16")
+        self.quads = shape.layout == "block16" and name == "v"
+        self.cell = CELL.get(side.dtype, 4) if blocks and name == "k" else int(self.quads)
         self.room = len(range(0, shape.capacity, LANES)) * LANES if blocks else shape.capacity
 
     def slot(self, token: int) -> int:
@@ -92,7 +98,7 @@ class Plane:
         leaves it out.
         """
         shape, slot = self.shape, self.slot(token)
-        if shape.layout in ("head", "blockt"):
+        if shape.layout in STRETCHES:
             stretch = seq * shape.kv_heads + head
             return stretch * self.room + slot, stretch
         if shape.layout == "position":
@@ -117,31 +123,63 @@ class Plane:
     ) -> None:
         """A row and its scale. `padded`: to the end of the last line."""
         wide = self.bytes // self.element if padded else self.wide
-        if self.cell:
-            self.touch_cells(trace, place, wide * self.element, times if padded else 0)
+        if self.cell and self.packed:
+            self.touch_packs(trace, place, times if padded else 0)
+        elif self.cell:
+            self.touch_cells(trace, place, range(wide * self.element), times if padded else 0)
         else:
             trace.touch(self.name, self.row(place), wide, self.element, times)
         if self.scale:
             trace.touch(f"{self.name}_scale", place[0] * self.scale, 1, self.scale, scales)
 
-    def touch_cells(self, trace: Trace, place: tuple[int, int], wide: int, times: int) -> None:
-        """A row whose cells lie LANES cells apart."""
+    def block(self, place: tuple[int, int]) -> tuple[int, int]:
+        """Where the row's block begins, and the row's place in it."""
         lane = place[0] % LANES
-        block = self.row(place) - lane * self.bytes
-        for byte in range(0, wide, self.cell):
-            at = block + byte * LANES + lane * self.cell
-            trace.touch(self.name, at, min(self.cell, wide - byte), 1, times)
+        return self.row(place) - lane * self.bytes, lane
 
-    def load_blocks(self, trace: Trace, tokens: list[int], loads: int) -> None:
-        """One head: of every block that one of the tokens lies in, all LANES tokens' cells with
-        elements. A block in which a ring ends and begins anew is taken from both sides.
+    def touch_cells(
+        self, trace: Trace, place: tuple[int, int], codes: range, times: int, behind: int = 0
+    ) -> None:
+        """Codes of a row, so far behind its block's start: cells lie LANES cells apart; of quads
+        each code by itself, beside those of three other rows.
         """
-        cells = len(range(0, self.wide * self.element, self.cell))
-        lines = len(range(0, LANES * cells * self.cell, LINE))
-        turns = {(token // self.shape.capacity, self.slot(token) // LANES) for token in tokens}
-        for _ in turns:
-            trace.issued += loads * LANES * cells * self.cell
-            trace.twin += LINE * lines
+        start, lane = self.block(place)
+        for code in codes[:: self.cell]:
+            if self.quads:
+                part, within = divmod(code, 16)
+                line = part * 4 + lane // 4
+                at = line * LINE + within * 4 + lane % 4
+            else:
+                at = code * LANES + lane * self.cell
+            size = min(self.cell, codes.stop - code)
+            trace.touch(self.name, start + behind + at, size, 1, times)
+
+    def touch_packs(self, trace: Trace, place: tuple[int, int], times: int) -> None:
+        """A packed row: its scales in front of the block, and then its codes."""
+        start, lane = self.block(place)
+        packs = len(range(0, self.dim, 32))
+        for pack in range(packs):
+            trace.touch(self.name, start + (pack * LANES + lane) * 2, 2, 1, times)
+        codes = range(self.bytes - packs * 2)
+        self.touch_cells(trace, place, codes, times, packs * LANES * 2)
+
+    def load_blocks(self, trace: Trace, of: tuple[int, int], tokens: list[int], loads: int) -> None:
+        """One head: of every block that one of the tokens lies in, all LANES tokens' cells with
+        elements, or quads' lines of them; all of packed rows. A block in which a ring ends and
+        begins anew is taken from both sides.
+        """
+        step = 16 if self.quads else self.cell
+        size = LANES * len(range(0, self.wide * self.element, step)) * step
+        read = len(range(0, size, LINE)) * LINE
+        if self.packed:
+            size = read = LANES * self.bytes
+        turns = {
+            (token // self.shape.capacity, self.slot(token) // LANES): token for token in tokens
+        }
+        for token in turns.values():
+            trace.issued += loads * size
+            trace.twin += read
+            trace.load_lines(self.name, self.block(self.place(*of, token))[0], read)
 
     def read_rows(self, trace: Trace, tokens: list[int], walks: int) -> None:
         """One head, by the twin: rows that are not transposed, and scales."""
@@ -204,7 +242,7 @@ def read(
     """The rows of one sequence and head."""
     plane.read_rows(trace, tokens, q_rows if shared == 1 else 1)
     if plane.cell:  # never a row by itself, so rows of q beyond Q_ROWS load it again
-        plane.load_blocks(trace, tokens, len(range(0, q_rows, min(shared, Q_ROWS))))
+        plane.load_blocks(trace, of, tokens, len(range(0, q_rows, min(shared, Q_ROWS))))
     for token in tokens:
         place = plane.place(*of, token)
         plane.touch(trace, place, len(range(0, q_rows, shared)), scale_reads)

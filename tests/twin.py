@@ -4,7 +4,7 @@ attends to. A scale counts as the float32 that it stands for.
 
 import numpy as np
 
-from tests.formats import LANES, STORED
+from tests.formats import LANES, PACKED, STORED
 from tests.oracle import LINE, Planes, Shape, Side, places, round_up, slots_of, spans
 
 
@@ -20,12 +20,16 @@ def stretches(shape: Shape, length: int, window: int) -> list[np.ndarray]:
 
 
 def row_words(side: Side, plane: np.ndarray, rows: np.ndarray, slots: np.ndarray) -> int:
-    """Whole rows; transposed, the lines of each block in front of which cells have elements."""
+    """Whole rows; transposed, the lines of each block in front of which cells or quads have
+    elements, or all of a block of packed rows.
+    """
     if not side.cell:
         return words_of(plane[spans(rows, side.row)])
-    lines = round_up(round_up(side.payload, side.cell) * LANES, LINE)
+    read = side.row * LANES
+    if side.dtype not in PACKED:
+        read = round_up(round_up(side.payload, 16 if side.cell == 1 else side.cell) * LANES, LINE)
     blocks = {int(at) for at in (rows - slots % LANES * side.row).ravel()}
-    return sum(words_of(plane[at : at + lines]) for at in blocks)
+    return sum(words_of(plane[at : at + read]) for at in blocks)
 
 
 def scale_words(side: Side, plane: np.ndarray, scales: np.ndarray) -> int:

@@ -94,15 +94,16 @@ static double loaded_row(const kvb_plane *p, int64_t step)
     return (double)kvb_payload(p->dtype, packed ? p->dim : round_up(p->dim, step));
 }
 
-/* And of a transposed block, to the end of its last cells with elements; where its rows are made
- * floats, their elements. Packed rows have whole cells, and so have blocks of V in quads. */
+/* And of a transposed block, to the end of its last cells with elements, or all of one of packed
+ * rows or in quads; where its rows are made floats, their elements. */
 static double loaded_blocks(const kvb_decode *a, const kvb_plane *p, const visits *v,
                             int32_t shared)
 {
     const int64_t bytes = kvb_payload(p->dtype, p->dim);
     if (kvb_made_wide(a, p))
         return v->rows * (double)bytes;
-    const int64_t block = p->cell > 1 ? LANES * round_up(bytes, p->cell) : kvb_block_bytes(p);
+    const bool in_cells = p->cell > 1 && !kvb_pack_scale(p->dtype);
+    const int64_t block = in_cells ? LANES * round_up(bytes, p->cell) : kvb_block_bytes(p);
     return v->blocks * (double)block * loads(a, p, shared);
 }
 

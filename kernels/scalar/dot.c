@@ -56,7 +56,7 @@ void kvb_scalar_qk_dot(int32_t dtype, const kvb_tile *tile, const kvb_group *gro
 {
     kvb_scalar_assert(tile, group);
     const int64_t block = together(dtype);
-    _Alignas(LINE) uint8_t beside[DIM_MAX];
+    _Alignas(LINE) uint8_t beside[2 * DIM_MAX]; /* packed rows are longer than their codes */
     for (int32_t t = 0; t < round_up(tile->count, LANES); t++) {
         const uint8_t *k = kvb_scalar_row(dtype, &tile->k, t, group->k_dim, beside);
         for (int64_t h = 0; h < group->q_rows; h++) {
@@ -87,7 +87,7 @@ static void sum_block(int32_t dtype, const kvb_tile *tile, const kvb_group *grou
                       int64_t h, int64_t from)
 {
     const int64_t count = at_most(together(dtype), group->v_dim - from);
-    _Alignas(LINE) uint8_t beside[DIM_MAX];
+    _Alignas(LINE) uint8_t beside[2 * DIM_MAX]; /* packed rows are longer than their codes */
     float weights[TILE];
     int32_t sums[DIM_MAX] = {0};
     for (int32_t t = 0; t < tile->count; t++) {

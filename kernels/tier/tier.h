@@ -38,11 +38,11 @@ typedef struct kvb_prepared {
     _Alignas(LINE) int8_t codes[];
 } kvb_prepared;
 
-/* Room for them with steps and beginnings, five bytes an element; or for as many floats as q has.
+/* Room for them with steps and beginnings, seven bytes an element; or for as many floats as q has.
  */
 static inline int64_t prepared_bytes(int64_t dim)
 {
-    return at_least((int64_t)sizeof(kvb_prepared) + 5 * Q_ROWS * round_up(dim, LINE),
+    return at_least((int64_t)sizeof(kvb_prepared) + 7 * Q_ROWS * round_up(dim, 2 * LINE),
                     Q_ROWS * round_up(dim, LANES) * (int64_t)sizeof(float));
 }
 

@@ -19,6 +19,7 @@ KERNEL = "kernel"
 # Sequences of several lengths, beside even ones: as many tokens in all, or each as long as the
 # longest.
 LENGTHS = "lengths"
+LAYOUT = "layout"
 
 
 class NoLine(StrEnum):
@@ -32,7 +33,7 @@ class NoLine(StrEnum):
 
 # What depends on each factor, and so differs with it.
 _WITH = {
-    "layout": {field.name for field in FIELDS if field.within == "layout"},
+    LAYOUT: {field.name for field in FIELDS if field.within == "layout"},
     "dtype": {field.name for field in FIELDS if field.within == "dtype"},
     "variant": set(),
     "block_tokens": set(),

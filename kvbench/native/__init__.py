@@ -20,5 +20,13 @@ from kvbench.native.ops import (
     unpack_task,
 )
 from kvbench.native.plugin import Plugin, is_plugin
-from kvbench.native.rows import LANES, block_of, packed, plane_bytes, token_bytes
+from kvbench.native.rows import (
+    LANES,
+    SCALE,
+    block_of,
+    block_places,
+    packed,
+    plane_bytes,
+    token_bytes,
+)
 from kvbench.native.team import Series, Task, Team

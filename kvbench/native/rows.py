@@ -9,7 +9,9 @@ from kvbench.native.cache import Cache
 from kvbench.native.library import Library
 
 _LINE = 64
-LANES = 16  # tokens of a block in which K lies transposed
+LANES = 16  # tokens of a block in which rows lie transposed
+SCALE = 2  # bytes of a scale before the codes of a packed row's part
+_SIDE, _TOGETHER = 16, 4  # codes and tokens of a quad
 
 
 def block_of(dtype: str, library: Library | None = None) -> tuple[int, int]:
@@ -36,12 +38,34 @@ def plane_bytes(
 ) -> np.ndarray:
     """Where each byte of a token's row lies in the plane: side by side, or transposed."""
     own, row = getattr(cache.struct, plane), cache.place(token, head, sequence, plane)[0]
-    cell = cache.library.cell(cache.layout, cache.half(plane)[0], plane)
-    byte = np.arange(own.row_bytes)
-    if not cell:
-        return row + byte
+    places = block_places(cache, plane)
+    if places is None:
+        return row + np.arange(own.row_bytes)
     lane = token % cache.struct.capacity % LANES
-    return row - lane * own.row_bytes + (byte // cell * LANES + lane) * cell + byte % cell
+    return row - lane * own.row_bytes + places[lane]
+
+
+def block_places(cache: Cache, plane: str) -> np.ndarray | None:
+    """[LANES rows][bytes of one]: where a block has them; None where the plane's rows lie whole."""
+    dtype, row_bytes = cache.half(plane)[0], getattr(cache.struct, plane).row_bytes
+    cell = cache.library.cell(cache.layout, dtype, plane)
+    if not cell:
+        return None
+    elements, size = block_of(dtype, cache.library)
+    lane, byte = np.arange(LANES)[:, None], np.arange(row_bytes)
+    if elements == 1:
+        return _code_places(byte, lane, cell)
+    pack, within = np.divmod(byte, size)
+    codes = _code_places(byte - SCALE * (pack + 1), lane, cell)
+    scales = (pack * LANES + lane) * SCALE + within
+    return np.where(within < SCALE, scales, row_bytes // size * SCALE * LANES + codes)
+
+
+def _code_places(code: np.ndarray, lane: np.ndarray, cell: int) -> np.ndarray:
+    if cell > 1:
+        return (code // cell * LANES + lane) * cell + code % cell
+    line = code // _SIDE * (LANES // _TOGETHER) + lane // _TOGETHER
+    return line * _LINE + code % _SIDE * _TOGETHER + lane % _TOGETHER
 
 
 def token_bytes(cache: Cache, token: int, head: int, sequence: int = 0) -> list[np.ndarray]:

@@ -7,6 +7,7 @@ side.
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter, ne
@@ -14,7 +15,7 @@ from typing import Any, TypeGuard
 
 from kvbench.grouping import grouped
 from kvbench.model import AUTO, DEFAULTS, OURS, POINT, Contrast, Machine, Needs, Point, Probe
-from kvbench.model.contrast import FACTORS, LENGTHS, lines, value
+from kvbench.model.contrast import FACTORS, LAYOUT, LENGTHS, lines, value
 from kvbench.model.point import FLOPS, SHAPE, Visited
 from kvbench.native import default_library
 from kvbench.plan.classes import level
@@ -87,22 +88,33 @@ def _near(footprint: int, point: Point, machine: Machine, far: int) -> float:
 def contrasts(needs: Mapping[Point, Needs], machine: Machine, memory: int) -> tuple[Contrast, ...]:
     """`memory`: bytes that there are. Of points that differ in a factor alone, that the same level
     feeds and that have nothing between their passes, the line with most of them, then the one
-    nearest to the defaults, that fits a share of it. Of several lengths every line that fits: they
-    differ in how much they read.
+    nearest to the defaults, that fits a share of it. Of layouts the one nearest to the defaults and
+    further ones, until each stands beside another: no dtype and variant has all. Of several lengths
+    every line that fits: they differ in how much they read.
     """
-    found: dict[tuple[str, ...], Contrast] = {}
+    found, seen = list[Contrast](), defaultdict[tuple[str, ...], set[str]](set)
     own = [point for point in needs if not point.streamed]
     for factor in FACTORS:
         found_lines = (_of_each_value(line, factor) for line in lines(own, factor))
-        for line in sorted(found_lines, key=lambda line: (-len(line), sum(map(_unusual, line)))):
+        for line in sorted(found_lines, key=lambda line, own=factor: _rank(line, own)):
             levels = {level(point, needs[point], machine) for point in line}
             if factor == LENGTHS:
                 levels = {point.name for point in line}
             elif len(levels) > 1:
                 continue
-            if fit(line, needs, memory):
-                found.setdefault((factor, line[0].op, *levels), Contrast(factor, line))
-    return tuple(found.values())
+            beside = seen[factor, line[0].op, *levels]
+            values = {value(point, factor) for point in line}
+            new = not values <= beside if factor == LAYOUT else not beside
+            if new and fit(line, needs, memory):
+                found.append(Contrast(factor, line))
+                beside |= values
+    return tuple(found)
+
+
+def _rank(line: Sequence[Point], factor: str) -> tuple[int, ...]:
+    if factor == LAYOUT:
+        return min(map(_unusual, line)), -len(line)
+    return -len(line), sum(map(_unusual, line))
 
 
 def fit(points: Iterable[Point], needs: Mapping[Point, Needs], memory: int) -> bool:

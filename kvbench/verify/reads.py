@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 
 from kvbench.model.planes import PLANES
-from kvbench.native import LANES, Cache, block_of
+from kvbench.native import LANES, Cache, block_of, block_places
 from kvbench.native.declared import Plane
 
 _LINE = 64
@@ -52,14 +52,17 @@ def _head_sum(cache: Cache, sequence: int, head: int, tokens: range, plane: str)
 
 
 def _block_bytes(cache: Cache, plane: str) -> int:
-    """Whole lines, to the last cell with an element. 0 where rows are not transposed."""
-    dtype, dim = cache.half(plane)
-    cell = cache.library.cell(cache.layout, dtype, plane)
-    if not cell:
+    """Whole lines, to the last cell or quad with an element; all of a block of packed rows. 0 where
+    rows are not transposed.
+    """
+    (dtype, dim), places = cache.half(plane), block_places(cache, plane)
+    if places is None:
         return 0
-    _, element = block_of(dtype, cache.library)
-    cells = -(-dim * element // cell)
-    return -(-cells * cell * LANES // _LINE) * _LINE
+    elements, size = block_of(dtype, cache.library)
+    if elements > 1:
+        return places.size
+    last = int(places[:, : dim * size].max())
+    return (last // _LINE + 1) * _LINE
 
 
 def _words(data: np.ndarray) -> int:

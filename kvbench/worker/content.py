@@ -12,11 +12,10 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from kvbench.model.planes import PLANES
-from kvbench.native import LANES, Cache, block_of
+from kvbench.native import LANES, SCALE, Cache, block_of, block_places
 
 SEED = 1
 _HALF = 16  # elements: so far apart two of q4_0 share a byte, and therefore a sign
-_SCALE = 2  # bytes before the codes of a packed block
 
 
 def signs(layer: int, head_dim: int) -> np.ndarray:
@@ -66,14 +65,15 @@ class _Plane:
     def __init__(self, cache: Cache, plane: str) -> None:
         self._own, (dtype, dim) = getattr(cache.struct, plane), cache.half(plane)
         self._begin = cache.struct.k.bytes if plane == "v" else 0
-        self._cell = cache.library.cell(cache.layout, dtype, plane)
+        self._places = block_places(cache, plane)
         elements, size = block_of(dtype, cache.library)
         packed, whole = elements > 1, elements > 1 or self.scaled
-        self._size, self._halves = size, packed and size - _SCALE < elements
+        self._halves = packed and size - SCALE < elements
         block, place = np.divmod(np.arange(self._own.row_bytes), size)
         # that a byte is of, or the first of those
-        element = block * elements + (place - _SCALE if packed else 0)
-        coded = (element < dim) & (place >= (_SCALE if packed else 0))
+        element = block * elements + (place - SCALE if packed else 0)
+        self._codes = place >= (SCALE if packed else 0)
+        coded = (element < dim) & self._codes
         sign = np.where(whole, 0xFF, np.where(place == size - 1, 0x80, 0))
         self._element = np.where(coded, element, 0)
         self._inverts = (coded * sign).astype(np.uint8)
@@ -91,9 +91,9 @@ class _Plane:
     def begin(self, first: np.ndarray) -> None:
         if self._halves:
             rows = self._rows(first)
-            codes = rows.reshape(*rows.shape[:2], -1, self._size)[..., _SCALE:]
-            codes += codes & 0x0F == 0
-            codes += (codes < 0x10) * np.uint8(0x10)
+            codes = self._along(self._codes.astype(np.uint8), rows)
+            rows += (rows & 0x0F == 0) * codes
+            rows += (rows < 0x10) * codes * np.uint8(0x10)
 
     def make(self, signs: np.ndarray, first: np.ndarray, to: np.ndarray) -> None:
         changed, rows, found = signs[self._element] < 0, self._rows(first), self._rows(to)
@@ -108,7 +108,8 @@ class _Plane:
         """
         own = self._own
         step = own.seq_stride if own.head_stride < own.token_stride else own.head_stride
-        rows = LANES if self._cell else math.gcd(step // own.row_bytes, LANES)
+        whole = self._places is None
+        rows = math.gcd(step // own.row_bytes, LANES) if whole else LANES
         together = rows * own.row_bytes
         shape = (own.bytes // step, step // together, together)
         return as_strided(layer[self._begin :], shape, (step, together, 1))
@@ -116,6 +117,8 @@ class _Plane:
     def _along(self, row: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Bytes for a row, for as many rows as are taken at once."""
         count = rows.shape[2] // row.size
-        if self._cell:
-            return np.repeat(row.reshape(-1, 1, self._cell), count, axis=1).ravel()
-        return np.tile(row, count)
+        if self._places is None:
+            return np.tile(row, count)
+        block = np.empty(self._places.size, row.dtype)
+        block[self._places] = row
+        return block

@@ -116,6 +116,7 @@ CASES = [  # what is called, and words of the line; {run} is a run directory
     (f"{POINT} --dtype f16+f99", "--dtype", "'f16+f99' is no pair", "'f99' is not known", "bf16"),
     (f"{POINT} --dtype q8_0+q4_0 --variant perhead", "perhead", "K of q8_0 with V of q4_0"),
     (f"{POINT} --dtype q8_0+f16 --layout blockt", "K of q8_0", "blockt", "f32, f16, bf16, i8"),
+    (f"{POINT} --dtype q8_0+f16 --layout block16", "V of f16", "block16", "i8, e4m3, e5m2, q8_0"),
     (f"{POINT} --dtype f16+i8 --engine numpy", "numpy", "f16+i8"),
     ("size llama-3-8b --dtype f16+i8", "--dtype", "'f16+i8'", "kvbench profile"),
     ("peers --dtype f16+i8", "dtype", "'f16+i8'", "kvbench profile"),

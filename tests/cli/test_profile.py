@@ -93,18 +93,19 @@ SHORT = ["--samples", "2", "--sample-time", "0.001", "--layers", "3"]
 
 
 @pytest.mark.parametrize("op", ["decode", "append", "bulk"])
-@pytest.mark.parametrize("layout", ["head", "position", "paged", "blockt"])
+@pytest.mark.parametrize("layout", ["head", "position", "paged", "blockt", "block16"])
 def test_a_small_point(op, layout, capsys):
-    facts = json.loads(
-        output_of(capsys, "profile", op, *SMALL, *SHORT, "--layout", layout, "--json")
-    )
+    row, how = 32 * 2, ["--layout", layout]
+    if layout == "block16":
+        row, how = 18, [*how, "--dtype", "q4_0"]
+    facts = json.loads(output_of(capsys, "profile", op, *SMALL, *SHORT, *how, "--json"))
     assert facts["version"] == 2
     assert facts["kernel"].startswith(f"{op}.") and f".{layout}." in facts["kernel"]
     assert facts["gbps"] > 0 and facts["ceiling_gbps"] > 0
     assert len(facts["samples"]) == 2
     assert facts["layers"] == 3
     tokens = 96 if op != "append" else 1
-    kv = 2 * tokens * 2 * 32 * 2
+    kv = 2 * tokens * 2 * row
     if op == "decode":
         assert facts["bytes_compulsory"] == kv + 2 * 4 * 32 * 4 + (
             6 * 4 if layout == "paged" else 0
@@ -134,6 +135,7 @@ _ROW = {"q8_0": 34, "q4_0": 18, "f16": 64, "i8": 32 + 4}  # bytes of 32 elements
     [
         *(("decode", "head", ("q8_0", "q4_0"), isa) for isa in default_library().isas()),
         *(("decode", "blockt", ("f16", "i8"), isa) for isa in default_library().isas()),
+        ("decode", "block16", ("q8_0", "q4_0"), BEST),
         ("append", "position", ("q4_0", "f16"), BEST),
         ("bulk", "head", ("i8", "q8_0"), BEST),
         ("step", "paged", ("q8_0", "i8"), BEST),
@@ -162,6 +164,7 @@ def test_a_pair_of_one_and_the_same_is_that_one(capsys):
     ("op", "more", "moved"),
     [
         ("repack", ["--layout", "blockt"], 2 * 2 * 96 * (2 * 2 - 1) * 32),
+        ("repack", ["--layout", "block16", "--dtype", "q4_0"], 2 * 18 * 96 * (2 * 2 - 1)),
         ("transpose", [], 2 * 2 * 96 * 2 * 32 * 4),
         ("logits", ["--vocabulary", "50"], 2 * 50 * 4),
         ("logits", [], 2 * 32_000 * 4),
@@ -187,7 +190,7 @@ def test_a_repack_is_of_one_thread(capsys):
     said = errors_of(capsys, "profile", "repack", *own, *SHORT, "--threads", "2")
     assert "repack is of one thread, and 2 are asked for" in said
     said = errors_of(capsys, "profile", "repack", *SMALL, *SHORT, "--layout", "paged")
-    assert "there is no kernel repack.-.paged.f16" in said and "head, blockt" in said
+    assert "there is no kernel repack.-.paged.f16" in said and "head, blockt, block16" in said
     assert "a cache of 96 tokens does not grow to 96" in errors_of(
         capsys, "profile", "repack", *SMALL, *SHORT, "--capacity", "96"
     )
@@ -282,6 +285,7 @@ GROWS = ["--layers", "3", "--grow", "24", "--tuning", "off"]
         ["--layout", "paged", "--batch", "2", "--lengths", "ragged:3"],
         ["--dtype", "i8", "--window", "32", "--full-every", "3", "--between", "64k"],
         ["--dtype", "i8+f16", "--layout", "blockt"],
+        ["--dtype", "i8+q8_0", "--layout", "block16"],
     ],
 )
 def test_a_step_that_grows(more, capsys):

@@ -188,7 +188,7 @@ def row(**changed):
         (row(variant="NULL"), "variant is no printable text"),
         (
             row(layout='"heads"'),
-            r"layout 'heads' is not known \(one of: head, position, paged, blockt\)",
+            r"layout 'heads' is not known \(one of: head, position, paged, blockt, block16\)",
         ),
         (row(dtype='"f64"'), "dtype 'f64' is not known"),
         (row(isa='"sse"'), "isa 'sse' is not known"),

@@ -10,8 +10,8 @@ from tests.kernels.test_extremes import EVERY, NAN, decoded, stored
 from tests.raw import Bound, Team, decode_args
 
 TOKENS, HEADS, GROUP, DIM = 700, 2, 3, 256
-PLACES = (("head", "head"), ("position", "head"), ("blockt", "head"), ("paged", "head"),
-          ("paged", "token"))  # fmt: skip
+PLACES = (("head", "head"), ("position", "head"), ("blockt", "head"), ("block16", "head"),
+          ("paged", "head"), ("paged", "token"))  # fmt: skip
 DTYPES = {"flash": "f32", "twopass": "f32", "perhead": "f32", "dot": "i8"}
 
 

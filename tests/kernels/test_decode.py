@@ -60,7 +60,8 @@ def table_of(shape):
 
 def of(variant, layout, **more):
     """In a number format that the variant has."""
-    return shape_of(layout, ONLY_OF.get(variant, "f16"), **more)
+    usual = "e4m3" if layout == "block16" else "f16"
+    return shape_of(layout, ONLY_OF.get((variant, layout), ONLY_OF.get(variant, usual)), **more)
 
 
 def passes(bench, case):
@@ -73,7 +74,7 @@ def passes(bench, case):
 KERNELS = [kernel for kernel in Raw().kernels() if kernel["op"] == "decode"]
 EVERY = {(kernel["variant"], kernel["layout"]) for kernel in KERNELS}
 DOT = sorted({kernel["dtype"] for kernel in KERNELS if kernel["variant"] == "dot"})
-ONLY_OF = {"round16": "f32", "dot": "i8"}
+ONLY_OF = {"round16": "f32", "dot": "i8", ("dot", "block16"): "q4_0"}
 ROWS = [(dtype, "flash") for dtype in formats.DTYPES] + [("f32", "round16")]
 ROWS += [(dtype, "dot") for dtype in DOT]
 
@@ -133,7 +134,10 @@ def test_two_dtypes(bench, dtype, v_dtype):
     of its own.
     """
     turn = sum(map(formats.DTYPES.index, (dtype, v_dtype)))
-    layouts = [layout for layout in bench.words.layout if dtype in bench.words.dtypes(layout)]
+    layouts = [
+        layout for layout in bench.words.layout
+        if dtype in bench.words.dtypes(layout) and v_dtype in bench.words.v_dtypes(layout)
+    ]  # fmt: skip
     more = {"v_dtype": v_dtype, "v_scale": "f16", "v_dim": (96, 40, 130)[turn % 3]}
     shape = shape_of(layouts[turn % len(layouts)], dtype, batch=2, capacity=150, pad=64, **more)
     for place, variant in enumerate(bench.words.variants(shape)):
@@ -174,20 +178,18 @@ def test_tile_edges(bench, dtype, tokens):
 
 
 @pytest.mark.parametrize(
-    ("dtype", "variant"),
-    [
-        *((d, v) for d in formats.CELL for v in ("flash", "twopass")),
-        *((d, "dot") for d in DOT if d in formats.CELL),
-    ],
-)
-def test_lanes_of_transposed_blocks(bench, dtype, variant):
+    ("layout", "dtype", "variant"),
+    sorted({(kernel["layout"], kernel["dtype"], kernel["variant"]) for kernel in KERNELS
+            if kernel["layout"] in formats.TRANSPOSED}),
+)  # fmt: skip
+def test_lanes_of_transposed_blocks(bench, layout, dtype, variant):
     """Every length and first lane around the blocks; tokens beside them, rows' padding and unused
     lanes are NaN.
     """
     for tokens in (*range(1, 50), 63, 64, 65):
         ring = tokens % 4 == 0
         dim = 1024 if tokens == 64 else (48, 37, 3)[tokens % 3]
-        shape = shape_of("blockt", dtype, head_dim=dim, capacity=tokens - ring, ring=ring)
+        shape = shape_of(layout, dtype, head_dim=dim, capacity=tokens - ring, ring=ring)
         how = {
             "window": max(1, tokens * (tokens % 5) // 5 - ring) if tokens % 5 else tokens - ring,
             "evicted": True,
@@ -210,7 +212,9 @@ WHOLE = [("position", 8, 128), ("position", 3, 37), ("position", 7, 160)]
 WHOLE += [("head", heads, dim) for heads, dim in ((1, 73), (2, 96), (1, 112), (1, 200))]
 READ_WHOLE = [(dtype, "flash", *where) for dtype in formats.DTYPES for where in WHOLE]
 READ_WHOLE += [("f32", "round16", *where) for where in WHOLE] + [
-    (dtype, "flash", "blockt", 1, 128) for dtype in formats.CELL
+    (dtype, "flash", layout, 1, 128)
+    for layout, dtypes in formats.TRANSPOSED.items()
+    for dtype in dtypes
 ]
 
 

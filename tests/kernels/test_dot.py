@@ -4,16 +4,19 @@ import numpy as np
 import pytest
 
 from tests import narrow, oracle
-from tests.formats import BLOCK, CELL, PACKED, WHOLE
+from tests.formats import BLOCK, PACKED, TRANSPOSED, WHOLE
 from tests.kernels.test_decode import DOT, case_of, passes, shape_of, table_of
 from tests.oracle import Planes, Shape
 from tests.raw import Bound, decode_args
 
 ROWS = [("i8", "head"), ("i8", "blockt"), ("q8_0", "head"), ("q4_0", "head")]
+ROWS += [(dtype, "block16") for dtype in WHOLE]
 MOST = {"i8": (-128, 127), "q8_0": (-128, 127), "q4_0": (-8, 7)}  # codes
 every = pytest.mark.parametrize(("dtype", "layout"), ROWS)
 FLOATS = [(dtype, "head") for dtype in DOT if dtype not in WHOLE]
-FLOATS += [(dtype, "blockt") for dtype, _ in FLOATS if dtype in CELL]
+FLOATS += [
+    (dtype, where) for dtype, _ in FLOATS for where, own in TRANSPOSED.items() if dtype in own
+]
 
 
 def decoded(bench, isa, dtype, codes, scales, q, layout="head"):
@@ -23,19 +26,14 @@ def decoded(bench, isa, dtype, codes, scales, q, layout="head"):
     if ("dot", layout, dtype, isa) not in bench.words.kernels:
         return None
     _, tokens, dim = codes.shape
-    shape, out = Shape(layout, dtype, 1, 1, dim, tokens), np.empty_like(q)
+    shape, out, slots = Shape(layout, dtype, 1, 1, dim, tokens), np.empty_like(q), np.arange(tokens)
     planes = Planes.filled(shape, 0x7F)
-    for side, plane in enumerate((planes.k, planes.v)):
-        rows = codes[side].astype(np.int8)
+    for number, (side, plane) in enumerate(zip(shape.sides, (planes.k, planes.v), strict=True)):
+        rows = codes[number].astype(np.int8)
         if dtype in PACKED:
-            rows = packed(dtype, rows, scales[side])
-        elif layout == "blockt" and not side:  # 16 tokens side by side, four codes of each
-            rows = (
-                np.resize(rows, (-(-tokens // 16) * 16, dim))
-                .reshape(-1, 16, dim // 4, 4)
-                .transpose(0, 2, 1, 3)
-            )
-        plane[: rows.size] = np.ascontiguousarray(rows).view(np.uint8).ravel()
+            rows = packed(dtype, rows, scales[number]).reshape(tokens, -1)
+        places, _ = oracle.places(shape, side, None, 0, slots)
+        plane[oracle.row_spans(side, places, slots, side.payload)[0]] = rows.view(np.uint8)
     for plane, own in zip(planes.all()[2:], scales, strict=True):
         if dtype == "i8":
             plane.view(np.float32)[:tokens] = own

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from tests import narrow, oracle
-from tests.formats import STORED, WHOLE
+from tests.formats import STORED, STRETCHES, WHOLE
 from tests.oracle import Planes, Shape
 from tests.raw import Bound, Raw, decode_args
 
 EVERY = sorted({tuple(k[w] for w in ("dtype", "layout", "isa")) for k in Raw().kernels()
                 if k["op"] == "decode" and k["variant"] == "dot" and k["dtype"] not in WHOLE
-                and k["layout"] in ("head", "blockt") and k["runnable"]})  # fmt: skip
+                and k["layout"] in STRETCHES and k["runnable"]})  # fmt: skip
 every = pytest.mark.parametrize(("dtype", "layout", "tier"), EVERY)
 
 

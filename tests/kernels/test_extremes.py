@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from tests import oracle
-from tests.formats import PACKED, STORED
+from tests.formats import PACKED, STORED, TRANSPOSED
 from tests.kernels.test_decode import shape_of, table_of
 from tests.raw import Bound, Raw, Refused, Team, decode_args, store_args
 
 KV_HEADS, GROUP, TOKENS, DIM = 2, 3, 40, 64
 EVERY = sorted({tuple(k[w] for w in ("variant", "layout", "dtype", "isa")) for k in Raw().kernels()
                 if k["op"] == "decode" and k["runnable"]})  # fmt: skip
-TRANSPOSED = ("f32", "f16", "bf16", "i8")
+EVERY_BLOCK = [(layout, dtype) for layout, own in TRANSPOSED.items() for dtype in own]
 NAN = np.float32("nan")
 
 
@@ -120,9 +120,9 @@ def test_units_whose_largest_scores_lie_far_apart(raw, isa, variant, later):
 # ---- a ring --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("layout", ["head", "position", "paged", "blockt"])
+@pytest.mark.parametrize("layout", ["head", "position", "paged", "blockt", "block16"])
 def test_a_window_of_a_ring_is_at_most_what_it_holds(raw, team, layout):
-    shape = shape_of(layout, "f32", capacity=20, ring=True)
+    shape = shape_of(layout, "i8", capacity=20, ring=True)
     with Bound(raw, shape, [50], table_of(shape)) as bound:
         bound.put(type(bound.planes).filled(shape, 0))
         q = np.zeros((1, 2, shape.head_dim), np.float32)
@@ -133,16 +133,16 @@ def test_a_window_of_a_ring_is_at_most_what_it_holds(raw, team, layout):
                 decoded(raw, team, bound, q, "scalar", "flash", window=window)
 
 
-# ---- transposed K --------------------------------------------------------------------------------
+# ---- transposed blocks ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dtype", TRANSPOSED)
+@pytest.mark.parametrize(("where", "dtype"), EVERY_BLOCK)
 @pytest.mark.parametrize("dim", [1, 2, 3, 5, 33, 66, 67, 129])
-def test_odd_dims_of_transposed_k(raw, team, dtype, dim):
-    """What comes back is what the plain layout gives; and so many lines are touched."""
+def test_odd_dims_of_transposed_rows(raw, team, where, dtype, dim):
+    """What comes back is what the plain layout gives."""
     rows = np.random.default_rng(dim).standard_normal((2, 1, 37, 1, dim), dtype=np.float32)
     found = []
-    for layout in ("blockt", "head"):
+    for layout in (where, "head"):
         shape = shape_of(layout, dtype, kv_heads=1, head_dim=dim, capacity=50)
         with Bound(raw, shape, [0]) as bound:
             bound.put(type(bound.planes).filled(shape, 0xFF))
@@ -151,15 +151,15 @@ def test_odd_dims_of_transposed_k(raw, team, dtype, dim):
     assert all(np.array_equal(*pair) for pair in zip(*found, strict=True))
 
 
-@pytest.mark.parametrize("dtype", TRANSPOSED)
+@pytest.mark.parametrize(("layout", "dtype"), EVERY_BLOCK)
 @pytest.mark.parametrize("length", [1, 15, 16, 21, 33])
-def test_a_cache_whose_last_block_is_part_full_grows(raw, team, isa, dtype, length):
+def test_a_cache_whose_last_block_is_part_full_grows(raw, team, isa, layout, dtype, length):
     kv_heads, dim = 3, 40
     rows = np.random.default_rng(length).standard_normal(
         (2, 1, length, kv_heads, dim), dtype=np.float32
     )
     small, large = (
-        shape_of("blockt", dtype, kv_heads=kv_heads, head_dim=dim, capacity=n) for n in (40, 90)
+        shape_of(layout, dtype, kv_heads=kv_heads, head_dim=dim, capacity=n) for n in (40, 90)
     )
     with Bound(raw, large, [0]) as room, Bound(raw, small, [0]) as bound:
         raw.check(raw.lib.kvb_cache_bind(bound.cache, room.arena.base))

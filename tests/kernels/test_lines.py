@@ -27,6 +27,7 @@ SHAPES = [
     ("position", "f32", 3, 1, 40, 1400),
     ("paged", "f16+i8", 2, 2, 128, 2600),
     ("blockt", "f16", 2, 2, 72, 2600),
+    ("block16", "q4_0", 2, 2, 96, 4200),
 ]
 
 # layout, dtype, KV heads, query heads of each, D, context: whole steps and one that is none;
@@ -63,6 +64,10 @@ LOADS = [
     ("head", "q4_0", 2, 3, 64, 304, "twin.perhead", "best", "off"),
     ("head", "f32+i8", 1, 12, 33, 304, "flash"),
     ("blockt", "i8+q4_0", 1, 5, 64, 304, "dot"),
+    ("block16", "q4_0+i8", 1, 5, 96, 304, "dot"),
+    ("block16", "i8+q8_0", 1, 2, 40, 304, "dot"),
+    ("block16", "q8_0", 2, 3, 96, 304, "twin", "best", "weave"),
+    ("block16", "e4m3", 2, 3, 40, 304, "twin", "best", "stream"),
 ]
 
 

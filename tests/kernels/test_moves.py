@@ -44,16 +44,20 @@ def test_a_repack_counts_the_rows_that_move(raw, isa, k, v):
     assert found.flops == 0
 
 
-def test_a_repack_moves_whole_blocks_of_transposed_k(raw):
-    """16 tokens of K lie in each other: of 17 tokens 32 move, of 5 tokens 16."""
-    large, small = caches(raw, "blockt", "f16", 20, 50)
+@pytest.mark.parametrize(
+    ("layout", "dtype", "payload"), [("blockt", "f16", 80), ("block16", "q8_0", 68)]
+)
+def test_a_repack_moves_whole_blocks_of_transposed_rows(raw, layout, dtype, payload):
+    """16 tokens lie in each other: of 17 tokens 32 move, of 5 tokens 16."""
+    large, small = caches(raw, layout, dtype, 20, 50)
     with large, small:
         raw.check(raw.lib.kvb_cache_bind(small.cache, large.arena.base))
         found = raw.traffic("repack", small.cache, large.cache, 0, 1)
         token = small.cache.k.token_stride
-    k, v = KV_HEADS * (32 + 16) - 32, KV_HEADS * (17 + 5)
-    assert found.issued == 2 * token * (k + v)
-    assert found.kv == 2 * 80 * (v - 17 + v)
+    whole, live = KV_HEADS * (32 + 16), KV_HEADS * (17 + 5)
+    moved = whole - 32 + (whole if layout == "block16" else live)
+    assert found.issued == 2 * token * moved
+    assert found.kv == 2 * payload * (live - 17 + live)
 
 
 def test_a_repack_is_of_one_thread(raw):

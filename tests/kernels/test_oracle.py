@@ -18,6 +18,7 @@ LAYOUTS = [
     ("paged", "token"),
     ("blockt", "head"),
 ]
+PLANNED = [*LAYOUTS, ("block16", "head")]
 
 
 def shape_of(layout, inner, dtype="i8", **more):
@@ -55,7 +56,7 @@ def test_attention_by_hand():
 @pytest.mark.parametrize(("layout", "inner"), LAYOUTS)
 @pytest.mark.parametrize("dtype", ["f32", "f16", "i8"])
 def test_rows_never_overlap(layout, inner, dtype):
-    """Of V, which lies whole in every layout; K is of another dtype and width."""
+    """Of V that lies whole; K is of another dtype and width."""
     shape = shape_of(layout, inner, "bf16", v_dtype=dtype, v_dim=70)
     side, slots, rows, scales = shape.v, np.arange(shape.capacity), [], []
     for seq in range(shape.batch):
@@ -90,7 +91,34 @@ def test_cells_of_keys_by_hand(dtype):
     )
 
 
-@pytest.mark.parametrize(("layout", "inner"), LAYOUTS)
+# where a row of 64 elements has the 22nd of its codes
+CODE_21 = {"i8": 21, "e4m3": 21, "e5m2": 21, "q8_0": 2 + 21, "q4_0": 18 + 2 + 5}
+
+
+@pytest.mark.parametrize("dtype", formats.CODES)
+def test_blocks_of_codes_by_hand(dtype):
+    """Every byte of K and V has a place of its own. Code 21 of slot 22, the seventh row of the
+    second block, is the second of cell 5 in K; in V the sixth of the second part of 16, in its
+    second quad. Two packs have 64 bytes of scales in front.
+    """
+    shape = shape_of("block16", "head", dtype, capacity=35, head_dim=64)
+    front = 2 * 32 if dtype in formats.PACKED else 0
+    for side, place in zip(shape.sides, ((5 * 16 + 6) * 4 + 1, 256 + 64 + 5 * 4 + 2), strict=True):
+        slots, heads = np.arange(48), []
+        for seq in range(2):
+            rows, _ = oracle.places(shape, side, None, seq, slots)
+            heads.append(oracle.row_spans(side, rows, slots, side.row))
+        spans = np.concatenate(heads)
+        assert len(np.unique(spans)) == spans.size
+        assert spans.min() == 0 and spans.max() < shape.plane(side)
+        assert (spans[1] - spans[0] == 48 * side.row + shape.pad).all()
+        assert spans[0, 22, CODE_21[dtype]] == 16 * side.row + front + place
+        if front:  # of its second scale
+            second = spans[0, 22, formats.PACKED[dtype] :][:2]
+            assert second.tolist() == [16 * side.row + 32 + 6 * 2 + i for i in range(2)]
+
+
+@pytest.mark.parametrize(("layout", "inner"), PLANNED)
 @pytest.mark.parametrize("scale", ["f32", "f16"])
 def test_library_plans_the_same_sizes(raw, layout, inner, scale):
     """Of K and V that are alike, and of an i8 V of another width with scales of f16."""

@@ -117,7 +117,14 @@ class Grown:
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
 @pytest.mark.parametrize(
-    ("layout", "dtype"), [("head", "f32"), ("paged", "f16"), ("blockt", "i8"), ("position", "q8_0")]
+    ("layout", "dtype"),
+    [
+        ("head", "f32"),
+        ("paged", "f16"),
+        ("blockt", "i8"),
+        ("block16", "q4_0"),
+        ("position", "q8_0"),
+    ],
 )
 @pytest.mark.parametrize("ring", [0, 300])
 def test_a_decode_sees_the_token_that_is_stored_in_front_of_it(

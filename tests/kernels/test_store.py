@@ -189,18 +189,24 @@ def test_blocks(bench, isa, dtype, nt, head_major):
         ("head", "i8", {"v_scale": "f16", "v_dim": 70}),
         ("position", "e4m3", {"v_dtype": "e5m2", "tensor": (41.0, 3.0), "v_dim": 20}),
         ("blockt", "f16", {"v_dtype": "q4_0", "v_dim": 130}),
+        ("block16", "i8", {"v_dtype": "q4_0", "v_dim": 130}),
+        ("block16", "q8_0", {"v_dtype": "e5m2", "tensor": (0.0, 3.0), "v_dim": 20}),
+        ("block16", "e4m3", {"tensor": (41.0, 0.0), "v_dtype": "q8_0", "v_dim": 320}),
     ],
 )
 @pytest.mark.parametrize("head_major", [0, 1])
 def test_two_widths(bench, isa, layout, dtype, more, head_major):
-    """K and V of two dtypes, or with scales of their own, byte for byte."""
+    """K and V of two dtypes, or with scales of their own, byte for byte: blocks in part and whole,
+    those streamed too.
+    """
     shape, rng = Shape(layout, dtype, 1, 2, 64, 40, **more), np.random.default_rng(8)
     k, v = (rng.standard_normal((1, 37, 2, side.dim), dtype=np.float32) for side in shape.sides)
     right = Planes.filled(shape, 0xA5)
     oracle.store(shape, right, None, 0, 0, k[0], v[0])
-    with Bound(bench.raw, shape, [0], guard=1) as bound:
-        bound.put(Planes.filled(shape, 0xA5))
-        sources = (np.ascontiguousarray(x.swapaxes(1, 2)) if head_major else x for x in (k, v))
-        args = store_args(bench.raw, bound, *sources, 37, isa, head_major=head_major)
-        bench.team(1).do("bulk", args)
-        assert not compare_planes("bulk", bound.planes, right)
+    sources = [np.ascontiguousarray(x.swapaxes(1, 2)) if head_major else x for x in (k, v)]
+    for nt in (0, 1):
+        with Bound(bench.raw, shape, [0], guard=1) as bound:
+            bound.put(Planes.filled(shape, 0xA5))
+            args = store_args(bench.raw, bound, *sources, 37, isa, nt=nt, head_major=head_major)
+            bench.team(1).do("bulk", args)
+            assert not compare_planes("bulk", bound.planes, right)

@@ -25,6 +25,7 @@ CELLS += [
     ("position", "f16+i8"),
     ("paged", "i8+f32"),
     ("blockt", "f16+q4_0"),
+    ("block16", "q4_0+i8"),
 ]
 # head dims; lengths; window; ring: what a row, a tile and a walk begin and end with
 SITUATIONS = [
@@ -107,12 +108,14 @@ def test_the_twin_reads_the_rows_and_nothing_else(raw, teams, layout, dtype, ind
     assert not {key: off for key, off in found.items() if off}
 
 
-@pytest.mark.parametrize("dtype", ["f16", "i8"])
-def test_a_block_that_a_ring_ends_in_is_read_from_both_sides(raw, teams, isa, dtype):
+@pytest.mark.parametrize(
+    ("layout", "dtype"), [("blockt", "f16"), ("blockt", "i8"), ("block16", "q8_0")]
+)
+def test_a_block_that_a_ring_ends_in_is_read_from_both_sides(raw, teams, isa, layout, dtype):
     """Capacity 20 of blocks of 16: tokens behind the ring's end lie in the block that its first
     ones are in.
     """
-    shape = shape_of("blockt", dtype, batch=1, kv_heads=1, head_dim=40, capacity=20, ring=True)
+    shape = shape_of(layout, dtype, batch=1, kv_heads=1, head_dim=40, capacity=20, ring=True)
     with Bound(raw, shape, [33]) as bound:
         randomised(bound, np.random.default_rng(SEED))
         q = np.zeros((1, 1, 40), np.float32)

@@ -56,7 +56,7 @@ def draw_shape(rng, words: Words) -> tuple[Shape, int]:
         layout=layout, inner=pick(rng, words.inner), dtype=dtype, scale=scale, batch=batch,
         kv_heads=kv_heads, head_dim=head_dim, capacity=capacity, ring=ring, block_tokens=block,
         blocks=batch * -(-capacity // block) + between(rng, 0, 3), pad=64 * pick(rng, (0, 0, 1, 5)),
-        **draw_v(rng, words, dtype, scale, head_dim),
+        **draw_v(rng, words, layout, dtype, scale, head_dim),
     )  # fmt: skip
     return shape, tokens
 

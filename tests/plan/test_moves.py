@@ -14,6 +14,7 @@ def test_moves_have_what_their_kernels_have(sweep):
         ("head", "f32"),
         ("head", "e4m3"),
         ("blockt", "f32"),
+        ("block16", "e4m3"),
     }
     assert {p.cpus for p in found.points} == {(0,)} and not found.skips
     assert {p.shape.capacity for p in found.points} == {2048}

@@ -73,6 +73,20 @@ def test_the_set_nearest_to_the_defaults_is_taken():
     }
 
 
+def test_every_layout_stands_beside_another():
+    """The usual dtype's set has not all of them; of those that have the rest, the longest one."""
+    narrow = {"variant": "dot", "dtype": "q4_0"}
+    apart = [replace(DECODE, layout=layout, **narrow) for layout in ("head", "block16")]
+    more = [replace(each, dtype="q8_0") for each in apart]
+    more += [replace(DECODE, layout="position", variant="dot", dtype="q8_0")]
+    found = contrasts(needs_here(ALL + apart + more, MACHINE), MACHINE, 64 * GIB)
+    sets = [each.points for each in found if each.factor == "layout"]
+    assert [{(point.layout, point.dtype) for point in points} for points in sets] == [
+        {(layout, "f16") for layout in ("head", "position", "paged")},
+        {(layout, "q8_0") for layout in ("head", "position", "block16")},
+    ]
+
+
 def test_each_level_is_a_question_of_its_own():
     hot = [replace(point, residency="hot") for point in ALL]
     found = contrasts(needs_here(ALL + hot, MACHINE), MACHINE, 64 * GIB)

@@ -40,7 +40,7 @@ def kernels(op):
     return tuple({getattr(kernel, name) for kernel in found} for name in ("layout", "dtype"))
 
 
-LAYOUTS = {"head", "position", "paged", "blockt"}
+LAYOUTS = {"head", "position", "paged", "blockt", "block16"}
 DTYPES = {"f32", "f16", "bf16", "e4m3", "e5m2", "i8", "q8_0", "q4_0"}
 OPS = {
     *("decode", "twin", "append", "bulk", "clear", "reset", "repack", "transpose", "logits"),
@@ -66,7 +66,7 @@ LIBRARY = {
     "decode of every layout and dtype": (lambda: kernels("decode"), (LAYOUTS, DTYPES)),
     "append to every layout and dtype": (lambda: kernels("append"), (LAYOUTS, DTYPES)),
     "bulk store to every layout and dtype": (lambda: kernels("bulk"), (LAYOUTS, DTYPES)),
-    "repack of every dtype": (lambda: kernels("repack"), ({"head", "blockt"}, DTYPES)),
+    "repack of every dtype": (lambda: kernels("repack"), ({"head", "blockt", "block16"}, DTYPES)),
     "ops that are timed": (lambda: set(axis_words("op")), TIMED),
     "lengths of a batch": (
         lambda: [replace(BATCH, lengths=lengths).held for lengths in ("even", "listed:5,9,2")],

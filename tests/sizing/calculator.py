@@ -4,12 +4,11 @@ package.
 
 from dataclasses import dataclass
 
-from tests.formats import CELL, PACKED
+from tests.formats import PACKED, STRETCHES, TRANSPOSED
 
 LINE = 64
 ELEMENT = {"f32": 4, "f16": 2, "bf16": 2, "i8": 1, "e4m3": 1, "e5m2": 1}
 SCALED = {"i8"}
-TRANSPOSED = set(CELL)  # in blockt
 PAD = 5 * LINE  # the library's
 
 
@@ -49,7 +48,9 @@ class Case:
     @property
     def block(self):
         """Tokens of which a sequence takes whole multiples."""
-        return {"paged": self.block_tokens, "blockt": 16}.get(self.layout, 1)
+        if self.layout == "paged":
+            return self.block_tokens
+        return 16 if self.layout in TRANSPOSED else 1
 
     def attended(self):
         """Tokens that a decode reads in each layer that stays. Of every `window_every` the last one
@@ -80,7 +81,7 @@ class Case:
         _, scale = self.row
         places = rounded(room, self.block)
         padding = PAD if self.pad is None else self.pad
-        of_head = places * self.padded + (padding if self.layout in ("head", "blockt") else 0)
+        of_head = places * self.padded + (padding if self.layout in STRETCHES else 0)
         heads = self.batch * self.kv_heads
         return 2 * (rounded(heads * of_head, LINE) + rounded(heads * places * scale, LINE))
 

@@ -7,7 +7,8 @@ import pytest
 
 from kvbench.native import Arena, Cache, default_library
 from kvbench.sizing.known import here
-from tests.sizing.calculator import ELEMENT, PACKED, TRANSPOSED, Case, rounded
+from tests.formats import STRETCHES, TRANSPOSED
+from tests.sizing.calculator import ELEMENT, PACKED, Case, rounded
 from tests.sizing.made import sized
 
 COUNT = 1000
@@ -42,7 +43,12 @@ def drawn(seed):
         dtype=dtype,
         scale=draw.choice(("f32", "f16")),
         layout=draw.choice(
-            ("head", "position", "paged", *(["blockt"] if dtype in TRANSPOSED else []))
+            (
+                "head",
+                "position",
+                "paged",
+                *(word for word in TRANSPOSED if dtype in TRANSPOSED[word]),
+            )
         ),
         inner=draw.choice(("head", "token")),
         block_tokens=draw.choice((1, 7, 16, 64, 256)),
@@ -134,7 +140,7 @@ def test_each_part_is_what_its_name_says(found):
         pads = (
             len(slots) * 2 * case.batch * case.kv_heads * (5 * 64 if case.pad is None else case.pad)
         )
-        assert size.allocated.head_padding == (pads if case.layout in ("head", "blockt") else 0)
+        assert size.allocated.head_padding == (pads if case.layout in STRETCHES else 0)
         empty = sum(max(0, room - case.context) for room in case.room())
         assert size.allocated.unused == 2 * case.batch * case.kv_heads * empty * (row + scale)
 

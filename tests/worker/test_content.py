@@ -37,7 +37,8 @@ def ground():
         yield found
 
 
-PAIRS = [("head", "q8_0+q4_0"), ("paged", "i8+f16"), ("position", "f32+i8"), ("blockt", "i8+q4_0")]
+PAIRS = [("head", "q8_0+q4_0"), ("paged", "i8+f16"), ("position", "f32+i8"), ("blockt", "i8+q4_0"),
+         ("block16", "q4_0+i8")]  # fmt: skip
 
 
 def of(layout, dtype, **facts):
@@ -77,7 +78,7 @@ def test_layers_are_the_first_one_but_for_signs(ground, layout, dtype, facts):
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f16", "i8", "q4_0"])
-@pytest.mark.parametrize("layout", ["head", "position", "paged", "blockt"])
+@pytest.mark.parametrize("layout", ["head", "position", "paged", "blockt", "block16"])
 def test_no_two_pages_are_equal(ground, layout, dtype):
     """Of rooms that stand side by side, neither; nor of what a pass over memory reads."""
     if (layout, dtype) not in PLACED:

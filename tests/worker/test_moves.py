@@ -69,7 +69,7 @@ def test_a_float_elsewhere_is_wrong(point, monkeypatch):
             found.verify()
 
 
-@pytest.mark.parametrize("layout", ["head", "blockt"])
+@pytest.mark.parametrize("layout", ["head", "blockt", "block16"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_cache_of_any_format_grows(layout, dtype):
     if dtype in default_library().dtypes(layout):

@@ -64,7 +64,7 @@ def choices(found: pd.DataFrame) -> dict[str, Choice]:
 def _order(choice: Choice, page: Workload) -> tuple[Any, ...]:
     own = any(point in page.points for lead in choice.leads for point in lead.subject)
     kind = choice.op != "decode", not own, choice.regime != "DRAM"
-    return *kind, _CHOICES.index(choice.factor), choice.op, choice.regime
+    return *kind, _CHOICES.index(choice.factor), choice.op, choice.regime, -len(choice.values)
 
 
 def _choice(rows: pd.DataFrame) -> Choice:
