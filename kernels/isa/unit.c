@@ -60,6 +60,14 @@
 #define CODEC_ROW(dtype, name, ...) [DTYPE_##name] = {CAT(encode_, dtype), CAT(decode_, dtype)},
 #define PERHEAD_ROW(dtype, name, ...) [DTYPE_##name] = CAT(perhead_, dtype),
 
+#ifdef KVB_VNNI
+/* The tier once more, for CPUs that have AVX-VNNI: what that is for, and no other part. */
+const kvb_tier kvb_tier_avx2_vnni = {
+    .qk[WAY_DOT_I8] = QK_DOT_I8,
+    KVB_DOT_PACKS(QK_DOT_PACKED).pv[WAY_DOT_I8] = PV_DOT_I8,
+    KVB_DOT_PACKS(PV_DOT_PACKED).compute[OP_DOT8] = probe_dot8,
+};
+#else
 const kvb_tier TIER = {
     .qk = {KVB_DTYPES(QK_ROW)},
     .qk[DTYPE_F32].transposed = BY_CLASS(qkt, f32),
@@ -96,3 +104,4 @@ const kvb_tier TIER = {
 #endif
     .q_part = Q_PART(Q_ROWS),
 };
+#endif

@@ -18,8 +18,8 @@ typedef struct half {
     const needs *more;
 } half;
 
-/* For each architecture: `needs`, what is found here, the tiers with the best first, and the halves
- * that need more. A tier that is not listed does not exist there. */
+/* For each architecture: `needs`, what is found here, the tiers with the best first, those of which
+ * richer CPUs run more than a tier needs, and the halves that need more. A tier that is not listed does not exist there. */
 #if defined(__x86_64__) || defined(__i386__)
 
 #include <cpuid.h>
@@ -29,7 +29,7 @@ typedef struct half {
 enum { FMA = 1 << 12, OSXSAVE = 1 << 27, AVX = 1 << 28, F16C = 1 << 29 };
 enum { AVX2 = 1 << 5, AVX512F = 1 << 16, AVX512DQ = 1 << 17, AVX512BW = 1 << 30 };
 enum { AVX512VBMI = 1 << 1, AVX512VNNI = 1 << 11 }; /* leaf 7 ecx */
-enum { AVX512BF16 = 1 << 5 };                       /* leaf 7, subleaf 1 */
+enum { AVXVNNI = 1 << 4, AVX512BF16 = 1 << 5 };     /* leaf 7, subleaf 1 */
 #define AVX512VL (1u << 31)                         /* no int, so no enum */
 enum { STATE_XMM = 1 << 1, STATE_YMM = 1 << 2, STATE_ZMM = 7 << 5 };
 
@@ -72,6 +72,7 @@ static const needs avx512 = {
     .state = STATE_XMM | STATE_YMM | STATE_ZMM,
 };
 static const needs vnni = {.leaf7c = AVX512VNNI};
+static const needs avx_vnni = {.leaf71 = AVXVNNI};
 static const needs bf16 = {.leaf71 = AVX512BF16};
 static const needs bf16_of_bytes = {.leaf7c = AVX512VBMI, .leaf71 = AVX512BF16};
 
@@ -80,6 +81,7 @@ static const rung ladder[] = {
     {ISA_AVX2, &avx2},
     {ISA_SCALAR, &nothing},
 };
+static const rung richer[] = {{ISA_AVX2, &avx_vnni}};
 #define OF_BYTES(word, name) {ISA_AVX512, BOTH, WAY_DOT_##name, &bf16_of_bytes},
 static const half halves[] = {{ISA_AVX512, BOTH, WAY_DOT_I8, &vnni},
                               {ISA_AVX512, BOTH, WAY_DOT_Q8_0, &vnni},
@@ -135,6 +137,7 @@ static const rung ladder[] = {
     {ISA_NEON, &neon},
     {ISA_SCALAR, &nothing},
 };
+static const rung richer[] = {{-1, &nothing}};
 #define OF_FLOATS(word, name)                                                                  \
     {ISA_NEON, BOTH, WAY_DOT_##name, &bf16}, {ISA_SVE256, BOTH, WAY_DOT_##name, &bf16_of_sve}, \
         {ISA_SVE512, BOTH, WAY_DOT_##name, &bf16_of_sve},
@@ -153,6 +156,7 @@ static bool covers(needs cpu, needs tier) { return cpu.none == tier.none; }
 static const needs nothing = {0};
 
 static const rung ladder[] = {{ISA_SCALAR, &nothing}};
+static const rung richer[] = {{-1, &nothing}};
 static const half halves[] = {{-1, BOTH, 0, &nothing}};
 
 #endif
@@ -178,6 +182,14 @@ bool kvb_half_runs(int32_t isa, int32_t way, int32_t plane)
         if (h->isa == isa && h->way == way && h->planes >> plane & 1)
             return covers(cpu, *h->more);
     return true;
+}
+
+bool kvb_has_more(int32_t isa)
+{
+    for (size_t i = 0; i < sizeof richer / sizeof *richer; i++)
+        if (richer[i].isa == isa)
+            return covers(cpu, *richer[i].needs);
+    return false;
 }
 
 int32_t kvb_isa_best(void)

@@ -27,6 +27,16 @@ const kvb_tier *kvb_tier_of(int32_t isa)
     return isa >= 0 && isa < ISAS ? tiers[isa] : NULL;
 }
 
+const kvb_tier *kvb_tier_with(int32_t isa, int32_t way)
+{
+#ifdef KVB_HAVE_AVX2_VNNI
+    if (isa == ISA_AVX2 && way >= WAY_DOT_I8 && way < WAY_DOT_FLOATS && kvb_has_more(isa))
+        return &kvb_tier_avx2_vnni;
+#endif
+    (void)way;
+    return kvb_tier_of(isa);
+}
+
 int32_t kvb_check_isa(int32_t isa)
 {
     TRY(kvb_check_word("isa", isa, ISAS));

@@ -38,11 +38,11 @@ typedef struct kvb_prepared {
     _Alignas(LINE) int8_t codes[];
 } kvb_prepared;
 
-/* Room for them with steps and beginnings, five bytes an element; or for as many floats as q has.
+/* Room for them with steps and beginnings, seven bytes an element; or for as many floats as q has.
  */
 static inline int64_t prepared_bytes(int64_t dim)
 {
-    return at_least((int64_t)sizeof(kvb_prepared) + 5 * Q_ROWS * round_up(dim, LINE),
+    return at_least((int64_t)sizeof(kvb_prepared) + 7 * Q_ROWS * round_up(dim, 2 * LINE),
                     Q_ROWS * round_up(dim, LANES) * (int64_t)sizeof(float));
 }
 
@@ -203,6 +203,8 @@ typedef struct kvb_tier {
 
 extern const kvb_tier kvb_tier_scalar, kvb_tier_avx2, kvb_tier_avx512, kvb_tier_neon,
     kvb_tier_sve256, kvb_tier_sve512;
+/* Of avx2, `dot` in whole numbers alone. */
+extern const kvb_tier kvb_tier_avx2_vnni;
 /* A probe of instructions that stay in registers, and the way whose products it makes. */
 static inline bool kvb_computes(int32_t op) { return op >= OP_FLOPS && op <= OP_DOT16; }
 static inline int32_t kvb_way_computed(int32_t op)
@@ -211,11 +213,16 @@ static inline int32_t kvb_way_computed(int32_t op)
 }
 /* registry.c: null where this build has no such tier */
 const kvb_tier *kvb_tier_of(int32_t isa);
+/* The table that has what a tier does in a way: its own, or one of instructions that not every CPU
+ * of the tier has. Both give the same bits */
+const kvb_tier *kvb_tier_with(int32_t isa, int32_t way);
 /* Halves of a tier, by way and plane: whether it has the one; whether this CPU has what that needs
  * beyond what the tier itself does (cpu.c); and whether rows are made floats where a group has more
  * query rows than it folds. */
 bool kvb_has_half(int32_t isa, int32_t way, int32_t plane);
 bool kvb_half_runs(int32_t isa, int32_t way, int32_t plane);
+/* cpu.c: this CPU has what makes more of a tier's whole numbers than the tier itself needs */
+bool kvb_has_more(int32_t isa);
 bool kvb_widens(int32_t isa, int32_t way);
 /* registry.c: refuses a tier that this build lacks, or this CPU */
 int32_t kvb_check_isa(int32_t isa);

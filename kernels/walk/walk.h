@@ -76,11 +76,13 @@ typedef struct kvb_walk {
 /* The tier's halves for a decode. */
 static inline const kvb_qk *kvb_qk_of(const kvb_decode *args)
 {
-    return &kvb_tier_of(args->isa)->qk[kvb_way_of(args->variant, args->cache->k.dtype)];
+    const int32_t way = kvb_way_of(args->variant, args->cache->k.dtype);
+    return &kvb_tier_with(args->isa, way)->qk[way];
 }
 static inline const kvb_pv *kvb_pv_of(const kvb_decode *args)
 {
-    return &kvb_tier_of(args->isa)->pv[kvb_way_of(args->variant, args->cache->v.dtype)];
+    const int32_t way = kvb_way_of(args->variant, args->cache->v.dtype);
+    return &kvb_tier_with(args->isa, way)->pv[way];
 }
 
 /* Query rows that both fold in a call. */

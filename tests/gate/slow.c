@@ -20,6 +20,7 @@ const kvb_tier *kvb_tier_of(int32_t isa)
     (void)isa;
     return &tier;
 }
+const kvb_tier *kvb_tier_with(int32_t isa, int32_t way) { return (void)way, kvb_tier_of(isa); }
 
 /* Returns how many rows of K and V it read, whose addresses are in `rows`. */
 __attribute__((visibility("default"))) int64_t reread(const kvb_decode *args, const kvb_unit *units,

@@ -1,4 +1,5 @@
-/* Which halves of the avx512 tier runs a CPU that answers cpuid as a test says. */
+/* Which halves of the avx512 tier runs a CPU that answers cpuid as a test says, and whether it has
+ * more than the avx2 tier needs. */
 #include <cpuid.h>
 
 /* Of leaf 7: its highest subleaf and ecx, and eax of subleaf 1. */
@@ -32,4 +33,11 @@ __attribute__((visibility("default"))) int32_t half_runs(const unsigned int *tol
     ask();
     return kvb_reads(variant, LAYOUT_HEAD, dtype, plane) >= 0 &&
            kvb_half_runs(ISA_AVX512, kvb_way_of(variant, dtype), plane);
+}
+
+__attribute__((visibility("default"))) int32_t has_more(const unsigned int *told)
+{
+    subleaves = told[0], ecx = told[1], eax = told[2];
+    ask();
+    return kvb_has_more(ISA_AVX2);
 }

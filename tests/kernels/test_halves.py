@@ -1,4 +1,4 @@
-"""What a CPU lacks of avx512's extensions, it is not asked to run."""
+"""What a CPU lacks of avx512's extensions or of AVX-VNNI, it is not asked to run."""
 
 import platform
 from pathlib import Path
@@ -9,7 +9,7 @@ from tests import formats
 from tests.raw import compiled
 
 SOURCES = ("tier/variants", "cache/layouts", "cache/transposed")
-VBMI, VNNI, BF16 = 1 << 1, 1 << 11, 1 << 5
+VBMI, VNNI, AVX_VNNI, BF16 = 1 << 1, 1 << 11, 1 << 4, 1 << 5
 WHOLE, FLOATS8 = {"i8", *formats.PACKED}, set(formats.MOST)
 # of leaf 7: its highest subleaf and ecx, and eax of subleaf 1; and what `dot` multiplies there
 CPUS = {
@@ -26,7 +26,8 @@ CPUS = {
 def program(tmp_path_factory):
     if platform.machine() != "x86_64":
         pytest.skip("cpuid is x86's")
-    declared = "int32_t half_runs(const unsigned int *, int32_t, int32_t, int32_t);"
+    declared = """int32_t half_runs(const unsigned int *, int32_t, int32_t, int32_t);
+        int32_t has_more(const unsigned int *);"""
     path = tmp_path_factory.mktemp("halves") / "halves.so"
     return compiled(path, Path(__file__).with_name("halves.c"), SOURCES, declared)
 
@@ -43,3 +44,18 @@ def test_dot_runs_where_its_instructions_are(raw, program, cpu):
         }
         assert runs == expected
     assert lib.half_runs(told, raw.word("variant", "flash"), raw.word("dtype", "bf16"), 0)
+
+
+@pytest.mark.parametrize(
+    ("told", "more"),
+    [
+        ((0, VNNI, AVX_VNNI), False),
+        ((1, VNNI, BF16), False),
+        ((1, 0, AVX_VNNI), True),
+        ((1, VNNI, AVX_VNNI | BF16), True),
+    ],
+    ids=["a subleaf that is not there", "Zen 4", "Alder Lake", "Zen 5"],
+)
+def test_avx2_takes_avx_vnni_where_it_is(program, told, more):
+    _, lib = program
+    assert lib.has_more(told) == more

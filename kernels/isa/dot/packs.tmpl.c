@@ -9,6 +9,14 @@
  *
  * Codes have `bias` added to what they mean: sums begin that much lower. */
 
+/* What cells of a pack meet, where 16 tokens lie together: whole numbers, what one is worth, and
+ * what a sum over the pack begins with. */
+typedef struct dot_pack {
+    int8_t codes[32];
+    float step;
+    int32_t begin;
+} dot_pack;
+
 /* So much of q of a query row as meets DOT_PACKS packs. */
 typedef struct dot_part {
     float step[VL];
@@ -16,18 +24,17 @@ typedef struct dot_part {
     int8_t codes[DOT_VECS * VB];
 } dot_part;
 
-/* What cells of a pack meet, where 16 tokens lie together: whole numbers, what one is worth, and
- * what a sum over the pack begins with. They stand behind the parts, [packs][slots]. */
-typedef struct dot_pack {
-    int8_t codes[32];
-    float step;
-    int32_t begin;
-} dot_pack;
-
+/* [packs][slots], and parts behind them. Packs behind dim, up to four, are zero. */
+enum { PACKS_TOGETHER = 4 };
+INLINE int64_t dot_packs_count(int64_t dim) { return round_up((dim + 31) / 32, PACKS_TOGETHER); }
 INLINE dot_pack *dot_packs_of(const kvb_group *group)
 {
-    const int64_t parts = round_up(group->k_dim, 32 * DOT_PACKS) / 32 / DOT_PACKS * group->slots;
-    return (dot_pack *)(void *)(group->prepared->codes + parts * (int64_t)sizeof(dot_part));
+    return (dot_pack *)(void *)group->prepared->codes;
+}
+INLINE void *dot_parts_of(const kvb_group *group)
+{
+    const int64_t packs = dot_packs_count(group->k_dim) * group->slots;
+    return group->prepared->codes + round_up(packs * (int64_t)sizeof(dot_pack), LINE);
 }
 
 /* What sums of codes with `bias` begin with: a lane's is that of the four bytes it meets. */
@@ -40,41 +47,59 @@ INLINE vi dot_begun(const int8_t *codes, const int bias)
     return v_int_sub(v_none(), sum);
 }
 
-/* [dim / 32 / DOT_PACKS][slots]. Beginnings are made when codes of all parts are written: a load
- * would wait for the stores that it is made of. */
+/* A query row's parts out of its packs. Beginnings are made when codes of all parts are written: a
+ * load would wait for the stores that it is made of. */
+INLINE void dot_parts_make(dot_part *parts, const dot_pack *packs, int64_t count, int64_t slots,
+                           const int bias)
+{
+    count /= DOT_PACKS;
+    for (int64_t i = 0; i < count * slots; i++) {
+        const dot_pack *from = packs + i / slots * DOT_PACKS * slots + i % slots;
+        vf step = v_set1(from->step);
+        if (DOT_PACKS > 1)
+            step = v_fill(step, VL / DOT_PACKS, from[slots].step);
+        v_store(parts[i].step, step);
+        for (int n = 0; n < DOT_PACKS; n++)
+            memcpy(parts[i].codes + n * 32, from[n * slots].codes, sizeof from->codes);
+    }
+    for (int64_t i = 0; i < count * slots; i++)
+        v_store_ints(parts[i].first, dot_begun(parts[i].codes, bias));
+}
+
+#ifdef V_FOUR_PACKS
+#include "isa/dot/fours.tmpl.c"
+#endif
+
 INLINE void prepare_packs(const kvb_group *group, const int bias)
 {
-    enum { PART = 32 * DOT_PACKS };
-    const int64_t dim = round_up(group->k_dim, PART), slots = group->slots;
-    dot_part *parts = (dot_part *)(void *)group->prepared->codes;
-    dot_pieces pieces;
-    dot_query_steps(group, dim, 32, &pieces);
-    for (int h = 0, n = 0; h < slots; h++)
-        for (int64_t d = 0; d < dim; d += PART, n += DOT_PACKS) {
-            dot_part *to = &parts[d / PART * slots + h];
-            vf step = v_set1(pieces.step[n]);
-            if (DOT_PACKS > 1)
-                step = v_fill(step, VL / DOT_PACKS, pieces.step[n + 1]);
-            v_store(to->step, step);
-            UNROLL_FOR (int i = 0; i < PART; i += VL)
-                v_store_i8((uint8_t *)to->codes + i,
-                           dot_query_at(group, h, d + i, pieces.inverse[n + i / 32]));
-        }
-    for (int64_t i = 0; i < dim / PART * slots; i++)
-        v_store_ints(parts[i].first, dot_begun(parts[i].codes, bias));
+    const int64_t count = dot_packs_count(group->k_dim), slots = group->slots;
     dot_pack *packs = dot_packs_of(group);
-    for (int64_t h = 0, n = 0; h < slots; h++)
-        for (int64_t pack = 0; pack < dim / 32; pack++, n++) {
-            const dot_part *from = &parts[pack / DOT_PACKS * slots + h];
+    dot_pieces pieces;
+    dot_query_steps(group, 32 * count, 32, &pieces);
+    for (int h = 0, n = 0; h < slots; h++)
+        for (int64_t pack = 0; pack < count; pack++, n++) {
             dot_pack *to = &packs[pack * slots + h];
-            int32_t total = 0;
-            memcpy(to->codes, from->codes + pack % DOT_PACKS * 32, sizeof to->codes);
-            for (int i = 0; i < 32; i++)
-                total += to->codes[i];
+            vf total = v_zero();
+            UNROLL_FOR (int i = 0; i < 32; i += VL) {
+                vf whole = dot_query_at(group, h, pack * 32 + i, pieces.inverse[n]);
+                v_store_i8((uint8_t *)to->codes + i, whole);
+                total = v_add(total, whole);
+            }
             to->step = pieces.step[n];
-            to->begin = -bias * total;
+            to->begin = -bias * (int32_t)v_hsum(total);
         }
+#ifdef V_FOUR_PACKS
+    if (fours_take(group->k_dim)) {
+        fours_parts_make(dot_parts_of(group), packs, count, slots);
+        return;
+    }
+#endif
+    dot_parts_make(dot_parts_of(group), packs, count, slots, bias);
 }
+
+#ifdef V_NIBBLES
+#include "isa/dot/nibbles.tmpl.c"
+#endif
 
 #define DTYPE q8_0
 #define ELEMENT 34
@@ -87,18 +112,23 @@ INLINE void prepare_packs(const kvb_group *group, const int bias)
 #define PACKED_CODES v_pack_nibbles
 #include "isa/dot/packs_kernel.tmpl.c"
 
+#ifdef V_FOUR_PACKS
+#define PACKS_BY_CLASS(stage, dtype) BY_CLASS(stage##_packs, dtype)
+#else
+#define PACKS_BY_CLASS(stage, dtype) BY_CLASS(stage##_dot, dtype)
+#endif
 #define QK_DOT_PACKED(dtype, name)                               \
     .qk[WAY_DOT_##name] = {                                      \
         .half = {.most = Q_ROWS, .shared = QK_MOST, .step = VB}, \
         .prepare_query = prepare_query_dot_##dtype,              \
-        .rows = BY_CLASS(qk_dot, dtype),                         \
+        .rows = PACKS_BY_CLASS(qk, dtype),                       \
         .transposed = BY_CLASS(qkt_dot, dtype),                  \
         .shared_transposed = PACK_ROWS,                          \
     },
 #define PV_DOT_PACKED(dtype, name)                                             \
     .pv[WAY_DOT_##name] = {                                                    \
         .half = {.most = Q_ROWS, .shared = SLICE_SUMS / DOT_VECS, .step = VB}, \
-        .rows = BY_CLASS(pv_dot, dtype),                                       \
+        .rows = PACKS_BY_CLASS(pv, dtype),                                     \
         .transposed = BY_CLASS(pvq_dot, dtype),                                \
         .shared_transposed = PV_MOST,                                          \
     },

@@ -63,7 +63,7 @@ INLINE void CAT(qk_dot_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *grou
                                      const int q_rows, const int order)
 {
     const int pass = q_rows < QK_MOST ? q_rows : QK_MOST, tokens = QK_ACC / pass;
-    const dot_part *q = (const dot_part *)(const void *)group->prepared->codes;
+    const dot_part *q = dot_parts_of(group);
     prefetch cursor = PREFETCH(&tile->k, group->k_dim);
     for (int t = 0; t < tile->count; t += tokens) {
         const kvb_places k = kvb_rows_from(tile->k.rows, t);
@@ -84,6 +84,9 @@ STAGE(qk_dot, k, DTYPE, float, NOT_IN_ORDER, 1)
 STAGE(pv_dot, v, DTYPE, const float, NOT_IN_ORDER, 1)
 #include "isa/dot/pv_quads.tmpl.c"
 STAGE(pvq_dot, v, DTYPE, const float, 0, 1)
+#ifdef V_FOUR_PACKS
+#include "isa/dot/fours_kernel.tmpl.c"
+#endif
 
 #undef DTYPE
 #undef ELEMENT

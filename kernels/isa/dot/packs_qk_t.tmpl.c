@@ -10,6 +10,11 @@
 /* Cells of a pack, and vectors of codes in a vector of a cell. */
 #define CELLS ((ELEMENT - 2) / 4)
 #define HALVES (BIAS ? 2 : 1)
+#if defined V_NIBBLES && BIAS
+#define QKT_PACK qkt_nibbles
+#else
+#define QKT_PACK CAT(qkt_pack_, DTYPE)
+#endif
 
 /* A vector of a cell as codes: those that stand side by side, and of nibbles those above them. */
 INLINE void CAT(qkt_codes_, DTYPE)(const uint8_t *cell, vi *to)
@@ -49,7 +54,7 @@ INLINE void CAT(qkt_pack_, DTYPE)(vf *acc, const uint8_t *const *k, int64_t scal
     vi sum[PACK_SUMS];
     vf scale[PACK_VECTORS];
     UNROLL_FOR (int i = 0; i < q_rows * vectors; i++)
-        sum[i] = QK_BIAS ? v_set_int(q[i / vectors].begin) : v_none();
+        sum[i] = QK_BIAS != 0 ? v_set_int(q[i / vectors].begin) : v_none();
     UNROLL_FOR (int c = 0; c < CELLS; c++) {
         UNROLL_FOR (int b = 0; b < blocks; b++)
             prefetch_line(cursor, order);
@@ -80,7 +85,7 @@ INLINE void CAT(qkt_blocks_, DTYPE)(const kvb_group *group, const uint8_t *const
     for (int pack = 0; pack < packs; pack++) {
         for (int b = 0; b < blocks && pack * PACK_SCALES % LINE == 0; b++)
             prefetch_line(cursor, order);
-        CAT(qkt_pack_, DTYPE)(acc, k, scales, cells, cursor, q, q_rows, blocks, order);
+        QKT_PACK(acc, k, scales, cells, cursor, q, q_rows, blocks, order);
         scales += PACK_SCALES;
         cells += CELLS * LINE;
         q += slots;
@@ -125,3 +130,4 @@ STAGE(qkt_dot, k, DTYPE, float, 0, 1)
 
 #undef CELLS
 #undef HALVES
+#undef QKT_PACK

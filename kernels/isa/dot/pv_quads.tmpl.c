@@ -12,6 +12,11 @@
 #define PACK_CODES (PACK > 1 ? ELEMENT - 2 : DIM_MAX)
 #define QUAD_BYTES (PACK > 1 ? WEIGHED_QUAD : 4)
 #define ROW_BYTES (PACK > 1 ? WEIGHED_ROW : TILE)
+#if defined V_NIBBLES && BIAS
+#define PVQ_SUMS pvq_nibbles
+#else
+#define PVQ_SUMS CAT(pvq_sums_, DTYPE)
+#endif
 #if PACK > 1
 #define WEIGHTS quad_weights
 #else
@@ -80,7 +85,7 @@ INLINE void CAT(pvq_slice_, DTYPE)(const quad_run *all, prefetch *cursor, int64_
         run.weights += (pack / FOUR_PACKS * run.tokens + pack % FOUR_PACKS) * 4;
     if (part)
         run.fronts = 0;
-    CAT(pvq_sums_, DTYPE)(&run, cursor, code % SIDE == 0, found, q_rows, parts, order);
+    PVQ_SUMS(&run, cursor, code % SIDE == 0, found, q_rows, parts, order);
     UNROLL_FOR (int i = 0; i < q_rows * parts * HALVES; i++) {
         const int h = i / HALVES / parts, nth = i / HALVES % parts * VL;
         const int64_t at = code + nth, own = (pack + nth / PACK_CODES) * Q_ROWS + h,
@@ -114,9 +119,9 @@ INLINE void CAT(pvq_run_, DTYPE)(const quad_run *run, prefetch *cursor, int64_t 
 }
 
 /* Of packs from w->from on; of i8 all is one. */
-INLINE void CAT(pvq_packs_, DTYPE)(const kvb_tile *tile, const kvb_group *group,
-                                   WEIGHTS *w, quad_run run, prefetch *cursor, int q_row,
-                                   int64_t parts, const int q_rows, const int order)
+INLINE void CAT(pvq_packs_, DTYPE)(const kvb_tile *tile, WEIGHTS *w, quad_run run,
+                                   prefetch *cursor, int q_row, int64_t parts, const int q_rows,
+                                   const int order)
 {
     const int tokens = run.tokens,
               step = order == ORDER_RUNS ? (int)tile->v.schedule->run_rows : TILE;
@@ -128,6 +133,8 @@ INLINE void CAT(pvq_packs_, DTYPE)(const kvb_tile *tile, const kvb_group *group,
         prefetch_of(cursor, tile, &tile->v, first, order);
 #if BIAS
         quad_firsts(w, first, run.end, q_row, q_rows, BIAS);
+#else
+        (void)w, (void)q_row;
 #endif
         CAT(pvq_run_, DTYPE)(&run, cursor, parts, q_rows, order);
     }
@@ -159,7 +166,7 @@ INLINE void CAT(pvq_some_, DTYPE)(const kvb_tile *tile, const kvb_group *group, 
         run.weights = w->bytes[q_row];
         run.step = w->step[w->from] + q_row;
         run.begin = w->first[w->from] + q_row;
-        CAT(pvq_packs_, DTYPE)(tile, group, w, run, &cursor, q_row,
+        CAT(pvq_packs_, DTYPE)(tile, w, run, &cursor, q_row,
                                (w->end - w->from) * PACK_CODES / VL, q_rows, order);
         run.v.rows.from += (w->end - w->from) * PACK_CODES / SIDE * SQUARE;
         run.acc += (w->end - w->from) * 32;
@@ -170,7 +177,7 @@ INLINE void CAT(pvq_some_, DTYPE)(const kvb_tile *tile, const kvb_group *group, 
     CAT(dot_weights_, DTYPE)(w, tile, p, 0, group->v_dim, q_row, q_rows);
     run.weights = w->bytes[0][q_row];
     run.step = w->step[0] + q_row;
-    CAT(pvq_packs_, DTYPE)(tile, group, w, run, &cursor, q_row, group->v_pad / VL, q_rows, order);
+    CAT(pvq_packs_, DTYPE)(tile, w, run, &cursor, q_row, group->v_pad / VL, q_rows, order);
 #endif
 }
 
@@ -187,6 +194,7 @@ INLINE void CAT(pvq_dot_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *gro
 }
 
 #undef HALVES
+#undef PVQ_SUMS
 #undef PACK_CODES
 #undef QUAD_BYTES
 #undef ROW_BYTES

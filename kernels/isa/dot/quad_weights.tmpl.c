@@ -30,6 +30,15 @@ INLINE void quad_scales_at(int pack, int packs, int64_t *at)
         at[i] = at_most(pack + i, packs - 1) * PACK_SCALES;
 }
 
+/* The scales of the next tile's weights are read before its first run is, and so ahead of all that
+ * is touched meanwhile: asked for while this tile's are read. */
+INLINE void quad_scales_fetch(const kvb_tile *tile, int t, const int64_t *at, const int order)
+{
+    if (order == ORDER_RUNS && t % LANES == 0)
+        for (int i = 0; i < FOUR_PACKS; i += LINE / PACK_SCALES)
+            kvb_fetch(tile->v.then + t * tile->v.bytes + at[i], true);
+}
+
 /* The largest of so many query rows, of four packs: to `most`, [4 packs][Q_ROWS]. */
 INLINE void quad_largest(const kvb_tile *tile, const float *p, const int64_t *at, int tokens,
                          float *most, const int q_rows, const bool signs, const int order)
@@ -40,6 +49,7 @@ INLINE void quad_largest(const kvb_tile *tile, const float *p, const int64_t *at
     for (int t = 0; t < tokens; t += VL) {
         const uint8_t *block = row_of(&tile->v, t / LANES * LANES, order) + t % LANES * 2;
         vf scale[FOUR_PACKS];
+        quad_scales_fetch(tile, t, at, order);
         UNROLL_FOR (int i = 0; i < FOUR_PACKS; i++) {
             scale[i] = v_load_f16(block + at[i]);
             if (signs)

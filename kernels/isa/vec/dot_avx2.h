@@ -25,11 +25,16 @@ static inline vi v_load_ints(const int32_t *p)
 }
 static inline void v_store_ints(int32_t *p, vi a) { _mm256_storeu_si256((__m256i *)(void *)p, a); }
 /* Each lane of *acc grows by four products of bytes of which no two reach 2^15. Weights have no
- * sign, and no more than 127. */
+ * sign, and no more than 127. With AVX-VNNI by hand: compilers that lack it have an assembler that
+ * knows it. */
 static inline void v_dot_weights_into(vi *acc, vi weights, vi codes)
 {
+#ifdef KVB_VNNI
+    __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(*acc) : "x"(weights), "x"(codes));
+#else
     *acc = _mm256_add_epi32(
         *acc, _mm256_madd_epi16(_mm256_maddubs_epi16(weights, codes), _mm256_set1_epi16(1)));
+#endif
 }
 /* `plain` codes have no sign, and are below 16; others leave theirs to `other`, so that even -128
  * fits. */
@@ -93,3 +98,17 @@ static inline void v_store_quads(int8_t *to, const vf *a)
 static inline vf v_larger(vf a, vf most) { return _mm256_max_ps(a, most); }
 /* Four weights in all lanes: a vector has room for no second pack. */
 #define v_weights(first, second, j) dot_four(first)
+
+#ifndef KVB_VNNI
+/* Words that grow by two products of a nibble and a byte; and what two neighbours add up to. By hand:
+ * compilers copy words around. */
+#define V_NIBBLES
+static inline void v_dot_nibbles_into(vi *words, vi nibbles, vi others)
+{
+    vi products;
+    __asm__("vpmaddubsw %3, %2, %1\n\tvpaddw %1, %0, %0"
+            : "+x"(*words), "=&x"(products)
+            : "x"(nibbles), "x"(others));
+}
+static inline vi v_widen(vi words) { return _mm256_madd_epi16(words, _mm256_set1_epi16(1)); }
+#endif

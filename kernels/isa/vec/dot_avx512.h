@@ -88,13 +88,6 @@ static inline void v_pack_nibbles(const uint8_t *pack, const uint8_t *then, vi *
     vi both = _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
     to[0] = _mm512_and_si512(_mm512_srlv_epi64(both, shifts), _mm512_set1_epi32(0x0f0f0f0f));
 }
-/* The nibbles of VB bytes: those below in to[0], those above in to[1]. */
-static inline void v_nibbles(const uint8_t *p, vi *to)
-{
-    const vi both = _mm512_loadu_si512(p), lower = _mm512_set1_epi32(0x0f0f0f0f);
-    to[0] = _mm512_and_si512(both, lower);
-    to[1] = _mm512_and_si512(_mm512_srli_epi32(both, 4), lower);
-}
 static inline vf v_pack_scales(const uint8_t *pack, const uint8_t *then)
 {
     int16_t low, high;
@@ -102,6 +95,14 @@ static inline vf v_pack_scales(const uint8_t *pack, const uint8_t *then)
     memcpy(&high, then, sizeof high);
     return _mm512_cvtph_ps(_mm256_set_m128i(_mm_set1_epi16(high), _mm_set1_epi16(low)));
 }
+/* The nibbles of bytes: those below in to[0], those above in to[1]. */
+static inline void v_nibbles_of(vi both, vi *to)
+{
+    const vi lower = _mm512_set1_epi32(0x0f0f0f0f);
+    to[0] = _mm512_and_si512(both, lower);
+    to[1] = _mm512_and_si512(_mm512_srli_epi32(both, 4), lower);
+}
+static inline void v_nibbles(const uint8_t *p, vi *to) { v_nibbles_of(_mm512_loadu_si512(p), to); }
 /* The codes of four rows, the four of an element side by side: 128-bit lane l of to[j] is of the
  * elements from 16 l + 4 j on. v_unquad: from that order to theirs. */
 static inline void v_quads(const vi *rows, vi *to)
@@ -130,11 +131,15 @@ static inline vi v_whole(vf a)
 {
     return _mm512_maskz_cvtps_epi32(_mm512_cmp_ps_mask(a, a, _CMP_ORD_Q), a);
 }
-static inline void v_store_quads(int8_t *to, const vf *a)
+static inline vi v_quads_of(const vf *a)
 {
     const vi low = _mm512_packs_epi32(v_whole(a[0]), v_whole(a[1])),
              high = _mm512_packs_epi32(v_whole(a[2]), v_whole(a[3]));
-    _mm512_storeu_si512(to, _mm512_packs_epi16(low, high));
+    return _mm512_packs_epi16(low, high);
+}
+static inline void v_store_quads(int8_t *to, const vf *a)
+{
+    _mm512_storeu_si512(to, v_quads_of(a));
 }
 /* The larger one of each lane; `most` where the other is a NaN. */
 static inline vf v_larger(vf a, vf most) { return _mm512_max_ps(a, most); }

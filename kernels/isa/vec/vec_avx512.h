@@ -232,6 +232,7 @@ static inline void v_store_i8(uint8_t *p, vf a)
 
 #include "isa/vec/fp8_avx512.h"
 #include "isa/vec/dot_avx512.h"
+#include "isa/vec/packs_avx512.h"
 #include "isa/vec/floats_avx512.h"
 
 /* The 16-bit words of b, added to those of a. */

@@ -29,6 +29,11 @@ CALLED zmm _mm512_permutex2var_ps(zmm a, zmm index, zmm b)
 {
     EACH(r.f[i] = (index.u[i] & 16 ? b : a).f[index.u[i] & 15]);
 }
+CALLED zmm _mm512_permutexvar_epi16(zmm index, zmm a) { SHORTS(r.h[i] = a.h[index.h[i] & 31]); }
+CALLED zmm _mm512_permutex2var_epi16(zmm a, zmm index, zmm b)
+{
+    SHORTS(r.h[i] = (index.h[i] & 32 ? b : a).h[index.h[i] & 31]);
+}
 /* vpermi2b: a byte of two vectors for each one of `index`. */
 CALLED zmm lanes_permi2b(zmm index, zmm a, zmm b)
 {
