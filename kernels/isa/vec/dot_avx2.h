@@ -25,8 +25,8 @@ static inline vi v_load_ints(const int32_t *p)
 }
 static inline void v_store_ints(int32_t *p, vi a) { _mm256_storeu_si256((__m256i *)(void *)p, a); }
 /* Each lane of *acc grows by four products of bytes of which no two reach 2^15. Weights have no
- * sign, and no more than 127. By hand: compilers keep accumulators on the stack, and those that lack
- * AVX-VNNI have an assembler that knows it. */
+ * sign, and no more than 127. By hand: compilers keep accumulators on the stack, and those that
+ * lack AVX-VNNI have an assembler that knows it. */
 static inline void v_dot_weights_into(vi *acc, vi weights, vi codes)
 {
 #ifdef KVB_VNNI
