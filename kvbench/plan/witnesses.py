@@ -10,6 +10,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from operator import attrgetter, ne
 from typing import Any, TypeGuard
 
@@ -96,7 +97,7 @@ def contrasts(needs: Mapping[Point, Needs], machine: Machine, memory: int) -> tu
     own = [point for point in needs if not point.streamed]
     for factor in FACTORS:
         found_lines = (_of_each_value(line, factor) for line in lines(own, factor))
-        for line in sorted(found_lines, key=lambda line, own=factor: _rank(line, own)):
+        for line in sorted(found_lines, key=partial(_rank, factor)):
             levels = {level(point, needs[point], machine) for point in line}
             if factor == LENGTHS:
                 levels = {point.name for point in line}
@@ -111,7 +112,7 @@ def contrasts(needs: Mapping[Point, Needs], machine: Machine, memory: int) -> tu
     return tuple(found)
 
 
-def _rank(line: Sequence[Point], factor: str) -> tuple[int, ...]:
+def _rank(factor: str, line: Sequence[Point]) -> tuple[int, ...]:
     if factor == LAYOUT:
         return min(map(_unusual, line)), -len(line)
     return -len(line), sum(map(_unusual, line))

@@ -104,9 +104,11 @@ static bool listed(int32_t variant, int32_t layout, int32_t dtype, int32_t isa)
 
 bool has_kernel(int32_t variant, const kvb_cache *c, int32_t isa)
 {
-    /* V lies whole in every layout */
+    /* V lies as in head rows, or in quads */
+    const bool in_quads = kvb_cell(c->layout, c->v.dtype, KVB_V) > 0;
+    const int32_t of_v = in_quads ? c->layout : word_of("layout", "head");
     return has_halves(variant, c) && listed(variant, c->layout, c->k.dtype, isa) &&
-           listed(variant, word_of("layout", "head"), c->v.dtype, isa);
+           listed(variant, of_v, c->v.dtype, isa);
 }
 
 /* Fill `tiers` with those named, or with all that run. Returns the name of one that does not run,

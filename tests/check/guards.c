@@ -137,7 +137,8 @@ static void check_layout(int32_t layout, int32_t apart)
                                .capacity = 16 * d + 15,
                                .block_tokens = 5,
                                .blocks = 2 * ((16 * d + 15 + 4) / 5)};
-            if (kvb_reads(0, layout, dtype, KVB_K) >= 0)
+            if (kvb_reads(0, layout, dtype, KVB_K) >= 0 &&
+                kvb_reads(0, layout, shape.v.dtype, KVB_V) >= 0)
                 check_shape(shape, 1 + d % 2);
             else
                 expect(kvb_cache_plan(&shape) == KVB_BAD_ARGUMENT && strstr(kvb_message(), "dtype"),

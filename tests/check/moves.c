@@ -232,7 +232,8 @@ void check_moves(void)
                     if (i < 3)
                         check_repack("blockt", dtypes[i], v, grown, tiers[tier]);
                     if (i >= 2)
-                        check_repack("block16", dtypes[i], dtypes[4 - i % 2 * apart], grown, tiers[tier]);
+                        check_repack("block16", dtypes[i], dtypes[2 + (i - 2 + apart) % 3], grown,
+                                     tiers[tier]);
                 }
     }
 }

@@ -187,7 +187,9 @@ static void check_layout(int32_t layout, int32_t threads)
     enum { LAYERS = 5, COUNT = 2 * HEADS * DIM };
     static float rows[LAYERS][LONG * HEADS * DIM], out[LAYERS][COUNT], right[COUNT];
     rig r[LAYERS];
+    const bool floats = kvb_reads(0, layout, 0, KVB_K) >= 0; /* else codes alone */
     kvb_cache before[LAYERS], shape = {.layout = layout,
+                                       PLANES(floats ? 0 : word_of("dtype", "q8_0"), 0),
                                        .batch = 1,
                                        .kv_heads = HEADS,
                                        .head_dim = DIM,

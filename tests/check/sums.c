@@ -156,9 +156,10 @@ void check_sums(void)
     for (int32_t layout = 0; kvb_word("layout", layout); layout++)
         for (int32_t dtype = 0; kvb_word("dtype", dtype); dtype++)
             if (kvb_reads(0, layout, dtype, KVB_K) >= 0) {
-                const int32_t next = dtype + 1;
+                const int32_t other = kvb_word("dtype", dtype + 1) ? dtype + 1 : 0;
                 check_twins(team, layout, dtype, dtype, source);
-                check_twins(team, layout, dtype, kvb_word("dtype", next) ? next : 0, source);
+                if (kvb_reads(0, layout, other, KVB_V) >= 0)
+                    check_twins(team, layout, dtype, other, source);
             }
     check_reads(team, source);
     check_pieces();

@@ -123,8 +123,9 @@ void check_threads(void)
     noise(v, rows * V_DIM, 12);
     noise(q, BATCH * Q_HEADS * DIM, 13);
     for (int32_t layout = 0; kvb_word("layout", layout); layout++) {
-        check_layout(layout, "f32", "f32", source);
-        check_layout(layout, "bf16", "q8_0", source);
+        const bool floats = kvb_reads(0, layout, 0, KVB_K) >= 0; /* else codes alone */
+        check_layout(layout, floats ? "f32" : "i8", floats ? "f32" : "i8", source);
+        check_layout(layout, floats ? "bf16" : "e4m3", "q8_0", source);
     }
     check_rounding(k);
     free(k);
