@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 MOST = 12  # loads and stores in a loop; a slice of 16 sums that are spilled has 32
 STAGE = re.compile(r"^[0-9a-f]+ <(pv[a-z]?_(?:dot|floats|fours)\w*)>:$")
-LINE = re.compile(r"^\s*([0-9a-f]+):\s+(\S+)\s*(.*)$")
+LINE = re.compile(r"^\s*([0-9a-f]+):\s+(?:\{vex\} )?(\S+)\s*(.*)$")
 PRODUCT = re.compile(r"^(vpdpbusd|vdpbf16ps|vpmaddubsw|sdot|bfdot|smlal2?)$")
 BACK = re.compile(r"^(j(?!mp)|b\.|cbn?z|tbn?z)")  # a loop ends with a condition
 TARGET = re.compile(r"([0-9a-f]+) <[^<]*$")

@@ -25,15 +25,17 @@ static inline vi v_load_ints(const int32_t *p)
 }
 static inline void v_store_ints(int32_t *p, vi a) { _mm256_storeu_si256((__m256i *)(void *)p, a); }
 /* Each lane of *acc grows by four products of bytes of which no two reach 2^15. Weights have no
- * sign, and no more than 127. With AVX-VNNI by hand: compilers that lack it have an assembler that
- * knows it. */
+ * sign, and no more than 127. By hand: compilers keep accumulators on the stack, and those that
+ * lack AVX-VNNI have an assembler that knows it. */
 static inline void v_dot_weights_into(vi *acc, vi weights, vi codes)
 {
 #ifdef KVB_VNNI
     __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(*acc) : "x"(weights), "x"(codes));
 #else
-    *acc = _mm256_add_epi32(
-        *acc, _mm256_madd_epi16(_mm256_maddubs_epi16(weights, codes), _mm256_set1_epi16(1)));
+    vi pairs;
+    __asm__("vpmaddubsw %3, %2, %1\n\tvpmaddwd %4, %1, %1\n\tvpaddd %1, %0, %0"
+            : "+x"(*acc), "=&x"(pairs)
+            : "x"(weights), "x"(codes), "x"(_mm256_set1_epi16(1)));
 #endif
 }
 /* `plain` codes have no sign, and are below 16; others leave theirs to `other`, so that even -128
