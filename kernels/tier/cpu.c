@@ -19,7 +19,8 @@ typedef struct half {
 } half;
 
 /* For each architecture: `needs`, what is found here, the tiers with the best first, those of which
- * richer CPUs run more than a tier needs, and the halves that need more. A tier that is not listed does not exist there. */
+ * richer CPUs run more than a tier needs, and the halves that need more. A tier that is not listed
+ * does not exist there. */
 #if defined(__x86_64__) || defined(__i386__)
 
 #include <cpuid.h>

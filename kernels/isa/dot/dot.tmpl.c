@@ -121,8 +121,8 @@ enum { SLICE_SUMS = PV_ACC / 4 }; /* most query rows of a slice of VB elements *
 
 /* Of blocks of LANES tokens: what one has of a pack's scales; 16 code bytes, four lines. */
 enum { PACK_SCALES = LANES * 2, SIDE = 16, SQUARE = SIDE * LANES };
-/* Sums of cells of packs, of which each is a vector of whole numbers beside one of floats; the query
- * rows of a block that have so many; and vectors of a cell at most. */
+/* Sums of cells of packs, of which each is a vector of whole numbers beside one of floats; the
+ * query rows of a block that have so many; and vectors of a cell at most. */
 enum {
     PACK_SUMS = QK_ACC / 2,
     PACK_ROWS = PACK_SUMS / (LANES / VL),

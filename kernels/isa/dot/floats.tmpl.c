@@ -64,14 +64,17 @@ INLINE void floats_query(const kvb_group *group, const int words)
     }
 }
 
-/* Where the words are that element `at` meets, and those `in` behind it, of the form in which codes
- * of 8 bits meet them: four of a cell lie side by side. `at` is a multiple of STRIP, or `in` is 0.
- */
-INLINE const uint16_t *floats_zipped(const kvb_group *group, int q_row, int slots, int at,
-                                     const int in)
+/* Of the form in which codes of 8 bits meet them: where the words are that a square's elements meet,
+ * 16 from element `at` on; and from there those that a cell of four meets, `in` elements further. */
+INLINE const uint16_t *floats_square(const kvb_group *group, int q_row, int slots, int at)
 {
     return (const uint16_t *)(const void *)group->prepared->codes +
-           floats_word(v_zipped_at(at + in), q_row, slots);
+           floats_word(v_zipped_at(at), q_row, slots);
+}
+INLINE int floats_cell(const int slots, const int in)
+{
+    const int next = ZIPPED_EIGHT % PART_WORDS(slots) ? ZIPPED_EIGHT : ZIPPED_EIGHT * slots;
+    return in / 8 * next + in % 8;
 }
 
 /* The weights of a query row as bf16: from one row to the next, so that those of a token lie in
@@ -96,13 +99,13 @@ INLINE void floats_looked_up(const vcodes *codes, vi x, vi *to)
     to[1] = v_zip_bytes(lower, upper, true);
 }
 
-/* Of transposed K and V of 8 bits: vectors of words that a line is; most query rows whose sums of
- * it registers hold; codes of a token, or of an element, in a square of lines. */
+/* Of transposed K and V of 8 bits: vectors of words that a line is; most query rows whose sums of it
+ * registers hold; and vectors of words that are made together, beside PV_ACC sums. */
 enum {
     CELL_VECTORS = 2 * LANES / VL,
     CELL_SUMS = QK_ACC / CELL_VECTORS,
     QUAD_SUMS = PV_ACC / CELL_VECTORS,
-    STRIP = 16
+    WORDS_AT_ONCE = 8
 };
 
 /* A tile's weights, and of its tokens 0xff where they are live, else 0. */
@@ -155,6 +158,6 @@ enum { FLOATS_PARTS = 4 }; /* of a slice at most: PW elements each, of which two
                  .whole = whole_floats_##word},  \
         .rows = BY_CLASS(pv_floats, word),       \
     },
-#define PV_DOT_QUADS(word, name)                                   \
+#define PV_DOT_QUADS(word, name)                                 \
     .pv[WAY_DOT_##name].transposed = BY_CLASS(pvt_floats, word), \
     .pv[WAY_DOT_##name].shared_transposed = QUAD_SUMS,

@@ -7,17 +7,17 @@
  *
  * acc[h] grows by the products of both. Two neighbours are added at the end. */
 
-/* One cell of all tokens of one block or of two, times four words of each query row. Of a dim's
- * last cell `keep` codes are elements, and those behind may be anything. */
+/* One cell of all tokens of one block or of two, `at` bytes from its start, times four words of each
+ * query row. Of a dim's last cell `keep` codes are elements, and those behind may be anything. */
 INLINE void CAT(qkt_cell_, DTYPE)(vf *acc, const uint8_t *const *k, int64_t at, const uint16_t *q,
-                                  const vcodes *codes, const int q_rows,
-                                  const int part, const int blocks, int keep)
+                                  const vcodes *codes, const int q_rows, const int part,
+                                  const int blocks, int keep)
 {
     const int vectors = blocks * CELL_VECTORS;
     vi x[2 * CELL_VECTORS];
     UNROLL_FOR (int v = 0; v < vectors; v += 2) {
-        vi cells = v_load_bytes((const int8_t *)k[v / CELL_VECTORS] + at +
-                                v % CELL_VECTORS / 2 * VB);
+        vi cells =
+            v_load_bytes((const int8_t *)k[v / CELL_VECTORS] + at + v % CELL_VECTORS / 2 * VB);
         if (keep < 4)
             cells = v_int_and(cells, v_set_int((1 << 8 * keep) - 1));
         floats_looked_up(codes, cells, x + v);
@@ -30,34 +30,35 @@ INLINE void CAT(qkt_cell_, DTYPE)(vf *acc, const uint8_t *const *k, int64_t at, 
 }
 
 /* The LANES tokens of one block or of two. Few query rows have several sums to a score, which hide
- * the latency of one: as many whether blocks are paired or not. A square is STRIP codes of each
- * token, in as many lines as a token has cells in it. */
+ * the latency of one: as many whether blocks are paired or not. */
 INLINE void CAT(qkt_cells_, DTYPE)(const kvb_group *group, const uint8_t *const *k,
                                    prefetch *cursor, int q_row, float *scores, const int q_rows,
                                    const int slots, const int blocks, const int order)
 {
     const int vectors = blocks * CELL_VECTORS, sums = q_rows * vectors;
-    const int most = QK_ACC / ((q_rows > 2 ? 2 : 1) * q_rows * CELL_VECTORS),
-              chains = most > 4 ? 4 : most > 1 ? most : 1;
+    const int most = QK_ACC / ((q_rows > 2 ? 2 : 1) * q_rows * CELL_VECTORS);
+    const int chains = most > 4 ? 4 : most > 1 ? most : 1;
     const int dim = group->k_dim, part = PART_WORDS(slots);
     const vcodes codes = CAT(codes_of_, DTYPE)();
     vf acc[QK_ACC];
     UNROLL_FOR (int i = 0; i < chains * sums; i++)
         acc[i] = v_zero();
     int at = 0;
-    for (; at + STRIP <= dim; at += STRIP)
-        UNROLL_FOR (int in = 0; in < STRIP; in += 4) {
+    for (; at + SIDE <= dim; at += SIDE) {
+        const uint16_t *q = floats_square(group, q_row, slots, at);
+        UNROLL_FOR (int in = 0; in < SIDE; in += 4) {
             UNROLL_FOR (int b = 0; b < blocks; b++)
                 prefetch_with(cursor, k[b] + (at + in) * LANES, in / 4, order);
             CAT(qkt_cell_, DTYPE)(acc + in / 4 % chains * sums, k, (at + in) * LANES,
-                                  floats_zipped(group, q_row, slots, at, in), &codes, q_rows, part,
-                                  blocks, 4);
+                                  q + floats_cell(slots, in), &codes, q_rows, part, blocks, 4);
         }
-    for (; at < dim; at += 4) {
+    }
+    const uint16_t *q = floats_square(group, q_row, slots, at);
+    for (int in = 0; at + in < dim; in += 4) {
         UNROLL_FOR (int b = 0; b < blocks; b++)
-            prefetch_with(cursor, k[b] + at * LANES, 0, order);
-        CAT(qkt_cell_, DTYPE)(acc, k, at * LANES, floats_zipped(group, q_row, slots, at, 0), &codes,
-                              q_rows, part, blocks, dim - at);
+            prefetch_with(cursor, k[b] + (at + in) * LANES, 0, order);
+        CAT(qkt_cell_, DTYPE)(acc, k, (at + in) * LANES, q + floats_cell(slots, in), &codes, q_rows,
+                              part, blocks, dim - at - in);
     }
     UNROLL_FOR (int i = 0; i < sums; i += 2) {
         vf low = acc[i], high = acc[i + 1];

@@ -68,7 +68,7 @@ INLINE void qkt_blocks_floats(const kvb_group *group, const uint8_t *const *k, p
 #define QKT_BLOCKS qkt_blocks_floats
 #define QKT_TILE qkt_floats_tile_bf16
 #define QKT_SUMS BLOCK_SUMS
-#define QKT_CURSOR prefetch_from(&tile->k, (int64_t)group->k_dim * ELEMENT)
+#define QKT_CURSOR prefetch_from(&tile->k, 2 * (int64_t)group->k_dim)
 #include "isa/dot/qk_t_tile.tmpl.c"
 
 enum { floats_sums_bf16 = BLOCK_SUMS };

@@ -6,45 +6,54 @@
  *   weights[h]         |     w0 w1 |     w2 w3 |     w0 w1 |     w2 w3 | ...   in all pairs of lanes
  *
  * sum[h] grows by the products of both. Two neighbours are added at the end. A square is the LANES
- * tokens of so many elements: four lines, of four tokens each. Codes of tokens that are none of the
+ * tokens of SIDE elements: four lines, of four tokens each. Codes of tokens that are none of the
  * tile's may be anything: they are looked up as zero. */
+
+/* Four tokens of one square or of several: lines a SQUARE apart, times four weights of each query
+ * row. All codes become words first, then products take turns. `live`: of each token all bits, or
+ * none. sum[q_rows][all] */
+INLINE void CAT(pvt_quads_, DTYPE)(vf *sum, const uint8_t *line, vi live, const uint16_t *weights,
+                                   const vcodes *codes, const int vectors, const int all,
+                                   const int q_rows)
+{
+    vi x[WORDS_AT_ONCE];
+    UNROLL_FOR (int v = 0; v < vectors; v += 2) {
+        const uint8_t *from = line + v / CELL_VECTORS * SQUARE + v % CELL_VECTORS / 2 * VB;
+        floats_looked_up(codes, v_int_and(v_load_bytes((const int8_t *)from), live), x + v);
+    }
+    UNROLL_FOR (int h = 0; h < q_rows; h++) {
+        const vi w = v_set_eight(weights + h * FLOATS_WEIGHTS);
+        UNROLL_FOR (int v = 0; v < vectors; v++)
+            v_dot16_into(&sum[INDEX(h, q_rows) * all + v], x[v], w);
+    }
+}
 
 /* The squares of a slice, of the blocks from token `first` to `end`: found[q_rows][squares]. */
 INLINE void CAT(pvt_sums_, DTYPE)(const kvb_tile *tile, int first, int end, prefetch *cursor,
                                   const floats_quads *quads, int q_row, int64_t at, vf *found,
                                   const int q_rows, const int squares, const int order)
 {
-    const int vectors = squares * CELL_VECTORS, most = vectors < 8 ? vectors : 8;
+    const int all = squares * CELL_VECTORS, some = all < WORDS_AT_ONCE ? all : WORDS_AT_ONCE;
     const vcodes codes = CAT(codes_of_, DTYPE)();
     const uint16_t *weights = quads->weights + q_row * FLOATS_WEIGHTS;
     vf sum[PV_ACC];
     HIDE(at);
-    UNROLL_FOR (int i = 0; i < q_rows * vectors; i++)
+    UNROLL_FOR (int i = 0; i < q_rows * all; i++)
         sum[i] = v_zero();
     for (int t = first; t < end; t += LANES) {
-        const uint8_t *block = row_of(&tile->v, t, order) + at * LANES;
-        HIDE(block); /* else an address of each line is kept */
-        UNROLL_FOR (int u = 0; u < LANES; u += 4) {
-            const vi live = dot_four(quads->live + t + u);
-            UNROLL_FOR (int g = 0; g < vectors; g += most) {
-                vi x[8];
-                UNROLL_FOR (int v = g; v < g + most; v += 2) {
-                    const uint8_t *line = block + v / CELL_VECTORS * LANES * LANES + u * LANES +
-                                          v % CELL_VECTORS / 2 * VB;
-                    if (v % CELL_VECTORS == 0)
-                        prefetch_with(cursor, line, u / 4, order);
-                    floats_looked_up(&codes, v_int_and(v_load_bytes((const int8_t *)line), live),
-                                     x + v - g);
-                }
-                UNROLL_FOR (int h = 0; h < q_rows; h++) {
-                    const vi w = v_set_eight(weights + h * FLOATS_WEIGHTS + t + u);
-                    UNROLL_FOR (int i = 0; i < most; i++)
-                        v_dot16_into(&sum[INDEX(h, q_rows) * vectors + g + i], x[i], w);
-                }
-            }
+        const uint8_t *line = row_of(&tile->v, t, order) + at * LANES;
+        UNROLL_UP_TO(1) for (int in = 0; in < LANES; in += 4, line += LINE)
+        {
+            HIDE(line); /* else the address of each line is kept */
+            UNROLL_FOR (int s = 0; s < squares; s++)
+                prefetch_with(cursor, line + s * SQUARE, in / 4, order);
+            UNROLL_FOR (int v = 0; v < all; v += some)
+                CAT(pvt_quads_, DTYPE)(sum + v, line + v / CELL_VECTORS * SQUARE,
+                                       dot_four(quads->live + t + in), weights + t + in, &codes,
+                                       some, all, q_rows);
         }
     }
-    UNROLL_FOR (int i = 0; i < q_rows * vectors; i += 2)
+    UNROLL_FOR (int i = 0; i < q_rows * all; i += 2)
         found[i / 2] = v_neighbours(sum[i], sum[i + 1]);
 }
 
@@ -81,7 +90,7 @@ INLINE void CAT(pvt_some_, DTYPE)(const kvb_tile *tile, const kvb_group *group,
         int at = 0;
         prefetch_of(&cursor, tile, &tile->v, first, order);
 #define SLICES(squares)                                                                      \
-    for (; at + (squares) * LANES <= group->v_pad; at += (squares) * LANES)                  \
+    for (; at + (squares) * SIDE <= group->v_pad; at += (squares) * SIDE)                    \
         CAT(pvt_slice_, DTYPE)(tile, first, last, &cursor, group, quads, rescale, q_row, at, \
                                q_rows, squares, order);
         if (most >= 8)

@@ -1,5 +1,5 @@
-/* QK of dot for DTYPE where 16 tokens lie together: the scales of a pack of all tokens, and cells of
- * four of its codes.
+/* QK of dot for DTYPE where 16 tokens lie together: the scales of a pack of all tokens, and cells
+ * of four of its codes.
  *
  *   cell of a block   | t0: c0 c1 c2 c3 | t1: c0 c1 c2 c3 | ...     a line; q4_0: eight codes, four
  *   q[h]              |     b0 b1 b2 b3 |     b0 b1 b2 b3 | ...     nibbles below and four above
@@ -111,7 +111,8 @@ INLINE void CAT(qkt_some_, DTYPE)(const kvb_tile *tile, const kvb_group *group, 
                                 blocks, ORDER_PLAIN);
 }
 
-/* As many blocks side by side as registers have sums for: each word of q then meets more of them. */
+/* As many blocks side by side as registers have sums for: each word of q then meets more of them.
+ */
 INLINE void CAT(qkt_dot_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores,
                                       const int q_rows, const int order)
 {

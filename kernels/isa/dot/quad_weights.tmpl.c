@@ -129,15 +129,16 @@ INLINE void quad_firsts(quad_weights *w, int first, int end, int q_row, const in
         }
 }
 
-/* What a slice of V is summed up of: tokens from `first` to `end` of a run, their weights, and where
- * the sums go. All of it begins at a query row and a pack; [packs][Q_ROWS]. */
+/* What a slice of V is summed up of: the tokens of a run from `first` to `end`, their weights, and
+ * where the sums go. All of it begins at a query row and a pack. */
 typedef struct quad_run {
     kvb_side v;
     int first, end;
     int tokens; /* of the tile, up to a multiple of LANES */
     int fronts; /* lines of scales of a block */
     const int8_t *weights;
-    const float *step, *begin, *rescale;
+    const float *step, *begin; /* [packs][Q_ROWS], as quad_weights has them */
+    const float *rescale;
     float *acc;
     int64_t v_pad, elements; /* from one query row to the next; and of one */
 } quad_run;

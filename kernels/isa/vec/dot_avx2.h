@@ -100,8 +100,8 @@ static inline vf v_larger(vf a, vf most) { return _mm256_max_ps(a, most); }
 #define v_weights(first, second, j) dot_four(first)
 
 #ifndef KVB_VNNI
-/* Words that grow by two products of a nibble and a byte; and what two neighbours add up to. By hand:
- * compilers copy words around. */
+/* Words that grow by two products of a nibble and a byte; and what two neighbours add up to. By
+ * hand: compilers copy words around. */
 #define V_NIBBLES
 static inline void v_dot_nibbles_into(vi *words, vi nibbles, vi others)
 {

@@ -78,7 +78,8 @@ static inline void v_quads(const vi *rows, vi *to)
     to[3] = vreinterpretq_s32_u16(vzip2q_u16(ab, cd));
 }
 static inline void v_unquad(vf *a) { (void)a; } /* they are in order */
-/* Lanes of whole numbers as bytes, those of a[0], then of a[1], a[2] and a[3]. A NaN counts as 0. */
+/* Lanes of whole numbers as bytes: those of a[0], then of a[1], a[2] and a[3]. A NaN counts as 0.
+ */
 static inline int16x4_t v_whole(vf a) { return vmovn_s32(vcvtnq_s32_f32(a)); }
 static inline void v_store_quads(int8_t *to, const vf *a)
 {

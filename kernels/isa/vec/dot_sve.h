@@ -90,8 +90,9 @@ static inline svint16_t v_whole(vf a, vf b)
 static inline void v_store_quads(int8_t *to, const vf *a)
 {
     /* words of four bytes: those of a[0], of a[1], of a[2] and a[3] */
-    const svint32_t own = svreinterpret_s32_s8(
-        svuzp1_s8(svreinterpret_s8_s16(v_whole(a[0], a[1])), svreinterpret_s8_s16(v_whole(a[2], a[3]))));
+    const svint8_t low = svreinterpret_s8_s16(v_whole(a[0], a[1])),
+                   high = svreinterpret_s8_s16(v_whole(a[2], a[3]));
+    const svint32_t own = svreinterpret_s32_s8(svuzp1_s8(low, high));
     const svbool_t all = v_all();
     const svuint32_t lane = svindex_u32(0, 1);
     const svuint32_t from = svmla_n_u32_x(all, svlsr_n_u32_x(all, lane, 2),

@@ -40,11 +40,10 @@ static inline void v_unzip(vf *two)
     two[1] = _mm512_permutex2var_ps(two[0], high, two[1]);
     two[0] = first;
 }
-/* Where the word of element d is then, of the words of all pieces of a row. */
-static inline int64_t v_zipped_at(int64_t d)
-{
-    return d / 64 * 64 + d / 8 % 2 * 32 + d % 64 / 16 * 8 + d % 8;
-}
+/* Where the word of element d is then, of those of all pieces of a row; from a word to the one of
+ * the element eight further. d is a multiple of 16. */
+enum { ZIPPED_EIGHT = 32 };
+static inline int64_t v_zipped_at(int64_t d) { return d / 64 * 64 + d % 64 / 2; }
 /* The sums of two neighbours each, of words that v_zip_bytes took in turn. */
 static inline vf v_neighbours(vf a, vf b)
 {

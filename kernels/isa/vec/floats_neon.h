@@ -32,6 +32,7 @@ static inline vi v_zip_words(vi a, vi b, const bool upper)
     return vreinterpretq_s32_u16(upper ? vzip2q_u16(x, y) : vzip1q_u16(x, y));
 }
 static inline void v_as_zipped(vi *two) { (void)two; } /* all are in order */
+enum { ZIPPED_EIGHT = 8 };
 static inline int64_t v_zipped_at(int64_t d) { return d; }
 static inline void v_unzip(vf *two) { (void)two; }
 /* The sums of two neighbours each. */

@@ -44,6 +44,7 @@ static inline vi v_zip_words(vi a, vi b, const bool upper)
     return svreinterpret_s32_u16(upper ? svzip2_u16(x, y) : svzip1_u16(x, y));
 }
 static inline void v_as_zipped(vi *two) { (void)two; } /* all are in order */
+enum { ZIPPED_EIGHT = 8 };
 static inline int64_t v_zipped_at(int64_t d) { return d; }
 static inline void v_unzip(vf *two) { (void)two; }
 /* The sums of two neighbours each. */

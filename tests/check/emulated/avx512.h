@@ -104,13 +104,6 @@ static inline zmm _mm512_maskz_loadu_ps(uint16_t k, const float *p)
 {
     EACH(r.f[i] = ON(k) ? p[i] : 0.0f);
 }
-static inline zmm _mm512_maskz_loadu_epi8(uint64_t k, const uint8_t *p)
-{
-    zmm r;
-    for (int i = 0; i < 64; i++)
-        r.b[i] = ON(k) ? p[i] : 0;
-    return r;
-}
 static inline void _mm512_mask_storeu_ps(float *p, uint16_t k, zmm a)
 {
     for (int i = 0; i < 16; i++)
@@ -179,23 +172,6 @@ static inline zmm _mm512_cvtps_epi32(zmm a)
     __m256i low = _mm256_cvtps_epi32(_mm512_extractf32x8_ps(a, 0)),
             high = _mm256_cvtps_epi32(_mm512_extractf32x8_ps(a, 1));
     return lanes_join(_mm256_castsi256_ps(low), _mm256_castsi256_ps(high));
-}
-static inline zmm _mm512_maskz_cvtps_epi32(uint16_t k, zmm a)
-{
-    return _mm512_maskz_mov_ps(k, _mm512_cvtps_epi32(a));
-}
-/* 128 bits at a time: lanes of a, then of b, of half the width and no larger than that holds. */
-static inline int32_t lanes_within(int32_t x, int32_t most)
-{
-    return x > most ? most : x < -most - 1 ? -most - 1 : x;
-}
-static inline zmm _mm512_packs_epi32(zmm a, zmm b)
-{
-    SHORTS(r.w[i] = (int16_t)lanes_within((i / 4 % 2 ? b : a).i[i / 8 * 4 + i % 4], INT16_MAX));
-}
-static inline zmm _mm512_packs_epi16(zmm a, zmm b)
-{
-    LANES_OF(64, r.b[i] = (uint8_t)lanes_within((i / 8 % 2 ? b : a).w[i / 16 * 8 + i % 8], 127));
 }
 static inline zmm _mm512_cvtph_ps(__m256i a)
 {
@@ -273,11 +249,6 @@ CALLED zmm _mm512_cvtepi8_epi16(__m256i a)
     memcpy(bytes, &a, sizeof bytes);
     SHORTS(r.w[i] = bytes[i]);
 }
-static inline zmm _mm512_inserti32x4(zmm a, __m128i b, int part)
-{
-    memcpy(a.b + 16 * part, &b, sizeof b);
-    return a;
-}
 #include "products.h"
 
 /* ---- the same by other names ----------------------------------------------------------------- */
@@ -296,12 +267,6 @@ static inline zmm _mm512_inserti32x4(zmm a, __m128i b, int part)
 #define _mm512_setr_ps(...) ((zmm){.f = {__VA_ARGS__}})
 #define _mm512_storeu_si512 _mm512_storeu_ps
 #define _mm512_stream_si512 _mm512_stream_ps
-#define _mm512_shuffle_epi32(a, from) _mm512_shuffle_ps(a, a, from)
-#define _mm512_shuffle_i32x4 _mm512_shuffle_f32x4
-#define _mm512_unpackhi_epi32 _mm512_unpackhi_ps
-#define _mm512_unpackhi_epi64 _mm512_unpackhi_pd
-#define _mm512_unpacklo_epi32 _mm512_unpacklo_ps
-#define _mm512_unpacklo_epi64 _mm512_unpacklo_pd
 #define _mm512_unpackhi_epi16(a, b) lanes_unpack(a, b, 1, 2)
 #define _mm512_unpackhi_epi8(a, b) lanes_unpack(a, b, 1, 1)
 #define _mm512_unpacklo_epi16(a, b) lanes_unpack(a, b, 0, 2)

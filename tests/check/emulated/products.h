@@ -18,6 +18,41 @@ CALLED void lanes_dpbusd(zmm *acc, zmm a, zmm b)
         acc->u[i / 4] += (uint32_t)(a.b[i] * (int8_t)b.b[i]);
 }
 
+static inline zmm _mm512_maskz_loadu_epi8(uint64_t k, const uint8_t *p)
+{
+    zmm r;
+    for (int i = 0; i < 64; i++)
+        r.b[i] = ON(k) ? p[i] : 0;
+    return r;
+}
+static inline zmm _mm512_maskz_cvtps_epi32(uint16_t k, zmm a)
+{
+    return _mm512_maskz_mov_ps(k, _mm512_cvtps_epi32(a));
+}
+/* 128 bits at a time: lanes of a, then of b, of half the width and no larger than that holds. */
+static inline int32_t lanes_within(int32_t x, int32_t most)
+{
+    return x > most ? most : x < -most - 1 ? -most - 1 : x;
+}
+static inline zmm _mm512_packs_epi32(zmm a, zmm b)
+{
+    SHORTS(r.w[i] = (int16_t)lanes_within((i / 4 % 2 ? b : a).i[i / 8 * 4 + i % 4], INT16_MAX));
+}
+static inline zmm _mm512_packs_epi16(zmm a, zmm b)
+{
+    LANES_OF(64, r.b[i] = (uint8_t)lanes_within((i / 8 % 2 ? b : a).w[i / 16 * 8 + i % 8], 127));
+}
+static inline zmm _mm512_inserti32x4(zmm a, __m128i b, int part)
+{
+    memcpy(a.b + 16 * part, &b, sizeof b);
+    return a;
+}
+#define _mm512_shuffle_epi32(a, from) _mm512_shuffle_ps(a, a, from)
+#define _mm512_shuffle_i32x4 _mm512_shuffle_f32x4
+#define _mm512_unpackhi_epi32 _mm512_unpackhi_ps
+#define _mm512_unpackhi_epi64 _mm512_unpackhi_pd
+#define _mm512_unpacklo_epi32 _mm512_unpacklo_ps
+#define _mm512_unpacklo_epi64 _mm512_unpacklo_pd
 CALLED zmm _mm512_maskz_mov_epi8(uint64_t k, zmm a)
 {
     zmm r;
