@@ -134,8 +134,6 @@ static void check_pairs(const float *q, float *out)
          "variant perhead has no kernel for K of q8_0 with V of q4_0 in the layout head"},
         {"dot", "blockt", "f16", "i8", 0, KVB_BAD_ARGUMENT,
          "variant dot has no kernel for K of f16 with V of i8 in the layout blockt"},
-        {"twopass", "block16", "i8", "i8", 0, KVB_BAD_ARGUMENT,
-         "variant twopass has no kernel for the dtype i8 in the layout block16"},
         {"round16", "position", "f32", "f16", 0, KVB_BAD_ARGUMENT,
          "variant round16 has no kernel for K of f32 with V of f16 in the layout position"},
         {NULL, "head", "f32", "f16", 0, KVB_UNSUPPORTED, "K and V are not of one dtype"},
