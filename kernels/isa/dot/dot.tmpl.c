@@ -131,9 +131,9 @@ enum {
 /* Query rows whose weights of four packs are made at a time. */
 enum { WEIGHED_ROWS = PV_ACC / 4 };
 
-#include "isa/dot/quad_weights.tmpl.c"
+#include "isa/blocks/quad_weights.tmpl.c"
 #include "isa/dot/rows.tmpl.c"
 #include "isa/dot/packs.tmpl.c"
 #ifdef V_DOT_FLOATS
-#include "isa/dot/floats.tmpl.c"
+#include "isa/floats/floats.tmpl.c"
 #endif

@@ -98,7 +98,7 @@ INLINE void prepare_packs(const kvb_group *group, const int bias)
 }
 
 #ifdef V_NIBBLES
-#include "isa/dot/nibbles.tmpl.c"
+#include "isa/blocks/nibbles.tmpl.c"
 #endif
 
 #define DTYPE q8_0

@@ -78,11 +78,11 @@ INLINE void CAT(qk_dot_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *grou
 }
 
 STAGE(qk_dot, k, DTYPE, float, NOT_IN_ORDER, 1)
-#include "isa/dot/packs_qk_t.tmpl.c"
+#include "isa/blocks/packs_qk_t.tmpl.c"
 
 #include "isa/dot/pv.tmpl.c"
 STAGE(pv_dot, v, DTYPE, const float, NOT_IN_ORDER, 1)
-#include "isa/dot/pv_quads.tmpl.c"
+#include "isa/blocks/pv_quads.tmpl.c"
 STAGE(pvq_dot, v, DTYPE, const float, 0, 1)
 #ifdef V_FOUR_PACKS
 #include "isa/dot/fours_kernel.tmpl.c"

@@ -51,7 +51,7 @@ static void prepare_query_dot_i8(const kvb_group *group)
 #define PACK 1
 #define BIAS 0
 #include "isa/dot/pv.tmpl.c"
-#include "isa/dot/pv_quads.tmpl.c"
+#include "isa/blocks/pv_quads.tmpl.c"
 
 /* Rows one after another: where registers hold the sums of all of D, and a row is more than a line.
  */

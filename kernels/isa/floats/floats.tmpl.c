@@ -131,9 +131,9 @@ enum { FLOATS_PARTS = 4 }; /* of a slice at most: PW elements each, of which two
 
 #define DTYPE bf16
 #define ELEMENT 2
-#include "isa/dot/floats_kernel.tmpl.c"
+#include "isa/floats/floats_kernel.tmpl.c"
 
-#define EACH "isa/dot/floats_kernel.tmpl.c"
+#define EACH "isa/floats/floats_kernel.tmpl.c"
 #include "isa/row/floats8.tmpl.c"
 
 #undef PIECE

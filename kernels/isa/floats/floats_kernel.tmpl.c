@@ -14,13 +14,13 @@ INLINE vcodes CAT(codes_of_, DTYPE)(void)
 INLINE vcodes CAT(codes_of_, DTYPE)(void) { return (vcodes){0}; } /* is never read */
 #endif
 
-#include "isa/dot/floats_qk.tmpl.c"
-#include "isa/dot/floats_pv.tmpl.c"
+#include "isa/floats/floats_qk.tmpl.c"
+#include "isa/floats/floats_pv.tmpl.c"
 #if ELEMENT == 1
-#include "isa/dot/floats_cells.tmpl.c"
-#include "isa/dot/floats_quads.tmpl.c"
+#include "isa/blocks/floats_cells.tmpl.c"
+#include "isa/blocks/floats_quads.tmpl.c"
 #else
-#include "isa/dot/floats_qk_t.tmpl.c"
+#include "isa/floats/floats_qk_t.tmpl.c"
 #endif
 
 /* Rows one after another, each whole: where a slice is all of D. */

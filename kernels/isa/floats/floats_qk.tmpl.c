@@ -107,7 +107,7 @@ INLINE void CAT(qk_floats_tokens_, DTYPE)(const kvb_tile *tile, int first, const
 }
 
 #ifdef V_FOURS
-#include "isa/dot/floats_eight.tmpl.c"
+#include "isa/floats/floats_eight.tmpl.c"
 #endif
 
 /* In passes of at most QK_MOST; only the first one prefetches. */
