@@ -95,7 +95,8 @@ static double loaded_row(const kvb_plane *p, int64_t step)
 }
 
 /* And of a transposed block, to the end of its last cells with elements, or all of one of packed
- * rows or in quads; where its rows are made floats, their elements. */
+ * rows or in quads; where its rows are made floats, their elements. Of V scales of packs are loaded
+ * by themselves. */
 static double loaded_blocks(const kvb_decode *a, const kvb_plane *p, const visits *v,
                             int32_t shared)
 {
@@ -104,7 +105,12 @@ static double loaded_blocks(const kvb_decode *a, const kvb_plane *p, const visit
         return v->rows * (double)bytes;
     const bool in_cells = p->cell > 1 && !kvb_pack_scale(p->dtype);
     const int64_t block = in_cells ? LANES * round_up(bytes, p->cell) : kvb_block_bytes(p);
-    return v->blocks * (double)block * loads(a, p, shared);
+    const int32_t weighed = p == &a->cache->v ? kvb_pv_of(a)->shared_scales : 0;
+    if (!weighed)
+        return v->blocks * (double)block * loads(a, p, shared);
+    const int64_t packs = bytes / kvb_formats[p->dtype].bytes, scales = LANES * 2;
+    return v->blocks * ((double)(block - packs * scales) * loads(a, p, shared) +
+                        2.0 * (double)(round_up(packs, 4) * scales) * loads(a, p, weighed));
 }
 
 /* Collected ones are loaded with each walk, for all query rows; from their place for each by

@@ -231,9 +231,8 @@ int32_t kvb_task_probe(const kvb_probe *args, int32_t threads, kvb_task **task)
     if (!probe)
         return KVB_NO_MEMORY;
     probe->args = *args;
-    probe->tier = kvb_computes(args->op)
-                      ? kvb_tier_with(args->isa, kvb_way_computed(args->op))
-                      : kvb_tier_of(args->isa);
+    probe->tier = kvb_computes(args->op) ? kvb_tier_with(args->isa, kvb_way_computed(args->op))
+                                         : kvb_tier_of(args->isa);
     probe->at = args->a;
     probe->task.ready = args->op == OP_LATENCY ? ready : NULL;
     probe->task.work = work;

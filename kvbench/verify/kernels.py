@@ -218,7 +218,7 @@ class Checker(Steps):
         return 0.0
 
     def check_reset(self, kernel: Kernel) -> float:
-        one = self.prepared(kernel.layout, self.library.words("dtype")[0])[0]
+        one = self.prepared(kernel.layout, self.library.dtypes(kernel.layout)[0])[0]
         with one.copy() as cache:
             cache.reset()
             require(not cache.lengths.any(), "a length is left")

@@ -64,6 +64,8 @@ LOADS = [
     ("head", "q4_0", 2, 3, 64, 304, "twin.perhead", "best", "off"),
     ("head", "f32+i8", 1, 12, 33, 304, "flash"),
     ("blockt", "i8+q4_0", 1, 5, 64, 304, "dot"),
+    ("block16", "i8+q8_0", 1, 2, 40, 304, "dot"),
+    ("block16", "q4_0+i8", 1, 5, 128, 304, "dot"),
     ("block16", "q8_0", 2, 3, 96, 304, "twin", "best", "weave"),
     ("block16", "e4m3", 2, 3, 40, 304, "twin", "best", "stream"),
 ]

@@ -3,12 +3,12 @@
  *
  *   cells of a block   | t0: c0 c1 c2 c3       | t1: c0 c1 c2 c3       | ...   16 tokens, a line
  *   their words        | t0: x0 x1 | t0: x2 x3 | t1: x0 x1 | t1: x2 x3 | ...   CELL_VECTORS
- *   q[h]               |     q0 q1 |     q2 q3 |     q0 q1 |     q2 q3 | ...   in all pairs of lanes
+ *   q[h]               |     q0 q1 |     q2 q3 |     q0 q1 |     q2 q3 | ...   repeated
  *
  * acc[h] grows by the products of both. Two neighbours are added at the end. */
 
-/* One cell of all tokens of one block or of two, `at` bytes from its start, times four words of each
- * query row. Of a dim's last cell `keep` codes are elements, and those behind may be anything. */
+/* One cell of all tokens of one block or of two, `at` bytes from its start, times four words of
+ * each query row. Of a dim's last cell `keep` codes are elements, and those behind may be anything. */
 INLINE void CAT(qkt_cell_, DTYPE)(vf *acc, const uint8_t *const *k, int64_t at, const uint16_t *q,
                                   const vcodes *codes, const int q_rows, const int part,
                                   const int blocks, int keep)

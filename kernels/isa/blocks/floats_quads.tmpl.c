@@ -3,7 +3,7 @@
  *
  *   quads of a block   | e0: c0 c1 c2 c3       | e1: c0 c1 c2 c3       | ...   16 elements, a line
  *   their words        | e0: x0 x1 | e0: x2 x3 | e1: x0 x1 | e1: x2 x3 | ...   CELL_VECTORS
- *   weights[h]         |     w0 w1 |     w2 w3 |     w0 w1 |     w2 w3 | ...   in all pairs of lanes
+ *   weights[h]         |     w0 w1 |     w2 w3 |     w0 w1 |     w2 w3 | ...   repeated
  *
  * sum[h] grows by the products of both. Two neighbours are added at the end. A square is the LANES
  * tokens of SIDE elements: four lines, of four tokens each. Codes of tokens that are none of the

@@ -96,8 +96,8 @@ INLINE void CAT(pvq_slice_, DTYPE)(const quad_run *all, prefetch *cursor, int64_
         if (BIAS)
             whole = v_add(whole, v_set1(run.begin[own]));
         if (d < run.elements)
-            v_store(to, v_fma(whole, v_set1(run.step[own]),
-                              v_mul(v_load(to), v_set1(run.rescale[h]))));
+            v_store(to,
+                    v_fma(whole, v_set1(run.step[own]), v_mul(v_load(to), v_set1(run.rescale[h]))));
     }
 }
 
@@ -108,9 +108,9 @@ INLINE void CAT(pvq_run_, DTYPE)(const quad_run *run, prefetch *cursor, int64_t 
     const int fit = PV_ACC / (q_rows * HALVES), own = FOUR_PACKS * PACK_CODES / VL,
               most = fit < own ? fit : own;
     int64_t part = 0;
-#define SLICES(count)                                                                     \
-    if (most >= count)                                                                    \
-        for (; part + count <= parts; part += count)                                      \
+#define SLICES(count)                                \
+    if (most >= count)                               \
+        for (; part + count <= parts; part += count) \
             CAT(pvq_slice_, DTYPE)(run, cursor, part, q_rows, most < count ? most : count, order);
     SLICES(8)
     SLICES(4)
@@ -120,9 +120,8 @@ INLINE void CAT(pvq_run_, DTYPE)(const quad_run *run, prefetch *cursor, int64_t 
 }
 
 /* Of packs from w->from on; of i8 all is one. */
-INLINE void CAT(pvq_packs_, DTYPE)(const kvb_tile *tile, WEIGHTS *w, quad_run run,
-                                   prefetch *cursor, int q_row, int64_t parts, const int q_rows,
-                                   const int order)
+INLINE void CAT(pvq_packs_, DTYPE)(const kvb_tile *tile, WEIGHTS *w, quad_run run, prefetch *cursor,
+                                   int q_row, int64_t parts, const int q_rows, const int order)
 {
     const int tokens = run.tokens,
               step = order == ORDER_RUNS ? (int)tile->v.schedule->run_rows : TILE;
@@ -167,8 +166,8 @@ INLINE void CAT(pvq_some_, DTYPE)(const kvb_tile *tile, const kvb_group *group, 
         run.weights = w->bytes[q_row];
         run.step = w->step[w->from] + q_row;
         run.begin = w->first[w->from] + q_row;
-        CAT(pvq_packs_, DTYPE)(tile, w, run, &cursor, q_row,
-                               (w->end - w->from) * PACK_CODES / VL, q_rows, order);
+        CAT(pvq_packs_, DTYPE)(tile, w, run, &cursor, q_row, (w->end - w->from) * PACK_CODES / VL,
+                               q_rows, order);
         run.v.rows.from += (w->end - w->from) * PACK_CODES / SIDE * SQUARE;
         run.acc += (w->end - w->from) * 32;
         run.elements -= (w->end - w->from) * 32;

@@ -131,4 +131,5 @@ INLINE void prepare_packs(const kvb_group *group, const int bias)
         .rows = PACKS_BY_CLASS(pv, dtype),                                     \
         .transposed = BY_CLASS(pvq_dot, dtype),                                \
         .shared_transposed = PV_MOST,                                          \
+        .shared_scales = WEIGHED_ROWS,                                         \
     },

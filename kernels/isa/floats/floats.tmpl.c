@@ -64,8 +64,8 @@ INLINE void floats_query(const kvb_group *group, const int words)
     }
 }
 
-/* Of the form in which codes of 8 bits meet them: where the words are that a square's elements meet,
- * 16 from element `at` on; and from there those that a cell of four meets, `in` elements further. */
+/* Where words of q are that codes of 8 bits meet: those of a square, 16 elements from `at` on; and
+ * from there those of a cell of four, `in` elements further. */
 INLINE const uint16_t *floats_square(const kvb_group *group, int q_row, int slots, int at)
 {
     return (const uint16_t *)(const void *)group->prepared->codes +
@@ -99,8 +99,8 @@ INLINE void floats_looked_up(const vcodes *codes, vi x, vi *to)
     to[1] = v_zip_bytes(lower, upper, true);
 }
 
-/* Of transposed K and V of 8 bits: vectors of words that a line is; most query rows whose sums of it
- * registers hold; and vectors of words that are made together, beside PV_ACC sums. */
+/* Of transposed K and V of 8 bits: vectors of words that a line is; most query rows whose sums of
+ * it registers hold; and vectors of words that are made together, beside PV_ACC sums. */
 enum {
     CELL_VECTORS = 2 * LANES / VL,
     CELL_SUMS = QK_ACC / CELL_VECTORS,

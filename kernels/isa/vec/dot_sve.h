@@ -95,8 +95,8 @@ static inline void v_store_quads(int8_t *to, const vf *a)
     const svint32_t own = svreinterpret_s32_s8(svuzp1_s8(low, high));
     const svbool_t all = v_all();
     const svuint32_t lane = svindex_u32(0, 1);
-    const svuint32_t from = svmla_n_u32_x(all, svlsr_n_u32_x(all, lane, 2),
-                                          svand_n_u32_x(all, lane, 3), VL / 4);
+    const svuint32_t from =
+        svmla_n_u32_x(all, svlsr_n_u32_x(all, lane, 2), svand_n_u32_x(all, lane, 3), VL / 4);
     svst1_s32(all, (int32_t *)(void *)to, svtbl_s32(own, from));
 }
 /* The larger one of each lane; `most` where the other is a NaN. */
