@@ -153,8 +153,8 @@ typedef struct kvb_pv {
      * where the tier makes their rows floats */
     void (*transposed[CLASSES])(const kvb_tile *tile, const kvb_group *group, const float *p);
     int32_t shared_transposed; /* as `shared` */
-    /* of packs in quads, query rows that share a load of scales: each is loaded twice, those of four
-     * packs at a time. 0: with the codes */
+    /* of packs in quads, query rows that share a load of scales: each is loaded twice, those of
+     * four packs at a time. 0: with the codes */
     int32_t shared_scales;
 } kvb_pv;
 

@@ -8,7 +8,7 @@
  * acc[h] grows by the products of both. Two neighbours are added at the end. */
 
 /* One cell of all tokens of one block or of two, `at` bytes from its start, times four words of
- * each query row. Of a dim's last cell `keep` codes are elements, and those behind may be anything. */
+ * each query row. Of a dim's last cell `keep` codes are elements; those behind may be anything. */
 INLINE void CAT(qkt_cell_, DTYPE)(vf *acc, const uint8_t *const *k, int64_t at, const uint16_t *q,
                                   const vcodes *codes, const int q_rows, const int part,
                                   const int blocks, int keep)
