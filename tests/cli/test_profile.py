@@ -298,6 +298,7 @@ def test_a_step_that_grows(more, capsys):
     assert (found["weights"] is not None) == ("--between" in more)
     # K and V of a layer of f16 and of two sequences each, or of the one of i8 without a window
     both = {"f16": 3 * 2 * 2 * 2 * 32 * 2, "i8": 2 * 2 * (32 + 4), "i8+f16": 3 * 2 * (36 + 64)}
+    both["i8+q8_0"] = 3 * 2 * (36 + 34)
     full = both[more[1] if "--dtype" in more else "f16"]
     assert found["bytes_token"] == pytest.approx(full, rel=0.05)  # and the entries of a table
 

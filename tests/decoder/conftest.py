@@ -15,7 +15,11 @@ from suites.experiments import Decoder, Naive, greedy
 STEPS = 256
 PROMPT = np.random.default_rng(7).integers(256, size=16).tolist()
 TOKENS = len(PROMPT) + STEPS - 1  # that a cache holds at the end
-LAYOUTS = {word: {"layout": word} for word in default_library().words("layout")}
+LAYOUTS = {
+    word: {"layout": word}
+    for word in default_library().words("layout")
+    if "f32" in default_library().dtypes(word)
+}
 LAYOUTS |= {
     f"paged, {inner}": {"layout": "paged", "inner": inner, "shuffle": 5}
     for inner in default_library().words("inner")
