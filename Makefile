@@ -127,7 +127,7 @@ CHECK_BUILD = $(BIN)/cmake -S kernels -B $(@D) -DKVB_CHECK=ON $(1) >$(@D).log \
 C_SOURCES := $(BUILT_FROM) $(wildcard tests/check/*)
 
 build/sanitize/kvb-check: $(VENV)/tested $(C_SOURCES)
-	$(call CHECK_BUILD,-DKVB_SANITIZE=address$(COMMA)undefined)
+	$(call CHECK_BUILD,-DKVB_SANITIZE=address$(COMMA)undefined -DKVB_AVX_VNNI=0)
 
 build/neon/kvb-check: $(VENV)/tested $(C_SOURCES)
 	$(call CHECK_BUILD,-DCMAKE_TOOLCHAIN_FILE=aarch64.cmake -DCMAKE_EXE_LINKER_FLAGS=-static)

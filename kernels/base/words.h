@@ -66,8 +66,10 @@ static inline uint64_t kvb_mix(uint64_t x)
 #define KVB_PRAGMA(words) _Pragma(#words)
 #ifdef __clang__
 #define UNROLL_UP_TO(most) KVB_PRAGMA(clang loop unroll(full))
+#define UNROLL_NOTHING KVB_PRAGMA(clang loop unroll(disable))
 #else
 #define UNROLL_UP_TO(most) KVB_PRAGMA(GCC unroll most)
+#define UNROLL_NOTHING KVB_PRAGMA(GCC unroll 1)
 #endif
 
 #endif

@@ -42,15 +42,16 @@ INLINE void CAT(pvt_sums_, DTYPE)(const kvb_tile *tile, int first, int end, pref
         sum[i] = v_zero();
     for (int t = first; t < end; t += LANES) {
         const uint8_t *line = row_of(&tile->v, t, order) + at * LANES;
-        UNROLL_UP_TO(1) for (int in = 0; in < LANES; in += 4, line += LINE)
+        UNROLL_NOTHING for (int in = 0; in < LANES; in += 4, line += LINE)
         {
             HIDE(line); /* else the address of each line is kept */
             UNROLL_FOR (int s = 0; s < squares; s++)
                 prefetch_with(cursor, line + s * SQUARE, in / 4, order);
-            UNROLL_FOR (int v = 0; v < all; v += some)
-                CAT(pvt_quads_, DTYPE)(sum + v, line + v / CELL_VECTORS * SQUARE,
-                                       dot_four(quads->live + t + in), weights + t + in, &codes,
-                                       some, all, q_rows);
+            const vi live = dot_four(quads->live + t + in);
+            CAT(pvt_quads_, DTYPE)(sum, line, live, weights + t + in, &codes, some, all, q_rows);
+            if (all > some) /* by so many again */
+                CAT(pvt_quads_, DTYPE)(sum + some, line + some / CELL_VECTORS * SQUARE, live,
+                                       weights + t + in, &codes, some, all, q_rows);
         }
     }
     UNROLL_FOR (int i = 0; i < q_rows * all; i += 2)

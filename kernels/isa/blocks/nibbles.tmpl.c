@@ -26,7 +26,7 @@ INLINE void qkt_nibbles(vf *acc, const uint8_t *const *k, int64_t scales, int64_
     vi words[PACK_SUMS];
     UNROLL_FOR (int i = 0; i < q_rows * vectors; i++)
         words[i] = v_none();
-    UNROLL_UP_TO(1)
+    UNROLL_NOTHING
     for (int c = 0; c < NIBBLE_CELLS; c++) {
         vi x[PACK_VECTORS][2];
         UNROLL_FOR (int b = 0; b < blocks; b++)
@@ -80,7 +80,7 @@ INLINE void pvq_nibbles(const quad_run *run, prefetch *cursor, const bool begins
             const uint8_t *line = row_of(&run->v, t, order);
             for (int i = 0; i < run->fronts && order != ORDER_PLAIN; i++)
                 prefetch_line(cursor, order);
-            UNROLL_UP_TO(1)
+            UNROLL_NOTHING
             for (int quad = 0; quad < LANES / 4; quad++, line += LINE, weights += WEIGHED_QUAD) {
                 if (begins)
                     UNROLL_FOR (int i = 0; i < lines; i++)

@@ -107,6 +107,7 @@ enum {
     QUAD_SUMS = PV_ACC / CELL_VECTORS,
     WORDS_AT_ONCE = 8
 };
+_Static_assert(2 * WORDS_AT_ONCE >= PV_ACC, "a line's words are made in two turns");
 
 /* A tile's weights, and of its tokens 0xff where they are live, else 0. */
 typedef struct floats_quads {
