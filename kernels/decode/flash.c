@@ -30,17 +30,6 @@ static void fold(const kvb_decode_task *task, const kvb_tile *tile, const kvb_gr
 
 /* ---- rows made floats: for more query rows than a call folds, or where no half reads blocks -- */
 
-/* A row of a side, in its place or out of its block to `beside`. */
-static const uint8_t *row_at(const kvb_plane *plane, const kvb_side *side, int64_t t,
-                             uint8_t *beside)
-{
-    if (!side->block)
-        return kvb_row_at(side->rows, t);
-    kvb_gather(plane->dtype, side->cell, kvb_row_at(side->rows, t / LANES * LANES), t % LANES,
-               plane->dim, beside);
-    return beside;
-}
-
 /* Rows as float32 in scratch, while as many of the schedule's are asked for. */
 static void widen(const kvb_decode_task *task, const kvb_plane *plane, const kvb_tile *tile,
                   const kvb_side *side, int64_t pad, float *to)
@@ -52,8 +41,8 @@ static void widen(const kvb_decode_task *task, const kvb_plane *plane, const kvb
     for (int32_t t = tile->lead; t < tile->count; t++) {
         for (int64_t b = 0; order != ORDER_PLAIN && b < side->bytes; b += LINE)
             kvb_fetch(kvb_row_asked(side, t) + b, order != ORDER_LISTED);
-        codec->decode(row_at(plane, side, t, beside), side->scale ? side->scale[t] : 1.0f,
-                      plane->dim, to + t * pad);
+        const uint8_t *row = kvb_side_row(plane->dtype, side, t, plane->dim, beside);
+        codec->decode(row, side->scale ? side->scale[t] : 1.0f, plane->dim, to + t * pad);
     }
 }
 

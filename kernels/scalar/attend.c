@@ -52,7 +52,7 @@ void kvb_scalar_qk(int32_t read, const kvb_tile *tile, const kvb_group *group, f
     _Alignas(LINE) uint8_t beside[DIM_MAX * 4];
     float k[DIM_MAX];
     for (int32_t t = 0; t < round_up(tile->count, LANES); t++) {
-        kvb_scalar_decode(read, kvb_scalar_row(read, &tile->k, t, group->k_dim, beside), 1.0f,
+        kvb_scalar_decode(read, kvb_side_row(read, &tile->k, t, group->k_dim, beside), 1.0f,
                           group->k_dim, k);
         for (int64_t h = 0; h < group->q_rows; h++)
             scores[h * QUERY_SCORES + t] = dot(group, h, k);
@@ -107,7 +107,7 @@ void kvb_scalar_pv(int32_t read, const kvb_tile *tile, const kvb_group *group, c
         for (int64_t d = 0; d < group->v_dim; d++)
             sum[h][d] = (double)group->acc[h * group->v_pad + d] * (double)group->rescale[h];
     for (int32_t t = tile->lead; t < tile->count; t++) {
-        kvb_scalar_decode(read, kvb_scalar_row(read, &tile->v, t, group->v_dim, beside), 1.0f,
+        kvb_scalar_decode(read, kvb_side_row(read, &tile->v, t, group->v_dim, beside), 1.0f,
                           group->v_dim, v);
         for (int64_t h = 0; h < group->q_rows; h++)
             for (int64_t d = 0; d < group->v_dim; d++)

@@ -58,7 +58,7 @@ void kvb_scalar_qk_dot(int32_t dtype, const kvb_tile *tile, const kvb_group *gro
     const int64_t block = together(dtype);
     _Alignas(LINE) uint8_t beside[2 * DIM_MAX]; /* packed rows are longer than their codes */
     for (int32_t t = 0; t < round_up(tile->count, LANES); t++) {
-        const uint8_t *k = kvb_scalar_row(dtype, &tile->k, t, group->k_dim, beside);
+        const uint8_t *k = kvb_side_row(dtype, &tile->k, t, group->k_dim, beside);
         for (int64_t h = 0; h < group->q_rows; h++) {
             const int8_t *q = group->prepared->codes + h * group->k_dim;
             double score = 0.0;
@@ -91,12 +91,12 @@ static void sum_block(int32_t dtype, const kvb_tile *tile, const kvb_group *grou
     float weights[TILE];
     int32_t sums[DIM_MAX] = {0};
     for (int32_t t = 0; t < tile->count; t++) {
-        const uint8_t *v = kvb_scalar_row(dtype, &tile->v, t, group->v_dim, beside);
+        const uint8_t *v = kvb_side_row(dtype, &tile->v, t, group->v_dim, beside);
         weights[t] = weighted(dtype, v, from, p[h * QUERY_SCORES + t]);
     }
     const float most = largest(weights, tile->count), inverse = steps(DOT_WEIGHT, most);
     for (int32_t t = 0; t < tile->count; t++) {
-        const uint8_t *v = kvb_scalar_row(dtype, &tile->v, t, group->v_dim, beside);
+        const uint8_t *v = kvb_side_row(dtype, &tile->v, t, group->v_dim, beside);
         for (int64_t d = 0; d < count; d++)
             sums[d] += (int32_t)rintf(weights[t] * inverse) * kvb_scalar_code(dtype, v, from + d);
     }

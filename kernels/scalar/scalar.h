@@ -44,16 +44,6 @@ static inline const float *kvb_scalar_q(const kvb_group *g, int64_t q_row)
 {
     return g->q + q_row * g->k_pad;
 }
-/* Row t of a side: where it lies, or out of its block to `beside`. */
-static inline const uint8_t *kvb_scalar_row(int32_t dtype, const kvb_side *side, int64_t t,
-                                            int64_t dim, uint8_t *beside)
-{
-    if (!side->block)
-        return kvb_row_at(side->rows, t);
-    kvb_gather(dtype, side->cell, kvb_row_at(side->rows, t / LANES * LANES), t % LANES, dim,
-               beside);
-    return beside;
-}
 
 void kvb_scalar_qk(int32_t read, const kvb_tile *tile, const kvb_group *group, float *scores);
 void kvb_scalar_max(const kvb_tile *tile, const kvb_group *group, float *scores);

@@ -61,6 +61,17 @@ typedef struct kvb_tile {
     float scales[2][TILE];
 } kvb_tile;
 
+/* Row t of a side, of `dim` elements: in its place, or out of its block to `beside`. */
+static inline const uint8_t *kvb_side_row(int32_t dtype, const kvb_side *side, int64_t t,
+                                          int64_t dim, uint8_t *beside)
+{
+    if (!side->block)
+        return kvb_row_at(side->rows, t);
+    kvb_gather(dtype, side->cell, kvb_row_at(side->rows, t / LANES * LANES), t % LANES, dim,
+               beside);
+    return beside;
+}
+
 /* The tile was asked for already: nothing is while it is consumed again. */
 static inline void kvb_tile_plain(kvb_tile *tile)
 {
