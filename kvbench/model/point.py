@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from kvbench.model.annotated import Count, Cpus, Lengths, Size, about
 from kvbench.model.field import Field, declared, nested, of
 from kvbench.model.hardware import PLACES, kernel_id
+from kvbench.model.masks import CHAIN, MASKS
 from kvbench.model.planes import together
 from kvbench.units import cpu_text
 
@@ -101,6 +102,26 @@ class Shape:
         " the first of them the context; trace:SEED, drawn from real requests, which decide the"
         " context (trace-mean: all the mean of these, trace-longest: all the longest); or a file of"
         " numbers, one for each sequence.",
+        within="op",
+        later=True,
+    )
+
+    q_len: Annotated[Size, about("queries of each sequence in a step, for its newest tokens")] = of(
+        "count",
+        1,
+        "{} queries",
+        "Queries of each sequence in a step, for its newest tokens: 1 to 32, as speculative"
+        " decoding has them.",
+        within="op",
+        later=True,
+    )
+    mask: Annotated[str, about("which of the newest tokens each query attends to")] = of(
+        "word",
+        CHAIN,
+        "{}",
+        "Which of as many newest tokens each query attends to: chain, those up to its own; block,"
+        " all; tree, its ancestors in a binary tree.",
+        words=MASKS,
         within="op",
         later=True,
     )
