@@ -195,23 +195,21 @@ def planes_of(shape: Shape, table: np.ndarray | None) -> tuple[Plane, Plane]:
 def decode(
     shape: Shape,
     table: np.ndarray | None,
-    attended: list[list[list[int] | None]],
+    attended: list[list[list[int]]],
+    queries: int,
     q_heads: int,
     walks: tuple[tuple[int, int], tuple[int, int]],
 ) -> Trace:
-    """`attended`: by sequence the tokens of each query, None for one that it has not. `walks`, of K
-    and of V: rows of q that one load of a row serves; and loads of a scale, for all rows of q of a
-    KV head.
+    """`attended`: by sequence the tokens of each of its queries, of which there are `queries` at
+    most. `walks`, of K and of V: rows of q that one load of a row serves; and loads of a scale, for
+    all rows of q of a KV head.
     """
-    trace, queries = Trace(), len(attended[0])
-    q_rows = queries * q_heads // shape.kv_heads
+    trace = Trace()
     k, v = planes = planes_of(shape, table)
     for seq, own in enumerate(attended):
-        every = {token for tokens in own for token in tokens or []}
+        every = {token for tokens in own for token in tokens}
         tokens = list(range(min(every), max(every) + 1)) if every else []
-        for query, head in itertools.product(range(queries), range(q_heads)):
-            if own[query] is None:
-                continue
+        for query, head in itertools.product(range(len(own)), range(q_heads)):
             row = (seq * queries + query) * q_heads + head
             trace.touch("q", row * k.dim * FLOAT, k.dim, FLOAT)
             trace.touch("out", row * v.dim * FLOAT, v.dim, FLOAT)
@@ -224,6 +222,7 @@ def decode(
                 trace.twin += ENTRY
         for head in range(shape.kv_heads):
             for plane, walk in zip(planes, walks, strict=True):
+                q_rows = len(own) * q_heads // shape.kv_heads
                 read(trace, plane, (seq, head), tokens, q_rows, *walk)
     return trace
 

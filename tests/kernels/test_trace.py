@@ -102,7 +102,8 @@ def test_decode_and_twin(raw, index):
         args = decode_args(raw, bound, q, out, "scalar", variant, window=window, **more)
         found, twin = raw.traffic("decode", args, 1), raw.traffic("twin", args, 1)
     walks = tuple(walk(variant, side.dtype, asked.count * group) for side in shape.sides)
-    traced = trace.decode(shape, table, asked.attended(lengths, window), q.shape[1], walks)
+    attended = asked.attended(lengths, window)
+    traced = trace.decode(shape, table, attended, asked.count, q.shape[1], walks)
     check(
         found, traced, (*CACHED, "table", "q", "out"), traced.bytes_in(*CACHED, "table", "q", "out")
     )
@@ -153,7 +154,7 @@ def test_the_trace_itself():
     shape = Shape(
         "head", "f16", batch=1, kv_heads=1, head_dim=3, capacity=2, v_dtype="f32", v_dim=2
     )
-    traced = trace.decode(shape, None, [[[0, 1]]], q_heads=2, walks=((2, 1), (1, 1)))
+    traced = trace.decode(shape, None, [[[0, 1]]], 1, q_heads=2, walks=((2, 1), (1, 1)))
     # 2 query heads, 2 tokens, QK and PV, multiply and add
     assert traced.flops == 2 * 2 * (3 + 2) * 2
     assert (traced.bytes_in("k"), traced.bytes_in("v")) == (2 * 6, 2 * 8)
