@@ -49,13 +49,6 @@ static void check_refusals(kvb_decode args)
     float out[COUNT];
     args.out = out;
     expect(!run_decode(&args, 2), "stages of a plug-in: %s", kvb_message());
-    const int64_t ends[BATCH] = {0};
-    args.ends = ends;
-    expect(kvb_task_decode(&args, 1, &task) == KVB_UNSUPPORTED && strstr(kvb_message(), "ends"),
-           "a plug-in is told ends: %s", kvb_message());
-    args.q_len = 2, args.ends = NULL;
-    expect(kvb_task_decode(&args, 1, &task) == KVB_UNSUPPORTED && strstr(kvb_message(), "q_len"),
-           "a plug-in is asked for two queries: %s", kvb_message());
 }
 
 /* A first score that nothing may be subtracted from. */
