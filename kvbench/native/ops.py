@@ -11,6 +11,7 @@ from kvbench.model.masks import CHAIN
 from kvbench.native.arena import Arena, Part
 from kvbench.native.declared import Address
 from kvbench.native.library import Library
+from kvbench.native.plugin import Asked
 from kvbench.native.queries import queries_of
 from kvbench.native.team import Task, Team
 
@@ -60,7 +61,9 @@ def decode_task(
     args.q_heads, args.window = q.shape[-2], cache.window or 0
     for kind, word in {"isa": isa, "schedule": library.schedule(schedule)}.items():
         setattr(args, kind, library.number(kind, word))
-    for field, value in (fields | library.way(variant, cache.layout, cache.dtype, isa)).items():
+    asked = Asked(queries_of(q), mask, args.window, ends is not None)
+    way = library.way(variant, cache.layout, cache.dtype, isa, asked)
+    for field, value in (fields | way).items():
         setattr(args, field, value)
     own = _queries(library, queries_of(q), mask, tree, ends)
     for field, value in own.items():
