@@ -85,7 +85,7 @@ def _version(path: Path) -> int | None:
 def _listed(path: Path, library: Path, interface: Path) -> dict[Kernel, int]:
     from kvbench.native.library import Library
 
-    return Plugin(path, Library(library, interface)).takes
+    return {kernel: takes for kernel, takes, _ in Plugin(path, Library(library, interface)).rows}
 
 
 class Asked(NamedTuple):
@@ -235,8 +235,8 @@ class Plugin:
         return tuple(dict.fromkeys(kernel.variant for kernel in self.kernels))
 
     @cached_property
-    def rows(self) -> tuple[tuple[Kernel, Any], ...]:
-        """Its kernels and their functions. Here it is loaded."""
+    def rows(self) -> tuple[tuple[Kernel, int, Any], ...]:
+        """Its kernels, what each takes, and their functions. Here it is loaded."""
         library = self._library
         version, ours = _version(self.path), library.plugin_version
         if version is None:
@@ -247,8 +247,7 @@ class Plugin:
                 f" version {ours}",
                 f"build it again with the kvbench.h and abi.h of that library: {_EXAMPLE}",
             )
-        found: dict[str, tuple[Kernel, Any]] = {}
-        takes: dict[Kernel, int] = {}
+        found: dict[str, tuple[Kernel, int, Any]] = {}
         for index, row in enumerate(self._rows()):
             kernel, where = self._kernel(index, row), f"{self.path}: kernel {index}"
             if kernel.id in found:
@@ -256,9 +255,9 @@ class Plugin:
                     f"{where}: {kernel.id} is listed twice",
                     "kvb_kernels returns null behind its last kernel",
                 )
-            found[kernel.id] = (kernel, row.run)
-            takes[kernel] = row.takes
-        self.takes = takes  # no other process need look
+            found[kernel.id] = (kernel, row.takes, row.run)
+        # no other process need look
+        self.takes = {kernel: takes for kernel, takes, _ in found.values()}
         return tuple(found.values())
 
     def refuse_lacking(self, *words: str) -> None:
@@ -275,7 +274,7 @@ class Plugin:
 
     def run(self, *words: str) -> Any:
         """The function for a variant, layout, dtype and isa, loaded into this process."""
-        functions = {kernel.id.split(".", 1)[1]: function for kernel, function in self.rows}
+        functions = {kernel.id.split(".", 1)[1]: function for kernel, _, function in self.rows}
         self.refuse_lacking(*words)
         return functions[".".join(words)]
 
