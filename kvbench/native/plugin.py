@@ -180,12 +180,18 @@ class Plugins:
         variant, *cell = words
         self.of(variant).refuse_lacking(variant.partition(_AT)[0], *cell)
 
-    def refuse_untaken(self, asked: Asked, *words: str) -> None:
-        """What the kernel for a variant, layout, dtype and isa does not say that it takes."""
+    def untaken(self, asked: Asked, *words: str) -> str:
+        """Why the kernel for a variant, layout, dtype and isa does not take it; empty if it
+        does.
+        """
         variant, *cell = words
         plugin = self.of(variant)
-        if why := asked.missing(plugin.taken(variant.partition(_AT)[0], *cell), plugin.lib):
-            raise BadArgument(f"variant {variant} is asked for {why}", f"ask for less; {_EXAMPLE}")
+        return asked.missing(plugin.taken(variant.partition(_AT)[0], *cell), plugin.lib)
+
+    def refuse_untaken(self, asked: Asked, *words: str) -> None:
+        if why := self.untaken(asked, *words):
+            what = f"variant {words[0]} is asked for {why}"
+            raise BadArgument(what, f"ask for less; {_EXAMPLE}")
 
     def run(self, *words: str) -> Any:
         """The function for a variant, layout, dtype and isa. Its plug-in is loaded into this
