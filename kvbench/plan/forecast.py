@@ -3,11 +3,11 @@ and said to be.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from kvbench.errors import Refused
 from kvbench.model import Contrast, Needs, Plan, Point, Probe
-from kvbench.model.contrast import KERNEL
+from kvbench.model.contrast import KERNEL, alone_of
 from kvbench.model.point import ONE_TOKEN, STEP, Visited
 from kvbench.plan.expansion import MEMORY, Sweep
 from kvbench.plan.needs import PROCESS, members, room, stores
@@ -29,6 +29,7 @@ SLICE = 1e-4  # seconds to prepare each slice
 # of a probe, of which each has a third of the samples
 _FORMS = {"read": 7 / 3, "copy": 4 / 3, "copy_nt": 4 / 3}
 _PACE = 0.001  # seconds of a sample of it
+_CORES = 4  # points of several queries, at least, whose core roofs share the time of a sample
 PEER = 1.5  # seconds to begin a peer's process, to fill its store and to verify it
 EVICTED = 2.0  # by the wall: the untimed sweeps take as long as what lies between them
 # seconds that any visit is given, and bytes/s at which one may still prepare
@@ -171,8 +172,8 @@ def _samples(visited: Visited, plan: Plan, needs: Mapping[Point, Needs]) -> floa
         return sum(3 * walk + seconds for walk in walks) + walks[0] + _PACE if line else sum(walks)
     if visited.op == STEP:  # its parts together take as long as the step, and so does a read
         return (3 + plan.neighbour) * walks[0] + 2 * seconds + _PACE
-    if visited.streamed and replace(visited, between=0) in needs:  # whose witnesses it has
-        return (1 + plan.neighbour) * walks[0]
+    if (alone := alone_of(visited)) != visited and alone in needs:  # whose witnesses it has
+        return (1 + plan.neighbour) * walks[0] + (visited.shape.q_len > 1) * seconds / _CORES
     far = needs[visited].walked >= needs[visited].far or visited.residency == "evicted"
     more = 0.0 if stores(visited) else seconds + far * walks[0]
     return (3 + plan.neighbour) * walks[0] + _PACE + more
