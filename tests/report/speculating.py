@@ -6,69 +6,67 @@ from tests.made_run import DECODE, MIB, visit
 
 COUNTS = (1, 2, 4, 8, 16)
 LAUNCHES = 7
-MEMORY = 20.0  # GB/s
-# GB/s of the core at one query: how many times as long as memory it takes at `q` is q * 20 / that
-CORES = {"f16": 60.0, "bf16": 70.0, "i8": 25.0, "q4_0": 10.0}
-HEADS = ((32, 8), (8, 8), (64, 8))  # G = 4, as llama-3-8b has them, 1 and 8
+LONGER = {  # than one query from memory, by dtype: the core's time of one query
+    "f16": 0.3,
+    "i8": 0.6,
+    "q4_0": 2.0,
+}
+HEADS = ((32, 8), (8, 8), (64, 8))  # of llama-3-8b, of one query head a KV head, and of eight
 CONTEXTS = (4096, 16384)
-_WALKED = 256 * MIB
-_DUTY = 0.05  # of the time of one query, that each more costs besides
+_MEMORY = 20.0  # GB/s
+_NOISE = (0.99, 1.01, 1.0, 0.98, 1.02, 1.0, 1.0)  # of a launch, beside what all in it share
 
 
-def point(dtype, heads, context, queries=1, **facts):
+def point(dtype, heads=HEADS[0], context=CONTEXTS[0], queries=1, **shape):
     q_heads, kv_heads = heads
-    shape = replace(
-        DECODE.shape,
-        q_heads=q_heads,
-        kv_heads=kv_heads,
-        head_dim=128,
-        context=context,
-        capacity=context,
-        q_len=queries,
-    )
-    return replace(DECODE, dtype=dtype, shape=shape, **facts)
+    own = {"q_heads": q_heads, "kv_heads": kv_heads, "head_dim": 128, "q_len": queries}
+    whole = {"context": context, "capacity": context}
+    return replace(DECODE, dtype=dtype, shape=replace(DECODE.shape, **own, **whole, **shape))
 
 
-def times(dtype, heads, queries):
-    """As long as one query, from memory; and of the core, over the same."""
-    group = heads[0] / heads[1]
-    core = MEMORY / CORES[dtype] * queries * (group / 4) ** 0.5
-    one = max(1.0, MEMORY / CORES[dtype] * (group / 4) ** 0.5)
-    return max(1.0, core) * (1 + _DUTY * (queries - 1) / queries) / one, core / one
+def core(dtype, queries):
+    """Its time, over that of one query from memory."""
+    return LONGER[dtype] * queries
 
 
-def visits(of, launch, noise=0.01):
-    """`of`: a point of one query or of several, with its heads and dtype. A record of this launch,
-    as its family has it.
-    """
-    heads = of.shape.q_heads, of.shape.kv_heads
-    here = 1 + noise * ((launch * 7 + of.shape.q_len * 3) % 5 - 2)
-    all_of = 1 + 0.05 * (launch % 3)  # what all of a launch share
-    longer, core = times(of.dtype, heads, of.shape.q_len)
-    one = MEMORY / max(1.0, MEMORY / CORES[of.dtype] * (heads[0] / heads[1] / 4) ** 0.5) * all_of
-    rates = {
-        "point": one / longer / here,
-        "core": one / core,
-        "twin": MEMORY * 1.02 * all_of,
-        "memory": MEMORY * all_of,
+def longer(dtype, queries):
+    """How many times as long as one query: the longer of memory and core."""
+    return max(1.0, core(dtype, queries)) / max(1.0, core(dtype, 1))
+
+
+def record(of, launch, noise=1.0):
+    """`of`: one point of a family, in this launch."""
+    shape, of_all = of.shape, 1 + 0.05 * (launch % 3)
+    one = max(1.0, core(of.dtype, 1)) * of_all
+    own = longer(of.dtype, shape.q_len) * (noise if shape.q_len > 1 else 1.0)
+    seconds = {
+        "point": one * own,
+        "core": core(of.dtype, shape.q_len) * of_all,
+        "twin": 0.98 * of_all,
+        "memory": of_all,
+        **({"alone": one} if shape.q_len > 1 else {}),
     }
-    if of.shape.q_len > 1:
-        rates["alone"] = one
-    same = {name: [rate] * 4 for name, rate in rates.items()}
-    # others move a tenth less than the point: all are to move as much
-    same = {
-        n: [0.9 * r for r in own] if n not in ("point", "twin") else own for n, own in same.items()
-    }
-    found = visit(launch, same, of, walked=_WALKED, flops=1e9)
-    return replace(found, traffic=dict.fromkeys(rates, found.traffic["point"]))
+    # visit() has all but these move a tenth less
+    less = {name: 1.0 if name in ("point", "twin") else 0.9 for name in seconds}
+    rates = {name: [_MEMORY * less[name] / each] * 4 for name, each in seconds.items()}
+    found = visit(launch, rates, of, walked=256 * MIB, flops=1e9)
+    return replace(found, traffic=dict.fromkeys(seconds, found.traffic["point"]))
 
 
-def records(dtypes=tuple(CORES), heads=HEADS, contexts=CONTEXTS, counts=COUNTS, **facts):
+def family(dtype, heads=HEADS[0], context=CONTEXTS[0], counts=COUNTS, noise=_NOISE, **shape):
+    """`noise`: by launch."""
     return [
-        visits(point(dtype, kind, context, count, **facts), launch)
+        record(point(dtype, heads, context, count, **(shape if count > 1 else {})), launch, each)
+        for count in counts
+        for launch, each in enumerate(noise)
+    ]
+
+
+def records(dtypes=tuple(LONGER), heads=HEADS, contexts=CONTEXTS):
+    return [
+        each
         for dtype in dtypes
         for kind in heads
         for context in contexts
-        for count in counts
-        for launch in range(LAUNCHES)
+        for each in family(dtype, kind, context)
     ]

@@ -22,14 +22,14 @@ from kvbench.model import DEFAULTS, Point
 from kvbench.model.annotated import about
 from kvbench.native import default_library
 
-_USUAL = 4  # queries of a step: the first screen is about as many, or the nearest number
+_USUAL = 5  # queries of a step: the newest token and 4 drafts, as many as engines take
 _SAME = ("dtype", "layout", "variant", "group", "context", "threads", "batch")
 
 
 class Worth(StrEnum):
-    """What a step of several queries needs to pay, in attention alone."""
+    """Whether a step of several queries pays, in attention alone."""
 
-    NOTHING = "nothing"  # it takes as long as one query, or less
+    FREE = "free"  # it takes as long as one query, or less
     MORE = "more tokens"  # than it takes times as long as one query
     NEVER = "never"  # it takes as long as so many steps of one query
     NOT_CLEAR = "not clear"
@@ -53,7 +53,7 @@ class Queries:
         Answer, about("its core time, with the data in a private cache, over the same step of one")
     ]
     limit: Annotated[Answer, about("what limits it; `reason` is the word")]
-    worth: Annotated[Worth, about("what it needs: nothing, more tokens, never pays, not clear")]
+    worth: Annotated[Worth, about("whether it pays: free, more tokens, never, not clear")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Speculation:
     """
 
     lines: Annotated[tuple[Line, ...], about("by dtype, layout, heads, context and threads")] = ()
-    usual: Annotated[int, about("queries of a step: 4, or the nearest that was timed")] = 0
+    usual: Annotated[int, about("queries of a step: 5, or the nearest number that was timed")] = 0
 
     @property
     def page(self) -> tuple[Line, ...]:
@@ -193,9 +193,9 @@ def _core(row: Row, found: Beside, base: str) -> Answer:
 def _worth(times: Answer, queries: int) -> Worth:
     """Of a step that yields as many tokens as it has queries, at most."""
     if times.state is State.LEVEL:
-        return Worth.NOTHING
+        return Worth.FREE
     if times.state is not State.DECIDED or times.figure is None:
         return Worth.NOT_CLEAR
     if times.figure.low >= queries:
         return Worth.NEVER
-    return Worth.MORE if times.figure.value > 1 else Worth.NOTHING
+    return Worth.MORE if times.figure.value > 1 else Worth.FREE

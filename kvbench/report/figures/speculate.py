@@ -49,7 +49,8 @@ def speculate(found: Findings, look: Look) -> Figure:
 
 def _draw(table: pd.DataFrame, look: Look) -> Canvas:
     places = table.groupby(["context", "group", "model"], sort=True)
-    columns = min(len(places), max(table["group"].nunique(), 1), _COLUMNS)
+    kinds = len(set(zip(table["group"], table["model"])))
+    columns = min(kinds if kinds > 1 else len(places), _COLUMNS)
     rows = -(-len(places) // columns)
     figure, every = canvas(rows, columns, _HEIGHT, sharex=True, sharey=True)
     counts, most = sorted(set(table["queries"])), _ROOM * table["times_high"].max()
@@ -58,7 +59,7 @@ def _draw(table: pd.DataFrame, look: Look) -> Canvas:
     for number, (axes, (place, own)) in enumerate(zip(every, places, strict=False)):
         _panel(axes, own, counts, most, look)
         context, group, _ = place
-        heads = counted(int(group), "head")
+        heads = counted(int(group), "query head")
         axes.set_title(f"{heads} a KV head, {tokens(int(context))} tokens", fontsize=9.5)
         if number % columns == 0:
             axes.set_ylabel("times as long as 1 query")
