@@ -44,6 +44,8 @@ def test_the_first_tile_is_the_answer(found):
         (Worth.FREE, "free", "takes attention no longer (f16)", "any accepted draft is a gain."),
         (Worth.MORE, "pays above 1.20", "more than 1.20 are accepted a step (f16)",
          "worth it where more than 1.20 tokens are accepted a step."),
+        (Worth.HARDLY, "hardly pays", "Drafting 3 tokens hardly pays (f16)",
+         "hardly worth it, for 4 steps may take no longer."),
         (Worth.NEVER, "never pays", "Drafting 3 tokens never pays (f16)",
          "never worth it, for 4 steps take no longer."),
         (Worth.NOT_CLEAR, "not decided", "How many draft tokens are worth verifying?",
