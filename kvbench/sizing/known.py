@@ -11,12 +11,14 @@ from typing import Any
 import pandas as pd
 
 from kvbench.analysis.means.findings import Findings
+from kvbench.analysis.measured.columns import POINT
 from kvbench.analysis.measured.families import alone
 from kvbench.analysis.measured.plateaus import Capacity, corrections
 from kvbench.errors import BadRun
 from kvbench.machine import describe
 from kvbench.machine.placement import place
 from kvbench.model import OURS, PLAIN, Ceiling, Machine, Probe
+from kvbench.model.masks import CHAIN
 from kvbench.model.point import EVEN
 from kvbench.model.size import Bound, Decoder
 from kvbench.regime import NO_LEVEL, Regime, classify, corrected
@@ -28,7 +30,7 @@ from kvbench.store.values import read
 from kvbench.units import GB, counted, cpu_text, size
 
 _HINT = "name a run directory, or a file that kvbench machine --json has printed"
-_DRAM, _NOTHING = "DRAM", "nothing was measured: name a run with --machine"
+FAR, _NOTHING = "DRAM", "nothing was measured: name a run with --machine"
 _PROBE, _CEILING = ([field.name for field in fields(kind)] for kind in (Probe, Ceiling))
 
 
@@ -44,6 +46,7 @@ class KnownMachine:
     reads: tuple[Ceiling, ...] = ()
     gflops: float | None = None  # GFLOP/s of their multiply-adds
     decodes: pd.DataFrame | None = None  # the points of a run that these threads have decoded
+    queries: pd.DataFrame | None = None  # those with several queries, beside the same with one
     peers: pd.DataFrame | None = None  # those that they have decoded in other engines
 
     def regime(self, footprint: float) -> Regime:
@@ -54,7 +57,7 @@ class KnownMachine:
         own = (ceiling for ceiling in self.reads if ceiling.level == level)
         return max(own, key=lambda each: each.median, default=None)
 
-    def plain_read(self, level: str = _DRAM) -> Ceiling | None:
+    def plain_read(self, level: str = FAR) -> Ceiling | None:
         """Of memory, or of a cache."""
         own = (each for each in self.reads if (each.level, each.form) == (level, PLAIN))
         return max(own, key=lambda each: each.median, default=None)
@@ -80,7 +83,7 @@ class KnownMachine:
         """The point that decodes this format fastest from memory, in any layout; of a shape that is
         near. Of those that a report answers with, it is that one.
         """
-        return self._best(decoder, _DRAM, (), ("group", "head_dim", "context"))
+        return self._best(decoder, FAR, (), ("group", "head_dim", "context"))
 
     def core_rate(self, decoder: Decoder) -> tuple[float, float] | None:
         """GB/s of K, V and scales that one core decodes from a private cache, of that point, and
@@ -164,24 +167,46 @@ def _of_run(found: KnownMachine, path: Path) -> KnownMachine:
     if memory and run.answers.workload.threads == len(found.cpus):
         reads = tuple(
             replace(each, median=memory.value, low=memory.low, high=memory.high)
-            if (each.level, each.form) == (_DRAM, PLAIN)
+            if (each.level, each.form) == (FAR, PLAIN)
             else each
             for each in reads
         )
     decodes, peers = measured_decodes(run, cpus), _measured_peers(run, cpus)
-    return replace(found, decodes=decodes, peers=peers, reads=reads)
+    queries = _measured_queries(run, cpus, decodes)
+    return replace(found, decodes=decodes, queries=queries, peers=peers, reads=reads)
 
 
-def _decoded(run: Findings, cpus: str) -> pd.DataFrame:
+def _of_one_length(run: Findings, cpus: str) -> pd.DataFrame:
     """What these threads have decoded: sequences of one length, with nothing between passes."""
     points = run.points[run.points["gbps"].notna() & (run.points["cpus"] == cpus)]
     return alone(points[(points["op"] == "decode") & (points["lengths"] == EVEN)])
 
 
+def _decoded(run: Findings, cpus: str) -> pd.DataFrame:
+    """Those with one query of each sequence."""
+    points = _of_one_length(run, cpus)
+    return points[points["q_len"] == 1]
+
+
+def _measured_queries(run: Findings, cpus: str, decodes: pd.DataFrame) -> pd.DataFrame:
+    """Ours with several queries, each with the same point with one: its name as `first`, its short
+    name, and its rate. `times`: as long as that one it takes.
+    """
+    alike = [name for name in POINT if name not in ("name", "kernel", "q_len")]
+    points = _of_one_length(run, cpus)
+    points = points[(points["engine"] == OURS) & (points["q_len"] > 1) & (points["mask"] == CHAIN)]
+    ends = [f"seconds{end}" for end in ("", "_low", "_high")]
+    one = decodes[[*alike, "name", "short", "kv_gbps", *ends]].rename(columns={"name": "first"})
+    both = points[[*alike, "q_len", "regime", *ends]].merge(one, on=alike, suffixes=("", "_one"))
+    for end, other in (("", ""), ("_low", "_high"), ("_high", "_low")):
+        both[f"times{end}"] = both[f"seconds{end}"] / both[f"seconds{other}_one"]
+    return both
+
+
 def _measured_peers(run: Findings, cpus: str) -> pd.DataFrame:
     """Other engines' decodes of one whole sequence from memory."""
     points = _decoded(run, cpus)
-    whole = (points["batch"] == 1) & (points["window"] == 0) & (points["regime"] == _DRAM)
+    whole = (points["batch"] == 1) & (points["window"] == 0) & (points["regime"] == FAR)
     return points[whole & (points["engine"] != OURS)]
 
 
@@ -217,7 +242,7 @@ def _known(name: str, facts: Mapping[str, Any]) -> KnownMachine:
     machine = corrected(
         machine, corrections(read(tuple[Capacity, ...], facts.get("capacities", ())))
     )
-    far = [ceiling for ceiling in reads if ceiling.level == _DRAM]
+    far = [ceiling for ceiling in reads if ceiling.level == FAR]
     if not far:
         return KnownMachine(name, machine, _threads(machine))
     most = max(far, key=lambda ceiling: (len(ceiling.probe.cpus), ceiling.median))
