@@ -42,16 +42,8 @@ def explained(found: Explained) -> pd.DataFrame:
         *((BYTES, row.context, name, count) for row in found.rows for name, count in gib.items()),
         *((BYTES, context, cell.dtype, cell.bytes / GIB) for context, cell in cells),
         *((RATE, context, cell.dtype, cell.tokens) for context, cell in cells),
-        *_drafted(found),
     ]
     return pd.DataFrame(rows, columns=["panel", "context", "line", "shown"])
-
-
-def _drafted(found: Explained) -> Iterator[tuple[str, int, str, float]]:
-    """Tokens per second with drafts, at least."""
-    for own in found.drafting.formats if found.drafting else ():
-        for row in own.rows:
-            yield RATE, row.context, f"{own.dtype}, drafted", row.tokens.low
 
 
 def reads(profile: MachineProfile) -> pd.DataFrame:
