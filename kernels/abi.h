@@ -185,26 +185,30 @@ int64_t kvb_cache_pad(void);
 typedef struct kvb_task kvb_task;
 void kvb_task_free(kvb_task *task);
 
-/* Which of the newest q_len tokens of its sequence a query attends to, besides all before them. */
+/* Which of the newest tokens of its sequence, as many as that has queries, a query attends to,
+ * besides all before them. */
 enum {
     KVB_MASK_CHAIN = 0, /* those up to its own, as `ends` says */
     KVB_MASK_BLOCK = 1, /* all */
     KVB_MASK_TREE = 2   /* those of its word in `tree` */
 };
 
-/* Decode attention for the newest tokens of each sequence, one or several. Sinks, several queries
- * with a window, and what stands behind `run` have their place and are refused. */
+/* Decode attention for the newest tokens of each sequence, one or several. Sinks, and what stands
+ * behind `run` but for masks, have their place and are refused. */
 typedef struct kvb_decode {
     const kvb_cache *cache;
     const float *q; /* [batch][q_len][q_heads][head_dim] */
     float *out;     /* [batch][q_len][q_heads][v_dim] */
     int64_t q_heads;
-    int64_t q_len;       /* queries of each sequence; 0 = 1 */
-    const int64_t *ends; /* [batch][q_len]: how many of its sequence's tokens each attends to. Null:
-                          * the last query to all, and the one before it to one less */
+    int64_t q_len; /* queries of each sequence, 32 at most; 0 = 1 */
+    /* [batch][q_len]: how many of its sequence's tokens each attends to; of a mask that is no
+     * chain, all. 0: there is no such query, and its row of out is zeros; where none follows, the
+     * sequence has fewer. Null: of a chain the last query attends to all, and the one before it to
+     * one less */
+    const int64_t *ends;
     /* [q_heads]: a score that takes its share of the weights and has no value; null: none */
     const float *sink;
-    int64_t window; /* attend to the last `window` tokens; 0 = all */
+    int64_t window; /* attend to the last `window` of these tokens; 0 = all */
     float scale;    /* 0 = 1 / sqrt(head_dim) */
     int32_t variant;
     int32_t isa;
@@ -223,7 +227,9 @@ typedef struct kvb_decode {
                                 * concern it; with `wrap` it is called anew for every window */
     float softcap;             /* 0, or: a score becomes softcap * tanh(score / softcap) */
     int32_t mask;              /* KVB_MASK_* */
-    const uint32_t *tree;      /* [batch][q_len]: bit i is the i-th of the newest q_len tokens */
+    /* [batch][q_len]: bit i is the i-th of the newest tokens, as many as the sequence has queries
+     */
+    const uint32_t *tree;
     /* [q_heads], ALiBi: slope * (token - the query's own token) is added to a score; null: none */
     const float *slope;
     int64_t kept; /* with a window: so many of the first tokens are attended to as well */
@@ -265,7 +271,7 @@ struct kvb_work {
     /* and how many: 1, or all of them where the heads of a token lie side by side */
     int64_t heads;
     int64_t group; /* query heads of each KV head */
-    int64_t q_len; /* queries of the sequence: 1, */
+    int64_t q_len; /* queries of the sequence, */
     /* [q_len], and how many of the sequence's tokens each attends to; null: all of the unit's */
     const int64_t *ends;
     int64_t first;    /* token */

@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kvbench.model.masks import CHAIN, tokens_seen
+
 # first token, count -> K and V [B, count, Hkv, D]
 Rows = Callable[[int, int], tuple[np.ndarray, np.ndarray]]
 _Values = Callable[[int, int], tuple[np.ndarray | None, np.ndarray]]  # the same, or V alone
@@ -31,14 +33,39 @@ class Levels(NamedTuple):
     bits: int  # each by itself, to so many significant bits
 
 
-def attention(q: np.ndarray, rows: Rows, lengths: Lengths, window: int | None = None) -> np.ndarray:
-    """Decode attention on a decoded cache: q [B, Hq, D] -> float64 [B, Hq, D].
+class _Span(NamedTuple):
+    """The tokens that a query attends to: from `start` on those before `older`, and `newest`."""
 
-    Sequence b holds lengths[b] tokens and attends to the last `window` of them. No token, no
-    weight: zero.
+    start: int
+    older: int
+    newest: tuple[int, ...]
+
+    @property
+    def end(self) -> int:
+        return self.newest[-1] + 1 if self.newest else self.older
+
+
+def attention(
+    q: np.ndarray,
+    rows: Rows,
+    lengths: Lengths,
+    window: int | None = None,
+    mask: str = CHAIN,
+    tree: np.ndarray | Sequence[int] | None = None,
+    queries: Sequence[int] | np.ndarray | None = None,
+) -> np.ndarray:
+    """Decode attention on a decoded cache: q [B, Hq, D] or [B, queries, Hq, D] -> float64 of that
+    shape.
+
+    Sequence b holds lengths[b] tokens. The first queries[b] of its queries (None: all) stand for
+    its newest tokens, and attend to all tokens before these, and among these as the mask says; or a
+    tree's words do, [queries] or [B, queries]. Where there is a window, each attends to the last
+    `window` of its tokens. No token, no weight: zero.
     """
-    weights, first = _weights(q, rows, lengths, window)
-    return _sums(weights, first, q, rows)
+    spans = _spans(q, lengths, window, mask, tree, queries)
+    own = _with_queries(q)
+    weights, first = _weights(own, rows, spans)
+    return _sums(weights, first, own, rows).reshape(q.shape)
 
 
 def attention_in_steps(
@@ -47,6 +74,9 @@ def attention_in_steps(
     lengths: Lengths,
     levels: tuple[Levels, Levels],
     window: int | None = None,
+    mask: str = CHAIN,
+    tree: np.ndarray | Sequence[int] | None = None,
+    queries: Sequence[int] | np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The same of a kernel that rounds what it multiplies: with q as it takes that, and how far its
     weights may be off.
@@ -55,23 +85,67 @@ def attention_in_steps(
     deviations of their sum, for it has no sign in common on ordinary data.
     """
     of_k, of_v = levels
-    q = _as_taken(q, of_k)
-    weights, first = _weights(q, rows, lengths, window)
+    spans, shape = _spans(q, lengths, window, mask, tree, queries), q.shape
+    q = _as_taken(_with_queries(q), of_k)
+    weights, first = _weights(q, rows, spans)
     out, variance = _sums(weights, first, q, rows), np.zeros(q.shape)
-    for b, d in product(range(len(q)), range(0, q.shape[2], of_v.together)):
+    for b, d in product(range(len(q)), range(0, q.shape[3], of_v.together)):
         # elements that share a scale of V share weights
         one, part = slice(b, b + 1), slice(d, d + of_v.together)
         own = _of(rows, one, part)
         off = _variances(weights[one].copy(), of_v, first, q[one], own)
-        variance[one, :, part] = _sums(
-            off, first, q[one, :, part], lambda *at, own=own: (None, _codes(own(*at)[1]) ** 2)
+        variance[one, ..., part] = _sums(
+            off, first, q[one, ..., part], lambda *at, own=own: (None, _codes(own(*at)[1]) ** 2)
         )
-    return out, 6 * np.sqrt(variance)
+    return out.reshape(shape), 6 * np.sqrt(variance).reshape(shape)
+
+
+# ---- which tokens a query attends to -------------------------------------------------------------
+
+
+def _with_queries(q: np.ndarray) -> np.ndarray:
+    """[B, queries, Hq, D]."""
+    return q if q.ndim == 4 else q[:, None]
+
+
+def _spans(
+    q: np.ndarray,
+    lengths: Lengths,
+    window: int | None,
+    mask: str,
+    tree: np.ndarray | Sequence[int] | None,
+    queries: Sequence[int] | np.ndarray | None,
+) -> list[list[_Span | None]]:
+    """Of each query of each sequence; None where it attends to nothing."""
+    batch, most = _with_queries(q).shape[:2]
+    words = np.broadcast_to(tokens_seen(mask, most) if tree is None else tree, (batch, most))
+    counts = np.full(batch, most) if queries is None else queries
+    return [
+        [
+            _span(int(length), int(count), int(word), window) if query < count else None
+            for query, word in enumerate(own)
+        ]
+        for length, count, own in zip(lengths, counts, words, strict=True)
+    ]
+
+
+def _span(length: int, count: int, word: int, window: int | None) -> _Span | None:
+    """Of one among `count` queries of a sequence."""
+    before = length - count  # less than 0 where there are more queries than tokens
+    older, start = max(0, before), 0
+    newest = tuple(token for token in range(older, length) if word >> token - before & 1)
+    if window:
+        newest = newest[-window:]
+        start = max(0, older - (window - len(newest)))
+    return _Span(start, older, newest) if newest or start < older else None
+
+
+# ---- the sums ------------------------------------------------------------------------------------
 
 
 def _as_taken(q: np.ndarray, levels: Levels) -> np.ndarray:
     """In float32, as kernels do it: times the scale of the scores, then rounded."""
-    scale = np.float32(1) / np.sqrt(np.float32(q.shape[2])) * np.float32(1.44269504)
+    scale = np.float32(1) / np.sqrt(np.float32(q.shape[3])) * np.float32(1.44269504)
     scaled = q.astype(np.float32) * scale
     own = _significant(scaled, levels.bits) if levels.bits else _in_steps(scaled, levels)
     return own / np.float64(scale)
@@ -84,9 +158,9 @@ def _significant(values: np.ndarray, bits: int) -> np.ndarray:
 
 def _in_steps(scaled: np.ndarray, levels: Levels) -> np.ndarray:
     """Of the largest / levels.most of each head, or of so many elements of it."""
-    together, dim = levels.together, scaled.shape[2]
-    most = np.maximum.reduceat(np.abs(scaled), np.arange(0, dim, together), axis=2)
-    most = np.repeat(most, together, axis=2)[..., :dim]
+    together, dim = levels.together, scaled.shape[3]
+    most = np.maximum.reduceat(np.abs(scaled), np.arange(0, dim, together), axis=3)
+    most = np.repeat(most, together, axis=3)[..., :dim]
     with np.errstate(divide="ignore", invalid="ignore"):
         codes = np.where(most > 0, np.rint(scaled * (np.float32(levels.most) / most)), 0)
     return codes * (most / np.float32(levels.most)).astype(np.float64)
@@ -110,54 +184,48 @@ def _variances(
     the weight itself; or of the largest one of a token's tile, which may begin at any token, and
     has no more than TILE.
     """
-    for at, count in _blocks(first, first + weights.shape[2]):
+    for at, count in _blocks(first, first + weights.shape[3]):
         _, v = rows(at, count)
-        for b, queried, head in _heads(q, v):
-            weights[b, queried, at - first : at - first + count] *= np.abs(v[b, :, head]).max(
-                axis=-1
-            )
+        for queried, held in _heads(q, v):
+            weights[queried][..., at - first : at - first + count] *= np.abs(v[held]).max(axis=-1)
         del v, _
     if levels.bits:
         weights *= 2.0**-levels.bits
         return np.divide(np.square(weights, out=weights), 3, out=weights)
-    tokens = weights.shape[2]
-    for b, head in np.ndindex(weights.shape[:2]):
-        tiles = (
-            np.pad(weights[b, head], (TILE, -tokens % TILE + TILE)).reshape(-1, TILE).max(axis=1)
-        )
+    tokens = weights.shape[3]
+    for row in np.ndindex(weights.shape[:3]):
+        tiles = np.pad(weights[row], (TILE, -tokens % TILE + TILE)).reshape(-1, TILE).max(axis=1)
         near = np.maximum(np.maximum(tiles[:-2], tiles[1:-1]), tiles[2:])
-        weights[b, head] = np.repeat((near / levels.most) ** 2 / 12, TILE)[:tokens]
+        off = np.repeat((near / levels.most) ** 2 / 12, TILE)[:tokens]
+        off[weights[row] == 0] = 0.0  # what weighs nothing is exact
+        weights[row] = off
     return weights
 
 
-def _weights(
-    q: np.ndarray, rows: Rows, lengths: Lengths, window: int | None
-) -> tuple[np.ndarray, int]:
-    """[B, Hq, tokens] from the first token on that any sequence attends to."""
-    ends = np.asarray(lengths, dtype=np.int64)
-    starts = np.maximum(0, ends - window) if window else np.zeros_like(ends)
-    first, last = int(starts.min()), int(ends.max())
-    scores = np.full((*q.shape[:2], last - first), -np.inf)
-    queries = q.astype(np.float64) / np.sqrt(q.shape[2])
+def _weights(q: np.ndarray, rows: Rows, spans: list[list[_Span | None]]) -> tuple[np.ndarray, int]:
+    """[B, queries, Hq, tokens] from the first token on that any query attends to."""
+    some = [span for own in spans for span in own if span]
+    first = min((span.start for span in some), default=0)
+    last = max((span.end for span in some), default=0)
+    scores = np.full((*q.shape[:3], last - first), -np.inf)
+    queries = q.astype(np.float64) / np.sqrt(q.shape[3])
     for at, count in _blocks(first, last):
         k, _ = rows(at, count)
-        for b, queried, head in _heads(q, k):
-            scores[b, queried, at - first : at - first + count] = (
-                queries[b, queried] @ k[b, :, head].astype(float).T
-            )
+        for queried, held in _heads(q, k):
+            own = _product(queries[queried], k[held].astype(float).T)
+            scores[queried][..., at - first : at - first + count] = own
         del k, _  # the next block takes their place
-    return _softmax(scores, starts - first, ends - first), first
+    return _softmax(scores, spans, first), first
 
 
 def _sums(weights: np.ndarray, first: int, q: np.ndarray, rows: _Values) -> np.ndarray:
-    """Sums of the values, each times its weight: [B, Hq, D]."""
+    """Sums of the values, each times its weight: [B, queries, Hq, D]."""
     out = np.zeros(q.shape)
-    for at, count in _blocks(first, first + weights.shape[2]):
+    for at, count in _blocks(first, first + weights.shape[3]):
         _, v = rows(at, count)
-        for b, queried, head in _heads(q, v):
-            out[b, queried] += weights[b, queried, at - first : at - first + count] @ v[
-                b, :, head
-            ].astype(float)
+        for queried, held in _heads(q, v):
+            own = weights[queried][..., at - first : at - first + count]
+            out[queried] += _product(own, v[held].astype(float))
         del v, _
     return out
 
@@ -214,21 +282,29 @@ def _blocks(first: int, last: int) -> Iterator[tuple[int, int]]:
     yield from ((at, min(BLOCK, last - at)) for at in range(first, last, BLOCK))
 
 
-def _heads(q: np.ndarray, rows: np.ndarray) -> Iterator[tuple[int, slice, int]]:
-    """Sequence, the query heads of a group, and their KV head."""
-    group = q.shape[1] // rows.shape[2]
-    yield from (
-        (b, slice(h * group, (h + 1) * group), h)
-        for b in range(len(q))
-        for h in range(rows.shape[2])
-    )
+def _heads(
+    q: np.ndarray, rows: np.ndarray
+) -> Iterator[tuple[tuple[int, slice, slice], tuple[int, slice, int]]]:
+    """Where a group's queries stand, and the rows of their KV head."""
+    group, every = q.shape[2] // rows.shape[2], slice(None)
+    for b, h in product(range(len(q)), range(rows.shape[2])):
+        yield (b, every, slice(h * group, (h + 1) * group)), (b, every, h)
 
 
-def _softmax(scores: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """In place, over the tokens from start to end of each sequence; all others weigh nothing."""
-    for own, start, end in zip(scores, starts, ends, strict=True):
-        attended = own[:, start:end]
-        if attended.size:
+def _product(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """[queries, heads, n] times [n, m], as one product."""
+    return (left.reshape(-1, left.shape[2]) @ right).reshape(*left.shape[:2], -1)
+
+
+def _softmax(scores: np.ndarray, spans: list[list[_Span | None]], first: int) -> np.ndarray:
+    """In place, over the tokens that each query attends to; all others weigh nothing."""
+    for b, query in np.ndindex(scores.shape[:2]):
+        own, span = scores[b, query], spans[b][query]
+        start, end = (span.start - first, span.end - first) if span else (0, 0)
+        if span:
+            newest = range(span.older, span.end)
+            own[:, [token - first for token in newest if token not in span.newest]] = -np.inf
+            attended = own[:, start:end]
             attended[:] = np.exp(attended - attended.max(axis=1, keepdims=True))
             attended /= attended.sum(axis=1, keepdims=True)
         own[:, :start] = own[:, end:] = 0.0

@@ -1,15 +1,17 @@
 """Cases as files for the C checker (tests/check). Little-endian; a file is one record after
 another:
 
-8 bytes   "KVBCASE4"
+8 bytes   "KVBCASE5"
 int64     the fields of FIELDS, words as their index in the library's lists
 float64   scale of the scores; scales of the whole tensors K and V
 int64     lengths [batch]
-int64     op decode: ends [batch][q_len], where q_len is not 0
+op decode:         ends int64 [batch][queries], where they are told; words of trees uint32
+                   [batch][queries], where the mask is a tree. There are q_len queries, or where
+                   that is 0 one
 int32     table [batch][ceil(capacity / block_tokens)], paged only
 op decode:         planes K, V, K scales, V scales as they stand before;
                    q float32 [batch][queries][q_heads][head_dim]; out and bound float64
-                   [batch][queries][q_heads][v_dim]: q_len queries, or where that is 0 one
+                   [batch][queries][q_heads][v_dim]
 op append, bulk:   k, v float32 in source order, [batch][tokens][kv_heads][head_dim] or head-major,
                    of v v_dim;
                    the four planes as they must be after (before: `fill` in every byte)
@@ -19,8 +21,9 @@ import struct
 from pathlib import Path
 
 from tests import cases
+from tests.raw import mask_of
 
-MAGIC = b"KVBCASE4"
+MAGIC = b"KVBCASE5"
 FIELDS = (
     "seed",
     "index",
@@ -46,6 +49,8 @@ FIELDS = (
     "v_scale_bytes",
     "q_heads",
     "q_len",
+    "mask",
+    "told",
     "window",
     "variant",
     "schedule",
@@ -75,7 +80,9 @@ def fields(raw, case: cases.Case, op: str) -> dict[str, int]:
         }
     values |= dict(zip((f"{name}_bytes" for name in PLANES), shape.planes, strict=True))
     values |= {"op": raw.word("op", op), "paged": case.table is not None}
-    values |= {"q_len": 0 if case.ends is None else case.queries}
+    queries = case.queries
+    values |= {"q_len": queries.q_len, "mask": mask_of(raw, queries)}
+    values |= {"told": queries.ends is not None}
     if op != "decode":
         values |= {"tokens": store.tokens, "head_major": store.head_major, "nt": store.nt}
     return values
@@ -87,8 +94,10 @@ def record(raw, case: cases.Case, op: str) -> bytes:
     parts.append(struct.pack("<3d", case.scale, *case.shape.tensor))
     begun = case if op == "decode" else case.store
     parts.append(begun.lengths.astype("<i8").tobytes())
-    if op == "decode" and case.ends is not None:
-        parts.append(case.ends.astype("<i8").tobytes())
+    if op == "decode" and case.queries.ends is not None:
+        parts.append(case.queries.ends.astype("<i8").tobytes())
+    if op == "decode" and case.queries.tree is not None:
+        parts.append(case.queries.tree.astype("<u4").tobytes())
     if begun.table is not None:
         parts.append(begun.table.astype("<i4").tobytes())
     if op == "decode":

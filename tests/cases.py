@@ -6,11 +6,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tests import formats, oracle
+from tests import formats, oracle, queries
 from tests.oracle import Planes, Shape
+from tests.queries import ONE, Queries
 
 EDGES = (16, 32, 64, 128, 256, 512, 1024)  # tiles, least units
 BLOCKS = (1, 2, 3, 5, 7, 8, 16, 32, 33, 64, 100, 128, 256)
+QUERIES = (2, 2, 3, 4, 4, 5, 8, 16)  # of a step
 GARBAGE = 1 << 30  # a table entry that nobody may follow
 
 
@@ -91,27 +93,26 @@ class Case:
     planes: Planes = field(repr=False)
     q: np.ndarray = field(repr=False)  # [B * queries, Hq, D]
     store: Store | None
-    # [B, queries], how many tokens each attends to; None: there is one query, and it attends to all
-    ends: np.ndarray | None = None
+    queries: Queries = ONE
 
     @property
     def name(self) -> str:
         return f"{self.seed}:{self.index}"
 
     @property
-    def queries(self) -> int:
-        """Of each sequence."""
-        return 1 if self.ends is None else self.ends.shape[1]
+    def spans(self) -> list[tuple[int, int]]:
+        """Of each sequence: the first token that any query attends to, one past the last."""
+        return self.queries.spans(self.lengths, self.window)
 
     @property
-    def reached(self) -> np.ndarray:
-        """One past the last token of each sequence that any query attends to."""
-        return self.lengths if self.ends is None else self.ends.max(axis=1)
+    def q_rows(self) -> int:
+        """Of a KV head."""
+        return self.queries.count * self.q_heads // self.shape.kv_heads
 
     @property
     def out(self) -> tuple[int, int, int]:
         """[B * queries, Hq, Dv]"""
-        return self.shape.batch * self.queries, self.q_heads, self.shape.v.dim
+        return self.shape.batch * self.queries.count, self.q_heads, self.shape.v.dim
 
 
 def chance(rng, share: float) -> bool:
@@ -127,7 +128,9 @@ def between(rng, low: int, high: int) -> int:
 
 
 def draw_sizes(rng) -> dict[str, int]:
-    """batch, kv_heads, group, head_dim, tokens, within a budget of score elements times D."""
+    """batch, kv_heads, group, head_dim, tokens, queries, within a budget of score elements times
+    D.
+    """
     style = rng.random()
     tokens = between(rng, 1, 140)
     if style < 0.3:
@@ -143,7 +146,10 @@ def draw_sizes(rng) -> dict[str, int]:
             (64, 80, 96, 128, 256, between(rng, 1, 24), between(rng, 1, 320), between(rng, 1, 320)),
         ),
         "tokens": tokens,
+        "queries": 1 if chance(rng, 0.6) else pick(rng, (*QUERIES, between(rng, 2, queries.MOST))),
     }
+    if chance(rng, 0.1):
+        sizes["tokens"] = min(sizes["tokens"], between(rng, 1, sizes["queries"]))
     budget = pick(rng, (3e5,) * 14 + (1e6,) * 5 + (8e6,))
     while np.prod(list(sizes.values()), dtype=float) > budget:
         name = pick(rng, list(sizes))
@@ -189,11 +195,10 @@ def draw_tensor(rng, *dtypes: str) -> tuple[float, float]:
     return k, v
 
 
-def draw_shape(rng, words: Words, sizes: dict[str, int], ring: bool) -> Shape:
+def draw_shape(rng, words: Words, sizes: dict[str, int], held: int, ring: bool) -> Shape:
+    """With room for `held` tokens, often for no more."""
     layout, block = pick(rng, words.layout), pick(rng, (*BLOCKS, between(rng, 1, 256)))
-    capacity = sizes["tokens"] + pick(rng, (0, 0, 1, 5, between(rng, 1, 70)))
-    if ring:
-        capacity = max(1, int(sizes["tokens"] * rng.uniform(0.2, 1.2)))
+    capacity = max(1, held + pick(rng, (0, 0, 0, 1, 5, between(rng, 1, 70))))
     width, dtype, scale = (
         -(-capacity // block),
         pick(rng, words.dtypes(layout)),
@@ -245,23 +250,25 @@ def fill_rows(rng, case: Case) -> None:
     filled.
     """
     shape = case.shape
-    for seq, length in enumerate(case.lengths):
-        first, count = oracle.attended(int(length), case.window)
+    q = case.q.reshape(shape.batch, -1, shape.head_dim)
+    for seq, (length, (first, end)) in enumerate(
+        zip(case.lengths.tolist(), case.spans, strict=True)
+    ):
         if not case.evicted:
-            first, count = max(0, int(length) - shape.capacity), min(int(length), shape.capacity)
-        if not count:
+            first, end = max(0, length - shape.capacity), length
+        if first == end:
             continue
-        slots = oracle.slots_of(shape, first, count)
-        data = draw_rows(rng, case.kind, shape, count, case.q[seq])
+        slots = oracle.slots_of(shape, first, end - first)
+        data = draw_rows(rng, case.kind, shape, end - first, q[seq])
         oracle.put(shape, case.planes, case.table, seq, slots, *data, padding=False)
 
 
 def dead_entries(rng, case: Case) -> None:
     """Table entries that no attended token needs point nowhere."""
     alive = np.zeros(case.table.shape, dtype=bool)
-    for seq, length in enumerate(case.lengths):
-        first, count = oracle.attended(int(length), case.window)
-        alive[seq, oracle.slots_of(case.shape, first, count) // case.shape.block_tokens] = True
+    for seq, (first, end) in enumerate(case.spans):
+        slots = oracle.slots_of(case.shape, first, end - first)
+        alive[seq, slots // case.shape.block_tokens] = True
     case.table[~alive] = pick(rng, (-1, GARBAGE))
 
 
@@ -309,27 +316,22 @@ def draw_store(rng, case: Case) -> Store:
     )
 
 
-def draw_ends(rng, lengths: np.ndarray) -> np.ndarray:
-    """Of up to four queries a sequence: each attends to tokens up to its own, or to any number."""
-    ends = oracle.chain(lengths, between(rng, 2, 4))
-    return rng.integers(0, lengths[:, None] + 1, ends.shape) if chance(rng, 0.5) else ends
-
-
-def add_queries(rng, case: Case) -> None:
-    case.ends = draw_ends(rng, case.lengths)
-    shape = len(case.q), case.queries - 1, *case.q.shape[1:]
-    more = rng.standard_normal(shape, dtype=np.float32)
-    case.q = np.concatenate([case.q[:, None], more], axis=1).reshape(-1, *case.q.shape[1:])
+def room_for(lengths: np.ndarray, asked: Queries, window: int, ring: bool) -> int:
+    """Tokens that a cache must have room for: of a ring, from the first one that is attended to."""
+    if not ring:
+        return int(lengths.max())
+    spans = zip(lengths.tolist(), asked.spans(lengths, window), strict=True)
+    return max((length - first for length, (first, end) in spans if end), default=0)
 
 
 def make(words: Words, seed: int, index: int) -> Case:
     rng = np.random.default_rng([seed, index])
     sizes, ring = draw_sizes(rng), chance(rng, 0.2)
-    shape = draw_shape(rng, words, sizes, ring)
-    lengths = draw_lengths(rng, shape.batch, sizes["tokens"])
-    window = 0 if chance(rng, 0.5) else between(rng, 1, sizes["tokens"] + 5)
-    if lengths.max() > shape.capacity:
-        window = between(rng, 1, shape.capacity)
+    lengths = draw_lengths(rng, sizes["batch"], sizes["tokens"])
+    one = chance(rng, 0.85)
+    asked = ONE if sizes["queries"] == 1 and one else queries.draw(rng, lengths, sizes["queries"])
+    window = 0 if chance(rng, 0.2 if ring else 0.5) else between(rng, 1, sizes["tokens"] + 5)
+    shape = draw_shape(rng, words, sizes, room_for(lengths, asked, window, ring), ring)
     fill = pick(rng, (0xFF, 0xFF, 0x7F))
     case = Case(
         seed,
@@ -359,15 +361,15 @@ def make(words: Words, seed: int, index: int) -> Case:
         planes=Planes.filled(shape, fill),
         store=None,
         q=rng.standard_normal(
-            (shape.batch, sizes["kv_heads"] * sizes["group"], shape.head_dim), dtype=np.float32
+            (shape.batch * asked.count, sizes["kv_heads"] * sizes["group"], shape.head_dim),
+            dtype=np.float32,
         ),
+        queries=asked,
     )
     fill_rows(rng, case)
     if case.table is not None:
         dead_entries(rng, case)
     case.store = draw_store(rng, case) if chance(rng, 0.5) else None
-    if not window and chance(rng, 0.3):
-        add_queries(rng, case)
     return case
 
 
@@ -377,12 +379,13 @@ def answer(case: Case) -> tuple[np.ndarray, np.ndarray]:
         case.shape,
         case.planes,
         case.table,
-        case.lengths if case.ends is None else case.ends.ravel(),
+        case.lengths,
         case.q,
         case.window,
         case.scale,
         plain=case.kind == "plain",
         variant=case.variant,
+        queries=case.queries,
     )
 
 

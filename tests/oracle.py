@@ -26,6 +26,7 @@ from tests.formats import (
     rounded,
     to_blocks,
 )
+from tests.queries import ONE, Queries
 
 LINE = 64
 UNIT = 2.0**-24  # of float32
@@ -313,17 +314,6 @@ def load(
 # ---- attention -----------------------------------------------------------------------------------
 
 
-def attended(length: int, window: int) -> tuple[int, int]:
-    """First token that the newest query attends to, and how many."""
-    count = min(length, window) if window else length
-    return length - count, count
-
-
-def chain(lengths: np.ndarray, queries: int) -> np.ndarray:
-    """[B, queries], what each attends to: the last one all, the one before it one less."""
-    return np.maximum(0, lengths[:, None] - np.arange(queries)[::-1])
-
-
 def softmax(scores: np.ndarray) -> np.ndarray:
     weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
     return weights / weights.sum(axis=-1, keepdims=True)
@@ -363,7 +353,8 @@ def v_scales(shape: Shape, planes: Planes, table, seq: int, first: int, count: i
     rows, scales = places(shape, side, table, seq, slots)
     if side.dtype in PACKED:
         raw = planes.v[row_spans(side, rows, slots, side.payload)]
-        raw = raw.reshape(*rows.shape, -1, PACKED[side.dtype])
+        size = PACKED[side.dtype]
+        raw = raw.reshape(*rows.shape, side.payload // size, size)
         return np.ascontiguousarray(raw[..., :2]).view(np.float16)[..., 0].astype(float)
     raw = np.ascontiguousarray(planes.v_scale[spans(scales, side.scale_bytes)])
     return raw.view(STORED[side.scale]).astype(float)
@@ -386,33 +377,43 @@ def decode(
     scale: float = 0.0,
     plain: bool = True,
     variant: str = "flash",
+    queries: Queries = ONE,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """q [N, Hq, D] -> out and bound, both float64 [N, Hq, Dv]. `lengths`: what each of N queries
-    attends to; as many of one sequence follow each other. `plain`: data of unit size, held to
-    `practical`.
+    """q [B * queries, Hq, D] -> out and bound, both float64 [B * queries, Hq, Dv]: of each query by
+    itself. `plain`: data of unit size, held to `practical`.
     `variant`: round16 rounds K and V to float16 as it loads them; dot rounds what tests/narrow.py
     says.
     """
     out, bound = (np.zeros((*q.shape[:2], shape.v.dim)) for _ in range(2))
     scale = scale or float(np.float32(1) / np.sqrt(np.float32(shape.head_dim)))
-    rounds = variant == "dot"
-    for query, length in enumerate(np.asarray(lengths)):
-        seq = query * shape.batch // len(q)
-        k, v = load(shape, planes, table, seq, *attended(int(length), window))
+    for seq, length in enumerate(np.asarray(lengths).tolist()):
+        first, end = queries.span(seq, length, window)
+        found = table, seq, first, end - first
+        k, v = load(shape, planes, *found)
+        scales = v_scales(shape, planes, *found) if variant == "dot" and shape.v.whole else None
         if variant == "round16":
-            k, v = k.astype(np.float16).astype(np.float64), v.astype(np.float16).astype(np.float64)
-        own = narrow.query(shape.k, q[query], scale) if rounds else q[query]
-        grouped = own.reshape(shape.kv_heads, -1, shape.head_dim)
-        answer, limit = attend(grouped, k, v, scale)
-        limit = np.full_like(limit, practical(v)) if plain else limit
-        if rounds and k.shape[1]:
-            limit *= 1 if shape.k.whole and shape.v.whole else 2  # sums may be rounded to odd
-            weights = softmax(scale * (grouped @ k.swapaxes(1, 2)))
-            if shape.v.whole:
-                own = v_scales(shape, planes, table, seq, *attended(int(length), window))
-                limit += narrow.steps_off(weights, v, own, plain)
-            else:
-                limit += narrow.bf16_off(weights, v, plain) + narrow.HALF * limit
-        out[query] = answer.reshape(out.shape[1:])
-        bound[query] = limit.reshape(out.shape[1:])
+            k, v = (rows.astype(np.float16).astype(np.float64) for rows in (k, v))
+        for query in range(queries.count):
+            at = seq * queries.count + query
+            own = queries.tokens(seq, query, length, window) - first
+            rows = (None if x is None else x[:, own] for x in (k, v, scales))
+            answer, limit = one(shape, q[at], *rows, scale, plain, variant)
+            out[at], bound[at] = answer.reshape(out.shape[1:]), limit.reshape(out.shape[1:])
     return out, bound
+
+
+def one(shape: Shape, q, k, v, scales, scale: float, plain: bool, variant: str):
+    """One query [Hq, D] over the rows that it attends to; `scales`: of V, where dot takes them."""
+    rounds = variant == "dot"
+    own = narrow.query(shape.k, q, scale) if rounds else q
+    grouped = own.reshape(shape.kv_heads, -1, shape.head_dim)
+    answer, limit = attend(grouped, k, v, scale)
+    limit = np.full_like(limit, practical(v)) if plain else limit
+    if rounds and k.shape[1]:
+        limit *= 1 if shape.k.whole and shape.v.whole else 2  # sums may be rounded to odd
+        weights = softmax(scale * (grouped @ k.swapaxes(1, 2)))
+        if shape.v.whole:
+            limit += narrow.steps_off(weights, v, scales, plain)
+        else:
+            limit += narrow.bf16_off(weights, v, plain) + narrow.HALF * limit
+    return answer, limit

@@ -9,7 +9,8 @@ from pathlib import Path
 import cffi
 import numpy as np
 
-from tests.oracle import Planes, Shape, chain
+from tests.oracle import Planes, Shape
+from tests.queries import Queries
 
 ROOT = Path(__file__).resolve().parent.parent
 _parsed = cffi.FFI()
@@ -225,7 +226,9 @@ def decode_args(
     schedule: str = "off",
     **rest,
 ):
-    """A kvb_decode over q [B, Hq, D] and out [B, Hq, Dv]; `rest` sets other fields."""
+    """A kvb_decode over q [B * queries, Hq, D] and out [B * queries, Hq, Dv]; `rest` sets other
+    fields.
+    """
     args = raw.ffi.new("kvb_decode *")
     _alive[args] = (bound, q, out, rest)
     args.cache, args.q, args.out = bound.cache, raw.floats(q), raw.floats(out)
@@ -237,16 +240,18 @@ def decode_args(
     return args
 
 
-def queries_args(raw: Raw, lengths: np.ndarray, ends: np.ndarray | None) -> dict:
-    """Fields of a kvb_decode whose queries attend to `ends` [B, queries] tokens; None: to all. They
-    are told only where they are not those of a chain.
-    """
-    if ends is None:
-        return {}
-    fields = {"q_len": ends.shape[1]}
-    if np.array_equal(ends, chain(lengths, ends.shape[1])):
-        return fields
-    return fields | {"ends": raw.ffi.new("int64_t[]", ends.ravel().tolist())}
+def mask_of(raw: Raw, queries: Queries) -> int:
+    return getattr(raw.lib, f"KVB_MASK_{queries.mask.upper()}")
+
+
+def queries_args(raw: Raw, queries: Queries) -> dict:
+    """Fields of a kvb_decode."""
+    fields = {"q_len": queries.q_len, "mask": mask_of(raw, queries)}
+    if queries.ends is not None:
+        fields["ends"] = raw.ffi.new("int64_t[]", queries.ends.ravel().tolist())
+    if queries.tree is not None:
+        fields["tree"] = raw.ffi.new("uint32_t[]", queries.tree.ravel().tolist())
+    return fields
 
 
 def store_args(raw: Raw, bound: Bound, k: np.ndarray, v: np.ndarray, tokens: int, isa: str, **rest):

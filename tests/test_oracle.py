@@ -9,32 +9,57 @@ import numpy as np
 import pytest
 
 import kvbench.oracle
+from kvbench.model.masks import BLOCK, CHAIN, TREE
 from kvbench.native import Cache, block_of, default_library
 from kvbench.oracle import Levels, attention, attention_in_steps, rounding, whole
 from tests.formats import MOST
 
 
-def by_hand(q, k, v, lengths, window):
-    """One query head, one token, one product at a time."""
+def tokens_of(length, queries, query, window=None, mask=CHAIN, word=0):
+    """Those that one of a sequence's queries attends to."""
+    if query >= queries:
+        return []
+    first = length - queries  # of the newest, as many as queries
+    last = first + query if mask == CHAIN else length
+    seen = [
+        token
+        for token in range(length)
+        if token <= last and (token < first or mask != TREE or word >> (token - first) & 1)
+    ]
+    return seen[-window:] if window else seen
+
+
+def by_hand(q, k, v, tokens):
+    """One query head, one token, one product at a time. tokens[b][query]: those attended to."""
     out = np.zeros(q.shape)
-    group = q.shape[1] // k.shape[2]
-    for b, head in np.ndindex(*q.shape[:2]):
-        tokens = range(max(0, lengths[b] - window) if window else 0, lengths[b])
+    group = q.shape[2] // k.shape[2]
+    for b, query, head in np.ndindex(*q.shape[:3]):
+        own = tokens[b][query]
         scores = [
             math.fsum(
-                float(x) * float(y) for x, y in zip(q[b, head], k[b, t, head // group], strict=True)
+                float(x) * float(y)
+                for x, y in zip(q[b, query, head], k[b, t, head // group], strict=True)
             )
-            / math.sqrt(q.shape[2])
-            for t in tokens
+            / math.sqrt(q.shape[3])
+            for t in own
         ]
         weights = [math.exp(score - max(scores)) for score in scores]
-        for d in range(q.shape[2]):
+        for d in range(q.shape[3]):
             values = (
                 weight * float(v[b, t, head // group, d])
-                for weight, t in zip(weights, tokens, strict=True)
+                for weight, t in zip(weights, own, strict=True)
             )
-            out[b, head, d] = math.fsum(values) / math.fsum(weights) if weights else 0.0
+            out[b, query, head, d] = math.fsum(values) / math.fsum(weights) if weights else 0.0
     return out
+
+
+def drawn(lengths, queries=1):
+    rng = np.random.default_rng(1)
+    q = rng.standard_normal((3, queries, 4, 8), dtype=np.float32)
+    k, v = rng.standard_normal((2, 3, 50, 2, 8), dtype=np.float32)
+    for b, length in enumerate(lengths):
+        k[b, length:], v[b, length:] = 1e30, 1e30  # what lies behind an end must not matter
+    return q, k, v
 
 
 @pytest.mark.parametrize("block", [1, 7, 50, 4096])
@@ -50,17 +75,49 @@ def by_hand(q, k, v, lengths, window):
 )
 def test_attention(monkeypatch, block, lengths, window):
     monkeypatch.setattr(kvbench.oracle, "BLOCK", block)
-    rng = np.random.default_rng(1)
-    q = rng.standard_normal((3, 4, 8), dtype=np.float32)
-    k, v = rng.standard_normal((2, 3, 50, 2, 8), dtype=np.float32)
-    for b, length in enumerate(lengths):
-        k[b, length:], v[b, length:] = 1e30, 1e30  # what lies behind an end must not matter
-    assert np.allclose(
-        attention(q, whole(k, v), lengths, window),
-        by_hand(q, k, v, lengths, window),
-        rtol=0,
-        atol=1e-13,
+    q, k, v = drawn(lengths)
+    right = by_hand(q, k, v, [[tokens_of(length, 1, 0, window)] for length in lengths])
+    found = attention(q[:, 0], whole(k, v), lengths, window)
+    assert np.allclose(found, right[:, 0], rtol=0, atol=1e-13)
+
+
+WORDS = {
+    "alike": np.array([0b00001, 0b00011, 0b00101, 0b01011, 0b10101]),
+    "one sees nothing new": np.array([[31, 0, 9, 4, 16]] * 2 + [[16, 8, 4, 2, 1]], np.uint32),
+}
+
+
+@pytest.mark.parametrize("queries", [None, (5, 1, 3), (0, 5, 2)])
+@pytest.mark.parametrize("window", [None, 2, 10])
+@pytest.mark.parametrize("mask", [CHAIN, BLOCK, *WORDS])
+def test_several_queries(monkeypatch, mask, window, queries):
+    """Some with more queries than tokens, or none; in blocks that end among the newest tokens."""
+    monkeypatch.setattr(kvbench.oracle, "BLOCK", 7)
+    lengths, tree, mask = (30, 3, 16), WORDS.get(mask), TREE if mask in WORDS else mask
+    q, k, v = drawn(lengths, 5)
+    words = np.broadcast_to(0 if tree is None else tree, (3, 5))
+    tokens = [
+        [tokens_of(length, count, i, window, mask, int(word)) for i, word in enumerate(own)]
+        for length, count, own in zip(lengths, queries or (5,) * 3, words, strict=True)
+    ]
+    found = attention(q, whole(k, v), lengths, window, mask, tree, queries)
+    assert np.allclose(found, by_hand(q, k, v, tokens), rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("levels", [Levels(127, 8, 0), Levels(0, 8, 8)])
+def test_several_queries_in_steps(levels):
+    """Each is as if it were alone, of a sequence without the tokens that it does not attend to."""
+    q, k, v = drawn((30, 3, 16), 5)
+    many = attention_in_steps(
+        q, whole(k, v), (30, 3, 16), (levels, levels), 9, TREE, WORDS["alike"], (5, 2, 5)
     )
+    for b, query in np.ndindex(3, 5):
+        length, count = (30, 3, 16)[b], (5, 2, 5)[b]
+        own = tokens_of(length, count, query, 9, TREE, int(WORDS["alike"][query]))
+        held = whole(k[b : b + 1, own], v[b : b + 1, own])
+        alone = attention_in_steps(q[b : b + 1, query], held, (len(own),), (levels, levels))
+        for several, one in zip(many, alone, strict=True):
+            assert np.allclose(several[b, query], one[0], rtol=1e-12, atol=1e-13)
 
 
 @pytest.mark.parametrize("dtype", default_library().words("dtype"))

@@ -6,6 +6,7 @@ sequences, heads and tokens, a list of addresses for each row, and sets of them.
 array is a region that begins on a line.
 """
 
+import itertools
 from collections import defaultdict
 
 import numpy as np
@@ -191,35 +192,32 @@ def planes_of(shape: Shape, table: np.ndarray | None) -> tuple[Plane, Plane]:
     return Plane(shape, table, "k"), Plane(shape, table, "v")
 
 
-def attended(end: int, window: int) -> list[int]:
-    return [token for token in range(end) if not window or token >= end - window]
-
-
 def decode(
     shape: Shape,
     table: np.ndarray | None,
-    lengths: list[list[int]],
+    attended: list[list[list[int] | None]],
     q_heads: int,
-    window: int,
     walks: tuple[tuple[int, int], tuple[int, int]],
 ) -> Trace:
-    """`lengths`, for each sequence of each of its queries: what it attends to. `walks`, of K and of
-    V: rows of q that one load of a row serves; and loads of a scale, for all rows of q of a KV
-    head.
+    """`attended`: by sequence the tokens of each query, None for one that it has not. `walks`, of K
+    and of V: rows of q that one load of a row serves; and loads of a scale, for all rows of q of a
+    KV head.
     """
-    trace, queries = Trace(), len(lengths[0])
+    trace, queries = Trace(), len(attended[0])
     q_rows = queries * q_heads // shape.kv_heads
     k, v = planes = planes_of(shape, table)
-    for seq, ends in enumerate(lengths):
-        tokens = sorted({token for end in ends for token in attended(end, window)})
-        for query, end in enumerate(ends):
-            for head in range(q_heads):
-                row = (seq * queries + query) * q_heads + head
-                trace.touch("q", row * k.dim * FLOAT, k.dim, FLOAT)
-                trace.touch("out", row * v.dim * FLOAT, v.dim, FLOAT)
-                for _ in attended(end, window):
-                    trace.multiply_add(range(k.dim))  # q . k
-                    trace.multiply_add(range(v.dim))  # out += weight * v
+    for seq, own in enumerate(attended):
+        every = {token for tokens in own for token in tokens or []}
+        tokens = list(range(min(every), max(every) + 1)) if every else []
+        for query, head in itertools.product(range(queries), range(q_heads)):
+            if own[query] is None:
+                continue
+            row = (seq * queries + query) * q_heads + head
+            trace.touch("q", row * k.dim * FLOAT, k.dim, FLOAT)
+            trace.touch("out", row * v.dim * FLOAT, v.dim, FLOAT)
+            for _ in own[query]:
+                trace.multiply_add(range(k.dim))  # q . k
+                trace.multiply_add(range(v.dim))  # out += weight * v
         if table is not None:
             for entry in {k.entry(seq, token) for token in tokens}:
                 trace.touch("table", entry * ENTRY, 1, ENTRY)

@@ -63,7 +63,7 @@ def decode_failures(bench: Bench, case: cases.Case, isa: str, expected, bound) -
         args = decode_args(
             bench.raw, cache, q, out, isa, case.variant, case.schedule, window=case.window,
             deterministic=case.deterministic, scale=case.scale,
-            **queries_args(bench.raw, case.lengths, case.ends),
+            **queries_args(bench.raw, case.queries),
         )  # fmt: skip
         bench.team(case.threads).do("decode", args)
         found = compare(case, out, expected, bound)
@@ -76,6 +76,8 @@ def decode_failures(bench: Bench, case: cases.Case, isa: str, expected, bound) -
                 )
         if case.index % 3 == 0:
             found += twin_failures(bench, case, args)
+        if case.shape.ring and case.window:
+            found += ring_failures(bench, case, args)
         if any(
             not np.array_equal(a, b)
             for a, b in zip(cache.planes.all(), case.planes.all(), strict=True)
@@ -92,18 +94,35 @@ def twin_failures(bench: Bench, case: cases.Case, args) -> list[str]:
     if shape.k.cell and shape.ring:
         args.deterministic, threads = 0, 1
     found = bench.team(threads).sum("twin", args)
-    q_rows = case.queries * case.q_heads // shape.kv_heads
-    walks = q_rows if case.variant == "perhead" else 1
-    rows = twin.rows_words(shape, case.planes, case.table, case.reached, case.window)
+    walks = case.q_rows if case.variant == "perhead" else 1
+    rows = twin.rows_words(shape, case.planes, case.table, case.spans)
     right = walks * rows % 65536
     return [] if found == right else [f"twin: sum {found}, expected {right}"]
+
+
+def ring_failures(bench: Bench, case: cases.Case, args) -> list[str]:
+    """One token more may be too much for a ring: then it is refused."""
+    args.window = case.window + 1
+    needed = cases.room_for(case.lengths, case.queries, args.window, ring=True)
+    try:
+        with bench.raw.task("decode", args, case.threads):
+            planned = True
+    except Refused as refused:
+        planned = "window" not in refused.args[1]
+    args.window = case.window
+    if planned == (needed <= case.shape.capacity):
+        return []
+    return [f"window {case.window + 1}: a ring of {case.shape.capacity} {needed=} {planned=}"]
 
 
 def refusal_failures(bench: Bench, case: cases.Case, isa: str, *_) -> list[str]:
     """A tier that lacks the variant says so, and runs nothing in its place."""
     with Bound(bench.raw, case.shape, case.lengths, case.table, case.guard) as cache:
         out = np.full(case.out, SENTINEL)
-        args = decode_args(bench.raw, cache, case.q, out, isa, case.variant, window=case.window)
+        more = queries_args(bench.raw, case.queries)
+        args = decode_args(
+            bench.raw, cache, case.q, out, isa, case.variant, window=case.window, **more
+        )
         try:
             bench.team(case.threads).do("decode", args)
         except Refused as refused:

@@ -1,5 +1,5 @@
 """What a twin loads, restated in NumPy: the sum of the 16-bit words of all rows that a decode
-attends to. A scale counts as the float32 that it stands for.
+attends to, and of those between. A scale counts as the float32 that it stands for.
 """
 
 import numpy as np
@@ -12,10 +12,9 @@ def words_of(data: np.ndarray) -> int:
     return int(np.ascontiguousarray(data).view(np.uint16).astype(np.uint64).sum())
 
 
-def stretches(shape: Shape, length: int, window: int) -> list[np.ndarray]:
+def stretches(shape: Shape, first: int, end: int) -> list[np.ndarray]:
     """The slots of a sequence's tokens, in stretches that no ring's end cuts."""
-    first = max(0, length - window) if window else 0
-    slots = slots_of(shape, first, length - first)
+    slots = slots_of(shape, first, end - first)
     return np.split(slots, np.flatnonzero(np.diff(slots) < 0) + 1)
 
 
@@ -39,11 +38,13 @@ def scale_words(side: Side, plane: np.ndarray, scales: np.ndarray) -> int:
     return words_of(raw.view(STORED[side.scale]).astype(np.float32))
 
 
-def rows_words(shape: Shape, planes: Planes, table, lengths, window: int) -> int:
-    """Of all rows that a decode attends to, and of their scales."""
+def rows_words(shape: Shape, planes: Planes, table, spans: list[tuple[int, int]]) -> int:
+    """Of all rows that a decode attends to, and of their scales. `spans`: of each sequence, the
+    first token and one past the last.
+    """
     total = 0
-    for seq, length in enumerate(np.asarray(lengths).tolist()):
-        for slots in stretches(shape, length, window):
+    for seq, span in enumerate(spans):
+        for slots in stretches(shape, *span):
             if not len(slots):
                 continue
             for side, (plane, scale_plane) in zip(shape.sides, planes.sides(), strict=True):

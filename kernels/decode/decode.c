@@ -17,10 +17,16 @@ static void *take(uintptr_t *at, int64_t bytes)
 
 static int64_t floats(int64_t n) { return n * (int64_t)sizeof(float); }
 
-/* The query rows of a part: all are full but the last. */
-static int64_t rows_of_part(const kvb_decode_task *task, int64_t part)
+/* Of so many query rows those of a part: all are full but the last. */
+static int64_t rows_of_part(const kvb_decode_task *task, int64_t q_rows, int64_t part)
 {
-    return at_most(task->most, task->q_rows - part * task->most);
+    return at_least(0, at_most(task->most, q_rows - part * task->most));
+}
+
+/* Room for those of a part where a sequence has all queries. */
+static int64_t slots_of_part(const kvb_decode_task *task, int64_t part)
+{
+    return 1 << kvb_class(rows_of_part(task, task->q_rows, part));
 }
 
 /* Lay a thread's state over its scratch, behind the ticks. Returns the bytes it takes. */
@@ -37,7 +43,9 @@ static int64_t carve(const kvb_decode_task *task, void *scratch, kvb_state **sta
           *acc = take(&at, floats(slots * task->v_pad));
     float *sum = take(&at, floats(slots * LANES));
     float *max = take(&at, floats(units * Q_ROWS)), *rescale = take(&at, floats(units * Q_ROWS));
+    int64_t *firsts = take(&at, units * Q_ROWS * (int64_t)sizeof *firsts);
     int64_t *ends = take(&at, units * Q_ROWS * (int64_t)sizeof *ends);
+    uint32_t *words = take(&at, units * Q_ROWS * (int64_t)sizeof *words);
     float *scores = take(&at, floats(at_least(1, task->rooms) * units * HEAD_SCORES));
     float *wide =
         take(&at, floats((wide_any ? task->step : 0) * at_least(task->k_pad, task->v_pad)));
@@ -51,28 +59,22 @@ static int64_t carve(const kvb_decode_task *task, void *scratch, kvb_state **sta
     s->scores = scores;
     s->wide = wide;
     for (int64_t i = 0, slot = 0; i < units; i++) {
-        const int64_t q_rows = rows_of_part(task, i % task->parts);
-        const int64_t of_eight = kvb_tier_of(task->args.isa)->q_part;
-        /* dot makes codes of each query row by itself */
-        const bool by_rows = !of_eight || task->args.variant == VARIANT_DOT;
-        const int64_t part = by_rows ? task->k_pad : q_rows > Q_ROWS / 2 ? of_eight : LANES;
         groups[i] = (kvb_group){
-            .q_rows = (int32_t)q_rows,
-            .slots = 1 << kvb_class(q_rows),
             .k_dim = (int32_t)c->k.dim,
             .v_dim = (int32_t)c->v.dim,
             .k_pad = task->k_pad,
             .v_pad = task->v_pad,
-            .part = part,
             .q = q + slot * task->k_pad,
+            .firsts = firsts + i * Q_ROWS,
             .ends = ends + i * Q_ROWS,
+            .words = words + i * Q_ROWS,
             .max = max + i * Q_ROWS,
             .sum = sum + slot * LANES,
             .rescale = rescale + i * Q_ROWS,
             .acc = acc + slot * task->v_pad,
             .prepared = prepares ? (kvb_prepared *)(void *)(prepared + i * prepared_each) : NULL,
         };
-        slot += groups[i].slots;
+        slot += slots_of_part(task, i % task->parts);
     }
     return (int64_t)(at - (uintptr_t)scratch);
 }
@@ -105,11 +107,35 @@ static void put_query(const kvb_group *g, int64_t q_row, const float *from, floa
         put_parts(from, g->k_dim, scale, to, stride, g->part);
 }
 
+/* For so many query rows: how q lies. */
+static void begin_rows(const kvb_decode_task *task, int64_t q_rows, kvb_group *g)
+{
+    const int64_t of_eight = kvb_tier_of(task->args.isa)->q_part;
+    /* dot makes codes of each query row by itself */
+    const bool by_rows = !of_eight || task->args.variant == VARIANT_DOT;
+    g->q_rows = (int32_t)q_rows;
+    g->slots = 1 << kvb_class(q_rows);
+    g->part = by_rows ? task->k_pad : q_rows > Q_ROWS / 2 ? of_eight : LANES;
+}
+
+/* What a query row attends to. The core roof's walk is of as many tokens, all of them. */
+static void begin_seen(const kvb_decode *a, int64_t seq, int64_t q_row, kvb_group *g, int64_t r)
+{
+    const kvb_seen seen = a->wrap ? (kvb_seen){.end = INT64_MAX, .newest = INT64_MAX}
+                                  : kvb_seen_by(a, seq, kvb_query_of(a, q_row));
+    g->firsts[r] = seen.first;
+    g->ends[r] = seen.end;
+    g->words[r] = seen.word;
+    g->newest = at_most(g->newest, seen.newest);
+}
+
+/* Query rows first .. first + q_rows of a KV head. */
 static void begin_group(const kvb_decode_task *task, const kvb_unit *unit, int64_t head,
-                        int64_t first, kvb_group *g)
+                        int64_t first, int64_t q_rows, kvb_group *g)
 {
     const kvb_decode *a = &task->args;
     const float scale = a->scale * kvb_log2_e * kvb_tensor(a->cache->k.tensor);
+    begin_rows(task, q_rows, g);
     memset((float *)(uintptr_t)g->q, 0, (size_t)floats(g->slots * g->k_pad));
     memset(g->acc, 0, (size_t)floats(g->slots * g->v_pad));
     memset(g->sum, 0, (size_t)floats(g->slots * LANES));
@@ -117,11 +143,11 @@ static void begin_group(const kvb_decode_task *task, const kvb_unit *unit, int64
         g->max[h] = -INFINITY;
         g->rescale[h] = 1.0f;
     }
+    g->newest = INT64_MAX;
     for (int64_t r = 0; r < g->q_rows; r++) {
         const int64_t q_row = unit->q_row + first + r;
         put_query(g, r, a->q + kvb_q_vector(a, unit->seq, head, q_row) * g->k_dim, scale);
-        /* the core roof's walk is of as many tokens, all of them */
-        g->ends[r] = a->wrap ? INT64_MAX : kvb_end_of(a, unit->seq, kvb_query_of(a, q_row));
+        begin_seen(a, unit->seq, q_row, g, r);
     }
     if (g->prepared)
         kvb_qk_of(a)->prepare_query(g);
@@ -129,9 +155,12 @@ static void begin_group(const kvb_decode_task *task, const kvb_unit *unit, int64
 
 void kvb_unit_begin(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit)
 {
-    for (int64_t i = 0; i < unit->heads * task->parts; i++)
-        begin_group(task, unit, unit->head + i / task->parts, i % task->parts * task->most,
-                    &state->groups[i]);
+    const int64_t q_rows = kvb_unit_rows(&task->args, unit);
+    state->parts = (q_rows + task->most - 1) / task->most;
+    for (int64_t h = 0; h < unit->heads; h++)
+        for (int64_t p = 0; p < state->parts; p++)
+            begin_group(task, unit, unit->head + h, p * task->most, rows_of_part(task, q_rows, p),
+                        &state->groups[h * task->parts + p]);
 }
 
 static float total(const float *lanes)
@@ -144,12 +173,17 @@ static float total(const float *lanes)
 
 void kvb_unit_end(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit)
 {
-    for (int64_t i = 0; i < unit->heads * task->parts; i++) {
-        const kvb_group *g = &state->groups[i];
-        for (int64_t r = 0; r < g->q_rows; r++)
-            kvb_row_end(task, unit, i / task->parts, i % task->parts * task->most + r, g->max[r],
-                        total(g->sum + r * LANES), g->acc + r * g->v_pad,
-                        kvb_tensor(task->args.cache->v.tensor));
+    const float tensor = kvb_tensor(task->args.cache->v.tensor);
+    const int64_t q_rows = kvb_unit_rows(&task->args, unit);
+    for (int64_t h = 0; h < unit->heads; h++) {
+        for (int64_t row = 0; row < q_rows; row++) {
+            const kvb_group *g = &state->groups[h * task->parts + row / task->most];
+            const int64_t r = row % task->most;
+            kvb_row_end(task, unit, h, row, g->max[r], total(g->sum + r * LANES),
+                        g->acc + r * g->v_pad, tensor);
+        }
+        for (int64_t row = q_rows; row < unit->q_rows; row++)
+            kvb_row_end(task, unit, h, row, -INFINITY, 0.0f, NULL, tensor);
     }
 }
 
@@ -231,7 +265,7 @@ static int32_t prepare(kvb_decode_task *task)
         task->wide[p] = kvb_made_wide(a, kvb_plane_of(a->cache, p));
     task->parts = (task->q_rows + task->most - 1) / task->most;
     for (int64_t part = 0; part < task->parts; part++)
-        task->slots += 1 << kvb_class(rows_of_part(task, part));
+        task->slots += slots_of_part(task, part);
     task->heads = kvb_unit_heads(a);
     task->k_pad = round_up(a->cache->k.dim, LANES);
     task->v_pad = round_up(a->cache->v.dim, LANES);

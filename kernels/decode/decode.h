@@ -12,7 +12,8 @@ typedef struct kvb_decode_task {
     kvb_task task;
     kvb_decode args;
     kvb_plan plan;
-    int64_t q_rows;    /* of a KV head, or 1 where every query row walks for itself */
+    /* of a KV head, of the sequence with the most queries; or 1 where each walks for itself */
+    int64_t q_rows;
     int64_t parts;     /* groups of at most `most` that they are folded in */
     int64_t most;      /* query rows that both halves fold in a call */
     int64_t slots;     /* states of a KV head, padded to a class in each part */
@@ -67,7 +68,8 @@ static inline void kvb_lap(double *stage, uint64_t *from)
 
 /* A thread's scratch. */
 typedef struct kvb_state {
-    kvb_group *groups; /* [heads][parts] */
+    kvb_group *groups; /* [heads][parts of the task] */
+    int64_t parts;     /* those that the unit's sequence has queries for */
     /* [Q_ROWS][QUERY_SCORES]; widened groups [parts] of it, twopass [rooms][heads][parts] */
     float *scores;
     /* [step] rows of K or of V of a tile as float32, for more query rows than a call folds */
@@ -83,7 +85,7 @@ void kvb_unit_begin(const kvb_decode_task *task, kvb_state *state, const kvb_uni
 void kvb_unit_end(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit);
 /* merge.c: one query row of a unit and of the head-th of its KV heads: its output where the unit is
  * the whole scan, else a partial state. `max` in units of log2; `tensor`: what acc is still to be
- * multiplied by. */
+ * multiplied by. Without acc there is no such query: all are zeros. */
 void kvb_row_end(const kvb_decode_task *task, const kvb_unit *unit, int64_t head, int64_t q_row,
                  float max, float sum, const float *acc, float tensor);
 /* and scans that were cut, on every thread, when all are done. */

@@ -78,13 +78,13 @@ static void fold_wide(const kvb_decode_task *task, kvb_state *state, const kvb_g
     wide_tile(state, task->k_pad);
     if (wide_k)
         widen(task, &a->cache->k, tile, &tile->k, task->k_pad, state->wide);
-    for (int64_t p = 0; p < task->parts; p++) {
+    for (int64_t p = 0; p < state->parts; p++) {
         kvb_score(qk, of_k, &groups[p], state->scores + p * HEAD_SCORES);
         kvb_tile_plain(tile);
     }
     if (ticks)
         kvb_lap(&ticks[0], &from);
-    for (int64_t p = 0; p < task->parts; p++) {
+    for (int64_t p = 0; p < state->parts; p++) {
         tier->max(of_k, &groups[p], state->scores + p * HEAD_SCORES);
         tier->exp(of_v, &groups[p], state->scores + p * HEAD_SCORES);
     }
@@ -95,7 +95,7 @@ static void fold_wide(const kvb_decode_task *task, kvb_state *state, const kvb_g
         wide_tile(state, task->v_pad);
     if (wide_v)
         widen(task, &a->cache->v, tile, &tile->v, task->v_pad, state->wide);
-    for (int64_t p = 0; p < task->parts; p++) {
+    for (int64_t p = 0; p < state->parts; p++) {
         kvb_add_up(pv, of_v, &groups[p], state->scores + p * HEAD_SCORES);
         kvb_tile_plain(tile);
     }
@@ -117,7 +117,7 @@ static void fold_block(const kvb_decode_task *task, kvb_state *state, const kvb_
             fold_wide(task, state, groups, ticks);
             continue;
         }
-        for (int64_t p = 0; p < task->parts; p++) {
+        for (int64_t p = 0; p < state->parts; p++) {
             fold(task, &state->tile, &groups[p], state->scores, ticks);
             kvb_tile_plain(&state->tile); /* the first part has asked */
         }

@@ -84,7 +84,7 @@ static void call(kvb_decode_task *task, kvb_work work)
 /* A unit without tokens has no weight. */
 static void leave_empty(const kvb_work *work)
 {
-    int64_t states = work->heads * work->group;
+    int64_t states = work->q_len * work->heads * work->group;
     for (int64_t i = 0; i < states; i++)
         work->max[i] = -INFINITY;
     memset(work->sum, 0, (size_t)states * sizeof *work->sum);
@@ -96,17 +96,56 @@ static void leave_empty(const kvb_work *work)
 static void call_wrapped(kvb_decode_task *task, const kvb_unit *unit, kvb_work work)
 {
     work.seq = work.head = work.first = 0;
+    work.ends = NULL;
+    work.mask = KVB_MASK_CHAIN;
+    work.tree = NULL;
     for (int64_t done = 0; done < unit->count; done += work.count) {
         work.count = at_most(task->args.wrap, unit->count - done);
         call(task, work);
     }
 }
 
+/* What a kernel is told of a unit. Of one query that attends to all there is nothing to tell. */
+static kvb_work work_of(const kvb_decode_task *task, const kvb_unit *unit)
+{
+    const kvb_decode *a = &task->args;
+    const int64_t queries = kvb_queries(a), k_dim = a->cache->k.dim;
+    const bool several = queries > 1 || a->ends;
+    return (kvb_work){.cache = a->cache,
+                      .seq = unit->seq,
+                      .head = unit->head,
+                      .heads = unit->heads,
+                      .group = kvb_group_of(a),
+                      .first = unit->first,
+                      .count = unit->count,
+                      .q_len = kvb_queries_of(a, unit->seq),
+                      .ends = several ? task->plan.ends + unit->seq * queries : NULL,
+                      .mask = a->mask,
+                      .tree = a->tree ? a->tree + unit->seq * queries : NULL,
+                      .q_stride = a->q_heads * k_dim,
+                      .q = a->q + kvb_q_vector(a, unit->seq, unit->head, 0) * k_dim,
+                      .scale = a->scale};
+}
+
+/* States lie query by query. */
+static void end_unit(const kvb_decode_task *task, const kvb_unit *unit, const kvb_work *work)
+{
+    const int64_t group = work->group, dim = work->cache->v.dim;
+    for (int64_t head = 0; head < unit->heads; head++)
+        for (int64_t row = 0; row < unit->q_rows; row++) {
+            const int64_t query = row / group,
+                          i = (query * unit->heads + head) * group + row % group;
+            if (query < work->q_len)
+                kvb_row_end(task, unit, head, row, work->max[i] * kvb_log2_e, work->sum[i],
+                            work->acc + i * dim, 1.0f);
+            else
+                kvb_row_end(task, unit, head, row, -INFINITY, 0.0f, NULL, 1.0f);
+        }
+}
+
 void kvb_foreign(kvb_task *base, int32_t thread, void *scratch)
 {
     kvb_decode_task *task = (kvb_decode_task *)base;
-    const kvb_decode *a = &task->args;
-    const int64_t k_dim = a->cache->k.dim, v_dim = a->cache->v.dim;
     frame f = frame_of(task, scratch);
     float *max = (float *)(void *)(f.base + f.begin[0]),
           *sum = (float *)(void *)(f.base + f.begin[1]);
@@ -115,29 +154,17 @@ void kvb_foreign(kvb_task *base, int32_t thread, void *scratch)
     for (int64_t u = task->plan.thread_units[thread]; u < task->plan.thread_units[thread + 1];
          u++) {
         const kvb_unit *unit = &task->plan.units[u];
-        kvb_work work = {.cache = a->cache,
-                         .seq = unit->seq,
-                         .head = unit->head,
-                         .heads = unit->heads,
-                         .group = kvb_group_of(a),
-                         .first = unit->first,
-                         .count = unit->count,
-                         .q_len = 1,
-                         .q_stride = a->q_heads * k_dim,
-                         .q = a->q + kvb_q_vector(a, unit->seq, unit->head, 0) * k_dim,
-                         .scale = a->scale,
-                         .max = max,
-                         .sum = sum,
-                         .acc = acc};
+        kvb_work work = work_of(task, unit);
+        work.max = max;
+        work.sum = sum;
+        work.acc = acc;
         if (!unit->count)
             leave_empty(&work);
-        else if (a->wrap)
+        else if (task->args.wrap)
             call_wrapped(task, unit, work);
         else
             call(task, work);
-        for (int64_t i = 0; i < unit->heads * unit->q_rows; i++)
-            kvb_row_end(task, unit, i / unit->q_rows, i % unit->q_rows, max[i] * kvb_log2_e, sum[i],
-                        acc + i * v_dim, 1.0f);
+        end_unit(task, unit, &work);
     }
     if (frame_bytes(&f, false))
         complain(task, "wrote beside max, sum and acc");

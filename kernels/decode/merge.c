@@ -28,7 +28,7 @@ void kvb_row_end(const kvb_decode_task *task, const kvb_unit *unit, int64_t head
         to += LANES;
     }
     for (int64_t d = 0; d < dim; d++)
-        to[d] = acc[d] * factor;
+        to[d] = acc ? acc[d] * factor : 0.0f;
 }
 
 /* One query row from the partial states of its scan's units, in token order whatever thread made

@@ -26,7 +26,7 @@ static void pass_over(const kvb_decode_task *task, kvb_state *state, const kvb_u
     for (int64_t i = 0; pair->block->unit; i++, kvb_pair_next(pair, &walk))
         for (int64_t h = 0; h < unit->heads; h++) {
             kvb_tile_make(&walk, pair, h, true, &state->tile, &state->lists);
-            for (int64_t p = 0; p < task->parts; p++) {
+            for (int64_t p = 0; p < state->parts; p++) {
                 const kvb_group *group = &state->groups[h * task->parts + p];
                 float *scores = scores_of(task, state, i, h, p);
                 if (pass == SCORES) {
@@ -57,7 +57,7 @@ static void softmax(const kvb_decode_task *task, kvb_state *state, const kvb_uni
             state->tile.count = block->count;
             state->tile.lead = block->lead;
             kvb_tile_scales(&walk, block, h, &state->tile);
-            for (int64_t p = 0; p < task->parts; p++)
+            for (int64_t p = 0; p < state->parts; p++)
                 tier->exp(&state->tile, &state->groups[h * task->parts + p],
                           scores_of(task, state, i, h, p));
         }

@@ -48,9 +48,11 @@ INLINE void CAT(perhead_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *gro
 {
     prefetch k_next = PREFETCH(&tile->k, group->k_dim), v_next = PREFETCH(&tile->v, group->v_dim);
     const float *k_scale = tile->k.scale, *v_scale = tile->v.scale;
-    const int count = kvb_attended_of(tile, group, 0);
+    const int count = kvb_attended_of(tile, group, 0), worded = kvb_worded(tile, group);
     float max = group->max[0], sum = group->sum[0], *acc = group->acc;
-    for (int t = 0; t < count; t++) {
+    for (int t = kvb_lead_of(tile, group, 0); t < count; t++) {
+        if (t >= worded && !kvb_word_has(tile, group, 0, t))
+            continue;
         float score = CAT(perhead_dot_, DTYPE)(row_of(&tile->k, t, order), group->q, group->k_dim,
                                                &k_next, order);
         if (SCALED)

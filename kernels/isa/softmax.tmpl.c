@@ -43,9 +43,12 @@ static void softmax_max(const kvb_tile *tile, const kvb_group *group, float *sco
         float *s = scores + h * QUERY_SCORES;
         for (int t = 0; tile->k.scale && t < end; t += VL)
             v_store(s + t, v_mul(v_load(s + t), v_load(tile->k.scale + t)));
-        const int count = kvb_attended_of(tile, group, h);
-        if (tile->lead || count < end)
-            softmax_mask(s, tile->lead, count, end);
+        const int lead = kvb_lead_of(tile, group, h), count = kvb_attended_of(tile, group, h);
+        if (lead || count < end)
+            softmax_mask(s, lead, count, end);
+        for (int t = kvb_worded(tile, group); t < count; t++)
+            if (!kvb_word_has(tile, group, h, t))
+                s[t] = -INFINITY;
         vf most = v_load(s);
         for (int t = VL; t < end; t += VL)
             most = v_max(most, v_load(s + t));

@@ -67,9 +67,10 @@ void kvb_scalar_max(const kvb_tile *tile, const kvb_group *group, float *scores)
     kvb_scalar_assert(tile, group);
     for (int h = 0; h < group->q_rows; h++) {
         float *s = scores + h * QUERY_SCORES, max = group->max[h];
-        const int32_t count = kvb_attended_of(tile, group, h);
+        const int32_t lead = kvb_lead_of(tile, group, h), count = kvb_attended_of(tile, group, h),
+                      worded = kvb_worded(tile, group);
         for (int32_t t = 0; t < round_up(tile->count, LANES); t++) {
-            if (t < tile->lead || t >= count)
+            if (t < lead || t >= count || (t >= worded && !kvb_word_has(tile, group, h, t)))
                 s[t] = -INFINITY;
             else if (tile->k.scale)
                 s[t] *= tile->k.scale[t];
@@ -124,7 +125,9 @@ void kvb_scalar_perhead(int32_t dtype, const kvb_tile *tile, const kvb_group *gr
     assert(group->q_rows == 1 && tile->lead == 0);
     const bool scaled = kvb_formats[dtype].scaled;
     float row[DIM_MAX], *acc = group->acc;
-    for (int32_t t = 0; t < kvb_attended_of(tile, group, 0); t++) {
+    for (int32_t t = kvb_lead_of(tile, group, 0); t < kvb_attended_of(tile, group, 0); t++) {
+        if (t >= kvb_worded(tile, group) && !kvb_word_has(tile, group, 0, t))
+            continue;
         kvb_scalar_decode(dtype, kvb_row_at(tile->k.rows, t), scaled ? tile->k.scale[t] : 1.0f,
                           group->k_dim, row);
         float score = dot(group, 0, row);

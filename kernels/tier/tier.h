@@ -63,9 +63,13 @@ typedef struct kvb_group {
     int64_t part;
     /* [k_pad / part][slots][part], times scale * log2(e); zero behind dim and behind q_rows */
     const float *q;
-    int64_t *ends; /* [Q_ROWS], one past the last token that each attends to */
-    float *max;    /* [Q_ROWS], of the scores so far, in units of log2 */
-    float *sum;    /* [Q_ROWS][LANES], lane-wise */
+    /* [Q_ROWS], the first token that each attends to, and one past the last; but of those from
+     * `newest` on only those whose bit is set in its word */
+    int64_t *firsts, *ends;
+    uint32_t *words;
+    int64_t newest; /* behind all tokens where no mask is a tree */
+    float *max;     /* [Q_ROWS], of the scores so far, in units of log2 */
+    float *sum;     /* [Q_ROWS][LANES], lane-wise */
     /* [Q_ROWS], what the last softmax asks the accumulators to be multiplied by */
     float *rescale;
     float *acc; /* [slots][v_pad] */
@@ -76,11 +80,28 @@ typedef struct kvb_group {
     };
 } kvb_group;
 
-/* Tokens of a tile up to the last one that a query row attends to: 0 where that lies before it. */
+/* Tokens of a tile in front of those that a query row attends to, and up to the last of them: 0
+ * where that lies before it. */
+static inline int32_t kvb_lead_of(const kvb_tile *tile, const kvb_group *group, int q_row)
+{
+    const int64_t lead = group->firsts[q_row] - tile->first;
+    return (int32_t)at_least(tile->lead, at_most(tile->count, lead));
+}
 static inline int32_t kvb_attended_of(const kvb_tile *tile, const kvb_group *group, int q_row)
 {
     const int64_t left = group->ends[q_row] - tile->first;
     return (int32_t)at_least(0, at_most(tile->count, left));
+}
+
+/* The first token of a tile for which a word has a bit: `count` where none has. */
+static inline int32_t kvb_worded(const kvb_tile *tile, const kvb_group *group)
+{
+    return (int32_t)at_least(0, at_most(tile->count, group->newest - tile->first));
+}
+/* Whether a query row attends to such a token. */
+static inline bool kvb_word_has(const kvb_tile *tile, const kvb_group *group, int q_row, int32_t t)
+{
+    return group->words[q_row] >> (tile->first + t - group->newest) & 1;
 }
 
 /* Index of the class of a group: 1, 2, 4 or 8 query rows, for each of which a stage is compiled. */
@@ -180,8 +201,8 @@ typedef struct kvb_tier {
     /* K and V of one dtype and one query row, token by token, online softmax: what most public CPU
      * kernels do */
     void (*perhead[DTYPES])(const kvb_tile *tile, const kvb_group *group);
-    /* scores times K's scale, where it has one, and -inf below `lead`, and from the last token that
-     * a query row attends to up to a multiple of LANES; raises max, sets rescale */
+    /* scores times K's scale, where it has one, and -inf for all tokens that a query row does not
+     * attend to, up to a multiple of LANES; raises max, sets rescale */
     void (*max)(const kvb_tile *tile, const kvb_group *group, float *scores);
     /* scores -> p = exp2(score - max) in place, times V's scale where it has one; sum = sum *
      * rescale + sum of p */

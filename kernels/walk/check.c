@@ -43,11 +43,8 @@ static int32_t check_later(const kvb_decode *a)
         bool given;
         const char *what, *lacking;
     } later[] = {
-        {a->q_len > 1 && a->window, "q_len is more than 1 with a window", "a window of each query"},
         {a->sink, "sink is not null", "attention sinks"},
         {a->softcap != 0.0f, "softcap is not 0", "capped scores"},
-        {a->mask != KVB_MASK_CHAIN, "mask is not 0", "masks of blocks and trees"},
-        {a->tree, "tree is not null", "masks of blocks and trees"},
         {a->slope, "slope is not null", "slopes of scores"},
         {a->kept, "kept is not 0", "first tokens kept beside a window"},
         {a->picked || a->picks, "picked is not null", "tokens that are picked"},
@@ -67,11 +64,10 @@ static int32_t check_foreign(const kvb_decode *a)
         return kvb_fail(KVB_BAD_ARGUMENT,
                         "variant is %s; with a kernel of your own it must be flash",
                         kvb_word("variant", a->variant));
-    if (a->q_len > 1 || a->ends)
+    if (kvb_queries(a) > 1 && a->window)
         return kvb_fail(KVB_UNSUPPORTED,
-                        "%s; a kernel of your own is called for one query of a sequence, which "
-                        "attends to all of its tokens",
-                        a->q_len > 1 ? "q_len is more than 1" : "ends is not null");
+                        "q_len is more than 1 with a window; a kernel of your own is not told "
+                        "where the window of each query begins");
     if (k->dtype != v->dtype || k->scale != v->scale || k->dim != v->dim)
         return kvb_fail(KVB_UNSUPPORTED,
                         "K and V are not of one dtype and width; with a kernel of your own they "
@@ -84,12 +80,6 @@ static int32_t check_tokens(const kvb_decode *a)
 {
     const kvb_cache *c = a->cache;
     for (int64_t b = 0; b < c->batch; b++) {
-        for (int64_t query = 0; a->ends && query < kvb_queries(a); query++)
-            if (kvb_end_of(a, b, query) < 0 || kvb_end_of(a, b, query) > c->lengths[b])
-                return kvb_fail(KVB_BAD_ARGUMENT,
-                                "ends[%lld] is %lld; its sequence has %lld tokens",
-                                (long long)(b * kvb_queries(a) + query),
-                                (long long)kvb_end_of(a, b, query), (long long)c->lengths[b]);
         int64_t first, end;
         kvb_attended(a, b, &first, &end);
         if (c->ring && end > first && c->lengths[b] - first > c->capacity)
@@ -117,7 +107,7 @@ int32_t kvb_check_decode(const kvb_decode *a, int32_t threads)
     if (a->q_heads % c->kv_heads)
         return kvb_fail(KVB_BAD_ARGUMENT, "q_heads %lld is not a multiple of kv_heads %lld",
                         (long long)a->q_heads, (long long)c->kv_heads);
-    TRY(kvb_check_range("q_len", a->q_len, 0, QUERIES_MAX));
+    TRY(kvb_check_queries(a));
     TRY(check_later(a));
     TRY(kvb_check_range("window", a->window, 0, tokens_max));
     TRY(kvb_check_word("variant", a->variant, VARIANTS));

@@ -5,17 +5,6 @@
 
 enum { UNIT_MIN = 256, UNIT_FIXED = 1024, GRID = 64 };
 
-void kvb_attended(const kvb_decode *a, int64_t seq, int64_t *first, int64_t *end)
-{
-    int64_t last = 0, earliest = INT64_MAX;
-    for (int64_t query = 0; query < kvb_queries(a); query++) {
-        last = at_least(last, kvb_end_of(a, seq, query));
-        earliest = at_most(earliest, kvb_end_of(a, seq, query));
-    }
-    *end = last;
-    *first = a->window ? at_least(0, earliest - a->window) : 0;
-}
-
 /* What a plan counts with: everything of a unit but its tokens. */
 static kvb_unit scan_of(const kvb_decode *a, int64_t index)
 {
@@ -150,7 +139,7 @@ int32_t kvb_plan_make(const kvb_decode *a, int32_t threads, kvb_plan *plan)
         return kvb_fail(KVB_NO_MEMORY, "no memory for the plan of %d threads", threads);
     }
     for (int64_t i = 0; i < a->cache->batch * kvb_queries(a); i++)
-        plan->ends[i] = kvb_end_of(a, i / kvb_queries(a), i % kvb_queries(a));
+        plan->ends[i] = kvb_seen_by(a, i / kvb_queries(a), i % kvb_queries(a)).end;
     assign(plan, total, threads);
     return KVB_OK;
 }
@@ -161,7 +150,7 @@ int32_t kvb_plan_ready(const kvb_decode *a, int32_t threads, int64_t grown, cons
     if (code)
         return code;
     for (int64_t i = 0; i < a->cache->batch * kvb_queries(a); i++)
-        if (plan->ends[i] != kvb_end_of(a, i / kvb_queries(a), i % kvb_queries(a)))
+        if (plan->ends[i] != kvb_seen_by(a, i / kvb_queries(a), i % kvb_queries(a)).end)
             return kvb_fail(KVB_BAD_ARGUMENT,
                             "lengths changed since the task was planned, or ends");
     if (grown)

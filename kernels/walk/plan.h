@@ -2,7 +2,7 @@
 #ifndef KVB_PLAN_H
 #define KVB_PLAN_H
 
-#include "cache/cache.h"
+#include "walk/queries.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -20,36 +20,16 @@ typedef struct kvb_unit {
         partial; /* index of the unit's first partial state, or -1: the unit is its whole scan */
 } kvb_unit;
 
-/* Queries of a sequence, query heads of a KV head, and the query rows that share that. */
-static inline int64_t kvb_queries(const kvb_decode *a) { return at_least(1, a->q_len); }
-static inline int64_t kvb_group_of(const kvb_decode *a) { return a->q_heads / a->cache->kv_heads; }
-static inline int64_t kvb_q_rows(const kvb_decode *a) { return kvb_queries(a) * kvb_group_of(a); }
-
-/* The query of a query row: no division where there is one. */
-static inline int64_t kvb_query_of(const kvb_decode *a, int64_t q_row)
-{
-    return kvb_queries(a) == 1 ? 0 : q_row / kvb_group_of(a);
-}
-
-/* Which vector of q, or of out, a query row of a KV head is. */
-static inline int64_t kvb_q_vector(const kvb_decode *a, int64_t seq, int64_t head, int64_t q_row)
-{
-    const int64_t group = kvb_group_of(a), query = kvb_query_of(a, q_row);
-    return (seq * kvb_queries(a) + query) * a->q_heads + head * group + q_row - query * group;
-}
-
-/* One past the last token that a query of a sequence attends to. */
-static inline int64_t kvb_end_of(const kvb_decode *a, int64_t seq, int64_t query)
-{
-    const int64_t queries = kvb_queries(a);
-    return a->ends ? a->ends[seq * queries + query]
-                   : at_least(0, a->cache->lengths[seq] - (queries - 1 - query));
-}
-
 /* KV heads of a unit. */
 static inline int64_t kvb_unit_heads(const kvb_decode *a)
 {
     return a->variant != VARIANT_PERHEAD && kvb_heads_inner(a->cache) ? a->cache->kv_heads : 1;
+}
+
+/* Query rows that a unit has queries for. */
+static inline int64_t kvb_unit_rows(const kvb_decode *a, const kvb_unit *unit)
+{
+    return a->variant == VARIANT_PERHEAD ? 1 : kvb_queries_of(a, unit->seq) * kvb_group_of(a);
 }
 
 /* A scan is what output states are made from: the tokens of (sequence, KV head), (sequence, query
@@ -71,9 +51,6 @@ int32_t kvb_plan_make(const kvb_decode *args, int32_t threads, kvb_plan *plan);
 int32_t kvb_plan_ready(const kvb_decode *args, int32_t threads, int64_t grown,
                        const kvb_plan *plan);
 void kvb_plan_free(kvb_plan *plan);
-
-/* First token that any query of a sequence attends to, and one past the last. */
-void kvb_attended(const kvb_decode *args, int64_t seq, int64_t *first, int64_t *end);
 
 /* check.c: all of a decode's arguments */
 int32_t kvb_check_decode(const kvb_decode *args, int32_t threads);

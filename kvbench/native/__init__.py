@@ -19,7 +19,7 @@ from kvbench.native.ops import (
     transpose_task,
     unpack_task,
 )
-from kvbench.native.plugin import Plugin, is_plugin
+from kvbench.native.plugin import Asked, Plugin, is_plugin
 from kvbench.native.rows import (
     LANES,
     SCALE,

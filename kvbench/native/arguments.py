@@ -37,8 +37,11 @@ def instance(name: str, value: object, kind: type[_Kind]) -> _Kind:
     raise BadArgument(_is(name, value), f"a {kind.__name__} is expected")
 
 
-def floats(name: str, value: Any, shape: tuple[int | str, ...]) -> np.ndarray:
-    """A C-ordered float32 array. A letter in `shape` stands for any size from 1 on."""
+_Shape = tuple[int | str, ...]  # a letter stands for any size from 1 on
+
+
+def floats(name: str, value: Any, *shapes: _Shape) -> np.ndarray:
+    """A C-ordered float32 array of one of these shapes."""
     try:
         array = np.asarray(value)
         array = array.astype(np.float32, order="C", casting="same_kind", copy=False)
@@ -46,14 +49,17 @@ def floats(name: str, value: Any, shape: tuple[int | str, ...]) -> np.ndarray:
         raise BadArgument(
             f"{name} is not an array of real numbers: {error}", "pass float32"
         ) from None
-    fits = array.ndim == len(shape) and all(
-        got == want if isinstance(want, int) else got > 0
-        for got, want in zip(array.shape, shape, strict=True)
-    )
-    if not fits:
-        wanted = ", ".join(map(str, shape))
-        raise BadArgument(f"{name} has the shape {list(array.shape)}", f"expected is [{wanted}]")
+    if not any(_fits(array.shape, shape) for shape in shapes):
+        wanted = " or ".join(f"[{', '.join(map(str, shape))}]" for shape in shapes)
+        raise BadArgument(f"{name} has the shape {list(array.shape)}", f"expected is {wanted}")
     return array
+
+
+def _fits(found: tuple[int, ...], shape: _Shape) -> bool:
+    return len(found) == len(shape) and all(
+        got == want if isinstance(want, int) else got > 0
+        for got, want in zip(found, shape, strict=True)
+    )
 
 
 def positive(name: str, value: Any, count: int) -> list[float]:

@@ -7,6 +7,7 @@ import numpy as np
 
 from kvbench.closing import Closing
 from kvbench.errors import BadArgument, OutOfMemory, unknown_word
+from kvbench.model.masks import CHAIN
 from kvbench.model.planes import PLANES, apart, together
 from kvbench.native.arena import Arena
 from kvbench.native.arguments import floats, instance, place, whole
@@ -15,6 +16,7 @@ from kvbench.native.declared import Struct
 from kvbench.native.library import Library
 from kvbench.native.ops import decode_task, store_task, unpack_task
 from kvbench.native.planned import library_or_default, planned
+from kvbench.native.queries import asked_of, attended
 from kvbench.native.team import Task, Teams
 from kvbench.units import size
 
@@ -343,21 +345,28 @@ class Cache(Closing):
         isa: str | None = None,
         threads: int = 1,
         deterministic: bool = False,
+        mask: str = CHAIN,
+        tree: Any = None,
+        queries: Any = None,
     ) -> np.ndarray:
-        """Attention of one new token per sequence, [batch, q_heads, head_dim] to [.., v_dim].
+        """Attention of the newest token of each sequence, q [batch, q_heads, head_dim] to [..,
+        v_dim]; or of several, [batch, q, q_heads, head_dim].
 
         deterministic: the same bits for any number of threads.
+        mask: which of its newest q tokens a query attends to, beside all before them: chain, those
+            up to its own; block, all. Or `tree`: booleans [q, q] or [batch, q, q], a row for each
+            query.
+        queries: [batch], how many of the q each sequence has. The other rows of the answer are 0.
         """
         c = self.struct
-        q = floats("q", q, (c.batch, "q_heads", c.head_dim))
+        q = asked_of(q, c.batch, c.head_dim)
         if not self.length:
             raise BadArgument("the cache is empty", "append a token first")
-        out = np.empty((*q.shape[:2], self.dims[1]), dtype=np.float32)
+        facts = attended(q, self.lengths, mask, tree, queries)
+        out = np.empty((*q.shape[:-1], self.dims[1]), dtype=np.float32)
         threads = whole("threads", threads, 32)
-        isa, exact = self.library.isa(isa), bool(deterministic)
-        task = decode_task(
-            "decode", self, q, out, threads, isa=isa, variant=variant, deterministic=exact
-        )
+        facts |= {"isa": self.library.isa(isa), "deterministic": bool(deterministic)}
+        task = decode_task("decode", self, q, out, threads, variant=variant, **facts)
         self._run(threads, task)
         return out
 

@@ -25,7 +25,7 @@ from kvbench.errors import (
 from kvbench.model import AUTO, OWN, Kernel, several
 from kvbench.model.planes import PLANES, apart, is_pair
 from kvbench.model.point import DOT8, DOT16, FLOPS
-from kvbench.native.plugin import Plugins, opened
+from kvbench.native.plugin import ONE_QUERY, Asked, Plugins, opened
 from kvbench.oracle import Levels
 
 _LIBRARY = "libkvbench.so"
@@ -320,12 +320,16 @@ class Library:
         whole, bits = (self.lib.kvb_levels(*numbers, which) for which in (0, 3))
         return DOT8 if whole else DOT16 if bits else FLOPS
 
-    def way(self, variant: str, layout: str, dtype: str, isa: str) -> dict[str, Any]:
-        """How a kvb_decode is told its variant: by its number, or by the function of a
-        plug-in's.
+    def way(
+        self, variant: str, layout: str, dtype: str, isa: str, asked: Asked = ONE_QUERY
+    ) -> dict[str, Any]:
+        """How a kvb_decode is told its variant: by its number, or by the function of a plug-in's,
+        which need not take all that is asked for.
         """
         if self.plugins and variant not in self.words("variant"):
-            return {"run": self.plugins.run(variant, layout, dtype, isa)}
+            run = self.plugins.run(variant, layout, dtype, isa)
+            self.plugins.refuse_untaken(asked, variant, layout, dtype, isa)
+            return {"run": run}
         number = self.number("variant", variant)
         for plane, word in zip(PLANES, self.halves(dtype), strict=True):
             if self.reads(variant, layout, word, plane) is None:

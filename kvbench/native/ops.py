@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kvbench.model import PLAIN
+from kvbench.model.masks import CHAIN
 from kvbench.native.arena import Arena, Part
 from kvbench.native.declared import Address
 from kvbench.native.library import Library
+from kvbench.native.plugin import Asked
+from kvbench.native.queries import queries_of
 from kvbench.native.team import Task, Team
 
 if TYPE_CHECKING:
@@ -40,25 +43,54 @@ def decode_task(
     variant: str = "flash",
     schedule: str = "off",
     seed: int = 0,
+    mask: str = CHAIN,
+    tree: np.ndarray | None = None,
+    ends: np.ndarray | None = None,
     **fields: int,
 ) -> Task:
-    """`op` is decode, twin (the reads alone) or fill (data for it). q and out: [batch, q_heads,
-    head_dim] float32.
+    """`op` is decode, twin (the reads alone) or fill (data for it). q and out: float32 [batch,
+    q_heads, head_dim], or [batch, q_len, q_heads, head_dim].
 
-    `fields`: others of kvb_decode, such as wrap, deterministic or stages.
+    mask, tree (uint32 [batch, q_len]) and ends (int64 [batch, q_len]): as kvb_decode has them.
+    `fields`: others of it, such as wrap, deterministic or stages.
     """
     library = cache.library
     args = library.ffi.new("kvb_decode *")
     args.cache = cache.struct
     args.q, args.out = pointer(library, q), pointer(library, out)
-    args.q_heads, args.window = q.shape[1], cache.window or 0
+    args.q_heads, args.window = q.shape[-2], cache.window or 0
     for kind, word in {"isa": isa, "schedule": library.schedule(schedule)}.items():
         setattr(args, kind, library.number(kind, word))
-    for field, value in (fields | library.way(variant, cache.layout, cache.dtype, isa)).items():
+    asked = Asked(queries_of(q), mask, args.window, ends is not None)
+    way = library.way(variant, cache.layout, cache.dtype, isa, asked)
+    for field, value in (fields | way).items():
+        setattr(args, field, value)
+    own = _queries(library, queries_of(q), mask, tree, ends)
+    for field, value in own.items():
         setattr(args, field, value)
     make = getattr(library.lib, f"kvb_task_{op}")
     more = (seed,) if op == "fill" else ()
-    return Task(library, make, args, threads, *more, keep=(cache, q, out))
+    return Task(library, make, args, threads, *more, keep=(cache, q, out, *own.values()))
+
+
+def _queries(
+    library: Library,
+    q_len: int,
+    mask: str,
+    tree: np.ndarray | None,
+    ends: np.ndarray | None,
+) -> dict[str, Any]:
+    """Fields of kvb_decode that say what several queries attend to, without those that are as they
+    are for one.
+    """
+    own: dict[str, Any] = {"q_len": q_len} if q_len > 1 else {}
+    if mask != CHAIN:
+        own["mask"] = getattr(library.lib, f"KVB_MASK_{mask.upper()}")
+    if tree is not None:
+        own["tree"] = library.ffi.from_buffer("uint32_t[]", tree)
+    if ends is not None:
+        own["ends"] = library.ffi.from_buffer("int64_t[]", ends)
+    return own
 
 
 def store_task(

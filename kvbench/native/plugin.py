@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import count, takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import cffi
 
@@ -20,12 +20,14 @@ from kvbench import named
 from kvbench.apart import Ended, apart
 from kvbench.errors import BadArgument, BadLibrary, unknown_word
 from kvbench.model import Kernel
+from kvbench.model.masks import CHAIN
 
 if TYPE_CHECKING:
     from kvbench.native.library import Library
 
 _OP = "decode"
 _WORD = re.compile(r"[a-z0-9_]{1,32}")
+_QUERIES, _MASK = "KVB_TAKES_QUERIES", "KVB_TAKES_MASK"
 _AT = "@"  # between a variant and the stem of its plug-in, where two have it
 _ALL = "all"  # of the words of an axis: none of them may be called so
 _EXAMPLE = "kvbench verify --example shows how one is made"
@@ -80,10 +82,39 @@ def _version(path: Path) -> int | None:
         return None
 
 
-def _listed(path: Path, library: Path, interface: Path) -> tuple[Kernel, ...]:
+def _listed(path: Path, library: Path, interface: Path) -> dict[Kernel, int]:
     from kvbench.native.library import Library
 
-    return tuple(kernel for kernel, _ in Plugin(path, Library(library, interface)).rows)
+    return Plugin(path, Library(library, interface)).takes
+
+
+class Asked(NamedTuple):
+    """What a decode asks for that a plug-in's kernel need not take. ragged: whether sequences have
+    different numbers of queries.
+    """
+
+    queries: int = 1
+    mask: str = CHAIN
+    window: int = 0
+    ragged: bool = False
+
+    def missing(self, takes: int, lib: Any) -> str:
+        """Why it is refused by a kernel that takes this sum of KVB_TAKES_*; empty if it is not."""
+        several = f"{self.queries} queries of a sequence"
+        if self.queries > 1 and self.window:
+            return f"{several} with a window, which no plug-in is told of"
+        asked = {
+            several: self.queries > 1 and _QUERIES,
+            "different numbers of queries": self.ragged and _QUERIES,
+            f"the mask {self.mask}": self.mask != CHAIN and _MASK,
+        }
+        for what, name in asked.items():
+            if name and not takes & getattr(lib, name):
+                return f"{what}, and kvb_kernel.takes lacks {name}"
+        return ""
+
+
+ONE_QUERY = Asked()
 
 
 class Plugins:
@@ -149,6 +180,13 @@ class Plugins:
         variant, *cell = words
         self.of(variant).refuse_lacking(variant.partition(_AT)[0], *cell)
 
+    def refuse_untaken(self, asked: Asked, *words: str) -> None:
+        """What the kernel for a variant, layout, dtype and isa does not say that it takes."""
+        variant, *cell = words
+        plugin = self.of(variant)
+        if why := asked.missing(plugin.taken(variant.partition(_AT)[0], *cell), plugin.lib):
+            raise BadArgument(f"variant {variant} is asked for {why}", f"ask for less; {_EXAMPLE}")
+
     def run(self, *words: str) -> Any:
         """The function for a variant, layout, dtype and isa. Its plug-in is loaded into this
         process, and no other.
@@ -169,10 +207,18 @@ class Plugin:
                 f"cannot read {path}: there is no such file", "name a plug-in that is there"
             )
 
-    @cached_property
+    @property
+    def lib(self) -> Any:
+        return self._library.lib
+
+    @property
     def kernels(self) -> tuple[Kernel, ...]:
-        """What it lists, all of it checked against the library's words. It is not loaded into this
-        process.
+        return tuple(self.takes)
+
+    @cached_property
+    def takes(self) -> dict[Kernel, int]:
+        """What it lists, all of it checked against the library's words: kernels, and of each the
+        sum of KVB_TAKES_*. It is not loaded into this process.
         """
         found = _looked_at(_listed, self.path, self._library.path, self._library.interface)
         if not found:
@@ -202,6 +248,7 @@ class Plugin:
                 f"build it again with the kvbench.h and abi.h of that library: {_EXAMPLE}",
             )
         found: dict[str, tuple[Kernel, Any]] = {}
+        takes: dict[Kernel, int] = {}
         for index, row in enumerate(self._rows()):
             kernel, where = self._kernel(index, row), f"{self.path}: kernel {index}"
             if kernel.id in found:
@@ -210,7 +257,8 @@ class Plugin:
                     "kvb_kernels returns null behind its last kernel",
                 )
             found[kernel.id] = (kernel, row.run)
-        self.kernels = tuple(kernel for kernel, _ in found.values())  # no other process need look
+            takes[kernel] = row.takes
+        self.takes = takes  # no other process need look
         return tuple(found.values())
 
     def refuse_lacking(self, *words: str) -> None:
@@ -231,6 +279,12 @@ class Plugin:
         self.refuse_lacking(*words)
         return functions[".".join(words)]
 
+    def taken(self, *words: str) -> int:
+        """What its kernel for a variant, layout, dtype and isa takes."""
+        takes = {kernel.id.split(".", 1)[1]: own for kernel, own in self.takes.items()}
+        self.refuse_lacking(*words)
+        return takes[".".join(words)]
+
     def _rows(self) -> Iterator[Any]:
         try:
             table = opened(self._library.ffi, self.path).kvb_kernels
@@ -248,7 +302,7 @@ class Plugin:
             **texts, runnable=bool(row.runnable) and texts["isa"] in self._library.isas()
         )
         self._refuse_words(where, kernel)
-        if row.takes:
+        if row.takes & ~(getattr(self.lib, _QUERIES) | getattr(self.lib, _MASK)):
             raise BadLibrary(
                 f"{where}: takes {row.takes}, which {self._library.path.name} does not know",
                 _EXAMPLE,

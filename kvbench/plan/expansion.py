@@ -20,6 +20,7 @@ from kvbench.model import DEFAULTS, HEADS, OURS, POINT, Contrast, Kernel, Needs,
 from kvbench.model.hardware import kernel_id
 from kvbench.model.planes import apart, is_pair
 from kvbench.model.point import ATTENDS, BETWEEN, INTERLEAVE, LOCAL, STEP, lengths_word
+from kvbench.native import Asked
 from kvbench.peers.host import layer_shape
 from kvbench.plan.needs import ALONE, PROCESS, needs
 from kvbench.plan.shapes import INVALID, UNKNOWN, Left, between_of, refuse_idle, shape_of
@@ -348,6 +349,12 @@ def _refuse_peer(facts: _Facts, site: Site) -> None:
 
 
 def _refuse_shape(point: Point, site: Site) -> None:
+    if point.variant in site.library.foreign_variants:
+        asked = Asked(point.shape.q_len, point.shape.mask, point.shape.window)
+        try:
+            site.library.plugins.refuse_untaken(asked, *point.words[1:])
+        except BadArgument as error:
+            raise Left(INVALID, error.args[0]) from None
     if not is_peer(point):
         return
     if why := site.peer(point.engine).kind.refuses(point.dtype, layer_shape(point)):

@@ -10,8 +10,8 @@
 typedef struct record {
     int64_t seed, index, op, layout, inner, k_dtype, v_dtype, k_scale, v_scale, ring, batch,
         kv_heads, head_dim, v_dim, capacity, block_tokens, blocks, pad, k_bytes, v_bytes,
-        k_scale_bytes, v_scale_bytes, q_heads, q_len, window, variant, schedule, threads,
-        deterministic, guard, fill, tokens, head_major, nt, paged;
+        k_scale_bytes, v_scale_bytes, q_heads, q_len, mask, told, window, variant, schedule,
+        threads, deterministic, guard, fill, tokens, head_major, nt, paged;
     double scale, k_tensor, v_tensor;
 } record;
 
@@ -63,12 +63,14 @@ static void replay_refused(kvb_decode *args, const record *c)
            (long)c->index, isa);
 }
 
-/* `ends`: null, or of each query. */
-static void replay_decode(const record *c, const int64_t *ends, rig *r, FILE *file)
+static int64_t queries_of(const record *c) { return c->batch * (c->q_len ? c->q_len : 1); }
+
+/* `ends` and `tree`: null, or of each query. */
+static void replay_decode(const record *c, const int64_t *ends, const uint32_t *tree, rig *r,
+                          FILE *file)
 {
-    int64_t queries = c->q_len ? c->q_len : 1;
-    int64_t asked = c->batch * queries * c->q_heads * r->cache.k.dim,
-            count = c->batch * queries * c->q_heads * r->cache.v.dim;
+    int64_t asked = queries_of(c) * c->q_heads * r->cache.k.dim,
+            count = queries_of(c) * c->q_heads * r->cache.v.dim;
     float *q = take_floats(file, asked), *unset = need((size_t)count * sizeof *unset);
     double *right = take_doubles(file, count), *bound = take_doubles(file, count);
     for (int i = 0; tiers[i] >= 0; i++) {
@@ -77,6 +79,8 @@ static void replay_decode(const record *c, const int64_t *ends, rig *r, FILE *fi
                            .q_heads = c->q_heads,
                            .q_len = c->q_len,
                            .ends = ends,
+                           .mask = (int32_t)c->mask,
+                           .tree = tree,
                            .window = c->window,
                            .scale = (float)c->scale,
                            .variant = (int32_t)c->variant,
@@ -179,20 +183,24 @@ static void replay_one(const record *c, FILE *file)
                 (long)v->scale_bytes, (long)c->k_bytes, (long)c->v_bytes, (long)c->k_scale_bytes,
                 (long)c->v_scale_bytes))
         exit(1);
-    const bool decodes = c->op == word_of("op", "decode");
-    int64_t *ends = need((size_t)(c->batch * c->q_len + 1) * sizeof *ends);
+    const bool decodes = c->op == word_of("op", "decode"), trees = c->mask == KVB_MASK_TREE;
+    int64_t *ends = need((size_t)queries_of(c) * sizeof *ends);
+    uint32_t *tree = need((size_t)queries_of(c) * sizeof *tree);
     take(file, r.lengths, c->batch * (int64_t)sizeof *r.lengths);
-    if (decodes)
-        take(file, ends, c->batch * c->q_len * (int64_t)sizeof *ends);
+    if (decodes && c->told)
+        take(file, ends, queries_of(c) * (int64_t)sizeof *ends);
+    if (decodes && trees)
+        take(file, tree, queries_of(c) * (int64_t)sizeof *tree);
     if (c->paged)
         take(file, r.table, c->batch * r.cache.table_stride * (int64_t)sizeof *r.table);
     if (decodes) {
         take(file, r.cache.k.rows, r.cache.bytes);
-        replay_decode(c, c->q_len ? ends : NULL, &r, file);
+        replay_decode(c, c->told ? ends : NULL, trees ? tree : NULL, &r, file);
     } else {
         replay_store(c, &r, file, c->op == word_of("op", "append"));
     }
     free(ends);
+    free(tree);
     rig_close(&r);
 }
 
@@ -206,7 +214,7 @@ void check_replay(const char *path)
     char magic[8];
     record c;
     while (fread(magic, 1, sizeof magic, file) == sizeof magic) {
-        if (memcmp(magic, "KVBCASE4", sizeof magic)) {
+        if (memcmp(magic, "KVBCASE5", sizeof magic)) {
             fprintf(stderr, "kvb-check: %s is not a case file\n", path);
             exit(2);
         }

@@ -8,6 +8,7 @@ import pytest
 from tests import cases, formats, oracle, trial
 from tests.oracle import Planes, Shape
 from tests.processes import succeeds
+from tests.queries import ONE, Queries
 from tests.raw import ROOT, Bound, Raw, decode_args
 
 
@@ -29,8 +30,10 @@ def case_of(bench, shape, lengths, table=None, **more):
         "scale": 0.0,
         "evicted": False,
         "store": None,
+        "queries": ONE,
     } | more
-    q = rng.standard_normal((shape.batch, facts["q_heads"], shape.head_dim), dtype=np.float32)
+    vectors = shape.batch * facts["queries"].count
+    q = rng.standard_normal((vectors, facts["q_heads"], shape.head_dim), dtype=np.float32)
     planes = Planes.filled(shape, facts["fill"])
     case = cases.Case(
         shape=shape, lengths=np.array(lengths), table=table, planes=planes, q=q, **facts
@@ -121,10 +124,8 @@ def test_several_queries(bench, variant, layout):
     for group in (1, 3, 8):
         shape = of(variant, layout, batch=2, capacity=600)
         how = {"variant": variant, "q_heads": 2 * group}
-        case = case_of(bench, shape, [600, 33], table_of(shape), **how)
-        case.ends = np.array([[600, 599, 1], [0, 33, 17]])
-        case.q = np.repeat(case.q, 3, axis=0) * np.array([1, -1, 2] * 2, np.float32)[:, None, None]
-        passes(bench, case)
+        asked = Queries(3, ends=np.array([[600, 599, 1], [0, 33, 17]]))
+        passes(bench, case_of(bench, shape, [600, 33], table_of(shape), queries=asked, **how))
 
 
 @pytest.mark.parametrize("v_dtype", formats.DTYPES)

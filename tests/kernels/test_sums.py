@@ -13,6 +13,7 @@ from tests import formats
 from tests.cases import Words, draw_table
 from tests.kernels.test_decode import shape_of
 from tests.oracle import LINE, Shape
+from tests.queries import ONE
 from tests.raw import Arena, Bound, Raw, Refused, Team, decode_args
 from tests.twin import rows_words, words_of
 
@@ -49,7 +50,7 @@ def randomised(bound: Bound, rng) -> None:
 
 
 def words_in(bound: Bound, window: int) -> int:
-    return rows_words(bound.shape, bound.planes, bound.table, bound.lengths, window)
+    return rows_words(bound.shape, bound.planes, bound.table, ONE.spans(bound.lengths, window))
 
 
 def situation(layout: str, dtype: str, index: int) -> tuple[Shape, list[int], int]:

@@ -8,25 +8,28 @@ issued      bytes that loads and stores ask for: rows and scales once for each t
             compulsory. The scalar tier loads no padding of a row; the twin reads it. A store writes
             whole rows, and reads what it takes scales of twice.
 line        different 64-byte lines of all that, times 64.
-flops       a multiply and an add of every element of every row, for QK and again for PV, for each
-            query head.
+flops       a multiply and an add of every element of every row that a query attends to, for QK and
+            again for PV, for each query head.
 """
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from tests import trace
+from tests import queries, trace
 from tests.cases import (
     Words,
     between,
     chance,
-    draw_ends,
     draw_lengths,
     draw_table,
     draw_v,
     pick,
+    room_for,
 )
 from tests.oracle import Shape
+from tests.queries import ONE
 from tests.raw import Bound, decode_args, queries_args, store_args
 from tests.trace import Q_ROWS
 
@@ -85,19 +88,21 @@ def test_decode_and_twin(raw, index):
     group, variant = between(rng, 1, 16), pick(rng, words.variants(shape))
     lengths = draw_lengths(rng, shape.batch, tokens)
     window = between(rng, 1, shape.capacity) if shape.ring or chance(rng, 0.4) else 0
+    asked = queries.draw(rng, lengths, between(rng, 1, 6)) if chance(rng, 0.4) else ONE
+    room = max(shape.capacity, room_for(lengths, asked, window, shape.ring))
+    blocks = shape.blocks + shape.batch * -(-room // shape.block_tokens)
+    shape = replace(shape, capacity=room, blocks=blocks)
     table = draw_table(rng, shape) if shape.layout == "paged" else None
-    ends = draw_ends(rng, lengths) if not window and chance(rng, 0.3) else lengths[:, None]
-    queries = ends.shape[1]
     q, out = (
-        np.zeros((shape.batch * queries, shape.kv_heads * group, side.dim), np.float32)
+        np.zeros((shape.batch * asked.count, shape.kv_heads * group, side.dim), np.float32)
         for side in shape.sides
     )
     with Bound(raw, shape, lengths, table) as bound:
-        more = queries_args(raw, lengths, ends)
+        more = queries_args(raw, asked)
         args = decode_args(raw, bound, q, out, "scalar", variant, window=window, **more)
         found, twin = raw.traffic("decode", args, 1), raw.traffic("twin", args, 1)
-    walks = tuple(walk(variant, side.dtype, queries * group) for side in shape.sides)
-    traced = trace.decode(shape, table, ends.tolist(), q.shape[1], window, walks)
+    walks = tuple(walk(variant, side.dtype, asked.count * group) for side in shape.sides)
+    traced = trace.decode(shape, table, asked.attended(lengths, window), q.shape[1], walks)
     check(
         found, traced, (*CACHED, "table", "q", "out"), traced.bytes_in(*CACHED, "table", "q", "out")
     )
@@ -148,7 +153,7 @@ def test_the_trace_itself():
     shape = Shape(
         "head", "f16", batch=1, kv_heads=1, head_dim=3, capacity=2, v_dtype="f32", v_dim=2
     )
-    traced = trace.decode(shape, None, [[2]], q_heads=2, window=0, walks=((2, 1), (1, 1)))
+    traced = trace.decode(shape, None, [[[0, 1]]], q_heads=2, walks=((2, 1), (1, 1)))
     # 2 query heads, 2 tokens, QK and PV, multiply and add
     assert traced.flops == 2 * 2 * (3 + 2) * 2
     assert (traced.bytes_in("k"), traced.bytes_in("v")) == (2 * 6, 2 * 8)

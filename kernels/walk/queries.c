@@ -1,0 +1,104 @@
+#include "walk/queries.h"
+
+enum { WORD_BITS = 32 };
+
+int64_t kvb_queries_of(const kvb_decode *a, int64_t seq)
+{
+    int64_t count = kvb_queries(a);
+    if (a->ends)
+        while (count && !a->ends[seq * kvb_queries(a) + count - 1])
+            count--;
+    return count;
+}
+
+/* One past the last token that a query may attend to, whatever its word says. */
+static int64_t end_of(const kvb_decode *a, int64_t seq, int64_t query)
+{
+    const int64_t queries = kvb_queries(a), length = a->cache->lengths[seq];
+    if (a->ends)
+        return a->ends[seq * queries + query];
+    return a->mask == KVB_MASK_CHAIN ? at_least(0, length - (queries - 1 - query)) : length;
+}
+
+/* All but the `count` lowest of the bits that are set. */
+static uint32_t without_lowest(uint32_t word, int64_t count)
+{
+    for (; count > 0 && word; count--)
+        word &= word - 1;
+    return word;
+}
+
+/* A tree's: of all that it attends to, a window leaves the last. */
+static kvb_seen seen_in_tree(const kvb_decode *a, int64_t seq, int64_t query)
+{
+    kvb_seen seen = {.end = end_of(a, seq, query), .newest = INT64_MAX, .word = UINT32_MAX};
+    if (!seen.end)
+        return seen;
+    seen.newest = seen.end - kvb_queries_of(a, seq);
+    seen.word = a->tree[seq * kvb_queries(a) + query];
+    if (seen.newest < 0) /* bits of tokens that there are not */
+        seen.word &= (uint32_t)(UINT64_MAX << -seen.newest);
+    if (seen.end - seen.newest < WORD_BITS)
+        seen.word &= (1u << (seen.end - seen.newest)) - 1;
+    const int64_t left_out = a->window ? at_least(0, kvb_tokens_seen(&seen) - a->window) : 0;
+    seen.first = at_most(left_out, at_least(0, seen.newest));
+    seen.word = without_lowest(seen.word, left_out - seen.first);
+    return seen;
+}
+
+kvb_seen kvb_seen_by(const kvb_decode *a, int64_t seq, int64_t query)
+{
+    if (a->mask == KVB_MASK_TREE)
+        return seen_in_tree(a, seq, query);
+    const int64_t end = end_of(a, seq, query);
+    return (kvb_seen){.first = a->window ? at_least(0, end - a->window) : 0,
+                      .end = end,
+                      .newest = INT64_MAX,
+                      .word = UINT32_MAX};
+}
+
+int64_t kvb_tokens_seen(const kvb_seen *seen)
+{
+    if (seen->newest >= seen->end)
+        return seen->end - seen->first;
+    return at_least(0, seen->newest - seen->first) + __builtin_popcount(seen->word);
+}
+
+void kvb_attended(const kvb_decode *a, int64_t seq, int64_t *first, int64_t *end)
+{
+    *first = *end = 0;
+    for (int64_t query = kvb_queries_of(a, seq); query-- > 0;) {
+        const kvb_seen seen = kvb_seen_by(a, seq, query);
+        if (!seen.end)
+            continue;
+        *first = *end ? at_most(*first, seen.first) : seen.first;
+        *end = at_least(*end, seen.end);
+    }
+}
+
+static int32_t check_end(const kvb_decode *a, int64_t seq, int64_t query)
+{
+    const int64_t at = seq * kvb_queries(a) + query, length = a->cache->lengths[seq];
+    if (a->ends[at] < 0 || a->ends[at] > length)
+        return kvb_fail(KVB_BAD_ARGUMENT, "ends[%lld] is %lld; its sequence has %lld tokens",
+                        (long long)at, (long long)a->ends[at], (long long)length);
+    if (a->mask != KVB_MASK_CHAIN && a->ends[at] && a->ends[at] != length)
+        return kvb_fail(KVB_BAD_ARGUMENT,
+                        "ends[%lld] is %lld; with mask %d it is 0, or all %lld tokens of its "
+                        "sequence",
+                        (long long)at, (long long)a->ends[at], a->mask, (long long)length);
+    return KVB_OK;
+}
+
+int32_t kvb_check_queries(const kvb_decode *a)
+{
+    TRY(kvb_check_range("q_len", a->q_len, 0, QUERIES_MAX));
+    TRY(kvb_check_range("mask", a->mask, KVB_MASK_CHAIN, KVB_MASK_TREE));
+    if (a->tree ? a->mask != KVB_MASK_TREE : a->mask == KVB_MASK_TREE)
+        return kvb_fail(KVB_BAD_ARGUMENT, "tree is %s, and mask is %d; a tree is mask %d",
+                        a->tree ? "not null" : "null", a->mask, KVB_MASK_TREE);
+    for (int64_t seq = 0; a->ends && seq < a->cache->batch; seq++)
+        for (int64_t query = 0; query < kvb_queries(a); query++)
+            TRY(check_end(a, seq, query));
+    return KVB_OK;
+}

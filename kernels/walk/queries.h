@@ -1,0 +1,49 @@
+/* The queries of a decode: which there are, and what each attends to. */
+#ifndef KVB_QUERIES_H
+#define KVB_QUERIES_H
+
+#include "cache/cache.h"
+
+#pragma GCC visibility push(hidden)
+
+/* Queries of a sequence, at most; query heads of a KV head; and the query rows that share that. */
+static inline int64_t kvb_queries(const kvb_decode *a) { return at_least(1, a->q_len); }
+static inline int64_t kvb_group_of(const kvb_decode *a) { return a->q_heads / a->cache->kv_heads; }
+static inline int64_t kvb_q_rows(const kvb_decode *a) { return kvb_queries(a) * kvb_group_of(a); }
+
+/* The query of a query row: no division where there is one. */
+static inline int64_t kvb_query_of(const kvb_decode *a, int64_t q_row)
+{
+    return kvb_queries(a) == 1 ? 0 : q_row / kvb_group_of(a);
+}
+
+/* Which vector of q, or of out, a query row of a KV head is. */
+static inline int64_t kvb_q_vector(const kvb_decode *a, int64_t seq, int64_t head, int64_t q_row)
+{
+    const int64_t group = kvb_group_of(a), query = kvb_query_of(a, q_row);
+    return (seq * kvb_queries(a) + query) * a->q_heads + head * group + q_row - query * group;
+}
+
+/* Those that a sequence has: none follows the last one whose end is not 0. */
+int64_t kvb_queries_of(const kvb_decode *args, int64_t seq);
+
+/* What a query attends to: tokens first .. end, but from `newest` on only those whose bit is set,
+ * that of `newest` being the lowest. */
+typedef struct kvb_seen {
+    int64_t first, end;
+    int64_t newest; /* below 0 where the sequence has fewer tokens than queries */
+    uint32_t word;  /* all ones where no mask is a tree */
+} kvb_seen;
+
+kvb_seen kvb_seen_by(const kvb_decode *args, int64_t seq, int64_t query);
+/* How many tokens that are. */
+int64_t kvb_tokens_seen(const kvb_seen *seen);
+/* First token that any query of a sequence attends to, and one past the last. */
+void kvb_attended(const kvb_decode *args, int64_t seq, int64_t *first, int64_t *end);
+
+/* What `ends` and `tree` may be. */
+int32_t kvb_check_queries(const kvb_decode *args);
+
+#pragma GCC visibility pop
+
+#endif
