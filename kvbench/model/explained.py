@@ -206,11 +206,13 @@ class Engine:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A number that is known within bounds, in the unit of its key."""
+    """A number that is known within bounds."""
 
-    value: Annotated[float | None, about("as measured; null: only the bounds are known")]
-    low: Annotated[float, about("at least")]
-    high: Annotated[float, about("at most")]
+    value: Annotated[
+        float | None, about("in the unit of its key: as measured; null: bounds alone are known")
+    ]
+    low: Annotated[float, about("in the unit of its key: at least")]
+    high: Annotated[float, about("in the unit of its key: at most")]
 
 
 @dataclass(frozen=True, slots=True)

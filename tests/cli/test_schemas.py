@@ -308,7 +308,7 @@ def test_schemas_are_schemas_and_explain_themselves(each):
 IN_AN_ANSWER = re.compile(r"\.(figure|facts)\.")  # one that was not tested has neither
 UNIT = re.compile(
     r"(GB/s|GFLOP/s|FLOP|FLOP per byte|bytes|bytes per second|seconds|tokens|tokens per second|in"
-    r" `unit`|probability|"
+    r" `unit`|in the unit of its key|probability|"
     r"absolute|ratio|ratio to [^:]+|share)( a core)?:|share of "
 )
 
