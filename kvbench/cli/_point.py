@@ -34,7 +34,7 @@ _OWN = {  # options that other commands have too, or that are called otherwise
     ),
 }
 # of a kind of field; suite/axes.py reads the others
-_TYPES = {"count": Count(), "count from 0": Count()}
+_TYPES = {"count": Count(), "count from 0": Count(), "queries": Count()}
 
 
 def options(*names: str) -> list[Callable[..., Any]]:

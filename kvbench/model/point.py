@@ -107,9 +107,9 @@ class Shape:
     )
 
     q_len: Annotated[Size, about("queries of each sequence in a step, for its newest tokens")] = of(
-        "count",
+        "queries",
         1,
-        "{} queries",
+        "{}",
         "Queries of each sequence in a step, for its newest tokens: 1 to 32, as speculative"
         " decoding has them.",
         within="op",
@@ -129,6 +129,16 @@ class Shape:
     @property
     def group(self) -> int:
         return self.q_heads // self.kv_heads
+
+    @property
+    def query_rows(self) -> int:
+        """Of a sequence, that attend to the rows of one KV head."""
+        return self.q_len * self.group
+
+    @property
+    def reach(self) -> int:
+        """Tokens that a sequence's queries attend to together, at most; 0: all."""
+        return self.window and self.window + self.q_len - 1
 
     @property
     def held(self) -> tuple[int, ...]:

@@ -35,7 +35,7 @@ def class_of(point: Point, needs: Needs, machine: Machine, far: bool = False) ->
         f"{point.variant}.{point.kv_dtype}",
         _layout(point),
         _within(point.shape.head_dim, _DIMS),
-        _within(point.shape.group, _GROUPS),
+        _within(point.shape.query_rows, _GROUPS),
         "1 thread" if point.threads == 1 else "threads of one L3" if shared else "more threads",
         FROM_MEMORY if far or _thrown_out(point, needs, machine) else level(point, needs, machine),
     )

@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 from kvbench.model import POINT, Contrast, Machine, Needs, Point
+from kvbench.model.masks import CHAIN
 from kvbench.model.point import ATTENDS, STEP, Visited
 from kvbench.native import Cache
 from kvbench.oracle import BLOCK
@@ -68,7 +69,7 @@ def room(point: Point, slices: int) -> tuple[object, ...]:
     CPUs.
     """
     facts = tuple(sized(point).values())
-    shape = replace(point.shape, q_heads=point.shape.kv_heads, layers=slices)
+    shape = replace(point.shape, q_heads=point.shape.kv_heads, layers=slices, q_len=1, mask=CHAIN)
     return (point.op, facts, shape, point.order, point.pages, point.memory)
 
 
@@ -145,7 +146,7 @@ def _walked(point: Point, count: int) -> int:
         **dict.fromkeys(UNCACHED, shape.capacity),
     }.get(point.op)
     if each is None:
-        tokens = sum(min(shape.window or held, held) for held in shape.held)
+        tokens = sum(min(shape.reach or held, held) for held in shape.held)
     else:
         tokens = each * shape.batch
     return max(1, count * tokens // max(shape.capacity * shape.batch, 1)) + _sources(point)
@@ -181,7 +182,7 @@ def _check(point: Point) -> int:
     and what follows.
     """
     shape = point.shape
-    scores = (shape.batch + 2) * shape.q_heads * shape.context * 8
+    scores = (shape.batch + 2) * shape.q_len * shape.q_heads * shape.context * 8
     whole = point.op in ("bulk", "repack", "transpose")
     tokens = shape.context if whole else min(shape.context, BLOCK)
     return max(0, scores + 5 * shape.batch * tokens * shape.kv_heads * shape.head_dim * 4)
@@ -190,7 +191,8 @@ def _check(point: Point) -> int:
 def _held(point: Point) -> int:
     """Bytes for one slice, beside its rows: objects, and queries and output of its own."""
     shape = point.shape
-    ends = 0 if stores(point) else 2 * shape.batch * shape.q_heads * shape.head_dim * 4
+    row = shape.q_heads * shape.head_dim * 4
+    ends = 0 if stores(point) else 2 * shape.batch * shape.q_len * row
     return max(0, ends + _OBJECTS + _UNITS * shape.batch * shape.kv_heads)
 
 

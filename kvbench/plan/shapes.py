@@ -10,6 +10,7 @@ from typing import Any
 from kvbench.errors import BadArgument, KvbenchError
 from kvbench.model import DEFAULTS, HEADS, Point, Shape
 from kvbench.model.contrast import evenly
+from kvbench.model.masks import CHAIN
 from kvbench.model.point import EVEN, LISTED, SHAPE, STEP, VOCABULARY
 from kvbench.plan.needs import SIZED_BY, UNCACHED, slice_of, tokens_in
 from kvbench.plan.site import Site
@@ -48,8 +49,21 @@ def shape_of(facts: Facts, cpus: tuple[int, ...], site: Site) -> Shape:
     own = {field.name: facts[field.name] for field in SHAPE} | dict(zip(HEADS, heads, strict=True))
     width = own["vocabulary"] or (known and known.vocabulary) or VOCABULARY
     own["vocabulary"] = width if facts["op"] == "logits" else 0
+    own["mask"] = _mask(facts, context)
     found = Shape(**own | {"context": context, "capacity": capacity, "window": window} | step)
     return _of_lengths(found)
+
+
+def _mask(facts: Facts, context: int) -> str:
+    """Of one query there is but one."""
+    queries = facts["q_len"]
+    if queries == 1:
+        return CHAIN
+    if facts["op"] == STEP:
+        raise Left(INVALID, f"a step is of one query of each sequence, not {queries}")
+    if queries > context:
+        raise Left(INVALID, f"{queries} queries are more than context {context}")
+    return str(facts["mask"])
 
 
 def _drawn(facts: Facts) -> Facts:

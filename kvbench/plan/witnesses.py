@@ -88,13 +88,13 @@ def _near(footprint: int, point: Point, machine: Machine, far: int) -> float:
 
 def contrasts(needs: Mapping[Point, Needs], machine: Machine, memory: int) -> tuple[Contrast, ...]:
     """`memory`: bytes that there are. Of points that differ in a factor alone, that the same level
-    feeds and that have nothing between their passes, the line with most of them, then the one
-    nearest to the defaults, that fits a share of it. Of layouts the one nearest to the defaults and
-    further ones, until each stands beside another: no dtype and variant has all. Of several lengths
-    every line that fits: they differ in how much they read.
+    feeds and that have one query and nothing between their passes, the line with most of them, then
+    the one nearest to the defaults, that fits a share of it. Of layouts the one nearest to the
+    defaults and further ones, until each stands beside another: no dtype and variant has all. Of
+    several lengths every line that fits: they differ in how much they read.
     """
     found, seen = list[Contrast](), defaultdict[tuple[str, ...], set[str]](set)
-    own = [point for point in needs if not point.streamed]
+    own = [point for point in needs if not point.streamed and point.shape.q_len == 1]
     for factor in FACTORS:
         found_lines = (_of_each_value(line, factor) for line in lines(own, factor))
         for line in sorted(found_lines, key=partial(_rank, factor)):

@@ -27,7 +27,7 @@ def expected(sweep: Sweep, machine: Machine) -> tuple[Point, ...]:
     there will be none.
     """
     once = dict.fromkeys(("seconds", "seconds_low", "seconds_high"), 1.0)
-    own = [point for point in sweep.points if point.op == "decode"]
+    own = [each for each in sweep.points if each.op == "decode" and each.shape.q_len == 1]
     if not own:
         return ()
     rows = (
@@ -65,8 +65,8 @@ def _regime(point: Point, needed: Needs, machine: Machine) -> str:
 
 
 def _at_workload(points: pd.DataFrame, models: Sequence[str]) -> tuple[str, ...]:
-    """Names of the workload's points."""
-    ours = points[points["engine"] == OURS]
+    """Names of the workload's points, which have one query."""
+    ours = points[(points["engine"] == OURS) & (points["q_len"] == 1)]
     return workload(tokens(ours, geometries(models)), ours).points
 
 

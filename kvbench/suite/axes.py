@@ -17,6 +17,7 @@ from kvbench import named
 from kvbench.errors import BadArgument, one_of
 from kvbench.machine.placement import MOST_THREADS, POWERS, SIBLINGS, UNITS
 from kvbench.model import DEFAULTS, FIELDS, OURS, PLACES
+from kvbench.model.masks import MOST_QUERIES
 from kvbench.model.planes import refuse_pair
 from kvbench.model.point import EVEN, INTERLEAVE, LISTED, LOCAL, RAGGED
 from kvbench.native import Library, default_library
@@ -43,6 +44,7 @@ _WORDS = {  # that stand beside counts, by kind
     "memory": (LOCAL, INTERLEAVE, NODES),
     "cpus": (NODES,),
 }
+_MOST = {"threads": MOST_THREADS, "queries": MOST_QUERIES}  # by kind, of what has fewer
 _FROM_ZERO = (
     "count from 0",
     "window",
@@ -52,6 +54,7 @@ _FROM_ZERO = (
 )  # kinds whose counts begin at 0
 _FORMS = {
     "count": 'a number such as 4096 or "4k", or a range such as "256..64k x2"',
+    "queries": f'a number from 1 to {MOST_QUERIES}, or a range such as "1..16 x2"',
     "context": (
         'tokens such as 4096 or "4k", a range such as "256..64k x2", or a size such as "0.5xL3"'
     ),
@@ -254,7 +257,7 @@ def _are_cpus(value: Any) -> bool:
 
 def _counts(where: str, name: str, value: Any) -> Iterator[int]:
     kind = AXES[name].kind
-    least, most = 0 if kind in _FROM_ZERO else 1, MOST_THREADS if kind == "threads" else _LARGEST
+    least, most = 0 if kind in _FROM_ZERO else 1, _MOST.get(kind, _LARGEST)
     text = value.strip() if isinstance(value, str) else ""
     if found := _RANGE.fullmatch(text):
         low, high = whole(found[1], found[2]), whole(found[3], found[4])

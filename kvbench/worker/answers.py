@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from kvbench.model import Point
+from kvbench.model.masks import TREE, tokens_seen
 from kvbench.model.planes import PLANES, apart
 from kvbench.native import Cache
 from kvbench.oracle import Levels, attention, attention_in_steps, rounded, tolerance
@@ -26,7 +27,7 @@ _Reads = tuple[str | None, str | None]  # of K and of V
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`out`: float64 [batch, q_heads, head_dim]; `limit`: the largest error that is right, for all
+    """`out`: float64 of the shape of the queries; `limit`: the largest error that is right, for all
     of it or for each number.
     """
 
@@ -53,7 +54,8 @@ class Answers:
         """signs: of K and V in the cache, where the answer for others is wanted."""
         s = point.shape
         shape = (s.batch, s.q_heads, s.kv_heads, s.head_dim, s.context, s.window, s.lengths)
-        data = *taken(point, cache), point.scale, shape, self._content
+        queries = s.q_len, s.mask
+        data = *taken(point, cache), point.scale, shape, queries, self._content
         rests_on = repr(data).encode() + q.tobytes()
         path = self._folder and self._folder / f"{hashlib.sha256(rests_on).hexdigest()[:32]}.npy"
         if path is None or not path.is_file():
@@ -87,10 +89,12 @@ def _computed(path: Path | None, point: Point, cache: Cache, q: np.ndarray, sign
         largest = max(largest, float(v.max()), -float(v.min()))
         return k, v
 
+    mask = point.shape.mask
+    tree = tokens_seen(TREE, point.shape.q_len) if mask == TREE else None
     if levels:
-        out, off = attention_in_steps(q, rows, held, levels, cache.window)
+        out, off = attention_in_steps(q, rows, held, levels, cache.window, mask, tree)
     else:
-        out, off = attention(q, rows, held, cache.window), np.zeros(())
+        out, off = attention(q, rows, held, cache.window, mask, tree), np.zeros(())
     found = Answer(out * sign, tolerance(largest, point.shape.context) + off)
     if path:
         with suppress(OSError):  # it will be computed again

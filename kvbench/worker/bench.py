@@ -76,7 +76,7 @@ class Bench(Owner):
 
     @property
     def alone(self) -> list[Program]:
-        """That one as a witness, where the point differs from it."""
+        """That one as a witness, where the point differs from it. A decode has another one."""
         return [replace(self.kernel, name=ALONE)] if self.point.streamed else []
 
     @property

@@ -3,14 +3,16 @@ and memory.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from kvbench.model import AUTO, POINT
+from kvbench.model.masks import CHAIN, TREE, tokens_seen
 from kvbench.model.point import FLOPS
-from kvbench.model.program import AHEAD, CORE, CORE_OFF, MEMORY, ROTATED, SLICE
+from kvbench.model.program import AHEAD, ALONE, CORE, CORE_OFF, MEMORY, ROTATED, SLICE
 from kvbench.native import Cache, Task, decode_task
 from kvbench.oracle import TILE
 from kvbench.plan.classes import FROM_MEMORY, level, near_memory
@@ -40,6 +42,31 @@ class Decoding(Bench):
     @cached_property
     def kernel(self) -> Program:
         return self.under("point", self.ran or AUTO)
+
+    @property
+    def alone(self) -> list[Program]:
+        """Of several queries, with one."""
+        return super().alone or ([self._single] if self._one else [])
+
+    @cached_property
+    def _one(self) -> Queries | None:
+        """The newest token's query alone, where there are several and nothing is read between
+        passes.
+        """
+        shape = self.point.shape
+        if shape.q_len == 1 or self.point.streamed:
+            return None
+        point = replace(self.point, shape=replace(shape, q_len=1, mask=CHAIN))
+        found = Queries(point, self.room, self._answers, self.wrong)
+        found.out[:] = np.nan
+        return found
+
+    @cached_property
+    def _single(self) -> Program:
+        assert self._one
+        own = zip(self.room.caches, self._one.q, self._one.out, strict=True)
+        walk = self._walk(mask=CHAIN, tree=None)
+        return self.program(ALONE, *(self._decode("decode", *each, **walk) for each in own))
 
     @cached_property
     def plainest(self) -> Program:
@@ -101,7 +128,17 @@ class Decoding(Bench):
 
     def _walk(self, **more: Any) -> dict[str, Any]:
         own = {field.name: getattr(self.point, field.name) for field in POINT if field.walked}
-        return own | {"schedule": self.ran or AUTO} | more
+        asked = {"mask": self.point.shape.mask, "tree": self._tree}
+        return own | {"schedule": self.ran or AUTO} | asked | more
+
+    @cached_property
+    def _tree(self) -> np.ndarray | None:
+        """uint32 [batch, q_len], where the mask is a tree."""
+        shape = self.point.shape
+        if shape.mask != TREE:
+            return None
+        words = np.array(tokens_seen(TREE, shape.q_len), dtype=np.uint32)
+        return np.tile(words, (shape.batch, 1))
 
     def _decode(self, op: str, cache: Cache, q: np.ndarray, out: np.ndarray, **facts: Any) -> Task:
         return self._owned.enter_context(self._planned(op, cache, q, out, **facts))
@@ -234,10 +271,14 @@ class Decoding(Bench):
         return error
 
     def verify_beside(self, programs: Sequence[Program]) -> float:
-        if all(program.name != ROTATED for program in programs):
-            return 0.0
-        written = [out for *_, out in self._rotated]
-        return self.queries.error_of(written, self.room.signs_of(self.far.layers), 1)
+        names, error = {program.name for program in programs}, 0.0
+        if ALONE in names and self._one:
+            error = self._one.error(1)
+        if ROTATED in names:
+            written = [out for *_, out in self._rotated]
+            signs = self.room.signs_of(self.far.layers)
+            error = max(error, self.queries.error_of(written, signs, 1))
+        return error
 
     def verify_left(self, passes: int) -> float:
         return self.queries.error(min(passes, self.room.slices))

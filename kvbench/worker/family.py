@@ -1,5 +1,5 @@
-"""A family: points of a room that differ only in what is read between their passes, in the same
-rounds.
+"""A family: points of a room that differ only in what is read between their passes, or only in
+their queries of a sequence, in the same rounds.
 
 make each and verify it; whoever fails has an error, and the others go on
 for round in rounds:
@@ -10,15 +10,18 @@ a record for each, with the witnesses of these rounds
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import TypeGuard
 
 from kvbench.closing import Owner
 from kvbench.grouping import grouped
 from kvbench.machine.allowance import Disturbed
 from kvbench.model import NEIGHBOUR, Job, Point, Record, Role, Sample
+from kvbench.model.masks import CHAIN
 from kvbench.model.point import Visited
-from kvbench.model.program import AHEAD, ALONE, beside
+from kvbench.model.program import AHEAD, ALONE, CORE, beside
 from kvbench.worker.answers import Answers
 from kvbench.worker.bench import Bench
+from kvbench.worker.decoding import Decoding
 from kvbench.worker.foreign import bench_of
 from kvbench.worker.loop import Program
 from kvbench.worker.room import Room
@@ -27,22 +30,31 @@ from kvbench.worker.visit import FAILURES, failed, kept, told
 
 
 def families(visited: Iterable[Visited]) -> list[list[Visited]]:
-    """In their order, each with the point first that has least between its passes. What has no
-    others is one by itself.
+    """In their order, each with the point first that has least between its passes and the fewest
+    queries. What has no others is one by itself.
     """
     found = grouped((_alone(each), each) for each in visited)
-    return [sorted(each, key=lambda one: getattr(one, "streamed", 0)) for each in found.values()]
+    return [sorted(each, key=_more) for each in found.values()]
 
 
 def _alone(visited: Visited) -> Visited:
-    """With nothing read between its passes."""
-    if isinstance(visited, Point) and visited.streamed:
+    """With nothing read between its passes; or where nothing is, with one query."""
+    if not isinstance(visited, Point):
+        return visited
+    if visited.streamed:
         return replace(visited, between=0)
-    return visited
+    return replace(visited, shape=replace(visited.shape, q_len=1, mask=CHAIN))
+
+
+def _more(visited: Visited) -> tuple[int, int]:
+    """Than the first of a family has."""
+    if not isinstance(visited, Point):
+        return 0, 0
+    return visited.streamed, visited.shape.q_len
 
 
 class Family(Owner):
-    """`points`: the one with least between its passes first."""
+    """`points`: the one with least between its passes, and the fewest queries, first."""
 
     def __init__(
         self,
@@ -96,9 +108,20 @@ class Family(Owner):
         return [*self._first.witnesses, self._first.pace]
 
     def _own(self, bench: Bench) -> Iterator[Program]:
+        """The core roof of the first is among the witnesses. Those of others with as many queries
+        are the same; all that have more share the time of one sample.
+        """
         yield bench.own
         if self._near:
             yield replace(bench.own, name=NEIGHBOUR, beside=self._near.streaming)
+        if self._asks_more(bench):
+            others = sum(map(self._asks_more, self._errors))
+            for core in bench.cores:
+                yield replace(core, sharers=core.sharers * others)
+
+    def _asks_more(self, bench: Bench) -> TypeGuard[Decoding]:
+        first = self._first.point.shape.q_len
+        return isinstance(bench, Decoding) and bench.point.shape.q_len != first
 
     def _programs(self) -> Iterator[Program]:
         """Those of all but the first have its name beside theirs."""
@@ -112,13 +135,16 @@ class Family(Owner):
 
     def _names(self, bench: Bench) -> dict[str, str]:
         """Of programs in its record, by what they are called in rounds. The first as it is alone is
-        no witness of itself, and reads of its rows none of what comes after other reads.
+        no witness of itself, reads of its rows none of what comes after other reads, and its core
+        roof none of more queries.
         """
         names = {self._named(each.name, bench): each.name for each in self._own(bench)}
         own = {each.name: each.name for each in self._witnesses}
         if bench is not self._first:
-            own = {name: name for name in own if Role.of(name).kind != AHEAD.kind}
-            own |= {} if self._first.point.streamed else {self._first.own.name: ALONE}
+            lacks = {AHEAD.kind} if bench.point.streamed else set[str]()
+            lacks |= {CORE} if self._asks_more(bench) else set()
+            own = {name: name for name in own if Role.of(name).kind not in lacks}
+            own |= {} if self._first.alone else {self._first.own.name: ALONE}
         return names | own
 
     def _record(self, bench: Bench, programs: Sequence[Program], taken: Sequence[Sample]) -> Record:

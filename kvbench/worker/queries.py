@@ -13,8 +13,8 @@ from kvbench.worker.room import Room
 
 
 class Queries:
-    """`asked`: [batch][q_heads][head_dim]. `q` and `out`, likewise of each layer. `wrong`: makes an
-    error of what is wrong with an answer.
+    """`asked`: [batch][q_heads][head_dim], of several queries [batch][q_len][q_heads][head_dim].
+    `q` and `out`, likewise of each layer. `wrong`: makes an error of what is wrong with an answer.
     """
 
     def __init__(
@@ -22,7 +22,8 @@ class Queries:
     ) -> None:
         self._point, self._room, self._answers, self._wrong = point, room, answers, wrong
         shape = point.shape
-        dims = (room.slices, shape.batch, shape.q_heads, shape.head_dim)
+        several = (shape.q_len,) if shape.q_len > 1 else ()
+        dims = (room.slices, shape.batch, *several, shape.q_heads, shape.head_dim)
         self.q, self.out = np.empty((2, *dims), dtype=np.float32)
         self.ask(SEED)
 
@@ -36,7 +37,8 @@ class Queries:
 
     def of(self, signs: np.ndarray) -> np.ndarray:
         """Of layers with these signs."""
-        return self.asked * signs[:, 0, None, None]
+        ones = (1,) * (self.asked.ndim - 1)
+        return self.asked * signs[:, 0].reshape(len(signs), *ones, -1)
 
     def right(self) -> Answer:
         """What the first slice's queries, changed as its K is, are answered, but for the signs of

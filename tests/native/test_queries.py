@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import kvbench
-from kvbench.errors import BadArgument
+from kvbench.errors import BadArgument, KvbenchError
 from tests.oracle import attend
 
 BATCH, QUERIES, HEADS, GROUP, DIM = 2, 5, 2, 2, 16
@@ -34,12 +34,12 @@ def filled(data, **facts):
     return made
 
 
-def wanted(data, rows, queries=(QUERIES, QUERIES), window=None):
+def wanted(data, rows, queries=(QUERIES, QUERIES), window=None, lengths=LENGTHS):
     """rows: [q][q], which of the newest tokens each query attends to."""
     k, v, q = data
     out = np.zeros(q.shape)
     for b, query in np.ndindex(BATCH, QUERIES):
-        begin = LENGTHS[b] - queries[b]
+        begin = lengths[b] - queries[b]
         newest = [begin + i for i in range(queries[b]) if rows[query][i] and begin + i >= 0]
         tokens = [*range(begin), *newest]
         tokens = tokens[-window:] if window else tokens
@@ -58,6 +58,39 @@ def near(got, want):
 def test_a_chain(data, cache, variant):
     assert near(cache.decode(data[2], variant), wanted(data, CHAIN))
     assert near(cache.decode(data[2], variant, queries=[2, 4]), wanted(data, CHAIN, (2, 4)))
+
+
+def test_a_block_sees_all(data, cache):
+    every = np.ones_like(CHAIN)
+    assert near(cache.decode(data[2], mask="block"), wanted(data, every))
+    counts = (3, 2)
+    assert near(cache.decode(data[2], mask="block", queries=counts), wanted(data, every, counts))
+
+
+@pytest.mark.parametrize("window", [None, 4])
+def test_trees(data, window):
+    """One of both sequences, or of each its own; of fewer queries its first rows and columns."""
+    trees = np.random.default_rng(31).random((BATCH, QUERIES, QUERIES)) < 0.5
+    with filled(data, window=window) as cache:
+        for tree, mask in ((trees, "chain"), (trees[1], "tree")):
+            for counts in ((QUERIES, QUERIES), (4, 2)):
+                got = cache.decode(data[2], mask=mask, tree=tree, queries=counts)
+                rows = np.broadcast_to(tree, trees.shape)
+                for b in range(BATCH):
+                    assert near(got[b], wanted(data, rows[b], counts, window)[b])
+
+
+@pytest.mark.parametrize("capacity", [40, 16])
+def test_a_window_moves_with_each_query(data, capacity):
+    """In a ring, too, as long as that has what the first of them attends to."""
+    k, v, q = data
+    with kvbench.Cache(HEADS, DIM, capacity, batch=BATCH, window=12) as cache:
+        cache.bulk(k, v)
+        want = wanted(data, CHAIN, window=12, lengths=(40, 40))
+        assert near(cache.decode(q), want)
+        if capacity == 16:
+            with pytest.raises(KvbenchError, match="the ring keeps capacity 16"):
+                cache.decode(np.concatenate([q, q], axis=1))
 
 
 def test_one_query_is_one_without_that_axis(data, cache):

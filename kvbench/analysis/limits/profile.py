@@ -150,7 +150,8 @@ class Profile:
         UNSET
     )
     alone_gbps: Annotated[
-        float | UnsetType, about("GB/s: the same kernel, with nothing read between its passes")
+        float | UnsetType,
+        about("GB/s: the same, with nothing read between its passes, or with one query"),
     ] = UNSET
     alone_form: Annotated[str | UnsetType, about("the program whose rate alone_gbps is")] = UNSET
     alone_fraction: Annotated[_Share, about("share of alone_gbps, median of the rounds")] = UNSET
@@ -193,6 +194,9 @@ class Profile:
     pass_max: Annotated[_Known, about("seconds: of the longest pass")]
     pass_note: Annotated[str, about("why one of these is null; else empty")]
     passes: Annotated[int, about("that were timed")]
+    queries_times: Annotated[
+        _Share, about("ratio: time of all queries over that of one alone, median of rounds")
+    ] = UNSET
     neighbour_p50: Annotated[
         _Known, about("seconds: as pass_p50, beside a neighbour that was asked for")
     ] = None
@@ -286,6 +290,8 @@ def profile(visit: Record) -> Profile:
         if over in samples and under in samples:
             moved = visit.traffic[over].bytes_compulsory / visit.traffic[under].bytes_compulsory
             facts[name] = _times(moved, samples[under], samples[over])
+    if _point(visit).shape.q_len > 1 and ALONE in samples and not _point(visit).streamed:
+        facts["queries_times"] = _times(1.0, samples["point"], samples[ALONE])
     if NEIGHBOUR in samples:
         found = visit.tails.get(NEIGHBOUR)
         facts |= {

@@ -56,6 +56,7 @@ def row(title: str, columns: Mapping[str, ColumnKind]) -> type:
     return make_dataclass(title, kinds, frozen=True, slots=True)
 
 
+_NOUNS = {"threads": "thread", "queries": "query"}  # by kind of a field, what it counts
 _SEED = "order"  # an axis of words, for one of which a point has a seed
 # of a field; all others count
 _KINDS = {**dict.fromkeys(("word", "cpus", "memory", "lengths"), _TEXT), "flag": "boolean"}
@@ -293,8 +294,8 @@ def short_names(points: pd.DataFrame) -> list[str]:
 
 
 def _said(field: Field, value: Any) -> str:
-    if field.kind == "threads":
-        return counted(value, "thread")
+    if noun := _NOUNS.get(field.kind):
+        return counted(value, noun)
     return field.short.format(size(value) if field.kind == "between" else value)
 
 

@@ -32,9 +32,9 @@ from kvbench.units import counted, duration, size
     cls=Long,
     groups={
         "What to measure": (
-            "model batch q-heads kv-heads head-dim context lengths capacity window full-every"
-            " layers dtype scale layout inner block-tokens sequential pad vocabulary variant plugin"
-            " engine"
+            "model batch q-heads kv-heads head-dim context lengths q-len mask capacity window"
+            " full-every layers dtype scale layout inner block-tokens sequential pad vocabulary"
+            " variant plugin engine"
         ),
         "How": (
             "residency schedule between deterministic threads cpus memory pages isa grow samples"
@@ -240,6 +240,7 @@ def _heading(facts: Any, name: str) -> list[str]:
     if point.streamed:
         swept = f", {size(point.streamed)} of memory read before every pass"
     window = f", window {shape.window}" if shape.window else ""
+    several = f", {shape.q_len} queries of each sequence ({shape.mask})" if shape.q_len > 1 else ""
     batch = f"{shape.batch} sequences, " if shape.batch > 1 else ""
     if shape.lengths != EVEN:
         held = sum(shape.held)
@@ -248,7 +249,7 @@ def _heading(facts: Any, name: str) -> list[str]:
         f"{facts.kernel}  {name}".rstrip(),
         (
             f"  {batch}{shape.q_heads} query heads on {shape.kv_heads} KV heads, head_dim"
-            f" {shape.head_dim}, context {shape.context}{window}"
+            f" {shape.head_dim}, context {shape.context}{window}{several}"
         ),
         (
             f"  {point.threads} threads on CPUs {cpus}; {slices}, {size(facts.slice_bytes)}"
@@ -281,7 +282,8 @@ def _rates(facts: Any) -> list[str]:
     lines = [f"  {'':<46}{'GB/s':>8}   {'middle half':<16}point is"]
     rates = facts.rates
     lines.append(_rate("point", rates["point"], ""))
-    for key, label in _ROWS.items():
+    labels = _ROWS if facts.point.streamed else _ROWS | {"alone": "the same with one query"}
+    for key, label in labels.items():
         form = MEMORY if key == "memory" else getattr(facts, f"{key}_form")
         share = getattr(facts, _SHARES.get(key, f"{key}_fraction"))
         if form and share is not UNSET:
@@ -328,6 +330,9 @@ def _details(facts: Any) -> list[str]:
             f" {facts.bytes_issued:,.0f} issued, {facts.bytes_line:,.0f} in lines touched"
         ),
     ]
+    if facts.queries_times:
+        times = f"{facts.queries_times:.2f} times as long as one of them"
+        lines.insert(-2, f"  the {shape.q_len} queries take {times}")
     if facts.neighbour_gbps is not None:
         times = (
             "" if facts.neighbour_times is None else f"{facts.neighbour_times:.2f} times as long; "
