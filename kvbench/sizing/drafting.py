@@ -28,7 +28,7 @@ from kvbench.model.explained import (
     Span,
 )
 from kvbench.sizing.draft import BYTES, SECONDS, SHARE, Draft
-from kvbench.sizing.known import FAR, KnownMachine, nearest
+from kvbench.sizing.known import KnownMachine
 from kvbench.units import GB
 
 _FLOP = 2  # of a parameter and a token
@@ -113,14 +113,12 @@ class _Model:
     def _queries(self, context: int, dtype: str) -> Queries:
         """Of the kernel that is the fastest with so many, of the shape that is nearest."""
         decoder = replace(self.found.decoder, context=context, dtype=dtype)
-        queries, timed = self.draft.queries, self.known.queries
-        unknown = Queries(None, Range(None, 1.0, queries), None, "", None, None)
-        if timed is None or decoder.latent:
-            return unknown
-        own = timed[(timed["dtype"] == dtype) & (timed["regime"] == FAR)]
-        own = nearest(own, decoder, ("group", "head_dim", "context"))
-        kernels = [_of_kernel(points, queries) for _, points in own.groupby("first", sort=False)]
-        return min(kernels, key=_slowness, default=unknown)
+        queries = self.draft.queries
+        timed = pd.DataFrame() if decoder.latent else self.known.with_queries(decoder)
+        if timed.empty:
+            return Queries(None, Range(None, 1.0, queries), None, "", None, None)
+        kernels = [_of_kernel(points, queries) for _, points in timed.groupby("name", sort=False)]
+        return min(kernels, key=_slowness)
 
     def _cost(self, plain: float) -> float | None:
         """Seconds. The weights of a draft are read once for each of its tokens."""

@@ -10,8 +10,8 @@ from typing import Any
 
 import pandas as pd
 
+from kvbench.analysis.answers.pairs import QUERIES
 from kvbench.analysis.means.findings import Findings
-from kvbench.analysis.measured.columns import POINT
 from kvbench.analysis.measured.families import alone
 from kvbench.analysis.measured.plateaus import Capacity, corrections
 from kvbench.errors import BadRun
@@ -30,7 +30,8 @@ from kvbench.store.values import read
 from kvbench.units import GB, counted, cpu_text, size
 
 _HINT = "name a run directory, or a file that kvbench machine --json has printed"
-FAR, _NOTHING = "DRAM", "nothing was measured: name a run with --machine"
+_DRAM, _NOTHING = "DRAM", "nothing was measured: name a run with --machine"
+_SHAPE = ("group", "head_dim", "context")  # in which a point is near, in this order
 _PROBE, _CEILING = ([field.name for field in fields(kind)] for kind in (Probe, Ceiling))
 
 
@@ -57,7 +58,7 @@ class KnownMachine:
         own = (ceiling for ceiling in self.reads if ceiling.level == level)
         return max(own, key=lambda each: each.median, default=None)
 
-    def plain_read(self, level: str = FAR) -> Ceiling | None:
+    def plain_read(self, level: str = _DRAM) -> Ceiling | None:
         """Of memory, or of a cache."""
         own = (each for each in self.reads if (each.level, each.form) == (level, PLAIN))
         return max(own, key=lambda each: each.median, default=None)
@@ -83,7 +84,16 @@ class KnownMachine:
         """The point that decodes this format fastest from memory, in any layout; of a shape that is
         near. Of those that a report answers with, it is that one.
         """
-        return self._best(decoder, FAR, (), ("group", "head_dim", "context"))
+        return self._best(decoder, _DRAM, (), _SHAPE)
+
+    def with_queries(self, decoder: Decoder) -> pd.DataFrame:
+        """Decodes of this format from memory that were timed with several queries, too; of a shape
+        that is near.
+        """
+        if self.queries is None:
+            return pd.DataFrame()
+        alike = self.queries["dtype"] == decoder.dtype
+        return nearest(self.queries[alike & (self.queries["regime"] == _DRAM)], decoder, _SHAPE)
 
     def core_rate(self, decoder: Decoder) -> tuple[float, float] | None:
         """GB/s of K, V and scales that one core decodes from a private cache, of that point, and
@@ -167,46 +177,38 @@ def _of_run(found: KnownMachine, path: Path) -> KnownMachine:
     if memory and run.answers.workload.threads == len(found.cpus):
         reads = tuple(
             replace(each, median=memory.value, low=memory.low, high=memory.high)
-            if (each.level, each.form) == (FAR, PLAIN)
+            if (each.level, each.form) == (_DRAM, PLAIN)
             else each
             for each in reads
         )
     decodes, peers = measured_decodes(run, cpus), _measured_peers(run, cpus)
-    queries = _measured_queries(run, cpus, decodes)
+    queries = _measured_queries(run, decodes)
     return replace(found, decodes=decodes, queries=queries, peers=peers, reads=reads)
 
 
-def _of_one_length(run: Findings, cpus: str) -> pd.DataFrame:
+def _decoded(run: Findings, cpus: str) -> pd.DataFrame:
     """What these threads have decoded: sequences of one length, with nothing between passes."""
     points = run.points[run.points["gbps"].notna() & (run.points["cpus"] == cpus)]
     return alone(points[(points["op"] == "decode") & (points["lengths"] == EVEN)])
 
 
-def _decoded(run: Findings, cpus: str) -> pd.DataFrame:
-    """Those with one query of each sequence."""
-    points = _of_one_length(run, cpus)
-    return points[points["q_len"] == 1]
-
-
-def _measured_queries(run: Findings, cpus: str, decodes: pd.DataFrame) -> pd.DataFrame:
-    """Ours with several queries, each with the same point with one: its name as `first`, its short
-    name, and its rate. `times`: as long as that one it takes.
+def _measured_queries(run: Findings, decodes: pd.DataFrame) -> pd.DataFrame:
+    """Decodes beside the same with several queries: a row for each number of them. `times`: how
+    many times as long they take, in the same rounds.
     """
-    alike = [name for name in POINT if name not in ("name", "kernel", "q_len")]
-    points = _of_one_length(run, cpus)
-    points = points[(points["engine"] == OURS) & (points["q_len"] > 1) & (points["mask"] == CHAIN)]
-    ends = [f"seconds{end}" for end in ("", "_low", "_high")]
-    one = decodes[[*alike, "name", "short", "kv_gbps", *ends]].rename(columns={"name": "first"})
-    both = points[[*alike, "q_len", "regime", *ends]].merge(one, on=alike, suffixes=("", "_one"))
+    asked = run.contrasts[run.contrasts["factor"] == QUERIES]
+    counts = run.points.set_index("name")[["q_len", "mask"]]
+    found = asked[["base_name"]].join(counts, asked["other_name"])
     for end, other in (("", ""), ("_low", "_high"), ("_high", "_low")):
-        both[f"times{end}"] = both[f"seconds{end}"] / both[f"seconds{other}_one"]
-    return both
+        found[f"times{end}"] = 1 / asked[f"ratio{other}"]
+    ones = decodes.drop(columns=["q_len", "mask"])
+    return found[found["mask"] == CHAIN].merge(ones, left_on="base_name", right_on="name")
 
 
 def _measured_peers(run: Findings, cpus: str) -> pd.DataFrame:
     """Other engines' decodes of one whole sequence from memory."""
     points = _decoded(run, cpus)
-    whole = (points["batch"] == 1) & (points["window"] == 0) & (points["regime"] == FAR)
+    whole = (points["batch"] == 1) & (points["window"] == 0) & (points["regime"] == _DRAM)
     return points[whole & (points["engine"] != OURS)]
 
 
@@ -242,7 +244,7 @@ def _known(name: str, facts: Mapping[str, Any]) -> KnownMachine:
     machine = corrected(
         machine, corrections(read(tuple[Capacity, ...], facts.get("capacities", ())))
     )
-    far = [ceiling for ceiling in reads if ceiling.level == FAR]
+    far = [ceiling for ceiling in reads if ceiling.level == _DRAM]
     if not far:
         return KnownMachine(name, machine, _threads(machine))
     most = max(far, key=lambda ceiling: (len(ceiling.probe.cpus), ceiling.median))

@@ -7,10 +7,16 @@ from functools import cache
 import pandas as pd
 import pytest
 
+from kvbench.analysis.measured.machines import profile
 from kvbench.model.weights import Weights
 from kvbench.sizing.draft import asked
 from kvbench.sizing.drafting import drafted
+from kvbench.sizing.known import known
+from kvbench.store import plain
 from tests.cli.test_cli import output_of, refused
+from tests.made_run import MACHINE, READ, probe
+from tests.report.made import directory
+from tests.report.speculating import HEADS, LAUNCHES, family
 from tests.sizing.made import GIB
 from tests.sizing.test_explain import LATENT, LLAMA_8B, RUN, explained, machine
 
@@ -24,7 +30,7 @@ def timed(times=TIMES, dtype="f16", first="a", group=4, rate=20.0):
     names = ("q_len", "times", "times_low", "times_high")
     rows = [dict(zip(names, (n, *own), strict=True)) for n, own in times.items()]
     shape = {"dtype": dtype, "group": group, "head_dim": 128, "context": 4096, "regime": "DRAM"}
-    return pd.DataFrame(rows).assign(**shape, first=first, short=first, kv_gbps=rate)
+    return pd.DataFrame(rows).assign(**shape, name=first, short=first, kv_gbps=rate)
 
 
 @cache
@@ -160,6 +166,23 @@ def test_where_it_pays():
 def test_one_share_stands_for_its_powers():
     assert asked(3, ".5", None).accept == pytest.approx((0.5, 0.25, 0.125))
     assert not asked(1, ".5", None).powers and asked(2, ".5", None).powers
+
+
+def test_a_run_tells_how_much_longer_several_queries_take(tmp_path):
+    """With 4 queries f16 takes 1.2 times as long as with one there, with 8 it takes 2.4 times;
+    launches lie within 2 %.
+    """
+    visits = family("f16", HEADS[0], 4096)
+    records = visits + [probe(launch, 20.0, READ) for launch in range(LAUNCHES)]
+    points = list(dict.fromkeys(record.point for record in records))
+    directory(tmp_path, records, points, launches=LAUNCHES)
+    (tmp_path / "machine.json").write_text(json.dumps(plain(profile(MACHINE, (), records))))
+    run = known(tmp_path)
+    for drafts, queries, times in ((3, 4, 1.2), (4, 8, 2.4)):
+        own = at(drafted(explained(known=run), run, asked(drafts, ".5", None), ())).attention
+        assert own.queries == queries and own.times.value == pytest.approx(times, rel=1e-3)
+        assert 0.98 * times < own.times.low < times < own.times.high < 1.02 * times
+        assert (own.group, own.context) == (4, 4096) and own.gbps == pytest.approx(20, rel=0.1)
 
 
 # ---- as it is called -----------------------------------------------------------------------------
