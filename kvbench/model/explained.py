@@ -228,9 +228,9 @@ class Queries:
     gbps: Annotated[
         float | None, about("GB/s: of K, V and scales with one query; null: none was timed")
     ]
-    point: Annotated[str, about("that was timed with one query; empty: none")]
-    group: Annotated[int | None, about("query heads on a KV head of that point; null: none")]
-    context: Annotated[int | None, about("tokens of that point; null: none")]
+    kernel: Annotated[str, about("variant and layout that were timed; empty: none")]
+    group: Annotated[int | None, about("query heads on a KV head there; null: none")]
+    context: Annotated[int | None, about("tokens of every sequence there; null: none")]
 
 
 @dataclass(frozen=True, slots=True)

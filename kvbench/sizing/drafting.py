@@ -4,6 +4,7 @@ and the cache once for all of its queries.
 a step = the weights, read or multiplied, whichever takes longer + attention with so many queries
 """
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -138,10 +139,12 @@ def _of_kernel(points: pd.DataFrame, queries: int) -> Queries:
     times, timed = Range(None, low, float(queries)), None
     if len(enough):
         own = enough.iloc[0]
-        value, timed = float(own["times"]), int(own["q_len"])
-        times = Range(value, min(low, value), float(own["times_high"]))
+        value, high, timed = float(own["times"]), float(own["times_high"]), int(own["q_len"])
+        most = math.inf if timed == queries else queries
+        times = Range(min(value, most), min(low, value), min(high, most))
     rate, group, context = float(first["kv_gbps"]), int(first["group"]), int(first["context"])
-    return Queries(timed, times, rate, first["short"], group, context)
+    kernel = f"{first['variant']}, {first['layout']}"
+    return Queries(timed, times, rate, kernel, group, context)
 
 
 def _slowness(queries: Queries) -> float:

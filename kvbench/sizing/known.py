@@ -194,13 +194,16 @@ def _decoded(run: Findings, cpus: str) -> pd.DataFrame:
 
 def _measured_queries(run: Findings, decodes: pd.DataFrame) -> pd.DataFrame:
     """Decodes beside the same with several queries: a row for each number of them. `times`: how
-    many times as long they take, in the same rounds.
+    many times as long they take, in the same rounds. One launch alone encloses nothing.
     """
     asked = run.contrasts[run.contrasts["factor"] == QUERIES]
     counts = run.points.set_index("name")[["q_len", "mask"]]
     found = asked[["base_name"]].join(counts, asked["other_name"])
     for end, other in (("", ""), ("_low", "_high"), ("_high", "_low")):
         found[f"times{end}"] = 1 / asked[f"ratio{other}"]
+    several = asked["launches"] > 1
+    found["times_low"] = found["times_low"].where(several, 1.0)
+    found["times_high"] = found["times_high"].where(several, found["q_len"].astype(float))
     ones = decodes.drop(columns=["q_len", "mask"])
     return found[found["mask"] == CHAIN].merge(ones, left_on="base_name", right_on="name")
 
