@@ -51,20 +51,22 @@ class Queries:
         return tokens.astype(np.int64)[-window:] if window else tokens.astype(np.int64)
 
     def span(self, seq: int, length: int, window: int) -> tuple[int, int]:
-        """First token that any query of a sequence attends to, and one past the last."""
-        every = [self.tokens(seq, query, length, window) for query in range(self.count)]
-        own = [tokens for tokens in every if len(tokens)]
-        if not own:
-            return 0, 0
-        return min(int(tokens[0]) for tokens in own), max(int(tokens[-1]) for tokens in own) + 1
+        """First token that any query of a sequence attends to, and one past the last. Of a tree all
+        tokens of its queries are there.
+        """
+        own = [query for query in range(self.given(seq)) if self.there(seq, query)]
+        every: set[int] = set()
+        for query in own:
+            tokens = self.tokens(seq, query, length, window).tolist()
+            every.update(tokens[:1], tokens[-1:])
+        if self.mask == TREE and own and length:
+            every |= {max(0, length - self.given(seq)), length - 1}
+        return (min(every), max(every) + 1) if every else (0, 0)
 
-    def attended(self, lengths, window: int) -> list[list[list[int] | None]]:
-        """By sequence the tokens of each query, None for one that it has not."""
+    def attended(self, lengths, window: int) -> list[list[list[int]]]:
+        """By sequence the tokens of each of its queries."""
         return [
-            [
-                self.tokens(seq, query, length, window).tolist() if self.there(seq, query) else None
-                for query in range(self.count)
-            ]
+            [self.tokens(seq, query, length, window).tolist() for query in range(self.given(seq))]
             for seq, length in enumerate(np.asarray(lengths).tolist())
         ]
 

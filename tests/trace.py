@@ -8,6 +8,7 @@ array is a region that begins on a line.
 
 import itertools
 from collections import defaultdict
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -192,27 +193,33 @@ def planes_of(shape: Shape, table: np.ndarray | None) -> tuple[Plane, Plane]:
     return Plane(shape, table, "k"), Plane(shape, table, "v")
 
 
+@dataclass(frozen=True)
+class Step:
+    """Queries of a step. `attended`: by sequence the tokens of each of its queries; `spans`: and
+    the first of the tokens that are walked for them, and one past the last.
+    """
+
+    queries: int  # of a sequence, at most
+    q_heads: int
+    attended: list[list[list[int]]]
+    spans: list[tuple[int, int]]
+
+
 def decode(
     shape: Shape,
     table: np.ndarray | None,
-    attended: list[list[list[int] | None]],
-    q_heads: int,
+    step: Step,
     walks: tuple[tuple[int, int], tuple[int, int]],
 ) -> Trace:
-    """`attended`: by sequence the tokens of each query, None for one that it has not. `walks`, of K
-    and of V: rows of q that one load of a row serves; and loads of a scale, for all rows of q of a
-    KV head.
+    """`walks`, of K and of V: rows of q that one load of a row serves; and loads of a scale, for
+    all rows of q of a KV head.
     """
-    trace, queries = Trace(), len(attended[0])
-    q_rows = queries * q_heads // shape.kv_heads
+    trace, q_heads = Trace(), step.q_heads
     k, v = planes = planes_of(shape, table)
-    for seq, own in enumerate(attended):
-        every = {token for tokens in own for token in tokens or []}
-        tokens = list(range(min(every), max(every) + 1)) if every else []
-        for query, head in itertools.product(range(queries), range(q_heads)):
-            if own[query] is None:
-                continue
-            row = (seq * queries + query) * q_heads + head
+    for seq, own in enumerate(step.attended):
+        tokens = list(range(*step.spans[seq]))
+        for query, head in itertools.product(range(len(own)), range(q_heads)):
+            row = (seq * step.queries + query) * q_heads + head
             trace.touch("q", row * k.dim * FLOAT, k.dim, FLOAT)
             trace.touch("out", row * v.dim * FLOAT, v.dim, FLOAT)
             for _ in own[query]:
@@ -224,6 +231,9 @@ def decode(
                 trace.twin += ENTRY
         for head in range(shape.kv_heads):
             for plane, walk in zip(planes, walks, strict=True):
+                # where each row of q walks by itself, so do those of queries that there are not
+                queries = step.queries if walk[0] == 1 else len(own)
+                q_rows = queries * q_heads // shape.kv_heads
                 read(trace, plane, (seq, head), tokens, q_rows, *walk)
     return trace
 

@@ -6,9 +6,9 @@
  *     kvbench sweep --plugin my.so --axis dtype=f32
  *
  * abi.h says at kvb_work what a kernel is called for, and at kvb_cache where rows lie.
- *
  */
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "kvbench.h"
@@ -35,17 +35,27 @@ static const float *row(const kvb_cache *c, const kvb_plane *p, int64_t seq, int
                                          slot * p->token_stride);
 }
 
+static bool attends(const kvb_work *w, int64_t query, int64_t token)
+{
+    int64_t newest = token - w->cache->lengths[w->seq] + w->q_len; /* less than 0: an older one */
+    bool seen = w->mask != KVB_MASK_TREE || newest < 0 || w->tree[query] >> newest & 1;
+    return seen && (!w->ends || token < w->ends[query]);
+}
+
 /* An online softmax: where a score tops the maximum so far, what was summed so far shrinks. */
 static void textbook(const kvb_work *w)
 {
     const kvb_cache *c = w->cache;
-    for (int64_t i = 0; i < w->heads * w->group; i++) {
-        const float *q = w->q + i * c->head_dim;
+    int64_t heads = w->heads * w->group; /* of each query */
+    for (int64_t i = 0; i < w->q_len * heads; i++) {
+        int64_t query = i / heads, head = w->head + i % heads / w->group;
+        const float *q = w->q + query * w->q_stride + i % heads * c->head_dim;
         float max = -INFINITY, sum = 0.0f, *acc = w->acc + i * c->head_dim;
         memset(acc, 0, (size_t)c->head_dim * sizeof *acc);
         for (int64_t t = w->first; t < w->first + w->count; t++) {
-            const float *k = row(c, &c->k, w->seq, w->head + i / w->group, t);
-            const float *v = row(c, &c->v, w->seq, w->head + i / w->group, t);
+            if (!attends(w, query, t))
+                continue;
+            const float *k = row(c, &c->k, w->seq, head, t), *v = row(c, &c->v, w->seq, head, t);
             float score = 0.0f;
             for (int64_t d = 0; d < c->head_dim; d++)
                 score += q[d] * k[d];
@@ -63,8 +73,9 @@ static void textbook(const kvb_work *w)
     }
 }
 
+#define TAKES (KVB_TAKES_QUERIES | KVB_TAKES_MASK)
 #define KERNEL(layout) \
-    {"decode", "textbook", layout, "f32", ISA, "one query head after another", 1, 0, textbook}
+    {"decode", "textbook", layout, "f32", ISA, "one query head after another", 1, TAKES, textbook}
 static const kvb_kernel kernels[] = {KERNEL("head"), KERNEL("position"), KERNEL("paged")};
 
 const kvb_kernel *kvb_kernels(int32_t index)

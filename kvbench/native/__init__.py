@@ -20,6 +20,7 @@ from kvbench.native.ops import (
     unpack_task,
 )
 from kvbench.native.plugin import Asked, Plugin, is_plugin
+from kvbench.native.queries import attended
 from kvbench.native.rows import (
     LANES,
     SCALE,

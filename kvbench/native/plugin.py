@@ -85,7 +85,7 @@ def _version(path: Path) -> int | None:
 def _listed(path: Path, library: Path, interface: Path) -> dict[Kernel, int]:
     from kvbench.native.library import Library
 
-    return Plugin(path, Library(library, interface)).takes
+    return {kernel: takes for kernel, takes, _ in Plugin(path, Library(library, interface)).rows}
 
 
 class Asked(NamedTuple):
@@ -180,12 +180,18 @@ class Plugins:
         variant, *cell = words
         self.of(variant).refuse_lacking(variant.partition(_AT)[0], *cell)
 
-    def refuse_untaken(self, asked: Asked, *words: str) -> None:
-        """What the kernel for a variant, layout, dtype and isa does not say that it takes."""
+    def untaken(self, asked: Asked, *words: str) -> str:
+        """Why the kernel for a variant, layout, dtype and isa does not take it; empty if it
+        does.
+        """
         variant, *cell = words
         plugin = self.of(variant)
-        if why := asked.missing(plugin.taken(variant.partition(_AT)[0], *cell), plugin.lib):
-            raise BadArgument(f"variant {variant} is asked for {why}", f"ask for less; {_EXAMPLE}")
+        return asked.missing(plugin.taken(variant.partition(_AT)[0], *cell), plugin.lib)
+
+    def refuse_untaken(self, asked: Asked, *words: str) -> None:
+        if why := self.untaken(asked, *words):
+            what = f"variant {words[0]} is asked for {why}"
+            raise BadArgument(what, f"ask for less; {_EXAMPLE}")
 
     def run(self, *words: str) -> Any:
         """The function for a variant, layout, dtype and isa. Its plug-in is loaded into this
@@ -235,8 +241,8 @@ class Plugin:
         return tuple(dict.fromkeys(kernel.variant for kernel in self.kernels))
 
     @cached_property
-    def rows(self) -> tuple[tuple[Kernel, Any], ...]:
-        """Its kernels and their functions. Here it is loaded."""
+    def rows(self) -> tuple[tuple[Kernel, int, Any], ...]:
+        """Its kernels, what each takes, and their functions. Here it is loaded."""
         library = self._library
         version, ours = _version(self.path), library.plugin_version
         if version is None:
@@ -247,8 +253,7 @@ class Plugin:
                 f" version {ours}",
                 f"build it again with the kvbench.h and abi.h of that library: {_EXAMPLE}",
             )
-        found: dict[str, tuple[Kernel, Any]] = {}
-        takes: dict[Kernel, int] = {}
+        found: dict[str, tuple[Kernel, int, Any]] = {}
         for index, row in enumerate(self._rows()):
             kernel, where = self._kernel(index, row), f"{self.path}: kernel {index}"
             if kernel.id in found:
@@ -256,9 +261,9 @@ class Plugin:
                     f"{where}: {kernel.id} is listed twice",
                     "kvb_kernels returns null behind its last kernel",
                 )
-            found[kernel.id] = (kernel, row.run)
-            takes[kernel] = row.takes
-        self.takes = takes  # no other process need look
+            found[kernel.id] = (kernel, row.takes, row.run)
+        # no other process need look
+        self.takes = {kernel: takes for kernel, takes, _ in found.values()}
         return tuple(found.values())
 
     def refuse_lacking(self, *words: str) -> None:
@@ -275,7 +280,7 @@ class Plugin:
 
     def run(self, *words: str) -> Any:
         """The function for a variant, layout, dtype and isa, loaded into this process."""
-        functions = {kernel.id.split(".", 1)[1]: function for kernel, function in self.rows}
+        functions = {kernel.id.split(".", 1)[1]: function for kernel, _, function in self.rows}
         self.refuse_lacking(*words)
         return functions[".".join(words)]
 

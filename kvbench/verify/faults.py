@@ -5,16 +5,30 @@ must notice each.
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated
 
 import numpy as np
 
+from kvbench.closing import Closing
 from kvbench.model import Kernel
 from kvbench.model.annotated import about
-from kvbench.native import Cache, Library, block_of, token_bytes
-from kvbench.verify.situation import Prepared, Situation, how_taken
+from kvbench.model.masks import CHAIN, TREE
+from kvbench.native import Cache, Library, Team, block_of, decode_task, token_bytes
+from kvbench.verify.situation import Prepared, Question, Several, Situation, how_taken, takes
 
-_HERE = Situation("faults", 2, 3, 64, 260, (250, 200), (("block_tokens", 20),))
+_QUERIES = 3
+_HERE = Situation(
+    "faults",
+    2,
+    3,
+    64,
+    260,
+    (250, 200),
+    (("block_tokens", 20),),
+    (Several(_QUERIES, CHAIN, (_QUERIES, 2)), Several(_QUERIES, TREE)),
+)
+_ONE, _CHAIN, _TREE = range(3)  # of its questions
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,19 +47,41 @@ def finite(share: float) -> float | None:
     return share if np.isfinite(share) else None
 
 
-class Victim:
-    """A copy of the prepared cache that may be damaged, and a kernel that runs on it."""
+class Victim(Closing):
+    """A kernel, what it is asked, and the prepared cache: a copy of it where that is damaged."""
 
-    def __init__(self, prepared: Prepared, other: Prepared, kernel: Kernel) -> None:
-        self.prepared, self.other, self.kernel = prepared, other, kernel
-        self.cache, self.q = prepared.copy(), prepared.q.copy()
-        self.last = int(self.cache.lengths[0]) - 1  # newest token of sequence 0
-        self.block = block_of(self.cache.dtype, self.cache.library)  # elements and bytes
+    def __init__(
+        self, prepared: Prepared, other: Prepared, kernel: Kernel, question: Question, team: Team
+    ) -> None:
+        self.prepared, self.other, self.kernel, self._team = prepared, other, kernel, team
+        self._whole, self.q, self.facts = prepared.cache, question.q, question.facts
+        self.last = int(self._whole.lengths[0]) - 1  # newest token of sequence 0
+        self.block = block_of(self._whole.dtype, self._whole.library)  # elements and bytes
 
-    def decode(self, cache: Cache | None = None, q: np.ndarray | None = None) -> np.ndarray:
-        return (cache or self.cache).decode(
-            self.q if q is None else q, self.kernel.variant, self.kernel.isa
-        )
+    @cached_property
+    def cache(self) -> Cache:
+        """A copy."""
+        self._whole = self.prepared.copy()
+        return self._whole
+
+    def close(self) -> None:
+        if self._whole is not self.prepared.cache:
+            self._whole.close()
+
+    @property
+    def lengths(self) -> np.ndarray:
+        return self._whole.lengths[:, None]
+
+    def decode(
+        self, cache: Cache | None = None, q: np.ndarray | None = None, **facts: np.ndarray
+    ) -> np.ndarray:
+        """`facts`: of the question, other ones."""
+        cache, q = cache or self._whole, self.q if q is None else np.ascontiguousarray(q)
+        how = {"isa": self.kernel.isa, "variant": self.kernel.variant, **self.facts, **facts}
+        out = np.empty_like(q)
+        with decode_task("decode", cache, q, out, self._team.threads, **how) as task:
+            self._team.run(task)
+        return out
 
     @property
     def bytes(self) -> np.ndarray:
@@ -127,16 +163,52 @@ def skipped_token(victim: Victim) -> np.ndarray:
     return victim.decode()
 
 
-FAULTS = (
-    flipped_bit,
-    one_slot_off,
-    swapped_head,
-    wrong_layer,
-    wrong_sequence,
-    stale_tail,
-    wrong_scale,
-    skipped_token,
-)
+def mask_off_by_one(victim: Victim) -> np.ndarray:
+    """Each query but the last attends to one token more, as if it were the next one."""
+    ends = victim.facts["ends"]
+    return victim.decode(ends=np.where(ends, np.minimum(ends + 1, victim.lengths), 0))
+
+
+def mask_without_its_own(victim: Victim) -> np.ndarray:
+    """Each query attends to the tokens before its own."""
+    ends = victim.facts["ends"]
+    return victim.decode(ends=np.maximum(0, ends - 1))
+
+
+def end_of_its_neighbour(victim: Victim) -> np.ndarray:
+    """One row of a group: the last head of the first query has the end of the second query."""
+    ends = victim.facts["ends"].copy()
+    ends[0, 0] = ends[0, 1]
+    right, wrong = victim.decode(), victim.decode(ends=ends)
+    head = victim.prepared.situation.group - 1
+    right[0, 0, head] = wrong[0, 0, head]
+    return right
+
+
+def swapped_tree_bit(victim: Victim) -> np.ndarray:
+    """A query attends to the second of the newest tokens in place of the first, or the other way
+    round.
+    """
+    tree = victim.facts["tree"].copy()
+    tree.flat[np.argmax((tree ^ tree >> 1) & 1)] ^= 0b11  # the first word where these bits differ
+    return victim.decode(tree=tree)
+
+
+# and the question that each is about
+FAULTS: dict[Callable[[Victim], np.ndarray], int] = {
+    flipped_bit: _ONE,
+    one_slot_off: _ONE,
+    swapped_head: _ONE,
+    wrong_layer: _ONE,
+    wrong_sequence: _ONE,
+    stale_tail: _ONE,
+    wrong_scale: _ONE,
+    skipped_token: _ONE,
+    mask_off_by_one: _CHAIN,
+    mask_without_its_own: _CHAIN,
+    end_of_its_neighbour: _CHAIN,
+    swapped_tree_bit: _TREE,
+}
 
 
 def plant(library: Library, kernels: Iterable[Kernel]) -> Iterator[Fault]:
@@ -147,23 +219,23 @@ def plant(library: Library, kernels: Iterable[Kernel]) -> Iterator[Fault]:
     }
     kinds = dict.fromkeys(cells.values())
     with ExitStack() as owned:
+        team = owned.enter_context(Team(1, library=library))
         prepared = {
             kind: [
                 owned.enter_context(Prepared(library, _HERE, *kind, seed=seed)) for seed in (0, 1)
             ]
             for kind in kinds
         }
-        for fault in FAULTS:
-            errors = [_error(fault, kernel, *prepared[cells[kernel]]) for kernel in kernels]
-            caught = sum(error > 1 for error in errors)
-            margin = finite(min(errors, default=np.inf))
-            yield Fault(fault.__name__.replace("_", " "), len(errors), caught, margin)
-
-
-def _error(
-    fault: Callable[[Victim], np.ndarray], kernel: Kernel, prepared: Prepared, other: Prepared
-) -> float:
-    """The error of the damaged answer in allowed errors."""
-    victim = Victim(prepared, other, kernel)
-    with victim.cache:
-        return prepared.error(fault(victim))
+        for fault, which in FAULTS.items():
+            errors = []
+            for kernel in kernels:
+                own, other = prepared[cells[kernel]]
+                question = own.questions[which]
+                if takes(library, kernel, question):
+                    with Victim(own, other, kernel, question, team) as victim:
+                        # the error of the damaged answer in allowed errors
+                        errors.append(question.error(fault(victim)))
+            if errors:
+                caught = sum(error > 1 for error in errors)
+                name = fault.__name__.replace("_", " ")
+                yield Fault(name, len(errors), caught, finite(min(errors)))

@@ -18,7 +18,7 @@ from kvbench.oracle import rounding
 from kvbench.verify.faults import Fault, finite, plant
 from kvbench.verify.moves import Wrong, require
 from kvbench.verify.reads import rows_sum
-from kvbench.verify.situation import FULL, QUICK, STALE, Prepared, how_taken
+from kvbench.verify.situation import FULL, QUICK, STALE, Prepared, Question, how_taken, takes
 from kvbench.verify.steps import Steps
 from kvbench.worker.foreign import on_given_threads, unwritten
 
@@ -91,16 +91,22 @@ class Checker(Steps):
         return worst
 
     def _decoded(self, kernel: Kernel, one: Prepared, threads: int) -> float:
-        team, out = self.team(threads), np.empty_like(one.q)
-        with decode_task(
-            "decode", one.cache, one.q, out, threads, isa=kernel.isa, variant=kernel.variant
-        ) as task:
+        return max(
+            self._answered(kernel, one, question, threads)
+            for question in one.questions
+            if takes(self.library, kernel, question)
+        )
+
+    def _answered(self, kernel: Kernel, one: Prepared, question: Question, threads: int) -> float:
+        team, out = self.team(threads), np.full_like(question.q, np.nan)
+        how = {"isa": kernel.isa, "variant": kernel.variant, **question.facts}
+        with decode_task("decode", one.cache, question.q, out, threads, **how) as task:
             with ExitStack() as looks:
                 if self._is_foreign(kernel):
                     looks.enter_context(unwritten(one.read))
                     looks.enter_context(on_given_threads())
                 team.run(task)
-        return one.error(out)
+        return question.error(out)
 
     def _is_foreign(self, kernel: Kernel) -> bool:
         return kernel.variant not in self.library.own_variants
@@ -110,10 +116,10 @@ class Checker(Steps):
         and counts the bytes of decode.
         """
         for one in self.prepared(kernel.layout, kernel.dtype):
-            before, out = one.cache.arena.view().copy(), np.empty_like(one.q)
-            counted = []
+            before, q = one.cache.arena.view().copy(), one.questions[0].q
+            counted, out = [], np.empty_like(q)
             for op in (kernel.op, "decode"):
-                with decode_task(op, one.cache, one.q, out, 2, isa=kernel.isa) as task:
+                with decode_task(op, one.cache, q, out, 2, isa=kernel.isa) as task:
                     counted.append(task.traffic().bytes_kv)
                     if op == kernel.op:
                         self.team(2).run(task)
@@ -136,8 +142,9 @@ class Checker(Steps):
         filled = []
         for isa, threads in ((kernel.isa, 2), (self.plainest, 1)):
             with one.copy() as cache:
-                out = np.empty_like(one.q)
-                with decode_task(kernel.op, cache, one.q, out, threads, isa=isa, seed=7) as task:
+                q = one.questions[0].q
+                out = np.empty_like(q)
+                with decode_task(kernel.op, cache, q, out, threads, isa=isa, seed=7) as task:
                     self.team(threads).run(task)
                 filled.append(cache.arena.view().copy())
                 k, _ = cache.numpy(isa=self.plainest)

@@ -79,5 +79,6 @@ void check_anew(void);
 void check_sums(void);
 void check_moves(void);
 void check_series(void);
+void check_queries(void);
 
 #endif

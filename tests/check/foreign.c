@@ -12,14 +12,16 @@ enum {
     DIM = 37,
     BATCH = 2,
     CAPACITY = 1400,
-    COUNT = BATCH * Q_HEADS * DIM
+    COUNT = BATCH * Q_HEADS * DIM,
+    QUERIES = 4
 };
 
 const kvb_kernel *plugin_kernels(int32_t index); /* example/plugin.c */
 
 static void check_answers(kvb_decode args, const char *layout)
 {
-    float right[COUNT], out[COUNT], first[COUNT];
+    float right[QUERIES * COUNT], out[QUERIES * COUNT], first[QUERIES * COUNT];
+    const int64_t count = (args.q_len ? args.q_len : 1) * COUNT;
     kvb_decode plain = args;
     args.out = out, plain.out = right, plain.run = NULL, plain.isa = word_of("isa", "scalar");
     expect(!run_decode(&plain, 1), "decode: %s", kvb_message());
@@ -27,16 +29,36 @@ static void check_answers(kvb_decode args, const char *layout)
         for (int32_t threads = 1; threads <= 16; threads += 5) {
             memset(out, 0xff, sizeof out);
             expect(!run_decode(&args, threads), "plug-in: %s", kvb_message());
-            expect(apart(out, right, COUNT) <= 2e-6 * 1.75, "plug-in %s on %d threads: error %.3g",
-                   layout, threads, apart(out, right, COUNT));
+            expect(apart(out, right, count) <= 2e-6 * 1.75,
+                   "plug-in %s on %d threads, %lld queries, mask %d: error %.3g", layout, threads,
+                   (long long)args.q_len, args.mask, apart(out, right, count));
             if (threads == 1)
                 memcpy(first, out, sizeof out);
-            expect(!args.deterministic || !memcmp(first, out, sizeof out),
+            expect(!args.deterministic || !memcmp(first, out, (size_t)count * sizeof *out),
                    "plug-in %s: %d threads give other bits than 1", layout, threads);
             expect(!run_twin(&args, threads), "twin of a plug-in: %s", kvb_message());
         }
     for (args.wrap = 1; args.wrap < 100; args.wrap += 32)
         expect(!run_decode(&args, 2) && isfinite(out[0]), "plug-in, wrapped: %s", kvb_message());
+}
+
+/* Every mask; a second sequence that has two queries; and any ends. */
+static void check_several(kvb_decode args, const char *layout)
+{
+    static const uint32_t tree[BATCH * QUERIES] = {1, 3, 5, 13, 1, 2};
+    const int64_t *held = args.cache->lengths;
+    const int64_t ends[BATCH * QUERIES] = {held[0], held[0], held[0], held[0], held[1], held[1]};
+    args.q_len = QUERIES;
+    check_answers(args, layout);
+    args.mask = KVB_MASK_TREE, args.tree = tree;
+    check_answers(args, layout);
+    args.ends = ends;
+    check_answers(args, layout);
+    args.mask = KVB_MASK_BLOCK, args.tree = NULL;
+    check_answers(args, layout);
+    const int64_t any[BATCH * QUERIES] = {9, held[0], 0, 300, held[1], 1};
+    args.mask = KVB_MASK_CHAIN, args.ends = any;
+    check_answers(args, layout);
 }
 
 static void check_refusals(kvb_decode args)
@@ -49,13 +71,9 @@ static void check_refusals(kvb_decode args)
     float out[COUNT];
     args.out = out;
     expect(!run_decode(&args, 2), "stages of a plug-in: %s", kvb_message());
-    const int64_t ends[BATCH] = {0};
-    args.ends = ends;
-    expect(kvb_task_decode(&args, 1, &task) == KVB_UNSUPPORTED && strstr(kvb_message(), "ends"),
-           "a plug-in is told ends: %s", kvb_message());
-    args.q_len = 2, args.ends = NULL;
-    expect(kvb_task_decode(&args, 1, &task) == KVB_UNSUPPORTED && strstr(kvb_message(), "q_len"),
-           "a plug-in is asked for two queries: %s", kvb_message());
+    args.q_len = 2, args.window = 9;
+    expect(kvb_task_decode(&args, 1, &task) == KVB_UNSUPPORTED && strstr(kvb_message(), "window"),
+           "a plug-in is asked for a window of two queries: %s", kvb_message());
 }
 
 /* A first score that nothing may be subtracted from. */
@@ -122,8 +140,10 @@ static void check_layout(const kvb_kernel *kernel, const float *source, const fl
                            .run = kernel->run};
         float none[COUNT];
         args.out = none;
-        if (i == 0)
+        if (i == 0) {
             check_refusals(args);
+            check_several(args, kernel->layout);
+        }
         if (r.lengths[0] >= 100)
             check_answers(args, kernel->layout);
         else
@@ -136,9 +156,9 @@ static void check_layout(const kvb_kernel *kernel, const float *source, const fl
 void check_foreign(void)
 {
     int64_t floats = (int64_t)BATCH * CAPACITY * KV_HEADS * DIM + DIM;
-    float *source = need((size_t)floats * sizeof *source), q[COUNT];
+    float *source = need((size_t)floats * sizeof *source), q[QUERIES * COUNT];
     noise(source, floats, 21);
-    noise(q, COUNT, 22);
+    noise(q, QUERIES * COUNT, 22);
     expect(kvb_plugin == KVB_PLUGIN && plugin_kernels(0) && !plugin_kernels(-1),
            "the plug-in exports no registry");
     for (int32_t i = 0; plugin_kernels(i); i++) {

@@ -70,7 +70,7 @@ def isa(library):
 
 
 def test_the_example_is_short():
-    assert len(EXAMPLE.read_text().splitlines()) < 80
+    assert len(EXAMPLE.read_text().splitlines()) < 90
 
 
 def test_its_kernels_stand_behind_ours(library):
@@ -108,6 +108,25 @@ def test_units_are_cut_and_merged(library, isa, threads):
         assert np.abs(out - right).max() <= tolerance(np.abs(v).max(), 2500)
         fixed = [cache.decode(q, "textbook", isa, n, deterministic=True) for n in (threads, 1)]
         assert np.array_equal(*fixed)
+
+
+TREE = np.array([[1, 0, 0, 0], [1, 1, 0, 0], [1, 0, 1, 0], [0, 1, 0, 1]], bool)
+
+
+@pytest.mark.parametrize("how", [{}, {"mask": "block"}, {"tree": TREE}])
+@pytest.mark.parametrize("queries", [None, (2, 4)])
+def test_several_queries(library, isa, how, queries):
+    """Against float64, and against flash; of 3 tokens, of which there are 4 queries, too."""
+    q = np.random.default_rng(4).standard_normal((2, 4, 6, 24), dtype=np.float32)
+    k, v = np.random.default_rng(3).standard_normal((2, 2, 90, 2, 24), dtype=np.float32)
+    words = {"tree": (TREE << np.arange(4)).sum(axis=1)} if "tree" in how else how
+    with Cache(2, 24, 90, batch=2, layout="paged", library=library) as cache:
+        cache.bulk(k, v)
+        cache.lengths[0] = 3
+        right = attention(q, whole(k, v), cache.lengths, queries=queries, **words)
+        for variant in ("textbook", "flash"):
+            out = cache.decode(q, variant, isa, 3, queries=queries, **how)
+            assert np.abs(out - right).max() <= tolerance(np.abs(v).max(), 90), variant
 
 
 def test_bytes_are_those_of_the_twin(library, isa):
@@ -193,7 +212,7 @@ def row(**changed):
         (row(dtype='"f64"'), "dtype 'f64' is not known"),
         (row(isa='"sse"'), "isa 'sse' is not known"),
         (row(about='"two\\nlines"'), "about is no printable text"),
-        (row(takes="1"), "takes 1, which libkvbench.so does not know"),
+        (row(takes="3"), "takes 3, which libkvbench.so does not know"),
         (row(run="NULL"), "decode.mine.head.f32.scalar has no function"),
         (
             row() + "," + row().removeprefix("-DLISTED="),
@@ -280,6 +299,25 @@ def test_a_combination_that_it_lacks(library, isa):
             cache.decode(np.ones((1, 2, 8)), "nonesuch")
 
 
+@pytest.mark.parametrize(
+    ("takes", "queries", "asked", "said"),
+    [
+        (0, 4, {}, "4 queries of a sequence, and kvb_kernel.takes lacks KVB_TAKES_QUERIES"),
+        (0, 1, {"queries": [0]}, "different numbers of queries, .* lacks KVB_TAKES_QUERIES"),
+        (1, 4, {"mask": "block"}, "the mask block, and kvb_kernel.takes lacks KVB_TAKES_MASK"),
+        (129, 4, {}, "4 queries of a sequence with a window, which no plug-in is told of"),
+    ],
+)
+def test_what_a_kernel_does_not_take(tmp_path, takes, queries, asked, said):
+    made = build_plugin(tmp_path / "made.so", row(takes=str(takes)))
+    window = 2 if takes == 129 else None
+    with Cache(1, 8, 9, window=window, library=Library(library_path(), plugin=made)) as cache:
+        cache.bulk(*np.ones((2, 1, 6, 1, 8)))
+        assert (cache.decode(np.ones((1, 2, 8)), "mine", "scalar") == 1).all()
+        with pytest.raises(BadArgument, match=f"^variant mine is asked for {said} \\(ask for less"):
+            cache.decode(np.ones((1, queries, 2, 8)), "mine", "scalar", **asked)
+
+
 # ---- where they join -----------------------------------------------------------------------------
 
 
@@ -331,6 +369,16 @@ def test_a_suite_that_names_its_variants(planned):
     found, _ = planned('variant = "textbook"\ndtype = ["f32", "f16"]')
     assert [cell[:3] for cell in cells(found)] == [("textbook", "head", "f32")]
     assert [skip.reason for skip in found.skips] == [NO_KERNEL]
+
+
+def test_points_of_several_queries_are_of_those_that_take_them(planned, library, tmp_path):
+    found, _ = planned('q_len = [1, 4]\nvariant = "textbook"\ndtype = "f32"')
+    assert [point.shape.q_len for point in found.points] == [1, 4] and not found.skips
+    one = Library(library_path(), plugin=build_plugin(tmp_path / "made.so", row()))
+    found, _ = planned('q_len = [1, 4]\nvariant = "mine"\ndtype = "f32"', one)
+    assert [point.shape.q_len for point in found.points] == [1]
+    (left,) = found.skips
+    assert "variant mine is asked for 4 queries" in left.detail and "KVB_TAKES" in left.detail
 
 
 def test_without_it_its_words_are_unknown(planned, library):

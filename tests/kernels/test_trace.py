@@ -31,7 +31,7 @@ from tests.cases import (
 from tests.oracle import Shape
 from tests.queries import ONE
 from tests.raw import Bound, decode_args, queries_args, store_args
-from tests.trace import Q_ROWS
+from tests.trace import ELEMENT, Q_ROWS
 
 SHAPES, SEED = 200, 5
 BUDGET = 20_000  # elements of K, about: each is listed by itself
@@ -64,21 +64,30 @@ def draw_shape(rng, words: Words) -> tuple[Shape, int]:
     return shape, tokens
 
 
+def with_room(shape: Shape, tokens: int) -> Shape:
+    room = max(shape.capacity, tokens)
+    blocks = shape.blocks + shape.batch * -(-room // shape.block_tokens)
+    return replace(shape, capacity=room, blocks=blocks)
+
+
 def walk(variant: str, dtype: str, q_rows: int) -> tuple[int, int]:
     """Of one plane: rows of q that share a load of a row, and loads of a scale."""
     if variant == "perhead":
         return 1, q_rows
     # a row once, for many rows of q
-    converted = variant == "round16" or (variant == "flash" and dtype != "f32")
+    converted = variant == "round16" or (variant == "flash" and ELEMENT.get(dtype, 1) == 1)
     return q_rows if converted and q_rows > Q_ROWS else Q_ROWS, 3 if variant == "twopass" else 1
 
 
-def check(found, traced: trace.Trace, regions: tuple[str, ...], compulsory: int) -> None:
+def check(
+    found, traced: trace.Trace, regions: tuple[str, ...], compulsory: int, gaps: int = 0
+) -> None:
+    """`gaps`: in q and out, behind each of which a line may be counted with the one before it."""
     assert found.compulsory == compulsory
     assert found.issued == traced.issued
-    assert found.line == trace.LINE * traced.lines_in(*regions)
+    assert 0 <= traced.lines_in(*regions) - found.line / trace.LINE <= gaps
     assert found.flops == traced.flops
-    assert found.ai == traced.flops / compulsory
+    assert found.ai == (traced.flops / compulsory if compulsory else 0)
 
 
 @pytest.mark.parametrize("index", range(SHAPES))
@@ -89,9 +98,7 @@ def test_decode_and_twin(raw, index):
     lengths = draw_lengths(rng, shape.batch, tokens)
     window = between(rng, 1, shape.capacity) if shape.ring or chance(rng, 0.4) else 0
     asked = queries.draw(rng, lengths, between(rng, 1, 6)) if chance(rng, 0.4) else ONE
-    room = max(shape.capacity, room_for(lengths, asked, window, shape.ring))
-    blocks = shape.blocks + shape.batch * -(-room // shape.block_tokens)
-    shape = replace(shape, capacity=room, blocks=blocks)
+    shape = with_room(shape, room_for(lengths, asked, window, shape.ring))
     table = draw_table(rng, shape) if shape.layout == "paged" else None
     q, out = (
         np.zeros((shape.batch * asked.count, shape.kv_heads * group, side.dim), np.float32)
@@ -102,10 +109,11 @@ def test_decode_and_twin(raw, index):
         args = decode_args(raw, bound, q, out, "scalar", variant, window=window, **more)
         found, twin = raw.traffic("decode", args, 1), raw.traffic("twin", args, 1)
     walks = tuple(walk(variant, side.dtype, asked.count * group) for side in shape.sides)
-    traced = trace.decode(shape, table, asked.attended(lengths, window), q.shape[1], walks)
-    check(
-        found, traced, (*CACHED, "table", "q", "out"), traced.bytes_in(*CACHED, "table", "q", "out")
-    )
+    told = asked.attended(lengths, window), asked.spans(lengths, window)
+    traced = trace.decode(shape, table, trace.Step(asked.count, q.shape[1], *told), walks)
+    regions = (*CACHED, "table", "q", "out")
+    gaps = sum(asked.given(seq) < asked.count for seq in range(shape.batch))
+    check(found, traced, regions, traced.bytes_in(*regions), 2 * gaps)
     assert found.kv == traced.bytes_in("k", "v") and found.scales == traced.bytes_in(
         "k_scale", "v_scale"
     )
@@ -153,7 +161,8 @@ def test_the_trace_itself():
     shape = Shape(
         "head", "f16", batch=1, kv_heads=1, head_dim=3, capacity=2, v_dtype="f32", v_dim=2
     )
-    traced = trace.decode(shape, None, [[[0, 1]]], q_heads=2, walks=((2, 1), (1, 1)))
+    step = trace.Step(1, 2, [[[0, 1]]], [(0, 2)])
+    traced = trace.decode(shape, None, step, walks=((2, 1), (1, 1)))
     # 2 query heads, 2 tokens, QK and PV, multiply and add
     assert traced.flops == 2 * 2 * (3 + 2) * 2
     assert (traced.bytes_in("k"), traced.bytes_in("v")) == (2 * 6, 2 * 8)

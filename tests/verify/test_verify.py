@@ -28,8 +28,8 @@ def test_a_wrong_kernel_fails(capsys, monkeypatch):
     """The reference is off by one tolerance in one number: as good as a kernel that is."""
     right = situation.attention
 
-    def off(q, rows, lengths, window):
-        out = right(q, rows, lengths, window)
+    def off(q, rows, lengths, *more, **facts):
+        out = right(q, rows, lengths, *more, **facts)
         out[0, 0, 0] += 1.5 * situation.tolerance(
             np.abs(rows(0, max(lengths))[1]).max(), max(lengths)
         )
@@ -44,7 +44,7 @@ def test_a_missed_fault_fails(capsys, monkeypatch):
     def harmless(victim):
         return victim.decode()
 
-    monkeypatch.setattr(faults, "FAULTS", (harmless,))
+    monkeypatch.setattr(faults, "FAULTS", {harmless: 0})
     code, said, _ = told(capsys, "verify", "--quick", "--isa", default_library().isa())
     assert code == 1 and "MISSED" in said
 
@@ -61,10 +61,11 @@ def test_an_op_that_nobody_checks_fails(monkeypatch):
 
 def test_a_missing_number_is_an_error():
     with situation.Prepared(default_library(), situation.QUICK[0], *cell()) as prepared:
-        out = prepared.right.astype(np.float32)
-        assert prepared.error(out) <= 1
-        out[0, 0, 0] = np.nan
-        assert prepared.error(out) == np.inf
+        for question in prepared.questions:
+            out = question.answer[0].astype(np.float32)
+            assert question.error(out) <= 1
+            out[0, 0, 0] = np.nan
+            assert question.error(out) == np.inf
 
 
 def cell():
