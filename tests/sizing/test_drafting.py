@@ -9,6 +9,7 @@ import pytest
 
 from kvbench.analysis.measured.machines import profile
 from kvbench.model.weights import Weights
+from kvbench.report.explain import drafted_lines
 from kvbench.sizing.draft import asked
 from kvbench.sizing.drafting import drafted
 from kvbench.sizing.known import known
@@ -196,6 +197,47 @@ def test_a_run_tells_how_much_longer_several_queries_take(tmp_path):
         assert own.queries == queries and own.times.value == pytest.approx(times, rel=1e-3)
         assert 0.98 * 1.2 < own.times.low < 1.2 and times < own.times.high < 1.02 * times
         assert (own.group, own.context) == (4, 4096) and own.gbps == pytest.approx(20, rel=0.1)
+
+
+TWICE = timed({2: (2.0, 2.0, 2.0)})
+WORDS = [
+    (
+        {"points": (TWICE,), "draft": (1, ".5", None)},
+        "Drafting 1 token with KV in f16 pays up to 65,536 tokens if it costs less than 188 ms a"
+        " step, and does not pay from 131,072 tokens on.",
+    ),
+    (
+        {"points": (timed(),), "draft": (3, ".7,.45,.33", None)},
+        "At 4,096 tokens attention with 4 queries takes 1.3 (1 to 1.4) times as long as with one,"
+        " counted as 5: measured with a, head, 4 query heads on a KV head and 4,096 tokens.",
+    ),
+    (
+        {"points": (timed(),), "draft": (2, ".5", "5ms")},
+        "gives 1.75 on average: one, and 0.5 + 0.25 accepted (powers of 0.5).",
+    ),
+    (
+        {"points": (timed(),), "draft": (4, ACCEPT, "5ms")},
+        "2.65 (2.64 to 2.66) times the tokens/s: a step takes 5 ms to draft and 838 ms to 843 ms to"
+        " verify, a plain one 832 ms.",
+    ),
+    (
+        {"draft": (1, ".5", ".4")},
+        "Drafting 1 token with KV in f16 pays up to 8,192 tokens, and may pay or not from 16,384",
+    ),
+    (
+        {"gflops": 50.0},
+        "multiplying them takes longer, 1.61 s: 8.05 billion parameters at 50 GFLOP/s in float32",
+    ),
+]
+
+
+@pytest.mark.parametrize(("facts", "words"), WORDS)
+def test_words(facts, words):
+    facts = dict(facts)
+    found = drafting(*facts.pop("points", ()), **facts)
+    base = replace(of_model(LLAMA_8B), drafting=found, gflops=facts.get("gflops", 400.0))
+    said = drafted_lines(base)
+    assert words in " ".join(said) and not any(word in str(said) for word in ("None", "nan")), said
 
 
 # ---- as it is called -----------------------------------------------------------------------------
