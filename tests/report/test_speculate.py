@@ -95,7 +95,7 @@ def test_tables(found):
 
 
 def test_page_terminal_and_json_say_the_same(tmp_path, capsys):
-    records = speculating.records(dtypes=("f16",), heads=speculating.HEADS[:1])
+    records = speculating.records(("f16", "i8"), speculating.HEADS[:1])
     asked = list(dict.fromkeys(record.point for record in records))
     run = made.directory(tmp_path / "run", records, asked, machine=MACHINE, models=(MODEL,))
     assert call("report", str(run)) == 0

@@ -14,6 +14,7 @@ from kvbench.analysis.answers.l3 import model_of
 from kvbench.analysis.answers.tables import Tables
 from kvbench.analysis.answers.workload import Workload
 from kvbench.analysis.differs.contrasts import Row
+from kvbench.analysis.measured.estimates import enough
 from kvbench.analysis.measured.families import by_queries
 from kvbench.analysis.measured.queries import Beside, beside_one
 from kvbench.analysis.measured.rates import by_point
@@ -175,9 +176,10 @@ def _times(row: Row) -> Answer:
 
 
 def _core(row: Row, found: Beside, base: str) -> Answer:
-    if found.core is None:
-        return Answer.untested("core of queries", Reason.NOT_MEASURED, row["dtype"])
     own = found.core
+    if own is None or not enough(own.launches):
+        reason = Reason.TOO_FEW if own else Reason.NOT_MEASURED
+        return Answer.untested("core of queries", reason, row["dtype"])
     return Answer(
         "core of queries",
         row["dtype"],

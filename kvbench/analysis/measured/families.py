@@ -21,8 +21,10 @@ def families(points: Iterable[Point]) -> dict[Point, tuple[Point, ...]]:
 
 
 def by_queries(points: Iterable[Point]) -> dict[Point, tuple[Point, ...]]:
-    """By the point with one query: those with more, from few to many, a mask at a time."""
-    more = (point for point in points if point.shape.q_len > 1)
+    """By the point with one query: those with more, from few to many, a mask at a time; with
+    nothing between.
+    """
+    more = (point for point in points if point.shape.q_len > 1 and not point.streamed)
     ordered = sorted(more, key=lambda point: (point.shape.mask, point.shape.q_len))
     found = grouped((_of_one(point), point) for point in ordered)
     return {base: tuple(own) for base, own in found.items()}

@@ -8,7 +8,7 @@ from kvbench.analysis.measured.estimates import Estimate
 from kvbench.analysis.measured.families import by_queries
 from kvbench.grouping import grouped
 from kvbench.model import Point, Record, Role, Sample, quotients
-from kvbench.model.program import CORE
+from kvbench.model.program import ALONE, CORE
 
 _Visits = Mapping[Point, Sequence[Record]]
 
@@ -39,7 +39,7 @@ def _beside(ones: Iterable[Record], own: Iterable[Record]) -> Beside | None:
     both = [
         (record, bases[record.launch, record.part])
         for record in own
-        if (record.launch, record.part) in bases
+        if ALONE in record.traffic and (record.launch, record.part) in bases
     ]
     times = _quotients("point", both)
     if not times:

@@ -80,7 +80,9 @@ def _panel(axes: Axes, rows: pd.DataFrame, counts: list[int], most: float, look:
         dtype = str(own["dtype"].iloc[0])
         style = _STYLES[drawn.get(dtype, 0) % len(_STYLES)]
         drawn[dtype] = drawn.get(dtype, 0) + 1
-        axes.plot(own["queries"], own["times"], color=look.colour(dtype), lw=1.4, ls=style)
+        # nothing joins what lies on both sides of a number without a result
+        heights = own.set_index("queries")["times"].reindex(counts)
+        axes.plot(counts, heights, color=look.colour(dtype), lw=1.4, ls=style)
         for row in own.itertuples():
             _mark(axes, row, look)
     axes.set_xticks(counts, [str(count) for count in counts])

@@ -69,7 +69,7 @@ def test_noise_leaves_it_open():
 def test_too_few_launches_say_no_number():
     found = told(family("f16", noise=(1.0, 1.0, 1.0)))
     (line,) = found.answers.speculation.lines
-    assert {step.times.figure for step in line.steps} == {None}
+    assert {(step.times.figure, step.core.figure) for step in line.steps} == {(None, None)}
     assert {step.worth for step in line.steps} == {Worth.NOT_CLEAR}
     assert list(drawn(found)["queries"]) == [1]
 
