@@ -378,7 +378,9 @@ def provenance(manifest: Manifest) -> Sheet:
 
 _COLUMNS: dict[str, Columns] = {  # of tables that are findings as they are
     "peers": {
-        **plain("model", "dtype", "threads", "context", "engine", "layout", "variant"),
+        **plain("model", "dtype", "threads", "context"),
+        "queries": ("q_len", str),
+        **plain("engine", "layout", "variant"),
         "GB/s": ("gbps", number),
         "tokens/s": ("tokens_per_second", number),
         "% of read": ("share", share),
@@ -387,6 +389,8 @@ _COLUMNS: dict[str, Columns] = {  # of tables that are findings as they are
         "% overhead": ("overhead", "{:.1%}".format),
         "times as long as ours": ("times", _times),
         "interval": interval("times"),
+        "times as long as one query": ("queries_times", _times),
+        "interval of these": interval("queries_times"),
         "than ours": ("word", str),
         **plain("version", "function"),
         "notes": ("error", str),
@@ -412,7 +416,7 @@ _COLUMNS: dict[str, Columns] = {  # of tables that are findings as they are
 
 
 _DIGITS = 16  # of a digest
-_CELL = plain("model", "dtype", "threads", "context")
+_CELL = plain("model", "dtype", "threads", "context") | {"queries": ("q_len", str)}
 
 
 def peers(found: Beside) -> tuple[Sheet, Sheet, Sheet]:

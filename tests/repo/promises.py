@@ -225,6 +225,11 @@ SUITES = {
     ),
     "kvbench sweep step": Promise((WHOLE, r"run +runs/"), how=played),
     "kvbench sweep l3fit": Promise((WHOLE, r"run +runs/"), how=played),
+    "kvbench sweep speculate": Promise((WHOLE, r"run +runs/"), how=played),
+    "kvbench profile decode --model llama-3-8b --q-len 4 --mask tree": Promise(
+        (r"4 queries of each sequence \(tree\)", r"the same with one query"),
+        more=(*BRIEF, "--context", "64", "--layers", "2", "--tuning", "off"),
+    ),
     "kvbench profile decode --model llama-3-8b --context 4096 --residency hot"
     " --between 0.5xL3": Promise(
         (r"^decode\.flash\.head\.f16\.", r"the same, nothing read between passes"),

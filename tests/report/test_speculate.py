@@ -22,7 +22,7 @@ from tests.report.drawn import drawn, found_in, parts, strange_colours
 from tests.report.texts import plain_text
 
 MODEL = "llama-3-8b"
-TOLD = "Drafting 3 tokens pays where more than 1.20 are accepted a step (f16)"
+TOLD = "Drafting 3 tokens pays where a step yields more than 1.20 (f16)"
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +42,10 @@ def test_the_first_tile_is_the_answer(found):
     ("worth", "value", "title", "end"),
     [
         (Worth.FREE, "free", "takes attention no longer (f16)", "any accepted draft is a gain."),
-        (Worth.MORE, "pays above 1.20", "more than 1.20 are accepted a step (f16)",
-         "worth it where more than 1.20 tokens are accepted a step."),
+        (Worth.MORE, "pays above 1.20", "where a step yields more than 1.20 (f16)",
+         "worth it where a step yields more than 1.20 tokens."),
+        (Worth.HARDLY, "hardly pays", "Drafting 3 tokens hardly pays (f16)",
+         "hardly worth it, for 4 steps may take no longer."),
         (Worth.NEVER, "never pays", "Drafting 3 tokens never pays (f16)",
          "never worth it, for 4 steps take no longer."),
         (Worth.NOT_CLEAR, "not decided", "How many draft tokens are worth verifying?",

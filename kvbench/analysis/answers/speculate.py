@@ -32,7 +32,8 @@ class Worth(StrEnum):
 
     FREE = "free"  # it takes as long as one query, or less
     MORE = "more tokens"  # than it takes times as long as one query
-    NEVER = "never"  # it takes as long as so many steps of one query
+    HARDLY = "hardly"  # it may take as long as so many steps of one query
+    NEVER = "never"  # it surely does
     NOT_CLEAR = "not clear"
 
 
@@ -54,7 +55,7 @@ class Queries:
         Answer, about("its core time, with the data in a private cache, over the same step of one")
     ]
     limit: Annotated[Answer, about("what limits it; `reason` is the word")]
-    worth: Annotated[Worth, about("whether it pays: free, more tokens, never, not clear")]
+    worth: Annotated[Worth, about("whether it pays: free, more tokens, hardly, never, not clear")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +199,6 @@ def _worth(times: Answer, queries: int) -> Worth:
         return Worth.FREE
     if times.state is not State.DECIDED or times.figure is None:
         return Worth.NOT_CLEAR
-    if times.figure.low >= queries:
-        return Worth.NEVER
+    if times.figure.high >= queries:
+        return Worth.NEVER if times.figure.low >= queries else Worth.HARDLY
     return Worth.MORE if times.figure.value > 1 else Worth.FREE

@@ -11,6 +11,7 @@ from kvbench.analysis.shown.roofline import roofline
 from kvbench.analysis.shown.speculate import speculate as drawn
 from kvbench.analysis.shown.staircase import staircase
 from kvbench.results import geometries
+from kvbench.sizing.known import measured_decodes
 from tests.made_run import MACHINE, RUN
 from tests.report.speculating import COUNTS, LAUNCHES, LONGER, family, point, records
 
@@ -48,6 +49,7 @@ def test_each_is_held_against_one_query_of_the_same_rounds():
     [
         ("f16", [Worth.FREE, Worth.MORE, Worth.MORE, Worth.MORE]),  # 1, 1.2, 2.4, 4.8
         ("i8", [Worth.MORE] * 4),
+        ("q4_0", [Worth.HARDLY] * 4),  # as long as so many steps
     ],
 )
 def test_whether_it_pays(dtype, worth):
@@ -114,6 +116,7 @@ def test_a_member_is_no_ordinary_decode():
         assert getattr(rich.answers, name) == getattr(lean.answers, name)
     assert repr(rich.answers.reads) == repr(lean.answers.reads)
     assert rich.tokens.equals(lean.tokens) and rich.saturation.equals(lean.saturation)
+    assert len(measured_decodes(rich, "0-1")) == len(measured_decodes(lean, "0-1")) == 1
     for draw in (roofline, staircase):
         assert len(draw(rich)) == len(draw(lean))
 
