@@ -150,6 +150,11 @@ PREDICTED = (
     " --engine ggml --dtype f16 --measured 1.62@4k"
 )
 
+DRAFTED = (
+    "kvbench explain llama-3-8b --draft 4 --accept .7,.45,.33,.21"
+    " --machine results/zen4-kvm-2/quick"
+)
+
 README = {
     "kvbench sweep --report": measured(
         r"Does L3 help\?",
@@ -349,6 +354,7 @@ IN_DEPTH = {
             r"KV format: i8\.",
         )
     ),
+    DRAFTED: Promise((r"Drafting 4 tokens with KV in f16 pays at every context to 8,192 tokens",)),
     PREDICTED: Promise(
         (
             r"\n  f16 +4,096 +memory +\d+ ms +\d+ ms +[\d.]+ +[\d.]+ +[\d.]+ +1\.62 +\S+%",
