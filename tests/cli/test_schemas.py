@@ -115,7 +115,7 @@ CALLS = {
         [op, *SMALL.split(), *SHORT, *more, "--json"]
         for op, *more in (
             ("decode",),
-            ("decode", "--residency", "evicted"),  # from memory
+            ("decode", "--residency", "evicted", "--q-len", "2"),  # from memory
             ("decode", "--between", "4K"),
             ("step", "--residency", "rotate", "--layers", "2", "--between", "4K"),
             ("bulk",),
