@@ -27,6 +27,14 @@ typedef struct kvb_decode_task {
     float *partials; /* [plan.partials][LANES + v_pad]: max, sum, then acc */
 } kvb_decode_task;
 
+static inline int64_t kvb_floats(int64_t n) { return n * (int64_t)sizeof(float); }
+
+/* Of so many query rows those of a part: all are full but the last. */
+static inline int64_t kvb_part_rows(const kvb_decode_task *task, int64_t q_rows, int64_t part)
+{
+    return at_least(0, at_most(task->most, q_rows - part * task->most));
+}
+
 /* Of a walk, the block that is consumed and the one that is asked for meanwhile. */
 typedef struct kvb_pair {
     kvb_block *block, *next;
@@ -81,6 +89,7 @@ typedef struct kvb_state {
     kvb_walk walk; /* not on the stack, which is short where libc is musl */
 } kvb_state;
 
+/* unit.c */
 void kvb_unit_begin(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit);
 void kvb_unit_end(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit);
 /* merge.c: one query row of a unit and of the head-th of its KV heads: its output where the unit is

@@ -241,16 +241,20 @@ class Drafted:
 
     context: Annotated[int, about("tokens of every sequence")]
     attention: Annotated[Queries, about("of the step that verifies")]
-    plain: Annotated[float, about("seconds: of a plain step")]
+    plain: Annotated[Range, about("seconds: of a plain step")]
     step: Annotated[Range, about("seconds: of a step that verifies, without drafting")]
-    cost: Annotated[float | None, about("seconds: of drafting for a step; null: not given")]
-    before: Annotated[float, about("tokens per second: of the batch, by plain steps")]
+    cost: Annotated[
+        float | None, about("seconds: of drafting for a step, at most; null: not given")
+    ]
+    before: Annotated[Range, about("tokens per second: of the batch, by plain steps")]
     tokens: Annotated[Range, about("tokens per second: of the batch, with drafts")]
     times: Annotated[Range, about("ratio: tokens per second with drafts over those without")]
     spare: Annotated[
         Range, about("seconds: that drafting for a step may cost and pay; below 0: it cannot pay")
     ]
-    share: Annotated[float, about("share of a plain step: the low of `spare`")]
+    share: Annotated[
+        float, about("share of a plain step: that drafting may cost and pay, at least")
+    ]
     pays: Annotated[
         str, about("whether it pays; if: where drafting costs less than the low of `spare`", *PAYS)
     ]
@@ -290,12 +294,19 @@ class Drafting:
     ]
     read: Annotated[int, about("bytes: of weights that a step that verifies reads")]
     parameters: Annotated[int, about("of the weights: that each token is multiplied with")]
-    plain: Annotated[float, about("seconds: the weights, in a plain step")]
-    weights: Annotated[float, about("seconds: the weights, in a step that verifies")]
+    reading: Annotated[float, about("seconds: reading these weights")]
+    float32: Annotated[
+        float | None, about("seconds: multiplying with them in float32; null: no peak is known")
+    ]
+    narrow: Annotated[
+        float | None,
+        about("seconds: multiplying with them as bytes or bf16, at best; null: no peak is known"),
+    ]
     limit: Annotated[
         str,
         about(
-            "what takes as long as `weights`: reading them, or multiplying with them in float32",
+            "what the weights take: the time to read them; or, in float32, that to multiply, which"
+            " is longer: then ranges go from `narrow` or reading to float32",
             READS,
             ARITHMETIC,
         ),

@@ -88,9 +88,9 @@ def _drafted(found: Drafting) -> list[str]:
         {
             "dtype": own.dtype,
             "context": row.context,
-            "plain": row.plain,
+            "plain": row.plain.high,
             "step": row.step.high,
-            "before": row.before,
+            "before": row.before.low,
             "low": row.tokens.low,
             "high": row.tokens.high,
             "least": row.times.low,

@@ -2,12 +2,15 @@
 and the cache once for all of its queries.
 
 a step = the weights, read or multiplied, whichever takes longer + attention with so many queries
+
+In what an engine multiplies is not known: in float32, or faster, as bytes or bf16.
 """
 
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from typing import Any
 
 import pandas as pd
 
@@ -22,6 +25,7 @@ from kvbench.model.explained import (
     Drafted,
     DraftedFormat,
     Drafting,
+    Expected,
     Explained,
     Queries,
     Range,
@@ -33,82 +37,104 @@ from kvbench.sizing.known import KnownMachine
 from kvbench.units import GB
 
 _FLOP = 2  # of a parameter and a token
+_RANGES = ("plain", "step", "before", "tokens", "times", "spare")  # of a Drafted
 
 
 def drafted(found: Explained, known: KnownMachine, draft: Draft, dtypes: Sequence[str]) -> Drafting:
     """`dtypes`: of the cache; none: that of `found`."""
     weights, rate = found.weights, found.best_gbps
-    if weights is None or found.read is None:
+    if weights is None:
         raise BadArgument("--draft: the bytes of its weights are not known", "give --weights BYTES")
     if rate is None:
         raise BadArgument("--draft: no reads of memory are known", "name another --machine")
     words = [each.dtype for each in found.formats]
     if odd := [dtype for dtype in dtypes if dtype not in words]:
         raise unknown_word("--dtype", odd[0], words)
-    batch, queries, parameters = found.decoder.batch, draft.queries, weights.multiplied()
-    read = weights.read(batch * queries)
-    reading, multiplying = read / (rate * GB), _multiplying(known, parameters, batch * queries)
-    plain = max(found.read / (rate * GB), _multiplying(known, parameters, batch))
-    model = _Model(found, known, draft, plain, max(reading, multiplying))
+    tokens = (found.decoder.batch * draft.queries, found.decoder.batch)  # verified, and plain
+    reading = [weights.read(count) / (rate * GB) for count in tokens]
+    flop = [_FLOP * weights.multiplied() * count for count in tokens]
+    slow, fast = ([_seconds(each, peak) for each in flop] for peak in (known.gflops, known.narrow))
+    arithmetic = (slow[0] or 0.0) > reading[0]
+    ways = (slow, fast) if arithmetic else (slow,)
+    speeds = [_Speed(*map(_longer, reading, way)) for way in ways]
+    model = _Model(found, known, draft, tuple(speeds))
     return Drafting(
         drafts=draft.drafts,
-        queries=queries,
+        queries=draft.queries,
         accept=draft.accept,
         powers=draft.powers,
         yields=draft.yields,
-        read=read,
-        parameters=parameters,
-        plain=plain,
-        weights=model.weights,
-        limit=ARITHMETIC if multiplying > reading else READS,
+        read=weights.read(tokens[0]),
+        parameters=weights.multiplied(),
+        reading=reading[0],
+        float32=slow[0],
+        narrow=fast[0],
+        limit=ARITHMETIC if arithmetic else READS,
         formats=tuple(map(model.format, dtypes or (found.base,))),
     )
 
 
-def _multiplying(known: KnownMachine, parameters: int, tokens: int) -> float:
-    """Seconds; 0 where the peak is not known."""
-    return _FLOP * parameters * tokens / (known.gflops * GB) if known.gflops else 0.0
+def _seconds(flop: float, peak: float | None) -> float | None:
+    return flop / (peak * GB) if peak else None
+
+
+def _longer(reading: float, multiplying: float | None) -> float:
+    return max(reading, multiplying or 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Speed:
+    """Seconds of the weights, in a step that verifies and in a plain one."""
+
+    weights: float
+    plain: float
 
 
 @dataclass(frozen=True, slots=True)
 class _Model:
-    """`plain`, `weights`: seconds of the weights in a plain step, and in one that verifies."""
+    """`speeds`: the slowest first."""
 
     found: Explained
     known: KnownMachine
     draft: Draft
-    plain: float
-    weights: float
+    speeds: tuple[_Speed, ...]
 
     def format(self, dtype: str) -> DraftedFormat:
         rows = tuple(self._row(row, dtype) for row in self.found.rows)
         return DraftedFormat(dtype, rows, tuple(_spans(rows)))
 
     def _row(self, row: Row, dtype: str) -> Drafted:
-        cell, batch = row.of(dtype), self.found.decoder.batch
-        assert cell.seconds is not None  # for reads are known
         queries = self._queries(row.context, dtype)
+        found = [self._at(speed, row.context, row.of(dtype), queries) for speed in self.speeds]
+        facts: dict[str, Any] = {
+            name: _enclosing([getattr(each, name) for each in found]) for name in _RANGES
+        }
+        facts["share"] = min(each.share for each in found)
+        facts["pays"] = _verdict(facts["times"], found[0].cost)
+        return replace(found[0], **facts)
+
+    def _at(self, speed: _Speed, context: int, cell: Expected, queries: Queries) -> Drafted:
+        """Its verdict is not there yet."""
+        assert cell.seconds is not None  # for reads are known
+        batch, yields = self.found.decoder.batch, self.draft.yields
         alone = cell.bytes / (queries.gbps * GB) if queries.gbps else cell.seconds
-        plain = self.plain + cell.seconds
-        step = _rising(queries.times, lambda times: self.weights + alone * times)
+        plain = speed.plain + cell.seconds
+        step = _rising(queries.times, lambda times: speed.weights + alone * times)
         cost = self._cost(plain)
         total = _rising(step, lambda seconds: seconds + (cost or 0.0))
-        yields = self.draft.yields
-        tokens = _falling(total, lambda seconds: batch * yields / seconds)
-        times = _falling(total, lambda seconds: yields * plain / seconds)
         spare = _falling(step, lambda seconds: yields * plain - seconds)
         return Drafted(
-            context=row.context,
+            context=context,
             attention=queries,
-            plain=plain,
+            plain=Range(plain, plain, plain),
             step=step,
             cost=cost,
-            before=batch / plain,
-            tokens=tokens,
-            times=times,
+            before=Range(batch / plain, batch / plain, batch / plain),
+            tokens=_falling(total, lambda seconds: batch * yields / seconds),
+            times=_falling(total, lambda seconds: yields * plain / seconds),
             spare=spare,
             share=spare.low / plain,
-            pays=_verdict(times, cost),
+            pays="",
         )
 
     def _queries(self, context: int, dtype: str) -> Queries:
@@ -162,6 +188,13 @@ def _rising(found: Range, of: Callable[[float], float]) -> Range:
 def _falling(found: Range, of: Callable[[float], float]) -> Range:
     value = None if found.value is None else of(found.value)
     return Range(value, of(found.high), of(found.low))
+
+
+def _enclosing(found: Sequence[Range]) -> Range:
+    """A value is that of all of them."""
+    values = {each.value for each in found}
+    value = values.pop() if len(values) == 1 else None
+    return Range(value, min(each.low for each in found), max(each.high for each in found))
 
 
 def _verdict(times: Range, cost: float | None) -> str:

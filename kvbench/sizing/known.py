@@ -19,7 +19,7 @@ from kvbench.machine import describe
 from kvbench.machine.placement import place
 from kvbench.model import OURS, PLAIN, Ceiling, Machine, Probe
 from kvbench.model.masks import CHAIN
-from kvbench.model.point import EVEN
+from kvbench.model.point import COMPUTE, EVEN, FLOPS
 from kvbench.model.size import Bound, Decoder
 from kvbench.regime import NO_LEVEL, Regime, classify, corrected
 from kvbench.results import load
@@ -46,6 +46,7 @@ class KnownMachine:
     cpus: tuple[int, ...]
     reads: tuple[Ceiling, ...] = ()
     gflops: float | None = None  # GFLOP/s of their multiply-adds
+    narrow: float | None = None  # GFLOP/s of their products of bytes or bf16
     decodes: pd.DataFrame | None = None  # the points of a run that these threads have decoded
     queries: pd.DataFrame | None = None  # those with several queries, beside the same with one
     peers: pd.DataFrame | None = None  # those that they have decoded in other engines
@@ -251,10 +252,14 @@ def _known(name: str, facts: Mapping[str, Any]) -> KnownMachine:
     if not far:
         return KnownMachine(name, machine, _threads(machine))
     most = max(far, key=lambda ceiling: (len(ceiling.probe.cpus), ceiling.median))
-    own = (_ceiling(line) for line in lines if line.get("op") == "flops")
-    gflops = max((each.median for each in own if each.probe.cpus == most.probe.cpus), default=None)
+    own = [_ceiling(line) for line in lines if line.get("op") in COMPUTE]
+    own = [each for each in own if each.probe.cpus == most.probe.cpus]
+    gflops, narrow = (
+        max((each.median for each in own if (each.probe.op == FLOPS) is whole), default=None)
+        for whole in (True, False)
+    )
     near = tuple(each for each in reads if _alike(each) == _alike(most))
-    return KnownMachine(name, machine, most.probe.cpus, near, gflops)
+    return KnownMachine(name, machine, most.probe.cpus, near, gflops, narrow)
 
 
 def _ceiling(line: dict[str, Any]) -> Ceiling:

@@ -45,7 +45,8 @@ class Situation:
 
 
 QUICK = (
-    Situation("ragged batch", 2, 3, 80, 340, (333, 70), several=(Several(4, TREE, (4, 3)),)),
+    # the first of these asks for no mask, and a plug-in may take no other
+    Situation("ragged batch", 2, 3, 80, 340, (333, 70), (), (Several(2), Several(4, TREE, (4, 3)))),
     Situation(
         "ring and window",
         2,

@@ -72,7 +72,7 @@ class ForeignDecoding(Decoding):
         """Faster than every read in three rounds of four, and by more than chance makes a launch
         differ from others. What stands between passes would hide that.
         """
-        kernel = [*self.alone, self.kernel][0]
+        kernel = self.alone[0] if self.point.streamed else self.kernel
         seconds = grouped((sample.program, sample.each) for sample in taken)
         moved = {program.name: program.traffic().bytes_compulsory for program in self.programs}
         reads = (

@@ -1,0 +1,112 @@
+/* How a unit begins, with q, scaled, what each query row attends to, and empty states; and how it
+ * ends. */
+#include <math.h>
+#include <string.h>
+
+#include "decode/decode.h"
+
+/* `dim` elements times `scale`, to parts that lie `stride` from each other. */
+static inline void put_parts(const float *restrict from, int64_t dim, float scale,
+                             float *restrict to, int64_t stride, const int64_t part)
+{
+    int64_t d = 0;
+    for (; d + part <= dim; d += part, to += stride)
+        for (int64_t i = 0; i < part; i++)
+            to[i] = from[d + i] * scale;
+    for (; d < dim; d++)
+        *to++ = from[d] * scale;
+}
+
+/* A query row, times `scale`, to where its group has it, as q_index() says: lengths that parts
+ * often have are constants, so that the compiler writes out their vectors. */
+static void put_query(const kvb_group *g, int64_t q_row, const float *from, float scale)
+{
+    float *to = (float *)(uintptr_t)g->q + q_row * g->part;
+    const int64_t stride = g->slots * g->part;
+    if (g->part == LANES)
+        put_parts(from, g->k_dim, scale, to, stride, LANES);
+    else if (g->part == LANES / 4)
+        put_parts(from, g->k_dim, scale, to, stride, LANES / 4);
+    else
+        put_parts(from, g->k_dim, scale, to, stride, g->part);
+}
+
+/* For so many query rows: how q lies. */
+static void begin_rows(const kvb_decode_task *task, int64_t q_rows, kvb_group *g)
+{
+    const int64_t of_eight = kvb_tier_of(task->args.isa)->q_part;
+    /* dot makes codes of each query row by itself */
+    const bool by_rows = !of_eight || task->args.variant == VARIANT_DOT;
+    g->q_rows = (int32_t)q_rows;
+    g->slots = 1 << kvb_class(q_rows);
+    g->part = by_rows ? task->k_pad : q_rows > Q_ROWS / 2 ? of_eight : LANES;
+}
+
+/* What a query row attends to. The core roof's walk is of as many tokens, all of them. */
+static void begin_seen(const kvb_decode *a, int64_t seq, int64_t q_row, kvb_group *g, int64_t r)
+{
+    const kvb_seen seen = a->wrap ? (kvb_seen){.end = INT64_MAX, .newest = INT64_MAX}
+                                  : kvb_seen_by(a, seq, kvb_query_of(a, q_row));
+    g->firsts[r] = seen.first;
+    g->ends[r] = seen.end;
+    g->words[r] = seen.word;
+    g->newest = at_most(g->newest, seen.newest);
+}
+
+/* Query rows first .. first + q_rows of a KV head. */
+static void begin_group(const kvb_decode_task *task, const kvb_unit *unit, int64_t head,
+                        int64_t first, int64_t q_rows, kvb_group *g)
+{
+    const kvb_decode *a = &task->args;
+    const float scale = a->scale * kvb_log2_e * kvb_tensor(a->cache->k.tensor);
+    begin_rows(task, q_rows, g);
+    memset((float *)(uintptr_t)g->q, 0, (size_t)kvb_floats(g->slots * g->k_pad));
+    memset(g->acc, 0, (size_t)kvb_floats(g->slots * g->v_pad));
+    memset(g->sum, 0, (size_t)kvb_floats(g->slots * LANES));
+    for (int h = 0; h < Q_ROWS; h++) {
+        g->max[h] = -INFINITY;
+        g->rescale[h] = 1.0f;
+    }
+    g->newest = INT64_MAX;
+    for (int64_t r = 0; r < g->q_rows; r++) {
+        const int64_t q_row = unit->q_row + first + r;
+        put_query(g, r, a->q + kvb_q_vector(a, unit->seq, head, q_row) * g->k_dim, scale);
+        begin_seen(a, unit->seq, q_row, g, r);
+    }
+    if (g->prepared)
+        kvb_qk_of(a)->prepare_query(g);
+}
+
+void kvb_unit_begin(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit)
+{
+    const int64_t q_rows = kvb_unit_rows(&task->args, unit);
+    state->parts = (q_rows + task->most - 1) / task->most;
+    for (int64_t h = 0; h < unit->heads; h++)
+        for (int64_t p = 0; p < state->parts; p++)
+            begin_group(task, unit, unit->head + h, p * task->most, kvb_part_rows(task, q_rows, p),
+                        &state->groups[h * task->parts + p]);
+}
+
+static float total(const float *lanes)
+{
+    float sum = 0.0f;
+    for (int i = 0; i < LANES; i++)
+        sum += lanes[i];
+    return sum;
+}
+
+void kvb_unit_end(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit)
+{
+    const float tensor = kvb_tensor(task->args.cache->v.tensor);
+    const int64_t q_rows = kvb_unit_rows(&task->args, unit);
+    for (int64_t h = 0; h < unit->heads; h++) {
+        for (int64_t row = 0; row < q_rows; row++) {
+            const kvb_group *g = &state->groups[h * task->parts + row / task->most];
+            const int64_t r = row % task->most;
+            kvb_row_end(task, unit, h, row, g->max[r], total(g->sum + r * LANES),
+                        g->acc + r * g->v_pad, tensor);
+        }
+        for (int64_t row = q_rows; row < unit->q_rows; row++)
+            kvb_row_end(task, unit, h, row, -INFINITY, 0.0f, NULL, tensor);
+    }
+}
