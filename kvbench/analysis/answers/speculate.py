@@ -83,7 +83,7 @@ class Line:
     @property
     def place(self) -> tuple[object, ...]:
         """What lines of a panel have in common."""
-        return self.model, self.group, self.context, self.threads, self.batch
+        return self.model, self.group, self.context, self.threads, self.batch, self.mask
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class Speculation:
 
     @property
     def page(self) -> tuple[Line, ...]:
-        """Lines of the first screen."""
+        """Lines of the first screen, with the usual mask where that was timed."""
         return tuple(line for line in self.lines if line.place == self.lines[0].place)
 
     @property

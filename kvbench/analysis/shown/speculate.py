@@ -8,7 +8,6 @@ import pandas as pd
 from kvbench.analysis.answers.speculate import Line
 from kvbench.analysis.means.findings import Findings
 from kvbench.analysis.shown.usual import enclosed, places
-from kvbench.model.masks import CHAIN
 
 _SAME = ("dtype", "layout", "variant", "mask", "model", "group", "context", "threads")
 COLUMNS = {
@@ -22,29 +21,30 @@ COLUMNS = {
 
 
 def speculate(found: Findings) -> pd.DataFrame:
-    """Of the threads and the batch of the first line. One query takes as long as itself."""
+    """Of the threads, the batch and the mask of the first line. One query takes as long as
+    itself.
+    """
     every = found.answers.speculation.lines
-    first = every[:1]
-    own = [line for line in every for one in first if _setting(line) == _setting(one)]
+    own = [line for line in every if _setting(line) == _setting(every[0])]
     known = places(found.points)
     alike = [(line.place, line.dtype) for line in own]
+    several = {dtype for place, dtype in alike if alike.count((place, dtype)) > 1}
     rows = [
         row | {"row": known[row.pop("point")]}
-        for line, place in zip(own, alike, strict=True)
-        for row in _rows(line, alike.count(place) > 1)
+        for line in own
+        for row in _rows(line, line.dtype in several)
     ]
     return pd.DataFrame(rows, columns=list(COLUMNS)).astype(COLUMNS)
 
 
 def _setting(line: Line) -> tuple[object, ...]:
-    return line.threads, line.batch
+    return line.threads, line.batch, line.mask
 
 
 def _rows(line: Line, several: bool) -> Iterator[dict[str, Any]]:
-    """`several`: whether others beside it have its dtype."""
+    """`several`: whether its dtype has several kernels somewhere."""
     same = {name: getattr(line, name) for name in _SAME}
-    more = (line.variant, line.layout, *([] if line.mask == CHAIN else [line.mask]))
-    same["line"] = " ".join((line.dtype, *(more if several else ())))
+    same["line"] = f"{line.dtype} {line.variant} {line.layout}" if several else line.dtype
     one = {"queries": 1, "drafts": 0, "limit": line.limit.reason, "worth": ""}
     yield (
         same | one | {"point": line.point} | dict.fromkeys(("times", "times_low", "times_high"), 1)

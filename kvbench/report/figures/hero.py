@@ -11,7 +11,7 @@ from kvbench.report.figures.look import FAINT, INK, Figure, Look, bars, canvas, 
 from kvbench.report.words.phrases import number
 from kvbench.units import counted
 
-_ROW = 0.32  # inches
+_ROW, _FEWEST = 0.32, 2  # inches; rows that there is room for at least
 _COLUMN = 54  # points of width, of numbers beside the bars
 _ABOUT = (
     "Of each dtype the kernel that was fastest in the planned launches; one sequence, KV cache"
@@ -34,7 +34,7 @@ def hero(found: Findings, look: Look) -> Figure:
 
 
 def _draw(table: pd.DataFrame, look: Look) -> Canvas:
-    figure, (axes,) = canvas(height=1.05 + _ROW * len(table))
+    figure, (axes,) = canvas(height=1.05 + _ROW * max(len(table), _FEWEST))
     rows = list(table.itertuples())
     names = [f"{row.dtype} {row.variant}, {row.layout}" for row in rows]
     bars(axes, table, "tokens_per_second", names, [""] * len(rows), look)

@@ -33,6 +33,11 @@ _ROOM = 1.15  # times the longest of all
 _STYLES = ("-", (0, (4, 1.5)), (0, (1, 1)))  # of lines that have one dtype
 _FREE: dict[str, Any] = {"color": FAINT, "lw": 1.2, "ls": (0, (5, 3))}
 _NOTHING: dict[str, Any] = {"color": FAINT, "lw": 1.2, "ls": (0, (1, 2))}
+_MEANINGS: dict[str, dict[str, Any]] = {
+    "as long as so many steps: no gain": _NOTHING,
+    "as long as 1 query: verifying is free": _FREE,
+    "hollow: the core limits": {"color": INK, "marker": "o", "mfc": PAPER, "ls": ""},
+}
 _CORE = ("core", "both")  # limits that are drawn hollow
 
 
@@ -54,10 +59,11 @@ def _draw(table: pd.DataFrame, look: Look) -> Canvas:
     rows = -(-len(places) // columns)
     figure, every = canvas(rows, columns, _HEIGHT, sharex=True, sharey=True)
     counts, most = sorted(set(table["queries"])), _ROOM * table["times_high"].max()
+    lines = _lines(table, look)
     for number, axes in enumerate(every):
         axes.set_visible(number < len(places))
     for number, (axes, (place, own)) in enumerate(zip(every, places, strict=False)):
-        _panel(axes, own, counts, most, look)
+        _panel(axes, own, counts, most, lines)
         context, group, _ = place
         heads = counted(int(group), "query head")
         axes.set_title(f"{heads} a KV head, {tokens(int(context))} tokens", fontsize=9.5)
@@ -66,25 +72,38 @@ def _draw(table: pd.DataFrame, look: Look) -> Canvas:
         if number + columns >= len(places):
             axes.set_xlabel("queries a step (drafts + 1)")
             axes.tick_params(labelbottom=True)
-    legend_below(figure, 4, legend_lines(_meanings(table, look)))
+    legend_below(figure, 4, legend_lines(lines | _MEANINGS))
     return figure
 
 
-def _panel(axes: Axes, rows: pd.DataFrame, counts: list[int], most: float, look: Look) -> None:
+def _lines(table: pd.DataFrame, look: Look) -> dict[str, dict[str, Any]]:
+    """How each looks; those of one dtype have different strokes."""
+    found, drawn = dict[str, dict[str, Any]](), dict[str, int]()
+    for line, dtype in dict(zip(table["line"], table["dtype"])).items():
+        drawn[dtype] = drawn.get(dtype, -1) + 1
+        stroke = _STYLES[drawn[dtype] % len(_STYLES)]
+        found[line] = {"color": look.colour(dtype), "marker": look.mark(dtype), "ls": stroke}
+    return found
+
+
+def _panel(
+    axes: Axes,
+    rows: pd.DataFrame,
+    counts: list[int],
+    most: float,
+    lines: dict[str, dict[str, Any]],
+) -> None:
     axes.set_xscale("log", base=2)
     axes.set_yscale("log", base=2)
     axes.plot(counts, counts, **_NOTHING)
     axes.axhline(1, **_FREE)
-    drawn = dict[str, int]()
-    for _, own in rows.groupby("line", sort=False):
-        dtype = str(own["dtype"].iloc[0])
-        style = _STYLES[drawn.get(dtype, 0) % len(_STYLES)]
-        drawn[dtype] = drawn.get(dtype, 0) + 1
+    for name, own in rows.groupby("line", sort=False):
+        line = lines[str(name)]
         # nothing joins what lies on both sides of a number without a result
         heights = own.set_index("queries")["times"].reindex(counts)
-        axes.plot(counts, heights, color=look.colour(dtype), lw=1.4, ls=style)
+        axes.plot(counts, heights, color=line["color"], lw=1.4, ls=line["ls"])
         for row in own.itertuples():
-            _mark(axes, row, look)
+            _mark(axes, row, line)
     axes.set_xticks(counts, [str(count) for count in counts])
     ticks = [tick for tick in _TICKS if tick <= most]
     axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
@@ -93,28 +112,14 @@ def _panel(axes: Axes, rows: pd.DataFrame, counts: list[int], most: float, look:
     axes.set_ylim(0.9, most)
 
 
-def _mark(axes: Axes, row: Any, look: Look) -> None:
-    colour = look.colour(row.dtype)
+def _mark(axes: Axes, row: Any, line: dict[str, Any]) -> None:
+    colour = line["color"]
     drawn = axes.plot(
         [row.queries] * 2, [row.times_low, row.times_high], color=INK, lw=0.8, zorder=3
     )
     fill = PAPER if row.limit in _CORE else colour
     drawn += axes.plot(
-        row.queries, row.times, look.mark(row.dtype), color=colour, mfc=fill, ms=5, mew=1.3
+        row.queries, row.times, line["marker"], color=colour, mfc=fill, ms=5, mew=1.3
     )
     for part in drawn:
         tag(part, int(row.row))
-
-
-def _meanings(table: pd.DataFrame, look: Look) -> dict[str, dict[str, Any]]:
-    """For the legend: dtypes, further lines of a dtype, and what is marked."""
-    found, drawn = dict[str, dict[str, Any]](), dict[str, int]()
-    for line, dtype in dict(zip(table["line"], table["dtype"])).items():
-        style = _STYLES[drawn.get(dtype, 0) % len(_STYLES)]
-        drawn[dtype] = drawn.get(dtype, 0) + 1
-        found[line] = {"color": look.colour(dtype), "marker": look.mark(dtype), "ls": style}
-    return found | {
-        "as long as so many steps: no gain": _NOTHING,
-        "as long as 1 query: verifying is free": _FREE,
-        "hollow: the core limits": {"color": INK, "marker": "o", "mfc": PAPER, "ls": ""},
-    }

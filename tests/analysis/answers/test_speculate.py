@@ -86,13 +86,21 @@ def test_without_one_query_nothing_is_said():
 
 
 def test_masks_are_lines_of_their_own():
-    own = [*family("f16"), *family("f16", counts=(4, 8), mask="tree")]
-    chain, tree = told(own).answers.speculation.lines
+    """The first screen and the figure have the usual one."""
+    found = told([*family("f16"), *family("f16", counts=(4, 8), mask="tree")])
+    chain, tree = found.answers.speculation.lines
+    assert found.answers.speculation.page == (chain,)
     assert (chain.mask, tree.mask, tree.point) == ("chain", "tree", chain.point)
     assert [step.queries for step in tree.steps] == [4, 8]
-    pairs = told(own).contrasts
+    pairs = found.contrasts
     assert {"4", "4 tree"} <= set(pairs.loc[pairs["factor"] == "queries", "other"])
-    assert set(drawn(told(own))["line"]) == {"f16 flash head", "f16 flash head tree"}
+    assert set(drawn(found)["mask"]) == {"chain"} and set(drawn(found)["line"]) == {"f16"}
+
+
+def test_kernels_of_one_dtype_have_names_of_their_own():
+    other = [replace(each, point=replace(each.point, layout="position")) for each in family("f16")]
+    found = drawn(told([*family("f16"), *other, *family("i8")]))
+    assert list(dict.fromkeys(found["line"])) == ["f16 flash head", "f16 flash position", "i8"]
 
 
 def test_the_page_is_about_its_model_at_the_longest_context():
