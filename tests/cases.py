@@ -12,7 +12,7 @@ from tests.queries import ONE, Queries
 
 EDGES = (16, 32, 64, 128, 256, 512, 1024)  # tiles, least units
 BLOCKS = (1, 2, 3, 5, 7, 8, 16, 32, 33, 64, 100, 128, 256)
-QUERIES = (2, 2, 3, 4, 4, 5, 8, 16)  # of a step
+QUERIES = (2, 2, 3, 4, 4, 5, 8, 16, queries.MOST)  # of a step
 GARBAGE = 1 << 30  # a table entry that nobody may follow
 
 

@@ -105,11 +105,13 @@ static bool reserve(const kvb_decode *a, int32_t threads, int64_t scans, kvb_pla
         kvb_attended(a, b, &first, &end);
         units += scans_per_seq(a) * ((end - first) / UNIT_FIXED);
     }
-    plan->ends = calloc((size_t)(a->cache->batch * kvb_queries(a)), sizeof *plan->ends);
+    const size_t queries = (size_t)(a->cache->batch * kvb_queries(a));
+    plan->firsts = calloc(queries, sizeof *plan->firsts);
+    plan->ends = calloc(queries, sizeof *plan->ends);
     plan->units = calloc((size_t)units, sizeof *plan->units);
     plan->scan_units = calloc((size_t)scans + 1, sizeof *plan->scan_units);
     plan->thread_units = calloc((size_t)threads + 1, sizeof *plan->thread_units);
-    return plan->ends && plan->units && plan->scan_units && plan->thread_units;
+    return plan->firsts && plan->ends && plan->units && plan->scan_units && plan->thread_units;
 }
 
 int32_t kvb_plan_make(const kvb_decode *a, int32_t threads, kvb_plan *plan)
@@ -138,8 +140,11 @@ int32_t kvb_plan_make(const kvb_decode *a, int32_t threads, kvb_plan *plan)
         kvb_plan_free(plan);
         return kvb_fail(KVB_NO_MEMORY, "no memory for the plan of %d threads", threads);
     }
-    for (int64_t i = 0; i < a->cache->batch * kvb_queries(a); i++)
-        plan->ends[i] = kvb_seen_by(a, i / kvb_queries(a), i % kvb_queries(a)).end;
+    for (int64_t i = 0; i < a->cache->batch * kvb_queries(a); i++) {
+        const kvb_seen seen = kvb_seen_by(a, i / kvb_queries(a), i % kvb_queries(a));
+        plan->firsts[i] = seen.first;
+        plan->ends[i] = seen.end;
+    }
     assign(plan, total, threads);
     return KVB_OK;
 }
@@ -149,10 +154,12 @@ int32_t kvb_plan_ready(const kvb_decode *a, int32_t threads, int64_t grown, cons
     int32_t code = kvb_check_decode(a, threads);
     if (code)
         return code;
-    for (int64_t i = 0; i < a->cache->batch * kvb_queries(a); i++)
-        if (plan->ends[i] != kvb_seen_by(a, i / kvb_queries(a), i % kvb_queries(a)).end)
+    for (int64_t i = 0; i < a->cache->batch * kvb_queries(a); i++) {
+        const kvb_seen seen = kvb_seen_by(a, i / kvb_queries(a), i % kvb_queries(a));
+        if (plan->firsts[i] != seen.first || plan->ends[i] != seen.end)
             return kvb_fail(KVB_BAD_ARGUMENT,
-                            "lengths changed since the task was planned, or ends");
+                            "lengths changed since the task was planned, or ends or tree");
+    }
     if (grown)
         return kvb_fail(
             KVB_BAD_ARGUMENT,
@@ -163,6 +170,7 @@ int32_t kvb_plan_ready(const kvb_decode *a, int32_t threads, int64_t grown, cons
 
 void kvb_plan_free(kvb_plan *plan)
 {
+    free(plan->firsts);
     free(plan->ends);
     free(plan->units);
     free(plan->scan_units);

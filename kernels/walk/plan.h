@@ -35,7 +35,9 @@ static inline int64_t kvb_unit_rows(const kvb_decode *a, const kvb_unit *unit)
 /* A scan is what output states are made from: the tokens of (sequence, KV head), (sequence, query
  * row ) or a whole sequence. */
 typedef struct kvb_plan {
-    int64_t *ends;         /* [batch][queries], those that the plan was made for */
+    /* [batch][queries], of what each attends to, when the plan was made */
+    int64_t *firsts;
+    int64_t *ends;
     kvb_unit *units;       /* by scan, then by token */
     int64_t *scan_units;   /* [scans + 1] */
     int64_t *thread_units; /* [threads + 1] */

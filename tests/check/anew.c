@@ -115,6 +115,36 @@ static void check_other_ends(void)
     rig_close(&r);
 }
 
+/* A window begins where the words of a tree say. */
+static void check_other_tree(void)
+{
+    enum { QUERIES = 2 };
+    rig r;
+    if (!open_rig(&r, "head"))
+        return;
+    float out[QUERIES * DIM];
+    uint32_t tree[QUERIES] = {1, 3};
+    kvb_task *task = NULL;
+    kvb_decode args = {.cache = &r.cache,
+                       .q = source,
+                       .out = out,
+                       .q_heads = 1,
+                       .q_len = QUERIES,
+                       .mask = KVB_MASK_TREE,
+                       .tree = tree,
+                       .window = 2,
+                       .isa = tiers[0]};
+    r.lengths[0] = 6;
+    expect(!kvb_task_decode(&args, 1, &task) && !run(&task, 1, 1, NULL), "a tree: %s",
+           kvb_message());
+    tree[1] = 2;
+    refused(run(&task, 1, 1, NULL), "or ends or tree", "another tree");
+    tree[1] = 3;
+    expect(!run(&task, 1, 1, NULL), "the tree of before: %s", kvb_message());
+    kvb_task_free(task);
+    rig_close(&r);
+}
+
 static void check_planned_anew(void)
 {
     static const kvb_cache more[] = {{.batch = 1},  {.kv_heads = 1}, {.head_dim = DIM},
@@ -125,6 +155,7 @@ static void check_planned_anew(void)
         check_other_shape(more[i]);
     check_other_ring();
     check_other_ends();
+    check_other_tree();
 }
 
 /* A chain that is written over, all of it or a line: no walk leaves the buffer. */

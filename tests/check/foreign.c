@@ -42,8 +42,8 @@ static void check_answers(kvb_decode args, const char *layout)
         expect(!run_decode(&args, 2) && isfinite(out[0]), "plug-in, wrapped: %s", kvb_message());
 }
 
-/* Every mask; and a second sequence that has two queries. */
-static void check_queries(kvb_decode args, const char *layout)
+/* Every mask; a second sequence that has two queries; and any ends. */
+static void check_several(kvb_decode args, const char *layout)
 {
     static const uint32_t tree[BATCH * QUERIES] = {1, 3, 5, 13, 1, 2};
     const int64_t *held = args.cache->lengths;
@@ -55,6 +55,9 @@ static void check_queries(kvb_decode args, const char *layout)
     args.ends = ends;
     check_answers(args, layout);
     args.mask = KVB_MASK_BLOCK, args.tree = NULL;
+    check_answers(args, layout);
+    const int64_t any[BATCH * QUERIES] = {9, held[0], 0, 300, held[1], 1};
+    args.mask = KVB_MASK_CHAIN, args.ends = any;
     check_answers(args, layout);
 }
 
@@ -139,7 +142,7 @@ static void check_layout(const kvb_kernel *kernel, const float *source, const fl
         args.out = none;
         if (i == 0) {
             check_refusals(args);
-            check_queries(args, kernel->layout);
+            check_several(args, kernel->layout);
         }
         if (r.lengths[0] >= 100)
             check_answers(args, kernel->layout);

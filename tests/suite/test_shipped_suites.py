@@ -12,6 +12,7 @@ from kvbench.plan.needs import slice_of
 from kvbench.plan.shapes import CLOSED, INVALID, UNKNOWN
 from kvbench.regime import classify, far_bytes
 from kvbench.suite import find, shipped
+from kvbench.worker.family import families
 from tests.plan.test_expansion import SMALL_L3, reasons, site
 from tests.plan.test_plan import BARE, DIES, TWO
 
@@ -43,10 +44,18 @@ def test_shipped_suites_expand(name, machine):
         }
 
 
-@pytest.mark.parametrize(("name", "most"), [("smoke", 30), ("quick", 360), ("standard", 1440)])
+@pytest.mark.parametrize(
+    ("name", "most"), [("smoke", 30), ("quick", 360), ("standard", 1440), ("speculate", 240)]
+)
 @pytest.mark.parametrize("machine", MACHINES)
 def test_times_that_are_promised(name, most, machine):
     assert forecast(expand(find(name), site(MACHINES[machine]))).seconds <= most
+
+
+def test_queries_stand_beside_one():
+    found = families(expand(find("speculate"), site(TWO)).points)
+    assert {tuple(point.shape.q_len for point in each) for each in found} == {(1, 2, 4, 8, 16)}
+    assert len(found) == 4 * 3 * 2
 
 
 @pytest.mark.parametrize("machine", ["two", "small"])

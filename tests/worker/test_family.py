@@ -1,4 +1,6 @@
-"""Points that differ in what is read between their passes: visited together, and really read."""
+"""Points that differ in what is read between their passes, or in their queries: visited together,
+and what is between them is really read.
+"""
 
 from dataclasses import replace
 
@@ -88,6 +90,61 @@ def test_what_is_left_of_a_family_has_the_point_alone_beside_it(op):
         assert not {"twin", "twin_ahead"} & programs(record)
     assert of(both[small], "alone") == of(both[large], "alone")
     assert len(quotients(of(alone, "point"), of(alone, "alone"))) <= ROUNDS
+
+
+def asked(queries, mask="chain", **facts):
+    return replace(DECODE, shape=replace(SHAPE, q_len=queries, mask=mask), **facts)
+
+
+SEVERAL = [DECODE, asked(3), asked(4), asked(4, "block"), asked(4, "tree")]
+
+
+def test_queries_stand_beside_one_in_its_rounds():
+    """Each with its own core roof, and the witnesses of the first."""
+    records = visits(SEVERAL[::-1])
+    base, *others = (records[point] for point in SEVERAL)
+    shared = {"twin", "twin_ahead", "fma"}
+    assert programs(base) == {"point", "core"} | shared
+    for record in others:
+        assert not record.error and record.max_abs_err < 1e-2
+        assert programs(record) == record.traffic.keys() == {"point", "alone", "core"} | shared
+        for name in shared:
+            assert of(record, name) == of(base, name)
+        assert of(record, "alone") == [replace(s, program="alone") for s in of(base, "point")]
+        assert of(record, "core") != of(base, "core") and of(record, "core")[0].passes
+        flops = [record.traffic[name].flops for name in ("point", "alone")]
+        assert flops[1] == base.traffic["point"].flops and flops[0] > 2.9 * flops[1]
+        assert record.traffic["core"].flops == flops[0]
+
+
+def test_what_is_left_of_several_queries_has_one_beside_them():
+    """As after a run that was killed, or where one query was not asked for."""
+    records = visits([asked(4), asked(3)])
+    for record in records.values():
+        assert not record.error and {"point", "alone", "core"} <= programs(record)
+    some, more = records[asked(3)], records[asked(4)]
+    assert of(some, "alone") == of(more, "alone")
+    assert 3.9 * some.traffic["alone"].flops < more.traffic["point"].flops
+
+
+def test_an_answer_of_the_one_beside_them_is_looked_at(monkeypatch):
+    right = queries.Queries.right
+
+    def wrong(own):
+        found = right(own)
+        return replace(found, out=found.out + (own._point.shape.q_len == 1))
+
+    monkeypatch.setattr(queries.Queries, "right", wrong)
+    (record,) = visits([asked(4)]).values()
+    assert "is off by" in record.error
+
+
+def test_families_of_queries():
+    """What differs in something else, too, is of another one."""
+    streamed = [replace(point, between=64) for point in (DECODE, SEVERAL[1])]
+    found = families([*SEVERAL[::-1], *streamed, asked(3, dtype="i8")])
+    of_one = [DECODE, SEVERAL[1], *SEVERAL[:1:-1], streamed[0]]
+    assert found == [of_one, [streamed[1]], [asked(3, dtype="i8")]]
 
 
 def test_families_stand_in_their_order():

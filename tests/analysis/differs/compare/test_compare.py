@@ -65,6 +65,22 @@ def test_a_slower_head():
     assert found.missing == ()
 
 
+def test_several_queries_are_compared_with_as_many():
+    """And not with one, nor under another mask."""
+    several = [
+        replace(DECODE, shape=replace(DECODE.shape, q_len=4, mask=mask))
+        for mask in ("chain", "tree")
+    ]
+    base = [record for point in (DECODE, *several) for record in measured(point)]
+    head = [*measured(several[0], 8 / 1.1), *measured(DECODE)]
+    found = compared(base, head)
+    assert {row.name: row.verdict for row in found.points} == {
+        DECODE.name: EQUIVALENT,
+        several[0].name: REGRESSION,
+    }
+    assert found.missing
+
+
 def test_another_schedule_is_judged_and_said():
     base = [replace(record, ran="weave") for record in measured()]
     head = [replace(record, ran="stream") for record in measured(rate=8 / 1.1)]
