@@ -107,12 +107,12 @@ $(BIN)/python: | prerequisites
 BUILT_FROM := pyproject.toml $(wildcard kernels/*.* kernels/*/* kernels/*/*/* suites/*.toml \
 	suites/*/*.toml kvbench/*/__init__.py kvbench/*/*/__init__.py)
 $(VENV)/installed: $(BIN)/python $(BUILT_FROM)
-	@$(call SAY,packages$(COMMA) then the C library: its last two files take most of two minutes)
+	@$(call SAY,packages$(COMMA) then the C library: its first three files take a minute and more)
 	@$(call PIP,$(VENV)/install.log,install --verbose --editable .)
 	@touch $@
 
 $(VENV)/tested: $(BIN)/python $(BUILT_FROM)
-	@$(call SAY,packages$(COMMA) then the C library: its last two files take most of two minutes)
+	@$(call SAY,packages$(COMMA) then the C library: its first three files take a minute and more)
 	@$(call PIP,$(VENV)/install.log,install --verbose --editable '.[test]')
 	@touch $@ $(VENV)/installed
 
@@ -190,7 +190,7 @@ check-clang-neon: build/clang-neon/kvb-check build/cases
 wheel: export SOURCE_DATE_EPOCH ?= 1735689600
 wheel: $(BIN)/python
 	@mkdir -p build dist
-	@$(call SAY,the C library$(COMMA) then a wheel: its last two files take most of a minute)
+	@$(call SAY,the C library$(COMMA) then a wheel: its first three files take a minute)
 	@$(call PIP,build/wheel.log,wheel --verbose --no-deps --wheel-dir dist .)
 	@$(call SAY,done: $$(ls -t dist/kvbench-*.whl | head -n 1))
 
