@@ -119,7 +119,7 @@ def draw_ends(rng, lengths: np.ndarray, mask: str, count: int) -> np.ndarray | N
 
 
 def draw(rng, lengths: np.ndarray, q_len: int) -> Queries:
-    """Half of them a chain whose ends nobody says."""
+    """Often a chain whose ends nobody says."""
     if rng.random() < 0.25:
         return Queries(q_len)
     count = max(1, q_len)

@@ -7,7 +7,7 @@ import msgspec
 
 from kvbench import named
 from kvbench.checkpoint.facts import LAYER, OTHER, Facts, model_of, weights_of
-from kvbench.checkpoint.shapes import sizes_of
+from kvbench.checkpoint.shapes import elements_of, sizes_of
 from kvbench.errors import BadArgument
 from kvbench.model.weights import Weights
 from kvbench.suite import Model
@@ -82,7 +82,8 @@ def _weights(facts: Facts) -> tuple[Weights | None, str]:
         return None, f"its index states {total} bytes, and its shapes make {found}"
     numbered = (int(layer[1]) for name in sizes if (layer := LAYER.search(name)))
     ahead = frozenset(number for number in numbered if number >= facts.layers)
-    return weights_of(facts, sizes, numbers["vocabulary"], ahead), ""
+    elements = elements_of(sizes, _ELEMENT[word])
+    return weights_of(facts, sizes, elements, numbers["vocabulary"], ahead), ""
 
 
 def _numbers(facts: Facts) -> dict[str, int]:

@@ -5,6 +5,7 @@ and what of its tensors, by name, a step reads.
 import re
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -128,12 +129,16 @@ def _window(facts: Facts) -> dict[str, int]:
 
 
 def weights_of(
-    facts: Facts, sizes: Mapping[str, int], vocabulary: int, ahead: frozenset[int]
+    facts: Facts,
+    sizes: Mapping[str, int],
+    elements: Mapping[str, int],
+    vocabulary: int,
+    ahead: frozenset[int],
 ) -> Weights:
-    """`ahead`: numbers of layers that predict further tokens, which plain decoding does without."""
-    found: Counter[str] = Counter()
-    for name, count in sizes.items():
-        found[_kind(name, ahead)] += count
+    """`sizes`: bytes of each tensor. `ahead`: numbers of layers that predict further tokens, which
+    plain decoding does without.
+    """
+    found, numbers = _by_kind(sizes, ahead), _by_kind(elements, ahead)
     experts = (
         facts.some("n_routed_experts", "num_local_experts", "num_experts") if found["routed"] else 0
     )
@@ -141,7 +146,7 @@ def weights_of(
     if found["routed"] and not 0 < chosen <= experts:
         raise facts.refuse(f"it has experts, and says {chosen} of {experts} for a token")
     tied = not found["output"]
-    return Weights(
+    weights = Weights(
         stored=found.total(),
         always=found["always"] + found["output"] + tied * found["input"],
         row=0 if tied else found["input"] // vocabulary,
@@ -151,6 +156,17 @@ def weights_of(
         ahead=found["ahead"],
         senses=found["senses"],
     )
+    always = numbers["always"] + numbers["output"] + tied * numbers["input"]
+    multiplied = always + (numbers["routed"] * chosen // experts if experts else 0)
+    usual = multiplied == weights.multiplied()
+    return weights if usual else replace(weights, parameters=multiplied)
+
+
+def _by_kind(counts: Mapping[str, int], ahead: frozenset[int]) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for name, count in counts.items():
+        found[_kind(name, ahead)] += count
+    return found
 
 
 def _kind(name: str, ahead: frozenset[int]) -> str:

@@ -50,6 +50,7 @@ class _Header:
     def __init__(self, path: Path, room: mmap.mmap) -> None:
         self._path, self._room, self._at, self._texts = path, room, 0, 0
         self._end, self.vocabulary = min(len(room), _HEADER), 1
+        self.elements: dict[str, int] = {}  # of each tensor
 
     def refuse(self, what: str) -> BadArgument:
         return BadArgument(f"{self._path}: {what}", _HINT)
@@ -136,7 +137,8 @@ class _Header:
             if axes > 8 or name in found:
                 raise self.refuse(f"its tensor {name[:60]!r} has {axes} axes, or stands twice")
             shape = [self.number() for _ in range(axes)]
-            found[name] = self._bytes(math.prod(shape), self.number("I"), name)
+            self.elements[name] = math.prod(shape)
+            found[name] = self._bytes(self.elements[name], self.number("I"), name)
             if name == _TABLE and shape:
                 self.vocabulary = max(1, shape[-1])
             ends = max(ends, self.number() + found[name])
@@ -190,7 +192,8 @@ def _read(path: Path, header: _Header) -> tuple[Model, str]:
     facts.found["num_hidden_layers"] = facts.layers - len(ahead)
     if found.get("split.count") not in (None, 0, 1):
         return model_of(facts, None), "it is one of several files, which have the other tensors"
-    return model_of(facts, weights_of(facts, sizes, header.vocabulary, ahead)), ""
+    weights = weights_of(facts, sizes, header.elements, header.vocabulary, ahead)
+    return model_of(facts, weights), ""
 
 
 def _facts(path: Path, found: Mapping[str, Any]) -> Facts:

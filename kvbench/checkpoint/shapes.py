@@ -13,6 +13,7 @@ _SCALED = "_scale_inv"  # behind the name of a matrix of 8 bits: a float32 for e
 _TILE = 128  # rows and columns of such a block
 _GROUP = 32  # elements of 4 bits that share a byte of scale
 _FLOAT = 4
+_BLOCKS, _SCALES = "_blocks", "_scales"  # behind the name of a tensor of 4 bits
 
 
 def sizes_of(names: Collection[str], facts: Mapping[str, int], element: int) -> dict[str, int]:
@@ -24,6 +25,19 @@ def sizes_of(names: Collection[str], facts: Mapping[str, int], element: int) -> 
         name: 0 if OTHER.search(name) else _bytes(name, every, facts, element, tables)
         for name in every
     }
+
+
+def elements_of(sizes: Mapping[str, int], element: int) -> dict[str, int]:
+    """`sizes`: bytes by name, as above. Scales are no elements."""
+    return {name: _elements(name, sizes, element) for name in sizes}
+
+
+def _elements(name: str, sizes: Mapping[str, int], element: int) -> int:
+    if name.endswith((_SCALED, _SCALES)):
+        return 0
+    if name.endswith(_BLOCKS):
+        return 2 * sizes[name]  # a byte holds two of them
+    return sizes[name] // (1 if name + _SCALED in sizes else element)
 
 
 def _bytes(
@@ -104,7 +118,7 @@ def _fused(facts: Mapping[str, int]) -> dict[str, tuple[int, bool]]:
         found |= {
             name: (experts * rows * columns, True),
             f"{name}_bias": (experts * rows, True),
-            f"{name}_blocks": (blocks * _GROUP // 2, False),
-            f"{name}_scales": (blocks, False),
+            f"{name}{_BLOCKS}": (blocks * _GROUP // 2, False),
+            f"{name}{_SCALES}": (blocks, False),
         }
     return found

@@ -19,6 +19,7 @@ _SAME: dict[str, dict[str, Any]] = {  # options that mean the same wherever they
     "pages": {"type": str, "metavar": "KIND", "help": _ABOUT["pages"]},
     "library": {"type": FILE, "help": "Library of kernels to measure: another build."},
     "context": {"type": str, "metavar": "TOKENS", "help": _ABOUT["context"]},
+    "q_len": {"type": str, "metavar": "N", "help": _ABOUT["q_len"]},
     "dtype": {"type": str, "metavar": "FORMAT", "help": _ABOUT["dtype"]},
 }
 
@@ -26,7 +27,7 @@ _SAME: dict[str, dict[str, Any]] = {  # options that mean the same wherever they
 def same(name: str, otherwise: object, **more: Any) -> Callable[..., Any]:
     """One of these. `otherwise`: what its help says of a call without it."""
     said = f"{_SAME[name]['help']} [default: {otherwise}]"
-    return click.option(f"--{name}", **_SAME[name] | more | {"help": said})
+    return click.option(f"--{name.replace('_', '-')}", **_SAME[name] | more | {"help": said})
 
 
 plugin_option = click.option(

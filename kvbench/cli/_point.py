@@ -19,7 +19,7 @@ _MODEL = (
     "A name of suites/models.toml, a config.json or the folder that holds it, or a .gguf file."
     " Options for its heads override it."
 )
-_SAME = ("context", "dtype", "pages")
+_SAME = ("context", "q_len", "dtype", "pages")
 _OWN = {  # options that other commands have too, or that are called otherwise
     "model": click.option("--model", help=_MODEL),
     "isa": isa_option,
@@ -34,7 +34,7 @@ _OWN = {  # options that other commands have too, or that are called otherwise
     ),
 }
 # of a kind of field; suite/axes.py reads the others
-_TYPES = {"count": Count(), "count from 0": Count(), "queries": Count()}
+_TYPES = {"count": Count(), "count from 0": Count()}
 
 
 def options(*names: str) -> list[Callable[..., Any]]:

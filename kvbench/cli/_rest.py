@@ -107,12 +107,13 @@ def _lines(facts: Any, build: str) -> list[str]:
 def _heading(facts: Any, build: str) -> list[str]:
     point, shape = facts.point, facts.point.shape
     which = ", ".join(filter(None, (facts.release, build, facts.flags)))
+    queries = f", {counted(shape.q_len, 'query')} a step" if shape.q_len > 1 else ""
     rates = f"{facts.gbps:.1f} GB/s, plain reads {facts.read_gbps:.1f} GB/s"
     return [
         *wrapped([f"{facts.function}: {which}"]),
         (
             f"  {shape.q_heads} query heads on {shape.kv_heads} KV heads, head_dim"
-            f" {shape.head_dim}, context {shape.context:,};"
+            f" {shape.head_dim}, context {shape.context:,}{queries};"
             f" {counted(point.threads, 'thread')} on CPUs {cpu_text(point.cpus)}"
         ),
         (

@@ -16,7 +16,7 @@ from kvbench.model.hardware import (
     Times,
     Traffic,
 )
-from kvbench.model.job import Job, Needs, Plan, several
+from kvbench.model.job import Job, Needs, Plan, Skip, several
 from kvbench.model.point import (
     AUTO,
     COMPUTE,
@@ -29,7 +29,6 @@ from kvbench.model.point import (
     Point,
     Probe,
     Shape,
-    Skip,
 )
 from kvbench.model.program import (
     AGAIN,

@@ -3,7 +3,7 @@ rounds.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 from operator import attrgetter
@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 from kvbench.grouping import grouped
 from kvbench.model.annotated import Cpus, about
+from kvbench.model.masks import CHAIN
 from kvbench.model.point import EVEN, FIELDS, POINT, SHAPE, Point, Visited, lengths_word
 
 # The fastest kernels of all dtypes, else free: no factor of a plan, but chosen from what was
@@ -89,6 +90,15 @@ def value(point: Point, factor: str) -> str:
         else lengths_word(point.shape.lengths),
     }
     return words.get(factor) or getattr(point, factor)
+
+
+def alone_of(point: Point) -> Point:
+    """The one that it is timed beside, in rounds of a family: with nothing read between its passes;
+    or where nothing is, with one query of each sequence.
+    """
+    if point.streamed:
+        return replace(point, between=0)
+    return replace(point, shape=replace(point.shape, q_len=1, mask=CHAIN))
 
 
 def evenly(held: Sequence[int]) -> int:

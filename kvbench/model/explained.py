@@ -9,6 +9,10 @@ from kvbench.model.annotated import Printed, about
 from kvbench.model.size import Decoder
 from kvbench.model.weights import Weights
 
+READS, ARITHMETIC = "reads", "arithmetic"
+YES, IF, NO, OPEN = "yes", "if", "no", "open"
+PAYS = (YES, IF, NO, OPEN)
+
 
 @dataclass(frozen=True, slots=True)
 class Format:
@@ -200,6 +204,105 @@ class Engine:
     apart: Annotated[tuple[Apart, ...], about("of formats that were measured at several contexts")]
 
 
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A number that is known within bounds."""
+
+    value: Annotated[
+        float | None, about("in the unit of its key: as measured; null: bounds alone are known")
+    ]
+    low: Annotated[float, about("in the unit of its key: at least")]
+    high: Annotated[float, about("in the unit of its key: at most")]
+
+
+@dataclass(frozen=True, slots=True)
+class Queries:
+    """How much longer attention takes for several queries of a step than for one. It takes no less
+    than for fewer, no more than for more, and no more than as many steps.
+    """
+
+    queries: Annotated[
+        int | None, about("that `times` are of: as many, or the next more that were timed")
+    ]
+    times: Annotated[Range, about("ratio: its time for the queries of the step over that for one")]
+    gbps: Annotated[
+        float | None, about("GB/s: of K, V and scales with one query; null: none was timed")
+    ]
+    kernel: Annotated[str, about("variant and layout that were timed; empty: none")]
+    group: Annotated[int | None, about("query heads on a KV head there; null: none")]
+    context: Annotated[int | None, about("tokens of every sequence there; null: none")]
+
+
+@dataclass(frozen=True, slots=True)
+class Drafted:
+    """A step that verifies drafts, beside a plain one, at one context. `tokens`, `times` and
+    `pays` include what drafting costs, if that is given.
+    """
+
+    context: Annotated[int, about("tokens of every sequence")]
+    attention: Annotated[Queries, about("of the step that verifies")]
+    plain: Annotated[float, about("seconds: of a plain step")]
+    step: Annotated[Range, about("seconds: of a step that verifies, without drafting")]
+    cost: Annotated[float | None, about("seconds: of drafting for a step; null: not given")]
+    before: Annotated[float, about("tokens per second: of the batch, by plain steps")]
+    tokens: Annotated[Range, about("tokens per second: of the batch, with drafts")]
+    times: Annotated[Range, about("ratio: tokens per second with drafts over those without")]
+    spare: Annotated[
+        Range, about("seconds: that drafting for a step may cost and pay; below 0: it cannot pay")
+    ]
+    share: Annotated[float, about("share of a plain step: the low of `spare`")]
+    pays: Annotated[
+        str, about("whether it pays; if: where drafting costs less than the low of `spare`", *PAYS)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Neighbouring contexts with one verdict."""
+
+    pays: Annotated[str, about("as at each of them", *PAYS)]
+    first: Annotated[int, about("tokens: the shortest of them")]
+    last: Annotated[int, about("tokens: the longest of them")]
+    spare: Annotated[float, about("seconds: that drafting may cost at each of them, at least")]
+
+
+@dataclass(frozen=True, slots=True)
+class DraftedFormat:
+    """Drafting with one format of the cache."""
+
+    dtype: Annotated[str, about("number format of K and V")]
+    rows: Annotated[tuple[Drafted, ...], about("by context")]
+    spans: Annotated[tuple[Span, ...], about("of contexts, from the shortest on")]
+
+
+@dataclass(frozen=True, slots=True)
+class Drafting:
+    """Tokens that are guessed, then verified together in one step, with the newest token."""
+
+    drafts: Annotated[int, about("tokens of every sequence that are drafted for a step")]
+    queries: Annotated[int, about("of a sequence in a step that verifies: one more than drafts")]
+    accept: Annotated[
+        tuple[float, ...], about("share of the steps that accept a draft, by its place")
+    ]
+    powers: Annotated[bool, about("whether one share was given, of which these are powers")]
+    yields: Annotated[
+        float, about("tokens: of each sequence that a step gives on average; the first is no draft")
+    ]
+    read: Annotated[int, about("bytes: of weights that a step that verifies reads")]
+    parameters: Annotated[int, about("of the weights: that each token is multiplied with")]
+    plain: Annotated[float, about("seconds: the weights, in a plain step")]
+    weights: Annotated[float, about("seconds: the weights, in a step that verifies")]
+    limit: Annotated[
+        str,
+        about(
+            "what takes as long as `weights`: reading them, or multiplying with them in float32",
+            READS,
+            ARITHMETIC,
+        ),
+    ]
+    formats: Annotated[tuple[DraftedFormat, ...], about("by number format of the cache")]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explained(Printed):
     """What limits a model's decoding here, by arithmetic and by what the machine's own kernels
@@ -238,3 +341,4 @@ class Explained(Printed):
     lines: Annotated[tuple[str, ...], about("five, in plain words")] = ()
     server: Annotated[Server | None, about("what --cores and --bandwidth gave; else null")] = None
     engine: Annotated[Engine | None, about("what --engine gave; else null")] = None
+    drafting: Annotated[Drafting | None, about("what --draft gave; else null")] = None

@@ -1,10 +1,12 @@
-"""What is to be measured: of a run, and of one process of it; and what memory that takes."""
+"""What is to be measured, or cannot be: of a run, and of one process of it; and what memory that
+takes.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TypeGuard
+from typing import Annotated, Any, TypeGuard
 
-from kvbench.model.annotated import Count, Number, Positive, Size
+from kvbench.model.annotated import Count, Number, Positive, Size, about
 from kvbench.model.hardware import Machine
 from kvbench.model.point import Point, Visited
 
@@ -14,6 +16,17 @@ def several(paths: Iterable[str] | str | None) -> tuple[str, ...]:
     if isinstance(paths, str):
         paths = (paths,)
     return tuple(filter(None, paths or ()))
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """A combination of a suite's axes that is no point here: its values, the kind of reason, and
+    the particulars.
+    """
+
+    facts: Annotated[dict[str, Any], about("its values, by axis")]
+    reason: Annotated[str, about("the kind of reason")]
+    detail: Annotated[str, about("particulars")]
 
 
 @dataclass(frozen=True, slots=True)

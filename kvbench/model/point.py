@@ -442,14 +442,3 @@ class Probe(Visited):
     def name(self) -> str:
         where = f"cpu{cpu_text(self.cpus)}.{self.pages}"
         return f"{self.kernel}/bytes{self.bytes}/{where}"
-
-
-@dataclass(frozen=True, slots=True)
-class Skip:
-    """A combination of a suite's axes that is no point here: its values, the kind of reason, and
-    the particulars.
-    """
-
-    facts: Annotated[dict[str, Any], about("its values, by axis")]
-    reason: Annotated[str, about("the kind of reason")]
-    detail: Annotated[str, about("particulars")]

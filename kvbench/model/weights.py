@@ -7,6 +7,8 @@ from typing import Annotated
 
 from kvbench.model.annotated import about
 
+_USUAL = 2  # bytes of a parameter, as models are published
+
 
 @dataclass(frozen=True, slots=True)
 class Weights:
@@ -29,6 +31,13 @@ class Weights:
     senses: Annotated[
         int, about("bytes: of vision and audio, which decoding text leaves alone")
     ] = 0
+    parameters: Annotated[
+        int,
+        about(
+            "that a token is multiplied with, where they do not take two bytes each; 0: all of them"
+            " do"
+        ),
+    ] = 0
 
     def distinct(self, batch: int) -> float:
         """Experts of a layer that a step meets, on average, where each token is as likely sent to
@@ -42,3 +51,8 @@ class Weights:
         """Bytes of a step that gives each of `batch` sequences a token."""
         routed = round(self.routed * self.distinct(batch) / self.experts) if self.experts else 0
         return self.always + batch * self.row + routed
+
+    def multiplied(self) -> int:
+        """Parameters that a token is multiplied with."""
+        routed = self.routed * self.chosen // self.experts if self.experts else 0
+        return self.parameters or (self.always + routed) // _USUAL

@@ -1,6 +1,7 @@
 """What the rows of a cache are made of, as abi.h tells at kvb_cache."""
 
 import itertools
+from functools import cache as once
 
 import numpy as np
 
@@ -14,6 +15,7 @@ SCALE = 2  # bytes of a scale before the codes of a packed row's part
 _SIDE, _TOGETHER = 16, 4  # codes and tokens of a quad
 
 
+@once
 def block_of(dtype: str, library: Library | None = None) -> tuple[int, int]:
     """Elements and bytes: of one element, or of as many as a packed row keeps together. Other rows
     are whole lines.

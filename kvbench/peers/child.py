@@ -72,7 +72,7 @@ class Child:
     def _of_few_tokens(
         self, shape: LayerShape, first: np.ndarray, signs: np.ndarray, q: np.ndarray
     ) -> Any:
-        few = min(_EMPTY, shape.context)
+        few = min(max(_EMPTY, shape.q_len), shape.context)
         peer = self._make()
         peer.setup(
             replace(shape, context=few),
@@ -89,6 +89,7 @@ class Child:
         """Seconds of a layer's step over a few tokens: what the binding and the engine's own
         threads cost.
         """
+        self._small.rest()
         taken = min(self._timed(self._small, [0], 1)[0] for _ in range(_TIMES))
         del self._small
         return taken

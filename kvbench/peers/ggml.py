@@ -18,7 +18,7 @@ _TYPES = stated("f32 0, f16 1, bf16 30, q8_0 8, q4_0 2")  # enum ggml_type
 _QUERY, _MASK = 0, 1  # their types: GGML_TYPE_F32, GGML_TYPE_F16
 _NODES, _LAYER = 8, 1 << 16  # of a graph; bytes of a layer's tensors and graph without values
 _PAD = 256  # tokens: what both engines round up to
-_QUERIES = 16  # rows of a mask at least, for ik_llama.cpp: GGML_KQ_MASK_PAD
+_QUERIES = 16  # what the rows of a mask are rounded up to, for ik_llama.cpp: GGML_KQ_MASK_PAD
 _PRECISION = 10  # GGML_PREC_F32, which llama.cpp asks for
 _BLOCK, _MOST = 32, 7  # of q4_0: elements that share a scale; the largest code
 _CPU = (  # what a build and this CPU may have: ggml_cpu_has_*
@@ -75,6 +75,7 @@ _OWN = {  # what older ones do not have, or do not mean the same by
 class Ggml(Peer):
     formats = stated("f32 1e-4, f16 0.1, bf16 0.02, q8_0 0.1, q4_0 0.1")
     layouts = "head position"
+    several = True
     kept = "position"
     package, install = "xllamacpp", "pip install 'kvbench[peers]', or name its library: --ggml PATH"
     engine = "xllamacpp*.so"  # it has all of ggml in it
@@ -101,25 +102,30 @@ class Ggml(Peer):
         self._bytes = 2 * shape.kv_heads * shape.context * self._row
         self._rows = -(-shape.context // _PAD) * _PAD
         self._context = lib.ggml_init(_Params((len(k) + 1) * _LAYER, None, True))
-        mask = self._tensor(_MASK, self._rows, _QUERIES, 1)
+        masked = -(-shape.q_len // _QUERIES) * _QUERIES
+        mask = self._tensor(_MASK, self._rows, masked, 1)
         layers = [self._layer(shape, mask) for _ in range(len(k))]
         buffer = lib.ggml_backend_alloc_ctx_tensors(self._context, self._backend)
         finalize(self, _free, lib, buffer, self._context)
         lib.ggml_backend_buffer_clear(buffer, 0)
-        self._array(mask, (_QUERIES, self._rows), np.float16)[:, shape.context :] = -np.inf
+        values = self._array(mask, (masked, self._rows), np.float16)
+        values[:, shape.context :] = -np.inf
+        values[: shape.q_len, shape.context - shape.q_len : shape.context] = shape.mask
         self._graphs, q, stored, out = zip(*layers, strict=True)
         for side, tensors in zip((k, v), zip(*stored, strict=True), strict=True):
             for layer, tensor in enumerate(tensors):
                 self._fill(tensor, side[layer])
-        dims = (shape.q_heads, shape.head_dim)
-        self._q, self._out = ([self._array(one, dims) for one in ends] for ends in (q, out))
+        dims = shape.q_heads, shape.q_len, shape.head_dim
+        self._q = [self._array(one, dims) for one in q]
+        self._out = [self._array(one, shape.asked) for one in out]
+        self._shape = shape
 
     def _layer(self, shape, mask):
         """A graph, and its tensors: the query, K and V, the output."""
         lib, dim, heads = self._lib, shape.head_dim, shape.kv_heads
         by_token = self.layout != "head"
         places = (heads, self._rows) if by_token else (self._rows, heads)
-        q = self._tensor(_QUERY, dim, 1, shape.q_heads)
+        q = self._tensor(_QUERY, dim, shape.q_len, shape.q_heads)
         stored = [self._tensor(self._type, dim, *places) for _ in range(2)]
         seen = [
             lib.ggml_permute(self._context, each, 0, 2, 1, 3) if by_token else each
@@ -161,7 +167,7 @@ class Ggml(Peer):
 
     def ask(self, q):
         for to, one in zip(self._q, q, strict=True):
-            to[:] = one
+            to[:] = self._shape.by_head(one).reshape(to.shape)
 
     def step(self, layer):
         if self._lib.ggml_backend_graph_compute(self._backend, self._graphs[layer]):

@@ -20,7 +20,8 @@ _HUGE = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}  # what malloc maps asks fo
 def layer_shape(point: Point) -> LayerShape:
     shape = point.shape
     blocks = point.block_tokens if Cache.is_paged(point.layout) else 0
-    return LayerShape(shape.q_heads, shape.kv_heads, shape.head_dim, shape.context, blocks)
+    heads = shape.q_heads, shape.kv_heads, shape.head_dim
+    return LayerShape(*heads, shape.context, blocks, shape.q_len)
 
 
 class Host(Closing):

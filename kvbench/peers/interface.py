@@ -27,7 +27,8 @@ def stated(text: str) -> dict[str, float]:
 @dataclass(frozen=True, slots=True)
 class LayerShape:
     """Of a layer that a step attends to. `block_tokens`: of a block, where the layout is paged,
-    else 0.
+    else 0. `q_len`: queries of a step, for the newest tokens: each attends to the tokens up to its
+    own.
     """
 
     q_heads: int
@@ -35,11 +36,35 @@ class LayerShape:
     head_dim: int
     context: int
     block_tokens: int = 0
+    q_len: int = 1
 
     @property
     def group(self) -> int:
         """Query heads for each KV head."""
         return self.q_heads // self.kv_heads
+
+    @property
+    def asked(self) -> tuple[int, ...]:
+        """Dimensions of a layer's queries and of what it answers."""
+        several = (self.q_len,) if self.q_len > 1 else ()
+        return *several, self.q_heads, self.head_dim
+
+    @property
+    def mask(self) -> np.ndarray:
+        """float32 [q_len][q_len], what is added to a query's scores of the newest tokens: 0, or
+        -inf where it does not attend to one.
+        """
+        return np.triu(np.full((self.q_len, self.q_len), -np.inf, np.float32), 1)
+
+    def by_head(self, q: np.ndarray) -> np.ndarray:
+        """A layer's queries as rows of its KV heads: [kv_heads][group * q_len][head_dim]."""
+        rows = q.reshape(self.q_len, self.kv_heads, self.group, self.head_dim)
+        return rows.transpose(1, 2, 0, 3).reshape(self.kv_heads, -1, self.head_dim)
+
+    def by_query(self, rows: np.ndarray) -> np.ndarray:
+        """What by_head() has made into rows, as it was."""
+        heads = rows.reshape(self.q_heads, self.q_len, self.head_dim)
+        return heads.transpose(1, 0, 2).reshape(self.asked)
 
 
 class Peer:
@@ -57,6 +82,7 @@ class Peer:
     function: what a step calls, by the engine's own name of it
     whole:    a step goes over all layers, and takes no number
     sealed:   no library can be named in place of its package's
+    several:  it takes several queries a step
     """
 
     formats: dict[str, float] = {}
@@ -68,6 +94,7 @@ class Peer:
     function = ""
     whole = False
     sealed = False
+    several = False
     _layers: Sequence[Sequence[Any]]
 
     def __init__(self, dtype: str, layout: str, threads: int, path: str = "") -> None:
@@ -101,7 +128,9 @@ class Peer:
         raise NotImplementedError
 
     def ask(self, q: np.ndarray) -> None:
-        """float32 [layers][q_heads][head_dim]: the queries from now on."""
+        """float32 [layers][q_heads][head_dim]: the queries from now on. Where a step has several:
+        [layers][q_len][q_heads][head_dim].
+        """
         raise NotImplementedError
 
     def rest(self) -> None:
@@ -111,7 +140,9 @@ class Peer:
         raise NotImplementedError
 
     def output(self, layer: int) -> np.ndarray:
-        """[q_heads][head_dim] of the last step over that layer, which was the last of all."""
+        """[q_heads][head_dim] of the last step over that layer, which was the last of all. Where a
+        step has several queries: [q_len][q_heads][head_dim].
+        """
         raise NotImplementedError
 
     def flags(self) -> str:

@@ -1,5 +1,5 @@
-"""ONNX Runtime's GroupQueryAttention, past and present in one buffer: a step stores the last token
-anew, where it is.
+"""ONNX Runtime's GroupQueryAttention, past and present in one buffer: a step stores the last tokens
+anew, where they are, as many as it has queries.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ _INT32 = 6
 class OnnxRuntime(Peer):
     formats = stated("f32 1e-4, f16 0.05")
     package, install = "onnxruntime", "pip install 'kvbench[peers]'"
-    sealed = True
+    sealed = several = True
     function = "com.microsoft.GroupQueryAttention"
 
     def setup(self, shape, k, v):
@@ -28,21 +28,18 @@ class OnnxRuntime(Peer):
             model, options, providers=["CPUExecutionProvider"]
         )
         value = onnxruntime.OrtValue.ortvalue_from_numpy
-        self._dims, self._layers, self._q, self._out, self._held = (
-            (shape.q_heads, shape.head_dim),
-            [],
-            [],
-            [],
-            [],
-        )
+        self._dims, queries = shape.asked, shape.q_len
+        self._layers, self._q, self._out, self._held = [], [], [], []
         lengths = [
             value(np.array([shape.context - 1], np.int32)),
             value(np.array([shape.context], np.int32)),
         ]
         for layer in range(len(k)):
             past = [side[layer][None].astype(self._type) for side in (k, v)]
-            last = [np.ascontiguousarray(each[:, :, -1].reshape(1, 1, -1)) for each in past]
-            ends = [np.zeros((1, 1, shape.q_heads * shape.head_dim), self._type) for _ in range(2)]
+            newest = [each[:, :, -queries:].transpose(0, 2, 1, 3) for each in past]
+            last = [np.ascontiguousarray(each).reshape(1, queries, -1) for each in newest]
+            dims = 1, queries, shape.q_heads * shape.head_dim
+            ends = [np.zeros(dims, self._type) for _ in range(2)]
             stored, (q, out), new = [[value(each) for each in side] for side in (past, ends, last)]
             binding = self._session.io_binding()
             for name, each in zip(_INPUTS, [q, *new, *stored, *lengths], strict=True):
@@ -81,8 +78,8 @@ _OUTPUTS = ("output", "present_key", "present_value")
 
 
 def _model(shape, kind):
-    own = [1, 1, shape.q_heads * shape.head_dim]
-    new = [1, 1, shape.kv_heads * shape.head_dim]
+    own = [1, shape.q_len, shape.q_heads * shape.head_dim]
+    new = [1, shape.q_len, shape.kv_heads * shape.head_dim]
     past = [1, shape.kv_heads, shape.context, shape.head_dim]
     dims = [
         (kind, own),

@@ -1,8 +1,9 @@
 """OpenVINO's scaled dot product attention, fused with its own cache. One request goes over all
 layers, as in a model.
 
-Every step stores a token more. That one is made to have no weight, so that the answer stays; and
-when there are a hundredth more than there should be, the state is set anew, untimed.
+Every step stores a token more for each of its queries. A single one is made to have no weight, so
+that the answer stays; of several a mask says that nobody attends to them. When there are a
+hundredth more than there should be, the state is set anew, untimed.
 """
 
 import numpy as np
@@ -18,7 +19,7 @@ _SCALES = 8  # bytes of a scale and a zero point, of each row in 8 bits
 class OpenVino(Peer):
     formats = stated("f32 1e-4, f16 0.01, bf16 0.02, i8 0.1")
     package, install = "openvino", "pip install 'kvbench[peers]'"
-    sealed = True
+    sealed = several = True
     engine = "libopenvino_intel_cpu_plugin.so"
     function = "ScaledDotProductAttention, fused with its cache"
     whole = True
@@ -26,7 +27,7 @@ class OpenVino(Peer):
     def setup(self, shape, k, v):
         import openvino
 
-        self._shape, self._v = shape, openvino
+        self._shape, self._v, self._masks = shape, openvino, {}
         kind = "u8" if _BITS[self.dtype] == 8 else self.dtype
         how = {
             "INFERENCE_NUM_THREADS": self.threads,
@@ -44,9 +45,9 @@ class OpenVino(Peer):
             f"{side}{n}": each[n] for side, each in (("k", k), ("v", v)) for n in range(len(k))
         }
         dims = {
-            "q": (1, shape.q_heads, 1),
-            "k": (1, shape.kv_heads, 1),
-            "v": (1, shape.kv_heads, 1),
+            "q": (1, shape.q_heads, shape.q_len),
+            "k": (1, shape.kv_heads, shape.q_len),
+            "v": (1, shape.kv_heads, shape.q_len),
         }
         self._inputs = {
             f"{side}{n}": np.zeros((*own, shape.head_dim), np.float32)
@@ -59,12 +60,15 @@ class OpenVino(Peer):
 
     def ask(self, q):
         shape = self._shape
+        self._more = np.inf
         for n, one in enumerate(q):
-            self._inputs[f"q{n}"][0, :, 0] = one
+            to = self._inputs[f"q{n}"]
+            to[:] = shape.by_head(one).reshape(to.shape)
+            if shape.q_len > 1:
+                continue
             grouped = one.reshape(shape.kv_heads, shape.group, shape.head_dim).astype(float)
             wanted = np.full((shape.kv_heads, shape.group, 1), -_AWAY * shape.head_dim**0.5)
             self._inputs[f"k{n}"][0, :, 0] = (np.linalg.pinv(grouped) @ wanted)[..., 0]
-        self._more = np.inf
 
     def rest(self):
         if self._more > max(1, _MORE * self._shape.context):
@@ -73,11 +77,23 @@ class OpenVino(Peer):
             self._more = 0
 
     def step(self, layer):
+        self._more += self._shape.q_len
+        if self._shape.q_len > 1:
+            self._request.set_tensor("mask", self._mask(self._more))
         self._request.infer()
-        self._more += 1
+
+    def _mask(self, more):
+        """[1, 1, queries, tokens]: 0, or -inf where a query does not attend to one."""
+        if more not in self._masks:
+            shape = self._shape
+            found = np.zeros((1, 1, shape.q_len, shape.context + more), np.float32)
+            found[..., shape.context :] = -np.inf
+            found[..., shape.context - shape.q_len : shape.context] = shape.mask
+            self._masks[more] = self._v.Tensor(found)
+        return self._masks[more]
 
     def output(self, layer):
-        return self._request.get_tensor(f"out{layer}").data.reshape(self._shape.q_heads, -1)
+        return self._shape.by_query(self._request.get_tensor(f"out{layer}").data)
 
     def bytes(self):
         row = self._shape.head_dim * int(_BITS[self.dtype]) // 8 + (
@@ -97,16 +113,13 @@ def _model(shape, layers):
     from openvino import opset13 as ov
     from openvino.op.util import Variable, VariableInfo
 
-    beam = ov.parameter([-1], np.int32, name="beam")
-    beam.output(0).set_names({"beam"})
-    inputs, outputs, sinks = [beam], [], []
+    beam = _input(ov, "beam", [-1], np.int32)
+    mask = [_input(ov, "mask", [-1, 1, -1, -1])] if shape.q_len > 1 else []
+    inputs, outputs, sinks = [beam, *mask], [], []
     for n in range(layers):
         new = {}
         for side, heads in (("q", shape.q_heads), ("k", shape.kv_heads), ("v", shape.kv_heads)):
-            new[side] = ov.parameter(
-                [-1, heads, -1, shape.head_dim], np.float32, name=f"new_{side}{n}"
-            )
-            new[side].output(0).set_names({f"new_{side}{n}"})
+            new[side] = _input(ov, f"new_{side}{n}", [-1, heads, -1, shape.head_dim])
             inputs.append(new[side])
         joined = {}
         for side in ("k", "v"):
@@ -124,12 +137,21 @@ def _model(shape, layers):
             )
             sinks.append(op.assign(joined[side], variable))
         out = ov.scaled_dot_product_attention(
-            new["q"], *(_repeated(ov, joined[side], shape) for side in ("k", "v")), causal=False
+            new["q"],
+            *(_repeated(ov, joined[side], shape) for side in ("k", "v")),
+            *mask,
+            causal=False,
         )
         found = ov.result(out, name=f"out{n}")
         found.output(0).set_names({f"out{n}"})
         outputs.append(found)
     return Model(outputs, sinks, inputs, "decode")
+
+
+def _input(ov, name, dims, kind=np.float32):
+    found = ov.parameter(dims, kind, name=name)
+    found.output(0).set_names({name})
+    return found
 
 
 def _repeated(ov, rows, shape):

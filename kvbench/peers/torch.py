@@ -11,7 +11,7 @@ class Sdpa(Peer):
     formats = stated("f32 1e-4, f16 0.05, bf16 0.1")
     engine = "libtorch_cpu.so"
     package, install = "torch", "pip install 'kvbench[torch]'"
-    sealed = True
+    sealed = several = True
     function = "torch.nn.functional.scaled_dot_product_attention"
 
     def setup(self, shape, k, v):
@@ -20,6 +20,10 @@ class Sdpa(Peer):
         torch.set_num_threads(self.threads)
         torch.set_grad_enabled(False)
         self._torch, self._shape = torch, shape
+        self._mask = None
+        if shape.q_len > 1:  # of True and False: all tokens but some of the newest
+            self._mask = torch.ones(shape.q_len, shape.context, dtype=torch.bool)
+            self._mask.tril_(shape.context - shape.q_len)
         self._kind = getattr(torch, self.dtype.replace("f", "float"))
         self._layers = [
             tuple(self._tensor(side[layer])[None] for side in (k, v)) for layer in range(len(k))
@@ -29,14 +33,17 @@ class Sdpa(Peer):
         return self._torch.from_numpy(np.ascontiguousarray(values)).to(self._kind)
 
     def ask(self, q):
-        self._q = [self._tensor(one)[None, :, None] for one in q]
+        shape = self._shape
+        dims = shape.q_heads, shape.q_len, shape.head_dim
+        self._q = [self._tensor(shape.by_head(one).reshape(dims))[None] for one in q]
 
     def step(self, layer):
         attend = self._torch.nn.functional.scaled_dot_product_attention
-        self._out = attend(self._q[layer], *self._layers[layer], enable_gqa=self._shape.group > 1)
+        how = {"attn_mask": self._mask, "enable_gqa": self._shape.group > 1}
+        self._out = attend(self._q[layer], *self._layers[layer], **how)
 
     def output(self, layer):
-        return self._out.float().numpy().reshape(self._shape.q_heads, self._shape.head_dim)
+        return self._shape.by_query(self._out.float().numpy())
 
     def flags(self):
         torch = self._torch
@@ -49,12 +56,12 @@ class Bmm(Sdpa):
 
     def ask(self, q):
         shape = self._shape
-        self._q = [
-            self._tensor(one.reshape(shape.kv_heads, shape.group, -1) * shape.head_dim**-0.5)
-            for one in q
-        ]
+        self._q = [self._tensor(shape.by_head(one) * shape.head_dim**-0.5) for one in q]
+        self._newest = self._tensor(shape.mask)
 
     def step(self, layer):
         torch, ((k,), (v,)) = self._torch, self._layers[layer]
-        weights = torch.softmax(torch.bmm(self._q[layer], k.transpose(1, 2)), dim=2)
-        self._out = torch.bmm(weights, v)
+        scores, queries = torch.bmm(self._q[layer], k.transpose(1, 2)), self._shape.q_len
+        if queries > 1:
+            scores.view(len(k), -1, queries, k.shape[1])[..., -queries:] += self._newest
+        self._out = torch.bmm(torch.softmax(scores, dim=2), v)

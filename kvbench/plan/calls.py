@@ -47,7 +47,7 @@ def calls_of(point: Point, machine: Machine, kind: type[Peer]) -> Calls:
 def _starts(point: Point) -> tuple[dict[str, Point], str]:
     """And why there are none."""
     tokens = min(_STEP, point.shape.context // 2)
-    if not tokens:
+    if tokens < point.shape.q_len:
         return {}, Lacks.FEW_TOKENS
     return {START: _hot(point, tokens), START_TWICE: _hot(point, 2 * tokens)}, ""
 

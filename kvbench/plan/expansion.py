@@ -18,6 +18,7 @@ from typing import Any
 from kvbench.errors import BadArgument, KvbenchError, Unsupported, unknown_word
 from kvbench.model import DEFAULTS, HEADS, OURS, POINT, Contrast, Kernel, Needs, Plan, Point, Skip
 from kvbench.model.hardware import kernel_id
+from kvbench.model.masks import CHAIN
 from kvbench.model.planes import apart, is_pair
 from kvbench.model.point import ATTENDS, BETWEEN, INTERLEAVE, LOCAL, STEP, lengths_word
 from kvbench.native import Asked
@@ -357,7 +358,12 @@ def _refuse_shape(point: Point, site: Site) -> None:
             raise Left(INVALID, error.args[0]) from None
     if not is_peer(point):
         return
-    if why := site.peer(point.engine).kind.refuses(point.dtype, layer_shape(point)):
+    kind, shape = site.peer(point.engine).kind, point.shape
+    if shape.q_len > 1 and not kind.several:
+        raise Left(INVALID, f"{point.engine}: it decodes one query a step")
+    if shape.mask != CHAIN:
+        raise Left(INVALID, f"{point.engine}: queries of peers are a chain: ask for mask={CHAIN}")
+    if why := kind.refuses(point.dtype, layer_shape(point)):
         raise Left(INVALID, f"{point.engine}: {why}")
 
 

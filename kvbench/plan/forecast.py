@@ -3,11 +3,11 @@ and said to be.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from kvbench.errors import Refused
 from kvbench.model import Contrast, Needs, Plan, Point, Probe
-from kvbench.model.contrast import KERNEL
+from kvbench.model.contrast import KERNEL, alone_of
 from kvbench.model.point import ONE_TOKEN, STEP, Visited
 from kvbench.plan.expansion import MEMORY, Sweep
 from kvbench.plan.needs import PROCESS, members, room, stores
@@ -20,6 +20,7 @@ REPEAT = 2.0 * GB  # bytes/s of the other slices, that a thread copies
 FILLERS = 8  # threads that fill faster than fewer do
 # bytes/s of a walk at least, and of each thread where they are many
 READ, READ_EACH = 10.0 * GB, 2.0 * GB
+COMPUTE_EACH = 50e9  # FLOP/s of each thread, where several queries bring many
 START = 0.6  # seconds until a fresh process measures
 TUNE = 0.6  # seconds to time all schedules for a class of points
 # elements of K and V per second that the reference is computed with, once for all launches
@@ -29,6 +30,8 @@ SLICE = 1e-4  # seconds to prepare each slice
 # of a probe, of which each has a third of the samples
 _FORMS = {"read": 7 / 3, "copy": 4 / 3, "copy_nt": 4 / 3}
 _PACE = 0.001  # seconds of a sample of it
+_LOOKS = 1.5  # walks of all slices, whose answers are checked
+_CORES = 4  # points of several queries, at least, whose core roofs share the time of a sample
 PEER = 1.5  # seconds to begin a peer's process, to fill its store and to verify it
 EVICTED = 2.0  # by the wall: the untimed sweeps take as long as what lies between them
 # seconds that any visit is given, and bytes/s at which one may still prepare
@@ -143,7 +146,7 @@ def _visit(visited: Visited, plan: Plan, needs: Mapping[Point, Needs]) -> float:
         + untimed
         + made
         + VISIT * max(1, len(points))
-        + SLICE * sum(needs[point].slices for point in points)
+        + sum((SLICE + _LOOKS * _computed(point)) * needs[point].slices for point in points)
     )
 
 
@@ -163,16 +166,14 @@ def _samples(visited: Visited, plan: Plan, needs: Mapping[Point, Needs]) -> floa
         for point in own
         if point.op not in ONE_TOKEN
     }
-    walks = [
-        max(seconds, walked[point] / _rate(point)) if point in walked else seconds for point in own
-    ]
+    walks = [max(seconds, walked.get(point, 0) / _rate(point), _computed(point)) for point in own]
     if not isinstance(visited, Point):
         line = isinstance(visited, Contrast) and visited.factor == KERNEL
         return sum(3 * walk + seconds for walk in walks) + walks[0] + _PACE if line else sum(walks)
     if visited.op == STEP:  # its parts together take as long as the step, and so does a read
         return (3 + plan.neighbour) * walks[0] + 2 * seconds + _PACE
-    if visited.streamed and replace(visited, between=0) in needs:  # whose witnesses it has
-        return (1 + plan.neighbour) * walks[0]
+    if (alone := alone_of(visited)) != visited and alone in needs:  # whose witnesses it has
+        return (1 + plan.neighbour) * walks[0] + (visited.shape.q_len > 1) * seconds / _CORES
     far = needs[visited].walked >= needs[visited].far or visited.residency == "evicted"
     more = 0.0 if stores(visited) else seconds + far * walks[0]
     return (3 + plan.neighbour) * walks[0] + _PACE + more
@@ -181,6 +182,17 @@ def _samples(visited: Visited, plan: Plan, needs: Mapping[Point, Needs]) -> floa
 def _between(point: Point, plan: Plan) -> float:
     """Untimed seconds of a sample: as many as it is timed, or one read of what is between."""
     return max(plan.sample_time, point.streamed / _rate(point)) if point.streamed else 0.0
+
+
+def _computed(point: Point) -> float:
+    """Seconds of a pass of several queries, by its arithmetic; of one, that is less than its reads
+    take.
+    """
+    shape = point.shape
+    if shape.q_len == 1:
+        return 0.0
+    rows = shape.q_len * shape.q_heads * sum(min(shape.window or n, n) for n in shape.held)
+    return 4 * rows * shape.head_dim / (COMPUTE_EACH * point.threads)
 
 
 def _rate(point: Point) -> float:

@@ -153,15 +153,20 @@ def is_peer(point: Visited) -> TypeGuard[Point]:
 
 def peer_lines(points: Iterable[Visited]) -> dict[Point, list[Point]]:
     """Those that have peers, each with ours that are of it: other layouts have memory of their
-    own.
+    own. Points that differ in the queries of a step are of one.
     """
     own = [point for point in points if isinstance(point, Point)]
-    found: dict[Point, list[Point]] = {line_of(point): [] for point in own if is_peer(point)}
+    found: dict[Point, list[Point]] = {_of_one(point): [] for point in own if is_peer(point)}
     for point in own:
-        line = line_of(point)
+        line = _of_one(point)
         if line in found and (is_peer(point) or point.layout == line.layout):
             found[line].append(point)
     return found
+
+
+def _of_one(point: Point) -> Point:
+    line = line_of(point)
+    return replace(line, shape=replace(line.shape, q_len=1))
 
 
 def crowded(needed: Mapping[Point, Needs], memory: int) -> list[Point]:

@@ -11,6 +11,7 @@ import pandas as pd
 from kvbench.analysis.answers import Answers
 from kvbench.analysis.answers.decodes import Decode
 from kvbench.analysis.answers.serving import Batch, Way
+from kvbench.analysis.answers.speculate import Speculation
 from kvbench.analysis.answers.step import Step
 from kvbench.analysis.differs.questions import Open
 from kvbench.analysis.means.findings import Findings
@@ -82,6 +83,10 @@ def short(found: Findings) -> list[str]:
     if own.decodes.rows:
         rule = wrapped([said("first", "rule", own.decodes.fastest)])
         lines += ["", *(f"  {line}" for line in _dtypes(own.decodes.rows)), *rule]
+    if drafted := own.speculation.page:
+        table = _drafting(own.speculation)
+        rule = wrapped([said("speculate", "rule", drafted[0])])
+        lines += ["", *(f"  {cut(line, WIDTH - 2)}" for line in table), *rule]
     if own.steps.rows:
         lines += ["", *(f"  {cut(line, WIDTH - 2)}" for line in _steps(own.steps.rows))]
     if own.serving.batches:
@@ -106,6 +111,18 @@ def _dtypes(found: tuple[Decode, ...]) -> list[str]:
         for row in found
     ]
     return ruled(pd.DataFrame(rows), [Column(name, name) for name in rows[0]])
+
+
+def _drafting(found: Speculation) -> list[str]:
+    """How many times as long as one query, of the page's workload."""
+    steps = {count: [line.at(count) for line in found.page] for count in found.counts}
+    columns = {
+        counted(count, "query"): [narrow(step.times.figure) if step else "" for step in own]
+        for count, own in steps.items()
+    }
+    names = [f"{line.dtype} {line.variant}, {line.layout}" for line in found.page]
+    table = pd.DataFrame({"kernel": names} | columns)
+    return ruled(table, [Column(name, name) for name in table.columns])
 
 
 def _steps(found: tuple[Step, ...]) -> list[str]:

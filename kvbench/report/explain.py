@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from kvbench.model.explained import Engine, Explained, Row, Server
+from kvbench.model.explained import Drafting, Engine, Explained, Row, Server
 from kvbench.report.ruled import Column, ruled
 from kvbench.report.words import paragraphs
 from kvbench.report.words.phrases import level, number
@@ -16,6 +16,7 @@ from kvbench.units import duration, size
 _PREDICTED = ("dtype", "context", "reads", "weights", "attention", "low", "high")
 _HELD = ("tokens", "off")
 _NEAR, _FAR = 8192, 131072  # tokens of the two contexts that are spoken of
+_DRAFTED = 4096  # tokens of the context at which drafting is spoken of first
 
 
 def lines(found: Explained) -> list[str]:
@@ -31,6 +32,18 @@ def _row(found: Explained, tokens: int) -> Row:
     )
 
 
+def drafted_lines(found: Explained) -> list[str]:
+    """Of each format, and what they share."""
+    if not found.drafting:
+        return []
+    said = list[str]()
+    for own in found.drafting.formats:
+        near = [row for row in own.rows if row.context <= _DRAFTED] or own.rows
+        told = list(dict.fromkeys((near[-1], own.rows[-1])))
+        said += paragraphs("explain", "drafting", found, own, told)
+    return said + paragraphs("explain", "verifying", found)
+
+
 def explain_text(found: Explained) -> list[str]:
     said = [
         *wrapped(paragraphs("explain", "titles", found), "", 2),
@@ -39,6 +52,9 @@ def explain_text(found: Explained) -> list[str]:
     ]
     for part in (paragraphs("explain", "measured", found), lines(found)):
         said += ["", *wrapped(part, "", 2)] if part else []
+    if found.drafting:
+        said += ["", *(f"  {line}" for line in _drafted(found.drafting)), ""]
+        said += wrapped(drafted_lines(found), "", 2)
     if found.server:
         said += ["", *wrapped(paragraphs("explain", "server", found), "", 2), ""]
         said += (f"  {line}" for line in _server(found.server))
@@ -54,6 +70,9 @@ def explain_markdown(found: Explained) -> str:
         f"- {plain(line)}" for line in (*paragraphs("explain", "measured", found), *lines(found))
     ]
     table = ["```text", *_table(found), "```"]
+    if found.drafting:
+        said += [f"- {plain(line)}" for line in drafted_lines(found)]
+        table += ["", "```text", *_drafted(found.drafting), "```"]
     if found.server:
         said += [f"- {plain(line)}" for line in paragraphs("explain", "server", found)]
         table += ["", "```text", *_server(found.server), "```"]
@@ -61,6 +80,41 @@ def explain_markdown(found: Explained) -> str:
         said += [f"- {plain(line)}" for line in paragraphs("engine", "lines", found)]
         table += ["", "```text", *_engine(found.engine), "```"]
     return "\n".join([f"### {plain(title)}", "", *map(plain, rest), "", *said, "", *table, ""])
+
+
+def _drafted(found: Drafting) -> list[str]:
+    """Steps that verify beside plain ones, by format and context."""
+    rows = [
+        {
+            "dtype": own.dtype,
+            "context": row.context,
+            "plain": row.plain,
+            "step": row.step.high,
+            "before": row.before,
+            "low": row.tokens.low,
+            "high": row.tokens.high,
+            "least": row.times.low,
+            "most": row.times.high,
+            "spare": row.spare.low if row.spare.low > 0 else None,
+            "pays": row.pays,
+        }
+        for own in found.formats
+        for row in own.rows
+    ]
+    columns = (
+        Column("dtype", "KV"),
+        Column("context", "context", "{:,}".format),
+        Column("plain", "plain step", duration),
+        Column("step", "verifying", duration),
+        Column("before", "tokens/s", number),
+        Column("low", "with drafts", number),
+        Column("high", "to", number),
+        Column("least", "times", "{:.2f}".format),
+        Column("most", "to", "{:.2f}".format),
+        Column("spare", "may cost", duration),
+        Column("pays", "pays"),
+    )
+    return ruled(pd.DataFrame(rows).astype({"spare": "float64"}), columns)
 
 
 def _server(found: Server) -> list[str]:

@@ -28,7 +28,7 @@ def _lines(found: Findings, manifest: Manifest) -> Iterator[str]:
     yield from (f"**{grade}** {plain(reason)}", "")
     for tile in tiles(own):
         yield f"- **{plain(tile.title)}: {plain(tile.value)}** {plain(tile.detail)}"
-    for table in (tables.dtypes(own), tables.steps(own)):
+    for table in (tables.drafting(own), tables.dtypes(own), tables.steps(own)):
         if table.rows:
             yield from ("", *_table(table), "", plain(table.about), "")
     yield from (

@@ -34,8 +34,12 @@ _COLUMNS = (
     Column("overhead", "% overhead", "{:.1%}".format),
     Column("times", "times ours", "{:.2f}".format),
     Column("within", "interval"),
+    Column("queries_times", "times 1 query", "{:.2f}".format),
+    Column("queries_within", "interval"),
     Column("word", ""),
 )
+# of cells with one query a step alone, and of those with several
+_ONE, _SEVERAL = ("tokens_per_second",), ("queries_times", "queries_within")
 
 
 PeerRow: Any = row("PeerRow", PEERS)
@@ -90,8 +94,10 @@ def compared(found: Findings, skips: Sequence[Skip], path: str, page: str) -> Co
 def text(found: Findings) -> list[str]:
     beside, lines = found.beside, []
     for each, (_, part) in zip(beside.cells, found.peers.groupby("cell", sort=False), strict=True):
-        within = itertools.starmap(_within, zip(part["times_low"], part["times_high"], strict=True))
-        table = ruled(part.assign(within=list(within)), _COLUMNS)
+        several = each.q_len > 1
+        columns = [own for own in _COLUMNS if own.name not in (_ONE if several else _SEVERAL)]
+        shown = part.assign(within=_within(part, "times"))
+        table = ruled(shown.assign(queries_within=_within(part, "queries_times")), columns)
         lines += [said("peers", "cell", each), *(f"  {line}" for line in table)]
         lines += [*wrapped(_notes(part, beside.builds)), ""]
     lines += wrapped(paragraphs("peers", "summary", beside))
@@ -111,8 +117,10 @@ def _notes(part: pd.DataFrame, builds: Sequence[Builds]) -> Iterator[str]:
         yield from (said("peers", "build", each, pair) for each in own)
 
 
-def _within(low: float, high: float) -> str:
-    return "" if isnan(low) else f"{low:.2f} to {high:.2f}"
+def _within(part: pd.DataFrame, ratio: str) -> list[str]:
+    """Intervals of a column, empty where one is not known."""
+    ends = zip(part[f"{ratio}_low"], part[f"{ratio}_high"], strict=True)
+    return ["" if isnan(low) else f"{low:.2f} to {high:.2f}" for low, high in ends]
 
 
 def launches(count: int) -> str:

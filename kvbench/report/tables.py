@@ -26,7 +26,7 @@ from kvbench.report.sheet import Cell, Columns, Sheet, interval, known, plain, r
 from kvbench.report.words import said as words
 from kvbench.report.words.phrases import WITNESS, bare, between, ends, narrow, number, share
 from kvbench.store import Manifest
-from kvbench.units import cpu_text, duration, size
+from kvbench.units import counted, cpu_text, duration, size
 
 _times = "{:.2f}".format
 _NOTHING = Answer.untested("", Reason.NOT_MEASURED)
@@ -73,6 +73,55 @@ def dtypes(found: Answers) -> Sheet:
     title, about = texts("dtypes")
     rule = words("first", "rule", found.decodes.fastest)
     return sheet("dtypes", title, f"{about} {rule}", columns, rows)
+
+
+def drafting(found: Answers) -> Sheet:
+    """Steps of several queries, of the page's workload: a row for each dtype."""
+    own = found.speculation
+    columns: Columns = {
+        "dtype": ("dtype", str),
+        "kernel": (lambda row: f"{row['variant']}, {row['layout']}", str),
+        **{
+            f"{counted(count, 'query')} ({counted(count - 1, 'draft')})": answered(
+                f"of {count}", narrow
+            )
+            for count in own.counts
+        },
+    }
+    rows = [
+        {name: getattr(line, name) for name in line.__slots__}
+        | {
+            f"of {count}": step.times if (step := line.at(count)) else _NOTHING
+            for count in own.counts
+        }
+        for line in own.page
+    ]
+    title, about = texts("drafting")
+    where = words("speculate", "where", own.page[0]) if own.page else ""
+    return sheet("drafting", title.format(where), about, columns, rows)
+
+
+def queries(found: Findings) -> Sheet:
+    """Steps of several queries, each beside the same with one."""
+    columns: Columns = {
+        **plain("dtype", "variant", "layout"),
+        "heads a KV head": ("group", str),
+        "context": ("context", "{:,}".format),
+        **plain("threads", "mask", "queries", "drafts"),
+        "times as long as one query": answered("times"),
+        "interval": (lambda row: within(row["times"]), str),
+        "core time, likewise": answered("core", narrow),
+        "what limits": ("limit", lambda answer: words("first", "limit", answer)),
+        "verdict": (lambda row: str(row["worth"]), str),
+    }
+    rows = [
+        {name: getattr(line, name) for name in line.__slots__}
+        | {name: getattr(step, name) for name in step.__slots__}
+        for line in found.answers.speculation.lines
+        for step in line.steps
+    ]
+    places = {name: place for place, name in enumerate(found.points["name"])}
+    return _sheet("queries", columns, rows, [places[row["point"]] for row in rows])
 
 
 def steps(found: Answers) -> Sheet:
@@ -173,6 +222,7 @@ def _held(row: Mapping[str, Any]) -> Cell:
 def points(found: Findings) -> Sheet:
     columns: Columns = {
         "point": ("short", str),
+        "queries": ("q_len", str),
         "level": ("regime", str),
         "tokens/s": ("tokens", number),
         "GB/s": ("gbps", number),
@@ -190,6 +240,8 @@ def points(found: Findings) -> Sheet:
     }
     if not found.points["pass_p99"].notna().any():
         del columns["slowest passes"]
+    if not (found.points["q_len"] != 1).any():
+        del columns["queries"]
     tokens = tokens_of(found)
     rows = [row | {"tokens": tokens.get(row["name"])} for row in records(found.points)]
     facts = [{key: str(row[key]) for key in FILTERS if known(row.get(key))} for row in rows]
@@ -326,7 +378,9 @@ def provenance(manifest: Manifest) -> Sheet:
 
 _COLUMNS: dict[str, Columns] = {  # of tables that are findings as they are
     "peers": {
-        **plain("model", "dtype", "threads", "context", "engine", "layout", "variant"),
+        **plain("model", "dtype", "threads", "context"),
+        "queries": ("q_len", str),
+        **plain("engine", "layout", "variant"),
         "GB/s": ("gbps", number),
         "tokens/s": ("tokens_per_second", number),
         "% of read": ("share", share),
@@ -335,6 +389,8 @@ _COLUMNS: dict[str, Columns] = {  # of tables that are findings as they are
         "% overhead": ("overhead", "{:.1%}".format),
         "times as long as ours": ("times", _times),
         "interval": interval("times"),
+        "times as long as one query": ("queries_times", _times),
+        "interval of these": interval("queries_times"),
         "than ours": ("word", str),
         **plain("version", "function"),
         "notes": ("error", str),
@@ -360,7 +416,7 @@ _COLUMNS: dict[str, Columns] = {  # of tables that are findings as they are
 
 
 _DIGITS = 16  # of a digest
-_CELL = plain("model", "dtype", "threads", "context")
+_CELL = plain("model", "dtype", "threads", "context") | {"queries": ("q_len", str)}
 
 
 def peers(found: Beside) -> tuple[Sheet, Sheet, Sheet]:
@@ -417,6 +473,7 @@ def every(found: Findings) -> list[Sheet]:
     asked = (own.pop("contrasts"), tokens(found), fits(found.answers))
     return [
         points(found),
+        queries(found),
         serving(found),
         replace(own.pop("peers"), name="rows"),  # a page's figure has that name
         *peers(found.beside),

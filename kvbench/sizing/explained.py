@@ -120,7 +120,8 @@ def explain(
     """
     decoder, weights = decoder_of(name, model, batch), model.weights
     if given is not None:
-        weights = Weights(max(given, weights.stored if weights else 0), given)
+        stored, parameters = (weights.stored, weights.multiplied()) if weights else (0, 0)
+        weights = Weights(max(given, stored), given, parameters=parameters)
     fact = known.machine.facts.get("memory")
     memory = fact.value if fact and isinstance(fact.value, int) else None
     reads, plain = known.best_read("DRAM"), known.plain_read()

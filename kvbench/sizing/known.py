@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from kvbench.analysis.answers.pairs import QUERIES
 from kvbench.analysis.means.findings import Findings
 from kvbench.analysis.measured.families import alone
 from kvbench.analysis.measured.plateaus import Capacity, corrections
@@ -17,6 +18,7 @@ from kvbench.errors import BadRun
 from kvbench.machine import describe
 from kvbench.machine.placement import place
 from kvbench.model import OURS, PLAIN, Ceiling, Machine, Probe
+from kvbench.model.masks import CHAIN
 from kvbench.model.point import EVEN
 from kvbench.model.size import Bound, Decoder
 from kvbench.regime import NO_LEVEL, Regime, classify, corrected
@@ -29,6 +31,7 @@ from kvbench.units import GB, counted, cpu_text, size
 
 _HINT = "name a run directory, or a file that kvbench machine --json has printed"
 _DRAM, _NOTHING = "DRAM", "nothing was measured: name a run with --machine"
+_SHAPE = ("group", "head_dim", "context")  # in which a point is near, in this order
 _PROBE, _CEILING = ([field.name for field in fields(kind)] for kind in (Probe, Ceiling))
 
 
@@ -44,6 +47,7 @@ class KnownMachine:
     reads: tuple[Ceiling, ...] = ()
     gflops: float | None = None  # GFLOP/s of their multiply-adds
     decodes: pd.DataFrame | None = None  # the points of a run that these threads have decoded
+    queries: pd.DataFrame | None = None  # those with several queries, beside the same with one
     peers: pd.DataFrame | None = None  # those that they have decoded in other engines
 
     def regime(self, footprint: float) -> Regime:
@@ -80,7 +84,16 @@ class KnownMachine:
         """The point that decodes this format fastest from memory, in any layout; of a shape that is
         near. Of those that a report answers with, it is that one.
         """
-        return self._best(decoder, _DRAM, (), ("group", "head_dim", "context"))
+        return self._best(decoder, _DRAM, (), _SHAPE)
+
+    def with_queries(self, decoder: Decoder) -> pd.DataFrame:
+        """Decodes of this format from memory that were timed with several queries, too; of a shape
+        that is near.
+        """
+        if self.queries is None:
+            return pd.DataFrame()
+        alike = self.queries["dtype"] == decoder.dtype
+        return nearest(self.queries[alike & (self.queries["regime"] == _DRAM)], decoder, _SHAPE)
 
     def core_rate(self, decoder: Decoder) -> tuple[float, float] | None:
         """GB/s of K, V and scales that one core decodes from a private cache, of that point, and
@@ -169,13 +182,30 @@ def _of_run(found: KnownMachine, path: Path) -> KnownMachine:
             for each in reads
         )
     decodes, peers = measured_decodes(run, cpus), _measured_peers(run, cpus)
-    return replace(found, decodes=decodes, peers=peers, reads=reads)
+    queries = _measured_queries(run, decodes)
+    return replace(found, decodes=decodes, queries=queries, peers=peers, reads=reads)
 
 
 def _decoded(run: Findings, cpus: str) -> pd.DataFrame:
     """What these threads have decoded: sequences of one length, with nothing between passes."""
     points = run.points[run.points["gbps"].notna() & (run.points["cpus"] == cpus)]
     return alone(points[(points["op"] == "decode") & (points["lengths"] == EVEN)])
+
+
+def _measured_queries(run: Findings, decodes: pd.DataFrame) -> pd.DataFrame:
+    """Decodes beside the same with several queries: a row for each number of them. `times`: how
+    many times as long they take, in the same rounds. One launch alone encloses nothing.
+    """
+    asked = run.contrasts[run.contrasts["factor"] == QUERIES]
+    counts = run.points.set_index("name")[["q_len", "mask"]]
+    found = asked[["base_name"]].join(counts, asked["other_name"])
+    for end, other in (("", ""), ("_low", "_high"), ("_high", "_low")):
+        found[f"times{end}"] = 1 / asked[f"ratio{other}"]
+    several = asked["launches"] > 1
+    found["times_low"] = found["times_low"].where(several, 1.0)
+    found["times_high"] = found["times_high"].where(several, found["q_len"].astype(float))
+    ones = decodes.drop(columns=["q_len", "mask"])
+    return found[found["mask"] == CHAIN].merge(ones, left_on="base_name", right_on="name")
 
 
 def _measured_peers(run: Findings, cpus: str) -> pd.DataFrame:

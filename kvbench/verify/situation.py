@@ -60,6 +60,7 @@ QUICK = (
 FULL = (
     *QUICK,
     Situation("one token", 1, 1, 1, 1, (1,), several=(Several(3), Several(3, TREE))),
+    Situation("many queries", 1, 2, 32, 70, (65,), several=(Several(32), Several(32, TREE))),
     Situation(
         "odd sizes",
         3,
@@ -68,7 +69,7 @@ FULL = (
         700,
         (129, 1, 641),
         (("block_tokens", 5), ("pad", 0)),
-        (Several(5, CHAIN, (0, 4, 5)), Several(32, TREE)),
+        (Several(5, CHAIN, (0, 4, 5)),),
     ),
     Situation(
         "window",
@@ -78,11 +79,11 @@ FULL = (
         1200,
         (1111,),
         (("window", 1000), ("ring", False)),
-        (Several(16), Several(8, TREE)),
+        (Several(5, TREE),),
     ),
     Situation("large group", 1, 33, 64, 300, (300,), (("block_tokens", 256),), (Several(2),)),
-    Situation("wide head", 2, 8, 256, 520, (513,), (("block_tokens", 1),), (Several(7, BLOCK),)),
-    Situation("long", 2, 2, 64, 4500, (4460,), several=(Several(4, BLOCK),)),
+    Situation("wide head", 2, 8, 256, 520, (513,), (("block_tokens", 1),), (Several(3, BLOCK),)),
+    Situation("long", 2, 2, 64, 4500, (4460,), several=(Several(2, BLOCK),)),
 )
 
 

@@ -16,7 +16,7 @@ from kvbench.closing import Owner
 from kvbench.grouping import grouped
 from kvbench.machine.allowance import Disturbed
 from kvbench.model import NEIGHBOUR, Job, Point, Record, Role, Sample
-from kvbench.model.masks import CHAIN
+from kvbench.model.contrast import alone_of
 from kvbench.model.point import Visited
 from kvbench.model.program import AHEAD, ALONE, CORE, beside
 from kvbench.worker.answers import Answers
@@ -33,17 +33,8 @@ def families(visited: Iterable[Visited]) -> list[list[Visited]]:
     """In their order, each with the point first that has least between its passes and the fewest
     queries. What has no others is one by itself.
     """
-    found = grouped((_alone(each), each) for each in visited)
+    found = grouped((alone_of(each) if isinstance(each, Point) else each, each) for each in visited)
     return [sorted(each, key=_more) for each in found.values()]
-
-
-def _alone(visited: Visited) -> Visited:
-    """With nothing read between its passes; or where nothing is, with one query."""
-    if not isinstance(visited, Point):
-        return visited
-    if visited.streamed:
-        return replace(visited, between=0)
-    return replace(visited, shape=replace(visited.shape, q_len=1, mask=CHAIN))
 
 
 def _more(visited: Visited) -> tuple[int, int]:

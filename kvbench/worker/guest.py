@@ -12,7 +12,7 @@ from kvbench.closing import Owner
 from kvbench.errors import KvbenchError, WrongAnswer
 from kvbench.model import Point
 from kvbench.peers.builds import Build
-from kvbench.peers.host import Host, steps
+from kvbench.peers.host import Host, layer_shape, steps
 from kvbench.peers.interface import LONG
 from kvbench.peers.known import known
 from kvbench.worker.content import SEED
@@ -25,12 +25,12 @@ _MOST = 1 << 63  # bytes, of which no memory has as many
 
 
 class Guest(Owner):
-    """A peer in a line. `error`: the largest so far."""
+    """A peer in a line. `bench`: ours that is asked the same. `error`: the largest so far."""
 
     def __init__(
         self, point: Point, bench: Decoding, data: int, build: Build, patience: float, folder: str
     ) -> None:
-        self.point, self._bench = point, bench
+        self.point, self.bench = point, bench
         found = known(point.engine)
         if not found.takes(point.dtype, point.layout):
             why = found.lacking or "it has changed since the run began"
@@ -42,13 +42,11 @@ class Guest(Owner):
 
     def _prepare(self) -> None:
         self.host = self._owned.enter_context(Host(self.point, *self._how))
-        count, self.memory, self.flags = self.host.setup(
-            self._bench.room.signs, self._bench.queries.q[:, 0]
-        )
+        count, self.memory, self.flags = self.host.setup(self.bench.room.signs, asked(self.bench))
         if not 0 < count < _MOST:
             raise self.host.process.failed(f"it says that a step reads {str(count)[:20]} bytes")
         self.function = self._kind.function
-        ours = self._bench.own.traffic()
+        ours = self.bench.own.traffic()
         ends = ours.bytes_compulsory - ours.bytes_kv - ours.bytes_scales - ours.bytes_table
         facts = dict.fromkeys(("bytes_compulsory", "bytes_issued", "bytes_line"), count + ends)
         self.moved = replace(
@@ -59,7 +57,7 @@ class Guest(Owner):
             bytes_table=0.0,
             ai=ours.flops / (count + ends),
         )
-        self.bytes, layers = count, self._bench.room.slices
+        self.bytes, layers = count, self.bench.room.slices
         self.check(dict.fromkeys([0, layers - 1, layers // 2]))
         self.program = Program(
             self.point.name, self.host, steps(layers, self.moved), warm=False, memory=id(self)
@@ -77,13 +75,14 @@ class Guest(Owner):
         for layer in layers:
             self._right(*self.host.ask("answer", layer)[:2])
 
-    def after(self, asked: np.ndarray) -> None:
+    def after(self, others: np.ndarray) -> None:
         """Checks what the samples have left; then it is asked other queries."""
         self._right(*self.host.ask("left"))
-        self.host.ask("ask", asked)
+        self.host.ask("ask", others)
 
     def _right(self, layer: int, out: np.ndarray) -> None:
-        right = self._bench.queries.right().out[0] * self._bench.room.signs[layer, 1]
+        right = self.bench.queries.right().out.reshape(layer_shape(self.point).asked)
+        right = right * self.bench.room.signs[layer, 1]
         off = np.abs(out - right) if out.shape == right.shape else np.full(1, np.inf)
         limit = self._share * np.sqrt(np.mean(right**2))
         if not (off <= limit).all():
@@ -95,10 +94,15 @@ class Guest(Owner):
         self.error = max(self.error, float(off.max()))
 
 
+def asked(bench: Decoding) -> np.ndarray:
+    """Its queries, as Peer.ask() takes them: of the one sequence that peers have."""
+    return bench.queries.q.reshape(-1, *layer_shape(bench.point).asked).copy()
+
+
 def look_after(guests: Collection[Guest], bench: Decoding) -> None:
     """Checks what the samples have left, and then what other queries are answered."""
     bench.queries.ask(SEED + 1)
-    others = bench.queries.q[:, 0].copy()
+    others = asked(bench)
     bench.queries.ask(SEED)
     for guest in guests:
         guest.after(others)

@@ -1,4 +1,5 @@
-"""A line: our kernels and the peers of a point, in the same rounds on the same values.
+"""A line: our kernels and the peers of a point, in the same rounds on the same values; and those of
+points that differ from it in the queries of a step.
 
 make each peer's process and verify it, as many at once as there are CPUs; whoever fails has an
 error, and the others go on
@@ -25,7 +26,7 @@ from kvbench.plan.witnesses import line_of
 from kvbench.worker.answers import Answers
 from kvbench.worker.content import SEED
 from kvbench.worker.decoding import Decoding
-from kvbench.worker.guest import Guest, values
+from kvbench.worker.guest import Guest, asked, values
 from kvbench.worker.loop import Program, rounds
 from kvbench.worker.room import Room
 from kvbench.worker.tuning import Tuner
@@ -34,8 +35,8 @@ _FIRST, _LAST = -1, 1  # places in a round
 
 
 class Line(Owner):
-    """`points`: of one line_of(). Guests are made in `records`, which says which of them it is
-    at.
+    """`points`: of one of peer_lines(). Guests are made in `records`, which says whose
+    turn it is.
     """
 
     def __init__(
@@ -52,21 +53,21 @@ class Line(Owner):
         super().__init__()
 
     def _prepare(self) -> None:
-        base, ours = (
-            line_of(self._points[0]),
-            [point for point in self._points if point.engine == OURS],
-        )
+        ours = [point for point in self._points if point.engine == OURS]
+        bases = sorted(set(map(line_of, self._points)), key=lambda base: base.shape.q_len)
         made = {
             point: self._owned.enter_context(
                 Decoding(
                     point, self._job.needs.get(point.name, self._room.needs), self._room, *self._how
                 )
             )
-            for point in dict.fromkeys([base, *ours])
+            for point in dict.fromkeys([*bases, *ours])
         }
         for bench in made.values():
             self._tuner.choose(bench)
-        self._first, self._benches = made[base], {point: made[point] for point in ours}
+        self._benches = {point: made[point] for point in ours}
+        self._bases = {base: made[base] for base in bases}
+        self._first = made[bases[0]]
         self._guests: list[Guest] = []
 
     def records(self, watch: Callable[[], Disturbed]) -> Iterator[Visited | Record]:
@@ -78,17 +79,21 @@ class Line(Owner):
         for point, bench in self._benches.items():
             least = min(sample.passes for sample in taken if sample.program == point.name)
             errors[point] = max(errors[point], bench.verify_left(least))
-        self._first.queries.ask(SEED + 1)
-        others = self._first.queries.q[:, 0].copy()
-        self._first.queries.ask(SEED)
-        yield from self._all(lambda guest: guest.after(others))
-        self._first.queries.ask(SEED + 1)
+        self._ask(SEED + 1)
+        others = {bench: asked(bench) for bench in self._bases.values()}
+        self._ask(SEED)
+        yield from self._all(lambda guest: guest.after(others[guest.bench]))
+        self._ask(SEED + 1)
         yield from self._all(lambda guest: guest.check([0]))
-        self._first.queries.ask(SEED)
+        self._ask(SEED)
         for point, bench in self._benches.items():
             yield self._ours(point, bench, taken, max(errors[point], bench.verify_changed()))
         for guest in self._guests:
             yield self._theirs(guest, taken)
+
+    def _ask(self, seed: int) -> None:
+        for bench in self._bases.values():
+            bench.queries.ask(seed)
 
     # ---- guests ----------------------------------------------------------------------------------
 
@@ -97,7 +102,8 @@ class Line(Owner):
         pool = self._owned.enter_context(ThreadPoolExecutor(self._first.team.threads))
         data = self._owned.enter_context(values(self._room, self._first.team.threads))
         made = {}
-        self._first.queries.right()  # once, before several ask for it
+        for bench in self._bases.values():
+            bench.queries.right()  # once, before several ask for it
         for point in self._points:
             if point.engine != OURS:
                 made[point] = pool.submit(self._guest, point, data)
@@ -111,7 +117,8 @@ class Line(Owner):
     def _guest(self, point: Point, data: int) -> Guest:
         plan = self._job.plan
         build = build_of(point.engine, plan.peers, plan.pythons)
-        return Guest(point, self._first, data, build, plan.patience / 2, self._job.references)
+        bench, patience = self._bases[line_of(point)], plan.patience / 2
+        return Guest(point, bench, data, build, patience, self._job.references)
 
     def _lost(self, point: Point, error: KvbenchError) -> Record:
         return Record(self._job.launch, point, (), {}, {}, error=str(error))

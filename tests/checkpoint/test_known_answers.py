@@ -150,6 +150,37 @@ def test_a_mixture_of_experts(batch, distinct, tmp_path):
         always + batch * 2 * 2048 + 48 * distinct * 2 * 3 * 768 * 2048
     )
     assert find("qwen3-30b-a3b")[1].weights == weights
+    assert weights.multiplied() == always // 2 + 48 * 8 * 3 * 768 * 2048, "whatever the batch"
+
+
+STORES = [  # how it is quantized, what its index names, and how many elements each token meets
+    (
+        {"quantization_config": {"quant_method": "fp8"}},
+        ["self_attn.q_proj.weight", "self_attn.q_proj.weight_scale_inv"],
+        4096 * 4096,
+    ),
+    ({"torch_dtype": "float32"}, ["self_attn.q_proj.weight"], 4096 * 4096),
+    (
+        {"quantization_config": {"quant_method": "mxfp4"}, "num_local_experts": 4}
+        | {"num_experts_per_tok": 1},
+        ["mlp.experts.down_proj_blocks", "mlp.experts.down_proj_scales"],
+        4096 * 14336,
+    ),
+]
+
+
+@pytest.mark.parametrize(("facts", "parts", "elements"), STORES)
+def test_parameters_are_counted_whatever_they_take(facts, parts, elements, tmp_path):
+    found = folder(tmp_path / "model", config(**LLAMA | facts), names(2, *parts))
+    _, weights, _ = read(found)
+    assert weights.multiplied() == 2 * elements + 128256 * 4096 + 4096
+
+
+def test_published_models_have_as_many_active_parameters_as_is_said_of_them():
+    """In billions, rounded, as their publishers have them."""
+    said = {"gpt-oss-20b": 3.6, "gpt-oss-120b": 5.1, "deepseek-v3": 37, "llama-3-8b": 7.5}
+    for name, count in said.items():
+        assert find(name)[1].weights.multiplied() / 1e9 == pytest.approx(count, rel=0.02)
 
 
 @pytest.mark.parametrize(
@@ -218,6 +249,7 @@ def test_a_gguf_file(tmp_path):
     each = 2 * (512 * 512 // 256 * 144 + 512 * 1024 // 256 * 210 + 512 * 4)
     assert weights.read(1) == each + 1000 * 2 * 210 + 2 * 144 and weights.row == 288
     assert weights.stored == each + 1000 * 2 * (144 + 210)
+    assert weights.multiplied() == 2 * (512 * 512 + 512 * 1024 + 512) + 1000 * 512
     assert (decoder.kv_heads, decoder.head_dim, decoder.context) == (2, 64, 4096)
     assert cache_bytes(decoder) == 2 * 2 * 2 * 64 * 4096 * 2
 

@@ -38,7 +38,10 @@ APART = {
     "--seed": "of visits, or of sides",
     "--window": "of a model, or of one point",
 }
-LONG = ("sweep", "profile", "score", "report", "size", "compare", "gate", "history show")
+LONG = (
+    *("sweep", "profile", "score", "report", "size", "explain", "compare", "gate"),
+    "history show",
+)
 EXAMPLES = {"gate": 3, "profile": 3, "history show": 1}  # of the others two
 
 

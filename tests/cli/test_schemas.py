@@ -43,9 +43,11 @@ SIZED = (
 )
 OPEN = Open("layout", "decode", "DRAM", "a", "b", "head f16", 1.25, 0.9, 1.5, 14, 20, ("a", "b"))
 RATIO = {"times": 0.97, "low": 0.95, "high": 0.99, "launches": 6, "word": "faster"}
-HEADS = {"cell": 0, "model": "a", "dtype": "f16", "threads": 1, "context": 64, "layout": "head"}
-BUILDS = Builds(**RATIO, engine="e", base="a", head="b", cells=(BuildCell(**RATIO, **HEADS),))
+CELL = {"cell": 0, "model": "a", "dtype": "f16", "threads": 1, "context": 64, "q_len": 4}
+ONE = BuildCell(**RATIO, **CELL, layout="head")
+BUILDS = Builds(**RATIO, engine="e", base="a", head="b", cells=(ONE,))
 PREDICTED = "llama-3-8b --weights 16GB --engine ggml --dtype f16 --measured 1@1k --measured 1@8k"
+DRAFT = ("--draft", "2", "--accept", ".5", "--draft-cost", "5ms")
 SERVER = ["--cores", "64", "--bandwidth", "400"]
 SHORT = ["--samples", "2", "--sample-time", "0.001"]
 # of many rounds one has all parts in samples of one length
@@ -154,7 +156,7 @@ CALLS = {
         [*PREDICTED.split(), "--machine", str(ASKED.parent / "peers"), "--json"],
         ["deepseek-v3", "--machine", str(BASELINE), "--json"],
         ["gpt-2", "--machine", str(BASELINE), "--json"],
-        ["llama-3-8b", "--machine", str(ASKED), *SERVER, "--json"],
+        ["llama-3-8b", "--machine", str(ASKED), *SERVER, *DRAFT, "--json"],
     ],
     "size": lambda folder: [
         ["llama-2-7b", "--json"],
@@ -307,7 +309,7 @@ def test_schemas_are_schemas_and_explain_themselves(each):
 IN_AN_ANSWER = re.compile(r"\.(figure|facts)\.")  # one that was not tested has neither
 UNIT = re.compile(
     r"(GB/s|GFLOP/s|FLOP|FLOP per byte|bytes|bytes per second|seconds|tokens|tokens per second|in"
-    r" `unit`|probability|"
+    r" `unit`|in the unit of its key|probability|"
     r"absolute|ratio|ratio to [^:]+|share)( a core)?:|share of "
 )
 

@@ -30,7 +30,9 @@ def shapes():
     for _ in range(_SHAPES):
         kv, group = coin.choice((1, 2, 3, 8)), coin.choice((1, 2, 4, 7))
         tokens = coin.choice((1, 2, 17, 64, 100, 255, 1024, coin.randint(3, 2000)))
-        yield LayerShape(kv * group, kv, coin.choice((64, 96, 128, 256)), tokens)
+        queries = min(coin.choice((1, 1, 2, 4, 7, 32)), tokens)
+        dim = coin.choice((64, 96, 128, 256))
+        yield LayerShape(kv * group, kv, dim, tokens, q_len=queries)
 
 
 class Here:
@@ -96,6 +98,8 @@ def test_its_answers_are_those_of_float64(name):
     with asked(engine) as peer:
         for place, shape in enumerate(shapes()):
             dtype, layout = cases[place % len(cases)]
+            if not engine.kind.several:
+                shape = replace(shape, q_len=1)
             if layout == "paged":
                 shape = replace(shape, block_tokens=_BLOCKS[place % len(_BLOCKS)])
             values = coin.standard_normal(
@@ -103,19 +107,28 @@ def test_its_answers_are_those_of_float64(name):
             )
             values = _held(values, dtype)
             signs = coin.choice(np.float32([1, -1]), (_LAYERS, 2, shape.head_dim))
-            q = coin.standard_normal((_LAYERS, shape.q_heads, shape.head_dim), dtype=np.float32)
+            q = coin.standard_normal((_LAYERS, *shape.asked), dtype=np.float32)
             peer.begin(engine.kind, dtype, layout)
             count, flags = peer.setup(shape, values, signs, q)
             for layer in (0, 2, 1):
-                own = [values[side] * signs[layer, side] for side in (0, 1)]
-                rows = [each.transpose(1, 0, 2)[None] for each in own]
-                right = attention(q[layer][None], whole(*rows), [shape.context])[0]
+                right = answer(shape, q[layer], *(values[n] * signs[layer, n] for n in (0, 1)))
                 share = engine.kind.formats[dtype] * max(1, shape.context / LONG)
                 off = np.abs(peer.answer(layer) - right).max() / np.sqrt(np.mean(right**2))
                 assert off <= share, (dtype, layout, shape, off)
             elements = 2 * shape.kv_heads * shape.context * shape.head_dim
             assert 0.5 * elements <= count <= 4 * elements
             assert engine.kind.function and 0 < len(flags) <= 120, flags
+
+
+def answer(shape, q, k, v):
+    """Each query by itself: as the only one, of a sequence that ends with its token."""
+    rows = whole(*(side.transpose(1, 0, 2)[None] for side in (k, v)))
+    first = shape.context - shape.q_len + 1
+    out = [
+        attention(one[None], rows, [first + n])[0]
+        for n, one in enumerate(q.reshape(shape.q_len, shape.q_heads, shape.head_dim))
+    ]
+    return np.array(out).reshape(shape.asked)
 
 
 def _held(values, dtype):

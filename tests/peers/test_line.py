@@ -44,6 +44,7 @@ threads = 1
 layers = 9
 dtype = "f32"
 engine = "all"
+q_len = 2
 """
 
 

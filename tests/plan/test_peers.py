@@ -63,8 +63,22 @@ def test_ours_in_another_layout_are_apart(blocks):
             INVALID,
             "peers keep blocks in their order: ask for order=sequential",
         ),
+        (
+            'block_tokens = 32\nq_len = 4\nmask = "tree"',
+            INVALID,
+            "vllm: queries of peers are a chain: ask for mask=chain",
+        ),
     ],
 )
 def test_what_it_cannot_do_is_left_out(blocks, axes, reason, said):
     order = "" if "order" in axes else '\norder = "sequential"'
     assert why(blocks(axes + order)) == (reason, said)
+
+
+def test_several_queries_are_of_the_same_rounds_and_for_those_who_take_them(blocks, monkeypatch):
+    axes = 'block_tokens = 32\norder = "sequential"\nq_len = [1, 4]'
+    ((line, points),) = peer_lines(blocks(axes).points).items()
+    assert line.shape.q_len == 1
+    assert [(p.engine, p.shape.q_len) for p in points] == [(OURS, 1), ("vllm", 1), ("vllm", 4)]
+    monkeypatch.setattr(Vllm, "several", False)
+    assert why(blocks(axes)) == (INVALID, "vllm: it decodes one query a step")

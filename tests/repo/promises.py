@@ -150,6 +150,11 @@ PREDICTED = (
     " --engine ggml --dtype f16 --measured 1.62@4k"
 )
 
+DRAFTED = (
+    "kvbench explain llama-3-8b --draft 4 --accept .7,.45,.33,.21"
+    " --machine results/zen4-kvm-2/quick"
+)
+
 README = {
     "kvbench sweep --report": measured(
         r"Does L3 help\?",
@@ -220,6 +225,11 @@ SUITES = {
     ),
     "kvbench sweep step": Promise((WHOLE, r"run +runs/"), how=played),
     "kvbench sweep l3fit": Promise((WHOLE, r"run +runs/"), how=played),
+    "kvbench sweep speculate": Promise((WHOLE, r"run +runs/"), how=played),
+    "kvbench profile decode --model llama-3-8b --q-len 4 --mask tree": Promise(
+        (r"4 queries of each sequence \(tree\)", r"the same with one query"),
+        more=(*BRIEF, "--context", "64", "--layers", "2", "--tuning", "off"),
+    ),
     "kvbench profile decode --model llama-3-8b --context 4096 --residency hot"
     " --between 0.5xL3": Promise(
         (r"^decode\.flash\.head\.f16\.", r"the same, nothing read between passes"),
@@ -344,6 +354,7 @@ IN_DEPTH = {
             r"KV format: i8\.",
         )
     ),
+    DRAFTED: Promise((r"Drafting 4 tokens with KV in f16 pays at every context to 8,192 tokens",)),
     PREDICTED: Promise(
         (
             r"\n  f16 +4,096 +memory +\d+ ms +\d+ ms +[\d.]+ +[\d.]+ +[\d.]+ +1\.62 +\S+%",

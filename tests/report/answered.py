@@ -2,7 +2,7 @@
 
 import math
 
-from kvbench.analysis.answers import Answers
+from kvbench.analysis.answers import Answers, speculate
 from kvbench.analysis.answers.answer import Answer, Basis, Figure, Held, Reason, State, Unit
 from kvbench.analysis.answers.between import Course, Family, Kept, Left
 from kvbench.analysis.answers.decodes import Decode, Decodes
@@ -229,6 +229,28 @@ SERVING = Serving(
     threads=2,
     between=122 << 20,
 )
+SPECULATION = speculate.Speculation(
+    lines=(
+        speculate.Line(
+            **dict(dtype="f16", layout="head", variant="flash", group=4, context=16384),
+            **dict(threads=2, batch=1, mask="chain", model="llama-3-8b", level="DRAM"),
+            point="f16 point",
+            limit=NONE.because(State.DECIDED, Reason.MEMORY),
+            steps=(
+                speculate.Queries(
+                    queries=4,
+                    drafts=3,
+                    point="f16 point",
+                    times=told("queries", 1.31, Unit.LENGTH, 1.22, 1.4, "f16 point"),
+                    core=told("core", 1.2, Unit.LENGTH, 1.19, 1.21, "f16 point"),
+                    limit=NONE.because(State.DECIDED, Reason.CORE),
+                    worth=speculate.Worth.MORE,
+                ),
+            ),
+        ),
+    ),
+    usual=4,
+)
 ANSWERS = Answers(
     machine="AMD EPYC",
     virtual=True,
@@ -273,6 +295,7 @@ ANSWERS = Answers(
     ),
     steps=Steps(STEPS),
     serving=SERVING,
+    speculation=SPECULATION,
     servers=Servers(
         here=15.4,
         lines=(Line("i8", "i8 point", 2.8e8, 60.0, 17.0),),

@@ -213,20 +213,23 @@ def test_the_figure(tmp_path, capsys):
 
 @pytest.mark.parametrize("name", ["llama-3-8b", "deepseek-v2-lite"])
 def test_what_is_not_known_is_measured(name, tmp_path, monkeypatch, capsys):
+    """Exactly as many queries as a draft needs."""
     played(monkeypatch, tmp_path)
     monkeypatch.chdir(tmp_path)
-    found = json.loads(output_of(capsys, "explain", name, "--json"))
+    draft = ("--draft", "2", "--accept", ".5")
+    found = json.loads(output_of(capsys, "explain", name, *draft, "--json"))
     assert Path(found["machine"]).parent.name == "runs"
-    heads = {
-        point["shape"]["q_heads"]
+    shapes = [
+        point["shape"]
         for point in json.loads((tmp_path / found["machine"] / "manifest.json").read_text())[
             "plan"
         ]["points"]
         if "shape" in point
-    }
-    assert heads == {32} and any(each["decode"] for each in found["formats"]) == (
-        name == "llama-3-8b"
-    )
+    ]
+    walked = name == "llama-3-8b"  # no kernel walks latent rows
+    assert {shape["q_heads"] for shape in shapes} == {32}
+    assert {shape.get("q_len", 1) for shape in shapes} == ({1, 3} if walked else {1})
+    assert any(each["decode"] for each in found["formats"]) == walked
 
 
 BAD = [

@@ -11,6 +11,7 @@ from kvbench.analysis.answers.memory import Reads, reads
 from kvbench.analysis.answers.prefetch import prefetch
 from kvbench.analysis.answers.servers import Servers, servers
 from kvbench.analysis.answers.serving import Serving, serving
+from kvbench.analysis.answers.speculate import Speculation, speculation
 from kvbench.analysis.answers.step import Steps, steps
 from kvbench.analysis.answers.storing import Storing, storing
 from kvbench.analysis.answers.tables import Tables
@@ -35,6 +36,9 @@ class Answers:
     storing: Annotated[Storing, about("what it costs to store a token")]
     steps: Annotated[Steps, about("what whole steps take, and whether they are their parts")]
     serving: Annotated[Serving, about("what padding costs a batch of real requests")]
+    speculation: Annotated[
+        Speculation, about("how much longer attention takes for several queries a step")
+    ]
     servers: Annotated[Servers, about("a model of servers with other bandwidth a core")]
     trust: Annotated[Trust, about("how far to trust the run")]
 
@@ -59,6 +63,7 @@ def answers(tables: Tables) -> Answers:
         storing=storing(tables, page, chosen.choices),
         steps=steps(tables, page, served.points),
         serving=served,
+        speculation=speculation(tables, page),
         servers=servers(found, page, memory),
         trust=trust(tables),
     )

@@ -157,7 +157,7 @@ def _families(tables: Tables, page: Workload, tested: pd.DataFrame) -> list[Fami
     judged, found = _judged(tables), []
     every = members(tables)
     for row in tested[tested["name"].isin(every)].to_dict("records"):
-        name = _model(row, tables.models, page)
+        name = model_of(row, tables.models, page)
         model = next((each for each in tables.models if each.name == name), None)
         gain = _told(row, judged[row["name"]])
         found += [of_family(row, model, gain, tables, every[row["name"]])]
@@ -186,7 +186,7 @@ def _gain(
 ) -> Gain:
     return Gain(
         **{name: row[name] for name in ("dtype", "layout", "group", "context", "threads")},
-        model=_model(row, models, page),
+        model=model_of(row, models, page),
         layouts=layouts,
         gain=_told(row, judged),
         limit=limited(row),
@@ -201,7 +201,7 @@ def _told(row: Row, judged: Row) -> Answer:
     return gain.because(gain.state, limit.reason) if told else gain
 
 
-def _model(row: Row, models: Sequence[Geometry], page: Workload) -> str:
+def model_of(row: Row, models: Sequence[Geometry], page: Workload) -> str:
     """Of those with such heads the page's, or the first."""
     alike = [
         each.name for each in models if all(getattr(each, name) == row[name] for name in HEADS)

@@ -97,7 +97,8 @@ def _visits(tables: Tables, page: Workload) -> Iterator[_Visit]:
     cpus = cpus_of(tables, page)
     for record in tables.records:
         point, place = record.point, _place(record.point)
-        shared = isinstance(point, Point) and point.streamed  # its reads are of another record, too
+        # its reads are of another record, too
+        shared = isinstance(point, Point) and (point.streamed or point.shape.q_len > 1)
         away = place not in places if places else place[0] != cpus
         if record.error or shared or away:
             continue

@@ -1,9 +1,9 @@
 """Who is faster: all comparisons that a page asks, in one table, corrected together.
 
-Five kinds of pairs are timed in the same rounds: points of a set, a decode in L3 beside the same
-from memory, points with other bytes between their passes, a step and its parts beside each part
-alone, and schedules beside `off`. Those of schedules rest on the rounds of one visit, all others on
-launches.
+Six kinds of pairs are timed in the same rounds: points of a set, a decode in L3 beside the same
+from memory, points with other bytes between their passes, several queries a step beside one, a step
+and its parts beside each part alone, and schedules beside `off`. Those of schedules rest on the
+rounds of one visit, all others on launches.
 """
 
 import math
@@ -19,13 +19,16 @@ from kvbench.analysis.differs.betweens import BETWEEN, FAR, NOTHING, betweens
 from kvbench.analysis.differs.contrasts import CONTRAST, RATIO, Row, contrasts, row_of
 from kvbench.analysis.judge import FASTER, LIMITS, SLOWER, discoveries
 from kvbench.analysis.measured.columns import table
+from kvbench.analysis.measured.queries import beside_one
 from kvbench.analysis.measured.rates import by_point, measured
 from kvbench.analysis.measured.steps import whole
-from kvbench.model import ROTATED, Contrast, Record, Tuned
+from kvbench.model import ROTATED, Contrast, Point, Record, Tuned
+from kvbench.model.masks import CHAIN
 from kvbench.model.point import STEP
 from kvbench.native import default_library
 
 RESIDENCY, SCHEDULE = "residency", "schedule"  # factors beside those of sets
+QUERIES = "queries"  # and that of several queries a step, whose base has one
 OFF = "off"  # the base of the last; that of the first is FAR
 WHOLE, PART = "step", "part of a step"  # factors of a step
 ALL_ALONE = "all parts alone"  # the base of the first; of the other it is one
@@ -58,6 +61,7 @@ def pairs(
         *contrasts(records, points, most),
         *_from_l3(records, rows, most),
         *betweens(records, rows, most),
+        *_of_queries(records, rows, most),
         *_of_steps(records, rows, most),
         *_schedules(records, rows, page),
     ]
@@ -99,7 +103,7 @@ def _from_l3(records: Iterable[Record], rows: dict[str, Row], most: int) -> Iter
     """The ratio is that of the table of points."""
     for point, visits in by_point(records).items():
         row = rows.get(point.name)
-        if not row or point.streamed or pd.isna(row["l3_gain"]):
+        if not row or point.streamed or point.shape.q_len > 1 or pd.isna(row["l3_gain"]):
             continue
         gains = measured(visits).shares[ROTATED].values
         ends = [row[f"l3_gain{end}"] for end in ("", "_low", "_high")]
@@ -111,6 +115,26 @@ def _from_l3(records: Iterable[Record], rows: dict[str, Row], most: int) -> Iter
             "launches": len(gains),
             "rounds": sum(s.program == ROTATED for visit in visits for s in visit.samples),
         }
+
+
+def _of_queries(records: Iterable[Record], rows: dict[str, Row], most: int) -> Iterator[Row]:
+    for base, point, found in beside_one(by_point(records)):
+        if base.name in rows and point.name in rows:
+            logs = np.log(found.times.values)
+            yield row_of(logs, most, rows[base.name], rows[point.name]) | {
+                "factor": QUERIES,
+                "base": queries_word(base),
+                "other": queries_word(point),
+                "visit": point.name,
+                "launches": found.times.launches,
+                "rounds": found.rounds,
+            }
+
+
+def queries_word(point: Point) -> str:
+    """ "4"; of another mask than a chain "4 tree"."""
+    mask = "" if point.shape.mask == CHAIN else f" {point.shape.mask}"
+    return f"{point.shape.q_len}{mask}"
 
 
 def _of_steps(records: Iterable[Record], rows: dict[str, Row], most: int) -> Iterator[Row]:
@@ -196,7 +220,7 @@ def _tuned(
 def _alike(row: Row, rows: dict[str, Row], page: Workload) -> bool:
     own = rows[page.points[0]] if page.points else {"threads": page.threads}
     columns = ("threads", "group", "head_dim", "isa")
-    asked = row["op"] == "decode" and not row["between"]
+    asked = row["op"] == "decode" and not row["between"] and row["q_len"] == 1
     return asked and all(row[name] == own[name] for name in columns if name in own)
 
 

@@ -119,12 +119,13 @@ def _meet(one: Estimate, other: Estimate) -> bool:
 
 # ---- the core's speed ----------------------------------------------------------------------------
 
-Class = tuple[str, int, int, int]  # of points that share a core speed
+Class = tuple[str, int, int, int, int]  # of points that share a core speed
 CoreSpeeds = dict[Class, tuple[Point, Estimate]]
 
 
 def core_class(point: Point) -> Class:
-    return point.kernel, point.shape.group, point.shape.head_dim, point.threads
+    shape = point.shape
+    return point.kernel, shape.group, shape.head_dim, shape.q_len, point.threads
 
 
 def core_speeds(found: Mapping[Point, PointRates]) -> CoreSpeeds:

@@ -353,8 +353,12 @@ def _against(
 
 
 def _in_l3(point: Point, found: PointRates, regime: str, most: int) -> dict[str, Any]:
-    """What the point says of L3."""
+    """What the point says of L3. Of several queries nothing: the decode from memory beside them has
+    one.
+    """
     row = dict[str, Any]()
+    if point.shape.q_len > 1:
+        return row
     if point.streamed:
         gain = found.shares.get(ROTATED)
         return enclosed("l3_gain", gain) if gain else row

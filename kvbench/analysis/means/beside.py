@@ -54,6 +54,7 @@ class CellRatio(Ratio):
     dtype: Annotated[str, about("number format of the cache")]
     threads: Annotated[int, about("how many")]
     context: Annotated[int, about("tokens")]
+    q_len: Annotated[int, about("queries of a step")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,7 +227,7 @@ def _cell(own: pd.DataFrame) -> WorkloadRatio:
 def _workload(own: pd.DataFrame) -> dict[str, Any]:
     first = own.iloc[0]
     return {name: first[name] for name in ("model", "dtype")} | {
-        name: int(first[name]) for name in ("cell", "threads", "context")
+        name: int(first[name]) for name in ("cell", "threads", "context", "q_len")
     }
 
 

@@ -76,7 +76,7 @@ def findings(
     asked = pairs(records, points, most, workload(rates, points))
     all_rates = rates if len(every) == len(points) else tokens(every, models)
     launches = len({record.launch for record in records})
-    others = peers(every, all_rates, said, engines)
+    others = peers(every, all_rates, said, engines, models)
     tables = Tables(
         records=records,
         machine=machine,

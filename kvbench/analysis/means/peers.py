@@ -9,10 +9,11 @@ from typing import Any
 import pandas as pd
 
 from kvbench.analysis.means.ratios import Visits, complete, judged, logs
-from kvbench.analysis.measured.columns import band, count, ends, number, table, text
+from kvbench.analysis.measured.columns import POINT, band, count, ends, number, table, text
 from kvbench.analysis.measured.estimates import enough
 from kvbench.analysis.measured.rates import measured
-from kvbench.model import AGAIN, DEFAULTS, OURS, Engine, Record
+from kvbench.model import AGAIN, DEFAULTS, HEADS, OURS, Engine, Record
+from kvbench.model.geometry import Geometry
 
 # What a library is, and what ran of it; all empty where a run does not tell.
 LIBRARY = {
@@ -34,6 +35,7 @@ PEERS = {
     "dtype": text("number format of the cache"),
     "threads": count("how many"),
     "context": count("tokens"),
+    "q_len": count("queries of a step"),
     "engine": text(
         "whose kernel it is, with @ and a label where two builds are measured; again: ours, after"
         " the peers of each round"
@@ -49,6 +51,10 @@ PEERS = {
     "max_abs_err": number("absolute: largest difference of an output element to float64"),
     "overhead": number("share of a pass, that one takes with next to nothing to read"),
     **band("times", "ratio: its time over that of the fastest of ours, by the same rounds"),
+    **band(
+        "queries_times",
+        "ratio: its time over that of its own with one query a step, by the same rounds",
+    ),
     "launches": count("that measured both"),
     "word": text(
         "faster than ours, slower, same within noise, or not decided; empty of the fastest of ours"
@@ -59,8 +65,10 @@ PEERS = {
     **LIBRARY,
     **RAN,
 }
-_BANDS = tuple(f"{name}_{end}" for name in ("share", "times") for end in ("low", "high"))
-_CELL = ["q_heads", "kv_heads", "head_dim", "context", "dtype", "cpus", "pages"]
+_ENDS = tuple(f"{name}_{end}" for name in ("share", "times") for end in ("low", "high"))
+_QUERIES = {"queries_times": "times", "queries_times_low": "low", "queries_times_high": "high"}
+_ALIKE = [name for name in POINT if name not in ("name", "q_len")]
+_CELL = [*HEADS, "context", "q_len", "dtype", "cpus", "pages"]
 _Rows = list[dict[str, Any]]
 
 
@@ -69,25 +77,40 @@ def peers(
     tokens: pd.DataFrame,
     records: Iterable[Record],
     engines: Sequence[Engine] = (),
+    models: Sequence[Geometry] = (),
 ) -> pd.DataFrame:
     """A row for each engine of a cell: ours, the peers from the fastest on, and ours again.
-    `engines`: what is known of their libraries.
+    `engines`: what is known of their libraries. `models`: those whose shapes cells may have.
     """
     theirs = points[points["engine"] != OURS]
-    known = (
-        tokens.set_index("name")[["model", "tokens_per_second"]] if len(tokens) else pd.DataFrame()
-    )
+    known = tokens.set_index("name")["tokens_per_second"].to_dict() if len(tokens) else {}
     visits, libraries = complete(records), {each.name: _library(each) for each in engines}
+    singles = _singles(points)
     # ours in another layout are of other rounds
     of_lines = (points["engine"] != OURS) | (points["layout"] == DEFAULTS["layout"])
     cells = points[of_lines].merge(theirs[_CELL].drop_duplicates(), on=_CELL)
     rows: _Rows = []
-    for number_of, (_, own) in enumerate(cells.groupby(_CELL, sort=False)):
+    for number_of, (facts, own) in enumerate(cells.groupby(_CELL, sort=False)):
+        shared = {"cell": number_of, "model": _named(models, facts[: len(HEADS)])}
         rows += (
-            row | {"cell": number_of} | libraries.get(row["engine"], {})
-            for row in _cell(own, known, visits)
+            row | shared | libraries.get(row["engine"], {})
+            for row in _cell(own, known, singles, visits)
         )
     return table(rows, PEERS)
+
+
+def _singles(points: pd.DataFrame) -> dict[str, str]:
+    """By the name of a point with several queries, that of the same with one."""
+    alike = points[_ALIKE].astype(object).where(points[_ALIKE].notna(), None)
+    keys = dict(zip(points["name"], alike.itertuples(index=False, name=None), strict=True))
+    single = {keys[name]: name for name in points.loc[points["q_len"] == 1, "name"]}
+    several = points.loc[points["q_len"] > 1, "name"]
+    return {name: single[keys[name]] for name in several if keys[name] in single}
+
+
+def _named(models: Sequence[Geometry], heads: tuple[int, ...]) -> str:
+    own = {model.name for model in models if tuple(getattr(model, n) for n in HEADS) == heads}
+    return ", ".join(sorted(own))
 
 
 def _library(engine: Engine) -> dict[str, str]:
@@ -95,16 +118,16 @@ def _library(engine: Engine) -> dict[str, str]:
     return dict(zip(LIBRARY, facts, strict=True))
 
 
-def _cell(own: pd.DataFrame, known: pd.DataFrame, visits: Visits) -> _Rows:
+def _cell(
+    own: pd.DataFrame, known: Mapping[str, float], singles: Mapping[str, str], visits: Visits
+) -> _Rows:
     own = own.assign(other=own["engine"] != OURS).sort_values(["other", "seconds"], kind="stable")
     least = own.loc[~own["other"], "seconds"].min()
     fastest = next((name for name in own.loc[~own["other"]].sort_values("seconds")["name"]), "")
-    models = [known.at[name, "model"] for name in own["name"] if name in known.index]
     found = []
     for row in own.to_dict("records"):
         kept = {
             **{name: row[name] for name in PEERS if name in row},
-            "model": models[0] if models else "",
             **{f"share{end}": row[f"efficiency{end}"] for end in _ends(row)},
             "times": row["seconds"] / least,
             "variant": "" if row["other"] else row["variant"],
@@ -112,8 +135,10 @@ def _cell(own: pd.DataFrame, known: pd.DataFrame, visits: Visits) -> _Rows:
         }
         if row["name"] != fastest:
             kept |= _beside(logs(visits, row["name"], fastest))
-        if row["name"] in known.index:
-            kept["tokens_per_second"] = known.at[row["name"], "tokens_per_second"]
+        if row["name"] in singles:
+            kept |= _over_one(logs(visits, row["name"], singles[row["name"]]))
+        if row["name"] in known:
+            kept["tokens_per_second"] = known[row["name"]]
         if row["other"] and (seen := visits.get(row["name"])):
             kept["overhead"] = median(record.overhead for record in seen) / row["seconds"]
         found.append(kept)
@@ -139,6 +164,11 @@ def _beside(found: Mapping[int, float]) -> dict[str, Any]:
     return ratio | ends
 
 
+def _over_one(found: Mapping[int, float]) -> dict[str, Any]:
+    ratio = judged(found)
+    return {name: ratio[part] for name, part in _QUERIES.items() if part in ratio}
+
+
 def _again(found: _Rows, visits: Visits) -> Iterable[dict[str, Any]]:
     for row in found:
         seen = [record for record in visits.get(row["name"], ()) if AGAIN in record.traffic]
@@ -149,4 +179,4 @@ def _again(found: _Rows, visits: Visits) -> Iterable[dict[str, Any]]:
                 for name in ("gbps", "tokens_per_second", "share")
             }
             again = {"engine": AGAIN, "times": row["times"] * times, "word": ""}
-            yield row | slower | again | dict.fromkeys(_BANDS)
+            yield row | slower | again | dict.fromkeys((*_ENDS, *_QUERIES))

@@ -1,4 +1,6 @@
-"""Points that are equal but for what is read between their passes, which share their rounds."""
+"""Points that share their rounds: equal but for what is read between their passes, or but for the
+queries of a step.
+"""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -7,6 +9,7 @@ import pandas as pd
 
 from kvbench.grouping import grouped
 from kvbench.model import Point
+from kvbench.model.masks import CHAIN
 from kvbench.model.point import STEP
 
 
@@ -17,6 +20,23 @@ def families(points: Iterable[Point]) -> dict[Point, tuple[Point, ...]]:
     return {base: tuple(own) for base, own in found.items()}
 
 
+def by_queries(points: Iterable[Point]) -> dict[Point, tuple[Point, ...]]:
+    """By the point with one query: those with more, from few to many, a mask at a time; with
+    nothing between.
+    """
+    more = (point for point in points if point.shape.q_len > 1 and not point.streamed)
+    ordered = sorted(more, key=lambda point: (point.shape.mask, point.shape.q_len))
+    found = grouped((_of_one(point), point) for point in ordered)
+    return {base: tuple(own) for base, own in found.items()}
+
+
+def _of_one(point: Point) -> Point:
+    return replace(point, shape=replace(point.shape, q_len=1, mask=CHAIN))
+
+
 def alone(points: pd.DataFrame) -> pd.DataFrame:
-    """Of the table of points: without those between whose passes other bytes are read."""
-    return points[(points["between"] == 0) | (points["op"] == STEP)]
+    """Of the table of points: without those between whose passes other bytes are read, and without
+    those of several queries a step.
+    """
+    undisturbed = (points["between"] == 0) | (points["op"] == STEP)
+    return points[undisturbed & (points["q_len"] == 1)]

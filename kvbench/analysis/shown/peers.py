@@ -33,10 +33,11 @@ def peers(found: Findings) -> pd.DataFrame:
         row=rows["name"].map(places(found.points)),
         format=rows["dtype"].map(_order()),
     )
-    alike = rows.groupby(["model", "threads", "context", "label"])
+    alike = rows.groupby(["model", "threads", "context", "q_len", "label"])
     rows = rows.assign(best_share=alike["share"].transform("max"))
-    order = {"threads": False, "context": True, "format": True, "cell": True, "share": False}
-    rows = rows.sort_values(list(order), ascending=list(order.values()), kind="stable")
+    order = ["threads", "context", "q_len", "format", "cell", "share"]
+    falls = ("threads", "share")
+    rows = rows.sort_values(order, ascending=[name not in falls for name in order], kind="stable")
     return rows.drop(columns="format")
 
 
@@ -51,6 +52,7 @@ def shown_first(rows: pd.DataFrame, page: Workload) -> int:
     def unlike(cell: int) -> tuple[bool, ...]:
         row = rows[rows["cell"] == cell].iloc[0]
         return (
+            row["q_len"] > 1,
             page.model not in row["model"].split(", "),
             row["context"] != page.context,
             row["threads"] != page.threads,

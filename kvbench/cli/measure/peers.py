@@ -20,7 +20,7 @@ from kvbench.cli._options import (
 from kvbench.cli._streams import say, tell
 from kvbench.errors import BadArgument, unknown_word
 
-_AXES = ("context", "dtype", "threads")
+_AXES = ("context", "q_len", "dtype", "threads")
 _LIBRARIES = ("ggml", "cke")  # that have an option of their own; --build is for all
 
 
@@ -69,8 +69,8 @@ def command(out: Path | None, resume: bool, report: bool, as_json: bool, **asked
 
     Engines come with pip install 'kvbench[peers]', 'kvbench[torch]', or an entry point
     kvbench.peers of another package. --model takes names of suites/models.toml, or one file: a
-    config.json or the folder that holds it, or a .gguf. --context, --dtype and --threads take
-    several values, too, such as 4k,16k. The run directory is an ordinary one:
+    config.json or the folder that holds it, or a .gguf. --context, --q-len, --dtype and
+    --threads take several values, too, such as 4k,16k. The run directory is an ordinary one:
     report, compare and history work on it.
     """
     from kvbench.plan.expansion import NO_PEER

@@ -7,24 +7,42 @@ from typing import Any
 
 import click
 
+from kvbench.cli._help import Long
 from kvbench.cli._measuring import command_line, measured
 from kvbench.cli._options import batch_option, json_option, same, weights_option
 from kvbench.cli._streams import draw, say, say_json
 from kvbench.cli._types import RATE, Count, Named, Plot
 from kvbench.errors import BadArgument, Exit
+from kvbench.sizing.draft import Draft
+from kvbench.sizing.draft import asked as draft_of
 from kvbench.units import COUNT, whole
 
 _SUITE = "explain"
 
 
-@click.command("explain")
+@click.command(
+    "explain",
+    cls=Long,
+    groups={
+        "The model and the machine": "users weights machine measured",
+        "Drafting tokens": "draft accept draft-cost",
+        "An engine": "engine context dtype",
+        "A server": "cores bandwidth",
+        "Output": "plot markdown json",
+    },
+    examples={
+        "kvbench explain gpt-oss-20b --measured 5.2@32k": "What limits it, and what is missing.",
+        "kvbench explain qwen3-8b --draft 4 --accept .7,.45,.33,.21": "Does drafting pay here?",
+    },
+)
 @click.argument("source", metavar="MODEL")
 @batch_option
 @weights_option
 @click.option(
     "--machine",
     type=Named(),
-    help="Run directory to take rates from. [default: measure this machine, a minute]",
+    help="Run directory to take rates from. [default: measure this machine, a minute; with --draft"
+    " two]",
 )
 @click.option(
     "--measured",
@@ -34,13 +52,32 @@ _SUITE = "explain"
     " repeated.",
 )
 @click.option(
+    "--draft",
+    type=Count(),
+    metavar="N",
+    help="Tokens that are drafted for each step: does it pay to verify them? With --accept.",
+)
+@click.option(
+    "--accept",
+    metavar="SHARES",
+    help="Share of the steps in which each draft is accepted, as engines print it: such as"
+    " .7,.45,.33,.21. One number stands for it, its square, its cube, ...",
+)
+@click.option(
+    "--draft-cost",
+    metavar="COST",
+    help="What drafting for a step costs: a share of a plain step such as 0.1, a time such as 5ms,"
+    " or the bytes of the draft's weights such as 400M, which are read N times. [default: what it"
+    " may cost is said]",
+)
+@click.option(
     "--engine",
     metavar="NAME",
     help="Predict the tokens/s of an engine, such as ggml, from its own attention in a run of"
     " kvbench peers, which --machine names.",
 )
 @same("context", "of --engine: those of --measured, else those of the run")
-@same("dtype", "of --engine's cache: all that the run has")
+@same("dtype", "of --engine's cache: all that the run has; of --draft's: 16 bits")
 @click.option(
     "--cores",
     type=Count(1),
@@ -81,13 +118,14 @@ def command(
         "dtypes": tuple(filter(None, (asked["dtype"] or "").split(","))),
     }
     _refuse_half(asked["cores"], asked["bandwidth"])
+    asked["draft"] = _draft(asked["draft"], asked.pop("accept"), asked.pop("draft_cost"))
     _refuse_without(machine=machine, **asked)
     # before anything large is imported: what it refuses costs nothing
     name, model, why = find(source)
     from kvbench.report.explain import explain_markdown, explain_text, lines
     from kvbench.sizing.explained import decoder_of
 
-    place = machine or _run_of(decoder_of(name, model, batch))
+    place = machine or _run_of(decoder_of(name, model, batch), asked["draft"])
     if place is None:
         return Exit.INTERRUPTED
     found = _explained(name, model, why, batch, place, **asked)
@@ -107,6 +145,7 @@ def _explained(name: str, model: Any, why: str, batch: int, place: Path, **asked
     """With the server and the engine that were asked for. What an engine's step is made of says
     more of a measured rate than reads do.
     """
+    from kvbench.sizing.drafting import drafted
     from kvbench.sizing.engine import predict
     from kvbench.sizing.explained import explain
     from kvbench.sizing.known import known
@@ -115,11 +154,24 @@ def _explained(name: str, model: Any, why: str, batch: int, place: Path, **asked
     rates, measured, engine = known(place), asked["measured"], asked["engine"]
     rate = measured[0] if measured and not engine else None
     found = explain(name, model, rates, batch, why, asked["weights"], rate)
+    if asked["draft"]:
+        found = replace(found, drafting=drafted(found, rates, asked["draft"], asked["dtypes"]))
     if asked["cores"] is not None:
         found = serve(found, rates, asked["cores"], asked["bandwidth"])
     if engine:
         found = predict(found, rates, engine, asked["dtypes"], asked["contexts"], measured)
     return found
+
+
+def _draft(drafts: int | None, accept: str | None, cost: str | None) -> Draft | None:
+    if drafts is None and accept is None and cost is None:
+        return None
+    if drafts is None or accept is None:
+        raise BadArgument(
+            "--draft, --accept and --draft-cost are of one step",
+            "give the first two, such as --draft 4 --accept .7,.45,.33,.21",
+        )
+    return draft_of(drafts, accept, cost)
 
 
 def _refuse_half(cores: int | None, bandwidth: float | None) -> None:
@@ -134,13 +186,15 @@ def _refuse_half(cores: int | None, bandwidth: float | None) -> None:
 
 def _refuse_without(machine: Path | None, **asked: Any) -> None:
     """What an engine alone has, and what it needs."""
-    engine, measured = asked["engine"], asked["measured"]
+    engine, draft, measured = asked["engine"], asked["draft"], asked["measured"]
     if engine and machine is None:
         raise BadArgument("--engine needs a run of kvbench peers", "name it with --machine")
-    if not engine and (asked["context"] or asked["dtype"] or len(measured) > 1):
+    if not engine and (asked["context"] or len(measured) > 1):
         raise BadArgument(
-            "--context, --dtype and a second --measured are of an engine", "name it with --engine"
+            "--context and a second --measured are of an engine", "name it with --engine"
         )
+    if not engine and not draft and asked["dtype"]:
+        raise BadArgument("--dtype is of --engine's cache, or of --draft's", "give one of them")
     if not engine and any(not context for _, context in measured):
         raise BadArgument("--measured: at 0 tokens there is no cache", "such as 5.2@8192")
 
@@ -161,7 +215,7 @@ def _asked(text: str) -> tuple[float, int]:
     return float(found[1]), whole(found[2], found[3])
 
 
-def _run_of(decoder: Any) -> Path | None:
+def _run_of(decoder: Any, draft: Draft | None) -> Path | None:
     """A new run directory of the model's shape; None where it was interrupted. No kernel walks
     latent rows: then the suite's own shape has to do, for the reads.
     """
@@ -169,6 +223,8 @@ def _run_of(decoder: Any) -> Path | None:
 
     heads = () if decoder.latent else ("q_heads", "kv_heads", "head_dim")
     axes = tuple(f"{name}={getattr(decoder, name)}" for name in heads)
+    if draft and not decoder.latent:
+        axes = (*axes, f"q_len=1,{draft.queries}")
     options = Options(_SUITE, axes=axes)
     with Session.begin(options, None, command_line()) as session:
         return session.run().path if measured(session) else None

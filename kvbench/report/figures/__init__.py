@@ -17,6 +17,7 @@ from kvbench.report.figures.roofline import roofline
 from kvbench.report.figures.saturation import saturation
 from kvbench.report.figures.serve import serve
 from kvbench.report.figures.servers import servers
+from kvbench.report.figures.speculate import speculate
 from kvbench.report.figures.staircase import staircase
 from kvbench.report.figures.stores import stores
 
@@ -27,6 +28,7 @@ def every(found: Findings, day: str = "") -> list[Figure]:
     beside = [
         draw(found, look)
         for draw, rows in (
+            (speculate, found.answers.speculation.lines),
             (serve, found.answers.serving.batches),
             (peers, found.peers),
             (numa, found.placed),

@@ -30,6 +30,7 @@ from kvbench.texts import shown
 LARGE = 50_000  # bytes of a figure's data beyond which it is in the file beside the page alone
 
 _SHOWN = {  # by topic of a sentence: a word for it, and the figure or table that shows it
+    "speculate": ("Drafting", "speculate"),
     "serve": ("Padding", "serve"),
     "peers": ("Peers", "peers"),
     "threads": ("Threads", "saturation"),
@@ -78,8 +79,8 @@ def page(found: Findings, manifest: Manifest, drawn: Sequence[Drawn]) -> str:
     )
     points, *more = tables.every(found)
     own, dtypes = found.answers, tables.dtypes(found.answers)
-    steps = tables.steps(own)
-    known = (dtypes, steps, points, *(each for each in more if each.rows))
+    drafting, steps = tables.drafting(own), tables.steps(own)
+    known = (drafting, dtypes, steps, points, *(each for each in more if each.rows))
     linked = {"checks", *(each["name"] for each in figures), *(table.name for table in known)}
     return rendered(
         "run.html",
@@ -95,6 +96,7 @@ def page(found: Findings, manifest: Manifest, drawn: Sequence[Drawn]) -> str:
         missing=gaps(found, manifest),
         findings=[_finding(each, linked) for each in sentences(found)],
         open=missing,
+        drafting=drafting,
         dtypes=dtypes,
         steps=steps,
         figures=figures,

@@ -11,6 +11,7 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from kvbench.report.words.phrases import (
+    bare,
     between,
     enclosed,
     ends,
@@ -56,6 +57,7 @@ def _templates(topic: str) -> Any:
     words.filters |= {
         each.__name__: each
         for each in (
+            bare,
             between,
             counted,
             duration,

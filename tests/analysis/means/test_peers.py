@@ -13,11 +13,12 @@ from scipy.stats import wilcoxon
 from kvbench.analysis.means.beside import Rule
 from kvbench.analysis.means.findings import findings
 from kvbench.analysis.means.ratios import UNDECIDED
-from kvbench.model import Engine
+from kvbench.model import HEADS, Engine
 from kvbench.report.peers import launches, text
 from kvbench.report.tables import peers as sheets
 from kvbench.report.words import said
 from kvbench.report.words.findings import sentences
+from kvbench.results import geometries
 from tests.made_run import DECODE, MACHINE, failed, visit
 
 PEER = replace(DECODE, engine="right")
@@ -173,6 +174,35 @@ def test_what_an_engine_refuses_stands_there_once():
     assert f"no, head, has no number in 6 launches: {words}" in told and told.count(words) == 1
     assert found.peers.set_index("engine").at["no", "error"] == f"the peer no: {words}"
     assert found.beside.cells[0].best == "right, head"
+
+
+def test_several_queries_a_step_are_a_cell_of_their_own():
+    """With the model's name, but no tokens per second: a step of a model has one query."""
+    four = replace(DECODE, shape=replace(DECODE.shape, q_len=4))
+    records = [
+        each
+        for n, longer in enumerate(SIX)
+        for each in (
+            *launch(n, {PEER: longer}),
+            *launch(n, {replace(four, engine="right"): 3}, four),
+        )
+    ]
+    (model,) = geometries(["llama-3-8b"])
+    heads = {name: getattr(DECODE.shape, name) for name in HEADS}
+    found = findings("mine", records, MACHINE, models=[replace(model, **heads)])
+    one, several = found.beside.cells
+    assert (one.q_len, several.q_len) == (1, 4)
+    assert one.model == several.model == "llama-3-8b"
+    assert several.times == pytest.approx(3.0)
+    rows = found.peers[found.peers["q_len"] == 4]
+    assert list(rows["engine"]) == ["kvbench", "right"] and rows["tokens_per_second"].isna().all()
+    ours, right = (
+        rows[["queries_times", "queries_times_low", "queries_times_high"]].to_numpy().tolist()
+    )
+    assert ours == pytest.approx([1.0] * 3)
+    assert right == judged([3 / longer for longer in SIX])
+    assert any("tokens, 4 queries a step" in line for line in text(found))
+    assert not any("1 query a step" in line for line in text(found))
 
 
 # ---- which cells are the worst -------------------------------------------------------------------

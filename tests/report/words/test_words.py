@@ -96,6 +96,12 @@ def test_a_tile_shows_its_answer(title, answers, words):
 
 
 SENTENCES = {
+    "speculate": [
+        "A step with 4 queries (the newest token and 3 drafts) takes 1.31 (1.22 to 1.40) times as"
+        " long as with 1 (f16, llama-3-8b, 4 query heads a KV head, 16,384 tokens, 2 threads,"
+        " attention alone): worth it where a step yields more than 1.31 tokens.",
+        "A step yields its accepted drafts, and one token more.",
+    ],
     "serve": [
         "Padding 16 requests to the longest makes a step 1.37x (1.31 to 1.42) as long (f16, head).",
         "As they are (263 to 2,404 tokens), all 16 together get 64 tokens/s, each 4 tokens/s.",

@@ -1,0 +1,204 @@
+"""How many draft tokens are worth verifying: how much longer attention takes for several queries a
+step than for one, timed in the same rounds.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Annotated
+
+from kvbench.analysis.answers import pairs
+from kvbench.analysis.answers.answer import Answer, Basis, Figure, Held, Reason, State, Unit
+from kvbench.analysis.answers.decodes import limited
+from kvbench.analysis.answers.l3 import model_of
+from kvbench.analysis.answers.tables import Tables
+from kvbench.analysis.answers.workload import Workload
+from kvbench.analysis.differs.contrasts import Row
+from kvbench.analysis.measured.estimates import enough
+from kvbench.analysis.measured.families import by_queries
+from kvbench.analysis.measured.queries import Beside, beside_one
+from kvbench.analysis.measured.rates import by_point
+from kvbench.grouping import grouped
+from kvbench.model import DEFAULTS, Point
+from kvbench.model.annotated import about
+from kvbench.native import default_library
+
+_USUAL = 5  # queries of a step: the newest token and 4 drafts, as many as engines take
+_SAME = ("dtype", "layout", "variant", "group", "context", "threads", "batch")
+
+
+class Worth(StrEnum):
+    """Whether a step of several queries pays, in attention alone."""
+
+    FREE = "free"  # it takes as long as one query, or less
+    MORE = "more tokens"  # than it takes times as long as one query
+    HARDLY = "hardly"  # it may take as long as so many steps of one query
+    NEVER = "never"  # it surely does
+    NOT_CLEAR = "not clear"
+
+
+@dataclass(frozen=True, slots=True)
+class Queries:
+    """A step of so many queries: one for the newest token and one for each draft token."""
+
+    queries: Annotated[int, about("queries of each sequence in a step")]
+    drafts: Annotated[int, about("draft tokens that it verifies: a query less")]
+    point: Annotated[str, about("its name")]
+    times: Annotated[
+        Answer,
+        about(
+            "times as long as a step of one query: attention pays where a step yields more tokens,"
+            " its accepted drafts and the one that every step yields"
+        ),
+    ]
+    core: Annotated[
+        Answer, about("its core time, with the data in a private cache, over the same step of one")
+    ]
+    limit: Annotated[Answer, about("what limits it; `reason` is the word")]
+    worth: Annotated[Worth, about("whether it pays: free, more tokens, hardly, never, not clear")]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One decode. `steps`: from few queries to many."""
+
+    dtype: Annotated[str, about("number format of the cache")]
+    layout: Annotated[str, about("of the cache")]
+    variant: Annotated[str, about("the way of doing it")]
+    group: Annotated[int, about("query heads on a KV head")]
+    context: Annotated[int, about("tokens that every sequence holds")]
+    threads: Annotated[int, about("that decode")]
+    batch: Annotated[int, about("sequences")]
+    mask: Annotated[str, about("which of the newest tokens each query attends to")]
+    model: Annotated[str, about("whose layer it is; empty where no model is known")]
+    level: Annotated[str, about("what feeds it")]
+    point: Annotated[str, about("name of the point of one query")]
+    limit: Annotated[Answer, about("what limits that; `reason` is the word")]
+    steps: Annotated[tuple[Queries, ...], about("by the number of queries")]
+
+    def at(self, queries: int) -> Queries | None:
+        """The step of so many, where that was timed."""
+        return next((step for step in self.steps if step.queries == queries), None)
+
+    @property
+    def place(self) -> tuple[object, ...]:
+        """What lines of a panel have in common."""
+        return self.model, self.group, self.context, self.threads, self.batch
+
+
+@dataclass(frozen=True, slots=True)
+class Speculation:
+    """`lines`: those of the page first, at the longest context. `usual`: queries of the step that
+    the first screen is about; 0 where none was timed.
+    """
+
+    lines: Annotated[tuple[Line, ...], about("by dtype, layout, heads, context and threads")] = ()
+    usual: Annotated[int, about("queries of a step: 5, or the nearest number that was timed")] = 0
+
+    @property
+    def page(self) -> tuple[Line, ...]:
+        """Lines of the first screen."""
+        return tuple(line for line in self.lines if line.place == self.lines[0].place)
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Numbers of queries that were timed."""
+        return tuple(sorted({step.queries for line in self.lines for step in line.steps}))
+
+
+def speculation(tables: Tables, page: Workload) -> Speculation:
+    """Suspect points are left out."""
+    suspect = tables.points["suspect"].fillna(False).astype(bool)
+    known = tables.points[tables.points["seconds"].notna() & ~suspect]
+    said = _Said(tables, {row["name"]: row for row in known.to_dict("records")}, page)
+    lines = sorted(said.lines(), key=lambda line: _order(line, page))
+    if not lines:
+        return Speculation()
+    counts = [step.queries for step in lines[0].steps]
+    return Speculation(tuple(lines), min(counts, key=lambda count: abs(count - _USUAL)))
+
+
+def _order(line: Line, page: Workload) -> tuple[object, ...]:
+    """By what is asked for, in which no measurement has a say."""
+    dtypes = default_library().words("dtype")
+    unlike = line.model != page.model, line.threads != page.threads, line.batch != page.batch
+    usual = (getattr(line, name) != DEFAULTS[name] for name in ("mask", "layout"))
+    where = -line.context, line.model, line.group, -line.threads, line.batch
+    dtype = dtypes.index(line.dtype) if line.dtype in dtypes else len(dtypes)
+    return *unlike, *where, dtype, line.dtype, *usual, line.variant, line.layout, line.point
+
+
+class _Said:
+    """What a run says of steps of several queries. `rows`: of the table of points, by name."""
+
+    def __init__(self, tables: Tables, rows: Mapping[str, Row], page: Workload) -> None:
+        self._rows, self._models, self._page = rows, tables.models, page
+        asked = tables.contrasts[tables.contrasts["factor"] == pairs.QUERIES]
+        self._judged = {row["other_name"]: row for row in asked.to_dict("records")}
+        points = by_point(tables.records)
+        self._families = by_queries(points)
+        self._beside = {point: found for _, point, found in beside_one(points)}
+
+    def lines(self) -> Iterator[Line]:
+        for base, members in self._families.items():
+            own = [each for each in members if each.name in self._rows and each in self._beside]
+            masks = grouped((each.shape.mask, each) for each in own)
+            for mask, points in masks.items() if base.name in self._rows else ():
+                row = self._rows[base.name]
+                yield Line(
+                    **{name: row[name] for name in _SAME},
+                    mask=mask,
+                    model=model_of(row, self._models, self._page),
+                    level=row["regime"],
+                    point=base.name,
+                    limit=limited(row),
+                    steps=tuple(map(self._step, points)),
+                )
+
+    def _step(self, point: Point) -> Queries:
+        row, queries = self._rows[point.name], point.shape.q_len
+        times = _times(self._judged[point.name])
+        return Queries(
+            queries=queries,
+            drafts=queries - 1,
+            point=point.name,
+            times=times,
+            core=_core(row, self._beside[point], times.against),
+            limit=limited(row),
+            worth=_worth(times, queries),
+        )
+
+
+def _times(row: Row) -> Answer:
+    """How many times as long it takes as one query."""
+    found = pairs.answer(row, "queries", row["dtype"], turned=True)
+    own = found.figure and replace(found.figure, unit=Unit.LENGTH)
+    return replace(found, subject=(row["other_name"],), against=row["base_name"], figure=own)
+
+
+def _core(row: Row, found: Beside, base: str) -> Answer:
+    own = found.core
+    if own is None or not enough(own.launches):
+        reason = Reason.TOO_FEW if own else Reason.NOT_MEASURED
+        return Answer.untested("core of queries", reason, row["dtype"])
+    return Answer(
+        "core of queries",
+        row["dtype"],
+        (row["name"],),
+        Figure(own.median, own.low, own.high, Unit.LENGTH),
+        Held.POINT,
+        base,
+        Basis.ROUNDS,
+        launches=own.launches,
+    )
+
+
+def _worth(times: Answer, queries: int) -> Worth:
+    """Of a step that yields as many tokens as it has queries, at most."""
+    if times.state is State.LEVEL:
+        return Worth.FREE
+    if times.state is not State.DECIDED or times.figure is None:
+        return Worth.NOT_CLEAR
+    if times.figure.high >= queries:
+        return Worth.NEVER if times.figure.low >= queries else Worth.HARDLY
+    return Worth.MORE if times.figure.value > 1 else Worth.FREE

@@ -1,0 +1,67 @@
+"""A step of several queries beside the same with one query, in the same rounds."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from kvbench.analysis.measured.estimates import Estimate
+from kvbench.analysis.measured.families import by_queries
+from kvbench.grouping import grouped
+from kvbench.model import Point, Record, Role, Sample, quotients
+from kvbench.model.program import ALONE, CORE
+
+_Visits = Mapping[Point, Sequence[Record]]
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """times: of a pass over one of one query. core: of a pass at its core speed over the same, of
+    the faster form; None where none was timed. rounds: that the first is of.
+    """
+
+    times: Estimate
+    core: Estimate | None
+    rounds: int
+
+
+def beside_one(visits: _Visits) -> Iterator[tuple[Point, Point, Beside]]:
+    """`visits`: by point. A point of one query, one of several, and how they compare; only of those
+    with a round in common.
+    """
+    for base, members in by_queries(visits).items():
+        for point in members:
+            if found := _beside(visits.get(base, ()), visits[point]):
+                yield base, point, found
+
+
+def _beside(ones: Iterable[Record], own: Iterable[Record]) -> Beside | None:
+    bases = {(record.launch, record.part): record for record in ones}
+    both = [
+        (record, bases[record.launch, record.part])
+        for record in own
+        if ALONE in record.traffic and (record.launch, record.part) in bases
+    ]
+    times = _quotients("point", both)
+    if not times:
+        return None
+    names = {name for record, _ in both for name in record.traffic if Role.of(name).kind == CORE}
+    forms = [_over_launches(found) for name in sorted(names) if (found := _quotients(name, both))]
+    core = min(forms, key=lambda form: form.median, default=None)
+    return Beside(_over_launches(times), core, sum(map(len, times.values())))
+
+
+def _quotients(program: str, both: Iterable[tuple[Record, Record]]) -> dict[int, list[float]]:
+    """By launch, the time of a pass of the one's program over one of the other's point."""
+    return grouped(
+        (record.launch, each)
+        for record, base in both
+        for each in quotients(_of(program, record), _of("point", base))
+    )
+
+
+def _of(program: str, record: Record) -> list[Sample]:
+    return [sample for sample in record.samples if sample.program == program]
+
+
+def _over_launches(found: Mapping[int, Sequence[float]]) -> Estimate:
+    return Estimate.of_ratios([median(own) for own in found.values()])
