@@ -59,12 +59,21 @@ static inline uint64_t kvb_mix(uint64_t x)
     return x ^ x >> 31;
 }
 
-/* However large it is: so that arguments which are constants are constants inside. */
+/* However large it is: so that arguments which are constants are constants inside. KVB_SANITIZED: a
+ * function stays one, with its checks once; a copy of them wherever it is called would take a
+ * compiler six times as long. */
+#ifdef KVB_SANITIZED
+#define INLINE static inline
+#else
 #define INLINE static inline __attribute__((always_inline))
+#endif
 /* Every turn of a loop is written out, `most` at most: else arrays would not be registers. Clang
  * knows gcc's words, and does not heed them. */
 #define KVB_PRAGMA(words) _Pragma(#words)
-#ifdef __clang__
+#ifdef KVB_SANITIZED
+#define UNROLL_UP_TO(most)
+#define UNROLL_NOTHING
+#elif defined(__clang__)
 #define UNROLL_UP_TO(most) KVB_PRAGMA(clang loop unroll(full))
 #define UNROLL_NOTHING KVB_PRAGMA(clang loop unroll(disable))
 #else

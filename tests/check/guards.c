@@ -48,22 +48,22 @@ static void check_variant(kvb_decode args)
 {
     const char *isa = kvb_word("isa", args.isa), *variant = kvb_word("variant", args.variant);
     if (!has_halves(args.variant, args.cache)) {
-        expect(run_decode(&args, 2) == KVB_BAD_ARGUMENT && strstr(kvb_message(), variant), "%s: %s",
+        expect(run_decode(&args, 1) == KVB_BAD_ARGUMENT && strstr(kvb_message(), variant), "%s: %s",
                variant, kvb_message());
-        expect(run_twin(&args, 2) == KVB_BAD_ARGUMENT && strstr(kvb_message(), variant), "%s: %s",
+        expect(run_twin(&args, 1) == KVB_BAD_ARGUMENT && strstr(kvb_message(), variant), "%s: %s",
                variant, kvb_message());
         return;
     }
     if (!has_kernel(args.variant, args.cache, args.isa)) {
-        expect(run_decode(&args, 2) == KVB_UNSUPPORTED && strstr(kvb_message(), variant) &&
+        expect(run_decode(&args, 1) == KVB_UNSUPPORTED && strstr(kvb_message(), variant) &&
                    strstr(kvb_message(), isa),
                "%s on %s: %s", variant, isa, kvb_message());
         return;
     }
-    expect(!run_decode(&args, 2) && isfinite(args.out[0]), "decode %s: %s", isa, kvb_message());
-    expect(!run_twin(&args, 2), "twin %s: %s", isa, kvb_message());
+    expect(!run_decode(&args, 1) && isfinite(args.out[0]), "decode %s: %s", isa, kvb_message());
+    expect(!run_twin(&args, 1), "twin %s: %s", isa, kvb_message());
     args.wrap = args.cache->capacity / 2 + 1;
-    expect(!run_decode(&args, 2) && isfinite(args.out[0]), "decode %s, wrapped: %s", isa,
+    expect(!run_decode(&args, 1) && isfinite(args.out[0]), "decode %s, wrapped: %s", isa,
            kvb_message());
 }
 
@@ -96,7 +96,7 @@ static void check_shape(kvb_cache shape, int32_t guard)
                          .nt = guard & 1,
                          .advance = 1};
         const char *isa = kvb_word("isa", tiers[i]);
-        expect(!run_bulk(&put, 2), "bulk %s: %s", isa, kvb_message());
+        expect(!run_bulk(&put, 1), "bulk %s: %s", isa, kvb_message());
         for (int32_t variant = 0; kvb_word("variant", variant); variant++)
             for (int32_t schedule = 0; kvb_word("schedule", schedule); schedule++)
                 check_variant((kvb_decode){.cache = c,
@@ -106,7 +106,7 @@ static void check_shape(kvb_cache shape, int32_t guard)
                                            .isa = tiers[i],
                                            .variant = variant,
                                            .schedule = schedule});
-        expect(!run_unpack(c, 0, c->capacity, k, v, tiers[i], 2), "unpack %s: %s", isa,
+        expect(!run_unpack(c, 0, c->capacity, k, v, tiers[i], 1), "unpack %s: %s", isa,
                kvb_message());
     }
     rig_close(&r);

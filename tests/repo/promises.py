@@ -362,7 +362,9 @@ IN_DEPTH = {
         )
     ),
     "kvbench list kernels": Promise((r"(?m)^decode\.flash\.head\.f16\.scalar +yes ",)),
-    "kvbench verify --quick": Promise((r"planted fault", r": all well\n")),
+    "kvbench verify --quick": Promise(
+        (r"planted fault", r": all well\n"), more=("--isa", "scalar")
+    ),
     "kvbench profile step --model llama-3-8b --layout paged --between model:q4_0"
     " --grow 256": Promise(
         (
