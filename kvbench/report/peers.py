@@ -94,7 +94,7 @@ def compared(found: Findings, skips: Sequence[Skip], path: str, page: str) -> Co
 def text(found: Findings) -> list[str]:
     beside, lines = found.beside, []
     for each, (_, part) in zip(beside.cells, found.peers.groupby("cell", sort=False), strict=True):
-        several = each.q_len > 1
+        several = each.q_len != 1
         columns = [own for own in _COLUMNS if own.name not in (_ONE if several else _SEVERAL)]
         shown = part.assign(within=_within(part, "times"))
         table = ruled(shown.assign(queries_within=_within(part, "queries_times")), columns)

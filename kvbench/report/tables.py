@@ -2,34 +2,29 @@
 in tables.toml.
 """
 
-import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
-from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from kvbench.analysis.answers import Answers
-from kvbench.analysis.answers.answer import Answer, Figure, Reason
 from kvbench.analysis.answers.serving import Way
-from kvbench.analysis.judge import COVERAGE as CERTAIN
 from kvbench.analysis.limits.claims import Claim
-from kvbench.analysis.means.beside import Beside, Rule
+from kvbench.analysis.means.beside import Beside
 from kvbench.analysis.means.findings import Findings
-from kvbench.analysis.measured.ceilings import COVERAGE
 from kvbench.analysis.measured.machines import ceiling_row
 from kvbench.analysis.measured.tails import stretched
 from kvbench.model import Ceiling, Check, Machine, Role, Skip
 from kvbench.model.tuning import PARTS
+from kvbench.report.cells import NOTHING, answered, texts, titled, within
+from kvbench.report.drafts import queries
 from kvbench.report.machine_text import said
 from kvbench.report.sheet import Cell, Columns, Sheet, interval, known, plain, records, sheet
 from kvbench.report.words import said as words
-from kvbench.report.words.phrases import WITNESS, bare, between, ends, narrow, number, share
+from kvbench.report.words.phrases import WITNESS, bare, between, narrow, number, share
 from kvbench.store import Manifest
-from kvbench.units import counted, cpu_text, duration, size
+from kvbench.units import cpu_text, duration, size
 
 _times = "{:.2f}".format
-_NOTHING = Answer.untested("", Reason.NOT_MEASURED)
 
 
 def _error(value: float) -> str:
@@ -37,20 +32,6 @@ def _error(value: float) -> str:
 
 
 FILTERS = ("op", "layout", "dtype", "residency", "threads", "regime")
-
-
-@cache
-def texts(name: str) -> tuple[str, str]:
-    """Of a table: its title, and what it is about."""
-    found = tomllib.loads(files(__package__).joinpath("tables.toml").read_text(encoding="utf-8"))[
-        name
-    ]
-    numbers = {"certain": CERTAIN, "coverage": COVERAGE, "rule": Rule()}
-    return found["title"], found.get("about", "").format(**numbers)
-
-
-def _sheet(name: str, columns: Columns, rows: Sequence[dict[str, Any]], *more: Any) -> Sheet:
-    return sheet(name, *texts(name), columns, rows, *more)
 
 
 def dtypes(found: Answers) -> Sheet:
@@ -73,55 +54,6 @@ def dtypes(found: Answers) -> Sheet:
     title, about = texts("dtypes")
     rule = words("first", "rule", found.decodes.fastest)
     return sheet("dtypes", title, f"{about} {rule}", columns, rows)
-
-
-def drafting(found: Answers) -> Sheet:
-    """Steps of several queries, of the page's workload: a row for each dtype."""
-    own = found.speculation
-    columns: Columns = {
-        "dtype": ("dtype", str),
-        "kernel": (lambda row: f"{row['variant']}, {row['layout']}", str),
-        **{
-            f"{counted(count, 'query')} ({counted(count - 1, 'draft')})": answered(
-                f"of {count}", narrow
-            )
-            for count in own.counts
-        },
-    }
-    rows = [
-        {name: getattr(line, name) for name in line.__slots__}
-        | {
-            f"of {count}": step.times if (step := line.at(count)) else _NOTHING
-            for count in own.counts
-        }
-        for line in own.page
-    ]
-    title, about = texts("drafting")
-    where = words("speculate", "where", own.page[0]) if own.page else ""
-    return sheet("drafting", title.format(where), about, columns, rows)
-
-
-def queries(found: Findings) -> Sheet:
-    """Steps of several queries, each beside the same with one."""
-    columns: Columns = {
-        **plain("dtype", "variant", "layout"),
-        "heads a KV head": ("group", str),
-        "context": ("context", "{:,}".format),
-        **plain("threads", "mask", "queries", "drafts"),
-        "times as long as one query": answered("times"),
-        "interval": (lambda row: within(row["times"]), str),
-        "core time, likewise": answered("core", narrow),
-        "what limits": ("limit", lambda answer: words("first", "limit", answer)),
-        "verdict": (lambda row: str(row["worth"]), str),
-    }
-    rows = [
-        {name: getattr(line, name) for name in line.__slots__}
-        | {name: getattr(step, name) for name in step.__slots__}
-        for line in found.answers.speculation.lines
-        for step in line.steps
-    ]
-    places = {name: place for place, name in enumerate(found.points["name"])}
-    return _sheet("queries", columns, rows, [places[row["point"]] for row in rows])
 
 
 def steps(found: Answers) -> Sheet:
@@ -147,7 +79,7 @@ def steps(found: Answers) -> Sheet:
         **plain("lengths", "threads"),
     }
     rows = [{name: getattr(row, name) for name in row.__slots__} for row in found.steps.rows]
-    return _sheet("steps", columns, rows)
+    return titled("steps", columns, rows)
 
 
 def _share_of(kind: str) -> Callable[[Mapping[str, Any]], Cell | None]:
@@ -156,23 +88,6 @@ def _share_of(kind: str) -> Callable[[Mapping[str, Any]], Cell | None]:
         return Cell(bare(own[kind]), own[kind].value) if kind in own else None
 
     return read
-
-
-def answered(
-    name: str, write: Callable[[Figure], str] = bare
-) -> tuple[Callable[[Mapping[str, Any]], Cell | None], Callable[[Any], str]]:
-    """The figure of an answer, without its unit; empty where there is none."""
-
-    def read(row: Mapping[str, Any]) -> Cell | None:
-        found = row[name].figure
-        return Cell(write(found), found.value) if found else None
-
-    return read, str
-
-
-def within(answer: Answer) -> Cell | None:
-    found = answer.figure
-    return Cell(ends(found), found.low) if found and ends(found) else None
 
 
 def _error_of(kind: str) -> Callable[[Mapping[str, Any]], float | None]:
@@ -185,7 +100,7 @@ def fits(found: Answers) -> Sheet:
         "tokens of one layer in L3": ("layer", "{:,}".format),
         "tokens of all layers in L3": ("model_wide", "{:,}".format),
     }
-    return _sheet("fits", columns, [asdict(each) for each in found.l3.fits])
+    return titled("fits", columns, [asdict(each) for each in found.l3.fits])
 
 
 def serving(found: Findings) -> Sheet:
@@ -205,12 +120,12 @@ def serving(found: Findings) -> Sheet:
     rows = [
         {name: getattr(each, name) for name in each.__slots__}
         | {name: getattr(batch, name) for name in ("dtype", "layout", "batch")}
-        | {"padding": batch.padding if each.way == Way.PADDED else _NOTHING}
+        | {"padding": batch.padding if each.way == Way.PADDED else NOTHING}
         for batch in found.answers.serving.batches
         for each in batch.ways
     ]
     places = {name: place for place, name in enumerate(found.points["name"])}
-    return _sheet("serving", columns, rows, [places[row["point"]] for row in rows])
+    return titled("serving", columns, rows, [places[row["point"]] for row in rows])
 
 
 def _held(row: Mapping[str, Any]) -> Cell:
@@ -245,7 +160,7 @@ def points(found: Findings) -> Sheet:
     tokens = tokens_of(found)
     rows = [row | {"tokens": tokens.get(row["name"])} for row in records(found.points)]
     facts = [{key: str(row[key]) for key in FILTERS if known(row.get(key))} for row in rows]
-    return _sheet("points", columns, rows, range(len(rows)), facts)
+    return titled("points", columns, rows, range(len(rows)), facts)
 
 
 def tokens_of(found: Findings) -> dict[str, float]:
@@ -305,7 +220,7 @@ def ceilings(found: Iterable[Ceiling]) -> Sheet:
         | ({} if each.bytes else {"bytes": None, "form": "", "pages": ""})
         for each in map(ceiling_row, found)
     ]
-    return _sheet("ceilings", columns, rows)
+    return titled("ceilings", columns, rows)
 
 
 def tokens(found: Findings) -> Sheet:
@@ -317,7 +232,7 @@ def tokens(found: Findings) -> Sheet:
         **plain("note"),
     }
     rates = dict(zip(found.points["name"], found.points["gbps"], strict=True))
-    return _sheet(
+    return titled(
         "tokens", columns, [row | {"gbps": rates.get(row["name"])} for row in records(found.tokens)]
     )
 
@@ -328,7 +243,7 @@ def skips(found: Sequence[Skip]) -> Sheet:
         | {"combination": ", ".join(f"{key}={value}" for key, value in skip.facts.items())}
         for skip in found
     ]
-    return _sheet("skips", plain("reason", "particulars", "combination"), rows)
+    return titled("skips", plain("reason", "particulars", "combination"), rows)
 
 
 def facts(machine: Machine) -> Sheet:
@@ -340,7 +255,7 @@ def facts(machine: Machine) -> Sheet:
         }
         for name, fact in machine.facts.items()
     ]
-    return _sheet("facts", plain("fact", "value", "source", "confidence", "note"), rows)
+    return titled("facts", plain("fact", "value", "source", "confidence", "note"), rows)
 
 
 def checks(found: Sequence[Check]) -> Sheet:
@@ -351,7 +266,7 @@ def checks(found: Sequence[Check]) -> Sheet:
         "why it matters": ("why", str),
         "what to do": ("advice", str),
     }
-    return _sheet("checks", columns, [asdict(check) for check in found])
+    return titled("checks", columns, [asdict(check) for check in found])
 
 
 def provenance(manifest: Manifest) -> Sheet:
@@ -373,7 +288,7 @@ def provenance(manifest: Manifest) -> Sheet:
         },
     }
     rows = [{"what": what, "value": str(value)} for what, value in known.items()]
-    return _sheet("provenance", plain("what", "value"), rows)
+    return titled("provenance", plain("what", "value"), rows)
 
 
 _COLUMNS: dict[str, Columns] = {  # of tables that are findings as they are
@@ -455,9 +370,9 @@ def peers(found: Beside) -> tuple[Sheet, Sheet, Sheet]:
     )
     cells = (asdict(each) | {"fastest peer": each.best} for each in found.ranked)
     return (
-        _sheet("cells", least, list(cells)),
-        _sheet("builds", pairs, list(builds)),
-        _sheet("engines", own, [asdict(each) for each in found.engines]),
+        titled("cells", least, list(cells)),
+        titled("builds", pairs, list(builds)),
+        titled("engines", own, [asdict(each) for each in found.engines]),
     )
 
 
@@ -469,7 +384,7 @@ def _ends(row: Mapping[str, Any]) -> Cell | None:
 def every(found: Findings) -> list[Sheet]:
     """All tables of results, in the order of a report."""
     rows = {name: records(getattr(found, name)) for name in _COLUMNS}
-    own = {name: _sheet(name, columns, rows[name]) for name, columns in _COLUMNS.items()}
+    own = {name: titled(name, columns, rows[name]) for name, columns in _COLUMNS.items()}
     asked = (own.pop("contrasts"), tokens(found), fits(found.answers))
     return [
         points(found),

@@ -9,9 +9,10 @@ import pytest
 
 from kvbench.analysis.answers.speculate import Worth
 from kvbench.analysis.means.findings import findings
+from kvbench.report.drafts import drafting, queries
 from kvbench.report.figures import every
 from kvbench.report.figures.speculate import speculate
-from kvbench.report.tables import drafting, points, queries
+from kvbench.report.tables import points
 from kvbench.report.words import said
 from kvbench.report.words.first import tiles
 from kvbench.results import geometries

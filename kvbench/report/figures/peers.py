@@ -13,6 +13,7 @@ from matplotlib.figure import Figure as Canvas
 from kvbench.analysis.means.findings import Findings
 from kvbench.analysis.shown import peers as shown
 from kvbench.model import OURS
+from kvbench.report.cells import texts
 from kvbench.report.figures.look import (
     COLOURS,
     FAINT,
@@ -24,7 +25,6 @@ from kvbench.report.figures.look import (
     rows_axis,
     tag,
 )
-from kvbench.report.tables import texts
 from kvbench.report.words import said
 from kvbench.units import cut
 

@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from kvbench.analysis.means.findings import Findings
 from kvbench.report import tables
+from kvbench.report.drafts import drafting
 from kvbench.report.figures.look import COLOURS, FAINT, GRID, INK, PAPER, SHADES, Figure
 from kvbench.report.words.findings import Sentence, sentences
 from kvbench.report.words.first import (
@@ -79,8 +80,8 @@ def page(found: Findings, manifest: Manifest, drawn: Sequence[Drawn]) -> str:
     )
     points, *more = tables.every(found)
     own, dtypes = found.answers, tables.dtypes(found.answers)
-    drafting, steps = tables.drafting(own), tables.steps(own)
-    known = (drafting, dtypes, steps, points, *(each for each in more if each.rows))
+    drafted, steps = drafting(own), tables.steps(own)
+    known = (drafted, dtypes, steps, points, *(each for each in more if each.rows))
     linked = {"checks", *(each["name"] for each in figures), *(table.name for table in known)}
     return rendered(
         "run.html",
@@ -96,7 +97,7 @@ def page(found: Findings, manifest: Manifest, drawn: Sequence[Drawn]) -> str:
         missing=gaps(found, manifest),
         findings=[_finding(each, linked) for each in sentences(found)],
         open=missing,
-        drafting=drafting,
+        drafting=drafted,
         dtypes=dtypes,
         steps=steps,
         figures=figures,
