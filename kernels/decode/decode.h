@@ -89,7 +89,7 @@ typedef struct kvb_state {
     kvb_walk walk; /* not on the stack, which is short where libc is musl */
 } kvb_state;
 
-/* unit.c */
+/* units.c */
 void kvb_unit_begin(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit);
 void kvb_unit_end(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit);
 /* merge.c: one query row of a unit and of the head-th of its KV heads: its output where the unit is
