@@ -51,6 +51,8 @@ static void begin_seen(const kvb_decode *a, int64_t seq, int64_t q_row, kvb_grou
     g->ends[r] = seen.end;
     g->words[r] = seen.word;
     g->newest = at_most(g->newest, seen.newest);
+    g->all_from = at_least(g->all_from, seen.first);
+    g->all_to = at_most(g->all_to, at_most(seen.end, seen.newest));
 }
 
 /* Query rows first .. first + q_rows of a KV head. */
@@ -67,7 +69,8 @@ static void begin_group(const kvb_decode_task *task, const kvb_unit *unit, int64
         g->max[h] = -INFINITY;
         g->rescale[h] = 1.0f;
     }
-    g->newest = INT64_MAX;
+    g->all_from = 0;
+    g->all_to = g->newest = INT64_MAX;
     for (int64_t r = 0; r < g->q_rows; r++) {
         const int64_t q_row = unit->q_row + first + r;
         put_query(g, r, a->q + kvb_q_vector(a, unit->seq, head, q_row) * g->k_dim, scale);
@@ -95,18 +98,22 @@ static float total(const float *lanes)
     return sum;
 }
 
-void kvb_unit_end(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit)
+/* Query rows first .. first + q_rows of a KV head. */
+static void end_group(const kvb_decode_task *task, const kvb_unit *unit, int64_t head,
+                      int64_t first, const kvb_group *g)
 {
     const float tensor = kvb_tensor(task->args.cache->v.tensor);
-    const int64_t q_rows = kvb_unit_rows(&task->args, unit);
+    for (int64_t r = 0; r < g->q_rows; r++)
+        kvb_row_end(task, unit, head, first + r, g->max[r], total(g->sum + r * LANES),
+                    g->acc + r * g->v_pad, tensor);
+}
+
+void kvb_unit_end(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit)
+{
     for (int64_t h = 0; h < unit->heads; h++) {
-        for (int64_t row = 0; row < q_rows; row++) {
-            const kvb_group *g = &state->groups[h * task->parts + row / task->most];
-            const int64_t r = row % task->most;
-            kvb_row_end(task, unit, h, row, g->max[r], total(g->sum + r * LANES),
-                        g->acc + r * g->v_pad, tensor);
-        }
-        for (int64_t row = q_rows; row < unit->q_rows; row++)
-            kvb_row_end(task, unit, h, row, -INFINITY, 0.0f, NULL, tensor);
+        for (int64_t p = 0; p < state->parts; p++)
+            end_group(task, unit, h, p * task->most, &state->groups[h * task->parts + p]);
+        for (int64_t row = kvb_unit_rows(&task->args, unit); row < unit->q_rows; row++)
+            kvb_row_end(task, unit, h, row, -INFINITY, 0.0f, NULL, 1.0f);
     }
 }

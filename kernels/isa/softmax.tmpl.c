@@ -24,31 +24,33 @@ static float exp2_of(float x)
     return lanes[0];
 }
 
-/* Scores behind those that are attended to, or in front of them. */
-INLINE void softmax_mask(float *s, int lead, int count, int end)
+/* -inf for scores in front of those that a query row attends to, behind them, and where its word
+ * has no bit. */
+static NOINLINE void softmax_mask(const kvb_tile *tile, const kvb_group *group, int q_row, float *s)
 {
-    const int ragged = count / VL * VL;
+    const int lead = kvb_lead_of(tile, group, q_row), count = kvb_attended_of(tile, group, q_row),
+              end = (int)round_up(tile->count, LANES), ragged = count / VL * VL;
     if (ragged < count)
         v_store(s + ragged, v_fill(v_load(s + ragged), count - ragged, -INFINITY));
     for (int t = (int)round_up(count, VL); t < end; t += VL)
         v_store(s + t, v_set1(-INFINITY));
     for (int t = 0; t < lead; t++)
         s[t] = -INFINITY;
+    for (int t = kvb_worded(tile, group); t < count; t++)
+        if (!kvb_word_has(tile, group, q_row, t))
+            s[t] = -INFINITY;
 }
 
 static void softmax_max(const kvb_tile *tile, const kvb_group *group, float *scores)
 {
     const int end = (int)round_up(tile->count, LANES);
+    const bool masked = kvb_masked(tile, group);
     for (int h = 0; h < group->q_rows; h++) {
         float *s = scores + h * QUERY_SCORES;
         for (int t = 0; tile->k.scale && t < end; t += VL)
             v_store(s + t, v_mul(v_load(s + t), v_load(tile->k.scale + t)));
-        const int lead = kvb_lead_of(tile, group, h), count = kvb_attended_of(tile, group, h);
-        if (lead || count < end)
-            softmax_mask(s, lead, count, end);
-        for (int t = kvb_worded(tile, group); t < count; t++)
-            if (!kvb_word_has(tile, group, h, t))
-                s[t] = -INFINITY;
+        if (masked)
+            softmax_mask(tile, group, h, s);
         vf most = v_load(s);
         for (int t = VL; t < end; t += VL)
             most = v_max(most, v_load(s + t));

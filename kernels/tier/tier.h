@@ -67,9 +67,10 @@ typedef struct kvb_group {
      * `newest` on only those whose bit is set in its word */
     int64_t *firsts, *ends;
     uint32_t *words;
-    int64_t newest; /* behind all tokens where no mask is a tree */
-    float *max;     /* [Q_ROWS], of the scores so far, in units of log2 */
-    float *sum;     /* [Q_ROWS][LANES], lane-wise */
+    int64_t newest;           /* behind all tokens where no mask is a tree */
+    int64_t all_from, all_to; /* tokens that all of them attend to */
+    float *max;               /* [Q_ROWS], of the scores so far, in units of log2 */
+    float *sum;               /* [Q_ROWS][LANES], lane-wise */
     /* [Q_ROWS], what the last softmax asks the accumulators to be multiplied by */
     float *rescale;
     float *acc; /* [slots][v_pad] */
@@ -91,6 +92,13 @@ static inline int32_t kvb_attended_of(const kvb_tile *tile, const kvb_group *gro
 {
     const int64_t left = group->ends[q_row] - tile->first;
     return (int32_t)at_least(0, at_most(tile->count, left));
+}
+
+/* Whether a query row attends to less than all rows that a tile has, up to a multiple of LANES. */
+static inline bool kvb_masked(const kvb_tile *tile, const kvb_group *group)
+{
+    return tile->lead || tile->count % LANES || tile->first < group->all_from ||
+           tile->first + tile->count > group->all_to;
 }
 
 /* The first token of a tile for which a word has a bit: `count` where none has. */

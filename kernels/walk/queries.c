@@ -2,24 +2,6 @@
 
 enum { WORD_BITS = 32 };
 
-int64_t kvb_queries_of(const kvb_decode *a, int64_t seq)
-{
-    int64_t count = kvb_queries(a);
-    if (a->ends)
-        while (count && !a->ends[seq * kvb_queries(a) + count - 1])
-            count--;
-    return count;
-}
-
-/* One past the last token that a query may attend to, whatever its word says. */
-static int64_t end_of(const kvb_decode *a, int64_t seq, int64_t query)
-{
-    const int64_t queries = kvb_queries(a), length = a->cache->lengths[seq];
-    if (a->ends)
-        return a->ends[seq * queries + query];
-    return a->mask == KVB_MASK_CHAIN ? at_least(0, length - (queries - 1 - query)) : length;
-}
-
 /* All but the `count` lowest of the bits that are set. */
 static uint32_t without_lowest(uint32_t word, int64_t count)
 {
@@ -28,10 +10,9 @@ static uint32_t without_lowest(uint32_t word, int64_t count)
     return word;
 }
 
-/* A tree's: of all that it attends to, a window leaves the last. */
-static kvb_seen seen_in_tree(const kvb_decode *a, int64_t seq, int64_t query)
+kvb_seen kvb_seen_in_tree(const kvb_decode *a, int64_t seq, int64_t query)
 {
-    kvb_seen seen = {.end = end_of(a, seq, query), .newest = INT64_MAX, .word = UINT32_MAX};
+    kvb_seen seen = {.end = kvb_end_of(a, seq, query), .newest = INT64_MAX, .word = UINT32_MAX};
     if (!seen.end)
         return seen;
     seen.newest = seen.end - kvb_queries_of(a, seq);
@@ -44,17 +25,6 @@ static kvb_seen seen_in_tree(const kvb_decode *a, int64_t seq, int64_t query)
     seen.first = at_most(left_out, at_least(0, seen.newest));
     seen.word = without_lowest(seen.word, left_out - seen.first);
     return seen;
-}
-
-kvb_seen kvb_seen_by(const kvb_decode *a, int64_t seq, int64_t query)
-{
-    if (a->mask == KVB_MASK_TREE)
-        return seen_in_tree(a, seq, query);
-    const int64_t end = end_of(a, seq, query);
-    return (kvb_seen){.first = a->window ? at_least(0, end - a->window) : 0,
-                      .end = end,
-                      .newest = INT64_MAX,
-                      .word = UINT32_MAX};
 }
 
 int64_t kvb_tokens_seen(const kvb_seen *seen)

@@ -25,7 +25,14 @@ static inline int64_t kvb_q_vector(const kvb_decode *a, int64_t seq, int64_t hea
 }
 
 /* Those that a sequence has: none follows the last one whose end is not 0. */
-int64_t kvb_queries_of(const kvb_decode *args, int64_t seq);
+static inline int64_t kvb_queries_of(const kvb_decode *a, int64_t seq)
+{
+    int64_t count = kvb_queries(a);
+    if (a->ends)
+        while (count && !a->ends[seq * kvb_queries(a) + count - 1])
+            count--;
+    return count;
+}
 
 /* What a query attends to: tokens first .. end, but from `newest` on only those whose bit is set,
  * that of `newest` being the lowest. */
@@ -35,7 +42,27 @@ typedef struct kvb_seen {
     uint32_t word;  /* all ones where no mask is a tree */
 } kvb_seen;
 
-kvb_seen kvb_seen_by(const kvb_decode *args, int64_t seq, int64_t query);
+/* One past the last token that a query may attend to, whatever its word says. */
+static inline int64_t kvb_end_of(const kvb_decode *a, int64_t seq, int64_t query)
+{
+    const int64_t queries = kvb_queries(a), length = a->cache->lengths[seq];
+    if (a->ends)
+        return a->ends[seq * queries + query];
+    return a->mask == KVB_MASK_CHAIN ? at_least(0, length - (queries - 1 - query)) : length;
+}
+
+/* In a tree a window leaves the last of all that a query attends to. */
+kvb_seen kvb_seen_in_tree(const kvb_decode *args, int64_t seq, int64_t query);
+static inline kvb_seen kvb_seen_by(const kvb_decode *a, int64_t seq, int64_t query)
+{
+    if (a->mask == KVB_MASK_TREE)
+        return kvb_seen_in_tree(a, seq, query);
+    const int64_t end = kvb_end_of(a, seq, query);
+    return (kvb_seen){.first = a->window ? at_least(0, end - a->window) : 0,
+                      .end = end,
+                      .newest = INT64_MAX,
+                      .word = UINT32_MAX};
+}
 /* How many tokens that are. */
 int64_t kvb_tokens_seen(const kvb_seen *seen);
 /* First token that any query of a sequence attends to, and one past the last. */
