@@ -172,9 +172,6 @@ README = {
         },
         (MINE,),
     ),
-    "kvbench sweep quick --axis context=32k --axis dtype=f16,i8,q4_0 --dry-run": Promise(
-        (r"\d+ points", r"time: about ", r"memory: ", r"dtype +f16 i8 q4_0")
-    ),
     AT_32K: measured(
         r"32,768 tokens",
         r"Fastest decode +[\d.]+ tokens/s +(no clear lead among )?(f16|i8|q4_0) \(",
