@@ -242,6 +242,7 @@ SPECULATION = speculate.Speculation(
                     drafts=3,
                     point="f16 point",
                     times=told("queries", 1.31, Unit.LENGTH, 1.22, 1.4, "f16 point"),
+                    accepted=0.31,
                     core=told("core", 1.2, Unit.LENGTH, 1.19, 1.21, "f16 point"),
                     limit=NONE.because(State.DECIDED, Reason.CORE),
                     worth=speculate.Worth.MORE,

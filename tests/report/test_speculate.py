@@ -23,7 +23,7 @@ from tests.report.drawn import drawn, found_in, parts, strange_colours
 from tests.report.texts import plain_text
 
 MODEL = "llama-3-8b"
-TOLD = "Drafting 3 tokens pays where a step yields more than 1.20 (f16)"
+TOLD = "Drafting 3 tokens pays where more than 0.2 are accepted (f16)"
 
 
 @pytest.fixture(scope="module")
@@ -33,8 +33,9 @@ def found():
 
 def test_the_first_tile_is_the_answer(found):
     tile = tiles(found.answers)[0]
-    assert (tile.title, tile.value) == ("Draft 3 tokens?", "pays above 1.20")
-    assert "takes 1.20 (1.19 to 1.21) times as long as for 1 with f16, 2.40 with i8" in tile.detail
+    assert (tile.title, tile.value) == ("Draft 3 tokens?", "pays above 0.2 accepted")
+    assert "more than 0.2 must be accepted a step with f16, 1.4 with i8" in tile.detail
+    assert "for 4 queries takes 1.20 (1.19 to 1.21) times as long as for 1 with f16" in tile.detail
     assert f"{MODEL}, 4 query heads a KV head, 16,384 tokens, 2 threads" in tile.detail
     assert tiles(found_in(made.whole(made.ONE)).answers)[0].title == "Fastest decode"
 
@@ -43,8 +44,8 @@ def test_the_first_tile_is_the_answer(found):
     ("worth", "value", "title", "end"),
     [
         (Worth.FREE, "free", "takes attention no longer (f16)", "any accepted draft is a gain."),
-        (Worth.MORE, "pays above 1.20", "where a step yields more than 1.20 (f16)",
-         "worth it where a step yields more than 1.20 tokens."),
+        (Worth.MORE, "pays above 0.2 accepted", "where more than 0.2 are accepted (f16)",
+         "worth it where more than 0.2 of the drafts are accepted."),
         (Worth.HARDLY, "hardly pays", "Drafting 3 tokens hardly pays (f16)",
          "hardly worth it, for 4 steps may take no longer."),
         (Worth.NEVER, "never pays", "Drafting 3 tokens never pays (f16)",
@@ -104,7 +105,7 @@ def test_page_terminal_and_json_say_the_same(tmp_path, capsys):
     assert call("report", str(run)) == 0
     printed = " ".join(capsys.readouterr().out.split())
     sentence = "takes 1.20 (1.19 to 1.21) times as long as with 1 (f16"
-    assert "Draft 3 tokens? pays above 1.20" in printed and sentence in printed
+    assert "Draft 3 tokens? pays above 0.2 accepted" in printed and sentence in printed
     assert "f16 flash, head 1.00 (0.99-1.01) 1.20 (1.19-1.21) 2.40" in printed
     page = (run / "report" / "index.html").read_text()
     text = plain_text(page)

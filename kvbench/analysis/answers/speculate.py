@@ -51,6 +51,13 @@ class Queries:
             " its accepted drafts and the one that every step yields"
         ),
     ]
+    accepted: Annotated[
+        float | None,
+        about(
+            "tokens: drafts that must be accepted a step, on average, for its attention to pay:"
+            " `times` less one; null where that was not timed"
+        ),
+    ]
     core: Annotated[
         Answer, about("its core time, with the data in a private cache, over the same step of one")
     ]
@@ -163,6 +170,7 @@ class _Said:
             drafts=queries - 1,
             point=point.name,
             times=times,
+            accepted=max(0.0, times.figure.value - 1) if times.figure else None,
             core=_core(row, self._beside[point], times.against),
             limit=limited(row),
             worth=_worth(times, queries),

@@ -99,7 +99,7 @@ SENTENCES = {
     "speculate": [
         "A step with 4 queries (the newest token and 3 drafts) takes 1.31 (1.22 to 1.40) times as"
         " long as with 1 (f16, llama-3-8b, 4 query heads a KV head, 16,384 tokens, 2 threads,"
-        " attention alone): worth it where a step yields more than 1.31 tokens.",
+        " attention alone): worth it where more than 0.31 of the drafts are accepted.",
         "A step yields its accepted drafts, and one token more.",
     ],
     "serve": [
