@@ -45,7 +45,7 @@ def test_shipped_suites_expand(name, machine):
 
 
 @pytest.mark.parametrize(
-    ("name", "most"), [("smoke", 30), ("quick", 360), ("standard", 1440), ("speculate", 280)]
+    ("name", "most"), [("smoke", 30), ("quick", 360), ("standard", 1440), ("speculate", 310)]
 )
 @pytest.mark.parametrize("machine", MACHINES)
 def test_times_that_are_promised(name, most, machine):
