@@ -9,7 +9,7 @@ from tests.oracle import Shape
 from tests.raw import Bound, compiled, decode_args
 
 HEADS, GROUP, CAPACITY, DIM = 3, 4, 2200, 16
-WALK = ("walk/plan", "walk/walk", "walk/schedule", "walk/requests")
+WALK = ("walk/plan", "walk/queries", "walk/walk", "walk/schedule", "walk/requests")
 SOURCES = (*WALK, "cache/layouts", "cache/transposed", "tier/variants", "base/task", "base/check")
 
 

@@ -14,7 +14,7 @@ from tests.raw import Bound, compiled, decode_args
 HEADS, TILES, ROOM = 2, 64, 1024
 TOKENS = 1024  # whole blocks of every layout and dtype
 SOURCES = (
-    *(f"walk/{name}" for name in ("plan", "walk", "schedule", "requests")),
+    *(f"walk/{name}" for name in ("plan", "queries", "walk", "schedule", "requests")),
     *("cache/layouts", "cache/transposed", "tier/variants", "base/task", "base/check"),
 )
 # in words of kernels/tier/schedule.h
