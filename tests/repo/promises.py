@@ -152,7 +152,7 @@ PREDICTED = (
 
 DRAFTED = (
     "kvbench explain llama-3-8b --draft 4 --accept .7,.45,.33,.21"
-    " --machine results/zen4-kvm-2/quick"
+    " --machine results/zen5-kvm-2/speculate"
 )
 
 README = {
