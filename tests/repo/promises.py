@@ -151,7 +151,7 @@ PREDICTED = (
 )
 
 DRAFTED = (
-    "kvbench explain llama-3-8b --draft 4 --accept .7,.45,.33,.21"
+    "kvbench explain llama-3-8b --draft 3 --accept .7,.45,.33"
     " --machine results/zen5-kvm-2/speculate"
 )
 
@@ -351,7 +351,7 @@ IN_DEPTH = {
             r"KV format: i8\.",
         )
     ),
-    DRAFTED: Promise((r"Drafting 4 tokens with KV in f16 pays at every context to 8,192 tokens",)),
+    DRAFTED: Promise((r"Drafting 3 tokens with KV in f16 pays at every context to 8,192 tokens",)),
     PREDICTED: Promise(
         (
             r"\n  f16 +4,096 +memory +\d+ ms +\d+ ms +[\d.]+ +[\d.]+ +[\d.]+ +1\.62 +\S+%",
