@@ -201,10 +201,10 @@ typedef struct kvb_decode {
     float *out;     /* [batch][q_len][q_heads][v_dim] */
     int64_t q_heads;
     int64_t q_len; /* queries of each sequence, 32 at most; 0 = 1 */
-    /* [batch][q_len]: how many of its sequence's tokens each attends to; of a mask that is no
-     * chain, all. 0: there is no such query, and its row of out is zeros; where none follows, the
-     * sequence has fewer. Null: of a chain the last query attends to all, and the one before it to
-     * one less */
+    /* [batch][q_len]: how many of its sequence's tokens each attends to. Where the mask is no
+     * chain, these are all. 0: the sequence has no such query, and its row of out is zeros. The
+     * queries of a sequence are those up to the last one whose end is not 0. Null: each has q_len;
+     * in a chain the last attends to all tokens, and the one before it to one less */
     const int64_t *ends;
     /* [q_heads]: a score that takes its share of the weights and has no value; null: none */
     const float *sink;

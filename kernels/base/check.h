@@ -31,7 +31,8 @@ int32_t kvb_check_threads(int32_t threads);
             return code;     \
     } while (0)
 
-enum { BATCH_MAX = 1 << 20, HEADS_MAX = 1 << 16, QUERIES_MAX = 32, THREADS_MAX = 1024 };
+enum { BATCH_MAX = 1 << 20, HEADS_MAX = 1 << 16, THREADS_MAX = 1024 };
+enum { QUERIES_MAX = 32 }; /* of a sequence: a word of a tree has a bit for each */
 /* so that token arithmetic times row bytes stays inside int64 */
 static const int64_t tokens_max = INT32_MAX;
 static const int64_t bytes_max = INT64_MAX / 8;

@@ -94,7 +94,8 @@ static inline int32_t kvb_attended_of(const kvb_tile *tile, const kvb_group *gro
     return (int32_t)at_least(0, at_most(tile->count, left));
 }
 
-/* Whether a query row attends to less than all rows that a tile has, up to a multiple of LANES. */
+/* Whether some score of a tile is to be -inf: of a token that a query row does not attend to, or
+ * behind the last token, up to a multiple of LANES. */
 static inline bool kvb_masked(const kvb_tile *tile, const kvb_group *group)
 {
     return tile->lead || tile->count % LANES || tile->first < group->all_from ||

@@ -1,7 +1,5 @@
 #include "walk/queries.h"
 
-enum { WORD_BITS = 32 };
-
 /* All but the `count` lowest of the bits that are set. */
 static uint32_t without_lowest(uint32_t word, int64_t count)
 {
@@ -19,7 +17,7 @@ kvb_seen kvb_seen_in_tree(const kvb_decode *a, int64_t seq, int64_t query)
     seen.word = a->tree[seq * kvb_queries(a) + query];
     if (seen.newest < 0) /* bits of tokens that there are not */
         seen.word &= (uint32_t)(UINT64_MAX << -seen.newest);
-    if (seen.end - seen.newest < WORD_BITS)
+    if (seen.end - seen.newest < QUERIES_MAX)
         seen.word &= (1u << (seen.end - seen.newest)) - 1;
     const int64_t left_out = a->window ? at_least(0, kvb_tokens_seen(&seen) - a->window) : 0;
     seen.first = at_most(left_out, at_least(0, seen.newest));

@@ -3,13 +3,13 @@ and memory.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from kvbench.model import AUTO, POINT
+from kvbench.model.contrast import alone_of
 from kvbench.model.masks import CHAIN, TREE, tokens_seen
 from kvbench.model.point import FLOPS
 from kvbench.model.program import AHEAD, ALONE, CORE, CORE_OFF, MEMORY, ROTATED, SLICE
@@ -53,11 +53,9 @@ class Decoding(Bench):
         """The newest token's query alone, where there are several and nothing is read between
         passes.
         """
-        shape = self.point.shape
-        if shape.q_len == 1 or self.point.streamed:
+        if self.point.shape.q_len == 1 or self.point.streamed:
             return None
-        point = replace(self.point, shape=replace(shape, q_len=1, mask=CHAIN))
-        found = Queries(point, self.room, self._answers, self.wrong)
+        found = Queries(alone_of(self.point), self.room, self._answers, self.wrong)
         found.out[:] = np.nan
         return found
 

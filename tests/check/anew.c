@@ -79,25 +79,26 @@ static void check_other_ring(void)
     rig_close(&r);
 }
 
+/* Of two queries of the first sequence, which has six tokens. */
+static kvb_decode of_two(rig *r, float *out)
+{
+    r->lengths[0] = 6;
+    return (kvb_decode){
+        .cache = &r->cache, .q = source, .out = out, .q_heads = 1, .q_len = 2, .isa = tiers[0]};
+}
+
 /* Ends of queries are the caller's, inside their sequence, and a task is planned for those of then.
  */
 static void check_other_ends(void)
 {
-    enum { QUERIES = 2 };
     rig r;
     if (!open_rig(&r, "head"))
         return;
-    float out[QUERIES * DIM];
-    int64_t ends[QUERIES] = {3, 5};
+    float out[2 * DIM];
+    int64_t ends[2] = {3, 5};
     kvb_task *task = NULL;
-    kvb_decode args = {.cache = &r.cache,
-                       .q = source,
-                       .out = out,
-                       .q_heads = 1,
-                       .q_len = QUERIES,
-                       .ends = ends,
-                       .isa = tiers[0]};
-    r.lengths[0] = 6;
+    kvb_decode args = of_two(&r, out);
+    args.ends = ends;
     expect(!kvb_task_decode(&args, 1, &task) && !run(&task, 1, 1, NULL), "two queries: %s",
            kvb_message());
     static const int64_t others[] = {4, -1, 7};
@@ -118,23 +119,16 @@ static void check_other_ends(void)
 /* A window begins where the words of a tree say. */
 static void check_other_tree(void)
 {
-    enum { QUERIES = 2 };
     rig r;
     if (!open_rig(&r, "head"))
         return;
-    float out[QUERIES * DIM];
-    uint32_t tree[QUERIES] = {1, 3};
+    float out[2 * DIM];
+    uint32_t tree[2] = {1, 3};
     kvb_task *task = NULL;
-    kvb_decode args = {.cache = &r.cache,
-                       .q = source,
-                       .out = out,
-                       .q_heads = 1,
-                       .q_len = QUERIES,
-                       .mask = KVB_MASK_TREE,
-                       .tree = tree,
-                       .window = 2,
-                       .isa = tiers[0]};
-    r.lengths[0] = 6;
+    kvb_decode args = of_two(&r, out);
+    args.mask = KVB_MASK_TREE;
+    args.tree = tree;
+    args.window = 2;
     expect(!kvb_task_decode(&args, 1, &task) && !run(&task, 1, 1, NULL), "a tree: %s",
            kvb_message());
     tree[1] = 2;

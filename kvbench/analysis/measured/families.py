@@ -9,7 +9,7 @@ import pandas as pd
 
 from kvbench.grouping import grouped
 from kvbench.model import Point
-from kvbench.model.masks import CHAIN
+from kvbench.model.contrast import alone_of
 from kvbench.model.point import STEP
 
 
@@ -26,12 +26,8 @@ def by_queries(points: Iterable[Point]) -> dict[Point, tuple[Point, ...]]:
     """
     more = (point for point in points if point.shape.q_len > 1 and not point.streamed)
     ordered = sorted(more, key=lambda point: (point.shape.mask, point.shape.q_len))
-    found = grouped((_of_one(point), point) for point in ordered)
+    found = grouped((alone_of(point), point) for point in ordered)
     return {base: tuple(own) for base, own in found.items()}
-
-
-def _of_one(point: Point) -> Point:
-    return replace(point, shape=replace(point.shape, q_len=1, mask=CHAIN))
 
 
 def alone(points: pd.DataFrame) -> pd.DataFrame:
