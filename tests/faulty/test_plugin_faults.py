@@ -77,15 +77,16 @@ def test_verify_checks_the_plug_in_alone(capfd, tmp_path):
 
 
 def beside_a_good_one(tmp_path, kind):
+    """Its patience is of both visits: the good one too must end in time on a machine that is busy."""
     made = build_plugin(tmp_path / "made.so", f"-DLISTED=ONE({kind})")
     good = build_plugin(tmp_path / "good.so", "-DLISTED=ONE(right)")
-    return ["--plugin", made, "--plugin", good, "--patience", "6s"]
+    return ["--plugin", made, "--plugin", good, "--patience", "20s"]
 
 
 def test_what_stops_itself_is_ended_in_verify(capfd, tmp_path):
     """In the words of a sweep; other kernels are checked all the same."""
     code, out, _ = told(capfd, "verify", "--quick", *beside_a_good_one(tmp_path, "stops"))
-    assert code == 1 and "no sign of life for 6 s: it hangs" in out
+    assert code == 1 and "no sign of life for 20 s: it hangs" in out
     assert "2 kernels" in out and "1 failed" in out
 
 
@@ -93,7 +94,7 @@ def test_what_hangs_is_ended_in_profile(capfd, tmp_path):
     """Other plug-ins are measured all the same."""
     both = beside_a_good_one(tmp_path, "hangs")
     code, out, err = told(capfd, "profile", "decode", *both, *SHAPE, *SHORT)
-    assert code == 4 and "no sign of life for 6 s: it hangs" in err and len(err.splitlines()) == 1
+    assert code == 4 and "no sign of life for 20 s: it hangs" in err and len(err.splitlines()) == 1
     assert "decode.right.head.f32" in out
 
 
