@@ -33,12 +33,29 @@ class Levels(NamedTuple):
     bits: int  # each by itself, to so many significant bits
 
 
-class _Span(NamedTuple):
-    """The tokens that a query attends to: from `start` on those before `older`, and `newest`."""
+class Scores(NamedTuple):
+    """What is done to scores, see kvbench/model/scores.py; by query head."""
 
+    softcap: float = 0.0
+    slopes: Sequence[float] | np.ndarray | None = None
+    sinks: Sequence[float] | np.ndarray | None = None
+    kept: int = 0  # first tokens that are attended to beside a window
+    scale: float = 0.0  # of q . k; 0: 1 / sqrt(head_dim)
+
+
+PLAIN = Scores()
+
+
+class _Span(NamedTuple):
+    """The tokens that a query attends to: the first `kept`, from `start` on those before `older`,
+    and `newest`; and its `own` token.
+    """
+
+    kept: int
     start: int
     older: int
     newest: tuple[int, ...]
+    own: int
 
     @property
     def end(self) -> int:
@@ -53,19 +70,21 @@ def attention(
     mask: str = CHAIN,
     tree: np.ndarray | Sequence[int] | None = None,
     queries: Sequence[int] | np.ndarray | None = None,
+    scores: Scores = PLAIN,
 ) -> np.ndarray:
     """Decode attention on a decoded cache: q [B, Hq, D] or [B, queries, Hq, D] -> float64 of that
-    shape.
+    shape, but for the width of V.
 
     Sequence b holds lengths[b] tokens. The first queries[b] of its queries (None: all) stand for
     its newest tokens, and attend to all tokens before these, and among these as the mask says; or a
     tree's words do, [queries] or [B, queries]. Where there is a window, each attends to the last
     `window` of its tokens. No token, no weight: zero.
     """
-    spans = _spans(q, lengths, window, mask, tree, queries)
+    spans = _spans(q, lengths, window, mask, tree, queries, scores.kept)
     own = _with_queries(q)
-    weights, first = _weights(own, rows, spans)
-    return _sums(weights, first, own, rows).reshape(q.shape)
+    weights, first = _weights(own, rows, spans, scores)
+    out = _sums(weights, first, rows)
+    return out.reshape(*q.shape[:-1], out.shape[3])
 
 
 def attention_in_steps(
@@ -77,6 +96,7 @@ def attention_in_steps(
     mask: str = CHAIN,
     tree: np.ndarray | Sequence[int] | None = None,
     queries: Sequence[int] | np.ndarray | None = None,
+    scores: Scores = PLAIN,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The same of a kernel that rounds what it multiplies: with q as it takes that, and how far its
     weights may be off.
@@ -85,18 +105,20 @@ def attention_in_steps(
     deviations of their sum, for it has no sign in common on ordinary data.
     """
     of_k, of_v = levels
-    spans, shape = _spans(q, lengths, window, mask, tree, queries), q.shape
-    q = _as_taken(_with_queries(q), of_k)
-    weights, first = _weights(q, rows, spans)
-    out, variance = _sums(weights, first, q, rows), np.zeros(q.shape)
-    for b, d in product(range(len(q)), range(0, q.shape[3], of_v.together)):
+    spans, shape = _spans(q, lengths, window, mask, tree, queries, scores.kept), q.shape[:-1]
+    q = _as_taken(_with_queries(q), of_k, _scale_of(q, scores))
+    weights, first = _weights(q, rows, spans, scores)
+    out = _sums(weights, first, rows)
+    variance = np.zeros(out.shape)
+    for b, d in product(range(len(q)), range(0, out.shape[3], of_v.together)):
         # elements that share a scale of V share weights
         one, part = slice(b, b + 1), slice(d, d + of_v.together)
         own = _of(rows, one, part)
-        off = _variances(weights[one].copy(), of_v, first, q[one], own)
+        off = _variances(weights[one].copy(), of_v, first, own)
         variance[one, ..., part] = _sums(
-            off, first, q[one, ..., part], lambda *at, own=own: (None, _codes(own(*at)[1]) ** 2)
+            off, first, lambda *at, own=own: (None, _codes(own(*at)[1]) ** 2)
         )
+    shape = (*shape, out.shape[3])
     return out.reshape(shape), 6 * np.sqrt(variance).reshape(shape)
 
 
@@ -115,6 +137,7 @@ def _spans(
     mask: str,
     tree: np.ndarray | Sequence[int] | None,
     queries: Sequence[int] | np.ndarray | None,
+    kept: int,
 ) -> list[list[_Span | None]]:
     """Of each query of each sequence; None where it attends to nothing."""
     batch, most = _with_queries(q).shape[:2]
@@ -122,30 +145,42 @@ def _spans(
     counts = np.full(batch, most) if queries is None else queries
     return [
         [
-            _span(int(length), int(count), int(word), window) if query < count else None
+            _span(int(length), int(count), query, int(word), window, kept)
+            if query < count
+            else None
             for query, word in enumerate(own)
         ]
         for length, count, own in zip(lengths, counts, words, strict=True)
     ]
 
 
-def _span(length: int, count: int, word: int, window: int | None) -> _Span | None:
+def _span(
+    length: int, count: int, query: int, word: int, window: int | None, kept: int
+) -> _Span | None:
     """Of one among `count` queries of a sequence."""
     before = length - count  # less than 0 where there are more queries than tokens
     older, start = max(0, before), 0
     newest = tuple(token for token in range(older, length) if word >> token - before & 1)
+    every = newest
     if window:
         newest = newest[-window:]
         start = max(0, older - (window - len(newest)))
-    return _Span(start, older, newest) if newest or start < older else None
+    first = min(kept, older)
+    newest = tuple(token for token in every if token < kept or token in newest)
+    span = _Span(min(first, start), start, older, newest, before + query)
+    return span if newest or start < older or first else None
 
 
 # ---- the sums ------------------------------------------------------------------------------------
 
 
-def _as_taken(q: np.ndarray, levels: Levels) -> np.ndarray:
+def _scale_of(q: np.ndarray, scores: Scores) -> float:
+    return scores.scale or 1 / np.sqrt(q.shape[-1])
+
+
+def _as_taken(q: np.ndarray, levels: Levels, scale_of_scores: float) -> np.ndarray:
     """In float32, as kernels do it: times the scale of the scores, then rounded."""
-    scale = np.float32(1) / np.sqrt(np.float32(q.shape[3])) * np.float32(1.44269504)
+    scale = np.float32(scale_of_scores) * np.float32(1.44269504)
     scaled = q.astype(np.float32) * scale
     own = _significant(scaled, levels.bits) if levels.bits else _in_steps(scaled, levels)
     return own / np.float64(scale)
@@ -177,16 +212,14 @@ def _codes(v: np.ndarray) -> np.ndarray:
     return np.divide(v, most, out=np.zeros_like(v), where=most > 0)
 
 
-def _variances(
-    weights: np.ndarray, levels: Levels, first: int, q: np.ndarray, rows: _Values
-) -> np.ndarray:
+def _variances(weights: np.ndarray, levels: Levels, first: int, rows: _Values) -> np.ndarray:
     """In place, what rounding does to each, times its row's largest element. A step is a share of
     the weight itself; or of the largest one of a token's tile, which may begin at any token, and
     has no more than TILE.
     """
     for at, count in _blocks(first, first + weights.shape[3]):
         _, v = rows(at, count)
-        for queried, held in _heads(q, v):
+        for queried, held in _heads(weights, v):
             weights[queried][..., at - first : at - first + count] *= np.abs(v[held]).max(axis=-1)
         del v, _
     if levels.bits:
@@ -202,28 +235,32 @@ def _variances(
     return weights
 
 
-def _weights(q: np.ndarray, rows: Rows, spans: list[list[_Span | None]]) -> tuple[np.ndarray, int]:
+def _weights(
+    q: np.ndarray, rows: Rows, spans: list[list[_Span | None]], asked: Scores
+) -> tuple[np.ndarray, int]:
     """[B, queries, Hq, tokens] from the first token on that any query attends to."""
     some = [span for own in spans for span in own if span]
-    first = min((span.start for span in some), default=0)
+    first = min((0 if span.kept else span.start for span in some), default=0)
     last = max((span.end for span in some), default=0)
     scores = np.full((*q.shape[:3], last - first), -np.inf)
-    queries = q.astype(np.float64) / np.sqrt(q.shape[3])
+    queries = q.astype(np.float64) * _scale_of(q, asked)
     for at, count in _blocks(first, last):
         k, _ = rows(at, count)
         for queried, held in _heads(q, k):
             own = _product(queries[queried], k[held].astype(float).T)
             scores[queried][..., at - first : at - first + count] = own
         del k, _  # the next block takes their place
-    return _softmax(scores, spans, first), first
+    return _softmax(scores, spans, first, asked), first
 
 
-def _sums(weights: np.ndarray, first: int, q: np.ndarray, rows: _Values) -> np.ndarray:
+def _sums(weights: np.ndarray, first: int, rows: _Values) -> np.ndarray:
     """Sums of the values, each times its weight: [B, queries, Hq, D]."""
-    out = np.zeros(q.shape)
-    for at, count in _blocks(first, first + weights.shape[3]):
+    tokens = weights.shape[3]
+    width = rows(first, min(1, tokens))[1].shape[-1]
+    out = np.zeros((*weights.shape[:3], width))
+    for at, count in _blocks(first, first + tokens):
         _, v = rows(at, count)
-        for queried, held in _heads(q, v):
+        for queried, held in _heads(weights, v):
             own = weights[queried][..., at - first : at - first + count]
             out[queried] += _product(own, v[held].astype(float))
         del v, _
@@ -296,16 +333,35 @@ def _product(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     return (left.reshape(-1, left.shape[2]) @ right).reshape(*left.shape[:2], -1)
 
 
-def _softmax(scores: np.ndarray, spans: list[list[_Span | None]], first: int) -> np.ndarray:
+def _softmax(
+    scores: np.ndarray, spans: list[list[_Span | None]], first: int, asked: Scores
+) -> np.ndarray:
     """In place, over the tokens that each query attends to; all others weigh nothing."""
+    if asked.softcap:
+        scores[:] = asked.softcap * np.tanh(scores / asked.softcap)
     for b, query in np.ndindex(scores.shape[:2]):
         own, span = scores[b, query], spans[b][query]
-        start, end = (span.start - first, span.end - first) if span else (0, 0)
-        if span:
-            newest = range(span.older, span.end)
-            own[:, [token - first for token in newest if token not in span.newest]] = -np.inf
-            attended = own[:, start:end]
-            attended[:] = np.exp(attended - attended.max(axis=1, keepdims=True))
-            attended /= attended.sum(axis=1, keepdims=True)
-        own[:, :start] = own[:, end:] = 0.0
+        if not span:
+            own[:] = 0.0
+            continue
+        if asked.slopes is not None:
+            tokens = np.arange(own.shape[1]) + first - span.own
+            own += np.asarray(asked.slopes, dtype=float)[:, None] * tokens
+        own[:, _left_out(span, first, own.shape[1])] = -np.inf
+        _weigh(own, asked.sinks)
     return scores
+
+
+def _left_out(span: _Span, first: int, tokens: int) -> np.ndarray:
+    """Tokens from `first` on that a query does not attend to."""
+    token = np.arange(first, first + tokens)
+    older = (token < span.older) & ((token < span.kept) | (token >= span.start))
+    return ~(older | np.isin(token, span.newest))
+
+
+def _weigh(scores: np.ndarray, sinks: Sequence[float] | np.ndarray | None) -> None:
+    """Of one query, [Hq, tokens]. A sink has its share, and no value."""
+    sink = np.full(len(scores), -np.inf) if sinks is None else np.asarray(sinks, dtype=float)
+    most = np.maximum(scores.max(axis=1), sink)[:, None]
+    scores[:] = np.exp(scores - most)
+    scores /= scores.sum(axis=1, keepdims=True) + np.exp(sink[:, None] - most)

@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-from kvbench.model.annotated import Count, Cpus, Lengths, Size, about
+from kvbench.model.annotated import Count, Cpus, Lengths, Number, Size, about
 from kvbench.model.field import Field, declared, nested, of
 from kvbench.model.hardware import PLACES, kernel_id
 from kvbench.model.masks import CHAIN, MASKS
 from kvbench.model.planes import together
+from kvbench.model.scores import NONE, SINKS
 from kvbench.units import cpu_text
 
 FLOPS, DOT8, DOT16 = "flops", "dot8", "dot16"  # multiply-adds; products of bytes, of bf16
@@ -26,6 +27,8 @@ BETWEEN = (*ATTENDS, "append")  # ops between whose passes, or layers, other byt
 EVEN, RAGGED, LISTED = "even", "ragged", "listed"  # lengths of a batch's sequences
 VOCABULARY = 32_000  # logits of a token, where nobody says how many
 OURS = "kvbench"  # the engine
+TOKEN, CHANNEL = "token", "channel"  # what shares a scale of K
+K_SCALES = (TOKEN, CHANNEL)
 OWN = "own"  # in a duel: what is chosen for each side
 HEADS = ("q_heads", "kv_heads", "head_dim")  # of a Shape: what tells models apart
 
@@ -125,6 +128,49 @@ class Shape:
         within="op",
         later=True,
     )
+    v_dim: Annotated[Count, about("elements of a row of V; 0: those of a row of K")] = of(
+        "count from 0",
+        0,
+        "v={}",
+        "Elements of a row of V, where they are not head_dim.",
+        later=True,
+    )
+    sinks: Annotated[str, about("heads: every query head has a sink; none")] = of(
+        "word",
+        NONE,
+        "sinks",
+        "heads: every query head has a sink, a score of no token that takes its share of the"
+        " weights; none.",
+        words=SINKS,
+        within="op",
+        later=True,
+    )
+    softcap: Annotated[Number, about("c of c * tanh(score / c); 0: scores are not capped")] = of(
+        "number",
+        0.0,
+        "cap {:g}",
+        "Cap of the scores: c * tanh(score / c); 0: none.",
+        within="op",
+        later=True,
+    )
+    alibi: Annotated[
+        Number, about("largest bias of ALiBi, from which heads have their slopes; 0: none")
+    ] = of(
+        "number",
+        0.0,
+        "alibi {:g}",
+        "Largest bias of ALiBi, from which query heads have their slopes: 8 most often; 0: none.",
+        within="op",
+        later=True,
+    )
+    kept: Annotated[Count, about("first tokens that are attended to beside the window")] = of(
+        "count from 0",
+        0,
+        "kept={}",
+        "With a window: attend to so many of the first tokens as well.",
+        within="op",
+        later=True,
+    )
 
     @property
     def group(self) -> int:
@@ -134,6 +180,11 @@ class Shape:
     def query_rows(self) -> int:
         """Of a sequence, that attend to the rows of one KV head."""
         return self.q_len * self.group
+
+    @property
+    def width_of_v(self) -> int:
+        """Elements of a row of V, and of an output."""
+        return self.v_dim or self.head_dim
 
     @property
     def reach(self) -> int:
@@ -331,6 +382,20 @@ class Point(Visited):
     )
     v_dtype: Annotated[str, about("number format of V, where K has another; else empty")] = of(
         "word", "", within="dtype", axis=False, column=None, later=True
+    )
+    k_scale: Annotated[
+        str,
+        about("what shares a scale of K, where the dtype has scales: a token's row, or a channel"),
+    ] = of(
+        "word",
+        TOKEN,
+        "K by {}",
+        "What shares a scale of K, of formats that have scales: token, each row of a head; channel,"
+        " each element of all rows of a head, given when the cache is made.",
+        words=K_SCALES,
+        within="dtype",
+        sized=True,
+        later=True,
     )
 
     @property
