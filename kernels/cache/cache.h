@@ -79,6 +79,27 @@ void kvb_gather(int32_t dtype, int32_t cell, const uint8_t *block, int64_t lane,
 /* Blocks that some tokens' slots lie in, each counted once; or quads of them, of `tokens` each. */
 int64_t kvb_blocks_of(const kvb_cache *cache, int64_t first, int64_t end, int64_t tokens);
 
+/* Tokens of a sequence: 0 .. kept, and behind a gap, first .. end. Without a gap, kept is 0. */
+typedef struct kvb_reach {
+    int64_t kept, first, end;
+} kvb_reach;
+static inline int64_t kvb_reached(const kvb_reach *r) { return r->kept + r->end - r->first; }
+/* The i-th of them. */
+static inline int64_t kvb_nth(const kvb_reach *r, int64_t i)
+{
+    return i < r->kept ? i : r->first + i - r->kept;
+}
+/* How many of them are before a token that is one. */
+static inline int64_t kvb_place_among(const kvb_reach *r, int64_t token)
+{
+    return token < r->kept ? token : token - r->first + r->kept;
+}
+/* How many follow each other from the i-th on. */
+static inline int64_t kvb_in_a_row(const kvb_reach *r, int64_t i)
+{
+    return (i < r->kept ? r->kept : kvb_reached(r)) - i;
+}
+
 /* What a plane's scale of the whole tensor is. Decode folds K's into the scale of the scores and
  * V's into the output, so no tile knows of them. */
 static inline float kvb_tensor(float scale) { return scale == 0.0f ? 1.0f : scale; }

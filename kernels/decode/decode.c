@@ -35,8 +35,10 @@ static int64_t carve(const kvb_decode_task *task, void *scratch, kvb_state **sta
     float *sum = take(&at, kvb_floats(slots * LANES));
     float *max = take(&at, kvb_floats(units * Q_ROWS)),
           *rescale = take(&at, kvb_floats(units * Q_ROWS));
-    int64_t *firsts = take(&at, units * Q_ROWS * (int64_t)sizeof *firsts);
-    int64_t *ends = take(&at, units * Q_ROWS * (int64_t)sizeof *ends);
+    const int64_t tokens = units * Q_ROWS * (int64_t)sizeof(int64_t);
+    int64_t *kepts = take(&at, tokens), *firsts = take(&at, tokens), *ends = take(&at, tokens),
+            *owns = take(&at, tokens);
+    float *slopes = take(&at, kvb_floats(units * Q_ROWS));
     uint32_t *words = take(&at, units * Q_ROWS * (int64_t)sizeof *words);
     float *scores = take(&at, kvb_floats(at_least(1, task->rooms) * units * HEAD_SCORES));
     float *wide =
@@ -57,9 +59,12 @@ static int64_t carve(const kvb_decode_task *task, void *scratch, kvb_state **sta
             .k_pad = task->k_pad,
             .v_pad = task->v_pad,
             .q = q + slot * task->k_pad,
+            .kepts = kepts + i * Q_ROWS,
             .firsts = firsts + i * Q_ROWS,
             .ends = ends + i * Q_ROWS,
+            .owns = owns + i * Q_ROWS,
             .words = words + i * Q_ROWS,
+            .slopes = task->args.slope ? slopes + i * Q_ROWS : NULL,
             .max = max + i * Q_ROWS,
             .sum = sum + slot * LANES,
             .rescale = rescale + i * Q_ROWS,

@@ -2,10 +2,7 @@
 #include "cache/touched.h"
 #include "decode/decode.h"
 
-static void attended(const kvb_touched *t, int64_t seq, int64_t *first, int64_t *end)
-{
-    kvb_attended(t->of, seq, first, end);
-}
+static kvb_reach attended(const kvb_touched *t, int64_t seq) { return kvb_attended(t->of, seq); }
 
 /* Lines of a buffer that is walked as a whole. */
 static double lines_in(double bytes) { return (double)(((int64_t)bytes + LINE - 1) / LINE); }

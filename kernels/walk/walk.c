@@ -141,7 +141,10 @@ void kvb_walk_next(kvb_walk *walk, kvb_block *block)
         return;
     block->first = walk->token;
     block->v = walk->alike ? &block->k : &block->own_v;
-    place_block(walk, walk->unit->first + walk->token, walk->unit->count - walk->token, block);
+    const kvb_unit *unit = walk->unit;
+    const bool kept = walk->token < unit->before;
+    block->token = kvb_unit_token(unit, walk->token);
+    place_block(walk, block->token, (kept ? unit->before : unit->count) - walk->token, block);
     walk->token += block->count - block->lead;
 }
 
@@ -158,7 +161,7 @@ void kvb_tile_rows(const kvb_walk *walk, const kvb_block *block, int64_t head, k
 {
     tile->count = block->count;
     tile->lead = block->lead;
-    tile->first = block->unit->first + block->first - block->lead;
+    tile->first = block->token - block->lead;
     side_rows(walk->k.plane, &block->k, head, &tile->k);
     side_rows(walk->v.plane, block->v, head, &tile->v);
 }

@@ -28,7 +28,9 @@ class Cache(Closing):
 
     window: decode attends to the last `window` tokens, the newest included. A cache whose window
         fits its capacity is a ring: it takes tokens without end and keeps the last `capacity` of
-        them. `ring` overrides that. A paged cache has blocks of `block_tokens`, ordered inside by
+        them. `ring` overrides that. kept: beside a window, so many of the first tokens are attended
+        to as well; such a cache is a ring only if `ring` says so, until the first token is
+        overwritten. A paged cache has blocks of `block_tokens`, ordered inside by
         `inner`; `shuffle`, a seed, scatters its blocks.
     blocks: how many blocks there are, for a paged cache whose `table` begins without any, and is
         the caller's to fill; or a pool, from which the cache takes them by itself.
@@ -52,6 +54,7 @@ class Cache(Closing):
         block_tokens: int = 16,
         *,
         inner: str = "head",
+        kept: int = 0,
         v_dim: int | None = None,
         scale: str = "f32",
         ring: bool | None = None,
@@ -68,7 +71,7 @@ class Cache(Closing):
         self.library = library_or_default(library)
         self.layout = layout
         self.dtype = together(*self.library.halves(dtype))
-        self.window = window
+        self.window, self.kept = window, kept
         self.pool = blocks if isinstance(blocks, Blocks) else None
         cache = self._struct = self.planned(
             kv_heads,
@@ -78,6 +81,7 @@ class Cache(Closing):
             layout=layout,
             dtype=dtype,
             window=window,
+            kept=kept,
             block_tokens=block_tokens,
             inner=inner,
             v_dim=v_dim,
@@ -348,6 +352,9 @@ class Cache(Closing):
         mask: str = CHAIN,
         tree: Any = None,
         queries: Any = None,
+        sinks: Any = None,
+        softcap: Any = 0.0,
+        slopes: Any = None,
     ) -> np.ndarray:
         """Attention of the newest token of each sequence, q [batch, q_heads, head_dim] to [..,
         v_dim]; or of several, [batch, q, q_heads, head_dim].
@@ -357,6 +364,7 @@ class Cache(Closing):
             up to its own; block, all. Or `tree`: booleans [q, q] or [batch, q, q], a row for each
             query.
         queries: [batch], how many of the q each sequence has. The other rows of the answer are 0.
+        sinks, slopes: [q_heads], and softcap: what is done to scores, see kvbench/model/scores.py.
         """
         c = self.struct
         q = asked_of(q, c.batch, c.head_dim)
@@ -366,6 +374,7 @@ class Cache(Closing):
         out = np.empty((*q.shape[:-1], self.dims[1]), dtype=np.float32)
         threads = whole("threads", threads, 32)
         facts |= {"isa": self.library.isa(isa), "deterministic": bool(deterministic)}
+        facts |= {"sinks": sinks, "softcap": softcap, "slopes": slopes}
         task = decode_task("decode", self, q, out, threads, variant=variant, **facts)
         self._run(threads, task)
         return out
