@@ -61,6 +61,22 @@ static void check_several(kvb_decode args, const char *layout)
     check_answers(args, layout);
 }
 
+/* What is done to scores, which the plug-in is told; and sinks and kept tokens, which it is not. */
+static void check_scores(kvb_decode args, const char *layout)
+{
+    static const float slopes[Q_HEADS] = {0.5f, 0.25f, 0.01f, 0.0f, 0.001f, 0.1f};
+    static const float sinks[Q_HEADS] = {6.0f, -INFINITY, 0.0f, 3.0f, 8.0f, 50.0f};
+    args.softcap = 2.0f, args.slope = slopes;
+    if (!args.window)
+        check_several(args, layout);
+    args.sink = sinks;
+    check_answers(args, layout);
+    if (!args.window) {
+        args.window = 700, args.kept = 300;
+        check_answers(args, layout);
+    }
+}
+
 static void check_refusals(kvb_decode args)
 {
     kvb_task *task = NULL;
@@ -144,9 +160,10 @@ static void check_layout(const kvb_kernel *kernel, const float *source, const fl
             check_refusals(args);
             check_several(args, kernel->layout);
         }
-        if (r.lengths[0] >= 100)
+        if (r.lengths[0] >= 100) {
             check_answers(args, kernel->layout);
-        else
+            check_scores(args, kernel->layout);
+        } else
             expect(!run_decode(&args, 3) && none[COUNT - 1] == 0.0f,
                    "a sequence without tokens: %g", (double)none[0]);
         rig_close(&r);
