@@ -61,7 +61,7 @@ def decode_task(
     args.q_heads, args.window = q.shape[-2], cache.window or 0
     for kind, word in {"isa": isa, "schedule": library.schedule(schedule)}.items():
         setattr(args, kind, library.number(kind, word))
-    asked = Asked(queries_of(q), mask, args.window, ends is not None)
+    asked = Asked(queries_of(q), mask, args.window, ends is not None, cache.channel is not None)
     way = library.way(variant, cache.layout, cache.dtype, isa, asked)
     for field, value in (fields | way).items():
         setattr(args, field, value)
