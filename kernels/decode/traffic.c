@@ -113,7 +113,7 @@ static double loaded_blocks(const kvb_decode *a, const kvb_plane *p, const visit
 static double scale_loads(const kvb_decode *a, const kvb_plane *p, int64_t q_rows, double rows,
                           double in_place)
 {
-    if (!kvb_formats[p->dtype].scaled || a->variant == VARIANT_PERHEAD)
+    if (!kvb_scaled(p) || a->variant == VARIANT_PERHEAD)
         return rows;
     const double each = kvb_made_wide(a, p) ? 1.0 : (double)q_rows;
     const double walks = a->variant == VARIANT_TWOPASS ? 3.0 : 1.0; /* scores, softmax, sums */
@@ -175,13 +175,15 @@ int32_t kvb_traffic_decode(const kvb_decode *a, const kvb_plan *plan, kvb_traffi
     double tokens;
     const double q_vectors = queries_in_all(a, &tokens) * (double)a->q_heads;
     const double q = q_vectors * (double)c->k.dim * sizeof *a->q,
-                 out = q_vectors * (double)c->v.dim * sizeof *a->out, vectors = q + out;
+                 out = q_vectors * (double)c->v.dim * sizeof *a->out;
+    const double channels = c->k.channel ? (double)(c->kv_heads * c->k.dim) * sizeof *a->q : 0.0,
+                 vectors = q + out + channels;
     TRY(kvb_traffic_twin(a, plan, t));
     t->flops = 2.0 * tokens * (double)(a->q_heads * (c->k.dim + c->v.dim));
     t->compulsory += vectors;
     /* nobody knows what a plug-in loads */
     t->issued = a->run ? t->compulsory : decode_loads(a, plan) + t->table + vectors;
-    t->line += LINE * (lines_in(q) + lines_in(out));
+    t->line += LINE * (lines_in(q) + lines_in(out) + lines_in(channels));
     t->ai = t->compulsory > 0.0 ? t->flops / t->compulsory : 0.0;
     return KVB_OK;
 }

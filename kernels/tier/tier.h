@@ -143,7 +143,8 @@ static inline int kvb_class(int64_t q_rows)
 typedef struct kvb_encode {
     uint8_t *to;
     int64_t to_stride;
-    uint8_t *scale;
+    uint8_t
+        *scale; /* of scaled formats; null: sources are in units of codes, and no scale is stored */
     int64_t scale_stride;
     int32_t scale_dtype;
     int32_t nt;
