@@ -157,7 +157,7 @@ class Decoding(Bench):
 
     def _wrapped(self, schedule: str) -> Task:
         """The walk over a window. All threads have the same one, each in a private cache."""
-        out = np.empty_like(self.queries.asked)
+        out = np.empty_like(self.queries.out[0])
         walk = self._walk(schedule=schedule, wrap=self.window[0])
         return self._decode("decode", self._longest, self.queries.q[0], out, **walk)
 
@@ -251,7 +251,8 @@ class Decoding(Bench):
         """More slices, in memory, each with its queries and room for an answer."""
         caches = self.far.slices(self._owned)
         q = self.queries.of(self.room.signs_of(self.far.layers))
-        return list(zip(caches, q, np.full_like(q, np.nan), strict=True))
+        out = np.full((len(q), *self.queries.out.shape[1:]), np.nan, dtype=np.float32)
+        return list(zip(caches, q, out, strict=True))
 
     # ---- answers ---------------------------------------------------------------------------------
 
