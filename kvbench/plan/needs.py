@@ -36,7 +36,9 @@ def needs(point: Point, far: int) -> Needs:
     if point.op == STEP:
         return _of_step(point, far)
     count, rows = slice_of(point), slice_of(replace(point, pad=0))  # nobody walks what pads
-    slices = _slices(point, _walked(point, rows), far)
+    # as many as one without kept tokens has, beside which it is timed
+    least = replace(point, shape=replace(point.shape, kept=0))
+    slices = _slices(point, _walked(least, rows), far)
     return Needs(
         slice_bytes=count,
         slice_walked=_walked(point, count),

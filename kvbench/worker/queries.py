@@ -2,14 +2,29 @@
 
 from collections.abc import Callable, Iterable
 from functools import reduce
+from typing import Any
 
 import numpy as np
 
 from kvbench.errors import WrongAnswer
-from kvbench.model import Point
-from kvbench.worker.answers import Answer, Answers
+from kvbench.model import Point, Shape
+from kvbench.model.masks import TREE, tokens_seen
+from kvbench.oracle import PLAIN
+from kvbench.worker.answers import Answer, Answers, scores_of
 from kvbench.worker.content import SEED
 from kvbench.worker.room import Room
+
+
+def asked_of(shape: Shape) -> dict[str, Any]:
+    """Of a decode_task: its mask, and what it does to scores, where it does anything."""
+    words = np.array(tokens_seen(TREE, shape.q_len), dtype=np.uint32)
+    tree = np.tile(words, (shape.batch, 1)) if shape.mask == TREE else None
+    usual, own = PLAIN._asdict(), scores_of(shape)._asdict()
+    given = {name: own[name] for name in own if own[name] != usual[name]}
+    return {"mask": shape.mask, "tree": tree} | {
+        name: np.array(value, dtype=np.float32) if isinstance(value, tuple) else value
+        for name, value in given.items()
+    }
 
 
 class Queries:
