@@ -13,6 +13,7 @@ from kvbench.grouping import grouped
 from kvbench.model.annotated import Cpus, about
 from kvbench.model.masks import CHAIN
 from kvbench.model.point import EVEN, FIELDS, POINT, SHAPE, Point, Visited, lengths_word
+from kvbench.model.scores import NONE
 
 # The fastest kernels of all dtypes, else free: no factor of a plan, but chosen from what was
 # measured. Its values are dtypes.
@@ -94,11 +95,15 @@ def value(point: Point, factor: str) -> str:
 
 def alone_of(point: Point) -> Point:
     """The one that it is timed beside, in rounds of a family: with nothing read between its passes;
-    or where nothing is, with one query of each sequence.
+    or where nothing is, with one query of each sequence; or where it has one, with scores as they
+    are.
     """
+    shape = point.shape
     if point.streamed:
         return replace(point, between=0)
-    return replace(point, shape=replace(point.shape, q_len=1, mask=CHAIN))
+    if shape.q_len > 1:
+        return replace(point, shape=replace(shape, q_len=1, mask=CHAIN))
+    return replace(point, shape=replace(shape, sinks=NONE, softcap=0.0, alibi=0.0, kept=0))
 
 
 def evenly(held: Sequence[int]) -> int:
