@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from kvbench.grouping import grouped
 from kvbench.model.annotated import Cpus, about
 from kvbench.model.masks import CHAIN
-from kvbench.model.point import EVEN, FIELDS, POINT, SHAPE, Point, Visited, lengths_word
+from kvbench.model.point import EVEN, FIELDS, POINT, SHAPE, TOKEN, Point, Visited, lengths_word
 from kvbench.model.scores import NONE
 
 # The fastest kernels of all dtypes, else free: no factor of a plan, but chosen from what was
@@ -82,6 +82,7 @@ def value(point: Point, factor: str) -> str:
     """Of the factor, as a word."""
     words = {
         KERNEL: point.kv_dtype,
+        "dtype": f"{point.kv_dtype}{'' if point.k_scale == TOKEN else f' by {point.k_scale}'}",
         "block_tokens": f"block={point.block_tokens}",
         "order": "sequential" if point.order is None else "shuffled",
         "group": f"group={point.shape.group}",
