@@ -21,13 +21,12 @@ def mixed(found: Answers) -> Sheet:
         "format": ("label", str),
         "bytes a token": ("bytes", size),
         "tokens/s": answered("speed", narrow),
-        **{f"error, {keys} keys": (_error(keys, "error"), percent) for keys in kinds},
-        **{f"format error, {keys} keys": (_error(keys, "format_error"), percent) for keys in kinds},
-        **{f"{keys} keys": (_place(own, keys), str) for keys in kinds},
+        **{f"error, {keys} keys": (_placed(own, keys), str) for keys in kinds},
         "over K's format": answered(Other.K, narrow),
         "over V's format": answered(Other.V, narrow),
-        "over K by token": answered(Other.BY_TOKEN, narrow),
+        "over by token": answered(Other.BY_TOKEN, narrow),
         "what limits": ("limit", lambda answer: words("first", "limit", answer)),
+        **{f"format error, {keys}": (_format_error(keys), percent) for keys in kinds},
     }
     rows = [
         {name: getattr(each, name) for name in each.__slots__}
@@ -43,17 +42,21 @@ def percent(error: float) -> str:
     return words("mixed", "percent", error)
 
 
-def _error(keys: str, name: str) -> Callable[[Mapping[str, Any]], float | None]:
-    def read(row: Mapping[str, Any]) -> float | None:
-        return next((getattr(each, name) for each in row["placed"] if each.keys == keys), None)
+def _placed(own: Mixed, keys: str) -> Callable[[Mapping[str, Any]], Cell | None]:
+    """The error, and the place among all others."""
+
+    def read(row: Mapping[str, Any]) -> Cell | None:
+        found = next((each for each in row["placed"] if each.keys == keys), None)
+        if found is None:
+            return None
+        return Cell(f"{percent(found.error)}, {words('mixed', 'place', own, found)}", found.error)
 
     return read
 
 
-def _place(own: Mixed, keys: str) -> Callable[[Mapping[str, Any]], Cell | None]:
-    def read(row: Mapping[str, Any]) -> Cell | None:
-        found = next((each for each in row["placed"] if each.keys == keys), None)
-        return Cell(words("mixed", "place", own, found), found.place) if found else None
+def _format_error(keys: str) -> Callable[[Mapping[str, Any]], float | None]:
+    def read(row: Mapping[str, Any]) -> float | None:
+        return next((each.format_error for each in row["placed"] if each.keys == keys), None)
 
     return read
 

@@ -186,7 +186,7 @@ class _Said:
         """Tokens/s of the page's workload: of each format and variant the fastest."""
         rows, page = self._tables.tokens, self._page
         rows = rows[rows["tokens_per_second"].notna() & rows["name"].isin(list(self._rows))]
-        rows = rows[[page.model in names.split(", ") for names in rows["model"]]]
+        rows = rows.loc[[page.model in names.split(", ") for names in rows["model"]]]
         for name in ("context", "batch", "threads"):
             rows = rows[rows[name] == getattr(page, name)]
         rows = rows.sort_values("tokens_per_second", ascending=False, kind="stable")

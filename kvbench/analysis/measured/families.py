@@ -7,11 +7,13 @@ from dataclasses import replace
 
 import pandas as pd
 
+from kvbench.analysis.measured.columns import POINT
 from kvbench.grouping import grouped
 from kvbench.model import Point
 from kvbench.model.contrast import alone_of
 from kvbench.model.planes import is_pair
 from kvbench.model.point import STEP, TOKEN
+from kvbench.model.scores import NONE
 
 
 def families(points: Iterable[Point]) -> dict[Point, tuple[Point, ...]]:
@@ -51,11 +53,23 @@ def undisturbed(points: pd.DataFrame) -> pd.DataFrame:
 
 def usual(points: pd.DataFrame) -> pd.DataFrame:
     """Those that can stand for a model or a dtype: K and V of one dtype, each row with scales of
-    its own, and attention as models have it.
+    its own, and scores as they are, or as a model has them where the run has nothing else.
     """
     pairs = points["dtype"].map(is_pair).astype(bool)
     own = (points["k_scale"] == TOKEN) & (points["alibi"] == 0) & (points["kept"] == 0)
-    return points[~pairs & own]
+    return points[~pairs & own & ~_beside_plain(points)]
+
+
+def _beside_plain(points: pd.DataFrame) -> pd.Series:
+    """Which have sinks or a cap, and the same without stands among them."""
+    done = (points["sinks"] != NONE) | (points["softcap"] != 0)
+    if not done.any():
+        return done
+    columns = [name for name in POINT if name not in ("name", "sinks", "softcap")]
+    keys = pd.Series(
+        list(points[columns].astype(object).itertuples(index=False, name=None)), points.index
+    ).map(str)
+    return done & keys.isin(keys[~done])
 
 
 def alone(points: pd.DataFrame) -> pd.DataFrame:
