@@ -21,12 +21,15 @@ def mixed(found: Answers) -> Sheet:
         "format": ("label", str),
         "bytes a token": ("bytes", size),
         "tokens/s": answered("speed", narrow),
-        **{f"error, {keys} keys": (_placed(own, keys), str) for keys in kinds},
+        **{f"error, % of the output, {keys} keys": (_placed(own, keys), str) for keys in kinds},
         "over K's format": answered(Other.K, narrow),
         "over V's format": answered(Other.V, narrow),
         "over by token": answered(Other.BY_TOKEN, narrow),
         "what limits": ("limit", lambda answer: words("first", "limit", answer)),
-        **{f"format error, {keys}": (_format_error(keys), percent) for keys in kinds},
+        **{
+            f"format error, % of the output, {keys} keys": (_format_error(keys), percent)
+            for keys in kinds
+        },
     }
     rows = [
         {name: getattr(each, name) for name in each.__slots__}

@@ -8,7 +8,7 @@ from kvbench.analysis.answers.decodes import Decodes, decodes
 from kvbench.analysis.answers.factors import Factors, factors
 from kvbench.analysis.answers.l3 import L3, l3
 from kvbench.analysis.answers.memory import Reads, reads
-from kvbench.analysis.answers.mixed import Mixed, mixed
+from kvbench.analysis.answers.mixed import Mixed, mixture
 from kvbench.analysis.answers.prefetch import prefetch
 from kvbench.analysis.answers.servers import Servers, servers
 from kvbench.analysis.answers.serving import Serving, serving
@@ -68,7 +68,7 @@ def answers(tables: Tables) -> Answers:
         steps=steps(tables, page, served.points),
         serving=served,
         speculation=speculation(tables, page),
-        mixed=mixed(tables, page),
+        mixed=mixture(tables, page),
         servers=servers(found, page, memory),
         trust=trust(tables),
     )

@@ -26,6 +26,7 @@ from kvbench.model.planes import apart, is_pair
 from kvbench.model.point import CHANNEL, TOKEN
 
 ALLOWED = (0.001, 0.01, 0.1)  # errors that a reader may allow, as shares of the output
+_TOLD = 0.01  # of these, the one that is told first
 _ALIKE = 1.05  # errors that differ by less are one
 _SAME = ("dtype", "k_scale", "variant", "layout", "isa")
 
@@ -156,8 +157,16 @@ class Mixed:
     def of(self, point: str) -> Format | None:
         return next((each for each in self.formats if each.point == point), None)
 
+    def at(self, keys: str, allowed: float) -> Choice:
+        own = (each for each in self.choices if (each.keys, each.allowed) == (keys, allowed))
+        return next(own)
 
-def mixed(tables: Tables, page: Workload) -> Mixed:
+    def told(self, keys: str) -> Choice:
+        """That of a title."""
+        return self.at(keys, _TOLD)
+
+
+def mixture(tables: Tables, page: Workload) -> Mixed:
     """Suspect points are left out."""
     suspect = tables.points["suspect"].fillna(False).astype(bool)
     known = tables.points[tables.points["seconds"].notna() & ~suspect]
@@ -179,7 +188,10 @@ class _Said:
             return ()
         plain = [self._format(row) for row in tokens]
         beside = [replace(each, against=tuple(self._against(each, plain))) for each in plain]
-        placed = [replace(each, placed=tuple(self._placed(each, beside))) for each in beside]
+        errors = {each.point: self._errors(each) for each in beside}
+        placed = [
+            replace(each, placed=tuple(self._placed(each, beside, errors))) for each in beside
+        ]
         return tuple(replace(each, drawn=self._drawn(each, placed)) for each in placed)
 
     def _tokens(self) -> list[Row]:
@@ -228,8 +240,10 @@ class _Said:
                 )
                 yield Against(other, found.dtype, found.speed, times)
 
-    def _placed(self, own: Format, every: Sequence[Format]) -> Iterator[Placed]:
-        errors = {each.point: self._errors(each) for each in every}
+    def _placed(
+        self, own: Format, every: Sequence[Format], errors: Mapping[str, Mapping[str, float]]
+    ) -> Iterator[Placed]:
+        """`errors`: by point and kind of keys."""
         for keys, error in errors[own.point].items():
             others = [each for each in every if keys in errors[each.point] and each is not own]
             no_more = [e for e in others if errors[e.point][keys] <= _ALIKE * error]

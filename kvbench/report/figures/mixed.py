@@ -73,9 +73,9 @@ def _draw(table: pd.DataFrame) -> Canvas:
     for axes, keys in zip(every, kinds, strict=False):
         rows = table[table["keys"] == keys]
         axes.set_title(said("mixed", "panel", keys), fontsize=9.5)
-        axes.set_xlabel("error of the output (less is better)")
+        axes.set_xlabel("error, % of the output (less is better)")
         axes.xaxis.set_major_locator(LogLocator())
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g} %"))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g}"))
         axes.xaxis.set_minor_formatter(NullFormatter())
         corners = _frontier(axes, rows)
         for row in rows.itertuples():
