@@ -108,8 +108,9 @@ typedef struct kvb_plane {
                    * 0 = 1; stores divide by it, in float32 */
     /* set by kvb_cache_plan: bytes of a cell, where the plane lies transposed, else 0 */
     int32_t cell;
-    /* [kv_heads][elements of a row]: every element stands for its own times this; null: none. Of K
-     * alone */
+    /* K of i8: [kv_heads][elements of a row], what an element stands for is its code times this;
+     * stores divide by it, in float32, and decode multiplies q by it. Then rows have no scales.
+     * Null: none. The caller's, and the same as long as there are rows */
     const float *channel;
     /* set by kvb_cache_plan */
     int64_t dim; /* elements of a row */
@@ -145,7 +146,7 @@ typedef struct kvb_plane {
  *                    j / 16 * 256 + slot % 16 / 4 * 64 + j % 16 * 4 + slot % 4
  * with slot = t, or t % capacity for a ring. Scales (i8) use the scale strides in the same way.
  * K and V may be of two dtypes and of two widths. This library's kernels take each in a plane of
- * its own, and no `channel`: anything else is refused. */
+ * its own: anything else is refused. */
 typedef struct kvb_cache {
     int32_t layout;
     int32_t inner; /* paged only: order of a block, by head or by token */
@@ -265,10 +266,10 @@ enum { KVB_PLUGIN = 4 };
 /* What `run` is called for: tokens first .. first + count of one sequence, for the query heads of
  * some KV heads. Our threads call it for different units at once, in no order; it keeps nothing
  * between calls and may use the stack. Rows lie as kvb_cache says, each at a multiple of 64 bytes
- * but for packed ones and K of blockt; a row of i8 is multiplied by its scale, and all floats of 8
- * bits by their plane's `tensor` where that is not 0. What lies behind a sequence's last token, or
- * a row's last element, is not to be trusted. Writes nothing but max, sum and acc. What a kernel
- * does not say that it `takes` is 0 or null. */
+ * but for packed ones and K of blockt; a row of i8 is multiplied by its scale, or its elements by
+ * their plane's `channel`, and all floats of 8 bits by its `tensor` where that is not 0. What lies
+ * behind a sequence's last token, or a row's last element, is not to be trusted. Writes nothing but
+ * max, sum and acc. What a kernel does not say that it `takes` is 0 or null. */
 struct kvb_work {
     /* of the kernel's layout and dtype; the scale of its planes is 0 for f32, 1 for f16 */
     const kvb_cache *cache;

@@ -26,13 +26,20 @@ static inline const kvb_plane *kvb_plane_of(const kvb_cache *cache, int32_t plan
     return plane == KVB_K ? &cache->k : &cache->v;
 }
 
+/* Whether each row of a plane has a scale beside it. */
+static inline bool kvb_scaled(const kvb_plane *plane)
+{
+    return kvb_formats[plane->dtype].scaled && !plane->channel;
+}
+
 /* Strides and sizes of a plane whose dtype, dim and cell are known, from a checked shape. */
 void kvb_layout_plan(const kvb_cache *cache, kvb_plane *plane);
 
 /* Whether the layout has such planes of the dtype. */
 bool kvb_layout_has(int32_t layout, int32_t dtype, int32_t plane);
 
-/* Whether rows and scales of V lie as those of K do, as far from the start of their planes. */
+/* Whether rows of V lie as those of K do, as far from the start of their planes, and so do scales
+ * where both have any. V has where K has: its places are those of both. */
 bool kvb_planes_alike(const kvb_cache *cache);
 
 /* Heads of a token lie side by side, so a walk takes all heads of a block of tokens before the next

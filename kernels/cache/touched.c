@@ -16,10 +16,7 @@ double kvb_tokens(const kvb_touched *t)
     return tokens;
 }
 
-double kvb_scale_size(const kvb_plane *p)
-{
-    return kvb_formats[p->dtype].scaled ? kvb_scale_bytes[p->scale] : 0;
-}
+double kvb_scale_size(const kvb_plane *p) { return kvb_scaled(p) ? kvb_scale_bytes[p->scale] : 0; }
 
 double kvb_row_size(const kvb_plane *p) { return (double)kvb_payload(p->dtype, p->dim); }
 
@@ -140,7 +137,7 @@ static int32_t plane_lines(const kvb_touched *t, const kvb_plane *p, double rows
         *lines = blocks(t, stored) * (double)(stored * p->row_bytes / LINE);
     else if (p->cell)
         *lines = blocks(t, LANES) * (double)(kvb_block_bytes(p) / LINE);
-    if (kvb_formats[p->dtype].scaled)
+    if (kvb_scaled(p))
         TRY(shared_lines(t, p, true, &of_scales));
     *lines += of_scales;
     return KVB_OK;

@@ -78,14 +78,14 @@ static void write_row(const rows_task *task, int32_t plane, int64_t seq, int64_t
     int64_t row, scale = 0;
     kvb_offsets(c, p, seq, head, token, 1, &row, &scale);
     const kvb_encode run = {.to = p->cell ? beside : p->rows + row,
-                            .scale = p->scales + scale,
+                            .scale = kvb_scaled(p) ? p->scales + scale : NULL,
                             .scale_dtype = p->scale,
                             .from = values,
                             .count = 1,
                             .dim = p->dim,
                             .row_bytes = p->row_bytes};
     random_row(task->seed + (uint64_t)plane, seq, head, token, p->dim, values);
-    kvb_encode_rows(task->args.isa, p->dtype, p->tensor, &run);
+    kvb_encode_rows(task->args.isa, p, head, true, &run);
     if (p->cell)
         kvb_lay_rows(p, beside, 1, kvb_lane(c, token), false, p->rows + row);
 }

@@ -57,7 +57,7 @@ INLINE void CAT(perhead_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *gro
             continue;
         float score = CAT(perhead_dot_, DTYPE)(row_of(&tile->k, t, order), group->q, group->k_dim,
                                                &k_next, order);
-        if (SCALED)
+        if (SCALED && k_scale)
             score *= k_scale[t];
         if (reshaped)
             score = reshaped_score(tile, group, t, score);

@@ -139,21 +139,20 @@ void kvb_scalar_perhead(int32_t dtype, const kvb_tile *tile, const kvb_group *gr
 {
     kvb_scalar_assert(tile, group);
     assert(group->q_rows == 1 && tile->lead == 0);
-    const bool scaled = kvb_formats[dtype].scaled;
     float row[DIM_MAX], *acc = group->acc;
     for (int32_t t = 0; t < tile->count; t++) {
         if (!attends(tile, group, 0, t))
             continue;
-        kvb_scalar_decode(dtype, kvb_row_at(tile->k.rows, t), scaled ? tile->k.scale[t] : 1.0f,
-                          group->k_dim, row);
+        kvb_scalar_decode(dtype, kvb_row_at(tile->k.rows, t),
+                          tile->k.scale ? tile->k.scale[t] : 1.0f, group->k_dim, row);
         float score = reshaped(group, 0, tile->first + t, dot(group, 0, row));
         float max = score > group->max[0] ? score : group->max[0];
         float rescale = rescale_of(group->max[0], max);
         float p = exp2_of(score - (max == -INFINITY ? 0.0f : max));
         group->max[0] = max;
         group->sum[0] = group->sum[0] * rescale + p;
-        kvb_scalar_decode(dtype, kvb_row_at(tile->v.rows, t), scaled ? tile->v.scale[t] : 1.0f,
-                          group->v_dim, row);
+        kvb_scalar_decode(dtype, kvb_row_at(tile->v.rows, t),
+                          tile->v.scale ? tile->v.scale[t] : 1.0f, group->v_dim, row);
         for (int64_t d = 0; d < group->v_dim; d++)
             acc[d] = acc[d] * rescale + p * row[d];
     }

@@ -48,7 +48,7 @@ static double source_lines(const kvb_store *a, const kvb_plane *p, int64_t seq, 
  * code. */
 static double source_reads(const kvb_plane *p)
 {
-    return kvb_formats[p->dtype].scaled || kvb_formats[p->dtype].elements > 1 ? 2.0 : 1.0;
+    return kvb_scaled(p) || kvb_formats[p->dtype].elements > 1 ? 2.0 : 1.0;
 }
 
 /* Stores count the rows that they keep, and what those are made from; padding is in `issued` and

@@ -143,7 +143,8 @@ static inline int kvb_class(int64_t q_rows)
 typedef struct kvb_encode {
     uint8_t *to;
     int64_t to_stride;
-    uint8_t *scale;
+    uint8_t
+        *scale; /* of scaled formats; null: sources are in units of codes, and no scale is stored */
     int64_t scale_stride;
     int32_t scale_dtype;
     int32_t nt;
@@ -172,6 +173,20 @@ typedef struct kvb_half {
     int32_t in_turn; /* most query rows for which it takes those of several KV heads in turn */
 } kvb_half;
 
+/* Rows turned for more query rows than a call folds: tokens of K at a time, and of V. */
+enum { TURNED = 64, TURNED_RUN = 256 };
+/* Of V, tokens first .. end, each a multiple of LANES, and the line of each row from byte `at` on.
+ */
+typedef struct kvb_turned {
+    int32_t first, end;
+    int64_t at;
+} kvb_turned;
+/* Bytes of a slice: two lines for every `together` tokens. */
+static inline int64_t kvb_turned_slice(const kvb_turned *piece, int64_t together)
+{
+    return (piece->end - piece->first) / together * 2 * LINE;
+}
+
 typedef struct kvb_qk {
     kvb_half half;
     /* at the beginning of a unit: q -> prepared or dealt; null where q is multiplied as it is */
@@ -183,6 +198,12 @@ typedef struct kvb_qk {
      * the tier makes its rows floats */
     void (*transposed[CLASSES])(const kvb_tile *tile, const kvb_group *group, float *scores);
     int32_t shared_transposed; /* as `shared` */
+    /* TURNED tokens from `first` on into scratch that the next function reads, for more query rows
+     * than a call folds; null where the tier does not */
+    void (*turn)(const kvb_tile *tile, int32_t first, int64_t dim, uint8_t *to);
+    /* scores of the first `count` of them */
+    void (*turned[CLASSES])(const kvb_group *group, const uint8_t *from, int32_t count,
+                            float *scores);
 } kvb_qk;
 
 /* Scores of a tile for one group, by the way that its K lies. */
@@ -204,6 +225,11 @@ typedef struct kvb_pv {
     /* of packs in quads, query rows that share a load of scales: each is loaded twice, those of
      * four packs at a time. 0: with the codes */
     int32_t shared_scales;
+    /* as of kvb_qk; `weigh`, once for a tile, makes p what the last one wants */
+    void (*turn)(const kvb_tile *tile, kvb_turned piece, uint8_t *to);
+    void (*weigh)(const kvb_tile *tile, const kvb_group *group, float *p);
+    void (*turned[CLASSES])(const kvb_group *group, kvb_turned piece, const uint8_t *from,
+                            const float *p);
 } kvb_pv;
 
 /* Weighted sums of a tile for one group, by the way that its V lies. */

@@ -12,6 +12,7 @@ from kvbench.model.planes import PLANES, apart, together
 from kvbench.native.arena import Arena
 from kvbench.native.arguments import floats, instance, place, whole
 from kvbench.native.blocks import NONE, Blocks
+from kvbench.native.channels import channel_kept
 from kvbench.native.declared import Struct
 from kvbench.native.library import Library
 from kvbench.native.ops import decode_task, store_task, unpack_task
@@ -37,6 +38,8 @@ class Cache(Closing):
     dtype: of K and V, or of two: q8_0+q4_0 is K + V. v_dim: elements of a row of V, where they are
         not head_dim. scale: the dtype of the scales, for dtypes that have them. tensor: for floats
         of 8 bits, two numbers that all of K and all of V are divided by as they are stored.
+    channel: scales of K, for dtypes that have scales, [kv_heads, head_dim]: of an element of all
+        rows of a head, those of later tokens too. Then rows of K have none. See channel_of().
     pad: bytes behind each head's plane (None: the library's choice). pages and guard: see Arena;
         or `arena` and a byte `offset` into it, for a cache among others, which finds there what
         was there; memory of its own begins as zeros. Kernels read `table` and `lengths` live.
@@ -62,6 +65,7 @@ class Cache(Closing):
         shuffle: int | None = None,
         blocks: int | Blocks | None = None,
         tensor: Any = None,
+        channel: Any = None,
         pages: str = "thp",
         guard: int = 0,
         arena: Arena | None = None,
@@ -90,6 +94,7 @@ class Cache(Closing):
             pad=pad,
             blocks=blocks.count if isinstance(blocks, Blocks) else blocks,
             tensor=tensor,
+            channel=channel,
             library=self.library,
         )
         self.lengths = np.zeros(cache.batch, dtype=np.int64)
@@ -184,6 +189,11 @@ class Cache(Closing):
     def dims(self) -> tuple[int, int]:
         """Elements of a row of K, and of V."""
         return self._struct.head_dim, self._struct.v_dim or self._struct.head_dim
+
+    @property
+    def channel(self) -> np.ndarray | None:
+        """The scales of K by channel, [kv_heads, head_dim]; None where there are none."""
+        return channel_kept(self._struct)
 
     def half(self, plane: str) -> tuple[str, int]:
         """The dtype of a plane, and the elements of a row."""

@@ -77,6 +77,7 @@ def decode_task(
         ragged=ends is not None,
         softcap="softcap" in own,
         slopes="slope" in own,
+        channel=cache.channel is not None,
     )
     way = library.way(variant, cache.layout, cache.dtype, isa, asked)
     for field, value in (fields | way | own).items():

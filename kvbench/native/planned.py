@@ -4,6 +4,7 @@ from typing import Any
 
 from kvbench.errors import BadArgument
 from kvbench.native.arguments import instance, place, positive, whole
+from kvbench.native.channels import set_channel
 from kvbench.native.declared import Struct
 from kvbench.native.library import Library, default_library
 
@@ -28,9 +29,12 @@ def planned(
     pad: int | None = None,
     blocks: int | None = None,
     tensor: Any = None,
+    channel: Any = None,
     library: Library | None = None,
 ) -> Struct:
-    """The `kvb_cache *` of a Cache with these arguments: its strides and sizes, and no memory."""
+    """The `kvb_cache *` of a Cache with these arguments: its strides and sizes, and no memory.
+    channel: the scales of K, or True for any.
+    """
     library = library_or_default(library)
     cache = library.ffi.new("kvb_cache *")
     counts = dict(
@@ -59,6 +63,9 @@ def planned(
     needed = cache.batch * -(-cache.capacity // max(cache.block_tokens, 1))
     cache.blocks = whole("blocks", max(0, min(needed, _INT64_MAX)) if blocks is None else blocks)
     library.check(library.lib.kvb_cache_plan(cache))
+    if channel is not None:
+        set_channel(library, cache, channel)
+        library.check(library.lib.kvb_cache_plan(cache))
     return cache
 
 

@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 _OP = "decode"
 _WORD = re.compile(r"[a-z0-9_]{1,32}")
 _QUERIES, _MASK = "KVB_TAKES_QUERIES", "KVB_TAKES_MASK"
-_SOFTCAP, _SLOPE = "KVB_TAKES_SOFTCAP", "KVB_TAKES_SLOPE"
-_TAKEN = (_QUERIES, _MASK, _SOFTCAP, _SLOPE)  # sinks and kept tokens are the library's own work
+_SOFTCAP, _SLOPE, _CHANNEL = "KVB_TAKES_SOFTCAP", "KVB_TAKES_SLOPE", "KVB_TAKES_CHANNEL"
+# sinks and kept tokens are the library's own work
+_TAKEN = (_QUERIES, _MASK, _SOFTCAP, _SLOPE, _CHANNEL)
 _AT = "@"  # between a variant and the stem of its plug-in, where two have it
 _ALL = "all"  # of the words of an axis: none of them may be called so
 _EXAMPLE = "kvbench verify --example shows how one is made"
@@ -92,7 +93,8 @@ def _listed(path: Path, library: Path, interface: Path) -> dict[Kernel, int]:
 
 class Asked(NamedTuple):
     """What a decode asks for that a plug-in's kernel need not take. ragged: whether sequences have
-    different numbers of queries. softcap, slopes: whether scores have them.
+    different numbers of queries. softcap, slopes: whether scores have them. channel: whether K has
+    scales of channels.
     """
 
     queries: int = 1
@@ -101,6 +103,7 @@ class Asked(NamedTuple):
     ragged: bool = False
     softcap: bool = False
     slopes: bool = False
+    channel: bool = False
 
     def missing(self, takes: int, lib: Any) -> str:
         """Why it is refused by a kernel that takes this sum of KVB_TAKES_*; empty if it is not."""
@@ -113,6 +116,7 @@ class Asked(NamedTuple):
             f"the mask {self.mask}": self.mask != CHAIN and _MASK,
             "softcap": self.softcap and _SOFTCAP,
             "slopes": self.slopes and _SLOPE,
+            "K by channel": self.channel and _CHANNEL,
         }
         for what, name in asked.items():
             if name and not takes & getattr(lib, name):
