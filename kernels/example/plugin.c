@@ -42,23 +42,6 @@ static bool attends(const kvb_work *w, int64_t query, int64_t token)
     return seen && (!w->ends || token < w->ends[query]);
 }
 
-/* In a block or tree a query stands for one of the newest tokens, in their order. */
-static int64_t own_token(const kvb_work *w, int64_t query)
-{
-    int64_t length = w->cache->lengths[w->seq];
-    if (w->mask != KVB_MASK_CHAIN)
-        return length - w->q_len + query;
-    return (w->ends ? w->ends[query] : length) - 1;
-}
-
-/* A score, capped, and with the slope of its query head, by its distance from the query. */
-static float reshaped(const kvb_work *w, float score, int64_t head, int64_t distance)
-{
-    if (w->softcap > 0.0f)
-        score = w->softcap * tanhf(score / w->softcap);
-    return w->slope ? score + w->slope[head] * (float)distance : score;
-}
-
 /* An online softmax: where a score tops the maximum so far, what was summed so far shrinks. */
 static void textbook(const kvb_work *w)
 {
@@ -76,7 +59,7 @@ static void textbook(const kvb_work *w)
             float score = 0.0f;
             for (int64_t d = 0; d < c->head_dim; d++)
                 score += q[d] * k[d];
-            score = reshaped(w, score * w->scale, i % heads, t - own_token(w, query));
+            score *= w->scale;
             /* both may be -INFINITY */
             float top = fmaxf(max, score), shrink = max == top ? 1.0f : expf(max - top);
             float p = expf(score - (top == -INFINITY ? 0.0f : top));
@@ -90,7 +73,7 @@ static void textbook(const kvb_work *w)
     }
 }
 
-#define TAKES (KVB_TAKES_QUERIES | KVB_TAKES_MASK | KVB_TAKES_SOFTCAP | KVB_TAKES_SLOPE)
+#define TAKES (KVB_TAKES_QUERIES | KVB_TAKES_MASK)
 #define KERNEL(layout) \
     {"decode", "textbook", layout, "f32", ISA, "one query head after another", 1, TAKES, textbook}
 static const kvb_kernel kernels[] = {KERNEL("head"), KERNEL("position"), KERNEL("paged")};

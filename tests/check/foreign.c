@@ -61,14 +61,29 @@ static void check_several(kvb_decode args, const char *layout)
     check_answers(args, layout);
 }
 
-/* What is done to scores, which the plug-in is told; and sinks and kept tokens, which it is not. */
-static void check_scores(kvb_decode args, const char *layout)
+/* What a kernel is told of scores: the cap, and the slopes of its unit's query heads. */
+static const float slopes[Q_HEADS] = {0.5f, 0.25f, 0.01f, 0.0f, 0.001f, 0.1f};
+static int32_t badly_told;
+
+static void look(const kvb_work *work)
 {
-    static const float slopes[Q_HEADS] = {0.5f, 0.25f, 0.01f, 0.0f, 0.001f, 0.1f};
+    if (work->softcap != 2.0f || work->slope != slopes + work->head * work->group)
+        __atomic_store_n(&badly_told, 1, __ATOMIC_RELAXED);
+    memset(work->max, 0, (size_t)(work->heads * work->group) * sizeof *work->max);
+}
+
+static void check_told(kvb_decode args, const char *layout)
+{
+    float out[COUNT];
+    badly_told = 0;
+    args.out = out, args.run = look, args.softcap = 2.0f, args.slope = slopes;
+    expect(!run_decode(&args, 3) && !badly_told, "plug-in %s: cap and slopes are others", layout);
+}
+
+/* Sinks and kept tokens, which it is told nothing of. */
+static void check_sinks(kvb_decode args, const char *layout)
+{
     static const float sinks[Q_HEADS] = {6.0f, -INFINITY, 0.0f, 3.0f, 8.0f, 50.0f};
-    args.softcap = 2.0f, args.slope = slopes;
-    if (!args.window)
-        check_several(args, layout);
     args.sink = sinks;
     check_answers(args, layout);
     if (!args.window) {
@@ -162,7 +177,8 @@ static void check_layout(const kvb_kernel *kernel, const float *source, const fl
         }
         if (r.lengths[0] >= 100) {
             check_answers(args, kernel->layout);
-            check_scores(args, kernel->layout);
+            check_sinks(args, kernel->layout);
+            check_told(args, kernel->layout);
         } else
             expect(!run_decode(&args, 3) && none[COUNT - 1] == 0.0f,
                    "a sequence without tokens: %g", (double)none[0]);
