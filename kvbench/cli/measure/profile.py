@@ -353,12 +353,7 @@ def _details(facts: Any) -> list[str]:
             f" {facts.bytes_issued:,.0f} issued, {facts.bytes_line:,.0f} in lines touched"
         ),
     ]
-    if facts.queries_times:
-        times = f"{facts.queries_times:.2f} times as long as one of them"
-        lines.insert(-2, f"  the {shape.q_len} queries take {times}")
-    if facts.scores_times:
-        words = ", ".join(_done(shape))
-        lines.insert(-2, f"  {words}: {facts.scores_times:.2f} times as long as without")
+    lines[-2:-2] = _longer(facts)
     if facts.neighbour_gbps is not None:
         times = (
             "" if facts.neighbour_times is None else f"{facts.neighbour_times:.2f} times as long; "
@@ -381,6 +376,17 @@ def _details(facts: Any) -> list[str]:
         each = duration(facts.seconds_per_pass / tokens)
         lines.append(f"  {each} and {facts.bytes_line / 64 / tokens:.0f} lines per token")
     return lines
+
+
+def _longer(facts: Any) -> list[str]:
+    """Than the one that it is timed beside."""
+    if facts.queries_times:
+        times = f"{facts.queries_times:.2f} times as long as one of them"
+        return [f"  the {facts.point.shape.q_len} queries take {times}"]
+    if facts.scores_times:
+        words = ", ".join(_done(facts.point.shape))
+        return [f"  {words}: {facts.scores_times:.2f} times as long as without"]
+    return []
 
 
 def _of_step(facts: Any) -> list[str]:
