@@ -364,10 +364,13 @@ def _refuse_peer(facts: _Facts, site: Site) -> None:
     found = site.peer(facts["engine"])
     if found.lacking:
         raise Left(NO_PEER, f"{found.name}: {found.lacking}")
-    if not found.takes(facts["dtype"], facts["layout"]):
-        raise Left(NO_FORMAT, f"{found.name} has no {facts['layout']} {facts['dtype']}")
-    if facts["batch"] != 1 or facts["window"] or facts["residency"] != "rotate":
-        raise Left(INVALID, "peers decode one sequence from memory, and attend to all of it")
+    for dtype in apart(facts["dtype"]):
+        if not found.takes(dtype, facts["layout"]):
+            raise Left(NO_FORMAT, f"{found.name} has no {facts['layout']} {dtype}")
+    if facts["k_scale"] != DEFAULTS["k_scale"]:
+        raise Left(INVALID, "peers have scales of their own: ask for k_scale=token")
+    if facts["batch"] != 1 or facts["residency"] != "rotate":
+        raise Left(INVALID, "peers decode one sequence from memory")
     if site.paged(facts["layout"]) and facts["order"] == "shuffled":
         raise Left(INVALID, "peers keep blocks in their order: ask for order=sequential")
 
@@ -382,11 +385,9 @@ def _refuse_shape(point: Point, site: Site) -> None:
     if not is_peer(point):
         return
     kind, shape = site.peer(point.engine).kind, point.shape
-    if shape.q_len > 1 and not kind.several:
-        raise Left(INVALID, f"{point.engine}: it decodes one query a step")
     if shape.mask != CHAIN:
         raise Left(INVALID, f"{point.engine}: queries of peers are a chain: ask for mask={CHAIN}")
-    if why := kind.refuses(point.dtype, layer_shape(point)):
+    if why := kind.lacking(point.dtype, layer_shape(point)):
         raise Left(INVALID, f"{point.engine}: {why}")
 
 

@@ -15,7 +15,18 @@ from operator import attrgetter, ne
 from typing import Any, TypeGuard
 
 from kvbench.grouping import grouped
-from kvbench.model import AUTO, DEFAULTS, OURS, POINT, Contrast, Machine, Needs, Point, Probe
+from kvbench.model import (
+    AUTO,
+    DEFAULTS,
+    OURS,
+    POINT,
+    Contrast,
+    Machine,
+    Needs,
+    Point,
+    Probe,
+    Shape,
+)
 from kvbench.model.contrast import FACTORS, LAYOUT, LENGTHS, lines, value
 from kvbench.model.planes import apart
 from kvbench.model.point import FLOPS, SHAPE, Visited
@@ -180,6 +191,11 @@ def _of_one(point: Point) -> Point:
     return replace(line, shape=replace(line.shape, q_len=1))
 
 
+def value_bytes(shape: Shape) -> int:
+    """Of a slice in float32, which every peer of a line gets."""
+    return 4 * shape.kv_heads * shape.context * (shape.head_dim + shape.width_of_v)
+
+
 def crowded(needed: Mapping[Point, Needs], memory: int) -> list[Point]:
     """Peers whose line does not fit memory: there each has a store of its own, beside the values
     that all of them get.
@@ -187,8 +203,7 @@ def crowded(needed: Mapping[Point, Needs], memory: int) -> list[Point]:
     found = []
     for line, points in peer_lines(needed).items():
         peers = [point for point in points if is_peer(point)]
-        shape = line.shape
-        values = 8 * shape.kv_heads * shape.context * shape.head_dim
+        values = value_bytes(line.shape)
         each = max(needed[point].memory for point in points) + len(peers) * (2 * values + PROCESS)
         found += peers if each + sum(needed[point].arena for point in peers) > memory else []
     return found
