@@ -12,7 +12,17 @@ from typing import Annotated, Any
 from kvbench.grouping import grouped
 from kvbench.model.annotated import Cpus, about
 from kvbench.model.masks import CHAIN
-from kvbench.model.point import EVEN, FIELDS, POINT, SHAPE, TOKEN, Point, Visited, lengths_word
+from kvbench.model.point import (
+    EVEN,
+    FIELDS,
+    POINT,
+    SHAPE,
+    STEP,
+    TOKEN,
+    Point,
+    Visited,
+    lengths_word,
+)
 from kvbench.model.scores import NONE
 
 # The fastest kernels of all dtypes, else free: no factor of a plan, but chosen from what was
@@ -97,9 +107,11 @@ def value(point: Point, factor: str) -> str:
 def alone_of(point: Point) -> Point:
     """The one that it is timed beside, in rounds of a family: with nothing read between its passes;
     or where nothing is, with one query of each sequence; or where it has one, with scores as they
-    are.
+    are. A step is timed beside its parts.
     """
     shape = point.shape
+    if point.op == STEP:
+        return point
     if point.streamed:
         return replace(point, between=0)
     if shape.q_len > 1:

@@ -54,10 +54,10 @@ class Child:
     ) -> tuple[int, dict[str, int], str]:
         """Bytes of a layer, the memory that it holds, and its flags."""
         shape = LayerShape(*sizes)
-        self._count, dims = len(signs), (2, shape.kv_heads, shape.context, shape.head_dim)
-        first = np.memmap(f"/proc/self/fd/{data}", np.float32, "r", shape=dims)
-        self._small = self._of_few_tokens(shape, first, signs, q)
-        self._peer.setup(shape, *(LayerRows(first[side], signs[:, side]) for side in (0, 1)))
+        self._count, first = len(signs), _values(shape, data)
+        own = [signs[:, 0, : shape.head_dim], signs[:, 1, : shape.width_of_v]]
+        self._small = self._of_few_tokens(shape, first, own, q)
+        self._peer.setup(shape, *map(LayerRows, first, own))
         self._peer.ask(q)
         del first
         held = Path("/proc/self/smaps_rollup").read_text().split()
@@ -67,16 +67,21 @@ class Child:
             if f"{word}:" in held
         }
         memory = {name: int(count) << 10 for name, count in kib.items()}
-        return int(self._peer.bytes()), memory, " ".join(str(self._peer.flags()).split())
+        count = int(self._peer.bytes()) * shape.read // shape.context
+        return count, memory, " ".join(str(self._peer.flags()).split())
 
     def _of_few_tokens(
-        self, shape: LayerShape, first: np.ndarray, signs: np.ndarray, q: np.ndarray
+        self,
+        shape: LayerShape,
+        first: Sequence[np.ndarray],
+        signs: Sequence[np.ndarray],
+        q: np.ndarray,
     ) -> Any:
         few = min(max(_EMPTY, shape.q_len), shape.context)
         peer = self._make()
         peer.setup(
             replace(shape, context=few),
-            *(LayerRows(np.array(first[side, :, :few]), signs[:, side]) for side in (0, 1)),
+            *(LayerRows(np.array(side[:, :few]), own) for side, own in zip(first, signs, strict=True)),
         )
         peer.ask(q)
         return peer
@@ -133,6 +138,17 @@ class Child:
             step(layers[turn % len(layers)])
             marks.append(perf_counter())
         return [float(each) / count for each in np.diff(marks).repeat(count)[:passes]]
+
+
+def _values(shape: LayerShape, file: int) -> list[np.ndarray]:
+    """K and V of the first layer, [kv_heads][context][elements], one behind the other."""
+    dims = shape.kv_heads, shape.context
+    found, start = list[np.ndarray](), 0
+    for dim in (shape.head_dim, shape.width_of_v):
+        own = np.memmap(f"/proc/self/fd/{file}", np.float32, "r", start, (*dims, dim))
+        start += own.nbytes
+        found.append(own)
+    return found
 
 
 def _class(where: str) -> Any:

@@ -8,6 +8,7 @@ tokens], seen permuted.
 import ctypes
 import math
 from contextlib import suppress
+from typing import NamedTuple
 from weakref import finalize
 
 import numpy as np
@@ -17,7 +18,7 @@ from kvbench.peers.interface import Peer, stated
 _TYPES = stated("f32 0, f16 1, bf16 30, q8_0 8, q4_0 2")  # enum ggml_type
 _QUERY, _MASK = 0, 1  # their types: GGML_TYPE_F32, GGML_TYPE_F16
 _NODES, _LAYER = 8, 1 << 16  # of a graph; bytes of a layer's tensors and graph without values
-_PAD = 256  # tokens: what both engines round up to
+PAD = 256  # tokens: what both engines round up to
 _QUERIES = 16  # what the rows of a mask are rounded up to, for ik_llama.cpp: GGML_KQ_MASK_PAD
 _PRECISION = 10  # GGML_PREC_F32, which llama.cpp asks for
 _BLOCK, _MOST = 32, 7  # of q4_0: elements that share a scale; the largest code
@@ -25,6 +26,15 @@ _CPU = (  # what a build and this CPU may have: ggml_cpu_has_*
     "avx2 avx_vnni avx512 avx512_vbmi avx512_vnni avx512_bf16 amx_int8 fma f16c"
     " neon dotprod fp16_va matmul_int8 sve sme riscv_v vsx vxe"
 )
+
+
+class _Half(NamedTuple):
+    """K or V: elements of a row, its type's number, bytes of a row."""
+
+    dtype: str
+    dim: int
+    kind: int
+    row: int
 
 
 class _Params(ctypes.Structure):
@@ -70,13 +80,14 @@ _OWN = {  # what older ones do not have, or do not mean the same by
     "ggml_threadpool_new": (_POINTER, _POINTER),
     "ggml_threadpool_params_init": (None, _POINTER, _INT),
 }
+_SINKS = {"ggml_flash_attn_ext_add_sinks": (None, _POINTER, _POINTER)}  # old ones have none
 
 
 class Ggml(Peer):
     formats = stated("f32 1e-4, f16 0.1, bf16 0.02, q8_0 0.1, q4_0 0.1")
     layouts = "head position"
-    several = True
     kept = "position"
+    takes = "q_len window kept v_dim sinks softcap alibi v_dtype"
     package, install = "xllamacpp", "pip install 'kvbench[peers]', or name its library: --ggml PATH"
     engine = "xllamacpp*.so"  # it has all of ggml in it
     function = "ggml_flash_attn_ext"
@@ -95,44 +106,58 @@ class Ggml(Peer):
             call.restype, call.argtypes = result, taken
 
     def setup(self, shape, k, v):
-        lib, self._type = self._lib, int(_TYPES[self.dtype])
-        if shape.head_dim % (block := lib.ggml_blck_size(self._type)):
-            raise ValueError(f"{self.dtype} has blocks of {block}, head_dim is {shape.head_dim}")
-        self._row = lib.ggml_row_size(self._type, shape.head_dim)
-        self._bytes = 2 * shape.kv_heads * shape.context * self._row
-        self._rows = -(-shape.context // _PAD) * _PAD
+        lib, self._shape = self._lib, shape
+        dtypes, dims = (self.dtype, shape.v_dtype or self.dtype), (shape.head_dim, shape.width_of_v)
+        self._halves = [self._half(*each) for each in zip(dtypes, dims, strict=True)]
+        self._rows = -(-shape.context // PAD) * PAD
         self._context = lib.ggml_init(_Params((len(k) + 1) * _LAYER, None, True))
         masked = -(-shape.q_len // _QUERIES) * _QUERIES
         mask = self._tensor(_MASK, self._rows, masked, 1)
-        layers = [self._layer(shape, mask) for _ in range(len(k))]
+        sinks = self._tensor(_QUERY, shape.q_heads, 1, 1) if shape.sinks else None
+        layers = [self._layer(shape, mask, sinks) for _ in range(len(k))]
         buffer = lib.ggml_backend_alloc_ctx_tensors(self._context, self._backend)
         finalize(self, _free, lib, buffer, self._context)
         lib.ggml_backend_buffer_clear(buffer, 0)
         values = self._array(mask, (masked, self._rows), np.float16)
         values[:, shape.context :] = -np.inf
-        values[: shape.q_len, shape.context - shape.q_len : shape.context] = shape.mask
+        # an engine's slopes are times the mask
+        far = shape.distances if shape.alibi else 0
+        values[: shape.q_len, : shape.context] = shape.mask + np.float32(far)
+        if sinks:
+            self._array(sinks, shape.q_heads)[:] = shape.sinks
         self._graphs, q, stored, out = zip(*layers, strict=True)
-        for side, tensors in zip((k, v), zip(*stored, strict=True), strict=True):
+        for half, side, tensors in zip(
+            self._halves, (k, v), zip(*stored, strict=True), strict=True
+        ):
             for layer, tensor in enumerate(tensors):
-                self._fill(tensor, side[layer])
+                self._fill(tensor, side[layer], half)
         dims = shape.q_heads, shape.q_len, shape.head_dim
         self._q = [self._array(one, dims) for one in q]
-        self._out = [self._array(one, shape.asked) for one in out]
-        self._shape = shape
+        self._out = [self._array(one, shape.answered) for one in out]
 
-    def _layer(self, shape, mask):
+    def _half(self, dtype, dim):
+        kind = int(_TYPES[dtype])
+        if dim % (block := self._lib.ggml_blck_size(kind)):
+            raise ValueError(f"{dtype} has blocks of {block}, and rows are of {dim} elements")
+        return _Half(dtype, dim, kind, self._lib.ggml_row_size(kind, dim))
+
+    def _layer(self, shape, mask, sinks):
         """A graph, and its tensors: the query, K and V, the output."""
-        lib, dim, heads = self._lib, shape.head_dim, shape.kv_heads
+        lib, heads = self._lib, shape.kv_heads
         by_token = self.layout != "head"
         places = (heads, self._rows) if by_token else (self._rows, heads)
-        q = self._tensor(_QUERY, dim, shape.q_len, shape.q_heads)
-        stored = [self._tensor(self._type, dim, *places) for _ in range(2)]
+        q = self._tensor(_QUERY, shape.head_dim, shape.q_len, shape.q_heads)
+        stored = [self._tensor(half.kind, half.dim, *places) for half in self._halves]
         seen = [
             lib.ggml_permute(self._context, each, 0, 2, 1, 3) if by_token else each
             for each in stored
         ]
-        out = lib.ggml_flash_attn_ext(self._context, q, *seen, mask, dim**-0.5, 0.0, 0.0)
+        how = shape.head_dim**-0.5, shape.alibi, shape.softcap
+        out = lib.ggml_flash_attn_ext(self._context, q, *seen, mask, *how)
         self._refine(out)
+        if sinks:
+            self._declare(_SINKS)
+            lib.ggml_flash_attn_ext_add_sinks(out, sinks)
         graph = lib.ggml_new_graph_custom(self._context, _NODES, False)
         lib.ggml_build_forward_expand(graph, out)
         return graph, q, stored, out
@@ -142,27 +167,27 @@ class Ggml(Peer):
 
     def _array(self, tensor, dims, kind=np.float32):
         """Its values where they lie."""
-        space = ctypes.c_char * (math.prod(dims) * np.dtype(kind).itemsize)
+        space = ctypes.c_char * (math.prod(np.atleast_1d(dims)) * np.dtype(kind).itemsize)
         values = np.frombuffer(space.from_address(self._lib.ggml_get_data(tensor)), kind)
         return values.reshape(dims)
 
-    def _fill(self, tensor, values):
-        """values: [kv_heads][tokens][head_dim]"""
+    def _fill(self, tensor, values, half):
+        """values: [kv_heads][tokens][elements]"""
         by_token = self.layout != "head"
         values = np.ascontiguousarray(values.transpose(1, 0, 2) if by_token else values, np.float32)
-        packs = self._packs(values)
+        packs = self._packs(values, half)
         places = (self._rows, values.shape[1]) if by_token else (values.shape[0], self._rows)
-        to = self._array(tensor, (*places, self._row), np.uint8)
+        to = self._array(tensor, (*places, half.row), np.uint8)
         to[: packs.shape[0], : packs.shape[1]] = packs
 
-    def _packs(self, values):
+    def _packs(self, values, half):
         """Each row as ggml stores it."""
         *places, dim = values.shape
-        if self.dtype == "q4_0":
+        if half.dtype == "q4_0":
             return packed(values).reshape(*places, -1)
-        found = np.empty((*places, self._row), np.uint8)
+        found = np.empty((*places, half.row), np.uint8)
         facts = values.ctypes.data, found.ctypes.data, 0, math.prod(places), dim, None
-        self._lib.ggml_quantize_chunk(self._type, *facts)
+        self._lib.ggml_quantize_chunk(half.kind, *facts)
         return found
 
     def ask(self, q):
@@ -177,7 +202,7 @@ class Ggml(Peer):
         return self._out[layer]
 
     def bytes(self):
-        return self._bytes
+        return self._shape.kv_heads * self._shape.context * sum(half.row for half in self._halves)
 
     def flags(self):
         return f"{self.asked}; {' '.join(filter(self._has, _CPU.split()))}"

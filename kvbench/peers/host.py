@@ -7,6 +7,7 @@ from typing import Any
 
 from kvbench.closing import Closing
 from kvbench.model import Point, Times
+from kvbench.model.scores import NONE, sinks, slopes
 from kvbench.native import Cache
 from kvbench.peers.builds import Build
 from kvbench.peers.interface import LayerShape, Peer
@@ -18,10 +19,23 @@ _HUGE = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}  # what malloc maps asks fo
 
 
 def layer_shape(point: Point) -> LayerShape:
-    shape = point.shape
-    blocks = point.block_tokens if Cache.is_paged(point.layout) else 0
-    heads = shape.q_heads, shape.kv_heads, shape.head_dim
-    return LayerShape(*heads, shape.context, blocks, shape.q_len)
+    shape, heads = point.shape, point.shape.q_heads
+    return LayerShape(
+        q_heads=heads,
+        kv_heads=shape.kv_heads,
+        head_dim=shape.head_dim,
+        context=shape.context,
+        block_tokens=point.block_tokens if Cache.is_paged(point.layout) else 0,
+        q_len=shape.q_len,
+        window=shape.window,
+        kept=shape.kept,
+        v_dim=shape.v_dim if shape.v_dim != shape.head_dim else 0,
+        sinks=() if shape.sinks == NONE else sinks(heads, min(shape.context, shape.reach or shape.context)),
+        softcap=shape.softcap,
+        alibi=shape.alibi,
+        slopes=slopes(shape.alibi, heads) if shape.alibi else (),
+        v_dtype=point.v_dtype,
+    )
 
 
 class Host(Closing):

@@ -2,6 +2,8 @@
 anew, where they are, as many as it has queries.
 """
 
+import struct
+
 import numpy as np
 
 from kvbench.peers.interface import Peer, stated
@@ -13,7 +15,8 @@ _INT32 = 6
 class OnnxRuntime(Peer):
     formats = stated("f32 1e-4, f16 0.05")
     package, install = "onnxruntime", "pip install 'kvbench[peers]'"
-    sealed = several = True
+    sealed = True
+    takes = "q_len window sinks softcap"
     function = "com.microsoft.GroupQueryAttention"
 
     def setup(self, shape, k, v):
@@ -34,6 +37,7 @@ class OnnxRuntime(Peer):
             value(np.array([shape.context - 1], np.int32)),
             value(np.array([shape.context], np.int32)),
         ]
+        sinks = [value(np.array(shape.sinks, self._type))] if shape.sinks else []
         for layer in range(len(k)):
             past = [side[layer][None].astype(self._type) for side in (k, v)]
             newest = [each[:, :, -queries:].transpose(0, 2, 1, 3) for each in past]
@@ -42,14 +46,15 @@ class OnnxRuntime(Peer):
             ends = [np.zeros(dims, self._type) for _ in range(2)]
             stored, (q, out), new = [[value(each) for each in side] for side in (past, ends, last)]
             binding = self._session.io_binding()
-            for name, each in zip(_INPUTS, [q, *new, *stored, *lengths], strict=True):
+            given = [q, *new, *stored, *lengths, *sinks]
+            for name, each in zip(filter(None, _inputs(shape)), given, strict=True):
                 binding.bind_ortvalue_input(name, each)
             for name, each in zip(_OUTPUTS, [out, *stored], strict=True):
                 binding.bind_ortvalue_output(name, each)
             self._layers.append(binding)
             self._q.append(ends[0])
             self._out.append(ends[1])
-            self._held.append((past, last, stored, new, q, out, lengths))
+            self._held.append((past, last, stored, new, q, out, lengths, sinks))
         self._bytes = sum(each.nbytes for each in self._held[0][0])
 
     def ask(self, q):
@@ -74,7 +79,13 @@ class OnnxRuntime(Peer):
 # ---- a model of one node, as ONNX writes it: no other package is needed for that -----------------
 
 _INPUTS = ("query", "key", "value", "past_key", "past_value", "seqlens_k", "total_sequence_length")
+_SINKS = ("", "", "", "", "head_sink")  # behind these; of what is between them there is none
 _OUTPUTS = ("output", "present_key", "present_value")
+_FLOAT, _WHOLE = 1, 2  # AttributeProto.AttributeType
+
+
+def _inputs(shape):
+    return (*_INPUTS, *(_SINKS if shape.sinks else ()))
 
 
 def _model(shape, kind):
@@ -89,17 +100,22 @@ def _model(shape, kind):
         (kind, past),
         (_INT32, [1]),
         (_INT32, [1]),
+        *([(kind, [shape.q_heads])] if shape.sinks else []),
     ]
     facts = {"num_heads": shape.q_heads, "kv_num_heads": shape.kv_heads}
-    attributes = [_pack((1, name), (3, value), (20, 2)) for name, value in facts.items()]
+    facts |= {"local_window_size": shape.window} if shape.window else {}
+    attributes = [_pack((1, name), (3, value), (20, _WHOLE)) for name, value in facts.items()]
+    if shape.softcap:
+        attributes.append(_pack((1, "softcap"), (2, float(shape.softcap)), (20, _FLOAT)))
     node = _pack(
-        *((1, name) for name in _INPUTS),
+        *((1, name) for name in _inputs(shape)),
         *((2, name) for name in _OUTPUTS),
         (4, "GroupQueryAttention"),
         *((5, each) for each in attributes),
         (7, "com.microsoft"),
     )
-    inputs = [(11, _tensor(name, *each)) for name, each in zip(_INPUTS, dims, strict=True)]
+    named = zip(filter(None, _inputs(shape)), dims, strict=True)
+    inputs = [(11, _tensor(name, *each)) for name, each in named]
     outputs = [
         (12, _tensor(name, kind, each))
         for name, each in zip(_OUTPUTS, [own, past, past], strict=True)
@@ -122,6 +138,8 @@ def _pack(*fields):
     for number, value in fields:
         if isinstance(value, int):
             found += _varint(number << 3) + _varint(value)
+        elif isinstance(value, float):
+            found += _varint(number << 3 | 5) + struct.pack("<f", value)
         else:
             data = value.encode() if isinstance(value, str) else value
             found += _varint(number << 3 | 2) + _varint(len(data)) + data

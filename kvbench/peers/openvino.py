@@ -2,7 +2,7 @@
 layers, as in a model.
 
 Every step stores a token more for each of its queries. A single one is made to have no weight, so
-that the answer stays; of several a mask says that nobody attends to them. When there are a
+that the answer stays; where there is a mask, it says that nobody attends to them. When there are a
 hundredth more than there should be, the state is set anew, untimed.
 """
 
@@ -19,7 +19,8 @@ _SCALES = 8  # bytes of a scale and a zero point, of each row in 8 bits
 class OpenVino(Peer):
     formats = stated("f32 1e-4, f16 0.01, bf16 0.02, i8 0.1")
     package, install = "openvino", "pip install 'kvbench[peers]'"
-    sealed = several = True
+    sealed = True
+    takes = "q_len window kept v_dim alibi v_dtype"
     engine = "libopenvino_intel_cpu_plugin.so"
     function = "ScaledDotProductAttention, fused with its cache"
     whole = True
@@ -28,13 +29,15 @@ class OpenVino(Peer):
         import openvino
 
         self._shape, self._v, self._masks = shape, openvino, {}
-        kind = "u8" if _BITS[self.dtype] == 8 else self.dtype
+        self._dtypes = self.dtype, shape.v_dtype or self.dtype
+        kinds = ["u8" if _BITS[each] == 8 else each for each in self._dtypes]
         how = {
             "INFERENCE_NUM_THREADS": self.threads,
             "NUM_STREAMS": 1,
             "ENABLE_CPU_PINNING": False,
             "INFERENCE_PRECISION_HINT": "f32",
-            "KV_CACHE_PRECISION": kind,
+            "KEY_CACHE_PRECISION": kinds[0],
+            "VALUE_CACHE_PRECISION": kinds[1],
         }
         core = openvino.Core()
         self._compiled = core.compile_model(_model(shape, len(k)), "CPU", how)
@@ -45,12 +48,12 @@ class OpenVino(Peer):
             f"{side}{n}": each[n] for side, each in (("k", k), ("v", v)) for n in range(len(k))
         }
         dims = {
-            "q": (1, shape.q_heads, shape.q_len),
-            "k": (1, shape.kv_heads, shape.q_len),
-            "v": (1, shape.kv_heads, shape.q_len),
+            "q": (1, shape.q_heads, shape.q_len, shape.head_dim),
+            "k": (1, shape.kv_heads, shape.q_len, shape.head_dim),
+            "v": (1, shape.kv_heads, shape.q_len, shape.width_of_v),
         }
         self._inputs = {
-            f"{side}{n}": np.zeros((*own, shape.head_dim), np.float32)
+            f"{side}{n}": np.zeros(own, np.float32)
             for side, own in dims.items()
             for n in range(len(k))
         }
@@ -64,7 +67,7 @@ class OpenVino(Peer):
         for n, one in enumerate(q):
             to = self._inputs[f"q{n}"]
             to[:] = shape.by_head(one).reshape(to.shape)
-            if shape.q_len > 1:
+            if _is_masked(shape):
                 continue
             grouped = one.reshape(shape.kv_heads, shape.group, shape.head_dim).astype(float)
             wanted = np.full((shape.kv_heads, shape.group, 1), -_AWAY * shape.head_dim**0.5)
@@ -78,33 +81,39 @@ class OpenVino(Peer):
 
     def step(self, layer):
         self._more += self._shape.q_len
-        if self._shape.q_len > 1:
+        if _is_masked(self._shape):
             self._request.set_tensor("mask", self._mask(self._more))
         self._request.infer()
 
     def _mask(self, more):
-        """[1, 1, queries, tokens]: 0, or -inf where a query does not attend to one."""
+        """[1, heads or 1, queries, tokens]: what is added to scores, -inf for tokens that a query
+        does not attend to.
+        """
         if more not in self._masks:
-            shape = self._shape
-            found = np.zeros((1, 1, shape.q_len, shape.context + more), np.float32)
-            found[..., shape.context :] = -np.inf
-            found[..., shape.context - shape.q_len : shape.context] = shape.mask
-            self._masks[more] = self._v.Tensor(found)
+            wide = ((0, 0), (0, 0), (0, more))
+            found = np.pad(self._shape.bias, wide, constant_values=-np.inf)
+            self._masks[more] = self._v.Tensor(np.ascontiguousarray(found[None], np.float32))
         return self._masks[more]
 
     def output(self, layer):
         return self._shape.by_query(self._request.get_tensor(f"out{layer}").data)
 
     def bytes(self):
-        row = self._shape.head_dim * int(_BITS[self.dtype]) // 8 + (
-            _SCALES if _BITS[self.dtype] == 8 else 0
+        dims = self._shape.head_dim, self._shape.width_of_v
+        row = sum(
+            dim * int(_BITS[dtype]) // 8 + (_SCALES if _BITS[dtype] == 8 else 0)
+            for dim, dtype in zip(dims, self._dtypes, strict=True)
         )
-        return 2 * self._shape.kv_heads * self._shape.context * row
+        return self._shape.kv_heads * self._shape.context * row
 
     def flags(self):
-        given = ("INFERENCE_PRECISION_HINT", "KV_CACHE_PRECISION")
+        given = ("INFERENCE_PRECISION_HINT", "KEY_CACHE_PRECISION", "VALUE_CACHE_PRECISION")
         hints = [f"{name}={self._compiled.get_property(name).to_string()}" for name in given]
         return f"{', '.join(hints)}; {' '.join(self._found)}"
+
+
+def _is_masked(shape):
+    return shape.is_masked or shape.alibi > 0
 
 
 def _model(shape, layers):
@@ -114,23 +123,25 @@ def _model(shape, layers):
     from openvino.op.util import Variable, VariableInfo
 
     beam = _input(ov, "beam", [-1], np.int32)
-    mask = [_input(ov, "mask", [-1, 1, -1, -1])] if shape.q_len > 1 else []
+    each = shape.q_heads if shape.alibi else 1
+    mask = [_input(ov, "mask", [-1, each, -1, -1])] if _is_masked(shape) else []
     inputs, outputs, sinks = [beam, *mask], [], []
+    dims = {"q": shape.head_dim, "k": shape.head_dim, "v": shape.width_of_v}
     for n in range(layers):
         new = {}
         for side, heads in (("q", shape.q_heads), ("k", shape.kv_heads), ("v", shape.kv_heads)):
-            new[side] = _input(ov, f"new_{side}{n}", [-1, heads, -1, shape.head_dim])
+            new[side] = _input(ov, f"new_{side}{n}", [-1, heads, -1, dims[side]])
             inputs.append(new[side])
         joined = {}
         for side in ("k", "v"):
             info = VariableInfo()
             info.data_shape, info.data_type = (
-                PartialShape([-1, shape.kv_heads, -1, shape.head_dim]),
+                PartialShape([-1, shape.kv_heads, -1, dims[side]]),
                 Type.f32,
             )
             info.variable_id = f"{side}{n}"
             variable = Variable(info)
-            start = ov.constant(np.zeros((1, shape.kv_heads, 0, shape.head_dim), np.float32))
+            start = ov.constant(np.zeros((1, shape.kv_heads, 0, dims[side]), np.float32))
             past = op.read_value(start, variable)
             joined[side] = ov.concat(
                 [ov.gather(past, beam, ov.constant(0, np.int64)), new[side]], 2
@@ -138,7 +149,7 @@ def _model(shape, layers):
             sinks.append(op.assign(joined[side], variable))
         out = ov.scaled_dot_product_attention(
             new["q"],
-            *(_repeated(ov, joined[side], shape) for side in ("k", "v")),
+            *(_repeated(ov, joined[side], shape, dims[side]) for side in ("k", "v")),
             *mask,
             causal=False,
         )
@@ -154,7 +165,7 @@ def _input(ov, name, dims, kind=np.float32):
     return found
 
 
-def _repeated(ov, rows, shape):
+def _repeated(ov, rows, shape, dim):
     """A KV head for each query head, which the fused operation does not make."""
     if shape.group == 1:
         return rows
@@ -169,4 +180,4 @@ def _repeated(ov, rows, shape):
         ov.concat([parts[0], parts[1], group, parts[2], parts[3]], 0),
         broadcast_spec="BIDIRECTIONAL",
     )
-    return ov.reshape(wide, ov.constant([0, shape.q_heads, -1, shape.head_dim], np.int64), True)
+    return ov.reshape(wide, ov.constant([0, shape.q_heads, -1, dim], np.int64), True)

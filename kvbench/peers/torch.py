@@ -8,10 +8,13 @@ from kvbench.peers.interface import Peer, stated
 
 
 class Sdpa(Peer):
+    """A sink is a further key, whose score is what the mask adds, with a value of zeros."""
+
     formats = stated("f32 1e-4, f16 0.05, bf16 0.1")
     engine = "libtorch_cpu.so"
     package, install = "torch", "pip install 'kvbench[torch]'"
-    sealed = several = True
+    sealed = True
+    takes = "q_len window kept v_dim sinks alibi"
     function = "torch.nn.functional.scaled_dot_product_attention"
 
     def setup(self, shape, k, v):
@@ -20,14 +23,27 @@ class Sdpa(Peer):
         torch.set_num_threads(self.threads)
         torch.set_grad_enabled(False)
         self._torch, self._shape = torch, shape
-        self._mask = None
-        if shape.q_len > 1:  # of True and False: all tokens but some of the newest
-            self._mask = torch.ones(shape.q_len, shape.context, dtype=torch.bool)
-            self._mask.tril_(shape.context - shape.q_len)
         self._kind = getattr(torch, self.dtype.replace("f", "float"))
         self._layers = [
-            tuple(self._tensor(side[layer])[None] for side in (k, v)) for layer in range(len(k))
+            tuple(self._stored(side[layer]) for side in (k, v)) for layer in range(len(k))
         ]
+        self._prepare()
+
+    def _stored(self, rows):
+        more = int(bool(self._shape.sinks))
+        return self._tensor(np.pad(rows, ((0, 0), (0, more), (0, 0))))[None]
+
+    def _prepare(self):
+        torch, shape = self._torch, self._shape
+        self._mask = None
+        if shape.sinks or shape.alibi:
+            dims = shape.q_heads, shape.q_len
+            sinks = np.array(shape.sinks, np.float32).reshape(-1, 1, 1)
+            parts = [np.broadcast_to(shape.bias, (*dims, shape.context))]
+            parts += [np.broadcast_to(sinks, (*dims, 1))] if shape.sinks else []
+            self._mask = torch.from_numpy(np.concatenate(parts, axis=2))[None]
+        elif shape.is_masked:  # of True and False
+            self._mask = torch.from_numpy(shape.seen)
 
     def _tensor(self, values):
         return self._torch.from_numpy(np.ascontiguousarray(values)).to(self._kind)
@@ -45,6 +61,10 @@ class Sdpa(Peer):
     def output(self, layer):
         return self._shape.by_query(self._out.float().numpy())
 
+    def bytes(self):
+        shape, size = self._shape, self._layers[0][0].element_size()
+        return shape.kv_heads * shape.context * (shape.head_dim + shape.width_of_v) * size
+
     def flags(self):
         torch = self._torch
         own = [name for name in ("mkl", "mkldnn") if getattr(torch.backends, name).is_available()]
@@ -52,16 +72,32 @@ class Sdpa(Peer):
 
 
 class Bmm(Sdpa):
+    """A sink is a further score, whose weight is left out."""
+
+    takes = f"{Sdpa.takes} softcap"
     function = "torch.bmm"
+
+    def _stored(self, rows):
+        return self._tensor(rows)
+
+    def _prepare(self):
+        shape = self._shape
+        self._bias = self._tensor(shape.bias) if shape.is_masked or shape.alibi else None
+        sinks = np.repeat(np.array(shape.sinks, np.float32), shape.q_len)
+        self._sinks = self._tensor(sinks.reshape(shape.kv_heads, -1, 1)) if shape.sinks else None
 
     def ask(self, q):
         shape = self._shape
         self._q = [self._tensor(shape.by_head(one) * shape.head_dim**-0.5) for one in q]
-        self._newest = self._tensor(shape.mask)
 
     def step(self, layer):
-        torch, ((k,), (v,)) = self._torch, self._layers[layer]
-        scores, queries = torch.bmm(self._q[layer], k.transpose(1, 2)), self._shape.q_len
-        if queries > 1:
-            scores.view(len(k), -1, queries, k.shape[1])[..., -queries:] += self._newest
-        self._out = torch.bmm(torch.softmax(scores, dim=2), v)
+        torch, (k, v), shape = self._torch, self._layers[layer], self._shape
+        scores = torch.bmm(self._q[layer], k.transpose(1, 2))
+        if cap := shape.softcap:
+            scores.div_(cap).tanh_().mul_(cap)
+        if self._bias is not None:
+            scores.view(shape.q_heads, shape.q_len, shape.context).add_(self._bias)
+        if self._sinks is not None:
+            scores = torch.cat([scores, self._sinks], dim=2)
+        weights = torch.softmax(scores, dim=2)
+        self._out = torch.bmm(weights[..., : shape.context], v)

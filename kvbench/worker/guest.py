@@ -11,6 +11,7 @@ import numpy as np
 from kvbench.closing import Owner
 from kvbench.errors import KvbenchError, WrongAnswer
 from kvbench.model import Point
+from kvbench.model.planes import apart
 from kvbench.peers.builds import Build
 from kvbench.peers.host import Host, layer_shape, steps
 from kvbench.peers.interface import LONG
@@ -32,11 +33,12 @@ class Guest(Owner):
     ) -> None:
         self.point, self.bench = point, bench
         found = known(point.engine)
-        if not found.takes(point.dtype, point.layout):
+        if not all(found.takes(dtype, point.layout) for dtype in apart(point.kv_dtype)):
             why = found.lacking or "it has changed since the run began"
             raise KvbenchError(f"the peer {point.engine}: {why}", "its rows alone are lost")
         self._kind, self.error = found.kind, 0.0
-        self._share = self._kind.formats[point.dtype] * max(1.0, point.shape.context / LONG)
+        most = max(self._kind.formats[dtype] for dtype in apart(point.kv_dtype))
+        self._share = most * max(1.0, point.shape.context / LONG)
         self._how = self._kind, build, patience, folder, data
         super().__init__()
 
@@ -81,14 +83,15 @@ class Guest(Owner):
         self.host.ask("ask", others)
 
     def _right(self, layer: int, out: np.ndarray) -> None:
-        right = self.bench.queries.right().out.reshape(layer_shape(self.point).asked)
-        right = right * self.bench.room.signs[layer, 1]
+        shape = layer_shape(self.point)
+        right = self.bench.queries.right().out.reshape(shape.answered)
+        right = right * self.bench.room.signs[layer, 1, : shape.width_of_v]
         off = np.abs(out - right) if out.shape == right.shape else np.full(1, np.inf)
         limit = self._share * np.sqrt(np.mean(right**2))
         if not (off <= limit).all():
             raise WrongAnswer(
                 f"the peer {self.point.engine} is off by {off.max():.3g}, of {limit:.3g} that"
-                f" {self.point.dtype} may be",
+                f" {self.point.kv_dtype} may be",
                 "another version of it may be right",
             )
         self.error = max(self.error, float(off.max()))
@@ -113,8 +116,8 @@ def look_after(guests: Collection[Guest], bench: Decoding) -> None:
 
 @contextmanager
 def values(room: Room, threads: int) -> Iterator[int]:
-    """A room's first slice as float32 in a file without a name: [K, V][kv_heads][tokens][head_dim].
-    No engine can change what others get.
+    """A room's first slice as float32 in a file without a name, K and then V:
+    [kv_heads][tokens][elements]. No engine can change what others get.
     """
     cache, tokens = room.caches[0], room.point.shape.context
     rows = cache.rows(0, tokens, cache.library.isas()[0], threads)

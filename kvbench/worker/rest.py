@@ -20,7 +20,7 @@ from kvbench.native import default_library
 from kvbench.peers.builds import Build
 from kvbench.peers.process import Failed
 from kvbench.plan.needs import PROCESS, needs
-from kvbench.plan.witnesses import line_of
+from kvbench.plan.witnesses import line_of, value_bytes
 from kvbench.regime import far_bytes
 from kvbench.units import size
 from kvbench.worker.answers import Answers
@@ -53,10 +53,8 @@ def _refuse_too_large(calls: Calls, machine: Machine) -> None:
     """Each process has a store of its own, made of the values that all get."""
     wanted, free = 0, available_memory()
     for point in calls.points.values():
-        base, shape = line_of(point), point.shape
-        needed = needs(base, far_bytes(machine, point.cpus))
-        each = 8 * shape.kv_heads * shape.context * shape.head_dim
-        wanted += needed.arena + 2 * each + PROCESS
+        needed = needs(line_of(point), far_bytes(machine, point.cpus))
+        wanted += needed.arena + 2 * value_bytes(point.shape) + PROCESS
         if point == calls.points[ALL]:
             wanted += needed.memory
     if wanted > free:

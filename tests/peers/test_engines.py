@@ -6,22 +6,24 @@ interpreter too.
 import os
 import random
 from contextlib import contextmanager
-from dataclasses import astuple, replace
+from dataclasses import astuple, fields, replace
 
 import numpy as np
 import pytest
 
+from kvbench.model.scores import slopes
 from kvbench.native import Cache
-from kvbench.oracle import attention, whole
+from kvbench.oracle import Scores, attention, whole
 from kvbench.peers.builds import Build, builds
 from kvbench.peers.child import LayerRows
 from kvbench.peers.interface import LONG, LayerShape
 from kvbench.peers.known import entries, known
 from kvbench.peers.process import Process
 
+FEATURES = ("q_len", "window", "kept", "v_dim", "sinks", "softcap", "alibi", "v_dtype")
 ENGINES = [name for name, entry in entries().items() if entry.value.startswith("kvbench.")]
 PYTHONS = builds(ENGINES, (), os.environ.get("KVBENCH_PYTHONS", "").split())
-_LAYERS, _SHAPES, _PATIENCE = 3, 50, 60.0
+_LAYERS, _SHAPES, _PATIENCE = 3, int(os.environ.get("KVBENCH_SHAPES", "50")), 60.0
 _BLOCKS = (32, 64, 96, 128)
 
 
@@ -32,7 +34,41 @@ def shapes():
         tokens = coin.choice((1, 2, 17, 64, 100, 255, 1024, coin.randint(3, 2000)))
         queries = min(coin.choice((1, 1, 2, 4, 7, 32)), tokens)
         dim = coin.choice((64, 96, 128, 256))
-        yield LayerShape(kv * group, kv, dim, tokens, q_len=queries)
+        yield LayerShape(kv * group, kv, dim, tokens, q_len=queries, **features(coin, kv * group))
+
+
+def features(coin, heads):
+    """What layers may have, each in one of three."""
+    sinks = tuple(coin.gauss(3.0, 2.0) for _ in range(heads))
+    bias = coin.choice((4.0, 8.0))
+    drawn = {
+        "window": coin.choice((1, 16, 100, 512)),
+        "kept": coin.choice((1, 4, 40)),
+        "v_dim": coin.choice((64, 128, 192)),
+        "sinks": sinks,
+        "softcap": coin.choice((1.0, 5.0, 50.0)),
+        "alibi": bias,
+        "v_dtype": coin.choice(("f32", "f16", "bf16", "i8", "q8_0", "q4_0")),
+    }
+    found = {name: value for name, value in drawn.items() if coin.random() < 1 / 3}
+    return found | ({"slopes": slopes(bias, heads)} if "alibi" in found else {})
+
+
+def taken(shape, kind, dtype):
+    """Of such a shape what an engine takes, by its word."""
+    usual = {field.name: field.default for field in fields(shape)}
+    words = kind.takes.split()
+    found = shape
+    for name in FEATURES:
+        if name not in words:
+            found = replace(found, **{name: usual[name]})
+    if not found.alibi:
+        found = replace(found, slopes=())
+    if not found.window:
+        found = replace(found, kept=0)
+    if found.v_dtype == dtype or found.v_dtype not in kind.formats:
+        found = replace(found, v_dtype="")
+    return found
 
 
 class Here:
@@ -42,10 +78,9 @@ class Here:
         self._peer = kind(dtype, layout, 2, "")
 
     def setup(self, shape, values, signs, q):
-        k, v = (LayerRows(values[side], signs[:, side]) for side in (0, 1))
-        self._peer.setup(shape, k, v)
+        self._peer.setup(shape, *map(LayerRows, values, apart(shape, signs)))
         self._peer.ask(q)
-        return self._peer.bytes(), self._peer.flags()
+        return self._peer.bytes() * shape.read / shape.context, self._peer.flags()
 
     def answer(self, layer):
         self._peer.rest()
@@ -64,7 +99,7 @@ class There:
 
     def setup(self, shape, values, signs, q):
         os.ftruncate(self._file, 0)
-        os.pwrite(self._file, values.tobytes(), 0)
+        os.pwrite(self._file, b"".join(side.tobytes() for side in values), 0)
         count, _, flags = self._process.ask("setup", astuple(shape), self._file, signs, q)
         return count, flags
 
@@ -98,37 +133,46 @@ def test_its_answers_are_those_of_float64(name):
     with asked(engine) as peer:
         for place, shape in enumerate(shapes()):
             dtype, layout = cases[place % len(cases)]
-            if not engine.kind.several:
-                shape = replace(shape, q_len=1)
+            shape = taken(shape, engine.kind, dtype)
             if layout == "paged":
                 shape = replace(shape, block_tokens=_BLOCKS[place % len(_BLOCKS)])
-            values = coin.standard_normal(
-                (2, shape.kv_heads, shape.context, shape.head_dim), dtype=np.float32
-            )
-            values = _held(values, dtype)
-            signs = coin.choice(np.float32([1, -1]), (_LAYERS, 2, shape.head_dim))
+            if engine.kind.lacking(dtype, shape):
+                continue
+            dtypes, dims = (dtype, shape.v_dtype or dtype), (shape.head_dim, shape.width_of_v)
+            values = [
+                _held(coin.standard_normal((shape.kv_heads, shape.context, dim), np.float32), each)
+                for each, dim in zip(dtypes, dims, strict=True)
+            ]
+            signs = coin.choice(np.float32([1, -1]), (_LAYERS, 2, max(dims)))
             q = coin.standard_normal((_LAYERS, *shape.asked), dtype=np.float32)
             peer.begin(engine.kind, dtype, layout)
             count, flags = peer.setup(shape, values, signs, q)
             for layer in (0, 2, 1):
-                right = answer(shape, q[layer], *(values[n] * signs[layer, n] for n in (0, 1)))
-                share = engine.kind.formats[dtype] * max(1, shape.context / LONG)
+                own = (side * s[layer] for side, s in zip(values, apart(shape, signs), strict=True))
+                right = answer(shape, q[layer], *own)
+                most = max(engine.kind.formats[each] for each in dtypes)
                 off = np.abs(peer.answer(layer) - right).max() / np.sqrt(np.mean(right**2))
-                assert off <= share, (dtype, layout, shape, off)
-            elements = 2 * shape.kv_heads * shape.context * shape.head_dim
+                assert off <= most * max(1, shape.context / LONG), (dtype, layout, shape, off)
+            elements = shape.kv_heads * shape.read * sum(dims)
             assert 0.5 * elements <= count <= 4 * elements
-            assert engine.kind.function and 0 < len(flags) <= 120, flags
+            assert engine.kind.function and 0 < len(flags) <= 140, flags
+
+
+def apart(shape, signs):
+    """Of K and of V."""
+    return signs[:, 0, : shape.head_dim], signs[:, 1, : shape.width_of_v]
 
 
 def answer(shape, q, k, v):
     """Each query by itself: as the only one, of a sequence that ends with its token."""
     rows = whole(*(side.transpose(1, 0, 2)[None] for side in (k, v)))
     first = shape.context - shape.q_len + 1
+    how = Scores(shape.softcap, shape.slopes or None, shape.sinks or None, shape.kept)
     out = [
-        attention(one[None], rows, [first + n])[0]
+        attention(one[None], rows, [first + n], shape.window or None, scores=how)[0]
         for n, one in enumerate(q.reshape(shape.q_len, shape.q_heads, shape.head_dim))
     ]
-    return np.array(out).reshape(shape.asked)
+    return np.array(out).reshape(shape.answered)
 
 
 def _held(values, dtype):
@@ -139,7 +183,8 @@ def _held(values, dtype):
         blocks = values.reshape(-1, 32)
         scale = np.float16(np.abs(blocks).max(axis=1, keepdims=True) / 7).astype(np.float32)
         return (np.rint(blocks / scale) * scale).reshape(values.shape)
-    heads, tokens, dim = values.shape[1:]
+    heads, tokens, dim = values.shape
+    rows = np.ascontiguousarray(values.transpose(1, 0, 2)[None])
     with Cache(heads, dim, tokens, dtype=dtype) as cache:
-        cache.bulk(*(np.ascontiguousarray(side.transpose(1, 0, 2)[None]) for side in values))
-        return np.stack([np.array(side[0].transpose(1, 0, 2)) for side in cache.numpy()])
+        cache.bulk(rows, rows)
+        return np.array(cache.numpy()[0][0].transpose(1, 0, 2))

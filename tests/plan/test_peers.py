@@ -80,5 +80,5 @@ def test_several_queries_are_of_the_same_rounds_and_for_those_who_take_them(bloc
     ((line, points),) = peer_lines(blocks(axes).points).items()
     assert line.shape.q_len == 1
     assert [(p.engine, p.shape.q_len) for p in points] == [(OURS, 1), ("vllm", 1), ("vllm", 4)]
-    monkeypatch.setattr(Vllm, "several", False)
+    monkeypatch.setattr(Vllm, "takes", "")
     assert why(blocks(axes)) == (INVALID, "vllm: it decodes one query a step")
