@@ -81,7 +81,10 @@ class Child:
         peer = self._make()
         peer.setup(
             replace(shape, context=few),
-            *(LayerRows(np.array(side[:, :few]), own) for side, own in zip(first, signs, strict=True)),
+            *(
+                LayerRows(np.array(side[:, :few]), own)
+                for side, own in zip(first, signs, strict=True)
+            ),
         )
         peer.ask(q)
         return peer
