@@ -6,12 +6,11 @@ and a format whose elements share a scale loses most there.
 
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
 
 import numpy as np
 
-from kvbench.model.point import CHANNEL, TOKEN
-from kvbench.native import Cache, channel_of
+from kvbench.model.point import TOKEN
+from kvbench.native import Cache
 from kvbench.oracle import attention, whole
 
 KEYS = ("normal", "heavy")  # keys of a normal distribution; with some elements that are larger
@@ -64,14 +63,10 @@ def filled(
     dtype: str, scale: str, k_scale: str
 ) -> Iterator[tuple[str, np.ndarray, tuple[np.ndarray, np.ndarray], Cache]]:
     """For each of KEYS: queries, K and V, and a cache that holds these until the next is asked
-    for. Scales by channel are those of the first half of the tokens, for rows that come later are
-    stored with the scales that there are.
+    for.
     """
     for keys in KEYS:
         q, k, v = drawn(keys, _TOKENS, _Q_HEADS, _KV_HEADS, _HEAD_DIM)
-        facts: dict[str, Any] = {"dtype": dtype, "scale": scale}
-        if k_scale == CHANNEL:
-            facts["channel"] = channel_of(k[:, : _TOKENS // 2])
-        with Cache(_KV_HEADS, _HEAD_DIM, _TOKENS, **facts) as own:
+        with Cache(_KV_HEADS, _HEAD_DIM, _TOKENS, dtype=dtype, scale=scale) as own:
             own.bulk(k, v)
             yield keys, q, (k, v), own
