@@ -108,8 +108,9 @@ typedef struct kvb_plane {
                    * 0 = 1; stores divide by it, in float32 */
     /* set by kvb_cache_plan: bytes of a cell, where the plane lies transposed, else 0 */
     int32_t cell;
-    /* [kv_heads][elements of a row]: every element stands for its own times this; null: none. Of K
-     * alone */
+    /* K of i8: [kv_heads][elements of a row], what an element stands for is its code times this;
+     * stores divide by it, in float32, and decode multiplies q by it. Then rows have no scales.
+     * Null: none. The caller's, and the same as long as there are rows */
     const float *channel;
     /* set by kvb_cache_plan */
     int64_t dim; /* elements of a row */
@@ -145,7 +146,7 @@ typedef struct kvb_plane {
  *                    j / 16 * 256 + slot % 16 / 4 * 64 + j % 16 * 4 + slot % 4
  * with slot = t, or t % capacity for a ring. Scales (i8) use the scale strides in the same way.
  * K and V may be of two dtypes and of two widths. This library's kernels take each in a plane of
- * its own, and no `channel`: anything else is refused. */
+ * its own: anything else is refused. */
 typedef struct kvb_cache {
     int32_t layout;
     int32_t inner; /* paged only: order of a block, by head or by token */
@@ -193,8 +194,9 @@ enum {
     KVB_MASK_TREE = 2   /* those of its word in `tree` */
 };
 
-/* Decode attention for the newest tokens of each sequence, one or several. Sinks, and what stands
- * behind `run` but for masks, have their place and are refused. */
+/* Decode attention for the newest tokens of each sequence, one or several. A score is
+ * scale * q . k, then capped, then changed by its slope, then masked; a query that attends to no
+ * token gets zeros. What is `picked` has its place and is refused. */
 typedef struct kvb_decode {
     const kvb_cache *cache;
     const float *q; /* [batch][q_len][q_heads][head_dim] */
@@ -206,7 +208,8 @@ typedef struct kvb_decode {
      * queries of a sequence are those up to the last one whose end is not 0. Null: each has q_len;
      * in a chain the last attends to all tokens, and the one before it to one less */
     const int64_t *ends;
-    /* [q_heads]: a score that takes its share of the weights and has no value; null: none */
+    /* [q_heads]: a score that takes its share of the weights and has no value: neither scaled nor
+     * capped, nor with a slope. Null: none */
     const float *sink;
     int64_t window; /* attend to the last `window` of these tokens; 0 = all */
     float scale;    /* 0 = 1 / sqrt(head_dim) */
@@ -230,9 +233,13 @@ typedef struct kvb_decode {
     /* [batch][q_len]: bit i is the i-th of the newest tokens, as many as the sequence has queries
      */
     const uint32_t *tree;
-    /* [q_heads], ALiBi: slope * (token - the query's own token) is added to a score; null: none */
+    /* [q_heads], ALiBi: slope * (token - the query's own token) is added to a score; null: none.
+     * Its own is the last that it attends to; where the mask is no chain, the i-th query's is the
+     * i-th of the newest tokens, as many as the sequence has queries */
     const float *slope;
-    int64_t kept; /* with a window: so many of the first tokens are attended to as well */
+    /* with a window: so many of the first tokens are attended to as well. A ring must still have
+     * them all */
+    int64_t kept;
     /* [batch][picks]: the tokens that are attended to, in ascending order; null: all */
     const int64_t *picked;
     int64_t picks;
@@ -259,10 +266,10 @@ enum { KVB_PLUGIN = 4 };
 /* What `run` is called for: tokens first .. first + count of one sequence, for the query heads of
  * some KV heads. Our threads call it for different units at once, in no order; it keeps nothing
  * between calls and may use the stack. Rows lie as kvb_cache says, each at a multiple of 64 bytes
- * but for packed ones and K of blockt; a row of i8 is multiplied by its scale, and all floats of 8
- * bits by their plane's `tensor` where that is not 0. What lies behind a sequence's last token, or
- * a row's last element, is not to be trusted. Writes nothing but max, sum and acc. What a kernel
- * does not say that it `takes` is 0 or null. */
+ * but for packed ones and K of blockt; a row of i8 is multiplied by its scale, or its elements by
+ * their plane's `channel`, and all floats of 8 bits by its `tensor` where that is not 0. What lies
+ * behind a sequence's last token, or a row's last element, is not to be trusted. Writes nothing but
+ * max, sum and acc. What a kernel does not say that it `takes` is 0 or null. */
 struct kvb_work {
     /* of the kernel's layout and dtype; the scale of its planes is 0 for f32, 1 for f16 */
     const kvb_cache *cache;
@@ -283,7 +290,8 @@ struct kvb_work {
     float *sum;       /* [q_len][heads][group]: the sum of exp(score - max), */
     /* [q_len][heads][group][v_dim]: and of exp(score - max) * v. They come with any content */
     float *acc;
-    /* as in kvb_decode, of this unit */
+    /* as in kvb_decode, of this unit. Where `ends` is null a query's own token, from which slopes
+     * count, is its sequence's last one. Sinks are the library's, as units of kept tokens are */
     float softcap;
     int32_t mask;
     const uint32_t *tree;  /* [q_len] */
@@ -363,7 +371,8 @@ int32_t kvb_chain(void *buffer, int64_t bytes, uint64_t seed);
 /* What one pass moves and computes. */
 typedef struct kvb_traffic {
     double flops;
-    /* K and V once per KV head, scales, q, out, page table; stores: payload and source */
+    /* K and V once per KV head, scales, q, out, page table; stores: payload and source. Not what is
+     * a few bytes a query head or query: sinks, slopes, ends, a tree */
     double compulsory;
     /* bytes that load and store instructions ask for; a plug-in's are unknown: the compulsory ones
      */

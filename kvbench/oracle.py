@@ -17,6 +17,7 @@ from kvbench.model.masks import CHAIN, tokens_seen
 # first token, count -> K and V [B, count, Hkv, D]
 Rows = Callable[[int, int], tuple[np.ndarray, np.ndarray]]
 _Values = Callable[[int, int], tuple[np.ndarray | None, np.ndarray]]  # the same, or V alone
+_Ranges = list[tuple[int, int]]  # of tokens: the first and one past the last, in ascending order
 
 Lengths = Sequence[int] | np.ndarray  # of sequences, in tokens
 
@@ -34,11 +35,13 @@ class Levels(NamedTuple):
 
 
 class Scores(NamedTuple):
-    """What is done to scores, see kvbench/model/scores.py; by query head."""
+    """What is done to scores, see kvbench/model/scores.py. Slopes and sinks are taken as float32,
+    as kernels take them.
+    """
 
     softcap: float = 0.0
-    slopes: Sequence[float] | np.ndarray | None = None
-    sinks: Sequence[float] | np.ndarray | None = None
+    slopes: Sequence[float] | np.ndarray | None = None  # by query head
+    sinks: Sequence[float] | np.ndarray | None = None  # by query head
     kept: int = 0  # first tokens that are attended to beside a window
     scale: float = 0.0  # of q . k; 0: 1 / sqrt(head_dim)
 
@@ -81,9 +84,8 @@ def attention(
     `window` of its tokens. No token, no weight: zero.
     """
     spans = _spans(q, lengths, window, mask, tree, queries, scores.kept)
-    own = _with_queries(q)
-    weights, first = _weights(own, rows, spans, scores)
-    out = _sums(weights, first, rows)
+    held, own = _held(spans), _with_queries(q)
+    out = _sums(_weights(own, rows, spans, held, scores), held, rows)
     return out.reshape(*q.shape[:-1], out.shape[3])
 
 
@@ -106,17 +108,17 @@ def attention_in_steps(
     """
     of_k, of_v = levels
     spans, shape = _spans(q, lengths, window, mask, tree, queries, scores.kept), q.shape[:-1]
-    q = _as_taken(_with_queries(q), of_k, _scale_of(q, scores))
-    weights, first = _weights(q, rows, spans, scores)
-    out = _sums(weights, first, rows)
+    held, q = _held(spans), _as_taken(_with_queries(q), of_k, _scale_of(q, scores))
+    weights = _weights(q, rows, spans, held, scores)
+    out = _sums(weights, held, rows)
     variance = np.zeros(out.shape)
     for b, d in product(range(len(q)), range(0, out.shape[3], of_v.together)):
         # elements that share a scale of V share weights
         one, part = slice(b, b + 1), slice(d, d + of_v.together)
         own = _of(rows, one, part)
-        off = _variances(weights[one].copy(), of_v, first, own)
+        off = _variances(weights[one].copy(), of_v, held, own)
         variance[one, ..., part] = _sums(
-            off, first, lambda *at, own=own: (None, _codes(own(*at)[1]) ** 2)
+            off, held, lambda *at, own=own: (None, _codes(own(*at)[1]) ** 2)
         )
     shape = (*shape, out.shape[3])
     return out.reshape(shape), 6 * np.sqrt(variance).reshape(shape)
@@ -171,6 +173,15 @@ def _span(
     return span if newest or start < older or first else None
 
 
+def _held(spans: list[list[_Span | None]]) -> _Ranges:
+    """All tokens that some query attends to, and others between them."""
+    some = [span for own in spans for span in own if span]
+    kept = max((span.kept for span in some), default=0)
+    first = min((span.start for span in some), default=0)
+    last = max((span.end for span in some), default=0)
+    return [(0, min(kept, first)), (first, last)] if kept else [(first, last)]
+
+
 # ---- the sums ------------------------------------------------------------------------------------
 
 
@@ -212,15 +223,15 @@ def _codes(v: np.ndarray) -> np.ndarray:
     return np.divide(v, most, out=np.zeros_like(v), where=most > 0)
 
 
-def _variances(weights: np.ndarray, levels: Levels, first: int, rows: _Values) -> np.ndarray:
+def _variances(weights: np.ndarray, levels: Levels, held: _Ranges, rows: _Values) -> np.ndarray:
     """In place, what rounding does to each, times its row's largest element. A step is a share of
     the weight itself; or of the largest one of a token's tile, which may begin at any token, and
     has no more than TILE.
     """
-    for at, count in _blocks(first, first + weights.shape[3]):
+    for place, at, count in _blocks(held):
         _, v = rows(at, count)
-        for queried, held in _heads(weights, v):
-            weights[queried][..., at - first : at - first + count] *= np.abs(v[held]).max(axis=-1)
+        for queried, stored in _heads(weights, v):
+            weights[queried][..., place] *= np.abs(v[stored]).max(axis=-1)
         del v, _
     if levels.bits:
         weights *= 2.0**-levels.bits
@@ -236,33 +247,27 @@ def _variances(weights: np.ndarray, levels: Levels, first: int, rows: _Values) -
 
 
 def _weights(
-    q: np.ndarray, rows: Rows, spans: list[list[_Span | None]], asked: Scores
-) -> tuple[np.ndarray, int]:
-    """[B, queries, Hq, tokens] from the first token on that any query attends to."""
-    some = [span for own in spans for span in own if span]
-    first = min((0 if span.kept else span.start for span in some), default=0)
-    last = max((span.end for span in some), default=0)
-    scores = np.full((*q.shape[:3], last - first), -np.inf)
+    q: np.ndarray, rows: Rows, spans: list[list[_Span | None]], held: _Ranges, asked: Scores
+) -> np.ndarray:
+    """[B, queries, Hq, tokens held]"""
+    scores = np.full((*q.shape[:3], len(_tokens(held))), -np.inf)
     queries = q.astype(np.float64) * _scale_of(q, asked)
-    for at, count in _blocks(first, last):
+    for place, at, count in _blocks(held):
         k, _ = rows(at, count)
-        for queried, held in _heads(q, k):
-            own = _product(queries[queried], k[held].astype(float).T)
-            scores[queried][..., at - first : at - first + count] = own
+        for queried, stored in _heads(q, k):
+            scores[queried][..., place] = _product(queries[queried], k[stored].astype(float).T)
         del k, _  # the next block takes their place
-    return _softmax(scores, spans, first, asked), first
+    return _softmax(scores, spans, _tokens(held), asked)
 
 
-def _sums(weights: np.ndarray, first: int, rows: _Values) -> np.ndarray:
+def _sums(weights: np.ndarray, held: _Ranges, rows: _Values) -> np.ndarray:
     """Sums of the values, each times its weight: [B, queries, Hq, D]."""
-    tokens = weights.shape[3]
-    width = rows(first, min(1, tokens))[1].shape[-1]
+    width = rows(0, min(1, weights.shape[3]))[1].shape[-1]
     out = np.zeros((*weights.shape[:3], width))
-    for at, count in _blocks(first, first + tokens):
+    for place, at, count in _blocks(held):
         _, v = rows(at, count)
-        for queried, held in _heads(weights, v):
-            own = weights[queried][..., at - first : at - first + count]
-            out[queried] += _product(own, v[held].astype(float))
+        for queried, stored in _heads(weights, v):
+            out[queried] += _product(weights[queried][..., place], v[stored].astype(float))
         del v, _
     return out
 
@@ -315,8 +320,18 @@ def tolerance(v: float, tokens: int) -> float:
     return (2e-6 if tokens <= _LONG else 1e-5) * v
 
 
-def _blocks(first: int, last: int) -> Iterator[tuple[int, int]]:
-    yield from ((at, min(BLOCK, last - at)) for at in range(first, last, BLOCK))
+def _tokens(held: _Ranges) -> np.ndarray:
+    return np.concatenate([np.arange(*own) for own in held])
+
+
+def _blocks(held: _Ranges) -> Iterator[tuple[slice, int, int]]:
+    """By blocks: where their tokens stand among those held, the first token, and how many."""
+    before = 0
+    for first, last in held:
+        for at in range(first, last, BLOCK):
+            count = min(BLOCK, last - at)
+            yield slice(before, before + count), at, count
+            before += count
 
 
 def _heads(
@@ -334,34 +349,39 @@ def _product(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def _softmax(
-    scores: np.ndarray, spans: list[list[_Span | None]], first: int, asked: Scores
+    scores: np.ndarray, spans: list[list[_Span | None]], tokens: np.ndarray, asked: Scores
 ) -> np.ndarray:
     """In place, over the tokens that each query attends to; all others weigh nothing."""
-    if asked.softcap:
-        scores[:] = asked.softcap * np.tanh(scores / asked.softcap)
+    sinks = np.full(scores.shape[2], -np.inf) if asked.sinks is None else _by_head(asked.sinks)
     for b, query in np.ndindex(scores.shape[:2]):
         own, span = scores[b, query], spans[b][query]
         if not span:
             own[:] = 0.0
             continue
+        if asked.softcap:
+            own /= asked.softcap
+            np.tanh(own, out=own)
+            own *= asked.softcap
         if asked.slopes is not None:
-            tokens = np.arange(own.shape[1]) + first - span.own
-            own += np.asarray(asked.slopes, dtype=float)[:, None] * tokens
-        own[:, _left_out(span, first, own.shape[1])] = -np.inf
-        _weigh(own, asked.sinks)
+            own += _by_head(asked.slopes)[:, None] * (tokens - span.own)
+        own[:, _left_out(span, tokens)] = -np.inf
+        _weigh(own, sinks)
     return scores
 
 
-def _left_out(span: _Span, first: int, tokens: int) -> np.ndarray:
-    """Tokens from `first` on that a query does not attend to."""
-    token = np.arange(first, first + tokens)
-    older = (token < span.older) & ((token < span.kept) | (token >= span.start))
-    return ~(older | np.isin(token, span.newest))
+def _by_head(values: Sequence[float] | np.ndarray) -> np.ndarray:
+    return np.asarray(values, dtype=np.float32).astype(float)
 
 
-def _weigh(scores: np.ndarray, sinks: Sequence[float] | np.ndarray | None) -> None:
+def _left_out(span: _Span, tokens: np.ndarray) -> np.ndarray:
+    """Those that a query does not attend to."""
+    older = (tokens < span.older) & ((tokens < span.kept) | (tokens >= span.start))
+    return ~(older | np.isin(tokens, span.newest))
+
+
+def _weigh(scores: np.ndarray, sinks: np.ndarray) -> None:
     """Of one query, [Hq, tokens]. A sink has its share, and no value."""
-    sink = np.full(len(scores), -np.inf) if sinks is None else np.asarray(sinks, dtype=float)
-    most = np.maximum(scores.max(axis=1), sink)[:, None]
-    scores[:] = np.exp(scores - most)
-    scores /= scores.sum(axis=1, keepdims=True) + np.exp(sink[:, None] - most)
+    most = np.maximum(scores.max(axis=1), sinks)
+    scores -= most[:, None]
+    np.exp(scores, out=scores)
+    scores /= (scores.sum(axis=1) + np.exp(sinks - most))[:, None]

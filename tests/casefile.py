@@ -1,13 +1,15 @@
 """Cases as files for the C checker (tests/check). Little-endian; a file is one record after
 another:
 
-8 bytes   "KVBCASE5"
+8 bytes   "KVBCASE6"
 int64     the fields of FIELDS, words as their index in the library's lists
-float64   scale of the scores; scales of the whole tensors K and V
+float64   scale of the scores; scales of the whole tensors K and V; softcap
+float32   scales of channels of K [kv_heads][head_dim], where by_channel
 int64     lengths [batch]
 op decode:         ends int64 [batch][queries], where they are told; words of trees uint32
                    [batch][queries], where the mask is a tree. There are q_len queries, or where
-                   that is 0 one
+                   that is 0 one. slopes float32 [q_heads], where sloped; sinks likewise, where
+                   there are sinks
 int32     table [batch][ceil(capacity / block_tokens)], paged only
 op decode:         planes K, V, K scales, V scales as they stand before;
                    q float32 [batch][queries][q_heads][head_dim]; out and bound float64
@@ -23,7 +25,7 @@ from pathlib import Path
 from tests import cases
 from tests.raw import mask_of
 
-MAGIC = b"KVBCASE5"
+MAGIC = b"KVBCASE6"
 FIELDS = (
     "seed",
     "index",
@@ -52,6 +54,10 @@ FIELDS = (
     "mask",
     "told",
     "window",
+    "kept",
+    "sloped",
+    "sinks",
+    "by_channel",
     "variant",
     "schedule",
     "threads",
@@ -82,7 +88,9 @@ def fields(raw, case: cases.Case, op: str) -> dict[str, int]:
     values |= {"op": raw.word("op", op), "paged": case.table is not None}
     queries = case.queries
     values |= {"q_len": queries.q_len, "mask": mask_of(raw, queries)}
-    values |= {"told": queries.ends is not None}
+    values |= {"told": queries.ends is not None, "kept": queries.kept}
+    values |= {"sloped": case.scores.slopes is not None, "sinks": case.scores.sinks is not None}
+    values |= {"by_channel": shape.channel is not None}
     if op != "decode":
         values |= {"tokens": store.tokens, "head_major": store.head_major, "nt": store.nt}
     return values
@@ -91,13 +99,18 @@ def fields(raw, case: cases.Case, op: str) -> dict[str, int]:
 def record(raw, case: cases.Case, op: str) -> bytes:
     values = fields(raw, case, op)
     parts = [MAGIC, struct.pack(f"<{len(FIELDS)}q", *(int(values[name]) for name in FIELDS))]
-    parts.append(struct.pack("<3d", case.scale, *case.shape.tensor))
+    parts.append(struct.pack("<4d", case.scale, *case.shape.tensor, case.scores.softcap))
+    if case.shape.channel is not None:
+        parts.append(case.shape.channel.astype("<f4").tobytes())
     begun = case if op == "decode" else case.store
     parts.append(begun.lengths.astype("<i8").tobytes())
     if op == "decode" and case.queries.ends is not None:
         parts.append(case.queries.ends.astype("<i8").tobytes())
     if op == "decode" and case.queries.tree is not None:
         parts.append(case.queries.tree.astype("<u4").tobytes())
+    for values in (case.scores.slopes, case.scores.sinks):
+        if op == "decode" and values is not None:
+            parts.append(values.astype("<f4").tobytes())
     if begun.table is not None:
         parts.append(begun.table.astype("<i4").tobytes())
     if op == "decode":

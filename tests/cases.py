@@ -2,13 +2,14 @@
 and its index.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from tests import formats, oracle, queries
+from tests import formats, oracle, queries, scores
 from tests.oracle import Planes, Shape
 from tests.queries import ONE, Queries
+from tests.scores import PLAIN, Scores
 
 EDGES = (16, 32, 64, 128, 256, 512, 1024)  # tiles, least units
 BLOCKS = (1, 2, 3, 5, 7, 8, 16, 32, 33, 64, 100, 128, 256)
@@ -94,6 +95,7 @@ class Case:
     q: np.ndarray = field(repr=False)  # [B * queries, Hq, D]
     store: Store | None
     queries: Queries = ONE
+    scores: Scores = PLAIN
 
     @property
     def name(self) -> str:
@@ -103,6 +105,12 @@ class Case:
     def spans(self) -> list[tuple[int, int]]:
         """Of each sequence: the first token that any query attends to, one past the last."""
         return self.queries.spans(self.lengths, self.window)
+
+    @property
+    def ranges(self) -> list[list[tuple[int, int]]]:
+        """The same, without those between the first tokens and the others."""
+        held = enumerate(self.lengths.tolist())
+        return [self.queries.ranges(seq, length, self.window) for seq, length in held]
 
     @property
     def q_rows(self) -> int:
@@ -127,6 +135,11 @@ def between(rng, low: int, high: int) -> int:
     return int(rng.integers(low, high + 1))
 
 
+def widths(rng) -> int:
+    """Of heads that models have: in steps of 8, from 40 to 256."""
+    return 8 * between(rng, 5, 32)
+
+
 def draw_sizes(rng) -> dict[str, int]:
     """batch, kv_heads, group, head_dim, tokens, queries, within a budget of score elements times
     D.
@@ -143,7 +156,7 @@ def draw_sizes(rng) -> dict[str, int]:
         "group": pick(rng, (1, 1, 2, 3, 4, 5, 6, 7, 8, between(rng, 9, 64))),
         "head_dim": pick(
             rng,
-            (64, 80, 96, 128, 256, between(rng, 1, 24), between(rng, 1, 320), between(rng, 1, 320)),
+            (64, 80, 96, 128, 256, between(rng, 1, 24), between(rng, 1, 320), widths(rng)),
         ),
         "tokens": tokens,
         "queries": 1 if chance(rng, 0.6) else pick(rng, (*QUERIES, between(rng, 2, queries.MOST))),
@@ -177,6 +190,7 @@ def draw_v(
 ) -> dict[str, str | int]:
     """V of another dtype than K's, with other scales, of another width: each now and then."""
     dims = (1, 16, 64, max(1, head_dim // 2), between(rng, 1, head_dim), min(320, 2 * head_dim))
+    dims += (widths(rng),)
     return {
         "v_dtype": pick(rng, words.v_dtypes(layout)) if chance(rng, 0.2) else dtype,
         "v_scale": pick(rng, words.scale) if chance(rng, 0.2) else scale,
@@ -195,6 +209,14 @@ def draw_tensor(rng, *dtypes: str) -> tuple[float, float]:
     return k, v
 
 
+def draw_channel(rng, dtype: str, kv_heads: int, head_dim: int) -> np.ndarray | None:
+    """Of i8, now and then: of a size that some elements of unit rows are clamped."""
+    if dtype not in formats.SCALED or chance(rng, 0.6):
+        return None
+    sizes = 10 ** rng.uniform(-0.7, 0.7, (kv_heads, head_dim)) * 3 / 127
+    return sizes.astype(np.float32)
+
+
 def draw_shape(rng, words: Words, sizes: dict[str, int], held: int, ring: bool) -> Shape:
     """With room for `held` tokens, often for no more."""
     layout, block = pick(rng, words.layout), pick(rng, (*BLOCKS, between(rng, 1, 256)))
@@ -211,6 +233,7 @@ def draw_shape(rng, words: Words, sizes: dict[str, int], held: int, ring: bool) 
         dtype=dtype,
         scale=scale,
         tensor=draw_tensor(rng, dtype, own["v_dtype"]),
+        channel=draw_channel(rng, dtype, sizes["kv_heads"], sizes["head_dim"]),
         **own,
         batch=sizes["batch"],
         kv_heads=sizes["kv_heads"],
@@ -251,24 +274,26 @@ def fill_rows(rng, case: Case) -> None:
     """
     shape = case.shape
     q = case.q.reshape(shape.batch, -1, shape.head_dim)
-    for seq, (length, (first, end)) in enumerate(
-        zip(case.lengths.tolist(), case.spans, strict=True)
-    ):
+    for seq, (length, ranges) in enumerate(zip(case.lengths.tolist(), case.ranges, strict=True)):
         if not case.evicted:
-            first, end = max(0, length - shape.capacity), length
+            ranges = [(max(0, length - shape.capacity), length)]
+        first, end = ranges[0][0], ranges[-1][1]
         if first == end:
             continue
-        slots = oracle.slots_of(shape, first, end - first)
         data = draw_rows(rng, case.kind, shape, end - first, q[seq])
-        oracle.put(shape, case.planes, case.table, seq, slots, *data, padding=False)
+        for start, stop in ranges:
+            slots = oracle.slots_of(shape, start, stop - start)
+            rows = (side[:, start - first : stop - first] for side in data)
+            oracle.put(shape, case.planes, case.table, seq, slots, *rows, padding=False)
 
 
 def dead_entries(rng, case: Case) -> None:
     """Table entries that no attended token needs point nowhere."""
     alive = np.zeros(case.table.shape, dtype=bool)
-    for seq, (first, end) in enumerate(case.spans):
-        slots = oracle.slots_of(case.shape, first, end - first)
-        alive[seq, slots // case.shape.block_tokens] = True
+    for seq, ranges in enumerate(case.ranges):
+        for first, end in ranges:
+            slots = oracle.slots_of(case.shape, first, end - first)
+            alive[seq, slots // case.shape.block_tokens] = True
     case.table[~alive] = pick(rng, (-1, GARBAGE))
 
 
@@ -317,11 +342,18 @@ def draw_store(rng, case: Case) -> Store:
 
 
 def room_for(lengths: np.ndarray, asked: Queries, window: int, ring: bool) -> int:
-    """Tokens that a cache must have room for: of a ring, from the first one that is attended to."""
-    if not ring:
+    """Tokens that a cache must have room for: of a ring, from the first one that is attended to;
+    or all, where the first ones are kept.
+    """
+    if not ring or asked.kept:
         return int(lengths.max())
     spans = zip(lengths.tolist(), asked.spans(lengths, window), strict=True)
     return max((length - first for length, (first, end) in spans if end), default=0)
+
+
+def draw_kept(rng, tokens: int) -> int:
+    """A few, or as many as may meet the window."""
+    return between(rng, 1, 8) if chance(rng, 0.5) else between(rng, 1, tokens + 5)
 
 
 def make(words: Words, seed: int, index: int) -> Case:
@@ -331,6 +363,8 @@ def make(words: Words, seed: int, index: int) -> Case:
     one = chance(rng, 0.85)
     asked = ONE if sizes["queries"] == 1 and one else queries.draw(rng, lengths, sizes["queries"])
     window = 0 if chance(rng, 0.2 if ring else 0.5) else between(rng, 1, sizes["tokens"] + 5)
+    if window and chance(rng, 0.3):
+        asked = replace(asked, kept=draw_kept(rng, sizes["tokens"]))
     shape = draw_shape(rng, words, sizes, room_for(lengths, asked, window, ring), ring)
     fill = pick(rng, (0xFF, 0xFF, 0x7F))
     case = Case(
@@ -365,6 +399,7 @@ def make(words: Words, seed: int, index: int) -> Case:
             dtype=np.float32,
         ),
         queries=asked,
+        scores=scores.draw(rng, sizes["kv_heads"] * sizes["group"], sizes["tokens"]),
     )
     fill_rows(rng, case)
     if case.table is not None:
@@ -386,6 +421,7 @@ def answer(case: Case) -> tuple[np.ndarray, np.ndarray]:
         plain=case.kind == "plain",
         variant=case.variant,
         queries=case.queries,
+        asked=case.scores,
     )
 
 

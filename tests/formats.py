@@ -52,6 +52,13 @@ def quantise(values: np.ndarray, scale_dtype: str) -> tuple[np.ndarray, np.ndarr
     return codes, scale
 
 
+def by_channel(values: np.ndarray, channel: np.ndarray) -> np.ndarray:
+    """int8 codes of values whose channels have factors, in float32 steps."""
+    with np.errstate(all="ignore"):
+        codes = np.rint(np.asarray(values, dtype=np.float32) / channel)
+    return np.clip(np.where(np.isnan(codes), 0, codes), -127, 127).astype(np.int8)
+
+
 def rounded(dtype: str, values: np.ndarray) -> np.ndarray:
     """float32 as the number format that a dtype without scales keeps."""
     with np.errstate(all="ignore"):

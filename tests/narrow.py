@@ -18,9 +18,13 @@ TILE = 1024  # tokens, at most, whose weights a kernel takes together
 
 
 def query(side, q: np.ndarray, scale: float) -> np.ndarray:
-    """q [..., D] as a kernel takes it whose K is like that: float32 steps."""
+    """q [Hq, D] as a kernel takes it whose K is like that: float32 steps."""
     factor = np.float32(scale) * LOG2_E * (np.float32(side.tensor) or np.float32(1))
     with np.errstate(all="ignore"):
+        if side.channel is not None:
+            channel = side.channel.repeat(len(q) // len(side.channel), axis=0)
+            steps = in_steps(q.astype(np.float32) * channel * factor, side.block)
+            return steps / (np.float64(factor) * channel)
         scaled = q.astype(np.float32) * factor
         own = in_steps(scaled, side.block) if side.whole else as_bf16(scaled)
         return own / np.float64(factor)

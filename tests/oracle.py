@@ -5,7 +5,7 @@ ml_dtypes, and attention runs in float64. Planes are one-dimensional uint8 array
 heads, G query heads per KV head.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 
 import numpy as np
@@ -20,6 +20,7 @@ from tests.formats import (
     STRETCHES,
     TRANSPOSED,
     WHOLE,
+    by_channel,
     cells_of,
     from_blocks,
     quantise,
@@ -27,10 +28,9 @@ from tests.formats import (
     to_blocks,
 )
 from tests.queries import ONE, Queries
+from tests.scores import PLAIN, Scores, attend
 
 LINE = 64
-UNIT = 2.0**-24  # of float32
-EXP_ERROR = 4 * UNIT  # relative, of the kernels' exp2
 
 
 def round_up(n: int, to: int) -> int:
@@ -47,10 +47,13 @@ class Side:
     tensor: float  # what codes are multiplied by; 0 for 1
     # bytes that stay together where the side is transposed: 1 in quads; 0: rows lie whole
     cell: int = 0
+    # float32 [H, dim], of i8: what every element is multiplied by in place of a scale of its row
+    channel: np.ndarray | None = field(default=None, compare=False)
 
     @property
     def scaled(self) -> bool:
-        return self.dtype in SCALED
+        """Whether rows have scales."""
+        return self.dtype in SCALED and self.channel is None
 
     @property
     def whole(self) -> bool:
@@ -100,11 +103,12 @@ class Shape:
     v_dtype: str = ""
     v_scale: str = ""
     v_dim: int = 0
+    channel: np.ndarray | None = field(default=None, compare=False, repr=False)  # of K
 
     @cached_property
     def k(self) -> Side:
         cell, _ = cells_of(self.layout, self.dtype)
-        return Side(self.dtype, self.head_dim, self.scale, self.tensor[0], cell)
+        return Side(self.dtype, self.head_dim, self.scale, self.tensor[0], cell, self.channel)
 
     @cached_property
     def v(self) -> Side:
@@ -218,7 +222,9 @@ def block_places(side: Side) -> np.ndarray:
 
 
 def decode_rows(side: Side, raw: np.ndarray, scale: np.ndarray | None) -> np.ndarray:
-    """Stored rows [..., payload] as float64 [..., dim]; `scale`: of each, its bytes."""
+    """Stored rows [..., payload] as float64 [..., dim], where channels have factors [H, n, ..];
+    `scale`: of each, its bytes.
+    """
     if side.dtype in PACKED:
         size = PACKED[side.dtype]
         values = from_blocks(side.dtype, raw.reshape(*raw.shape[:-1], side.payload // size, size))
@@ -227,12 +233,14 @@ def decode_rows(side: Side, raw: np.ndarray, scale: np.ndarray | None) -> np.nda
         values = raw.view(STORED[side.dtype]).astype(np.float64)
         if side.scaled:
             values *= scale.view(STORED[side.scale]).astype(np.float64)
+        if side.channel is not None:
+            values *= side.channel[:, None]
         return values * (float(np.float32(side.tensor)) or 1.0)
 
 
 def encode_rows(side: Side, values: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-    """float32 [..., dim] as whole rows of bytes (padding zero) [..., row], and their scales' bytes
-    or None.
+    """float32 [..., dim], where channels have factors [H, n, dim], as whole rows of bytes (padding
+    zero) [..., row], and their scales' bytes or None.
     """
     scale = None
     if side.dtype in PACKED:
@@ -240,6 +248,8 @@ def encode_rows(side: Side, values: np.ndarray) -> tuple[np.ndarray, np.ndarray 
     if side.scaled:
         codes, scale = quantise(values, side.scale)
         scale = np.ascontiguousarray(scale)[..., None].view(np.uint8)
+    elif side.channel is not None:
+        codes = by_channel(values, side.channel[:, None])
     else:
         with np.errstate(all="ignore"):
             codes = rounded(
@@ -314,39 +324,6 @@ def load(
 # ---- attention -----------------------------------------------------------------------------------
 
 
-def softmax(scores: np.ndarray) -> np.ndarray:
-    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    return weights / weights.sum(axis=-1, keepdims=True)
-
-
-def attend(q: np.ndarray, k: np.ndarray, v: np.ndarray, scale: float):
-    """Attention of q [H, G, D] over k [H, T, D] and v [H, T, Dv] in float64 -> out [H, G, Dv] and
-    a bound of a float32 kernel's error on it.
-    """
-    if k.shape[1] == 0:
-        return np.zeros((*q.shape[:2], v.shape[2])), np.zeros((*q.shape[:2], v.shape[2]))
-    q = q.astype(np.float64)
-    tokens, dim = k.shape[1:]
-    scores = scale * (q @ k.swapaxes(1, 2))  # [H, G, T]
-    weights = softmax(scores)
-    steps = dim + 8  # 8: q * scale, scale of the row, shift by the maximum
-    slip = (
-        steps
-        * UNIT
-        * (abs(scale) * (np.abs(q) @ np.abs(k).swapaxes(1, 2))).max(axis=-1, keepdims=True)
-    )
-    grown = np.expm1(np.minimum(2 * slip, 700))  # of a weight, as a factor
-    relative = grown + 2 * EXP_ERROR + (tokens + 8) * UNIT
-    # a kernel drops weights below the normal range
-    flushed = tokens * 2.0**-126 * np.abs(v).max(axis=1)[:, None, :]
-    bound = relative * (weights @ np.abs(v)) + flushed + 1e-37
-    # two weighted means of the same rows never differ by more than the rows' spread
-    spread = (v.max(axis=1) - v.min(axis=1))[:, None, :] + 4 * UNIT * np.abs(v).max(axis=1)[
-        :, None, :
-    ]
-    return weights @ v, np.minimum(bound, np.maximum(spread, flushed + 1e-37))
-
-
 def v_scales(shape: Shape, planes: Planes, table, seq: int, first: int, count: int) -> np.ndarray:
     """Of rows of V of a format of codes: [H, count, 1], or of packed rows one for each block."""
     side, slots = shape.v, slots_of(shape, first, count)
@@ -378,6 +355,7 @@ def decode(
     plain: bool = True,
     variant: str = "flash",
     queries: Queries = ONE,
+    asked: Scores = PLAIN,
 ) -> tuple[np.ndarray, np.ndarray]:
     """q [B * queries, Hq, D] -> out and bound, both float64 [B * queries, Hq, Dv]: of each query by
     itself. `plain`: data of unit size, held to `practical`.
@@ -387,31 +365,54 @@ def decode(
     out, bound = (np.zeros((*q.shape[:2], shape.v.dim)) for _ in range(2))
     scale = scale or float(np.float32(1) / np.sqrt(np.float32(shape.head_dim)))
     for seq, length in enumerate(np.asarray(lengths).tolist()):
-        first, end = queries.span(seq, length, window)
-        found = table, seq, first, end - first
-        k, v = load(shape, planes, *found)
-        scales = v_scales(shape, planes, *found) if variant == "dot" and shape.v.whole else None
+        ranges = queries.ranges(seq, length, window)
+        tokens = np.concatenate([np.arange(*own) for own in ranges])
+        found = [(table, seq, first, end - first) for first, end in ranges]
+        k, v = map(joined, zip(*(load(shape, planes, *own) for own in found), strict=True))
+        scales = None
+        if variant == "dot" and shape.v.whole:
+            scales = joined([v_scales(shape, planes, *own) for own in found])
         if variant == "round16":
             k, v = (rows.astype(np.float16).astype(np.float64) for rows in (k, v))
         for query in range(queries.count):
             at = seq * queries.count + query
-            own = queries.tokens(seq, query, length, window) - first
-            rows = (None if x is None else x[:, own] for x in (k, v, scales))
-            answer, limit = one(shape, q[at], *rows, scale, plain, variant)
+            own = queries.tokens(seq, query, length, window)
+            at_rows = np.searchsorted(tokens, own)
+            rows = (None if x is None else x[:, at_rows] for x in (k, v, scales))
+            distance = own - queries.own(seq, query, length)
+            answer, limit = one(shape, q[at], *rows, scale, plain, variant, asked, distance)
             out[at], bound[at] = answer.reshape(out.shape[1:]), limit.reshape(out.shape[1:])
     return out, bound
 
 
-def one(shape: Shape, q, k, v, scales, scale: float, plain: bool, variant: str):
-    """One query [Hq, D] over the rows that it attends to; `scales`: of V, where dot takes them."""
+def joined(parts) -> np.ndarray:
+    """Of ranges of tokens, [H, T, ...]"""
+    return np.concatenate(list(parts), axis=1)
+
+
+def one(
+    shape: Shape,
+    q,
+    k,
+    v,
+    scales,
+    scale: float,
+    plain: bool,
+    variant: str,
+    asked: Scores,
+    distance: np.ndarray,
+):
+    """One query [Hq, D] over the rows that it attends to; `scales`: of V, where dot takes them.
+    distance: of each row's token from the query's own.
+    """
     rounds = variant == "dot"
     own = narrow.query(shape.k, q, scale) if rounds else q
     grouped = own.reshape(shape.kv_heads, -1, shape.head_dim)
-    answer, limit = attend(grouped, k, v, scale)
+    answer, limit = attend(grouped, k, v, scale, asked, distance)
     limit = np.full_like(limit, practical(v)) if plain else limit
     if rounds and k.shape[1]:
         limit *= 1 if shape.k.whole and shape.v.whole else 2  # sums may be rounded to odd
-        weights = softmax(scale * (grouped @ k.swapaxes(1, 2)))
+        weights = asked.weights(asked.of(scale * (grouped @ k.swapaxes(1, 2)), distance))
         if shape.v.whole:
             limit += narrow.steps_off(weights, v, scales, plain)
         else:

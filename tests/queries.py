@@ -13,12 +13,13 @@ MOST = 32
 
 @dataclass(frozen=True)
 class Queries:
-    """What a kvb_decode says of them, besides its window."""
+    """What a kvb_decode says of them, besides its window; of the first tokens, too."""
 
     q_len: int = 0  # as given: 0 is one
     mask: str = CHAIN
     ends: np.ndarray | None = None  # int64 [B, count]
     tree: np.ndarray | None = None  # uint32 [B, count]
+    kept: int = 0  # first tokens that are attended to beside a window
 
     @property
     def count(self) -> int:
@@ -48,20 +49,46 @@ class Queries:
             newest, word = length - given, int(self.tree[seq, query])
             own = [newest + i for i in range(given) if word >> i & 1]
             tokens = np.append(np.arange(max(0, newest)), [at for at in own if at >= 0])
-        return tokens.astype(np.int64)[-window:] if window else tokens.astype(np.int64)
+        if window:
+            before, last = tokens[:-window], tokens[-window:]
+            tokens = np.append(before[before < self.kept], last)
+        return tokens.astype(np.int64)
 
-    def span(self, seq: int, length: int, window: int) -> tuple[int, int]:
-        """First token that any query of a sequence attends to, and one past the last. Of a tree all
-        tokens of its queries are there.
+    def own(self, seq: int, query: int, length: int) -> int:
+        """The query's own token; of a sequence with more queries than tokens, less than 0."""
+        if self.mask == CHAIN and self.ends is not None:
+            return int(self.ends[seq, query]) - 1
+        return length - self.given(seq) + query
+
+    def start(self, seq: int, query: int, length: int, window: int) -> int:
+        """The first token behind what the query leaves out of those before its newest ones, 0 where
+        it leaves out none.
+        """
+        tokens = self.tokens(seq, query, length, window)
+        behind = tokens[-1] + 1 if len(tokens) else 0
+        if self.mask == TREE:
+            behind = max(0, length - self.given(seq))
+        older = tokens[tokens < behind]
+        if len(older) == behind:
+            return 0
+        return int(min(older[older >= self.kept], default=behind))
+
+    def ranges(self, seq: int, length: int, window: int) -> list[tuple[int, int]]:
+        """Of a sequence, the first token and one past the last: of the kept ones, where all queries
+        leave out what follows them; and of all from the first that any query attends to. Of a tree
+        all tokens of its queries are there.
         """
         own = [query for query in range(self.given(seq)) if self.there(seq, query)]
-        every: set[int] = set()
-        for query in own:
-            tokens = self.tokens(seq, query, length, window).tolist()
-            every.update(tokens[:1], tokens[-1:])
-        if self.mask == TREE and own and length:
-            every |= {max(0, length - self.given(seq)), length - 1}
-        return (min(every), max(every) + 1) if every else (0, 0)
+        first = min((self.start(seq, query, length, window) for query in own), default=0)
+        tokens = [self.tokens(seq, query, length, window) for query in own]
+        end = max((int(each[-1]) + 1 for each in tokens if len(each)), default=0)
+        rest = (first, length if self.mask == TREE and own else end)
+        return [(0, self.kept), rest] if self.kept and first else [rest]
+
+    def span(self, seq: int, length: int, window: int) -> tuple[int, int]:
+        """The first token that any query of a sequence attends to, and one past the last."""
+        ranges = self.ranges(seq, length, window)
+        return ranges[0][0], ranges[-1][1]
 
     def attended(self, lengths, window: int) -> list[list[list[int]]]:
         """By sequence the tokens of each of its queries."""

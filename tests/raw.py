@@ -11,6 +11,7 @@ import numpy as np
 
 from tests.oracle import Planes, Shape
 from tests.queries import Queries
+from tests.scores import Scores
 
 ROOT = Path(__file__).resolve().parent.parent
 _parsed = cffi.FFI()
@@ -160,6 +161,9 @@ class Bound(Closed):
         for plane, side in zip((cache.k, cache.v), shape.sides, strict=True):
             plane.dtype, plane.scale = raw.word("dtype", side.dtype), raw.word("scale", side.scale)
             plane.tensor = side.tensor
+        self.channel = None if shape.channel is None else np.array(shape.channel, np.float32)
+        if self.channel is not None:
+            cache.k.channel = raw.floats(self.channel)
         sizes = ("batch", "kv_heads", "head_dim", "v_dim", "capacity", "block_tokens", "blocks")
         for name in (*sizes, "pad"):
             setattr(cache, name, getattr(shape, name))
@@ -246,11 +250,20 @@ def mask_of(raw: Raw, queries: Queries) -> int:
 
 def queries_args(raw: Raw, queries: Queries) -> dict:
     """Fields of a kvb_decode."""
-    fields = {"q_len": queries.q_len, "mask": mask_of(raw, queries)}
+    fields = {"q_len": queries.q_len, "mask": mask_of(raw, queries), "kept": queries.kept}
     if queries.ends is not None:
         fields["ends"] = raw.ffi.new("int64_t[]", queries.ends.ravel().tolist())
     if queries.tree is not None:
         fields["tree"] = raw.ffi.new("uint32_t[]", queries.tree.ravel().tolist())
+    return fields
+
+
+def scores_args(raw: Raw, asked: Scores) -> dict:
+    """Fields of a kvb_decode."""
+    fields = {"softcap": asked.softcap}
+    for name, values in {"slope": asked.slopes, "sink": asked.sinks}.items():
+        if values is not None:
+            fields[name] = raw.ffi.new("float[]", values.tolist())
     return fields
 
 

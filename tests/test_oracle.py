@@ -1,5 +1,5 @@
 """The package's reference against plain loops: ragged lengths, windows, empty sequences, blocks of
-any size.
+any size, and what is done to scores.
 """
 
 import math
@@ -11,11 +11,11 @@ import pytest
 import kvbench.oracle
 from kvbench.model.masks import BLOCK, CHAIN, TREE
 from kvbench.native import Cache, block_of, default_library
-from kvbench.oracle import Levels, attention, attention_in_steps, rounding, whole
+from kvbench.oracle import PLAIN, Levels, Scores, attention, attention_in_steps, rounding, whole
 from tests.formats import MOST
 
 
-def tokens_of(length, queries, query, window=None, mask=CHAIN, word=0):
+def tokens_of(length, queries, query, window=None, mask=CHAIN, word=0, kept=0):
     """Those that one of a sequence's queries attends to."""
     if query >= queries:
         return []
@@ -26,12 +26,19 @@ def tokens_of(length, queries, query, window=None, mask=CHAIN, word=0):
         for token in range(length)
         if token <= last and (token < first or mask != TREE or word >> (token - first) & 1)
     ]
-    return seen[-window:] if window else seen
+    return [token for token in seen if token < kept or token in seen[-window:]] if window else seen
 
 
-def by_hand(q, k, v, tokens):
+def scored(product, head, distance, asked):
+    """distance: from the query's own token to the other one, at most 0 in a chain."""
+    if asked.softcap:
+        product = asked.softcap * math.tanh(product / asked.softcap)
+    return product if asked.slopes is None else product + asked.slopes[head] * distance
+
+
+def by_hand(q, k, v, tokens, asked=PLAIN, own_tokens=None):
     """One query head, one token, one product at a time. tokens[b][query]: those attended to."""
-    out = np.zeros(q.shape)
+    out = np.zeros((*q.shape[:3], v.shape[3]))
     group = q.shape[2] // k.shape[2]
     for b, query, head in np.ndindex(*q.shape[:3]):
         own = tokens[b][query]
@@ -40,16 +47,23 @@ def by_hand(q, k, v, tokens):
                 float(x) * float(y)
                 for x, y in zip(q[b, query, head], k[b, t, head // group], strict=True)
             )
-            / math.sqrt(q.shape[3])
+            * (asked.scale or 1 / math.sqrt(q.shape[3]))
             for t in own
         ]
-        weights = [math.exp(score - max(scores)) for score in scores]
-        for d in range(q.shape[3]):
+        if asked is not PLAIN:
+            scores = [
+                scored(score, head, t - own_tokens[b][query], asked)
+                for score, t in zip(scores, own, strict=True)
+            ]
+        weights = [math.exp(score) for score in scores]
+        sink = [] if asked.sinks is None else [math.exp(asked.sinks[head])]
+        for d in range(v.shape[3]):
             values = (
                 weight * float(v[b, t, head // group, d])
                 for weight, t in zip(weights, own, strict=True)
             )
-            out[b, query, head, d] = math.fsum(values) / math.fsum(weights) if weights else 0.0
+            every = math.fsum([*weights, *sink])
+            out[b, query, head, d] = math.fsum(values) / every if weights else 0.0
     return out
 
 
@@ -104,6 +118,72 @@ def test_several_queries(monkeypatch, mask, window, queries):
     assert np.allclose(found, by_hand(q, k, v, tokens), rtol=0, atol=1e-13)
 
 
+SINKS, SLOPES = (0.5, -1.0, 3.0, 0.0), (0.5, 0.25, 0.125, 2.0**-5)
+ASKED = {
+    "scale": Scores(scale=0.7),
+    "softcap": Scores(softcap=1.5),
+    "slopes": Scores(slopes=SLOPES),
+    "sinks": Scores(sinks=SINKS),
+    "kept": Scores(kept=4),
+    "kept all": Scores(kept=40),
+    "all": Scores(0.75, SLOPES, SINKS, 3, 1.25),
+}
+
+
+def spoken_to(lengths, counts, words, window, mask, kept):
+    """Of each query the tokens that it attends to, and its own."""
+    tokens = [
+        [tokens_of(length, count, i, window, mask, int(word), kept) for i, word in enumerate(own)]
+        for length, count, own in zip(lengths, counts, words, strict=True)
+    ]
+    own = [
+        [length - count + i for i in range(5)]
+        for length, count in zip(lengths, counts, strict=True)
+    ]
+    return tokens, own
+
+
+@pytest.mark.parametrize("window", [None, 2, 10])
+@pytest.mark.parametrize("mask", [CHAIN, BLOCK, *WORDS])
+@pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
+def test_scores(monkeypatch, asked, mask, window):
+    """Sequences with more queries than tokens and with none; V is narrower than K."""
+    monkeypatch.setattr(kvbench.oracle, "BLOCK", 7)
+    lengths, counts = (50, 3, 16), (5, 5, 0)
+    tree, mask = WORDS.get(mask), TREE if mask in WORDS else mask
+    q, k, v = drawn(lengths, 5)
+    v = v[..., :5]
+    words = np.broadcast_to(0 if tree is None else tree, (3, 5))
+    tokens, own = spoken_to(lengths, counts, words, window, mask, asked.kept)
+    found = attention(q, whole(k, v), lengths, window, mask, tree, counts, asked)
+    right = by_hand(q, k, v, tokens, asked, own)
+    assert np.allclose(found, right, rtol=0, atol=1e-13) and not found[2].any()
+
+
+def test_rows_between_the_first_tokens_and_a_window_are_not_asked_for():
+    (q, k, v), read = drawn((50, 50, 50)), set()
+
+    def rows(first, count):
+        read.update(range(first, first + count))
+        return whole(k, v)(first, count)
+
+    attention(q, rows, (50, 50, 50), 10, scores=Scores(kept=4))
+    assert read == {*range(4), *range(40, 50)}
+
+
+@pytest.mark.parametrize("levels", [Levels(127, 8, 0), Levels(0, 8, 8)])
+def test_scores_in_steps(levels):
+    """Steps so fine that they round nothing have the same answer, and no error."""
+    lengths, fine = (30, 3, 16), Levels(1 << 30, 8, 0) if levels.most else Levels(0, 8, 40)
+    q, k, v = drawn(lengths, 5)
+    v, facts = v[..., :5], (9, TREE, WORDS["alike"], None, ASKED["all"])
+    right = attention(q, whole(k, v), lengths, *facts)
+    found, off = attention_in_steps(q, whole(k, v), lengths, (fine, fine), *facts)
+    assert np.allclose(found, right, rtol=0, atol=1e-6) and off.max() < 1e-6
+    coarse, off = attention_in_steps(q, whole(k, v), lengths, (levels, levels), *facts)
+    assert 1e-4 < np.abs(coarse - right).max() < 0.1 and 1e-4 < off.max() < 0.5
+
+
 @pytest.mark.parametrize("levels", [Levels(127, 8, 0), Levels(0, 8, 8)])
 def test_several_queries_in_steps(levels):
     """Each is as if it were alone, of a sequence without the tokens that it does not attend to."""
@@ -134,8 +214,9 @@ def test_rounding(dtype):
     assert (off <= allowed).all() and (off == 0).all() == (dtype == "f32")
 
 
+@pytest.mark.parametrize("asked", [PLAIN, ASKED["all"]])
 @pytest.mark.parametrize("levels", [None, Levels(127, 8, 0), Levels(0, 8, 8)])
-def test_no_more_than_the_scores_are_held_of_all_tokens(levels):
+def test_no_more_than_the_scores_are_held_of_all_tokens(levels, asked):
     """And two more of one sequence, as a sweep's forecast counts them; what is held of a block is
     little here.
     """
@@ -145,12 +226,13 @@ def test_no_more_than_the_scores_are_held_of_all_tokens(levels):
         rng.standard_normal((2, 3, 40000, 1, 8), dtype=np.float32),
     )
     scores = 8 * 40000 * 8
+    asked = asked._replace(slopes=asked.slopes and 2 * SLOPES, sinks=asked.sinks and 2 * SINKS)
     tracemalloc.start()
     try:
         if levels:
-            attention_in_steps(q, whole(k, v), (40000,) * 3, (levels, levels))
+            attention_in_steps(q, whole(k, v), (40000,) * 3, (levels, levels), scores=asked)
         else:
-            attention(q, whole(k, v), (40000,) * 3)
+            attention(q, whole(k, v), (40000,) * 3, scores=asked)
         assert 3 * scores < tracemalloc.get_traced_memory()[1] < 5 * scores + (2 << 20)
     finally:
         tracemalloc.stop()

@@ -7,7 +7,17 @@ from contextlib import ExitStack
 import numpy as np
 
 from tests import cases, oracle, twin
-from tests.raw import Arena, Bound, Raw, Refused, Team, decode_args, queries_args, store_args
+from tests.raw import (
+    Arena,
+    Bound,
+    Raw,
+    Refused,
+    Team,
+    decode_args,
+    queries_args,
+    scores_args,
+    store_args,
+)
 
 SENTINEL = np.float32(-7777.25)
 
@@ -63,7 +73,7 @@ def decode_failures(bench: Bench, case: cases.Case, isa: str, expected, bound) -
         args = decode_args(
             bench.raw, cache, q, out, isa, case.variant, case.schedule, window=case.window,
             deterministic=case.deterministic, scale=case.scale,
-            **queries_args(bench.raw, case.queries),
+            **queries_args(bench.raw, case.queries), **scores_args(bench.raw, case.scores),
         )  # fmt: skip
         bench.team(case.threads).do("decode", args)
         found = compare(case, out, expected, bound)
@@ -87,15 +97,16 @@ def decode_failures(bench: Bench, case: cases.Case, isa: str, expected, bound) -
 
 
 def twin_failures(bench: Bench, case: cases.Case, args) -> list[str]:
-    """What it has loaded: the rows, and nothing else. Behind the end of a ring a unit may begin
-    inside a transposed block, which is then read from both sides: so there it is one unit.
+    """What it has loaded: the rows, and nothing else. Behind the end of a ring, and among kept
+    tokens, a unit may begin inside a transposed block, which is then read from both sides: so there
+    it is one unit.
     """
     shape, threads = case.shape, case.threads
-    if shape.k.cell and shape.ring:
+    if shape.k.cell and (shape.ring or case.queries.kept):
         args.deterministic, threads = 0, 1
     found = bench.team(threads).sum("twin", args)
     walks = case.q_rows if case.variant == "perhead" else 1
-    rows = twin.rows_words(shape, case.planes, case.table, case.spans)
+    rows = twin.rows_words(shape, case.planes, case.table, case.ranges)
     right = walks * rows % 65536
     return [] if found == right else [f"twin: sum {found}, expected {right}"]
 

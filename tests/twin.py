@@ -38,13 +38,13 @@ def scale_words(side: Side, plane: np.ndarray, scales: np.ndarray) -> int:
     return words_of(raw.view(STORED[side.scale]).astype(np.float32))
 
 
-def rows_words(shape: Shape, planes: Planes, table, spans: list[tuple[int, int]]) -> int:
-    """Of all rows that a decode attends to, and of their scales. `spans`: of each sequence, the
+def rows_words(shape: Shape, planes: Planes, table, ranges: list[list[tuple[int, int]]]) -> int:
+    """Of all rows that a decode attends to, and of their scales. `ranges`: of each sequence, the
     first token and one past the last.
     """
     total = 0
-    for seq, span in enumerate(spans):
-        for slots in stretches(shape, *span):
+    for seq, own in enumerate(ranges):
+        for slots in (slots for each in own for slots in stretches(shape, *each)):
             if not len(slots):
                 continue
             for side, (plane, scale_plane) in zip(shape.sides, planes.sides(), strict=True):

@@ -7,7 +7,7 @@
 typedef struct kvb_format {
     int32_t elements; /* of a block; where more than one, rows are packed */
     int32_t bytes;    /* of a block */
-    bool scaled;      /* one scale per token and head */
+    bool scaled;      /* one scale per token and head, or of K one per head and element */
     /* of a float of 8 bits, which is a sign, an exponent and a fraction: bits of the exponent, 3
      * to 5; 0 where a dtype is none */
     int32_t exponent;

@@ -26,13 +26,20 @@ static inline const kvb_plane *kvb_plane_of(const kvb_cache *cache, int32_t plan
     return plane == KVB_K ? &cache->k : &cache->v;
 }
 
+/* Whether each row of a plane has a scale beside it. */
+static inline bool kvb_scaled(const kvb_plane *plane)
+{
+    return kvb_formats[plane->dtype].scaled && !plane->channel;
+}
+
 /* Strides and sizes of a plane whose dtype, dim and cell are known, from a checked shape. */
 void kvb_layout_plan(const kvb_cache *cache, kvb_plane *plane);
 
 /* Whether the layout has such planes of the dtype. */
 bool kvb_layout_has(int32_t layout, int32_t dtype, int32_t plane);
 
-/* Whether rows and scales of V lie as those of K do, as far from the start of their planes. */
+/* Whether rows of V lie as those of K do, as far from the start of their planes, and so do scales
+ * where both have any. V has where K has: its places are those of both. */
 bool kvb_planes_alike(const kvb_cache *cache);
 
 /* Heads of a token lie side by side, so a walk takes all heads of a block of tokens before the next
@@ -78,6 +85,27 @@ void kvb_gather(int32_t dtype, int32_t cell, const uint8_t *block, int64_t lane,
 
 /* Blocks that some tokens' slots lie in, each counted once; or quads of them, of `tokens` each. */
 int64_t kvb_blocks_of(const kvb_cache *cache, int64_t first, int64_t end, int64_t tokens);
+
+/* Tokens of a sequence: 0 .. kept, and behind a gap, first .. end. Without a gap, kept is 0. */
+typedef struct kvb_reach {
+    int64_t kept, first, end;
+} kvb_reach;
+static inline int64_t kvb_reached(const kvb_reach *r) { return r->kept + r->end - r->first; }
+/* The i-th of them. */
+static inline int64_t kvb_nth(const kvb_reach *r, int64_t i)
+{
+    return i < r->kept ? i : r->first + i - r->kept;
+}
+/* How many of them are before a token that is one. */
+static inline int64_t kvb_place_among(const kvb_reach *r, int64_t token)
+{
+    return token < r->kept ? token : token - r->first + r->kept;
+}
+/* How many follow each other from the i-th on. */
+static inline int64_t kvb_in_a_row(const kvb_reach *r, int64_t i)
+{
+    return (i < r->kept ? r->kept : kvb_reached(r)) - i;
+}
 
 /* What a plane's scale of the whole tensor is. Decode folds K's into the scale of the scores and
  * V's into the output, so no tile knows of them. */

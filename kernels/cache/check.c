@@ -46,13 +46,26 @@ static int32_t check_planes(const kvb_cache *c)
     TRY(kvb_check_range("v_in_k", c->v_in_k, 0, 1));
     if (c->v.channel)
         return kvb_fail(KVB_BAD_ARGUMENT, "v.channel is not null; channels have scales in K alone");
-    if (c->k.channel)
-        return kvb_fail(KVB_UNSUPPORTED,
-                        "k.channel is not null; there are no kernels yet for scales of channels");
     if (c->v_in_k || c->v_offset)
         return kvb_fail(KVB_UNSUPPORTED,
                         "%s is not 0; there are no kernels yet for V inside rows of K",
                         c->v_in_k ? "v_in_k" : "v_offset");
+    return KVB_OK;
+}
+
+/* Scales of channels, each of one element of all rows of a head. */
+static int32_t check_channel(const kvb_cache *c)
+{
+    const kvb_plane *p = &c->k;
+    const int64_t count = p->channel ? c->kv_heads * c->head_dim : 0;
+    if (p->channel && !kvb_formats[p->dtype].scaled)
+        return kvb_fail(KVB_BAD_ARGUMENT, "k.channel: the dtype %s has no scales of channels",
+                        kvb_word("dtype", p->dtype));
+    for (int64_t i = 0; i < count; i++)
+        if (!(p->channel[i] > 0.0f && isfinite(p->channel[i])))
+            return kvb_fail(KVB_BAD_ARGUMENT,
+                            "k.channel[%lld] is %g; all must be finite and positive", (long long)i,
+                            (double)p->channel[i]);
     return KVB_OK;
 }
 
@@ -89,6 +102,7 @@ int32_t kvb_check_shape(const kvb_cache *c)
     TRY(kvb_check_lines("pad", c->pad));
     TRY(check_tensor(&c->k, "k.tensor"));
     TRY(check_tensor(&c->v, "v.tensor"));
+    TRY(check_channel(c));
     if (kvb_layouts[c->layout].paged) {
         TRY(kvb_check_range("block_tokens", c->block_tokens, 1, tokens_max));
         TRY(kvb_check_range("blocks", c->blocks, 1, INT32_MAX));
@@ -141,9 +155,17 @@ static bool same_plane(const kvb_plane *a, const kvb_plane *b)
     return a->dtype == b->dtype && a->scale == b->scale && a->dim == b->dim;
 }
 
+/* Of as many heads, and as wide. */
+static bool same_channels(const kvb_cache *a, const kvb_cache *b)
+{
+    const float *one = a->k.channel, *other = b->k.channel;
+    const size_t bytes = (size_t)(a->kv_heads * a->head_dim) * sizeof *one;
+    return one == other || (one && other && !memcmp(one, other, bytes));
+}
+
 bool kvb_same_rows(const kvb_cache *a, const kvb_cache *b)
 {
     return a->layout == b->layout && a->inner == b->inner && same_plane(&a->k, &b->k) &&
            same_plane(&a->v, &b->v) && a->ring == b->ring && a->batch == b->batch &&
-           a->kv_heads == b->kv_heads;
+           a->kv_heads == b->kv_heads && same_channels(a, b);
 }

@@ -21,7 +21,7 @@ void kvb_layout_plan(const kvb_cache *c, kvb_plane *p)
         l->paged ? c->block_tokens : round_up(c->capacity, l->transposed ? LANES : 1);
     const int64_t count = l->paged ? c->blocks : c->batch, pad = l->whole ? c->pad : 0;
     const int64_t row = p->row_bytes = kvb_row(p->dtype, p->dim);
-    const int64_t scale = kvb_formats[p->dtype].scaled ? kvb_scale_bytes[p->scale] : 0;
+    const int64_t scale = kvb_scaled(p) ? kvb_scale_bytes[p->scale] : 0;
     p->token_stride = by_token ? c->kv_heads * row : row;
     p->head_stride = by_token ? row : tokens * row + pad;
     p->seq_stride = c->kv_heads * (tokens * row + pad);
@@ -43,7 +43,7 @@ bool kvb_planes_alike(const kvb_cache *c)
 {
     return c->k.row_bytes == c->v.row_bytes && c->k.token_stride == c->v.token_stride &&
            c->k.head_stride == c->v.head_stride && c->k.seq_stride == c->v.seq_stride &&
-           c->k.scale_token_stride == c->v.scale_token_stride;
+           (c->k.scale_token_stride == c->v.scale_token_stride || c->k.channel);
 }
 
 bool kvb_heads_inner(const kvb_cache *c)

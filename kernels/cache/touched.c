@@ -10,17 +10,13 @@ double kvb_tokens(const kvb_touched *t)
 {
     double tokens = 0.0;
     for (int64_t b = 0; b < t->cache->batch; b++) {
-        int64_t first, end;
-        t->tokens_of(t, b, &first, &end);
-        tokens += (double)(end - first);
+        const kvb_reach reach = t->tokens_of(t, b);
+        tokens += (double)kvb_reached(&reach);
     }
     return tokens;
 }
 
-double kvb_scale_size(const kvb_plane *p)
-{
-    return kvb_formats[p->dtype].scaled ? kvb_scale_bytes[p->scale] : 0;
-}
+double kvb_scale_size(const kvb_plane *p) { return kvb_scaled(p) ? kvb_scale_bytes[p->scale] : 0; }
 
 double kvb_row_size(const kvb_plane *p) { return (double)kvb_payload(p->dtype, p->dim); }
 
@@ -44,12 +40,12 @@ double kvb_lines_on(int64_t from, int64_t to, int64_t *next)
 static void mark(const kvb_touched *t, const kvb_plane *p, int64_t seq, int64_t head,
                  bool of_scales, int64_t bytes, uint8_t *marks)
 {
-    int64_t first, end, rows[TILE], scales[TILE];
+    int64_t rows[TILE], scales[TILE];
     const int64_t *from = of_scales ? scales : rows;
-    t->tokens_of(t, seq, &first, &end);
-    for (int64_t at = first; at < end; at += TILE) {
-        int64_t count = at_most(TILE, end - at);
-        kvb_offsets(t->cache, p, seq, head, at, count, rows, scales);
+    const kvb_reach reach = t->tokens_of(t, seq);
+    for (int64_t at = 0, count; at < kvb_reached(&reach); at += count) {
+        count = at_most(TILE, kvb_in_a_row(&reach, at));
+        kvb_offsets(t->cache, p, seq, head, kvb_nth(&reach, at), count, rows, scales);
         for (int64_t i = 0; i < count; i++)
             for (int64_t line = from[i] / LINE; rows[i] >= 0 && line * LINE < from[i] + bytes;
                  line++)
@@ -72,11 +68,10 @@ static void mark_token(const kvb_plane *p, int64_t block, int64_t lane, uint8_t 
 static void mark_blocks(const kvb_touched *t, const kvb_plane *p, int64_t seq, int64_t head,
                         uint8_t *marks)
 {
-    int64_t first, end, row;
-    t->tokens_of(t, seq, &first, &end);
-    for (int64_t at = first; at < end; at++) {
-        const int64_t lane = kvb_lane(t->cache, at);
-        kvb_offsets(t->cache, p, seq, head, at, 1, &row, NULL);
+    const kvb_reach reach = t->tokens_of(t, seq);
+    for (int64_t at = 0, row; at < kvb_reached(&reach); at++) {
+        const int64_t token = kvb_nth(&reach, at), lane = kvb_lane(t->cache, token);
+        kvb_offsets(t->cache, p, seq, head, token, 1, &row, NULL);
         const int64_t block = row - lane * p->row_bytes, behind = block + LANES * p->row_bytes;
         if (t->stores)
             mark_token(p, block, lane, marks);
@@ -110,14 +105,21 @@ static int32_t shared_lines(const kvb_touched *t, const kvb_plane *p, bool of_sc
 
 /* ---- blocks of a plane that is transposed ---------------------------------------------------- */
 
+/* Whether a gap begins and ends in the same block, of so many tokens. */
+static bool joint(const kvb_reach *reach, int64_t tokens)
+{
+    return reach->kept && (reach->kept - 1) / tokens == reach->first / tokens;
+}
+
 /* All of a pass, or quads of them: of so many tokens each. */
 static double blocks(const kvb_touched *t, int64_t tokens)
 {
     int64_t count = 0;
     for (int64_t b = 0; b < t->cache->batch; b++) {
-        int64_t first, end;
-        t->tokens_of(t, b, &first, &end);
-        count += t->cache->kv_heads * kvb_blocks_of(t->cache, first, end, tokens);
+        const kvb_reach reach = t->tokens_of(t, b);
+        count += t->cache->kv_heads *
+                 (kvb_blocks_of(t->cache, 0, reach.kept, tokens) - joint(&reach, tokens) +
+                  kvb_blocks_of(t->cache, reach.first, reach.end, tokens));
     }
     return (double)count;
 }
@@ -135,7 +137,7 @@ static int32_t plane_lines(const kvb_touched *t, const kvb_plane *p, double rows
         *lines = blocks(t, stored) * (double)(stored * p->row_bytes / LINE);
     else if (p->cell)
         *lines = blocks(t, LANES) * (double)(kvb_block_bytes(p) / LINE);
-    if (kvb_formats[p->dtype].scaled)
+    if (kvb_scaled(p))
         TRY(shared_lines(t, p, true, &of_scales));
     *lines += of_scales;
     return KVB_OK;
@@ -172,12 +174,13 @@ double kvb_table_bytes(const kvb_touched *t, double *lines)
     int64_t next = 0;
     *lines = 0.0;
     for (int64_t b = 0; kvb_layouts[c->layout].paged && b < c->batch; b++) {
-        int64_t first, end;
-        t->tokens_of(t, b, &first, &end);
-        int64_t slot = c->ring ? first % c->capacity : first, last = slot + end - first;
-        int64_t wrapped = at_least(0, last - c->capacity); /* slots at the front of a ring */
-        int64_t joint = wrapped && (wrapped - 1) / c->block_tokens == slot / c->block_tokens;
-        count += entries(c, b, 0, wrapped, &next, lines) - (double)joint;
+        const kvb_reach reach = t->tokens_of(t, b);
+        const int64_t slot = c->ring ? reach.first % c->capacity : reach.first,
+                      last = slot + reach.end - reach.first,
+                      wrapped = at_least(0, last - c->capacity); /* at the front of a ring */
+        /* a ring that keeps its first tokens has not wrapped */
+        const kvb_reach slots = {at_least(reach.kept, wrapped), slot, last};
+        count += entries(c, b, 0, slots.kept, &next, lines) - joint(&slots, c->block_tokens);
         count += entries(c, b, slot, at_most(last, c->capacity), &next, lines);
     }
     return count * sizeof *c->table;

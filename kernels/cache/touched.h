@@ -10,7 +10,7 @@ typedef struct kvb_touched {
     const kvb_cache *cache;
     const void *of; /* whose arguments `tokens_of` goes by */
     bool stores;
-    void (*tokens_of)(const struct kvb_touched *touched, int64_t seq, int64_t *first, int64_t *end);
+    kvb_reach (*tokens_of)(const struct kvb_touched *touched, int64_t seq);
 } kvb_touched;
 
 /* Tokens of all sequences together. */

@@ -20,13 +20,21 @@ static int64_t slots_of_part(const kvb_decode_task *task, int64_t part)
     return 1 << kvb_class(kvb_part_rows(task, task->q_rows, part));
 }
 
+/* What rows of a plane are made takes. */
+static int64_t made_bytes(const kvb_decode_task *task, int32_t plane)
+{
+    const bool of_k = plane == KVB_K;
+    if (task->made[plane] == MADE_TURNED) /* as words */
+        return of_k ? TURNED * 2 * round_up(task->k_pad, LINE) : TURNED_RUN * 2 * LINE;
+    return task->made[plane] ? kvb_floats(task->step * (of_k ? task->k_pad : task->v_pad)) : 0;
+}
+
 /* Lay a thread's state over its scratch, behind the ticks. Returns the bytes it takes. */
 static int64_t carve(const kvb_decode_task *task, void *scratch, kvb_state **state)
 {
     uintptr_t at = (uintptr_t)scratch;
     const kvb_cache *c = task->args.cache;
     int64_t units = task->heads * task->parts, slots = task->heads * task->slots;
-    const bool wide_any = task->wide[KVB_K] || task->wide[KVB_V];
     take(&at, LINE);
     kvb_state *s = take(&at, sizeof *s);
     kvb_group *groups = take(&at, units * (int64_t)sizeof *groups);
@@ -35,12 +43,13 @@ static int64_t carve(const kvb_decode_task *task, void *scratch, kvb_state **sta
     float *sum = take(&at, kvb_floats(slots * LANES));
     float *max = take(&at, kvb_floats(units * Q_ROWS)),
           *rescale = take(&at, kvb_floats(units * Q_ROWS));
-    int64_t *firsts = take(&at, units * Q_ROWS * (int64_t)sizeof *firsts);
-    int64_t *ends = take(&at, units * Q_ROWS * (int64_t)sizeof *ends);
+    const int64_t tokens = units * Q_ROWS * (int64_t)sizeof(int64_t);
+    int64_t *kepts = take(&at, tokens), *firsts = take(&at, tokens), *ends = take(&at, tokens),
+            *owns = take(&at, tokens);
+    float *slopes = take(&at, kvb_floats(units * Q_ROWS));
     uint32_t *words = take(&at, units * Q_ROWS * (int64_t)sizeof *words);
     float *scores = take(&at, kvb_floats(at_least(1, task->rooms) * units * HEAD_SCORES));
-    float *wide =
-        take(&at, kvb_floats((wide_any ? task->step : 0) * at_least(task->k_pad, task->v_pad)));
+    void *made = take(&at, at_least(made_bytes(task, KVB_K), made_bytes(task, KVB_V)));
     const bool prepares = kvb_qk_of(&task->args)->prepare_query;
     const int64_t prepared_each = prepares ? round_up(prepared_bytes(c->k.dim), LINE) : 0;
     uint8_t *prepared = take(&at, units * prepared_each);
@@ -49,7 +58,8 @@ static int64_t carve(const kvb_decode_task *task, void *scratch, kvb_state **sta
     *state = s;
     s->groups = groups;
     s->scores = scores;
-    s->wide = wide;
+    s->wide = made;
+    s->turned = made;
     for (int64_t i = 0, slot = 0; i < units; i++) {
         groups[i] = (kvb_group){
             .k_dim = (int32_t)c->k.dim,
@@ -57,9 +67,12 @@ static int64_t carve(const kvb_decode_task *task, void *scratch, kvb_state **sta
             .k_pad = task->k_pad,
             .v_pad = task->v_pad,
             .q = q + slot * task->k_pad,
+            .kepts = kepts + i * Q_ROWS,
             .firsts = firsts + i * Q_ROWS,
             .ends = ends + i * Q_ROWS,
+            .owns = owns + i * Q_ROWS,
             .words = words + i * Q_ROWS,
+            .slopes = task->args.slope ? slopes + i * Q_ROWS : NULL,
             .max = max + i * Q_ROWS,
             .sum = sum + slot * LANES,
             .rescale = rescale + i * Q_ROWS,
@@ -148,7 +161,7 @@ static int32_t prepare(kvb_decode_task *task)
     task->q_rows = a->variant == VARIANT_PERHEAD ? 1 : kvb_q_rows(a);
     task->most = kvb_most_of(a);
     for (int32_t p = 0; p < PLANES; p++)
-        task->wide[p] = kvb_made_wide(a, kvb_plane_of(a->cache, p));
+        task->made[p] = kvb_made_of(a, kvb_plane_of(a->cache, p));
     task->parts = (task->q_rows + task->most - 1) / task->most;
     for (int64_t part = 0; part < task->parts; part++)
         task->slots += slots_of_part(task, part);

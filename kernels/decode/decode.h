@@ -18,7 +18,7 @@ typedef struct kvb_decode_task {
     int64_t most;      /* query rows that both halves fold in a call */
     int64_t slots;     /* states of a KV head, padded to a class in each part */
     int64_t heads;     /* KV heads of a unit */
-    bool wide[PLANES]; /* kvb_made_wide() */
+    int32_t made[PLANES]; /* kvb_made_of() */
     int64_t k_pad, v_pad;
     int64_t step; /* most tokens of a block */
     /* for scores, each of a tile of the most tokens; twopass: as many as all blocks of a unit want
@@ -82,6 +82,7 @@ typedef struct kvb_state {
     float *scores;
     /* [step] rows of K or of V of a tile as float32, for more query rows than a call folds */
     float *wide;
+    uint8_t *turned; /* in the same place */
     kvb_tile tile, wide_tile;
     int64_t wide_rows[TILE];
     kvb_lists lists;
@@ -111,9 +112,10 @@ void kvb_flash(const kvb_decode_task *task, kvb_state *state, kvb_walk *walk, do
 void kvb_twopass(const kvb_decode_task *task, kvb_state *state, kvb_walk *walk, double *ticks);
 void kvb_perhead(const kvb_decode_task *task, kvb_state *state, kvb_walk *walk, double *ticks);
 
-/* traffic.c: whether the rows of a plane are made floats first, for more query rows than a call
- * folds. Those that are transposed are read by every part as they are, if a half reads them so. */
-bool kvb_made_wide(const kvb_decode *args, const kvb_plane *plane);
+/* traffic.c: what the rows of a plane are made once for more query rows than a call folds. Those
+ * that are transposed are read by every part as they are, if a half reads them so. */
+enum { MADE_NOTHING, MADE_FLOATS, MADE_TURNED };
+int32_t kvb_made_of(const kvb_decode *args, const kvb_plane *plane);
 /* And what one pass moves; a code where memory to count with is lacking. */
 int32_t kvb_traffic_decode(const kvb_decode *args, const kvb_plan *plan, kvb_traffic *traffic);
 int32_t kvb_traffic_twin(const kvb_decode *args, const kvb_plan *plan, kvb_traffic *traffic);

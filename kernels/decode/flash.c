@@ -61,44 +61,122 @@ static void wide_tile(kvb_state *state, int64_t pad)
         state->wide_rows[t] = at_most(t, wide->count - 1) * pad * (int64_t)sizeof *state->wide;
 }
 
-/* K is converted once for all parts; then V into the same scratch. A plane that is not is read by
- * each part, of which the first asks. */
-static void fold_wide(const kvb_decode_task *task, kvb_state *state, const kvb_group *groups,
-                      double *ticks)
+/* ---- rows turned: for more query rows than a call folds ---------------------------------------- */
+
+/* Part p of the parts of what the schedule asks for while lines of rows first .. end are taken. */
+static void ask(const kvb_state *state, const kvb_side *side, int64_t p, kvb_turned piece,
+                int64_t bytes)
+{
+    const int32_t order = side->schedule->order;
+    const int64_t rows = piece.end - piece.first;
+    for (int64_t t = p * rows / state->parts; order && t < (p + 1) * rows / state->parts; t++)
+        for (int64_t b = piece.at; b < piece.at + bytes; b += LINE)
+            kvb_fetch(kvb_row_asked(side, piece.first + t) + b, order != ORDER_LISTED);
+}
+
+/* Scores of all parts, of a few tokens at a time. */
+static void score_turned(const kvb_decode_task *task, kvb_state *state, const kvb_group *groups)
+{
+    const kvb_plane *k = &task->args.cache->k;
+    const kvb_qk *qk = kvb_qk_of(&task->args);
+    const kvb_tile *tile = &state->tile;
+    for (int32_t t = 0; t < tile->count; t += TURNED) {
+        const kvb_turned piece = {.first = t, .end = (int32_t)at_most(t + TURNED, tile->count)};
+        qk->turn(tile, t, k->dim, state->turned);
+        for (int64_t p = 0; p < state->parts; p++) {
+            ask(state, &tile->k, p, piece, k->row_bytes);
+            qk->turned[kvb_class(groups[p].q_rows)](&groups[p], state->turned, piece.end - t,
+                                                    state->scores + p * HEAD_SCORES + t);
+        }
+    }
+}
+
+/* Weighted sums of all parts, of a line of each row at a time. */
+static void add_up_turned(const kvb_decode_task *task, kvb_state *state, const kvb_group *groups)
+{
+    const kvb_plane *v = &task->args.cache->v;
+    const kvb_pv *pv = kvb_pv_of(&task->args);
+    const kvb_tile *tile = &state->tile;
+    const int32_t end = (int32_t)round_up(tile->count, LANES);
+    for (int64_t p = 0; p < state->parts; p++)
+        pv->weigh(tile, &groups[p], state->scores + p * HEAD_SCORES);
+    for (int32_t t = 0; t < end; t += TURNED_RUN)
+        for (int64_t at = 0; at < kvb_payload(v->dtype, v->dim); at += LINE) {
+            const kvb_turned piece = {t, (int32_t)at_most(t + TURNED_RUN, end), at};
+            pv->turn(tile, piece, state->turned);
+            for (int64_t p = 0; p < state->parts; p++) {
+                ask(state, &tile->v, p,
+                    (kvb_turned){t, (int32_t)at_most(piece.end, tile->count), at}, LINE);
+                pv->turned[kvb_class(groups[p].q_rows)](&groups[p], piece, state->turned,
+                                                        state->scores + p * HEAD_SCORES);
+            }
+        }
+}
+
+/* ---- what is made once for all parts ---------------------------------------------------------- */
+
+/* Scores of all parts, of a plane that is made floats, or read by each part, of which the first
+ * asks. */
+static void score_parts(const kvb_decode_task *task, kvb_state *state, const kvb_group *groups)
 {
     const kvb_decode *a = &task->args;
-    const kvb_tier *tier = kvb_tier_of(a->isa);
-    const bool wide_k = task->wide[KVB_K], wide_v = task->wide[KVB_V];
-    const kvb_qk *qk = wide_k ? &tier->qk[DTYPE_F32] : kvb_qk_of(a);
-    const kvb_pv *pv = wide_v ? &tier->pv[DTYPE_F32] : kvb_pv_of(a);
-    kvb_tile *tile = &state->tile, *wide = &state->wide_tile, *of_k = wide_k ? wide : tile,
-             *of_v = wide_v ? wide : tile;
-    const kvb_schedule *then = tile->v.schedule;
-    uint64_t from = ticks ? kvb_ticks() : 0;
-    wide_tile(state, task->k_pad);
-    if (wide_k)
+    const bool wide = task->made[KVB_K] == MADE_FLOATS;
+    kvb_tile *tile = &state->tile;
+    if (wide) {
+        wide_tile(state, task->k_pad);
         widen(task, &a->cache->k, tile, &tile->k, task->k_pad, state->wide);
+    }
     for (int64_t p = 0; p < state->parts; p++) {
-        kvb_score(qk, of_k, &groups[p], state->scores + p * HEAD_SCORES);
+        kvb_score(wide ? &kvb_tier_of(a->isa)->qk[DTYPE_F32] : kvb_qk_of(a),
+                  wide ? &state->wide_tile : tile, &groups[p], state->scores + p * HEAD_SCORES);
         kvb_tile_plain(tile);
     }
+}
+
+static void add_up_parts(const kvb_decode_task *task, kvb_state *state, const kvb_group *groups)
+{
+    const kvb_decode *a = &task->args;
+    const bool wide = task->made[KVB_V] == MADE_FLOATS;
+    kvb_tile *tile = &state->tile;
+    if (wide) {
+        wide_tile(state, task->v_pad);
+        widen(task, &a->cache->v, tile, &tile->v, task->v_pad, state->wide);
+    }
+    for (int64_t p = 0; p < state->parts; p++) {
+        kvb_add_up(wide ? &kvb_tier_of(a->isa)->pv[DTYPE_F32] : kvb_pv_of(a),
+                   wide ? &state->wide_tile : tile, &groups[p], state->scores + p * HEAD_SCORES);
+        kvb_tile_plain(tile);
+    }
+}
+
+/* Softmax applies the scales of rows that no codec has. */
+static void softmax_parts(const kvb_decode_task *task, kvb_state *state, const kvb_group *groups)
+{
+    const kvb_tier *tier = kvb_tier_of(task->args.isa);
+    const kvb_tile *tile = &state->tile, *wide = &state->wide_tile;
+    for (int64_t p = 0; p < state->parts; p++) {
+        float *scores = state->scores + p * HEAD_SCORES;
+        tier->max(task->made[KVB_K] == MADE_FLOATS ? wide : tile, &groups[p], scores);
+        tier->exp(task->made[KVB_V] == MADE_FLOATS ? wide : tile, &groups[p], scores);
+    }
+}
+
+/* K is made once for all parts; then V in the same scratch. */
+static void fold_made(const kvb_decode_task *task, kvb_state *state, const kvb_group *groups,
+                      double *ticks)
+{
+    const kvb_schedule *then = state->tile.v.schedule;
+    uint64_t from = ticks ? kvb_ticks() : 0;
+    (task->made[KVB_K] == MADE_TURNED ? score_turned : score_parts)(task, state, groups);
     if (ticks)
         kvb_lap(&ticks[0], &from);
-    for (int64_t p = 0; p < state->parts; p++) {
-        tier->max(of_k, &groups[p], state->scores + p * HEAD_SCORES);
-        tier->exp(of_v, &groups[p], state->scores + p * HEAD_SCORES);
-    }
+    if (task->made[KVB_V] == MADE_FLOATS)
+        wide_tile(state, task->v_pad);
+    softmax_parts(task, state, groups);
     if (ticks)
         kvb_lap(&ticks[1], &from);
-    tile->v.schedule = then;
-    if (task->v_pad != task->k_pad)
-        wide_tile(state, task->v_pad);
-    if (wide_v)
-        widen(task, &a->cache->v, tile, &tile->v, task->v_pad, state->wide);
-    for (int64_t p = 0; p < state->parts; p++) {
-        kvb_add_up(pv, of_v, &groups[p], state->scores + p * HEAD_SCORES);
-        kvb_tile_plain(tile);
-    }
+    state->tile.v.schedule = then;
+    (task->made[KVB_V] == MADE_TURNED ? add_up_turned : add_up_parts)(task, state, groups);
     if (ticks)
         kvb_lap(&ticks[2], &from);
 }
@@ -108,13 +186,13 @@ static void fold_wide(const kvb_decode_task *task, kvb_state *state, const kvb_g
 static void fold_block(const kvb_decode_task *task, kvb_state *state, const kvb_walk *walk,
                        double *ticks)
 {
-    const bool wide = task->wide[KVB_K] || task->wide[KVB_V];
+    const bool made = task->made[KVB_K] || task->made[KVB_V];
     for (int64_t h = 0, heads; h < state->pair.block->unit->heads; h += heads) {
         kvb_group *groups = state->groups + h * task->parts;
         kvb_tile_make(walk, &state->pair, h, false, &state->tile, &state->lists);
         heads = state->tile.k.schedule->kv_heads;
-        if (wide) {
-            fold_wide(task, state, groups, ticks);
+        if (made) {
+            fold_made(task, state, groups, ticks);
             continue;
         }
         for (int64_t p = 0; p < state->parts; p++) {

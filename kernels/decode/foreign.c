@@ -124,7 +124,9 @@ static kvb_work work_of(const kvb_decode_task *task, const kvb_unit *unit)
                       .tree = a->tree ? a->tree + unit->seq * queries : NULL,
                       .q_stride = a->q_heads * k_dim,
                       .q = a->q + kvb_q_vector(a, unit->seq, unit->head, 0) * k_dim,
-                      .scale = a->scale};
+                      .scale = a->scale,
+                      .softcap = a->softcap,
+                      .slope = a->slope ? a->slope + kvb_q_head(a, unit->head, 0) : NULL};
 }
 
 /* States lie query by query. */

@@ -4,8 +4,15 @@
 
 #include "decode/decode.h"
 
-/* A row without tokens has no weight at all: its output is zero. */
-static float inverse(float sum) { return sum == 0.0f ? 0.0f : 1.0f / sum; }
+/* What a row's sum of weights, relative to `max`, makes of its output. Its sink is one more weight,
+ * here alone: once, whatever units the row has. A row without tokens has no weight at all, or that
+ * of its sink: its output is zero. */
+static float inverse(const kvb_decode *a, int64_t q_head, float max, float sum)
+{
+    if (a->sink && max > -INFINITY)
+        sum += exp2f(a->sink[q_head] * kvb_log2_e - max);
+    return sum == 0.0f ? 0.0f : 1.0f / sum;
+}
 
 static float *partial_of(const kvb_decode_task *task, int64_t index)
 {
@@ -20,7 +27,7 @@ void kvb_row_end(const kvb_decode_task *task, const kvb_unit *unit, int64_t head
     float factor = tensor, *to;
     if (unit->partial < 0) {
         to = a->out + kvb_q_vector(a, unit->seq, unit->head + head, unit->q_row + q_row) * dim;
-        factor *= inverse(sum);
+        factor *= inverse(a, kvb_q_head(a, unit->head + head, unit->q_row + q_row), max, sum);
     } else {
         to = partial_of(task, unit->partial + head * unit->q_rows + q_row);
         to[0] = max;
@@ -39,9 +46,9 @@ static void merge(const kvb_decode_task *task, int64_t scan, int64_t state)
     const int64_t dim = a->cache->v.dim;
     const kvb_unit *unit = task->plan.units + task->plan.scan_units[scan],
                    *end = task->plan.units + task->plan.scan_units[scan + 1];
-    float *out = a->out + kvb_q_vector(a, unit->seq, unit->head + state / unit->q_rows,
-                                       unit->q_row + state % unit->q_rows) *
-                              dim;
+    const int64_t head = unit->head + state / unit->q_rows,
+                  q_row = unit->q_row + state % unit->q_rows;
+    float *out = a->out + kvb_q_vector(a, unit->seq, head, q_row) * dim;
     float max = -INFINITY, sum = 0.0f;
     for (const kvb_unit *u = unit; u < end; u++)
         max = fmaxf(max, partial_of(task, u->partial + state)[0]);
@@ -53,7 +60,7 @@ static void merge(const kvb_decode_task *task, int64_t scan, int64_t state)
         for (int64_t d = 0; d < dim; d++)
             out[d] += part[LANES + d] * weight;
     }
-    float factor = inverse(sum);
+    float factor = inverse(a, kvb_q_head(a, head, q_row), max, sum);
     for (int64_t d = 0; d < dim; d++)
         out[d] *= factor;
 }

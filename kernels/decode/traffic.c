@@ -2,10 +2,7 @@
 #include "cache/touched.h"
 #include "decode/decode.h"
 
-static void attended(const kvb_touched *t, int64_t seq, int64_t *first, int64_t *end)
-{
-    kvb_attended(t->of, seq, first, end);
-}
+static kvb_reach attended(const kvb_touched *t, int64_t seq) { return kvb_attended(t->of, seq); }
 
 /* Lines of a buffer that is walked as a whole. */
 static double lines_in(double bytes) { return (double)(((int64_t)bytes + LINE - 1) / LINE); }
@@ -61,25 +58,31 @@ int32_t kvb_traffic_twin(const kvb_decode *a, const kvb_plan *plan, kvb_traffic 
 
 /* ---- how often loads ask for a row or a scale: once for all query rows that share one -------- */
 
-bool kvb_made_wide(const kvb_decode *a, const kvb_plane *p)
+int32_t kvb_made_of(const kvb_decode *a, const kvb_plane *p)
 {
-    const bool of_k = p == &a->cache->k;
-    const bool in_blocks =
-        of_k ? kvb_qk_of(a)->transposed[0] != NULL : kvb_pv_of(a)->transposed[0] != NULL;
+    const bool of_k = p == &a->cache->k, many = kvb_q_rows(a) > kvb_most_of(a);
+    const kvb_qk *qk = kvb_qk_of(a);
+    const kvb_pv *pv = kvb_pv_of(a);
+    const bool in_blocks = of_k ? qk->transposed[0] != NULL : pv->transposed[0] != NULL;
+    if (a->variant == VARIANT_TWOPASS)
+        return MADE_NOTHING;
+    if (many && !p->cell && (of_k ? qk->turn != NULL : pv->turn != NULL))
+        return MADE_TURNED;
     /* 16 bits are made floats by an instruction or two, as often as they are loaded: to keep them
      * took 0.99 to 1.17 times as long, on AVX2 and AVX-512 */
-    const bool several = kvb_q_rows(a) > kvb_most_of(a) && kvb_payload(p->dtype, 1) != 2;
-    return a->variant != VARIANT_TWOPASS && (p->cell ? !in_blocks : several) &&
-           kvb_widens(a->isa, kvb_way_of(a->variant, p->dtype));
+    const bool several = many && kvb_payload(p->dtype, 1) != 2;
+    return (p->cell ? !in_blocks : several) && kvb_widens(a->isa, kvb_way_of(a->variant, p->dtype))
+               ? MADE_FLOATS
+               : MADE_NOTHING;
 }
 
-/* Of so many query rows, in parts of as many as a call folds; stages take 1, 2, 4 or 8. A converted
- * row is loaded once. A walk of perhead serves one query row. */
+/* Of so many query rows, in parts of as many as a call folds; stages take 1, 2, 4 or 8. A row that is
+ * made something is loaded once. A walk of perhead serves one query row. */
 static double loads(const kvb_decode *a, const kvb_plane *p, int64_t q_rows, int32_t shared)
 {
     const int64_t most = kvb_most_of(a), rest = q_rows % most,
                   slots = rest ? 1 << kvb_class(rest) : 0;
-    if (a->variant == VARIANT_PERHEAD || kvb_made_wide(a, p))
+    if (a->variant == VARIANT_PERHEAD || kvb_made_of(a, p))
         return 1.0;
     return (double)(q_rows / most * ((most + shared - 1) / shared) + (slots + shared - 1) / shared);
 }
@@ -99,7 +102,7 @@ static double loaded_blocks(const kvb_decode *a, const kvb_plane *p, const visit
                             int64_t q_rows, int32_t shared)
 {
     const int64_t bytes = kvb_payload(p->dtype, p->dim);
-    if (kvb_made_wide(a, p))
+    if (kvb_made_of(a, p))
         return v->rows * (double)bytes;
     const bool in_cells = p->cell > 1 && !kvb_pack_scale(p->dtype);
     const int64_t block = in_cells ? LANES * round_up(bytes, p->cell) : kvb_block_bytes(p);
@@ -116,9 +119,9 @@ static double loaded_blocks(const kvb_decode *a, const kvb_plane *p, const visit
 static double scale_loads(const kvb_decode *a, const kvb_plane *p, int64_t q_rows, double rows,
                           double in_place)
 {
-    if (!kvb_formats[p->dtype].scaled || a->variant == VARIANT_PERHEAD)
+    if (!kvb_scaled(p) || a->variant == VARIANT_PERHEAD)
         return rows;
-    const double each = kvb_made_wide(a, p) ? 1.0 : (double)q_rows;
+    const double each = kvb_made_of(a, p) == MADE_FLOATS ? 1.0 : (double)q_rows;
     const double walks = a->variant == VARIANT_TWOPASS ? 3.0 : 1.0; /* scores, softmax, sums */
     return walks * (rows - in_place) + each * in_place;
 }
@@ -178,13 +181,15 @@ int32_t kvb_traffic_decode(const kvb_decode *a, const kvb_plan *plan, kvb_traffi
     double tokens;
     const double q_vectors = queries_in_all(a, &tokens) * (double)a->q_heads;
     const double q = q_vectors * (double)c->k.dim * sizeof *a->q,
-                 out = q_vectors * (double)c->v.dim * sizeof *a->out, vectors = q + out;
+                 out = q_vectors * (double)c->v.dim * sizeof *a->out;
+    const double channels = c->k.channel ? (double)(c->kv_heads * c->k.dim) * sizeof *a->q : 0.0,
+                 vectors = q + out + channels;
     TRY(kvb_traffic_twin(a, plan, t));
     t->flops = 2.0 * tokens * (double)(a->q_heads * (c->k.dim + c->v.dim));
     t->compulsory += vectors;
     /* nobody knows what a plug-in loads */
     t->issued = a->run ? t->compulsory : decode_loads(a, plan) + t->table + vectors;
-    t->line += LINE * (lines_in(q) + lines_in(out));
+    t->line += LINE * (lines_in(q) + lines_in(out) + lines_in(channels));
     t->ai = t->compulsory > 0.0 ? t->flops / t->compulsory : 0.0;
     return KVB_OK;
 }

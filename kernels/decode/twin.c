@@ -78,14 +78,14 @@ static void write_row(const rows_task *task, int32_t plane, int64_t seq, int64_t
     int64_t row, scale = 0;
     kvb_offsets(c, p, seq, head, token, 1, &row, &scale);
     const kvb_encode run = {.to = p->cell ? beside : p->rows + row,
-                            .scale = p->scales + scale,
+                            .scale = kvb_scaled(p) ? p->scales + scale : NULL,
                             .scale_dtype = p->scale,
                             .from = values,
                             .count = 1,
                             .dim = p->dim,
                             .row_bytes = p->row_bytes};
     random_row(task->seed + (uint64_t)plane, seq, head, token, p->dim, values);
-    kvb_encode_rows(task->args.isa, p->dtype, p->tensor, &run);
+    kvb_encode_rows(task->args.isa, p, head, true, &run);
     if (p->cell)
         kvb_lay_rows(p, beside, 1, kvb_lane(c, token), false, p->rows + row);
 }
@@ -100,15 +100,14 @@ static void fill_rows(kvb_task *base, int32_t thread, void *scratch)
          u++) {
         const kvb_unit *unit = &task->plan.units[u];
         const int64_t sharer = unit->q_row;
-        int64_t first, end;
-        kvb_attended(&task->args, unit->seq, &first, &end);
-        const int64_t from = at_least(unit->first, first + (end - first) * sharer / sharers);
-        const int64_t to =
-            at_most(unit->first + unit->count, first + (end - first) * (sharer + 1) / sharers);
-        for (int64_t token = from; token < to; token++)
+        const kvb_reach reach = kvb_attended(&task->args, unit->seq);
+        const int64_t begin = kvb_place_among(&reach, unit->first), tokens = kvb_reached(&reach);
+        const int64_t from = at_least(begin, tokens * sharer / sharers);
+        const int64_t to = at_most(begin + unit->count, tokens * (sharer + 1) / sharers);
+        for (int64_t i = from; i < to; i++)
             for (int64_t h = 0; h < unit->heads; h++)
                 for (int32_t plane = 0; plane < PLANES; plane++)
-                    write_row(task, plane, unit->seq, unit->head + h, token, scratch);
+                    write_row(task, plane, unit->seq, unit->head + h, kvb_nth(&reach, i), scratch);
     }
 }
 

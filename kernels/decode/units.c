@@ -17,10 +17,16 @@ static inline void put_parts(const float *restrict from, int64_t dim, float scal
         *to++ = from[d] * scale;
 }
 
-/* A query row, times `scale`, to where its group has it, as q_index() says: lengths that parts
- * often have are constants, so that the compiler writes out their vectors. */
-static void put_query(const kvb_group *g, int64_t q_row, const float *from, float scale)
+/* A query row, times `scale`, and times `channel` where that is not null, to where its group has
+ * it, as q_index() says: lengths that parts often have are constants, so that the compiler writes
+ * out their vectors. */
+static void put_query(const kvb_group *g, int64_t q_row, const float *from, const float *channel,
+                      float scale)
 {
+    _Alignas(LINE) float folded[DIM_MAX];
+    for (int64_t d = 0; channel && d < g->k_dim; d++)
+        folded[d] = from[d] * channel[d];
+    from = channel ? folded : from;
     float *to = (float *)(uintptr_t)g->q + q_row * g->part;
     const int64_t stride = g->slots * g->part;
     if (g->part == LANES)
@@ -45,12 +51,18 @@ static void begin_rows(const kvb_decode_task *task, int64_t q_rows, kvb_group *g
 /* What a query row attends to. The core roof's walk is of as many tokens, all of them. */
 static void begin_seen(const kvb_decode *a, int64_t seq, int64_t q_row, kvb_group *g, int64_t r)
 {
-    const kvb_seen seen = a->wrap ? (kvb_seen){.end = INT64_MAX, .newest = INT64_MAX}
-                                  : kvb_seen_by(a, seq, kvb_query_of(a, q_row));
+    const int64_t query = kvb_query_of(a, q_row);
+    const kvb_seen seen =
+        a->wrap
+            ? (kvb_seen){.end = INT64_MAX, .own = kvb_own_token(a, seq, query), .newest = INT64_MAX}
+            : kvb_seen_by(a, seq, query);
+    g->kepts[r] = seen.kept;
     g->firsts[r] = seen.first;
     g->ends[r] = seen.end;
+    g->owns[r] = seen.own;
     g->words[r] = seen.word;
     g->newest = at_most(g->newest, seen.newest);
+    g->all_kept = at_most(g->all_kept, seen.kept);
     g->all_from = at_least(g->all_from, seen.first);
     g->all_to = at_most(g->all_to, at_most(seen.end, seen.newest));
 }
@@ -60,7 +72,9 @@ static void begin_group(const kvb_decode_task *task, const kvb_unit *unit, int64
                         int64_t first, int64_t q_rows, kvb_group *g)
 {
     const kvb_decode *a = &task->args;
-    const float scale = a->scale * kvb_log2_e * kvb_tensor(a->cache->k.tensor);
+    const kvb_plane *k = &a->cache->k;
+    const float scale = a->scale * kvb_log2_e * kvb_tensor(k->tensor),
+                *channel = k->channel ? k->channel + head * k->dim : NULL;
     begin_rows(task, q_rows, g);
     memset((float *)(uintptr_t)g->q, 0, (size_t)kvb_floats(g->slots * g->k_pad));
     memset(g->acc, 0, (size_t)kvb_floats(g->slots * g->v_pad));
@@ -69,12 +83,15 @@ static void begin_group(const kvb_decode_task *task, const kvb_unit *unit, int64
         g->max[h] = -INFINITY;
         g->rescale[h] = 1.0f;
     }
+    g->cap = a->softcap * kvb_log2_e;
     g->all_from = 0;
-    g->all_to = g->newest = INT64_MAX;
+    g->all_kept = g->all_to = g->newest = INT64_MAX;
     for (int64_t r = 0; r < g->q_rows; r++) {
         const int64_t q_row = unit->q_row + first + r;
-        put_query(g, r, a->q + kvb_q_vector(a, unit->seq, head, q_row) * g->k_dim, scale);
+        put_query(g, r, a->q + kvb_q_vector(a, unit->seq, head, q_row) * g->k_dim, channel, scale);
         begin_seen(a, unit->seq, q_row, g, r);
+        if (g->slopes)
+            g->slopes[r] = a->slope[kvb_q_head(a, head, q_row)] * kvb_log2_e;
     }
     if (g->prepared)
         kvb_qk_of(a)->prepare_query(g);

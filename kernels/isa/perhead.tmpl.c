@@ -48,15 +48,19 @@ INLINE void CAT(perhead_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *gro
 {
     prefetch k_next = PREFETCH(&tile->k, group->k_dim), v_next = PREFETCH(&tile->v, group->v_dim);
     const float *k_scale = tile->k.scale, *v_scale = tile->v.scale;
-    const int count = kvb_attended_of(tile, group, 0), worded = kvb_worded(tile, group);
+    const int kept = kvb_kept_of(tile, group, 0), lead = kvb_lead_of(tile, group, 0),
+              count = kvb_attended_of(tile, group, 0), worded = kvb_worded(tile, group);
+    const bool reshaped = kvb_reshaped(group);
     float max = group->max[0], sum = group->sum[0], *acc = group->acc;
-    for (int t = kvb_lead_of(tile, group, 0); t < count; t++) {
-        if (t >= worded && !kvb_word_has(tile, group, 0, t))
+    for (int t = kept ? 0 : lead; t < count; t++) {
+        if ((t >= kept && t < lead) || (t >= worded && !kvb_word_has(tile, group, 0, t)))
             continue;
         float score = CAT(perhead_dot_, DTYPE)(row_of(&tile->k, t, order), group->q, group->k_dim,
                                                &k_next, order);
-        if (SCALED)
+        if (SCALED && k_scale)
             score *= k_scale[t];
+        if (reshaped)
+            score = reshaped_score(tile, group, t, score);
         if (score > max) {
             float rescale = max == -INFINITY ? 0.0f : exp2_of(max - score);
             sum *= rescale;

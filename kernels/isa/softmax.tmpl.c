@@ -1,20 +1,57 @@
 /* Softmax over a tile of scores, in log2 units: no dtype is asked for. */
 
-/* 2^x for x <= 0: exact at 0, within 1 ulp elsewhere, 0 below -126, NaN stays NaN. The polynomial
- * is the degree 6 one of least relative error on [-0.5, 0.5] among those that are 1 at 0. */
-INLINE vf v_exp2(vf x)
+/* (2^f - 1) / f on [-0.5, 0.5]: 2^f is the polynomial of degree 6 of least relative error among
+ * those that are 1 at 0. */
+INLINE vf v_slope_of_exp2(vf f)
 {
-    const vf low = v_set1(-126.0f);
-    vf n = v_round(v_max(low, x)); /* v_max returns its second operand where either is NaN */
-    vf f = v_sub(x, n);
     vf p = v_set1(1.535333868e-4f);
     p = v_fma(p, f, v_set1(1.339887269e-3f));
     p = v_fma(p, f, v_set1(9.618437849e-3f));
     p = v_fma(p, f, v_set1(5.550332367e-2f));
     p = v_fma(p, f, v_set1(2.402264774e-1f));
-    p = v_fma(p, f, v_set1(6.931471825e-1f));
-    p = v_fma(p, f, v_set1(1.0f));
+    return v_fma(p, f, v_set1(6.931471825e-1f));
+}
+
+/* 2^x for x <= 0: exact at 0, within 1 ulp elsewhere, 0 below -126, NaN stays NaN. */
+INLINE vf v_exp2(vf x)
+{
+    const vf low = v_set1(-126.0f);
+    vf n = v_round(v_max(low, x)); /* v_max returns its second operand where either is NaN */
+    vf f = v_sub(x, n);
+    vf p = v_fma(v_slope_of_exp2(f), f, v_set1(1.0f));
     return v_unless_below(v_scale2(p, n), x, low);
+}
+
+/* cap * tanh(x / cap) as cap * m / (m + 2), with m = 2^y - 1, y = 2 log2(e) x / cap: m is as exact
+ * near 0 as far from it. From 60 on the largest of y changes nothing. NaN stays NaN. */
+INLINE vf v_capped(vf x, float cap)
+{
+    const vf most = v_set1(60.0f), one = v_set1(1.0f);
+    vf y = v_mul(x, v_set1(2.885390082f / cap));
+    y = v_min(most, v_max(v_sub(v_zero(), most), y));
+    vf n = v_round(y), f = v_sub(y, n);
+    vf power = v_scale2(one, n);
+    vf m = v_fma(v_mul(v_slope_of_exp2(f), f), power, v_sub(power, one));
+    return v_div(v_mul(m, v_set1(cap)), v_add(m, v_set1(2.0f)));
+}
+
+static const float lanes_from_0[LANES] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+
+/* Caps and slopes, of the scores of one query row. */
+static NOINLINE void softmax_reshape(const kvb_tile *tile, const kvb_group *group, int q_row,
+                                     float *s)
+{
+    const int end = (int)round_up(tile->count, LANES);
+    for (int t = 0; group->cap != 0.0f && t < end; t += VL)
+        v_store(s + t, v_capped(v_load(s + t), group->cap));
+    if (!group->slopes)
+        return;
+    const vf slope = v_set1(group->slopes[q_row]), step = v_set1(VL);
+    vf distance = v_add(v_load(lanes_from_0), v_set1((float)(tile->first - group->owns[q_row])));
+    for (int t = 0; t < end; t += VL) {
+        v_store(s + t, v_fma(slope, distance, v_load(s + t)));
+        distance = v_add(distance, step);
+    }
 }
 
 static float exp2_of(float x)
@@ -22,6 +59,16 @@ static float exp2_of(float x)
     float lanes[VL];
     v_store(lanes, v_exp2(v_set1(x)));
     return lanes[0];
+}
+
+/* And of one token alone. */
+static float reshaped_score(const kvb_tile *tile, const kvb_group *group, int t, float score)
+{
+    float lanes[VL];
+    v_store(lanes, v_capped(v_set1(score), group->cap));
+    score = group->cap != 0.0f ? lanes[0] : score;
+    return group->slopes ? score + group->slopes[0] * (float)(tile->first + t - group->owns[0])
+                         : score;
 }
 
 /* -inf for scores in front of those that a query row attends to, behind them, and where its word
@@ -34,7 +81,9 @@ static NOINLINE void softmax_mask(const kvb_tile *tile, const kvb_group *group, 
         v_store(s + ragged, v_fill(v_load(s + ragged), count - ragged, -INFINITY));
     for (int t = (int)round_up(count, VL); t < end; t += VL)
         v_store(s + t, v_set1(-INFINITY));
-    for (int t = 0; t < lead; t++)
+    for (int t = 0; t < tile->lead; t++)
+        s[t] = -INFINITY;
+    for (int t = kvb_kept_of(tile, group, q_row); t < lead; t++)
         s[t] = -INFINITY;
     for (int t = kvb_worded(tile, group); t < count; t++)
         if (!kvb_word_has(tile, group, q_row, t))
@@ -44,11 +93,13 @@ static NOINLINE void softmax_mask(const kvb_tile *tile, const kvb_group *group, 
 static void softmax_max(const kvb_tile *tile, const kvb_group *group, float *scores)
 {
     const int end = (int)round_up(tile->count, LANES);
-    const bool masked = kvb_masked(tile, group);
+    const bool masked = kvb_masked(tile, group), reshaped = kvb_reshaped(group);
     for (int h = 0; h < group->q_rows; h++) {
         float *s = scores + h * QUERY_SCORES;
         for (int t = 0; tile->k.scale && t < end; t += VL)
             v_store(s + t, v_mul(v_load(s + t), v_load(tile->k.scale + t)));
+        if (reshaped)
+            softmax_reshape(tile, group, h, s);
         if (masked)
             softmax_mask(tile, group, h, s);
         vf most = v_load(s);

@@ -59,6 +59,25 @@ void kvb_scalar_qk(int32_t read, const kvb_tile *tile, const kvb_group *group, f
     }
 }
 
+/* Of the token: capped, and with its slope. */
+static float reshaped(const kvb_group *group, int64_t head, int64_t token, float score)
+{
+    const double cap = (double)group->cap;
+    double s = cap != 0.0 ? cap * tanh((double)score / cap) : (double)score;
+    if (group->slopes)
+        s += (double)group->slopes[head] * (double)(token - group->owns[head]);
+    return (float)s;
+}
+
+/* Whether a query row attends to token t of a tile. */
+static bool attends(const kvb_tile *tile, const kvb_group *group, int head, int32_t t)
+{
+    const bool kept = t >= tile->lead && t < kvb_kept_of(tile, group, head);
+    return (kept || t >= kvb_lead_of(tile, group, head)) &&
+           t < kvb_attended_of(tile, group, head) &&
+           (t < kvb_worded(tile, group) || kvb_word_has(tile, group, head, t));
+}
+
 /* What the old sums and accumulators are worth under a new maximum. */
 static float rescale_of(float old, float new) { return old == new ? 1.0f : exp2_of(old - new); }
 
@@ -67,13 +86,10 @@ void kvb_scalar_max(const kvb_tile *tile, const kvb_group *group, float *scores)
     kvb_scalar_assert(tile, group);
     for (int h = 0; h < group->q_rows; h++) {
         float *s = scores + h * QUERY_SCORES, max = group->max[h];
-        const int32_t lead = kvb_lead_of(tile, group, h), count = kvb_attended_of(tile, group, h),
-                      worded = kvb_worded(tile, group);
         for (int32_t t = 0; t < round_up(tile->count, LANES); t++) {
-            if (t < lead || t >= count || (t >= worded && !kvb_word_has(tile, group, h, t)))
-                s[t] = -INFINITY;
-            else if (tile->k.scale)
-                s[t] *= tile->k.scale[t];
+            const float scale = tile->k.scale ? tile->k.scale[t] : 1.0f;
+            s[t] = attends(tile, group, h, t) ? reshaped(group, h, tile->first + t, s[t] * scale)
+                                              : -INFINITY;
             max = s[t] > max ? s[t] : max;
         }
         group->rescale[h] = rescale_of(group->max[h], max);
@@ -123,21 +139,20 @@ void kvb_scalar_perhead(int32_t dtype, const kvb_tile *tile, const kvb_group *gr
 {
     kvb_scalar_assert(tile, group);
     assert(group->q_rows == 1 && tile->lead == 0);
-    const bool scaled = kvb_formats[dtype].scaled;
     float row[DIM_MAX], *acc = group->acc;
-    for (int32_t t = kvb_lead_of(tile, group, 0); t < kvb_attended_of(tile, group, 0); t++) {
-        if (t >= kvb_worded(tile, group) && !kvb_word_has(tile, group, 0, t))
+    for (int32_t t = 0; t < tile->count; t++) {
+        if (!attends(tile, group, 0, t))
             continue;
-        kvb_scalar_decode(dtype, kvb_row_at(tile->k.rows, t), scaled ? tile->k.scale[t] : 1.0f,
-                          group->k_dim, row);
-        float score = dot(group, 0, row);
+        kvb_scalar_decode(dtype, kvb_row_at(tile->k.rows, t),
+                          tile->k.scale ? tile->k.scale[t] : 1.0f, group->k_dim, row);
+        float score = reshaped(group, 0, tile->first + t, dot(group, 0, row));
         float max = score > group->max[0] ? score : group->max[0];
         float rescale = rescale_of(group->max[0], max);
         float p = exp2_of(score - (max == -INFINITY ? 0.0f : max));
         group->max[0] = max;
         group->sum[0] = group->sum[0] * rescale + p;
-        kvb_scalar_decode(dtype, kvb_row_at(tile->v.rows, t), scaled ? tile->v.scale[t] : 1.0f,
-                          group->v_dim, row);
+        kvb_scalar_decode(dtype, kvb_row_at(tile->v.rows, t),
+                          tile->v.scale ? tile->v.scale[t] : 1.0f, group->v_dim, row);
         for (int64_t d = 0; d < group->v_dim; d++)
             acc[d] = acc[d] * rescale + p * row[d];
     }

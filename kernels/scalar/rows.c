@@ -115,6 +115,8 @@ static float from_float8(const kvb_format *f, uint8_t code)
  *             2^-121)
  *   code    = x * inverse rounded to nearest even, within [-127, 127]; 0 for a NaN
  *
+ * By channel a scale is given: code = x / scale, rounded likewise, which stores divide first.
+ *
  * Each step is one float32 operation. So Inf, and what lies beyond an f16 scale, saturates and
  * poisons no neighbour. */
 
@@ -209,7 +211,7 @@ void kvb_scalar_encode(int32_t dtype, const kvb_encode *rows)
         uint8_t *to = rows->to + r * rows->to_stride,
                 *row = rows->nt ? gather_room(&lines, to) : to;
         float scale = 1.0f;
-        if (format->scaled)
+        if (format->scaled && rows->scale)
             scale = put_i8_scale(from, rows->dim, rows->scale_dtype,
                                  rows->scale + r * rows->scale_stride);
         float inverse = kvb_scalar_inverse(scale);

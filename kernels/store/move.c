@@ -23,7 +23,7 @@ static int32_t check_pair(const kvb_cache *from, const kvb_cache *to)
     TRY(kvb_check_cache(to));
     if (!kvb_same_rows(from, to))
         return kvb_fail(KVB_BAD_ARGUMENT,
-                        "to: layout, inner, dtypes, scales, ring, batch, kv_heads, "
+                        "to: layout, inner, dtypes, scales, channels, ring, batch, kv_heads, "
                         "head_dim and v_dim must be those of from");
     if (!kvb_layouts[from->layout].whole)
         return kvb_fail(KVB_BAD_ARGUMENT, "layout: repack moves whole heads, which %s has not",

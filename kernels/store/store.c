@@ -12,18 +12,22 @@ typedef struct store_task {
 
 /* x / scale in float32, as others do it: times 1 / scale would round some elements to another code.
  */
-void kvb_encode_rows(int32_t isa, int32_t dtype, float tensor, const kvb_encode *rows)
+void kvb_encode_rows(int32_t isa, const kvb_plane *plane, int64_t head, bool of_one,
+                     const kvb_encode *rows)
 {
-    void (*encode)(const kvb_encode *) = kvb_tier_of(isa)->codecs[dtype].encode;
-    if (kvb_tensor(tensor) == 1.0f) {
+    void (*encode)(const kvb_encode *) = kvb_tier_of(isa)->codecs[plane->dtype].encode;
+    const float *channel = plane->channel, tensor = kvb_tensor(plane->tensor);
+    if (!channel && tensor == 1.0f) {
         encode(rows);
         return;
     }
     _Alignas(LINE) float divided[DIM_MAX];
     for (int64_t r = 0; r < rows->count; r++) {
+        const float *from = rows->from + r * rows->from_stride,
+                    *own = channel ? channel + (of_one ? head : head + r) * rows->dim : NULL;
         kvb_encode one = *rows;
         for (int64_t d = 0; d < rows->dim; d++)
-            divided[d] = rows->from[r * rows->from_stride + d] / tensor;
+            divided[d] = from[d] / (own ? own[d] : tensor);
         one.from = divided;
         one.to += r * rows->to_stride;
         one.count = 1;
@@ -93,9 +97,9 @@ static void store_run(const kvb_store *a, inflow *w, int64_t at, int64_t token, 
     const kvb_plane *p = w->plane;
     kvb_encode *run = &w->run; /* in place: a copy of it takes a tenth of the time of a row */
     run->from = w->source + token * w->to_token + head * w->to_head;
-    run->scale = p->scales + w->scales[at] + head * p->scale_head_stride;
+    run->scale = kvb_scaled(p) ? p->scales + w->scales[at] + head * p->scale_head_stride : NULL;
     run->to = beside ? beside : p->rows + w->rows[at] + head * p->head_stride;
-    kvb_encode_rows(a->isa, p->dtype, p->tensor, run);
+    kvb_encode_rows(a->isa, p, head, a->head_major, run);
 }
 
 /* Tokens at .. at + n of those taken together, for `heads` KV heads from `head` on. A transposed
@@ -128,8 +132,8 @@ static void store_block(const kvb_store *a, int64_t seq, int64_t head, int64_t h
     const int64_t fits = transposed ? DIM_MAX * 4 / row : heads;
     const int64_t token = c->lengths[seq] + first;
     inflow in[PLANES], *k = &in[KVB_K], *v = &in[KVB_V];
-    start(a, &c->k, a->k, seq, token, count, NULL, k);
-    start(a, &c->v, a->v, seq, token, count, kvb_planes_alike(c) ? k : NULL, v);
+    start(a, &c->v, a->v, seq, token, count, NULL, v);
+    start(a, &c->k, a->k, seq, token, count, kvb_planes_alike(c) ? v : NULL, k);
     for (int64_t at = 0, n, some; at < count; at += n) {
         n = by_head || transposed ? run_of(k->rows + at, count - at, c->k.token_stride) : 1;
         if (transposed)

@@ -7,8 +7,10 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Rows into the bytes of a plane whose scale is `tensor`. */
-void kvb_encode_rows(int32_t isa, int32_t dtype, float tensor, const kvb_encode *rows);
+/* Rows of KV heads from `head` on, each of the next head, or all of this one where they are tokens
+ * of it, into the bytes of a plane. */
+void kvb_encode_rows(int32_t isa, const kvb_plane *plane, int64_t head, bool of_one,
+                     const kvb_encode *rows);
 
 /* matrices.c: by the tier's own copy, to where it does not overlap; of any number of bytes */
 void kvb_copy(const kvb_tier *tier, uint8_t *to, const uint8_t *from, int64_t bytes);

@@ -5,11 +5,12 @@
 #include "store/store.h"
 
 /* A ring keeps the last tokens that it is given. */
-static void written(const kvb_touched *t, int64_t seq, int64_t *first, int64_t *end)
+static kvb_reach written(const kvb_touched *t, int64_t seq)
 {
     const kvb_store *a = t->of;
-    *end = a->cache->lengths[seq] + a->tokens;
-    *first = *end - (a->cache->ring ? at_most(a->tokens, a->cache->capacity) : a->tokens);
+    const int64_t end = a->cache->lengths[seq] + a->tokens;
+    const int64_t count = a->cache->ring ? at_most(a->tokens, a->cache->capacity) : a->tokens;
+    return (kvb_reach){.first = end - count, .end = end};
 }
 
 /* How many of a sequence's tokens first .. end are kept, which the table may leave out; kept[i]:
@@ -47,7 +48,7 @@ static double source_lines(const kvb_store *a, const kvb_plane *p, int64_t seq, 
  * code. */
 static double source_reads(const kvb_plane *p)
 {
-    return kvb_formats[p->dtype].scaled || kvb_formats[p->dtype].elements > 1 ? 2.0 : 1.0;
+    return kvb_scaled(p) || kvb_formats[p->dtype].elements > 1 ? 2.0 : 1.0;
 }
 
 /* Stores count the rows that they keep, and what those are made from; padding is in `issued` and
@@ -61,11 +62,11 @@ int32_t kvb_traffic_store(const kvb_store *a, kvb_traffic *t)
     uint8_t *kept = malloc((size_t)at_most(a->tokens, c->capacity));
     if (!kept)
         return kvb_fail(KVB_NO_MEMORY, "no memory to count %lld tokens", (long long)a->tokens);
-    for (int64_t b = 0, first, end; b < c->batch; b++) {
-        written(&all, b, &first, &end);
-        rows += (double)(kept_tokens(c, b, first, end, kept) * c->kv_heads);
+    for (int64_t b = 0; b < c->batch; b++) {
+        const kvb_reach r = written(&all, b);
+        rows += (double)(kept_tokens(c, b, r.first, r.end, kept) * c->kv_heads);
         for (int32_t p = 0; p < PLANES; p++)
-            of_source += source_lines(a, kvb_plane_of(c, p), b, kept, end - first, &next[p]);
+            of_source += source_lines(a, kvb_plane_of(c, p), b, kept, r.end - r.first, &next[p]);
     }
     free(kept);
     int32_t code = kvb_lines_of(&all, rows, &of_rows);

@@ -32,7 +32,7 @@ typedef struct taken {
 static float scale_at(const kvb_plane *p, int64_t at)
 {
     float scale = 1.0f;
-    if (kvb_formats[p->dtype].scaled)
+    if (kvb_scaled(p))
         kvb_tier_scalar.codecs[p->scale == SCALE_F16 ? DTYPE_F16 : DTYPE_F32].decode(
             p->scales + at, 1.0f, 1, &scale);
     return scale;
@@ -49,8 +49,8 @@ static const uint8_t *row_at(const kvb_plane *p, int64_t row, int64_t lane, uint
 
 /* Row i of those taken. What the cache does not hold becomes zero: tokens behind the length, and
  * blocks that the table leaves out. */
-static void unpack_row(const unpack_task *task, const kvb_plane *p, const taken *from, int64_t i,
-                       float *to)
+static void unpack_row(const unpack_task *task, const kvb_plane *p, const taken *from, int64_t head,
+                       int64_t i, float *to)
 {
     _Alignas(LINE) uint8_t beside[DIM_MAX * 4];
     const float tensor = kvb_tensor(p->tensor);
@@ -63,6 +63,8 @@ static void unpack_row(const unpack_task *task, const kvb_plane *p, const taken 
                                         scale_at(p, from->scales[i]), p->dim, to);
     for (int64_t d = 0; tensor != 1.0f && d < p->dim; d++)
         to[d] *= tensor;
+    for (int64_t d = 0; p->channel && d < p->dim; d++)
+        to[d] *= p->channel[head * p->dim + d];
 }
 
 /* Tokens at .. at + count of the output, of one sequence and KV head. */
@@ -77,7 +79,7 @@ static void unpack_block(const unpack_task *task, int64_t seq, int64_t head, int
         float *to = i == KVB_K ? task->k : task->v;
         kvb_offsets(c, p, seq, head, from.first, from.held, from.rows, from.scales);
         for (int64_t t = 0; t < count; t++)
-            unpack_row(task, p, &from, t,
+            unpack_row(task, p, &from, head, t,
                        to + ((seq * task->tokens + at + t) * c->kv_heads + head) * p->dim);
     }
 }

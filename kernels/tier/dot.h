@@ -3,9 +3,9 @@
  *
  * ---- whole numbers ------------------------------------------------------------------------------
  *
- *   q, a head's:     times scale * log2(e), then by L / its largest, rounded to nearest even: L is
- *                    127, as kvb_levels() says. Of a packed format every block of 32 elements has a
- *                    largest of its own
+ *   q, a head's:     times scale * log2(e), where K is by channel first times its scales, then by
+ *                    L / its largest, rounded to nearest even: L is 127, as kvb_levels() says. Of
+ *                    a packed format every block of 32 elements has a largest of its own
  *   weights, a tile's of a head:
  *                    2^(score - max) times the scale of V, the row's or of a packed format the
  *                    block's, then by M / the largest of them, rounded: M is 127. So a block has

@@ -63,14 +63,20 @@ typedef struct kvb_group {
     int64_t part;
     /* [k_pad / part][slots][part], times scale * log2(e); zero behind dim and behind q_rows */
     const float *q;
-    /* [Q_ROWS], the first token that each attends to, and one past the last; but of those from
+    /* [Q_ROWS], what each attends to: tokens 0 .. kept, and first .. end; but of those from
      * `newest` on only those whose bit is set in its word */
-    int64_t *firsts, *ends;
+    int64_t *kepts, *firsts, *ends;
     uint32_t *words;
-    int64_t newest;           /* behind all tokens where no mask is a tree */
-    int64_t all_from, all_to; /* tokens that all of them attend to */
-    float *max;               /* [Q_ROWS], of the scores so far, in units of log2 */
-    float *sum;               /* [Q_ROWS][LANES], lane-wise */
+    int64_t newest; /* behind all tokens where no mask is a tree */
+    /* tokens that all of them attend to: 0 .. all_kept, and these */
+    int64_t all_kept, all_from, all_to;
+    /* what is done to scores before the mask, in units of log2: capped, unless 0; and a slope times
+     * the tokens from its own one to the score's, [Q_ROWS] of each, or null */
+    float cap;
+    float *slopes;
+    int64_t *owns;
+    float *max; /* [Q_ROWS], of the scores so far, in units of log2 */
+    float *sum; /* [Q_ROWS][LANES], lane-wise */
     /* [Q_ROWS], what the last softmax asks the accumulators to be multiplied by */
     float *rescale;
     float *acc; /* [slots][v_pad] */
@@ -81,8 +87,13 @@ typedef struct kvb_group {
     };
 } kvb_group;
 
-/* Tokens of a tile in front of those that a query row attends to, and up to the last of them: 0
- * where that lies before it. */
+/* Tokens of a tile up to the last of the first ones that a query row keeps; in front of the others
+ * that it attends to; and up to the last of those: 0 where that lies before it. */
+static inline int32_t kvb_kept_of(const kvb_tile *tile, const kvb_group *group, int q_row)
+{
+    const int64_t left = group->kepts[q_row] - tile->first;
+    return (int32_t)at_least(tile->lead, at_most(tile->count, left));
+}
 static inline int32_t kvb_lead_of(const kvb_tile *tile, const kvb_group *group, int q_row)
 {
     const int64_t lead = group->firsts[q_row] - tile->first;
@@ -98,8 +109,15 @@ static inline int32_t kvb_attended_of(const kvb_tile *tile, const kvb_group *gro
  * behind the last token, up to a multiple of LANES. */
 static inline bool kvb_masked(const kvb_tile *tile, const kvb_group *group)
 {
-    return tile->lead || tile->count % LANES || tile->first < group->all_from ||
-           tile->first + tile->count > group->all_to;
+    const int64_t end = tile->first + tile->count;
+    return tile->lead || tile->count % LANES || end > group->all_to ||
+           (tile->first < group->all_from && end > group->all_kept);
+}
+
+/* Whether more is done to scores than K's scale. */
+static inline bool kvb_reshaped(const kvb_group *group)
+{
+    return group->cap != 0.0f || group->slopes;
 }
 
 /* The first token of a tile for which a word has a bit: `count` where none has. */
@@ -125,7 +143,8 @@ static inline int kvb_class(int64_t q_rows)
 typedef struct kvb_encode {
     uint8_t *to;
     int64_t to_stride;
-    uint8_t *scale;
+    uint8_t
+        *scale; /* of scaled formats; null: sources are in units of codes, and no scale is stored */
     int64_t scale_stride;
     int32_t scale_dtype;
     int32_t nt;
@@ -154,6 +173,20 @@ typedef struct kvb_half {
     int32_t in_turn; /* most query rows for which it takes those of several KV heads in turn */
 } kvb_half;
 
+/* Rows turned for more query rows than a call folds: tokens of K at a time, and of V. */
+enum { TURNED = 64, TURNED_RUN = 256 };
+/* Of V, tokens first .. end, each a multiple of LANES, and the line of each row from byte `at` on.
+ */
+typedef struct kvb_turned {
+    int32_t first, end;
+    int64_t at;
+} kvb_turned;
+/* Bytes of a slice: two lines for every `together` tokens. */
+static inline int64_t kvb_turned_slice(const kvb_turned *piece, int64_t together)
+{
+    return (piece->end - piece->first) / together * 2 * LINE;
+}
+
 typedef struct kvb_qk {
     kvb_half half;
     /* at the beginning of a unit: q -> prepared or dealt; null where q is multiplied as it is */
@@ -165,6 +198,12 @@ typedef struct kvb_qk {
      * the tier makes its rows floats */
     void (*transposed[CLASSES])(const kvb_tile *tile, const kvb_group *group, float *scores);
     int32_t shared_transposed; /* as `shared` */
+    /* TURNED tokens from `first` on into scratch that the next function reads, for more query rows
+     * than a call folds; null where the tier does not */
+    void (*turn)(const kvb_tile *tile, int32_t first, int64_t dim, uint8_t *to);
+    /* scores of the first `count` of them */
+    void (*turned[CLASSES])(const kvb_group *group, const uint8_t *from, int32_t count,
+                            float *scores);
 } kvb_qk;
 
 /* Scores of a tile for one group, by the way that its K lies. */
@@ -186,6 +225,11 @@ typedef struct kvb_pv {
     /* of packs in quads, query rows that share a load of scales: each is loaded twice, those of
      * four packs at a time. 0: with the codes */
     int32_t shared_scales;
+    /* as of kvb_qk; `weigh`, once for a tile, makes p what the last one wants */
+    void (*turn)(const kvb_tile *tile, kvb_turned piece, uint8_t *to);
+    void (*weigh)(const kvb_tile *tile, const kvb_group *group, float *p);
+    void (*turned[CLASSES])(const kvb_group *group, kvb_turned piece, const uint8_t *from,
+                            const float *p);
 } kvb_pv;
 
 /* Weighted sums of a tile for one group, by the way that its V lies. */
@@ -210,8 +254,9 @@ typedef struct kvb_tier {
     /* K and V of one dtype and one query row, token by token, online softmax: what most public CPU
      * kernels do */
     void (*perhead[DTYPES])(const kvb_tile *tile, const kvb_group *group);
-    /* scores times K's scale, where it has one, and -inf for all tokens that a query row does not
-     * attend to, up to a multiple of LANES; raises max, sets rescale */
+    /* scores times K's scale, where it has one, capped, and with their slopes; and -inf for all
+     * tokens that a query row does not attend to, up to a multiple of LANES; raises max, sets
+     * rescale */
     void (*max)(const kvb_tile *tile, const kvb_group *group, float *scores);
     /* scores -> p = exp2(score - max) in place, times V's scale where it has one; sum = sum *
      * rescale + sum of p */

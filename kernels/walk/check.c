@@ -1,4 +1,6 @@
 /* What the arguments of a decode must be. */
+#include <math.h>
+
 #include "tier/tier.h"
 #include "walk/plan.h"
 
@@ -43,16 +45,29 @@ static int32_t check_later(const kvb_decode *a)
         bool given;
         const char *what, *lacking;
     } later[] = {
-        {a->sink, "sink is not null", "attention sinks"},
-        {a->softcap != 0.0f, "softcap is not 0", "capped scores"},
-        {a->slope, "slope is not null", "slopes of scores"},
-        {a->kept, "kept is not 0", "first tokens kept beside a window"},
         {a->picked || a->picks, "picked is not null", "tokens that are picked"},
     };
     for (size_t i = 0; i < sizeof later / sizeof *later; i++)
         if (later[i].given)
             return kvb_fail(KVB_UNSUPPORTED, "%s; there are no kernels yet for %s", later[i].what,
                             later[i].lacking);
+    return KVB_OK;
+}
+
+/* What is done to scores, and a sink's: numbers. */
+static int32_t check_scores(const kvb_decode *a)
+{
+    if (!(a->softcap >= 0.0f && a->softcap < INFINITY))
+        return kvb_fail(KVB_BAD_ARGUMENT, "softcap is %g; it must be finite and not negative",
+                        (double)a->softcap);
+    for (int64_t h = 0; h < a->q_heads; h++) {
+        if (a->sink && !(a->sink[h] < INFINITY))
+            return kvb_fail(KVB_BAD_ARGUMENT, "sink[%lld] is %g; it must be less than infinite",
+                            (long long)h, (double)a->sink[h]);
+        if (a->slope && !isfinite(a->slope[h]))
+            return kvb_fail(KVB_BAD_ARGUMENT, "slope[%lld] is %g; it must be finite", (long long)h,
+                            (double)a->slope[h]);
+    }
     return KVB_OK;
 }
 
@@ -80,14 +95,16 @@ static int32_t check_tokens(const kvb_decode *a)
 {
     const kvb_cache *c = a->cache;
     for (int64_t b = 0; b < c->batch; b++) {
-        int64_t first, end;
-        kvb_attended(a, b, &first, &end);
-        if (c->ring && end > first && c->lengths[b] - first > c->capacity)
+        const kvb_reach reach = kvb_attended(a, b);
+        const int64_t first = reach.kept ? 0 : reach.first;
+        if (c->ring && reach.end > first && c->lengths[b] - first > c->capacity)
             return kvb_fail(KVB_BAD_ARGUMENT,
                             "window: %lld tokens are attended, but the ring keeps capacity %lld",
                             (long long)(c->lengths[b] - first), (long long)c->capacity);
-        if (kvb_layouts[c->layout].paged)
-            TRY(kvb_check_table(c, b, first, end, 0));
+        if (!kvb_layouts[c->layout].paged)
+            continue;
+        TRY(kvb_check_table(c, b, 0, reach.kept, 0));
+        TRY(kvb_check_table(c, b, reach.first, reach.end, 0));
     }
     return KVB_OK;
 }
@@ -110,6 +127,12 @@ int32_t kvb_check_decode(const kvb_decode *a, int32_t threads)
     TRY(kvb_check_queries(a));
     TRY(check_later(a));
     TRY(kvb_check_range("window", a->window, 0, tokens_max));
+    TRY(kvb_check_range("kept", a->kept, 0, tokens_max));
+    if (a->kept && !a->window)
+        return kvb_fail(KVB_BAD_ARGUMENT,
+                        "kept is %lld and window is 0; all tokens are attended to",
+                        (long long)a->kept);
+    TRY(check_scores(a));
     TRY(kvb_check_word("variant", a->variant, VARIANTS));
     TRY(check_dtypes(a));
     if (a->run)

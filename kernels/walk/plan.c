@@ -40,18 +40,30 @@ static int64_t snap(int64_t cut, int64_t tokens, int64_t grid)
     return cut;
 }
 
-/* Append the scan's units between cuts[0..n) (ascending; 0 and `tokens` are implied). */
-static void add_scan(kvb_plan *plan, kvb_unit scan, int64_t first, int64_t tokens,
-                     const int64_t *cuts, int64_t n)
+/* Those tokens of a scan, from .. to of all that it reaches. */
+static kvb_unit unit_of(kvb_unit scan, const kvb_reach *reach, int64_t from, int64_t to)
 {
+    scan.first = kvb_nth(reach, from);
+    scan.count = to - from;
+    scan.before = scan.gap = 0;
+    if (from < reach->kept && to > reach->kept) {
+        scan.before = reach->kept - from;
+        scan.gap = reach->first - reach->kept;
+    }
+    return scan;
+}
+
+/* Append the scan's units between cuts[0..n) (ascending; 0 and all tokens are implied). */
+static void add_scan(kvb_plan *plan, kvb_unit scan, const kvb_reach *reach, const int64_t *cuts,
+                     int64_t n)
+{
+    const int64_t tokens = kvb_reached(reach);
     int64_t begin = plan->scan_units[plan->scans], at = begin, from = 0;
     for (int64_t i = 0; i <= n; i++) {
         int64_t to = i < n ? cuts[i] : tokens;
         if (to <= from && !(i == n && at == begin))
             continue;
-        scan.first = first + from;
-        scan.count = to - from;
-        plan->units[at++] = scan;
+        plan->units[at++] = unit_of(scan, reach, from, to);
         from = to;
     }
     for (int64_t u = begin; u < at; u++) {
@@ -61,12 +73,20 @@ static void add_scan(kvb_plan *plan, kvb_unit scan, int64_t first, int64_t token
     plan->scan_units[++plan->scans] = at;
 }
 
-/* Cuts of a scan: at fixed places (deterministic), or where the threads' equal shares of all tokens
- * end. They count from the block in which the scan's first token has this lane, so that transposed
- * blocks stay whole. */
-static int64_t cuts_of(const kvb_decode *a, int64_t before, int64_t lane, int64_t tokens,
-                       int64_t total, int64_t threads, int64_t *cuts)
+/* Cuts count from here, so that transposed blocks stay whole: the lane of the scan's first token;
+ * where there is a gap, as if those behind it followed each other from there. */
+static int64_t lane_of(const kvb_cache *c, const kvb_reach *reach)
 {
+    const int64_t lane = kvb_lane(c, reach->first) - reach->kept % LANES;
+    return lane < 0 ? lane + LANES : lane;
+}
+
+/* Cuts of a scan: at fixed places (deterministic), or where the threads' equal shares of all tokens
+ * end. */
+static int64_t cuts_of(const kvb_decode *a, const kvb_reach *reach, int64_t before, int64_t total,
+                       int64_t threads, int64_t *cuts)
+{
+    const int64_t lane = lane_of(a->cache, reach), tokens = kvb_reached(reach);
     int64_t n = 0;
     if (a->deterministic) {
         for (int64_t cut = UNIT_FIXED - lane; cut + UNIT_MIN <= tokens; cut += UNIT_FIXED)
@@ -80,6 +100,16 @@ static int64_t cuts_of(const kvb_decode *a, int64_t before, int64_t lane, int64_
             cuts[n++] = snap(share - before + lane, tokens + lane, grid) - lane;
     }
     return n;
+}
+
+/* A plug-in's kernel is told of tokens that follow each other: one more cut. */
+static int64_t cut_gap(const kvb_reach *reach, int64_t *cuts, int64_t n)
+{
+    int64_t at = n;
+    for (; at && cuts[at - 1] > reach->kept; at--)
+        cuts[at] = cuts[at - 1];
+    cuts[at] = reach->kept;
+    return n + 1;
 }
 
 /* Consecutive units for each thread, by the place of a unit's middle in all tokens. */
@@ -99,11 +129,10 @@ static void assign(kvb_plan *plan, int64_t total, int64_t threads)
 
 static bool reserve(const kvb_decode *a, int32_t threads, int64_t scans, kvb_plan *plan)
 {
-    int64_t units = scans + threads;
+    int64_t units = (a->run ? 2 : 1) * scans + threads;
     for (int64_t b = 0; a->deterministic && b < a->cache->batch; b++) {
-        int64_t first, end;
-        kvb_attended(a, b, &first, &end);
-        units += scans_per_seq(a) * ((end - first) / UNIT_FIXED);
+        const kvb_reach reach = kvb_attended(a, b);
+        units += scans_per_seq(a) * (kvb_reached(&reach) / UNIT_FIXED);
     }
     const size_t queries = (size_t)(a->cache->batch * kvb_queries(a));
     plan->firsts = calloc(queries, sizeof *plan->firsts);
@@ -119,21 +148,19 @@ int32_t kvb_plan_make(const kvb_decode *a, int32_t threads, kvb_plan *plan)
     int64_t per_seq = scans_per_seq(a), total = 0, longest = 0, before = 0;
     *plan = (kvb_plan){.states = a->cache->kv_heads * kvb_q_rows(a) / per_seq};
     for (int64_t b = 0; b < a->cache->batch; b++) {
-        int64_t first, end;
-        kvb_attended(a, b, &first, &end);
-        total += per_seq * (end - first);
-        longest = at_least(longest, end - first);
+        const kvb_reach reach = kvb_attended(a, b);
+        total += per_seq * kvb_reached(&reach);
+        longest = at_least(longest, kvb_reached(&reach));
     }
-    int64_t *cuts = calloc((size_t)(threads + longest / UNIT_FIXED + 1), sizeof *cuts);
+    int64_t *cuts = calloc((size_t)(threads + longest / UNIT_FIXED + 2), sizeof *cuts);
     bool reserved = reserve(a, threads, per_seq * a->cache->batch, plan);
     for (int64_t r = 0; cuts && reserved && r < per_seq * a->cache->batch; r++) {
         kvb_unit scan = scan_of(a, r);
-        int64_t first, end;
-        kvb_attended(a, scan.seq, &first, &end);
-        int64_t lane = kvb_lane(a->cache, first);
-        add_scan(plan, scan, first, end - first, cuts,
-                 cuts_of(a, before, lane, end - first, total, threads, cuts));
-        before += end - first;
+        const kvb_reach reach = kvb_attended(a, scan.seq);
+        int64_t n = cuts_of(a, &reach, before, total, threads, cuts);
+        n = a->run && reach.kept ? cut_gap(&reach, cuts, n) : n;
+        add_scan(plan, scan, &reach, cuts, n);
+        before += kvb_reached(&reach);
     }
     free(cuts);
     if (!cuts || !reserved) {

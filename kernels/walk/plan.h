@@ -14,8 +14,10 @@ typedef struct kvb_unit {
     int64_t heads;  /* KV heads walked: 1, or all of them */
     int64_t q_row;  /* the first query row that each of them serves, */
     int64_t q_rows; /* and how many: a row for each query of the sequence and head of the group */
-    int64_t first;  /* tokens first .. first + count */
-    int64_t count;
+    int64_t first;  /* tokens from this one on, */
+    int64_t count;  /* so many; */
+    int64_t before; /* but behind so many of them, where that is not 0, `gap` are left out */
+    int64_t gap;
     int64_t
         partial; /* index of the unit's first partial state, or -1: the unit is its whole scan */
 } kvb_unit;
@@ -24,6 +26,12 @@ typedef struct kvb_unit {
 static inline int64_t kvb_unit_heads(const kvb_decode *a)
 {
     return a->variant != VARIANT_PERHEAD && kvb_heads_inner(a->cache) ? a->cache->kv_heads : 1;
+}
+
+/* The i-th token of a unit. */
+static inline int64_t kvb_unit_token(const kvb_unit *unit, int64_t i)
+{
+    return unit->first + i + (i >= unit->before ? unit->gap : 0);
 }
 
 /* Query rows that a unit has queries for. */

@@ -8,40 +8,54 @@ static uint32_t without_lowest(uint32_t word, int64_t count)
     return word;
 }
 
+static uint32_t lowest_bits(int64_t count)
+{
+    return count >= QUERIES_MAX ? UINT32_MAX : count > 0 ? (1u << count) - 1 : 0;
+}
+
 kvb_seen kvb_seen_in_tree(const kvb_decode *a, int64_t seq, int64_t query)
 {
-    kvb_seen seen = {.end = kvb_end_of(a, seq, query), .newest = INT64_MAX, .word = UINT32_MAX};
+    kvb_seen seen = {.end = kvb_end_of(a, seq, query),
+                     .own = kvb_own_token(a, seq, query),
+                     .newest = INT64_MAX,
+                     .word = UINT32_MAX};
     if (!seen.end)
         return seen;
     seen.newest = seen.end - kvb_queries_of(a, seq);
     seen.word = a->tree[seq * kvb_queries(a) + query];
     if (seen.newest < 0) /* bits of tokens that there are not */
         seen.word &= (uint32_t)(UINT64_MAX << -seen.newest);
-    if (seen.end - seen.newest < QUERIES_MAX)
-        seen.word &= (1u << (seen.end - seen.newest)) - 1;
+    seen.word &= lowest_bits(seen.end - seen.newest);
     const int64_t left_out = a->window ? at_least(0, kvb_tokens_seen(&seen) - a->window) : 0;
-    seen.first = at_most(left_out, at_least(0, seen.newest));
-    seen.word = without_lowest(seen.word, left_out - seen.first);
+    const int64_t first = at_most(left_out, at_least(0, seen.newest));
+    seen.word = without_lowest(seen.word, left_out - first) |
+                (seen.word & lowest_bits(a->kept - seen.newest));
+    if (a->kept < first) {
+        seen.kept = a->kept;
+        seen.first = first;
+    }
     return seen;
 }
 
 int64_t kvb_tokens_seen(const kvb_seen *seen)
 {
     if (seen->newest >= seen->end)
-        return seen->end - seen->first;
-    return at_least(0, seen->newest - seen->first) + __builtin_popcount(seen->word);
+        return seen->kept + seen->end - seen->first;
+    return seen->kept + at_least(0, seen->newest - seen->first) + __builtin_popcount(seen->word);
 }
 
-void kvb_attended(const kvb_decode *a, int64_t seq, int64_t *first, int64_t *end)
+kvb_reach kvb_attended(const kvb_decode *a, int64_t seq)
 {
-    *first = *end = 0;
+    kvb_reach all = {0};
     for (int64_t query = kvb_queries_of(a, seq); query-- > 0;) {
         const kvb_seen seen = kvb_seen_by(a, seq, query);
         if (!seen.end)
             continue;
-        *first = *end ? at_most(*first, seen.first) : seen.first;
-        *end = at_least(*end, seen.end);
+        all.first = all.end ? at_most(all.first, seen.first) : seen.first;
+        all.end = at_least(all.end, seen.end);
     }
+    all.kept = at_most(all.first, a->kept); /* a query without a gap begins at 0 */
+    return all;
 }
 
 static int32_t check_end(const kvb_decode *a, int64_t seq, int64_t query)

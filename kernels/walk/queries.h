@@ -17,11 +17,17 @@ static inline int64_t kvb_query_of(const kvb_decode *a, int64_t q_row)
     return kvb_queries(a) == 1 ? 0 : q_row / kvb_group_of(a);
 }
 
+/* The query head of a query row of a KV head. */
+static inline int64_t kvb_q_head(const kvb_decode *a, int64_t head, int64_t q_row)
+{
+    return head * kvb_group_of(a) + q_row - kvb_query_of(a, q_row) * kvb_group_of(a);
+}
+
 /* Which vector of q, or of out, a query row of a KV head is. */
 static inline int64_t kvb_q_vector(const kvb_decode *a, int64_t seq, int64_t head, int64_t q_row)
 {
-    const int64_t group = kvb_group_of(a), query = kvb_query_of(a, q_row);
-    return (seq * kvb_queries(a) + query) * a->q_heads + head * group + q_row - query * group;
+    const int64_t query = kvb_query_of(a, q_row);
+    return (seq * kvb_queries(a) + query) * a->q_heads + kvb_q_head(a, head, q_row);
 }
 
 /* Those that a sequence has: none follows the last one whose end is not 0. */
@@ -34,10 +40,11 @@ static inline int64_t kvb_queries_of(const kvb_decode *a, int64_t seq)
     return count;
 }
 
-/* What a query attends to: tokens first .. end, but from `newest` on only those whose bit is set,
- * that of `newest` being the lowest. */
+/* What a query attends to: tokens 0 .. kept and first .. end, but from `newest` on only those whose
+ * bit is set, that of `newest` being the lowest. Where no gap is between, kept is 0. */
 typedef struct kvb_seen {
-    int64_t first, end;
+    int64_t kept, first, end;
+    int64_t own;    /* its own token: distances count from there */
     int64_t newest; /* below 0 where the sequence has fewer tokens than queries */
     uint32_t word;  /* all ones where no mask is a tree */
 } kvb_seen;
@@ -51,22 +58,35 @@ static inline int64_t kvb_end_of(const kvb_decode *a, int64_t seq, int64_t query
     return a->mask == KVB_MASK_CHAIN ? at_least(0, length - (queries - 1 - query)) : length;
 }
 
+/* A query stands for one token; of a block or tree, for one of the newest, in their order. */
+static inline int64_t kvb_own_token(const kvb_decode *a, int64_t seq, int64_t query)
+{
+    if (a->mask == KVB_MASK_CHAIN)
+        return kvb_end_of(a, seq, query) - 1;
+    return a->cache->lengths[seq] - kvb_queries_of(a, seq) + query;
+}
+
 /* In a tree a window leaves the last of all that a query attends to. */
 kvb_seen kvb_seen_in_tree(const kvb_decode *args, int64_t seq, int64_t query);
 static inline kvb_seen kvb_seen_by(const kvb_decode *a, int64_t seq, int64_t query)
 {
     if (a->mask == KVB_MASK_TREE)
         return kvb_seen_in_tree(a, seq, query);
-    const int64_t end = kvb_end_of(a, seq, query);
-    return (kvb_seen){.first = a->window ? at_least(0, end - a->window) : 0,
+    const int64_t end = kvb_end_of(a, seq, query),
+                  first = a->window ? at_least(0, end - a->window) : 0;
+    const bool gap = a->kept < first;
+    return (kvb_seen){.kept = gap ? a->kept : 0,
+                      .first = gap ? first : 0,
                       .end = end,
+                      .own = kvb_own_token(a, seq, query),
                       .newest = INT64_MAX,
                       .word = UINT32_MAX};
 }
 /* How many tokens that are. */
 int64_t kvb_tokens_seen(const kvb_seen *seen);
-/* First token that any query of a sequence attends to, and one past the last. */
-void kvb_attended(const kvb_decode *args, int64_t seq, int64_t *first, int64_t *end);
+/* Tokens from the first that any query of a sequence attends to, to the last, but for a gap that
+ * all of them leave. */
+kvb_reach kvb_attended(const kvb_decode *args, int64_t seq);
 
 /* What `ends` and `tree` may be. */
 int32_t kvb_check_queries(const kvb_decode *args);

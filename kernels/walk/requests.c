@@ -114,7 +114,7 @@ static void fetch_scales(const kvb_cache *c, const kvb_plane *p, const kvb_block
                          const kvb_spot *spot, int64_t head)
 {
     const int64_t shift = head * p->scale_head_stride;
-    if (!kvb_formats[p->dtype].scaled || (kvb_heads_inner(c) && shift % LINE))
+    if (!kvb_scaled(p) || (kvb_heads_inner(c) && shift % LINE))
         return;
     const int64_t each = at_least(1, LINE / p->scale_token_stride);
     for (int64_t t = 0; t < block->count; t += each)

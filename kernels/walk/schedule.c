@@ -20,7 +20,7 @@ static bool in_turn(const kvb_decode *a, const kvb_preset *preset, const kvb_pla
                     const kvb_half *half)
 {
     const bool flash = a->variant == VARIANT_FLASH || a->variant == VARIANT_ROUND16;
-    return flash && kvb_q_rows(a) <= half->in_turn && !kvb_formats[p->dtype].scaled &&
+    return flash && kvb_q_rows(a) <= half->in_turn && !kvb_scaled(p) &&
            p->token_stride + kvb_queries(a) * a->q_heads * p->dim * (int64_t)sizeof(float) <=
                preset->room;
 }
@@ -124,7 +124,7 @@ void kvb_schedule_make(kvb_walk *walk)
 }
 
 /* It is the fastest way to read, whatever the stages do. A tile has the scales of one KV head, so
- * those of scaled formats are not read in turn. */
+ * rows that have any are not read in turn. */
 void kvb_schedule_twin(kvb_walk *walk)
 {
     const kvb_decode *a = walk->args;
@@ -133,8 +133,7 @@ void kvb_schedule_twin(kvb_walk *walk)
     for (int i = 0; i < PLANES; i++) {
         const kvb_plane *p = planes[i]->plane;
         const int64_t heads = heads_behind(a, p);
-        const bool turns =
-            !kvb_formats[p->dtype].scaled && kvb_tier_of(a->isa)->qk[p->dtype].half.in_turn;
+        const bool turns = !kvb_scaled(p) && kvb_tier_of(a->isa)->qk[p->dtype].half.in_turn;
         whole = whole && (heads == 1 || (heads > 1 && turns));
     }
     for (int i = 0; i < PLANES; i++) {

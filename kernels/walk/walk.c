@@ -4,8 +4,15 @@ static void start_plane(const kvb_plane *plane, int32_t tokens, kvb_plane_walk *
 {
     for (int64_t t = 0; t < tokens; t++)
         w->rows[t] = t * plane->token_stride;
-    for (int64_t t = 0; kvb_formats[plane->dtype].scaled && t < tokens; t++)
+    for (int64_t t = 0; kvb_scaled(plane) && t < tokens; t++)
         w->scales[t] = t * plane->scale_token_stride;
+}
+
+/* Whose places K's spot has: of planes that lie alike those of V, whose rows may have scales where
+ * K's have none. */
+static const kvb_plane *plane_of_k(const kvb_walk *walk)
+{
+    return walk->alike ? walk->v.plane : walk->k.plane;
 }
 
 void kvb_walk_start(kvb_walk *walk, const kvb_decode *args, const kvb_unit *unit,
@@ -20,7 +27,7 @@ void kvb_walk_start(kvb_walk *walk, const kvb_decode *args, const kvb_unit *unit
     walk->k.plane = &args->cache->k;
     walk->v.plane = &args->cache->v;
     kvb_schedule_make(walk);
-    start_plane(&args->cache->k, walk->cut.tokens, &walk->k);
+    start_plane(plane_of_k(walk), walk->cut.tokens, &walk->k);
     if (!walk->alike)
         start_plane(&args->cache->v, walk->cut.tokens, &walk->v);
     kvb_requests_start(walk);
@@ -51,7 +58,7 @@ static bool one_stretch(const kvb_walk *walk, int64_t seq, int64_t head, int64_t
     const kvb_cache *c = walk->args->cache;
     if (kvb_layouts[c->layout].paged && c->block_tokens < block->count)
         return false;
-    const kvb_stretch s = kvb_stretch_of(c, &c->k, seq, head, token);
+    const kvb_stretch s = kvb_stretch_of(c, plane_of_k(walk), seq, head, token);
     const int64_t grain = walk->cut.grain,
                   grains = block->lead ? 0 : at_most(block->count, s.count) / grain;
     block->count = (int32_t)(grains ? grains * grain : at_most(block->count, grain));
@@ -67,7 +74,7 @@ static void write_down(const kvb_walk *walk, const kvb_plane *plane, int64_t seq
                        int64_t token, const kvb_block *block, kvb_spot *spot)
 {
     const kvb_cache *c = walk->args->cache;
-    const bool scaled = kvb_formats[plane->dtype].scaled;
+    const bool scaled = kvb_scaled(plane);
     const int64_t rows =
         kvb_layouts[c->layout].transposed ? round_up(block->count, LANES) : block->count;
     kvb_offsets(c, plane, seq, head, token - block->lead, block->count, spot->own_rows,
@@ -124,7 +131,7 @@ static void place_block(const kvb_walk *walk, int64_t token, int64_t left, kvb_b
     block->stretch = one_stretch(walk, seq, head, token, block);
     if (block->stretch)
         return;
-    write_down(walk, walk->k.plane, seq, head, token, block, &block->k);
+    write_down(walk, plane_of_k(walk), seq, head, token, block, &block->k);
     if (!walk->alike)
         write_down(walk, walk->v.plane, seq, head, token, block, &block->own_v);
 }
@@ -141,7 +148,10 @@ void kvb_walk_next(kvb_walk *walk, kvb_block *block)
         return;
     block->first = walk->token;
     block->v = walk->alike ? &block->k : &block->own_v;
-    place_block(walk, walk->unit->first + walk->token, walk->unit->count - walk->token, block);
+    const kvb_unit *unit = walk->unit;
+    const bool kept = walk->token < unit->before;
+    block->token = kvb_unit_token(unit, walk->token);
+    place_block(walk, block->token, (kept ? unit->before : unit->count) - walk->token, block);
     walk->token += block->count - block->lead;
 }
 
@@ -158,7 +168,7 @@ void kvb_tile_rows(const kvb_walk *walk, const kvb_block *block, int64_t head, k
 {
     tile->count = block->count;
     tile->lead = block->lead;
-    tile->first = block->unit->first + block->first - block->lead;
+    tile->first = block->token - block->lead;
     side_rows(walk->k.plane, &block->k, head, &tile->k);
     side_rows(walk->v.plane, block->v, head, &tile->v);
 }
@@ -187,8 +197,8 @@ void kvb_tile_scales(const kvb_walk *walk, const kvb_block *block, int64_t head,
 {
     const kvb_plane *k = walk->k.plane, *v = walk->v.plane;
     tile->k.scale = tile->v.scale = NULL;
-    if (kvb_formats[k->dtype].scaled)
+    if (kvb_scaled(k))
         tile->k.scale = scales_at(walk, k, block, &block->k, head, tile->scales[0]);
-    if (kvb_formats[v->dtype].scaled)
+    if (kvb_scaled(v))
         tile->v.scale = scales_at(walk, v, block, block->v, head, tile->scales[1]);
 }

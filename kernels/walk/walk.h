@@ -26,7 +26,8 @@ typedef struct kvb_spot {
 /* Tokens that are taken together. */
 typedef struct kvb_block {
     const kvb_unit *unit; /* null behind the last block */
-    int64_t first;        /* within the unit */
+    int64_t first;        /* within the unit, */
+    int64_t token;        /* and of its sequence: that behind the lead */
     /* `lead` of them are none of the unit's: the lanes of a transposed block in front of its own */
     int32_t count;
     int32_t lead;

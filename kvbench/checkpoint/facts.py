@@ -85,7 +85,8 @@ def model_of(facts: Facts, weights: Weights | None) -> Model:
             f"it has {odd[0]}: not every layer keeps K and V of all its tokens, or reads them"
         )
     longest = facts.count("max_position_embeddings", "n_positions")
-    shape = _heads(facts) | _window(facts) | {"layers": facts.layers, "max_context": longest}
+    shape: dict[str, Any] = _heads(facts) | _window(facts)
+    shape |= {"layers": facts.layers, "max_context": longest}
     return Model(name=facts.path.stem, **shape, source=str(facts.path), weights=weights)
 
 

@@ -10,7 +10,7 @@ import click
 from kvbench.cli._options import cpus_option, isa_option, same, threads_option, with_options
 from kvbench.cli._types import Count
 from kvbench.errors import BadArgument, unknown_word
-from kvbench.model import DEFAULTS, FIELDS, HEADS, Point
+from kvbench.model import DEFAULTS, FIELDS, HEADS, MODEL_SAYS, Point
 from kvbench.model.field import Field
 from kvbench.model.planes import together
 from kvbench.peers.builds import Build
@@ -43,7 +43,7 @@ def options(*names: str) -> list[Callable[..., Any]]:
 
 
 def _option(field: Field) -> Callable[..., Any]:
-    default = None if field.default == "best" else field.default
+    default = None if field.default == "best" or field.of_model else field.default
     value = {
         "type": _TYPES.get(field.kind, str),
         "default": default,
@@ -96,7 +96,9 @@ def _of_model(asked: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     if name is None:
         return {}, other
     found = walked(name, "--model")
-    own = {key: getattr(found, key) for key in HEADS}
+    own = {key: getattr(found, key) for key in (*HEADS, *MODEL_SAYS)}
+    if other.get("head_dim") not in (None, found.head_dim):
+        own["v_dim"] = DEFAULTS["v_dim"]  # the model's goes with its own heads
     if not is_file(name):
         return own | {"model": name}, other
     if other.get("layers") == "model":

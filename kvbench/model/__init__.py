@@ -23,6 +23,7 @@ from kvbench.model.point import (
     DEFAULTS,
     FIELDS,
     HEADS,
+    MODEL_SAYS,
     OURS,
     OWN,
     POINT,

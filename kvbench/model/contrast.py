@@ -12,7 +12,18 @@ from typing import Annotated, Any
 from kvbench.grouping import grouped
 from kvbench.model.annotated import Cpus, about
 from kvbench.model.masks import CHAIN
-from kvbench.model.point import EVEN, FIELDS, POINT, SHAPE, Point, Visited, lengths_word
+from kvbench.model.point import (
+    EVEN,
+    FIELDS,
+    POINT,
+    SHAPE,
+    STEP,
+    TOKEN,
+    Point,
+    Visited,
+    lengths_word,
+)
+from kvbench.model.scores import NONE
 
 # The fastest kernels of all dtypes, else free: no factor of a plan, but chosen from what was
 # measured. Its values are dtypes.
@@ -81,6 +92,7 @@ def value(point: Point, factor: str) -> str:
     """Of the factor, as a word."""
     words = {
         KERNEL: point.kv_dtype,
+        "dtype": f"{point.kv_dtype}{'' if point.k_scale == TOKEN else f' by {point.k_scale}'}",
         "block_tokens": f"block={point.block_tokens}",
         "order": "sequential" if point.order is None else "shuffled",
         "group": f"group={point.shape.group}",
@@ -94,11 +106,17 @@ def value(point: Point, factor: str) -> str:
 
 def alone_of(point: Point) -> Point:
     """The one that it is timed beside, in rounds of a family: with nothing read between its passes;
-    or where nothing is, with one query of each sequence.
+    or where nothing is, with one query of each sequence; or where it has one, with scores as they
+    are. A step is timed beside its parts.
     """
+    shape = point.shape
+    if point.op == STEP:
+        return point
     if point.streamed:
         return replace(point, between=0)
-    return replace(point, shape=replace(point.shape, q_len=1, mask=CHAIN))
+    if shape.q_len > 1:
+        return replace(point, shape=replace(shape, q_len=1, mask=CHAIN))
+    return replace(point, shape=replace(shape, sinks=NONE, softcap=0.0, alibi=0.0, kept=0))
 
 
 def evenly(held: Sequence[int]) -> int:

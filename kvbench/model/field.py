@@ -31,6 +31,7 @@ class Field:
     # whether runs of format 6 may lack it: they have the default, and a point's name is silent
     # about that
     later: bool = False
+    of_model: bool = False  # whether a model says it where nobody else does
 
 
 def of(kind: str, default: Any = None, short: str = "", about: str = "", **more: Any) -> Any:

@@ -2,12 +2,15 @@
 
 from dataclasses import dataclass
 
+from kvbench.model.scores import NONE
+
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
     """Of every `window_every` layers the last one attends to everything, the others to `window`
     tokens; window 0 is no window, window_every 0 no layer that attends to everything. `hidden`,
     `intermediate`: what a token has beside attention, and its feed-forward; 0 where unknown.
+    `v_dim`, `sinks`, `softcap`: as a Shape has them.
     """
 
     name: str
@@ -20,14 +23,17 @@ class Geometry:
     window_every: int = 0
     hidden: int = 0
     intermediate: int = 0
+    v_dim: int = 0
+    sinks: str = NONE
+    softcap: float = 0.0
 
     @property
     def layer_elements(self) -> int:
         """Weights of one layer: attention, and a gated feed-forward. 0 where they are unknown."""
         if not self.hidden or not self.intermediate:
             return 0
-        rows = 2 * self.q_heads + 2 * self.kv_heads
-        return self.hidden * (rows * self.head_dim + 3 * self.intermediate)
+        rows = (self.q_heads + self.kv_heads) * (self.head_dim + (self.v_dim or self.head_dim))
+        return self.hidden * (rows + 3 * self.intermediate)
 
     def sliding(self, context: int) -> int:
         """How many of its layers leave some of so many tokens out."""

@@ -132,29 +132,32 @@ class Shape:
         "count from 0",
         0,
         "v={}",
-        "Elements of a row of V, where they are not head_dim.",
+        "Elements of a row of V, where they are not head_dim. [default: the model's, else 0]",
         later=True,
+        of_model=True,
     )
     sinks: Annotated[str, about("heads: every query head has a sink; none")] = of(
         "word",
         NONE,
         "sinks",
         "heads: every query head has a sink, a score of no token that takes its share of the"
-        " weights; none.",
+        " weights; none. [default: the model's, else none]",
         words=SINKS,
         within="op",
         later=True,
+        of_model=True,
     )
-    softcap: Annotated[Number, about("c of c * tanh(score / c); 0: scores are not capped")] = of(
+    softcap: Annotated[Number, about("absolute: c of c * tanh(score / c); 0: no cap")] = of(
         "number",
         0.0,
         "cap {:g}",
-        "Cap of the scores: c * tanh(score / c); 0: none.",
+        "Cap of the scores: c * tanh(score / c); 0: none. [default: the model's, else 0]",
         within="op",
         later=True,
+        of_model=True,
     )
     alibi: Annotated[
-        Number, about("largest bias of ALiBi, from which heads have their slopes; 0: none")
+        Number, about("absolute: largest bias of ALiBi, of which heads' slopes are made; 0: none")
     ] = of(
         "number",
         0.0,
@@ -189,7 +192,7 @@ class Shape:
     @property
     def reach(self) -> int:
         """Tokens that a sequence's queries attend to together, at most; 0: all."""
-        return self.window and self.window + self.q_len - 1
+        return self.window and self.kept + self.window + self.q_len - 1
 
     @property
     def held(self) -> tuple[int, ...]:
@@ -450,6 +453,8 @@ def lengths_word(lengths: str) -> str:
 def _word(value: Any) -> str:
     if isinstance(value, str):
         return lengths_word(value)
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
     return "-" if value is None else str(int(value)) if isinstance(value, bool) else str(value)
 
 
@@ -483,6 +488,11 @@ def _all() -> Iterator[Field]:
 
 FIELDS = tuple(_all())
 DEFAULTS = {field.name: field.default for field in FIELDS}
+# a shape whose scores are weighed as they are, of all tokens of its window and of no others
+PLAIN_SCORES: dict[str, Any] = {
+    name: DEFAULTS[name] for name in ("sinks", "softcap", "alibi", "kept")
+}
+MODEL_SAYS = tuple(field.name for field in FIELDS if field.of_model)  # beside its heads
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from kvbench.model.planes import PLANES, apart, together
 from kvbench.native.arena import Arena
 from kvbench.native.arguments import floats, instance, place, whole
 from kvbench.native.blocks import NONE, Blocks
+from kvbench.native.channels import channel_kept
 from kvbench.native.declared import Struct
 from kvbench.native.library import Library
 from kvbench.native.ops import decode_task, store_task, unpack_task
@@ -28,13 +29,17 @@ class Cache(Closing):
 
     window: decode attends to the last `window` tokens, the newest included. A cache whose window
         fits its capacity is a ring: it takes tokens without end and keeps the last `capacity` of
-        them. `ring` overrides that. A paged cache has blocks of `block_tokens`, ordered inside by
+        them. `ring` overrides that. kept: beside a window, so many of the first tokens are attended
+        to as well; such a cache is a ring only if `ring` says so, until the first token is
+        overwritten. A paged cache has blocks of `block_tokens`, ordered inside by
         `inner`; `shuffle`, a seed, scatters its blocks.
     blocks: how many blocks there are, for a paged cache whose `table` begins without any, and is
         the caller's to fill; or a pool, from which the cache takes them by itself.
     dtype: of K and V, or of two: q8_0+q4_0 is K + V. v_dim: elements of a row of V, where they are
         not head_dim. scale: the dtype of the scales, for dtypes that have them. tensor: for floats
         of 8 bits, two numbers that all of K and all of V are divided by as they are stored.
+    channel: scales of K, for dtypes that have scales, [kv_heads, head_dim]: of an element of all
+        rows of a head, those of later tokens too. Then rows of K have none. See channel_of().
     pad: bytes behind each head's plane (None: the library's choice). pages and guard: see Arena;
         or `arena` and a byte `offset` into it, for a cache among others, which finds there what
         was there; memory of its own begins as zeros. Kernels read `table` and `lengths` live.
@@ -52,6 +57,7 @@ class Cache(Closing):
         block_tokens: int = 16,
         *,
         inner: str = "head",
+        kept: int = 0,
         v_dim: int | None = None,
         scale: str = "f32",
         ring: bool | None = None,
@@ -59,6 +65,7 @@ class Cache(Closing):
         shuffle: int | None = None,
         blocks: int | Blocks | None = None,
         tensor: Any = None,
+        channel: Any = None,
         pages: str = "thp",
         guard: int = 0,
         arena: Arena | None = None,
@@ -68,7 +75,7 @@ class Cache(Closing):
         self.library = library_or_default(library)
         self.layout = layout
         self.dtype = together(*self.library.halves(dtype))
-        self.window = window
+        self.window, self.kept = window, kept
         self.pool = blocks if isinstance(blocks, Blocks) else None
         cache = self._struct = self.planned(
             kv_heads,
@@ -78,6 +85,7 @@ class Cache(Closing):
             layout=layout,
             dtype=dtype,
             window=window,
+            kept=kept,
             block_tokens=block_tokens,
             inner=inner,
             v_dim=v_dim,
@@ -86,6 +94,7 @@ class Cache(Closing):
             pad=pad,
             blocks=blocks.count if isinstance(blocks, Blocks) else blocks,
             tensor=tensor,
+            channel=channel,
             library=self.library,
         )
         self.lengths = np.zeros(cache.batch, dtype=np.int64)
@@ -180,6 +189,11 @@ class Cache(Closing):
     def dims(self) -> tuple[int, int]:
         """Elements of a row of K, and of V."""
         return self._struct.head_dim, self._struct.v_dim or self._struct.head_dim
+
+    @property
+    def channel(self) -> np.ndarray | None:
+        """The scales of K by channel, [kv_heads, head_dim]; None where there are none."""
+        return channel_kept(self._struct)
 
     def half(self, plane: str) -> tuple[str, int]:
         """The dtype of a plane, and the elements of a row."""
@@ -348,6 +362,9 @@ class Cache(Closing):
         mask: str = CHAIN,
         tree: Any = None,
         queries: Any = None,
+        sinks: Any = None,
+        softcap: Any = 0.0,
+        slopes: Any = None,
     ) -> np.ndarray:
         """Attention of the newest token of each sequence, q [batch, q_heads, head_dim] to [..,
         v_dim]; or of several, [batch, q, q_heads, head_dim].
@@ -357,6 +374,7 @@ class Cache(Closing):
             up to its own; block, all. Or `tree`: booleans [q, q] or [batch, q, q], a row for each
             query.
         queries: [batch], how many of the q each sequence has. The other rows of the answer are 0.
+        sinks, slopes: [q_heads], and softcap: what is done to scores, see kvbench/model/scores.py.
         """
         c = self.struct
         q = asked_of(q, c.batch, c.head_dim)
@@ -366,6 +384,7 @@ class Cache(Closing):
         out = np.empty((*q.shape[:-1], self.dims[1]), dtype=np.float32)
         threads = whole("threads", threads, 32)
         facts |= {"isa": self.library.isa(isa), "deterministic": bool(deterministic)}
+        facts |= {"sinks": sinks, "softcap": softcap, "slopes": slopes}
         task = decode_task("decode", self, q, out, threads, variant=variant, **facts)
         self._run(threads, task)
         return out

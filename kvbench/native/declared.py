@@ -16,6 +16,7 @@ class Plane(Protocol):
     """A kvb_plane."""
 
     tensor: float
+    channel: Address
 
     def __getattr__(self, name: str) -> int:
         """A field."""

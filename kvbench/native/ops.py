@@ -13,6 +13,7 @@ from kvbench.native.declared import Address
 from kvbench.native.library import Library
 from kvbench.native.plugin import Asked
 from kvbench.native.queries import queries_of
+from kvbench.native.scores import reshaped
 from kvbench.native.team import Task, Team
 
 if TYPE_CHECKING:
@@ -46,12 +47,17 @@ def decode_task(
     mask: str = CHAIN,
     tree: np.ndarray | None = None,
     ends: np.ndarray | None = None,
+    sinks: Any = None,
+    softcap: Any = 0.0,
+    slopes: Any = None,
+    kept: int = 0,
     **fields: int,
 ) -> Task:
     """`op` is decode, twin (the reads alone) or fill (data for it). q and out: float32 [batch,
     q_heads, head_dim], or [batch, q_len, q_heads, head_dim].
 
-    mask, tree (uint32 [batch, q_len]) and ends (int64 [batch, q_len]): as kvb_decode has them.
+    mask, tree (uint32 [batch, q_len]) and ends (int64 [batch, q_len]), sinks, softcap and slopes
+    ([q_heads]): as kvb_decode has them. kept: where the cache does not say it.
     `fields`: others of it, such as wrap, deterministic or stages.
     """
     library = cache.library
@@ -61,12 +67,20 @@ def decode_task(
     args.q_heads, args.window = q.shape[-2], cache.window or 0
     for kind, word in {"isa": isa, "schedule": library.schedule(schedule)}.items():
         setattr(args, kind, library.number(kind, word))
-    asked = Asked(queries_of(q), mask, args.window, ends is not None)
-    way = library.way(variant, cache.layout, cache.dtype, isa, asked)
-    for field, value in (fields | way).items():
-        setattr(args, field, value)
+    args.kept = kept or cache.kept
     own = _queries(library, queries_of(q), mask, tree, ends)
-    for field, value in own.items():
+    own |= reshaped(library, args.q_heads, sinks, softcap, slopes)
+    asked = Asked(
+        queries_of(q),
+        mask,
+        args.window,
+        ragged=ends is not None,
+        softcap="softcap" in own,
+        slopes="slope" in own,
+        channel=cache.channel is not None,
+    )
+    way = library.way(variant, cache.layout, cache.dtype, isa, asked)
+    for field, value in (fields | way | own).items():
         setattr(args, field, value)
     make = getattr(library.lib, f"kvb_task_{op}")
     more = (seed,) if op == "fill" else ()

@@ -3,7 +3,8 @@
 from typing import Any
 
 from kvbench.errors import BadArgument
-from kvbench.native.arguments import instance, positive, whole
+from kvbench.native.arguments import instance, place, positive, whole
+from kvbench.native.channels import set_channel
 from kvbench.native.declared import Struct
 from kvbench.native.library import Library, default_library
 
@@ -19,6 +20,7 @@ def planned(
     layout: str = "head",
     dtype: str = "f32",
     window: int | None = None,
+    kept: int = 0,
     block_tokens: int = 16,
     inner: str = "head",
     v_dim: int | None = None,
@@ -27,9 +29,12 @@ def planned(
     pad: int | None = None,
     blocks: int | None = None,
     tensor: Any = None,
+    channel: Any = None,
     library: Library | None = None,
 ) -> Struct:
-    """The `kvb_cache *` of a Cache with these arguments: its strides and sizes, and no memory."""
+    """The `kvb_cache *` of a Cache with these arguments: its strides and sizes, and no memory.
+    channel: the scales of K, or True for any.
+    """
     library = library_or_default(library)
     cache = library.ffi.new("kvb_cache *")
     counts = dict(
@@ -51,11 +56,16 @@ def planned(
     if tensor is not None:
         cache.k.tensor, cache.v.tensor = positive("tensor", tensor, 2)
     _refuse_less_than_one(window=window, v_dim=v_dim)
-    fits = window is not None and window <= cache.capacity
+    if place("kept", kept) and window is None:
+        raise BadArgument(f"kept is {kept}, and there is no window", "say how many are the last")
+    fits = window is not None and window <= cache.capacity and not kept
     cache.ring = fits if ring is None else bool(ring)
     needed = cache.batch * -(-cache.capacity // max(cache.block_tokens, 1))
     cache.blocks = whole("blocks", max(0, min(needed, _INT64_MAX)) if blocks is None else blocks)
     library.check(library.lib.kvb_cache_plan(cache))
+    if channel is not None:
+        set_channel(library, cache, channel)
+        library.check(library.lib.kvb_cache_plan(cache))
     return cache
 
 

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 _OP = "decode"
 _WORD = re.compile(r"[a-z0-9_]{1,32}")
 _QUERIES, _MASK = "KVB_TAKES_QUERIES", "KVB_TAKES_MASK"
+_SOFTCAP, _SLOPE, _CHANNEL = "KVB_TAKES_SOFTCAP", "KVB_TAKES_SLOPE", "KVB_TAKES_CHANNEL"
+# sinks and kept tokens are the library's own work
+_TAKEN = (_QUERIES, _MASK, _SOFTCAP, _SLOPE, _CHANNEL)
 _AT = "@"  # between a variant and the stem of its plug-in, where two have it
 _ALL = "all"  # of the words of an axis: none of them may be called so
 _EXAMPLE = "kvbench verify --example shows how one is made"
@@ -90,13 +93,17 @@ def _listed(path: Path, library: Path, interface: Path) -> dict[Kernel, int]:
 
 class Asked(NamedTuple):
     """What a decode asks for that a plug-in's kernel need not take. ragged: whether sequences have
-    different numbers of queries.
+    different numbers of queries. softcap, slopes: whether scores have them. channel: whether K has
+    scales of channels.
     """
 
     queries: int = 1
     mask: str = CHAIN
     window: int = 0
     ragged: bool = False
+    softcap: bool = False
+    slopes: bool = False
+    channel: bool = False
 
     def missing(self, takes: int, lib: Any) -> str:
         """Why it is refused by a kernel that takes this sum of KVB_TAKES_*; empty if it is not."""
@@ -107,6 +114,9 @@ class Asked(NamedTuple):
             several: self.queries > 1 and _QUERIES,
             "different numbers of queries": self.ragged and _QUERIES,
             f"the mask {self.mask}": self.mask != CHAIN and _MASK,
+            "softcap": self.softcap and _SOFTCAP,
+            "slopes": self.slopes and _SLOPE,
+            "K by channel": self.channel and _CHANNEL,
         }
         for what, name in asked.items():
             if name and not takes & getattr(lib, name):
@@ -307,7 +317,7 @@ class Plugin:
             **texts, runnable=bool(row.runnable) and texts["isa"] in self._library.isas()
         )
         self._refuse_words(where, kernel)
-        if row.takes & ~(getattr(self.lib, _QUERIES) | getattr(self.lib, _MASK)):
+        if row.takes & ~sum(getattr(self.lib, name) for name in _TAKEN):
             raise BadLibrary(
                 f"{where}: takes {row.takes}, which {self._library.path.name} does not know",
                 _EXAMPLE,

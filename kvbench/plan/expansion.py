@@ -20,11 +20,19 @@ from kvbench.model import DEFAULTS, HEADS, OURS, POINT, Contrast, Kernel, Needs,
 from kvbench.model.hardware import kernel_id
 from kvbench.model.masks import CHAIN
 from kvbench.model.planes import apart, is_pair
-from kvbench.model.point import ATTENDS, BETWEEN, INTERLEAVE, LOCAL, STEP, lengths_word
+from kvbench.model.point import ATTENDS, BETWEEN, INTERLEAVE, LOCAL, STEP, TOKEN, lengths_word
 from kvbench.native import Asked
 from kvbench.peers.host import layer_shape
-from kvbench.plan.needs import ALONE, PROCESS, needs
-from kvbench.plan.shapes import INVALID, UNKNOWN, Left, between_of, refuse_idle, shape_of
+from kvbench.plan.needs import ALONE, PROCESS, UNCACHED, needs
+from kvbench.plan.shapes import (
+    INVALID,
+    UNKNOWN,
+    Left,
+    as_model,
+    between_of,
+    refuse_idle,
+    shape_of,
+)
 from kvbench.plan.site import Site, constraint, resolved, threads_of
 from kvbench.plan.witnesses import contrasts, crowded, is_peer, witnesses
 from kvbench.suite import AXES, Suite, model
@@ -206,7 +214,7 @@ def _combinations(suite: Suite, site: Site) -> Iterator[_Facts]:
         )
     for axes, grid in grids:
         for values in product(*axes.values()):
-            facts = dict(zip(axes, values, strict=True))
+            facts = as_model(dict(zip(axes, values, strict=True)))
             if site.peers and facts["engine"] not in (OURS, *site.peers):
                 continue
             if _kernel(facts, site) or not _elsewhere(facts, grid, site):
@@ -265,7 +273,7 @@ def _on(facts: _Facts, cpus: tuple[int, ...], site: Site) -> Point:
     """What does not matter to a layout, dtype or op gets its default, so that no point stands
     twice.
     """
-    facts = _settled(facts, site)
+    facts = _settled(facts, site) | {"k_scale": _k_scale(facts, site)}
     whole = model(facts["model"]).layers if facts["layers"] == "model" and facts["model"] else 0
     facts |= {"layers": 0} if facts["layers"] == "model" else {}
     if facts["op"] in ALONE and len(cpus) > 1:
@@ -315,10 +323,25 @@ def _settled(facts: _Facts, site: Site) -> _Facts:
     return DEFAULTS | found | {"order": 1 if shuffled else None} | own
 
 
+def _k_scale(facts: _Facts, site: Site) -> str:
+    """By token where K has no scales of its own to share in another way."""
+    asked, (dtype, _) = str(facts["k_scale"]), apart(facts["dtype"])
+    if asked == TOKEN or facts["op"] in UNCACHED or not site.has_scales(dtype):
+        return TOKEN
+    if site.scales_blocks(dtype):
+        raise Left(INVALID, f"k_scale = {asked}: {dtype} has a scale of each block in its rows")
+    return asked
+
+
 def _kernel(facts: _Facts, site: Site) -> Kernel | None:
-    """Of a pair of dtypes that of K: the library knows whether V's goes with it."""
-    facts = facts | {"dtype": apart(facts["dtype"])[0]}
-    return site.kernels.get(tuple(facts[axis] for axis in _KERNEL))
+    """Of a pair of dtypes that of K, where V's dtype has one, too."""
+    both = (site.kernels.get(_words(facts, dtype)) for dtype in apart(facts["dtype"]))
+    k, v = both
+    return k if v else None
+
+
+def _words(facts: _Facts, dtype: str) -> tuple[Any, ...]:
+    return tuple(dtype if axis == "dtype" else facts[axis] for axis in _KERNEL)
 
 
 def _refuse_kernel(facts: _Facts, site: Site) -> None:

@@ -31,7 +31,7 @@ SLICE = 1e-4  # seconds to prepare each slice
 _FORMS = {"read": 7 / 3, "copy": 4 / 3, "copy_nt": 4 / 3}
 _PACE = 0.001  # seconds of a sample of it
 _LOOKS = 1.5  # walks of all slices, whose answers are checked
-_CORES = 4  # points of several queries, at least, whose core roofs share the time of a sample
+_CORES = 4  # points of a family, at least, whose core roofs share the time of a sample
 PEER = 1.5  # seconds to begin a peer's process, to fill its store and to verify it
 EVICTED = 2.0  # by the wall: the untimed sweeps take as long as what lies between them
 # seconds that any visit is given, and bytes/s at which one may still prepare
@@ -173,7 +173,7 @@ def _samples(visited: Visited, plan: Plan, needs: Mapping[Point, Needs]) -> floa
     if visited.op == STEP:  # its parts together take as long as the step, and so does a read
         return (3 + plan.neighbour) * walks[0] + 2 * seconds + _PACE
     if (alone := alone_of(visited)) != visited and alone in needs:  # whose witnesses it has
-        return (1 + plan.neighbour) * walks[0] + (visited.shape.q_len > 1) * seconds / _CORES
+        return (1 + plan.neighbour) * walks[0] + (not visited.streamed) * seconds / _CORES
     far = needs[visited].walked >= needs[visited].far or visited.residency == "evicted"
     more = 0.0 if stores(visited) else seconds + far * walks[0]
     return (3 + plan.neighbour) * walks[0] + _PACE + more

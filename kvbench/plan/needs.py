@@ -3,14 +3,16 @@ allocated.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from kvbench.model import POINT, Contrast, Machine, Needs, Point
 from kvbench.model.masks import CHAIN
-from kvbench.model.point import ATTENDS, STEP, Visited
+from kvbench.model.point import ATTENDS, CHANNEL, PLAIN_SCORES, STEP, Visited
 from kvbench.native import Cache
 from kvbench.oracle import BLOCK
 from kvbench.plan.steps import parts
@@ -34,7 +36,9 @@ def needs(point: Point, far: int) -> Needs:
     if point.op == STEP:
         return _of_step(point, far)
     count, rows = slice_of(point), slice_of(replace(point, pad=0))  # nobody walks what pads
-    slices = _slices(point, _walked(point, rows), far)
+    # as many as one without kept tokens has, beside which it is timed
+    least = replace(point, shape=replace(point.shape, kept=0))
+    slices = _slices(point, _walked(least, rows), far)
     return Needs(
         slice_bytes=count,
         slice_walked=_walked(point, count),
@@ -52,7 +56,7 @@ def _of_step(step: Point, far: int) -> Needs:
     """
     found = [needs(part.point, far) for part in parts(step)]
     layers, shape = step.shape.layers, step.shape
-    stored = 4 * 2 * shape.batch * shape.kv_heads * shape.head_dim
+    stored = 4 * shape.batch * shape.kv_heads * (shape.head_dim + shape.width_of_v)
     return Needs(
         slice_bytes=sum(each.slice_bytes * each.slices for each in found) // layers,
         slice_walked=sum(each.walked for each in found) // layers + step.between,
@@ -70,6 +74,7 @@ def room(point: Point, slices: int) -> tuple[object, ...]:
     """
     facts = tuple(sized(point).values())
     shape = replace(point.shape, q_heads=point.shape.kv_heads, layers=slices, q_len=1, mask=CHAIN)
+    shape = replace(shape, **PLAIN_SCORES)
     return (point.op, facts, shape, point.order, point.pages, point.memory)
 
 
@@ -96,8 +101,26 @@ def slice_of(point: Point) -> int:
 
 
 def sized(point: Point) -> dict[str, Any]:
-    """What the size of a slice rests on, as a Cache takes it."""
-    return {name: getattr(point, name) for name in SIZED_BY} | {"dtype": point.kv_dtype}
+    """What the size of a slice rests on."""
+    own = {name: getattr(point, name) for name in SIZED_BY}
+    return sized_by(own | {"dtype": point.kv_dtype, "v_dim": point.shape.v_dim})
+
+
+def sized_by(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """The same of one value of each axis, `v_dim` too; but no default of what caches of before had
+    not.
+    """
+    found = {name: facts[name] for name in SIZED_BY if name != "k_scale"}
+    found |= {"v_dim": facts["v_dim"]} if facts["v_dim"] else {}
+    return found | ({"k_scale": CHANNEL} if facts["k_scale"] == CHANNEL else {})
+
+
+def as_cache(kv_heads: int, head_dim: int, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What sized_by() says, as a Cache takes it: scales of K by channel are all 1."""
+    found = {name: fact for name, fact in facts.items() if name != "k_scale"}
+    if "k_scale" in facts:
+        found["channel"] = np.ones((kv_heads, head_dim), dtype=np.float32)
+    return found
 
 
 @cache
@@ -105,7 +128,8 @@ def slice_bytes(kv_heads: int, head_dim: int, capacity: int, batch: int, **facts
     """Bytes of one layer's K and V. Points of a sweep ask the same again and again, here and
     below.
     """
-    return Cache.size_of(kv_heads, head_dim, capacity, batch=batch, **facts)
+    own = as_cache(kv_heads, head_dim, facts)
+    return Cache.size_of(kv_heads, head_dim, capacity, batch=batch, **own)
 
 
 @cache
@@ -163,18 +187,19 @@ def _slices(point: Point, part: int, far: int) -> int:
 
 def _sources(point: Point) -> int:
     """Bytes of float32 rows to store in one slice: each has its own, as in a model."""
-    return 4 * math.prod(sources(point))
+    return 4 * sum(map(math.prod, sources(point)))
 
 
-def sources(point: Point) -> tuple[int, ...]:
-    """Dimensions of the float32 rows that one slice's are stored from: of K and V of each sequence,
-    or of logits. Nothing where it stores no others.
+def sources(point: Point) -> tuple[tuple[int, ...], ...]:
+    """Dimensions of the float32 rows that one slice's are stored from: of K and of V of each
+    sequence, or of logits. Nothing where it stores no others.
     """
     shape = point.shape
     if point.op == "logits":
-        return shape.batch, shape.vocabulary
+        return ((shape.batch, shape.vocabulary),)
     tokens = {"append": 1, "bulk": shape.context, "transpose": shape.context}.get(point.op, 0)
-    return 2, shape.batch, tokens, shape.kv_heads, shape.head_dim
+    rows = shape.batch, tokens, shape.kv_heads
+    return (*rows, shape.head_dim), (*rows, shape.width_of_v)
 
 
 def _check(point: Point) -> int:
@@ -185,14 +210,15 @@ def _check(point: Point) -> int:
     scores = (shape.batch + 2) * shape.q_len * shape.q_heads * shape.context * 8
     whole = point.op in ("bulk", "repack", "transpose")
     tokens = shape.context if whole else min(shape.context, BLOCK)
-    return max(0, scores + 5 * shape.batch * tokens * shape.kv_heads * shape.head_dim * 4)
+    widest = max(shape.head_dim, shape.width_of_v)
+    return max(0, scores + 5 * shape.batch * tokens * shape.kv_heads * widest * 4)
 
 
 def _held(point: Point) -> int:
     """Bytes for one slice, beside its rows: objects, and queries and output of its own."""
     shape = point.shape
-    row = shape.q_heads * shape.head_dim * 4
-    ends = 0 if stores(point) else 2 * shape.batch * shape.q_len * row
+    rows = shape.q_heads * (shape.head_dim + shape.width_of_v) * 4  # of a query and its answer
+    ends = 0 if stores(point) else shape.batch * shape.q_len * rows
     return max(0, ends + _OBJECTS + _UNITS * shape.batch * shape.kv_heads)
 
 

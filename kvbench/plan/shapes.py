@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 from kvbench.errors import BadArgument, KvbenchError
-from kvbench.model import DEFAULTS, HEADS, Point, Shape
+from kvbench.model import DEFAULTS, HEADS, MODEL_SAYS, Point, Shape
 from kvbench.model.contrast import evenly
 from kvbench.model.masks import CHAIN
-from kvbench.model.point import EVEN, LISTED, SHAPE, STEP, VOCABULARY
-from kvbench.plan.needs import SIZED_BY, UNCACHED, slice_of, tokens_in
+from kvbench.model.point import CHANNEL, EVEN, LISTED, SHAPE, STEP, VOCABULARY
+from kvbench.plan.needs import UNCACHED, sized_by, slice_of, tokens_in
 from kvbench.plan.site import Site
 from kvbench.regime import THRESHOLDS, lacking
 from kvbench.suite import Model, Relative, model, traces
@@ -29,6 +29,15 @@ class Left(Exception):
     """This combination is no point: the reason, and its particulars."""
 
 
+def as_model(facts: dict[str, Any]) -> dict[str, Any]:
+    """With what nobody asks for as the model has it. Its width of V goes with its own heads."""
+    known = model(facts["model"]) if facts["model"] else None
+    own = {name: getattr(known, name, DEFAULTS[name]) for name in MODEL_SAYS}
+    if known and facts["head_dim"] not in (None, known.head_dim):
+        own["v_dim"] = DEFAULTS["v_dim"]
+    return facts | {name: value for name, value in own.items() if facts[name] is None}
+
+
 def shape_of(facts: Facts, cpus: tuple[int, ...], site: Site) -> Shape:
     """`facts`: settled."""
     facts = _drawn(facts)
@@ -36,6 +45,7 @@ def shape_of(facts: Facts, cpus: tuple[int, ...], site: Site) -> Shape:
     heads = [facts[name] or getattr(known, name) for name in HEADS]
     if heads[0] % heads[1]:
         raise Left(INVALID, f"{heads[0]} query heads do not divide into {heads[1]} KV heads")
+    facts = {**facts, "v_dim": _width_of_v(facts, heads[2])}
     window = facts["window"]
     if window == "model":
         window = known.window if known else 0
@@ -46,12 +56,22 @@ def shape_of(facts: Facts, cpus: tuple[int, ...], site: Site) -> Shape:
     capacity = _capacity(facts, context)
     if window > capacity:
         raise Left(INVALID, f"window {window} is more than capacity {capacity}")
+    if facts["kept"] and not window:
+        raise Left(
+            INVALID, f"kept = {facts['kept']} takes a window: without one all are attended to"
+        )
     own = {field.name: facts[field.name] for field in SHAPE} | dict(zip(HEADS, heads, strict=True))
     width = own["vocabulary"] or (known and known.vocabulary) or VOCABULARY
     own["vocabulary"] = width if facts["op"] == "logits" else 0
     own["mask"] = _mask(facts, context)
     found = Shape(**own | {"context": context, "capacity": capacity, "window": window} | step)
     return _of_lengths(found)
+
+
+def _width_of_v(facts: Facts, head_dim: int) -> int:
+    """0 where V is as wide as K, and of matrices that are of no cache."""
+    v_dim = int(facts["v_dim"])
+    return 0 if v_dim == head_dim or facts["op"] in UNCACHED else v_dim
 
 
 def _mask(facts: Facts, context: int) -> str:
@@ -81,6 +101,12 @@ def _drawn(facts: Facts) -> Facts:
 
 def _of_step(facts: Facts, known: Model | None) -> dict[str, int]:
     """A step is of all layers of a model, once, in their own mix."""
+    if facts["v_dim"]:
+        raise Left(INVALID, f"a step stores rows of V as wide as K's, not {facts['v_dim']}")
+    if facts["k_scale"] == CHANNEL:
+        raise Left(INVALID, "a step scales K by token")
+    if facts["kept"]:
+        raise Left(INVALID, "layers of a step keep the tokens of their window alone")
     if facts["residency"] != DEFAULTS["residency"]:
         raise Left(INVALID, f"a step walks all layers in turn: it is never {facts['residency']}")
     layers = facts["layers"] or facts["whole"] or (known and known.layers)
@@ -159,7 +185,7 @@ def _tokens(facts: Facts, heads: list[int], cpus: tuple[int, ...], site: Site) -
             f"no L{context.level} is known for {lacking(site.machine, cpus, context.level)}",
         )
     _refuse_closed(facts, context, cpus, site)
-    sized = {name: facts[name] for name in SIZED_BY}
+    sized = sized_by(facts)
     try:
         tokens = tokens_in(
             context.factor * held, context.factor >= 1, heads[1], heads[2], facts["batch"], **sized

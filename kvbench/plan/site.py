@@ -9,9 +9,9 @@ from typing import Any
 
 from kvbench.errors import BadArgument, unknown_word
 from kvbench.machine.placement import POWERS, memory_nodes, place, powers, words_of
-from kvbench.model import DEFAULTS, OURS, PLACES, Kernel, Machine
+from kvbench.model import DEFAULTS, MODEL_SAYS, OURS, PLACES, Kernel, Machine
 from kvbench.model.point import STEP
-from kvbench.native import Cache, Library, default_library, pages_given
+from kvbench.native import Cache, Library, block_of, default_library, pages_given
 from kvbench.peers.builds import Build, engine_of
 from kvbench.peers.known import Known, known
 from kvbench.plan.needs import ALONE, slice_bytes
@@ -129,6 +129,15 @@ class Site:
         )
 
     @cache
+    def scales_blocks(self, dtype: str) -> bool:
+        """Whether a scale is of a block of elements, and lies in their row."""
+        return dtype != NONE and block_of(dtype, self.library)[0] > 1
+
+    @cache
+    def has_scales(self, dtype: str) -> bool:
+        return self.scaled(dtype) or self.scales_blocks(dtype)
+
+    @cache
     def paged(self, layout: str) -> bool:
         return layout != NONE and Cache.is_paged(layout, self.library)
 
@@ -155,6 +164,7 @@ def _steps(library: Library) -> list[Kernel]:
 def resolved(axes: Axes, op: str, site: Site) -> dict[str, tuple[Any, ...]]:
     """All axes, for one op: "all" spelled out, "best" named, what is not asked for by default."""
     found = {axis: axes.get(axis, (DEFAULTS[axis],)) for axis in AXES} | {"op": (op,)}
+    found |= {axis: axes.get(axis, (None,)) for axis in MODEL_SAYS}  # as the model has it
     for axis, values in found.items():
         if axis not in ("threads", "op") and ALL in values:
             found[axis] = site.words_of(op, axis) if axis in BY_KERNEL else words(axis)

@@ -28,6 +28,7 @@ from kvbench.model import (
     Shape,
 )
 from kvbench.model.contrast import FACTORS, LAYOUT, LENGTHS, lines, value
+from kvbench.model.planes import apart
 from kvbench.model.point import FLOPS, SHAPE, Visited
 from kvbench.native import default_library
 from kvbench.plan.classes import level
@@ -37,7 +38,7 @@ from kvbench.regime import classify, dram_bytes
 
 _PER_OCTAVE = 4  # footprints closer together than that share a ceiling
 _COPIES = ("copy", "copy_nt")
-_MOST = 8  # points of a set
+_MOST = 10  # points of a set
 _FIELDS = [field.name for field in POINT], [field.name for field in SHAPE]
 _values = attrgetter(*_FIELDS[0], *(f"shape.{name}" for name in _FIELDS[1]))
 _USUAL = DEFAULTS | {"order": None}  # most caches have no blocks
@@ -102,7 +103,8 @@ def contrasts(needs: Mapping[Point, Needs], machine: Machine, memory: int) -> tu
     feeds and that have one query and nothing between their passes, the line with most of them, then
     the one nearest to the defaults, that fits a share of it. Of layouts the one nearest to the
     defaults and further ones, until each stands beside another: no dtype and variant has all. Of
-    several lengths every line that fits: they differ in how much they read.
+    several lengths every line that fits: they differ in how much they read. Of dtypes with pairs
+    among them one of each variant, or where that does not fit each pair beside its halves.
     """
     found, seen = list[Contrast](), defaultdict[tuple[str, ...], set[str]](set)
     own = [point for point in needs if not point.streamed and point.shape.q_len == 1]
@@ -114,13 +116,22 @@ def contrasts(needs: Mapping[Point, Needs], machine: Machine, memory: int) -> tu
                 levels = {point.name for point in line}
             elif len(levels) > 1:
                 continue
-            beside = seen[factor, line[0].op, *levels]
+            paired = factor == "dtype" and any(point.v_dtype for point in line)
+            beside = seen[factor, line[0].op, line[0].variant if paired else "", *levels]
             values = {value(point, factor) for point in line}
             new = not values <= beside if factor == LAYOUT else not beside
-            if new and fit(line, needs, memory):
-                found.append(Contrast(factor, line))
+            sets = _halves(line) if paired and not fit(line, needs, memory) else [line]
+            if new and (fitting := [own for own in sets if fit(own, needs, memory)]):
+                found += (Contrast(factor, own) for own in fitting)
                 beside |= values
     return tuple(found)
+
+
+def _halves(line: Sequence[Point]) -> list[tuple[Point, ...]]:
+    """Each pair of dtypes beside those of its halves, by all scales."""
+    pairs = dict.fromkeys(point.kv_dtype for point in line if point.v_dtype)
+    alike = ({pair, *apart(pair)} for pair in pairs)
+    return [tuple(point for point in line if point.kv_dtype in own) for own in alike]
 
 
 def _rank(factor: str, line: Sequence[Point]) -> tuple[int, ...]:

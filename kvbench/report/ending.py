@@ -10,6 +10,7 @@ import pandas as pd
 
 from kvbench.analysis.answers import Answers
 from kvbench.analysis.answers.decodes import Decode
+from kvbench.analysis.answers.mixed import Mixed, Other
 from kvbench.analysis.answers.serving import Batch, Way
 from kvbench.analysis.answers.speculate import Speculation
 from kvbench.analysis.answers.step import Step
@@ -83,6 +84,10 @@ def short(found: Findings) -> list[str]:
     if own.decodes.rows:
         rule = wrapped([said("first", "rule", own.decodes.fastest)])
         lines += ["", *(f"  {line}" for line in _dtypes(own.decodes.rows)), *rule]
+    if own.mixed.formats:
+        table = _formats(own.mixed)
+        rule = wrapped([said("mixed", "rule", own.mixed)])
+        lines += ["", *(f"  {cut(line, WIDTH - 2)}" for line in table), *rule]
     if drafted := own.speculation.page:
         table = _drafting(own.speculation)
         rule = wrapped([said("speculate", "rule", drafted[0])])
@@ -109,6 +114,24 @@ def _dtypes(found: tuple[Decode, ...]) -> list[str]:
             "limit": said("first", "briefly", row.limit),
         }
         for row in found
+    ]
+    return ruled(pd.DataFrame(rows), [Column(name, name) for name in rows[0]])
+
+
+def _formats(found: Mixed) -> list[str]:
+    """The table of formats of K and V, narrow."""
+    rows = [
+        {
+            "format": said("mixed", "label", each),
+            "bytes": size(each.bytes),
+            "tokens/s": narrow(each.speed.figure),
+            **{
+                f"{own.keys} keys": f"{said('mixed', 'percent', own.error)} {own.place}"
+                for own in each.placed
+            },
+            "over K's": narrow(own.times.figure) if (own := each.over(Other.K)) else "",
+        }
+        for each in found.formats
     ]
     return ruled(pd.DataFrame(rows), [Column(name, name) for name in rows[0]])
 

@@ -133,7 +133,9 @@ def facts(sweep: Sweep, seen: Forecast) -> PlannedSweep:
 
 def _written(value: Any) -> Written:
     """As a suite writes it."""
-    return value if value is None or isinstance(value, bool | int | str) else str(value)
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
 def planned_text(sweep: Sweep, seen: Forecast) -> list[str]:
@@ -191,6 +193,8 @@ def _short(value: Any) -> str:
         return str(value).lower()
     if value is None:
         return "default"
+    if isinstance(value, float):
+        return f"{value:.9g}"
     return count_text(value) if isinstance(value, int) else lengths_word(str(value))
 
 

@@ -17,6 +17,7 @@ from kvbench.model import Ceiling, Check, Machine, Role, Skip
 from kvbench.model.tuning import PARTS
 from kvbench.report.cells import NOTHING, answered, texts, titled, within
 from kvbench.report.drafts import queries
+from kvbench.report.formats import costs
 from kvbench.report.machine_text import said
 from kvbench.report.sheet import Cell, Columns, Sheet, interval, known, plain, records, sheet
 from kvbench.report.words import said as words
@@ -388,6 +389,7 @@ def every(found: Findings) -> list[Sheet]:
     asked = (own.pop("contrasts"), tokens(found), fits(found.answers))
     return [
         points(found),
+        costs(found),
         queries(found),
         serving(found),
         replace(own.pop("peers"), name="rows"),  # a page's figure has that name

@@ -68,7 +68,9 @@ def planned(options: Options, library: Library) -> tuple[Sweep, Forecast, Machin
 
 
 def _without(found: Sweep, line: tuple[Point, ...], machine: Machine) -> Plan:
-    """The plan, without the dtypes of the level where the line times them side by side."""
+    """The plan, without the dtypes of the level where the line times them side by side: but those
+    of pairs, which the line has not.
+    """
 
     def asks(factor: str, point: Point) -> tuple[str, str, str]:
         return factor, point.op, level(point, found.needs[point], machine)
@@ -77,7 +79,9 @@ def _without(found: Sweep, line: tuple[Point, ...], machine: Machine) -> Plan:
     left = (
         each
         for each in found.plan.points
-        if not (isinstance(each, Contrast) and asks(each.factor, each.points[0]) == same)
+        if not isinstance(each, Contrast)
+        or asks(each.factor, each.points[0]) != same
+        or any(point.v_dtype for point in each.points)
     )
     return replace(found.plan, points=tuple(left))
 

@@ -2,9 +2,9 @@
 
 A value stands alone or in a list. Counts: 4096, "4k", or a range by a factor, "256..64k x2".
 context: also a size of one slice relative to caches, "0.5xL3". window, layers and full_every: also
-"model". between: bytes, of which "64m" are 64 MiB, "0.5xL3", or "model:q4_0".
-Words: also "all". threads: also words. lengths: also a draw of a trace, or a file, whose numbers
-they then are.
+"model". between: bytes, of which "64m" are 64 MiB, "0.5xL3", or "model:q4_0". Numbers: decimals.
+Words: also "all". dtype: also K + V, "q8_0+q4_0". threads: also words. lengths: also a draw of a
+trace, or a file, whose numbers they then are.
 """
 
 import math
@@ -18,7 +18,7 @@ from kvbench.errors import BadArgument, one_of
 from kvbench.machine.placement import MOST_THREADS, POWERS, SIBLINGS, UNITS
 from kvbench.model import DEFAULTS, FIELDS, OURS, PLACES
 from kvbench.model.masks import MOST_QUERIES
-from kvbench.model.planes import refuse_pair
+from kvbench.model.planes import is_pair, together
 from kvbench.model.point import EVEN, INTERLEAVE, LISTED, LOCAL, RAGGED
 from kvbench.native import Library, default_library
 from kvbench.peers.known import entries
@@ -31,9 +31,11 @@ AXES = {field.name: field for field in FIELDS if field.axis}
 BY_KERNEL = ("variant", "layout", "dtype", "isa")  # "all" of these depends on the op
 MOST = 100_000  # values of an axis, and points of a suite
 _LARGEST = 1 << 31  # of any count
+_HIGHEST = 1e6  # of any other number
 _SEQUENCES = 4096  # of a batch, whose lengths a file lists
 _RANGE = re.compile(rf"{COUNT}\s*\.\.\s*{COUNT}\s*x\s*([0-9]{{1,9}}(?:\.[0-9]{{1,9}})?)")
 _RELATIVE = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,6})?)\s*x\s*L([1-3])")
+_DECIMAL = r"[0-9]{1,7}(?:\.[0-9]{1,9})?"
 OF_MODEL = "model:"  # before the format of a layer's weights
 NODES = "nodes"  # of memory or of CPUs: each in turn
 _WORDS = {  # that stand beside counts, by kind
@@ -64,6 +66,7 @@ _FORMS = {
     ),
     "full_every": 'layers such as 6, 0 for none, or "model"',
     "between": 'bytes such as "64m", 0 for none, a size such as "0.5xL3", or "model:q4_0"',
+    "number": f"a number from 0 to {_HIGHEST:,.0f}, such as 50 or 0.5",
     "count from 0": 'a number from 0 on, such as 8, or a range such as "1..16 x2"',
     "threads": (
         'a number, a range such as "1..16 x2", or one of:'
@@ -95,11 +98,12 @@ def read_axis(where: str, name: str, value: Any, library: Library | None = None)
 def form(name: str, library: Library | None = None) -> str:
     """How a value of an axis is written."""
     kind = AXES[name].kind
-    return f"one of: {', '.join(words(name, library))}" if kind == "word" else _FORMS[kind]
+    pairs = "; or K + V, such as q8_0+q4_0" if name == "dtype" else ""
+    return f"one of: {', '.join(words(name, library))}{pairs}" if kind == "word" else _FORMS[kind]
 
 
 def words(name: str, library: Library | None = None) -> tuple[str, ...]:
-    """All words of an axis. Those of kernels are the library's."""
+    """All words of an axis. Those of kernels are the library's; pairs of dtypes are not listed."""
     library = library or default_library()
     if AXES[name].words:
         return AXES[name].words
@@ -183,8 +187,8 @@ def _values(where: str, name: str, value: Any, library: Library | None) -> Itera
     kind = AXES[name].kind
     if kind == "word":
         allowed = words(name, library)
-        if name == "dtype" and isinstance(value, str):
-            refuse_pair(where, value)
+        if name == "dtype" and isinstance(value, str) and is_pair(value):
+            return [together(*(library or default_library()).halves(value, where))]
         if not isinstance(value, str) or value not in (*allowed, ALL):
             raise unknown(f"{where}: {shown(value)}", value, (*allowed, ALL))
         return [value]
@@ -202,6 +206,8 @@ def _values(where: str, name: str, value: Any, library: Library | None) -> Itera
         return [_lengths(where, value)]
     if kind in ("flag", "cpus", "memory", "lengths"):
         raise _wrong(where, name, value)
+    if kind == "number":
+        return [_number(where, name, value)]
     if (
         kind in ("context", "between")
         and isinstance(value, str)
@@ -216,6 +222,15 @@ def _values(where: str, name: str, value: Any, library: Library | None) -> Itera
             raise unknown(f"{where}: {shown(value)}", dtype, known, "is no format of weights")
         return [value]
     return _counts(where, name, value)
+
+
+def _number(where: str, name: str, value: Any) -> float:
+    text = value.strip() if isinstance(value, str) else shown(value)
+    if isinstance(value, bool) or not re.fullmatch(_DECIMAL, text):
+        raise _wrong(where, name, value)
+    if not (found := float(text)) <= _HIGHEST:
+        raise BadArgument(f"{where} is {shown(value)}", form(name))
+    return found
 
 
 def _lengths(where: str, text: str) -> str:

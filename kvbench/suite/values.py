@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kvbench.model import HEADS
+from kvbench.model import HEADS, MODEL_SAYS
 from kvbench.units import KIB  # a k of tokens is 1024 of them, as sizes are
 
 ALL = "all"  # of an axis of words: every word that has a kernel of the op
@@ -46,8 +46,10 @@ class Suite:
     until_decided: float = 0.0
 
     def with_axes(self, axes: Axes) -> "Suite":
-        """These axes in place of the file's, in every grid. A model brings its own heads."""
-        dropped = set(HEADS if "model" in axes else ())
+        """These axes in place of the file's, in every grid. A model brings its own heads, and what
+        it does to scores.
+        """
+        dropped = {*HEADS, *MODEL_SAYS} if "model" in axes else set()
         grids = (
             {**{name: values for name, values in grid.items() if name not in dropped}, **axes}
             for grid in self.grids

@@ -7,6 +7,7 @@ queries.
 """
 
 import hashlib
+import math
 import os
 from collections.abc import Sequence
 from contextlib import suppress
@@ -16,11 +17,19 @@ from typing import Any
 
 import numpy as np
 
-from kvbench.model import Point
+from kvbench.model import Point, Shape
 from kvbench.model.masks import TREE, tokens_seen
 from kvbench.model.planes import PLANES, apart
+from kvbench.model.scores import HEADS, sinks, slopes
 from kvbench.native import Cache
-from kvbench.oracle import Levels, attention, attention_in_steps, rounded, tolerance
+from kvbench.oracle import (
+    Levels,
+    Scores,
+    attention,
+    attention_in_steps,
+    rounded,
+    tolerance,
+)
 
 _Reads = tuple[str | None, str | None]  # of K and of V
 
@@ -54,14 +63,31 @@ class Answers:
         """signs: of K and V in the cache, where the answer for others is wanted."""
         s = point.shape
         shape = (s.batch, s.q_heads, s.kv_heads, s.head_dim, s.context, s.window, s.lengths)
-        queries = s.q_len, s.mask
+        queries = s.q_len, s.mask, s.v_dim, scores_of(s), point.k_scale
         data = *taken(point, cache), point.scale, shape, queries, self._content
         rests_on = repr(data).encode() + q.tobytes()
         path = self._folder and self._folder / f"{hashlib.sha256(rests_on).hexdigest()[:32]}.npy"
         if path is None or not path.is_file():
-            return _computed(path, point, cache, q * signs[0], signs[1])
-        limit, out = np.split(np.load(path, allow_pickle=False), [-q.size])
-        return Answer(out.reshape(q.shape), limit.reshape(q.shape) if limit.size > 1 else limit[0])
+            k, v = (
+                sign if np.isscalar(sign) else sign[:dim]
+                for sign, dim in zip(signs, cache.dims, strict=True)
+            )
+            return _computed(path, point, cache, q * k, v)
+        dims = *q.shape[:-1], s.width_of_v
+        limit, out = np.split(np.load(path, allow_pickle=False), [-math.prod(dims)])
+        return Answer(out.reshape(dims), limit.reshape(dims) if limit.size > 1 else limit[0])
+
+
+def scores_of(shape: Shape) -> Scores:
+    """What is done to its scores. Sinks are about as large as all scores together."""
+    heads = shape.q_heads
+    attended = min(shape.context, shape.window + shape.kept) if shape.window else shape.context
+    return Scores(
+        softcap=shape.softcap,
+        slopes=slopes(shape.alibi, heads) if shape.alibi else None,
+        sinks=sinks(heads, attended) if shape.sinks == HEADS else None,
+        kept=shape.kept,
+    )
 
 
 def taken(point: Point, cache: Cache) -> tuple[str, _Reads, tuple[Levels, Levels] | None]:
@@ -91,10 +117,16 @@ def _computed(path: Path | None, point: Point, cache: Cache, q: np.ndarray, sign
 
     mask = point.shape.mask
     tree = tokens_seen(TREE, point.shape.q_len) if mask == TREE else None
+    asked: dict[str, Any] = {
+        "window": cache.window,
+        "mask": mask,
+        "tree": tree,
+        "scores": scores_of(point.shape),
+    }
     if levels:
-        out, off = attention_in_steps(q, rows, held, levels, cache.window, mask, tree)
+        out, off = attention_in_steps(q, rows, held, levels, **asked)
     else:
-        out, off = attention(q, rows, held, cache.window, mask, tree), np.zeros(())
+        out, off = attention(q, rows, held, **asked), np.zeros(())
     found = Answer(out * sign, tolerance(largest, point.shape.context) + off)
     if path:
         with suppress(OSError):  # it will be computed again

@@ -18,14 +18,14 @@ SEED = 1
 _HALF = 16  # elements: so far apart two of q4_0 share a byte, and therefore a sign
 
 
-def signs(layer: int, head_dim: int) -> np.ndarray:
-    """[K, V][head_dim] of 1 and -1; all 1 in the first layer."""
+def signs(layer: int, dim: int) -> np.ndarray:
+    """[K, V][dim] of 1 and -1, dim: of the wider rows; all 1 in the first layer."""
     if not layer:
-        return np.ones((2, head_dim), dtype=np.float32)
+        return np.ones((2, dim), dtype=np.float32)
     drawn = np.random.default_rng([SEED, layer]).choice(
-        np.array([1, -1], np.float32), (2, -(-head_dim // (2 * _HALF)), 1, _HALF)
+        np.array([1, -1], np.float32), (2, -(-dim // (2 * _HALF)), 1, _HALF)
     )
-    return np.repeat(drawn, 2, axis=2).reshape(2, -1)[:, :head_dim]
+    return np.repeat(drawn, 2, axis=2).reshape(2, -1)[:, :dim]
 
 
 class Content:
@@ -36,6 +36,7 @@ class Content:
 
     def __init__(self, cache: Cache) -> None:
         self._c, self._planes = cache.struct, [_Plane(cache, plane) for plane in PLANES]
+        self._widest = max(cache.dims)
 
     def begin(self, first: np.ndarray) -> None:
         """Makes the first layer one that the others can follow: of 4 bits, the least code is no
@@ -45,7 +46,7 @@ class Content:
             plane.begin(first)
 
     def make(self, layer: int, first: np.ndarray, to: np.ndarray) -> None:
-        for plane, own in zip(self._planes, signs(layer, self._c.head_dim), strict=True):
+        for plane, own in zip(self._planes, signs(layer, self._widest), strict=True):
             plane.make(own, first, to)
         rows = self._c.k.bytes + self._c.v.bytes
         if self._c.bytes == rows:

@@ -10,7 +10,6 @@ import numpy as np
 
 from kvbench.model import AUTO, POINT
 from kvbench.model.contrast import alone_of
-from kvbench.model.masks import CHAIN, TREE, tokens_seen
 from kvbench.model.point import FLOPS
 from kvbench.model.program import AHEAD, ALONE, CORE, CORE_OFF, MEMORY, ROTATED, SLICE
 from kvbench.native import Cache, Task, decode_task
@@ -21,7 +20,7 @@ from kvbench.worker.bench import Bench
 from kvbench.worker.content import SEED
 from kvbench.worker.loop import Program
 from kvbench.worker.probing import ROUNDS
-from kvbench.worker.queries import Queries
+from kvbench.worker.queries import Queries, asked_of
 
 _STEP = 16  # tokens that a kernel takes together, at least
 _UNKNOWN = 256 << 10  # bytes of a private cache, where none is declared
@@ -45,15 +44,15 @@ class Decoding(Bench):
 
     @property
     def alone(self) -> list[Program]:
-        """Of several queries, with one."""
+        """Of several queries, with one; of one, with scores as they are."""
         return super().alone or ([self._single] if self._one else [])
 
     @cached_property
     def _one(self) -> Queries | None:
-        """The newest token's query alone, where there are several and nothing is read between
-        passes.
+        """Of the point that it is timed beside: the newest token's query alone, where there are
+        several; or without what is done to scores. None where anything is read between passes.
         """
-        if self.point.shape.q_len == 1 or self.point.streamed:
+        if self.point.streamed or alone_of(self.point) == self.point:
             return None
         found = Queries(alone_of(self.point), self.room, self._answers, self.wrong)
         found.out[:] = np.nan
@@ -63,7 +62,7 @@ class Decoding(Bench):
     def _single(self) -> Program:
         assert self._one
         own = zip(self.room.caches, self._one.q, self._one.out, strict=True)
-        walk = self._walk(mask=CHAIN, tree=None)
+        walk = self._walk(**asked_of(alone_of(self.point).shape))
         return self.program(ALONE, *(self._decode("decode", *each, **walk) for each in own))
 
     @cached_property
@@ -126,17 +125,7 @@ class Decoding(Bench):
 
     def _walk(self, **more: Any) -> dict[str, Any]:
         own = {field.name: getattr(self.point, field.name) for field in POINT if field.walked}
-        asked = {"mask": self.point.shape.mask, "tree": self._tree}
-        return own | {"schedule": self.ran or AUTO} | asked | more
-
-    @cached_property
-    def _tree(self) -> np.ndarray | None:
-        """uint32 [batch, q_len], where the mask is a tree."""
-        shape = self.point.shape
-        if shape.mask != TREE:
-            return None
-        words = np.array(tokens_seen(TREE, shape.q_len), dtype=np.uint32)
-        return np.tile(words, (shape.batch, 1))
+        return own | {"schedule": self.ran or AUTO} | asked_of(self.point.shape) | more
 
     def _decode(self, op: str, cache: Cache, q: np.ndarray, out: np.ndarray, **facts: Any) -> Task:
         return self._owned.enter_context(self._planned(op, cache, q, out, **facts))
@@ -157,7 +146,7 @@ class Decoding(Bench):
 
     def _wrapped(self, schedule: str) -> Task:
         """The walk over a window. All threads have the same one, each in a private cache."""
-        out = np.empty_like(self.queries.asked)
+        out = np.empty_like(self.queries.out[0])
         walk = self._walk(schedule=schedule, wrap=self.window[0])
         return self._decode("decode", self._longest, self.queries.q[0], out, **walk)
 
@@ -251,7 +240,8 @@ class Decoding(Bench):
         """More slices, in memory, each with its queries and room for an answer."""
         caches = self.far.slices(self._owned)
         q = self.queries.of(self.room.signs_of(self.far.layers))
-        return list(zip(caches, q, np.full_like(q, np.nan), strict=True))
+        out = np.full((len(q), *self.queries.out.shape[1:]), np.nan, dtype=np.float32)
+        return list(zip(caches, q, out, strict=True))
 
     # ---- answers ---------------------------------------------------------------------------------
 

@@ -1,5 +1,5 @@
-"""A family: points of a room that differ only in what is read between their passes, or only in
-their queries of a sequence, in the same rounds.
+"""A family: points of a room that differ only in what is read between their passes, only in their
+queries of a sequence, or only in what is done to their scores, in the same rounds.
 
 make each and verify it; whoever fails has an error, and the others go on
 for round in rounds:
@@ -17,6 +17,7 @@ from kvbench.grouping import grouped
 from kvbench.machine.allowance import Disturbed
 from kvbench.model import NEIGHBOUR, Job, Point, Record, Role, Sample
 from kvbench.model.contrast import alone_of
+from kvbench.model.masks import CHAIN
 from kvbench.model.point import Visited
 from kvbench.model.program import AHEAD, ALONE, CORE, beside
 from kvbench.worker.answers import Answers
@@ -30,22 +31,22 @@ from kvbench.worker.visit import FAILURES, failed, kept, told
 
 
 def families(visited: Iterable[Visited]) -> list[list[Visited]]:
-    """In their order, each with the point first that has least between its passes and the fewest
-    queries. What has no others is one by itself.
+    """In their order, each with the point first that has least between its passes, the fewest
+    queries and scores as they are. What has no others is one by itself.
     """
     found = grouped((alone_of(each) if isinstance(each, Point) else each, each) for each in visited)
     return [sorted(each, key=_more) for each in found.values()]
 
 
-def _more(visited: Visited) -> tuple[int, int]:
+def _more(visited: Visited) -> tuple[int, int, bool]:
     """Than the first of a family has."""
     if not isinstance(visited, Point):
-        return 0, 0
-    return visited.streamed, visited.shape.q_len
+        return 0, 0, False
+    return visited.streamed, visited.shape.q_len, visited != alone_of(visited)
 
 
 class Family(Owner):
-    """`points`: the one with least between its passes, and the fewest queries, first."""
+    """`points`: the one that others are held against first, if there is such."""
 
     def __init__(
         self,
@@ -99,20 +100,25 @@ class Family(Owner):
         return [*self._first.witnesses, self._first.pace]
 
     def _own(self, bench: Bench) -> Iterator[Program]:
-        """The core roof of the first is among the witnesses. Those of others with as many queries
-        are the same; all that have more share the time of one sample.
+        """Core roof and reads of the first are among the witnesses. Others that compute the same
+        have these; the roofs of all that do not share the time of one sample. Who keeps more tokens
+        reads more rows.
         """
         yield bench.own
         if self._near:
             yield replace(bench.own, name=NEIGHBOUR, beside=self._near.streaming)
-        if self._asks_more(bench):
-            others = sum(map(self._asks_more, self._errors))
+        if self._computes_more(bench):
+            others = sum(map(self._computes_more, self._errors))
             for core in bench.cores:
                 yield replace(core, sharers=core.sharers * others)
+            yield from bench.twins if self._reads_more(bench) else ()
 
-    def _asks_more(self, bench: Bench) -> TypeGuard[Decoding]:
-        first = self._first.point.shape.q_len
-        return isinstance(bench, Decoding) and bench.point.shape.q_len != first
+    def _computes_more(self, bench: Bench) -> TypeGuard[Decoding]:
+        first, own = (replace(each.point.shape, mask=CHAIN) for each in (self._first, bench))
+        return isinstance(bench, Decoding) and own != first
+
+    def _reads_more(self, bench: Bench) -> bool:
+        return bench.point.shape.kept != self._first.point.shape.kept
 
     def _programs(self) -> Iterator[Program]:
         """Those of all but the first have its name beside theirs."""
@@ -126,14 +132,15 @@ class Family(Owner):
 
     def _names(self, bench: Bench) -> dict[str, str]:
         """Of programs in its record, by what they are called in rounds. The first as it is alone is
-        no witness of itself, reads of its rows none of what comes after other reads, and its core
-        roof none of more queries.
+        no witness of itself, reads of its rows none of what comes after other reads or reads
+        others, and its core roof none of what computes more.
         """
         names = {self._named(each.name, bench): each.name for each in self._own(bench)}
         own = {each.name: each.name for each in self._witnesses}
         if bench is not self._first:
-            lacks = {AHEAD.kind} if bench.point.streamed else set[str]()
-            lacks |= {CORE} if self._asks_more(bench) else set()
+            others = bench.point.streamed or self._reads_more(bench)
+            lacks = {AHEAD.kind} if others else set[str]()
+            lacks |= {CORE} if self._computes_more(bench) else set()
             own = {name: name for name in own if Role.of(name).kind not in lacks}
             own |= {} if self._first.alone else {self._first.own.name: ALONE}
         return names | own

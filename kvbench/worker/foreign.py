@@ -114,9 +114,10 @@ class ForeignDecoding(Decoding):
         shape = self.point.shape
         longest = max(shape.held)
         token = self._dice.randrange(max(0, longest - (shape.window or longest)), longest)
-        dims = (2, shape.batch, shape.kv_heads, shape.head_dim)
-        rows = np.random.default_rng(self._dice.randrange(1 << 32)).standard_normal(
-            dims, dtype=np.float32
+        draw = np.random.default_rng(self._dice.randrange(1 << 32))
+        rows = (
+            draw.standard_normal((shape.batch, shape.kv_heads, dim), dtype=np.float32)
+            for dim in (shape.head_dim, shape.width_of_v)
         )
         rewrite(self.team, self.room.caches[0], token, *rows)
         self.room.follow()

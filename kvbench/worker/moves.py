@@ -61,15 +61,18 @@ class Repacking(Moving):
     def _verify_store(self, layer: int) -> float:
         """The small cache gets new tokens. After the move the large one must hold them."""
         shape, before, after = self.point.shape, self._before[layer], self.room.caches[layer]
-        dims, task = (2, shape.batch, shape.context, shape.kv_heads, shape.head_dim), self.own.tasks
-        source = np.random.default_rng([SEED, layer]).standard_normal(dims, dtype=np.float32)
+        draw, rows = np.random.default_rng([SEED, layer]), (shape.batch, shape.context)
+        source = [
+            draw.standard_normal((*rows, shape.kv_heads, dim), dtype=np.float32)
+            for dim in before.dims
+        ]
         isa, threads = before.library.isas()[0], self.team.threads
         self.room.rows[layer] = STALE
         before.lengths[:] = after.lengths[:] = 0
         with store_task("bulk", before, source[0], source[1], threads, isa=isa) as store:
             self.team.run(store)
         before.lengths[:] = shape.context
-        self.own.team.run(task[layer])
+        self.own.team.run(self.own.tasks[layer])
         if (after.lengths != shape.context).any():
             raise self.wrong("loses tokens")
         return off(after, after.rows(0, shape.context, isa, threads), source, self.wrong)
@@ -81,7 +84,7 @@ class Transposing(Moving):
         return transpose_task(self.room.library, *ends, self.team.threads, isa=self.point.isa)
 
     def _ends(self, layer: int) -> tuple[np.ndarray, np.ndarray]:
-        tokens, *row = self.room.sources.shape[3:]
+        _, tokens, *row = self.room.source(layer)[0].shape
         source = self.room.sources[layer].reshape(-1, tokens, *row)
         return source, self._target(layer).reshape(-1, row[0], tokens, row[1])
 
@@ -101,7 +104,7 @@ class Placing(Moving):
         return logits_task(self.room.library, *where, self.team.threads, isa=self.point.isa)
 
     def _ends(self, layer: int) -> tuple[np.ndarray, np.ndarray]:
-        source = self.room.sources[layer]
+        (source,) = self.room.source(layer)
         return source, self._target(layer).reshape(source.shape[0], -1, source.shape[1])
 
     def _verify_store(self, layer: int) -> float:

@@ -2,19 +2,35 @@
 
 from collections.abc import Callable, Iterable
 from functools import reduce
+from typing import Any
 
 import numpy as np
 
 from kvbench.errors import WrongAnswer
-from kvbench.model import Point
-from kvbench.worker.answers import Answer, Answers
+from kvbench.model import Point, Shape
+from kvbench.model.masks import TREE, tokens_seen
+from kvbench.oracle import PLAIN
+from kvbench.worker.answers import Answer, Answers, scores_of
 from kvbench.worker.content import SEED
 from kvbench.worker.room import Room
 
 
+def asked_of(shape: Shape) -> dict[str, Any]:
+    """Of a decode_task: its mask, and what it does to scores, where it does anything."""
+    words = np.array(tokens_seen(TREE, shape.q_len), dtype=np.uint32)
+    tree = np.tile(words, (shape.batch, 1)) if shape.mask == TREE else None
+    usual, own = PLAIN._asdict(), scores_of(shape)._asdict()
+    given = {name: own[name] for name in own if own[name] != usual[name]}
+    return {"mask": shape.mask, "tree": tree} | {
+        name: np.array(value, dtype=np.float32) if isinstance(value, tuple) else value
+        for name, value in given.items()
+    }
+
+
 class Queries:
     """`asked`: [batch][q_heads][head_dim], of several queries [batch][q_len][q_heads][head_dim].
-    `q` and `out`, likewise of each layer. `wrong`: makes an error of what is wrong with an answer.
+    `q`, likewise of each layer; `out` too, of the width of V. `wrong`: makes an error of what is
+    wrong with an answer.
     """
 
     def __init__(
@@ -23,8 +39,10 @@ class Queries:
         self._point, self._room, self._answers, self._wrong = point, room, answers, wrong
         shape = point.shape
         several = (shape.q_len,) if shape.q_len > 1 else ()
-        dims = (room.slices, shape.batch, *several, shape.q_heads, shape.head_dim)
-        self.q, self.out = np.empty((2, *dims), dtype=np.float32)
+        dims = (room.slices, shape.batch, *several, shape.q_heads)
+        self.q, self.out = (
+            np.empty((*dims, dim), dtype=np.float32) for dim in (shape.head_dim, shape.width_of_v)
+        )
         self.ask(SEED)
 
     def ask(self, seed: int) -> None:
@@ -38,7 +56,8 @@ class Queries:
     def of(self, signs: np.ndarray) -> np.ndarray:
         """Of layers with these signs."""
         ones = (1,) * (self.asked.ndim - 1)
-        return self.asked * signs[:, 0].reshape(len(signs), *ones, -1)
+        own = signs[:, 0, : self.asked.shape[-1]]
+        return self.asked * own.reshape(len(signs), *ones, -1)
 
     def right(self) -> Answer:
         """What the first slice's queries, changed as its K is, are answered, but for the signs of
@@ -63,7 +82,7 @@ class Queries:
         answer = self.right()
         written = [
             (own, sign)
-            for own, (_, sign) in zip(out, signs, strict=True)
+            for own, sign in zip(out, signs[:, 1, : answer.out.shape[-1]], strict=True)
             if not np.isnan(own).all()
         ]
         if len(written) < least:

@@ -2,6 +2,7 @@
 Points may share it.
 """
 
+import math
 import os
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,10 +27,11 @@ _PLACES = 1 << 24  # layers, more than any room has
 
 
 class Room(Owner):
-    """`caches`, one for each layer, hold what the shape says. `signs`, [layers][K, V][head_dim]: by
-    which their values differ from those that all rooms of such a point begin with.
+    """`caches`, one for each layer, hold what the shape says. `signs`, [layers][K, V][elements of
+    the wider rows]: by which their values differ from those that all rooms of such a point begin
+    with.
 
-    Stores have `sources`, float32 [layers] of what needs.sources() says, behind the slices. Where
+    Stores have `sources`, float32 [layers][what needs.sources() says], behind the slices. Where
     tokens come one at a time, caches are rings: what is full begins again. Ops on plain matrices
     have no caches, and a slice is a target.
     """
@@ -124,7 +126,7 @@ class Room(Owner):
             arena=arena or self.arena,
             offset=layer * self.slice_bytes,
             library=self.library,
-            **needs.sized(point),
+            **needs.as_cache(shape.kv_heads, shape.head_dim, needs.sized(point)),
         )
 
     # ---- data ------------------------------------------------------------------------------------
@@ -173,7 +175,8 @@ class Room(Owner):
             list(pool.map(lambda layer, own: self.content.make(layer, first, own), layers, slices))
 
     def signs_of(self, layers: Iterable[int]) -> np.ndarray:
-        dim = self.point.shape.head_dim
+        shape = self.point.shape
+        dim = max(shape.head_dim, shape.width_of_v)
         return np.stack([signs(layer, dim) for layer in layers]) * signs(self._own_layer, dim)
 
     @property
@@ -181,28 +184,38 @@ class Room(Owner):
         """That the first slice is, so that rooms side by side have nothing in common."""
         return self.place and _PLACES + self.place
 
+    def source(self, layer: int) -> list[np.ndarray]:
+        """That layer's rows of K and of V, or of logits."""
+        return self._apart(self.sources[layer])
+
+    def _apart(self, values: np.ndarray) -> list[np.ndarray]:
+        dims = needs.sources(self.point)
+        ends = np.cumsum([math.prod(each) for each in dims])[:-1]
+        return [own.reshape(each) for own, each in zip(np.split(values, ends), dims, strict=True)]
+
     def _sources(self) -> np.ndarray:
         point, dims = self.point, needs.sources(self.point)
         for cache in self.caches:
-            cache.lengths[:] = point.shape.context - dims[2]
-        one = np.random.default_rng(SEED).standard_normal(dims, dtype=np.float32)
+            cache.lengths[:] = point.shape.context - dims[0][1]
         begin, count = self.needs.cache_bytes, self.needs.source_bytes
         if self.ground.node(point.cpus) is None:  # on all nodes alike
             touch(self.team(point.cpus), self.arena.part(begin, count // 64 * 64))
-        found = (
-            self.arena.view()[begin : begin + count].view(np.float32).reshape(self.slices, *dims)
-        )
-        own = self.signs[:, :, None, None, None]
+        floats = self.arena.view()[begin : begin + count].view(np.float32)
+        self.sources = floats.reshape(self.slices, -1)
+        own = self.signs
         if point.op == "logits":  # which have no elements of a head
             either = np.array([1, -1], np.float32)
-            own = np.random.default_rng(SEED).choice(either, (self.slices, dims[-1]))
+            own = np.random.default_rng(SEED).choice(either, (self.slices, 1, dims[0][-1]))
+        drawn = np.random.default_rng(SEED).standard_normal(self.sources.shape[1], dtype=np.float32)
+
+        def store(layer: int) -> None:
+            rows = zip(self._apart(drawn), self.source(layer), own[layer], strict=True)
+            for one, to, sign in rows:
+                np.multiply(one, sign[: to.shape[-1]], out=to)
+
         with near_threads(self.point.cpus) as pool:
-            list(
-                pool.map(
-                    lambda layer: np.multiply(one, own[layer], out=found[layer]), range(self.slices)
-                )
-            )
-        return found
+            list(pool.map(store, range(self.slices)))
+        return self.sources
 
 
 def near_threads(cpus: Sequence[int]) -> ThreadPoolExecutor:

@@ -45,8 +45,8 @@ class Storing(Bench):
     def stored(self, nt: bool) -> tuple[Task, ...]:
         op, bulk, tasks = self.point.op, self.point.op == "bulk", []
         threads, isa = self.team.threads, self.point.isa
-        for cache, source in zip(self.room.caches, self.room.sources, strict=True):
-            k, v = source if bulk else source[:, :, 0]
+        for layer, cache in enumerate(self.room.caches):
+            k, v = (rows if bulk else rows[:, 0] for rows in self.room.source(layer))
             task = store_task(op, cache, k, v, threads, isa=isa, nt=nt, advance=not bulk)
             tasks.append(self._owned.enter_context(task))
         return tuple(tasks)
@@ -79,8 +79,8 @@ class Storing(Bench):
         """What was stored reads back as the source, up to the format's own rounding; of tokens that
         come one at a time the last that the cache has room for, and the one behind it.
         """
-        cache, source = self.room.caches[layer], self.room.sources[layer]
-        capacity, tokens = cache.struct.capacity, source.shape[2]
+        cache, source = self.room.caches[layer], self.room.source(layer)
+        capacity, tokens = cache.struct.capacity, source[0].shape[1]
         self.room.rows[layer] = STALE
         first, passes = (capacity - 1, min(2, capacity)) if self.point.op == "append" else (0, 1)
         cache.lengths[:] = first
@@ -97,7 +97,7 @@ class Storing(Bench):
 def off(
     cache: Cache,
     found: Sequence[np.ndarray] | np.ndarray,
-    source: np.ndarray,
+    source: Sequence[np.ndarray] | np.ndarray,
     wrong: Callable[[str], WrongAnswer],
 ) -> float:
     """The largest error of K and V that a cache holds. `wrong`: makes an error of what it is more

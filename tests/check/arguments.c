@@ -34,6 +34,22 @@ static kvb_cache good_shape(void)
         }                                                             \
     } while (0)
 
+static void check_channels(void)
+{
+    static const float wrong[] = {0.0f, -1.0f, INFINITY, NAN};
+    float channel[2 * 24];
+    kvb_cache c = good_shape();
+    c.k.dtype = word_of("dtype", "i8"), c.k.channel = channel;
+    for (int i = 0; i < 48; i++)
+        channel[i] = 0x1p-149f;
+    expect(!kvb_cache_plan(&c) && !c.k.scale_bytes, "i8 with scales of channels: %s",
+           kvb_message());
+    for (int i = 0; i < 4; i++) {
+        channel[47] = wrong[i];
+        refused(kvb_cache_plan(&c), KVB_BAD_ARGUMENT, "k.channel[47]");
+    }
+}
+
 static void check_shapes(void)
 {
     kvb_cache changed, c;
@@ -46,6 +62,7 @@ static void check_shapes(void)
     BAD_SHAPE(k.scale, "scale", 9);
     BAD_SHAPE(v.scale, "scale", 9);
     BAD_SHAPE(v.channel, "v.channel", 64); /* of K alone */
+    BAD_SHAPE(k.channel, "k.channel", 64); /* of f32 */
     BAD_SHAPE(v_in_k, "v_in_k", 2);
     BAD_SHAPE(ring, "ring", 2);
     BAD_SHAPE(batch, "batch", 0, -1, INT64_MAX, -INT64_MAX);
@@ -67,6 +84,7 @@ static void check_shapes(void)
         refused(kvb_cache_plan(&c), KVB_BAD_ARGUMENT, "v.tensor");
     }
     refused(kvb_cache_plan(NULL), KVB_BAD_ARGUMENT, "cache");
+    check_channels();
     c = good_shape();
     c.layout = word_of("layout", "head");
     c.batch = 1 << 20, c.kv_heads = 1 << 16, c.head_dim = 1024, c.capacity = INT32_MAX;
@@ -79,7 +97,7 @@ static void check_shapes(void)
     refused(kvb_cache_bind(&c, NULL), KVB_BAD_ARGUMENT, "memory");
 }
 
-/* What has its place in a cache and no kernels yet: V inside K, scales of K's channels. */
+/* What has its place in a cache and no kernels yet: V inside K. */
 static void check_caches_to_come(void)
 {
     kvb_cache changed;
@@ -87,7 +105,6 @@ static void check_caches_to_come(void)
     WRONG(good_shape(), field, kvb_cache_plan(&changed), KVB_UNSUPPORTED, name, __VA_ARGS__)
     CACHE_TO_COME(v_in_k, "v_in_k", 1);
     CACHE_TO_COME(v_offset, "v_offset", 64, -64);
-    CACHE_TO_COME(k.channel, "k.channel", 64);
     expect(!changed.bytes, "a refused cache was planned");
 }
 

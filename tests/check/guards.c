@@ -120,12 +120,14 @@ static void check_shape(kvb_cache shape, int32_t guard)
  * width and scales are others then; of those every other size. */
 static void check_layout(int32_t layout, int32_t apart)
 {
-    static const int64_t dims[] = {1, 16, 37, 64, 128}, v_dims[] = {33, 1, 64, 100, 48};
+    enum { DIMS = 6 };
+    static const int64_t dims[DIMS] = {1, 40, 37, 72, 128, 104},
+                         v_dims[DIMS] = {33, 1, 24, 40, 96, 72};
     int32_t dtypes = 0;
     while (kvb_word("dtype", dtypes))
         dtypes++;
     for (int32_t dtype = 0; dtype < dtypes; dtype++)
-        for (int d = apart ? dtype % 2 : 0; d < 5; d += apart ? 2 : 1) {
+        for (int d = apart ? dtype % 2 : 0; d < DIMS; d += apart ? 2 : 1) {
             kvb_cache shape = {.layout = layout,
                                .k = {.dtype = dtype, .scale = d & 1},
                                .v = {.dtype = (dtype + apart) % dtypes, .scale = (d + apart) & 1},

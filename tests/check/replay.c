@@ -10,10 +10,18 @@
 typedef struct record {
     int64_t seed, index, op, layout, inner, k_dtype, v_dtype, k_scale, v_scale, ring, batch,
         kv_heads, head_dim, v_dim, capacity, block_tokens, blocks, pad, k_bytes, v_bytes,
-        k_scale_bytes, v_scale_bytes, q_heads, q_len, mask, told, window, variant, schedule,
-        threads, deterministic, guard, fill, tokens, head_major, nt, paged;
-    double scale, k_tensor, v_tensor;
+        k_scale_bytes, v_scale_bytes, q_heads, q_len, mask, told, window, kept, sloped, sinks,
+        by_channel, variant, schedule, threads, deterministic, guard, fill, tokens, head_major, nt,
+        paged;
+    double scale, k_tensor, v_tensor, softcap;
 } record;
+
+/* What a decode is told in arrays: of each query, and of each query head. Null: nothing. */
+typedef struct told {
+    int64_t *ends;
+    uint32_t *tree;
+    float *slopes, *sinks;
+} told;
 
 static void take(FILE *file, void *to, int64_t bytes)
 {
@@ -65,9 +73,7 @@ static void replay_refused(kvb_decode *args, const record *c)
 
 static int64_t queries_of(const record *c) { return c->batch * (c->q_len ? c->q_len : 1); }
 
-/* `ends` and `tree`: null, or of each query. */
-static void replay_decode(const record *c, const int64_t *ends, const uint32_t *tree, rig *r,
-                          FILE *file)
+static void replay_decode(const record *c, const told *own, rig *r, FILE *file)
 {
     int64_t asked = queries_of(c) * c->q_heads * r->cache.k.dim,
             count = queries_of(c) * c->q_heads * r->cache.v.dim;
@@ -78,11 +84,15 @@ static void replay_decode(const record *c, const int64_t *ends, const uint32_t *
         kvb_decode args = {.cache = &r->cache,
                            .q_heads = c->q_heads,
                            .q_len = c->q_len,
-                           .ends = ends,
+                           .ends = own->ends,
                            .mask = (int32_t)c->mask,
-                           .tree = tree,
+                           .tree = own->tree,
                            .window = c->window,
+                           .kept = c->kept,
                            .scale = (float)c->scale,
+                           .softcap = (float)c->softcap,
+                           .slope = own->slopes,
+                           .sink = own->sinks,
                            .variant = (int32_t)c->variant,
                            .isa = tiers[i],
                            .schedule = (int32_t)c->schedule,
@@ -153,13 +163,33 @@ static void replay_store(const record *c, rig *r, FILE *file, bool append)
     free(right);
 }
 
+/* A decode's own arrays follow its lengths, in this order. */
+static told take_told(const record *c, FILE *file)
+{
+    told own = {NULL};
+    const int64_t queries = queries_of(c);
+    if (c->told) {
+        own.ends = need((size_t)queries * sizeof *own.ends);
+        take(file, own.ends, queries * (int64_t)sizeof *own.ends);
+    }
+    if (c->mask == KVB_MASK_TREE) {
+        own.tree = need((size_t)queries * sizeof *own.tree);
+        take(file, own.tree, queries * (int64_t)sizeof *own.tree);
+    }
+    own.slopes = c->sloped ? take_floats(file, c->q_heads) : NULL;
+    own.sinks = c->sinks ? take_floats(file, c->q_heads) : NULL;
+    return own;
+}
+
 static void replay_one(const record *c, FILE *file)
 {
     rig r;
+    float *channel = c->by_channel ? take_floats(file, c->kv_heads * c->head_dim) : NULL;
     kvb_cache shape = {.layout = (int32_t)c->layout,
                        .inner = (int32_t)c->inner,
                        .k = {.dtype = (int32_t)c->k_dtype,
                              .scale = (int32_t)c->k_scale,
+                             .channel = channel,
                              .tensor = (float)c->k_tensor},
                        .v = {.dtype = (int32_t)c->v_dtype,
                              .scale = (int32_t)c->v_scale,
@@ -183,24 +213,22 @@ static void replay_one(const record *c, FILE *file)
                 (long)v->scale_bytes, (long)c->k_bytes, (long)c->v_bytes, (long)c->k_scale_bytes,
                 (long)c->v_scale_bytes))
         exit(1);
-    const bool decodes = c->op == word_of("op", "decode"), trees = c->mask == KVB_MASK_TREE;
-    int64_t *ends = need((size_t)queries_of(c) * sizeof *ends);
-    uint32_t *tree = need((size_t)queries_of(c) * sizeof *tree);
+    const bool decodes = c->op == word_of("op", "decode");
     take(file, r.lengths, c->batch * (int64_t)sizeof *r.lengths);
-    if (decodes && c->told)
-        take(file, ends, queries_of(c) * (int64_t)sizeof *ends);
-    if (decodes && trees)
-        take(file, tree, queries_of(c) * (int64_t)sizeof *tree);
+    const told own = decodes ? take_told(c, file) : (told){NULL};
     if (c->paged)
         take(file, r.table, c->batch * r.cache.table_stride * (int64_t)sizeof *r.table);
     if (decodes) {
         take(file, r.cache.k.rows, r.cache.bytes);
-        replay_decode(c, c->told ? ends : NULL, trees ? tree : NULL, &r, file);
+        replay_decode(c, &own, &r, file);
     } else {
         replay_store(c, &r, file, c->op == word_of("op", "append"));
     }
-    free(ends);
-    free(tree);
+    free(own.ends);
+    free(own.tree);
+    free(own.slopes);
+    free(own.sinks);
+    free(channel);
     rig_close(&r);
 }
 
@@ -214,7 +242,7 @@ void check_replay(const char *path)
     char magic[8];
     record c;
     while (fread(magic, 1, sizeof magic, file) == sizeof magic) {
-        if (memcmp(magic, "KVBCASE5", sizeof magic)) {
+        if (memcmp(magic, "KVBCASE6", sizeof magic)) {
             fprintf(stderr, "kvb-check: %s is not a case file\n", path);
             exit(2);
         }

@@ -20,11 +20,11 @@ int32_t kvb_traffic_twin(const kvb_decode *args, const kvb_plan *plan, kvb_traff
     return (void)args, (void)plan, (void)traffic, KVB_OK;
 }
 
-void kvb_encode_rows(int32_t isa, int32_t dtype, float tensor, const kvb_encode *rows)
+void kvb_encode_rows(int32_t isa, const kvb_plane *plane, int64_t head, bool of_one,
+                     const kvb_encode *rows)
 {
-    (void)isa, (void)dtype, (void)tensor;
-    const bool v = rows->to >= cache->v.rows;
-    const kvb_plane *plane = v ? &cache->v : &cache->k;
+    (void)isa, (void)head, (void)of_one;
+    const bool v = plane == &cache->v;
     int64_t *found = &written[(v ? cache->k.bytes / cache->k.row_bytes : 0) +
                               (rows->to - plane->rows) / plane->row_bytes];
     *found = *found ? -1 : 1 + writer;

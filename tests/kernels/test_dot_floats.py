@@ -7,6 +7,7 @@ from tests import narrow, oracle
 from tests.formats import STORED, STRETCHES, WHOLE
 from tests.oracle import Planes, Shape
 from tests.raw import Bound, Raw, decode_args
+from tests.scores import softmax
 
 EVERY = sorted({tuple(k[w] for w in ("dtype", "layout", "isa")) for k in Raw().kernels()
                 if k["op"] == "decode" and k["variant"] == "dot" and k["dtype"] not in WHOLE
@@ -67,7 +68,7 @@ def test_the_stated_bound(bench, dtype, layout, tier, kind, dim, rows):
     out = decoded(bench, tier, shape, planes_of(shape, k, v), q)
     k, v, scale = k.astype(float), v.astype(float), 1 / np.sqrt(dim)
     right, floats = oracle.attend(q, k, v, scale)
-    weights = oracle.softmax(scale * (q @ k.swapaxes(1, 2))) @ np.abs(v)
+    weights = softmax(scale * (q @ k.swapaxes(1, 2))) @ np.abs(v)
     off = np.abs(q) @ np.abs(k).swapaxes(1, 2)
     grown = np.expm1(2 * narrow.HALF * scale * off.max(axis=2, keepdims=True))
     bound = grown * weights + (1 + grown) * narrow.HALF * weights + 2 * floats

@@ -5,8 +5,9 @@ exp(-x)).
 import numpy as np
 import pytest
 
-from tests.oracle import UNIT, Planes, Shape
+from tests.oracle import Planes, Shape
 from tests.raw import Bound, decode_args
+from tests.scores import UNIT
 
 BATCH = 8192
 

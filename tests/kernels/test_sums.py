@@ -50,7 +50,12 @@ def randomised(bound: Bound, rng) -> None:
 
 
 def words_in(bound: Bound, window: int) -> int:
-    return rows_words(bound.shape, bound.planes, bound.table, ONE.spans(bound.lengths, window))
+    return rows_words(
+        bound.shape,
+        bound.planes,
+        bound.table,
+        [[span] for span in ONE.spans(bound.lengths, window)],
+    )
 
 
 def situation(layout: str, dtype: str, index: int) -> tuple[Shape, list[int], int]:

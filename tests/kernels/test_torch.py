@@ -1,29 +1,30 @@
 """Decode and the tests' oracle against PyTorch's scaled_dot_product_attention in float64, over
-boolean masks that are made here anew, by comparisons of all tokens at once.
+masks that are made here anew, by comparisons of all tokens at once. A mask has the slopes in it,
+and a sink is a token of its own, all of zeros; capped scores are PyTorch's, too.
 """
 
+from collections import Counter
 from dataclasses import replace
-from itertools import count, islice
+from itertools import count
 
 import numpy as np
 import pytest
 
 from tests import cases, oracle, trial
 from tests.queries import BLOCK, CHAIN, ONE
+from tests.scores import Scores
 
 torch = pytest.importorskip("torch")
-SEED = 74
+SEED = 75
+FEATURES = 8
 EXACT = ("flash", "twopass", "perhead")  # they round neither queries nor weights
 
 
 def mask_of(case: cases.Case) -> np.ndarray:
     """[B, queries, T]: whether a query attends to a token."""
     asked = case.queries
-    token, number = np.arange(case.lengths.max()), np.arange(asked.count)[None, :, None]
-    length = case.lengths[:, None, None]
-    ends = length - (asked.count - 1 - number) if asked.ends is None else asked.ends[:, :, None]
-    there = np.ones(ends.shape, bool) if asked.ends is None else ends > 0
-    newest = length - np.where(there, number + 1, 0).max(axis=1, keepdims=True)
+    token, length = np.arange(case.lengths.max()), case.lengths[:, None, None]
+    ends, there, newest = placed(case)
     if asked.mask == CHAIN:
         mask = token < ends
     elif asked.mask == BLOCK:
@@ -33,17 +34,46 @@ def mask_of(case: cases.Case) -> np.ndarray:
         seen = asked.tree[:, :, None] >> np.clip(bit, 0, 31).astype(np.uint32) & 1 == 1
         mask = there & (token < length) & ((bit < 0) | seen)
     later = mask[..., ::-1].cumsum(axis=2)[..., ::-1]  # it and those behind it
-    return mask & (later <= case.window) if case.window else mask
+    return mask & ((later <= case.window) | (token < asked.kept)) if case.window else mask
+
+
+def placed(case: cases.Case) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of a chain's queries the ends, [B, queries, 1]; which queries there are; and of a sequence
+    the first of its newest tokens, [B, 1, 1].
+    """
+    asked, number = case.queries, np.arange(case.queries.count)[None, :, None]
+    length = case.lengths[:, None, None]
+    ends = length - (asked.count - 1 - number) if asked.ends is None else asked.ends[:, :, None]
+    there = np.ones(ends.shape, bool) if asked.ends is None else ends > 0
+    return ends, there, length - np.where(there, number + 1, 0).max(axis=1, keepdims=True)
+
+
+def added(case: cases.Case, mask: np.ndarray) -> torch.Tensor:
+    """To scores: [B, Hq, queries, T + 1]. The last is a sink, or nothing."""
+    ends, _, newest = placed(case)
+    own = ends - 1 if case.queries.mask == CHAIN else newest + np.arange(ends.shape[1])[:, None]
+    distance = np.arange(mask.shape[2]) - own
+    slopes, sinks = (
+        np.full(case.q_heads, none) if given is None else given.astype(float)
+        for given, none in ((case.scores.slopes, 0.0), (case.scores.sinks, -np.inf))
+    )
+    found = slopes[:, None, None] * distance[:, None]
+    found = np.where(mask[:, None], found, -np.inf)
+    last = np.broadcast_to(sinks[:, None, None], (*found.shape[:3], 1))
+    return torch.from_numpy(np.concatenate((found, last), axis=3))
 
 
 def rows_of(case: cases.Case) -> list[torch.Tensor]:
-    """K and V of each query head, float64 [B, Hq, T, dim]; zero where nobody attends."""
-    shape, tokens = case.shape, int(case.lengths.max())
+    """K and V of each query head, float64 [B, Hq, T + 1, dim]; zero where nobody attends, and in
+    the last.
+    """
+    shape, tokens = case.shape, int(case.lengths.max()) + 1
     found = [np.zeros((shape.batch, shape.kv_heads, tokens, side.dim)) for side in shape.sides]
-    for seq, (first, end) in enumerate(case.spans):
-        rows = oracle.load(shape, case.planes, case.table, seq, first, end - first)
-        for own, plane in zip(rows, found, strict=True):
-            plane[seq, :, first:end] = own
+    for seq, ranges in enumerate(case.ranges):
+        for first, end in ranges:
+            rows = oracle.load(shape, case.planes, case.table, seq, first, end - first)
+            for own, plane in zip(rows, found, strict=True):
+                plane[seq, :, first:end] = own
     group = case.q_heads // shape.kv_heads
     return [torch.from_numpy(plane.repeat(group, axis=1)) for plane in found]
 
@@ -52,28 +82,51 @@ def attention(case: cases.Case) -> np.ndarray:
     """[B * queries, Hq, Dv]; zero where a query attends to nothing."""
     shape, mask = case.shape, mask_of(case)
     q = case.q.reshape(shape.batch, -1, *case.q.shape[1:]).swapaxes(1, 2).astype(np.float64)
-    out = torch.nn.functional.scaled_dot_product_attention(
-        torch.from_numpy(q),
-        *rows_of(case),
-        attn_mask=torch.from_numpy(mask[:, None]),
-        scale=case.scale or float(np.float32(1) / np.sqrt(np.float32(shape.head_dim))),
-    )
+    scale = case.scale or float(np.float32(1) / np.sqrt(np.float32(shape.head_dim)))
+    out = attended(torch.from_numpy(q), *rows_of(case), added(case, mask), scale, case.scores)
     seen = mask.any(axis=2)[:, :, None, None]
     return np.where(seen, out.numpy().swapaxes(1, 2), 0.0).reshape(case.out)
 
 
-def with_queries(words: cases.Words):
-    """Random cases of several queries, or masks."""
+def attended(q, k, v, more, scale: float, asked: Scores) -> torch.Tensor:
+    if not asked.softcap:
+        attention = torch.nn.functional.scaled_dot_product_attention
+        return attention(q, k, v, attn_mask=more, scale=scale)
+    scores = asked.softcap * torch.tanh(scale * q @ k.transpose(2, 3) / asked.softcap)
+    return torch.softmax(scores + more, dim=3).nan_to_num() @ v
+
+
+def features(case: cases.Case) -> set[str]:
+    k, v = case.shape.sides
+    has = {
+        "queries or masks": case.queries is not ONE,
+        "kept": bool(case.queries.kept),
+        "softcap": bool(case.scores.softcap),
+        "slopes": case.scores.slopes is not None,
+        "sinks": case.scores.sinks is not None,
+        "pair": k.dtype != v.dtype,
+        "width of V": k.dim != v.dim,
+        "channel": k.channel is not None,
+    }
+    return {name for name, there in has.items() if there}
+
+
+def with_each(words: cases.Words, some: int):
+    """Random cases, until there are so many with each feature."""
+    found: Counter[str] = Counter()
     for index in count():
         case = cases.make(words, SEED, index)
-        if case.queries is not ONE and case.lengths.any():
-            runs = case.variant in EXACT
-            yield case if runs else replace(case, variant="flash")
+        own = features(case) if case.lengths.any() else set()
+        if any(found[name] < some for name in own):
+            found.update(own)
+            yield case if case.variant in EXACT else replace(case, variant="flash")
+        if len(found) == FEATURES and min(found.values()) >= some:
+            return
 
 
-@pytest.mark.parametrize("some", [12, pytest.param(300, marks=pytest.mark.full)])
+@pytest.mark.parametrize("some", [3, pytest.param(100, marks=pytest.mark.full)])
 def test_attention_of_pytorch(bench, some):
-    for case in islice(with_queries(bench.words), some):
+    for case in with_each(bench.words, some):
         right = attention(case)
         own, bound = cases.answer(case)
         assert np.abs(own - right).max() <= 1e-10 * (1 + np.abs(right).max()), case.name

@@ -106,3 +106,34 @@ def test_arenas_of_a_set_take_a_quarter_of_memory_at_most():
 )
 def test_who_differs_in_more_is_in_no_set(other):
     assert not sets_of([DECODE, other])
+
+
+PAIRED = (
+    'dtype = ["f16", "q8_0", "q8_0+q4_0", "q4_0", "e4m3", "f16+q8_0"]\n'
+    'variant = ["flash", "dot"]\n[[skip]]\nvariant = "dot"\ndtype = ["f16", "f16+q8_0"]'
+)
+
+
+def of_dtypes(found):
+    return [
+        (each.points[0].variant, [point.kv_dtype for point in each.points])
+        for each in found.contrasts
+        if each.factor == "dtype"
+    ]
+
+
+def test_pairs_stand_between_their_halves_in_each_variant(sweep):
+    assert of_dtypes(sweep(PAIRED)) == [
+        ("flash", ["f16", "q8_0", "q8_0+q4_0", "q4_0", "e4m3", "f16+q8_0"]),
+        ("dot", ["q8_0", "q8_0+q4_0", "q4_0", "e4m3"]),
+    ]
+
+
+def test_where_not_all_fit_each_pair_has_its_halves(sweep):
+    whole = sweep(PAIRED)
+    arenas = [whole.needs[point].arena for point in whole.contrasts[0].points]
+    found = of_dtypes(sweep(PAIRED, memory=4 * (sum(arenas) - 1)))
+    assert found[:2] == [
+        ("flash", ["q8_0", "q8_0+q4_0", "q4_0"]),
+        ("flash", ["f16", "q8_0", "f16+q8_0"]),
+    ]

@@ -2,7 +2,7 @@
 
 import math
 
-from kvbench.analysis.answers import Answers, speculate
+from kvbench.analysis.answers import Answers, mixed, speculate
 from kvbench.analysis.answers.answer import Answer, Basis, Figure, Held, Reason, State, Unit
 from kvbench.analysis.answers.between import Course, Family, Kept, Left
 from kvbench.analysis.answers.decodes import Decode, Decodes
@@ -252,6 +252,73 @@ SPECULATION = speculate.Speculation(
     ),
     usual=4,
 )
+
+
+def placed(keys, error, alone, place, by=""):
+    return mixed.Placed(keys, error, alone, place, by)
+
+
+def stored(dtype, variant, speed, kib, places, *against, k_scale="token"):
+    point = f"{dtype} {variant} {k_scale}"
+    return mixed.Format(
+        dtype=dtype,
+        k_scale=k_scale,
+        variant=variant,
+        layout="head",
+        isa="avx512",
+        point=point,
+        bytes=1024.0 * kib,
+        speed=told("speed", speed, Unit.TOKENS, speed - 1, speed + 1, point),
+        limit=NONE.because(State.DECIDED, Reason.MEMORY),
+        placed=places,
+        against=against,
+        drawn=True,
+    )
+
+
+def against(other, dtype, value, low, high, **more):
+    speed = told("speed", 50.0, Unit.TOKENS)
+    return mixed.Against(other, dtype, speed, times(value, low, high, **more))
+
+
+MIXED = mixed.Mixed(
+    formats=(
+        stored("q8_0+q4_0", "dot", 60.2, 52, (
+            placed("normal", 0.0869, 0.086, mixed.Place.LEADS),
+            placed("heavy", 0.0939, 0.0924, mixed.Place.LEVEL, "i8 flash channel"),
+        ), against(mixed.Other.K, "q8_0", 1.22, 1.19, 1.25),
+            against(mixed.Other.V, "q4_0", 0.81, 0.79, 0.84)),
+        stored("i8", "flash", 49.1, 66, (
+            placed("normal", 0.0092, 0.0092, mixed.Place.LEADS),
+            placed("heavy", 0.0113, 0.0113, mixed.Place.LEADS),
+        ), against(mixed.Other.BY_TOKEN, "i8", 1.01, 0.99, 1.02, state=State.LEVEL),
+            k_scale="channel"),
+        stored("i8", "flash", 48.8, 66, (
+            placed("normal", 0.0092, 0.0092, mixed.Place.LEADS),
+            placed("heavy", 0.0616, 0.0616, mixed.Place.BEHIND, "i8 flash channel"),
+        )),
+    ),
+    choices=tuple(
+        mixed.Choice(allowed, keys, point, level)
+        for keys, allowed, point, level in (
+            ("normal", 0.01, "i8 flash token", ("i8 flash channel",)),
+            ("normal", 0.1, "q8_0+q4_0 dot token", ()),
+            ("heavy", 0.01, "", ()),
+            ("heavy", 0.1, "q8_0+q4_0 dot token", ()),
+        )
+    ),
+    costs=tuple(
+        mixed.Cost(
+            what=what,
+            **dict(dtype="f16", variant="flash", layout="head", group=2, head_dim=256),
+            **dict(context=8192, window=4096, threads=2, batch=1, model="gemma-2-9b"),
+            level="DRAM",
+            point="f16 point",
+            times=told("scores", value, Unit.LENGTH, value - 0.01, value + 0.01, "f16 point"),
+        )
+        for what, value in (("cap 50", 1.31), ("sinks", 1.02))
+    ),
+)  # fmt: skip
 ANSWERS = Answers(
     machine="AMD EPYC",
     virtual=True,
@@ -297,6 +364,7 @@ ANSWERS = Answers(
     steps=Steps(STEPS),
     serving=SERVING,
     speculation=SPECULATION,
+    mixed=MIXED,
     servers=Servers(
         here=15.4,
         lines=(Line("i8", "i8 point", 2.8e8, 60.0, 17.0),),

@@ -118,6 +118,38 @@ def test_counts_and_ranges(text, values):
     assert read_axis("here", "batch", text) == tuple(values)
 
 
+@pytest.mark.parametrize(
+    ("axis", "given", "values"),
+    [
+        ("softcap", [0, 50, "30.5", 50.0], (0.0, 50.0, 30.5)),
+        ("alibi", "1000000", (1e6,)),
+        ("dtype", ["q8_0+q4_0", "q8_0+q8_0", "f16"], ("q8_0+q4_0", "q8_0", "f16")),
+        ("sinks", "all", ("all",)),
+        ("k_scale", ["channel", "token"], ("channel", "token")),
+    ],
+)
+def test_numbers_and_pairs(axis, given, values):
+    assert read_axis("here", axis, given) == values
+
+
+@pytest.mark.parametrize(
+    ("axis", "value", "message"),
+    [
+        ("softcap", 1e6 + 1, "here is 1000001.0; a number from 0 to 1,000,000, such as 50 or 0.5"),
+        ("softcap", True, "here: True is not understood; a number from 0"),
+        ("alibi", "1e3", "here: '1e3' is not understood; a number from 0"),
+        ("dtype", "q8_0+", "here: 'q8_0+' is no pair of dtypes: one is missing; K + V"),
+        ("dtype", "q8_0+q4", "here: 'q8_0+q4' is no pair of dtypes: 'q4' is not known; "),
+        ("v_dim", -1, "here is -1; 0 to "),
+        ("kept", 1.5, "here: 1.5 is not understood; a number from 0 on"),
+    ],
+)
+def test_what_is_no_number_and_no_pair(axis, value, message):
+    with pytest.raises(BadArgument) as caught:
+        read_axis("here", axis, value)
+    assert f"{caught.value.args[0]}; {caught.value.hint}".startswith(message)
+
+
 def test_command_line_values_are_read_as_the_file_s():
     found = from_options(
         [
@@ -273,13 +305,14 @@ ODD = (
     date(1979, 5, 27),
 )
 ODD += ("9" * 22, "1..2..3", "1..9 x0", "9..1 x2", "0.0xL3", "é", "a" * 5000)
+DECIMAL = (1.5, [1.5])
 FREE = ("\0", *ODD[-7:])  # any text may stand for CPUs: which there are is the machine's to say
 
 
 def test_every_axis_refuses_what_it_is_not():
     for axis in AXES:
         for value in ODD:
-            if axis == "cpus" and value in FREE:
+            if axis == "cpus" and value in FREE or AXES[axis].kind == "number" and value in DECIMAL:
                 continue
             with pytest.raises(BadArgument):
                 read_axis("here", axis, value)

@@ -51,7 +51,9 @@ def test_a_store_that_stores_nothing_is_wrong(point, dtype, monkeypatch):
 def test_a_large_number_does_not_excuse_others(point, dtype, monkeypatch):
     """What it shares no scale with must be as exact as without it."""
     with bench(replace(point, dtype=dtype)) as found:
-        found.room.sources[..., 0, 1], found.room.sources[..., 1, 7] = 400.0, 1.0
+        for layer in range(found.room.slices):
+            for rows in found.room.source(layer):
+                rows[..., 0, 1], rows[..., 1, 7] = 400.0, 1.0
         assert found.verify() <= 16
         rows = Cache.rows
 

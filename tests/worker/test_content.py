@@ -109,7 +109,7 @@ def test_tokens_are_stored_in_one_layer_after_the_other_and_along_the_cache(grou
                 places = [(SHAPE.context - 1 + token) % capacity for token in range(before, after)]
                 k, v = slots(cache)
                 assert np.flatnonzero(~np.isnan(k).any(axis=(0, 2, 3))).tolist() == sorted(places)
-                for got, source in zip((k, v), found.room.sources[layer], strict=True):
+                for got, source in zip((k, v), found.room.source(layer), strict=True):
                     assert np.allclose(got[:, places], source, rtol=2**-11, atol=1e-6)
             done += passes
 

@@ -109,7 +109,7 @@ def test_a_transpose_and_a_row_of_logits_by_hand():
         found.team.run(task, passes=steps)
         matrix = found.room.arena.view()[found.room.slice_bytes :][: found.room.slice_bytes]
         matrix = matrix.view(np.float32).reshape(SHAPE.batch, 40, 37)
-        assert (matrix == found.room.sources[1][:, None]).all(), "43 tokens fill 40 positions"
+        assert (matrix == found.room.source(1)[0][:, None]).all(), "43 tokens fill 40 positions"
 
 
 @pytest.mark.parametrize("capacity", [50, 80, 400])

@@ -23,6 +23,10 @@ INLINE vcodes CAT(codes_of_, DTYPE)(void) { return (vcodes){0}; } /* is never re
 #include "isa/floats/floats_qk_t.tmpl.c"
 #endif
 
+#ifdef V_TURNED
+#include "isa/floats/floats_turned.tmpl.c"
+#endif
+
 /* Rows one after another, each whole: where a slice is all of D. */
 static bool CAT(whole_floats_, DTYPE)(int64_t q_rows, int64_t dim)
 {

@@ -68,8 +68,9 @@ static void CAT(encode_, DTYPE)(const kvb_encode *rows)
         uint8_t *to = rows->to + r * rows->to_stride;
         float scale = 1.0f;
 #if SCALED
-        scale = CAT(encode_scale_, DTYPE)(from, (int)rows->dim, rows->scale_dtype,
-                                          rows->scale + r * rows->scale_stride);
+        if (rows->scale)
+            scale = CAT(encode_scale_, DTYPE)(from, (int)rows->dim, rows->scale_dtype,
+                                              rows->scale + r * rows->scale_stride);
 #endif
         CAT(encode_row_, DTYPE)(from, (int)rows->dim, scale, rows->nt ? line : to, rows->row_bytes);
         for (int64_t at = 0; rows->nt && at < rows->row_bytes; at += LINE)

@@ -8,6 +8,7 @@ from kvbench.analysis.answers.decodes import Decodes, decodes
 from kvbench.analysis.answers.factors import Factors, factors
 from kvbench.analysis.answers.l3 import L3, l3
 from kvbench.analysis.answers.memory import Reads, reads
+from kvbench.analysis.answers.mixed import Mixed, mixture
 from kvbench.analysis.answers.prefetch import prefetch
 from kvbench.analysis.answers.servers import Servers, servers
 from kvbench.analysis.answers.serving import Serving, serving
@@ -39,6 +40,9 @@ class Answers:
     speculation: Annotated[
         Speculation, about("how much longer attention takes for several queries a step")
     ]
+    mixed: Annotated[
+        Mixed, about("which formats of K and V, at which error; and what is done to scores")
+    ]
     servers: Annotated[Servers, about("a model of servers with other bandwidth a core")]
     trust: Annotated[Trust, about("how far to trust the run")]
 
@@ -64,6 +68,7 @@ def answers(tables: Tables) -> Answers:
         steps=steps(tables, page, served.points),
         serving=served,
         speculation=speculation(tables, page),
+        mixed=mixture(tables, page),
         servers=servers(found, page, memory),
         trust=trust(tables),
     )

@@ -16,6 +16,7 @@ from kvbench.analysis.answers.answer import Answer, Reason, State
 from kvbench.analysis.answers.tables import Tables
 from kvbench.analysis.answers.workload import Workload
 from kvbench.model.annotated import about
+from kvbench.model.planes import is_pair
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ def choices(found: pd.DataFrame) -> dict[str, Choice]:
 
 def _order(choice: Choice, page: Workload) -> tuple[Any, ...]:
     own = any(point in page.points for lead in choice.leads for point in lead.subject)
-    kind = choice.op != "decode", not own, choice.regime != "DRAM"
+    kind = choice.op != "decode", is_pair(choice.dtype), not own, choice.regime != "DRAM"
     return *kind, _CHOICES.index(choice.factor), choice.op, choice.regime, -len(choice.values)
 
 

@@ -17,7 +17,7 @@ from kvbench.analysis.answers.decodes import limited
 from kvbench.analysis.answers.tables import Tables
 from kvbench.analysis.answers.workload import Workload
 from kvbench.analysis.differs.contrasts import Row
-from kvbench.analysis.measured.families import alone
+from kvbench.analysis.measured.families import alone, usual
 from kvbench.model import HEADS
 from kvbench.model.annotated import about
 from kvbench.model.geometry import Geometry
@@ -221,7 +221,7 @@ def _fits(tables: Tables, page: Workload) -> Iterator[Fits]:
     model = next((each for each in tables.models if each.name == page.model), None)
     if model is None:
         return
-    points = tables.points
+    points = usual(tables.points)
     own = points[(points["op"] == "decode") & points["kv_bytes"].notna()]
     own = own[own["lengths"] == EVEN]
     own = own[(own[list(HEADS)] == [getattr(model, name) for name in HEADS]).all(axis=1)]

@@ -1,9 +1,9 @@
 """Who is faster: all comparisons that a page asks, in one table, corrected together.
 
-Six kinds of pairs are timed in the same rounds: points of a set, a decode in L3 beside the same
-from memory, points with other bytes between their passes, several queries a step beside one, a step
-and its parts beside each part alone, and schedules beside `off`. Those of schedules rest on the
-rounds of one visit, all others on launches.
+Seven kinds of pairs are timed in the same rounds: points of a set, a decode in L3 beside the same
+from memory, points with other bytes between their passes, several queries a step beside one, sinks
+and the like beside scores as they are, a step and its parts beside each part alone, and schedules
+beside `off`. Those of schedules rest on the rounds of one visit, all others on launches.
 """
 
 import math
@@ -18,8 +18,9 @@ from kvbench.analysis.answers.workload import Workload
 from kvbench.analysis.differs.betweens import BETWEEN, FAR, NOTHING, betweens
 from kvbench.analysis.differs.contrasts import CONTRAST, RATIO, Row, contrasts, row_of
 from kvbench.analysis.judge import FASTER, LIMITS, SLOWER, discoveries
-from kvbench.analysis.measured.columns import table
-from kvbench.analysis.measured.queries import beside_one
+from kvbench.analysis.measured.columns import BY_COLUMN, table
+from kvbench.analysis.measured.families import alone
+from kvbench.analysis.measured.members import Beside, beside_one, beside_plain
 from kvbench.analysis.measured.rates import by_point, measured
 from kvbench.analysis.measured.steps import whole
 from kvbench.model import ROTATED, Contrast, Point, Record, Tuned
@@ -29,12 +30,14 @@ from kvbench.native import default_library
 
 RESIDENCY, SCHEDULE = "residency", "schedule"  # factors beside those of sets
 QUERIES = "queries"  # and that of several queries a step, whose base has one
+SCORES, PLAIN = "scores", "plain"  # and that of what is done to scores, and its base
 OFF = "off"  # the base of the last; that of the first is FAR
 WHOLE, PART = "step", "part of a step"  # factors of a step
 ALL_ALONE = "all parts alone"  # the base of the first; of the other it is one
 LEVEL, OPEN, NOT_TESTED = State.LEVEL.value, State.OPEN.value, State.NOT_TESTED.value  # words
 _NEAR = ("L3", "most of L3")  # levels beside FAR
 _OTHERS = ("group", "threads")  # factors of points with several heads or threads
+_DONE = {name: BY_COLUMN[name] for name in ("sinks", "softcap", "alibi", "kept")}  # to scores
 _HEAT = 7  # rounds that all schedules take part in: fewer of them go on
 
 _STATES = {FASTER: State.DECIDED, SLOWER: State.DECIDED}
@@ -61,9 +64,11 @@ def pairs(
         *contrasts(records, points, most),
         *_from_l3(records, rows, most),
         *betweens(records, rows, most),
-        *_of_queries(records, rows, most),
+        *_of_families(records, rows, most),
         *_of_steps(records, rows, most),
-        *_schedules(records, rows, page),
+        *_schedules(
+            records, {name: rows[name] for name in alone(points)["name"] if name in rows}, page
+        ),
     ]
     _judge([row for row in found if row["factor"] != PART])
     moved = {row["visit"] for row in found if row["factor"] == WHOLE and row["word"] in _STATES}
@@ -117,24 +122,45 @@ def _from_l3(records: Iterable[Record], rows: dict[str, Row], most: int) -> Iter
         }
 
 
-def _of_queries(records: Iterable[Record], rows: dict[str, Row], most: int) -> Iterator[Row]:
-    for base, point, found in beside_one(by_point(records)):
-        if base.name in rows and point.name in rows:
-            logs = np.log(found.times.values)
-            yield row_of(logs, most, rows[base.name], rows[point.name]) | {
-                "factor": QUERIES,
-                "base": queries_word(base),
-                "other": queries_word(point),
-                "visit": point.name,
-                "launches": found.times.launches,
-                "rounds": found.rounds,
-            }
+def _of_families(records: Iterable[Record], rows: dict[str, Row], most: int) -> Iterator[Row]:
+    """Members of a family, each beside the one that it is timed beside."""
+    visits = by_point(records)
+    kinds = (
+        (QUERIES, queries_word, beside_one(visits)),
+        (SCORES, scores_word, beside_plain(visits)),
+    )
+    for factor, word, beside in kinds:
+        for base, point, found in beside:
+            if base.name in rows and point.name in rows:
+                words = {"factor": factor, "base": word(base), "other": word(point)}
+                yield _of_member(found, most, rows[base.name], rows[point.name]) | words
+
+
+def _of_member(found: Beside, most: int, base: Row, other: Row) -> Row:
+    return row_of(np.log(found.times.values), most, base, other) | {
+        "visit": other["name"],
+        "launches": found.times.launches,
+        "rounds": found.rounds,
+    }
 
 
 def queries_word(point: Point) -> str:
     """ "4"; of another mask than a chain "4 tree"."""
     mask = "" if point.shape.mask == CHAIN else f" {point.shape.mask}"
     return f"{point.shape.q_len}{mask}"
+
+
+def scores_word(point: Point) -> str:
+    """ "sinks", "cap 50, alibi 8"; "plain" where scores are as they are."""
+    own = {name: getattr(point.shape, name) for name in _DONE}
+    return (
+        ", ".join(
+            field.short.format(own[name])
+            for name, field in _DONE.items()
+            if own[name] != field.default
+        )
+        or PLAIN
+    )
 
 
 def _of_steps(records: Iterable[Record], rows: dict[str, Row], most: int) -> Iterator[Row]:
@@ -220,8 +246,7 @@ def _tuned(
 def _alike(row: Row, rows: dict[str, Row], page: Workload) -> bool:
     own = rows[page.points[0]] if page.points else {"threads": page.threads}
     columns = ("threads", "group", "head_dim", "isa")
-    asked = row["op"] == "decode" and not row["between"] and row["q_len"] == 1
-    return asked and all(row[name] == own[name] for name in columns if name in own)
+    return row["op"] == "decode" and all(row[name] == own[name] for name in columns if name in own)
 
 
 def _first(record: Record) -> str:

@@ -16,7 +16,7 @@ from kvbench.analysis.answers.workload import Workload
 from kvbench.analysis.differs.contrasts import Row
 from kvbench.analysis.measured.estimates import enough
 from kvbench.analysis.measured.families import by_queries
-from kvbench.analysis.measured.queries import Beside, beside_one
+from kvbench.analysis.measured.members import Beside, beside_one
 from kvbench.analysis.measured.rates import by_point
 from kvbench.grouping import grouped
 from kvbench.model import DEFAULTS, Point

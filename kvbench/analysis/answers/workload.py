@@ -5,6 +5,7 @@ from typing import Annotated
 
 import pandas as pd
 
+from kvbench.analysis.measured.families import usual
 from kvbench.model.annotated import about
 
 MODEL, CONTEXT = "llama-3-8b", 4096
@@ -25,12 +26,13 @@ class Workload:
 def workload(tokens: pd.DataFrame, points: pd.DataFrame) -> Workload:
     """That of `kvbench score` where the run has it: Llama 3 8B, 4,096 tokens, most threads. Else
     what is most like it: the model with most points, the context nearest to 4,096. From the tables
-    of these names.
+    of these names. Pairs of dtypes are none of its points.
     """
     rows = tokens[tokens["tokens_per_second"].notna()]
     if rows.empty:
         threads = int(points["threads"].max()) if len(points) else 0
         return Workload("", 0, 0, 0, threads, ())
+    own = set(usual(points)["name"])
     models = rows["model"].str.split(", ")
     named = models.map(lambda names: MODEL in names)
     model = MODEL if named.any() else models.value_counts().index[0][0]
@@ -45,7 +47,7 @@ def workload(tokens: pd.DataFrame, points: pd.DataFrame) -> Workload:
         context=int(first["context"]),
         batch=int(first["batch"]),
         threads=int(first["threads"]),
-        points=tuple(rows["name"]),
+        points=tuple(name for name in rows["name"] if name in own),
     )
 
 

@@ -4,10 +4,12 @@ Rows are drawn as those of a model: their keys have a few elements that are much
 and a format whose elements share a scale loses most there.
 """
 
+from collections.abc import Iterator
 from functools import cache
 
 import numpy as np
 
+from kvbench.model.point import TOKEN
 from kvbench.native import Cache
 from kvbench.oracle import attention, whole
 
@@ -49,12 +51,22 @@ _TOKENS, _Q_HEADS, _KV_HEADS, _HEAD_DIM = 256, 32, 8, 128
 
 
 @cache
-def format_errors(dtype: str, scale: str = "f32") -> dict[str, float]:
+def format_errors(dtype: str, scale: str = "f32", k_scale: str = TOKEN) -> dict[str, float]:
     """By KEYS, of a cache that the library stores in this format."""
-    found = {}
+    return {
+        keys: format_error(q, rows, own.numpy())
+        for keys, q, rows, own in filled(dtype, scale, k_scale)
+    }
+
+
+def filled(
+    dtype: str, scale: str, k_scale: str
+) -> Iterator[tuple[str, np.ndarray, tuple[np.ndarray, np.ndarray], Cache]]:
+    """For each of KEYS: queries, K and V, and a cache that holds these until the next is asked
+    for.
+    """
     for keys in KEYS:
         q, k, v = drawn(keys, _TOKENS, _Q_HEADS, _KV_HEADS, _HEAD_DIM)
-        with Cache(_KV_HEADS, _HEAD_DIM, _TOKENS, dtype=dtype, scale=scale) as cache:
-            cache.bulk(k, v)
-            found[keys] = format_error(q, (k, v), cache.numpy())
-    return found
+        with Cache(_KV_HEADS, _HEAD_DIM, _TOKENS, dtype=dtype, scale=scale) as own:
+            own.bulk(k, v)
+            yield keys, q, (k, v), own

@@ -1,17 +1,21 @@
 """What points say of published models: tokens per second at most."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
 import pandas as pd
 
 from kvbench.analysis.measured.columns import POINT, band, count, table, text
-from kvbench.analysis.measured.families import alone
+from kvbench.analysis.measured.families import undisturbed
 from kvbench.grouping import grouped
-from kvbench.model import HEADS
+from kvbench.model import DEFAULTS, HEADS
 from kvbench.model.geometry import Geometry
 from kvbench.model.point import EVEN
+
+_LAYER = (*HEADS, "v_dim", "sinks", "softcap")  # what tells layers of models apart, but windows
+
+_Kind = tuple[object, ...]
 
 
 class Note(StrEnum):
@@ -26,6 +30,7 @@ TOKENS = {
     "model": text("all of this shape"),
     "layers": count("of the model"),
     **{name: POINT[name] for name in ("layout", "dtype", "variant", "threads", "batch", "context")},
+    "k_scale": POINT["k_scale"],
     "residency": text("hot, rotate or evicted"),
     "name": POINT["name"],
     **band(
@@ -43,8 +48,8 @@ def tokens(points: pd.DataFrame, models: Sequence[Geometry]) -> pd.DataFrame:
     """
     far = _decodes(points)
     far = far[far["regime"] == "DRAM"]
-    heads = {tuple(getattr(model, name) for name in HEADS) for model in models}
-    known = [each in heads for each in far[list(HEADS)].itertuples(index=False, name=None)]
+    own = _own_layers(far, models)
+    known = [each in {*own.values()} for each in _kinds(far)]
     far = far.loc[known, [*POINT, *(f"seconds{end}" for end in ("", "_low", "_high"))]]
     alike, found = [name for name in POINT if name not in ("name", "window")], []
     # what is missing is alike; a frame for each of thousands of groups would take seconds
@@ -56,7 +61,7 @@ def tokens(points: pd.DataFrame, models: Sequence[Geometry]) -> pd.DataFrame:
         any_row = next(iter(by_window.values()))
         shared: dict[tuple[int, int, int, Note], list[str]] = {}
         for model in models:
-            if all(getattr(model, name) == any_row[name] for name in HEADS):
+            if own[model.name] == tuple(any_row[name] for name in _LAYER):
                 sliding = model.sliding(context)
                 window = model.window if sliding else 0
                 # it is told, whether or not the model was made for it
@@ -75,10 +80,30 @@ def tokens(points: pd.DataFrame, models: Sequence[Geometry]) -> pd.DataFrame:
     return table(found, TOKENS)
 
 
+def _own_layers(rows: pd.DataFrame, models: Sequence[Geometry]) -> dict[str, _Kind]:
+    """By model: as its layers are, where the run has such points; else without what is done to
+    scores, as runs had them before points could have it.
+    """
+    timed = set(_kinds(rows))
+    found = {}
+    for model in models:
+        own = tuple(getattr(model, name, DEFAULTS[name]) for name in _LAYER)
+        plain = (*own[: len(HEADS)], *(DEFAULTS[name] for name in _LAYER[len(HEADS) :]))
+        found[model.name] = own if own in timed else plain
+    return found
+
+
+def _kinds(rows: pd.DataFrame) -> Iterator[_Kind]:
+    yield from rows[list(_LAYER)].itertuples(index=False, name=None)
+
+
 def _decodes(points: pd.DataFrame) -> pd.DataFrame:
-    """With a time and nothing between passes, of sequences that all hold the context."""
+    """With a time and nothing between passes, of sequences that all hold the context, and that do
+    to scores no more than models do.
+    """
     whole = (points["op"] == "decode") & (points["lengths"] == EVEN)
-    return alone(points[whole & points["seconds"].notna()])
+    whole &= (points["alibi"] == 0) & (points["kept"] == 0)
+    return undisturbed(points[whole & points["seconds"].notna()])
 
 
 def _rate(

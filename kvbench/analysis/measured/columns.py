@@ -59,7 +59,11 @@ def row(title: str, columns: Mapping[str, ColumnKind]) -> type:
 _NOUNS = {"threads": "thread", "queries": "query"}  # by kind of a field, what it counts
 _SEED = "order"  # an axis of words, for one of which a point has a seed
 # of a field; all others count
-_KINDS = {**dict.fromkeys(("word", "cpus", "memory", "lengths"), _TEXT), "flag": "boolean"}
+_KINDS = {
+    **dict.fromkeys(("word", "cpus", "memory", "lengths"), _TEXT),
+    "flag": "boolean",
+    "number": _NUMBER,
+}
 
 # A point, in full. `layers` 0: as many slices as it takes to leave the caches behind.
 BY_COLUMN = {field.column or field.name: field for field in FIELDS if field.column is not None}
@@ -287,6 +291,8 @@ def short_names(points: pd.DataFrame) -> list[str]:
             # and is the usual
             none = value in (None, "", "-") or not value and value == field.default
             full = name == "capacity" and value == row["context"]
+            # a word of its own says what is not the usual
+            none |= "{" not in field.short and value == field.default
             if shown[name][place] and not none and not full:
                 words.append(_said(field, value))
         found.append(" ".join(words) or row["op"])

@@ -32,9 +32,9 @@ from kvbench.units import counted, duration, size
     cls=Long,
     groups={
         "What to measure": (
-            "model batch q-heads kv-heads head-dim context lengths q-len mask capacity window"
-            " full-every layers dtype scale layout inner block-tokens sequential pad vocabulary"
-            " variant plugin engine"
+            "model batch q-heads kv-heads head-dim v-dim context lengths q-len mask capacity window"
+            " kept sinks softcap alibi full-every layers dtype scale k-scale layout inner"
+            " block-tokens sequential pad vocabulary variant plugin engine"
         ),
         "How": (
             "residency schedule between deterministic threads cpus memory pages isa grow samples"

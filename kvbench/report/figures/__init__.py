@@ -11,6 +11,7 @@ from kvbench.report.figures.between import between
 from kvbench.report.figures.hero import hero
 from kvbench.report.figures.l3 import l3
 from kvbench.report.figures.look import Figure, Look
+from kvbench.report.figures.mixed import mixed
 from kvbench.report.figures.numa import numa
 from kvbench.report.figures.peers import models, peers
 from kvbench.report.figures.roofline import roofline
@@ -28,6 +29,7 @@ def every(found: Findings, day: str = "") -> list[Figure]:
     beside = [
         draw(found, look)
         for draw, rows in (
+            (mixed, found.answers.mixed.formats),
             (speculate, found.answers.speculation.lines),
             (serve, found.answers.serving.batches),
             (peers, found.peers),

@@ -14,6 +14,7 @@ from kvbench.analysis.means.findings import Findings
 from kvbench.report import tables
 from kvbench.report.drafts import drafting
 from kvbench.report.figures.look import COLOURS, FAINT, GRID, INK, PAPER, SHADES, Figure
+from kvbench.report.formats import mixed
 from kvbench.report.words.findings import Sentence, sentences
 from kvbench.report.words.first import (
     badge,
@@ -31,6 +32,8 @@ from kvbench.texts import shown
 LARGE = 50_000  # bytes of a figure's data beyond which it is in the file beside the page alone
 
 _SHOWN = {  # by topic of a sentence: a word for it, and the figure or table that shows it
+    "mixed": ("Formats", "mixed"),
+    "scores": ("Scores", "costs"),
     "speculate": ("Drafting", "speculate"),
     "serve": ("Padding", "serve"),
     "peers": ("Peers", "peers"),
@@ -80,8 +83,8 @@ def page(found: Findings, manifest: Manifest, drawn: Sequence[Drawn]) -> str:
     )
     points, *more = tables.every(found)
     own, dtypes = found.answers, tables.dtypes(found.answers)
-    drafted, steps = drafting(own), tables.steps(own)
-    known = (drafted, dtypes, steps, points, *(each for each in more if each.rows))
+    formats, drafted, steps = mixed(own), drafting(own), tables.steps(own)
+    known = (formats, drafted, dtypes, steps, points, *(each for each in more if each.rows))
     linked = {"checks", *(each["name"] for each in figures), *(table.name for table in known)}
     return rendered(
         "run.html",
@@ -97,6 +100,7 @@ def page(found: Findings, manifest: Manifest, drawn: Sequence[Drawn]) -> str:
         missing=gaps(found, manifest),
         findings=[_finding(each, linked) for each in sentences(found)],
         open=missing,
+        formats=formats,
         drafting=drafted,
         dtypes=dtypes,
         steps=steps,

@@ -25,6 +25,8 @@ def sentences(found: Findings) -> tuple[Sentence, ...]:
     told = layout(own)  # by the first screen
     chosen = [each for each in own.factors.choices if each.op == "decode" and each is not told]
     said = [
+        ("mixed", words("mixed", "sentence", own.mixed)),
+        ("scores", words("mixed", "scores", own.mixed)),
         ("speculate", words("speculate", "sentence", own.speculation)),
         ("serve", words("serve", "sentence", own.serving)),
         ("peers", words("peers", "summary", found.beside) if len(found.peers) else ""),

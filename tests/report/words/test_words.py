@@ -43,6 +43,8 @@ def with_(name, **changes):
 BETWEEN = with_("l3", families=(FAMILY,))
 FASTEST, HELPS = ANSWERS.decodes.fastest, ANSWERS.l3.helps
 TILES = [
+    ("Format of K, V", ANSWERS, "i8 | is the fastest with an error of 1% of the output or less."),
+    ("Format of K, V", ANSWERS, "with heavy keys none; up to 10% of it q8_0+q4_0 dot"),
     ("Fastest decode", ANSWERS, "90.2 tokens/s | i8 (dot, head): a clear lead over all others"),
     ("Fastest decode", ANSWERS, "1.26x (1.12 to 1.41) as fast as q4_0 (dot, head)"),
     (
@@ -96,6 +98,17 @@ def test_a_tile_shows_its_answer(title, answers, words):
 
 
 SENTENCES = {
+    "mixed": [
+        "The fastest formats of K and V by the error of the output: up to 1% of the output i8 (as"
+        " fast: i8 by channel), with heavy keys none; up to 10% of it q8_0+q4_0 dot.",
+        "q8_0+q4_0 dot is 1.22x (1.19 to 1.25) as fast as q8_0.",
+        "i8 by channel is 1.01x (0.99 to 1.02) as fast as i8 by token: level.",
+    ],
+    "scores": [
+        "Attention takes so many times as long as without: f16 flash, gemma-2-9b, 2 query heads a"
+        " KV head, 256 wide, 8,192 tokens, window 4096: cap 50 1.31 (1.30 to 1.32); sinks 1.02"
+        " (1.01 to 1.03).",
+    ],
     "speculate": [
         "A step with 4 queries (the newest token and 3 drafts) takes 1.31 (1.22 to 1.40) times as"
         " long as with 1 (f16, llama-3-8b, 4 query heads a KV head, 16,384 tokens, 2 threads,"

@@ -1,21 +1,24 @@
-"""A step of several queries beside the same with one query, in the same rounds."""
+"""A point of a family beside the one that it is timed beside, in the same rounds: several queries
+a step beside one, and what is done to scores beside scores as they are.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 from kvbench.analysis.measured.estimates import Estimate
-from kvbench.analysis.measured.families import by_queries
+from kvbench.analysis.measured.families import by_queries, by_scores
 from kvbench.grouping import grouped
 from kvbench.model import Point, Record, Role, Sample, quotients
 from kvbench.model.program import ALONE, CORE
 
 _Visits = Mapping[Point, Sequence[Record]]
+_Families = Mapping[Point, Sequence[Point]]
 
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """times: of a pass over one of one query. core: of a pass at its core speed over the same, of
+    """times: of a pass over one of the base. core: of a pass at its core speed over the same, of
     the faster form; None where none was timed. rounds: that the first is of.
     """
 
@@ -28,7 +31,18 @@ def beside_one(visits: _Visits) -> Iterator[tuple[Point, Point, Beside]]:
     """`visits`: by point. A point of one query, one of several, and how they compare; only of those
     with a round in common.
     """
-    for base, members in by_queries(visits).items():
+    yield from _of(by_queries(visits), visits)
+
+
+def beside_plain(visits: _Visits) -> Iterator[tuple[Point, Point, Beside]]:
+    """Likewise of a point whose scores are as they are, and one with sinks, a cap, slopes or kept
+    tokens.
+    """
+    yield from _of(by_scores(visits), visits)
+
+
+def _of(families: _Families, visits: _Visits) -> Iterator[tuple[Point, Point, Beside]]:
+    for base, members in families.items():
         for point in members:
             if found := _beside(visits.get(base, ()), visits[point]):
                 yield base, point, found
@@ -55,11 +69,11 @@ def _quotients(program: str, both: Iterable[tuple[Record, Record]]) -> dict[int,
     return grouped(
         (record.launch, each)
         for record, base in both
-        for each in quotients(_of(program, record), _of("point", base))
+        for each in quotients(_taken(program, record), _taken("point", base))
     )
 
 
-def _of(program: str, record: Record) -> list[Sample]:
+def _taken(program: str, record: Record) -> list[Sample]:
     return [sample for sample in record.samples if sample.program == program]
 
 
