@@ -20,7 +20,6 @@ _HUGE = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}  # what malloc maps asks fo
 
 def layer_shape(point: Point) -> LayerShape:
     shape, heads = point.shape, point.shape.q_heads
-    attended = min(shape.context, shape.reach or shape.context)
     return LayerShape(
         q_heads=heads,
         kv_heads=shape.kv_heads,
@@ -31,7 +30,7 @@ def layer_shape(point: Point) -> LayerShape:
         window=shape.window,
         kept=shape.kept,
         v_dim=shape.v_dim if shape.v_dim != shape.head_dim else 0,
-        sinks=() if shape.sinks == NONE else sinks(heads, attended),
+        sinks=() if shape.sinks == NONE else sinks(heads, shape.attended),
         softcap=shape.softcap,
         alibi=shape.alibi,
         slopes=slopes(shape.alibi, heads) if shape.alibi else (),
