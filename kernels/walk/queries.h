@@ -51,7 +51,8 @@ static inline int64_t kvb_end_of(const kvb_decode *a, int64_t seq, int64_t query
     return a->mask == KVB_MASK_CHAIN ? at_least(0, length - (queries - 1 - query)) : length;
 }
 
-/* A query stands for one token, from which distances count; of a block or tree, for one of the newest, in their order. */
+/* A query stands for one token, from which distances count: of a block or tree, for one of the
+ * newest, in their order. */
 static inline int64_t kvb_own_token(const kvb_decode *a, int64_t seq, int64_t query)
 {
     if (a->mask == KVB_MASK_CHAIN)
