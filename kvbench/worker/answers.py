@@ -81,11 +81,10 @@ class Answers:
 def scores_of(shape: Shape) -> Scores:
     """What is done to its scores. Sinks are about as large as all scores together."""
     heads = shape.q_heads
-    attended = min(shape.context, shape.window + shape.kept) if shape.window else shape.context
     return Scores(
         softcap=shape.softcap,
         slopes=slopes(shape.alibi, heads) if shape.alibi else None,
-        sinks=sinks(heads, attended) if shape.sinks == HEADS else None,
+        sinks=sinks(heads, shape.attended) if shape.sinks == HEADS else None,
         kept=shape.kept,
     )
 
