@@ -15,6 +15,7 @@ from kvbench.model.masks import CHAIN
 from kvbench.model.point import (
     EVEN,
     FIELDS,
+    PLAIN_SCORES,
     POINT,
     SHAPE,
     STEP,
@@ -23,7 +24,6 @@ from kvbench.model.point import (
     Visited,
     lengths_word,
 )
-from kvbench.model.scores import NONE
 
 # The fastest kernels of all dtypes, else free: no factor of a plan, but chosen from what was
 # measured. Its values are dtypes.
@@ -116,7 +116,7 @@ def alone_of(point: Point) -> Point:
         return replace(point, between=0)
     if shape.q_len > 1:
         return replace(point, shape=replace(shape, q_len=1, mask=CHAIN))
-    return replace(point, shape=replace(shape, sinks=NONE, softcap=0.0, alibi=0.0, kept=0))
+    return replace(point, shape=replace(shape, **PLAIN_SCORES))
 
 
 def evenly(held: Sequence[int]) -> int:

@@ -195,6 +195,11 @@ class Shape:
         return self.window and self.kept + self.window + self.q_len - 1
 
     @property
+    def attended(self) -> int:
+        """Tokens that one query attends to, at most."""
+        return min(self.context, self.window + self.kept) if self.window else self.context
+
+    @property
     def held(self) -> tuple[int, ...]:
         """Tokens of each sequence. Python promises that random() gives the same for a seed."""
         kind, _, told = self.lengths.partition(":")

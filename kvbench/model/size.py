@@ -6,6 +6,8 @@ from typing import Annotated
 from msgspec import UNSET, UnsetType
 
 from kvbench.model.annotated import Printed, about
+from kvbench.model.point import K_SCALES, TOKEN
+from kvbench.model.scores import NONE, SINKS
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,13 @@ class Decoder:
         int, about("elements of a K row that are V, too; 0: V has rows of its own")
     ] = 0
 
+    v_dim: Annotated[int, about("elements of a row of V; 0: those of a row of K")] = 0
+    k_scale: Annotated[
+        str, about("what shares a scale of K, where the dtype has scales", *K_SCALES)
+    ] = TOKEN
+    sinks: Annotated[str, about("heads: every query head has a sink; none", *SINKS)] = NONE
+    softcap: Annotated[float, about("cap of scores; 0: none")] = 0.0
+
     @property
     def sides(self) -> int:
         """Rows of a token in a KV head: one of K and one of V, or one that is both."""
@@ -60,6 +69,16 @@ class Layers:
     capacity: Annotated[int, about("tokens that each has room for")]
     read: Annotated[int, about("tokens of a sequence that a decode reads")]
     bytes: Annotated[int, about("bytes: held by one of them, all sequences")]
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """K, or V."""
+
+    dtype: Annotated[str, about("its number format")]
+    width: Annotated[int, about("elements of a row")]
+    bytes_per_token: Annotated[int, about("bytes: of a token of one sequence in one layer")]
+    bytes: Annotated[int, about("bytes: of all tokens that are held, all layers and sequences")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,7 +312,8 @@ class Size(Printed):
         int, about("bytes: by which one more token of a sequence lets the cache grow")
     ]
     bytes_per_layer: Annotated[int, about("bytes: of a layer that attends to most, all sequences")]
-    bytes_per_layer_side: Annotated[int, about("bytes: of K, or of V, in that layer")]
+    bytes_per_layer_side: Annotated[int, about("bytes: of K in that layer; V: see `sides`")]
+    sides: Annotated[tuple[Side, ...], about("K and V")]
     streamed: Annotated[
         int, about("bytes: K, V and scales that one decode step reads, all layers and sequences")
     ]

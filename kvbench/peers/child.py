@@ -50,7 +50,7 @@ class Child:
         self._peer = self._make()
 
     def setup(
-        self, sizes: tuple[int, ...], data: int, signs: np.ndarray, q: np.ndarray
+        self, sizes: tuple[Any, ...], data: int, signs: np.ndarray, q: np.ndarray
     ) -> tuple[int, dict[str, int], str]:
         """Bytes of a layer, the memory that it holds, and its flags."""
         shape = LayerShape(*sizes)
@@ -78,11 +78,8 @@ class Child:
         q: np.ndarray,
     ) -> Any:
         few = min(max(_EMPTY, shape.q_len), shape.context)
-        peer = self._make()
-        peer.setup(
-            replace(shape, context=few),
-            *(LayerRows(np.array(side[:, :few]), own) for side, own in zip(first, signs, strict=True)),
-        )
+        peer, own = self._make(), [np.array(side[:, :few]) for side in first]
+        peer.setup(replace(shape, context=few), *map(LayerRows, own, signs))
         peer.ask(q)
         return peer
 

@@ -84,7 +84,7 @@ _SINKS = {"ggml_flash_attn_ext_add_sinks": (None, _POINTER, _POINTER)}  # old on
 
 
 class Ggml(Peer):
-    formats = stated("f32 1e-4, f16 0.1, bf16 0.02, q8_0 0.1, q4_0 0.1")
+    formats = stated("f32 1e-4, f16 0.1, bf16 0.04, q8_0 0.1, q4_0 0.1")
     layouts = "head position"
     kept = "position"
     takes = "q_len window kept v_dim sinks softcap alibi v_dtype"
@@ -107,8 +107,10 @@ class Ggml(Peer):
 
     def setup(self, shape, k, v):
         lib, self._shape = self._lib, shape
-        dtypes, dims = (self.dtype, shape.v_dtype or self.dtype), (shape.head_dim, shape.width_of_v)
-        self._halves = [self._half(*each) for each in zip(dtypes, dims, strict=True)]
+        self._halves = [
+            self._half(self.dtype, shape.head_dim),
+            self._half(shape.v_dtype or self.dtype, shape.width_of_v),
+        ]
         self._rows = -(-shape.context // PAD) * PAD
         self._context = lib.ggml_init(_Params((len(k) + 1) * _LAYER, None, True))
         masked = -(-shape.q_len // _QUERIES) * _QUERIES

@@ -30,7 +30,7 @@ def layer_shape(point: Point) -> LayerShape:
         window=shape.window,
         kept=shape.kept,
         v_dim=shape.v_dim if shape.v_dim != shape.head_dim else 0,
-        sinks=() if shape.sinks == NONE else sinks(heads, min(shape.context, shape.reach or shape.context)),
+        sinks=() if shape.sinks == NONE else sinks(heads, shape.attended),
         softcap=shape.softcap,
         alibi=shape.alibi,
         slopes=slopes(shape.alibi, heads) if shape.alibi else (),

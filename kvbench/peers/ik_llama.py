@@ -7,7 +7,6 @@ bf16 is left out: only builds for AVX512-BF16 have it, and the wheel is not one.
 from kvbench.peers.ggml import PAD, Ggml
 from kvbench.peers.interface import stated
 
-
 _WIDTHS = (192, 128)  # the only ones of K and V that differ, of those that peers have
 _STRONG = 20.0  # a cap below it leaves tokens weight that nobody attends to
 

@@ -3,6 +3,7 @@ anew, where they are, as many as it has queries.
 """
 
 import struct
+from typing import Any
 
 import numpy as np
 
@@ -30,32 +31,35 @@ class OnnxRuntime(Peer):
         self._session = onnxruntime.InferenceSession(
             model, options, providers=["CPUExecutionProvider"]
         )
-        value = onnxruntime.OrtValue.ortvalue_from_numpy
-        self._dims, queries = shape.asked, shape.q_len
-        self._layers, self._q, self._out, self._held = [], [], [], []
-        lengths = [
-            value(np.array([shape.context - 1], np.int32)),
-            value(np.array([shape.context], np.int32)),
+        self._value, self._shape = onnxruntime.OrtValue.ortvalue_from_numpy, shape
+        self._q, self._out = [], []
+        self._held: list[Any] = []
+        ends = [np.array([tokens], np.int32) for tokens in (shape.context - 1, shape.context)]
+        sinks = [np.array(shape.sinks, self._type)] if shape.sinks else []
+        shared = [*map(self._value, ends), *map(self._value, sinks)]
+        stored = ((side[layer] for side in (k, v)) for layer in range(len(k)))
+        self._layers = [
+            self._bound([rows[None].astype(self._type) for rows in past], shared) for past in stored
         ]
-        sinks = [value(np.array(shape.sinks, self._type))] if shape.sinks else []
-        for layer in range(len(k)):
-            past = [side[layer][None].astype(self._type) for side in (k, v)]
-            newest = [each[:, :, -queries:].transpose(0, 2, 1, 3) for each in past]
-            last = [np.ascontiguousarray(each).reshape(1, queries, -1) for each in newest]
-            dims = 1, queries, shape.q_heads * shape.head_dim
-            ends = [np.zeros(dims, self._type) for _ in range(2)]
-            stored, (q, out), new = [[value(each) for each in side] for side in (past, ends, last)]
-            binding = self._session.io_binding()
-            given = [q, *new, *stored, *lengths, *sinks]
-            for name, each in zip(filter(None, _inputs(shape)), given, strict=True):
-                binding.bind_ortvalue_input(name, each)
-            for name, each in zip(_OUTPUTS, [out, *stored], strict=True):
-                binding.bind_ortvalue_output(name, each)
-            self._layers.append(binding)
-            self._q.append(ends[0])
-            self._out.append(ends[1])
-            self._held.append((past, last, stored, new, q, out, lengths, sinks))
         self._bytes = sum(each.nbytes for each in self._held[0][0])
+
+    def _bound(self, past, shared):
+        """A layer's inputs and outputs. shared: what all layers are given."""
+        queries, value = self._shape.q_len, self._value
+        newest = [each[:, :, -queries:].transpose(0, 2, 1, 3) for each in past]
+        last = [np.ascontiguousarray(each).reshape(1, queries, -1) for each in newest]
+        dims = 1, queries, self._shape.q_heads * self._shape.head_dim
+        ends = [np.zeros(dims, self._type) for _ in range(2)]
+        stored, (q, out), new = [[value(each) for each in side] for side in (past, ends, last)]
+        binding, given = self._session.io_binding(), [q, *new, *stored, *shared]
+        for name, each in zip(filter(None, _inputs(self._shape)), given, strict=True):
+            binding.bind_ortvalue_input(name, each)
+        for name, each in zip(_OUTPUTS, [out, *stored], strict=True):
+            binding.bind_ortvalue_output(name, each)
+        self._q.append(ends[0])
+        self._out.append(ends[1])
+        self._held.append((past, last, stored, new, q, out, shared))
+        return binding
 
     def ask(self, q):
         for to, one in zip(self._q, q, strict=True):
@@ -65,7 +69,7 @@ class OnnxRuntime(Peer):
         self._session.run_with_iobinding(self._layers[layer])
 
     def output(self, layer):
-        return self._out[layer].reshape(self._dims)
+        return self._out[layer].reshape(self._shape.asked)
 
     def bytes(self):
         return self._bytes

@@ -8,17 +8,18 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from kvbench.errors import BadArgument
+from kvbench.errors import BadArgument, unknown_word
 from kvbench.model import Machine
 from kvbench.model.geometry import Geometry
-from kvbench.model.planes import refuse_pair
-from kvbench.model.size import Allocated, Blocks, Decoder, Layers
+from kvbench.model.planes import apart
+from kvbench.model.point import CHANNEL, K_SCALES, TOKEN
+from kvbench.model.size import Allocated, Blocks, Decoder, Layers, Side
 from kvbench.native import LANES, Cache, block_of, default_library
 from kvbench.suite.axes import shown
 
 LARGEST = 1 << 63  # bytes of anything: what a machine can count
 _COUNT = 1 << 31
-_FROM_ZERO = ("window", "window_every", "ephemeral", "pad")
+_FROM_ZERO = ("window", "window_every", "ephemeral", "pad", "v_dim")
 _FROM_ONE = (
     "layers",
     "q_heads",
@@ -56,20 +57,31 @@ class RowBytes:
         return self.data + self.scale
 
 
-def row(decoder: Decoder) -> RowBytes:
-    """As the library lays it."""
-    return _row(decoder.head_dim, decoder.dtype, decoder.scale)
+def rows(decoder: Decoder) -> tuple[RowBytes, ...]:
+    """Of K and of V as the library lays them, or of what is both."""
+    by_channel = decoder.k_scale == CHANNEL
+    found = _rows(decoder.head_dim, decoder.v_dim, decoder.dtype, decoder.scale, by_channel)
+    return found[: decoder.sides]
 
 
 @cache
-def _row(head_dim: int, dtype: str, scale: str) -> RowBytes:
-    own, (elements, size) = Cache.planned(1, head_dim, 1, dtype=dtype, scale=scale), block_of(dtype)
-    noun, data = "element" if elements == 1 else "block", -(-head_dim // elements) * size
-    return RowBytes(noun, size, data, own.k.scale_token_stride, own.k.row_bytes)
+def _rows(
+    head_dim: int, v_dim: int, dtype: str, scale: str, by_channel: bool
+) -> tuple[RowBytes, ...]:
+    facts: dict[str, Any] = {"v_dim": v_dim or None, "channel": by_channel or None}
+    own = Cache.planned(1, head_dim, 1, dtype=dtype, scale=scale, **facts)
+    dims = head_dim, v_dim or head_dim
+    return tuple(map(_row, (own.k, own.v), dims, apart(dtype)))
+
+
+def _row(plane: Any, dim: int, dtype: str) -> RowBytes:
+    elements, size = block_of(dtype)
+    noun, data = "element" if elements == 1 else "block", -(-dim // elements) * size
+    return RowBytes(noun, size, data, plane.scale_token_stride, plane.row_bytes)
 
 
 def refuse_nonsense(decoder: Decoder) -> None:
-    refuse_pair("--dtype", decoder.dtype)
+    _refuse_scales(decoder)
     for name in (*_FROM_ZERO, *_FROM_ONE):
         value, least = getattr(decoder, name), int(name in _FROM_ONE)
         if value is not None and not least <= value < _COUNT:
@@ -92,6 +104,18 @@ def refuse_nonsense(decoder: Decoder) -> None:
                 " attends to",
                 "leave it out, or give more room",
             )
+
+
+def _refuse_scales(decoder: Decoder) -> None:
+    """Of K by channel where it has none of its own for each token."""
+    k, _ = apart(decoder.dtype)
+    if decoder.k_scale not in K_SCALES:
+        raise unknown_word("--k-scale", decoder.k_scale, K_SCALES)
+    if decoder.k_scale == CHANNEL and not rows(replace(decoder, k_scale=TOKEN, dtype=k))[0].scale:
+        raise BadArgument(
+            f"--k-scale {CHANNEL}: rows of K in {k} have no scale of their own",
+            "a dtype that has, such as i8",
+        )
 
 
 def kept(decoder: Decoder) -> int:
@@ -141,7 +165,17 @@ def streamed_bytes(decoder: Decoder) -> int:
 
 def token_bytes(decoder: Decoder) -> int:
     """Bytes of one token of one sequence, in one layer."""
-    return decoder.sides * decoder.kv_heads * row(decoder).payload
+    return decoder.kv_heads * sum(each.payload for each in rows(decoder))
+
+
+def sides(decoder: Decoder) -> tuple[Side, ...]:
+    """K and V, or what is both, over all layers and sequences."""
+    dims = decoder.head_dim, decoder.v_dim or decoder.head_dim
+    tokens = decoder.batch * sum(layers.count * layers.held for layers in parts(decoder))
+    return tuple(
+        Side(dtype, dim, decoder.kv_heads * each.payload, tokens * decoder.kv_heads * each.payload)
+        for dtype, dim, each in zip(apart(decoder.dtype), dims, rows(decoder), strict=False)
+    )
 
 
 def intensity(decoder: Decoder) -> float:
@@ -155,7 +189,8 @@ def _flops(decoder: Decoder) -> int:
     """Of one token in one layer: for each query head a product and a sum with every element of K,
     and of V.
     """
-    return 2 * decoder.q_heads * (decoder.head_dim + (decoder.latent or decoder.head_dim))
+    width_of_v = decoder.latent or decoder.v_dim or decoder.head_dim
+    return 2 * decoder.q_heads * (decoder.head_dim + width_of_v)
 
 
 def flops(decoder: Decoder) -> int:
@@ -171,9 +206,12 @@ def formula(decoder: Decoder) -> str:
 
 
 def _factors(decoder: Decoder) -> Iterator[str]:
-    of_row = row(decoder)
+    own = rows(decoder)
     found = [(layers.count, layers.held) for layers in parts(decoder)] or [(0, decoder.context)]
-    yield "2 (K, V)" if decoder.sides == 2 else "1 (K and V in one row)"
+    if decoder.latent:
+        yield "1 (K and V in one row)"
+    elif len({*own}) == 1:
+        yield "2 (K, V)"
     if len(found) == 1:
         yield _many(found[0][0], "layer")
     yield _many(decoder.kv_heads, "KV head")
@@ -182,10 +220,18 @@ def _factors(decoder: Decoder) -> Iterator[str]:
     else:
         each = (f"{_many(count, 'layer')} x {held:,}" for count, held in found)
         yield f"({' + '.join(each)} tokens)"
-    elements = f"{_many(of_row.data // of_row.each, of_row.noun)} x {_many(of_row.each, 'byte')}"
-    yield f"({elements} + {of_row.scale} of scale)" if of_row.scale else elements
+    if len({*own}) == 1:
+        yield _elements(own[0])
+    else:
+        k, v = map(_elements, own)
+        yield f"({k} of K + {v} of V)"
     if decoder.batch > 1:
         yield _many(decoder.batch, "sequence")
+
+
+def _elements(own: RowBytes) -> str:
+    elements = f"{_many(own.data // own.each, own.noun)} x {_many(own.each, 'byte')}"
+    return f"({elements} + {own.scale} of scale)" if own.scale else elements
 
 
 def _many(count: int, noun: str) -> str:
@@ -224,7 +270,7 @@ def block_bytes(decoder: Decoder) -> tuple[int, int]:
         decoder, layout=next(layout for layout in layouts if Cache.is_paged(layout)), batch=1
     )
     cache = _plan(pooled, decoder.block_tokens)
-    each = decoder.sides * (cache.k.seq_stride + cache.k.scale_seq_stride)
+    each = sum(plane.seq_stride + plane.scale_seq_stride for plane in (cache.k, cache.v))
     return each, each - decoder.block_tokens * token_bytes(decoder)
 
 
@@ -241,27 +287,30 @@ def blocks(decoder: Decoder) -> Blocks | None:
 def _plan(decoder: Decoder, capacity: int) -> Any:
     words = ("batch", "layout", "dtype", "inner", "scale", "block_tokens", "pad")
     facts = {name: getattr(decoder, name) for name in words}
+    facts |= {"v_dim": decoder.v_dim or None, "channel": decoder.k_scale == CHANNEL or None}
     return Cache.planned(decoder.kv_heads, decoder.head_dim, capacity, **facts)
 
 
-def _of_layer(decoder: Decoder, layers: Layers) -> dict[str, int]:
+def _of_layer(decoder: Decoder, layers: Layers) -> Counter[str]:
     """`places`: slots of a sequence, more than its capacity where whole blocks are taken."""
-    cache, each = _plan(decoder, layers.capacity), row(decoder)
+    cache, found = _plan(decoder, layers.capacity), Counter[str]()
     paged, lanes = cache.table_stride * cache.block_tokens, -(-cache.capacity // LANES) * LANES
-    transposed = default_library().cell(decoder.layout, decoder.dtype, "k")
+    transposed = default_library().cell(decoder.layout, apart(decoder.dtype)[0], "k")
     places = paged or (lanes if transposed else cache.capacity)
-    arranged = decoder.sides * (cache.blocks if paged else cache.batch)
-    rows, scales = arranged * cache.k.seq_stride, arranged * cache.k.scale_seq_stride
-    slot = decoder.sides * decoder.batch * decoder.kv_heads
-    return {
-        "rows": slot * layers.held * each.data,
-        "scales": slot * layers.held * each.scale,
-        "unused": slot * (layers.capacity - layers.held) * each.payload,
-        "block_rounding": slot * (places - layers.capacity) * each.payload,
-        "row_padding": slot * places * (each.padded - each.data),
-        "head_padding": rows - slot * places * each.padded,
-        "line_rounding": cache.bytes - rows - scales,
-    }
+    arranged, slot = cache.blocks if paged else cache.batch, decoder.batch * decoder.kv_heads
+    for plane, each in zip((cache.k, cache.v), rows(decoder), strict=True):
+        own, scales = arranged * plane.seq_stride, arranged * plane.scale_seq_stride
+        found.update(
+            rows=slot * layers.held * each.data,
+            scales=slot * layers.held * each.scale,
+            unused=slot * (layers.capacity - layers.held) * each.payload,
+            block_rounding=slot * (places - layers.capacity) * each.payload,
+            row_padding=slot * places * (each.padded - each.data),
+            head_padding=own - slot * places * each.padded,
+            line_rounding=-own - scales,
+        )
+    found["line_rounding"] += cache.bytes
+    return found
 
 
 def _huge_page(machine: Machine) -> int:

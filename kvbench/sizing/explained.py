@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from kvbench.errors import BadArgument
-from kvbench.model import DEFAULTS, HEADS, Ceiling
+from kvbench.model import DEFAULTS, HEADS, MODEL_SAYS, Ceiling
 from kvbench.model.explained import Expected, Explained, Format, Measured, Row
 from kvbench.model.size import Decoder
 from kvbench.model.weights import Weights
@@ -28,7 +28,8 @@ _L3 = 3
 
 def decoder_of(name: str, model: Model, batch: int) -> Decoder:
     shape = {
-        key: getattr(model, key) for key in ("layers", *HEADS, "window", "window_every", "latent")
+        key: getattr(model, key)
+        for key in ("layers", *HEADS, *MODEL_SAYS, "window", "window_every", "latent")
     }
     cache = {key: DEFAULTS[key] for key in ("dtype", "scale", "layout", "inner", "block_tokens")}
     found = Decoder(name, **shape, context=model.max_context, batch=batch, **cache)

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pandas as pd
 
 from kvbench.errors import BadArgument
+from kvbench.model.point import CHANNEL
 from kvbench.model.size import Decoder, Ephemeral, Fit, Level, Rates, Size
 from kvbench.native import default_library
 from kvbench.regime import Lies, Regime, holds, levels
@@ -18,6 +19,7 @@ from kvbench.sizing.known import KnownMachine
 from kvbench.units import GB, counted
 
 _SHORTEST = 128  # tokens
+_SCALE = 4  # bytes of a channel's
 
 
 def size_of(
@@ -39,7 +41,7 @@ def size_of(
             " cache for",
             f"kvbench explain {decoder.model} has its bytes",
         )
-    found, each, held = of.parts(decoder), of.row(decoder), of.allocated(decoder, known.machine)
+    found, own, held = of.parts(decoder), of.rows(decoder), of.allocated(decoder, known.machine)
     streamed, together = of.streamed_bytes(decoder), fleet(decoder, replicas, weights)
     if max(held.mapped, together.bytes) >= of.LARGEST:
         raise BadArgument(f"the caches take {of.LARGEST} bytes or more", "smaller numbers")
@@ -52,9 +54,10 @@ def size_of(
         bytes_per_token=of.kept(decoder) * of.token_bytes(decoder),
         bytes_per_next_token=of.growing_layers(decoder) * of.token_bytes(decoder),
         bytes_per_layer=of_layer,
-        bytes_per_layer_side=of_layer // decoder.sides,
+        bytes_per_layer_side=of_layer * own[0].payload // sum(each.payload for each in own),
+        sides=of.sides(decoder),
         streamed=streamed,
-        scale_share=each.scale / each.data,
+        scale_share=sum(each.scale for each in own) / sum(each.data for each in own),
         ai=of.intensity(decoder),
         layers=found,
         ephemeral=Ephemeral(decoder.ephemeral, 0, passing),
@@ -75,6 +78,9 @@ def _notes(decoder: Decoder, known: KnownMachine, max_context: int) -> Iterator[
             f"{decoder.context:,} tokens are more than the longest context of {decoder.model},"
             f" {max_context:,}"
         )
+    if decoder.k_scale == CHANNEL:
+        scales = _SCALE * decoder.kv_heads * decoder.head_dim
+        yield f"scales of K's channels are {scales:,} bytes more in a layer, once for all tokens"
     if known.decodes is not None and not known.decoded(decoder, of.streamed_bytes(decoder)):
         kind = (
             f"{decoder.dtype} in {decoder.layout} layout, {counted(decoder.group, 'query head')} on"
@@ -87,8 +93,8 @@ def fit(decoder: Decoder, known: KnownMachine) -> Fit:
     """Where a layer that attends to most fits. Padding of rows lies in the same lines, so it takes
     room in a cache too.
     """
-    each = of.row(decoder)
-    token = decoder.sides * decoder.batch * decoder.kv_heads * (each.padded + each.scale)
+    row = sum(each.padded + each.scale for each in of.rows(decoder))
+    token = decoder.batch * decoder.kv_heads * row
     found = of.parts(decoder)
     read, window = (found[0].read, found[0].window) if found else (0, 0)
     regime = known.regime(token * read) if read else Regime("", Lies.NOTHING, "")

@@ -138,24 +138,28 @@ def test_its_answers_are_those_of_float64(name):
                 shape = replace(shape, block_tokens=_BLOCKS[place % len(_BLOCKS)])
             if engine.kind.lacking(dtype, shape):
                 continue
-            dtypes, dims = (dtype, shape.v_dtype or dtype), (shape.head_dim, shape.width_of_v)
-            values = [
-                _held(coin.standard_normal((shape.kv_heads, shape.context, dim), np.float32), each)
-                for each, dim in zip(dtypes, dims, strict=True)
-            ]
-            signs = coin.choice(np.float32([1, -1]), (_LAYERS, 2, max(dims)))
-            q = coin.standard_normal((_LAYERS, *shape.asked), dtype=np.float32)
-            peer.begin(engine.kind, dtype, layout)
-            count, flags = peer.setup(shape, values, signs, q)
-            for layer in (0, 2, 1):
-                own = (side * s[layer] for side, s in zip(values, apart(shape, signs), strict=True))
-                right = answer(shape, q[layer], *own)
-                most = max(engine.kind.formats[each] for each in dtypes)
-                off = np.abs(peer.answer(layer) - right).max() / np.sqrt(np.mean(right**2))
-                assert off <= most * max(1, shape.context / LONG), (dtype, layout, shape, off)
-            elements = shape.kv_heads * shape.read * sum(dims)
-            assert 0.5 * elements <= count <= 4 * elements
-            assert engine.kind.function and 0 < len(flags) <= 140, flags
+            check(peer, engine.kind, dtype, layout, shape, coin)
+
+
+def check(peer, kind, dtype, layout, shape, coin):
+    dtypes, dims = (dtype, shape.v_dtype or dtype), (shape.head_dim, shape.width_of_v)
+    values = [
+        _held(coin.standard_normal((shape.kv_heads, shape.context, dim), np.float32), each)
+        for each, dim in zip(dtypes, dims, strict=True)
+    ]
+    signs = coin.choice(np.float32([1, -1]), (_LAYERS, 2, max(dims)))
+    q = coin.standard_normal((_LAYERS, *shape.asked), dtype=np.float32)
+    peer.begin(kind, dtype, layout)
+    count, flags = peer.setup(shape, values, signs, q)
+    share = max(kind.formats[each] for each in dtypes) * max(1, shape.context / LONG)
+    for layer in (0, 2, 1):
+        own = (side * sign[layer] for side, sign in zip(values, apart(shape, signs), strict=True))
+        right = answer(shape, q[layer], *own)
+        off = np.abs(peer.answer(layer) - right).max() / np.sqrt(np.mean(right**2))
+        assert off <= share, (dtype, layout, shape, off)
+    elements = shape.kv_heads * shape.read * sum(dims)
+    assert 0.5 * elements <= count <= 4 * elements
+    assert kind.function and 0 < len(flags) <= 140, flags
 
 
 def apart(shape, signs):

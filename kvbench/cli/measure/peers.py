@@ -127,7 +127,7 @@ def _options(asked: dict[str, Any]) -> dict[str, Any]:
 def _heads(text: str | None) -> tuple[str, ...]:
     """Axes for --model: names of suites/models.toml, or the heads of one file."""
     from kvbench.checkpoint import is_file, walked
-    from kvbench.model import HEADS
+    from kvbench.model import HEADS, MODEL_SAYS
 
     if not text:
         return ()
@@ -136,7 +136,7 @@ def _heads(text: str | None) -> tuple[str, ...]:
     if not files or len(names) == 1:
         found = [walked(name, "--model") for name in names]
         return (
-            tuple(f"{key}={getattr(found[0], key)}" for key in HEADS)
+            tuple(f"{key}={getattr(found[0], key)}" for key in (*HEADS, *MODEL_SAYS))
             if files
             else (f"model={text}",)
         )

@@ -14,6 +14,7 @@ from kvbench.cli._point import option_name, options, refuse_missing
 from kvbench.cli._streams import draw, tell
 from kvbench.cli._types import BYTES, Count, Named, Plot
 from kvbench.errors import BadArgument
+from kvbench.model import DEFAULTS, MODEL_SAYS
 from kvbench.model.size import Decoder
 
 _GEOMETRY = ("layers", "q_heads", "kv_heads", "head_dim", "context")
@@ -26,10 +27,11 @@ _OF_MODEL = {"context": "max_context"}
     cls=Long,
     groups={
         "The model": (
-            "layers q-heads kv-heads head-dim window window-every ephemeral weights replicas"
+            "layers q-heads kv-heads head-dim v-dim window window-every ephemeral weights replicas"
         ),
         "Its cache": (
-            "context dtype scale layout inner block-tokens pad capacity batch lengths budget"
+            "context dtype scale k-scale layout inner block-tokens pad capacity batch lengths"
+            " budget"
         ),
         "Output": "machine map canaries align plot json",
     },
@@ -41,9 +43,9 @@ _OF_MODEL = {"context": "max_context"}
 @click.argument("model", metavar="[MODEL]", required=False)
 @with_options(
     click.option("--layers", type=Count(), help="Layers of the model."),
-    *options("q_heads", "kv_heads", "head_dim"),
+    *options("q_heads", "kv_heads", "head_dim", "v_dim"),
     same("context", "the model's longest"),
-    *options("dtype", "scale", "layout", "inner", "block_tokens", "pad"),
+    *options("dtype", "scale", "k_scale", "layout", "inner", "block_tokens", "pad"),
     click.option(
         "--window",
         type=Count(),
@@ -152,7 +154,11 @@ def _decoder(name: str | None, model: Any, asked: dict[str, Any]) -> Decoder:
         if asked[key] is None:
             asked[key] = getattr(model, _OF_MODEL.get(key, key), None if key in _GEOMETRY else 0)
     refuse_missing({key: asked[key] for key in _GEOMETRY}, "give them, or a MODEL")
-    return Decoder(model=name or "", latent=getattr(model, "latent", 0), **asked)
+    own = {key: getattr(model, key, DEFAULTS[key]) for key in MODEL_SAYS}
+    if asked["head_dim"] != getattr(model, "head_dim", None):
+        own["v_dim"] = DEFAULTS["v_dim"]  # the model's goes with its own heads
+    own |= {key: asked.pop(key) for key in MODEL_SAYS if asked.get(key) is not None}
+    return Decoder(model=name or "", latent=getattr(model, "latent", 0), **{**asked, **own})
 
 
 def _tokens(text: str) -> int:
