@@ -195,14 +195,14 @@ def planes_of(shape: Shape, table: np.ndarray | None) -> tuple[Plane, Plane]:
 
 @dataclass(frozen=True)
 class Step:
-    """Queries of a step. `attended`: by sequence the tokens of each of its queries; `spans`: and
-    the first of the tokens that are walked for them, and one past the last.
+    """Queries of a step. `attended`: by sequence the tokens of each of its queries; `ranges`: and
+    those that are walked for them, the first of each range and one past its last.
     """
 
     queries: int  # of a sequence, at most
     q_heads: int
     attended: list[list[list[int]]]
-    spans: list[tuple[int, int]]
+    ranges: list[list[tuple[int, int]]]
 
 
 def decode(
@@ -217,7 +217,7 @@ def decode(
     trace, q_heads = Trace(), step.q_heads
     k, v = planes = planes_of(shape, table)
     for seq, own in enumerate(step.attended):
-        tokens = list(range(*step.spans[seq]))
+        ranges = [list(range(*ends)) for ends in step.ranges[seq]]
         for query, head in itertools.product(range(len(own)), range(q_heads)):
             row = (seq * step.queries + query) * q_heads + head
             trace.touch("q", row * k.dim * FLOAT, k.dim, FLOAT)
@@ -226,7 +226,7 @@ def decode(
                 trace.multiply_add(range(k.dim))  # q . k
                 trace.multiply_add(range(v.dim))  # out += weight * v
         if table is not None:
-            for entry in {k.entry(seq, token) for token in tokens}:
+            for entry in {k.entry(seq, token) for tokens in ranges for token in tokens}:
                 trace.touch("table", entry * ENTRY, 1, ENTRY)
                 trace.twin += ENTRY
         for head in range(shape.kv_heads):
@@ -234,7 +234,8 @@ def decode(
                 # where each row of q walks by itself, so do those of queries that there are not
                 queries = step.queries if walk[0] == 1 else len(own)
                 q_rows = queries * q_heads // shape.kv_heads
-                read(trace, plane, (seq, head), tokens, q_rows, *walk)
+                for tokens in ranges:
+                    read(trace, plane, (seq, head), tokens, q_rows, *walk)
     return trace
 
 
@@ -247,7 +248,7 @@ def read(
     shared: int,
     scale_reads: int,
 ) -> None:
-    """The rows of one sequence and head."""
+    """The rows of one sequence and head, in one range of tokens."""
     plane.read_rows(trace, tokens, q_rows if shared == 1 else 1)
     if plane.cell:  # never a row by itself, so rows of q beyond Q_ROWS load it again
         plane.load_blocks(trace, of, tokens, len(range(0, q_rows, min(shared, Q_ROWS))))

@@ -38,22 +38,6 @@ static int32_t check_dtypes(const kvb_decode *a)
     return KVB_OK;
 }
 
-/* What has its place in the arguments, and no kernel takes yet. */
-static int32_t check_later(const kvb_decode *a)
-{
-    const struct {
-        bool given;
-        const char *what, *lacking;
-    } later[] = {
-        {a->picked || a->picks, "picked is not null", "tokens that are picked"},
-    };
-    for (size_t i = 0; i < sizeof later / sizeof *later; i++)
-        if (later[i].given)
-            return kvb_fail(KVB_UNSUPPORTED, "%s; there are no kernels yet for %s", later[i].what,
-                            later[i].lacking);
-    return KVB_OK;
-}
-
 /* What is done to scores, and a sink's: numbers. */
 static int32_t check_scores(const kvb_decode *a)
 {
@@ -125,7 +109,9 @@ int32_t kvb_check_decode(const kvb_decode *a, int32_t threads)
         return kvb_fail(KVB_BAD_ARGUMENT, "q_heads %lld is not a multiple of kv_heads %lld",
                         (long long)a->q_heads, (long long)c->kv_heads);
     TRY(kvb_check_queries(a));
-    TRY(check_later(a));
+    if (a->picked || a->picks)
+        return kvb_fail(KVB_UNSUPPORTED,
+                        "picked is not null; there are no kernels yet for tokens that are picked");
     TRY(kvb_check_range("window", a->window, 0, tokens_max));
     TRY(kvb_check_range("kept", a->kept, 0, tokens_max));
     if (a->kept && !a->window)

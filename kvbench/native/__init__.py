@@ -6,7 +6,7 @@ from kvbench.native import numa
 from kvbench.native.arena import Arena, Part, pages_given
 from kvbench.native.blocks import Blocks
 from kvbench.native.cache import Cache, described
-from kvbench.native.channels import channel_of, times_channel
+from kvbench.native.channels import channel_of, times_channel, usual_channel
 from kvbench.native.library import Library, default_library, library_of, library_path
 from kvbench.native.ops import (
     chain,

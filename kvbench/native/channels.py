@@ -12,16 +12,24 @@ from kvbench.native.declared import Struct
 from kvbench.native.library import Library
 
 _MOST = np.float32(127)  # the largest code
+_FAR = np.float32(8)  # standard deviations: no number of as many rows as fit memory is larger
 # of structs, which do not keep what they point to
 _kept: WeakKeyDictionary[Struct, np.ndarray] = WeakKeyDictionary()
 
 
-def channel_of(k: Any) -> np.ndarray:
-    """From rows of K that are as large as others will be, [batch, tokens, kv_heads, head_dim]: the
-    largest magnitude of a channel becomes the largest code.
+def channel_of(k: Any, room: float = 1.0) -> np.ndarray:
+    """From rows of K, [batch, tokens, kv_heads, head_dim]: `room` times the largest magnitude of a
+    channel becomes the largest code. What later rows have beyond that is cut: 1.5 lets few of them
+    be, for half as many steps more.
     """
-    most = np.abs(floats("k", k, ("B", "T", "H", "D"))).max(axis=(0, 1)) / _MOST
+    most = np.abs(floats("k", k, ("B", "T", "H", "D"))).max(axis=(0, 1)) * np.float32(room) / _MOST
     return np.where(most > 0, most, np.float32(1))
+
+
+def usual_channel(kv_heads: int, head_dim: int) -> np.ndarray:
+    """For rows of normal numbers, so that none is cut: neighbours differ."""
+    steps = np.arange(kv_heads * head_dim, dtype=np.float32) % 17
+    return (_FAR / _MOST * (1 + steps / 32)).reshape(kv_heads, head_dim)
 
 
 def times_channel(q: np.ndarray, channel: np.ndarray) -> np.ndarray:

@@ -377,7 +377,14 @@ def _refuse_peer(facts: _Facts, site: Site) -> None:
 
 def _refuse_shape(point: Point, site: Site) -> None:
     if point.variant in site.library.foreign_variants:
-        asked = Asked(point.shape.q_len, point.shape.mask, point.shape.window)
+        shape = point.shape
+        asked = Asked(
+            shape.q_len,
+            shape.mask,
+            shape.window,
+            softcap=shape.softcap > 0,
+            slopes=shape.alibi > 0,
+        )
         try:
             site.library.plugins.refuse_untaken(asked, *point.words[1:])
         except BadArgument as error:

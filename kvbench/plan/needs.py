@@ -8,12 +8,10 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-import numpy as np
-
 from kvbench.model import POINT, Contrast, Machine, Needs, Point
 from kvbench.model.masks import CHAIN
 from kvbench.model.point import ATTENDS, CHANNEL, PLAIN_SCORES, STEP, Visited
-from kvbench.native import Cache
+from kvbench.native import Cache, usual_channel
 from kvbench.oracle import BLOCK
 from kvbench.plan.steps import parts
 from kvbench.regime import far_bytes
@@ -116,10 +114,10 @@ def sized_by(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def as_cache(kv_heads: int, head_dim: int, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """What sized_by() says, as a Cache takes it: scales of K by channel are all 1."""
+    """What sized_by() says, as a Cache takes it."""
     found = {name: fact for name, fact in facts.items() if name != "k_scale"}
     if "k_scale" in facts:
-        found["channel"] = np.ones((kv_heads, head_dim), dtype=np.float32)
+        found["channel"] = usual_channel(kv_heads, head_dim)
     return found
 
 

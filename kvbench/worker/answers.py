@@ -21,7 +21,7 @@ from kvbench.model import Point, Shape
 from kvbench.model.masks import TREE, tokens_seen
 from kvbench.model.planes import PLANES, apart
 from kvbench.model.scores import HEADS, sinks, slopes
-from kvbench.native import Cache
+from kvbench.native import Cache, times_channel
 from kvbench.oracle import (
     Levels,
     Scores,
@@ -103,6 +103,8 @@ def taken(point: Point, cache: Cache) -> tuple[str, _Reads, tuple[Levels, Levels
 
 def _computed(path: Path | None, point: Point, cache: Cache, q: np.ndarray, sign: Any) -> Answer:
     largest, (_, reads, levels) = 0.0, taken(point, cache)
+    # a kernel that rounds q multiplies it by scales of channels first, and reads codes
+    channel = cache.channel if levels else None
     held = np.minimum(cache.lengths, cache.struct.capacity)  # rows() counts from the oldest of them
 
     def rows(first: int, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -112,7 +114,7 @@ def _computed(path: Path | None, point: Point, cache: Cache, q: np.ndarray, sign
             rounded(own, read) if read else own for own, read in zip(stored, reads, strict=True)
         )
         largest = max(largest, float(v.max()), -float(v.min()))
-        return k, v
+        return k if channel is None else np.rint(k / channel), v
 
     mask = point.shape.mask
     tree = tokens_seen(TREE, point.shape.q_len) if mask == TREE else None
@@ -123,6 +125,7 @@ def _computed(path: Path | None, point: Point, cache: Cache, q: np.ndarray, sign
         "scores": scores_of(point.shape),
     }
     if levels:
+        q = q if channel is None else times_channel(q, channel)
         out, off = attention_in_steps(q, rows, held, levels, **asked)
     else:
         out, off = attention(q, rows, held, **asked), np.zeros(())

@@ -68,7 +68,8 @@ class _Plane:
         self._begin = cache.struct.k.bytes if plane == "v" else 0
         self._places = block_places(cache, plane)
         elements, size = block_of(dtype, cache.library)
-        packed, whole = elements > 1, elements > 1 or self.scaled
+        packed, by_channel = elements > 1, plane == "k" and cache.channel is not None
+        whole = packed or by_channel or self.scaled
         self._halves = packed and size - SCALE < elements
         block, place = np.divmod(np.arange(self._own.row_bytes), size)
         # that a byte is of, or the first of those

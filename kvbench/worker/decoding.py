@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kvbench.model import AUTO, POINT
+from kvbench.model import AUTO, POINT, Point
 from kvbench.model.contrast import alone_of
 from kvbench.model.point import FLOPS
 from kvbench.model.program import AHEAD, ALONE, CORE, CORE_OFF, MEMORY, ROTATED, SLICE
@@ -62,7 +62,7 @@ class Decoding(Bench):
     def _single(self) -> Program:
         assert self._one
         own = zip(self.room.caches, self._one.q, self._one.out, strict=True)
-        walk = self._walk(**asked_of(alone_of(self.point).shape))
+        walk = self._walk(alone_of(self.point))
         return self.program(ALONE, *(self._decode("decode", *each, **walk) for each in own))
 
     @cached_property
@@ -123,9 +123,10 @@ class Decoding(Bench):
         shares = self.team.run(*tasks, passes=len(tasks)).stage_share
         return shares if any(shares) else ()
 
-    def _walk(self, **more: Any) -> dict[str, Any]:
-        own = {field.name: getattr(self.point, field.name) for field in POINT if field.walked}
-        return own | {"schedule": self.ran or AUTO} | asked_of(self.point.shape) | more
+    def _walk(self, point: Point | None = None, **more: Any) -> dict[str, Any]:
+        point = point or self.point
+        own = {field.name: getattr(point, field.name) for field in POINT if field.walked}
+        return own | {"schedule": self.ran or AUTO} | asked_of(point.shape) | more
 
     def _decode(self, op: str, cache: Cache, q: np.ndarray, out: np.ndarray, **facts: Any) -> Task:
         return self._owned.enter_context(self._planned(op, cache, q, out, **facts))

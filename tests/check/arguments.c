@@ -108,7 +108,7 @@ static void check_caches_to_come(void)
     expect(!changed.bytes, "a refused cache was planned");
 }
 
-/* And in a decode: sinks, capped scores, slopes, kept, picked. Of queries: queries.c. */
+/* And in a decode: tokens that are picked. Of queries: queries.c. */
 static void check_decodes_to_come(rig *r, float *q, float *out)
 {
     kvb_task *task = NULL;
@@ -119,10 +119,6 @@ static void check_decodes_to_come(rig *r, float *q, float *out)
     WRONG(good, field, kvb_task_decode(&changed, 1, &task), KVB_UNSUPPORTED, name, __VA_ARGS__); \
     WRONG(good, field, kvb_task_twin(&changed, 1, &task), KVB_UNSUPPORTED, name, __VA_ARGS__);   \
     WRONG(good, field, kvb_task_fill(&changed, 1, 1, &task), KVB_UNSUPPORTED, name, __VA_ARGS__)
-    TO_COME(sink, "sink", (intptr_t)q);
-    TO_COME(softcap, "softcap", 30, -30);
-    TO_COME(slope, "slope", (intptr_t)q);
-    TO_COME(kept, "kept", 4);
     TO_COME(picked, "picked", (intptr_t)tokens);
     TO_COME(picks, "picked", 2);
     expect(!kvb_task_decode(&good, 1, &task), "one query: %s", kvb_message());

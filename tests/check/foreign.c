@@ -61,6 +61,37 @@ static void check_several(kvb_decode args, const char *layout)
     check_answers(args, layout);
 }
 
+/* What a kernel is told of scores: the cap, and the slopes of its unit's query heads. */
+static const float slopes[Q_HEADS] = {0.5f, 0.25f, 0.01f, 0.0f, 0.001f, 0.1f};
+static int32_t badly_told;
+
+static void look(const kvb_work *work)
+{
+    if (work->softcap != 2.0f || work->slope != slopes + work->head * work->group)
+        __atomic_store_n(&badly_told, 1, __ATOMIC_RELAXED);
+    memset(work->max, 0, (size_t)(work->heads * work->group) * sizeof *work->max);
+}
+
+static void check_told(kvb_decode args, const char *layout)
+{
+    float out[COUNT];
+    badly_told = 0;
+    args.out = out, args.run = look, args.softcap = 2.0f, args.slope = slopes;
+    expect(!run_decode(&args, 3) && !badly_told, "plug-in %s: cap and slopes are others", layout);
+}
+
+/* Sinks and kept tokens, which it is told nothing of. */
+static void check_sinks(kvb_decode args, const char *layout)
+{
+    static const float sinks[Q_HEADS] = {6.0f, -INFINITY, 0.0f, 3.0f, 8.0f, 50.0f};
+    args.sink = sinks;
+    check_answers(args, layout);
+    if (!args.window) {
+        args.window = 700, args.kept = 300;
+        check_answers(args, layout);
+    }
+}
+
 static void check_refusals(kvb_decode args)
 {
     kvb_task *task = NULL;
@@ -144,9 +175,11 @@ static void check_layout(const kvb_kernel *kernel, const float *source, const fl
             check_refusals(args);
             check_several(args, kernel->layout);
         }
-        if (r.lengths[0] >= 100)
+        if (r.lengths[0] >= 100) {
             check_answers(args, kernel->layout);
-        else
+            check_sinks(args, kernel->layout);
+            check_told(args, kernel->layout);
+        } else
             expect(!run_decode(&args, 3) && none[COUNT - 1] == 0.0f,
                    "a sequence without tokens: %g", (double)none[0]);
         rig_close(&r);

@@ -1,4 +1,5 @@
-/* Several queries a step: which arguments are refused. */
+/* Several queries a step, and what is done to scores: which arguments are refused. */
+#include <math.h>
 #include <string.h>
 
 #include "check.h"
@@ -50,6 +51,37 @@ static void check_refusals(kvb_decode good)
     }
 }
 
+static void check_scores(kvb_decode good)
+{
+    static const float infinite[] = {0.0f, INFINITY, -INFINITY, 0.0f},
+                       none[] = {0.0f, 0.0f, 0.0f, NAN};
+    kvb_task *task = NULL;
+    const struct {
+        kvb_decode asked;
+        const char *name;
+    } wrong[] = {
+        {{.softcap = -30.0f}, "softcap"},
+        {{.softcap = INFINITY}, "softcap"},
+        {{.softcap = NAN}, "softcap"},
+        {{.sink = infinite}, "sink[1]"},
+        {{.sink = none}, "sink[3]"},
+        {{.slope = infinite}, "slope[1]"},
+        {{.slope = none}, "slope[3]"},
+        {{.kept = -1, .window = 9}, "kept"},
+        {{.kept = 4}, "kept is 4 and window is 0"},
+        {{.kept = INT64_MAX, .window = 9}, "kept"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        kvb_decode a = good;
+        a.softcap = wrong[i].asked.softcap, a.sink = wrong[i].asked.sink;
+        a.slope = wrong[i].asked.slope, a.kept = wrong[i].asked.kept;
+        a.window = wrong[i].asked.window;
+        const int32_t code = kvb_task_decode(&a, 1, &task);
+        expect(code == KVB_BAD_ARGUMENT && strstr(kvb_message(), wrong[i].name),
+               "bad %s: code %d, \"%s\"", wrong[i].name, code, kvb_message());
+    }
+}
+
 void check_queries(void)
 {
     rig r;
@@ -74,6 +106,7 @@ void check_queries(void)
                        .tree = trees,
                        .isa = word_of("isa", "scalar")};
     check_refusals(args);
+    check_scores(args);
     int64_t written = 0;
     for (size_t byte = 0; byte < sizeof out; byte++)
         written += ((uint8_t *)out)[byte] != 0x5a;

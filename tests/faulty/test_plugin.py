@@ -305,6 +305,8 @@ def test_a_combination_that_it_lacks(library, isa):
         (0, 4, {}, "4 queries of a sequence, and kvb_kernel.takes lacks KVB_TAKES_QUERIES"),
         (0, 1, {"queries": [0]}, "different numbers of queries, .* lacks KVB_TAKES_QUERIES"),
         (1, 4, {"mask": "block"}, "the mask block, and kvb_kernel.takes lacks KVB_TAKES_MASK"),
+        (1, 1, {"softcap": 2.0}, "softcap, and kvb_kernel.takes lacks KVB_TAKES_SOFTCAP"),
+        (16, 1, {"slopes": [0, 1]}, "slopes, and kvb_kernel.takes lacks KVB_TAKES_SLOPE"),
         (129, 4, {}, "4 queries of a sequence with a window, which no plug-in is told of"),
     ],
 )

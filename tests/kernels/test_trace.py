@@ -22,6 +22,7 @@ from tests.cases import (
     Words,
     between,
     chance,
+    draw_kept,
     draw_lengths,
     draw_table,
     draw_v,
@@ -29,7 +30,7 @@ from tests.cases import (
     room_for,
 )
 from tests.oracle import Shape
-from tests.queries import ONE
+from tests.queries import ONE, Queries
 from tests.raw import Bound, decode_args, queries_args, store_args
 from tests.trace import ELEMENT, Q_ROWS
 
@@ -79,6 +80,18 @@ def walk(variant: str, dtype: str, q_rows: int) -> tuple[int, int]:
     return q_rows if converted and q_rows > Q_ROWS else Q_ROWS, 3 if variant == "twopass" else 1
 
 
+def draw_asked(rng, lengths: np.ndarray, tokens: int, window: int) -> Queries:
+    asked = queries.draw(rng, lengths, between(rng, 1, 6)) if chance(rng, 0.4) else ONE
+    kept = draw_kept(rng, tokens) if window and chance(rng, 0.3) else 0
+    return replace(asked, kept=kept)
+
+
+def step_of(asked: Queries, lengths: np.ndarray, window: int, q_heads: int) -> trace.Step:
+    held = enumerate(lengths.tolist())
+    ranges = [asked.ranges(seq, length, window) for seq, length in held]
+    return trace.Step(asked.count, q_heads, asked.attended(lengths, window), ranges)
+
+
 def check(
     found, traced: trace.Trace, regions: tuple[str, ...], compulsory: int, gaps: int = 0
 ) -> None:
@@ -97,7 +110,7 @@ def test_decode_and_twin(raw, index):
     group, variant = between(rng, 1, 16), pick(rng, words.variants(shape))
     lengths = draw_lengths(rng, shape.batch, tokens)
     window = between(rng, 1, shape.capacity) if shape.ring or chance(rng, 0.4) else 0
-    asked = queries.draw(rng, lengths, between(rng, 1, 6)) if chance(rng, 0.4) else ONE
+    asked = draw_asked(rng, lengths, tokens, window)
     shape = with_room(shape, room_for(lengths, asked, window, shape.ring))
     table = draw_table(rng, shape) if shape.layout == "paged" else None
     q, out = (
@@ -109,8 +122,8 @@ def test_decode_and_twin(raw, index):
         args = decode_args(raw, bound, q, out, "scalar", variant, window=window, **more)
         found, twin = raw.traffic("decode", args, 1), raw.traffic("twin", args, 1)
     walks = tuple(walk(variant, side.dtype, asked.count * group) for side in shape.sides)
-    told = asked.attended(lengths, window), asked.spans(lengths, window)
-    traced = trace.decode(shape, table, trace.Step(asked.count, q.shape[1], *told), walks)
+    step = step_of(asked, lengths, window, q.shape[1])
+    traced = trace.decode(shape, table, step, walks)
     regions = (*CACHED, "table", "q", "out")
     gaps = sum(asked.given(seq) < asked.count for seq in range(shape.batch))
     check(found, traced, regions, traced.bytes_in(*regions), 2 * gaps)
@@ -161,7 +174,7 @@ def test_the_trace_itself():
     shape = Shape(
         "head", "f16", batch=1, kv_heads=1, head_dim=3, capacity=2, v_dtype="f32", v_dim=2
     )
-    step = trace.Step(1, 2, [[[0, 1]]], [(0, 2)])
+    step = trace.Step(1, 2, [[[0, 1]]], [[(0, 2)]])
     traced = trace.decode(shape, None, step, walks=((2, 1), (1, 1)))
     # 2 query heads, 2 tokens, QK and PV, multiply and add
     assert traced.flops == 2 * 2 * (3 + 2) * 2

@@ -18,6 +18,9 @@ from kvbench.results import geometries
 from tests.cli.test_cli import call
 from tests.made_run import MACHINE, RUN
 from tests.report import made, mixing
+from tests.report.consistency.answered import answers
+from tests.report.consistency.claims import disagreeing
+from tests.report.consistency.reading import Report, rows_of
 from tests.report.drawn import drawn, found_in, parts, strange_colours
 from tests.report.texts import blocks, plain_text, unnamed
 
@@ -83,29 +86,36 @@ def test_tables(found):
     assert sum("sinks" in name for name in shown) == 1
 
 
-def test_page_terminal_and_json_say_the_same(tmp_path, capsys):
+@pytest.fixture
+def told(tmp_path, capsys):
+    """The page, the terminal's text and the JSON of the run."""
     records = mixing.records()
     asked = list(dict.fromkeys(record.point for record in records))
     run = made.directory(tmp_path / "run", records, asked, machine=MACHINE, models=(MODEL,))
     assert call("report", str(run)) == 0
-    printed = " ".join(capsys.readouterr().out.split())
+    terminal = capsys.readouterr().out
+    assert call("report", str(run), "--format", "json") == 0
+    folder = run / "report"
+    figures = {"mixed": rows_of(folder / "figures" / "mixed.csv")}
+    whole = json.loads(capsys.readouterr().out)
+    return Report((folder / "index.html").read_text(), figures, terminal, whole)
+
+
+def test_page_terminal_and_json_say_the_same(told):
+    page, printed, text = told.page, " ".join(told.terminal.split()), plain_text(told.page)
     sentence = "q8_0+q4_0 dot is 1.31x (1.31 to 1.31) as fast as q8_0."
-    assert (
-        "Format of K, V i8 is the fastest with an error of 1% of the output" in printed
-        and sentence in printed
-    )
+    assert "Format of K, V i8 is the fastest with an error of 1% of the output" in printed
     assert "q8_0+q4_0 dot 52 KiB 76.9 (75.4-78.5) 8.7 leads 9.4 leads 1.31" in printed
-    page = (run / "report" / "index.html").read_text()
-    text = plain_text(page)
-    assert not [one for block in blocks(page) for one in unnamed(block) if "output" in one]
-    assert TOLD in text and sentence in text
+    assert TOLD in text and sentence in text and sentence in printed
     assert page.index('id="formats"') < page.index('id="mixed"') < page.index('id="hero"')
     assert text.count("differs from attention to the values as they were") == 1
-    assert call("report", str(run), "--format", "json") == 0
-    own = json.loads(capsys.readouterr().out)["answers"]["mixed"]
-    pair = next(each for each in own["formats"] if each["variant"] == "dot"
-                and each["dtype"] == "q8_0+q4_0")  # fmt: skip
-    assert pair["against"][0]["other"] == Other.K
-    assert pair["against"][0]["times"]["figure"]["value"] == pytest.approx(1.31, abs=0.005)
-    assert pair["placed"][0]["error"] == pytest.approx(0.0869, rel=0.01)
+    assert not [one for block in blocks(page) for one in unnamed(block) if "output" in one]
+    claims = list(answers(told))
+    assert not [str(conflict) for conflict in disagreeing(claims)]
+    pair = {(each.place, each.quantity) for each in claims if each.subject == "q8_0+q4_0 dot"}
+    assert {(place, "error, heavy") for place in ("JSON", "formats", "mixed.csv")} <= pair
+    own = told.json["answers"]["mixed"]
+    (against, _) = next(each["against"] for each in own["formats"] if each["dtype"] == "q8_0+q4_0")
+    assert against["other"] == Other.K
+    assert against["times"]["figure"]["value"] == pytest.approx(1.31, abs=0.005)
     assert [each["what"] for each in own["costs"]] == ["cap 50", "sinks", "alibi 8"]

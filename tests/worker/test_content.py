@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from kvbench.errors import BadArgument, WrongAnswer
 from kvbench.model import Shape
 from kvbench.native import default_library
 from kvbench.oracle import attention
@@ -75,6 +76,43 @@ def test_layers_are_the_first_one_but_for_signs(ground, layout, dtype, facts):
             for own, layer in zip(signs, decoded, strict=True):
                 assert np.allclose(layer * own, first[0], rtol=2e-7, atol=0)
     assert first[0].std() > 0.5
+
+
+BY_CHANNEL = [("head", "i8"), ("paged", "i8+f16"), ("blockt", "i8+q4_0"), ("block16", "i8")]
+
+
+@pytest.mark.parametrize(("layout", "dtype"), BY_CHANNEL)
+def test_keys_by_channel(ground, layout, dtype):
+    """Of other bytes in each layer, and none of them cut; what all variants answer is right, and is
+    wrong by other scales.
+    """
+    point = of(layout, dtype, k_scale="channel")
+    with room(point, ground) as own:
+        decoded = [np.stack(cache.numpy()) for cache in own.caches]
+        for signs, layer in zip(own.signs, decoded, strict=True):
+            assert np.allclose(layer * signs[:, None, None, None], decoded[0], rtol=2e-7, atol=0)
+        assert np.ptp(decoded[0][0]) > 3.4 and len(np.unique(own.signs[:, 0], axis=0)) == own.slices
+        codes = np.abs(decoded[0][0] / own.caches[0].channel)
+        assert (codes.round(4) % 1 == 0).all() and 15 < codes.max() < 30
+    for variant, limit in (("flash", 1e-5), ("dot", 3e-2))[: 2 if dtype == "i8" else 1]:
+        with bench(replace(point, variant=variant), ground) as found:
+            assert 0 < found.verify() < limit and found.verify_changed() < limit
+            found.room.caches[1].channel[1, 40:] *= 1.5
+            with pytest.raises(WrongAnswer, match="is off by"):
+                found.verify()
+
+
+@pytest.mark.parametrize("op", ["append", "bulk", "repack"])
+def test_stores_of_keys_by_channel(ground, op):
+    point = of("head", "i8", k_scale="channel", op=op, variant="-")
+    point = replace(point, shape=replace(SHAPE, capacity=90))
+    with bench(point, ground) as found:
+        assert 0.02 < found.verify() < 0.05  # half a step
+        found.room.caches[0].channel[1, 40:] /= 40
+        with pytest.raises((WrongAnswer, BadArgument), match="off by|channels, .* must be"):
+            (WrongAnswer, BadArgument), match="stores rows off by|channels, .* must"
+        ):
+            found.verify()  # most of it is cut; nor does such a cache grow to one of other scales
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f16", "i8", "q4_0"])

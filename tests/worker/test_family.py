@@ -127,15 +127,20 @@ def test_what_is_left_of_several_queries_has_one_beside_them():
     assert 3.9 * some.traffic["alone"].flops < more.traffic["point"].flops
 
 
-def test_an_answer_of_the_one_beside_them_is_looked_at(monkeypatch):
+@pytest.mark.parametrize(
+    "point",
+    [asked(4), replace(DECODE, shape=replace(SHAPE, softcap=2.0))],
+    ids=["queries", "scores"],
+)
+def test_an_answer_of_the_one_beside_them_is_looked_at(point, monkeypatch):
     right = queries.Queries.right
 
     def wrong(own):
         found = right(own)
-        return replace(found, out=found.out + (own._point.shape.q_len == 1))
+        return replace(found, out=found.out + (own._point == DECODE))
 
     monkeypatch.setattr(queries.Queries, "right", wrong)
-    (record,) = visits([asked(4)]).values()
+    (record,) = visits([point]).values()
     assert "is off by" in record.error
 
 
@@ -145,6 +150,60 @@ def test_families_of_queries():
     found = families([*SEVERAL[::-1], *streamed, asked(3, dtype="i8")])
     of_one = [DECODE, SEVERAL[1], *SEVERAL[:1:-1], streamed[0]]
     assert found == [of_one, [streamed[1]], [asked(3, dtype="i8")]]
+
+
+def scored(point=DECODE, **facts):
+    return replace(point, shape=replace(point.shape, **facts))
+
+
+SCORED = [
+    DECODE,
+    scored(softcap=2.0),
+    scored(sinks="heads"),
+    scored(sinks="heads", softcap=2.0, alibi=8.0),
+]
+KEPT = [scored(window=40), scored(window=40, kept=5)]
+
+
+def test_what_is_done_to_scores_stands_beside_scores_as_they_are():
+    """Each with its own core roof, and the witnesses of the first."""
+    records = visits(SCORED[::-1])
+    base, *others = (records[point] for point in SCORED)
+    shared = {"twin", "twin_ahead", "fma"}
+    assert programs(base) == {"point", "core"} | shared
+    for record in others:
+        assert not record.error and record.max_abs_err < 1e-2
+        assert programs(record) == record.traffic.keys() == {"point", "alone", "core"} | shared
+        for name in shared:
+            assert of(record, name) == of(base, name)
+        assert of(record, "alone") == [replace(s, program="alone") for s in of(base, "point")]
+        assert of(record, "core") != of(base, "core")
+        assert record.traffic["point"].bytes_compulsory == base.traffic["point"].bytes_compulsory
+
+
+def test_who_keeps_more_tokens_has_reads_of_its_own_rows():
+    records = visits(KEPT[::-1])
+    base, kept = (records[point] for point in KEPT)
+    assert not base.error and not kept.error
+    assert programs(kept) == programs(base) | {"alone"}
+    ratio = kept.traffic["twin"].bytes_compulsory / base.traffic["twin"].bytes_compulsory
+    assert ratio == pytest.approx(45 / 40, rel=0.01)
+    assert of(kept, "alone") == [replace(s, program="alone") for s in of(base, "point")]
+
+
+@pytest.mark.parametrize("points", [SCORED[1:3], KEPT[1:]], ids=["scores", "kept"])
+def test_what_is_left_of_scores_has_plain_ones_beside_it(points):
+    records = visits(points)
+    for record in records.values():
+        assert not record.error and {"point", "alone", "core", "twin"} <= programs(record)
+    assert len({tuple(of(record, "alone")) for record in records.values()}) == 1
+
+
+def test_families_of_scores():
+    """Of several queries, what is done to scores is done to the one beside them, too."""
+    several = [scored(asked(4), softcap=2.0), scored(asked(2), softcap=2.0)]
+    found = families([*SCORED[::-1], *several, *KEPT])
+    assert found == [[DECODE, *SCORED[:0:-1]], several[::-1], KEPT]
 
 
 def test_families_stand_in_their_order():

@@ -197,6 +197,13 @@ class Profile:
     queries_times: Annotated[
         _Share, about("ratio: time of all queries over that of one alone, median of rounds")
     ] = UNSET
+    scores_times: Annotated[
+        _Share,
+        about(
+            "ratio: time with sinks, softcap, slopes and kept tokens over that without them, median"
+            " of rounds"
+        ),
+    ] = UNSET
     neighbour_p50: Annotated[
         _Known, about("seconds: as pass_p50, beside a neighbour that was asked for")
     ] = None
@@ -290,8 +297,9 @@ def profile(visit: Record) -> Profile:
         if over in samples and under in samples:
             moved = visit.traffic[over].bytes_compulsory / visit.traffic[under].bytes_compulsory
             facts[name] = _times(moved, samples[under], samples[over])
-    if _point(visit).shape.q_len > 1 and ALONE in samples and not _point(visit).streamed:
-        facts["queries_times"] = _times(1.0, samples["point"], samples[ALONE])
+    if ALONE in samples and not _point(visit).streamed:
+        name = "queries_times" if _point(visit).shape.q_len > 1 else "scores_times"
+        facts[name] = _times(1.0, samples["point"], samples[ALONE])
     if NEIGHBOUR in samples:
         found = visit.tails.get(NEIGHBOUR)
         facts |= {

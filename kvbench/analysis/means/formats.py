@@ -9,8 +9,8 @@ from functools import cache
 
 import numpy as np
 
-from kvbench.model.point import TOKEN
-from kvbench.native import Cache
+from kvbench.model.point import CHANNEL, TOKEN
+from kvbench.native import Cache, channel_of
 from kvbench.oracle import attention, whole
 
 KEYS = ("normal", "heavy")  # keys of a normal distribution; with some elements that are larger
@@ -48,6 +48,7 @@ def format_error(
 
 # heads and head_dim as those of many models; tokens that are enough for two digits
 _TOKENS, _Q_HEADS, _KV_HEADS, _HEAD_DIM = 256, 32, 8, 128
+_ROOM = 1.5  # for larger keys than those that scales of channels are made of
 
 
 @cache
@@ -63,10 +64,12 @@ def filled(
     dtype: str, scale: str, k_scale: str
 ) -> Iterator[tuple[str, np.ndarray, tuple[np.ndarray, np.ndarray], Cache]]:
     """For each of KEYS: queries, K and V, and a cache that holds these until the next is asked
-    for.
+    for. Scales of channels are made of the first half of the tokens, and the others come later.
     """
     for keys in KEYS:
         q, k, v = drawn(keys, _TOKENS, _Q_HEADS, _KV_HEADS, _HEAD_DIM)
-        with Cache(_KV_HEADS, _HEAD_DIM, _TOKENS, dtype=dtype, scale=scale) as own:
+        channel = channel_of(k[:, : _TOKENS // 2], _ROOM) if k_scale == CHANNEL else None
+        shape = _KV_HEADS, _HEAD_DIM, _TOKENS
+        with Cache(*shape, dtype=dtype, scale=scale, channel=channel) as own:
             own.bulk(k, v)
             yield keys, q, (k, v), own

@@ -22,7 +22,16 @@ from kvbench.cli._rest import engine_option, show_rest
 from kvbench.cli._streams import say, say_json
 from kvbench.cli._types import Count
 from kvbench.errors import BadArgument, Exit, WrongAnswer, refuse_beyond
-from kvbench.model.point import ATTENDS, EVEN, ONE_TOKEN, STEP, lengths_word
+from kvbench.model import FIELDS
+from kvbench.model.point import (
+    ATTENDS,
+    EVEN,
+    ONE_TOKEN,
+    PLAIN_SCORES,
+    STEP,
+    TOKEN,
+    lengths_word,
+)
 from kvbench.texts import wrapped
 from kvbench.units import counted, duration, size
 
@@ -241,6 +250,9 @@ def _heading(facts: Any, name: str) -> list[str]:
         swept = f", {size(point.streamed)} of memory read before every pass"
     window = f", window {shape.window}" if shape.window else ""
     several = f", {shape.q_len} queries of each sequence ({shape.mask})" if shape.q_len > 1 else ""
+    several += "".join(f", {word}" for word in _done(shape))
+    width = f" (V {shape.v_dim})" if shape.v_dim else ""
+    by = f", K by {point.k_scale}" if point.k_scale != TOKEN else ""
     batch = f"{shape.batch} sequences, " if shape.batch > 1 else ""
     if shape.lengths != EVEN:
         held = sum(shape.held)
@@ -249,7 +261,7 @@ def _heading(facts: Any, name: str) -> list[str]:
         f"{facts.kernel}  {name}".rstrip(),
         (
             f"  {batch}{shape.q_heads} query heads on {shape.kv_heads} KV heads, head_dim"
-            f" {shape.head_dim}, context {shape.context}{window}{several}"
+            f" {shape.head_dim}{width}, context {shape.context}{window}{several}{by}"
         ),
         (
             f"  {point.threads} threads on CPUs {cpus}; {slices}, {size(facts.slice_bytes)}"
@@ -257,6 +269,16 @@ def _heading(facts: Any, name: str) -> list[str]:
             f" {huge}{f'; schedule {facts.schedule}' if facts.schedule else ''}"
         ),
         f"  verified: largest error {facts.max_abs_err:.2g}",
+    ]
+
+
+def _done(shape: Any) -> list[str]:
+    """To scores, as short names say it."""
+    own = {field.name: field for field in FIELDS if field.name in PLAIN_SCORES}
+    return [
+        own[name].short.format(getattr(shape, name))
+        for name, usual in PLAIN_SCORES.items()
+        if getattr(shape, name) != usual
     ]
 
 
@@ -282,7 +304,8 @@ def _rates(facts: Any) -> list[str]:
     lines = [f"  {'':<46}{'GB/s':>8}   {'middle half':<16}point is"]
     rates = facts.rates
     lines.append(_rate("point", rates["point"], ""))
-    labels = _ROWS if facts.point.streamed else _ROWS | {"alone": "the same with one query"}
+    one = "one query" if facts.point.shape.q_len > 1 else "scores as they are"
+    labels = _ROWS if facts.point.streamed else _ROWS | {"alone": f"the same with {one}"}
     for key, label in labels.items():
         form = MEMORY if key == "memory" else getattr(facts, f"{key}_form")
         share = getattr(facts, _SHARES.get(key, f"{key}_fraction"))
@@ -330,9 +353,7 @@ def _details(facts: Any) -> list[str]:
             f" {facts.bytes_issued:,.0f} issued, {facts.bytes_line:,.0f} in lines touched"
         ),
     ]
-    if facts.queries_times:
-        times = f"{facts.queries_times:.2f} times as long as one of them"
-        lines.insert(-2, f"  the {shape.q_len} queries take {times}")
+    lines[-2:-2] = _longer(facts)
     if facts.neighbour_gbps is not None:
         times = (
             "" if facts.neighbour_times is None else f"{facts.neighbour_times:.2f} times as long; "
@@ -355,6 +376,17 @@ def _details(facts: Any) -> list[str]:
         each = duration(facts.seconds_per_pass / tokens)
         lines.append(f"  {each} and {facts.bytes_line / 64 / tokens:.0f} lines per token")
     return lines
+
+
+def _longer(facts: Any) -> list[str]:
+    """Than the one that it is timed beside."""
+    if facts.queries_times:
+        times = f"{facts.queries_times:.2f} times as long as one of them"
+        return [f"  the {facts.point.shape.q_len} queries take {times}"]
+    if facts.scores_times:
+        words = ", ".join(_done(facts.point.shape))
+        return [f"  {words}: {facts.scores_times:.2f} times as long as without"]
+    return []
 
 
 def _of_step(facts: Any) -> list[str]:

@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from kvbench.analysis.means.formats import KEYS, drawn, format_error, relative_error
+from kvbench.analysis.means.formats import (
+    KEYS,
+    drawn,
+    format_error,
+    format_errors,
+    relative_error,
+)
 from kvbench.native import Cache, default_library
 from tests.native.test_cache_life import kept
 from tests.oracle import attend
@@ -44,3 +50,29 @@ def test_a_share_of_what_is_right():
     right = np.array([3.0, -4.0])
     assert relative_error(right + 1, right) == pytest.approx(np.sqrt(2 / 25))
     assert relative_error(right, right) == 0
+
+
+@pytest.mark.parametrize(("dtype", "k_scale"), [("i8+q4_0", "channel"), ("q8_0+q4_0", "token")])
+def test_errors_of_pairs_and_of_scales_by_channel(dtype, k_scale):
+    """Scales are 1.5 times what the first half of the tokens wants; the others are stored by them,
+    too, and cut where they are larger.
+    """
+    of_k, of_v = dtype.split("+")
+    found = {}
+    for keys in KEYS:
+        q, k, v = drawn(keys, 256, 32, 8, 128)
+        stored = kept(k, of_k)
+        if k_scale == "channel":
+            scales = 1.5 * np.abs(k[:, :128]).max(axis=1, keepdims=True) / np.float32(127)
+            stored = np.clip(np.rint(k / scales), -127, 127) * scales
+        heads = q.reshape(8, 4, 128), *(own[0].swapaxes(0, 1) for own in (stored, kept(v, of_v)))
+        exact = q.reshape(8, 4, 128), *(own[0].swapaxes(0, 1) for own in (k, v))
+        got, right = (attend(*each, 1 / np.sqrt(128))[0] for each in (heads, exact))
+        found[keys] = np.sqrt(((got - right) ** 2).mean() / (right**2).mean())
+    assert format_errors(dtype, k_scale=k_scale) == pytest.approx(found, rel=1e-4)
+    assert found["normal"] < found["heavy"]
+
+
+def test_heavy_keys_lose_less_by_channel():
+    token, channel = (format_errors("i8", k_scale=word) for word in ("token", "channel"))
+    assert channel["heavy"] < token["heavy"] / 2 and channel["normal"] < 1.5 * token["normal"]

@@ -9,7 +9,8 @@ from tests.report.consistency.claims import NUMBER, Claim, Conflict, claim, numb
 from tests.report.consistency.reading import Report, size
 
 DTYPES = ("f32", "f16", "bf16", "e4m3", "e5m2", "i8", "q8_0", "q4_0")
-DTYPE = rf"(?:{'|'.join(DTYPES)})"
+_ONE = rf"(?:{'|'.join(DTYPES)})"
+DTYPE = rf"(?<![\w+]){_ONE}(?:\+{_ONE})?"  # of K and V, or K + V
 _SHARES = {
     "memory": "plain reads of memory",
     "rows": "reads of its rows",
@@ -53,10 +54,12 @@ def answers(report: Report) -> Iterator[Claim]:
         yield from _fitting(report, str(found["workload"]["threads"]))
         yield from _trust(found["trust"])
         yield from _choices(found["factors"]["choices"])
+        yield from _formats(found.get("mixed", {"formats": (), "costs": ()}))
     yield from _said(report)
     yield from _leads(report)
     yield from _narrow(report)
     yield from _shown(report)
+    yield from _shown_formats(report)
 
 
 def _figure(
@@ -171,6 +174,59 @@ def _fitting(report: Report, threads: str) -> Iterator[Claim]:
     for place, found in report.sentences(said):
         for dtype, tokens in re.findall(rf"({DTYPE}) ({NUMBER})", found[2]):
             yield from claim((found[1], dtype, threads), "tokens that fit", tokens, "", place)
+
+
+_OVER = {"K's format for both": "K's", "V's format for both": "V's", "K by token": "by token"}
+
+
+def _formats(found: dict[str, object]) -> Iterator[Claim]:
+    """Of K and V, and what is done to scores."""
+    for each in found["formats"]:
+        subject = _format(each)
+        yield from _figure(subject, "tokens/s", each["speed"])
+        for own in each["placed"]:
+            for name in ("error", "format_error"):
+                yield Claim(subject, f"{name}, {own['keys']}", 100 * own[name], 0, "", "JSON")
+            yield Claim(subject, f"place, {own['keys']}", own["place"], 0, "", "JSON")
+        for own in each["against"]:
+            yield from _figure(subject, f"over {_OVER[own['other']]}", own["times"])
+            yield from _figure((subject, own["dtype"]), "times as fast", own["times"])
+    for each in found["costs"]:
+        yield from _figure(("scores", each["what"], each["dtype"]), "times", each["times"])
+
+
+def _format(row: dict[str, object]) -> str:
+    """As it is called."""
+    words = (row["dtype"], "by channel" if row["k_scale"] == "channel" else "")
+    return " ".join(filter(None, (*words, "" if row["variant"] == "flash" else row["variant"])))
+
+
+def _shown_formats(report: Report) -> Iterator[Claim]:
+    for table in report.with_heads("format", "bytes a token"):
+        for row in table.rows:
+            for head, text in row.items():
+                own = re.fullmatch(r"(format error|error), % of the output, (\w+) keys", head)
+                if own:
+                    quantity = f"{own[1].replace(' ', '_')}, {own[2]}"
+                    yield from claim(row["format"], quantity, text, "", "formats")
+                    for place in re.findall(r", (leads|level|behind)", text):
+                        yield Claim(row["format"], f"place, {own[2]}", place, 0, "", "formats")
+                elif head in ("tokens/s", *(f"over {name} format" for name in ("K's", "V's"))):
+                    quantity = head.removesuffix(" format")
+                    yield from claim(row["format"], quantity, text, "", "formats")
+    for table in report.with_heads("with", "times as long", "heads a KV head"):
+        for row in table.rows:
+            subject = ("scores", row["with"], row["dtype"])
+            yield from claim(subject, "times", row["times as long"], "", "costs")
+    for row in report.figures.get("mixed", []):
+        subject, keys = _format(row), row["keys"]
+        yield from claim(subject, "tokens/s", row["tokens_per_second"], "", "mixed.csv")
+        yield Claim(subject, f"place, {keys}", row["place"], 0, "", "mixed.csv")
+        for name in ("error", "format_error"):
+            yield Claim(subject, f"{name}, {keys}", 100 * float(row[name]), 0, "", "mixed.csv")
+    label = rf"({DTYPE}(?: by channel)?(?: dot)?)"
+    for place, found in report.sentences(rf"{label} is ({NUMBER})x \([^)]*\) as fast as ({DTYPE})"):
+        yield from claim((found[1], found[3]), "times as fast", found[2], "", place)
 
 
 def _trust(found: dict[str, object]) -> Iterator[Claim]:

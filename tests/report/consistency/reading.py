@@ -196,11 +196,12 @@ def paragraphs(text: str) -> list[str]:
 
 def read(folder: Path) -> Report:
     """A folder that `kvbench report` wrote, with what commands printed of the run beside it."""
-    figures = {path.stem: _rows(path.read_text()) for path in folder.glob("figures/*.csv")}
+    figures = {path.stem: rows_of(path) for path in folder.glob("figures/*.csv")}
     texts = {path.stem: path.read_text() for path in folder.glob("*.txt")}
     found = json.loads((folder / "run.json").read_text())
     return Report((folder / "index.html").read_text(), figures, texts.pop("terminal"), found, texts)
 
 
-def _rows(text: str) -> list[Row]:
-    return list(csv.DictReader(io.StringIO(text)))
+def rows_of(path: Path) -> list[Row]:
+    """Of a CSV file."""
+    return list(csv.DictReader(io.StringIO(path.read_text())))
