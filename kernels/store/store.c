@@ -10,8 +10,8 @@ typedef struct store_task {
     kvb_store args;
 } store_task;
 
-/* A row divided by scales of channels, or where these are null by that of the tensor, in float32, as
- * others do it: times 1 / scale would round some elements to another code. */
+/* A row divided by scales of channels, or where these are null by that of the tensor. In float32,
+ * by division, as others do it: times 1 / scale would round some elements to another code. */
 static void divide(const float *restrict from, int64_t dim, const float *restrict channel,
                    float tensor, float *restrict to)
 {
