@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kvbench.errors import BadArgument
+from kvbench.model.scores import HEADS, NONE
 from kvbench.model.weights import Weights
 from kvbench.suite import Model
 
@@ -25,6 +26,7 @@ _NOT_YET = (
     "mamba_d_state",
     "num_kv_shared_layers",
 )
+_WITH_SINKS = ("gpt_oss", "gpt-oss")  # types of models whose query heads have sinks
 LAYER = re.compile(r"(?:^|\.)(?:layers|blk)\.(\d{1,9})\.")
 _EXPERTS = re.compile(r"\.experts\.|_exps\.")
 _INPUT = re.compile(r"(?:^|\.)(?:embed_tokens|token_embd|wte)\.weight$")
@@ -61,6 +63,13 @@ class Facts:
         """0 where there is none."""
         return self.count(*names, default=0, least=0)
 
+    def number(self, name: str) -> float:
+        """0 where there is none."""
+        value = self.found.get(name, 0)
+        if type(value) not in (int, float) or not 0 <= value < _LARGEST:
+            raise self.refuse(f"{name} is {str(value)[:60]}, and no number from 0 to {_LARGEST}")
+        return float(value)
+
     def listed(self, name: str) -> list[Any]:
         if not isinstance(value := self.found.get(name, []), list):
             raise self.refuse(f"{name} is no list")
@@ -85,9 +94,16 @@ def model_of(facts: Facts, weights: Weights | None) -> Model:
             f"it has {odd[0]}: not every layer keeps K and V of all its tokens, or reads them"
         )
     longest = facts.count("max_position_embeddings", "n_positions")
-    shape: dict[str, Any] = _heads(facts) | _window(facts)
+    shape: dict[str, Any] = _heads(facts) | _window(facts) | _scores(facts)
     shape |= {"layers": facts.layers, "max_context": longest}
     return Model(name=facts.path.stem, **shape, source=str(facts.path), weights=weights)
+
+
+def _scores(facts: Facts) -> dict[str, Any]:
+    """What is done to them."""
+    has_sinks = facts.found.get("model_type") in _WITH_SINKS
+    softcap = facts.number("attn_logit_softcapping")
+    return {"softcap": softcap, "sinks": HEADS if has_sinks else NONE}
 
 
 def _heads(facts: Facts) -> dict[str, int]:
@@ -103,7 +119,9 @@ def _heads(facts: Facts) -> dict[str, int]:
     own = facts.count("num_key_value_heads", default=heads)
     if heads % own:
         raise facts.refuse(f"{heads} query heads do not divide into {own} KV heads")
-    return {"q_heads": heads, "kv_heads": own, "head_dim": facts.head_dim}
+    found = {"q_heads": heads, "kv_heads": own, "head_dim": facts.head_dim}
+    width = facts.count("v_head_dim", default=facts.head_dim)
+    return found | ({"v_dim": width} if width != facts.head_dim else {})
 
 
 def _window(facts: Facts) -> dict[str, int]:

@@ -32,7 +32,8 @@ _NAMES = {
     "attention.head_count": "num_attention_heads",
     "attention.head_count_kv": "num_key_value_heads",
     "attention.key_length": "head_dim",
-    "attention.value_length": "value_length",
+    "attention.value_length": "v_head_dim",
+    "attn_logit_softcapping": "attn_logit_softcapping",
     "attention.kv_lora_rank": "kv_lora_rank",
     "rope.dimension_count": "qk_rope_head_dim",
     "attention.sliding_window": "sliding_window",
@@ -204,11 +205,8 @@ def _facts(path: Path, found: Mapping[str, Any]) -> Facts:
         name: value[0] if isinstance(value, list) and len(set(value)) == 1 else value
         for name, value in own.items()
     }
-    facts = Facts(path, own | {"sliding_window_pattern": _ORDER.get(arch)} | _SILENT.get(arch, {}))
+    told = {"model_type": arch, "sliding_window_pattern": _ORDER.get(arch)}
+    facts = Facts(path, own | told | _SILENT.get(arch, {}))
     if facts.some("sliding_window") and arch not in _ORDER:
         raise facts.refuse("its layers have a window, and nothing says which of them")
-    if facts.count("value_length", default=facts.head_dim) != facts.head_dim and not facts.some(
-        "kv_lora_rank"
-    ):
-        raise facts.refuse("its rows of K and of V differ")
     return facts

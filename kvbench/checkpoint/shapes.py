@@ -81,12 +81,12 @@ def _wide(module: str, path: str, facts: Mapping[str, int]) -> tuple[int, int]:
 def _matrices(facts: Mapping[str, int]) -> dict[str, tuple[int, int]]:
     """Rows and columns."""
     hidden, heads, table = facts["hidden"], facts["q_heads"], (facts["vocabulary"], facts["hidden"])
-    stored = (facts["kv_heads"] * facts["v_dim"], hidden)
     low, query, turned = facts["kv_rank"], facts["q_rank"], facts["qk_dim"]
     return {
         **dict.fromkeys(("embed_tokens", "lm_head", "head"), table),
         "q_proj": (heads * turned, hidden),
-        **dict.fromkeys(("k_proj", "v_proj"), stored),
+        "k_proj": (facts["kv_heads"] * facts["qk_dim"], hidden),
+        "v_proj": (facts["kv_heads"] * facts["v_dim"], hidden),
         "o_proj": (hidden, heads * facts["v_dim"]),
         "q_a_proj": (query, hidden),
         "q_b_proj": (heads * turned, query),

@@ -76,6 +76,36 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
+class Half:
+    """A number format of a pair, for both K and V; or the pair."""
+
+    dtype: Annotated[str, about("number format of K and V; of two, K + V")]
+    bytes_per_token: Annotated[int, about("bytes: of a token of one sequence in all layers")]
+    error: Annotated[
+        float, about("share: by which it changes the output, root mean square; of normal keys")
+    ]
+    error_heavy: Annotated[float, about("share: the same, of keys with some large elements")]
+    alone: Annotated[
+        float | None, about("tokens per second: of the batch, of the cache alone; null if unknown")
+    ]
+    tokens: Annotated[
+        float | None, about("tokens per second: of the batch, with the weights; null if unknown")
+    ]
+    decode: Annotated[
+        str, about("the point whose decode was measured; empty: at most, by the best read")
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """A pair of number formats beside its halves."""
+
+    pair: Annotated[str, about("K + V")]
+    context: Annotated[int, about("tokens of every sequence")]
+    formats: Annotated[tuple[Half, ...], about("K's for both, V's for both, and the pair")]
+
+
+@dataclass(frozen=True, slots=True)
 class Measured:
     """A rate that somebody measured, beside what memory allows. Seconds are of a step."""
 
@@ -346,9 +376,12 @@ class Explained(Printed):
         int | None,
         about("tokens: up to which a layer's slice in `base` fits L3; null: no L3 is known"),
     ]
-    formats: Annotated[tuple[Format, ...], about("of the library")]
+    formats: Annotated[tuple[Format, ...], about("that are told of")]
     rows: Annotated[tuple[Row, ...], about("by context, in octaves")]
     measured: Annotated[Measured | None, about("what --measured gave; else null")]
+    pairs: Annotated[
+        tuple[Beside, ...], about("pairs that --dtype gave, each beside its halves")
+    ] = ()
     lines: Annotated[tuple[str, ...], about("five, in plain words")] = ()
     server: Annotated[Server | None, about("what --cores and --bandwidth gave; else null")] = None
     engine: Annotated[Engine | None, about("what --engine gave; else null")] = None

@@ -46,7 +46,7 @@ class Decoder:
         str, about("what shares a scale of K, where the dtype has scales", *K_SCALES)
     ] = TOKEN
     sinks: Annotated[str, about("heads: every query head has a sink; none", *SINKS)] = NONE
-    softcap: Annotated[float, about("cap of scores; 0: none")] = 0.0
+    softcap: Annotated[float, about("absolute: cap of scores; 0: none")] = 0.0
 
     @property
     def sides(self) -> int:

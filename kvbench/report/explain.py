@@ -1,11 +1,12 @@
 """What limits a model here: as lines of a terminal, and as a page to paste."""
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 import pandas as pd
 
-from kvbench.model.explained import Drafting, Engine, Explained, Row, Server
+from kvbench.model.explained import Beside, Drafting, Engine, Explained, Row, Server
 from kvbench.report.ruled import Column, ruled
 from kvbench.report.words import paragraphs
 from kvbench.report.words.phrases import level, number
@@ -50,6 +51,9 @@ def explain_text(found: Explained) -> list[str]:
         "",
         *(f"  {line}" for line in _table(found)),
     ]
+    for own in found.pairs:
+        said += ["", *wrapped(paragraphs("explain", "beside", found, own), "", 2), ""]
+        said += (f"  {line}" for line in _beside(own))
     for part in (paragraphs("explain", "measured", found), lines(found)):
         said += ["", *wrapped(part, "", 2)] if part else []
     if found.drafting:
@@ -70,6 +74,9 @@ def explain_markdown(found: Explained) -> str:
         f"- {plain(line)}" for line in (*paragraphs("explain", "measured", found), *lines(found))
     ]
     table = ["```text", *_table(found), "```"]
+    for own in found.pairs:
+        said += [f"- {plain(line)}" for line in paragraphs("explain", "beside", found, own)]
+        table += ["", "```text", *_beside(own), "```"]
     if found.drafting:
         said += [f"- {plain(line)}" for line in drafted_lines(found)]
         table += ["", "```text", *_drafted(found.drafting), "```"]
@@ -80,6 +87,23 @@ def explain_markdown(found: Explained) -> str:
         said += [f"- {plain(line)}" for line in paragraphs("engine", "lines", found)]
         table += ["", "```text", *_engine(found.engine), "```"]
     return "\n".join([f"### {plain(title)}", "", *map(plain, rest), "", *said, "", *table, ""])
+
+
+def _beside(found: Beside) -> list[str]:
+    """A pair below its halves."""
+    columns = (
+        Column("dtype", "KV"),
+        Column("bytes_per_token", "a token", size),
+        Column("error", "error", "{:.2%}".format),
+        Column("error_heavy", "heavy keys", "{:.2%}".format),
+        Column("alone", "tokens/s of KV alone", number),
+        Column("tokens", "with the weights", number),
+    )
+    rows = pd.DataFrame([asdict(each) for each in found.formats])
+    names = [each.dtype + "*" * (not each.decode) for each in found.formats]
+    return ruled(
+        rows.assign(dtype=names).astype({"alone": "float64", "tokens": "float64"}), columns
+    )
 
 
 def _drafted(found: Drafting) -> list[str]:

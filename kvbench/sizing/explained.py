@@ -4,6 +4,7 @@ format pays, who fits.
 
 import math
 from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pandas as pd
@@ -13,8 +14,8 @@ from kvbench.model import DEFAULTS, HEADS, MODEL_SAYS, Ceiling
 from kvbench.model.explained import Expected, Explained, Format, Measured, Row
 from kvbench.model.size import Decoder
 from kvbench.model.weights import Weights
-from kvbench.native import default_library
 from kvbench.sizing.decoder import cache_bytes, flops, refuse_nonsense, streamed_bytes
+from kvbench.sizing.halves import shown
 from kvbench.sizing.known import KnownMachine
 from kvbench.sizing.sized import fit
 from kvbench.suite import Model
@@ -39,13 +40,14 @@ def decoder_of(name: str, model: Model, batch: int) -> Decoder:
 
 @dataclass(frozen=True, slots=True)
 class _Wall:
-    """`read`: bytes of weights that a step reads."""
+    """`read`: bytes of weights that a step reads. `dtypes`: those that are told of."""
 
     decoder: Decoder
     known: KnownMachine
     reads: Ceiling | None
     read: int | None
     spare: int | None  # bytes of memory beside the weights
+    dtypes: tuple[str, ...]
 
     def at(self, context: int, dtype: str) -> Decoder:
         return replace(self.decoder, context=context, dtype=dtype)
@@ -76,7 +78,7 @@ class _Wall:
 
     def row(self, context: int) -> Row:
         place = fit(replace(self.decoder, context=context), self.known)
-        cells = tuple(self.cell(context, dtype) for dtype in _dtypes())
+        cells = tuple(self.cell(context, dtype) for dtype in self.dtypes)
         found = Row(context, place.slice_bytes, place.word, cells, self.decoder.dtype)
         best = found.of(found.best)
         for cell in sorted(cells, key=lambda cell: -cell.bytes):
@@ -115,9 +117,11 @@ def explain(
     why: str,
     given: int | None,
     asked: tuple[float, int] | None,
+    dtypes: Sequence[str] = (),
 ) -> Explained:
     """`given`: bytes of weights that a step reads, in place of the model's own. `asked`: tokens per
-    second that somebody measured, and at which context.
+    second that somebody measured, and at which context. `dtypes`: as shown() has them; none: those
+    of the library.
     """
     decoder, weights = decoder_of(name, model, batch), model.weights
     if given is not None:
@@ -133,6 +137,7 @@ def explain(
         reads,
         read,
         memory - weights.stored if weights and memory is not None else None,
+        tuple(dtypes) or shown((), among_all=True),
     )
     octaves = range(max(0, math.ceil(math.log2(model.max_context / _SHORTEST))))
     rows = tuple(map(wall.row, (*(_SHORTEST << octave for octave in octaves), model.max_context)))
@@ -155,14 +160,10 @@ def explain(
         memory=memory,
         base=decoder.dtype,
         l3=_within_l3(decoder, known),
-        formats=tuple(_format(wall, dtype, rows) for dtype in _dtypes()),
+        formats=tuple(_format(wall, dtype, rows) for dtype in wall.dtypes),
         rows=rows,
         measured=_measured(wall, *asked) if asked else None,
     )
-
-
-def _dtypes() -> tuple[str, ...]:
-    return tuple(sorted(default_library().words("dtype")))
 
 
 def _format(wall: _Wall, dtype: str, rows: tuple[Row, ...]) -> Format:

@@ -12,13 +12,14 @@ import pandas as pd
 
 from kvbench.analysis.answers.pairs import QUERIES
 from kvbench.analysis.means.findings import Findings
-from kvbench.analysis.measured.families import alone
+from kvbench.analysis.measured.families import undisturbed, usual
 from kvbench.analysis.measured.plateaus import Capacity, corrections
 from kvbench.errors import BadRun
 from kvbench.machine import describe
 from kvbench.machine.placement import place
-from kvbench.model import OURS, PLAIN, Ceiling, Machine, Probe
+from kvbench.model import DEFAULTS, OURS, PLAIN, Ceiling, Machine, Probe
 from kvbench.model.masks import CHAIN
+from kvbench.model.planes import is_pair
 from kvbench.model.point import COMPUTE, EVEN, FLOPS
 from kvbench.model.size import Bound, Decoder
 from kvbench.regime import NO_LEVEL, Regime, classify, corrected
@@ -190,7 +191,15 @@ def _of_run(found: KnownMachine, path: Path) -> KnownMachine:
 def _decoded(run: Findings, cpus: str) -> pd.DataFrame:
     """What these threads have decoded: sequences of one length, with nothing between passes."""
     points = run.points[run.points["gbps"].notna() & (run.points["cpus"] == cpus)]
-    return alone(points[(points["op"] == "decode") & (points["lengths"] == EVEN)])
+    points = points[(points["op"] == "decode") & (points["lengths"] == EVEN)]
+    points = undisturbed(points)
+    return points.loc[[*usual(points).index, *_pairs(points).index]]
+
+
+def _pairs(points: pd.DataFrame) -> pd.DataFrame:
+    """Those of two dtypes that are usual but for that."""
+    pairs = points[points["dtype"].map(is_pair).astype(bool)]
+    return pairs.loc[usual(pairs.assign(dtype=DEFAULTS["dtype"])).index]
 
 
 def _measured_queries(run: Findings, decodes: pd.DataFrame) -> pd.DataFrame:

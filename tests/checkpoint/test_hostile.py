@@ -73,6 +73,9 @@ CONFIG = {
     "not a number": json.dumps(OWN | {"head_dim": 1e300}),
     "larger than any": json.dumps(OWN)[:-1] + ', "vocab_size": 1' + "0" * 5000 + "}",
     "heads": json.dumps(OWN | {"num_key_value_heads": 7}),
+    "a word as a cap": json.dumps(OWN | {"attn_logit_softcapping": "50"}),
+    "a cap below zero": json.dumps(OWN | {"attn_logit_softcapping": -50.0}),
+    "no width": json.dumps(OWN | {"v_head_dim": 0}),
     "kinds of layers": json.dumps(
         OWN | {"layer_types": ["linear_attention"] * 32, "sliding_window": 1}
     ),

@@ -280,3 +280,37 @@ def test_windows_of_gguf_files(arch, tokens, tmp_path):
             find(str(path))
     else:
         assert streamed_bytes(read(path)[0]) == 2 * 8 * 64 * 2 * tokens
+
+
+WIDE = {"num_hidden_layers": 1, "head_dim": 192, "v_head_dim": 128}
+SCORES = [
+    ({"attn_logit_softcapping": 50.0}, {"softcap": 50.0, "sinks": "none", "v_dim": 0}),
+    ({"attn_logit_softcapping": None}, {"softcap": 0.0}),
+    ({"model_type": "gpt_oss"}, {"sinks": "heads", "softcap": 0.0}),
+    (WIDE, {"v_dim": 128, "head_dim": 192, "sinks": "none"}),
+]
+
+
+@pytest.mark.parametrize(("facts", "said"), SCORES)
+def test_what_a_model_does_to_scores_and_how_wide_its_values_are(facts, said, tmp_path):
+    decoder, _, _ = read(folder(tmp_path / "it", config(**LLAMA | facts)))
+    assert said == {name: getattr(decoder, name) for name in said}
+
+
+def test_rows_of_two_widths(tmp_path):
+    """Those of K have 192 elements, those of V 128."""
+    layer = 4096 * (32 * 192 + 8 * 192 + 8 * 128 + 32 * 128) + 3 * 14336 * 4096 + 2 * 4096
+    total = 2 * (layer + 2 * 128256 * 4096 + 4096)
+    found = folder(tmp_path / "w", config(**LLAMA | WIDE), names(1, *DENSE, *MLP, *NORMS), total)
+    decoder, weights, why = read(found)
+    assert (weights.stored, why) == (total, "")
+    assert cached(decoder, 1000) == 8 * 1000 * (192 + 128) * 2
+
+
+def test_a_gguf_file_of_capped_scores_and_narrow_values(tmp_path):
+    more = {"attn_logit_softcapping": 30, "attention.key_length": 96, "attention.value_length": 64}
+    decoder, _, _ = read(gguf_file(tmp_path / "c.gguf", "grok", BASE | more, {}))
+    assert (decoder.softcap, decoder.head_dim, decoder.v_dim) == (30.0, 96, 64)
+    assert cached(decoder, 100) == 2 * 8 * 100 * (96 + 64) * 2
+    decoder, _, _ = read(gguf_file(tmp_path / "s.gguf", "gpt-oss", BASE, {}))
+    assert decoder.sinks == "heads"

@@ -155,7 +155,7 @@ CALLS = {
         [*EXPLAINED.split(), "--machine", str(BASELINE), "--json"],
         [*PREDICTED.split(), "--machine", str(ASKED.parent / "peers"), "--json"],
         ["deepseek-v3", "--machine", str(BASELINE), "--json"],
-        ["gpt-2", "--machine", str(BASELINE), "--json"],
+        ["gpt-2", "--machine", str(BASELINE), "--dtype", "q8_0+q4_0", "--json"],
         ["llama-3-8b", "--machine", str(ASKED), *SERVER, *DRAFT, "--json"],
     ],
     "size": lambda folder: [

@@ -30,20 +30,35 @@ class Case:
     ephemeral: int = 0
     capacity: int | None = None
     pad: int | None = None
+    v_dim: int = 0
+    k_scale: str = "token"
 
     @property
-    def row(self):
-        """Bytes of the elements and of the scale of one row."""
-        if self.dtype in PACKED:
-            return rounded(self.head_dim, 32) // 32 * PACKED[self.dtype], 0
-        return self.head_dim * ELEMENT[self.dtype], (
-            ELEMENT[self.scale] if self.dtype in SCALED else 0
-        )
+    def rows(self):
+        """Bytes of the elements and of the scale of a row of K, and of one of V."""
+        k, _, v = self.dtype.partition("+")
+        sides = (k, self.head_dim), (v or k, self.v_dim or self.head_dim)
+        (k, scale), of_v = (self._row(*side) for side in sides)
+        return (k, 0 if self.k_scale == "channel" else scale), of_v
+
+    def _row(self, dtype, dim):
+        if dtype in PACKED:
+            return rounded(dim, 32) // 32 * PACKED[dtype], 0
+        return dim * ELEMENT[dtype], ELEMENT[self.scale] if dtype in SCALED else 0
 
     @property
     def padded(self):
-        """Bytes from a row to the next."""
-        return self.row[0] if self.dtype in PACKED else rounded(self.row[0], LINE)
+        """Bytes from a row to the next, of K and of V."""
+        k, _, v = self.dtype.partition("+")
+        return [
+            row if dtype in PACKED else rounded(row, LINE)
+            for dtype, (row, _) in zip((k, v or k), self.rows, strict=True)
+        ]
+
+    @property
+    def row_bytes(self):
+        """Of a token, K and V together."""
+        return sum(map(sum, self.rows))
 
     @property
     def block(self):
@@ -65,32 +80,33 @@ class Case:
 
     def bytes(self):
         return sum(
-            2 * self.batch * self.kv_heads * min(self.context, room) * sum(self.row)
+            self.batch * self.kv_heads * min(self.context, room) * self.row_bytes
             for room in self.room()
         )
 
     def streamed(self):
         return sum(
-            2 * self.batch * self.kv_heads * tokens * sum(self.row) for tokens in self.attended()
+            self.batch * self.kv_heads * tokens * self.row_bytes for tokens in self.attended()
         )
 
     def allocated(self):
         return sum(map(self._allocated, self.room()))
 
     def _allocated(self, room):
-        _, scale = self.row
         places = rounded(room, self.block)
         padding = PAD if self.pad is None else self.pad
-        of_head = places * self.padded + (padding if self.layout in STRETCHES else 0)
-        heads = self.batch * self.kv_heads
-        return 2 * (rounded(heads * of_head, LINE) + rounded(heads * places * scale, LINE))
+        heads, found = self.batch * self.kv_heads, 0
+        for padded, (_, scale) in zip(self.padded, self.rows, strict=True):
+            of_head = places * padded + (padding if self.layout in STRETCHES else 0)
+            found += rounded(heads * of_head, LINE) + rounded(heads * places * scale, LINE)
+        return found
 
     def intensity(self):
         """A multiplication and an addition for each query head and element of K; and the same for
         V.
         """
-        flops = self.q_heads * self.head_dim * (2 + 2)
-        return flops / (2 * self.kv_heads * sum(self.row))
+        flops = 2 * self.q_heads * (self.head_dim + (self.v_dim or self.head_dim))
+        return flops / (self.kv_heads * self.row_bytes)
 
 
 def rounded(count, step):

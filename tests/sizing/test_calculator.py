@@ -8,7 +8,7 @@ import pytest
 from kvbench.native import Arena, Cache, default_library
 from kvbench.sizing.known import here
 from tests.formats import STRETCHES, TRANSPOSED
-from tests.sizing.calculator import ELEMENT, PACKED, Case, rounded
+from tests.sizing.calculator import ELEMENT, PACKED, SCALED, Case, rounded
 from tests.sizing.made import sized
 
 COUNT = 1000
@@ -32,7 +32,11 @@ def drawn(seed):
         )
     )
     every = draw.choice((0, 1, 2, 6, 200)) if window and (more is None or more >= context) else 0
-    dtype = draw.choice((*ELEMENT, *PACKED))
+    dtype = k = draw.choice((*ELEMENT, *PACKED))
+    pair = draw.random() < 0.2
+    if pair:
+        dtype = f"{k}+{draw.choice([word for word in (*ELEMENT, *PACKED) if word != k])}"
+    plain = not pair
     return Case(
         layers=layers,
         q_heads=kv_heads * draw.choice((1, 2, 7, 8)),
@@ -47,7 +51,7 @@ def drawn(seed):
                 "head",
                 "position",
                 "paged",
-                *(word for word in TRANSPOSED if dtype in TRANSPOSED[word]),
+                *(word for word in TRANSPOSED if plain and dtype in TRANSPOSED[word]),
             )
         ),
         inner=draw.choice(("head", "token")),
@@ -57,6 +61,8 @@ def drawn(seed):
         ephemeral=draw.choice((0, 0, 0, draw.randint(0, layers))),
         capacity=more,
         pad=draw.choice((None, None, 0, 64, 4096)),
+        v_dim=draw.choice((0, 0, 0, 64, draw.randint(1, 256))),
+        k_scale=draw.choice(("token", "channel")) if k in SCALED else "token",
     )
 
 
@@ -72,7 +78,10 @@ def test_every_kind_is_drawn():
     words = {
         kind: set(default_library().words(kind)) for kind in ("dtype", "layout", "inner", "scale")
     }
-    assert {kind: {getattr(case, kind) for case in CASES} for kind in words} == words
+    plain = [case for case in CASES if "+" not in case.dtype]
+    assert {kind: {getattr(case, kind) for case in plain} for kind in words} == words
+    assert 100 < len(plain) < COUNT - 100
+    assert {case.k_scale for case in plain if case.dtype == "i8"} == {"token", "channel"}
     sliding = [case for case in CASES if 0 < case.window < case.context]
     assert (
         len(sliding) > 100
@@ -97,6 +106,7 @@ def test_allocated(found):
             for name in ("batch", "layout", "dtype", "block_tokens", "inner", "scale", "pad")
         }
         rooms = {room: case.room().count(room) for room in set(case.room())}
+        facts |= {"v_dim": case.v_dim or None, "channel": case.k_scale == "channel" or None}
         taken = (
             n * Cache.size_of(case.kv_heads, case.head_dim, room, **facts)
             for room, n in rooms.items()
@@ -123,14 +133,12 @@ def test_allocated(found):
 
 def test_each_part_is_what_its_name_says(found):
     for case, size in found:
-        row, scale = case.row
-        places = [rounded(room, case.block) for room in case.room()]
-        slots = [2 * case.batch * case.kv_heads * place for place in places]
+        places, heads = [rounded(room, case.block) for room in case.room()], case.kv_heads
+        slots = [case.batch * heads * place for place in places]
         more = sum(place - room for place, room in zip(places, case.room(), strict=True))
-        assert size.allocated.block_rounding == 2 * case.batch * case.kv_heads * more * (
-            row + scale
-        )
-        assert size.allocated.row_padding == sum(slots) * (case.padded - row)
+        assert size.allocated.block_rounding == case.batch * heads * more * case.row_bytes
+        behind = sum(case.padded) - sum(row for row, _ in case.rows)
+        assert size.allocated.row_padding == sum(slots) * behind
         if case.layout == "paged":
             assert (
                 size.blocks.per_layer == case.batch * max(places) // case.block_tokens
@@ -142,7 +150,7 @@ def test_each_part_is_what_its_name_says(found):
         )
         assert size.allocated.head_padding == (pads if case.layout in STRETCHES else 0)
         empty = sum(max(0, room - case.context) for room in case.room())
-        assert size.allocated.unused == 2 * case.batch * case.kv_heads * empty * (row + scale)
+        assert size.allocated.unused == case.batch * heads * empty * case.row_bytes
 
 
 def test_a_token_more(found):
@@ -168,8 +176,12 @@ def test_layers(found):
             (x.count, x.read) for x in size.layers
         )
         assert size.bytes_per_layer == max((layers.bytes for layers in size.layers), default=0)
-        assert 2 * size.bytes_per_layer_side == size.bytes_per_layer
-        passing = 2 * case.batch * case.kv_heads * case.context * sum(case.row)
+        k, v = (case.batch * case.kv_heads * sum(row) for row in case.rows)
+        most = size.bytes_per_layer // (k + v)
+        assert size.bytes_per_layer == most * (k + v) and size.bytes_per_layer_side == most * k
+        held = sum(min(case.context, room) for room in case.room())
+        assert [side.bytes for side in size.sides] == [held * k, held * v]
+        passing = case.batch * case.kv_heads * case.context * case.row_bytes
         assert size.ephemeral.passing == (passing if case.ephemeral else 0)
 
 

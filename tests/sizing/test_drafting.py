@@ -289,7 +289,8 @@ BAD = [
     *((f"--draft 1 --accept {text}", "0 to 1") for text in ("1.5", "nan", "much", "-1", ",")),
     *((f"--draft 1 --accept .5 --draft-cost {text}", "5ms") for text in ("5h", "-1", "nan", "ms")),
     ("--draft 1 --accept .5 --dtype f17", "f17", "f16"),
-    ("--dtype f16", "--engine", "--draft"),
+    ("--dtype f17", "f17", "f16"),
+    ("--dtype q8_0+q5", "q5", "q4_0"),
 ]
 
 

@@ -12,6 +12,7 @@ from kvbench.analysis.measured.machines import profile
 from kvbench.checkpoint import find
 from kvbench.model import Sample
 from kvbench.sizing.engine import line
+from kvbench.sizing.known import known
 from kvbench.store import plain
 from results import engine
 from tests.cli.test_cli import output_of, refused
@@ -26,11 +27,12 @@ WEIGHTS = 4 * NORMS + 2 * MATRICES + 2 * 259 * 256  # bytes: with the logits', a
 EMBEDDED = 2 * 256  # of one token
 
 
-def timed(launch, context, dtype="f16", start=START, each=EACH, **shape):
+def timed(launch, context, dtype="f16", start=START, each=EACH, v_dtype="", **shape):
     """A visit of ggml with a cache by positions."""
     heads = {"q_heads": 4, "kv_heads": 2, "head_dim": 64} | shape
     shape = replace(DECODE.shape, context=context, capacity=context, **heads)
     point = replace(DECODE, engine="ggml", layout="position", dtype=dtype, shape=shape)
+    point = replace(point, v_dtype=v_dtype)
     seconds = start + each * context
     samples = tuple(Sample("point", n, 1, seconds, (), 0.0, 0, 0) for n in range(3))
     moved = {"point": traffic(2.0 * shape.kv_heads * context * 64 * 2)}
@@ -99,6 +101,19 @@ def test_a_prediction_is_weights_and_attention(model, planted, capsys):
     for row in rows:
         assert row["tokens"] == pytest.approx(1 / step(row["context"]))
         assert row["outside"] == (row["context"] in (0, 16384)) and row["held"] is None
+
+
+def test_a_pair_is_another_cache(model, tmp_path, capsys):
+    """Its points with slopes stand for nothing."""
+    pair = dict(dtype="q8_0", v_dtype="q4_0")
+    visits = [lambda launch, c=c: timed(launch, c, **pair, each=3 * EACH) for c in (512, 8192)]
+    visits += [lambda launch: timed(launch, 2048, **pair, each=9 * EACH, alibi=8.0)]
+    planted = run(tmp_path / "run", *visits)
+    assert set(known(planted).peers["dtype"]) == {"q8_0+q4_0"}
+    found = predicted(capsys, model, planted, "--dtype", "q8_0+q4_0")
+    assert [row["context"] for row in found["rows"]] == [512, 8192]
+    for row in found["rows"]:
+        assert row["tokens"] == pytest.approx(1 / step(row["context"], START, 3 * EACH))
 
 
 def test_other_heads_count_by_their_bytes(model, planted, capsys):

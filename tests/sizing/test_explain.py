@@ -9,9 +9,10 @@ import pytest
 
 from kvbench.model import Fact
 from kvbench.model.weights import Weights
-from kvbench.report.explain import lines
+from kvbench.report.explain import explain_text, lines
 from kvbench.results import load
 from kvbench.sizing.explained import explain
+from kvbench.sizing.halves import beside_halves, shown
 from kvbench.sizing.known import known
 from kvbench.sizing.served import serve
 from kvbench.suite import model
@@ -118,6 +119,24 @@ def test_the_page_and_explain_say_the_same_of_a_server():
             cells = serve(found, rates, 96, 96 * bandwidth).server.cells
             own = next(c for c in cells if (c.context, c.dtype) == (4096, line.dtype))
             assert own.cache == pytest.approx(96 * line.at(bandwidth))
+
+
+def test_a_pair_beside_its_halves():
+    """At 8,192 tokens a step reads 2^21 rows of 136 bytes, of 72, or of one each."""
+    pair, rates = "q8_0+q4_0", {"f16": 20.0, "q8_0": 15.0, "q4_0": 5.0, "q8_0+q4_0": 12.0}
+    dtypes = shown([pair], among_all=False)
+    assert dtypes == ("f16", "q4_0", "q8_0", pair)
+    found = explain("it", LLAMA_8B, machine(rates), 1, "", None, None, dtypes)
+    ((k, v, both),) = (each.formats for each in beside_halves(found, 8192))
+    assert [each.dtype for each in (k, v, both)] == ["q8_0", "q4_0", pair]
+    assert [each.bytes_per_token for each in (k, v, both)] == [256 * n for n in (272, 144, 208)]
+    for each, gbps in ((k, 15e9), (v, 5e9), (both, 12e9)):
+        assert each.alone == pytest.approx(gbps / (8192 * each.bytes_per_token))
+        weights = 15 * GIB / 20e9
+        assert each.tokens == pytest.approx(1 / (weights + 1 / each.alone))
+    assert k.error < 0.01 < both.error < v.error and both.error_heavy < 0.5 * v.error_heavy
+    table = "\n".join(explain_text(replace(found, pairs=beside_halves(found, 8192))))
+    assert "q8_0+q4_0 beside its halves, at 8,192 tokens" in table and "52 KiB" in table
 
 
 LATENT = replace(LLAMA_8B, q_heads=16, kv_heads=1, head_dim=576, latent=512)

@@ -47,7 +47,7 @@ def test_budget_holds_no_token_more(capped):
     for case in [case for case in CASES if not capped or case.capacity][:300]:
         capacity = case.capacity if capped else None
         alone = Case(**{**vars(case), "batch": 1, "capacity": capacity})
-        each = 2 * alone.kv_heads * sum(alone.row) * (alone.layers - alone.ephemeral)
+        each = alone.kv_heads * alone.row_bytes * (alone.layers - alone.ephemeral)
         budget = max(each, 1) * draw.randint(
             0, 2 * capacity if capacity else 300_000
         ) + draw.randint(0, 100_000)

@@ -21,6 +21,10 @@ QWEN, LLAMA_70B = "qwen3-0.6b", "llama-3-70b"
         (of_model(LLAMA_70B, context=8192, kv_heads=64), 20 * GIB),
         (of_model("llama-3-405b", context=131_072, dtype="f32"), 126 * GIB),
         (of_model("llama-2-7b", context=4096), 2 * GIB),
+        # 2^20 rows: of q8_0 136 bytes, of q4_0 72, of i8 128 and 4 of scale
+        (of_model("llama-3-8b", context=4096, dtype="q8_0+q4_0"), 208 * MIB),
+        (of_model("llama-3-8b", context=4096, dtype="i8", k_scale="channel"), 260 * MIB),
+        (of_model("llama-3-8b", context=4096, head_dim=192, v_dim=128), 640 * MIB),
         (of_model(LLAMA_70B, context=32_768, kv_heads=64, dtype="bf16"), 80 * GIB),
         (of_model(LLAMA_70B, context=32_768, kv_heads=1, dtype="bf16"), 5 * GIB // 4),
         # Two figures that circulate say 896 MiB and 16 KiB.

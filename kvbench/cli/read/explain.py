@@ -18,15 +18,16 @@ from kvbench.sizing.draft import asked as draft_of
 from kvbench.units import COUNT, whole
 
 _SUITE = "explain"
+_TOLD = 8192  # tokens at which a pair stands beside its halves
 
 
 @click.command(
     "explain",
     cls=Long,
     groups={
-        "The model and the machine": "users weights machine measured",
+        "The model and the machine": "users dtype weights machine measured",
         "Drafting tokens": "draft accept draft-cost",
-        "An engine": "engine context dtype",
+        "An engine": "engine context",
         "A server": "cores bandwidth",
         "Output": "plot markdown json",
     },
@@ -77,7 +78,10 @@ _SUITE = "explain"
     " kvbench peers, which --machine names.",
 )
 @same("context", "of --engine: those of --measured, else those of the run")
-@same("dtype", "of --engine's cache: all that the run has; of --draft's: 16 bits")
+@same(
+    "dtype",
+    "all that are known; of --engine's cache: all that the run has; of --draft's: 16 bits",
+)
 @click.option(
     "--cores",
     type=Count(1),
@@ -125,7 +129,7 @@ def command(
     from kvbench.report.explain import explain_markdown, explain_text, lines
     from kvbench.sizing.explained import decoder_of
 
-    place = machine or _run_of(decoder_of(name, model, batch), asked["draft"])
+    place = machine or _run_of(decoder_of(name, model, batch), asked["draft"], asked["dtypes"])
     if place is None:
         return Exit.INTERRUPTED
     found = _explained(name, model, why, batch, place, **asked)
@@ -148,12 +152,16 @@ def _explained(name: str, model: Any, why: str, batch: int, place: Path, **asked
     from kvbench.sizing.drafting import drafted
     from kvbench.sizing.engine import predict
     from kvbench.sizing.explained import explain
+    from kvbench.sizing.halves import beside_halves, shown
     from kvbench.sizing.known import known
     from kvbench.sizing.served import serve
 
     rates, measured, engine = known(place), asked["measured"], asked["engine"]
     rate = measured[0] if measured and not engine else None
-    found = explain(name, model, rates, batch, why, asked["weights"], rate)
+    among_all = bool(engine or asked["draft"])
+    dtypes = shown(() if engine else asked["dtypes"], among_all)
+    found = explain(name, model, rates, batch, why, asked["weights"], rate, dtypes)
+    found = replace(found, pairs=beside_halves(found, _TOLD))
     if asked["draft"]:
         found = replace(found, drafting=drafted(found, rates, asked["draft"], asked["dtypes"]))
     if asked["cores"] is not None:
@@ -186,15 +194,13 @@ def _refuse_half(cores: int | None, bandwidth: float | None) -> None:
 
 def _refuse_without(machine: Path | None, **asked: Any) -> None:
     """What an engine alone has, and what it needs."""
-    engine, draft, measured = asked["engine"], asked["draft"], asked["measured"]
+    engine, measured = asked["engine"], asked["measured"]
     if engine and machine is None:
         raise BadArgument("--engine needs a run of kvbench peers", "name it with --machine")
     if not engine and (asked["context"] or len(measured) > 1):
         raise BadArgument(
             "--context and a second --measured are of an engine", "name it with --engine"
         )
-    if not engine and not draft and asked["dtype"]:
-        raise BadArgument("--dtype is of --engine's cache, or of --draft's", "give one of them")
     if not engine and any(not context for _, context in measured):
         raise BadArgument("--measured: at 0 tokens there is no cache", "such as 5.2@8192")
 
@@ -215,14 +221,18 @@ def _asked(text: str) -> tuple[float, int]:
     return float(found[1]), whole(found[2], found[3])
 
 
-def _run_of(decoder: Any, draft: Draft | None) -> Path | None:
+def _run_of(decoder: Any, draft: Draft | None, dtypes: tuple[str, ...]) -> Path | None:
     """A new run directory of the model's shape; None where it was interrupted. No kernel walks
-    latent rows: then the suite's own shape has to do, for the reads.
+    latent rows: then the suite's own shape has to do, for the reads. The suite has no pairs.
     """
+    from kvbench.model.planes import is_pair
     from kvbench.session import Options, Session
+    from kvbench.sizing.halves import shown
 
     heads = () if decoder.latent else ("q_heads", "kv_heads", "head_dim")
     axes = tuple(f"{name}={getattr(decoder, name)}" for name in heads)
+    if any(map(is_pair, dtypes)):
+        axes = (*axes, f"dtype={','.join(shown(dtypes, among_all=False))}")
     if draft and not decoder.latent:
         axes = (*axes, f"q_len=1,{draft.queries}")
     options = Options(_SUITE, axes=axes)
