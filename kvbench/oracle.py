@@ -262,7 +262,8 @@ def _weights(
 
 def _sums(weights: np.ndarray, held: _Ranges, rows: _Values) -> np.ndarray:
     """Sums of the values, each times its weight: [B, queries, Hq, D]."""
-    width = rows(0, min(1, weights.shape[3]))[1].shape[-1]
+    first, last = held[-1]
+    width = rows(first, min(1, last - first))[1].shape[-1]
     out = np.zeros((*weights.shape[:3], width))
     for place, at, count in _blocks(held):
         _, v = rows(at, count)

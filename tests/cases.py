@@ -209,10 +209,8 @@ def draw_tensor(rng, *dtypes: str) -> tuple[float, float]:
     return k, v
 
 
-def draw_channel(rng, dtype: str, kv_heads: int, head_dim: int) -> np.ndarray | None:
-    """Of i8, now and then: of a size that some elements of unit rows are clamped."""
-    if dtype not in formats.SCALED or chance(rng, 0.6):
-        return None
+def draw_channel(rng, kv_heads: int, head_dim: int) -> np.ndarray:
+    """Of i8: of a size that some elements of unit rows are clamped."""
     sizes = 10 ** rng.uniform(-0.7, 0.7, (kv_heads, head_dim)) * 3 / 127
     return sizes.astype(np.float32)
 
@@ -226,6 +224,7 @@ def draw_shape(rng, words: Words, sizes: dict[str, int], held: int, ring: bool) 
         pick(rng, words.dtypes(layout)),
         pick(rng, words.scale),
     )
+    by_channel = dtype in formats.SCALED and chance(rng, 0.4)
     own = draw_v(rng, words, layout, dtype, scale, sizes["head_dim"])
     return Shape(
         layout=layout,
@@ -233,7 +232,7 @@ def draw_shape(rng, words: Words, sizes: dict[str, int], held: int, ring: bool) 
         dtype=dtype,
         scale=scale,
         tensor=draw_tensor(rng, dtype, own["v_dtype"]),
-        channel=draw_channel(rng, dtype, sizes["kv_heads"], sizes["head_dim"]),
+        channel=draw_channel(rng, sizes["kv_heads"], sizes["head_dim"]) if by_channel else None,
         **own,
         batch=sizes["batch"],
         kv_heads=sizes["kv_heads"],

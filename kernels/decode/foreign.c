@@ -126,7 +126,7 @@ static kvb_work work_of(const kvb_decode_task *task, const kvb_unit *unit)
                       .q = a->q + kvb_q_vector(a, unit->seq, unit->head, 0) * k_dim,
                       .scale = a->scale,
                       .softcap = a->softcap,
-                      .slope = a->slope ? a->slope + kvb_q_head(a, unit->head, 0) : NULL};
+                      .slope = a->slope ? a->slope + unit->head * kvb_group_of(a) : NULL};
 }
 
 /* States lie query by query. */

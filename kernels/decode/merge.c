@@ -7,10 +7,10 @@
 /* What a row's sum of weights, relative to `max`, makes of its output. Its sink is one more weight,
  * here alone: once, whatever units the row has. A row without tokens has no weight at all, or that
  * of its sink: its output is zero. */
-static float inverse(const kvb_decode *a, int64_t q_head, float max, float sum)
+static float inverse(const kvb_decode *a, int64_t vector, float max, float sum)
 {
     if (a->sink && max > -INFINITY)
-        sum += exp2f(a->sink[q_head] * kvb_log2_e - max);
+        sum += exp2f(a->sink[vector % a->q_heads] * kvb_log2_e - max);
     return sum == 0.0f ? 0.0f : 1.0f / sum;
 }
 
@@ -26,8 +26,9 @@ void kvb_row_end(const kvb_decode_task *task, const kvb_unit *unit, int64_t head
     const int64_t dim = a->cache->v.dim;
     float factor = tensor, *to;
     if (unit->partial < 0) {
-        to = a->out + kvb_q_vector(a, unit->seq, unit->head + head, unit->q_row + q_row) * dim;
-        factor *= inverse(a, kvb_q_head(a, unit->head + head, unit->q_row + q_row), max, sum);
+        const int64_t vector = kvb_q_vector(a, unit->seq, unit->head + head, unit->q_row + q_row);
+        to = a->out + vector * dim;
+        factor *= inverse(a, vector, max, sum);
     } else {
         to = partial_of(task, unit->partial + head * unit->q_rows + q_row);
         to[0] = max;
@@ -46,9 +47,9 @@ static void merge(const kvb_decode_task *task, int64_t scan, int64_t state)
     const int64_t dim = a->cache->v.dim;
     const kvb_unit *unit = task->plan.units + task->plan.scan_units[scan],
                    *end = task->plan.units + task->plan.scan_units[scan + 1];
-    const int64_t head = unit->head + state / unit->q_rows,
-                  q_row = unit->q_row + state % unit->q_rows;
-    float *out = a->out + kvb_q_vector(a, unit->seq, head, q_row) * dim;
+    const int64_t vector = kvb_q_vector(a, unit->seq, unit->head + state / unit->q_rows,
+                                        unit->q_row + state % unit->q_rows);
+    float *out = a->out + vector * dim;
     float max = -INFINITY, sum = 0.0f;
     for (const kvb_unit *u = unit; u < end; u++)
         max = fmaxf(max, partial_of(task, u->partial + state)[0]);
@@ -60,7 +61,7 @@ static void merge(const kvb_decode_task *task, int64_t scan, int64_t state)
         for (int64_t d = 0; d < dim; d++)
             out[d] += part[LANES + d] * weight;
     }
-    float factor = inverse(a, kvb_q_head(a, head, q_row), max, sum);
+    float factor = inverse(a, vector, max, sum);
     for (int64_t d = 0; d < dim; d++)
         out[d] *= factor;
 }

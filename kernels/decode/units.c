@@ -49,17 +49,13 @@ static void begin_rows(const kvb_decode_task *task, int64_t q_rows, kvb_group *g
 }
 
 /* What a query row attends to. The core roof's walk is of as many tokens, all of them. */
-static void begin_seen(const kvb_decode *a, int64_t seq, int64_t q_row, kvb_group *g, int64_t r)
+static void begin_seen(const kvb_decode *a, int64_t seq, int64_t query, kvb_group *g, int64_t r)
 {
-    const int64_t query = kvb_query_of(a, q_row);
     const kvb_seen seen =
-        a->wrap
-            ? (kvb_seen){.end = INT64_MAX, .own = kvb_own_token(a, seq, query), .newest = INT64_MAX}
-            : kvb_seen_by(a, seq, query);
+        a->wrap ? (kvb_seen){.end = INT64_MAX, .newest = INT64_MAX} : kvb_seen_by(a, seq, query);
     g->kepts[r] = seen.kept;
     g->firsts[r] = seen.first;
     g->ends[r] = seen.end;
-    g->owns[r] = seen.own;
     g->words[r] = seen.word;
     g->newest = at_most(g->newest, seen.newest);
     g->all_kept = at_most(g->all_kept, seen.kept);
@@ -87,11 +83,14 @@ static void begin_group(const kvb_decode_task *task, const kvb_unit *unit, int64
     g->all_from = 0;
     g->all_kept = g->all_to = g->newest = INT64_MAX;
     for (int64_t r = 0; r < g->q_rows; r++) {
-        const int64_t q_row = unit->q_row + first + r;
-        put_query(g, r, a->q + kvb_q_vector(a, unit->seq, head, q_row) * g->k_dim, channel, scale);
-        begin_seen(a, unit->seq, q_row, g, r);
-        if (g->slopes)
-            g->slopes[r] = a->slope[kvb_q_head(a, head, q_row)] * kvb_log2_e;
+        const int64_t q_row = unit->q_row + first + r, query = kvb_query_of(a, q_row),
+                      vector = kvb_q_vector(a, unit->seq, head, q_row);
+        put_query(g, r, a->q + vector * g->k_dim, channel, scale);
+        begin_seen(a, unit->seq, query, g, r);
+        if (g->slopes) {
+            g->slopes[r] = a->slope[vector % a->q_heads] * kvb_log2_e;
+            g->owns[r] = kvb_own_token(a, unit->seq, query);
+        }
     }
     if (g->prepared)
         kvb_qk_of(a)->prepare_query(g);

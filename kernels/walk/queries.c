@@ -15,10 +15,7 @@ static uint32_t lowest_bits(int64_t count)
 
 kvb_seen kvb_seen_in_tree(const kvb_decode *a, int64_t seq, int64_t query)
 {
-    kvb_seen seen = {.end = kvb_end_of(a, seq, query),
-                     .own = kvb_own_token(a, seq, query),
-                     .newest = INT64_MAX,
-                     .word = UINT32_MAX};
+    kvb_seen seen = {.end = kvb_end_of(a, seq, query), .newest = INT64_MAX, .word = UINT32_MAX};
     if (!seen.end)
         return seen;
     seen.newest = seen.end - kvb_queries_of(a, seq);

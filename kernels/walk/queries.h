@@ -17,17 +17,11 @@ static inline int64_t kvb_query_of(const kvb_decode *a, int64_t q_row)
     return kvb_queries(a) == 1 ? 0 : q_row / kvb_group_of(a);
 }
 
-/* The query head of a query row of a KV head. */
-static inline int64_t kvb_q_head(const kvb_decode *a, int64_t head, int64_t q_row)
-{
-    return head * kvb_group_of(a) + q_row - kvb_query_of(a, q_row) * kvb_group_of(a);
-}
-
 /* Which vector of q, or of out, a query row of a KV head is. */
 static inline int64_t kvb_q_vector(const kvb_decode *a, int64_t seq, int64_t head, int64_t q_row)
 {
-    const int64_t query = kvb_query_of(a, q_row);
-    return (seq * kvb_queries(a) + query) * a->q_heads + kvb_q_head(a, head, q_row);
+    const int64_t group = kvb_group_of(a), query = kvb_query_of(a, q_row);
+    return (seq * kvb_queries(a) + query) * a->q_heads + head * group + q_row - query * group;
 }
 
 /* Those that a sequence has: none follows the last one whose end is not 0. */
@@ -44,7 +38,6 @@ static inline int64_t kvb_queries_of(const kvb_decode *a, int64_t seq)
  * bit is set, that of `newest` being the lowest. Where no gap is between, kept is 0. */
 typedef struct kvb_seen {
     int64_t kept, first, end;
-    int64_t own;    /* its own token: distances count from there */
     int64_t newest; /* below 0 where the sequence has fewer tokens than queries */
     uint32_t word;  /* all ones where no mask is a tree */
 } kvb_seen;
@@ -58,7 +51,8 @@ static inline int64_t kvb_end_of(const kvb_decode *a, int64_t seq, int64_t query
     return a->mask == KVB_MASK_CHAIN ? at_least(0, length - (queries - 1 - query)) : length;
 }
 
-/* A query stands for one token; of a block or tree, for one of the newest, in their order. */
+/* A query stands for one token, from which distances count: of a block or tree, for one of the
+ * newest, in their order. */
 static inline int64_t kvb_own_token(const kvb_decode *a, int64_t seq, int64_t query)
 {
     if (a->mask == KVB_MASK_CHAIN)
@@ -78,7 +72,6 @@ static inline kvb_seen kvb_seen_by(const kvb_decode *a, int64_t seq, int64_t que
     return (kvb_seen){.kept = gap ? a->kept : 0,
                       .first = gap ? first : 0,
                       .end = end,
-                      .own = kvb_own_token(a, seq, query),
                       .newest = INT64_MAX,
                       .word = UINT32_MAX};
 }

@@ -190,6 +190,12 @@ class Shape:
         return self.v_dim or self.head_dim
 
     @property
+    def parts_of_flops(self) -> tuple[float, float]:
+        """Of K and of V, in those of attention."""
+        of_k = self.head_dim / (self.head_dim + self.width_of_v)
+        return of_k, 1 - of_k
+
+    @property
     def reach(self) -> int:
         """Tokens that a sequence's queries attend to together, at most; 0: all."""
         return self.window and self.kept + self.window + self.q_len - 1

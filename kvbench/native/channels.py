@@ -44,6 +44,7 @@ def set_channel(library: Library, cache: Struct, asked: Any) -> None:
     shape = cache.kv_heads, cache.head_dim
     own = np.ones(shape, np.float32) if asked is True else floats("channel", asked, shape)
     _kept[cache] = own = own.copy()
+    own.setflags(write=False)
     cache.k.channel = library.ffi.from_buffer("float[]", own)
 
 

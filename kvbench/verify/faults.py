@@ -15,7 +15,8 @@ from kvbench.model import Kernel
 from kvbench.model.annotated import about
 from kvbench.model.masks import CHAIN, TREE
 from kvbench.native import Cache, Library, Team, block_of, decode_task, token_bytes
-from kvbench.verify.situation import Prepared, Question, Several, Situation, how_taken, takes
+from kvbench.verify.prepared import Prepared, Question, how_taken, takes
+from kvbench.verify.situation import SINKS, SLOPES, SOFTCAP, Several, Situation
 
 _QUERIES = 3
 _HERE = Situation(
@@ -26,9 +27,15 @@ _HERE = Situation(
     260,
     (250, 200),
     (("block_tokens", 20),),
-    (Several(_QUERIES, CHAIN, (_QUERIES, 2)), Several(_QUERIES, TREE)),
+    (
+        Several(_QUERIES, CHAIN, (_QUERIES, 2)),
+        Several(_QUERIES, TREE),
+        Several(1, scores=(SINKS,)),
+        Several(1, scores=(SOFTCAP,)),
+        Several(1, scores=(SLOPES, SINKS)),
+    ),
 )
-_ONE, _CHAIN, _TREE = range(3)  # of its questions
+_ONE, _CHAIN, _TREE, _SINKS, _CAP, _SLOPES = range(6)  # of its questions
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +80,7 @@ class Victim(Closing):
         return self._whole.lengths[:, None]
 
     def decode(
-        self, cache: Cache | None = None, q: np.ndarray | None = None, **facts: np.ndarray
+        self, cache: Cache | None = None, q: np.ndarray | None = None, **facts: np.ndarray | float
     ) -> np.ndarray:
         """`facts`: of the question, other ones."""
         cache, q = cache or self._whole, self.q if q is None else np.ascontiguousarray(q)
@@ -194,6 +201,20 @@ def swapped_tree_bit(victim: Victim) -> np.ndarray:
     return victim.decode(tree=tree)
 
 
+def sink_of_each_half(victim: Victim) -> np.ndarray:
+    """The sink's weight counts twice, as if each of two units had added it."""
+    return victim.decode(sinks=victim.facts[SINKS] + np.float32(np.log(2)))
+
+
+def scores_not_capped(victim: Victim) -> np.ndarray:
+    return victim.decode(softcap=0.0)
+
+
+def slope_from_the_next_token(victim: Victim) -> np.ndarray:
+    """A slope more for every score: beside a sink, as if that had a slope less."""
+    return victim.decode(sinks=victim.facts[SINKS] + victim.facts[SLOPES])
+
+
 # and the question that each is about
 FAULTS: dict[Callable[[Victim], np.ndarray], int] = {
     flipped_bit: _ONE,
@@ -208,6 +229,9 @@ FAULTS: dict[Callable[[Victim], np.ndarray], int] = {
     mask_without_its_own: _CHAIN,
     end_of_its_neighbour: _CHAIN,
     swapped_tree_bit: _TREE,
+    sink_of_each_half: _SINKS,
+    scores_not_capped: _CAP,
+    slope_from_the_next_token: _SLOPES,
 }
 
 
@@ -215,7 +239,8 @@ def plant(library: Library, kernels: Iterable[Kernel]) -> Iterator[Fault]:
     """Each fault under each of the kernels that decode, and run here."""
     kernels = [kernel for kernel in kernels if kernel.op == "decode" and kernel.runnable]
     cells = {
-        kernel: (kernel.layout, kernel.dtype, *how_taken(library, kernel)) for kernel in kernels
+        kernel: (kernel.layout, kernel.dtype, how_taken(library, kernel).of(_HERE))
+        for kernel in kernels
     }
     kinds = dict.fromkeys(cells.values())
     with ExitStack() as owned:

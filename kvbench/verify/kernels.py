@@ -11,14 +11,15 @@ import numpy as np
 
 from kvbench.apart import Ended, apart
 from kvbench.errors import KvbenchError
-from kvbench.model import Kernel, Traffic
+from kvbench.model import Kernel
 from kvbench.model.annotated import Printed, about
-from kvbench.native import Cache, Library, block_of, decode_task, library_of, store_task
-from kvbench.oracle import rounding
+from kvbench.model.planes import PLANES
+from kvbench.native import Cache, Library, decode_task, library_of, store_task
 from kvbench.verify.faults import Fault, finite, plant
 from kvbench.verify.moves import Wrong, require
+from kvbench.verify.prepared import AS_STORED, STALE, Prepared, Question, Taken, how_taken, takes
 from kvbench.verify.reads import rows_sum
-from kvbench.verify.situation import FULL, QUICK, STALE, Prepared, Question, how_taken, takes
+from kvbench.verify.situation import FULL, QUICK
 from kvbench.verify.steps import Steps
 from kvbench.worker.foreign import on_given_threads, unwritten
 
@@ -55,27 +56,25 @@ class Checker(Steps):
     def __init__(self, library: Library, quick: bool) -> None:
         super().__init__(library, quick)
         self.situations = QUICK if quick else FULL
-        self._prepared: dict[tuple[str | None, ...], list[Prepared]] = {}
+        self._prepared: dict[tuple[int, str, str, Taken], Prepared] = {}
         self._sums: dict[Prepared, int] = {}
         # the bytes that stores of the plainest tier leave
         self._plain: dict[tuple[Any, ...], np.ndarray] = {}
 
-    def prepared(
-        self, layout: str, dtype: str, taken: tuple[str | None, str | None] = (None, None)
-    ) -> list[Prepared]:
+    def prepared(self, layout: str, dtype: str, taken: Taken = AS_STORED) -> list[Prepared]:
         """Every situation, with every dtype of scales where the dtype has scales; for kernels that
         take it so.
         """
-        cell = (layout, dtype, taken[0] or dtype, taken[1])
-        if cell not in self._prepared:
-            scales = self.library.words("scale")
-            self._prepared[cell] = [
-                self.owned.enter_context(
+        found, scales = [], self.library.words("scale")
+        for index, situation in enumerate(self.situations):
+            cell = (layout, dtype, taken.of(situation))
+            key = (index, *cell)
+            if key not in self._prepared:
+                self._prepared[key] = self.owned.enter_context(
                     Prepared(self.library, situation, *cell, scale=scales[index % len(scales)])
                 )
-                for index, situation in enumerate(self.situations)
-            ]
-        return self._prepared[cell]
+            found.append(self._prepared[key])
+        return found
 
     # ---- decode and its company: the share of the allowed error, or a complaint ------------------
 
@@ -92,14 +91,15 @@ class Checker(Steps):
 
     def _decoded(self, kernel: Kernel, one: Prepared, threads: int) -> float:
         """Several queries are asked where several threads share them: that is the harder case."""
-        return max(
+        errors = (
             self._answered(kernel, one, question, threads)
             for question in (one.questions if threads > 1 else one.questions[:1])
             if takes(self.library, kernel, question)
         )
+        return max(errors, default=0.0)
 
     def _answered(self, kernel: Kernel, one: Prepared, question: Question, threads: int) -> float:
-        team, out = self.team(threads), np.full_like(question.q, np.nan)
+        team, out = self.team(threads), question.unanswered()
         how = {"isa": kernel.isa, "variant": kernel.variant, **question.facts}
         with decode_task("decode", one.cache, question.q, out, threads, **how) as task:
             with ExitStack() as looks:
@@ -118,7 +118,7 @@ class Checker(Steps):
         """
         for one in self.prepared(kernel.layout, kernel.dtype):
             before, q = one.cache.arena.view().copy(), one.questions[0].q
-            counted, out = [], np.empty_like(q)
+            counted, out = [], one.questions[0].unanswered()
             for op in (kernel.op, "decode"):
                 with decode_task(op, one.cache, q, out, 2, isa=kernel.isa) as task:
                     counted.append(task.traffic().bytes_kv)
@@ -184,13 +184,12 @@ class Checker(Steps):
         if how.get("head_major"):
             k, v = (np.ascontiguousarray(x.swapaxes(1, 2)) for x in (k, v))
 
-        def run(isa: str, threads: int, cache: Cache) -> Traffic:
+        def run(isa: str, threads: int, cache: Cache) -> None:
             cache.arena.view()[:] = STALE
             cache.reset()
             with store_task(kernel.op, cache, k, v, threads, isa=isa, **how) as task:
                 self.team(threads).run(task)
                 cache.lengths[:] = tokens
-                return task.traffic()
 
         key = (kernel.op, one, *how.items())
         if key not in self._plain:
@@ -198,14 +197,13 @@ class Checker(Steps):
                 run(self.plainest, 1, cache)
                 self._plain[key] = cache.arena.view().copy()
         with one.copy() as cache:
-            scaled = run(kernel.isa, 2, cache).bytes_scales > 0
+            run(kernel.isa, 2, cache)
             same = np.array_equal(cache.arena.view(), self._plain[key])
             require(same, f"its bytes differ from those of {self.plainest}")
             decoded = cache.numpy(isa=self.plainest)
-        block = block_of(one.cache.dtype, self.library)
         return max(
-            _share(got, want, rounding(want, block, scaled))
-            for got, want in zip(decoded, source, strict=True)
+            _share(got, want, one.allowed(plane, want))
+            for plane, got, want in zip(PLANES, decoded, source, strict=True)
         )
 
     def check_unpack(self, kernel: Kernel) -> float:

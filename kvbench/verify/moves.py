@@ -18,8 +18,8 @@ from kvbench.native import (
     transpose_task,
 )
 from kvbench.native.team import Teams
+from kvbench.verify.prepared import scratch
 from kvbench.verify.reads import words_sum
-from kvbench.verify.situation import scratch
 
 _SIZES = (64, 448, 4096 + 64)  # bytes of a probe's buffers
 

@@ -27,8 +27,10 @@ def rows_sum(cache: Cache) -> int:
     total = 0
     for sequence, length in enumerate(cache.lengths.tolist()):
         first = max(0, length - (cache.window or length))
+        kept = range(min(cache.kept, first))
         for head, plane in product(range(cache.struct.kv_heads), PLANES):
-            total += _head_sum(cache, sequence, head, range(first, length), plane)
+            for tokens in (kept, range(first, length)):
+                total += _head_sum(cache, sequence, head, tokens, plane)
     return total % _MODULUS
 
 

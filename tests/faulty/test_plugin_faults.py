@@ -77,7 +77,7 @@ def test_verify_checks_the_plug_in_alone(capfd, tmp_path):
 
 
 def beside_a_good_one(tmp_path, kind):
-    """Its patience is of both visits: the good one too must end in time on a machine that is busy."""
+    """The good one too must end within its patience, on a machine that is busy."""
     made = build_plugin(tmp_path / "made.so", f"-DLISTED=ONE({kind})")
     good = build_plugin(tmp_path / "good.so", "-DLISTED=ONE(right)")
     return ["--plugin", made, "--plugin", good, "--patience", "20s"]

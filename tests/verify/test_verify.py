@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kvbench.native import default_library
-from kvbench.verify import faults, kernels, situation, steps_of
+from kvbench.verify import faults, kernels, prepared, steps_of
 from tests.cli.test_cli import told
 
 
@@ -33,16 +33,16 @@ def brief(monkeypatch):
 
 def test_a_wrong_kernel_fails(capsys, monkeypatch, brief):
     """The reference is off by one tolerance in one number: as good as a kernel that is."""
-    right = situation.attention
+    right = prepared.attention
 
     def off(q, rows, lengths, *more, **facts):
         out = right(q, rows, lengths, *more, **facts)
-        out[0, 0, 0] += 1.5 * situation.tolerance(
+        out[0, 0, 0] += 1.5 * prepared.tolerance(
             np.abs(rows(0, max(lengths))[1]).max(), max(lengths)
         )
         return out
 
-    monkeypatch.setattr(situation, "attention", off)
+    monkeypatch.setattr(prepared, "attention", off)
     monkeypatch.setattr(faults, "FAULTS", {})
     code, said, _ = told(capsys, "verify", "--quick", "--isa", "scalar")
     assert code == 1 and "WRONG decode." in said and "failed" in said
@@ -66,8 +66,8 @@ def test_an_op_that_nobody_checks_fails(monkeypatch):
 
 
 def test_a_missing_number_is_an_error():
-    with situation.Prepared(default_library(), situation.QUICK[0], *cell()) as prepared:
-        for question in prepared.questions:
+    with prepared.Prepared(default_library(), kernels.QUICK[0], *cell()) as one:
+        for question in one.questions:
             out = question.answer[0].astype(np.float32)
             assert question.error(out) <= 1
             out[0, 0, 0] = np.nan

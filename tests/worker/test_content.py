@@ -97,7 +97,9 @@ def test_keys_by_channel(ground, layout, dtype):
     for variant, limit in (("flash", 1e-5), ("dot", 3e-2))[: 2 if dtype == "i8" else 1]:
         with bench(replace(point, variant=variant), ground) as found:
             assert 0 < found.verify() < limit and found.verify_changed() < limit
-            found.room.caches[1].channel[1, 40:] *= 1.5
+            scales = found.room.caches[1].channel
+            scales.setflags(write=True)
+            scales[1, 40:] *= 1.5
             with pytest.raises(WrongAnswer, match="is off by"):
                 found.verify()
 
@@ -108,10 +110,10 @@ def test_stores_of_keys_by_channel(ground, op):
     point = replace(point, shape=replace(SHAPE, capacity=90))
     with bench(point, ground) as found:
         assert 0.02 < found.verify() < 0.05  # half a step
-        found.room.caches[0].channel[1, 40:] /= 40
+        scales = found.room.caches[0].channel
+        scales.setflags(write=True)
+        scales[1, 40:] /= 40
         with pytest.raises((WrongAnswer, BadArgument), match="off by|channels, .* must be"):
-            (WrongAnswer, BadArgument), match="stores rows off by|channels, .* must"
-        ):
             found.verify()  # most of it is cut; nor does such a cache grow to one of other scales
 
 

@@ -203,9 +203,8 @@ def _told(row: Row, judged: Row) -> Answer:
 
 def model_of(row: Row, models: Sequence[Geometry], page: Workload) -> str:
     """Of those with such heads the page's, or the first."""
-    alike = [
-        each.name for each in models if all(getattr(each, name) == row[name] for name in HEADS)
-    ]
+    own = [*HEADS, "v_dim"]
+    alike = [each.name for each in models if all(getattr(each, name) == row[name] for name in own)]
     return page.model if page.model in alike else next(iter(alike), "")
 
 

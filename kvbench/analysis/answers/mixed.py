@@ -21,6 +21,7 @@ from kvbench.analysis.answers.workload import Workload
 from kvbench.analysis.differs.contrasts import Row
 from kvbench.analysis.means.formats import KEYS, format_errors
 from kvbench.analysis.means.outputs import is_ours, output_errors
+from kvbench.analysis.measured.estimates import enough
 from kvbench.model.annotated import about
 from kvbench.model.planes import apart, is_pair
 from kvbench.model.point import CHANNEL, TOKEN
@@ -289,7 +290,7 @@ def _no_worse(one: Format, other: Format) -> bool:
 
 class _Faster:
     """Whether one format surely is faster than another: by rounds that both share, or else where
-    their intervals lie apart.
+    their intervals lie apart, of launches enough for these.
     """
 
     def __init__(self, contrasts: pd.DataFrame) -> None:
@@ -302,7 +303,8 @@ class _Faster:
             times = pairs.answer(row, "lead", turned=one.point == row["base_name"])
             return bool(times.state is State.DECIDED and times.figure and times.figure.value > 1)
         own, others = one.speed.figure, other.speed.figure
-        return bool(own and others and own.low > others.high)
+        sure = enough(min(one.speed.launches, other.speed.launches))
+        return bool(sure and own and others and own.low > others.high)
 
 
 def _choices(formats: Sequence[Format], contrasts: pd.DataFrame) -> Iterator[Choice]:

@@ -256,14 +256,7 @@ _DECODE = [
     "fma_gflops",
     "fma_fraction",
 ]
-_STORE = [
-    "copy_gbps",
-    "copy_form",
-    "copy_fraction",
-    "copy_nt_gbps",
-    "copy_nt_form",
-    "copy_nt_fraction",
-]
+_STORE = [f"{copy}_{what}" for copy in ("copy", "copy_nt") for what in ("gbps", "form", "fraction")]
 _ALONE = ["alone_gbps", "alone_form", "alone_fraction"]  # of one with something between them
 _OF_STEP = ["memory_gbps", "memory_share", "parts", "step_times"]
 
@@ -389,8 +382,8 @@ def _against(
 def _computed(
     point: Point, samples: dict[str, list[Sample]], traffic: dict[str, Traffic]
 ) -> dict[str, Any]:
-    """The point beside its own products: half of its FLOPs are of K and half of V, which may be of
-    two kinds. Nothing where not all of them were timed.
+    """The point beside its own products: those of K, and those of V, which may be of two kinds.
+    Nothing where not all of them were timed.
     """
     ops = default_library().computes(point.variant, point.kv_dtype)
     halves = [PACE if op == FLOPS else op for op in ops]
@@ -400,13 +393,14 @@ def _computed(
         median(traffic[name].flops * s.passes / s.seconds / GB for s in samples[name])
         for name in halves
     )
-    half = traffic["point"].flops / 2
+    flops = traffic["point"].flops
     shares = [
-        _times(half / traffic[name].flops, samples[name], samples["point"]) for name in halves
+        _times(flops * part / traffic[name].flops, samples[name], samples["point"])
+        for part, name in zip(point.shape.parts_of_flops, halves, strict=True)
     ]
     known = [share for share in shares if share is not None]
     return {
-        "fma_gflops": harmonic_mean(peaks),
+        "fma_gflops": harmonic_mean(peaks, weights=point.shape.parts_of_flops),
         "fma_fraction": sum(known) if len(known) == len(shares) else None,
     }
 

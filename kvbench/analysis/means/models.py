@@ -9,11 +9,11 @@ import pandas as pd
 from kvbench.analysis.measured.columns import POINT, band, count, table, text
 from kvbench.analysis.measured.families import undisturbed
 from kvbench.grouping import grouped
-from kvbench.model import DEFAULTS, HEADS
+from kvbench.model import DEFAULTS, HEADS, MODEL_SAYS
 from kvbench.model.geometry import Geometry
 from kvbench.model.point import EVEN
 
-_LAYER = (*HEADS, "v_dim", "sinks", "softcap")  # what tells layers of models apart, but windows
+_LAYER = (*HEADS, *MODEL_SAYS)  # what tells layers of models apart, but windows
 
 _Kind = tuple[object, ...]
 
@@ -87,8 +87,8 @@ def _own_layers(rows: pd.DataFrame, models: Sequence[Geometry]) -> dict[str, _Ki
     timed = set(_kinds(rows))
     found = {}
     for model in models:
-        own = tuple(getattr(model, name, DEFAULTS[name]) for name in _LAYER)
-        plain = (*own[: len(HEADS)], *(DEFAULTS[name] for name in _LAYER[len(HEADS) :]))
+        own = tuple(getattr(model, name) for name in _LAYER)
+        plain = (*own[: len(HEADS)], *(DEFAULTS[name] for name in MODEL_SAYS))
         found[model.name] = own if own in timed else plain
     return found
 

@@ -144,12 +144,14 @@ class Roofs:
         return self._best(held_against(point), *_who(point), level, footprint)
 
     def computed(self, point: Point) -> Peak | None:
-        """Of the products that its kernel makes, half of them of K and half of V."""
+        """Of the products that its kernel makes, some of K and the others of V."""
+        parts = point.shape.parts_of_flops
         ops = default_library().computes(point.variant, point.kv_dtype)
         found = [peak for op in ops if (peak := self.by_itself(op, point))]
         if len(found) < len(ops):
             return None
-        return Peak(*(harmonic_mean(ends) for ends in zip(*((p.median, p.high) for p in found))))
+        ends = zip(*((peak.median, peak.high) for peak in found), strict=True)
+        return Peak(*(harmonic_mean(end, weights=parts) for end in ends))
 
     def by_itself(self, op: str, point: Point, level: str | None = None) -> Ceiling | None:
         """Plain, by the point's own threads: reads of memory, or instructions."""

@@ -23,6 +23,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from kvbench.model.planes import apart
 from kvbench.native import default_library
 from kvbench.store.files import replacing, writing
 from kvbench.texts import shown
@@ -106,17 +107,21 @@ def panels(count: int, height: float) -> tuple[Canvas, list[Axes], int]:
 
 
 class Look:
-    """The same colour and mark for a dtype in every report."""
+    """The same colour and mark for a dtype in every report; a pair has the colour of K's and the
+    mark of V's.
+    """
 
     def __init__(self, points: pd.DataFrame) -> None:
-        every = dict.fromkeys([*default_library().words("dtype"), *sorted(points["dtype"])])
+        known = default_library().words("dtype")
+        others = sorted(word for dtype in points["dtype"].unique() for word in apart(dtype))
+        every = dict.fromkeys([*known, *others])
         self._looks = dict(zip(every, itertools.cycle(zip(COLOURS, MARKS)), strict=False))
 
     def colour(self, dtype: str) -> str:
-        return self._looks.get(dtype, (FAINT, "o"))[0]
+        return self._looks.get(apart(dtype)[0], (FAINT, "o"))[0]
 
     def mark(self, dtype: str) -> str:
-        return self._looks.get(dtype, (FAINT, "o"))[1]
+        return self._looks.get(apart(dtype)[1], (FAINT, "o"))[1]
 
 
 def bytes_axis(axes: Axes, label: str) -> None:

@@ -54,6 +54,18 @@ def test_a_step_walks_all_layers():
     assert list(found["note"]) == ["", ""]
 
 
+def test_a_model_has_its_own_sinks_and_cap():
+    """Of a run with plain points alone these stand for it, as before points could have more."""
+    capped = replace(SMALL, name="capped", softcap=50.0, sinks="heads")
+    plain, own = timed(DECODE, 0.001), timed(at(1024, softcap=50.0, sinks="heads"), 0.002)
+    found = rates([plain, own], SMALL, capped)
+    both = dict(zip(found["model"], found["tokens_per_second"], strict=True))
+    assert both == pytest.approx({"small": 1 / 0.024, "capped": 1 / 0.048})
+    assert list(rates([plain], SMALL, capped)["model"]) == ["capped, small"]
+    assert list(rates([own], SMALL)["model"]) == []
+    assert list(rates([timed(at(1024, alibi=8.0), 0.001)], SMALL)["model"]) == []
+
+
 def test_models_of_one_shape_share_a_row_as_far_as_they_go():
     found = rates([timed(at(1024), 0.001), timed(at(2048), 0.002)], SMALL, TWIN)
     assert found[["context", "model", "note"]].to_dict("split")["data"] == [

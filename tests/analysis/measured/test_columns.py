@@ -30,6 +30,14 @@ def test_the_usual_shape_is_not_said():
     assert set(short_names(both)) == {"head f16", "nt head f16"}
 
 
+def test_what_is_done_to_scores_is_said_where_it_is():
+    asked = [DECODE, shaped(sinks="heads"), shaped(softcap=50.0), shaped(alibi=8.0)]
+    wanted = {f"head f16{words}" for words in ("", " sinks", " cap 50", " alibi 8")}
+    assert set(short_names(table(*asked))) == wanted
+    pair = replace(DECODE, v_dtype="q4_0")
+    assert set(short_names(table(DECODE, pair))) == {"head f16", "head f16+q4_0"}
+
+
 def test_where_no_shape_is_usual_all_say_theirs():
     assert short_names(table(DECODE, shaped(batch=4))) == ["head f16 batch=1", "head f16 batch=4"]
 
