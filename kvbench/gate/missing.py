@@ -10,7 +10,8 @@ from kvbench.model import SIDES, Point
 from kvbench.model.hardware import kernel_id
 from kvbench.model.masks import CHAIN
 from kvbench.model.planes import apart
-from kvbench.model.point import CHANNEL, EVEN, PLAIN_SCORES
+from kvbench.model.point import CHANNEL, PLAIN_SCORES
+from kvbench.model.shape import EVEN
 from kvbench.native import Cache, Library, decode_task
 from kvbench.plan.needs import as_cache, sized
 from kvbench.plan.site import kernels_of
