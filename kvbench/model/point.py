@@ -1,5 +1,5 @@
-"""What is measured: one cell of a sweep. Each field of a point is declared once, here or in shape.py;
-the order is that of tables, of short names, and of a suite's product.
+"""What is measured: one cell of a sweep. Each field is declared once, here or in shape.py. Their
+order is that of tables, of short names, and of a suite's product.
 """
 
 from collections.abc import Iterator
