@@ -6,12 +6,6 @@
 
 #include "check.h"
 
-static void refused(int32_t code, int32_t right, const char *name)
-{
-    expect(code == right && strstr(kvb_message(), name), "bad %s: code %d, message \"%s\"", name,
-           code, code ? kvb_message() : "");
-}
-
 static kvb_cache good_shape(void)
 {
     return (kvb_cache){.layout = word_of("layout", "paged"),

@@ -35,6 +35,12 @@ bool expect(bool right, const char *format, ...)
     return false;
 }
 
+void refused(int32_t code, int32_t right, const char *name)
+{
+    expect(code == right && strstr(kvb_message(), name), "bad %s: code %d, message \"%s\"", name,
+           code, code ? kvb_message() : "");
+}
+
 int32_t word_of(const char *list, const char *word)
 {
     for (int32_t i = 0; kvb_word(list, i); i++)
