@@ -5,6 +5,8 @@
 
 #include "check.h"
 
+static void wrong(int32_t code, const char *name) { refused(code, KVB_BAD_ARGUMENT, name); }
+
 /* ---- transpose and logits -------------------------------------------------------------------- */
 
 enum { MATRICES = 2, ROWS = 5, HEADS = 3 };
@@ -88,28 +90,24 @@ static void refuse_matrices(float *x)
 {
     kvb_task *task = NULL;
     int64_t position = 0, beyond = 1;
-    refused(kvb_task_transpose(NULL, x, 1, 1, 1, 1, 1, 0, 1, &task), KVB_BAD_ARGUMENT, "from");
-    refused(kvb_task_transpose(x, NULL, 1, 1, 1, 1, 1, 0, 1, &task), KVB_BAD_ARGUMENT, "to");
-    refused(kvb_task_transpose(x, x + 8, 0, 1, 1, 1, 1, 0, 1, &task), KVB_BAD_ARGUMENT, "matrices");
-    refused(kvb_task_transpose(x, x + 8, 1, 0, 1, 1, 1, 0, 1, &task), KVB_BAD_ARGUMENT, "rows");
-    refused(kvb_task_transpose(x, x + 8, 1, 1, -1, 1, 1, 0, 1, &task), KVB_BAD_ARGUMENT, "heads");
-    refused(kvb_task_transpose(x, x + 8, 1, 1, 1, 0, 1, 0, 1, &task), KVB_BAD_ARGUMENT, "dim");
-    refused(kvb_task_transpose(x, x + 8, 1, INT64_MAX, 1, 1, 1, 0, 1, &task), KVB_BAD_ARGUMENT,
-            "overflows");
-    refused(kvb_task_transpose(x, x + 8, 1, 1, 1, 1, 2, 0, 1, &task), KVB_BAD_ARGUMENT,
-            "to_head_major");
-    refused(kvb_task_transpose(x, x + 3, 1, 2, 2, 1, 1, 0, 1, &task), KVB_BAD_ARGUMENT,
-            "to overlaps from");
-    refused(kvb_task_transpose(x, x + 8, 1, 1, 1, 1, 1, 99, 1, &task), KVB_BAD_ARGUMENT, "isa");
-    refused(kvb_task_transpose(x, x + 8, 1, 1, 1, 1, 1, 0, 0, &task), KVB_BAD_ARGUMENT, "threads");
-    refused(kvb_task_transpose(x, x + 8, 1, 1, 1, 1, 1, 0, 1, NULL), KVB_BAD_ARGUMENT, "task");
-    refused(kvb_task_logits(NULL, x, 1, 1, 1, &position, 0, 1, &task), KVB_BAD_ARGUMENT, "from");
-    refused(kvb_task_logits(x, NULL, 1, 1, 1, &position, 0, 1, &task), KVB_BAD_ARGUMENT, "to");
-    refused(kvb_task_logits(x, x + 8, 1, 1, 0, &position, 0, 1, &task), KVB_BAD_ARGUMENT, "width");
-    refused(kvb_task_logits(x, x + 8, 1, 1, 1, NULL, 0, 1, &task), KVB_BAD_ARGUMENT, "position");
-    refused(kvb_task_logits(x, x + 8, 1, 1, 1, &beyond, 0, 1, &task), KVB_BAD_ARGUMENT, "position");
-    refused(kvb_task_logits(x + 8, x + 4, 1, 2, 4, &position, 0, 1, &task), KVB_BAD_ARGUMENT,
-            "to overlaps from");
+    wrong(kvb_task_transpose(NULL, x, 1, 1, 1, 1, 1, 0, 1, &task), "from");
+    wrong(kvb_task_transpose(x, NULL, 1, 1, 1, 1, 1, 0, 1, &task), "to");
+    wrong(kvb_task_transpose(x, x + 8, 0, 1, 1, 1, 1, 0, 1, &task), "matrices");
+    wrong(kvb_task_transpose(x, x + 8, 1, 0, 1, 1, 1, 0, 1, &task), "rows");
+    wrong(kvb_task_transpose(x, x + 8, 1, 1, -1, 1, 1, 0, 1, &task), "heads");
+    wrong(kvb_task_transpose(x, x + 8, 1, 1, 1, 0, 1, 0, 1, &task), "dim");
+    wrong(kvb_task_transpose(x, x + 8, 1, INT64_MAX, 1, 1, 1, 0, 1, &task), "overflows");
+    wrong(kvb_task_transpose(x, x + 8, 1, 1, 1, 1, 2, 0, 1, &task), "to_head_major");
+    wrong(kvb_task_transpose(x, x + 3, 1, 2, 2, 1, 1, 0, 1, &task), "to overlaps from");
+    wrong(kvb_task_transpose(x, x + 8, 1, 1, 1, 1, 1, 99, 1, &task), "isa");
+    wrong(kvb_task_transpose(x, x + 8, 1, 1, 1, 1, 1, 0, 0, &task), "threads");
+    wrong(kvb_task_transpose(x, x + 8, 1, 1, 1, 1, 1, 0, 1, NULL), "task");
+    wrong(kvb_task_logits(NULL, x, 1, 1, 1, &position, 0, 1, &task), "from");
+    wrong(kvb_task_logits(x, NULL, 1, 1, 1, &position, 0, 1, &task), "to");
+    wrong(kvb_task_logits(x, x + 8, 1, 1, 0, &position, 0, 1, &task), "width");
+    wrong(kvb_task_logits(x, x + 8, 1, 1, 1, NULL, 0, 1, &task), "position");
+    wrong(kvb_task_logits(x, x + 8, 1, 1, 1, &beyond, 0, 1, &task), "position");
+    wrong(kvb_task_logits(x + 8, x + 4, 1, 2, 4, &position, 0, 1, &task), "to overlaps from");
 }
 
 /* ---- repack ---------------------------------------------------------------------------------- */
@@ -183,28 +181,28 @@ static void refuse_repacks(void)
     kvb_cache smaller = r.cache, other = r.cache;
     smaller.capacity = 8;
     kvb_cache_plan(&smaller);
-    refused(run_repack(&r.cache, &smaller, 0, 1), KVB_BAD_ARGUMENT, "capacity");
+    wrong(run_repack(&r.cache, &smaller, 0, 1), "capacity");
     other.head_dim = 8;
     kvb_cache_plan(&other);
-    refused(run_repack(&r.cache, &other, 0, 1), KVB_BAD_ARGUMENT, "head_dim");
+    wrong(run_repack(&r.cache, &other, 0, 1), "head_dim");
     other = r.cache, other.v_dim = 8;
     kvb_cache_plan(&other);
-    refused(run_repack(&r.cache, &other, 0, 1), KVB_BAD_ARGUMENT, "v_dim");
-    refused(run_repack(NULL, &r.cache, 0, 1), KVB_BAD_ARGUMENT, "cache");
-    refused(run_repack(&r.cache, NULL, 0, 1), KVB_BAD_ARGUMENT, "cache");
-    refused(run_repack(&r.cache, &r.cache, 99, 1), KVB_BAD_ARGUMENT, "isa");
-    refused(kvb_task_repack(&r.cache, &r.cache, 0, 1, NULL), KVB_BAD_ARGUMENT, "task");
+    wrong(run_repack(&r.cache, &other, 0, 1), "v_dim");
+    wrong(run_repack(NULL, &r.cache, 0, 1), "cache");
+    wrong(run_repack(&r.cache, NULL, 0, 1), "cache");
+    wrong(run_repack(&r.cache, &r.cache, 99, 1), "isa");
+    wrong(kvb_task_repack(&r.cache, &r.cache, 0, 1, NULL), "task");
     expect(kvb_task_repack(&r.cache, &r.cache, 0, 2, &task) == KVB_UNSUPPORTED &&
                strstr(kvb_message(), "threads is 2"),
            "two threads: %s", kvb_message());
     expect(!kvb_task_repack(&r.cache, &r.cache, 0, 1, &task), "repack: %s", kvb_message());
     r.lengths[0] = 21; /* since the task was made */
-    refused(run_on(KVB_OK, task, 1), KVB_BAD_ARGUMENT, "lengths");
+    wrong(run_on(KVB_OK, task, 1), "lengths");
     rig_close(&r);
     shape.layout = word_of("layout", "position");
     if (!rig_open(&r, shape, 0))
         return;
-    refused(run_repack(&r.cache, &r.cache, 0, 1), KVB_BAD_ARGUMENT, "layout: repack");
+    wrong(run_repack(&r.cache, &r.cache, 0, 1), "layout: repack");
     rig_close(&r);
 }
 
