@@ -133,8 +133,8 @@ class _Box(NamedTuple):
     high: float
 
     def inside(self, wide: float, high: float) -> bool:
-        across = 0 <= self.left and self.left + self.wide <= wide
-        return across and 0 <= self.bottom and self.bottom + self.high <= high
+        across = self.left >= 0 and self.left + self.wide <= wide
+        return across and self.bottom >= 0 and self.bottom + self.high <= high
 
     def meets(self, other: "_Box") -> bool:
         return (
