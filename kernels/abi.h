@@ -371,8 +371,8 @@ int32_t kvb_chain(void *buffer, int64_t bytes, uint64_t seed);
 /* What one pass moves and computes. */
 typedef struct kvb_traffic {
     double flops;
-    /* K and V once per KV head, scales, q, out, page table; stores: payload and source. Not what is
-     * a few bytes a query head or query: sinks, slopes, ends, a tree */
+    /* K and V once per KV head, scales of rows and channels, q, out, page table; stores: payload
+     * and source. Not what is a few bytes a query head or query: sinks, slopes, ends, a tree */
     double compulsory;
     /* bytes that load and store instructions ask for; a plug-in's are unknown: the compulsory ones
      */

@@ -25,8 +25,8 @@ static int64_t made_bytes(const kvb_decode_task *task, int32_t plane)
 {
     const bool of_k = plane == KVB_K;
     if (task->made[plane] == MADE_TURNED) /* as words */
-        return of_k ? TURNED * 2 * round_up(task->k_pad, LINE) : TURNED_RUN * 2 * LINE;
-    return task->made[plane] ? kvb_floats(task->step * (of_k ? task->k_pad : task->v_pad)) : 0;
+        return of_k ? TURNED * 2 * round_up(task->k_pad, LINE) : TURNED_RUN * LINE;
+    return task->made[plane] ? kvb_floats(WIDE * (of_k ? task->k_pad : task->v_pad)) : 0;
 }
 
 /* Lay a thread's state over its scratch, behind the ticks. Returns the bytes it takes. */

@@ -14,10 +14,10 @@ typedef struct kvb_decode_task {
     kvb_plan plan;
     /* of a KV head, of the sequence with the most queries; or 1 where each walks for itself */
     int64_t q_rows;
-    int64_t parts;     /* groups of at most `most` that they are folded in */
-    int64_t most;      /* query rows that both halves fold in a call */
-    int64_t slots;     /* states of a KV head, padded to a class in each part */
-    int64_t heads;     /* KV heads of a unit */
+    int64_t parts;        /* groups of at most `most` that they are folded in */
+    int64_t most;         /* query rows that both halves fold in a call */
+    int64_t slots;        /* states of a KV head, padded to a class in each part */
+    int64_t heads;        /* KV heads of a unit */
     int32_t made[PLANES]; /* kvb_made_of() */
     int64_t k_pad, v_pad;
     int64_t step; /* most tokens of a block */
@@ -74,17 +74,23 @@ static inline void kvb_lap(double *stage, uint64_t *from)
     *from = now;
 }
 
+/* Tokens whose rows are made floats at a time, at most. */
+enum { WIDE = TILE_LISTED };
+
 /* A thread's scratch. */
 typedef struct kvb_state {
     kvb_group *groups; /* [heads][parts of the task] */
     int64_t parts;     /* those that the unit's sequence has queries for */
     /* [Q_ROWS][QUERY_SCORES]; widened groups [parts] of it, twopass [rooms][heads][parts] */
     float *scores;
-    /* [step] rows of K or of V of a tile as float32, for more query rows than a call folds */
+    /* [WIDE] rows of K or of V of a tile as float32, for more query rows than a call folds; or a
+     * piece of them turned */
     float *wide;
-    uint8_t *turned; /* in the same place */
+    uint8_t *turned;
+    /* of a part, at most a piece of the longest rows: words of two bytes */
+    const uint8_t *asked[TURNED * DIM_MAX * 2 / LINE];
     kvb_tile tile, wide_tile;
-    int64_t wide_rows[TILE];
+    int64_t wide_rows[WIDE];
     kvb_lists lists;
     kvb_pair pair;
     kvb_walk walk; /* not on the stack, which is short where libc is musl */

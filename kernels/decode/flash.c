@@ -30,51 +30,90 @@ static void fold(const kvb_decode_task *task, const kvb_tile *tile, const kvb_gr
 
 /* ---- rows made floats: for more query rows than a call folds, or where no half reads blocks -- */
 
-/* Rows as float32 in scratch, while as many of the schedule's are asked for. */
-static void widen(const kvb_decode_task *task, const kvb_plane *plane, const kvb_tile *tile,
-                  const kvb_side *side, int64_t pad, float *to)
+/* Rows first .. end as float32 in scratch, `pad` floats apart, as a tile, while as many of the
+ * schedule's are asked for. */
+static void widen(const kvb_decode_task *task, kvb_state *state, const kvb_plane *plane,
+                  const kvb_side *side, int32_t first, int32_t end)
 {
     const kvb_decode *a = &task->args;
     const kvb_codec *codec = &kvb_tier_of(a->isa)->codecs[kvb_way_of(a->variant, plane->dtype)];
-    const int32_t order = side->schedule->order;
-    _Alignas(LINE) uint8_t beside[DIM_MAX * 4];
-    for (int32_t t = tile->lead; t < tile->count; t++) {
-        for (int64_t b = 0; order != ORDER_PLAIN && b < side->bytes; b += LINE)
-            kvb_fetch(kvb_row_asked(side, t) + b, order != ORDER_LISTED);
-        const uint8_t *row = kvb_side_row(plane->dtype, side, t, plane->dim, beside);
-        codec->decode(row, side->scale ? side->scale[t] : 1.0f, plane->dim, to + t * pad);
-    }
-}
-
-/* A tile of float32 rows in scratch, `pad` floats apart. */
-static void wide_tile(kvb_state *state, int64_t pad)
-{
+    const int64_t pad = round_up(plane->dim, LANES);
+    const int32_t order = side->schedule->order, lead = state->tile.lead;
     kvb_tile *wide = &state->wide_tile;
-    wide->count = state->tile.count;
-    wide->lead = state->tile.lead;
-    wide->first = state->tile.first;
+    _Alignas(LINE) uint8_t beside[DIM_MAX * 4];
+    wide->first = state->tile.first + first;
+    wide->count = end - first;
+    wide->lead = (int32_t)at_least(0, lead - first);
     wide->k = wide->v = (kvb_side){
         .rows = {(const uint8_t *)state->wide, state->wide_rows},
         .schedule = &kvb_plain,
     };
     for (int32_t t = 0; t < round_up(wide->count, LANES); t++)
-        state->wide_rows[t] = at_most(t, wide->count - 1) * pad * (int64_t)sizeof *state->wide;
+        state->wide_rows[t] = at_most(t, wide->count - 1) * kvb_floats(pad);
+    for (int32_t t = first + wide->lead; t < end; t++) {
+        for (int64_t b = 0; order != ORDER_PLAIN && b < side->bytes; b += LINE)
+            kvb_fetch(kvb_row_asked(side, t) + b, order != ORDER_LISTED);
+        const uint8_t *row = kvb_side_row(plane->dtype, side, t, plane->dim, beside);
+        codec->decode(row, side->scale ? side->scale[t] : 1.0f, plane->dim,
+                      state->wide + (t - first) * pad);
+    }
 }
 
-/* ---- rows turned: for more query rows than a call folds ---------------------------------------- */
-
-/* Part p of the parts of what the schedule asks for while lines of rows first .. end are taken. */
-static void ask(const kvb_state *state, const kvb_side *side, int64_t p, kvb_turned piece,
-                int64_t bytes)
+/* Scores of all parts, of WIDE tokens at a time: rows have K's scales then. */
+static void score_wide(const kvb_decode_task *task, kvb_state *state, const kvb_group *groups)
 {
-    const int32_t order = side->schedule->order;
-    const int64_t rows = piece.end - piece.first;
+    const kvb_decode *a = &task->args;
+    kvb_tile *tile = &state->tile;
+    for (int32_t t = 0; t < tile->count; t += WIDE) {
+        widen(task, state, &a->cache->k, &tile->k, t, (int32_t)at_most(t + WIDE, tile->count));
+        for (int64_t p = 0; p < state->parts; p++)
+            kvb_score(&kvb_tier_of(a->isa)->qk[DTYPE_F32], &state->wide_tile, &groups[p],
+                      state->scores + p * HEAD_SCORES + t);
+    }
+    tile->k.scale = NULL;
+}
+
+/* And their weighted sums, which are rescaled once. */
+static void add_up_wide(const kvb_decode_task *task, kvb_state *state, const kvb_group *groups)
+{
+    const kvb_decode *a = &task->args;
+    const kvb_tile *tile = &state->tile;
+    for (int32_t t = 0; t < tile->count; t += WIDE) {
+        widen(task, state, &a->cache->v, &tile->v, t, (int32_t)at_most(t + WIDE, tile->count));
+        for (int64_t p = 0; p < state->parts; p++) {
+            kvb_add_up(&kvb_tier_of(a->isa)->pv[DTYPE_F32], &state->wide_tile, &groups[p],
+                       state->scores + p * HEAD_SCORES + t);
+            for (int h = 0; h < Q_ROWS; h++)
+                groups[p].rescale[h] = 1.0f;
+        }
+    }
+}
+
+/* ---- rows turned: for more query rows than a call folds -------------------------------------- */
+
+/* Part p of the parts of what the schedule asks for while lines of a piece's rows are taken, from
+ * byte `at` of each on: a list, so that a stage asks for one at a time. With nothing to ask for it
+ * is a line of the scratch. */
+static kvb_lines ask(kvb_state *state, const kvb_side *side, int64_t p, kvb_turned piece,
+                     int64_t bytes)
+{
+    const int64_t rows = piece.end - piece.first, order = side->schedule->order;
+    const uint8_t **to = state->asked;
+    *to = state->turned;
     for (int64_t t = p * rows / state->parts; order && t < (p + 1) * rows / state->parts; t++)
         for (int64_t b = piece.at; b < piece.at + bytes; b += LINE)
-            kvb_fetch(kvb_row_asked(side, piece.first + t) + b, order != ORDER_LISTED);
+            *to++ = kvb_row_asked(side, piece.first + t) + b;
+    return (kvb_lines){state->asked, state->asked + at_least(0, to - state->asked - 1)};
 }
 
-/* Scores of all parts, of a few tokens at a time. */
+/* What a stage of few steps has left. */
+static void ask_rest(const kvb_lines *asked)
+{
+    for (const uint8_t *const *line = asked->next; line < asked->last; line++)
+        kvb_fetch(line[1], true);
+}
+
+/* Scores of all parts, of a few tokens at a time: they have K's scales then. */
 static void score_turned(const kvb_decode_task *task, kvb_state *state, const kvb_group *groups)
 {
     const kvb_plane *k = &task->args.cache->k;
@@ -82,13 +121,15 @@ static void score_turned(const kvb_decode_task *task, kvb_state *state, const kv
     const kvb_tile *tile = &state->tile;
     for (int32_t t = 0; t < tile->count; t += TURNED) {
         const kvb_turned piece = {.first = t, .end = (int32_t)at_most(t + TURNED, tile->count)};
-        qk->turn(tile, t, k->dim, state->turned);
+        qk->turn(tile, piece, k->dim, state->turned);
         for (int64_t p = 0; p < state->parts; p++) {
-            ask(state, &tile->k, p, piece, k->row_bytes);
-            qk->turned[kvb_class(groups[p].q_rows)](&groups[p], state->turned, piece.end - t,
-                                                    state->scores + p * HEAD_SCORES + t);
+            kvb_lines asked = ask(state, &tile->k, p, piece, k->row_bytes);
+            qk->turned[kvb_class(groups[p].q_rows)](tile, &groups[p], piece, state->turned, &asked,
+                                                    state->scores + p * HEAD_SCORES);
+            ask_rest(&asked);
         }
     }
+    state->tile.k.scale = NULL;
 }
 
 /* Weighted sums of all parts, of a line of each row at a time. */
@@ -105,78 +146,68 @@ static void add_up_turned(const kvb_decode_task *task, kvb_state *state, const k
             const kvb_turned piece = {t, (int32_t)at_most(t + TURNED_RUN, end), at};
             pv->turn(tile, piece, state->turned);
             for (int64_t p = 0; p < state->parts; p++) {
-                ask(state, &tile->v, p,
-                    (kvb_turned){t, (int32_t)at_most(piece.end, tile->count), at}, LINE);
-                pv->turned[kvb_class(groups[p].q_rows)](&groups[p], piece, state->turned,
+                const kvb_turned live = {t, (int32_t)at_most(piece.end, tile->count), at};
+                kvb_lines asked = ask(state, &tile->v, p, live, LINE);
+                pv->turned[kvb_class(groups[p].q_rows)](&groups[p], piece, state->turned, &asked,
                                                         state->scores + p * HEAD_SCORES);
+                ask_rest(&asked);
             }
         }
 }
 
-/* ---- what is made once for all parts ---------------------------------------------------------- */
+/* ---- what is made once for all parts --------------------------------------------------------- */
 
-/* Scores of all parts, of a plane that is made floats, or read by each part, of which the first
- * asks. */
-static void score_parts(const kvb_decode_task *task, kvb_state *state, const kvb_group *groups)
+/* A plane that is made nothing is read by each part, of which the first asks. */
+static void score_each(const kvb_decode_task *task, kvb_state *state, const kvb_group *groups)
 {
-    const kvb_decode *a = &task->args;
-    const bool wide = task->made[KVB_K] == MADE_FLOATS;
-    kvb_tile *tile = &state->tile;
-    if (wide) {
-        wide_tile(state, task->k_pad);
-        widen(task, &a->cache->k, tile, &tile->k, task->k_pad, state->wide);
-    }
     for (int64_t p = 0; p < state->parts; p++) {
-        kvb_score(wide ? &kvb_tier_of(a->isa)->qk[DTYPE_F32] : kvb_qk_of(a),
-                  wide ? &state->wide_tile : tile, &groups[p], state->scores + p * HEAD_SCORES);
-        kvb_tile_plain(tile);
+        kvb_score(kvb_qk_of(&task->args), &state->tile, &groups[p],
+                  state->scores + p * HEAD_SCORES);
+        kvb_tile_plain(&state->tile);
+    }
+}
+static void add_up_each(const kvb_decode_task *task, kvb_state *state, const kvb_group *groups)
+{
+    for (int64_t p = 0; p < state->parts; p++) {
+        kvb_add_up(kvb_pv_of(&task->args), &state->tile, &groups[p],
+                   state->scores + p * HEAD_SCORES);
+        kvb_tile_plain(&state->tile);
     }
 }
 
-static void add_up_parts(const kvb_decode_task *task, kvb_state *state, const kvb_group *groups)
-{
-    const kvb_decode *a = &task->args;
-    const bool wide = task->made[KVB_V] == MADE_FLOATS;
-    kvb_tile *tile = &state->tile;
-    if (wide) {
-        wide_tile(state, task->v_pad);
-        widen(task, &a->cache->v, tile, &tile->v, task->v_pad, state->wide);
-    }
-    for (int64_t p = 0; p < state->parts; p++) {
-        kvb_add_up(wide ? &kvb_tier_of(a->isa)->pv[DTYPE_F32] : kvb_pv_of(a),
-                   wide ? &state->wide_tile : tile, &groups[p], state->scores + p * HEAD_SCORES);
-        kvb_tile_plain(tile);
-    }
-}
-
-/* Softmax applies the scales of rows that no codec has. */
+/* Softmax, but for scales of V that rows are to have when they are made floats. */
 static void softmax_parts(const kvb_decode_task *task, kvb_state *state, const kvb_group *groups)
 {
     const kvb_tier *tier = kvb_tier_of(task->args.isa);
-    const kvb_tile *tile = &state->tile, *wide = &state->wide_tile;
+    kvb_tile *tile = &state->tile;
+    const float *scale = tile->v.scale;
+    if (task->made[KVB_V] == MADE_FLOATS)
+        tile->v.scale = NULL;
     for (int64_t p = 0; p < state->parts; p++) {
-        float *scores = state->scores + p * HEAD_SCORES;
-        tier->max(task->made[KVB_K] == MADE_FLOATS ? wide : tile, &groups[p], scores);
-        tier->exp(task->made[KVB_V] == MADE_FLOATS ? wide : tile, &groups[p], scores);
+        tier->max(tile, &groups[p], state->scores + p * HEAD_SCORES);
+        tier->exp(tile, &groups[p], state->scores + p * HEAD_SCORES);
     }
+    tile->v.scale = scale;
 }
 
 /* K is made once for all parts; then V in the same scratch. */
 static void fold_made(const kvb_decode_task *task, kvb_state *state, const kvb_group *groups,
                       double *ticks)
 {
+    static void (*const scores[])(const kvb_decode_task *, kvb_state *,
+                                  const kvb_group *) = {score_each, score_wide, score_turned};
+    static void (*const sums[])(const kvb_decode_task *, kvb_state *,
+                                const kvb_group *) = {add_up_each, add_up_wide, add_up_turned};
     const kvb_schedule *then = state->tile.v.schedule;
     uint64_t from = ticks ? kvb_ticks() : 0;
-    (task->made[KVB_K] == MADE_TURNED ? score_turned : score_parts)(task, state, groups);
+    scores[task->made[KVB_K]](task, state, groups);
     if (ticks)
         kvb_lap(&ticks[0], &from);
-    if (task->made[KVB_V] == MADE_FLOATS)
-        wide_tile(state, task->v_pad);
     softmax_parts(task, state, groups);
     if (ticks)
         kvb_lap(&ticks[1], &from);
     state->tile.v.schedule = then;
-    (task->made[KVB_V] == MADE_TURNED ? add_up_turned : add_up_parts)(task, state, groups);
+    sums[task->made[KVB_V]](task, state, groups);
     if (ticks)
         kvb_lap(&ticks[2], &from);
 }

@@ -58,15 +58,24 @@ int32_t kvb_traffic_twin(const kvb_decode *a, const kvb_plan *plan, kvb_traffic 
 
 /* ---- how often loads ask for a row or a scale: once for all query rows that share one -------- */
 
+/* Whether the tier turns rows of a plane. With requests those of both planes, or none: K of 8-bit
+ * floats turned alone took up to five times as long from memory. */
+static bool turns(const kvb_decode *a, const kvb_plane *p)
+{
+    const bool k = kvb_qk_of(a)->turned[0] && !a->cache->k.cell,
+               v = kvb_pv_of(a)->turned[0] && !a->cache->v.cell;
+    const bool asks = kvb_presets[a->schedule].asks != ASKS_NOTHING;
+    return asks ? k && v : p == &a->cache->k ? k : v;
+}
+
 int32_t kvb_made_of(const kvb_decode *a, const kvb_plane *p)
 {
-    const bool of_k = p == &a->cache->k, many = kvb_q_rows(a) > kvb_most_of(a);
-    const kvb_qk *qk = kvb_qk_of(a);
-    const kvb_pv *pv = kvb_pv_of(a);
-    const bool in_blocks = of_k ? qk->transposed[0] != NULL : pv->transposed[0] != NULL;
+    const bool many = kvb_q_rows(a) > kvb_most_of(a);
+    const bool in_blocks = p == &a->cache->k ? kvb_qk_of(a)->transposed[0] != NULL
+                                             : kvb_pv_of(a)->transposed[0] != NULL;
     if (a->variant == VARIANT_TWOPASS)
         return MADE_NOTHING;
-    if (many && !p->cell && (of_k ? qk->turn != NULL : pv->turn != NULL))
+    if (many && turns(a, p))
         return MADE_TURNED;
     /* 16 bits are made floats by an instruction or two, as often as they are loaded: to keep them
      * took 0.99 to 1.17 times as long, on AVX2 and AVX-512 */
@@ -76,8 +85,8 @@ int32_t kvb_made_of(const kvb_decode *a, const kvb_plane *p)
                : MADE_NOTHING;
 }
 
-/* Of so many query rows, in parts of as many as a call folds; stages take 1, 2, 4 or 8. A row that is
- * made something is loaded once. A walk of perhead serves one query row. */
+/* Of so many query rows, in parts of as many as a call folds; stages take 1, 2, 4 or 8. A row that
+ * is made something is loaded once. A walk of perhead serves one query row. */
 static double loads(const kvb_decode *a, const kvb_plane *p, int64_t q_rows, int32_t shared)
 {
     const int64_t most = kvb_most_of(a), rest = q_rows % most,
@@ -115,13 +124,18 @@ static double loaded_blocks(const kvb_decode *a, const kvb_plane *p, const visit
 }
 
 /* Collected ones are loaded with each walk, for all query rows; from their place for each by
- * softmax, or once with a row that is converted. `in_place`: rows whose scales are taken so. */
+ * softmax, once with a row that is made floats, or for each part with K's that are turned.
+ * `in_place`: rows whose scales are taken so. */
 static double scale_loads(const kvb_decode *a, const kvb_plane *p, int64_t q_rows, double rows,
                           double in_place)
 {
     if (!kvb_scaled(p) || a->variant == VARIANT_PERHEAD)
         return rows;
-    const double each = kvb_made_of(a, p) == MADE_FLOATS ? 1.0 : (double)q_rows;
+    const int32_t made = kvb_made_of(a, p);
+    const int64_t most = kvb_most_of(a), parts = (q_rows + most - 1) / most;
+    const double each = made == MADE_FLOATS                        ? 1.0
+                        : made == MADE_TURNED && p == &a->cache->k ? (double)parts
+                                                                   : (double)q_rows;
     const double walks = a->variant == VARIANT_TWOPASS ? 3.0 : 1.0; /* scores, softmax, sums */
     return walks * (rows - in_place) + each * in_place;
 }

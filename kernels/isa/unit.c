@@ -99,6 +99,13 @@ const kvb_tier TIER = {
     .triad = probe_triad,
     .compute[OP_FLOPS] = probe_flops,
     .compute[OP_DOT8] = probe_dot8,
+#ifdef V_TURNED
+    KVB_FLOATS8(QK_TURNED).qk[WAY_DOT_I8].turn = turn_k_i8,
+    .qk[WAY_DOT_I8].turned = BY_CLASS(qk_turned, i8),
+    .pv[WAY_DOT_I8].turn = turn_v_i8,
+    .pv[WAY_DOT_I8].weigh = weigh_i8,
+    .pv[WAY_DOT_I8].turned = BY_CLASS(pv_turned, i8),
+#endif
 #ifdef V_DOT_FLOATS
     .compute[OP_DOT16] = probe_dot16,
 #endif

@@ -10,28 +10,41 @@ typedef struct store_task {
     kvb_store args;
 } store_task;
 
-/* x / scale in float32, as others do it: times 1 / scale would round some elements to another code.
- */
+/* A row divided by scales of channels, or where these are null by that of the tensor. In float32,
+ * by division, as others do it: times 1 / scale would round some elements to another code. */
+static void divide(const float *restrict from, int64_t dim, const float *restrict channel,
+                   float tensor, float *restrict to)
+{
+    for (int64_t d = 0; channel && d < dim; d++)
+        to[d] = from[d] / channel[d];
+    for (int64_t d = 0; !channel && d < dim; d++)
+        to[d] = from[d] / tensor;
+}
+
+/* As many rows at once as there is room for: streams end with each call. */
 void kvb_encode_rows(int32_t isa, const kvb_plane *plane, int64_t head, bool of_one,
                      const kvb_encode *rows)
 {
     void (*encode)(const kvb_encode *) = kvb_tier_of(isa)->codecs[plane->dtype].encode;
-    const float *channel = plane->channel, tensor = kvb_tensor(plane->tensor);
-    if (!channel && tensor == 1.0f) {
+    const float tensor = kvb_tensor(plane->tensor);
+    if (!plane->channel && tensor == 1.0f) {
         encode(rows);
         return;
     }
     _Alignas(LINE) float divided[DIM_MAX];
-    for (int64_t r = 0; r < rows->count; r++) {
-        const float *from = rows->from + r * rows->from_stride,
-                    *own = channel ? channel + (of_one ? head : head + r) * rows->dim : NULL;
-        kvb_encode one = *rows;
-        for (int64_t d = 0; d < rows->dim; d++)
-            divided[d] = from[d] / (own ? own[d] : tensor);
-        one.from = divided;
-        one.to += r * rows->to_stride;
-        one.count = 1;
-        encode(&one);
+    kvb_encode some = *rows;
+    some.from = divided;
+    some.from_stride = plane->dim;
+    for (int64_t done = 0; done < rows->count; done += some.count) {
+        some.count = at_most(DIM_MAX / plane->dim, rows->count - done);
+        some.to = rows->to + done * rows->to_stride;
+        for (int64_t r = 0; r < some.count; r++) {
+            const int64_t own = of_one ? head : head + done + r;
+            divide(rows->from + (done + r) * rows->from_stride, plane->dim,
+                   plane->channel ? plane->channel + own * plane->dim : NULL, tensor,
+                   divided + r * plane->dim);
+        }
+        encode(&some);
     }
 }
 

@@ -63,18 +63,24 @@ typedef struct kvb_half {
     int32_t in_turn; /* most query rows for which it takes those of several KV heads in turn */
 } kvb_half;
 
-/* Rows turned for more query rows than a call folds: tokens of K at a time, and of V. */
+/* What is folded at a time of rows that are turned once for more query rows than a call folds: so
+ * many tokens of K, and of V so many of a line of each row. */
 enum { TURNED = 64, TURNED_RUN = 256 };
-/* Of V, tokens first .. end, each a multiple of LANES, and the line of each row from byte `at` on.
- */
+/* A piece of a tile: tokens first .. end, and of V the line from byte `at` on. It begins at a
+ * multiple of LANES, and of V ends at one. */
 typedef struct kvb_turned {
     int32_t first, end;
     int64_t at;
 } kvb_turned;
-/* Bytes of a slice: two lines for every `together` tokens. */
-static inline int64_t kvb_turned_slice(const kvb_turned *piece, int64_t together)
+/* Lines that are asked for, into L2, while a piece is multiplied: one for each of its steps, and
+ * the last one again. */
+typedef struct kvb_lines {
+    const uint8_t *const *next, *const *last;
+} kvb_lines;
+/* Bytes of a slice of V: two lines for every four tokens. */
+static inline int64_t kvb_turned_slice(const kvb_turned *piece)
 {
-    return (piece->end - piece->first) / together * 2 * LINE;
+    return (int64_t)(piece->end - piece->first) / 4 * 2 * LINE;
 }
 
 typedef struct kvb_qk {
@@ -88,12 +94,12 @@ typedef struct kvb_qk {
      * the tier makes its rows floats */
     void (*transposed[CLASSES])(const kvb_tile *tile, const kvb_group *group, float *scores);
     int32_t shared_transposed; /* as `shared` */
-    /* TURNED tokens from `first` on into scratch that the next function reads, for more query rows
-     * than a call folds; null where the tier does not */
-    void (*turn)(const kvb_tile *tile, int32_t first, int64_t dim, uint8_t *to);
-    /* scores of the first `count` of them */
-    void (*turned[CLASSES])(const kvb_group *group, const uint8_t *from, int32_t count,
-                            float *scores);
+    /* for more query rows than a call folds: turns a piece of rows, of `dim` elements, into scratch
+     */
+    void (*turn)(const kvb_tile *tile, kvb_turned piece, int64_t dim, uint8_t *to);
+    /* and the piece's scores, times K's scales; null where the tier reads rows for each call */
+    void (*turned[CLASSES])(const kvb_tile *tile, const kvb_group *group, kvb_turned piece,
+                            const uint8_t *from, kvb_lines *asked, float *scores);
 } kvb_qk;
 
 /* Scores of a tile for one group, by the way that its K lies. */
@@ -115,11 +121,11 @@ typedef struct kvb_pv {
     /* of packs in quads, query rows that share a load of scales: each is loaded twice, those of
      * four packs at a time. 0: with the codes */
     int32_t shared_scales;
-    /* as of kvb_qk; `weigh`, once for a tile, makes p what the last one wants */
+    /* the same of V, where `weigh` has made p, once for a tile, what `turned` wants */
     void (*turn)(const kvb_tile *tile, kvb_turned piece, uint8_t *to);
     void (*weigh)(const kvb_tile *tile, const kvb_group *group, float *p);
     void (*turned[CLASSES])(const kvb_group *group, kvb_turned piece, const uint8_t *from,
-                            const float *p);
+                            kvb_lines *asked, const float *p);
 } kvb_pv;
 
 /* Weighted sums of a tile for one group, by the way that its V lies. */

@@ -7,7 +7,8 @@ import click
 from kvbench.cli._streams import say, say_json
 from kvbench.cli._types import Count
 from kvbench.errors import BadArgument
-from kvbench.model.point import STEP, lengths_word
+from kvbench.model.point import STEP
+from kvbench.model.shape import lengths_word
 from kvbench.texts import wrapped
 from kvbench.units import counted, cpu_text, duration
 

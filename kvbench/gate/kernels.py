@@ -3,7 +3,6 @@ the two are the same.
 """
 
 import shutil
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from kvbench.errors import KvbenchError, NotComparable, Unsupported
 from kvbench.gate.builds import Build, refuse_no_library
+from kvbench.gate.missing import missing
 from kvbench.gate.rivals import Rivals, planned
 from kvbench.machine import available_memory, describe
 from kvbench.model import (
@@ -18,11 +18,9 @@ from kvbench.model import (
     DEFAULTS,
     OWN,
     SIDES,
-    Point,
 )
 from kvbench.native import Cache, Library, is_plugin, library_of, library_path
 from kvbench.plan import Site, expand, refuse_too_large
-from kvbench.plan.site import kernels_of
 from kvbench.suite import Suite, find
 from kvbench.suite.axes import BY_KERNEL
 from kvbench.suite.values import ALL
@@ -79,8 +77,8 @@ def rivals(base: Build, head: Build, asked: Request, folder: Path) -> Rivals:
     site = Site(machine, available_memory(), asked.isa, library=opened["base"])
     found = expand(suite, site, only=asked.only)
     refuse_too_large(found)
-    missing = _missing(found.points, opened)
-    points = [point for point in found.points if point not in missing]
+    lost = missing(found.points, opened)
+    points = [point for point in found.points if point not in lost]
     if not points:
         raise NotComparable(
             f"{found.suite.source} has no point here that both builds have", "name another --suite"
@@ -107,22 +105,9 @@ def rivals(base: Build, head: Build, asked: Request, folder: Path) -> Rivals:
         head=head.text,
         how="in one process on the same memory",
         unmeasured=same and f"{counted(len(points), 'point')} not measured: {same}",
-        missing=tuple(f"{point.name}: {why}" for point, why in missing.items()),
+        missing=tuple(f"{point.name}: {why}" for point, why in lost.items()),
         notes=tuple(_lacking(opened)),
     )
-
-
-def _missing(points: Iterable[Point], opened: Mapping[str, Library]) -> dict[Point, str]:
-    """Points that one of the sides cannot measure, with the reason."""
-    there = {kernel.id for kernel in kernels_of(opened["head"])}
-    old = " and ".join(side for side in SIDES if not opened[side].reads_on)
-    return {
-        point: f"{old} cannot read memory between passes"
-        if point.kernel in there
-        else "only base has this kernel"
-        for point in points
-        if point.kernel not in there or (point.between and old)
-    }
 
 
 def _lacking(opened: dict[str, Library]) -> list[str]:

@@ -22,14 +22,12 @@ from kvbench.model.point import (
     COMPUTE,
     DEFAULTS,
     FIELDS,
-    HEADS,
     MODEL_SAYS,
     OURS,
     OWN,
     POINT,
     Point,
     Probe,
-    Shape,
 )
 from kvbench.model.program import (
     AGAIN,
@@ -58,5 +56,6 @@ from kvbench.model.record import (
     quotients,
     tails,
 )
+from kvbench.model.shape import HEADS, Shape
 from kvbench.model.tuning import TUNER, Choice, Tuned, choose, pooled
 from kvbench.model.verdict import Comparison, Judged

@@ -13,7 +13,6 @@ from kvbench.grouping import grouped
 from kvbench.model.annotated import Cpus, about
 from kvbench.model.masks import CHAIN
 from kvbench.model.point import (
-    EVEN,
     FIELDS,
     PLAIN_SCORES,
     POINT,
@@ -22,8 +21,8 @@ from kvbench.model.point import (
     TOKEN,
     Point,
     Visited,
-    lengths_word,
 )
+from kvbench.model.shape import EVEN, lengths_word
 
 # The fastest kernels of all dtypes, else free: no factor of a plan, but chosen from what was
 # measured. Its values are dtypes.

@@ -1,7 +1,5 @@
 """K and V of one dtype or of two, as one word: q8_0+q4_0 is K + V, f16 is both."""
 
-from kvbench.errors import BadArgument
-
 PLANES = ("k", "v")  # of a cache; a plane's place is its number in C
 _AND = "+"
 
@@ -19,12 +17,3 @@ def apart(dtype: str) -> tuple[str, str]:
 def together(k: str, v: str) -> str:
     """The word of both."""
     return k if k == v else f"{k}{_AND}{v}"
-
-
-def refuse_pair(where: str, dtype: str) -> None:
-    """Of what measures or counts K and V of one dtype. `where`: what a message begins with."""
-    if is_pair(dtype):
-        raise BadArgument(
-            f"{where}: {dtype!r:.60} is K and V of two dtypes",
-            "name one: only kvbench profile takes two",
-        )

@@ -1,19 +1,16 @@
-"""What is measured: one cell of a sweep. Each field of a point is declared here, once; the order is
-that of tables, of short names, and of a suite's product.
+"""What is measured: one cell of a sweep. Each field is declared once, here or in shape.py. Their
+order is that of tables, of short names, and of a suite's product.
 """
 
-import hashlib
-import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-from kvbench.model.annotated import Count, Cpus, Lengths, Number, Size, about
+from kvbench.model.annotated import Count, Cpus, about
 from kvbench.model.field import Field, declared, nested, of
 from kvbench.model.hardware import PLACES, kernel_id
-from kvbench.model.masks import CHAIN, MASKS
 from kvbench.model.planes import together
-from kvbench.model.scores import NONE, SINKS
+from kvbench.model.shape import Shape, lengths_word
 from kvbench.units import cpu_text
 
 FLOPS, DOT8, DOT16 = "flops", "dot8", "dot16"  # multiply-adds; products of bytes, of bf16
@@ -24,198 +21,10 @@ ONE_TOKEN = ("append", "logits")  # ops whose pass is of one token of each seque
 STEP = "step"  # the op of a whole step: for every layer append, then decode, then weights
 ATTENDS = ("decode", STEP)  # ops that answer queries
 BETWEEN = (*ATTENDS, "append")  # ops between whose passes, or layers, other bytes are read
-EVEN, RAGGED, LISTED = "even", "ragged", "listed"  # lengths of a batch's sequences
-VOCABULARY = 32_000  # logits of a token, where nobody says how many
 OURS = "kvbench"  # the engine
 TOKEN, CHANNEL = "token", "channel"  # what shares a scale of K
 K_SCALES = (TOKEN, CHANNEL)
 OWN = "own"  # in a duel: what is chosen for each side
-HEADS = ("q_heads", "kv_heads", "head_dim")  # of a Shape: what tells models apart
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """One decode step. Every sequence holds `context` tokens, or as `lengths` says no more than
-    that; window 0 attends to all of them.
-    """
-
-    batch: Annotated[Size, about("sequences")] = of(
-        "count", 1, "batch={}", "Sequences in the batch.", usual=True
-    )
-    q_heads: Annotated[Size, about("query heads")] = of(
-        "count", None, "q={}", "Query heads.", usual=True
-    )
-    kv_heads: Annotated[Size, about("KV heads")] = of(
-        "count", None, "kv={}", "KV heads.", usual=True
-    )
-    head_dim: Annotated[Size, about("elements of a row")] = of(
-        "count", None, "d={}", "Elements of a row of K or V.", usual=True
-    )
-    context: Annotated[Size, about("tokens that every sequence holds, or at most")] = of(
-        "context", 4096, "t={}", "Tokens in every sequence, such as 8k."
-    )
-    capacity: Annotated[Size, about("tokens that there is room for")] = of(
-        "count",
-        None,
-        "cap={}",
-        "Room of the cache, in tokens. [default: the context, of repack twice that]",
-    )
-    window: Annotated[Count, about("tokens attended to; 0: all")] = of(
-        "window",
-        0,
-        "win={}",
-        "Attend only to this many of the last tokens; 0: to all.",
-        within="op",
-    )
-    layers: Annotated[Count, about("slices in rotation; 0: by the residency")] = of(
-        "layers",
-        0,
-        "layers={}",
-        "Layers to walk in turn; 0: more than the caches hold (1 if hot or evicted); model: whole"
-        " sets of its layers.",
-    )
-    vocabulary: Annotated[Count, about("logits of a token; 0 where the op has none")] = of(
-        "count from 0",
-        0,
-        "{} logits",
-        f"Logits of a token, of the op logits. [default: the model's, else {VOCABULARY}]",
-        later=True,
-    )
-
-    full_every: Annotated[
-        Count,
-        about(
-            "of so many layers the last attends to all tokens, the others to the window; 0: none"
-        ),
-    ] = of(
-        "full_every",
-        0,
-        "full={}",
-        "Of a step: of every so many layers the last attends to all tokens, the others to the"
-        " window; 0: none; model: as the model has it.",
-        later=True,
-    )
-    lengths: Annotated[
-        Lengths, about("of the sequences: even, drawn by a seed, or those that a file lists")
-    ] = of(
-        "lengths",
-        EVEN,
-        "lengths {}",
-        "Lengths of the sequences: even, all the context; ragged:SEED, drawn from 1 to the context,"
-        " the first of them the context; trace:SEED, drawn from real requests, which decide the"
-        " context (trace-mean: all the mean of these, trace-longest: all the longest); or a file of"
-        " numbers, one for each sequence.",
-        within="op",
-        later=True,
-    )
-
-    q_len: Annotated[Size, about("queries of each sequence in a step, for its newest tokens")] = of(
-        "queries",
-        1,
-        "{}",
-        "Queries of each sequence in a step, for its newest tokens: 1 to 32, as speculative"
-        " decoding has them.",
-        within="op",
-        later=True,
-    )
-    mask: Annotated[str, about("which of the newest tokens each query attends to")] = of(
-        "word",
-        CHAIN,
-        "{}",
-        "Which of as many newest tokens each query attends to: chain, those up to its own; block,"
-        " all; tree, its ancestors in a binary tree.",
-        words=MASKS,
-        within="op",
-        later=True,
-    )
-    v_dim: Annotated[Count, about("elements of a row of V; 0: those of a row of K")] = of(
-        "count from 0",
-        0,
-        "v={}",
-        "Elements of a row of V, where they are not head_dim. [default: the model's, else 0]",
-        later=True,
-        of_model=True,
-    )
-    sinks: Annotated[str, about("heads: every query head has a sink; none")] = of(
-        "word",
-        NONE,
-        "sinks",
-        "heads: every query head has a sink, a score of no token that takes its share of the"
-        " weights; none. [default: the model's, else none]",
-        words=SINKS,
-        within="op",
-        later=True,
-        of_model=True,
-    )
-    softcap: Annotated[Number, about("absolute: c of c * tanh(score / c); 0: no cap")] = of(
-        "number",
-        0.0,
-        "cap {:g}",
-        "Cap of the scores: c * tanh(score / c); 0: none. [default: the model's, else 0]",
-        within="op",
-        later=True,
-        of_model=True,
-    )
-    alibi: Annotated[
-        Number, about("absolute: largest bias of ALiBi, of which heads' slopes are made; 0: none")
-    ] = of(
-        "number",
-        0.0,
-        "alibi {:g}",
-        "Largest bias of ALiBi, from which query heads have their slopes: 8 most often; 0: none.",
-        within="op",
-        later=True,
-    )
-    kept: Annotated[Count, about("first tokens that are attended to beside the window")] = of(
-        "count from 0",
-        0,
-        "kept={}",
-        "With a window: attend to so many of the first tokens as well.",
-        within="op",
-        later=True,
-    )
-
-    @property
-    def group(self) -> int:
-        return self.q_heads // self.kv_heads
-
-    @property
-    def query_rows(self) -> int:
-        """Of a sequence, that attend to the rows of one KV head."""
-        return self.q_len * self.group
-
-    @property
-    def width_of_v(self) -> int:
-        """Elements of a row of V, and of an output."""
-        return self.v_dim or self.head_dim
-
-    @property
-    def parts_of_flops(self) -> tuple[float, float]:
-        """Of K and of V, in those of attention."""
-        of_k = self.head_dim / (self.head_dim + self.width_of_v)
-        return of_k, 1 - of_k
-
-    @property
-    def reach(self) -> int:
-        """Tokens that a sequence's queries attend to together, at most; 0: all."""
-        return self.window and self.kept + self.window + self.q_len - 1
-
-    @property
-    def attended(self) -> int:
-        """Tokens that one query attends to, at most."""
-        return min(self.context, self.window + self.kept) if self.window else self.context
-
-    @property
-    def held(self) -> tuple[int, ...]:
-        """Tokens of each sequence. Python promises that random() gives the same for a seed."""
-        kind, _, told = self.lengths.partition(":")
-        if kind == LISTED:
-            return tuple(map(int, told.split(",")))
-        if kind == EVEN:
-            return (self.context,) * self.batch
-        drawn = random.Random(int(told))
-        others = (1 + int(drawn.random() * self.context) for _ in range(self.batch - 1))
-        return self.context, *others
 
 
 class Visited:
@@ -451,14 +260,6 @@ def _later(owner: Any, fields: tuple[Field, ...]) -> str:
     return "".join(
         f".{field.name}{_word(value)}" for field, value in values if value != field.default
     )
-
-
-def lengths_word(lengths: str) -> str:
-    """As tables and names say it: of those that a file lists, a digest of them."""
-    kind, _, told = lengths.partition(":")
-    if kind != LISTED:
-        return lengths
-    return f"{kind}:{hashlib.sha256(told.encode()).hexdigest()[:12]}"
 
 
 def _word(value: Any) -> str:

@@ -67,8 +67,8 @@ def decode_task(
     args.q_heads, args.window = q.shape[-2], cache.window or 0
     for kind, word in {"isa": isa, "schedule": library.schedule(schedule)}.items():
         setattr(args, kind, library.number(kind, word))
-    args.kept = kept or cache.kept
-    own = _queries(library, queries_of(q), mask, tree, ends)
+    own: dict[str, Any] = {"kept": kept or cache.kept} if kept or cache.kept else {}
+    own |= _queries(library, queries_of(q), mask, tree, ends)
     own |= reshaped(library, args.q_heads, sinks, softcap, slopes)
     asked = Asked(
         queries_of(q),

@@ -20,7 +20,8 @@ from kvbench.model import DEFAULTS, HEADS, OURS, POINT, Contrast, Kernel, Needs,
 from kvbench.model.hardware import kernel_id
 from kvbench.model.masks import CHAIN
 from kvbench.model.planes import apart, is_pair
-from kvbench.model.point import ATTENDS, BETWEEN, INTERLEAVE, LOCAL, STEP, TOKEN, lengths_word
+from kvbench.model.point import ATTENDS, BETWEEN, INTERLEAVE, LOCAL, STEP, TOKEN
+from kvbench.model.shape import lengths_word
 from kvbench.native import Asked
 from kvbench.peers.host import layer_shape
 from kvbench.plan.needs import ALONE, PROCESS, UNCACHED, needs

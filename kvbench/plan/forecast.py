@@ -107,7 +107,8 @@ def _answers(points: Collection[Point]) -> float:
     decodes = [*points, *(part.point for each in made for part in each)]
     data = {(point.kv_dtype, point.scale, point.shape) for point in decodes if point.op == "decode"}
     elements = (
-        2 * s.batch * s.kv_heads * s.head_dim * min(s.context, s.capacity) for _, _, s in data
+        s.batch * s.kv_heads * (s.head_dim + s.width_of_v) * min(s.context, s.capacity)
+        for _, _, s in data
     )
     return sum(elements) / ANSWER
 
@@ -176,6 +177,7 @@ def _samples(visited: Visited, plan: Plan, needs: Mapping[Point, Needs]) -> floa
         return (1 + plan.neighbour) * walks[0] + (not visited.streamed) * seconds / _CORES
     far = needs[visited].walked >= needs[visited].far or visited.residency == "evicted"
     more = 0.0 if stores(visited) else seconds + far * walks[0]
+    more += (alone != visited) * walks[0]
     return (3 + plan.neighbour) * walks[0] + _PACE + more
 
 
@@ -192,7 +194,7 @@ def _computed(point: Point) -> float:
     if shape.q_len == 1:
         return 0.0
     rows = shape.q_len * shape.q_heads * sum(min(shape.window or n, n) for n in shape.held)
-    return 4 * rows * shape.head_dim / (COMPUTE_EACH * point.threads)
+    return 2 * rows * (shape.head_dim + shape.width_of_v) / (COMPUTE_EACH * point.threads)
 
 
 def _rate(point: Point) -> float:

@@ -11,7 +11,8 @@ from kvbench.errors import BadArgument, KvbenchError
 from kvbench.model import DEFAULTS, HEADS, MODEL_SAYS, Point, Shape
 from kvbench.model.contrast import evenly
 from kvbench.model.masks import CHAIN
-from kvbench.model.point import CHANNEL, EVEN, LISTED, SHAPE, STEP, VOCABULARY
+from kvbench.model.point import CHANNEL, SHAPE, STEP
+from kvbench.model.shape import EVEN, LISTED, VOCABULARY
 from kvbench.plan.needs import UNCACHED, sized_by, slice_of, tokens_in
 from kvbench.plan.site import Site
 from kvbench.regime import THRESHOLDS, lacking

@@ -10,7 +10,7 @@ from kvbench.analysis.measured.schedules import schedules
 from kvbench.grouping import grouped
 from kvbench.model import Point, Probe, Tuned
 from kvbench.model.annotated import Printed, about
-from kvbench.model.point import lengths_word
+from kvbench.model.shape import lengths_word
 from kvbench.model.tuning import PARTS, Choice
 from kvbench.plan import Forecast, Sweep
 from kvbench.plan.forecast import FILL, READ, READ_EACH

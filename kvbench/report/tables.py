@@ -332,7 +332,10 @@ _COLUMNS: dict[str, Columns] = {  # of tables that are findings as they are
 
 
 _DIGITS = 16  # of a digest
-_CELL = plain("model", "dtype", "threads", "context") | {"queries": ("q_len", str)}
+_CELL = plain("model", "dtype", "threads", "context") | {
+    "queries": ("q_len", str),
+    "attends": ("attends", str),
+}
 
 
 def peers(found: Beside) -> tuple[Sheet, Sheet, Sheet]:

@@ -20,7 +20,8 @@ from kvbench.machine.placement import place
 from kvbench.model import DEFAULTS, OURS, PLAIN, Ceiling, Machine, Probe
 from kvbench.model.masks import CHAIN
 from kvbench.model.planes import is_pair
-from kvbench.model.point import COMPUTE, EVEN, FLOPS
+from kvbench.model.point import COMPUTE, FLOPS
+from kvbench.model.shape import EVEN
 from kvbench.model.size import Bound, Decoder
 from kvbench.regime import NO_LEVEL, Regime, classify, corrected
 from kvbench.results import load

@@ -19,7 +19,8 @@ from kvbench.machine.placement import MOST_THREADS, POWERS, SIBLINGS, UNITS
 from kvbench.model import DEFAULTS, FIELDS, OURS, PLACES
 from kvbench.model.masks import MOST_QUERIES
 from kvbench.model.planes import is_pair, together
-from kvbench.model.point import EVEN, INTERLEAVE, LISTED, LOCAL, RAGGED
+from kvbench.model.point import INTERLEAVE, LOCAL
+from kvbench.model.shape import EVEN, LISTED, RAGGED
 from kvbench.native import Library, default_library
 from kvbench.peers.known import entries
 from kvbench.suite.models import models

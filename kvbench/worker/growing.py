@@ -19,8 +19,8 @@ import numpy as np
 
 from kvbench.machine import describe
 from kvbench.model import Point, Record, Sample, Traffic
-from kvbench.model.point import EVEN, LISTED
 from kvbench.model.program import AGAIN, APPENDS, DECODES, LAST, WEIGHTS
+from kvbench.model.shape import EVEN, LISTED
 from kvbench.model.tuning import Ratios
 from kvbench.native import Blocks, Cache, Series, Task, library_of
 from kvbench.native.blocks import NONE

@@ -5,12 +5,13 @@ measured.
 import csv
 import shutil
 from dataclasses import replace
+from itertools import product
 from xml.etree import ElementTree
 
 import pytest
 
-from kvbench.errors import Exit
-from kvbench.gate import Build, Request
+from kvbench.errors import BadArgument, Exit
+from kvbench.gate import Build, Request, missing
 from kvbench.gate.kernels import rivals
 from kvbench.gate.stages import Stages, pairs
 from kvbench.model.verdict import (
@@ -144,6 +145,29 @@ def test_what_a_build_of_before_cannot_measure_is_missing(old, tmp_path, monkeyp
     assert [line.partition(": ")[2] for line in found.missing] == (
         [f"{' and '.join(old)} cannot read memory between passes"] if old else []
     )
+
+
+@pytest.mark.parametrize("side", ["base", "head"])
+def test_points_of_new_kinds_are_missing_where_a_build_refuses_them(side, tmp_path, monkeypatch):
+    """Here it refuses sinks. Pairs are of two kernels that both sides have."""
+    suite, real = tmp_path / "x.toml", missing.decode_task
+    grid = "q_heads = 4\nkv_heads = 2\nhead_dim = 32\ncontext = 96\n"
+    grid += 'dtype = ["f16+q8_0", "f16"]\nsinks = "all"\nv_dim = [0, 64]'
+    suite.write_text(f'question = "?"\n[axes]\n{grid}')
+
+    def older(op, cache, *args, sinks=None, **how):
+        if sinks is not None and cache.library.path.parent.name == side:
+            raise BadArgument("kvb_decode.sink is not built yet", "leave it out")
+        return real(op, cache, *args, **how)
+
+    monkeypatch.setattr(missing, "decode_task", older)
+    found = rivals(*SIDES, Request(suite=str(suite), seed=1), tmp_path / "copies")
+    assert {(p.kv_dtype, p.shape.v_dim, p.shape.sinks) for p in found.plan.points} == set(
+        product(("f16+q8_0", "f16"), (0, 64), ("none",))
+    )
+    assert [line.partition(": ")[2] for line in found.missing] == [
+        f"{side} refuses it: kvb_decode.sink is not built yet"
+    ] * 4
 
 
 def test_every_pair_is_kept(tmp_path):

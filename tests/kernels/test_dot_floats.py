@@ -160,7 +160,7 @@ def test_rows_that_are_not_attended_to_do_not_matter(bench, dtype, layout, tier,
     """In front of a window that begins anywhere in a block of 16, and behind the last token."""
     rng, dim, tokens = np.random.default_rng(8), 40, 96
     k, v = rng.standard_normal((2, 1, tokens, dim)).astype(STORED[dtype])
-    shape, q = shape_of(layout, dtype, k), rng.standard_normal((1, 3, dim), dtype=np.float32)
+    shape, q = shape_of(layout, dtype, k), rng.standard_normal((1, 11, dim), dtype=np.float32)
     for first, last in ((1, 96), (15, 80), (23, 79), (31, 96), (47, 48), (46, 48), (63, 81)):
         gone = np.ones(tokens, bool)
         gone[first:last] = False

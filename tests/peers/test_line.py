@@ -45,6 +45,9 @@ layers = 9
 dtype = "f32"
 engine = "all"
 q_len = 2
+sinks = "heads"
+softcap = 20
+alibi = 8
 """
 
 

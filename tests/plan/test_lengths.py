@@ -11,7 +11,7 @@ from kvbench.analysis.measured.columns import facts
 from kvbench.errors import BadArgument
 from kvbench.model import Shape
 from kvbench.model.contrast import Contrast
-from kvbench.model.point import lengths_word
+from kvbench.model.shape import lengths_word
 from kvbench.plan.needs import needs
 from kvbench.plan.shapes import INVALID
 from kvbench.store.values import read

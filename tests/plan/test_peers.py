@@ -82,3 +82,25 @@ def test_several_queries_are_of_the_same_rounds_and_for_those_who_take_them(bloc
     assert [(p.engine, p.shape.q_len) for p in points] == [(OURS, 1), ("vllm", 1), ("vllm", 4)]
     monkeypatch.setattr(Vllm, "takes", "")
     assert why(blocks(axes)) == (INVALID, "vllm: it decodes one query a step")
+
+
+@pytest.mark.parametrize(
+    ("axes", "said"),
+    [
+        ('dtype = "f16+f32"', "vllm: its K and V have one dtype"),
+        ("window = 64\nkept = 4", "vllm: it keeps no first tokens beside a window"),
+        ("v_dim = 64", "vllm: its rows of V are as wide as those of K"),
+    ],
+)
+def test_what_is_done_to_scores_is_asked_of_those_who_take_it(blocks, axes, said):
+    paged = '\nblock_tokens = 32\norder = "sequential"'
+    assert why(blocks(axes + paged)) == (INVALID, said)
+
+
+def test_points_with_sinks_and_caps_are_of_rounds_of_their_own(blocks):
+    axes = 'block_tokens = 32\norder = "sequential"\nsinks = "all"\nsoftcap = [0, 50]\nalibi = 8'
+    lines = peer_lines(blocks(axes).points)
+    done = {(line.shape.sinks, line.shape.softcap) for line in lines}
+    assert done == {("none", 0), ("heads", 0), ("none", 50), ("heads", 50)}
+    for line, points in lines.items():
+        assert [(point.engine, point.shape) for point in points] == [("vllm", line.shape)]

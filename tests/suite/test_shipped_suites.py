@@ -2,10 +2,12 @@
 the time promised.
 """
 
+import hashlib
 from itertools import product
 
 import pytest
 
+from kvbench.model.planes import apart
 from kvbench.plan import expand, forecast
 from kvbench.plan.expansion import CPUS, MEMORY, NO_FORMAT, NO_KERNEL, NO_PEER, NO_TIER
 from kvbench.plan.needs import slice_of
@@ -45,7 +47,8 @@ def test_shipped_suites_expand(name, machine):
 
 
 @pytest.mark.parametrize(
-    ("name", "most"), [("smoke", 30), ("quick", 360), ("standard", 1440), ("speculate", 310)]
+    ("name", "most"),
+    [("smoke", 30), ("quick", 360), ("standard", 1440), ("speculate", 310), ("mixed", 300)],
 )
 @pytest.mark.parametrize("machine", MACHINES)
 def test_times_that_are_promised(name, most, machine):
@@ -56,6 +59,35 @@ def test_queries_stand_beside_one():
     found = families(expand(find("speculate"), site(TWO)).points)
     asked = [tuple(point.shape.q_len for point in each) for each in found]
     assert sorted(asked) == [(1, 2, 4, 5, 8, 8, 8, 16)] + [(1, 2, 4, 5, 8, 16)] * 23
+
+
+# of names of points, ceilings and sets, by which runs of other builds are joined
+NAMES = {"quick": "0a8c4c8a5b791395", "score": "bcc263005cf04af5", "standard": "8d979aee9e12426d"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_of_older_suites_stay(name):
+    found = "\n".join(each.name for each in expand(find(name), site(isa="scalar")).plan.points)
+    assert hashlib.sha256(found.encode()).hexdigest()[:16] == NAMES[name]
+
+
+def test_pairs_and_scores_of_mixed():
+    """Each pair beside its halves, of both variants; scores that are reshaped beside plain ones."""
+    found = expand(find("mixed"), site(TWO))
+    sets = [each.points for each in found.contrasts if each.factor == "dtype"]
+    assert [points[0].variant for points in sets] == ["flash", "dot"]
+    for points in sets:
+        single = {point.dtype for point in points if not point.v_dtype}
+        assert {half for point in points for half in apart(point.kv_dtype)} == single
+        assert {point.k_scale for point in points} == {"token", "channel"}
+    own = [each for each in families(found.points) if len(each) > 1]
+    asked = [(each[1].shape.sinks, each[1].shape.softcap, each[1].shape.window) for each in own]
+    assert sorted(asked) == [
+        ("heads", 0, 0),
+        ("heads", 0, 128),
+        ("none", 50, 0),
+        ("none", 50, 4096),
+    ]
 
 
 @pytest.mark.parametrize("machine", ["two", "small"])

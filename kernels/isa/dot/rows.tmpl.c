@@ -70,9 +70,6 @@ STAGE(pvq_dot, v, i8, const float, FEW_DOTS, 1)
 #undef BIAS
 #ifdef V_TURNED
 #include "isa/dot/turned.tmpl.c"
-#else
-#define QK_TURNED(way)
-#define PV_TURNED(way, maker)
 #endif
 #define QK_DOT_I8                                                                       \
     {                                                                                   \
@@ -81,7 +78,6 @@ STAGE(pvq_dot, v, i8, const float, FEW_DOTS, 1)
         .rows = BY_CLASS(qk, dot_i8),                                                   \
         .transposed = BY_CLASS(qkt, dot_i8),                                            \
         .shared_transposed = BLOCK_SUMS,                                                \
-        QK_TURNED(i8)                                                                   \
     }
 #define PV_DOT_I8                                                                          \
     {                                                                                      \
@@ -89,5 +85,4 @@ STAGE(pvq_dot, v, i8, const float, FEW_DOTS, 1)
         .rows = BY_CLASS(pv_dot, i8),                                                      \
         .transposed = BY_CLASS(pvq_dot, i8),                                               \
         .shared_transposed = PV_MOST,                                                      \
-        PV_TURNED(i8, i8)                                                                  \
     }

@@ -91,17 +91,6 @@ INLINE void floats_weights(const kvb_tile *tile, const float *p, const int q_row
             v_store_rounded(weights + h * FLOATS_WEIGHTS + t, v_load(p + h * QUERY_SCORES + t));
 }
 
-#ifdef V_TURNED
-/* The same in the place of p. */
-static void weigh_floats(const kvb_tile *tile, const kvb_group *group, float *p)
-{
-    const int end = (int)round_up(tile->count, LANES);
-    for (int h = 0; h < group->slots; h++, p += QUERY_SCORES)
-        for (int t = 0; t < end; t += VL)
-            v_store_rounded((uint16_t *)(void *)p + t, v_load(p + t));
-}
-#endif
-
 /* Codes of 8 bits as two vectors of words. */
 INLINE void floats_looked_up(const vcodes *codes, vi x, vi *to)
 {
@@ -161,7 +150,6 @@ enum { FLOATS_PARTS = 4 }; /* of a slice at most: PW elements each, of which two
         .rows = BY_CLASS(qk_floats, word),            \
         .transposed = BY_CLASS(qkt_floats, word),     \
         .shared_transposed = floats_sums_##word,      \
-        QK_TURNED(word)                               \
     },
 #define PV_DOT_FLOATS(word, name)                \
     .pv[WAY_DOT_##name] = {                      \
@@ -170,7 +158,6 @@ enum { FLOATS_PARTS = 4 }; /* of a slice at most: PW elements each, of which two
                  .step = floats_piece_##word,    \
                  .whole = whole_floats_##word},  \
         .rows = BY_CLASS(pv_floats, word),       \
-        PV_TURNED(word, floats)                  \
     },
 #define PV_DOT_QUADS(word, name)                                 \
     .pv[WAY_DOT_##name].transposed = BY_CLASS(pvt_floats, word), \

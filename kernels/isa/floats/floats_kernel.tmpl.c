@@ -23,7 +23,7 @@ INLINE vcodes CAT(codes_of_, DTYPE)(void) { return (vcodes){0}; } /* is never re
 #include "isa/floats/floats_qk_t.tmpl.c"
 #endif
 
-#ifdef V_TURNED
+#if defined V_TURNED && ELEMENT == 1
 #include "isa/floats/floats_turned.tmpl.c"
 #endif
 

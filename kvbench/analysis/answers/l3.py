@@ -21,7 +21,7 @@ from kvbench.analysis.measured.families import alone, usual
 from kvbench.model import HEADS
 from kvbench.model.annotated import about
 from kvbench.model.geometry import Geometry
-from kvbench.model.point import EVEN
+from kvbench.model.shape import EVEN
 from kvbench.regime import THRESHOLDS, windows
 
 

@@ -19,7 +19,8 @@ from kvbench.model import DEFAULTS, HEADS, Contrast, Point, Record
 from kvbench.model.annotated import about
 from kvbench.model.contrast import LENGTHS, lines, value
 from kvbench.model.geometry import Geometry
-from kvbench.model.point import EVEN, STEP
+from kvbench.model.point import STEP
+from kvbench.model.shape import EVEN
 
 _SETTING = ("variant", "isa", "threads", "pages", "memory", "residency", "schedule", "between")
 

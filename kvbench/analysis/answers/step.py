@@ -24,7 +24,8 @@ from kvbench.analysis.measured.steps import whole
 from kvbench.model import HEADS, Record
 from kvbench.model.annotated import about
 from kvbench.model.geometry import Geometry
-from kvbench.model.point import EVEN, STEP
+from kvbench.model.point import STEP
+from kvbench.model.shape import EVEN
 from kvbench.regime import classify
 
 # of a row of the table of points

@@ -13,7 +13,8 @@ from kvbench.analysis.answers.workload import Workload
 from kvbench.analysis.measured.families import alone
 from kvbench.model import HEADS
 from kvbench.model.annotated import about
-from kvbench.model.point import DEFAULTS, EVEN
+from kvbench.model.point import DEFAULTS
+from kvbench.model.shape import EVEN
 
 _USUAL = ("dtype", "layout")
 _STORES = ("append", "bulk")

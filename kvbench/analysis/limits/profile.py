@@ -382,9 +382,7 @@ def _against(
 def _computed(
     point: Point, samples: dict[str, list[Sample]], traffic: dict[str, Traffic]
 ) -> dict[str, Any]:
-    """The point beside its own products: those of K, and those of V, which may be of two kinds.
-    Nothing where not all of them were timed.
-    """
+    """The point beside its products of K and of V. Nothing where not all of them were timed."""
     ops = default_library().computes(point.variant, point.kv_dtype)
     halves = [PACE if op == FLOPS else op for op in ops]
     if not samples.keys() >= {*halves}:

@@ -55,6 +55,9 @@ class CellRatio(Ratio):
     threads: Annotated[int, about("how many")]
     context: Annotated[int, about("tokens")]
     q_len: Annotated[int, about("queries of a step")]
+    attends: Annotated[
+        str, about("what else its attention has, in short, as rows have it; empty: nothing")
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,7 +229,7 @@ def _cell(own: pd.DataFrame) -> WorkloadRatio:
 
 def _workload(own: pd.DataFrame) -> dict[str, Any]:
     first = own.iloc[0]
-    return {name: first[name] for name in ("model", "dtype")} | {
+    return {name: first[name] for name in ("model", "dtype", "attends")} | {
         name: int(first[name]) for name in ("cell", "threads", "context", "q_len")
     }
 

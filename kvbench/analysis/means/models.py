@@ -11,7 +11,7 @@ from kvbench.analysis.measured.families import undisturbed
 from kvbench.grouping import grouped
 from kvbench.model import DEFAULTS, HEADS, MODEL_SAYS
 from kvbench.model.geometry import Geometry
-from kvbench.model.point import EVEN
+from kvbench.model.shape import EVEN
 
 _LAYER = (*HEADS, *MODEL_SAYS)  # what tells layers of models apart, but windows
 

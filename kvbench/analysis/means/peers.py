@@ -14,6 +14,7 @@ from kvbench.analysis.measured.estimates import enough
 from kvbench.analysis.measured.rates import measured
 from kvbench.model import AGAIN, DEFAULTS, HEADS, OURS, Engine, Record
 from kvbench.model.geometry import Geometry
+from kvbench.model.point import SHAPE
 
 # What a library is, and what ran of it; all empty where a run does not tell.
 LIBRARY = {
@@ -36,6 +37,10 @@ PEERS = {
     "threads": count("how many"),
     "context": count("tokens"),
     "q_len": count("queries of a step"),
+    "attends": text(
+        "what else its attention has, in short: a window, kept tokens, sinks, a cap, slopes, a"
+        " width of V; empty: nothing"
+    ),
     "engine": text(
         "whose kernel it is, with @ and a label where two builds are measured; again: ours, after"
         " the peers of each round"
@@ -68,7 +73,12 @@ PEERS = {
 _ENDS = tuple(f"{name}_{end}" for name in ("share", "times") for end in ("low", "high"))
 _QUERIES = {"queries_times": "times", "queries_times_low": "low", "queries_times_high": "high"}
 _ALIKE = [name for name in POINT if name not in ("name", "q_len")]
-_CELL = [*HEADS, "context", "q_len", "dtype", "cpus", "pages"]
+_ATTENDS = {
+    field.name: field
+    for field in SHAPE
+    if field.name in ("v_dim", "window", "kept", "sinks", "softcap", "alibi")
+}
+_CELL = [*HEADS, "context", "q_len", *_ATTENDS, "dtype", "cpus", "pages"]
 _Rows = list[dict[str, Any]]
 
 
@@ -128,6 +138,7 @@ def _cell(
     for row in own.to_dict("records"):
         kept = {
             **{name: row[name] for name in PEERS if name in row},
+            "attends": _attends(row),
             **{f"share{end}": row[f"efficiency{end}"] for end in _ends(row)},
             "times": row["seconds"] / least,
             "variant": "" if row["other"] else row["variant"],
@@ -143,6 +154,11 @@ def _cell(
             kept["overhead"] = median(record.overhead for record in seen) / row["seconds"]
         found.append(kept)
     return [*found, *_again(found, visits)]
+
+
+def _attends(row: Mapping[str, Any]) -> str:
+    own = (field for name, field in _ATTENDS.items() if row[name] != field.default)
+    return ", ".join(field.short.format(row[field.name]) for field in own)
 
 
 def _ends(row: Mapping[str, Any]) -> tuple[str, ...]:

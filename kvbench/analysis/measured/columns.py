@@ -12,7 +12,8 @@ import pandas as pd
 from kvbench.model import FIELDS, Machine, Point
 from kvbench.model.annotated import about
 from kvbench.model.field import Field
-from kvbench.model.point import Visited, lengths_word
+from kvbench.model.point import Visited
+from kvbench.model.shape import lengths_word
 from kvbench.units import counted, cpu_text, size
 
 # what does not apply is "", <NA>, NaN

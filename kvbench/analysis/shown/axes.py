@@ -11,8 +11,8 @@ from kvbench.analysis.answers.workload import Workload
 from kvbench.analysis.limits.frames import decodes_of
 from kvbench.analysis.means.findings import Findings
 from kvbench.analysis.shown.usual import usual
-from kvbench.model.point import EVEN
-from kvbench.model.point import HEADS as SHAPE
+from kvbench.model.shape import EVEN
+from kvbench.model.shape import HEADS as SHAPE
 
 CONTEXT, HEADS, DTYPE, LAYOUT = "context", "heads", "dtype", "layout"
 _RATE = "tokens_per_second"

@@ -33,9 +33,9 @@ def peers(found: Findings) -> pd.DataFrame:
         row=rows["name"].map(places(found.points)),
         format=rows["dtype"].map(_order()),
     )
-    alike = rows.groupby(["model", "threads", "context", "q_len", "label"])
+    alike = rows.groupby(["model", "threads", "context", "q_len", "attends", "label"])
     rows = rows.assign(best_share=alike["share"].transform("max"))
-    order = ["threads", "context", "q_len", "format", "cell", "share"]
+    order = ["threads", "context", "q_len", "attends", "format", "cell", "share"]
     falls = ("threads", "share")
     rows = rows.sort_values(order, ascending=[name not in falls for name in order], kind="stable")
     return rows.drop(columns="format")
@@ -53,6 +53,7 @@ def shown_first(rows: pd.DataFrame, page: Workload) -> int:
         row = rows[rows["cell"] == cell].iloc[0]
         return (
             row["q_len"] > 1,
+            bool(row["attends"]),
             page.model not in row["model"].split(", "),
             row["context"] != page.context,
             row["threads"] != page.threads,

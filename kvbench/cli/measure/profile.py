@@ -23,15 +23,8 @@ from kvbench.cli._streams import say, say_json
 from kvbench.cli._types import Count
 from kvbench.errors import BadArgument, Exit, WrongAnswer, refuse_beyond
 from kvbench.model import FIELDS
-from kvbench.model.point import (
-    ATTENDS,
-    EVEN,
-    ONE_TOKEN,
-    PLAIN_SCORES,
-    STEP,
-    TOKEN,
-    lengths_word,
-)
+from kvbench.model.point import ATTENDS, ONE_TOKEN, PLAIN_SCORES, STEP, TOKEN
+from kvbench.model.shape import EVEN, lengths_word
 from kvbench.texts import wrapped
 from kvbench.units import counted, duration, size
 

@@ -169,10 +169,10 @@ def _draw_cells(table: pd.DataFrame) -> Canvas:
 
 
 def _bands(table: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """Of as many threads, tokens and queries each, with as many formats as have room beside each
-    other.
+    """Of as many threads, tokens and queries each, and one kind of attention, with as many formats
+    as have room beside each other.
     """
-    for _, own in table.groupby(["threads", "context", "q_len"], sort=False):
+    for _, own in table.groupby(["threads", "context", "q_len", "attends"], sort=False):
         cells = own["cell"].unique()
         for start in range(0, len(cells), _FORMATS):
             yield own[own["cell"].isin(cells[start : start + _FORMATS])]
