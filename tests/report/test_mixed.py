@@ -64,6 +64,7 @@ def test_names_do_not_lie_on_each_other(found):
         assert not [1 for n, box in enumerate(boxes) for other in boxes[:n] if box.overlaps(other)]
         inside = axes.get_window_extent()
         assert all(inside.x0 <= box.x0 and box.x1 <= inside.x1 for box in boxes)
+        assert all(inside.y0 <= box.y0 and box.y1 <= inside.y1 for box in boxes)
 
 
 def test_a_pair_has_the_colour_of_k_and_the_mark_of_v(found):

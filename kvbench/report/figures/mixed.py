@@ -132,6 +132,10 @@ class _Box(NamedTuple):
     wide: float
     high: float
 
+    def inside(self, wide: float, high: float) -> bool:
+        across = self.left >= 0 and self.left + self.wide <= wide
+        return across and self.bottom >= 0 and self.bottom + self.high <= high
+
     def meets(self, other: "_Box") -> bool:
         return (
             self.left < other.left + other.wide
@@ -190,7 +194,7 @@ def _free(mark: tuple[float, float], wide: float, left: bool, taken: Sequence[_B
     the line of the fastest goes to the right.
     """
     places = list(_places(mark, wide, left))
-    own = [box for box in places if box.left >= 0 and box.left + wide <= _PANEL[0]] or places
+    own = [box for box in places if box.inside(*_PANEL)] or places
     return next((box for box in own if not any(box.meets(other) for other in taken)), own[0])
 
 
