@@ -198,11 +198,7 @@ class Profile:
         _Share, about("ratio: time of all queries over that of one alone, median of rounds")
     ] = UNSET
     scores_times: Annotated[
-        _Share,
-        about(
-            "ratio: time with sinks, softcap, slopes and kept tokens over that without them, median"
-            " of rounds"
-        ),
+        _Share, about("ratio: time with what is done to scores over that without, median of rounds")
     ] = UNSET
     neighbour_p50: Annotated[
         _Known, about("seconds: as pass_p50, beside a neighbour that was asked for")
