@@ -294,8 +294,10 @@ class Library:
         numbers = self.number("layout", layout), self.number("dtype", dtype)
         return self.lib.kvb_cell(*numbers, *self._plane(plane))
 
-    def levels(self, variant: str, dtype: str, head_dim: int = 1) -> tuple[Levels, Levels] | None:
-        """What a variant rounds of queries and of weights; None: neither."""
+    def levels(self, variant: str, dtype: str, *widths: int) -> tuple[Levels, Levels] | None:
+        """What a variant rounds of queries and of weights; None: neither. widths: of a row of K,
+        and of one of V where that has another.
+        """
         if variant not in self.words("variant"):
             return None
         ask, number = self.lib.kvb_levels, self.number("variant", variant)
@@ -304,7 +306,8 @@ class Library:
             own = self.number("dtype", word)
             most = ask(number, own, plane)
             bits = 0 if most else ask(number, own, 3)
-            found.append(Levels(most, ask(number, own, 2) or head_dim, bits))
+            width = widths[min(plane, len(widths) - 1)] if widths else 1
+            found.append(Levels(most, ask(number, own, 2) or width, bits))
         k, v = found
         return (k, v) if k.most or k.bits else None
 

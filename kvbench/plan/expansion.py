@@ -20,7 +20,7 @@ from kvbench.model import DEFAULTS, HEADS, OURS, POINT, Contrast, Kernel, Needs,
 from kvbench.model.hardware import kernel_id
 from kvbench.model.masks import CHAIN
 from kvbench.model.planes import apart, is_pair
-from kvbench.model.point import ATTENDS, BETWEEN, INTERLEAVE, LOCAL, STEP, TOKEN
+from kvbench.model.point import ATTENDS, BETWEEN, CHANNEL, INTERLEAVE, LOCAL, STEP, TOKEN
 from kvbench.model.shape import lengths_word
 from kvbench.native import Asked
 from kvbench.peers.host import layer_shape
@@ -385,6 +385,7 @@ def _refuse_shape(point: Point, site: Site) -> None:
             shape.window,
             softcap=shape.softcap > 0,
             slopes=shape.alibi > 0,
+            channel=point.k_scale == CHANNEL,
         )
         try:
             site.library.plugins.refuse_untaken(asked, *point.words[1:])

@@ -182,7 +182,9 @@ class Prepared(Closing):
         # then the shorter ones forget, so that their tails are stale
         self.cache.lengths[:] = s.lengths
         self._reads = taken.read, taken.partner_read if s.apart else taken.read
-        self._levels = library.levels(taken.stepped, word, s.head_dim) if taken.stepped else None
+        self._levels = (
+            library.levels(taken.stepped, word, s.head_dim, s.v_dim) if taken.stepped else None
+        )
         self.questions = [Question(self, rng, each) for each in (Several(1), *s.several)]
 
     @property

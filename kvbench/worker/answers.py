@@ -98,7 +98,11 @@ def taken(point: Point, cache: Cache) -> tuple[str, _Reads, tuple[Levels, Levels
         read if (read := library.reads(variant, point.layout, dtype, plane)) != dtype else None
         for plane, dtype in zip(PLANES, apart(word), strict=True)
     ]
-    return word, (reads[0], reads[1]), library.levels(variant, word, point.shape.head_dim)
+    return (
+        word,
+        (reads[0], reads[1]),
+        library.levels(variant, word, point.shape.head_dim, point.shape.width_of_v),
+    )
 
 
 def _computed(path: Path | None, point: Point, cache: Cache, q: np.ndarray, sign: Any) -> Answer:

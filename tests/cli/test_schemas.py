@@ -43,7 +43,15 @@ SIZED = (
 )
 OPEN = Open("layout", "decode", "DRAM", "a", "b", "head f16", 1.25, 0.9, 1.5, 14, 20, ("a", "b"))
 RATIO = {"times": 0.97, "low": 0.95, "high": 0.99, "launches": 6, "word": "faster"}
-CELL = {"cell": 0, "model": "a", "dtype": "f16", "threads": 1, "context": 64, "q_len": 4}
+CELL = {
+    "cell": 0,
+    "model": "a",
+    "dtype": "f16",
+    "threads": 1,
+    "context": 64,
+    "q_len": 4,
+    "attends": "",
+}
 ONE = BuildCell(**RATIO, **CELL, layout="head")
 BUILDS = Builds(**RATIO, engine="e", base="a", head="b", cells=(ONE,))
 PREDICTED = "llama-3-8b --weights 16GB --engine ggml --dtype f16 --measured 1@1k --measured 1@8k"
