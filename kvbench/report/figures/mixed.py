@@ -41,12 +41,18 @@ _LOOKS: dict[str, dict[str, Any]] = {
 _ONE, _PAIR, _BY_CHANNEL = "o", "D", "s"
 _MEANINGS: dict[str, dict[str, Any]] = {
     "line: the fastest that an error allows": {"color": _LEAD, "lw": 1.4},
+    "bar: 95% interval of tokens/s, over launches": {"marker": "|", "color": INK, "ms": 11},
     "filled: leads, faster than all with less error": {"marker": _ONE, **_LOOKS[Place.LEADS]},
     "hollow: one with less error may be as fast": {"marker": _ONE, **_LOOKS[Place.LEVEL]},
     "grey: another is faster with no more error": {"marker": _ONE, **_LOOKS[Place.BEHIND]},
     "round: K and V of one format": {"marker": _ONE, "color": INK, "mfc": PAPER},
     "diamond: a pair, K + V": {"marker": _PAIR, "color": INK, "mfc": PAPER},
-    "square: scales of K by channel": {"marker": _BY_CHANNEL, "color": INK, "mfc": PAPER},
+    "square: scales of K by channel, of a pair or not": {
+        "marker": _BY_CHANNEL,
+        "color": INK,
+        "mfc": PAPER,
+    },
+    "dot in a name: its kernel rounds queries and weights": {"marker": "", "color": INK},
 }
 
 
