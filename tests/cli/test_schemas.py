@@ -124,6 +124,7 @@ CALLS = {
         for op, *more in (
             ("decode",),
             ("decode", "--residency", "evicted", "--q-len", "2"),  # from memory
+            ("decode", "--sinks", "heads", "--softcap", "30"),
             ("decode", "--between", "4K"),
             ("step", "--residency", "rotate", "--layers", "2", "--between", "4K"),
             ("bulk",),
