@@ -32,7 +32,7 @@ enum {
     KVB_TAKES_QUERIES = 1, /* q_len, ends */
     KVB_TAKES_PAIRS = 2,   /* K and V of two dtypes or widths */
     KVB_TAKES_V_IN_K = 4,
-    KVB_TAKES_SINK = 8,
+    KVB_TAKES_SINK = 8, /* no kernel need say it, nor KEPT: these are the library's own work */
     KVB_TAKES_SOFTCAP = 16,
     KVB_TAKES_SLOPE = 32,
     KVB_TAKES_KEPT = 64,
