@@ -24,7 +24,7 @@ static kvb_cache good_shape(void)
         for (size_t i = 0; i < sizeof values / sizeof *values; i++) { \
             changed = good;                                           \
             changed.field = (__typeof__(changed.field))values[i];     \
-            refused(call, code, name);                                \
+            refused_with(call, code, name);                           \
         }                                                             \
     } while (0)
 
@@ -40,7 +40,7 @@ static void check_channels(void)
            kvb_message());
     for (int i = 0; i < 4; i++) {
         channel[47] = wrong[i];
-        refused(kvb_cache_plan(&c), KVB_BAD_ARGUMENT, "k.channel[47]");
+        refused_with(kvb_cache_plan(&c), KVB_BAD_ARGUMENT, "k.channel[47]");
     }
 }
 
@@ -75,20 +75,20 @@ static void check_shapes(void)
     static const float wrong[] = {-1.0f, INFINITY, NAN};
     for (int i = 0; i < 3; i++) {
         c.k.tensor = 1.0f, c.v.tensor = wrong[i];
-        refused(kvb_cache_plan(&c), KVB_BAD_ARGUMENT, "v.tensor");
+        refused_with(kvb_cache_plan(&c), KVB_BAD_ARGUMENT, "v.tensor");
     }
-    refused(kvb_cache_plan(NULL), KVB_BAD_ARGUMENT, "cache");
+    refused_with(kvb_cache_plan(NULL), KVB_BAD_ARGUMENT, "cache");
     check_channels();
     c = good_shape();
     c.layout = word_of("layout", "head");
     c.batch = 1 << 20, c.kv_heads = 1 << 16, c.head_dim = 1024, c.capacity = INT32_MAX;
-    refused(kvb_cache_plan(&c), KVB_BAD_ARGUMENT, "capacity");
+    refused_with(kvb_cache_plan(&c), KVB_BAD_ARGUMENT, "capacity");
     c.head_dim = 1, c.v_dim = 1024;
-    refused(kvb_cache_plan(&c), KVB_BAD_ARGUMENT, "capacity");
+    refused_with(kvb_cache_plan(&c), KVB_BAD_ARGUMENT, "capacity");
     c = good_shape();
-    refused(kvb_cache_bind(&c, &c), KVB_BAD_ARGUMENT, "cache");
+    refused_with(kvb_cache_bind(&c, &c), KVB_BAD_ARGUMENT, "cache");
     kvb_cache_plan(&c);
-    refused(kvb_cache_bind(&c, NULL), KVB_BAD_ARGUMENT, "memory");
+    refused_with(kvb_cache_bind(&c, NULL), KVB_BAD_ARGUMENT, "memory");
 }
 
 /* What has its place in a cache and no kernels yet: V inside K. */
@@ -150,8 +150,8 @@ static void check_pairs(const float *q, float *out)
         kvb_decode a = {.cache = &r.cache, .q = q, .out = out, .q_heads = 4, .run = no_kernel};
         if (pairs[i].variant)
             a.run = NULL, a.variant = word_of("variant", pairs[i].variant);
-        refused(kvb_task_decode(&a, 1, &task), pairs[i].code, pairs[i].says);
-        refused(kvb_task_twin(&a, 1, &task), pairs[i].code, pairs[i].says);
+        refused_with(kvb_task_decode(&a, 1, &task), pairs[i].code, pairs[i].says);
+        refused_with(kvb_task_twin(&a, 1, &task), pairs[i].code, pairs[i].says);
         rig_close(&r);
     }
 }
@@ -174,16 +174,16 @@ static void check_decodes(rig *r, float *q, float *out)
     BAD_DECODE(wrap, "wrap", -1, 1 << 20, INT64_MAX);
     BAD_DECODE(isa, "isa", 99, -1);
     BAD_DECODE(scale, "scale", -1);
-    refused(kvb_task_decode(&good, 0, &task), KVB_BAD_ARGUMENT, "threads");
-    refused(kvb_task_decode(&good, -1, &task), KVB_BAD_ARGUMENT, "threads");
-    refused(kvb_task_decode(&good, 1 << 30, &task), KVB_BAD_ARGUMENT, "threads");
-    refused(kvb_task_decode(NULL, 1, &task), KVB_BAD_ARGUMENT, "decode");
-    refused(kvb_task_decode(&good, 1, NULL), KVB_BAD_ARGUMENT, "task");
+    refused_with(kvb_task_decode(&good, 0, &task), KVB_BAD_ARGUMENT, "threads");
+    refused_with(kvb_task_decode(&good, -1, &task), KVB_BAD_ARGUMENT, "threads");
+    refused_with(kvb_task_decode(&good, 1 << 30, &task), KVB_BAD_ARGUMENT, "threads");
+    refused_with(kvb_task_decode(NULL, 1, &task), KVB_BAD_ARGUMENT, "decode");
+    refused_with(kvb_task_decode(&good, 1, NULL), KVB_BAD_ARGUMENT, "task");
     const int32_t kept = r->table[0];
     changed = good;
     /* not attended, but inside the wrap */
     r->lengths[0] = 12, changed.window = 1, changed.wrap = 12, r->table[0] = -1;
-    refused(kvb_task_decode(&changed, 1, &task), KVB_BAD_ARGUMENT, "table");
+    refused_with(kvb_task_decode(&changed, 1, &task), KVB_BAD_ARGUMENT, "table");
     r->lengths[0] = 3, r->table[0] = kept;
 }
 
@@ -216,14 +216,14 @@ static void check_stores(rig *r, float *k)
     BAD_STORE(nt, "nt", -1);
     BAD_STORE(advance, "advance", 7);
     BAD_STORE(isa, "isa", 99);
-    refused(kvb_task_bulk(NULL, 1, &task), KVB_BAD_ARGUMENT, "store");
-    refused(kvb_task_bulk(&good, 1 << 30, &task), KVB_BAD_ARGUMENT, "threads");
-    refused(kvb_task_unpack(NULL, 0, 1, k, k, 0, 1, &task), KVB_BAD_ARGUMENT, "cache");
-    refused(kvb_task_unpack(&r->cache, 0, 1, NULL, k, 0, 1, &task), KVB_BAD_ARGUMENT, "k");
-    refused(kvb_task_unpack(&r->cache, -1, 1, k, k, 0, 1, &task), KVB_BAD_ARGUMENT, "first");
-    refused(kvb_task_unpack(&r->cache, 0, 41, k, k, 0, 1, &task), KVB_BAD_ARGUMENT, "tokens");
-    refused(kvb_task_clear(NULL, 0, 1, &task), KVB_BAD_ARGUMENT, "cache");
-    refused(kvb_reset(NULL), KVB_BAD_ARGUMENT, "cache");
+    refused_with(kvb_task_bulk(NULL, 1, &task), KVB_BAD_ARGUMENT, "store");
+    refused_with(kvb_task_bulk(&good, 1 << 30, &task), KVB_BAD_ARGUMENT, "threads");
+    refused_with(kvb_task_unpack(NULL, 0, 1, k, k, 0, 1, &task), KVB_BAD_ARGUMENT, "cache");
+    refused_with(kvb_task_unpack(&r->cache, 0, 1, NULL, k, 0, 1, &task), KVB_BAD_ARGUMENT, "k");
+    refused_with(kvb_task_unpack(&r->cache, -1, 1, k, k, 0, 1, &task), KVB_BAD_ARGUMENT, "first");
+    refused_with(kvb_task_unpack(&r->cache, 0, 41, k, k, 0, 1, &task), KVB_BAD_ARGUMENT, "tokens");
+    refused_with(kvb_task_clear(NULL, 0, 1, &task), KVB_BAD_ARGUMENT, "cache");
+    refused_with(kvb_reset(NULL), KVB_BAD_ARGUMENT, "cache");
 }
 
 /* Of a read without steps, and of whole lines. */
@@ -253,21 +253,21 @@ static void check_rest(float *x)
     kvb_task *task = NULL;
     kvb_team *team = NULL;
     kvb_arena arena;
-    refused(kvb_team_open(NULL, 0, &team), KVB_BAD_ARGUMENT, "threads");
-    refused(kvb_team_open(NULL, 1, NULL), KVB_BAD_ARGUMENT, "team");
-    refused(kvb_arena_open(0, 0, 0, &arena), KVB_BAD_ARGUMENT, "bytes");
-    refused(kvb_arena_open(64, 99, 0, &arena), KVB_BAD_ARGUMENT, "pages");
-    refused(kvb_arena_open(64, 0, 3, &arena), KVB_BAD_ARGUMENT, "guard");
-    refused(kvb_arena_open(64, 0, 0, NULL), KVB_BAD_ARGUMENT, "arena");
+    refused_with(kvb_team_open(NULL, 0, &team), KVB_BAD_ARGUMENT, "threads");
+    refused_with(kvb_team_open(NULL, 1, NULL), KVB_BAD_ARGUMENT, "team");
+    refused_with(kvb_arena_open(0, 0, 0, &arena), KVB_BAD_ARGUMENT, "bytes");
+    refused_with(kvb_arena_open(64, 99, 0, &arena), KVB_BAD_ARGUMENT, "pages");
+    refused_with(kvb_arena_open(64, 0, 3, &arena), KVB_BAD_ARGUMENT, "guard");
+    refused_with(kvb_arena_open(64, 0, 0, NULL), KVB_BAD_ARGUMENT, "arena");
     kvb_probe probe = {.op = word_of("op", "decode"), .a = x, .bytes = 64};
-    refused(kvb_task_probe(&probe, 1, &task), KVB_BAD_ARGUMENT, "op");
+    refused_with(kvb_task_probe(&probe, 1, &task), KVB_BAD_ARGUMENT, "op");
     probe.op = word_of("op", "read"), probe.bytes = 63;
-    refused(kvb_task_probe(&probe, 1, &task), KVB_BAD_ARGUMENT, "bytes");
+    refused_with(kvb_task_probe(&probe, 1, &task), KVB_BAD_ARGUMENT, "bytes");
     probe.bytes = 64, probe.a = NULL;
-    refused(kvb_task_probe(&probe, 1, &task), KVB_BAD_ARGUMENT, "a");
-    refused(kvb_task_probe(NULL, 1, &task), KVB_BAD_ARGUMENT, "probe");
+    refused_with(kvb_task_probe(&probe, 1, &task), KVB_BAD_ARGUMENT, "a");
+    refused_with(kvb_task_probe(NULL, 1, &task), KVB_BAD_ARGUMENT, "probe");
     check_pieces(x);
-    refused(kvb_chain(NULL, 64, 1), KVB_BAD_ARGUMENT, "buffer");
+    refused_with(kvb_chain(NULL, 64, 1), KVB_BAD_ARGUMENT, "buffer");
 }
 
 void check_arguments(void)

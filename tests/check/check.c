@@ -35,7 +35,7 @@ bool expect(bool right, const char *format, ...)
     return false;
 }
 
-void refused(int32_t code, int32_t right, const char *name)
+void refused_with(int32_t code, int32_t right, const char *name)
 {
     expect(code == right && strstr(kvb_message(), name), "bad %s: code %d, message \"%s\"", name,
            code, code ? kvb_message() : "");

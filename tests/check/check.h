@@ -14,7 +14,7 @@
 /* Count one check; a false one prints its line. Returns `right`. */
 bool expect(bool right, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* A call is refused with the right code, and its message names what was wrong. */
-void refused(int32_t code, int32_t right, const char *name);
+void refused_with(int32_t code, int32_t right, const char *name);
 /* Index of a word in a list of the library, or -1. */
 int32_t word_of(const char *list, const char *word);
 /* The tiers under test, ending with -1. */

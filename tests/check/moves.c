@@ -5,7 +5,7 @@
 
 #include "check.h"
 
-static void wrong(int32_t code, const char *name) { refused(code, KVB_BAD_ARGUMENT, name); }
+static void wrong(int32_t code, const char *name) { refused_with(code, KVB_BAD_ARGUMENT, name); }
 
 /* ---- transpose and logits -------------------------------------------------------------------- */
 
