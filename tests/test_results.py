@@ -54,6 +54,7 @@ def test_geometries_are_those_of_the_file():
     assert found.keys() == known.keys()
     for name, facts in known.items():
         expected = dict.fromkeys(("window", "window_every", "hidden", "intermediate"), 0)
+        expected |= {"v_dim": 0, "sinks": "none", "softcap": 0}
         expected |= {**facts, "name": name}
         for field in fields(Geometry):
             assert getattr(found[name], field.name) == expected[field.name]

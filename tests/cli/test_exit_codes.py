@@ -111,8 +111,8 @@ broken = launching(lambda: lambda job: (_failed(job, point) for point in job.poi
 
 def wrong(patch, folder):
     """The references are off, as if every kernel were wrong."""
-    for module in ("kvbench.worker.answers", "kvbench.verify.situation"):
-        patch.setattr(f"{module}.attention", lambda q, *_: q.astype(float) + 1)
+    for module in ("kvbench.worker.answers", "kvbench.verify.prepared"):
+        patch.setattr(f"{module}.attention", lambda q, *_, **__: q.astype(float) + 1)
 
 
 def unfit(patch, folder):

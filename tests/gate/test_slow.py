@@ -66,8 +66,8 @@ def shape(layout: str, dtype: str = "f16") -> Shape:
 
 
 def unit(head: int, heads: int, first: int, count: int) -> list[int]:
-    """seq, head, heads, q_row, q_rows, first, count, partial"""
-    return [0, head, heads, 0, 1, first, count, -1]
+    """seq, head, heads, q_row, q_rows, first, count, before, gap, partial"""
+    return [0, head, heads, 0, 1, first, count, 0, 0, -1]
 
 
 @pytest.mark.parametrize(

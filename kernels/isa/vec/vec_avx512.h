@@ -234,7 +234,6 @@ static inline void v_store_i8(uint8_t *p, vf a)
 #include "isa/vec/dot_avx512.h"
 #include "isa/vec/packs_avx512.h"
 #include "isa/vec/floats_avx512.h"
-#include "isa/vec/turn_avx512.h"
 
 /* The 16-bit words of b, added to those of a. */
 static inline vi v_add_words(vi a, vf b) { return _mm512_add_epi16(a, _mm512_castps_si512(b)); }
