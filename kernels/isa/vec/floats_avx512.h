@@ -77,7 +77,7 @@ static inline vi v_signed_as(vi bytes, vi x)
                                      A_OR_B_AND_C);
 }
 
-/* ---- rows turned in registers: dot/turned.tmpl.c and floats/floats_turned.tmpl.c --------------- */
+/* ---- rows turned in registers: dot/turned.tmpl.c, floats/floats_turned.tmpl.c --------------- */
 
 #define V_TURNED
 
