@@ -96,13 +96,12 @@ def asked(queries, mask="chain", **facts):
     return replace(DECODE, shape=replace(SHAPE, q_len=queries, mask=mask), **facts)
 
 
-SEVERAL = [DECODE, asked(3), asked(4), asked(4, "block"), asked(4, "tree")]
-
-
-def test_queries_stand_beside_one_in_its_rounds():
-    """Each with its own core roof, and the witnesses of the first."""
-    records = visits(SEVERAL[::-1])
-    base, *others = (records[point] for point in SEVERAL)
+def beside_the_first(points):
+    """Their records: of all but the first each with its own core roof, and the witnesses of the
+    first.
+    """
+    records = visits(points[::-1])
+    base, *others = (records[point] for point in points)
     shared = {"twin", "twin_ahead", "fma"}
     assert programs(base) == {"point", "core"} | shared
     for record in others:
@@ -112,6 +111,15 @@ def test_queries_stand_beside_one_in_its_rounds():
             assert of(record, name) == of(base, name)
         assert of(record, "alone") == [replace(s, program="alone") for s in of(base, "point")]
         assert of(record, "core") != of(base, "core") and of(record, "core")[0].passes
+    return base, *others
+
+
+SEVERAL = [DECODE, asked(3), asked(4), asked(4, "block"), asked(4, "tree")]
+
+
+def test_queries_stand_beside_one_in_its_rounds():
+    base, *others = beside_the_first(SEVERAL)
+    for record in others:
         flops = [record.traffic[name].flops for name in ("point", "alone")]
         assert flops[1] == base.traffic["point"].flops and flops[0] > 2.9 * flops[1]
         assert record.traffic["core"].flops == flops[0]
@@ -166,18 +174,8 @@ KEPT = [scored(window=40), scored(window=40, kept=5)]
 
 
 def test_what_is_done_to_scores_stands_beside_scores_as_they_are():
-    """Each with its own core roof, and the witnesses of the first."""
-    records = visits(SCORED[::-1])
-    base, *others = (records[point] for point in SCORED)
-    shared = {"twin", "twin_ahead", "fma"}
-    assert programs(base) == {"point", "core"} | shared
+    base, *others = beside_the_first(SCORED)
     for record in others:
-        assert not record.error and record.max_abs_err < 1e-2
-        assert programs(record) == record.traffic.keys() == {"point", "alone", "core"} | shared
-        for name in shared:
-            assert of(record, name) == of(base, name)
-        assert of(record, "alone") == [replace(s, program="alone") for s in of(base, "point")]
-        assert of(record, "core") != of(base, "core")
         assert record.traffic["point"].bytes_compulsory == base.traffic["point"].bytes_compulsory
 
 

@@ -172,16 +172,19 @@ def mixture(tables: Tables, page: Workload) -> Mixed:
     suspect = tables.points["suspect"].fillna(False).astype(bool)
     known = tables.points[tables.points["seconds"].notna() & ~suspect]
     rows = {row["name"]: row for row in known.to_dict("records")}
-    found = _Said(tables, rows, page).formats()
-    return Mixed(found, tuple(_choices(found, tables.contrasts)), tuple(_costs(tables, rows, page)))
+    faster = _Faster(tables.contrasts)
+    found = _Said(tables, rows, page, faster).formats()
+    return Mixed(found, tuple(_choices(found, faster)), tuple(_costs(tables, rows, page)))
 
 
 class _Said:
     """What a run says of formats. `rows`: of the table of points, by name."""
 
-    def __init__(self, tables: Tables, rows: Mapping[str, Row], page: Workload) -> None:
+    def __init__(
+        self, tables: Tables, rows: Mapping[str, Row], page: Workload, faster: "_Faster"
+    ) -> None:
         self._tables, self._rows, self._page = tables, rows, page
-        self._faster = _Faster(tables.contrasts)
+        self._faster = faster
 
     def formats(self) -> tuple[Format, ...]:
         tokens = self._tokens()
@@ -307,9 +310,8 @@ class _Faster:
         return bool(sure and own and others and own.low > others.high)
 
 
-def _choices(formats: Sequence[Format], contrasts: pd.DataFrame) -> Iterator[Choice]:
+def _choices(formats: Sequence[Format], faster: _Faster) -> Iterator[Choice]:
     """`formats`: fastest first."""
-    faster = _Faster(contrasts)
     for keys, allowed in product(KEYS, ALLOWED) if formats else ():
         errors = {each.point: found.error for each in formats if (found := each.with_(keys))}
         own = [each for each in formats if errors.get(each.point, math.inf) <= allowed]
