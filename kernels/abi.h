@@ -422,6 +422,25 @@ typedef struct kvb_run_times {
 int32_t kvb_run(kvb_team *team, kvb_task *const *tasks, int32_t count, int64_t passes,
                 kvb_task *between, kvb_run_times *times);
 
+/* What a second team does while a run lasts: passes over its tasks, round robin. */
+typedef struct kvb_load {
+    kvb_team *team;         /* not that of the run, and on CPUs of its own */
+    kvb_task *const *tasks; /* planned for that team */
+    int32_t count;
+    int64_t ahead; /* passes before the run begins, at least 1 */
+    /* 0 to 1000: after each unit its thread waits so many times as long as the unit took. A unit is
+     * that of a decode or of its twin; 128 KiB of what a probe reads, writes or copies; else a
+     * thread's share of a pass */
+    double pause;
+    int64_t passes; /* out: those begun after the first `ahead`; the last ends behind the run */
+    double seconds; /* out: from the end of the first `ahead` to the end of the last */
+} kvb_load;
+
+/* As kvb_run, while a load is under way: all of its threads have done `ahead` passes before the run
+ * begins, and none of them stops before it ends. */
+int32_t kvb_run_beside(kvb_team *team, kvb_task *const *tasks, int32_t count, int64_t passes,
+                       kvb_task *between, kvb_run_times *times, kvb_load *load);
+
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 typedef struct kvb_arena {

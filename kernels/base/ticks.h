@@ -26,4 +26,14 @@ static inline uint64_t kvb_ticks(void)
 #endif
 }
 
+static inline void kvb_pause(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    /* `yield` is a no-op on most cores; isb waits about as long as pause */
+    __asm__ volatile("isb");
+#endif
+}
+
 #endif

@@ -98,6 +98,7 @@ static void work(kvb_task *base, int32_t thread, void *scratch)
     kvb_decode_task *task = (kvb_decode_task *)base;
     kvb_state *state = NULL;
     carve(task, scratch, &state);
+    state->pace = kvb_pace_of(base);
     const kvb_unit *unit = task->plan.units + task->plan.thread_units[thread];
     const kvb_unit *end = task->plan.units + task->plan.thread_units[thread + 1];
     for (const kvb_unit *u = unit; u < end; u++)
@@ -195,6 +196,7 @@ int32_t kvb_task_decode(const kvb_decode *args, int32_t threads, kvb_task **out)
     task->task.ready = ready;
     task->task.work = args->run ? kvb_foreign : work;
     task->task.dispose = dispose;
+    task->task.paces = true;
     task->task.stages = args->stages && args->variant != VARIANT_PERHEAD && !args->run;
     int32_t code = prepare(task);
     code = code ? code : kvb_traffic_decode(&task->args, &task->plan, &task->task.traffic);

@@ -2,8 +2,8 @@
 #ifndef KVB_DECODE_H
 #define KVB_DECODE_H
 
+#include "base/pace.h"
 #include "base/ticks.h"
-#include "base/task.h"
 #include "walk/walk.h"
 
 #pragma GCC visibility push(hidden)
@@ -93,6 +93,7 @@ typedef struct kvb_state {
     int64_t wide_rows[WIDE];
     kvb_lists lists;
     kvb_pair pair;
+    kvb_pace pace;
     kvb_walk walk; /* not on the stack, which is short where libc is musl */
 } kvb_state;
 

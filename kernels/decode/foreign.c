@@ -152,6 +152,7 @@ void kvb_foreign(kvb_task *base, int32_t thread, void *scratch)
     float *max = (float *)(void *)(f.base + f.begin[0]),
           *sum = (float *)(void *)(f.base + f.begin[1]);
     float *acc = (float *)(void *)(f.base + f.begin[2]);
+    kvb_pace pace = kvb_pace_of(base);
     frame_bytes(&f, true);
     for (int64_t u = task->plan.thread_units[thread]; u < task->plan.thread_units[thread + 1];
          u++) {
@@ -167,6 +168,7 @@ void kvb_foreign(kvb_task *base, int32_t thread, void *scratch)
         else
             call(task, work);
         end_unit(task, unit, &work);
+        kvb_pace_unit(&pace);
     }
     if (frame_bytes(&f, false))
         complain(task, "wrote beside max, sum and acc");

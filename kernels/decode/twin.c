@@ -35,14 +35,18 @@ static void read_rows(kvb_task *base, int32_t thread, void *scratch)
     kvb_walk walk;
     kvb_pair *pair = &s->pair;
     kvb_sum *sum = &base->sums[thread];
+    kvb_pace pace = kvb_pace_of(base);
     kvb_walk_start(&walk, a, task->plan.units + task->plan.thread_units[thread],
                    task->plan.units + task->plan.thread_units[thread + 1]);
     kvb_schedule_twin(&walk);
-    for (kvb_pair_start(pair, &walk); pair->block->unit; kvb_pair_next(pair, &walk))
+    for (kvb_pair_start(pair, &walk); pair->block->unit; kvb_pair_next(pair, &walk)) {
         for (int64_t h = 0; h < pair->block->unit->heads; h += s->tile.k.schedule->kv_heads) {
             kvb_tile_make(&walk, pair, h, false, &s->tile, &s->lists);
             kvb_tier_of(a->isa)->twin(&s->tile, sum);
         }
+        if (pair->next->unit != pair->block->unit)
+            kvb_pace_unit(&pace);
+    }
 }
 
 /* 24 random bits as a number, uniform with unit variance. */
@@ -122,6 +126,7 @@ static int32_t make(const kvb_decode *args, int32_t threads, rows_task model, kv
     task->seed = model.seed;
     task->task.ready = ready;
     task->task.work = model.task.work;
+    task->task.paces = model.task.work == read_rows;
     task->task.dispose = dispose;
     task->task.scratch_bytes = model.task.scratch_bytes;
     int32_t code = kvb_plan_make(&task->args, threads, &task->plan);

@@ -132,4 +132,5 @@ void kvb_unit_end(const kvb_decode_task *task, kvb_state *state, const kvb_unit 
         for (int64_t row = kvb_unit_rows(&task->args, unit); row < unit->q_rows; row++)
             kvb_row_end(task, unit, h, row, -INFINITY, 0.0f, NULL, 1.0f);
     }
+    kvb_pace_unit(&state->pace);
 }

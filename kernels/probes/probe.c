@@ -1,10 +1,11 @@
 /* Probe tasks: each thread streams its own contiguous run of lines, or computes, or chases a chain.
  */
+#include "base/pace.h"
 #include "base/stream.h"
-#include "base/task.h"
 #include "tier/tier.h"
 
-enum { ADDITIONS = 64 }; /* in a turn of the loop, whose own count runs beside them */
+enum { ADDITIONS = 64 };   /* in a turn of the loop, whose own count runs beside them */
+enum { UNIT = 128 << 10 }; /* bytes of a buffer between two waits of a load */
 
 typedef struct probe_task {
     kvb_task task;
@@ -70,6 +71,48 @@ static uint8_t *share(const void *buffer, int64_t first)
     return buffer ? (uint8_t *)buffer + first : NULL;
 }
 
+/* Bytes at..at + bytes of each buffer that the op has. */
+static void stream_unit(kvb_task *task, const probe_task *probe, int32_t thread, int64_t at,
+                        int64_t bytes)
+{
+    const kvb_probe *args = &probe->args;
+    const kvb_tier *tier = probe->tier;
+    uint8_t *a = share(args->a, at), *b = share(args->b, at), *c = share(args->c, at);
+    switch (args->op) {
+    case OP_READ:
+        tier->read(a, bytes, ahead_of(args), &task->sums[thread]);
+        break;
+    case OP_WRITE:
+        tier->write(a, bytes);
+        break;
+    case OP_WRITE_NT:
+        tier->write_nt(a, bytes);
+        break;
+    case OP_COPY:
+        tier->copy(a, b, bytes, args->distance);
+        break;
+    case OP_COPY_NT:
+        tier->copy_nt(a, b, bytes, args->distance);
+        break;
+    case OP_TRIAD:
+        tier->triad(a, b, c, bytes);
+        break;
+    }
+}
+
+/* The same, with a wait after each unit where a load has a pause. */
+static void stream_bytes(kvb_task *task, const probe_task *probe, int32_t thread, int64_t at,
+                         int64_t bytes)
+{
+    kvb_pace pace = kvb_pace_of(task);
+    const int64_t unit = pace.pause > 0.0 ? UNIT : bytes;
+    for (int64_t done = 0, some; done < bytes; done += some) {
+        some = at_most(unit, bytes - done);
+        stream_unit(task, probe, thread, at + done, some);
+        kvb_pace_unit(&pace);
+    }
+}
+
 /* A thread's share of the next piece, which begins anew behind the end of the buffer. */
 static void read_piece(kvb_task *task, const probe_task *probe, int32_t thread)
 {
@@ -79,8 +122,7 @@ static void read_piece(kvb_task *task, const probe_task *probe, int32_t thread)
             left = lines * (thread + 1) / task->threads - lines * thread / task->threads;
     while (left > 0) {
         int64_t run = at_most(left, all - at);
-        probe->tier->read((const uint8_t *)args->a + at * LINE, run * LINE, ahead_of(args),
-                          &task->sums[thread]);
+        stream_bytes(task, probe, thread, at * LINE, run * LINE);
         left -= run;
         at = 0;
     }
@@ -96,17 +138,15 @@ static void work(kvb_task *task, int32_t thread, void *scratch)
 {
     probe_task *probe = (probe_task *)(void *)task;
     const kvb_probe *args = &probe->args;
-    const kvb_tier *tier = probe->tier;
     int64_t lines = args->bytes / LINE;
     int64_t first = lines * thread / task->threads * LINE,
             bytes = lines * (thread + 1) / task->threads * LINE - first;
-    uint8_t *a = share(args->a, first), *b = share(args->b, first), *c = share(args->c, first);
     (void)scratch;
     switch (args->op) {
     case OP_FLOPS:
     case OP_DOT8:
     case OP_DOT16:
-        tier->compute[args->op](args->steps);
+        probe->tier->compute[args->op](args->steps);
         return;
     case OP_CLOCK:
         count(args->steps);
@@ -121,26 +161,7 @@ static void work(kvb_task *task, int32_t thread, void *scratch)
         return;
     }
     for (int64_t sweep = at_least(1, args->steps); sweep > 0; sweep--)
-        switch (args->op) {
-        case OP_READ:
-            tier->read(a, bytes, ahead_of(args), &task->sums[thread]);
-            break;
-        case OP_WRITE:
-            tier->write(a, bytes);
-            break;
-        case OP_WRITE_NT:
-            tier->write_nt(a, bytes);
-            break;
-        case OP_COPY:
-            tier->copy(a, b, bytes, args->distance);
-            break;
-        case OP_COPY_NT:
-            tier->copy_nt(a, b, bytes, args->distance);
-            break;
-        case OP_TRIAD:
-            tier->triad(a, b, c, bytes);
-            break;
-        }
+        stream_bytes(task, probe, thread, first, bytes);
     if (args->op == OP_WRITE_NT || args->op == OP_COPY_NT)
         stream_end(); /* once: after every sweep it would drain buffers that the next one fills */
 }
@@ -236,6 +257,7 @@ int32_t kvb_task_probe(const kvb_probe *args, int32_t threads, kvb_task **task)
     probe->at = args->a;
     probe->task.ready = args->op == OP_LATENCY ? ready : NULL;
     probe->task.work = work;
+    probe->task.paces = args->op < OP_FLOPS;
     probe->task.count = args->piece ? next_piece : NULL;
     count_traffic(args, &probe->task.traffic);
     if (kvb_computes(args->op)) /* the length of a round is the tier's own */

@@ -6,79 +6,19 @@
 #include <unistd.h>
 
 #include "cache/cache.h"
-#include "run/team.h"
+#include "run/run.h"
 
-typedef struct run {
-    kvb_task *const *tasks;
-    int32_t count;
-    int64_t passes;
-    kvb_task *between;
-    double *pass_seconds;
-    int64_t nanoseconds;
-} run;
-
-/* One pass of a task on one thread; everyone has met when it returns. The time inside the task's
- * own work. */
-static int64_t do_pass(kvb_team *team, kvb_task *task, int32_t thread)
-{
-    void *scratch = team->members[thread].scratch.base;
-    int64_t start = kvb_nanoseconds();
-    task->work(task, thread, scratch);
-    int64_t own = kvb_nanoseconds() - start;
-    kvb_team_meet(team, task);
-    if (task->finish) {
-        start = kvb_nanoseconds();
-        task->finish(task, thread, scratch);
-        own += kvb_nanoseconds() - start;
-        kvb_team_meet(team, NULL);
-    }
-    return own;
-}
-
-/* The same for a task that counts the ticks of its stages, into the head of its scratch. */
-static int64_t do_staged_pass(kvb_team *team, kvb_task *task, int32_t thread)
-{
-    kvb_member *me = &team->members[thread];
-    double *ticks = (double *)(void *)me->scratch.base;
-    memset(ticks, 0, sizeof me->ticks);
-    int64_t own = do_pass(team, task, thread);
-    for (int i = 0; i < 3; i++)
-        me->ticks[i] += ticks[i];
-    return own;
-}
-
-/* The same for a series: its parts in turn, each with its own meeting. */
-static int64_t do_series(kvb_team *team, const kvb_task *task, int32_t thread)
-{
-    kvb_member *me = &team->members[thread];
-    int64_t own = 0, start = team->met;
-    for (int32_t i = 0; i < task->length; i++) {
-        own += do_pass(team, task->series[i], thread);
-        if (thread == 0) /* one clock for all, so one thread's count will do */
-            me->ticks[task->kinds[i]] += (double)(team->met - start);
-        start = team->met;
-    }
-    return own;
-}
-
-static int64_t do_task(kvb_team *team, kvb_task *task, int32_t thread)
-{
-    if (task->series)
-        return do_series(team, task, thread);
-    return task->stages ? do_staged_pass(team, task, thread) : do_pass(team, task, thread);
-}
-
-static void do_passes(kvb_team *team, int32_t thread, run *job, kvb_member *me)
+static void do_passes(kvb_team *team, int32_t thread, kvb_passes *job, kvb_member *me)
 {
     kvb_team_meet(team, NULL);
     int64_t start = team->met, sum = 0;
     for (int64_t pass = 0; pass < job->passes; pass++) {
         kvb_task *task = job->tasks[pass % job->count];
         if (job->between) {
-            do_pass(team, job->between, thread);
+            kvb_do_pass(team, job->between, thread);
             start = team->met;
         }
-        me->nanoseconds += do_task(team, task, thread);
+        me->nanoseconds += kvb_do_task(team, task, thread);
         int64_t end = team->met;
         sum += end - start;
         if (thread == 0 && job->pass_seconds)
@@ -102,7 +42,7 @@ static void do_run(kvb_team *team, int32_t thread, void *argument)
     me->faults = after.ru_minflt - before.ru_minflt + after.ru_majflt - before.ru_majflt;
 }
 
-static void report(const kvb_team *team, const run *job, kvb_run_times *times)
+static void report(const kvb_team *team, const kvb_passes *job, kvb_run_times *times)
 {
     double ticks[3] = {0, 0, 0};
     times->seconds = (double)job->nanoseconds * 1e-9;
@@ -131,7 +71,7 @@ static int32_t check_task(const kvb_team *team, const kvb_task *task, const char
     return KVB_OK;
 }
 
-static int32_t check_tasks(const kvb_team *team, const run *job)
+static int32_t check_tasks(const kvb_team *team, const kvb_passes *job)
 {
     bool series = false, stages = false;
     for (int32_t i = 0; i < job->count; i++) {
@@ -151,7 +91,7 @@ static int32_t check_tasks(const kvb_team *team, const run *job)
 }
 
 /* Passes of tasks[i] among the first so many of all. */
-static int64_t passes_of(const run *job, int32_t i, int64_t passes)
+static int64_t passes_of(const kvb_passes *job, int32_t i, int64_t passes)
 {
     return i < passes ? (passes - i - 1) / job->count + 1 : 0;
 }
@@ -163,7 +103,7 @@ static __int128 added(const kvb_task *task, int64_t passes, const int64_t *lengt
 }
 
 /* What so many of the tasks and of `between` add to them. */
-static int64_t added_by_all(const run *job, int64_t passes, int64_t betweens,
+static int64_t added_by_all(const kvb_passes *job, int64_t passes, int64_t betweens,
                             const int64_t *lengths)
 {
     __int128 sum = job->between ? added(job->between, betweens, lengths) : 0;
@@ -174,7 +114,7 @@ static int64_t added_by_all(const run *job, int64_t passes, int64_t betweens,
 
 /* At least what all of them add to any of their caches. Of most runs it is nothing, and those may
  * be of thousands of tasks, each with a cache of its own. */
-static int64_t added_at_most(const run *job)
+static int64_t added_at_most(const kvb_passes *job)
 {
     __int128 sum = job->between ? (__int128)job->between->advance * job->passes : 0;
     for (int32_t i = 0; i < job->count; i++)
@@ -185,8 +125,8 @@ static int64_t added_at_most(const run *job)
 /* Whether a task can do its last pass, behind so many of the tasks and of `between`. Those of one
  * cache share its lengths: what each of them asks for lies behind what all have stored. Who could
  * go on behind `most` tokens, more than there can be, need not ask how many there are. */
-static int32_t check_ready(const run *job, const kvb_task *task, int64_t most, int64_t passes,
-                           int64_t betweens)
+static int32_t check_ready(const kvb_passes *job, const kvb_task *task, int64_t most,
+                           int64_t passes, int64_t betweens)
 {
     if (task->cache && !kvb_same_rows(task->cache, &task->shape))
         return kvb_fail(KVB_BAD_ARGUMENT,
@@ -200,7 +140,7 @@ static int32_t check_ready(const run *job, const kvb_task *task, int64_t most, i
 }
 
 /* Lengths and tables are what another caller's run has left of them: so the caller has the turn. */
-static int32_t check_run(const kvb_team *team, const run *job)
+static int32_t check_run(const kvb_team *team, const kvb_passes *job)
 {
     TRY(check_tasks(team, job));
     const int64_t most = added_at_most(job);
@@ -212,19 +152,7 @@ static int32_t check_run(const kvb_team *team, const run *job)
                         : KVB_OK;
 }
 
-static int32_t check_call(const kvb_team *team, const run *job, const kvb_run_times *times)
-{
-    TRY(kvb_check_given("team", team));
-    if (team->process != getpid())
-        return kvb_fail(KVB_BAD_ARGUMENT,
-                        "team was opened before a fork: its threads are in the other process");
-    TRY(kvb_check_given("tasks", job->tasks));
-    TRY(kvb_check_given("times", times));
-    TRY(kvb_check_range("count", job->count, 1, INT32_MAX));
-    return kvb_check_range("passes", job->passes, 1, INT64_MAX);
-}
-
-static int64_t scratch_needed(const run *job)
+static int64_t scratch_needed(const kvb_passes *job)
 {
     int64_t bytes = job->between ? at_least(LINE, job->between->scratch_bytes) : LINE;
     for (int32_t i = 0; i < job->count; i++)
@@ -239,29 +167,48 @@ static int32_t check_fault(const kvb_task *task)
     return task->fault ? kvb_fail(KVB_FOREIGN, "the plug-in %s", task->fault) : KVB_OK;
 }
 
-/* After the passes: no time counts in which a plug-in broke a rule. */
-static int32_t check_faults(const run *job)
+int32_t kvb_run_faults(const kvb_passes *job)
 {
     for (int32_t i = 0; i < job->count; i++)
         TRY(check_fault(job->tasks[i]));
     return KVB_OK;
 }
 
+int32_t kvb_run_check(const kvb_team *team, const kvb_passes *job)
+{
+    TRY(kvb_check_given("team", team));
+    if (team->process != getpid())
+        return kvb_fail(KVB_BAD_ARGUMENT,
+                        "team was opened before a fork: its threads are in the other process");
+    TRY(kvb_check_given("tasks", job->tasks));
+    TRY(kvb_check_range("count", job->count, 1, INT32_MAX));
+    return kvb_check_range("passes", job->passes, 1, INT64_MAX);
+}
+
+int32_t kvb_run_ready(kvb_team *team, const kvb_passes *job)
+{
+    TRY(check_run(team, job));
+    return kvb_team_scratch(team, scratch_needed(job));
+}
+
+int32_t kvb_run_in_turn(kvb_team *team, kvb_passes *job, kvb_run_times *times)
+{
+    TRY(kvb_run_ready(team, job));
+    if (job->pass_seconds) /* so that no page of it is new inside the loop */
+        memset(job->pass_seconds, 0, (size_t)job->passes * sizeof *job->pass_seconds);
+    kvb_team_do(team, do_run, job);
+    report(team, job, times);
+    return kvb_run_faults(job);
+}
+
 int32_t kvb_run(kvb_team *team, kvb_task *const *tasks, int32_t count, int64_t passes,
                 kvb_task *between, kvb_run_times *times)
 {
-    run job = {tasks, count, passes, between, times ? times->pass_seconds : NULL, 0};
-    TRY(check_call(team, &job, times));
+    TRY(kvb_check_given("times", times));
+    kvb_passes job = {tasks, count, passes, between, times->pass_seconds, 0};
+    TRY(kvb_run_check(team, &job));
     pthread_mutex_lock(&team->turn);
-    int32_t code = check_run(team, &job);
-    code = code ? code : kvb_team_scratch(team, scratch_needed(&job));
-    if (!code) {
-        if (job.pass_seconds) /* so that no page of it is new inside the loop */
-            memset(job.pass_seconds, 0, (size_t)passes * sizeof *job.pass_seconds);
-        kvb_team_do(team, do_run, &job);
-        report(team, &job, times);
-        code = check_faults(&job);
-    }
+    int32_t code = kvb_run_in_turn(team, &job, times);
     pthread_mutex_unlock(&team->turn);
     return code;
 }

@@ -39,7 +39,7 @@ static void *live(void *argument)
     return NULL;
 }
 
-void kvb_team_do(kvb_team *team, kvb_job job, void *argument)
+void kvb_team_begin(kvb_team *team, kvb_job job, void *argument)
 {
     pthread_mutex_lock(&team->lock);
     team->job = job;
@@ -47,7 +47,35 @@ void kvb_team_do(kvb_team *team, kvb_job job, void *argument)
     team->busy = team->threads;
     team->jobs++;
     pthread_cond_broadcast(&team->wake);
+    pthread_mutex_unlock(&team->lock);
+}
+
+void kvb_team_end(kvb_team *team)
+{
+    pthread_mutex_lock(&team->lock);
     while (team->busy > 0)
+        pthread_cond_wait(&team->slept, &team->lock);
+    pthread_mutex_unlock(&team->lock);
+}
+
+void kvb_team_do(kvb_team *team, kvb_job job, void *argument)
+{
+    kvb_team_begin(team, job, argument);
+    kvb_team_end(team);
+}
+
+void kvb_team_tell(kvb_team *team, bool *told)
+{
+    pthread_mutex_lock(&team->lock);
+    *told = true;
+    pthread_cond_signal(&team->slept);
+    pthread_mutex_unlock(&team->lock);
+}
+
+void kvb_team_await(kvb_team *team, const bool *told)
+{
+    pthread_mutex_lock(&team->lock);
+    while (!*told)
         pthread_cond_wait(&team->slept, &team->lock);
     pthread_mutex_unlock(&team->lock);
 }

@@ -46,27 +46,27 @@ struct kvb_team {
     _Alignas(APART) _Atomic int32_t arrived;
     _Alignas(APART) _Atomic uint32_t round;
     int64_t met; /* nanoseconds: when the last thread arrived at the last meeting */
+    /* set by whoever wants a load to end; and whether that was so when the last thread arrived at
+     * the last meeting: all threads see the same */
+    _Atomic bool ending;
+    bool ends;
     kvb_member members[];
 };
 
 #pragma GCC visibility push(hidden)
 
-/* Run the job on every thread and sleep until the last one is done. */
+/* Run the job on every thread and sleep until the last one is done; or begin it, and sleep later.
+ */
 void kvb_team_do(kvb_team *team, kvb_job job, void *argument);
+void kvb_team_begin(kvb_team *team, kvb_job job, void *argument);
+void kvb_team_end(kvb_team *team);
+/* A thread of the job tells who began it, and that one sleeps until it does. */
+void kvb_team_tell(kvb_team *team, bool *told);
+void kvb_team_await(kvb_team *team, const bool *told);
 /* Give every thread at least `bytes` of scratch, first touched by itself. */
 int32_t kvb_team_scratch(kvb_team *team, int64_t bytes);
 
 #pragma GCC visibility pop
-
-static inline void kvb_pause(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    /* `yield` is a no-op on most cores; isb waits about as long as pause */
-    __asm__ volatile("isb");
-#endif
-}
 
 /* Return when every thread is here. The last one to arrive does what a task has to `count`, if one
  * is given, and takes `met`, so that a thread which is late to leave neither shortens nor lengthens
@@ -78,6 +78,7 @@ static inline void kvb_team_meet(kvb_team *team, kvb_task *task)
         if (task && task->count)
             task->count(task);
         team->met = kvb_nanoseconds();
+        team->ends = atomic_load_explicit(&team->ending, memory_order_relaxed);
         atomic_store_explicit(&team->arrived, 0, memory_order_relaxed);
         if (team->crowded)
             pthread_mutex_lock(&team->lock);

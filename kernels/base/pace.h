@@ -1,0 +1,36 @@
+/* The waits of a thread between its units, where a load has a pause. */
+#ifndef KVB_PACE_H
+#define KVB_PACE_H
+
+#include "base/task.h"
+#include "base/ticks.h"
+
+typedef struct kvb_pace {
+    double pause; /* times as long as a unit took; 0 = none */
+    int64_t from; /* nanoseconds: when the unit began */
+} kvb_pace;
+
+/* Wait so many times as long as a unit took that began then; when the next one begins. */
+static inline int64_t kvb_wait_after(double pause, int64_t from)
+{
+    int64_t now = kvb_nanoseconds();
+    const int64_t until = now + (int64_t)(pause * (double)(now - from));
+    for (; now < until; now = kvb_nanoseconds())
+        kvb_pause();
+    return now;
+}
+
+/* Of a thread that begins a pass. */
+static inline kvb_pace kvb_pace_of(const kvb_task *task)
+{
+    return (kvb_pace){task->pause, task->pause > 0.0 ? kvb_nanoseconds() : 0};
+}
+
+/* A unit has ended. */
+static inline void kvb_pace_unit(kvb_pace *pace)
+{
+    if (pace->pause > 0.0)
+        pace->from = kvb_wait_after(pace->pause, pace->from);
+}
+
+#endif
