@@ -137,3 +137,6 @@ class Times:
     stage_share: tuple[float, ...]
     switches: int
     faults: int
+    # of the load beside it: passes, and the seconds that they took
+    load_passes: int = 0
+    load_seconds: float = 0.0

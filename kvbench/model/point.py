@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from kvbench.model.annotated import Count, Cpus, about
+from kvbench.model.chases import CHASES, NONE
 from kvbench.model.field import Field, declared, nested, of
 from kvbench.model.hardware import PLACES, kernel_id
 from kvbench.model.planes import together
@@ -220,6 +221,14 @@ class Point(Visited):
         sized=True,
         later=True,
     )
+
+    chase: Annotated[
+        str,
+        about(
+            "where a thread chases pointers beside it: none, node (a free core of its node), remote"
+            " (of another node), sibling (an SMT sibling of one of its cores)"
+        ),
+    ] = of("word", NONE, "chased on {}", words=CHASES, later=True)
 
     @property
     def kv_dtype(self) -> str:

@@ -10,6 +10,7 @@ from msgspec import Meta
 
 from kvbench.grouping import grouped
 from kvbench.model.annotated import Count, Number, Positive, Size, Timed
+from kvbench.model.chases import Chase
 from kvbench.model.hardware import Traffic
 from kvbench.model.point import Probe, Visited
 from kvbench.model.program import NEIGHBOUR, PLAIN
@@ -45,6 +46,9 @@ class Sample:
     throttled: Count = 0
     sample_time: Number = 0.0
     shares: tuple[Number, ...] = ()  # of a step: appends, decodes, weights
+    load: Number = 0.0  # GB/s that others moved meanwhile, where they were asked to
+    # of a chase: seconds of a load, which half of its steps and 95 % of them do not exceed
+    latency: tuple[Number, ...] = ()
 
     @property
     def each(self) -> float:
@@ -145,6 +149,8 @@ class Record:
     Where other bytes are read between passes, "alone" is the point without them; a decode then has
     no twins, and of a family all records have the first one's witnesses. A step has its
     parts, of all layers: "decodes", "appends" and "weights"; "memory" reads as many bytes.
+    Where a thread chases, "idle", "spin", "idle_after", "spin_after" and "loaded_LOAD.SHARE" are
+    the chase, see chases.py; passes are its steps, and `load` of a sample is the load's GB/s.
     "neighbour" is the point while other cores stream memory, where that was asked for and there are
     such. A peer's "point" is its own, beside our twins; ours has "again" there. In a duel the
     programs are "base" and "head". A witness of the installed library's is timed after each,
@@ -188,6 +194,7 @@ class Record:
     # QK, softmax, PV of one that is profiled; empty where the op has none
     stage_share: tuple[Number, ...] = ()
     members: dict[str, Member] = field(default_factory=dict)
+    chase: Chase | None = None  # of a point beside which a thread chases
 
     @property
     def complete(self) -> bool:

@@ -31,4 +31,4 @@ from kvbench.native.rows import (
     plane_bytes,
     token_bytes,
 )
-from kvbench.native.team import Series, Task, Team
+from kvbench.native.team import Load, Series, Task, Team

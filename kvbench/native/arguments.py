@@ -2,6 +2,7 @@
 argument.
 """
 
+import math
 import operator
 from typing import Any, TypeVar
 
@@ -29,6 +30,17 @@ def place(name: str, value: object, count: int = 1 << 63) -> int:
     if 0 <= (number := whole(name, value)) < count:
         return number
     raise BadArgument(f"{name} is {number}", f"0 to {count - 1}")
+
+
+def real(name: str, value: Any) -> float:
+    """A finite number."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise BadArgument(_is(name, value), "a number is expected") from None
+    if not math.isfinite(number):
+        raise BadArgument(_is(name, value), "a finite number is expected")
+    return number
 
 
 def instance(name: str, value: object, kind: type[_Kind]) -> _Kind:

@@ -3,13 +3,15 @@ as wanted.
 """
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from threading import RLock
 from typing import Any
 
 from kvbench.errors import BadArgument, Unsupported
 from kvbench.model import Times, Traffic
-from kvbench.native.arguments import instance, place, whole
+from kvbench.native.arguments import instance, place, real, whole
 from kvbench.native.library import Library, Owned, default_library
+from kvbench.units import gbps
 
 
 class Task(Owned):
@@ -82,6 +84,24 @@ class Series(Task):
             _ = task.pointer
 
 
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What a team does while another one runs: passes over its tasks, round robin, `ahead` of them
+    before that run begins. pause: after each unit its thread waits so many times as long as the
+    unit took.
+    """
+
+    team: "Team"
+    tasks: tuple[Task, ...]
+    ahead: int = 1
+    pause: float = 0.0
+
+    def gbps(self, times: Times) -> float:
+        """That it moved while those times were taken. All tasks move as much."""
+        moved = self.tasks[0].traffic().bytes_compulsory
+        return gbps(moved * times.load_passes, times.load_seconds)
+
+
 class Team(Owned):
     """`threads` threads, thread i pinned to cpus[i] where cpus are given. They sleep whenever
     nothing runs.
@@ -106,13 +126,19 @@ class Team(Owned):
         super().__init__(library, made[0], "kvb_team_close")
         self.threads = threads
 
-    def run(self, *tasks: Task, passes: int = 1, between: Task | None = None) -> Times:
-        """`passes` passes, round robin over the tasks. `between` runs untimed before every pass."""
+    def run(
+        self,
+        *tasks: Task,
+        passes: int = 1,
+        between: Task | None = None,
+        load: Load | None = None,
+    ) -> Times:
+        """`passes` passes, round robin over the tasks. `between` runs untimed before every pass.
+        load: what another team does meanwhile.
+        """
         ffi = self.library.ffi
         for task in tasks if between is None else (*tasks, between):
-            _one_library(instance("a task, or between,", task, Task), self.library)
-            if isinstance(task, Series):
-                task.refuse_closed()
+            self._refuse_foreign(task)
         passes = place("passes", passes, 1 << 31)  # whose times are kept
         times = ffi.new("kvb_run_times *")
         pass_seconds = ffi.new("double[]", max(passes, 1))
@@ -120,11 +146,34 @@ class Team(Owned):
         times.pass_seconds, times.thread_seconds = pass_seconds, thread_seconds
         pointers = ffi.new("kvb_task *[]", [task.pointer for task in tasks])
         last = between.pointer if between else ffi.NULL
-        self.library.check(
-            self.library.lib.kvb_run(self.pointer, pointers, len(tasks), passes, last, times)
-        )
+        run = self.pointer, pointers, len(tasks), passes, last, times
+        if load is None:
+            self.library.check(self.library.lib.kvb_run(*run))
+            beside: tuple[Any, ...] = ()
+        else:
+            beside = self._run_beside(run, instance("load", load, Load))
         share, counts = tuple(times.stage_share), (times.switches, times.faults)
-        return Times(times.seconds, tuple(pass_seconds), tuple(thread_seconds), share, *counts)
+        seconds = times.seconds, tuple(pass_seconds), tuple(thread_seconds)
+        return Times(*seconds, share, *counts, *beside)
+
+    def _refuse_foreign(self, task: Task) -> None:
+        _one_library(instance("a task, or between,", task, Task), self.library)
+        if isinstance(task, Series):
+            task.refuse_closed()
+
+    def _run_beside(self, run: tuple[Any, ...], load: Load) -> tuple[int, float]:
+        """Passes of the load, and their seconds."""
+        self.library.refuse_no_loads()
+        for task in load.tasks:
+            self._refuse_foreign(task)
+        if instance("the team of a load", load.team, Team).library is not self.library:
+            raise BadArgument("a load's team is of another library", "make both with one Library")
+        ffi, ahead = self.library.ffi, place("ahead", load.ahead, 1 << 31)
+        tasks = ffi.new("kvb_task *[]", [task.pointer for task in load.tasks])
+        other = load.team.pointer, tasks, len(load.tasks), ahead, real("pause", load.pause), 0, 0
+        found = ffi.new("kvb_load *", other)
+        self.library.check(self.library.lib.kvb_run_beside(*run, found))
+        return found.passes, found.seconds
 
 
 class Teams:

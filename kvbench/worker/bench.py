@@ -17,16 +17,17 @@ from kvbench.machine.allowance import Disturbed
 from kvbench.machine.placement import neighbours
 from kvbench.model import PACE, PLAIN, Needs, Plan, Point, Role, Sample
 from kvbench.model.program import ALONE
-from kvbench.native import Part, Task, forms, probe_task
+from kvbench.native import Load, Part, Task, forms, probe_task
 from kvbench.regime import dram_bytes
 from kvbench.worker.answers import Answers
 from kvbench.worker.far import Far
 from kvbench.worker.loop import Program, rounds
-from kvbench.worker.neighbour import PIECES, Neighbour
 from kvbench.worker.probing import FORM_EVERY, ROUNDS
 from kvbench.worker.room import Room
 
 _PACE = 0.001  # seconds of a sample
+PIECES = 16  # of memory that no cache holds: a neighbour reads one after the other,
+_AHEAD = 4  # and so many before a sample begins: caches are full of its bytes by then
 
 
 class Bench(Owner):
@@ -98,12 +99,14 @@ class Bench(Owner):
         """Shares of the kernel's stages; none where it has no such."""
         return ()
 
-    def neighbour(self) -> Neighbour | None:
-        """On all cores of its nodes that the point leaves free; None where there is none."""
+    def neighbour(self) -> Load | None:
+        """Reads of memory on all cores of its nodes that the point leaves free; None where there is
+        none.
+        """
         if not (cpus := neighbours(self.room.ground.machine, self.point.cpus)):
             return None
         reads = self.far_reads(self.far.whole.size // PIECES // 64 * 64, PIECES, len(cpus))
-        return Neighbour(self.room.team(cpus), cpus, reads)
+        return Load(self.room.team(cpus), reads, _AHEAD)
 
     def far_reads(self, size: int, count: int, threads: int = 0) -> tuple[Task, ...]:
         """Of so many pieces, one behind another."""

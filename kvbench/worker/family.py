@@ -106,7 +106,7 @@ class Family(Owner):
         """
         yield bench.own
         if self._near:
-            yield replace(bench.own, name=NEIGHBOUR, beside=self._near.streaming)
+            yield replace(bench.own, name=NEIGHBOUR, load=self._near)
         if self._computes_more(bench):
             others = sum(map(self._computes_more, self._errors))
             for core in bench.cores:
@@ -151,4 +151,4 @@ class Family(Owner):
         left = bench.looked_after(programs if first else [bench.own], samples)
         moved = {names[each.name]: each.traffic() for each in programs if each.name in names}
         error = max(self._errors[bench], left)
-        return kept(told(bench, samples, moved, error, self._near), self._job.launch)
+        return kept(told(bench, samples, moved, error), self._job.launch)

@@ -16,7 +16,6 @@ others alone.
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import chain
 from operator import attrgetter
@@ -25,12 +24,13 @@ from typing import Any, Protocol
 
 from kvbench.machine.allowance import Disturbed
 from kvbench.model import Sample, Times, Traffic
-from kvbench.native import Task
+from kvbench.native import Load, Task
 
 # of a sample's passes are faster than the one that is told: what stalls a few of them is no part of
 # it
 QUIET = 0.25
 
+STEPS = (0.5, 0.95)  # of a chase: so many take no longer than what is told
 _TIMINGS = 3  # of which the least counts: a busy moment does not spoil them all
 _SHORT = 1 / 8  # of a sample, at least, is a timing
 
@@ -45,8 +45,10 @@ class Timed(Protocol):
 class Runs(Protocol):
     """A team, or the process of a peer."""
 
-    def run(self, *tasks: Any, passes: int = 1, between: Any = None) -> Times:
-        """So many passes, round robin over the tasks; `between` before each, untimed."""
+    def run(self, *tasks: Any, passes: int = 1, between: Any = None, load: Any = None) -> Times:
+        """So many passes, round robin over the tasks; `between` before each, untimed; and the load
+        meanwhile.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,8 @@ class Program:
         none would keep them.
     quiet: that pass is the first of the run, which also wakes the threads; the lower quartile
         stands for the others.
-    memory: what its slices lie in, by a number of its own. beside: what goes on meanwhile.
+    memory: what its slices lie in, by a number of its own. load: what another team does meanwhile.
+    loads: of a pass, where that is a step of a chase.
     every: how many rounds have one sample of it. sample_time: seconds of a sample,
         where it is shorter than those of the others. sharers: so many programs have the time of one
         sample together. brief: it is as short as was asked for, or one pass, however long those of
@@ -73,7 +76,8 @@ class Program:
     warm: bool = True
     quiet: bool = False
     memory: int = 0
-    beside: Callable[[], AbstractContextManager[object]] = nullcontext
+    load: Load | None = None
+    loads: int = 0
     every: int = 1
     sample_time: float = 0.0
     sharers: int = 1
@@ -87,17 +91,29 @@ class Program:
 
     def timed(self, before: Timed, tasks: Sequence[Timed], passes: int) -> Times:
         """So many passes over the tasks, after an untimed one over that before."""
-        with self.beside():
-            if not self.quiet:
-                if self.warm:
-                    self.team.run(before)
-                return self.team.run(*tasks, passes=passes, between=self.between)
-            order = tasks if len(self.tasks) == 1 else (before, *tasks)[: len(self.tasks)]
-            times = self.team.run(*order, passes=passes + 1, between=self.between)
-            counted = sorted(times.pass_seconds[1:])
-            return replace(
-                times, seconds=sum(counted), pass_seconds=(counted[int(QUIET * passes)],)
-            )
+        if not self.quiet:
+            if self.warm:
+                self._run(before)
+            return self._run(*tasks, passes=passes)
+        order = tasks if len(self.tasks) == 1 else (before, *tasks)[: len(self.tasks)]
+        times = self._run(*order, passes=passes + 1)
+        counted = sorted(times.pass_seconds[1:])
+        return replace(times, seconds=sum(counted), pass_seconds=(counted[int(QUIET * passes)],))
+
+    def _run(self, *tasks: Timed, passes: int = 1) -> Times:
+        meanwhile = {"load": self.load} if self.load else {}
+        return self.team.run(*tasks, passes=passes, between=self.between, **meanwhile)
+
+    def timing(self, tasks: Sequence[Timed], passes: int) -> Times:
+        """So many passes, nothing before them."""
+        return self._run(*tasks, passes=passes)
+
+    def latency(self, times: Times) -> tuple[float, ...]:
+        """As Sample has it."""
+        if not self.loads:
+            return ()
+        each = sorted(seconds / self.loads for seconds in times.pass_seconds)
+        return tuple(each[min(len(each) - 1, int(part * len(each)))] for part in STEPS)
 
 
 def flat(programs: Iterable[Program]) -> list[Program]:
@@ -178,12 +194,9 @@ class Passes:
 
     def _timing(self, program: Program, passes: int) -> tuple[float, float]:
         _, tasks = self._walk.on(program, passes)
-        with program.beside():
-            start = perf_counter()
-            taken = max(
-                program.team.run(*tasks, passes=passes, between=program.between).seconds, 1e-9
-            )
-            return taken, (perf_counter() - start) / 2 if program.between else taken
+        start = perf_counter()
+        taken = max(program.timing(tasks, passes).seconds, 1e-9)
+        return taken, (perf_counter() - start) / 2 if program.between else taken
 
 
 def rounds(
@@ -224,6 +237,8 @@ def rounds(
                 throttled=disturbed.throttled,
                 sample_time=meant,
                 shares=times.stage_share if any(times.stage_share) else (),
+                load=program.load.gbps(times) if program.load else 0.0,
+                latency=program.latency(times),
             )
             if sample.off:
                 off.append(sample.program)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from operator import methodcaller
+from statistics import median
 from typing import Any
 
 from kvbench.apart import Ended, apart
@@ -19,7 +20,6 @@ from kvbench.worker.bench import Bench
 from kvbench.worker.foreign import bench_of
 from kvbench.worker.ground import Ground
 from kvbench.worker.loop import Program
-from kvbench.worker.neighbour import Neighbour
 from kvbench.worker.steproom import room_of
 from kvbench.worker.tuning import Tuner
 
@@ -72,10 +72,10 @@ def record(
     neighbour = bench.neighbour() if beside else None
     programs = [*bench.programs, *extra(bench)]
     if neighbour:  # the point while that one streams memory
-        programs.append(replace(bench.own, name=NEIGHBOUR, beside=neighbour.streaming))
+        programs.append(replace(bench.own, name=NEIGHBOUR, load=neighbour))
     taken, error = bench.measured(programs, samples, sample_time, **how)
     traffic = {program.name: program.traffic() for program in programs}
-    return told(bench, taken, traffic, error, neighbour)
+    return told(bench, taken, traffic, error)
 
 
 def told(
@@ -83,15 +83,15 @@ def told(
     taken: Sequence[Sample],
     traffic: Mapping[str, Traffic],
     error: float,
-    neighbour: Neighbour | None = None,
 ) -> Record:
     """traffic: of one pass, by program."""
+    beside = [sample.load for sample in taken if sample.program == NEIGHBOUR]
     return Record(
         launch=0,
         point=bench.point,
         samples=tuple(taken),
         tails=tails(taken),
-        neighbour=neighbour.gbps if neighbour else 0.0,
+        neighbour=median(beside) if beside else 0.0,
         traffic=dict(traffic),
         core_level=bench.core_level,
         max_abs_err=error,
