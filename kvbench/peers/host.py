@@ -70,7 +70,9 @@ class Host(Closing):
         found: tuple[int, dict[str, int], str] = self.ask("setup", sizes, self._data, *facts)
         return found
 
-    def run(self, *layers: "PeerStep", passes: int = 1, between: None = None) -> Times:
+    def run(
+        self, *layers: "PeerStep", passes: int = 1, between: None = None, load: None = None
+    ) -> Times:
         start = perf_counter()
         taken, switches, faults = self.ask("run", [each.layer for each in layers], passes)
         wall = perf_counter() - start

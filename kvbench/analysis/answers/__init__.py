@@ -7,6 +7,7 @@ from kvbench.analysis.answers.answer import Answer
 from kvbench.analysis.answers.decodes import Decodes, decodes
 from kvbench.analysis.answers.factors import Factors, factors
 from kvbench.analysis.answers.l3 import L3, l3
+from kvbench.analysis.answers.latency import Latency, latency
 from kvbench.analysis.answers.memory import Reads, reads
 from kvbench.analysis.answers.mixed import Mixed, mixture
 from kvbench.analysis.answers.prefetch import prefetch
@@ -43,6 +44,9 @@ class Answers:
     mixed: Annotated[
         Mixed, about("which formats of K and V, at which error; and what is done to scores")
     ]
+    latency: Annotated[
+        Latency, about("what a load of memory takes beside a scan, and what that costs the scan")
+    ]
     servers: Annotated[Servers, about("a model of servers with other bandwidth a core")]
     trust: Annotated[Trust, about("how far to trust the run")]
 
@@ -69,6 +73,7 @@ def answers(tables: Tables) -> Answers:
         serving=served,
         speculation=speculation(tables, page),
         mixed=mixture(tables, page),
+        latency=latency(tables, page),
         servers=servers(found, page, memory),
         trust=trust(tables),
     )

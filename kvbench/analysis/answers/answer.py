@@ -20,6 +20,7 @@ class Unit(StrEnum):
     LENGTH = "times as long"  # a ratio of times: above 1 the subject takes longer
     SHARE = "share"  # of what it is held against
     SECONDS = "seconds"
+    NS = "ns"
     CONTEXT = "tokens"
 
 
@@ -33,6 +34,9 @@ class Held(StrEnum):
     FAR = "the same decode from memory"
     ALONE = "the same with nothing read in between"
     POINT = "another point"
+    IDLE = "the idle latency"
+    READS = "plain reads of as much"
+    UNCHASED = "its rate without a chase"
     OFF = "the same without prefetches"
     STEP = "a decode step"
     PARTS = "its parts, each alone"
@@ -87,7 +91,9 @@ class Figure:
     value: Annotated[float, about("in `unit`: median over launches")]
     low: Annotated[float, about("in `unit`: lower end of its interval")]
     high: Annotated[float, about("in `unit`: upper end of its interval")]
-    unit: Annotated[Unit, about("tokens/s, GB/s, times, times as long, share, seconds or tokens")]
+    unit: Annotated[
+        Unit, about("tokens/s, GB/s, times, times as long, share, seconds, ns or tokens")
+    ]
 
 
 @dataclass(frozen=True, slots=True)
