@@ -18,6 +18,7 @@ from kvbench.errors import BadArgument, Unsupported
 from kvbench.grouping import grouped
 from kvbench.machine.cpus import last_levels
 from kvbench.model import PLACES, Cpu, Machine
+from kvbench.model.chases import NODE
 from kvbench.units import cpu_text
 
 MOST_THREADS = 1024
@@ -86,6 +87,14 @@ def neighbours(machine: Machine, cpus: Iterable[int]) -> tuple[int, ...]:
     ]
     first = [cpu for cpu, rank in _ranks(machine, free).items() if not rank]
     return tuple(first[: max(0, _paid(machine, len(own) + len(first)) - len(own))])
+
+
+def chaser(machine: Machine, cpus: Iterable[int], where: str) -> int | None:
+    """The CPU of a thread that chases beside a point on `cpus`; None where there is none such.
+    where: as in model/chases.py.
+    """
+    free = neighbours(machine, cpus) if where == NODE else ()
+    return free[-1] if free else None
 
 
 def _count(threads: str | int | None) -> int | None:

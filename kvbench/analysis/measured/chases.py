@@ -110,11 +110,11 @@ def _chased(point: Point, records: Sequence[Record], launches: Sequence["_Launch
 
 def _seen(steps: Iterable[_Step]) -> Seen:
     every = list(steps)
-    plain = [
+    ns, tail, load, total = (
         Estimate.of([getattr(step, name) for step in every])
         for name in ("ns", "tail", "load", "gbps")
-    ]
-    return Seen(*plain, Estimate.of_ratios([step.times for step in every]))
+    )
+    return Seen(ns, tail, load, total, Estimate.of_ratios([step.times for step in every]))
 
 
 @dataclass(frozen=True, slots=True)
