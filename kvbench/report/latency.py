@@ -21,7 +21,7 @@ def chases(found: Answers) -> Sheet:
         "times idle": answered("busy", narrow),
         "over plain reads": answered("alike", narrow),
         "than plain reads": ("alike", lambda answer: words("latency", "verdict", answer)),
-        "its rate beside the chase": answered("slowed", narrow),
+        "% of its rate alone": answered("slowed", lambda found: narrow(found).replace("%", "")),
         **plain("threads"),
         "context": ("context", "{:,}".format),
         "chase on CPU": ("cpu", str),
@@ -59,6 +59,7 @@ def idle(found: Answers) -> Sheet:
     """Of a chase alone."""
     columns: Columns = {
         **plain("chase"),
+        "on CPU": ("cpu", str),
         "its data": ("bytes", size),
         "ns": told("ns"),
         "after over before": told("drift"),
@@ -68,7 +69,8 @@ def idle(found: Answers) -> Sheet:
 
 def _idle(own: Latency) -> Iterator[dict[str, Any]]:
     for each in own.idle:
-        yield {"chase": level(each.level), "bytes": each.bytes, "ns": each.ns, "drift": None}
+        own_facts = {name: getattr(each, name) for name in ("cpu", "bytes", "ns")}
+        yield own_facts | {"chase": level(each.level), "drift": None}
     for place in own.places:
         name = words("latency", "place", own, place)
         for state, ns, drift in (
@@ -77,6 +79,7 @@ def _idle(own: Latency) -> Iterator[dict[str, Any]]:
         ):
             yield {
                 "chase": f"memory, {name}: {state}",
+                "cpu": place.cpu,
                 "bytes": place.bytes,
                 "ns": ns,
                 "drift": drift,

@@ -17,17 +17,11 @@ def near(value, unit, off=0.02):
     return Figure(value, (1 - off) * value, (1 + off) * value, unit)
 
 
-def answered(question, value, unit, held, state=State.DECIDED, off=0.02):
-    return Answer(
-        question,
-        "",
-        ("a",),
-        near(value, unit, off),
-        held,
-        basis=Basis.ROUNDS,
-        state=state,
-        launches=7,
-    )
+def answered(question, value, unit, held="", state=State.DECIDED, off=0.02, **facts):
+    """Of the same rounds."""
+    found = near(value, unit, off)
+    more = {"basis": Basis.ROUNDS, "state": state, "facts": facts, "launches": 7}
+    return Answer(question, "", ("a",), found, held, **more)
 
 
 def step(share, most, threads, cost):
@@ -72,10 +66,10 @@ def place(op, dtype, threads, point="", cost=1.0, chase="node", state=State.LEVE
         ),
         busy=answered(
             "busy", 1 + RISES[threads] * 0.67, Unit.LENGTH, Held.IDLE,
-            State.LEVEL if threads == 1 else State.DECIDED, 0.01,
+            State.LEVEL if threads == 1 else State.DECIDED, 0.01, gbps=0.9 * most,
         ),
         alike=answered("alike", (1 + cost) / 2, Unit.LENGTH, Held.READS, state, 0.01),
-        slowed=answered("slowed", 0.99, Unit.TIMES, Held.UNCHASED, State.LEVEL, 0.01),
+        slowed=answered("slowed", 0.99, Unit.SHARE, Held.UNCHASED, State.LEVEL, 0.01),
     )  # fmt: skip
 
 
@@ -88,7 +82,7 @@ def found(threads=15, points=("", "", "")):
             for scan, point, (cost, state) in zip(SCANS, points, costs, strict=True)
         ),
         idle=tuple(
-            Idle(level, count, near(ns, Unit.NS))
+            Idle(level, threads, count, near(ns, Unit.NS))
             for level, count, ns in (
                 ("L2", MIB // 2, 3.1),
                 ("L3", 8 * MIB, 14.2),

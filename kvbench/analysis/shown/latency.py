@@ -8,9 +8,9 @@ import pandas as pd
 from kvbench.analysis.answers.answer import Figure
 from kvbench.analysis.answers.latency import Latency, Place, Step
 from kvbench.analysis.means.findings import Findings
-from kvbench.analysis.measured.chases import LINE, MOST
+from kvbench.analysis.measured.chases import LINE
 from kvbench.analysis.shown.usual import enclosed, places
-from kvbench.model.chases import IDLE, READ, SPIN
+from kvbench.model.chases import IDLE, SPIN
 
 BUSY = "busy"  # the load of a row that tells `busy` of its place
 L3 = "L3"
@@ -52,10 +52,10 @@ def _rows(found: Latency, place: Place) -> Iterator[dict[str, Any]]:
     for level in found.idle:
         if level.level == L3:
             yield {"load": L3} | _ends("ns", level.ns)
+    if place.busy.tested:
+        where = {"load": BUSY, "gbps": place.busy.facts["gbps"]}
+        yield where | enclosed("times_idle", place.busy)
     for curve in place.curves:
-        if curve.load == READ:  # its steps rise
-            most = curve.steps[-1].gbps.value
-            yield {"load": BUSY, "gbps": MOST * most} | enclosed("times_idle", place.busy)
         for step in curve.steps:
             yield {"load": curve.load, "share": step.share} | _step(step)
 

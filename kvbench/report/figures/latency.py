@@ -90,7 +90,7 @@ def _panel(axes: Axes, rows: pd.DataFrame, lines: dict[str, dict[str, Any]]) -> 
     for row in rows[rows["load"] == shown.BUSY].itertuples():
         axes.axvline(row.gbps, color=FAINT, lw=0.9, ls=(0, (1, 2)))
         axes.annotate(
-            said("latency", "mark", None if pd.isna(row.times_idle) else row.times_idle),
+            said("latency", "mark", row.times_idle),
             (row.gbps, 1),
             (-3, -3),
             xycoords=axes.get_xaxis_transform(),

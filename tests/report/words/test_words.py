@@ -120,7 +120,7 @@ SENTENCES = {
         " llama-3-8b, 4,096 tokens); a decode of f16 costs its neighbours as much as plain reads of"
         " the same rate: 1.00x (0.99 to 1.01) their latency; a decode of i8 not clear, 1.02x (1.01"
         " to 1.04); an append of f16 more, 1.20x (1.19 to 1.21).",
-        "The chase costs the scan nothing that shows: it keeps 0.99x (0.98 to 1.00) of its rate.",
+        "The chase costs the scan nothing that shows: it keeps 99% of its rate (98 to 100% of it).",
         "Idle, a load takes 3.1 ns from L2, 14.2 ns from L3 and 108 ns from memory.",
         "On a virtual machine steal and neighbours are in it.",
     ],
