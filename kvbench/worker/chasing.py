@@ -7,6 +7,7 @@ and no more.
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import cast
 
 from kvbench.errors import Refused, Unsupported
 from kvbench.machine.placement import chaser
@@ -141,4 +142,4 @@ class Chasing:
             self._bench.probe("copy", to=to, source=source, size=piece) for to, source in pairs
         )
         yield COPY, tuple(copies)
-        yield OWN, self._bench.kernel.tasks
+        yield OWN, cast("tuple[Task, ...]", self._bench.kernel.tasks)
