@@ -94,19 +94,19 @@ class Program:
         if not self.quiet:
             if self.warm:
                 self._run(before)
-            return self._run(*tasks, passes=passes)
+            return self.timing(tasks, passes)
         order = tasks if len(self.tasks) == 1 else (before, *tasks)[: len(self.tasks)]
-        times = self._run(*order, passes=passes + 1)
+        times = self.timing(order, passes + 1)
         counted = sorted(times.pass_seconds[1:])
         return replace(times, seconds=sum(counted), pass_seconds=(counted[int(QUIET * passes)],))
 
-    def _run(self, *tasks: Timed, passes: int = 1) -> Times:
-        meanwhile = {"load": self.load} if self.load else {}
-        return self.team.run(*tasks, passes=passes, between=self.between, **meanwhile)
-
     def timing(self, tasks: Sequence[Timed], passes: int) -> Times:
         """So many passes, nothing before them."""
-        return self._run(*tasks, passes=passes)
+        return self._run(*tasks, passes=passes, between=self.between)
+
+    def _run(self, *tasks: Timed, **how: Any) -> Times:
+        """With the load beside it."""
+        return self.team.run(*tasks, **how, **({"load": self.load} if self.load else {}))
 
     def latency(self, times: Times) -> tuple[float, ...]:
         """As Sample has it."""
