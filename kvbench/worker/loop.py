@@ -106,7 +106,9 @@ class Program:
 
     def _run(self, *tasks: Timed, **how: Any) -> Times:
         """With the load beside it."""
-        return self.team.run(*tasks, **how, **({"load": self.load} if self.load else {}))
+        if self.load:
+            how["load"] = self.load
+        return self.team.run(*tasks, **how)
 
     def latency(self, times: Times) -> tuple[float, ...]:
         """As Sample has it."""
