@@ -21,6 +21,7 @@ from kvbench.model.chases import (
     OWN,
     READ,
     REMOTE,
+    SAMPLE,
     SHARES,
     SIBLING,
     SPIN,
@@ -37,7 +38,6 @@ from kvbench.worker.loop import Program
 from kvbench.worker.probing import PASS_BYTES
 
 LOADS = 4096  # of a step
-SECONDS = 0.02  # of a sample, at least: some tens of steps
 _CACHES = 1 / 4  # of memory that no cache holds: as much as all caches hold
 # bytes for each thread that spins, which fit any L1; and how often it reads them in a pass, which
 # takes about 0.1 ms
@@ -111,7 +111,7 @@ class Chasing:
             warm=False,
             load=load,
             loads=LOADS,
-            sample_time=max(SECONDS, sample_time),
+            sample_time=max(SAMPLE, sample_time),
             place=place,
         )
 

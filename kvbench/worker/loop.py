@@ -185,14 +185,14 @@ class Passes:
 
     def _timed(self, program: Program) -> tuple[float, float]:
         """Seconds of a pass, and those that it costs."""
-        passes = 1
+        passes, least = 1, _SHORT * max(self._sample_time, program.sample_time)
         while True:
             taken, cost = map(
                 min, zip(*(self._timing(program, passes) for _ in range(_TIMINGS)), strict=True)
             )
-            if cost >= _SHORT * self._sample_time or passes >= 1 << 24:
+            if cost >= least or passes >= 1 << 24:
                 return taken / passes, cost / passes
-            passes *= max(2, min(16, int(2 * _SHORT * self._sample_time / cost)))
+            passes *= max(2, min(16, int(2 * least / cost)))
 
     def _timing(self, program: Program, passes: int) -> tuple[float, float]:
         _, tasks = self._walk.on(program, passes)
