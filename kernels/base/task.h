@@ -22,7 +22,8 @@ struct kvb_task {
     kvb_cache shape;                 /* as the cache was when the task was planned */
     int64_t advance;                 /* tokens that a pass adds to each of its sequences */
     int32_t threads;
-    double pause; /* of a load: see kvb_load. 0: none */
+    bool loaded;  /* a load with this task is under way */
+    double pause; /* of that load: see kvb_load. 0: none */
     bool paces;   /* `work` waits after each unit; else what a thread does in it is one unit */
     /* 1: the first 64 bytes of the scratch are double ticks[3], zeroed before each pass */
     int32_t stages;

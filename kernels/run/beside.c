@@ -1,7 +1,9 @@
 /* A run while another team works. */
+#include <stdio.h>
+
 #include "run/run.h"
 
-/* tokens that no cache has room for may be added, but for a ring, which begins again */
+/* So many passes are planned for, since nobody knows how many there will be. */
 enum { PASSES_MOST = INT32_MAX / 2 };
 
 typedef struct under_way {
@@ -31,7 +33,17 @@ static void do_load(kvb_team *team, int32_t thread, void *argument)
     }
 }
 
-static kvb_passes passes_of(const kvb_load *load)
+/* ---- checks ---------------------------------------------------------------------------------- */
+
+/* A code whose message says that it is about the load. */
+static int32_t of_load(int32_t code)
+{
+    char message[200];
+    snprintf(message, sizeof message, "%s", kvb_message());
+    return code ? kvb_fail(code, "load: %s", message) : KVB_OK;
+}
+
+static kvb_passes all_of(const kvb_load *load)
 {
     return (kvb_passes){
         .tasks = load->tasks, .count = load->count, .passes = PASSES_MOST, .between = NULL};
@@ -39,47 +51,90 @@ static kvb_passes passes_of(const kvb_load *load)
 
 static int32_t check_load(const kvb_team *team, const kvb_load *load)
 {
-    TRY(kvb_check_given("load", load));
-    const kvb_passes job = passes_of(load);
+    const kvb_passes job = all_of(load);
     TRY(kvb_run_check(load->team, &job));
     if (load->team == team)
-        return kvb_fail(KVB_BAD_ARGUMENT, "load: its team is that of the run");
+        return kvb_fail(KVB_BAD_ARGUMENT, "its team is that of the run");
     TRY(kvb_check_range("ahead", load->ahead, 1, PASSES_MOST));
     if (!(load->pause >= 0.0 && load->pause <= 1000.0))
-        return kvb_fail(KVB_BAD_ARGUMENT, "pause is %g, not 0 to 1000", load->pause);
+        return kvb_fail(KVB_BAD_ARGUMENT, "pause is %g; allowed is 0 to 1000", load->pause);
     return KVB_OK;
 }
 
-static void set_pause(kvb_task *task, double pause)
+/* With the turn of its team. A ring has room for any number of tokens. */
+static int32_t check_load_ready(const kvb_load *load)
 {
+    const kvb_passes job = all_of(load);
+    for (int32_t i = 0; i < load->count; i++)
+        if (load->tasks[i] && load->tasks[i]->advance && !load->tasks[i]->cache->ring)
+            return kvb_fail(KVB_BAD_ARGUMENT,
+                            "tasks[%d] adds tokens in each pass, and its cache is no ring: nobody "
+                            "knows how many passes there will be",
+                            i);
+    return kvb_run_ready(load->team, &job);
+}
+
+static bool is_loaded(const kvb_task *task)
+{
+    bool loaded = task->loaded;
+    for (int32_t i = 0; i < task->length; i++)
+        loaded |= is_loaded(task->series[i]);
+    return loaded;
+}
+
+/* Two teams would write to one state. */
+static int32_t check_apart(const kvb_passes *job)
+{
+    for (int32_t i = 0; i < job->count; i++)
+        if (is_loaded(job->tasks[i]))
+            return kvb_fail(KVB_BAD_ARGUMENT, "tasks[%d] is one of the load, too", i);
+    return job->between && is_loaded(job->between)
+               ? kvb_fail(KVB_BAD_ARGUMENT, "between is one of the load, too")
+               : KVB_OK;
+}
+
+/* ---- the run --------------------------------------------------------------------------------- */
+
+static void mark(kvb_task *task, bool loaded, double pause)
+{
+    task->loaded = loaded;
     task->pause = pause;
     for (int32_t i = 0; i < task->length; i++)
-        set_pause(task->series[i], pause);
+        mark(task->series[i], loaded, pause);
 }
 
-static void set_pauses(const kvb_load *load, double pause)
+static void mark_all(const kvb_load *load, bool loaded, double pause)
 {
     for (int32_t i = 0; i < load->count; i++)
-        set_pause(load->tasks[i], pause);
+        mark(load->tasks[i], loaded, pause);
 }
 
-/* With the turns of both teams. */
+/* With all checks done. */
 static int32_t run_beside(kvb_team *team, kvb_passes *job, kvb_run_times *times, kvb_load *load)
 {
-    const kvb_passes passes = passes_of(load);
     under_way state = {.load = load};
-    TRY(kvb_run_ready(load->team, &passes));
-    set_pauses(load, load->pause);
     atomic_store(&load->team->ending, false);
     kvb_team_begin(load->team, do_load, &state);
     kvb_team_await(load->team, &state.told);
-    int32_t code = kvb_run_in_turn(team, job, times);
+    int32_t code = kvb_run_passes(team, job, times);
     atomic_store(&load->team->ending, true);
     kvb_team_end(load->team);
-    set_pauses(load, 0.0);
     load->passes = state.passes;
     load->seconds = (double)(state.to - state.from) * 1e-9;
-    return code ? code : kvb_run_faults(&passes);
+    return code;
+}
+
+/* With the turns of both teams. */
+static int32_t check_and_run(kvb_team *team, kvb_passes *job, kvb_run_times *times, kvb_load *load)
+{
+    TRY(kvb_run_ready(team, job));
+    TRY(of_load(check_load_ready(load)));
+    mark_all(load, true, load->pause);
+    int32_t code = check_apart(job);
+    code = code ? code : run_beside(team, job, times, load);
+    mark_all(load, false, 0.0);
+    const kvb_passes passes = all_of(load);
+    return code ? code : of_load(kvb_run_faults(&passes));
 }
 
 int32_t kvb_run_beside(kvb_team *team, kvb_task *const *tasks, int32_t count, int64_t passes,
@@ -88,13 +143,14 @@ int32_t kvb_run_beside(kvb_team *team, kvb_task *const *tasks, int32_t count, in
     TRY(kvb_check_given("times", times));
     kvb_passes job = {tasks, count, passes, between, times->pass_seconds, 0};
     TRY(kvb_run_check(team, &job));
-    TRY(check_load(team, load));
+    TRY(kvb_check_given("load", load));
+    TRY(of_load(check_load(team, load)));
     /* in one order, so that two callers never wait for each other */
     kvb_team *first = team < load->team ? team : load->team,
              *second = team < load->team ? load->team : team;
     pthread_mutex_lock(&first->turn);
     pthread_mutex_lock(&second->turn);
-    int32_t code = run_beside(team, &job, times, load);
+    int32_t code = check_and_run(team, &job, times, load);
     pthread_mutex_unlock(&second->turn);
     pthread_mutex_unlock(&first->turn);
     return code;

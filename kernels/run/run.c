@@ -191,9 +191,8 @@ int32_t kvb_run_ready(kvb_team *team, const kvb_passes *job)
     return kvb_team_scratch(team, scratch_needed(job));
 }
 
-int32_t kvb_run_in_turn(kvb_team *team, kvb_passes *job, kvb_run_times *times)
+int32_t kvb_run_passes(kvb_team *team, kvb_passes *job, kvb_run_times *times)
 {
-    TRY(kvb_run_ready(team, job));
     if (job->pass_seconds) /* so that no page of it is new inside the loop */
         memset(job->pass_seconds, 0, (size_t)job->passes * sizeof *job->pass_seconds);
     kvb_team_do(team, do_run, job);
@@ -208,7 +207,8 @@ int32_t kvb_run(kvb_team *team, kvb_task *const *tasks, int32_t count, int64_t p
     kvb_passes job = {tasks, count, passes, between, times->pass_seconds, 0};
     TRY(kvb_run_check(team, &job));
     pthread_mutex_lock(&team->turn);
-    int32_t code = kvb_run_in_turn(team, &job, times);
+    int32_t code = kvb_run_ready(team, &job);
+    code = code ? code : kvb_run_passes(team, &job, times);
     pthread_mutex_unlock(&team->turn);
     return code;
 }

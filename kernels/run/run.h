@@ -21,13 +21,15 @@ typedef struct kvb_passes {
 int64_t kvb_do_pass(kvb_team *team, kvb_task *task, int32_t thread);
 int64_t kvb_do_task(kvb_team *team, kvb_task *task, int32_t thread);
 
-/* run.c: what can be checked without the team's turn; */
+/* run.c. All return a code with its message. */
+/* Checks that need no turn of the team. */
 int32_t kvb_run_check(const kvb_team *team, const kvb_passes *job);
-/* and with it: whether all passes can be done, of which each thread has the scratch then; */
+/* Whether all passes can be done. Each thread then has the scratch that they need. This and the
+ * passes need the team's turn. */
 int32_t kvb_run_ready(kvb_team *team, const kvb_passes *job);
-/* the same, and then the passes; */
-int32_t kvb_run_in_turn(kvb_team *team, kvb_passes *job, kvb_run_times *times);
-/* and after them: no time counts in which a plug-in broke a rule. */
+/* The passes, and whether a plug-in broke a rule in them. */
+int32_t kvb_run_passes(kvb_team *team, kvb_passes *job, kvb_run_times *times);
+/* Whether a plug-in broke a rule in one of the tasks: no time of it counts. */
 int32_t kvb_run_faults(const kvb_passes *job);
 
 #pragma GCC visibility pop

@@ -5,10 +5,10 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from kvbench.worker.neighbour import PIECES, Neighbour
 
 from kvbench.machine.placement import neighbours
 from kvbench.model import Fact
-from kvbench.worker.neighbour import PIECES, Neighbour
 from tests.made_run import machine
 
 
