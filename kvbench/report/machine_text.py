@@ -1,4 +1,6 @@
-"""A machine's profile as lines of text: who it is, its ceilings, its staircase."""
+"""A machine's profile as lines of text: who it is, its ceilings, its staircase, and its latency
+beside loads.
+"""
 
 from collections.abc import Iterator, Sequence
 
@@ -8,6 +10,8 @@ from kvbench.analysis.measured.ceilings import WITHOUT_MEMORY
 from kvbench.analysis.measured.machines import (
     UNITS,
     CeilingRow,
+    IdleRow,
+    LoadedRow,
     MachineProfile,
     staircase,
     usual_pages,
@@ -17,6 +21,7 @@ from kvbench.model import COMPUTE, PLAIN, Fact, Machine
 from kvbench.model.point import FLOPS
 from kvbench.regime import dram_bytes
 from kvbench.report.ruled import Column, ruled
+from kvbench.report.words import said as words
 from kvbench.units import counted, cpu_text, size
 
 _BAR = 40  # characters, for the highest rate
@@ -27,7 +32,7 @@ _OPS = ("read", "write", "write_nt", "copy", "copy_nt", "triad", "latency")
 
 def text(profile: MachineProfile) -> list[str]:
     lines = [*identity(profile.topology), "", *_ceilings(profile), "", *_stairs(profile)]
-    return [*lines, "", *_capacities(profile)]
+    return [*lines, "", *_capacities(profile), *_loaded(profile)]
 
 
 def identity(machine: Machine) -> list[str]:
@@ -194,3 +199,39 @@ def _capacities(profile: MachineProfile) -> Iterator[str]:
         )
     if profile.advice:
         yield f"  {profile.advice}"
+
+
+def _loaded(profile: MachineProfile) -> Iterator[str]:
+    """Plain reads and copies stand there once, as beside the first decode."""
+    if not profile.idle:
+        return
+    first, hypervisor = profile.idle[0], profile.topology.facts.get("hypervisor")
+    own = {row.kernel for row in profile.idle}
+    rows = [row for row in profile.loaded if row.point == first.point or row.load in own]
+    table = pd.DataFrame([_idle_cells(first), *map(_loaded_cells, rows)])
+    yield from ("", words("loaded", "title", first))
+    yield from (
+        f"  {line}" for line in ruled(table, [Column(name, name) for name in table.columns])
+    )
+    virtual = bool(hypervisor and hypervisor.value not in (None, "none"))
+    yield f"  {words('loaded', 'sentence', profile.idle, virtual)}"
+
+
+def _idle_cells(row: IdleRow) -> dict[str, str]:
+    return _cells("none", "", "", row) | {"x idle": ""}
+
+
+def _loaded_cells(row: LoadedRow) -> dict[str, str]:
+    load = words("loaded", "load", row.load)
+    cells = _cells(load, f"{row.share}%", f"{row.gbps:.3g}", row)
+    return cells | {"x idle": f"{row.times:.2f}"}
+
+
+def _cells(load: str, share: str, rate: str, row: IdleRow | LoadedRow) -> dict[str, str]:
+    return {
+        "load": load,
+        "of its rate": share,
+        "GB/s": rate,
+        "ns (99 % interval)": f"{row.ns:.3g} ({row.low:.3g}..{row.high:.3g})",
+        "95 % of steps": f"{row.tail:.3g}",
+    }
