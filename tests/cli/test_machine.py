@@ -151,13 +151,16 @@ def test_latency_beside_loads(made_up, capsys):
 def test_latency_beside_loads_is_printed(made_up, capsys):
     printed = output_of(capsys, "machine", "--quick", "--loaded", "--threads", "1")
     table = printed[printed.index("Latency of memory beside a load") :].splitlines()
-    assert "CPU 1 chases 512 MiB (50% of it on huge pages) while 1 thread works" in table[0]
+    assert "CPU 1 chases 512 MiB (50% on huge pages) while 1 thread works" in table[0]
     rows = [" ".join(line.split()) for line in table]
-    assert "none 100 (100..100) 150" in rows
+    assert rows[2:4] == ["none 100 (100..100) 150", "spin in L1 100"]
     assert "read 100% 20.4 160 (160..160) 240 1.60" in rows
     assert "decode f16 75% 11.7 134 (134..134) 201 1.34" in rows
-    assert "(beside one core, not saturated) latency is 1.54x" in rows[-1]
-    assert "A decode of f16 costs its neighbours 1.00x (1.00 to 1.00)" in rows[-1]
+    assert "(beside one core, not saturated) latency is 1.54x" in rows[-3]
+    assert rows[-2] == (
+        "Beside a decode of f16 it is 1.00x (1.00 to 1.00) that beside plain reads of the same rate."
+    )
+    assert rows[-1] == "The chase leaves the decode of f16 0.94x (0.94 to 0.94) of its rate."
 
 
 @pytest.mark.parametrize("asked", [("--threads", "2"), ("--cpus", "0-1", "--threads", "2")])
