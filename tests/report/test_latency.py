@@ -8,6 +8,7 @@ import pytest
 
 from kvbench.analysis.answers.answer import Answer, Reason, State, Unit
 from kvbench.analysis.answers.latency import Latency
+from kvbench.analysis.means.findings import findings
 from kvbench.report import page
 from kvbench.report.ending import short
 from kvbench.report.figures import every
@@ -18,7 +19,8 @@ from kvbench.report.latency import chases, idle, loaded
 from kvbench.report.words import said
 from kvbench.report.words.first import tiles
 from kvbench.texts import table_csv
-from tests.made_run import DECODE, STORE
+from tests.analysis.answers import chasing as planted
+from tests.made_run import DECODE, MACHINE, RUN, STORE
 from tests.report import chasing, made
 from tests.report.drawn import drawn, found_in, parts, strange_colours
 from tests.report.texts import blocks, plain_text, tables, unnamed, unnamed_cells
@@ -263,3 +265,22 @@ def test_page_and_terminal_say_the_same(found):
     assert not [one for block in blocks(text) for one in unnamed(block) if "latency" in one]
     own = [each for each in tables(text) if "ns, p95" in each[0] or "idle, ns" in each[0]]
     assert [unnamed_cells(*each) for each in own] == [[], []]
+
+
+def test_what_was_measured_stands_in_every_form():
+    """Of planted records: ns at GB/s of load and chase together."""
+    found = findings(RUN, planted.records(launches=7), MACHINE)
+    table = latency(found, Look(found.points)).table
+    ns = planted.STEEP(38.0)
+    own = table[(table["load"] == "decode") & (table["share"] == 100)]
+    (row,) = own[["ns", "gbps", "load_gbps"]].to_dict("records")
+    assert row == pytest.approx({"ns": ns, "gbps": 38 + 64 / ns, "load_gbps": 38})
+    cells = [cell.text for cell in loaded(found.answers).rows[-1]]
+    assert cells[:3] == ["decode f16", "decode f16", "100"]
+    assert cells[5].startswith(f"{ns:.0f} (") and cells[6].startswith(f"{1.5 * ns:.0f} (")
+    line = next(line for line in short(found) if line.startswith("  decode f16 "))
+    assert line.endswith(f"{ns:.0f} at {38 + 64 / ns:.1f}")
+    share = chases(found.answers).rows[0][5].text
+    assert share.startswith("95 (") and "95% of its rate" in said(
+        "latency", "sentence", found.answers.latency, False
+    )
