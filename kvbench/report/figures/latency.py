@@ -63,7 +63,9 @@ def _draw(table: pd.DataFrame, found: Latency, look: Look) -> Canvas:
         axes.set_visible(False)
     for number, (axes, rows) in enumerate(zip(every, places, strict=False)):
         _panel(axes, rows, lines)
-        axes.set_title(said("latency", "place", found, found.places[number]), fontsize=9.5)
+        place = found.places[number]
+        name, away = said("latency", "named", found, place), said("latency", "away", place)
+        axes.set_title(f"{name}\n{away}".strip(), fontsize=9.5)
         if number % columns == 0:
             axes.set_ylabel("ns of a load (less is better)")
         if number + columns >= len(places):
