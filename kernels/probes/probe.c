@@ -5,7 +5,7 @@
 #include "tier/tier.h"
 
 enum { ADDITIONS = 64 };   /* in a turn of the loop, whose own count runs beside them */
-enum { UNIT = 128 << 10 }; /* bytes of a buffer between two waits of a load */
+enum { UNIT = 128 << 10 }; /* bytes of each buffer between two waits of a load */
 
 typedef struct probe_task {
     kvb_task task;
@@ -71,13 +71,12 @@ static uint8_t *share(const void *buffer, int64_t first)
     return buffer ? (uint8_t *)buffer + first : NULL;
 }
 
-/* Bytes at..at + bytes of each buffer that the op has. */
-static void stream_unit(kvb_task *task, const probe_task *probe, int32_t thread, int64_t at,
-                        int64_t bytes)
+/* So many bytes from each place that the op has. */
+static inline void move(kvb_task *task, const probe_task *probe, int32_t thread, uint8_t *a,
+                        uint8_t *b, uint8_t *c, int64_t bytes)
 {
     const kvb_probe *args = &probe->args;
     const kvb_tier *tier = probe->tier;
-    uint8_t *a = share(args->a, at), *b = share(args->b, at), *c = share(args->c, at);
     switch (args->op) {
     case OP_READ:
         tier->read(a, bytes, ahead_of(args), &task->sums[thread]);
@@ -100,17 +99,23 @@ static void stream_unit(kvb_task *task, const probe_task *probe, int32_t thread,
     }
 }
 
-/* The same, with a wait after each unit where a load has a pause. */
-static void stream_bytes(kvb_task *task, const probe_task *probe, int32_t thread, int64_t at,
-                         int64_t bytes)
+/* Bytes at..at + bytes of each buffer, so many times, with a wait after each unit where a load has
+ * a pause. Without one nothing stands between two sweeps: those of 4 KiB would take a tenth longer.
+ */
+static void sweep(kvb_task *task, const probe_task *probe, int32_t thread, int64_t at,
+                  int64_t bytes, int64_t sweeps)
 {
+    const kvb_probe *args = &probe->args;
+    uint8_t *a = share(args->a, at), *b = share(args->b, at), *c = share(args->c, at);
     kvb_pace pace = kvb_pace_of(task);
-    const int64_t unit = pace.pause > 0.0 ? UNIT : bytes;
-    for (int64_t done = 0, some; done < bytes; done += some) {
-        some = at_most(unit, bytes - done);
-        stream_unit(task, probe, thread, at + done, some);
-        kvb_pace_unit(&pace);
-    }
+    for (; !(pace.pause > 0.0) && sweeps > 0; sweeps--)
+        move(task, probe, thread, a, b, c, bytes);
+    for (; sweeps > 0; sweeps--)
+        for (int64_t done = 0; done < bytes; done += UNIT) {
+            move(task, probe, thread, share(a, done), share(b, done), share(c, done),
+                 at_most(UNIT, bytes - done));
+            kvb_pace_unit(&pace);
+        }
 }
 
 /* A thread's share of the next piece, which begins anew behind the end of the buffer. */
@@ -122,7 +127,7 @@ static void read_piece(kvb_task *task, const probe_task *probe, int32_t thread)
             left = lines * (thread + 1) / task->threads - lines * thread / task->threads;
     while (left > 0) {
         int64_t run = at_most(left, all - at);
-        stream_bytes(task, probe, thread, at * LINE, run * LINE);
+        sweep(task, probe, thread, at * LINE, run * LINE, 1);
         left -= run;
         at = 0;
     }
@@ -160,8 +165,7 @@ static void work(kvb_task *task, int32_t thread, void *scratch)
         read_piece(task, probe, thread);
         return;
     }
-    for (int64_t sweep = at_least(1, args->steps); sweep > 0; sweep--)
-        stream_bytes(task, probe, thread, first, bytes);
+    sweep(task, probe, thread, first, bytes, at_least(1, args->steps));
     if (args->op == OP_WRITE_NT || args->op == OP_COPY_NT)
         stream_end(); /* once: after every sweep it would drain buffers that the next one fills */
 }
