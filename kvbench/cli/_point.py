@@ -57,7 +57,8 @@ def option_name(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-_POINT = (field.name for field in FIELDS if field.axis and field.name not in ("op", "engine"))
+_APART = ("op", "engine", "chase")  # no options of a point: a chase is timed by sweeps alone
+_POINT = (field.name for field in FIELDS if field.axis and field.name not in _APART)
 point_options = with_options(*options(*_POINT))
 
 

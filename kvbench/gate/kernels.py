@@ -11,7 +11,7 @@ import numpy as np
 from kvbench.errors import KvbenchError, NotComparable, Unsupported
 from kvbench.gate.builds import Build, refuse_no_library
 from kvbench.gate.missing import missing
-from kvbench.gate.rivals import Rivals, planned
+from kvbench.gate.rivals import Rivals, planned, refuse_chases
 from kvbench.machine import available_memory, describe
 from kvbench.model import (
     AUTO,
@@ -77,6 +77,7 @@ def rivals(base: Build, head: Build, asked: Request, folder: Path) -> Rivals:
     site = Site(machine, available_memory(), asked.isa, library=opened["base"])
     found = expand(suite, site, only=asked.only)
     refuse_too_large(found)
+    refuse_chases(found)
     lost = missing(found.points, opened)
     points = [point for point in found.points if point not in lost]
     if not points:

@@ -5,8 +5,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from kvbench.errors import BadArgument
 from kvbench.machine import describe
 from kvbench.model import Machine, Plan, Point
+from kvbench.model.chases import NONE
+from kvbench.plan import Sweep
 from kvbench.runner import new_run
 
 _PATIENCE = 120.0  # seconds without a sign of life after which a visit has hung
@@ -36,6 +39,15 @@ def unchanged(base: str, head: str) -> Rivals:
     nothing = Plan(points=(), launches=1, samples=1, sample_time=1.0, seed=0)
     why = "nothing was measured: base and head are built from the same sources"
     return Rivals(describe(), nothing, base, head, how="", unmeasured=why)
+
+
+def refuse_chases(sweep: Sweep) -> None:
+    """A duel times the points alone."""
+    if any(point.chase != NONE for point in sweep.points):
+        raise BadArgument(
+            f"{sweep.suite.source} has points beside which a thread chases, and a gate times none",
+            "name another --suite",
+        )
 
 
 def planned(plan: Plan, points: tuple[Point, ...], seed: int | None, **facts: Any) -> Plan:

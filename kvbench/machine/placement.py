@@ -11,14 +11,14 @@ physical core gets a thread before an SMT sibling gets one, and strong cores bef
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import chain, pairwise, zip_longest
 
 from kvbench.errors import BadArgument, Unsupported
 from kvbench.grouping import grouped
 from kvbench.machine.cpus import last_levels
 from kvbench.model import PLACES, Cpu, Machine
-from kvbench.model.chases import NODE
+from kvbench.model.chases import NODE, SIBLING
 from kvbench.units import cpu_text
 
 MOST_THREADS = 1024
@@ -45,7 +45,7 @@ def place(machine: Machine, cpus: str | None, threads: str | int | None) -> tupl
     order, cores = _order(machine, cpus)
     count = _count(threads)
     if count is None:
-        count = max(1, _paid(machine, len(order) if threads == SIBLINGS else cores))
+        count = max(1, paid(machine, len(order) if threads == SIBLINGS else cores))
     return tuple(order[thread % len(order)] for thread in range(count))
 
 
@@ -65,7 +65,7 @@ def powers(machine: Machine, cpus: str | None) -> tuple[int, ...]:
     steps = [max(Counter(each).values()) for each in reversed(groups)]
     if cpus == "spread":
         steps = [len(set(each)) for each in groups]
-    most = max(1, _paid(machine, cores))
+    most = max(1, paid(machine, cores))
     found = {most}
     for unit, limit in pairwise((1, *steps, cores)):
         found |= {unit << bit for bit in range((limit // unit).bit_length())} | {limit}
@@ -78,23 +78,57 @@ def powers(machine: Machine, cpus: str | None) -> tuple[int, ...]:
 
 def neighbours(machine: Machine, cpus: Iterable[int]) -> tuple[int, ...]:
     """One CPU of each core of their nodes that they leave free, as far as the quota pays for."""
-    known, own = {cpu.cpu: cpu for cpu in machine.cpus}, set(cpus)
-    busy, nodes = {known[cpu].core for cpu in own}, {known[cpu].node for cpu in own}
-    free = [
-        cpu
-        for cpu in _ordered(machine, "compact")
-        if known[cpu].core not in busy and known[cpu].node in nodes
-    ]
-    first = [cpu for cpu, rank in _ranks(machine, free).items() if not rank]
-    return tuple(first[: max(0, _paid(machine, len(own) + len(first)) - len(own))])
+    own = set(cpus)
+    first = _free(machine, own, NODE)
+    return tuple(first[: max(0, paid(machine, len(own) + len(first)) - len(own))])
 
 
 def chaser(machine: Machine, cpus: Iterable[int], where: str) -> int | None:
-    """The CPU of a thread that chases beside a point on `cpus`; None where there is none such.
-    where: as in model/chases.py.
+    """The CPU of a thread that chases beside a point on `cpus`; None where there is none such, or
+    the quota does not pay for it. where: as in model/chases.py. The last of the strongest that are
+    free: interrupts are served by the first ones.
     """
-    free = neighbours(machine, cpus) if where == NODE else ()
-    return free[-1] if free else None
+    own = set(cpus)
+    free = _free(machine, own, where)
+    return _last(machine, free) if free and paid(machine, len(own) + 1) > len(own) else None
+
+
+def loading(machine: Machine, cpus: str | None, where: str) -> tuple[int, ...]:
+    """The CPUs of a point beside which a thread chases, where nobody gives a number: one for each
+    core of the first node that place() takes, but for the core of the chase, and no more than the
+    quota pays for. Those of a list are taken as they stand. Empty where no CPU is left.
+    """
+    order, cores = _order(machine, cpus)
+    if not _is_word(machine, cpus):
+        return order[: paid(machine, cores)]
+    node = {cpu.cpu: cpu.node for cpu in machine.cpus}
+    ranks = _ranks(machine, order)
+    own = [cpu for cpu in order if not ranks[cpu] and node[cpu] == node[order[0]]]
+    if where == NODE and not _free(machine, set(own), where):
+        own.remove(_last(machine, own))
+    return tuple(own[: max(0, paid(machine, len(own) + 1) - 1)])
+
+
+def _free(machine: Machine, own: Collection[int], where: str) -> list[int]:
+    """CPUs that may chase beside these, strong ones first. Of each free core one: on their nodes,
+    or on the first node that has none of them.
+    """
+    known, order = {cpu.cpu: cpu for cpu in machine.cpus}, _ordered(machine, "compact")
+    busy, nodes = {known[cpu].core for cpu in own}, {known[cpu].node for cpu in own}
+    if where == SIBLING:
+        return [cpu for cpu in order if known[cpu].core in busy and cpu not in own]
+    idle = [cpu for cpu in order if known[cpu].core not in busy]
+    first = [cpu for cpu, rank in _ranks(machine, idle).items() if not rank]
+    if where != NODE:
+        nodes = {known[cpu].node for cpu in first if known[cpu].node not in nodes}
+        nodes = {min(nodes)} if nodes else set()
+    return [cpu for cpu in first if known[cpu].node in nodes]
+
+
+def _last(machine: Machine, cpus: Sequence[int]) -> int:
+    """Of those that are as strong as the first."""
+    kind = {cpu.cpu: cpu.kind for cpu in machine.cpus}
+    return [cpu for cpu in cpus if kind[cpu] == kind[cpus[0]]][-1]
 
 
 def _count(threads: str | int | None) -> int | None:
@@ -110,7 +144,7 @@ def _count(threads: str | int | None) -> int | None:
     return int(text)
 
 
-def _paid(machine: Machine, threads: int) -> int:
+def paid(machine: Machine, threads: int) -> int:
     """As many of them as never wait for the quota: spinning at a barrier, a paused one would hold
     up all others.
     """
@@ -122,11 +156,16 @@ def _order(machine: Machine, cpus: str | None) -> tuple[tuple[int, ...], int]:
     """The CPUs that a word or a list means, and how many threads share none of their cores (CPUs of
     a list).
     """
-    if cpus is None or cpus in (*PLACES, *words_of(machine)):
+    if _is_word(machine, cpus):
         order = _ordered(machine, cpus or "compact")
         return order, sum(not rank for rank in _ranks(machine, order).values())
-    order = _listed(machine, cpus)
+    order = _listed(machine, cpus or "")
     return order, len(order)
+
+
+def _is_word(machine: Machine, cpus: str | None) -> bool:
+    """And no list; without either it is the word compact."""
+    return cpus is None or cpus in (*PLACES, *words_of(machine))
 
 
 def words_of(machine: Machine) -> tuple[str, ...]:

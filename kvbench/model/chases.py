@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from kvbench.model.annotated import Count, Size, about
+from kvbench.model.program import Role
 
 # where the chasing thread runs, by the word of a point
 NONE = "none"
@@ -27,6 +28,7 @@ LOADED = "loaded"
 READ, COPY, OWN = "read", "copy", "point"  # plain reads and copies of memory; the point itself
 LOADS = (READ, COPY, OWN)
 SHARES = (25, 50, 75, 100)
+SECONDS = 0.02  # of a sample, at least: some tens of steps
 MANY = 4  # cores: of fewer, the load beside a chase does not saturate memory
 
 
@@ -50,6 +52,11 @@ def of_loaded(program: str) -> tuple[str, int] | None:
     kind, _, rest = program.partition("_")
     load, _, share = rest.partition(".")
     return (load, int(share)) if kind == LOADED else None
+
+
+def of_chase(program: str) -> bool:
+    """Whether it times the chase, and not what moves bytes."""
+    return Role.of(program).kind in (IDLE, SPIN, LOADED)
 
 
 def pause(share: int) -> float:

@@ -36,7 +36,8 @@ class Needs:
 
     Memory: `cache_bytes`, all slices; `source_bytes`, what is stored there; `beside`, what evicts
     or is compared with them, the check's decoded copies, and what a process holds for each slice.
-    `far`: the footprint that no cache of the point's CPUs helps with.
+    `far`: the footprint that no cache of the point's CPUs helps with. `chain`: of `beside`, the
+    cycle that a thread chases; 0 where none does.
     """
 
     slice_bytes: Count
@@ -46,6 +47,7 @@ class Needs:
     source_bytes: Count
     beside: Count
     far: Count
+    chain: Count = 0
 
     @property
     def arena(self) -> int:

@@ -228,7 +228,16 @@ class Point(Visited):
             "where a thread chases pointers beside it: none, node (a free core of its node), remote"
             " (of another node), sibling (an SMT sibling of one of its cores)"
         ),
-    ] = of("word", NONE, "chased on {}", words=CHASES, later=True)
+    ] = of(
+        "word",
+        NONE,
+        "chased on {}",
+        "Where one more thread chases pointers, which tells what a load of memory takes beside the"
+        " point: node, on a free core of its NUMA node; remote, of another one; sibling, on an SMT"
+        " sibling of one of its cores.",
+        words=CHASES,
+        later=True,
+    )
 
     @property
     def kv_dtype(self) -> str:

@@ -24,9 +24,12 @@ from kvbench.model.point import ATTENDS, BETWEEN, CHANNEL, INTERLEAVE, LOCAL, ST
 from kvbench.model.shape import lengths_word
 from kvbench.native import Asked
 from kvbench.peers.host import layer_shape
-from kvbench.plan.needs import ALONE, PROCESS, UNCACHED, needs
+from kvbench.plan.chases import loading, refuse_cached, refuse_unchased
+from kvbench.plan.needs import ALONE, PROCESS, UNCACHED, chain_bytes, needs
 from kvbench.plan.shapes import (
+    CPUS,
     INVALID,
+    NO_NODE,
     UNKNOWN,
     Left,
     as_model,
@@ -49,8 +52,7 @@ NO_KERNEL, NO_TIER, NO_PAGES = (
     "instruction set not on this CPU",
     "pages not available here",
 )
-NO_NODE = "no such NUMA node"
-CPUS, MEMORY = "not enough CPUs", "does not fit memory"
+MEMORY = "does not fit memory"
 NO_PEER, NO_FORMAT = "no such peer here", "no format of that peer"
 # all that such a reason rests on
 _SAME = {NO_PEER: ("engine",), NO_FORMAT: ("engine", "dtype", "layout")}
@@ -123,6 +125,7 @@ def expand(suite: Suite, site: Site, seed: int = 1, only: tuple[str, ...] = ()) 
         try:
             _refuse_kernel(facts, site)
             _refuse_peer(facts, site)
+            refuse_unchased(facts)
             point = _on(facts, _cpus(facts, site), site)
             _refuse_shape(point, site)
             if point not in asked and (
@@ -402,6 +405,8 @@ def _refuse_shape(point: Point, site: Site) -> None:
 
 def _cpus(facts: _Facts, site: Site) -> tuple[int, ...]:
     try:
+        if facts["chase"] != DEFAULTS["chase"]:
+            return loading(facts, site)
         return site.cpus(facts["cpus"], threads_of(facts["op"], facts["threads"]))
     except BadArgument as error:
         raise Left(CPUS, error.args[0]) from None
@@ -411,9 +416,10 @@ def _cpus(facts: _Facts, site: Site) -> tuple[int, ...]:
 
 def _fitting(point: Point, site: Site) -> Needs:
     try:
-        needed = needs(point, site.far(point.cpus))
+        needed = needs(point, site.far(point.cpus), chain_bytes(site.machine, point))
     except KvbenchError as error:
         raise Left(INVALID, error.args[0]) from None
+    refuse_cached(point, needed)
     if needed.memory + PROCESS > site.memory:
         raise Left(*_too_large(needed, site))
     return needed

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from kvbench.errors import Refused
 from kvbench.model import Contrast, Needs, Plan, Point, Probe
+from kvbench.model.chases import LOADS, SECONDS, SHARES
 from kvbench.model.contrast import KERNEL, alone_of
 from kvbench.model.point import ONE_TOKEN, STEP, Visited
 from kvbench.plan.expansion import MEMORY, Sweep
@@ -33,6 +34,9 @@ _PACE = 0.001  # seconds of a sample of it
 _LOOKS = 1.5  # walks of all slices, whose answers are checked
 _CORES = 4  # points of a family, at least, whose core roofs share the time of a sample
 PEER = 1.5  # seconds to begin a peer's process, to fill its store and to verify it
+# samples of a chase in a round: idle and spinning, before and after, and beside each load
+_CHASES = 4 + len(LOADS) * len(SHARES)
+LINK = 0.45 * GB  # bytes/s that are linked into a cycle
 EVICTED = 2.0  # by the wall: the untimed sweeps take as long as what lies between them
 # seconds that any visit is given, and bytes/s at which one may still prepare
 _PATIENCE, _FILLED = 60.0, 0.02 * GB
@@ -80,7 +84,7 @@ def forecast(sweep: Sweep, tuned: int = 0) -> Forecast:
     each = visits(plan, needs)
     line = [Contrast(KERNEL, sweep.line)] if sweep.line else []
     of_line = sum(START + _visit(visited, plan, needs) for visited in line)
-    filling = sum(_filling(needs).values())
+    filling = sum(_filling(needs).values()) + _linking(needs)
     largest = max(needs, key=lambda point: needs[point].memory, default=None)
     every = (*plan.points, *line)
     arenas = [sum(needs[point].arena for point in members(visited)) for visited in every]
@@ -132,10 +136,14 @@ def _visit(visited: Visited, plan: Plan, needs: Mapping[Point, Needs]) -> float:
     timed, points = plan.samples * _samples(visited, plan, needs), members(visited)
     if is_peer(visited):
         return PEER + timed / 2
+    if isinstance(visited, Probe) and visited.op == "latency":
+        return timed + VISIT + visited.bytes / LINK
     evicted = (
         (EVICTED - 1) * timed if any(point.residency == "evicted" for point in points) else 0.0
     )
-    untimed = plan.samples * sum(_between(point, plan) for point in points)
+    untimed = plan.samples * sum(
+        _between(point, plan) + _chased(needs[point], plan) for point in points
+    )
     made = (
         sum(_filling({point: needs[point] for point in points}).values())
         if isinstance(visited, Contrast)
@@ -153,7 +161,8 @@ def _visit(visited: Visited, plan: Plan, needs: Mapping[Point, Needs]) -> float:
 
 def _samples(visited: Visited, plan: Plan, needs: Mapping[Point, Needs]) -> float:
     """One of each program: the point, its twin in two forms, its core roof, and reads of memory
-    where that feeds it; or a store and two copies; and how fast the cores are. Or all points of a
+    where that feeds it; or a store and two copies; and how fast the cores are; and a chase beside
+    each load. Or all points of a
     contrast, those of a line with their limits. Or a probe, each form but the plain one now and
     then. Or a step, its parts and a read of as much. A sample is one pass at least.
     """
@@ -177,8 +186,13 @@ def _samples(visited: Visited, plan: Plan, needs: Mapping[Point, Needs]) -> floa
         return (1 + plan.neighbour) * walks[0] + (not visited.streamed) * seconds / _CORES
     far = needs[visited].walked >= needs[visited].far or visited.residency == "evicted"
     more = 0.0 if stores(visited) else seconds + far * walks[0]
-    more += (alone != visited) * walks[0]
+    more += (alone != visited) * walks[0] + _chased(needs[visited], plan)
     return (3 + plan.neighbour) * walks[0] + _PACE + more
+
+
+def _chased(needed: Needs, plan: Plan) -> float:
+    """Seconds of the chase's samples in a round; as many are untimed, in which loads begin."""
+    return _CHASES * max(SECONDS, plan.sample_time) if needed.chain else 0.0
 
 
 def _between(point: Point, plan: Plan) -> float:
@@ -209,3 +223,9 @@ def _filling(needs: Mapping[Point, Needs]) -> dict[tuple[object, ...], float]:
         )
         for point, needed in needs.items()
     }
+
+
+def _linking(needs: Mapping[Point, Needs]) -> float:
+    """Seconds, once for each thread that chases."""
+    found = {(p.chase, p.cpus, p.pages): needed.chain for p, needed in needs.items()}
+    return sum(found.values()) / LINK

@@ -8,14 +8,16 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+from kvbench.machine.placement import chaser
 from kvbench.model import POINT, Contrast, Machine, Needs, Point
+from kvbench.model.chases import NONE
 from kvbench.model.masks import CHAIN
 from kvbench.model.point import ATTENDS, CHANNEL, PLAIN_SCORES, STEP, Visited
 from kvbench.native import Cache, usual_channel
 from kvbench.oracle import BLOCK
 from kvbench.plan.steps import parts
 from kvbench.regime import far_bytes
-from kvbench.units import MIB
+from kvbench.units import MIB, whole_lines
 
 SIZED_BY = tuple(field.name for field in POINT if field.sized)  # what the size of a slice rests on
 PROCESS = 160 * MIB  # of a process that measures, beside what a point needs
@@ -27,9 +29,9 @@ _SOME = 256  # tokens, by which the size of one is guessed
 _OBJECTS, _UNITS = 12 << 10, 256
 
 
-def needs(point: Point, far: int) -> Needs:
+def needs(point: Point, far: int, chain: int = 0) -> Needs:
     """`far`: the footprint that no cache helps with, as regime.far_bytes() has it for the point's
-    CPUs.
+    CPUs. `chain`: see chain_bytes().
     """
     if point.op == STEP:
         return _of_step(point, far)
@@ -43,8 +45,9 @@ def needs(point: Point, far: int) -> Needs:
         slices=slices,
         cache_bytes=-(-slices * count // _LINE) * _LINE,
         source_bytes=slices * _sources(point),
-        beside=far + _check(point) + slices * _held(point),
+        beside=far + _check(point) + slices * _held(point) + chain,
         far=far,
+        chain=chain,
     )
 
 
@@ -66,6 +69,17 @@ def _of_step(step: Point, far: int) -> Needs:
     )
 
 
+def chain_bytes(machine: Machine, point: Point) -> int:
+    """Of the cycle that a thread chases beside it: neither its caches nor the point's help with so
+    much. 0 where none chases.
+    """
+    if point.chase == NONE:
+        return 0
+    cpu = chaser(machine, point.cpus, point.chase)
+    own = point.cpus if cpu is None else (cpu,)
+    return whole_lines(max(far_bytes(machine, point.cpus), far_bytes(machine, own)))
+
+
 def room(point: Point, slices: int) -> tuple[object, ...]:
     """Points with the same answer differ only in how they walk the same memory, and with which
     CPUs.
@@ -80,7 +94,7 @@ def needs_here(visited: Iterable[Visited], machine: Machine) -> dict[Point, Need
     """The needs of each point, those of contrasts too. Probes have none."""
     own = [point for each in visited for point in members(each)]
     far = {cpus: far_bytes(machine, cpus) for cpus in {point.cpus for point in own}}
-    return {point: needs(point, far[point.cpus]) for point in own}
+    return {point: needs(point, far[point.cpus], chain_bytes(machine, point)) for point in own}
 
 
 def members(visited: Visited) -> tuple[Point, ...]:

@@ -110,6 +110,15 @@ def _latencies(machine: Machine, scope: Scope, cpus: tuple[int, ...]) -> list[Pr
     return [Probe("latency", scope.isas[0], cpus, scope.pages[0], count) for count in counts]
 
 
+def latencies(machine: Machine, cpu: int, isa: str, pages: str, far: int) -> Iterator[Probe]:
+    """Of loads of one CPU: in the middle of L2 and of L3, and in so many bytes of memory."""
+    steps = _octaves(_LEAST / 2, far, _FINE)
+    found = grouped((classify(machine, (cpu,), count).word, count) for count in steps)
+    middle = [own[len(own) // 2] for word, own in found.items() if word in ("L2", "L3")]
+    for count in (*(int(count // GRAIN) * GRAIN for count in middle), -(-far // GRAIN) * GRAIN):
+        yield Probe("latency", isa, (cpu,), pages, count)
+
+
 def _main_footprints(machine: Machine, cpus: Sequence[int]) -> list[float]:
     """Two in each regime: a middle and the largest one of a cache, the least and a larger one of
     DRAM.

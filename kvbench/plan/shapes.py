@@ -23,6 +23,7 @@ from kvbench.units import size, whole_lines
 
 Facts = Mapping[str, Any]  # one value of each axis
 INVALID, UNKNOWN = "invalid combination", "cache size unknown"
+CPUS, NO_NODE = "not enough CPUs", "no such NUMA node"
 CLOSED = "no size that only L3 holds"
 
 

@@ -8,7 +8,15 @@ from functools import cache
 from typing import Any
 
 from kvbench.errors import BadArgument, unknown_word
-from kvbench.machine.placement import POWERS, memory_nodes, place, powers, words_of
+from kvbench.machine.placement import (
+    POWERS,
+    chaser,
+    loading,
+    memory_nodes,
+    place,
+    powers,
+    words_of,
+)
 from kvbench.model import DEFAULTS, MODEL_SAYS, OURS, PLACES, Kernel, Machine
 from kvbench.model.point import STEP
 from kvbench.native import Cache, Library, block_of, default_library, pages_given
@@ -91,6 +99,15 @@ class Site:
         if len(set(found)) < len(found):
             raise BadArgument(f"{len(found)} threads on {len(set(found))} CPUs", "fewer threads")
         return tuple(sorted(found))
+
+    @cache
+    def loading(self, cpus: str | None, where: str) -> tuple[int, ...]:
+        """As placement.loading() has them, sorted."""
+        return tuple(sorted(loading(self.machine, cpus, where)))
+
+    @cache
+    def chaser(self, cpus: tuple[int, ...], where: str) -> int | None:
+        return chaser(self.machine, cpus, where)
 
     def refuse_unknown(self, cpus: str | None) -> None:
         """What is neither a list of CPUs nor a word for some here."""

@@ -1,9 +1,9 @@
 """What a sweep measures beside its points, in the same run.
 
 Witnesses: probes that points are held against: reads and copies of the same footprints, CPUs, pages
-and tier; of memory by fewer of the threads, too; what computes, and the clock. Contrasts: which
-points are timed in the same rounds, one set for each question that a suite's points ask side by
-side.
+and tier; of memory by fewer of the threads, too; what computes, and the clock; loads of each level
+by a thread that chases. Contrasts: which points are timed in the same rounds, one set for each
+question that a suite's points ask side by side.
 """
 
 import math
@@ -15,6 +15,7 @@ from operator import attrgetter, ne
 from typing import Any, TypeGuard
 
 from kvbench.grouping import grouped
+from kvbench.machine.placement import chaser
 from kvbench.model import (
     AUTO,
     DEFAULTS,
@@ -27,13 +28,14 @@ from kvbench.model import (
     Probe,
     Shape,
 )
+from kvbench.model.chases import NONE
 from kvbench.model.contrast import FACTORS, LAYOUT, LENGTHS, lines, value
 from kvbench.model.planes import apart
 from kvbench.model.point import FLOPS, SHAPE, Visited
 from kvbench.native import default_library
 from kvbench.plan.classes import level
 from kvbench.plan.needs import PROCESS, stores
-from kvbench.plan.probes import GRAIN
+from kvbench.plan.probes import GRAIN, latencies
 from kvbench.regime import classify, dram_bytes
 
 _PER_OCTAVE = 4  # footprints closer together than that share a ceiling
@@ -52,7 +54,7 @@ _SHARE = 0.25  # of the memory there is, for a set's arenas
 def witnesses(found: Mapping[Point, Needs], machine: Machine) -> tuple[Probe, ...]:
     """Memory too, for every set of CPUs: whether a cache is faster than that is what is asked."""
     alike = {  # points with the same witnesses: each is asked for once
-        (n.walked, p.residency == "evicted", p.isa, p.cpus, p.pages, stores(p), _ops(p)): p
+        (n.walked, p.residency == "evicted", p.isa, p.cpus, p.pages, stores(p), _ops(p), p.chase): p
         for p, n in found.items()
     }
     probes = (probe for point in alike.values() for probe in _of(point, found[point], machine))
@@ -77,6 +79,9 @@ def _of(point: Point, needed: Needs, machine: Machine) -> Iterator[Probe]:
             yield Probe(op, point.isa, cpus, point.pages, size)
     for op in _ops(point):
         yield Probe(op, point.isa, point.cpus, point.pages, 0)
+    cpu = chaser(machine, point.cpus, point.chase) if point.chase != NONE else None
+    if cpu is not None:
+        yield from latencies(machine, cpu, point.isa, point.pages, needed.chain)
 
 
 def _ops(point: Point) -> tuple[str, ...]:
@@ -100,14 +105,15 @@ def _near(footprint: int, point: Point, machine: Machine, far: int) -> float:
 
 def contrasts(needs: Mapping[Point, Needs], machine: Machine, memory: int) -> tuple[Contrast, ...]:
     """`memory`: bytes that there are. Of points that differ in a factor alone, that the same level
-    feeds and that have one query and nothing between their passes, the line with most of them, then
-    the one nearest to the defaults, that fits a share of it. Of layouts the one nearest to the
-    defaults and further ones, until each stands beside another: no dtype and variant has all. Of
-    several lengths every line that fits: they differ in how much they read. Of dtypes with pairs
-    among them one of each variant, or where that does not fit each pair beside its halves.
+    feeds and that have one query, nothing between their passes and no chase beside them, the line
+    with most of them, then the one nearest to the defaults, that fits a share of it. Of layouts the
+    one nearest to the defaults and further ones, until each stands beside another: no dtype and
+    variant has all. Of several lengths every line that fits: they differ in how much they read. Of
+    dtypes with pairs among them one of each variant, or where that does not fit each pair beside
+    its halves.
     """
     found, seen = list[Contrast](), defaultdict[tuple[str, ...], set[str]](set)
-    own = [point for point in needs if not point.streamed and point.shape.q_len == 1]
+    own = [p for p in needs if not p.streamed and p.shape.q_len == 1 and p.chase == NONE]
     for factor in FACTORS:
         found_lines = (_of_each_value(line, factor) for line in lines(own, factor))
         for line in sorted(found_lines, key=partial(_rank, factor)):

@@ -13,6 +13,7 @@ from kvbench.analysis.means.models import tokens
 from kvbench.analysis.measured.columns import FOUND, POINT, facts, table
 from kvbench.grouping import grouped
 from kvbench.model import OURS, Contrast, Machine, Needs, Plan, Point, Record
+from kvbench.model.chases import NONE
 from kvbench.model.contrast import KERNEL, NoLine
 from kvbench.plan import Sweep
 from kvbench.plan.witnesses import fit
@@ -28,6 +29,7 @@ def expected(sweep: Sweep, machine: Machine) -> tuple[Point, ...]:
     """
     once = dict.fromkeys(("seconds", "seconds_low", "seconds_high"), 1.0)
     own = [each for each in sweep.points if each.op == "decode" and each.shape.q_len == 1]
+    own = [each for each in own if each.chase == NONE]
     if not own:
         return ()
     rows = (
@@ -65,8 +67,9 @@ def _regime(point: Point, needed: Needs, machine: Machine) -> str:
 
 
 def _at_workload(points: pd.DataFrame, models: Sequence[str]) -> tuple[str, ...]:
-    """Names of the workload's points, which have one query."""
-    ours = points[(points["engine"] == OURS) & (points["q_len"] == 1)]
+    """Names of the workload's points, which have one query and no chase beside them."""
+    own = (points["engine"] == OURS) & (points["q_len"] == 1) & (points["chase"] == NONE)
+    ours = points[own]
     return workload(tokens(ours, geometries(models)), ours).points
 
 

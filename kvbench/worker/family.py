@@ -22,6 +22,7 @@ from kvbench.model.point import Visited
 from kvbench.model.program import AHEAD, ALONE, CORE, beside
 from kvbench.worker.answers import Answers
 from kvbench.worker.bench import Bench
+from kvbench.worker.chasing import is_chased
 from kvbench.worker.decoding import Decoding
 from kvbench.worker.foreign import bench_of
 from kvbench.worker.loop import Program
@@ -32,10 +33,16 @@ from kvbench.worker.visit import FAILURES, failed, kept, told
 
 def families(visited: Iterable[Visited]) -> list[list[Visited]]:
     """In their order, each with the point first that has least between its passes, the fewest
-    queries and scores as they are. What has no others is one by itself.
+    queries and scores as they are. What has no others is one by itself, and so is one beside which
+    a thread chases.
     """
-    found = grouped((alone_of(each) if isinstance(each, Point) else each, each) for each in visited)
+    found = grouped((_line(each), each) for each in visited)
     return [sorted(each, key=_more) for each in found.values()]
+
+
+def _line(visited: Visited) -> Visited:
+    """That all of a family have in common."""
+    return alone_of(visited) if isinstance(visited, Point) and not is_chased(visited) else visited
 
 
 def _more(visited: Visited) -> tuple[int, int, bool]:

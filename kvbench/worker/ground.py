@@ -16,7 +16,7 @@ from kvbench.machine import describe
 from kvbench.machine.placement import memory_nodes
 from kvbench.model import Machine
 from kvbench.model.point import INTERLEAVE, LOCAL
-from kvbench.native import Arena, Library, Part, Team, numa, probe_task
+from kvbench.native import Arena, Library, Part, Team, chain, numa, probe_task
 
 _BLOCK = 1 << 20  # bytes of random numbers
 _SEED = 1
@@ -68,6 +68,17 @@ class Ground(Closing):
                 touch(team, arena.part(part * each, each))
             fill(arena.view(), team.threads)
         return arena
+
+    def cycle(self, team: Team, cpu: int, pages: str, size: int) -> tuple[Part, dict[str, int]]:
+        """At least `size` bytes whose lines are linked into a random cycle, for the thread of that
+        team; and what the system gave, as Arena.inspect() has it. To link 512 MiB takes a second.
+        """
+        arena, fresh = self._take("cycle", (cpu,), pages, size)
+        whole = arena.part(0, arena.size // 64 * 64)
+        if fresh:
+            touch(team, whole)
+            chain(self.library, whole, whole.size, _SEED)
+        return whole, arena.inspect()
 
     def held(self) -> int:
         """Bytes of the rooms' memory that are there, and will be used again or given back."""

@@ -18,6 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from kvbench.closing import Closing
+from kvbench.errors import Unsupported
 from kvbench.machine.allowance import Disturbances, Disturbed
 from kvbench.model import Contrast, Job, Member, Needs, Point, Probe, Record
 from kvbench.model.contrast import KERNEL, value
@@ -29,6 +30,7 @@ from kvbench.plan.witnesses import is_peer, line_of, peer_lines
 from kvbench.worker import probing, room
 from kvbench.worker.answers import Answers
 from kvbench.worker.bench import Bench, side_by_side
+from kvbench.worker.chasing import cpus_of, is_chased, refuse_unfit
 from kvbench.worker.contest import Contest
 from kvbench.worker.decoding import Decoding
 from kvbench.worker.duel import Sides
@@ -103,9 +105,12 @@ class _Visitor(Closing):
                 yield self._ended(failed(self._job, point, error), began, wall)
 
     def _records(self, visited: Sequence[Visited]) -> Iterator[Visited | Record]:
-        watch = Disturbances(visited[0].cpus).read
+        watch = Disturbances(cpus_of(visited[0], self._job.machine)).read
         points = [point for point in visited if isinstance(point, Point)]
-        if self._contest:
+        if is_chased(visited[0]):
+            self._refuse_chased(points[0])
+            yield self._record(points[0], watch)
+        elif self._contest:
             yield self._met(points[0], watch)
         elif any(map(is_peer, points)):
             yield from self._line(points, watch)
@@ -115,6 +120,12 @@ class _Visitor(Closing):
                 yield from family.records(watch)
         else:
             yield self._record(visited[0], watch)
+
+    def _refuse_chased(self, point: Point) -> None:
+        """Before any memory is taken."""
+        if self._contest or self._sides:
+            raise Unsupported("no thread chases beside the two of a duel", "leave out chase")
+        refuse_unfit(point, self._needs(point))
 
     def _met(self, point: Point, watch: Callable[[], Disturbed]) -> Record:
         assert self._contest
@@ -146,7 +157,8 @@ class _Visitor(Closing):
     def groups(self) -> list[list[list[Visited]]]:
         """Of what shares memory, what is timed together."""
         found: dict[object, list[Visited]] = {}
-        lines = {point: line for line, own in peer_lines(self._job.points).items() for point in own}
+        plain = [point for point in self._job.points if not is_chased(point)]
+        lines = {point: line for line, own in peer_lines(plain).items() for point in own}
         for point in self._job.points:
             if isinstance(point, Point):
                 key: object = lines.get(point) or room.key(
@@ -166,7 +178,7 @@ class _Visitor(Closing):
         """A plug-in's are apart, so that one is known to have failed; so are duels."""
         if self._contest:
             return [[point] for point in group]
-        if any(map(is_peer, group)):
+        if any(is_peer(point) and not is_chased(point) for point in group):
             return [group]
         if self._sides or any(map(self._job.plan.is_foreign, group)):
             return [[point] for point in group]

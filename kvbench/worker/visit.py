@@ -17,6 +17,7 @@ from kvbench.native import library_of
 from kvbench.plan.needs import needs_here
 from kvbench.worker.answers import Answers
 from kvbench.worker.bench import Bench
+from kvbench.worker.chasing import Chasing, is_chased
 from kvbench.worker.foreign import bench_of
 from kvbench.worker.ground import Ground
 from kvbench.worker.loop import Program
@@ -73,9 +74,13 @@ def record(
     programs = [*bench.programs, *extra(bench)]
     if neighbour:  # the point while that one streams memory
         programs.append(replace(bench.own, name=NEIGHBOUR, load=neighbour))
+    chasing = Chasing(bench) if is_chased(bench.point) else None
+    if chasing:
+        programs += chasing.programs(sample_time)
     taken, error = bench.measured(programs, samples, sample_time, **how)
     traffic = {program.name: program.traffic() for program in programs}
-    return told(bench, taken, traffic, error)
+    found = told(bench, taken, traffic, error)
+    return replace(found, chase=chasing.facts) if chasing else found
 
 
 def told(

@@ -82,6 +82,7 @@ class Reason(StrEnum):
     SHORTER = "a part takes less time within the step"
     CACHED = "a part stays in a cache alone"
     NO_PART = "no part alone"
+    DRIFTS = "the idle latency drifts"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,29 @@
 beside which a thread chases.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Annotated
 
-from kvbench.analysis.answers.answer import Answer, Figure
+import pandas as pd
+
+from kvbench.analysis.answers import pairs
+from kvbench.analysis.answers.answer import Answer, Figure, Reason, Unit
+from kvbench.analysis.answers.l3 import model_of
 from kvbench.analysis.answers.tables import Tables
 from kvbench.analysis.answers.workload import Workload
+from kvbench.analysis.differs.contrasts import Row
+from kvbench.analysis.measured.chases import Chased, Seen, chased
+from kvbench.analysis.measured.estimates import Estimate, enough
+from kvbench.analysis.measured.rates import by_point
+from kvbench.grouping import grouped
+from kvbench.model import DEFAULTS, PLAIN, Ceiling, Machine
 from kvbench.model.annotated import about
+from kvbench.model.chases import CHASES, LOADS, MANY, OWN, SHARES
+from kvbench.native import default_library
+
+_DRIFT = 1.1  # times, either way: beyond it the idle latency is not one
+_LEVELS = ("L2", "L3", "DRAM")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +36,7 @@ class Step:
     gbps: Annotated[Figure, about("GB/s that load and chase moved together")]
     ns: Annotated[Figure, about("ns of a load of the chase: half of its steps take no longer")]
     tail: Annotated[Figure, about("ns of a load of the chase: 95 % of its steps take no longer")]
-    times: Annotated[Figure, about("times the idle latency, of the same rounds")]
+    times: Annotated[Figure, about("times as long as idle, in the same rounds")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,38 +66,50 @@ class Place:
     few: Annotated[bool, about("whether so few cores move memory that they do not saturate it")]
     idle: Annotated[Figure, about("ns of a load while the others sleep")]
     spin: Annotated[Figure, about("ns of a load while the others spin in L1")]
-    drift: Annotated[Figure, about("times: the idle latency after a round over that before it")]
+    drift: Annotated[
+        Figure, about("times as long: the idle latency after a round over that before it")
+    ]
     curves: Annotated[tuple[Curve, ...], about("plain reads, plain copies, and the point itself")]
     busy: Annotated[
         Answer,
         about(
-            "times the idle latency, where plain reads move 90 % of what they can beside a chase"
+            "times as long as idle, where plain reads move 90 % of what they can beside a chase:"
+            " facts.gbps, with the chase"
         ),
     ]
     alike: Annotated[
         Answer,
-        about("latency beside the point over that beside plain reads that move as much"),
+        about(
+            "times as long beside the point as beside plain reads that move as much: facts.gbps,"
+            " the most that both can, with the chase"
+        ),
     ]
     slowed: Annotated[
-        Answer, about("what the chase costs the point: its rate beside it over that without one")
+        Answer, about("share: the point's rate beside the chase over that without one")
     ]
 
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """Of a chase whose cycle lies in that level, by probes of their own."""
+    """Of a chase whose cycle lies in that level, by probes of their own: the middle one by its
+    bytes.
+    """
 
     level: Annotated[str, about("L2, L3 or DRAM")]
+    cpu: Annotated[int, about("the CPU that chases")]
     bytes: Annotated[int, about("bytes of the cycle")]
     ns: Annotated[Figure, about("ns of a load")]
 
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """`places`: the page's workload first."""
+    """`places`: decodes of the usual dtype by the page's model first, with the chase on a free core
+    of their node. `idle`: of the CPU that chases beside the first, where that was probed; else of
+    the first that was.
+    """
 
     places: Annotated[tuple[Place, ...], about("points beside which a thread chases")] = ()
-    idle: Annotated[tuple[Idle, ...], about("idle latency by level, of the chase's CPU")] = ()
+    idle: Annotated[tuple[Idle, ...], about("idle latency by level, of one CPU")] = ()
 
     @property
     def first(self) -> Place:
@@ -90,4 +118,144 @@ class Latency:
 
 
 def latency(tables: Tables, page: Workload) -> Latency:
-    return Latency()
+    rows = {row["name"]: row for row in tables.points.to_dict("records")}
+    asked = tables.contrasts[tables.contrasts["factor"] == pairs.CHASE]
+    judged = {(row["visit"], row["base"]): row for row in asked.to_dict("records")}
+    places = [
+        _place(found, rows[found.point.name], judged, tables, page)
+        for found in chased(by_point(tables.records))
+        if found.point.name in rows
+    ]
+    if not places:
+        return Latency()
+    ordered = sorted(places, key=lambda place: _order(place, page))
+    return Latency(tuple(ordered), tuple(_idle(tables, ordered[0])))
+
+
+def _order(place: Place, page: Workload) -> tuple[object, ...]:
+    """By what is asked for, in which no measurement has a say."""
+    dtypes = default_library().words("dtype")
+    unlike = place.op != DEFAULTS["op"], place.model != page.model
+    usual = (getattr(place, name) != DEFAULTS[name] for name in ("dtype", "layout"))
+    where = abs(place.context - page.context), CHASES.index(place.chase), -place.threads
+    dtype = dtypes.index(place.dtype) if place.dtype in dtypes else len(dtypes)
+    return *unlike, *usual, *where, dtype, place.dtype, place.variant, place.layout, place.point
+
+
+Judged = Mapping[tuple[str, str], Row]  # by the name of a point, and what it is held against
+
+
+def _place(found: Chased, row: Row, judged: Judged, tables: Tables, page: Workload) -> Place:
+    names = ("op", "dtype", "layout", "variant", "context", "threads", "chase")
+    busy, alike, slowed = _answers(found, row, judged)
+    return Place(
+        **{name: row[name] for name in names},
+        point=row["name"],
+        model=model_of(row, tables.models, page),
+        cpu=found.chase.cpu,
+        bytes=found.chase.bytes,
+        few=_cores(tables.machine, {found.chase.cpu, *found.point.cpus}) < MANY,
+        idle=_figure(found.idle.ns, Unit.NS),
+        spin=_figure(found.spin.ns, Unit.NS),
+        drift=_figure(found.drift, Unit.LENGTH),
+        curves=tuple(_curve(found, load) for load in LOADS),
+        busy=busy,
+        alike=alike,
+        slowed=slowed,
+    )
+
+
+def _cores(machine: Machine, cpus: set[int]) -> int:
+    core = {cpu.cpu: cpu.core for cpu in machine.cpus}
+    return len({core.get(cpu, cpu) for cpu in cpus})
+
+
+# ---- curves --------------------------------------------------------------------------------------
+
+
+def _curve(found: Chased, load: str) -> Curve:
+    return Curve(
+        load=found.point.op if load == OWN else load,
+        steps=tuple(_step(share, found.loads[load, share]) for share in SHARES),
+        falls=found.falls(load),
+    )
+
+
+def _step(share: int, seen: Seen) -> Step:
+    return Step(
+        share=share,
+        load=_figure(seen.load, Unit.GBPS),
+        gbps=_figure(seen.gbps, Unit.GBPS),
+        ns=_figure(seen.ns, Unit.NS),
+        tail=_figure(seen.tail, Unit.NS),
+        times=_figure(seen.times, Unit.LENGTH),
+    )
+
+
+def _figure(found: Estimate, unit: Unit) -> Figure:
+    return Figure(found.median, found.low, found.high, unit)
+
+
+# ---- answers -------------------------------------------------------------------------------------
+
+
+def _answers(found: Chased, row: Row, judged: Judged) -> tuple[Answer, Answer, Answer]:
+    """busy, alike and slowed. Of a suspect point nothing is said of its rate, nor at its rate."""
+    name, suspect = row["name"], pd.notna(row["suspect"]) and bool(row["suspect"])
+    busy = _told(judged[name, pairs.IDLE], "busy", gbps=found.busy.gbps.median)
+    if _drifts(found.drift):
+        busy = busy.because(busy.state, Reason.DRIFTS)
+    if suspect:
+        of = row["dtype"]
+        alike, slowed = (
+            Answer.untested(question, Reason.SUSPECT, of) for question in ("alike", "slowed")
+        )
+    else:
+        alike = _told(judged[name, pairs.AS_MUCH], "alike", gbps=found.alike.gbps.median)
+        slowed = _told(judged[name, pairs.UNCHASED], "slowed")
+    return busy, alike, slowed
+
+
+def _told(row: Row, question: str, **facts: float) -> Answer:
+    """Of latencies how many times as long the one is, of rates their share."""
+    rates = row["base"] == pairs.UNCHASED
+    found = pairs.answer(row, question, row["dtype"], turned=not rates)
+    unit = Unit.SHARE if rates else Unit.LENGTH
+    own = found.figure and replace(found.figure, unit=unit)
+    return replace(found, against="", figure=own, facts={**found.facts, **facts})
+
+
+def _drifts(drift: Estimate) -> bool:
+    """Whether it surely is another after a round."""
+    return enough(drift.launches) and (drift.low > _DRIFT or drift.high < 1 / _DRIFT)
+
+
+# ---- idle latency by level -----------------------------------------------------------------------
+
+
+def _idle(tables: Tables, place: Place) -> Iterator[Idle]:
+    own = [
+        each
+        for each in tables.ceilings
+        if each.probe.op == "latency" and each.form == PLAIN and each.probe.threads == 1
+    ]
+    cpus = {each.probe.cpus for each in own}
+    cpu = (place.cpu,) if (place.cpu,) in cpus else min(cpus, default=())
+    by_level = grouped((each.level, each) for each in own if each.probe.cpus == cpu)
+    for level in _LEVELS:
+        if found := by_level.get(level):
+            yield _of_level(_middle(found))
+
+
+def _middle(found: list[Ceiling]) -> Ceiling:
+    """By its bytes; of an even number the smaller of two."""
+    return sorted(found, key=lambda each: each.probe.bytes)[(len(found) - 1) // 2]
+
+
+def _of_level(found: Ceiling) -> Idle:
+    return Idle(
+        level=found.level,
+        cpu=found.probe.cpus[0],
+        bytes=found.probe.bytes,
+        ns=Figure(found.median, found.low, found.high, Unit.NS),
+    )

@@ -24,6 +24,7 @@ from kvbench.analysis.measured.rates import by_point, measured
 from kvbench.intervals import interval
 from kvbench.model import PLAIN, Contrast, Point, Probe, Record
 from kvbench.model.annotated import about
+from kvbench.model.chases import NONE
 from kvbench.model.point import LOCAL, Visited
 from kvbench.model.program import MEMORY, SLICE
 from kvbench.units import gbps
@@ -94,11 +95,14 @@ def _visits(tables: Tables, page: Workload) -> Iterator[_Visit]:
     probes = {each.probe for each in plain if each.probe.op == "read"}
     known = {record.point for record in tables.records if record.point.name in page.points}
     places = {_place(point) for point in known}
+    chases = {NONE, *(point.chase for point in known if isinstance(point, Point))}
     cpus = cpus_of(tables, page)
     for record in tables.records:
         point, place = record.point, _place(record.point)
         # its reads are of another record, too
-        shared = isinstance(point, Point) and (point.streamed or point.shape.q_len > 1)
+        shared = isinstance(point, Point) and (
+            point.streamed or point.shape.q_len > 1 or point.chase not in chases
+        )
         away = place not in places if places else place[0] != cpus
         if record.error or shared or away:
             continue

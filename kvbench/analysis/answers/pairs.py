@@ -1,9 +1,10 @@
 """Who is faster: all comparisons that a page asks, in one table, corrected together.
 
-Seven kinds of pairs are timed in the same rounds: points of a set, a decode in L3 beside the same
+Eight kinds of pairs are timed in the same rounds: points of a set, a decode in L3 beside the same
 from memory, points with other bytes between their passes, several queries a step beside one, sinks
-and the like beside scores as they are, a step and its parts beside each part alone, and schedules
-beside `off`. Those of schedules rest on the rounds of one visit, all others on launches.
+and the like beside scores as they are, a step and its parts beside each part alone, chases beside
+other loads, and schedules beside `off`. Those of schedules rest on the rounds of one visit, all
+others on launches.
 """
 
 import math
@@ -18,6 +19,7 @@ from kvbench.analysis.answers.workload import Workload
 from kvbench.analysis.differs.betweens import BETWEEN, FAR, NOTHING, betweens
 from kvbench.analysis.differs.contrasts import CONTRAST, RATIO, Row, contrasts, row_of
 from kvbench.analysis.judge import FASTER, LIMITS, SLOWER, discoveries
+from kvbench.analysis.measured.chases import chased
 from kvbench.analysis.measured.columns import BY_COLUMN, table
 from kvbench.analysis.measured.families import alone
 from kvbench.analysis.measured.members import Beside, beside_one, beside_plain
@@ -34,6 +36,9 @@ SCORES, PLAIN = "scores", "plain"  # and that of what is done to scores, and its
 OFF = "off"  # the base of the last; that of the first is FAR
 WHOLE, PART = "step", "part of a step"  # factors of a step
 ALL_ALONE = "all parts alone"  # the base of the first; of the other it is one
+CHASE = "chase"  # the factor of what a chase says, and its bases: latency while the others sleep,
+IDLE, AS_MUCH = "idle", "reads of as much"  # and beside plain reads that move as much;
+UNCHASED = "unchased"  # and the point's rate without one
 LEVEL, OPEN, NOT_TESTED = State.LEVEL.value, State.OPEN.value, State.NOT_TESTED.value  # words
 _NEAR = ("L3", "most of L3")  # levels beside FAR
 _OTHERS = ("group", "threads")  # factors of points with several heads or threads
@@ -46,6 +51,9 @@ _HELD = {
     (BETWEEN, FAR): Held.FAR,
     (BETWEEN, NOTHING): Held.ALONE,
     (SCHEDULE, OFF): Held.OFF,
+    (CHASE, IDLE): Held.IDLE,
+    (CHASE, AS_MUCH): Held.READS,
+    (CHASE, UNCHASED): Held.UNCHASED,
 }
 
 
@@ -66,6 +74,7 @@ def pairs(
         *betweens(records, rows, most),
         *_of_families(records, rows, most),
         *_of_steps(records, rows, most),
+        *_of_chases(records, rows, most),
         *_schedules(
             records, {name: rows[name] for name in alone(points)["name"] if name in rows}, page
         ),
@@ -188,6 +197,30 @@ def _of_steps(records: Iterable[Record], rows: dict[str, Row], most: int) -> Ite
 def alone_of(part: str) -> str:
     """The base of a part of a step."""
     return f"{part} alone"
+
+
+def _of_chases(records: Iterable[Record], rows: dict[str, Row], most: int) -> Iterator[Row]:
+    """A load of the chase beside others, over one that is idle or beside plain reads; and the point
+    beside a chase, over the point alone.
+    """
+    for found in chased(by_point(records)):
+        row = rows.get(found.point.name)
+        if not row:
+            continue
+        asked = {
+            (IDLE, "busy"): np.log(found.busy.times.values),
+            (AS_MUCH, row["op"]): np.log(found.alike.times.values),
+            (UNCHASED, "chased"): -np.log(found.slowed.values),
+        }
+        for (base, other), logs in asked.items():
+            yield row_of(logs, most, row, row) | {
+                "factor": CHASE,
+                "base": base,
+                "other": other,
+                "visit": row["name"],
+                "launches": len(logs),
+                "rounds": found.rounds,
+            }
 
 
 def _schedules(

@@ -17,7 +17,8 @@ from kvbench.grouping import grouped
 from kvbench.model import Contrast, Point, Record, Sample, quotients
 from kvbench.model.contrast import FACTORS, KERNEL, value
 
-_BESIDE = "residency", "between", "queries", "scores", "schedule"  # factors that no set has
+# factors that no set has
+_BESIDE = "residency", "between", "queries", "scores", "schedule", "chase"
 RATIO = band("ratio", "ratio: seconds of base over those of other: above 1 other is faster")
 CONTRAST = {
     "factor": text(

@@ -8,8 +8,9 @@ import numpy as np
 from msgspec import UNSET, Meta, UnsetType
 
 from kvbench.analysis.limits.bounds import FAR, Limit, Limited, Why, limit
+from kvbench.analysis.measured.chases import SeenOnce, latencies
 from kvbench.analysis.measured.estimates import Estimate, enclosed
-from kvbench.analysis.measured.steps import by_round
+from kvbench.analysis.measured.steps import PartOfStep, by_round
 from kvbench.analysis.measured.tails import untold
 from kvbench.grouping import grouped
 from kvbench.model import (
@@ -25,6 +26,7 @@ from kvbench.model import (
     quotients,
 )
 from kvbench.model.annotated import about
+from kvbench.model.chases import of_chase
 from kvbench.model.point import ATTENDS, FLOPS, STEP
 from kvbench.model.program import ALONE, MEMORY, PARTS, ROTATED, SLICE
 from kvbench.native import default_library
@@ -50,14 +52,6 @@ class SliceMemory:
     mapped: Annotated[int, about("bytes: that were mapped")]
     resident_bytes: Annotated[int, about("bytes: really there")]
     huge_bytes: Annotated[int, about("bytes: really on huge pages")]
-
-
-@dataclass(frozen=True, slots=True)
-class PartOfStep:
-    """All appends, decodes or weights of a step; medians of the rounds."""
-
-    share: Annotated[float, about("share of the step's time")]
-    times: Annotated[float, about("ratio: its time within the step over that alone")]
 
 
 _Known = float | None
@@ -208,6 +202,9 @@ class Profile:
         _Known, about("ratio: time of a pass beside a neighbour over that alone")
     ] = None
     neighbour_gbps: Annotated[_Known, about("GB/s: what the neighbour read meanwhile")] = None
+    latencies: Annotated[
+        dict[str, SeenOnce] | UnsetType, about("of a chase beside it, by the program's name")
+    ] = UNSET
     thread_skew: Annotated[
         float, about("share of the mean, by which the slowest thread worked longer")
     ]
@@ -270,7 +267,8 @@ DecodeOrStore = Annotated[Profile, Meta(extra_json_schema=_CASES)]
 
 
 def profile(visit: Record) -> Profile:
-    samples = {name: [s for s in visit.samples if s.program == name] for name in visit.traffic}
+    names = [name for name in visit.traffic if not of_chase(name)]
+    samples = {name: [s for s in visit.samples if s.program == name] for name in names}
     rates = {}
     for name, taken in samples.items():
         values = [gbps(visit.traffic[name].bytes_compulsory * s.passes, s.seconds) for s in taken]
@@ -319,6 +317,7 @@ def _facts(visit: Record, samples: list[Sample]) -> dict[str, Any]:
     return {
         **{name: getattr(visit, name) for name in _ALIKE},
         **{name: getattr(traffic, name) for name in _BYTES},
+        "latencies": latencies(visit) or UNSET,
         "kernel": visit.point.kernel,
         "schedule": visit.ran,
         "layers": visit.slices,

@@ -6,19 +6,23 @@ launch.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import mean, median
+from typing import Annotated
 
 import numpy as np
 
+from kvbench.analysis.judge import FASTER, LIMITS, discoveries, paired
 from kvbench.analysis.measured.estimates import Estimate
 from kvbench.grouping import grouped
 from kvbench.model import Point, Record, Role, Sample
-from kvbench.model.chases import AFTER, IDLE, LOADS, OWN, READ, SHARES, SPIN, loaded
+from kvbench.model.annotated import about
+from kvbench.model.chases import AFTER, IDLE, LOADS, OWN, READ, SHARES, SPIN, Chase, loaded
 from kvbench.units import gbps
 
 LINE = 64  # bytes that a load of the chase moves
 NS = 1e-9  # seconds
 MOST = 0.9  # of what plain reads move beside a chase: where its latency is told
-_PROGRAMS = (IDLE, SPIN, *(loaded(load, share) for load in LOADS for share in SHARES))
+_TWICE = (IDLE, SPIN)  # at the begin of a round and at its end
+_LOADED = tuple(loaded(load, share) for load in LOADS for share in SHARES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +40,27 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
+class SeenOnce:
+    """The same in one visit: medians of its samples."""
+
+    ns: Annotated[float, about("ns of a load of the chase: half of its steps take no longer")]
+    tail: Annotated[float, about("ns of a load of the chase: 95 % of its steps take no longer")]
+    load: Annotated[float, about("GB/s that others moved meanwhile")]
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """A ratio of latencies where so many GB/s are moved."""
+
+    times: Estimate
+    gbps: Estimate
+
+
+@dataclass(frozen=True, slots=True)
 class Chased:
-    """A point beside which a thread chases. idle: while the point's CPUs sleep. spin: while they
-    spin in L1. drift: the idle chase at the end of a round over that at its begin. loads: by load
-    and share, as in model/chases.py.
+    """A point beside which a thread chases. rounds: that have all programs. idle: while the point's
+    CPUs sleep. spin: while they spin in L1. drift: the idle chase at the end of a round over that
+    at its begin. loads: by load and share, as in model/chases.py.
 
     busy: latency over the idle one where plain reads move MOST of what they can. alike: latency
     beside the point over that beside plain reads that move as much: the lower of what both can.
@@ -48,28 +69,84 @@ class Chased:
     """
 
     point: Point
-    records: tuple[Record, ...]
+    chase: Chase
+    rounds: int
     idle: Seen
     spin: Seen
     drift: Estimate
     loads: Mapping[tuple[str, int], Seen]
-    busy: Estimate
-    alike: Estimate
+    busy: At
+    alike: At
     slowed: Estimate
 
-    def falls(self) -> Iterator[tuple[str, int]]:
-        """Loads and shares where latency is surely below that of the share before."""
-        for load in LOADS:
-            steps = [self.idle, *(self.loads[load, share] for share in SHARES)]
-            for share, before, own in zip(SHARES, steps, steps[1:], strict=False):
-                ratios = [b / a for a, b in zip(before.ns.values, own.ns.values, strict=True)]
-                if Estimate.of_ratios(ratios).high < 1:
-                    yield load, share
+    def falls(self, load: str) -> tuple[int, ...]:
+        """Shares where latency is surely below that of the share before, the first below the idle
+        one: corrected over all shares of the load.
+        """
+        steps = [self.idle, *(self.loads[load, share] for share in SHARES)]
+        found = [
+            paired(np.log(np.divide(own.ns.values, before.ns.values)))
+            for before, own in zip(steps, steps[1:], strict=False)
+        ]
+        sure = discoveries([float(each.faster) for each in found])
+        return tuple(
+            share
+            for share, each, chance in zip(SHARES, found, sure, strict=True)
+            if chance <= LIMITS.page and each.shows(FASTER, 1.0, LIMITS.point)
+        )
+
+
+def chased(visits: Mapping[Point, Sequence[Record]]) -> Iterator[Chased]:
+    """`visits`: by point. Of those with a chase that have a round with all of its programs."""
+    for point, records in visits.items():
+        launches = [found for own in _launches(records) if (found := _Launch.of(own))]
+        chase = next((record.chase for record in records if record.chase), None)
+        if launches and chase:
+            yield _chased(point, chase, launches)
+
+
+def latencies(visit: Record) -> dict[str, SeenOnce]:
+    """By program; of one visit."""
+    taken = grouped((sample.program, sample) for sample in visit.samples if sample.latency)
+    return {name: _once(own) for name, own in taken.items()}
+
+
+def _once(samples: Sequence[Sample]) -> SeenOnce:
+    ns, tail = (median(sample.latency[place] for sample in samples) / NS for place in range(2))
+    return SeenOnce(ns, tail, median(sample.load for sample in samples))
+
+
+def _launches(records: Iterable[Record]) -> Iterable[list[Record]]:
+    """Parts of a launch are one."""
+    return grouped((record.launch, record) for record in records if record.chase).values()
+
+
+def _chased(point: Point, chase: Chase, launches: Sequence["_Launch"]) -> Chased:
+    seen = {
+        name: _seen([launch.steps[name] for launch in launches]) for name in (*_TWICE, *_LOADED)
+    }
+    return Chased(
+        point=point,
+        chase=chase,
+        rounds=sum(launch.rounds for launch in launches),
+        idle=seen[IDLE],
+        spin=seen[SPIN],
+        drift=Estimate.of_ratios([launch.drift for launch in launches]),
+        loads={(load, share): seen[loaded(load, share)] for load in LOADS for share in SHARES},
+        busy=_at([launch.busy() for launch in launches]),
+        alike=_at([launch.alike() for launch in launches]),
+        slowed=Estimate.of_ratios([launch.slowed for launch in launches]),
+    )
+
+
+def _at(found: Iterable[tuple[float, float]]) -> At:
+    times, rates = zip(*found, strict=True)
+    return At(Estimate.of_ratios(times), Estimate.of(rates))
 
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """Of one launch."""
+    """Of one launch, or of one round."""
 
     ns: float
     tail: float
@@ -81,40 +158,12 @@ class _Step:
         return self.load + LINE / self.ns
 
 
-def chased(visits: Mapping[Point, Sequence[Record]]) -> Iterator[Chased]:
-    """`visits`: by point. Of those with a chase that have all of its programs."""
-    for point, records in visits.items():
-        own = [record for record in records if record.chase]
-        launches = [found for record in own if (found := _Launch.of(record))]
-        if launches:
-            yield _chased(point, own, launches)
-
-
-def _chased(point: Point, records: Sequence[Record], launches: Sequence["_Launch"]) -> Chased:
-    return Chased(
-        point=point,
-        records=tuple(records),
-        idle=_seen(launch.steps[IDLE] for launch in launches),
-        spin=_seen(launch.steps[SPIN] for launch in launches),
-        drift=Estimate.of_ratios([launch.drift for launch in launches]),
-        loads={
-            (load, share): _seen(launch.steps[loaded(load, share)] for launch in launches)
-            for load in LOADS
-            for share in SHARES
-        },
-        busy=Estimate.of_ratios([launch.busy() for launch in launches]),
-        alike=Estimate.of_ratios([launch.alike() for launch in launches]),
-        slowed=Estimate.of_ratios([launch.slowed for launch in launches]),
-    )
-
-
-def _seen(steps: Iterable[_Step]) -> Seen:
-    every = list(steps)
+def _seen(steps: Sequence[_Step]) -> Seen:
     ns, tail, load, total = (
-        Estimate.of([getattr(step, name) for step in every])
+        Estimate.of([getattr(step, name) for step in steps])
         for name in ("ns", "tail", "load", "gbps")
     )
-    return Seen(ns, tail, load, total, Estimate.of_ratios([step.times for step in every]))
+    return Seen(ns, tail, load, total, Estimate.of_ratios([step.times for step in steps]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,36 +173,42 @@ class _Launch:
     steps: Mapping[str, _Step]
     drift: float
     slowed: float
+    rounds: int
 
     @classmethod
-    def of(cls, record: Record) -> "_Launch | None":
+    def of(cls, records: Iterable[Record]) -> "_Launch | None":
         """None where no round has all programs."""
-        rounds = grouped((sample.round, sample) for sample in record.samples)
-        count = record.traffic[OWN].bytes_compulsory
-        whole = [each for own in rounds.values() if (each := _Round(own, count)).whole]
+        rounds = [
+            _Round({sample.program: sample for sample in taken}, record)
+            for record in records
+            for taken in grouped((sample.round, sample) for sample in record.samples).values()
+        ]
+        whole = [each for each in rounds if each.whole]
         if not whole:
             return None
-        return cls(
-            {name: _median([each.step(name) for each in whole]) for name in _PROGRAMS},
-            median(each.drift for each in whole),
-            median(each.slowed for each in whole),
-        )
+        steps = {name: _median([each.step(name) for each in whole]) for name in (*_TWICE, *_LOADED)}
+        drift, slowed = (median(getattr(each, name) for each in whole) for name in _OF_ROUND)
+        return cls(steps, drift, slowed, len(whole))
 
-    def _at(self, load: str, gbps: float) -> float:
-        """Latency, in ns, beside a load where all together move so much."""
-        steps = [self.steps[IDLE], *(self.steps[loaded(load, share)] for share in SHARES)]
-        steps.sort(key=lambda step: step.gbps)
-        return float(np.interp(gbps, [s.gbps for s in steps], [s.ns for s in steps]))
+    def busy(self) -> tuple[float, float]:
+        """Times, and GB/s."""
+        rate = MOST * self._most(READ)
+        return self._ns(READ, rate) / self.steps[IDLE].ns, rate
+
+    def alike(self) -> tuple[float, float]:
+        """Likewise."""
+        both = min(self._most(READ), self._most(OWN))
+        return self._ns(OWN, both) / self._ns(READ, both), both
 
     def _most(self, load: str) -> float:
         return max(self.steps[loaded(load, share)].gbps for share in SHARES)
 
-    def busy(self) -> float:
-        return self._at(READ, MOST * self._most(READ)) / self.steps[IDLE].ns
-
-    def alike(self) -> float:
-        both = min(self._most(READ), self._most(OWN))
-        return self._at(OWN, both) / self._at(READ, both)
+    def _ns(self, load: str, rate: float) -> float:
+        """Latency beside a load where all together move so much. Steps of one rate are one."""
+        steps = [self.steps[IDLE], *(self.steps[loaded(load, share)] for share in SHARES)]
+        by_rate = grouped((step.gbps, step.ns) for step in steps)
+        rates = sorted(by_rate)
+        return float(np.interp(rate, rates, [mean(by_rate[each]) for each in rates]))
 
 
 def _median(steps: Sequence[_Step]) -> _Step:
@@ -162,37 +217,48 @@ def _median(steps: Sequence[_Step]) -> _Step:
     )
 
 
-class _Round:
-    """Samples of a round. count: bytes of a pass of the point."""
+_OF_ROUND = ("drift", "slowed")
 
-    def __init__(self, samples: Iterable[Sample], count: float) -> None:
-        own = {sample.program: sample for sample in samples}
-        self._own = {name: sample for name, sample in own.items() if sample.latency}
-        self._alone, self._count = own.get(OWN), count
+
+class _Round:
+    """Samples of a round, by program."""
+
+    def __init__(self, samples: Mapping[str, Sample], record: Record) -> None:
+        self._samples, self._record = samples, record
 
     @property
     def whole(self) -> bool:
-        names = [*_PROGRAMS, *map(_after, (IDLE, SPIN))]
-        return self._alone is not None and all(name in self._own for name in names)
+        """Whether it has all programs, and all loads moved something."""
+        chases = [self._samples.get(name) for name in (*_LOADED, *_TWICE, *map(_after, _TWICE))]
+        if OWN not in self._samples or not all(each and each.latency for each in chases):
+            return False
+        return all(self._samples[name].load > 0 for name in _LOADED)
 
     @property
     def drift(self) -> float:
-        return self._own[_after(IDLE)].latency[0] / self._own[IDLE].latency[0]
+        return self._latency(_after(IDLE))[0] / self._latency(IDLE)[0]
 
     @property
     def slowed(self) -> float:
-        assert self._alone
-        return self._own[loaded(OWN, SHARES[-1])].load / gbps(self._count, self._alone.each)
+        count = self._record.traffic[OWN].bytes_compulsory
+        return self._samples[loaded(OWN, SHARES[-1])].load / gbps(count, self._samples[OWN].each)
 
     def step(self, program: str) -> _Step:
         """What is asked twice is the mean of both."""
-        names = [program, _after(program)] if program in (IDLE, SPIN) else [program]
-        ns, tail = (
-            mean(self._own[name].latency[place] for name in names) / NS for place in range(2)
-        )
-        load = mean(self._own[name].load for name in names)
-        idle = mean(self._own[name].latency[0] for name in (IDLE, _after(IDLE))) / NS
-        return _Step(ns, tail, 0.0 if program in (IDLE, SPIN) else load, ns / idle)
+        idle, _ = self._twice(IDLE)
+        if program in _TWICE:
+            ns, tail = self._twice(program)
+            return _Step(ns / NS, tail / NS, 0.0, ns / idle)
+        ns, tail = self._latency(program)
+        return _Step(ns / NS, tail / NS, self._samples[program].load, ns / idle)
+
+    def _twice(self, kind: str) -> tuple[float, float]:
+        first, last = self._latency(kind), self._latency(_after(kind))
+        return mean((first[0], last[0])), mean((first[1], last[1]))
+
+    def _latency(self, program: str) -> tuple[float, float]:
+        half, most = self._samples[program].latency
+        return half, most
 
 
 def _after(kind: str) -> str:

@@ -10,6 +10,8 @@ import pandas as pd
 from kvbench.analysis.measured.columns import POINT
 from kvbench.grouping import grouped
 from kvbench.model import Point
+from kvbench.model.chases import CHASES
+from kvbench.model.chases import NONE as NO_CHASE
 from kvbench.model.contrast import alone_of
 from kvbench.model.planes import is_pair
 from kvbench.model.point import STEP, TOKEN
@@ -44,11 +46,15 @@ def by_scores(points: Iterable[Point]) -> dict[Point, tuple[Point, ...]]:
 
 
 def undisturbed(points: pd.DataFrame) -> pd.DataFrame:
-    """Of the table of points: without those between whose passes other bytes are read, and without
-    those of several queries a step.
+    """Of the table of points: without those between whose passes other bytes are read, without
+    those of several queries a step, and without those beside which a thread chases, where others
+    are there. Where all are chased they are those of the first kind, for each leaves other CPUs to
+    the point.
     """
     alone = (points["between"] == 0) | (points["op"] == STEP)
-    return points[alone & (points["q_len"] == 1)]
+    kinds = set(points["chase"])
+    first = next((kind for kind in CHASES if kind in kinds), NO_CHASE)
+    return points[alone & (points["q_len"] == 1) & (points["chase"] == first)]
 
 
 def usual(points: pd.DataFrame) -> pd.DataFrame:

@@ -8,6 +8,7 @@ from kvbench.analysis.measured.estimates import Estimate
 from kvbench.analysis.measured.speeds import at_speed
 from kvbench.grouping import grouped
 from kvbench.model import AGAIN, NEIGHBOUR, PACE, Point, Record, Role, Sample, quotients
+from kvbench.model.chases import of_chase
 from kvbench.model.program import ALONE, CORE, MEMORY, PARTS, ROTATED, SLICE
 
 # its own kernel; reads of other rows
@@ -65,7 +66,7 @@ def measured(records: Sequence[Record]) -> PointRates:
     bytes_of = {
         name: traffic.bytes_compulsory
         for name, traffic in records[0].traffic.items()
-        if name != PACE
+        if name != PACE and not of_chase(name)
     }
     seconds, shares, uneven = {}, {}, set()
     for name, count in bytes_of.items():

@@ -5,10 +5,12 @@ step, and which part takes longer there, or less time.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import Annotated
 
 from kvbench.analysis.measured.estimates import Estimate
 from kvbench.grouping import grouped
 from kvbench.model import Record, comparable
+from kvbench.model.annotated import about
 from kvbench.model.program import PARTS
 
 
@@ -21,6 +23,14 @@ class Part:
     share: Estimate
     times: Estimate
     adds: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class PartOfStep:
+    """All appends, decodes or weights of a step; medians of the rounds."""
+
+    share: Annotated[float, about("share of the step's time")]
+    times: Annotated[float, about("ratio: its time within the step over that alone")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,64 @@
+"""Points beside which a thread chases pointers: their CPUs, and what is no such point."""
+
+from kvbench.machine.placement import paid
+from kvbench.model import DEFAULTS, OURS, Machine, Needs, Point
+from kvbench.model.chases import NODE, NONE, REMOTE, SIBLING
+from kvbench.plan.shapes import CPUS, INVALID, NO_NODE, Facts, Left
+from kvbench.plan.site import Site
+from kvbench.units import counted
+
+NO_SIBLING = "no SMT sibling"
+OPS = ("decode", "append")
+_LACKS = {
+    NODE: "no core of their NUMA node",
+    REMOTE: "no core of another NUMA node",
+    SIBLING: "no SMT sibling of their cores",
+}
+
+
+def refuse_unchased(facts: Facts) -> None:
+    """What no thread chases beside. `facts`: one value of each axis."""
+    if facts["chase"] == NONE:
+        return
+    if facts["op"] not in OPS:
+        raise Left(INVALID, f"a chase is beside {' or '.join(OPS)}, not beside {facts['op']}")
+    if facts["engine"] != OURS:
+        raise Left(INVALID, "a chase is beside our kernels, not beside a peer's")
+    if facts["residency"] != DEFAULTS["residency"]:
+        raise Left(INVALID, f"a chase is beside what comes from memory: not {facts['residency']}")
+    if facts["between"]:
+        raise Left(INVALID, "nothing is read between passes beside a chase: ask for between=0")
+
+
+def refuse_cached(point: Point, needed: Needs) -> None:
+    """Few slices may stay in caches."""
+    if point.chase != NONE and needed.walked < needed.far:
+        slices = counted(needed.slices, "layer")
+        raise Left(INVALID, f"a chase is beside what comes from memory: not {slices} in turn")
+
+
+def loading(facts: Facts, site: Site) -> tuple[int, ...]:
+    """The CPUs of a point beside which a thread chases: as asked, or all but those that the chase
+    needs.
+    """
+    where, threads, asked = facts["chase"], facts["threads"], facts["cpus"]
+    usual = threads == DEFAULTS["threads"]
+    cpus = site.loading(asked, where) if usual else site.cpus(asked, threads)
+    if not cpus or site.chaser(cpus, where) is None:
+        raise Left(*_lacking(site.machine, len(cpus) or 1, where))
+    return cpus
+
+
+def _lacking(machine: Machine, threads: int, where: str) -> tuple[str, str]:
+    """Why there is no CPU for a chase beside so many threads."""
+    own = [cpu for cpu in machine.cpus if cpu.cpu in machine.allowed]
+    if len(own) < 2:
+        return CPUS, f"a chase takes a CPU of its own, and {counted(len(own), 'CPU')} is allowed"
+    if where == REMOTE and len({cpu.node for cpu in own}) < 2:
+        return NO_NODE, "a chase on another NUMA node, and the CPUs are all of one"
+    if where == SIBLING and len({cpu.core for cpu in own}) == len(own):
+        return NO_SIBLING, "a chase on an SMT sibling, and each CPU is a core of its own"
+    if (least := paid(machine, threads + 1)) <= threads:
+        what = f"a chase beside {counted(threads, 'thread')} takes one more CPU"
+        return CPUS, f"{what} than the quota pays for, {least}"
+    return CPUS, f"beside {counted(threads, 'thread')} {_LACKS[where]} is free for a chase"

@@ -1,0 +1,143 @@
+"""A chase beside a point: one more thread, on a CPU of its own, whose every load waits for the one
+before; and what the point's threads do meanwhile. See model/chases.py.
+
+Copies write over the memory that no cache holds: all else that is sampled beside them reads that,
+and no more.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import cast
+
+from kvbench.errors import Refused, Unsupported
+from kvbench.machine.placement import chaser
+from kvbench.model import PLAIN, Machine, Needs, Point, Role
+from kvbench.model.chases import (
+    AFTER,
+    COPY,
+    IDLE,
+    NODE,
+    NONE,
+    OWN,
+    READ,
+    REMOTE,
+    SECONDS,
+    SHARES,
+    SIBLING,
+    SPIN,
+    Chase,
+    loaded,
+    pause,
+)
+from kvbench.model.point import Visited
+from kvbench.native import Load, Task
+from kvbench.plan.chases import OPS
+from kvbench.plan.witnesses import is_peer
+from kvbench.worker.bench import PIECES, Bench
+from kvbench.worker.loop import Program
+from kvbench.worker.probing import PASS_BYTES
+
+LOADS = 4096  # of a step
+_CACHES = 1 / 4  # of memory that no cache holds: as much as all caches hold
+# bytes for each thread that spins, which fit any L1; and how often it reads them in a pass, which
+# takes about 0.1 ms
+_NEAR, _TURNS = 16 << 10, 2048
+_FIRST, _LAST = -1, 1  # places in a round
+_LACKS = {
+    NODE: ("the point leaves no core of its NUMA nodes free for a chase", "fewer --threads"),
+    REMOTE: ("no other NUMA node has a core that may chase", "chase on node"),
+    SIBLING: ("no core of the point has an SMT sibling that may chase", "chase on node"),
+}
+
+
+def is_chased(visited: Visited) -> bool:
+    return isinstance(visited, Point) and visited.chase != NONE
+
+
+def cpus_of(visited: Visited, machine: Machine) -> tuple[int, ...]:
+    """All that are busy while it is sampled."""
+    if not isinstance(visited, Point) or visited.chase == NONE:
+        return visited.cpus
+    cpu = chaser(machine, visited.cpus, visited.chase)
+    return visited.cpus if cpu is None else (*visited.cpus, cpu)
+
+
+def refuse_unfit(point: Point, needed: Needs) -> None:
+    """Beside which no thread can chase."""
+    plain = point.residency == "rotate" and not point.streamed
+    if point.op not in OPS or is_peer(point) or not plain:
+        raise Unsupported(
+            "a thread chases beside decodes and appends of ours alone, between whose passes nothing"
+            " is read",
+            "leave out chase",
+        )
+    if needed.walked < needed.far:
+        raise Unsupported(
+            "a thread chases beside points from memory alone, and caches hold some of this one",
+            "layers = 0, or more context",
+        )
+
+
+class Chasing:
+    """The chase beside the point of a bench, which owns the tasks."""
+
+    def __init__(self, bench: Bench) -> None:
+        refuse_unfit(bench.point, bench.needs)
+        point, ground = bench.point, bench.room.ground
+        cpu = chaser(ground.machine, point.cpus, point.chase)
+        if cpu is None:
+            raise Refused(*_LACKS[point.chase])
+        self._bench, self._team = bench, bench.room.team((cpu,))
+        cycle, found = ground.cycle(self._team, cpu, point.pages, bench.needs.chain)
+        self._task = bench.probe("latency", 1, to=cycle, size=cycle.size, steps=LOADS)
+        self.facts = Chase(cpu, cycle.size, found["huge_bytes"], LOADS)
+
+    def programs(self, sample_time: float) -> Iterator[Program]:
+        """In the order of model/chases.py."""
+        spin = self._spin
+        for form, place in ((PLAIN, _FIRST), (AFTER, _LAST)):
+            yield self._program(Role(IDLE, form).name, sample_time, None, place)
+            yield self._program(Role(SPIN, form).name, sample_time, spin, place)
+        for load, tasks in self._loads():
+            for share in SHARES:
+                beside = self._load(tasks, share)
+                yield self._program(loaded(load, share), sample_time, beside)
+
+    def _program(self, name: str, sample_time: float, load: Load | None, place: int = 0) -> Program:
+        return Program(
+            name,
+            self._team,
+            (self._task,),
+            warm=False,
+            load=load,
+            loads=LOADS,
+            sample_time=max(SECONDS, sample_time),
+            place=place,
+        )
+
+    def _load(self, tasks: Sequence[Task], share: int) -> Load:
+        """With caches full of its bytes before a sample begins."""
+        each = tasks[0].traffic().bytes_compulsory
+        ahead = max(1, math.ceil(_CACHES * self._bench.far.whole.size / each))
+        return Load(self._bench.team, tuple(tasks), ahead, pause(share))
+
+    @property
+    def _spin(self) -> Load:
+        """Each thread in lines of its own."""
+        size = _NEAR * self._bench.team.threads
+        near = self._bench.far.arena.part(0, size)
+        task = self._bench.probe("read", to=near, size=size, steps=_TURNS)
+        return Load(self._bench.team, (task,))
+
+    def _loads(self) -> Iterator[tuple[str, Sequence[Task]]]:
+        far, threads = self._bench.far, self._bench.team.threads
+        piece = min(far.whole.size // PIECES, PASS_BYTES * threads) // 64 * 64
+        count = far.whole.size // piece
+        yield READ, self._bench.far_reads(piece, count)
+        parts = [far.arena.part(place * piece, piece) for place in range(count // 2 * 2)]
+        pairs = zip(parts[: count // 2], parts[count // 2 :], strict=True)
+        copies = (
+            self._bench.probe("copy", to=to, source=source, size=piece) for to, source in pairs
+        )
+        yield COPY, tuple(copies)
+        yield OWN, cast("tuple[Task, ...]", self._bench.kernel.tasks)
