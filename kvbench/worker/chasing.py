@@ -21,7 +21,7 @@ from kvbench.model.chases import (
     OWN,
     READ,
     REMOTE,
-    SAMPLE,
+    SECONDS,
     SHARES,
     SIBLING,
     SPIN,
@@ -111,7 +111,7 @@ class Chasing:
             warm=False,
             load=load,
             loads=LOADS,
-            sample_time=max(SAMPLE, sample_time),
+            sample_time=max(SECONDS, sample_time),
             like="" if name == IDLE else IDLE,
             place=place,
         )

@@ -53,7 +53,7 @@ TWO = pytest.mark.skipif(len(HERE.allowed) < 2, reason="no core is left for a ch
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     monkeypatch.setattr("kvbench.regime.FAR_BYTES", FAR)
-    monkeypatch.setattr(chasing, "SAMPLE", 0.0002)
+    monkeypatch.setattr(chasing, "SECONDS", 0.0002)
 
 
 def asked(points, samples=2, machine=SMALL):

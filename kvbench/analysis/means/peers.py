@@ -78,7 +78,7 @@ _ATTENDS = {
     for field in SHAPE
     if field.name in ("v_dim", "window", "kept", "sinks", "softcap", "alibi")
 }
-_CELL = [*HEADS, "context", "q_len", *_ATTENDS, "dtype", "cpus", "pages"]
+_CELL = [*HEADS, "context", "q_len", *_ATTENDS, "dtype", "cpus", "pages", "chase"]
 _Rows = list[dict[str, Any]]
 
 

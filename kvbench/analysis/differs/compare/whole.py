@@ -24,6 +24,7 @@ from kvbench.analysis.judge import Difference, family, incomparable, whole, wors
 from kvbench.errors import NotComparable
 from kvbench.grouping import grouped
 from kvbench.model import Comparison, Engine, Judged, Point
+from kvbench.model.chases import NONE
 from kvbench.model.engine import differing
 from kvbench.model.tuning import rescheduled
 from kvbench.units import gbps
@@ -54,7 +55,8 @@ class Terms:
     """What a comparison was made under. `differ`: identities that are not the same. `failed`:
     visits of base and of head.
     `moved`: by view, what both runs measured over all points, where that differs. `engines`: those
-        of base and of head that are of two libraries.
+        of base and of head that are of two libraries. `chased`: whether a thread chases beside
+        some of the points.
     """
 
     differ: frozenset[str]
@@ -62,6 +64,7 @@ class Terms:
     moved: tuple[tuple[str, Difference], ...]
     effects: Effects
     engines: tuple[tuple[Engine, Engine], ...] = ()
+    chased: bool = False
 
 
 def compare(
@@ -107,7 +110,12 @@ def compare(
     said = whole(points, families), worst_first(points), worst_first(families), missing
     found = Comparison("compare", base.run, head.run, base.named, created, *said, notes=())
     return found, Terms(
-        differ, (one, other), tuple(_moved(seen)), enough, differing(base.engines, head.engines)
+        differ,
+        (one, other),
+        tuple(_moved(seen)),
+        enough,
+        differing(base.engines, head.engines),
+        any(each.point.chase != NONE for each in seen),
     )
 
 
