@@ -5,6 +5,7 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from kvbench.analysis.answers.answer import Basis, Held, Reason, State, Unit
 from kvbench.analysis.answers.latency import Latency, latency
@@ -218,6 +219,28 @@ def test_a_load_may_take_less_than_the_idle_one():
     """As where caches and memory slow down while nothing is asked of them."""
     found = changed(records(), "loaded_copy.25", latency=(80e-9, 1.0))
     assert measured(found).falls("copy") == (25,)
+
+
+def noisy(rng):
+    """Latency is 150 ns beside all loads; each program of a launch scatters by 20 %."""
+    flat = Host(latency=dict.fromkeys(LOADS, FLAT), idle=150.0)
+    for record in records(flat, rounds=1):
+        times = np.exp(rng.normal(0, 0.2, len(record.samples)))
+        taken = zip(record.samples, times, strict=True)
+        yield replace(
+            record,
+            samples=tuple(
+                replace(sample, latency=tuple(float(each) * ns for ns in sample.latency))
+                for sample, each in taken
+            ),
+        )
+
+
+def test_noise_falls_in_one_curve_of_twenty():
+    rng, runs = np.random.default_rng(3), 40
+    own = [measured(list(noisy(rng))) for _ in range(runs)]
+    falls = sum(bool(each.falls(load)) for each in own for load in LOADS)
+    assert falls <= binom.ppf(0.99, runs * len(LOADS), 0.05)
 
 
 @pytest.mark.parametrize(
