@@ -425,19 +425,23 @@ int32_t kvb_run(kvb_team *team, kvb_task *const *tasks, int32_t count, int64_t p
 /* What a second team does while a run lasts: passes over its tasks, round robin. */
 typedef struct kvb_load {
     kvb_team *team;         /* not that of the run, and on CPUs of its own */
-    kvb_task *const *tasks; /* planned for that team */
+    kvb_task *const *tasks; /* [count], planned for that team; none of them is one of the run */
     int32_t count;
-    int64_t ahead; /* passes before the run begins, at least 1 */
-    /* 0 to 1000: after each unit its thread waits so many times as long as the unit took. A unit is
-     * that of a decode or of its twin; 128 KiB of what a probe reads, writes or copies; else a
-     * thread's share of a pass */
+    int64_t ahead; /* passes before the run begins: 1 to 2^30 - 1 */
+    /* 0 to 1000: after each unit its thread spins so many times as long as the unit took. A unit of
+     * a decode or its twin is the tokens of a sequence for one KV head (or all, or one query row),
+     * or a thread's part of them; of a probe that moves bytes, at most 128 KiB of each buffer; of
+     * any other task, what a thread does in a pass */
     double pause;
-    int64_t passes; /* out: those begun after the first `ahead`; the last ends behind the run */
-    double seconds; /* out: from the end of the first `ahead` to the end of the last */
+    int64_t passes; /* out: those after the first `ahead`; the last ends after the run */
+    double seconds; /* out: that they took, waits included */
 } kvb_load;
 
 /* As kvb_run, while a load is under way: all of its threads have done `ahead` passes before the run
- * begins, and none of them stops before it ends. */
+ * begins, and each goes on until the run has ended, and to the end of that pass. All is checked
+ * before anything runs. A message about the load begins with "load: ". A task of the load that adds
+ * tokens does so to a ring. What one side stores into, the other must not use: nothing looks after
+ * that. */
 int32_t kvb_run_beside(kvb_team *team, kvb_task *const *tasks, int32_t count, int64_t passes,
                        kvb_task *between, kvb_run_times *times, kvb_load *load);
 

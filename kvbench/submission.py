@@ -20,15 +20,16 @@ from kvbench.results import Run, load
 from kvbench.score import VERSION, Breach, Score, digest, score
 from kvbench.store import RunDirectory, archive, plain, read, write_json
 from kvbench.store.files import read_json, reading, replacing, within, writing
-from kvbench.store.names import JOURNAL, LONGER, MACHINE, MANIFEST, SEAL
+from kvbench.store.names import JOURNAL, LOADED, LONGER, MACHINE, MANIFEST, SEAL
 
 ENDING = ".tar.gz"
 _OWN = (MANIFEST, JOURNAL, MACHINE)
-_PARTS = (*_OWN, *(f"{LONGER}/{name}" for name in _OWN))
+_BESIDE = (LONGER, LOADED)  # folders that a score may have
+_PARTS = (*_OWN, *(f"{folder}/{name}" for folder in _BESIDE for name in _OWN))
 _MIB = 1 << 20
 # bytes at most: ten times what a score has, or more
 _SIZES = {MANIFEST: _MIB, JOURNAL: 16 * _MIB, MACHINE: 4 * _MIB}
-_LIMITS = {name: _SIZES[name.removeprefix(f"{LONGER}/")] for name in _PARTS} | {SEAL: _MIB}
+_LIMITS = {name: _SIZES[name.rpartition("/")[2]] for name in _PARTS} | {SEAL: _MIB}
 _POINTS, _LAUNCHES = 256, 200  # in an archive, at most: a score has 11 in 10
 _HINT = "name an archive that kvbench score --pack has written"
 
@@ -85,13 +86,13 @@ def _changed(path: Path, then: Seal) -> list[str]:
 
 
 def _scored(path: Path, *more: Breach, archived: bool = False) -> Score:
-    run, beside = load(path), path / LONGER
-    more_runs = [load(beside)] if (beside / MANIFEST).is_file() else []
-    for each in (run, *more_runs) if archived else ():
+    run = load(path)
+    beside = {name: load(path / name) for name in _BESIDE if (path / name / MANIFEST).is_file()}
+    for each in (run, *beside.values()) if archived else ():
         _refuse_more(each)
-    longer = [record for each in more_runs for record in each.records]
+    longer, loaded = (beside[name].records if name in beside else () for name in _BESIDE)
     try:
-        return score(run.manifest, run.machine, run.records, longer, more, archived)
+        return score(run.manifest, run.machine, run.records, longer, loaded, more, archived)
     except (KeyError, ArithmeticError) as error:
         raise BadRun(
             f"{path}: no score can be made of it: {error!r}", "name a run of kvbench score"
@@ -137,8 +138,9 @@ def pack(path: Path, out: Path, name: str) -> Score:
     with TemporaryDirectory(prefix="kvbench-") as folder:
         place = Path(folder)
         _copy(load(path), place / "run", name)
-        if (path / LONGER).is_dir():
-            _copy(load(path / LONGER), place / "run" / LONGER, name)
+        for beside in _BESIDE:
+            if (path / beside).is_dir():
+                _copy(load(path / beside), place / "run" / beside, name)
         seal(place / "run")
         found = scored(place / "run", archived=True)
         with (

@@ -7,10 +7,8 @@ import os
 import random
 import subprocess
 import time
-from contextlib import suppress
 from dataclasses import replace
 
-import psutil
 import pytest
 
 from kvbench.machine import describe
@@ -18,6 +16,7 @@ from kvbench.model import Job, Plan, Probe, Record, Sample
 from kvbench.native import default_library
 from kvbench.runner import Budget, Killed, launch, run
 from kvbench.store import plain
+from tests.processes import gone
 
 HERE = describe()
 READ = Probe("read", "scalar", (min(os.sched_getaffinity(0)),), "base", 6 * 64 * 100)
@@ -256,16 +255,6 @@ def test_nobody_is_left_of_a_worker_that_began_others(end, tmp_path):
     (record,) = launch(job(plan), ("-c", f"{HEAR} say({VISITING!r}); {child}; {end}"))
     assert record.point == READ and ("SIGSEGV" if "kill" in end else "it hangs") in record.error
     assert gone(mark.read_text())
-
-
-def gone(pid):
-    """Within ten seconds; one whose end nobody asked for yet counts as gone."""
-    with suppress(psutil.NoSuchProcess):
-        process, deadline = psutil.Process(int(pid)), time.monotonic() + 10
-        while process.status() != psutil.STATUS_ZOMBIE and time.monotonic() < deadline:
-            time.sleep(0.05)
-        return process.status() == psutil.STATUS_ZOMBIE
-    return True
 
 
 def test_a_worker_that_does_not_listen_is_stopped():

@@ -61,16 +61,17 @@ static int32_t check_load(const kvb_team *team, const kvb_load *load)
     return KVB_OK;
 }
 
-/* With the turn of its team. A ring has room for any number of tokens. */
+/* With the turn of its team. */
 static int32_t check_load_ready(const kvb_load *load)
 {
     const kvb_passes job = all_of(load);
     for (int32_t i = 0; i < load->count; i++)
         if (load->tasks[i] && load->tasks[i]->advance && !load->tasks[i]->cache->ring)
-            return kvb_fail(KVB_BAD_ARGUMENT,
-                            "tasks[%d] adds tokens in each pass, and its cache is no ring: nobody "
-                            "knows how many passes there will be",
-                            i);
+            return kvb_fail(
+                KVB_BAD_ARGUMENT,
+                "tasks[%d] adds tokens in every pass, and its cache is no ring, which has "
+                "room for any number",
+                i);
     return kvb_run_ready(load->team, &job);
 }
 

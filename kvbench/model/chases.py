@@ -28,6 +28,7 @@ LOADED = "loaded"
 READ, COPY, OWN = "read", "copy", "point"  # plain reads and copies of memory; the point itself
 LOADS = (READ, COPY, OWN)
 SHARES = (25, 50, 75, 100)
+SECONDS = 0.02  # of a sample, at least: some tens of steps
 MANY = 4  # cores: of fewer, the load beside a chase does not saturate memory
 
 

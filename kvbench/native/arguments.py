@@ -2,7 +2,6 @@
 argument.
 """
 
-import math
 import operator
 from typing import Any, TypeVar
 
@@ -33,14 +32,11 @@ def place(name: str, value: object, count: int = 1 << 63) -> int:
 
 
 def real(name: str, value: Any) -> float:
-    """A finite number."""
+    """A number that a double holds."""
     try:
-        number = float(value)
-    except (TypeError, ValueError):
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
         raise BadArgument(_is(name, value), "a number is expected") from None
-    if not math.isfinite(number):
-        raise BadArgument(_is(name, value), "a finite number is expected")
-    return number
 
 
 def instance(name: str, value: object, kind: type[_Kind]) -> _Kind:

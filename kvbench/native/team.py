@@ -156,21 +156,24 @@ class Team(Owned):
         seconds = times.seconds, tuple(pass_seconds), tuple(thread_seconds)
         return Times(*seconds, share, *counts, *beside)
 
-    def _refuse_foreign(self, task: Task) -> None:
-        _one_library(instance("a task, or between,", task, Task), self.library)
+    def _refuse_foreign(self, task: Task, name: str = "a task, or between,") -> None:
+        _one_library(instance(name, task, Task), self.library)
         if isinstance(task, Series):
             task.refuse_closed()
 
     def _run_beside(self, run: tuple[Any, ...], load: Load) -> tuple[int, float]:
         """Passes of the load, and their seconds."""
         self.library.refuse_no_loads()
-        for task in load.tasks:
-            self._refuse_foreign(task)
-        if instance("the team of a load", load.team, Team).library is not self.library:
-            raise BadArgument("a load's team is of another library", "make both with one Library")
-        ffi, ahead = self.library.ffi, place("ahead", load.ahead, 1 << 31)
+        if instance("load: its team", load.team, Team).library is not self.library:
+            raise BadArgument(
+                "load: its team belongs to another library", "make both with one Library"
+            )
+        for task in instance("load: tasks", load.tasks, Sequence):
+            self._refuse_foreign(task, "load: a task")
+        ffi = self.library.ffi
         tasks = ffi.new("kvb_task *[]", [task.pointer for task in load.tasks])
-        other = load.team.pointer, tasks, len(load.tasks), ahead, real("pause", load.pause), 0, 0
+        ahead, pause = whole("load: ahead", load.ahead), real("load: pause", load.pause)
+        other = load.team.pointer, tasks, len(load.tasks), ahead, pause, 0, 0
         found = ffi.new("kvb_load *", other)
         self.library.check(self.library.lib.kvb_run_beside(*run, found))
         return found.passes, found.seconds

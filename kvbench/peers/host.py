@@ -6,6 +6,7 @@ from time import perf_counter
 from typing import Any
 
 from kvbench.closing import Closing
+from kvbench.errors import Unsupported
 from kvbench.model import Point, Times
 from kvbench.model.scores import NONE, sinks, slopes
 from kvbench.native import Cache
@@ -71,8 +72,10 @@ class Host(Closing):
         return found
 
     def run(
-        self, *layers: "PeerStep", passes: int = 1, between: None = None, load: None = None
+        self, *layers: "PeerStep", passes: int = 1, between: None = None, load: object = None
     ) -> Times:
+        if load is not None:
+            raise Unsupported("no load runs beside an engine's step", "leave it out")
         start = perf_counter()
         taken, switches, faults = self.ask("run", [each.layer for each in layers], passes)
         wall = perf_counter() - start

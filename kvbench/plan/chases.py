@@ -8,7 +8,7 @@ from kvbench.plan.site import Site
 from kvbench.units import counted
 
 NO_SIBLING = "no SMT sibling"
-_OPS = ("decode", "append")
+OPS = ("decode", "append")
 _LACKS = {
     NODE: "no core of their NUMA node",
     REMOTE: "no core of another NUMA node",
@@ -20,8 +20,8 @@ def refuse_unchased(facts: Facts) -> None:
     """What no thread chases beside. `facts`: one value of each axis."""
     if facts["chase"] == NONE:
         return
-    if facts["op"] not in _OPS:
-        raise Left(INVALID, f"a chase is beside {' or '.join(_OPS)}, not beside {facts['op']}")
+    if facts["op"] not in OPS:
+        raise Left(INVALID, f"a chase is beside {' or '.join(OPS)}, not beside {facts['op']}")
     if facts["engine"] != OURS:
         raise Left(INVALID, "a chase is beside our kernels, not beside a peer's")
     if facts["residency"] != DEFAULTS["residency"]:

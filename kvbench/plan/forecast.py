@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kvbench.errors import Refused
 from kvbench.model import Contrast, Needs, Plan, Point, Probe
-from kvbench.model.chases import LOADS, SHARES
+from kvbench.model.chases import LOADS, SECONDS, SHARES
 from kvbench.model.contrast import KERNEL, alone_of
 from kvbench.model.point import ONE_TOKEN, STEP, Visited
 from kvbench.plan.expansion import MEMORY, Sweep
@@ -34,8 +34,8 @@ _PACE = 0.001  # seconds of a sample of it
 _LOOKS = 1.5  # walks of all slices, whose answers are checked
 _CORES = 4  # points of a family, at least, whose core roofs share the time of a sample
 PEER = 1.5  # seconds to begin a peer's process, to fill its store and to verify it
-# idle and spinning, before and after, and beside each load: samples of a chase, and seconds of one
-_CHASES, _CHASE = 4 + len(LOADS) * len(SHARES), 0.02
+# samples of a chase in a round: idle and spinning, before and after, and beside each load
+_CHASES = 4 + len(LOADS) * len(SHARES)
 LINK = 0.45 * GB  # bytes/s that are linked into a cycle
 EVICTED = 2.0  # by the wall: the untimed sweeps take as long as what lies between them
 # seconds that any visit is given, and bytes/s at which one may still prepare
@@ -141,7 +141,9 @@ def _visit(visited: Visited, plan: Plan, needs: Mapping[Point, Needs]) -> float:
     evicted = (
         (EVICTED - 1) * timed if any(point.residency == "evicted" for point in points) else 0.0
     )
-    untimed = plan.samples * sum(_between(point, plan) for point in points)
+    untimed = plan.samples * sum(
+        _between(point, plan) + _chased(needs[point], plan) for point in points
+    )
     made = (
         sum(_filling({point: needs[point] for point in points}).values())
         if isinstance(visited, Contrast)
@@ -184,8 +186,13 @@ def _samples(visited: Visited, plan: Plan, needs: Mapping[Point, Needs]) -> floa
         return (1 + plan.neighbour) * walks[0] + (not visited.streamed) * seconds / _CORES
     far = needs[visited].walked >= needs[visited].far or visited.residency == "evicted"
     more = 0.0 if stores(visited) else seconds + far * walks[0]
-    more += (alone != visited) * walks[0] + (needs[visited].chain > 0) * _CHASES * _CHASE
+    more += (alone != visited) * walks[0] + _chased(needs[visited], plan)
     return (3 + plan.neighbour) * walks[0] + _PACE + more
+
+
+def _chased(needed: Needs, plan: Plan) -> float:
+    """Seconds of the chase's samples in a round; as many are untimed, in which loads begin."""
+    return _CHASES * max(SECONDS, plan.sample_time) if needed.chain else 0.0
 
 
 def _between(point: Point, plan: Plan) -> float:

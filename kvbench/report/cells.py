@@ -11,7 +11,7 @@ from kvbench.analysis.judge import COVERAGE as CERTAIN
 from kvbench.analysis.means.beside import Rule
 from kvbench.analysis.measured.ceilings import COVERAGE
 from kvbench.report.sheet import Cell, Columns, Sheet, sheet
-from kvbench.report.words.phrases import bare, ends
+from kvbench.report.words.phrases import bare, ends, narrow
 
 NOTHING = Answer.untested("", Reason.NOT_MEASURED)
 
@@ -38,6 +38,16 @@ def answered(
     def read(row: Mapping[str, Any]) -> Cell | None:
         found = row[name].figure
         return Cell(write(found), found.value) if found else None
+
+    return read, str
+
+
+def told(name: str) -> tuple[Callable[[Mapping[str, Any]], Cell | None], Callable[[Any], str]]:
+    """A figure with its interval, without its unit; empty where there is none."""
+
+    def read(row: Mapping[str, Any]) -> Cell | None:
+        found = row[name]
+        return Cell(narrow(found), found.value) if found else None
 
     return read, str
 

@@ -10,6 +10,7 @@ import pandas as pd
 
 from kvbench.analysis.answers import Answers
 from kvbench.analysis.answers.decodes import Decode
+from kvbench.analysis.answers.latency import Latency
 from kvbench.analysis.answers.mixed import Mixed, Other
 from kvbench.analysis.answers.serving import Batch, Way
 from kvbench.analysis.answers.speculate import Speculation
@@ -81,23 +82,27 @@ def short(found: Findings) -> list[str]:
     for tile in tiles(own):
         told = f"{tile.title:<{_TITLE}}{tile.value + '  ':<{_VALUE}}{tile.detail}"
         lines += wrapped([told], hanging=_TITLE + _VALUE)
-    if own.decodes.rows:
-        rule = wrapped([said("first", "rule", own.decodes.fastest)])
-        lines += ["", *(f"  {line}" for line in _dtypes(own.decodes.rows)), *rule]
-    if own.mixed.formats:
-        table = _formats(own.mixed)
-        rule = wrapped([said("mixed", "rule", own.mixed)])
-        lines += ["", *(f"  {cut(line, WIDTH - 2)}" for line in table), *rule]
-    if drafted := own.speculation.page:
-        table = _drafting(own.speculation)
-        rule = wrapped([said("speculate", "rule", drafted[0])])
-        lines += ["", *(f"  {cut(line, WIDTH - 2)}" for line in table), *rule]
-    if own.steps.rows:
-        lines += ["", *(f"  {cut(line, WIDTH - 2)}" for line in _steps(own.steps.rows))]
-    if own.serving.batches:
-        lines += ["", *(f"  {line}" for line in _served(own.serving.batches))]
+    for table, rule in _tables(own):
+        lines += ["", *(f"  {cut(line, WIDTH - 2)}" for line in table)]
+        lines += wrapped([rule]) if rule else []
     failed = summary(found)
     return [*lines, *(["", *_heading(failed)] if failed.failed else ())]
+
+
+def _tables(own: Answers) -> Iterator[tuple[list[str], str]]:
+    """Lines, and what is said below them."""
+    if own.decodes.rows:
+        yield _dtypes(own.decodes.rows), said("first", "rule", own.decodes.fastest)
+    if own.mixed.formats:
+        yield _formats(own.mixed), said("mixed", "rule", own.mixed)
+    if drafted := own.speculation.page:
+        yield _drafting(own.speculation), said("speculate", "rule", drafted[0])
+    if own.latency.places:
+        yield _chased(own.latency), said("latency", "rule", own.latency)
+    if own.steps.rows:
+        yield _steps(own.steps.rows), ""
+    if own.serving.batches:
+        yield _served(own.serving.batches), ""
 
 
 def _dtypes(found: tuple[Decode, ...]) -> list[str]:
@@ -146,6 +151,25 @@ def _drafting(found: Speculation) -> list[str]:
     names = [f"{line.dtype} {line.variant}, {line.layout}" for line in found.page]
     table = pd.DataFrame({"kernel": names} | columns)
     return ruled(table, [Column(name, name) for name in table.columns])
+
+
+def _chased(found: Latency) -> list[str]:
+    """ns at GB/s, by load and share; of plain reads and copies beside the first point alone."""
+    rows = [
+        {
+            "load": said("latency", "place", found, place)
+            if curve.load == place.op
+            else said("latency", "load", curve.load, place.dtype),
+            **{
+                f"{step.share}% of its rate": f"{bare(step.ns)} at {bare(step.gbps)}"
+                for step in curve.steps
+            },
+        }
+        for place in found.places
+        for curve in place.curves
+        if curve.load == place.op or place is found.first
+    ]
+    return ruled(pd.DataFrame(rows), [Column(name, name) for name in rows[0]])
 
 
 def _steps(found: tuple[Step, ...]) -> list[str]:

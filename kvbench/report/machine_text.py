@@ -1,4 +1,6 @@
-"""A machine's profile as lines of text: who it is, its ceilings, its staircase."""
+"""A machine's profile as lines of text: who it is, its ceilings, its staircase, and its latency
+beside loads.
+"""
 
 from collections.abc import Iterator, Sequence
 
@@ -8,6 +10,8 @@ from kvbench.analysis.measured.ceilings import WITHOUT_MEMORY
 from kvbench.analysis.measured.machines import (
     UNITS,
     CeilingRow,
+    IdleRow,
+    LoadedRow,
     MachineProfile,
     staircase,
     usual_pages,
@@ -17,17 +21,23 @@ from kvbench.model import COMPUTE, PLAIN, Fact, Machine
 from kvbench.model.point import FLOPS
 from kvbench.regime import dram_bytes
 from kvbench.report.ruled import Column, ruled
+from kvbench.report.words import paragraphs
+from kvbench.report.words import said as words
+from kvbench.report.words.phrases import number
 from kvbench.units import counted, cpu_text, size
 
 _BAR = 40  # characters, for the highest rate
 _LONG = 160  # characters of a fact; --json has all of it
 _BYTES = frozenset({"l1d", "l2", "l3", "memory", "memory_limit", "page_bytes"})
+# heads of columns: of latency half of the steps take no longer, or 95 % of them
+_HEADS = "load", "of its rate", "GB/s", "ns (99 % interval)", "95 % within", "x idle"
+_LOAD, _SHARE, _RATE, _NS, _TAIL, _TIMES = _HEADS
 _OPS = ("read", "write", "write_nt", "copy", "copy_nt", "triad", "latency")
 
 
 def text(profile: MachineProfile) -> list[str]:
     lines = [*identity(profile.topology), "", *_ceilings(profile), "", *_stairs(profile)]
-    return [*lines, "", *_capacities(profile)]
+    return [*lines, "", *_capacities(profile), *_loaded(profile)]
 
 
 def identity(machine: Machine) -> list[str]:
@@ -194,3 +204,38 @@ def _capacities(profile: MachineProfile) -> Iterator[str]:
         )
     if profile.advice:
         yield f"  {profile.advice}"
+
+
+def _loaded(profile: MachineProfile) -> Iterator[str]:
+    """Plain reads and copies stand there once, as beside the first decode."""
+    if not profile.idle:
+        return
+    first, hypervisor = profile.idle[0], profile.topology.facts.get("hypervisor")
+    own = {row.kernel for row in profile.idle}
+    rows = [row for row in profile.loaded if row.point == first.point or row.load in own]
+    table = pd.DataFrame([*_idle_cells(first), *map(_loaded_cells, rows)])
+    yield from ("", words("loaded", "title", first))
+    yield from (f"  {line}" for line in ruled(table, [Column(name, name) for name in _HEADS]))
+    virtual = bool(hypervisor and hypervisor.value not in (None, "none"))
+    yield from (f"  {line}" for line in paragraphs("loaded", "sentence", profile.idle, virtual))
+
+
+def _idle_cells(row: IdleRow) -> Iterator[dict[str, str]]:
+    """All of a column's values are text: what has no value is left blank."""
+    cells = {_SHARE: "", _RATE: "", _TIMES: ""}
+    yield _cells(row) | cells | {_LOAD: "none"}
+    yield cells | {_LOAD: "spin in L1", _NS: number(row.spin), _TAIL: ""}
+
+
+def _loaded_cells(row: LoadedRow) -> dict[str, str]:
+    return _cells(row) | {
+        _LOAD: words("loaded", "load", row.load),
+        _SHARE: f"{row.share}%",
+        _RATE: number(row.gbps),
+        _TIMES: f"{row.times:.2f}",
+    }
+
+
+def _cells(row: IdleRow | LoadedRow) -> dict[str, str]:
+    interval = f"{number(row.low)}..{number(row.high)}"
+    return {_LOAD: "", _NS: f"{number(row.ns)} ({interval})", _TAIL: number(row.tail)}

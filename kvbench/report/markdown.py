@@ -6,6 +6,7 @@ from kvbench.analysis.means.findings import Findings
 from kvbench.report import tables
 from kvbench.report.drafts import drafting
 from kvbench.report.formats import mixed
+from kvbench.report.latency import chases
 from kvbench.report.sheet import Sheet
 from kvbench.report.words.findings import sentences
 from kvbench.report.words.first import badge, hardware, subtitle, tiles, title, workload
@@ -30,7 +31,7 @@ def _lines(found: Findings, manifest: Manifest) -> Iterator[str]:
     yield from (f"**{grade}** {plain(reason)}", "")
     for tile in tiles(own):
         yield f"- **{plain(tile.title)}: {plain(tile.value)}** {plain(tile.detail)}"
-    for table in (mixed(own), drafting(own), tables.dtypes(own), tables.steps(own)):
+    for table in (mixed(own), drafting(own), chases(own), tables.dtypes(own), tables.steps(own)):
         if table.rows:
             yield from ("", *_table(table), "", plain(table.about), "")
     yield from (

@@ -18,6 +18,7 @@ from kvbench.model.tuning import PARTS
 from kvbench.report.cells import NOTHING, answered, texts, titled, within
 from kvbench.report.drafts import queries
 from kvbench.report.formats import costs
+from kvbench.report.latency import idle, loaded
 from kvbench.report.machine_text import said
 from kvbench.report.sheet import Cell, Columns, Sheet, interval, known, plain, records, sheet
 from kvbench.report.words import said as words
@@ -394,6 +395,8 @@ def every(found: Findings) -> list[Sheet]:
         points(found),
         costs(found),
         queries(found),
+        loaded(found.answers),
+        idle(found.answers),
         serving(found),
         replace(own.pop("peers"), name="rows"),  # a page's figure has that name
         *peers(found.beside),

@@ -3,6 +3,7 @@ rules; nothing is read or measured here.
 """
 
 from kvbench.score.definition import (
+    LOADED_LAUNCHES,
     LONGER,
     LONGER_LAUNCHES,
     RULES,

@@ -20,6 +20,7 @@ WIDTHS = (16, 8, 4)  # bits of an element, scales apart
 # sequences and tokens of the second line, which is no part of the score
 LONGER = ((8, 4096), (1, 32768))
 LONGER_LAUNCHES = 3
+LOADED_LAUNCHES = 3  # of the third line, which is no part of it either
 _FLOAT = 4  # bytes of an element of queries and outputs
 
 

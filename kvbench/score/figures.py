@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from kvbench.analysis.limits import frames
 from kvbench.analysis.limits.frames import known
 from kvbench.analysis.measured.columns import machine_name
+from kvbench.analysis.measured.machines import IdleRow, LoadedRow, beside_loads
 from kvbench.grouping import grouped
 from kvbench.model import AUTO, TUNER, Machine, Point, Record
 from kvbench.model.annotated import Printed, about
@@ -78,6 +79,13 @@ class Score(Printed):
     best_gbps: Annotated[float | None, about("GB/s: the best reads of memory in any form")]
     figures: Annotated[tuple[ScoreFigure, ...], about("by width, the widest first")]
     longer: Annotated[tuple[Longer, ...], about("the second line")]
+    idle: Annotated[
+        tuple[IdleRow, ...],
+        about("idle latency of memory, beside the kernel of 16 bits; no part of the score"),
+    ]
+    loaded: Annotated[
+        tuple[LoadedRow, ...], about("latency of memory beside loads; no part of the score")
+    ]
     created: Annotated[str, about("when the run began")]
     run: Annotated[str, about("its name")]
     build: Annotated[str, about("of the kernels")]
@@ -93,11 +101,12 @@ def score(
     machine: Machine,
     records: Sequence[Record],
     longer: Sequence[Record] = (),
+    loaded: Sequence[Record] = (),
     more: Iterable[Breach] = (),
     archived: bool = False,
 ) -> Score:
-    """longer: visits of the second line. more: what was found of the run's files. archived: anybody
-    may have written them, so what no machine can do is looked for.
+    """longer, loaded: visits of the second line and of the third. more: what was found of the run's
+    files. archived: anybody may have written them, so what no machine can do is looked for.
     """
     measured = list(_measured(manifest, machine, records))
     own = any(manifest.options.get(option) for option in ("library", "plugin"))
@@ -114,6 +123,7 @@ def score(
     )
     tuned = [each for each in measured if each.point.schedule == AUTO and each.row.get("launches")]
     first = tuned[0].row if tuned else {}
+    idle, beside_idle = beside_loads(loaded)
     fact = machine.facts.get("hypervisor")
     kind = str(fact.value) if fact and fact.value else "unknown"
     return Score(
@@ -130,6 +140,8 @@ def score(
             _figure(each, measured) for each in sorted(tuned, key=lambda each: -each.bits)
         ),
         longer=tuple(_longer(longer, beside)),
+        idle=idle,
+        loaded=beside_idle,
         created=manifest.created,
         run=manifest.run,
         build=manifest.versions.get("library", ""),

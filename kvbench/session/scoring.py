@@ -5,19 +5,22 @@ candidates  each kernel of each width in one launch, those near the fastest in a
 the score   these alone, base and tuned, in launches of their own: that they were picked is no part
             of their numbers
 the longer  the same on more tokens, in a folder of the run
+the loaded  the latency of memory beside the one of 16 bits, in another folder
 """
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from kvbench.errors import BadArgument, Unwritable, WrongAnswer
+from kvbench.errors import BadArgument, Refused, Unwritable, WrongAnswer
 from kvbench.grouping import grouped
 from kvbench.model import AUTO, Point, Record
 from kvbench.runner import run
-from kvbench.score import LONGER, LONGER_LAUNCHES, SUITE, WIDTHS, width
+from kvbench.score import LOADED_LAUNCHES, LONGER, LONGER_LAUNCHES, SUITE, WIDTHS, width
+from kvbench.session.loaded import of_kernel
 from kvbench.session.options import Options
 from kvbench.session.planning import Follow, planned
 from kvbench.session.session import Session
@@ -28,6 +31,7 @@ from kvbench.store.run import is_vacant
 _FASTER = 1.02  # times, by which a candidate must be faster than those named before it
 # times the fastest: who is nearer is timed again; launches that this makes, about
 _HEAT, _NEARLY = 1.3, 1.4
+UNCHASED = BadArgument, Refused  # what is raised where no thread can chase beside a kernel
 # how candidates are timed
 _BRIEF: dict[str, Any] = {"axes": ("layers=0",), "launches": 1, "samples": 3, "sample_time": 0.015}
 
@@ -36,18 +40,15 @@ def forecast(asked: dict[str, Any]) -> tuple[float, float]:
     """Seconds of all, and of those what is not in timed samples: memory is filled, processes
     begin.
     """
-    parts = [
-        planned(options, options.kernels)[:2]
-        for options in (_candidates(asked), _score(asked), _longer(asked))
-    ]
     again = 2.0  # candidates are verified and tuned, and some are timed again
-    shares = [
-        again,
-        *(len(WIDTHS) / len({point.kernel for point in sweep.points}) for sweep, _ in parts[1:]),
-    ]
+    parts = [(again, planned(options := _candidates(asked), options.kernels)[1])]
+    for options in (_score(asked), _longer(asked)):
+        sweep, seen, _ = planned(options, options.kernels)
+        parts.append((len(WIDTHS) / len({point.kernel for point in sweep.points}), seen))
+    with suppress(*UNCHASED):
+        parts.append((1.0, planned(options := _loaded(asked), options.kernels)[1]))
     seconds, timed = (
-        sum(share * getattr(seen, name) for share, (_, seen) in zip(shares, parts, strict=True))
-        for name in ("seconds", "timed")
+        sum(share * getattr(seen, name) for share, seen in parts) for name in ("seconds", "timed")
     )
     return seconds, seconds - timed
 
@@ -150,6 +151,19 @@ def begin_longer(first: Session) -> Session:
     return Session.begin(_longer({**asked, "isa": options.isa}, kernels), folder, "kvbench score")
 
 
+def begin_loaded(first: Session) -> Session:
+    """Of the kernel of 16 bits that another one measures; or what is left of it. One of UNCHASED
+    where there is no core for a chase, or no memory.
+    """
+    folder = first.directory.path / names.LOADED
+    if (folder / names.MANIFEST).exists():
+        return Session.resume(folder)
+    points = first.directory.manifest.plan.points
+    widest = (p.kernel for p in points if isinstance(p, Point) and width(p) == WIDTHS[0])
+    asked = {name: getattr(first.options, name) for name in ("pages", "library", "tuning", "isa")}
+    return Session.begin(_loaded(asked, next(widest)), folder, "kvbench score")
+
+
 # ---- what each of them asks for ------------------------------------------------------------------
 
 
@@ -171,6 +185,12 @@ def _longer(asked: dict[str, Any], kernels: Sequence[str] = ("*",)) -> Options:
     )
     axes = (f"batch={batches}", f"context={contexts}", "layers=0")
     return _with_plugin(Options(SUITE, axes=axes, only=only, launches=LONGER_LAUNCHES, **asked))
+
+
+def _loaded(asked: dict[str, Any], kernel: str = "decode.flash.head.f16.*") -> Options:
+    """Without plug-ins: none is beside a chase."""
+    own = {name: value for name, value in asked.items() if name != "plugin"}
+    return of_kernel(kernel, LOADED_LAUNCHES, own)
 
 
 def _with_plugin(options: Options) -> Options:

@@ -7,6 +7,7 @@ and no more.
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import cast
 
 from kvbench.errors import Refused, Unsupported
 from kvbench.machine.placement import chaser
@@ -20,6 +21,7 @@ from kvbench.model.chases import (
     OWN,
     READ,
     REMOTE,
+    SECONDS,
     SHARES,
     SIBLING,
     SPIN,
@@ -29,19 +31,17 @@ from kvbench.model.chases import (
 )
 from kvbench.model.point import Visited
 from kvbench.native import Load, Task
+from kvbench.plan.chases import OPS
 from kvbench.plan.witnesses import is_peer
-from kvbench.regime import far_bytes
 from kvbench.worker.bench import PIECES, Bench
 from kvbench.worker.loop import Program
 from kvbench.worker.probing import PASS_BYTES
 
 LOADS = 4096  # of a step
-SECONDS = 0.02  # of a sample, at least: some tens of steps
 _CACHES = 1 / 4  # of memory that no cache holds: as much as all caches hold
 # bytes for each thread that spins, which fit any L1; and how often it reads them in a pass, which
 # takes about 0.1 ms
 _NEAR, _TURNS = 16 << 10, 2048
-_OPS = ("decode", "append")
 _FIRST, _LAST = -1, 1  # places in a round
 _LACKS = {
     NODE: ("the point leaves no core of its NUMA nodes free for a chase", "fewer --threads"),
@@ -65,7 +65,7 @@ def cpus_of(visited: Visited, machine: Machine) -> tuple[int, ...]:
 def refuse_unfit(point: Point, needed: Needs) -> None:
     """Beside which no thread can chase."""
     plain = point.residency == "rotate" and not point.streamed
-    if point.op not in _OPS or is_peer(point) or not plain:
+    if point.op not in OPS or is_peer(point) or not plain:
         raise Unsupported(
             "a thread chases beside decodes and appends of ours alone, between whose passes nothing"
             " is read",
@@ -88,8 +88,7 @@ class Chasing:
         if cpu is None:
             raise Refused(*_LACKS[point.chase])
         self._bench, self._team = bench, bench.room.team((cpu,))
-        size = max(bench.needs.far, far_bytes(ground.machine, (cpu,)))
-        cycle, found = ground.cycle(self._team, cpu, point.pages, size)
+        cycle, found = ground.cycle(self._team, cpu, point.pages, bench.needs.chain)
         self._task = bench.probe("latency", 1, to=cycle, size=cycle.size, steps=LOADS)
         self.facts = Chase(cpu, cycle.size, found["huge_bytes"], LOADS)
 
@@ -141,4 +140,4 @@ class Chasing:
             self._bench.probe("copy", to=to, source=source, size=piece) for to, source in pairs
         )
         yield COPY, tuple(copies)
-        yield OWN, self._bench.kernel.tasks
+        yield OWN, cast("tuple[Task, ...]", self._bench.kernel.tasks)

@@ -94,19 +94,21 @@ class Program:
         if not self.quiet:
             if self.warm:
                 self._run(before)
-            return self._run(*tasks, passes=passes)
+            return self.timing(tasks, passes)
         order = tasks if len(self.tasks) == 1 else (before, *tasks)[: len(self.tasks)]
-        times = self._run(*order, passes=passes + 1)
+        times = self.timing(order, passes + 1)
         counted = sorted(times.pass_seconds[1:])
         return replace(times, seconds=sum(counted), pass_seconds=(counted[int(QUIET * passes)],))
 
-    def _run(self, *tasks: Timed, passes: int = 1) -> Times:
-        meanwhile = {"load": self.load} if self.load else {}
-        return self.team.run(*tasks, passes=passes, between=self.between, **meanwhile)
-
     def timing(self, tasks: Sequence[Timed], passes: int) -> Times:
         """So many passes, nothing before them."""
-        return self._run(*tasks, passes=passes)
+        return self._run(*tasks, passes=passes, between=self.between)
+
+    def _run(self, *tasks: Timed, **how: Any) -> Times:
+        """With the load beside it."""
+        if self.load:
+            how["load"] = self.load
+        return self.team.run(*tasks, **how)
 
     def latency(self, times: Times) -> tuple[float, ...]:
         """As Sample has it."""
@@ -183,14 +185,14 @@ class Passes:
 
     def _timed(self, program: Program) -> tuple[float, float]:
         """Seconds of a pass, and those that it costs."""
-        passes = 1
+        passes, least = 1, _SHORT * max(self._sample_time, program.sample_time)
         while True:
             taken, cost = map(
                 min, zip(*(self._timing(program, passes) for _ in range(_TIMINGS)), strict=True)
             )
-            if cost >= _SHORT * self._sample_time or passes >= 1 << 24:
+            if cost >= least or passes >= 1 << 24:
                 return taken / passes, cost / passes
-            passes *= max(2, min(16, int(2 * _SHORT * self._sample_time / cost)))
+            passes *= max(2, min(16, int(2 * least / cost)))
 
     def _timing(self, program: Program, passes: int) -> tuple[float, float]:
         _, tasks = self._walk.on(program, passes)

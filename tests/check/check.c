@@ -148,7 +148,8 @@ static const struct {
 } tests[] = {{"tiers", check_tiers},   {"arguments", check_arguments}, {"codes", check_codes},
              {"guards", check_guards}, {"threads", check_threads},     {"foreign", check_foreign},
              {"runs", check_runs},     {"anew", check_anew},           {"sums", check_sums},
-             {"moves", check_moves},   {"series", check_series},       {"queries", check_queries}};
+             {"moves", check_moves},   {"series", check_series},       {"queries", check_queries},
+             {"beside", check_beside}};
 
 /* All tests, or the one of this name. Returns how many that are. */
 static int run_tests(const char *only)

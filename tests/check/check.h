@@ -82,5 +82,6 @@ void check_sums(void);
 void check_moves(void);
 void check_series(void);
 void check_queries(void);
+void check_beside(void);
 
 #endif

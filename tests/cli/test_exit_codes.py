@@ -188,6 +188,7 @@ TABLE = [
     (USAGE, here, "verify --isa nonsense"),
     (USAGE, here, "gate --base nosuchrevision"),
     (USAGE, here, "gate --base {one} --head {other} --out /proc/kvbench"),
+    (USAGE, here, "gate --base {one} --head {other} --suite latency"),  # a duel times no chase
     (UNCLEAR, here, "compare {base} {few} --gate"),
     (UNCLEAR, stormy, "gate --base {one} --head {other}"),
     (ERRORS, broken, "gate --base {one} --head {other}"),

@@ -1,13 +1,15 @@
 """kvbench machine, its probes answered from a made-up machine: what it prints, keeps and draws."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 import kvbench.machine
 import kvbench.runner
 from kvbench.machine.tree import Files
-from kvbench.model import COMPUTE, Record, Sample, Traffic
+from kvbench.model import COMPUTE, Point, Record, Sample, Traffic
+from tests import chased
 from tests.cli.test_cli import call, errors_of, output_of, refused
 from tests.machine.healthy import Still
 from tests.machine.trees import bare_guest, grow
@@ -30,6 +32,9 @@ def rate(probe):
 def answers(job):
     """One launch. The launches differ by up to 4 %; prefetching does not help."""
     for probe in job.points:
+        if isinstance(probe, Point):
+            yield replace(chased.record(job.launch, probe), run=job.plan.run)
+            continue
         fast = 1 + 0.005 * job.launch
         moved = Traffic(3e9, float(probe.bytes), 0, 0, 0, 0, 0, 0)
         units = dict.fromkeys(COMPUTE, 1 / 50) | {"clock": 1.0, "latency": 100e-9 * 1000}
@@ -121,6 +126,48 @@ def test_text_names_every_level_and_says_where_the_profile_went(made_up, capsys)
     assert "408 (400..416)" in printed.out, "L1 of two threads: 400 GB/s, 1 to 4 % more"
     assert "█" in printed.out
     assert str(kept) in printed.err and json.loads(kept.read_text())["fingerprint"] in printed.out
+
+
+def test_latency_beside_loads(made_up, capsys):
+    facts = json.loads(output_of(capsys, "machine", "--quick", "--loaded", "--json"))
+    (idle,) = facts["idle"]
+    assert idle["kernel"].startswith("decode.flash.head.f16.") and idle["threads"] == 1
+    assert (idle["cpu"], idle["huge"], idle["few"]) == (1, 0.5, True)
+    assert idle["ns"] == pytest.approx(100) and idle["tail"] == pytest.approx(150)
+    rows = {(row["load"], row["share"]): row for row in facts["loaded"]}
+    assert len(rows) == 3 * 4, "reads, copies and the decode"
+    full = rows["read", 100]  # 20 GB/s make a load take 160 ns, in which it moves 64 bytes
+    assert full["ns"] == pytest.approx(160) and full["gbps"] == pytest.approx(20 + 64 / 160)
+    assert full["times"] == pytest.approx(1.6) and full["tail"] == pytest.approx(240)
+    assert rows[idle["kernel"], 50]["ns"] == pytest.approx(100 + 3 * 7.5)
+    # by straight lines between shares: 90 % of the reads lie between 15 and 20 GB/s
+    at = 0.9 * (20 + 64 / 160)
+    low, high = 15 + 64 / 145, 20 + 64 / 160
+    assert 100 * idle["busy"]["times"] == pytest.approx(145 + 15 * (at - low) / (high - low))
+    assert idle["alike"]["times"] == pytest.approx(1, abs=1e-3)
+    assert idle["slowed"]["times"] == pytest.approx(15 / 16)
+
+
+def test_latency_beside_loads_is_printed(made_up, capsys):
+    printed = output_of(capsys, "machine", "--quick", "--loaded", "--threads", "1")
+    table = printed[printed.index("Latency of memory beside a load") :].splitlines()
+    assert "CPU 1 chases 512 MiB (50% on huge pages) while 1 thread works" in table[0]
+    rows = [" ".join(line.split()) for line in table]
+    assert rows[2:4] == ["none 100 (100..100) 150", "spin in L1 100"]
+    assert "read 100% 20.4 160 (160..160) 240 1.60" in rows
+    assert "decode f16 75% 11.7 134 (134..134) 201 1.34" in rows
+    assert "(beside one core, not saturated) latency is 1.54x" in rows[-3]
+    assert rows[-2] == (
+        "Beside a decode of f16 it is 1.00x (1.00 to 1.00) that beside plain reads of the same rate."
+    )
+    assert rows[-1] == "The chase leaves the decode of f16 0.94x (0.94 to 0.94) of its rate."
+
+
+@pytest.mark.parametrize("asked", [("--threads", "2"), ("--cpus", "0-1", "--threads", "2")])
+def test_a_chase_needs_a_core_of_its_own(asked, made_up, monkeypatch, capsys):
+    monkeypatch.setattr(kvbench.runner, "launch", None)
+    words = ("no thread can chase", "beside 2 threads no core", "leave out --loaded")
+    refused(capsys, "machine", "--quick", "--loaded", *asked, words=words)
 
 
 def test_plot(made_up):

@@ -103,7 +103,8 @@ def past(folder):
 
 def scores(folder):
     """A noisy one, so that there is a rule that it breaks."""
-    run = score.run(folder / "score", visits=list(score.records(score.points(), wobble=0.15)))
+    visits = list(score.records(score.points(), wobble=0.15))
+    run = score.run(folder / "score", visits=visits, loaded=True)
     return [[str(run), "--json"]]
 
 
@@ -114,7 +115,7 @@ CALLS = {
     "doctor": lambda folder: [["--json"]],
     "machine": lambda folder: [
         ["--identify", "--json"],
-        ["--quick", "--json", "--out", str(folder / "machine.json")],
+        ["--quick", "--loaded", "--json", "--out", str(folder / "machine.json")],
     ],
     "list suites": lambda folder: [["--json"]],
     "sweep --dry-run": lambda folder: [["smoke", "--axis", "threads=1,1024", "--json"]],
@@ -317,8 +318,8 @@ def test_schemas_are_schemas_and_explain_themselves(each):
 
 IN_AN_ANSWER = re.compile(r"\.(figure|facts)\.")  # one that was not tested has neither
 UNIT = re.compile(
-    r"(GB/s|GFLOP/s|FLOP|FLOP per byte|bytes|bytes per second|seconds|tokens|tokens per second|in"
-    r" `unit`|in the unit of its key|probability|"
+    r"(GB/s|GFLOP/s|FLOP|FLOP per byte|bytes|bytes per second|seconds|ns|tokens|tokens per second|"
+    r"in `unit`|in the unit of its key|probability|"
     r"absolute|ratio|ratio to [^:]+|share)( a core)?:|share of "
 )
 

@@ -1,7 +1,7 @@
 /* passes: many passes of one cut decode, alone, for a tool that watches threads.
  *
- * Two threads share a row of tokens, so that each pass ends in a merge of what both have left. Exit
- * 0 where all went well. */
+ * Two threads share a row of tokens, so that each pass ends in a merge of what both have left. With
+ * an argument: beside.c. Exit 0 where all went well. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +18,14 @@ static void must(int32_t code)
     }
 }
 
-int main(void)
+int beside(void); /* beside.c */
+
+int main(int count, char **words)
 {
+    (void)words;
+    if (count > 1)
+        return beside();
+
     int64_t length = TOKENS;
     float q[HEADS * DIM] = {1.0f}, out[HEADS * DIM];
     kvb_cache cache = {

@@ -1,5 +1,5 @@
-"""ThreadSanitizer over many passes of one cut decode: nobody begins a pass while others still merge
-the one before.
+"""ThreadSanitizer over passes of a cut decode and over two teams at once; and the waits of a load, by
+a clock of the test's own.
 """
 
 import shutil
@@ -13,13 +13,18 @@ from tests.raw import ROOT
 ROOMS = ("base", "cache", "tier", "scalar", "store", "walk", "decode", "probes", "run")
 
 
-def test_no_thread_runs_ahead_of_a_merge(tmp_path):
-    """Of the scalar tier, which is compiled fast; threads meet alike in all."""
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory):
+    """The command of a program. Of the scalar tier, which is compiled fast; threads meet and wait
+    alike in all.
+    """
     compiler = shutil.which("cc") or shutil.which("gcc")
     if not compiler:
         pytest.skip("no C compiler")
-    sources = [source for room in ROOMS for source in sorted((ROOT / "kernels" / room).glob("*.c"))]
-    program = tmp_path / "passes"
+    sources = [ROOT / "tests" / "kernels" / name for name in ("passes.c", "beside.c")]
+    for room in ROOMS:
+        sources += sorted((ROOT / "kernels" / room).glob("*.c"))
+    program = tmp_path_factory.mktemp("watched") / "passes"
     flags = [
         "-O1",
         "-g",
@@ -27,22 +32,24 @@ def test_no_thread_runs_ahead_of_a_merge(tmp_path):
         "-fsanitize=thread",
         "-w",
         "-D_GNU_SOURCE",
+        "-Dclock_gettime=own_clock",  # that of beside.c
         "-I",
         ROOT / "kernels",
     ]
-    command = [
-        compiler,
-        *flags,
-        ROOT / "tests" / "kernels" / "passes.c",
-        *sources,
-        "-o",
-        program,
-        "-lm",
-    ]
+    command = [compiler, *flags, *sources, "-o", program, "-lm"]
     built = subprocess.run(command, capture_output=True, text=True, check=False)
     if built.returncode and "tsan" in built.stderr:
         pytest.skip("no ThreadSanitizer")
     assert built.returncode == 0, built.stderr
     # or its memory has no place in some kernels
     still = ["setarch", "-R"] if shutil.which("setarch") else []
-    succeeds([*still, program], timeout=120)
+    return [*still, program]
+
+
+def test_no_thread_runs_ahead_of_a_merge(watched):
+    succeeds(watched, timeout=120)
+
+
+def test_two_teams_at_once(watched):
+    """And each load waits as often and as long as it was asked to."""
+    succeeds([*watched, "beside"], timeout=120)

@@ -15,6 +15,7 @@ from kvbench.analysis.answers.step import Step, StepPart, Steps
 from kvbench.analysis.answers.storing import Storing
 from kvbench.analysis.answers.trust import FAIR, Because, Suspect, Trust
 from kvbench.analysis.answers.workload import Workload
+from tests.report import chasing
 
 NONE = Answer.untested("x", Reason.NOT_MEASURED)
 
@@ -365,6 +366,7 @@ ANSWERS = Answers(
     serving=SERVING,
     speculation=SPECULATION,
     mixed=MIXED,
+    latency=chasing.found(),
     servers=Servers(
         here=15.4,
         lines=(Line("i8", "i8 point", 2.8e8, 60.0, 17.0),),

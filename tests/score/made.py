@@ -4,8 +4,10 @@ import math
 from dataclasses import replace
 
 from kvbench.model import AUTO, Fact, Probe
+from kvbench.model.chases import NODE, NONE
 from kvbench.score.definition import counted, geometry
 from kvbench.submission import seal
+from tests import chased
 from tests.made_run import DECODE, MIB, machine, probe, visit
 from tests.report.made import directory
 
@@ -45,6 +47,8 @@ def measured(launch, point, luck=1.0, rounds=3):
         sample = found.samples[0]
         ticks = CLOCK * sample.seconds / sample.passes
         return replace(found, point=point, steps=round(ticks) if point.op == "clock" else 1)
+    if point.chase != NONE:
+        return chased.record(launch, point)
     layers = point.shape.layers or 16
     rate = luck * RATES.get(point.dtype, 5.0) * (1.0 if point.schedule == AUTO else 0.9)
     rates = {
@@ -66,7 +70,9 @@ def played(job):
     )
 
 
-def run(path, own=None, visits=None, machine=MACHINE, longer=True, sealed=True, **facts):
+def run(
+    path, own=None, visits=None, machine=MACHINE, longer=True, loaded=False, sealed=True, **facts
+):
     """The folder of a score. `own`: its points; `visits`: what was measured of them."""
     own = points() if own is None else own
     given = {"suite": "score", "options": {"seed": 1}, "launches": 10, "machine": machine} | facts
@@ -74,6 +80,10 @@ def run(path, own=None, visits=None, machine=MACHINE, longer=True, sealed=True, 
     if longer:
         more = points(replace(SHAPE, batch=8, layers=0))[::2]
         directory(path / "longer", list(records(more, 3)), [*more, READ], **given)
+    if loaded:
+        point = replace(points()[0], chase=NODE, cpus=(0,))
+        beside = [chased.record(launch, point) for launch in range(3)]
+        directory(path / "loaded", beside, [point], **given)
     if sealed:
         seal(path)
     return path

@@ -7,7 +7,9 @@ from unittest.mock import Mock
 import pytest
 
 from kvbench.model import Record
+from kvbench.model.chases import NONE
 from kvbench.store.run import FILES
+from tests.chased import IDLE_NS
 from tests.cli.test_cli import call, errors_of
 from tests.cli.test_exit_codes import unwatched
 from tests.score import made
@@ -25,6 +27,10 @@ def still(monkeypatch, tmp_path):
     return measuring
 
 
+def chases(point):
+    return getattr(point, "chase", NONE) != NONE
+
+
 def facts(path, capsys):
     capsys.readouterr()
     assert call("score", str(path), "--json") in (0, 3)
@@ -34,7 +40,7 @@ def facts(path, capsys):
 def test_the_fastest_of_each_width_is_measured_anew(still, tmp_path, capsys):
     assert call("score", "--out", str(tmp_path / "run")) == 0
     out, err = capsys.readouterr()
-    assert out.count("\n") == 6 and "VALID" in out.splitlines()[0]
+    assert out.count("\n") == 7 and "VALID" in out.splitlines()[0]
     assert (
         "score: about " in err
         and "to fill memory" in err
@@ -44,7 +50,8 @@ def test_the_fastest_of_each_width_is_measured_anew(still, tmp_path, capsys):
     assert [each["kernel"].split(".")[3] for each in found["figures"]] == ["f16", "i8", "q4_0"]
     assert all(each["base"]["tokens"] < each["tuned"]["tokens"] for each in found["figures"])
     assert {(each["batch"], each["context"]) for each in found["longer"]} == {(8, 4096), (1, 32768)}
-    assert set(FILES) | {"score.json", "longer"} == {
+    assert found["idle"][0]["kernel"] == found["figures"][0]["kernel"] and found["loaded"]
+    assert set(FILES) | {"score.json", "longer", "loaded"} == {
         each.name for each in (tmp_path / "run").iterdir()
     }
     assert call("score", "--out", str(tmp_path / "run")) == 2
@@ -83,9 +90,29 @@ def test_an_interrupted_one_goes_on(still, tmp_path, capsys):
         facts(path, capsys)["state"] == "invalid"
         and call("score", "--pack", str(path), "--out", str(path) + ".tar.gz") == 2
     )
+
+    def interrupted_again(job):
+        if job.launch == 1 and any(chases(point) for point in job.points):
+            raise KeyboardInterrupt
+        yield from made.played(job)
+
+    still(interrupted_again)
+    assert call("score", "--resume", "--out", str(path)) == 130
+    assert (path / "loaded").is_dir() and facts(path, capsys)["state"] == "invalid"
     still(made.played)
     assert call("score", "--resume", "--out", str(path)) == 0
-    assert facts(path, capsys)["state"] == "valid"
+    found = facts(path, capsys)
+    assert found["state"] == "valid" and found["idle"][0]["ns"] == pytest.approx(IDLE_NS)
+
+
+def test_where_no_core_is_left_to_chase_a_score_is_as_valid(still, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("kvbench.plan.site.chaser", lambda *asked: None)
+    path = tmp_path / "run"
+    assert "score: no latency beside a load: " in errors_of(
+        capsys, "score", "--out", str(path), code=0
+    )
+    found = facts(path, capsys)
+    assert found["state"] == "valid" and not found["idle"] and not (path / "loaded").exists()
 
 
 def test_where_no_kernel_is_right_there_is_no_score(still, tmp_path, capsys):

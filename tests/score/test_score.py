@@ -27,7 +27,7 @@ def test_the_version_stands_for_this_workload_and_these_rules():
 
 @pytest.fixture(scope="module")
 def valid(tmp_path_factory):
-    return made.run(tmp_path_factory.mktemp("scores") / "valid")
+    return made.run(tmp_path_factory.mktemp("scores") / "valid", loaded=True)
 
 
 def test_figures(valid):
@@ -45,9 +45,9 @@ def test_figures(valid):
     )
 
 
-def test_six_lines_tell_a_stranger(valid):
+def test_seven_lines_tell_a_stranger(valid):
     lines = paragraphs("score", "lines", scored(valid))
-    assert len(lines) == 6 and all(len(line) <= 120 for line in lines)
+    assert len(lines) == 7 and all(len(line) <= 120 for line in lines)
     text = "\n".join(lines)
     for words in (
         f"score {VERSION} #{digest()} VALID",
@@ -58,6 +58,18 @@ def test_six_lines_tell_a_stranger(valid):
         "compare",
     ):
         assert words in text
+
+
+def test_latency_beside_the_kernel_of_16_bits_is_no_part_of_it(valid, tmp_path):
+    found, without = scored(valid), scored(made.run(tmp_path / "run"))
+    said = paragraphs("score", "lines", found)[5]
+    assert said == (
+        "latency of memory: 100 ns idle (100 to 100), 145 beside decode f16 at 15.4 GB/s, 1.45x;"
+        " beside one core, not saturated"
+    )
+    assert replace(found, idle=(), loaded=()) == without and not without.idle
+    alone = replace(without, threads=1)
+    assert "no core is left to chase" in paragraphs("score", "lines", alone)[5]
 
 
 def planted(fault):

@@ -16,7 +16,8 @@ from tests.score import made
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory):
     folder = tmp_path_factory.mktemp("submitted")
-    run = made.run(folder / "run", **SECRETS | {"suite": "score", "options": {"seed": 1}})
+    facts = SECRETS | {"suite": "score", "options": {"seed": 1}}
+    run = made.run(folder / "run", loaded=True, **facts)
     assert (
         call("score", "--pack", str(run), "--out", str(folder / "a.tar.gz"), "--name", "Machine A")
         == 0
@@ -47,11 +48,20 @@ def test_it_says_the_same_without_what_must_not_leave_the_house(archive, capsys)
         "machine.json",
         "score.json",
         "longer/journal.jsonl",
+        "loaded/journal.jsonl",
     } <= held.keys()
     assert not [name for name, content in held.items() if SECRET.encode() in content]
     out = output_of(capsys, "score", "--check", str(archive))
     assert out.count("\n") == 1 and "VALID; Machine A, 2 cores, virtual machine (KVM)" in out
     assert out.endswith("; valid means consistent, not true\n")
+    assert "145 beside decode f16" in output_of(capsys, "score", str(archive))
+
+
+def test_an_archive_of_a_score_without_latency_is_as_valid(tmp_path, capsys):
+    """As all were, and as those of one core are."""
+    pack(made.run(tmp_path / "run"), tmp_path / "a.tar.gz", "")
+    assert not [name for name in members(tmp_path / "a.tar.gz") if name.startswith("loaded/")]
+    assert "VALID" in output_of(capsys, "score", "--check", str(tmp_path / "a.tar.gz"))
 
 
 def test_an_edited_journal_is_named(archive, tmp_path, capsys):

@@ -253,6 +253,18 @@ def test_a_program_may_have_shorter_samples():
     }
 
 
+def test_longer_samples_are_counted_by_several_passes():
+    """Where the first of each run takes twice as long as others."""
+
+    class Waking(Clock):
+        def run(self, *tasks, passes=1, between=None):
+            return super().run(*tasks, passes=passes + 1, between=between)
+
+    programs = [Program("chase", Waking(chase=6e-4), ("chase",), warm=False, sample_time=0.02)]
+    (sample,) = rounds(programs, 1, 0.005)
+    assert 25 <= sample.passes <= 33
+
+
 def test_brief_samples_are_as_long_as_asked_for_where_others_must_be_longer():
     """Passes take 500, 300 and 1 ms; 10 are asked for."""
     clock = Clock(point=0.5, decodes=0.3, appends=0.001)

@@ -1,51 +1,75 @@
-"""A neighbour streams while a sample is taken, and stops when it ends or fails."""
+"""A neighbour streams memory on cores that a point leaves free, while samples of it are taken."""
 
-import threading
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
-from kvbench.worker.neighbour import PIECES, Neighbour
 
+from kvbench.errors import Unsupported
 from kvbench.machine.placement import neighbours
-from kvbench.model import Fact
+from kvbench.model import Fact, Times
+from kvbench.native import default_library
+from kvbench.peers.host import Host
+from kvbench.worker.loop import rounds
+from tests import made_run
+from tests.made_job import CPU, bench
 from tests.made_run import machine
 
-
-class Played:
-    """A team whose every task takes a second and moves 2 GB."""
-
-    def __init__(self):
-        self.ran = []
-
-    def run(self, task):
-        self.ran.append(task)
-        return SimpleNamespace(seconds=1.0)
+DECODE = replace(
+    made_run.DECODE, cpus=(CPU,), pages="base", residency="hot", isa=default_library().isa()
+)
+FAR = 1 << 20
 
 
-def played(team):
-    moved = SimpleNamespace(bytes_compulsory=2e9)
-    return Neighbour(
-        team, [0], [SimpleNamespace(number=n, traffic=lambda: moved) for n in range(PIECES)]
-    )
+@pytest.fixture
+def beside(monkeypatch):
+    """A bench and its neighbour, on the point's own CPU."""
+    monkeypatch.setattr("kvbench.worker.bench.neighbours", lambda machine, cpus: cpus)
+    monkeypatch.setattr("kvbench.regime.FAR_BYTES", FAR)
+    with bench(DECODE) as found:
+        yield found, found.neighbour()
 
 
-def test_caches_are_full_of_it_before_a_sample_begins_and_its_rate_is_told():
-    team = Played()
-    neighbour = played(team)
-    with neighbour.streaming():
-        assert [task.number for task in team.ran[:4]] == [0, 1, 2, 3]
-    count, threads = len(team.ran), threading.active_count()
-    assert neighbour.gbps == pytest.approx(2.0)
-    with pytest.raises(ValueError, match="broken"), neighbour.streaming():
-        raise ValueError("broken")
-    assert len(team.ran) > count and threading.active_count() == threads
+def test_it_reads_all_of_memory_and_caches_are_full_of_that_before_a_sample(beside):
+    own, load = beside
+    far = own.far.whole.size
+    moved = [task.traffic().bytes_compulsory for task in load.tasks]
+    assert sum(moved) == pytest.approx(far, rel=0.01) and len(set(moved)) == 1
+    assert load.ahead * moved[0] == pytest.approx(far / 4, rel=0.01)
+    assert load.pause == 0 and load.team.threads == 1
 
 
-def test_a_neighbour_that_fails_is_the_samples_failure():
-    team = SimpleNamespace(run=lambda task: 1 / 0)
-    with pytest.raises(ZeroDivisionError), played(team).streaming():
-        pass
+def test_it_is_under_way_in_every_run_of_its_program_and_in_no_other(beside):
+    own, load = beside
+    asked = []
+
+    class Played:
+        def run(self, *tasks, passes=1, between=None, load=None):
+            asked.append((passes, load))
+            seconds = (1.0,) * passes
+            return Times(1.0 * passes, seconds, (1.0,), (), 0, 0, load_passes=3, load_seconds=0.5)
+
+    alone = replace(own.own, team=Played(), tasks=own.own.tasks[:1])
+    near = replace(alone, name="neighbour", load=load)
+    found = {s.program: s for s in rounds([alone, near], 1, 1.0, 0, {"point": 2, "neighbour": 2})}
+    assert sorted(asked, key=lambda each: each[1] is None) == [
+        (1, load),
+        (2, load),
+        (1, None),
+        (2, None),
+    ]
+    rate = 3 * load.tasks[0].traffic().bytes_compulsory / 0.5 / 1e9
+    assert found["neighbour"].load == pytest.approx(rate) and found["point"].load == 0
+
+
+def test_without_a_free_core_there_is_none(monkeypatch):
+    monkeypatch.setattr("kvbench.worker.bench.neighbours", lambda machine, cpus: ())
+    with bench(DECODE) as found:
+        assert found.neighbour() is None
+
+
+def test_an_engine_has_none():
+    with pytest.raises(Unsupported, match="no load runs beside an engine's step"):
+        Host.run(None, load="any")
 
 
 def test_neighbours_are_cores_of_the_same_nodes_that_are_free():

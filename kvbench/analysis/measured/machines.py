@@ -1,17 +1,21 @@
-"""The profile of a machine: who it is, whether it is fit to be measured, and what its own probes
-reached.
+"""The profile of a machine: who it is, whether it is fit to be measured, what its own probes
+reached, and what a load of memory takes beside a decode.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from statistics import median
 from typing import Annotated, Literal
 
 from kvbench.analysis.measured.ceilings import WITHOUT_MEMORY, ceilings, value
+from kvbench.analysis.measured.chases import Chased, chased
+from kvbench.analysis.measured.estimates import Estimate
 from kvbench.analysis.measured.plateaus import Capacity, Plateau, capacities, corrections, plateaus
-from kvbench.model import COMPUTE, PLAIN, Ceiling, Check, Machine, Probe, Record
+from kvbench.grouping import grouped
+from kvbench.model import COMPUTE, PLAIN, Ceiling, Check, Machine, Point, Probe, Record
 from kvbench.model.annotated import about
+from kvbench.model.chases import MANY, OWN
 from kvbench.regime import Window, corrected, suggestion, windows
 from kvbench.units import counted, size
 
@@ -44,10 +48,66 @@ class CeilingRow(Probe):
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """Of the same rounds."""
+
+    times: Annotated[float, about("ratio: over launches")]
+    low: Annotated[float, about("ratio: lower end of its interval")]
+    high: Annotated[float, about("ratio: upper end of its interval")]
+
+    @classmethod
+    def of(cls, found: Estimate) -> "Ratio":
+        return cls(found.median, found.low, found.high)
+
+
+@dataclass(frozen=True, slots=True)
+class IdleRow:
+    """A chase beside a decode, while the CPUs of that sleep; and what follows from all of its
+    loads.
+    """
+
+    point: Annotated[str, about("the decode that the chase is beside, by its name")]
+    kernel: Annotated[str, about("of that: op.variant.layout.dtype.isa")]
+    threads: Annotated[int, about("that decode, read or copy")]
+    few: Annotated[bool, about("whether so few cores work that they do not saturate memory")]
+    cpu: Annotated[int, about("the CPU that chases")]
+    bytes: Annotated[int, about("bytes of its random cycle")]
+    huge: Annotated[float, about("share of it that really is on huge pages")]
+    ns: Annotated[float, about("ns: of a load; half of the steps take no longer")]
+    low: Annotated[float, about("ns: lower end of its interval")]
+    high: Annotated[float, about("ns: upper end of its interval")]
+    tail: Annotated[float, about("ns: of a load; 95 % of the steps take no longer")]
+    spin: Annotated[float, about("ns: of a load while the others spin in L1")]
+    busy: Annotated[
+        Ratio,
+        about("to the idle latency, where plain reads move 90 % of what they can beside it"),
+    ]
+    alike: Annotated[
+        Ratio, about("latency beside the decode over that beside plain reads that move as much")
+    ]
+    slowed: Annotated[Ratio, about("rate of the decode beside the chase over that without one")]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedRow:
+    """A chase beside a load."""
+
+    point: Annotated[str, about("the decode that the chase is beside, by its name")]
+    load: Annotated[str, about("read or copy, plain ones of memory; or the kernel of the decode")]
+    share: Annotated[int, about("%: of its rate without waits, that the load is paced to")]
+    gbps: Annotated[float, about("GB/s: of load and chase together")]
+    ns: Annotated[float, about("ns: of a load of the chase; half of its steps take no longer")]
+    low: Annotated[float, about("ns: lower end of its interval")]
+    high: Annotated[float, about("ns: upper end of its interval")]
+    tail: Annotated[float, about("ns: of a load of the chase; 95 % of its steps take no longer")]
+    times: Annotated[float, about("ratio to the idle latency of the same rounds: of ns")]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineProfile:
     """Who a machine is and what it can do. With --identify nothing is measured: preflight and
-    ceilings are empty.
+    ceilings are empty. Without --loaded idle and loaded are, too.
     """
 
     version: Annotated[
@@ -60,6 +120,8 @@ class MachineProfile:
     topology: Annotated[Machine, about("who the machine is")]
     preflight: Annotated[tuple[Check, ...], about("as kvbench doctor, before the run")]
     ceilings: Annotated[tuple[CeilingRow, ...], about("what the run's own probes reached")]
+    idle: Annotated[tuple[IdleRow, ...], about("idle latency of memory, beside each decode")]
+    loaded: Annotated[tuple[LoadedRow, ...], about("latency of memory beside each load")]
     capacities: Annotated[
         tuple[Capacity, ...], about("what a cache of each level holds, on the largest CPU set")
     ]
@@ -88,6 +150,7 @@ def profile(
     held = capacities(*stairs, machine, cpus)
     sizes = corrections(held)
     seen = corrected(machine, sizes)
+    idle, loaded = beside_loads(records)
     return MachineProfile(
         run=declared[0].run if declared else "",
         fingerprint=machine.fingerprint,
@@ -95,6 +158,8 @@ def profile(
         topology=machine,
         preflight=tuple(checks),
         ceilings=ceiling_rows(records, seen) if sizes else declared,
+        idle=idle,
+        loaded=loaded,
         capacities=held,
         plateaus=plateaus(*stairs),
         windows=windows(seen, cpus),
@@ -131,6 +196,51 @@ def ceiling_row(ceiling: Ceiling) -> CeilingRow:
         unit=UNITS.get(ceiling.probe.op, "GB/s"),
         gbps=None if ceiling.probe.op in UNITS else ceiling.median,
     )
+
+
+def beside_loads(
+    records: Iterable[Record],
+) -> tuple[tuple[IdleRow, ...], tuple[LoadedRow, ...]]:
+    """Of the points beside which a thread chases, in the order of their first visits."""
+    visits = grouped((r.point, r) for r in records if isinstance(r.point, Point))
+    found = list(chased(visits))
+    return tuple(map(_idle, found)), tuple(row for each in found for row in _loaded(each))
+
+
+def _idle(found: Chased) -> IdleRow:
+    point, ns = found.point, found.idle.ns
+    return IdleRow(
+        point=point.name,
+        kernel=point.kernel,
+        threads=point.threads,
+        few=point.threads + 1 < MANY,
+        cpu=found.chase.cpu,
+        bytes=found.chase.bytes,
+        huge=found.chase.huge_bytes / found.chase.bytes,
+        ns=ns.median,
+        low=ns.low,
+        high=ns.high,
+        tail=found.idle.tail.median,
+        spin=found.spin.ns.median,
+        busy=Ratio.of(found.busy.times),
+        alike=Ratio.of(found.alike.times),
+        slowed=Ratio.of(found.slowed),
+    )
+
+
+def _loaded(found: Chased) -> Iterator[LoadedRow]:
+    for (load, share), seen in found.loads.items():
+        yield LoadedRow(
+            point=found.point.name,
+            load=found.point.kernel if load == OWN else load,
+            share=share,
+            gbps=seen.gbps.median,
+            ns=seen.ns.median,
+            low=seen.ns.low,
+            high=seen.ns.high,
+            tail=seen.tail.median,
+            times=seen.times.median,
+        )
 
 
 def describe_record(record: Record) -> str:

@@ -164,7 +164,7 @@ def _begun(asked: dict[str, Any], out: Path | None) -> Any:
 
 
 def _finished(begun: Any) -> None:
-    """With its longer part, and sealed."""
+    """With its longer and its loaded part, and sealed."""
     from kvbench.session import scoring
     from kvbench.submission import seal
 
@@ -174,4 +174,18 @@ def _finished(begun: Any) -> None:
             follow_all(begun)
         with scoring.begin_longer(begun) as longer, finished(longer):
             follow_all(longer)
+        _follow_loaded(begun)
     seal(begun.directory.path)
+
+
+def _follow_loaded(begun: Any) -> None:
+    """The score is as valid without it."""
+    from kvbench.session import scoring
+
+    try:
+        loaded = scoring.begin_loaded(begun)
+    except scoring.UNCHASED as error:
+        say(f"score: no latency beside a load: {error.args[0]}", err=True)
+        return
+    with loaded, finished(loaded):
+        follow_all(loaded)

@@ -27,6 +27,14 @@ _AGAIN = "then measure again"
     is_flag=True,
     help="Fewer sizes, CPU sets and page kinds: a minute on two idle cores.",
 )
+@click.option(
+    "--loaded",
+    is_flag=True,
+    help=(
+        "Also the latency of memory beside decodes, reads and copies of all cores but one: a minute"
+        " and a half more."
+    ),
+)
 @click.option("--identify", is_flag=True, help="Describe the machine without measuring it.")
 @threads_option
 @cpus_option
@@ -41,8 +49,8 @@ def command(**asked: Any) -> int:
     """Measure what this machine can do: bandwidth, latency, peaks of products, and clock.
 
     Reads, stores and copies are measured in every cache level and in memory, with up to --threads
-    threads. A sweep measures its
-    own ceilings; it does not use these.
+    threads. A sweep measures its own ceilings; it does not use these. With --loaded, --threads
+    threads work while one more, on a core of its own, chases pointers; all leaves it one.
     """
     from kvbench.analysis.measured.machines import profile
     from kvbench.machine import describe
@@ -81,24 +89,49 @@ def _tell_failures(records: list[Any]) -> int:
 
 
 def _measure(machine: Any, cpus: tuple[int, ...], asked: dict[str, Any]) -> list[Any]:
-    from dataclasses import replace
+    from kvbench.cli._progress import follow
+    from kvbench.plan import visits
+    from kvbench.report.course import newest
+    from kvbench.runner import run
 
-    from kvbench.analysis.measured.machines import describe_record
-    from kvbench.cli._progress import follow_each
+    memory = _memory()
+    plan = _probes(machine, cpus, memory, asked)
+    said = f"{len(plan.points)} probes"
+    needs: dict[Any, Any] = {}
+    if asked["loaded"]:
+        plan, needs, beside = _with_decodes(plan, machine, memory, asked)
+        said = f"{said} and {beside}"
+    say(f"{said} in {plan.launches} launches, run {plan.run}", err=True)
+    weights = visits(plan, needs)
+    return list(
+        follow(
+            run(plan, machine, needs),
+            lambda: plan.launches * sum(weights.values()),
+            lambda record: weights[record.point],
+            newest,
+        )
+    )
+
+
+def _memory() -> int:
     from kvbench.machine import available_memory
     from kvbench.machine.tree import Files
+
+    return min(available_memory(), available_memory(Files("/")))
+
+
+def _probes(machine: Any, cpus: tuple[int, ...], memory: int, asked: dict[str, Any]) -> Any:
+    from dataclasses import replace
+
     from kvbench.model.point import COMPUTE, FLOPS
     from kvbench.native import default_library
     from kvbench.plan import Scope, probes
-    from kvbench.runner import new_run, run
+    from kvbench.runner import new_run
 
     library = default_library()
     best = library.isa(asked["isa"])
     tiers = (*(isa for isa in library.isas() if isa != best), best)
-    pages, memory = (
-        _pages(asked["pages"], asked["quick"]),
-        min(available_memory(), available_memory(Files("/"))),
-    )
+    pages = _pages(asked["pages"], asked["quick"])
     seed = 1 if asked["seed"] is None else asked["seed"]
     products = tuple(
         kernel.op
@@ -106,11 +139,37 @@ def _measure(machine: Any, cpus: tuple[int, ...], asked: dict[str, Any]) -> list
         if kernel.op in COMPUTE and kernel.op != FLOPS and kernel.isa == best and kernel.runnable
     )
     scope = Scope(cpus, tiers, memory, pages, asked["quick"], seed, products)
-    plan = replace(probes(machine, scope), run=new_run())
-    say(f"{len(plan.points)} probes in {plan.launches} launches, run {plan.run}", err=True)
-    return list(
-        follow_each(run(plan, machine, {}), len(plan.points) * plan.launches, describe_record)
+    return replace(probes(machine, scope), run=new_run())
+
+
+def _with_decodes(
+    plan: Any, machine: Any, memory: int, asked: dict[str, Any]
+) -> tuple[Any, dict[Any, Any], str]:
+    """The plan with decodes beside which a thread chases, what these need, and a few words on them
+    and on the time of all.
+    """
+    from dataclasses import replace
+
+    from kvbench.plan import forecast
+    from kvbench.session.loaded import decodes
+    from kvbench.units import counted, cpu_text
+
+    sweep = decodes(
+        machine,
+        memory,
+        asked["threads"],
+        asked["quick"],
+        cpus=asked["cpus"],
+        isa=asked["isa"],
+        pages=_pages(asked["pages"], True)[0],
+        seed=plan.seed,
     )
+    own = sweep.points
+    sweep = replace(sweep, plan=replace(plan, points=(*plan.points, *own)))
+    seen = forecast(sweep)
+    cpus = cpu_text(own[0].cpus)
+    what = f"{counted(len(own), 'decode')} on CPUs {cpus} beside a chase: {seen.text},"
+    return replace(sweep.plan, patience=seen.patience), sweep.needs, what
 
 
 def _pages(asked: str | None, quick: bool) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from kvbench.report.figures.axes import axes
 from kvbench.report.figures.between import between
 from kvbench.report.figures.hero import hero
 from kvbench.report.figures.l3 import l3
+from kvbench.report.figures.latency import latency
 from kvbench.report.figures.look import Figure, Look
 from kvbench.report.figures.mixed import mixed
 from kvbench.report.figures.numa import numa
@@ -31,6 +32,7 @@ def every(found: Findings, day: str = "") -> list[Figure]:
         for draw, rows in (
             (mixed, found.answers.mixed.formats),
             (speculate, found.answers.speculation.lines),
+            (latency, found.answers.latency.places),
             (serve, found.answers.serving.batches),
             (peers, found.peers),
             (numa, found.placed),

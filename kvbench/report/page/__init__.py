@@ -15,6 +15,7 @@ from kvbench.report import tables
 from kvbench.report.drafts import drafting
 from kvbench.report.figures.look import COLOURS, FAINT, GRID, INK, PAPER, SHADES, Figure
 from kvbench.report.formats import mixed
+from kvbench.report.latency import chases
 from kvbench.report.words.findings import Sentence, sentences
 from kvbench.report.words.first import (
     badge,
@@ -35,6 +36,7 @@ _SHOWN = {  # by topic of a sentence: a word for it, and the figure or table tha
     "mixed": ("Formats", "mixed"),
     "scores": ("Scores", "costs"),
     "speculate": ("Drafting", "speculate"),
+    "latency": ("Latency", "latency"),
     "serve": ("Padding", "serve"),
     "peers": ("Peers", "peers"),
     "threads": ("Threads", "saturation"),
@@ -84,7 +86,8 @@ def page(found: Findings, manifest: Manifest, drawn: Sequence[Drawn]) -> str:
     points, *more = tables.every(found)
     own, dtypes = found.answers, tables.dtypes(found.answers)
     formats, drafted, steps = mixed(own), drafting(own), tables.steps(own)
-    known = (formats, drafted, dtypes, steps, points, *(each for each in more if each.rows))
+    chased = chases(own)
+    known = (formats, drafted, chased, dtypes, steps, points, *(each for each in more if each.rows))
     linked = {"checks", *(each["name"] for each in figures), *(table.name for table in known)}
     return rendered(
         "run.html",
@@ -102,6 +105,7 @@ def page(found: Findings, manifest: Manifest, drawn: Sequence[Drawn]) -> str:
         open=missing,
         formats=formats,
         drafting=drafted,
+        chases=chased,
         dtypes=dtypes,
         steps=steps,
         figures=figures,

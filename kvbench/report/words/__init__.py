@@ -19,6 +19,7 @@ from kvbench.report.words.phrases import (
     level,
     listed,
     longer,
+    more,
     number,
 )
 from kvbench.texts import markdown
@@ -67,6 +68,7 @@ def _templates(topic: str) -> Any:
             level,
             listed,
             longer,
+            more,
             number,
             size,
         )

@@ -28,6 +28,7 @@ def sentences(found: Findings) -> tuple[Sentence, ...]:
         ("mixed", words("mixed", "sentence", own.mixed)),
         ("scores", words("mixed", "scores", own.mixed)),
         ("speculate", words("speculate", "sentence", own.speculation)),
+        ("latency", words("latency", "sentence", own.latency, own.virtual)),
         ("serve", words("serve", "sentence", own.serving)),
         ("peers", words("peers", "summary", found.beside) if len(found.peers) else ""),
         *((each.factor, _said("choice", each)) for each in chosen),

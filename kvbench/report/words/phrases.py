@@ -87,6 +87,11 @@ def longer(seconds: float) -> str:
     return f"{duration(abs(seconds))} {'shorter' if seconds < 0 else 'longer'}"
 
 
+def more(ratio: Figure) -> str:
+    """Which side of 1 it lies on."""
+    return "less" if ratio.value < 1 else "more"
+
+
 def level(regime: str) -> str:
     """What feeds a point."""
     return LEVELS.get(regime, regime)

@@ -1,0 +1,92 @@
+"""Tables of what a load of memory takes beside a KV scan."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from kvbench.analysis.answers import Answers
+from kvbench.analysis.answers.latency import Latency, Place
+from kvbench.report.cells import answered, texts, titled, told
+from kvbench.report.sheet import Columns, Sheet, plain, sheet
+from kvbench.report.words import said as words
+from kvbench.report.words.phrases import level, narrow
+from kvbench.units import size
+
+
+def chases(found: Answers) -> Sheet:
+    """What is answered of each point beside which a thread chases."""
+    own = found.latency
+    columns: Columns = {
+        "beside": ("place", str),
+        "idle, ns": told("idle"),
+        "times idle": answered("busy", narrow),
+        "over plain reads": answered("alike", narrow),
+        "than plain reads": ("alike", lambda answer: words("latency", "verdict", answer)),
+        "% of its rate alone": answered("slowed", lambda found: narrow(found).replace("%", "")),
+        **plain("threads"),
+        "context": ("context", "{:,}".format),
+        "chase on CPU": ("cpu", str),
+        "its cycle": ("bytes", size),
+    }
+    title, about = texts("chases")
+    return sheet("chases", title, about, columns, [_row(own, place) for place in own.places])
+
+
+def loaded(found: Answers) -> Sheet:
+    """Each load at each share of its rate."""
+    own = found.latency
+    columns: Columns = {
+        "beside": ("place", str),
+        "load": ("name", str),
+        "% of its rate": ("share", str),
+        "GB/s of the load": told("load"),
+        "GB/s in all": told("gbps"),
+        "ns, p50": told("ns"),
+        "ns, p95": told("tail"),
+        "times idle": told("times"),
+    }
+    rows = [
+        _row(own, place)
+        | {"name": words("latency", "load", curve.load, place.dtype)}
+        | {name: getattr(step, name) for name in step.__slots__}
+        for place in own.places
+        for curve in place.curves
+        for step in curve.steps
+    ]
+    return titled("loaded", columns, rows)
+
+
+def idle(found: Answers) -> Sheet:
+    """Of a chase alone."""
+    columns: Columns = {
+        **plain("chase"),
+        "on CPU": ("cpu", str),
+        "its data": ("bytes", size),
+        "ns": told("ns"),
+        "after over before": told("drift"),
+    }
+    return titled("idle", columns, list(_idle(found.latency)))
+
+
+def _idle(own: Latency) -> Iterator[dict[str, Any]]:
+    for each in own.idle:
+        own_facts = {name: getattr(each, name) for name in ("cpu", "bytes", "ns")}
+        yield own_facts | {"chase": level(each.level), "drift": None}
+    for place in own.places:
+        name = words("latency", "place", own, place)
+        for state, ns, drift in (
+            ("others sleep", place.idle, place.drift),
+            ("others spin in L1", place.spin, None),
+        ):
+            yield {
+                "chase": f"memory, {name}: {state}",
+                "cpu": place.cpu,
+                "bytes": place.bytes,
+                "ns": ns,
+                "drift": drift,
+            }
+
+
+def _row(own: Latency, place: Place) -> dict[str, Any]:
+    return {name: getattr(place, name) for name in place.__slots__} | {
+        "place": words("latency", "place", own, place)
+    }

@@ -1,0 +1,39 @@
+"""Decodes beside which a thread chases, as suite `latency` has them, for those who measure them
+beside other things: the profile of a machine, and a score.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from kvbench.errors import BadArgument
+from kvbench.model import Machine
+from kvbench.model.chases import NODE
+from kvbench.plan import Site, Sweep, expand
+from kvbench.session.options import Options
+
+SUITE = "latency"
+_CHASE = f"chase={NODE}"
+
+
+def decodes(machine: Machine, memory: int, threads: str, quick: bool, **asked: Any) -> Sweep:
+    """Without its witnesses. memory: bytes that a point may take. `quick`: that of f16 alone.
+    `asked`: of Options. BadArgument where there is none.
+    """
+    axes = _CHASE, f"threads={threads}", *(["dtype=f16"] if quick else [])
+    options = Options(SUITE, axes=axes, **asked)
+    sweep = expand(options.asked_suite, Site(machine, memory, options.isa), options.seed)
+    found = {point: needed for point, needed in sweep.needs.items() if point.op == "decode"}
+    if not found:
+        why = dict.fromkeys(f"{skip.reason}: {skip.detail}" for skip in sweep.skips)
+        raise BadArgument(
+            f"no thread can chase beside a decode: {'; '.join(why)}",
+            "fewer --threads, or leave out --loaded",
+        )
+    return replace(sweep, needs=found)
+
+
+def of_kernel(kernel: str, launches: int, asked: dict[str, Any]) -> Options:
+    """What asks for that of one kernel of the library."""
+    _, variant, layout, dtype, _ = kernel.split(".")
+    axes = _CHASE, f"variant={variant}", f"layout={layout}", f"dtype={dtype}"
+    return Options(SUITE, axes=axes, only=(f"{kernel}/*",), launches=launches, **asked)
