@@ -339,6 +339,14 @@ IN_DEPTH = {
         {"machine.json": "ceilings"},
         how=played,
     ),
+    "kvbench machine --quick --loaded": Promise(
+        (
+            r"Latency of memory beside a load: CPU \d+ chases",
+            r"\n  decode f16 +100% ",
+            r"latency is [\d.]+x \(",
+        ),
+        how=scored,
+    ),
     SIZED: Promise(
         (
             r"admission: 40 GiB hold 327,680 tokens",
