@@ -248,7 +248,9 @@ def _ops(grid: Axes) -> tuple[str, ...]:
 
 
 def only_point(facts: _Facts, cpus: tuple[int, ...], site: Site) -> Point:
-    """That of one combination, with nothing left out: what is no point is refused."""
+    """That of one combination, with nothing left out: what is no point is refused. cpus: where no
+    thread chases beside it.
+    """
     facts = facts | site.lacks(facts["op"])
     op, variant, *cell = (facts[axis] for axis in _KERNEL)
     known = site.words_of(op, "variant")
@@ -266,8 +268,11 @@ def only_point(facts: _Facts, cpus: tuple[int, ...], site: Site) -> Point:
         )
     try:
         _refuse_peer(facts, site)
+        refuse_unchased(facts)
+        cpus = cpus if facts["chase"] == DEFAULTS["chase"] else _cpus(facts, site)
         point = _on(facts | {"variant": variant}, cpus, site)
         _refuse_shape(point, site)
+        refuse_cached(point, needs(point, site.far(point.cpus)))
         return point
     except Left as left:
         raise BadArgument(": ".join(left.args), "ask for other values") from None

@@ -112,6 +112,7 @@ class Chasing:
             load=load,
             loads=LOADS,
             sample_time=max(SECONDS, sample_time),
+            like="" if name == IDLE else IDLE,
             place=place,
         )
 

@@ -53,7 +53,7 @@ TWO = pytest.mark.skipif(len(HERE.allowed) < 2, reason="no core is left for a ch
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     monkeypatch.setattr("kvbench.regime.FAR_BYTES", FAR)
-    monkeypatch.setattr(chasing, "SAMPLE", 0.0002)
+    monkeypatch.setattr(chasing, "SECONDS", 0.0002)
 
 
 def asked(points, samples=2, machine=SMALL):
@@ -171,6 +171,10 @@ def test_a_visit_has_all_of_it(monkeypatch):
                 half, most = sample.latency
                 assert 0 < half <= most
                 assert sample.seconds >= 0.49 * half * 4096 * sample.passes
+                assert not sample.off or sample.program == "idle"
+        for number in range(2):
+            own = {s.passes for s in record.samples if s.round == number and s.program in CHASES}
+            assert len(own) == 1
         assert read(Record, msgspec.json.decode(msgspec.json.encode(plain(record)))) == record
     assert records[ALONE].chase is None and not CHASES & records[ALONE].traffic.keys()
 
