@@ -8,7 +8,6 @@ import pytest
 from msgspec import UNSET
 
 from kvbench.analysis.limits.profile import profile
-from kvbench.cli.measure.profile import _chase
 from kvbench.machine import describe
 from kvbench.model import Record, Sample, Shape, Traffic
 from kvbench.native import default_library
@@ -46,30 +45,6 @@ def visit_of(seconds, flops=4e9):
     memory = {"page_bytes": 1, "mapped": 1, "huge_bytes": 0, "resident_bytes": 1}
     facts = {"slices": 3, "slice_bytes": 4096, "max_abs_err": 1e-7, "stage_share": (0.5, 0.1, 0.4)}
     return Record(0, POINT, tuple(samples), dict.fromkeys(seconds, traffic), memory, **facts)
-
-
-def test_a_chase_has_lines_of_its_own():
-    """Medians over rounds; those that end a round have no line."""
-    names = ["idle", "spin", "idle_after", "spin_after"]
-    names += [f"loaded_{load}.{n}" for load in ("read", "copy", "point") for n in (25, 50, 75, 100)]
-    visit = visit_of(dict.fromkeys(("point", "twin", "core", "ceiling", "fma"), [0.1, 0.1, 0.1]))
-    seen = [
-        Sample(name, number, 3, 0.02, (), 0.02, 0, 0, load=place + number, latency=latency)
-        for place, name in enumerate(names)
-        for number in range(3)
-        for latency in [((100 + place + number) * 1e-9, (200 + place) * 1e-9)]
-    ]
-    point = replace(POINT, chase="node")
-    facts = profile(replace(visit, point=point, samples=(*visit.samples, *seen)))
-    first, heading, *lines = _chase(facts)
-    assert not first and heading.split()[:4] == ["latency", "of", "memory,", "node"]
-    assert [line.split()[-4:] for line in lines[:2]] == [
-        ["alone", "101", "200", "ns"],
-        ["L1", "102", "201", "ns"],
-    ]
-    assert " ".join(lines[2].split()) == "beside plain reads, paced to 25% 105 204 ns 5.0"
-    assert " ".join(lines[-1].split()) == "beside decode, paced to 100% 116 215 ns 16.0"
-    assert len(lines) == 14 and not _chase(profile(visit))
 
 
 def test_rates_and_ratios_are_of_the_same_round():

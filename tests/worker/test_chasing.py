@@ -193,11 +193,11 @@ def test_all_busy_cpus_are_watched():
         ({}, "leaves no core of its NUMA nodes free for a chase (fewer --threads)"),
         ({"chase": "remote"}, "no other NUMA node has a core that may chase"),
         ({"chase": "sibling"}, "no core of the point has an SMT sibling that may chase"),
-        ({"op": "bulk", "variant": "plain"}, "beside decodes and appends of ours alone"),
-        ({"residency": "evicted"}, "between whose passes nothing is read"),
-        ({"between": 64}, "between whose passes nothing is read"),
-        ({"shape": replace(DECODE.shape, layers=3)}, "beside points from memory alone"),
-        ({"engine": "openvino", "schedule": "auto"}, "of ours alone"),
+        ({"op": "bulk", "variant": "plain"}, "beside decode or append, not beside bulk"),
+        ({"residency": "evicted"}, "beside what comes from memory: not evicted"),
+        ({"between": 64}, "nothing is read between passes beside a chase"),
+        ({"shape": replace(DECODE.shape, layers=3)}, "beside what comes from memory: not 3 layers"),
+        ({"engine": "openvino", "schedule": "auto"}, "beside our kernels, not beside a peer's"),
     ],
 )
 def test_what_no_thread_can_chase_beside_is_refused(facts, said):
