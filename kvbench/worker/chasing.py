@@ -7,7 +7,7 @@ and no more.
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import cast
+from typing import TypeGuard, cast
 
 from kvbench.errors import Refused, Unsupported
 from kvbench.machine.placement import chaser
@@ -49,19 +49,19 @@ _LACKS = {
 }
 
 
-def is_chased(visited: Visited) -> bool:
+def is_chased(visited: Visited) -> TypeGuard[Point]:
     return isinstance(visited, Point) and visited.chase != NONE
 
 
 def cpus_of(visited: Visited, machine: Machine) -> tuple[int, ...]:
     """All that are busy while it is sampled."""
-    if not isinstance(visited, Point) or visited.chase == NONE:
+    if not is_chased(visited):
         return visited.cpus
     cpu = chaser(machine, visited.cpus, visited.chase)
     return visited.cpus if cpu is None else (*visited.cpus, cpu)
 
 
-def refuse_unfit(point: Point, needed: Needs) -> None:
+def refuse_chase(point: Point, needed: Needs) -> None:
     """Beside which no thread can chase."""
     if why := unchased(point, needed):
         raise Unsupported(why, "leave out chase")
@@ -71,7 +71,7 @@ class Chasing:
     """The chase beside the point of a bench, which owns the tasks."""
 
     def __init__(self, bench: Bench) -> None:
-        refuse_unfit(bench.point, bench.needs)
+        refuse_chase(bench.point, bench.needs)
         point, ground = bench.point, bench.room.ground
         cpu = chaser(ground.machine, point.cpus, point.chase)
         if cpu is None:

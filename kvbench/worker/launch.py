@@ -30,7 +30,7 @@ from kvbench.plan.witnesses import is_peer, line_of, peer_lines
 from kvbench.worker import probing, room
 from kvbench.worker.answers import Answers
 from kvbench.worker.bench import Bench, side_by_side
-from kvbench.worker.chasing import cpus_of, is_chased, refuse_unfit
+from kvbench.worker.chasing import cpus_of, is_chased, refuse_chase
 from kvbench.worker.contest import Contest
 from kvbench.worker.decoding import Decoding
 from kvbench.worker.duel import Sides
@@ -125,7 +125,7 @@ class _Visitor(Closing):
         """Before any memory is taken."""
         if self._contest or self._sides:
             raise Unsupported("no thread chases beside the two of a duel", "leave out chase")
-        refuse_unfit(point, self._needs(point))
+        refuse_chase(point, self._needs(point))
 
     def _met(self, point: Point, watch: Callable[[], Disturbed]) -> Record:
         assert self._contest
