@@ -10,7 +10,8 @@ typedef struct kvb_pace {
     int64_t from; /* nanoseconds: when the unit began */
 } kvb_pace;
 
-/* Wait so many times as long as a unit took that began then; when the next one begins. */
+/* Wait `pause` times as long as the unit took that began at `from`. Returns the time of its end:
+ * there the next one begins. */
 static inline int64_t kvb_wait_after(double pause, int64_t from)
 {
     int64_t now = kvb_nanoseconds();
@@ -20,7 +21,7 @@ static inline int64_t kvb_wait_after(double pause, int64_t from)
     return now;
 }
 
-/* Of a thread that begins a pass. */
+/* Where a thread begins a pass. */
 static inline kvb_pace kvb_pace_of(const kvb_task *task)
 {
     return (kvb_pace){task->pause, task->pause > 0.0 ? kvb_nanoseconds() : 0};

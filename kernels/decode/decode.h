@@ -93,8 +93,8 @@ typedef struct kvb_state {
     int64_t wide_rows[WIDE];
     kvb_lists lists;
     kvb_pair pair;
-    kvb_pace pace;
     kvb_walk walk; /* not on the stack, which is short where libc is musl */
+    kvb_pace pace; /* in front of `walk` it made `dot` of q8_0 slower by a twentieth */
 } kvb_state;
 
 /* units.c */

@@ -5,7 +5,7 @@
 #include "tier/tier.h"
 
 enum { ADDITIONS = 64 };   /* in a turn of the loop, whose own count runs beside them */
-enum { UNIT = 128 << 10 }; /* bytes of a buffer between two waits of a load */
+enum { UNIT = 128 << 10 }; /* bytes of each buffer between two waits of a load */
 
 typedef struct probe_task {
     kvb_task task;
@@ -71,46 +71,63 @@ static uint8_t *share(const void *buffer, int64_t first)
     return buffer ? (uint8_t *)buffer + first : NULL;
 }
 
-/* Bytes at..at + bytes of each buffer that the op has. */
-static void stream_unit(kvb_task *task, const probe_task *probe, int32_t thread, int64_t at,
-                        int64_t bytes)
+/* Bytes from a place of each buffer that the op has. */
+typedef struct stretch {
+    uint8_t *a, *b, *c;
+    int64_t bytes;
+} stretch;
+
+/* So many times. Each op has a loop of its own: in one for all, sweeps of 16 KiB took longer by up
+ * to a twentieth. */
+static void move(kvb_task *task, const probe_task *probe, int32_t thread, stretch s, int64_t sweeps)
 {
-    const kvb_probe *args = &probe->args;
     const kvb_tier *tier = probe->tier;
-    uint8_t *a = share(args->a, at), *b = share(args->b, at), *c = share(args->c, at);
-    switch (args->op) {
+    const int64_t distance = probe->args.distance;
+    const kvb_ahead ahead = ahead_of(&probe->args);
+    switch (probe->args.op) {
     case OP_READ:
-        tier->read(a, bytes, ahead_of(args), &task->sums[thread]);
+        for (; sweeps > 0; sweeps--)
+            tier->read(s.a, s.bytes, ahead, &task->sums[thread]);
         break;
     case OP_WRITE:
-        tier->write(a, bytes);
+        for (; sweeps > 0; sweeps--)
+            tier->write(s.a, s.bytes);
         break;
     case OP_WRITE_NT:
-        tier->write_nt(a, bytes);
+        for (; sweeps > 0; sweeps--)
+            tier->write_nt(s.a, s.bytes);
         break;
     case OP_COPY:
-        tier->copy(a, b, bytes, args->distance);
+        for (; sweeps > 0; sweeps--)
+            tier->copy(s.a, s.b, s.bytes, distance);
         break;
     case OP_COPY_NT:
-        tier->copy_nt(a, b, bytes, args->distance);
+        for (; sweeps > 0; sweeps--)
+            tier->copy_nt(s.a, s.b, s.bytes, distance);
         break;
     case OP_TRIAD:
-        tier->triad(a, b, c, bytes);
+        for (; sweeps > 0; sweeps--)
+            tier->triad(s.a, s.b, s.c, s.bytes);
         break;
     }
 }
 
-/* The same, with a wait after each unit where a load has a pause. */
-static void stream_bytes(kvb_task *task, const probe_task *probe, int32_t thread, int64_t at,
-                         int64_t bytes)
+/* Bytes at..at + bytes of each buffer, so many times; with a wait after each unit where a load has
+ * a pause. */
+static void sweep(kvb_task *task, const probe_task *probe, int32_t thread, int64_t at,
+                  int64_t bytes, int64_t sweeps)
 {
+    const kvb_probe *args = &probe->args;
     kvb_pace pace = kvb_pace_of(task);
-    const int64_t unit = pace.pause > 0.0 ? UNIT : bytes;
-    for (int64_t done = 0, some; done < bytes; done += some) {
-        some = at_most(unit, bytes - done);
-        stream_unit(task, probe, thread, at + done, some);
-        kvb_pace_unit(&pace);
-    }
+    const bool paced = pace.pause > 0.0;
+    const int64_t unit = paced ? UNIT : bytes, together = paced ? 1 : sweeps;
+    for (; sweeps > 0; sweeps -= together)
+        for (int64_t done = 0; done < bytes; done += unit) {
+            const stretch s = {share(args->a, at + done), share(args->b, at + done),
+                               share(args->c, at + done), at_most(unit, bytes - done)};
+            move(task, probe, thread, s, together);
+            kvb_pace_unit(&pace);
+        }
 }
 
 /* A thread's share of the next piece, which begins anew behind the end of the buffer. */
@@ -122,7 +139,7 @@ static void read_piece(kvb_task *task, const probe_task *probe, int32_t thread)
             left = lines * (thread + 1) / task->threads - lines * thread / task->threads;
     while (left > 0) {
         int64_t run = at_most(left, all - at);
-        stream_bytes(task, probe, thread, at * LINE, run * LINE);
+        sweep(task, probe, thread, at * LINE, run * LINE, 1);
         left -= run;
         at = 0;
     }
@@ -160,8 +177,7 @@ static void work(kvb_task *task, int32_t thread, void *scratch)
         read_piece(task, probe, thread);
         return;
     }
-    for (int64_t sweep = at_least(1, args->steps); sweep > 0; sweep--)
-        stream_bytes(task, probe, thread, first, bytes);
+    sweep(task, probe, thread, first, bytes, at_least(1, args->steps));
     if (args->op == OP_WRITE_NT || args->op == OP_COPY_NT)
         stream_end(); /* once: after every sweep it would drain buffers that the next one fills */
 }
@@ -265,28 +281,4 @@ int32_t kvb_task_probe(const kvb_probe *args, int32_t threads, kvb_task **task)
             probe->tier->compute[args->op](1) * (double)args->steps * threads;
     return kvb_task_made(&probe->task, args->op == OP_READ ? kvb_task_sums(&probe->task) : KVB_OK,
                          task);
-}
-
-static void **link_of(void *buffer, uint64_t line)
-{
-    return (void **)(void *)((uint8_t *)buffer + line * LINE);
-}
-
-/* Sattolo's shuffle: swapping each link with an earlier one only ever joins cycles, so one cycle is
- * left. */
-int32_t kvb_chain(void *buffer, int64_t bytes, uint64_t seed)
-{
-    TRY(kvb_check_aligned("buffer", buffer));
-    TRY(kvb_check_range("bytes", bytes, LINE, bytes_max));
-    TRY(kvb_check_lines("bytes", bytes));
-    uint64_t lines = (uint64_t)bytes / LINE;
-    for (uint64_t i = 0; i < lines; i++)
-        *link_of(buffer, i) = link_of(buffer, i);
-    for (uint64_t i = lines - 1; i > 0; i--) {
-        void **here = link_of(buffer, i),
-             **there = link_of(buffer, kvb_mix(seed += 0x9e3779b97f4a7c15u) % i), *to = *here;
-        *here = *there;
-        *there = to;
-    }
-    return KVB_OK;
 }

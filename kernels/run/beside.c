@@ -12,7 +12,8 @@ typedef struct under_way {
     int64_t from, to, passes;
 } under_way;
 
-/* Passes until somebody wants them to end. Thread 0 keeps the times. */
+/* Passes until the caller wants them to end. All threads see that at the same meeting. Thread 0
+ * keeps the times. */
 static void do_load(kvb_team *team, int32_t thread, void *argument)
 {
     under_way *job = argument;
@@ -83,7 +84,7 @@ static bool is_loaded(const kvb_task *task)
     return loaded;
 }
 
-/* Two teams would write to one state. */
+/* Two teams would write to one state. Whatever the load does is marked. */
 static int32_t check_apart(const kvb_passes *job)
 {
     for (int32_t i = 0; i < job->count; i++)
@@ -146,7 +147,7 @@ int32_t kvb_run_beside(kvb_team *team, kvb_task *const *tasks, int32_t count, in
     TRY(kvb_run_check(team, &job));
     TRY(kvb_check_given("load", load));
     TRY(of_load(check_load(team, load)));
-    /* in one order, so that two callers never wait for each other */
+    /* in one order: of two callers with these teams none has one turn and waits for the other */
     kvb_team *first = team < load->team ? team : load->team,
              *second = team < load->team ? load->team : team;
     pthread_mutex_lock(&first->turn);

@@ -1,4 +1,4 @@
-/* The team from inside: what run.c asks of team.c, and the barrier between passes. */
+/* The team from inside: what runs and loads ask of team.c, and the barrier between passes. */
 #ifndef KVB_TEAM_H
 #define KVB_TEAM_H
 
@@ -45,22 +45,20 @@ struct kvb_team {
     pid_t process;
     _Alignas(APART) _Atomic int32_t arrived;
     _Alignas(APART) _Atomic uint32_t round;
-    int64_t met; /* nanoseconds: when the last thread arrived at the last meeting */
-    /* set by whoever wants a load to end; and whether that was so when the last thread arrived at
-     * the last meeting: all threads see the same */
-    _Atomic bool ending;
-    bool ends;
+    int64_t met;         /* nanoseconds: when the last thread arrived at the last meeting */
+    _Atomic bool ending; /* set by the caller: a load is to end */
+    bool ends;           /* that, as the last thread to arrive at the last meeting has seen it */
     kvb_member members[];
 };
 
 #pragma GCC visibility push(hidden)
 
-/* Run the job on every thread and sleep until the last one is done; or begin it, and sleep later.
- */
+/* Run the job on every thread and sleep until the last one is done. */
 void kvb_team_do(kvb_team *team, kvb_job job, void *argument);
+/* The same in two steps: the caller does something else in between. */
 void kvb_team_begin(kvb_team *team, kvb_job job, void *argument);
 void kvb_team_end(kvb_team *team);
-/* A thread of the job tells who began it, and that one sleeps until it does. */
+/* A thread of the job sets `told`; the caller sleeps until then. */
 void kvb_team_tell(kvb_team *team, bool *told);
 void kvb_team_await(kvb_team *team, const bool *told);
 /* Give every thread at least `bytes` of scratch, first touched by itself. */

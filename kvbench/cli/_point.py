@@ -57,8 +57,7 @@ def option_name(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-_APART = ("op", "engine", "chase")  # no options of a point: a chase is timed by sweeps alone
-_POINT = (field.name for field in FIELDS if field.axis and field.name not in _APART)
+_POINT = (field.name for field in FIELDS if field.axis and field.name not in ("op", "engine"))
 point_options = with_options(*options(*_POINT))
 
 
@@ -77,14 +76,15 @@ def point_of(
     if op not in words("op"):
         raise unknown_word("OP", op, words("op"))
     machine = describe()
-    cpus = place(machine, asked.pop("cpus"), threads_of(op, asked.pop("threads")))
+    where = {name: asked.pop(name) for name in ("cpus", "threads")}
+    cpus = place(machine, where["cpus"], threads_of(op, where["threads"]))
     own, asked = _of_model(asked)
     given = own | {
         name: _value(name, value, library) for name, value in asked.items() if value is not None
     }
     refuse_missing({name: given.get(name) for name in HEADS}, "give them, or a --model")
     site = Site(machine, available_memory(), given.get("isa"), library=library, peers=peers)
-    return only_point(DEFAULTS | given | {"op": op, "isa": site.isa}, cpus, site)
+    return only_point(DEFAULTS | given | where | {"op": op, "isa": site.isa}, cpus, site)
 
 
 def _of_model(asked: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -10,7 +10,17 @@ from kvbench.errors import BadArgument, unknown_word
 from kvbench.texts import WIDTH, wrapped
 from kvbench.units import counted, cpu_text, duration
 
-_OURS = ("variant", "schedule", "between", "plugin", "neighbour", "grow", "tuning", "deterministic")
+_OURS = (
+    "variant",
+    "schedule",
+    "between",
+    "chase",
+    "plugin",
+    "neighbour",
+    "grow",
+    "tuning",
+    "deterministic",
+)
 _PAGED = ("block_tokens", "order")
 
 engine_option = click.option(

@@ -8,7 +8,7 @@ from kvbench.plan.site import Site
 from kvbench.units import counted
 
 NO_SIBLING = "no SMT sibling"
-OPS = ("decode", "append")
+_OPS = ("decode", "append")
 _LACKS = {
     NODE: "no core of their NUMA node",
     REMOTE: "no core of another NUMA node",
@@ -16,25 +16,25 @@ _LACKS = {
 }
 
 
-def refuse_unchased(facts: Facts) -> None:
-    """What no thread chases beside. `facts`: one value of each axis."""
-    if facts["chase"] == NONE:
-        return
-    if facts["op"] not in OPS:
-        raise Left(INVALID, f"a chase is beside {' or '.join(OPS)}, not beside {facts['op']}")
-    if facts["engine"] != OURS:
-        raise Left(INVALID, "a chase is beside our kernels, not beside a peer's")
-    if facts["residency"] != DEFAULTS["residency"]:
-        raise Left(INVALID, f"a chase is beside what comes from memory: not {facts['residency']}")
-    if facts["between"]:
-        raise Left(INVALID, "nothing is read between passes beside a chase: ask for between=0")
+def unchased(point: Point, needed: Needs) -> str:
+    """Why no thread chases beside it; "" where one does."""
+    if point.op not in _OPS:
+        return f"a chase is beside {' or '.join(_OPS)}, not beside {point.op}"
+    if point.engine != OURS:
+        return "a chase is beside our kernels, not beside a peer's"
+    if point.residency != DEFAULTS["residency"]:
+        return f"a chase is beside what comes from memory: not {point.residency}"
+    if point.between:
+        return "nothing is read between passes beside a chase: ask for between=0"
+    if needed.walked < needed.far:  # few may stay in caches
+        layers = counted(needed.slices, "layer")
+        return f"a chase is beside what comes from memory: not {layers} in turn"
+    return ""
 
 
-def refuse_cached(point: Point, needed: Needs) -> None:
-    """Few slices may stay in caches."""
-    if point.chase != NONE and needed.walked < needed.far:
-        slices = counted(needed.slices, "layer")
-        raise Left(INVALID, f"a chase is beside what comes from memory: not {slices} in turn")
+def refuse_unchased(point: Point, needed: Needs) -> None:
+    if point.chase != NONE and (why := unchased(point, needed)):
+        raise Left(INVALID, why)
 
 
 def loading(facts: Facts, site: Site) -> tuple[int, ...]:

@@ -24,7 +24,7 @@ from kvbench.model.point import ATTENDS, BETWEEN, CHANNEL, INTERLEAVE, LOCAL, ST
 from kvbench.model.shape import lengths_word
 from kvbench.native import Asked
 from kvbench.peers.host import layer_shape
-from kvbench.plan.chases import loading, refuse_cached, refuse_unchased
+from kvbench.plan.chases import loading, refuse_unchased
 from kvbench.plan.needs import ALONE, PROCESS, UNCACHED, chain_bytes, needs
 from kvbench.plan.shapes import (
     CPUS,
@@ -125,7 +125,6 @@ def expand(suite: Suite, site: Site, seed: int = 1, only: tuple[str, ...] = ()) 
         try:
             _refuse_kernel(facts, site)
             _refuse_peer(facts, site)
-            refuse_unchased(facts)
             point = _on(facts, _cpus(facts, site), site)
             _refuse_shape(point, site)
             if point not in asked and (
@@ -248,7 +247,9 @@ def _ops(grid: Axes) -> tuple[str, ...]:
 
 
 def only_point(facts: _Facts, cpus: tuple[int, ...], site: Site) -> Point:
-    """That of one combination, with nothing left out: what is no point is refused."""
+    """That of one combination, with nothing left out: what is no point is refused. cpus: where no
+    thread chases beside it.
+    """
     facts = facts | site.lacks(facts["op"])
     op, variant, *cell = (facts[axis] for axis in _KERNEL)
     known = site.words_of(op, "variant")
@@ -266,8 +267,12 @@ def only_point(facts: _Facts, cpus: tuple[int, ...], site: Site) -> Point:
         )
     try:
         _refuse_peer(facts, site)
+        chased = facts["chase"] != DEFAULTS["chase"]
+        cpus = _cpus(facts, site) if chased else cpus
         point = _on(facts | {"variant": variant}, cpus, site)
         _refuse_shape(point, site)
+        if chased:
+            refuse_unchased(point, needs(point, site.far(point.cpus)))
         return point
     except Left as left:
         raise BadArgument(": ".join(left.args), "ask for other values") from None
@@ -419,7 +424,7 @@ def _fitting(point: Point, site: Site) -> Needs:
         needed = needs(point, site.far(point.cpus), chain_bytes(site.machine, point))
     except KvbenchError as error:
         raise Left(INVALID, error.args[0]) from None
-    refuse_cached(point, needed)
+    refuse_unchased(point, needed)
     if needed.memory + PROCESS > site.memory:
         raise Left(*_too_large(needed, site))
     return needed

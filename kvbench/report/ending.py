@@ -154,20 +154,16 @@ def _drafting(found: Speculation) -> list[str]:
 
 
 def _chased(found: Latency) -> list[str]:
-    """ns at GB/s, by load and share; of plain reads and copies beside the first point alone."""
+    """ns at GB/s, by load and share; of plain reads and copies beside the first point alone, of
+    those with the chase at one place.
+    """
+    first = {place.chase: place.point for place in reversed(found.places)}
     rows = [
-        {
-            "load": said("latency", "place", found, place)
-            if curve.load == place.op
-            else said("latency", "load", curve.load, place.dtype),
-            **{
-                f"{step.share}% of its rate": f"{bare(step.ns)} at {bare(step.gbps)}"
-                for step in curve.steps
-            },
-        }
+        {"load, at % of its rate": said("latency", "beside", found, place, curve)}
+        | {f"{step.share}%": f"{bare(step.ns)} at {bare(step.gbps)}" for step in curve.steps}
         for place in found.places
         for curve in place.curves
-        if curve.load == place.op or place is found.first
+        if curve.load == place.op or place.point == first[place.chase]
     ]
     return ruled(pd.DataFrame(rows), [Column(name, name) for name in rows[0]])
 

@@ -31,8 +31,7 @@ from kvbench.model.chases import (
 )
 from kvbench.model.point import Visited
 from kvbench.native import Load, Task
-from kvbench.plan.chases import OPS
-from kvbench.plan.witnesses import is_peer
+from kvbench.plan.chases import unchased
 from kvbench.worker.bench import PIECES, Bench
 from kvbench.worker.loop import Program
 from kvbench.worker.probing import PASS_BYTES
@@ -64,18 +63,8 @@ def cpus_of(visited: Visited, machine: Machine) -> tuple[int, ...]:
 
 def refuse_unfit(point: Point, needed: Needs) -> None:
     """Beside which no thread can chase."""
-    plain = point.residency == "rotate" and not point.streamed
-    if point.op not in OPS or is_peer(point) or not plain:
-        raise Unsupported(
-            "a thread chases beside decodes and appends of ours alone, between whose passes nothing"
-            " is read",
-            "leave out chase",
-        )
-    if needed.walked < needed.far:
-        raise Unsupported(
-            "a thread chases beside points from memory alone, and caches hold some of this one",
-            "layers = 0, or more context",
-        )
+    if why := unchased(point, needed):
+        raise Unsupported(why, "leave out chase")
 
 
 class Chasing:
@@ -112,6 +101,7 @@ class Chasing:
             load=load,
             loads=LOADS,
             sample_time=max(SECONDS, sample_time),
+            like="" if name == IDLE else IDLE,
             place=place,
         )
 

@@ -80,6 +80,11 @@ class Ground(Closing):
             chain(self.library, whole, whole.size, _SEED)
         return whole, arena.inspect()
 
+    def spare(self) -> None:
+        """Give back what nobody walks now, and what is made anew where it is asked for again."""
+        if held := self._held.pop("cycle", None):
+            held[0].close()
+
     def held(self) -> int:
         """Bytes of the rooms' memory that are there, and will be used again or given back."""
         rooms = self._held.get("rooms")

@@ -62,10 +62,11 @@ class Program:
     memory: what its slices lie in, by a number of its own. load: what another team does meanwhile.
     loads: of a pass, where that is a step of a chase.
     every: how many rounds have one sample of it. sample_time: seconds of a sample,
-        where it is shorter than those of the others. sharers: so many programs have the time of one
+        where they are not those of the others. sharers: so many programs have the time of one
         sample together. brief: it is as short as was asked for, or one pass, however long those of
         the others are.
-    like: the name of another, whose number of passes it has. then: sampled right after it. place:
+    like: the name of another, whose number of passes it has; no time is meant for a chase then, as
+        its steps take longer beside a load. then: sampled right after it. place:
         in a round, among those of the same one in any order.
     """
 
@@ -151,7 +152,7 @@ class Passes:
     def __init__(self, programs: Sequence[Program], sample_time: float, walk: Walk) -> None:
         self._sample_time, self._walk = sample_time, walk
         self._programs = {program.name: program for program in programs if not program.like}
-        self._like = {program.name: program.like for program in programs if program.like}
+        self._like = [program for program in programs if program.like]
         self._times = {name: self._timed(program) for name, program in self._programs.items()}
         self._set()
 
@@ -181,7 +182,9 @@ class Passes:
             )
             count = max(1, round(asked / (cost if program.between else own)))
             self.each[name] = count, length if name in alike else count * own
-        self.each |= {name: self.each[like] for name, like in self._like.items()}
+        for program in self._like:
+            count, meant = self.each[program.like]
+            self.each[program.name] = count, 0.0 if program.loads else meant
 
     def _timed(self, program: Program) -> tuple[float, float]:
         """Seconds of a pass, and those that it costs."""

@@ -96,7 +96,10 @@ class Room(Owner):
 
     def refuse_too_large(self) -> None:
         """Before anything is allocated."""
-        wanted, free = self.needs.memory, available_memory()
+        wanted = self.needs.memory
+        if wanted > available_memory():
+            self.ground.spare()
+        free = available_memory()
         if wanted > free and wanted > (free := free + self.ground.held()):
             raise OutOfMemory(
                 f"the point needs {size(wanted)} of memory, {size(free)} are free",

@@ -11,6 +11,7 @@ from kvbench.errors import KvbenchError, Refused, WrongAnswer
 from kvbench.machine import describe
 from kvbench.machine.placement import neighbours
 from kvbench.model import NEIGHBOUR, Job, Point, Record, Sample, Traffic, tails
+from kvbench.model.chases import SECONDS
 from kvbench.model.point import Visited
 from kvbench.model.tuning import Ratios
 from kvbench.native import library_of
@@ -26,6 +27,8 @@ from kvbench.worker.tuning import Tuner
 
 PATIENCE = 60.0  # seconds that a plug-in may take, beside those of its samples and of its memory
 FAILURES = (KvbenchError, MemoryError)  # of one point: others get their chance
+# of a round, whose time a plug-in may take: several times as many as there are
+_SAMPLES, _CHASES = 40, 100
 _PREPARED = 40e6  # bytes of memory a second, at the least, that are filled and checked
 
 
@@ -129,7 +132,8 @@ def visit_plugin(
     """
     if patience is None:
         prepared = needs_here((point,), describe())[point].memory / _PREPARED
-        patience = round(PATIENCE + 40 * samples * sample_time + prepared)
+        each = _SAMPLES * sample_time + is_chased(point) * _CHASES * SECONDS
+        patience = round(PATIENCE + samples * each + prepared)
     try:
         return apart(
             visit, point, samples, sample_time, None, beside, tuple(plugin), patience=patience

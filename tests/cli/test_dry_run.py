@@ -133,16 +133,6 @@ def test_nothing_to_measure_is_refused_as_a_sweep_of_it_is(capsys, made_up):
     assert code == 2 and not out and "[[skip]]" in err
 
 
-def test_a_chase_needs_a_cpu_of_its_own(capsys, made_up, monkeypatch):
-    code, out, _ = dry_run(capsys, "latency")
-    assert code == 0 and "no such NUMA node: a chase on another NUMA node" in out
-    grow(made_up / "alone", cores=2, caches=CACHES, allowed="1")
-    monkeypatch.setenv("KVBENCH_ROOT", str(made_up / "alone"))
-    code, out, err = told(capsys, "sweep", "latency")
-    assert (code, out) == (2, "") and err.count("\n") == 1
-    assert "not enough CPUs: a chase takes a CPU of its own, and 1 CPU is allowed" in err
-
-
 def test_a_forced_tier_is_the_best(capsys, monkeypatch):
     monkeypatch.setenv("KVBENCH_ISA", "scalar")
     _, out, _ = dry_run(capsys, "smoke", "--json")

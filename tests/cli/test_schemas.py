@@ -127,6 +127,7 @@ CALLS = {
             ("decode", "--residency", "evicted", "--q-len", "2"),  # from memory
             ("decode", "--sinks", "heads", "--softcap", "30"),
             ("decode", "--between", "4K"),
+            ("decode", "--residency", "rotate", "--context", "64k", "--chase", "node"),
             ("step", "--residency", "rotate", "--layers", "2", "--between", "4K"),
             ("bulk",),
             ("append",),

@@ -1,5 +1,5 @@
-"""ThreadSanitizer over passes of a cut decode and over two teams at once; and the waits of a load, by
-a clock of the test's own.
+"""ThreadSanitizer over passes of a cut decode and over two teams at once; and the waits of a load,
+by a clock of the test's own.
 """
 
 import shutil

@@ -224,6 +224,7 @@ SUITES = {
     "kvbench sweep l3fit": Promise((WHOLE, r"run +runs/"), how=played),
     "kvbench sweep speculate": Promise((WHOLE, r"run +runs/"), how=played),
     "kvbench sweep mixed": Promise((WHOLE, r"run +runs/"), how=played),
+    "kvbench sweep latency": Promise((WHOLE, r"run +runs/"), how=played),
     "kvbench profile decode --model gemma-2-9b --context 8k --window 4096 --softcap 50": Promise(
         (r"window 32, cap 50", r"the same with scores as they are"),
         more=(*BRIEF, "--context", "64", "--window", "32", "--layers", "2", "--tuning", "off"),

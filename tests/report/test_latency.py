@@ -8,6 +8,7 @@ import pytest
 
 from kvbench.analysis.answers.answer import Answer, Reason, State, Unit
 from kvbench.analysis.answers.latency import Latency
+from kvbench.analysis.means.findings import findings
 from kvbench.report import page
 from kvbench.report.ending import short
 from kvbench.report.figures import every
@@ -18,7 +19,8 @@ from kvbench.report.latency import chases, idle, loaded
 from kvbench.report.words import said
 from kvbench.report.words.first import tiles
 from kvbench.texts import table_csv
-from tests.made_run import DECODE, STORE
+from tests.analysis.answers import chasing as planted
+from tests.made_run import DECODE, MACHINE, RUN, STORE
 from tests.report import chasing, made
 from tests.report.drawn import drawn, found_in, parts, strange_colours
 from tests.report.texts import blocks, plain_text, tables, unnamed, unnamed_cells
@@ -88,12 +90,12 @@ def test_what_a_scan_costs_has_words_for_each_state(found, state, value, title, 
     [
         (chasing.answered("busy", 1.01, Unit.LENGTH, "", State.LEVEL), "1.01x idle", "At 90%",
          "latency is level with the idle 108 ns: 1.01x (0.99 to 1.03)"),
-        (chasing.answered("busy", 1.1, Unit.LENGTH, "", State.OPEN), "not decided", "What does",
+        (chasing.answered("busy", 1.1, Unit.LENGTH, "", State.OPEN), "not decided", "Latency of",
          "latency is 1.10x (1.08 to 1.12) the idle 108 ns, not decided whether longer"),
         (chasing.answered("busy", 1.1, Unit.LENGTH).because(State.DECIDED, Reason.DRIFTS),
          "1.10x idle", "At 90%", "latency is 1.10x (1.08 to 1.12) the idle 108 ns, but the idle"
          " latency drifts"),
-        (UNTESTED, "not decided", "What does a KV scan cost its neighbours?",
+        (UNTESTED, "not decided", "Latency of memory against the GB/s",
          "latency is not known (too few launches); idle it is 108 ns"),
     ],
 )  # fmt: skip
@@ -142,14 +144,22 @@ def test_few_cores_and_virtual_machines_are_told():
 def test_other_places_of_the_chase_have_sentences_of_their_own():
     own = chasing.found()
     far = chasing.place("decode", "f16", 15, chase="remote", cost=1.4, state=State.DECIDED)
-    beside = replace(far, chase="sibling", busy=UNTESTED)
-    text = said("latency", "sentence", replace(own, places=(*own.places, far, beside)), False)
+    others = far, replace(far, dtype="i8"), replace(far, chase="sibling", busy=UNTESTED)
+    own = replace(own, places=(*own.places, *others))
+    text = said("latency", "sentence", own, False)
     assert (
         " From another NUMA node, at 90% of the read bandwidth, latency is 2.07x (2.05 to 2.09) the"
-        " idle 108 ns; a decode of f16 costs its neighbours more than plain reads of the same rate:"
-        " 1.20x (1.19 to 1.21) their latency."
+        " idle 108 ns (15 threads, llama-3-8b, 4,096 tokens); a decode of f16 costs its neighbours"
+        " more than plain reads of the same rate: 1.20x (1.19 to 1.21) their latency; decode i8:"
+        " more, 1.20x (1.19 to 1.21). From an SMT sibling of a core that works, at 90% of the read"
+        " bandwidth, latency is not known (too few launches); idle it is 108 ns (15 threads, "
     ) in text
-    assert " From an SMT sibling of a core that works, at 90% of the read bandwidth, lat" in text
+    heads = [said("latency", "beside", own, place, place.curves[n]) for n, place in
+             ((0, far), (2, far), (2, own.places[1]), (1, own.first))]  # fmt: skip
+    assert heads == [
+        "plain reads, from another NUMA node", "decode f16, from another NUMA node", "decode i8",
+        "plain copies",
+    ]  # fmt: skip
     alone = replace(own, places=(far,))
     assert said("latency", "sentence", alone, False).startswith("From another NUMA node, at 90%")
     assert "the idle 108 ns, from another NUMA node; a decode" in said("latency", "tile", alone)
@@ -183,7 +193,11 @@ def test_the_figure_has_a_panel_for_each_point(found):
     assert figure.title.startswith(TOLD)
     words = [each.partition("</text>")[0].rpartition(">")[2] for each in text.split("<text")]
     once = {"plain reads", "plain copies", "thin: 95% of the steps take no longer"}
-    thrice = {"90% of the reads: 2.07x idle", "idle 108 ns, others spin: 97.2", "L3, idle 14.2 ns"}
+    thrice = {
+        "at 90% of the reads: 2.07x idle",
+        "idle 108 ns, others spin: 97.2",
+        "L3, idle 14.2 ns",
+    }
     twice = {"decode f16", "decode i8", "append f16"}  # a title, and in the legend
     for count, names in enumerate((once, twice, thrice), 1):
         assert {name: words.count(name) for name in names} == dict.fromkeys(names, count)
@@ -259,3 +273,22 @@ def test_page_and_terminal_say_the_same(found):
     assert not [one for block in blocks(text) for one in unnamed(block) if "latency" in one]
     own = [each for each in tables(text) if "ns, p95" in each[0] or "idle, ns" in each[0]]
     assert [unnamed_cells(*each) for each in own] == [[], []]
+
+
+def test_what_was_measured_stands_in_every_form():
+    """Of planted records: ns at GB/s of load and chase together."""
+    found = findings(RUN, planted.records(launches=7), MACHINE)
+    table = latency(found, Look(found.points)).table
+    ns = planted.STEEP(38.0)
+    own = table[(table["load"] == "decode") & (table["share"] == 100)]
+    (row,) = own[["ns", "gbps", "load_gbps"]].to_dict("records")
+    assert row == pytest.approx({"ns": ns, "gbps": 38 + 64 / ns, "load_gbps": 38})
+    cells = [cell.text for cell in loaded(found.answers).rows[-1]]
+    assert cells[:3] == ["decode f16", "decode f16", "100"]
+    assert cells[5].startswith(f"{ns:.0f} (") and cells[6].startswith(f"{1.5 * ns:.0f} (")
+    line = next(line for line in short(found) if line.startswith("  decode f16 "))
+    assert line.endswith(f"{ns:.0f} at {38 + 64 / ns:.1f}")
+    share = chases(found.answers).rows[0][5].text
+    assert share.startswith("95 (") and "95% of its rate" in said(
+        "latency", "sentence", found.answers.latency, False
+    )

@@ -53,7 +53,7 @@ TWO = pytest.mark.skipif(len(HERE.allowed) < 2, reason="no core is left for a ch
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     monkeypatch.setattr("kvbench.regime.FAR_BYTES", FAR)
-    monkeypatch.setattr(chasing, "SAMPLE", 0.0002)
+    monkeypatch.setattr(chasing, "SECONDS", 0.0002)
 
 
 def asked(points, samples=2, machine=SMALL):
@@ -171,6 +171,10 @@ def test_a_visit_has_all_of_it(monkeypatch):
                 half, most = sample.latency
                 assert 0 < half <= most
                 assert sample.seconds >= 0.49 * half * 4096 * sample.passes
+                assert not sample.off or sample.program == "idle"
+        for number in range(2):
+            own = {s.passes for s in record.samples if s.round == number and s.program in CHASES}
+            assert len(own) == 1
         assert read(Record, msgspec.json.decode(msgspec.json.encode(plain(record)))) == record
     assert records[ALONE].chase is None and not CHASES & records[ALONE].traffic.keys()
 
@@ -189,11 +193,11 @@ def test_all_busy_cpus_are_watched():
         ({}, "leaves no core of its NUMA nodes free for a chase (fewer --threads)"),
         ({"chase": "remote"}, "no other NUMA node has a core that may chase"),
         ({"chase": "sibling"}, "no core of the point has an SMT sibling that may chase"),
-        ({"op": "bulk", "variant": "plain"}, "beside decodes and appends of ours alone"),
-        ({"residency": "evicted"}, "between whose passes nothing is read"),
-        ({"between": 64}, "between whose passes nothing is read"),
-        ({"shape": replace(DECODE.shape, layers=3)}, "beside points from memory alone"),
-        ({"engine": "openvino", "schedule": "auto"}, "of ours alone"),
+        ({"op": "bulk", "variant": "plain"}, "beside decode or append, not beside bulk"),
+        ({"residency": "evicted"}, "beside what comes from memory: not evicted"),
+        ({"between": 64}, "nothing is read between passes beside a chase"),
+        ({"shape": replace(DECODE.shape, layers=3)}, "beside what comes from memory: not 3 layers"),
+        ({"engine": "openvino", "schedule": "auto"}, "beside our kernels, not beside a peer's"),
     ],
 )
 def test_what_no_thread_can_chase_beside_is_refused(facts, said):

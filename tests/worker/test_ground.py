@@ -9,8 +9,8 @@ from kvbench.machine import describe
 from kvbench.model import Cpu
 from kvbench.native import Team, default_library
 from kvbench.worker.ground import Ground
-from tests.made_job import CPU
-from tests.made_run import MIB
+from tests.made_job import CPU, room
+from tests.made_run import DECODE, MIB
 
 
 @pytest.fixture
@@ -61,3 +61,26 @@ def test_far_memory_is_there_and_no_pattern(ground, team, parts):
     pages = far.view().reshape(-1, 4096)
     assert len(np.unique(pages, axis=0)) == len(pages) and len(np.unique(pages[0])) > 200
     assert ground.held() == 0, "that counts rooms alone"
+
+
+def test_a_cycle_goes_through_every_line_and_is_linked_once(ground, team, monkeypatch):
+    whole, given = ground.cycle(team, 0, "base", 64 << 10)
+    assert given["resident_bytes"] >= whole.size == 64 << 10
+    start = int(default_library().ffi.cast("uintptr_t", whole.base))
+    words = np.frombuffer(default_library().ffi.buffer(whole.base, whole.size), np.uint64)
+    at, seen = start, set()
+    while at not in seen:
+        seen.add(at)
+        at = int(words[(at - start) // 8])
+    assert at == start and seen == set(range(start, start + whole.size, 64))
+    monkeypatch.setattr("kvbench.worker.ground.chain", lambda *_: pytest.fail("linked again"))
+    assert ground.cycle(team, 1, "base", 32 << 10)[0].base == whole.base
+
+
+def test_a_room_that_lacks_memory_gets_that_of_a_cycle(team, monkeypatch):
+    with Ground(default_library()) as own:
+        own.cycle(team, CPU, "base", MIB)
+        left = iter([0, 1 << 40])
+        monkeypatch.setattr("kvbench.worker.room.available_memory", lambda: next(left))
+        with room(replace(DECODE, cpus=(CPU,), pages="base", residency="hot"), own):
+            assert "cycle" not in own._held and not list(left)

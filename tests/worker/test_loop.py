@@ -111,6 +111,18 @@ def test_others_follow_a_program_wherever_it_is():
     )
 
 
+def test_steps_of_a_chase_are_as_many_beside_a_load_however_long_they_take():
+    clock = Clock(idle=6e-4, loaded=4e-3)
+    programs = [
+        Program("loaded", clock, ("loaded",), loads=4, like="idle", sample_time=0.02),
+        Program("idle", clock, ("idle",), loads=4, sample_time=0.02),
+    ]
+    found = list(rounds(programs, 3, 0.005))
+    assert {sample.passes for sample in found} == {33}
+    assert not any(sample.off for sample in found)
+    assert {sample.latency for sample in found} == {(1.5e-4, 1.5e-4), (1e-3, 1e-3)}
+
+
 def test_a_quiet_program_is_worth_its_lower_quartile():
     """A quarter of the passes is faster, and the first does not count."""
 

@@ -43,9 +43,9 @@ class Seen:
 class SeenOnce:
     """The same in one visit: medians of its samples."""
 
-    ns: Annotated[float, about("ns of a load of the chase: half of its steps take no longer")]
-    tail: Annotated[float, about("ns of a load of the chase: 95 % of its steps take no longer")]
-    load: Annotated[float, about("GB/s that others moved meanwhile")]
+    ns: Annotated[float, about("ns: a load of the chase, which half of its steps do not exceed")]
+    tail: Annotated[float, about("ns: a load of the chase, which 95 % of its steps do not exceed")]
+    load: Annotated[float, about("GB/s: what others moved meanwhile")]
 
 
 @dataclass(frozen=True, slots=True)

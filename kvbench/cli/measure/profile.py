@@ -39,8 +39,8 @@ from kvbench.units import counted, duration, size
             " block-tokens sequential pad vocabulary variant plugin engine"
         ),
         "How": (
-            "residency schedule between deterministic threads cpus memory pages isa grow samples"
-            " sample-time neighbour patience tuning"
+            "residency schedule between deterministic threads cpus memory pages isa grow chase"
+            " samples sample-time neighbour patience tuning"
         ),
         "Output": "json",
     },
@@ -368,7 +368,7 @@ def _details(facts: Any) -> list[str]:
         tokens = shape.batch * (1 if facts.point.op in ONE_TOKEN else shape.context)
         each = duration(facts.seconds_per_pass / tokens)
         lines.append(f"  {each} and {facts.bytes_line / 64 / tokens:.0f} lines per token")
-    return lines
+    return lines + _chase(facts)
 
 
 def _longer(facts: Any) -> list[str]:
@@ -380,6 +380,24 @@ def _longer(facts: Any) -> list[str]:
         words = ", ".join(_done(facts.point.shape))
         return [f"  {words}: {facts.scores_times:.2f} times as long as without"]
     return []
+
+
+def _chase(facts: Any) -> list[str]:
+    """What a load of memory takes beside the point, and beside plain reads and copies."""
+    from kvbench.model.chases import IDLE, LOADS, SHARES, SPIN, loaded
+
+    if facts.latencies is UNSET:
+        return []
+    labels = {IDLE: "alone", SPIN: "beside threads that spin in L1"}
+    for load, what in zip(LOADS, ("plain reads", "plain copies", facts.point.op), strict=True):
+        labels |= {loaded(load, share): f"beside {what}, paced to {share}%" for share in SHARES}
+    where = f"latency of memory, {facts.point.chase}"
+    lines = ["", f"  {where:<46}{'ns':>8}   {'95% of steps':<16}GB/s meanwhile"]
+    for name, label in labels.items():
+        seen = facts.latencies[name]
+        moved = "" if name in (IDLE, SPIN) else f"{seen.load:.1f}"
+        lines.append(f"  {label:<46}{seen.ns:>8.0f}   {f'{seen.tail:.0f} ns':<16}{moved}".rstrip())
+    return lines
 
 
 def _of_step(facts: Any) -> list[str]:

@@ -20,6 +20,7 @@ from kvbench.report.figures.look import (
     canvas,
     legend_below,
     legend_lines,
+    spread,
     tag,
 )
 from kvbench.report.words import said
@@ -27,11 +28,12 @@ from kvbench.report.words import said
 _HEIGHT = 3.4  # inches of a panel
 _COLUMNS = 3  # panels beside each other
 _ROOM = 1.2  # times the highest of all: words stand above it
+_TALL = 1.6  # times the highest median: a longer p95 is beyond the panel
+_GAP = 0.08  # of a panel, between lines of words
 # marks of plain loads are hollow, and stand around those that lie on them
 _PLAIN: dict[str, Any] = {"mfc": "none", "ms": 8}
 _READ: dict[str, Any] = {"color": INK, "marker": "o", "ls": "-"} | _PLAIN
 _COPY: dict[str, Any] = {"color": FAINT, "marker": "s", "ls": (0, (4, 1.5))} | _PLAIN
-_MARK = ("color", "marker", "mfc", "ms")
 _TAIL: dict[str, Any] = {"lw": 0.7, "marker": ""}
 _LEVELS: dict[str, Any] = {  # strokes of horizontal lines
     IDLE: (0, (5, 3)),
@@ -55,22 +57,30 @@ def _draw(table: pd.DataFrame, found: Latency, look: Look) -> Canvas:
     places = [rows for _, rows in table.groupby("place")]
     columns = min(len(places), _COLUMNS)
     figure, every = canvas(-(-len(places) // columns), columns, _HEIGHT, sharex=True, sharey=True)
+    _limits(every[0], table)
     lines = _lines(table, look)
     for axes in every[len(places) :]:
         axes.set_visible(False)
-    for number_, (axes, place, rows) in enumerate(zip(every, found.places, places, strict=False)):
+    for number, (axes, rows) in enumerate(zip(every, places, strict=False)):
         _panel(axes, rows, lines)
-        axes.set_title(said("latency", "place", found, place), fontsize=9.5)
-        if number_ % columns == 0:
+        place = found.places[number]
+        name, away = said("latency", "named", found, place), said("latency", "away", place)
+        axes.set_title(f"{name}\n{away}".strip(), fontsize=9.5)
+        if number % columns == 0:
             axes.set_ylabel("ns of a load (less is better)")
-        if number_ + columns >= len(places):
+        if number + columns >= len(places):
             axes.set_xlabel("GB/s, load and chase")
             axes.tick_params(labelbottom=True)
-    every[0].set_xlim(0, 1.05 * table["gbps_high"].max())
-    every[0].set_ylim(0, _ROOM * table[["ns_high", "ns_p95_high", "ns"]].max(axis=None))
     tail = {"thin: 95% of the steps take no longer": {"color": INK, "lw": 0.7}}
     legend_below(figure, 4, legend_lines(lines | tail))
     return figure
+
+
+def _limits(axes: Axes, table: pd.DataFrame) -> None:
+    """Of all panels."""
+    axes.set_xlim(0, 1.05 * table["gbps"].max())
+    tall = min(table["ns_p95"].max(), _TALL * table["ns"].max())
+    axes.set_ylim(0, _ROOM * max(tall, table["ns"].max()))
 
 
 def _lines(table: pd.DataFrame, look: Look) -> dict[str, dict[str, Any]]:
@@ -89,17 +99,7 @@ def _panel(axes: Axes, rows: pd.DataFrame, lines: dict[str, dict[str, Any]]) -> 
     _levels(axes, rows[rows["load"].isin(_LEVELS)])
     for row in rows[rows["load"] == shown.BUSY].itertuples():
         axes.axvline(row.gbps, color=FAINT, lw=0.9, ls=(0, (1, 2)))
-        axes.annotate(
-            said("latency", "mark", row.times_idle),
-            (row.gbps, 1),
-            (-3, -3),
-            xycoords=axes.get_xaxis_transform(),
-            textcoords="offset points",
-            ha="right",
-            va="top",
-            fontsize=8.5,
-            in_layout=False,
-        )
+        _name(axes, 0.95, said("latency", "mark", row.times_idle))
     for (load, dtype), own in rows.groupby(["load", "dtype"], sort=False):
         line = lines.get(said("latency", "load", load, dtype))
         if line:
@@ -110,36 +110,30 @@ def _levels(axes: Axes, rows: pd.DataFrame) -> None:
     """Horizontal lines; the curves lie above those of memory, so that their name stands below."""
     for row in rows.itertuples():
         axes.axhline(row.ns, color=FAINT, lw=1.1, ls=_LEVELS[row.load], zorder=1)
-    found = dict(zip(rows["load"], rows["ns"]))
+    found, top = dict(zip(rows["load"], rows["ns"])), axes.get_ylim()[1]
     memory = [found[name] for name in (IDLE, SPIN) if name in found]
-    _name(axes, min(memory), said("latency", "levels", *memory), below=True)
+    names = [(min(memory) / top - _GAP / 2, said("latency", "levels", *memory))]
     if shown.L3 in found:
-        _name(axes, found[shown.L3], said("latency", "near", shown.L3, found[shown.L3]))
+        name = said("latency", "near", shown.L3, found[shown.L3])
+        names.append((found[shown.L3] / top + _GAP / 2, name))
+    wanted, words = zip(*sorted(names), strict=True)
+    for height, text in zip(spread(wanted, _GAP), words, strict=True):
+        _name(axes, height, text)
 
 
-def _name(axes: Axes, height: float, words: str, below: bool = False) -> None:
-    axes.annotate(
-        words,
-        (0, height),
-        (4, -3 if below else 3),
-        xycoords=axes.get_yaxis_transform(),
-        textcoords="offset points",
-        va="top" if below else "bottom",
-        fontsize=8.5,
-        in_layout=False,
-    )
+def _name(axes: Axes, height: float, text: str) -> None:
+    """At the left, where few GB/s are moved. `height`: in panels."""
+    written = axes.text(0.02, height, text, transform=axes.transAxes, va="center", fontsize=8.5)
+    written.set_in_layout(False)
 
 
 def _curve(axes: Axes, idle: Any, own: pd.DataFrame, line: dict[str, Any]) -> None:
     """From the idle chase on."""
-    stroke = {name: line[name] for name in ("color", "ls", "lw")}
     across = [idle.gbps, *own["gbps"]]
-    axes.plot(across, [idle.ns, *own["ns"]], **stroke)
-    axes.plot(own["gbps"], own["ns_p95"], **(stroke | _TAIL))
+    axes.plot(across, [idle.ns, *own["ns"]], **(line | {"marker": ""}))
+    axes.plot(own["gbps"], own["ns_p95"], **(line | _TAIL))
     for row in own.itertuples():
         drawn = axes.plot([row.gbps] * 2, [row.ns_low, row.ns_high], color=INK, lw=0.8, zorder=3)
-        drawn += axes.plot(
-            row.gbps, row.ns, **{name: line[name] for name in _MARK if name in line}, ls=""
-        )
+        drawn += axes.plot(row.gbps, row.ns, **(line | {"ls": ""}))
         for part in drawn:
             tag(part, int(row.row))

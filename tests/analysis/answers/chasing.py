@@ -87,3 +87,18 @@ def _sample(name, number, ns, load):
     steps = (seconds, TAIL * seconds)
     whole = seconds * CHASE.loads * 50
     return Sample(name, number, 50, whole, (), 0.0, 0, 0, load=load, latency=steps)
+
+
+def changed(found, program, **facts):
+    """The same, with other values of one program's samples."""
+
+    def own(sample):
+        return replace(sample, **facts) if sample.program == program else sample
+
+    return [replace(each, samples=tuple(map(own, each.samples))) for each in found]
+
+
+def without(record, program, number=None):
+    """Without the samples of a program, of a round or of all."""
+    kept = (s for s in record.samples if s.program != program or number not in (None, s.round))
+    return replace(record, samples=tuple(kept))

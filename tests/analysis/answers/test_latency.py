@@ -15,8 +15,6 @@ from kvbench.analysis.limits import frames
 from kvbench.analysis.limits.profile import profile
 from kvbench.analysis.means.findings import findings
 from kvbench.analysis.measured.ceilings import ceilings
-from kvbench.analysis.measured.chases import chased
-from kvbench.analysis.measured.rates import by_point
 from kvbench.model import Probe, Sample
 from kvbench.model.chases import LOADS, OWN, SHARES
 from tests.analysis.answers.chasing import (
@@ -27,9 +25,11 @@ from tests.analysis.answers.chasing import (
     STEEP,
     TAIL,
     Host,
+    changed,
     line,
     one,
     records,
+    without,
 )
 from tests.analysis.answers.test_between import WEIGHED as MODEL
 from tests.analysis.differs.compare.made_sides import compared
@@ -54,12 +54,6 @@ def place(found, host=MACHINE):
     tables = Tables(found, host, own, (MODEL,), points, nothing, pairs(found, points), {})
     (only,) = latency(tables, PAGE).places
     return only
-
-
-def measured(found):
-    """What measured/chases.py makes of it."""
-    (own,) = chased(by_point(found))
-    return own
 
 
 def planted(host, load, ns=1.0, own=1.0):
@@ -166,15 +160,6 @@ def test_what_is_asked_twice_in_a_round_is_the_mean():
     assert found.curves[0].steps[0].times.value == pytest.approx(STEEP(10.0) / found.idle.value)
 
 
-def changed(found, program, **facts):
-    """The same, with other values of one program's samples."""
-
-    def own(sample):
-        return replace(sample, **facts) if sample.program == program else sample
-
-    return [replace(each, samples=tuple(map(own, each.samples))) for each in found]
-
-
 def test_steps_out_of_order_are_joined_by_their_rate():
     """Reads without waits move less than those that wait, and chases take longest there."""
     found = changed(records(), "loaded_read.100", load=25.0, latency=(400e-9, 500e-9))
@@ -200,24 +185,7 @@ def test_steps_of_one_rate_are_their_mean():
     assert own.figure.value == pytest.approx(128 / ((128 + 256) / 2))
 
 
-# ---- falls, few, drift, too few launches ---------------------------------------------------------
-
-
-@pytest.mark.parametrize(("ns", "falls"), [(120.0, (75,)), (186.0, ()), (260.0, (100,))])
-def test_shares_whose_latency_falls(ns, falls):
-    """191 ns in truth at 75 %, between 161 and 221: 120 is below what is before, 260 above what
-    follows.
-    """
-    found = changed(records(), "loaded_read.75", latency=(ns * 1e-9, 1.0))
-    own = measured(found)
-    assert [own.falls(load) for load in LOADS] == [falls, (), ()]
-    assert not measured([each for each in found if each.launch < 3]).falls("read")
-
-
-def test_a_load_may_take_less_than_the_idle_one():
-    """As where caches and memory slow down while nothing is asked of them."""
-    found = changed(records(), "loaded_copy.25", latency=(80e-9, 1.0))
-    assert measured(found).falls("copy") == (25,)
+# ---- few cores, drift, too few launches ----------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -275,53 +243,10 @@ def test_a_flat_curve_is_level():
     assert not any(curve.falls for curve in found.curves)
 
 
-# ---- what is left out ----------------------------------------------------------------------------
-
-
-def without(record, program, number=None):
-    """Without the samples of a program, of a round or of all."""
-    kept = (s for s in record.samples if s.program != program or number not in (None, s.round))
-    return replace(record, samples=tuple(kept))
-
-
-@pytest.mark.parametrize("program", ["loaded_copy.50", "idle_after", "point", "spin"])
-def test_only_whole_rounds_count(program):
-    """Round 1 is far off, and lacks a program."""
-    off = [replace(each, samples=tuple(map(_off, each.samples))) for each in records(rounds=2)]
-    found, loud = measured([without(each, program, 1) for each in off]), measured(off)
-    assert (found.rounds, loud.rounds) == (10, 20)
-    assert found.loads["read", 75].ns.median == pytest.approx(STEEP(30.0))
-    assert loud.loads["read", 75].ns.median == pytest.approx(5 * STEEP(30.0))
-
-
-def _off(sample):
-    """Nine times as long in round 1."""
-    far = tuple((9 if sample.round == 1 else 1) * each for each in sample.latency)
-    return replace(sample, latency=far)
-
-
-def test_a_load_that_moved_nothing_is_no_round():
-    assert not list(chased(by_point(changed(records(), "loaded_point.100", load=0.0))))
-
-
-def test_a_launch_without_a_whole_round_is_none():
-    whole = records()
-    found = [without(each, "idle") if each.launch < 4 else each for each in whole]
-    assert measured(found).idle.ns.launches == 6
-    none = told([without(each, "idle") for each in whole])
+def test_without_a_whole_round_nothing_is_said():
+    none = told([without(each, "idle") for each in records(launches=1)])
     assert none.answers.latency == Latency() and none.answers.workload.points
-
-
-def test_parts_of_a_launch_are_one():
-    parts = [replace(one(Host(), 0, 2, CHASED, ns), part=n) for n, ns in enumerate((1.0, 1.1))]
-    found = measured([*parts, *records()[1:]])
-    assert found.idle.ns.launches == 10 and found.rounds == 4 + 9 * 3
-    assert max(found.idle.ns.values) == pytest.approx(1.05 * STEEP(0.0))
-
-
-def test_visits_that_failed_count_for_nothing():
-    bad = [replace(each, samples=(), traffic={}, error="no") for each in records()[:3]]
-    assert measured([*bad, *records()[3:]]).idle.ns.launches == 7
+    bad = [replace(each, samples=(), traffic={}, error="no") for each in records(launches=1)]
     assert told(bad).answers.latency == Latency()
 
 
