@@ -123,7 +123,7 @@ def score(
     )
     tuned = [each for each in measured if each.point.schedule == AUTO and each.row.get("launches")]
     first = tuned[0].row if tuned else {}
-    idle, beside_idle = beside_loads(loaded)
+    idle, beside_idle = beside_loads(loaded, machine)
     fact = machine.facts.get("hypervisor")
     kind = str(fact.value) if fact and fact.value else "unknown"
     return Score(

@@ -18,9 +18,9 @@ from kvbench.analysis.measured.chases import Chased, Seen, chased
 from kvbench.analysis.measured.estimates import Estimate, enough
 from kvbench.analysis.measured.rates import by_point
 from kvbench.grouping import grouped
-from kvbench.model import DEFAULTS, PLAIN, Ceiling, Machine
+from kvbench.model import DEFAULTS, PLAIN, Ceiling
 from kvbench.model.annotated import about
-from kvbench.model.chases import CHASES, LOADS, MANY, OWN, SHARES
+from kvbench.model.chases import CHASES, LOADS, OWN, SHARES
 from kvbench.native import default_library
 
 _DRIFT = 1.1  # times, either way: beyond it the idle latency is not one
@@ -154,7 +154,7 @@ def _place(found: Chased, row: Row, judged: Judged, tables: Tables, page: Worklo
         model=model_of(row, tables.models, page),
         cpu=found.chase.cpu,
         bytes=found.chase.bytes,
-        few=_cores(tables.machine, {found.chase.cpu, *found.point.cpus}) < MANY,
+        few=found.few(tables.machine),
         idle=_figure(found.idle.ns, Unit.NS),
         spin=_figure(found.spin.ns, Unit.NS),
         drift=_figure(found.drift, Unit.LENGTH),
@@ -163,11 +163,6 @@ def _place(found: Chased, row: Row, judged: Judged, tables: Tables, page: Worklo
         alike=alike,
         slowed=slowed,
     )
-
-
-def _cores(machine: Machine, cpus: set[int]) -> int:
-    core = {cpu.cpu: cpu.core for cpu in machine.cpus}
-    return len({core.get(cpu, cpu) for cpu in cpus})
 
 
 # ---- curves --------------------------------------------------------------------------------------

@@ -13,9 +13,20 @@ import numpy as np
 from kvbench.analysis.judge import FASTER, LIMITS, discoveries, paired
 from kvbench.analysis.measured.estimates import Estimate
 from kvbench.grouping import grouped
-from kvbench.model import Point, Record, Role, Sample
+from kvbench.model import Machine, Point, Record, Role, Sample
 from kvbench.model.annotated import about
-from kvbench.model.chases import AFTER, IDLE, LOADS, OWN, READ, SHARES, SPIN, Chase, loaded
+from kvbench.model.chases import (
+    AFTER,
+    IDLE,
+    LOADS,
+    MANY,
+    OWN,
+    READ,
+    SHARES,
+    SPIN,
+    Chase,
+    loaded,
+)
 from kvbench.units import gbps
 
 LINE = 64  # bytes that a load of the chase moves
@@ -78,6 +89,11 @@ class Chased:
     busy: At
     alike: At
     slowed: Estimate
+
+    def few(self, machine: Machine) -> bool:
+        """Whether so few cores work, with that of the chase, that they do not saturate memory."""
+        core = {cpu.cpu: cpu.core for cpu in machine.cpus}
+        return len({core.get(cpu, cpu) for cpu in (self.chase.cpu, *self.point.cpus)}) < MANY
 
     def falls(self, load: str) -> tuple[int, ...]:
         """Shares where latency is surely below that of the share before, the first below the idle

@@ -15,7 +15,7 @@ from kvbench.analysis.measured.plateaus import Capacity, Plateau, capacities, co
 from kvbench.grouping import grouped
 from kvbench.model import COMPUTE, PLAIN, Ceiling, Check, Machine, Point, Probe, Record
 from kvbench.model.annotated import about
-from kvbench.model.chases import MANY, OWN
+from kvbench.model.chases import OWN
 from kvbench.regime import Window, corrected, suggestion, windows
 from kvbench.units import counted, size
 
@@ -150,7 +150,7 @@ def profile(
     held = capacities(*stairs, machine, cpus)
     sizes = corrections(held)
     seen = corrected(machine, sizes)
-    idle, loaded = beside_loads(records)
+    idle, loaded = beside_loads(records, machine)
     return MachineProfile(
         run=declared[0].run if declared else "",
         fingerprint=machine.fingerprint,
@@ -199,21 +199,22 @@ def ceiling_row(ceiling: Ceiling) -> CeilingRow:
 
 
 def beside_loads(
-    records: Iterable[Record],
+    records: Iterable[Record], machine: Machine
 ) -> tuple[tuple[IdleRow, ...], tuple[LoadedRow, ...]]:
     """Of the points beside which a thread chases, in the order of their first visits."""
     visits = grouped((r.point, r) for r in records if isinstance(r.point, Point))
     found = list(chased(visits))
-    return tuple(map(_idle, found)), tuple(row for each in found for row in _loaded(each))
+    idle = tuple(_idle(each, machine) for each in found)
+    return idle, tuple(row for each in found for row in _loaded(each))
 
 
-def _idle(found: Chased) -> IdleRow:
+def _idle(found: Chased, machine: Machine) -> IdleRow:
     point, ns = found.point, found.idle.ns
     return IdleRow(
         point=point.name,
         kernel=point.kernel,
         threads=point.threads,
-        few=point.threads + 1 < MANY,
+        few=found.few(machine),
         cpu=found.chase.cpu,
         bytes=found.chase.bytes,
         huge=found.chase.huge_bytes / found.chase.bytes,
