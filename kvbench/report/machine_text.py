@@ -30,7 +30,7 @@ _BAR = 40  # characters, for the highest rate
 _LONG = 160  # characters of a fact; --json has all of it
 _BYTES = frozenset({"l1d", "l2", "l3", "memory", "memory_limit", "page_bytes"})
 # heads of columns: of latency half of the steps take no longer, or 95 % of them
-_HEADS = "load", "of its rate", "GB/s", "ns (99 % interval)", "95 % within", "x idle"
+_HEADS = "load", "of its rate", "GB/s", "ns (95 % interval)", "95 % within", "x idle"
 _LOAD, _SHARE, _RATE, _NS, _TAIL, _TIMES = _HEADS
 _OPS = ("read", "write", "write_nt", "copy", "copy_nt", "triad", "latency")
 
