@@ -55,6 +55,8 @@ def place(op, dtype, threads, point="", cost=1.0, chase="node", state=State.LEVE
         few=threads + 1 < 4,
         idle=near(idle, Unit.NS, 0.01),
         spin=near(0.9 * idle, Unit.NS, 0.01),
+        spins=True,
+        moved=near(64 / idle, Unit.GBPS),
         drift=near(1.0, Unit.LENGTH),
         curves=tuple(
             Curve(

@@ -223,7 +223,7 @@ def test_names_lie_within_their_panel_and_not_on_each_other(found):
 def test_what_is_not_known_is_not_drawn(found):
     """Neither how many times idle, nor a spin that may be as long, nor an L3 without a probe."""
     own = found.answers.latency
-    own = replace(with_(own, busy=UNTESTED, spin=own.first.idle), idle=())
+    own = replace(with_(own, busy=UNTESTED, spin=own.first.idle, spins=False), idle=())
     own = replace(own, places=own.places[:1])
     _, text = drawn(latency, replace(found, answers=replace(found.answers, latency=own)))
     assert ">idle 108 ns<" in text and not [w for w in ("the reads", "spin", "L3") if w in text]

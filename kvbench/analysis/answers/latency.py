@@ -66,6 +66,8 @@ class Place:
     few: Annotated[bool, about("whether so few cores move memory that they do not saturate it")]
     idle: Annotated[Figure, about("ns of a load while the others sleep")]
     spin: Annotated[Figure, about("ns of a load while the others spin in L1")]
+    spins: Annotated[bool, about("whether that is surely another time than the idle one")]
+    moved: Annotated[Figure, about("GB/s that the idle chase moves, 64 bytes a load")]
     drift: Annotated[
         Figure, about("times as long: the idle latency after a round over that before it")
     ]
@@ -157,6 +159,8 @@ def _place(found: Chased, row: Row, judged: Judged, tables: Tables, page: Worklo
         few=found.few(tables.machine),
         idle=_figure(found.idle.ns, Unit.NS),
         spin=_figure(found.spin.ns, Unit.NS),
+        spins=found.spin.times.low > 1 or found.spin.times.high < 1,
+        moved=_figure(found.idle.gbps, Unit.GBPS),
         drift=_figure(found.drift, Unit.LENGTH),
         curves=tuple(_curve(found, load) for load in LOADS),
         busy=busy,

@@ -8,7 +8,6 @@ import pandas as pd
 from kvbench.analysis.answers.answer import Figure
 from kvbench.analysis.answers.latency import Latency, Place, Step
 from kvbench.analysis.means.findings import Findings
-from kvbench.analysis.measured.chases import LINE
 from kvbench.analysis.shown.usual import enclosed, places
 from kvbench.model.chases import IDLE, SPIN
 
@@ -45,10 +44,10 @@ def latency(found: Findings) -> pd.DataFrame:
 
 
 def _rows(found: Latency, place: Place) -> Iterator[dict[str, Any]]:
-    idle, spin = place.idle, place.spin
-    yield {"load": IDLE, "share": 0, "gbps": LINE / idle.value} | _ends("ns", idle)
-    if spin.high < idle.low or spin.low > idle.high:
-        yield {"load": SPIN, "share": 0, "gbps": LINE / spin.value} | _ends("ns", spin)
+    moved = {"share": 0, "gbps": place.moved.value}
+    yield {"load": IDLE} | moved | _ends("ns", place.idle)
+    if place.spins:
+        yield {"load": SPIN} | moved | _ends("ns", place.spin)
     for level in found.idle:
         if level.level == L3:
             yield {"load": L3} | _ends("ns", level.ns)

@@ -157,7 +157,15 @@ def test_what_is_asked_twice_in_a_round_is_the_mean():
     assert found.drift.value == pytest.approx(1.04)
     assert found.idle.value == pytest.approx(1.02 * STEEP(0.0))
     assert found.spin.value == pytest.approx(1.02 * 105.0)
+    assert found.moved.value == pytest.approx(64 / found.idle.value)
     assert found.curves[0].steps[0].times.value == pytest.approx(STEEP(10.0) / found.idle.value)
+
+
+@pytest.mark.parametrize("spin, differs", [(STEEP(0.0), False), (105.0, True), (95.0, True)])
+def test_whether_a_load_takes_another_time_while_the_others_spin(spin, differs):
+    """Of the same rounds: launches that differ move both."""
+    ns = np.linspace(0.9, 1.2, 10)
+    assert place(records(Host(spin=spin), ns=ns)).spins is differs
 
 
 def test_steps_out_of_order_are_joined_by_their_rate():
