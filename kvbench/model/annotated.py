@@ -13,6 +13,7 @@ Count = Annotated[int, Meta(ge=0, le=_MOST)]
 Size = Annotated[int, Meta(ge=1, le=_MOST)]  # of what can be divided by
 Number = Annotated[float, Meta(gt=-1e30, lt=1e30)]
 Positive = Annotated[float, Meta(gt=0, lt=1e30)]
+Moved = Annotated[float, Meta(ge=0, lt=1e30)]  # GB/s, 0 where nothing was
 Timed = Annotated[float, Meta(ge=1e-9, le=1e9)]  # seconds of anything that was timed
 # of the sequences of a batch: see Shape.held
 Lengths = Annotated[

@@ -9,7 +9,7 @@ from typing import Annotated, Self
 from msgspec import Meta
 
 from kvbench.grouping import grouped
-from kvbench.model.annotated import Count, Number, Positive, Size, Timed
+from kvbench.model.annotated import Count, Moved, Number, Positive, Size, Timed
 from kvbench.model.chases import Chase
 from kvbench.model.hardware import Traffic
 from kvbench.model.point import Probe, Visited
@@ -46,9 +46,9 @@ class Sample:
     throttled: Count = 0
     sample_time: Number = 0.0
     shares: tuple[Number, ...] = ()  # of a step: appends, decodes, weights
-    load: Number = 0.0  # GB/s that others moved meanwhile, where they were asked to
+    load: Moved = 0.0  # GB/s that others moved meanwhile, where they were asked to
     # of a chase: seconds of a load, which half of its steps and 95 % of them do not exceed
-    latency: tuple[Number, ...] = ()
+    latency: tuple[Timed, ...] = ()
 
     @property
     def each(self) -> float:

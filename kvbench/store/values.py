@@ -2,7 +2,7 @@
 what does not fit.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -114,8 +114,18 @@ def refuse_unfit(found: Record) -> Record:
     """One that rates can be formed of; else ValueError."""
     if missing := {sample.program for sample in found.samples} - found.traffic.keys():
         raise ValueError(f"traffic: that of {min(missing)[:40]!r} is missing")
+    for number, sample in enumerate(found.samples):
+        if sample.latency and not _is_latency(sample.latency):
+            raise ValueError(
+                f"samples[{number}].latency: it has two, and the second is not below the first"
+            )
     if not found.error and not 0 <= found.max_abs_err <= ERROR:
         raise ValueError(
             f"max_abs_err: an answer that is off by {found.max_abs_err:g} was taken as right"
         )
     return found
+
+
+def _is_latency(seconds: Sequence[float]) -> bool:
+    """Whether they may be what half of the steps of a chase do not exceed, and what 95 % do not."""
+    return len(seconds) == 2 and seconds[0] <= seconds[1]

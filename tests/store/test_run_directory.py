@@ -246,6 +246,30 @@ def test_a_line_that_is_not_the_run_s_is_named(filled, facts, said):
     refused(raised.value, f"{filled / JOURNAL}:5 is no record", said)
 
 
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"latency": [1e-7]}, "samples[0].latency: it has two"),
+        ({"latency": [1e-7, 2e-7, 3e-7]}, "samples[0].latency: it has two"),
+        ({"latency": [2e-7, 1e-7]}, "the second is not below the first"),
+        ({"latency": [0.0, 0.0]}, "samples[0].latency"),
+        ({"latency": [-1e-7, 1e-7]}, "samples[0].latency"),
+        ({"latency": [1e-300, 1e-300]}, "samples[0].latency"),
+        ({"load": -5.0}, "samples[0].load"),
+    ],
+)
+def test_a_latency_that_none_is_is_not_read(filled, facts, said):
+    lines = (filled / JOURNAL).read_text().splitlines(keepends=True)
+    number = next(number for number, text in enumerate(lines) if json.loads(text)["samples"])
+    found = json.loads(lines[number])
+    found["samples"][0] |= facts
+    lines[number] = json.dumps(found) + "\n"
+    (filled / JOURNAL).write_text("".join(lines))
+    with pytest.raises(BadRun) as raised:
+        RunDirectory.open(filled)
+    refused(raised.value, f"{filled / JOURNAL}:{number + 1} is no record", said)
+
+
 def test_the_machine_of_another_run_is_not_this_one_s(filled, tmp_path):
     with RunDirectory.create(tmp_path / "other", manifest(run="another")) as other:
         other.write_machine({"fingerprint": "f"})
