@@ -164,14 +164,12 @@ def refuse_empty(sweep: Sweep, site: Site, only: tuple[str, ...] = ()) -> None:
     if not sweep.skips:
         raise BadArgument(f"{nothing}: its [[skip]] tables leave out everything", "change them")
     reasons = Counter(skip.reason for skip in sweep.skips).most_common(3)
-    why = "".join(f"; {count} left out: {reason}" for reason, count in reasons)
     first = sweep.skips[0]
+    details = {skip.reason: skip.detail for skip in reversed(sweep.skips)}  # the first of each
+    why = "".join(f"; {count} left out: {reason}: {details[reason]}" for reason, count in reasons)
     named = sweep.named(first).items()
     example = " ".join(f"{axis}={lengths_word(str(value))}" for axis, value in named)
-    detail = f": {first.detail}" if len(reasons) == 1 else ""
-    raise BadArgument(
-        f"{nothing} here{why}{detail}", f"such as {example}; --axis asks for other values"
-    )
+    raise BadArgument(f"{nothing} here{why}", f"such as {example}; --axis asks for other values")
 
 
 def refuse_without_plugin(sweep: Sweep, site: Site) -> None:

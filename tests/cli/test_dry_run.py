@@ -167,6 +167,13 @@ def test_one_forecast_a_suite(listed, capsys, suite, word):
         assert row["seconds"] >= 360
 
 
+def test_every_reason_why_there_are_no_points_is_told(capsys):
+    code, out, err = dry_run(capsys, "latency", "--axis", "residency=hot")
+    assert (code, out) == (2, "") and len(err.splitlines()) == 1
+    assert "invalid combination: a chase is beside what comes from memory: not hot" in err
+    assert "no such NUMA node: a chase on another NUMA node" in err
+
+
 def test_without_caches_there_is_nothing_to_take_time(capsys, made_up, monkeypatch):
     grow(made_up / "bare", cores=2, caches=[])
     monkeypatch.setenv("KVBENCH_ROOT", str(made_up / "bare"))
