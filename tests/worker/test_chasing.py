@@ -23,7 +23,7 @@ from kvbench.worker import chasing, ground
 from kvbench.worker.chasing import Chasing, cpus_of
 from kvbench.worker.ground import Ground
 from kvbench.worker.launch import launch
-from kvbench.worker.loop import rounds
+from kvbench.worker.loop import COLD, rounds
 from tests import made_run
 from tests.made_job import CPU, bench, job
 from tests.processes import gone
@@ -102,7 +102,7 @@ def test_a_round_begins_and_ends_with_the_chase_alone_and_beside_spinning(chased
         assert sorted(names[:2]) == OUTER[0] and sorted(names[-2:]) == OUTER[1]
         assert sorted(names[2:-2]) == sorted([*LOADED, "fma"])
     assert len({tuple(s.program for s in samples if s.round == n) for n in range(6)}) == 6
-    steps = [1e-7 * (1 + step) for step in range(40)]
+    steps = [1e-7 * (1 + step) for step in range(COLD, COLD + 40)]
     for sample, load in zip(samples, team.ran, strict=True):
         if sample.program in CHASES:
             assert sample.latency == pytest.approx((steps[20], steps[38]))

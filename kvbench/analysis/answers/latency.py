@@ -32,7 +32,7 @@ class Step:
     """A chase beside a load that is paced to a share of its rate."""
 
     share: Annotated[int, about("%: of its rate without waits, that the load is paced to")]
-    load: Annotated[Figure, about("GB/s that the load moved meanwhile")]
+    load: Annotated[Figure, about("GB/s that the load moved meanwhile; of an append: stored")]
     gbps: Annotated[Figure, about("GB/s that load and chase moved together")]
     ns: Annotated[Figure, about("ns of a load of the chase: half of its steps take no longer")]
     tail: Annotated[Figure, about("ns of a load of the chase: 95 % of its steps take no longer")]

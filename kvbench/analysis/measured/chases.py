@@ -34,12 +34,14 @@ NS = 1e-9  # seconds
 MOST = 0.9  # of what plain reads move beside a chase: where its latency is told
 _TWICE = (IDLE, SPIN)  # at the begin of a round and at its end
 _LOADED = tuple(loaded(load, share) for load in LOADS for share in SHARES)
+_OWN = tuple(loaded(OWN, share) for share in SHARES)
+_STORES = "append"  # the op of a point that stores
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
     """A chase beside one load, over launches. ns: of half of its steps at most; tail: of 95 % of
-    them. load: GB/s that the load moved; gbps: with the chase's own, a line a load. times: ns over
+    them. load: GB/s as moved() has them; gbps: with the chase's own, a line a load. times: ns over
     that of the idle chase, of the same rounds.
     """
 
@@ -56,7 +58,7 @@ class SeenOnce:
 
     ns: Annotated[float, about("ns: a load of the chase, which half of its steps do not exceed")]
     tail: Annotated[float, about("ns: a load of the chase, which 95 % of its steps do not exceed")]
-    load: Annotated[float, about("GB/s: what others moved meanwhile")]
+    load: Annotated[float, about("GB/s: what others moved meanwhile; an append: what it stored")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +126,23 @@ def chased(visits: Mapping[Point, Sequence[Record]]) -> Iterator[Chased]:
 def latencies(visit: Record) -> dict[str, SeenOnce]:
     """By program; of one visit."""
     taken = grouped((sample.program, sample) for sample in visit.samples if sample.latency)
-    return {name: _once(own) for name, own in taken.items()}
+    return {name: _once(visit, own) for name, own in taken.items()}
 
 
-def _once(samples: Sequence[Sample]) -> SeenOnce:
+def _once(visit: Record, samples: Sequence[Sample]) -> SeenOnce:
     ns, tail = (median(sample.latency[place] for sample in samples) / NS for place in range(2))
-    return SeenOnce(ns, tail, median(sample.load for sample in samples))
+    return SeenOnce(ns, tail, median(moved(visit, sample) for sample in samples))
+
+
+def moved(visit: Record, sample: Sample) -> float:
+    """GB/s of the load, from memory or to it: of an append what it stores. That comes from rows of
+    float32, the same in every pass of a layer, which stay in caches.
+    """
+    stores = isinstance(visit.point, Point) and visit.point.op == _STORES
+    if not stores or sample.program not in _OWN:
+        return sample.load
+    own = visit.traffic[OWN]
+    return sample.load * (own.bytes_kv + own.bytes_scales) / own.bytes_compulsory
 
 
 def _launches(records: Iterable[Record]) -> Iterable[list[Record]]:
@@ -266,7 +279,8 @@ class _Round:
             ns, tail = self._twice(program)
             return _Step(ns / NS, tail / NS, 0.0, ns / idle)
         ns, tail = self._latency(program)
-        return _Step(ns / NS, tail / NS, self._samples[program].load, ns / idle)
+        load = moved(self._record, self._samples[program])
+        return _Step(ns / NS, tail / NS, load, ns / idle)
 
     def _twice(self, kind: str) -> tuple[float, float]:
         first, last = self._latency(kind), self._latency(_after(kind))

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from kvbench.analysis.measured.chases import chased
+from kvbench.analysis.measured.chases import chased, latencies
 from kvbench.analysis.measured.rates import by_point
 from kvbench.model.chases import LOADS
 from tests.analysis.answers.chasing import (
+    ALONE,
     CHASED,
     FLAT,
     STEEP,
@@ -101,3 +102,22 @@ def test_a_launch_without_a_whole_round_is_none():
 def test_visits_that_failed_count_for_nothing():
     bad = [replace(each, samples=(), traffic={}, error="no") for each in records()[:3]]
     assert measured([*bad, *records()[3:]]).idle.ns.launches == 7
+
+
+def test_an_append_moves_what_it_stores():
+    """Of 12 bytes that a pass counts, 8 are of sources, which stay in caches."""
+    point = replace(CHASED, op="append", variant="-")
+    found = [
+        replace(each, traffic=each.traffic | {"point": replace(of, bytes_kv=of.bytes_kv / 3)})
+        for each in records(point=point)
+        for of in (each.traffic["point"],)
+    ]
+    own = measured(found)
+    assert own.loads["point", 50].load.median == pytest.approx(19.0 / 3)
+    assert own.loads["point", 50].gbps.median == pytest.approx(19.0 / 3 + 64 / STEEP(19.0))
+    assert own.loads["read", 50].load.median == pytest.approx(20.0)
+    assert own.alike.gbps.median == pytest.approx(38.0 / 3 + 64 / STEEP(38.0))
+    assert own.slowed.median == pytest.approx(38.0 / ALONE)
+    once = latencies(found[0])
+    assert once["loaded_point.50"].load == pytest.approx(19.0 / 3)
+    assert once["loaded_copy.50"].load == pytest.approx(18.0)
