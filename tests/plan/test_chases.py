@@ -103,7 +103,7 @@ def test_its_memory_is_beyond_all_caches(sweep):
 
 
 def test_caches_of_the_one_that_chases_count_too(sweep):
-    """The load has small ones."""
+    """The CPUs of the load have small caches."""
     caches = tuple(
         replace(cache, size=8 * MIB) if cache.level == 3 and 0 in cache.cpus else cache
         for cache in SERVER.caches
@@ -113,7 +113,7 @@ def test_caches_of_the_one_that_chases_count_too(sweep):
 
 
 def test_loads_of_each_level_are_ceilings(sweep):
-    """By the CPU that chases; those of memory have as many bytes."""
+    """By the CPU that chases; the probe of memory is as large as the cycle."""
     found = sweep('chase = "node"\ndtype = ["f16", "i8"]', SERVER)
     probes = [each for each in found.plan.points if each.op == "latency"]
     levels = [classify(SERVER, (3,), probe.bytes).word for probe in probes]

@@ -71,7 +71,7 @@ def visits(points, **how):
 
 
 class Played:
-    """A team that writes down what runs beside what."""
+    """A team that records what runs beside what."""
 
     def __init__(self):
         self.ran = []

@@ -63,7 +63,7 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True)
 class IdleRow:
-    """A chase while the CPUs of the decode beside it sleep; and what all of its loads together say."""
+    """A chase while the CPUs of the decode beside it sleep; and what all its loads together say."""
 
     point: Annotated[str, about("the decode that the chase is beside, by its name")]
     kernel: Annotated[str, about("of the decode: op.variant.layout.dtype.isa")]
