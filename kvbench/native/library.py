@@ -222,7 +222,8 @@ class Library:
         """Older libraries cannot run a load beside a run."""
         if not hasattr(self.lib, "kvb_run_beside"):
             raise Unsupported(
-                f"{self.path.name} is too old to do a run beside a load", "leave out chase and neighbour"
+                f"{self.path.name} is too old to do a run beside a load",
+                "leave out chase and neighbour",
             )
 
     def refuse_no_pieces(self) -> None:
