@@ -71,7 +71,7 @@ def visits(points, **how):
 
 
 class Played:
-    """A team that writes down what runs beside what."""
+    """A team that records what runs beside what."""
 
     def __init__(self):
         self.ran = []
@@ -194,9 +194,9 @@ def test_all_busy_cpus_are_watched():
         ({"chase": "remote"}, "no other NUMA node has a core that may chase"),
         ({"chase": "sibling"}, "no core of the point has an SMT sibling that may chase"),
         ({"op": "bulk", "variant": "plain"}, "beside decode or append, not beside bulk"),
-        ({"residency": "evicted"}, "beside what comes from memory: not evicted"),
-        ({"between": 64}, "nothing is read between passes beside a chase"),
-        ({"shape": replace(DECODE.shape, layers=3)}, "beside what comes from memory: not 3 layers"),
+        ({"residency": "evicted"}, "needs residency rotate, not evicted"),
+        ({"between": 64}, "beside a chase nothing is read between passes"),
+        ({"shape": replace(DECODE.shape, layers=3)}, "and 3 layers in turn may stay in caches"),
         ({"engine": "openvino", "schedule": "auto"}, "beside our kernels, not beside a peer's"),
     ],
 )

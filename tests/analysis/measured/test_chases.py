@@ -40,7 +40,7 @@ def test_shares_whose_latency_falls(ns, falls):
 
 
 def test_a_load_may_take_less_than_the_idle_one():
-    """As where caches and memory slow down while nothing is asked of them."""
+    """As on machines whose caches and memory slow down while idle."""
     found = changed(records(), "loaded_copy.25", latency=(80e-9, 1.0))
     assert measured(found).falls("copy") == (25,)
 
@@ -69,7 +69,7 @@ def test_noise_falls_in_one_curve_of_twenty():
 
 @pytest.mark.parametrize("program", ["loaded_copy.50", "idle_after", "point", "spin"])
 def test_only_whole_rounds_count(program):
-    """Round 1 is far off, and lacks a program."""
+    """Round 1 is far off, and lacks a program: it does not count."""
     off = [replace(each, samples=tuple(map(_off, each.samples))) for each in records(rounds=2)]
     found, loud = measured([without(each, program, 1) for each in off]), measured(off)
     assert (found.rounds, loud.rounds) == (10, 20)
