@@ -428,20 +428,20 @@ typedef struct kvb_load {
     kvb_task *const *tasks; /* [count], planned for that team; none of them is one of the run */
     int32_t count;
     int64_t ahead; /* passes before the run begins: 1 to 2^30 - 1 */
-    /* 0 to 1000: after each unit its thread spins so many times as long as the unit took. A unit of
-     * a decode or its twin is the tokens of a sequence for one KV head (or all, or one query row),
-     * or a thread's part of them; of a probe that moves bytes, at most 128 KiB of each buffer; of
-     * any other task, what a thread does in a pass */
+    /* 0 to 1000: after each unit of work a thread spins `pause` times as long as the unit took. A
+     * unit of a decode or its twin: the tokens of a sequence for one KV head (or all, or one query
+     * row), or a thread's part of them. Of a probe that moves bytes: at most 128 KiB of each
+     * buffer. Of any other task: all that a thread does in a pass */
     double pause;
-    int64_t passes; /* out: those after the first `ahead`; the last ends after the run */
-    double seconds; /* out: that they took, waits included */
+    int64_t passes; /* out: passes after the first `ahead`; the last of them ends after the run */
+    double seconds; /* out: how long those took, waits included */
 } kvb_load;
 
-/* As kvb_run, while a load is under way: all of its threads have done `ahead` passes before the run
- * begins, and each goes on until the run has ended, and to the end of that pass. All is checked
- * before anything runs. A message about the load begins with "load: ". A task of the load that adds
- * tokens does so to a ring. What one side stores into, the other must not use: nothing looks after
- * that. */
+/* As kvb_run, while a load works beside it. All threads of the load do `ahead` passes before the
+ * run begins; they stop at the end of the pass in which the run has ended. All arguments are
+ * checked before anything runs. A message about the load begins with "load: ". A task of the load
+ * that adds tokens must add them to a ring. Neither side may use memory that the other stores into;
+ * this is not checked. */
 int32_t kvb_run_beside(kvb_team *team, kvb_task *const *tasks, int32_t count, int64_t passes,
                        kvb_task *between, kvb_run_times *times, kvb_load *load);
 

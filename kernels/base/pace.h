@@ -6,12 +6,12 @@
 #include "base/ticks.h"
 
 typedef struct kvb_pace {
-    double pause; /* times as long as a unit took; 0 = none */
+    double pause; /* a wait is so many times as long as its unit; 0: no waits */
     int64_t from; /* nanoseconds: when the unit began */
 } kvb_pace;
 
-/* Wait `pause` times as long as the unit took that began at `from`. Returns the time of its end:
- * there the next one begins. */
+/* The unit that began at `from` has just ended: wait `pause` times as long as it took. Returns the
+ * time when the wait ended, which is when the next unit begins. */
 static inline int64_t kvb_wait_after(double pause, int64_t from)
 {
     int64_t now = kvb_nanoseconds();

@@ -24,7 +24,7 @@ struct kvb_task {
     int32_t threads;
     bool loaded;  /* a load with this task is under way */
     double pause; /* of that load: see kvb_load. 0: none */
-    bool paces;   /* `work` waits after each unit; else what a thread does in it is one unit */
+    bool paces;   /* `work` waits after each unit; else all that a thread does in it is one unit */
     /* 1: the first 64 bytes of the scratch are double ticks[3], zeroed before each pass */
     int32_t stages;
     /* null, or: what a pass does in place of `work`, in this order */

@@ -3,7 +3,7 @@
 
 #include "run/run.h"
 
-/* So many passes are planned for, since nobody knows how many there will be. */
+/* Checks assume so many passes: the real number is not known beforehand. */
 enum { PASSES_MOST = INT32_MAX / 2 };
 
 typedef struct under_way {
@@ -36,7 +36,7 @@ static void do_load(kvb_team *team, int32_t thread, void *argument)
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 
-/* A code whose message says that it is about the load. */
+/* The code; its message says that it is about the load. */
 static int32_t of_load(int32_t code)
 {
     char message[200];
@@ -62,7 +62,7 @@ static int32_t check_load(const kvb_team *team, const kvb_load *load)
     return KVB_OK;
 }
 
-/* With the turn of its team. */
+/* The caller holds the turn of the load's team. */
 static int32_t check_load_ready(const kvb_load *load)
 {
     const kvb_passes job = all_of(load);
@@ -84,7 +84,7 @@ static bool is_loaded(const kvb_task *task)
     return loaded;
 }
 
-/* Two teams would write to one state. Whatever the load does is marked. */
+/* A task in both would have its state written by two teams. All tasks of the load are marked. */
 static int32_t check_apart(const kvb_passes *job)
 {
     for (int32_t i = 0; i < job->count; i++)
@@ -111,7 +111,7 @@ static void mark_all(const kvb_load *load, bool loaded, double pause)
         mark(load->tasks[i], loaded, pause);
 }
 
-/* With all checks done. */
+/* All checks are done. */
 static int32_t run_beside(kvb_team *team, kvb_passes *job, kvb_run_times *times, kvb_load *load)
 {
     under_way state = {.load = load};
@@ -126,7 +126,7 @@ static int32_t run_beside(kvb_team *team, kvb_passes *job, kvb_run_times *times,
     return code;
 }
 
-/* With the turns of both teams. */
+/* The caller holds the turns of both teams. */
 static int32_t check_and_run(kvb_team *team, kvb_passes *job, kvb_run_times *times, kvb_load *load)
 {
     TRY(kvb_run_ready(team, job));
@@ -147,7 +147,7 @@ int32_t kvb_run_beside(kvb_team *team, kvb_task *const *tasks, int32_t count, in
     TRY(kvb_run_check(team, &job));
     TRY(kvb_check_given("load", load));
     TRY(of_load(check_load(team, load)));
-    /* in one order: of two callers with these teams none has one turn and waits for the other */
+    /* always in the same order, so that two callers with these teams cannot deadlock */
     kvb_team *first = team < load->team ? team : load->team,
              *second = team < load->team ? load->team : team;
     pthread_mutex_lock(&first->turn);

@@ -47,7 +47,7 @@ struct kvb_team {
     _Alignas(APART) _Atomic uint32_t round;
     int64_t met;         /* nanoseconds: when the last thread arrived at the last meeting */
     _Atomic bool ending; /* set by the caller: a load is to end */
-    bool ends;           /* that, as the last thread to arrive at the last meeting has seen it */
+    bool ends;           /* its value when the last thread arrived at the last meeting */
     kvb_member members[];
 };
 

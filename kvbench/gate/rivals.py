@@ -42,7 +42,7 @@ def unchanged(base: str, head: str) -> Rivals:
 
 
 def refuse_chases(sweep: Sweep) -> None:
-    """A duel times the points alone."""
+    """A duel times points without a chase."""
     if any(point.chase != NONE for point in sweep.points):
         raise BadArgument(
             f"{sweep.suite.source} has points beside which a thread chases, and a gate times none",

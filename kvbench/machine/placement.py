@@ -84,9 +84,9 @@ def neighbours(machine: Machine, cpus: Iterable[int]) -> tuple[int, ...]:
 
 
 def chaser(machine: Machine, cpus: Iterable[int], where: str) -> int | None:
-    """The CPU of a thread that chases beside a point on `cpus`; None where there is none such, or
-    the quota does not pay for it. where: as in model/chases.py. The last of the strongest that are
-    free: interrupts are served by the first ones.
+    """The CPU of a thread that chases beside a point on `cpus`; None where no CPU is free there, or
+    the quota does not pay for one more. where: as in model/chases.py. It is the last of the
+    strongest free ones: the first ones serve interrupts.
     """
     own = set(cpus)
     free = _free(machine, own, where)
@@ -94,9 +94,9 @@ def chaser(machine: Machine, cpus: Iterable[int], where: str) -> int | None:
 
 
 def loading(machine: Machine, cpus: str | None, where: str) -> tuple[int, ...]:
-    """The CPUs of a point beside which a thread chases, where nobody gives a number: one for each
-    core of the first node that place() takes, but for the core of the chase, and no more than the
-    quota pays for. Those of a list are taken as they stand. Empty where no CPU is left.
+    """The CPUs of a point with a chase, where no number of threads is given: one for each core of
+    the first node that place() takes, without the core of the chase, and no more than the quota
+    pays for. CPUs of a list are taken as they stand. Empty where no CPU is left.
     """
     order, cores = _order(machine, cpus)
     if not _is_word(machine, cpus):
@@ -110,8 +110,8 @@ def loading(machine: Machine, cpus: str | None, where: str) -> tuple[int, ...]:
 
 
 def _free(machine: Machine, own: Collection[int], where: str) -> list[int]:
-    """CPUs that may chase beside these, strong ones first. Of each free core one: on their nodes,
-    or on the first node that has none of them.
+    """CPUs that may chase beside `own`, strong ones first. Of each free core one CPU: on the nodes
+    of `own`, or for REMOTE on the first other node. For SIBLING the free CPUs of busy cores.
     """
     known, order = {cpu.cpu: cpu for cpu in machine.cpus}, _ordered(machine, "compact")
     busy, nodes = {known[cpu].core for cpu in own}, {known[cpu].node for cpu in own}
@@ -126,7 +126,7 @@ def _free(machine: Machine, own: Collection[int], where: str) -> list[int]:
 
 
 def _last(machine: Machine, cpus: Sequence[int]) -> int:
-    """Of those that are as strong as the first."""
+    """The last CPU that is as strong as the first."""
     kind = {cpu.cpu: cpu.kind for cpu in machine.cpus}
     return [cpu for cpu in cpus if kind[cpu] == kind[cpus[0]]][-1]
 
@@ -164,7 +164,7 @@ def _order(machine: Machine, cpus: str | None) -> tuple[tuple[int, ...], int]:
 
 
 def _is_word(machine: Machine, cpus: str | None) -> bool:
-    """And no list; without either it is the word compact."""
+    """Not a list. None stands for the word compact."""
     return cpus is None or cpus in (*PLACES, *words_of(machine))
 
 

@@ -1,12 +1,14 @@
-"""A chase: one thread whose every load waits for the one before, while the threads of a point work.
-It tells what a load of memory takes beside them.
+"""A pointer chase beside a point: one thread follows a random cycle of lines, and each of its loads
+waits for the one before. It measures the latency of memory while the point's threads work.
 
-In a round of a point with a chase:
+In a round of a point with a chase these programs are sampled:
 
 idle, spin          the chase alone: the point's CPUs sleep; or spin on data in their L1
-loaded_LOAD.SHARE   the chase beside a load, which waits after its units so that it would move that
-                    share, in %, of what it moves without waits. LOAD: see LOADS
+loaded_LOAD.SHARE   the chase beside a load. The load waits after each unit of work, so that it
+                    moves about SHARE % of what it moves without waits. LOAD: see LOADS
 idle_after, ...     the first two once more
+
+"Load" has two meanings here: an access of the chase, and the traffic that others make (LOAD).
 """
 
 from dataclasses import dataclass
@@ -29,7 +31,7 @@ READ, COPY, OWN = "read", "copy", "point"  # plain reads and copies of memory; t
 LOADS = (READ, COPY, OWN)
 SHARES = (25, 50, 75, 100)
 SECONDS = 0.02  # of a sample, at least: some tens of steps
-MANY = 4  # cores: of fewer, the load beside a chase does not saturate memory
+MANY = 4  # cores: with fewer, the load beside a chase does not saturate memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,9 @@ class Chase:
     """What a record says of the chase of its point."""
 
     cpu: Annotated[Count, about("the CPU that chases")]
-    bytes: Annotated[Size, about("bytes: of the random cycle, at least 4 times all last caches")]
+    bytes: Annotated[
+        Size, about("bytes: of the random cycle, at least 4 times all last-level caches")
+    ]
     huge_bytes: Annotated[Count, about("bytes of it that really are on huge pages")]
     loads: Annotated[Size, about("loads of a step, the least that is timed")]
 
@@ -48,10 +52,10 @@ def loaded(load: str, share: int) -> str:
 
 
 def of_chase(program: str) -> bool:
-    """Whether it times the chase, and not what moves bytes."""
+    """Whether it times the chase, not a program that moves bytes."""
     return Role.of(program).kind in (IDLE, SPIN, LOADED)
 
 
 def pause(share: int) -> float:
-    """After each unit, so many times as long as it took."""
+    """How many times as long as a unit took the wait after it is."""
     return 100 / share - 1

@@ -232,9 +232,9 @@ class Point(Visited):
         "word",
         NONE,
         "chased on {}",
-        "Where one more thread chases pointers, which tells what a load of memory takes beside the"
-        " point: node, on a free core of its NUMA node; remote, of another one; sibling, on an SMT"
-        " sibling of one of its cores.",
+        "Measure the latency of memory beside the point: one more thread chases pointers, on a free"
+        " core of its NUMA node (node), of another node (remote), or on an SMT sibling of one of"
+        " its cores (sibling).",
         words=CHASES,
         later=True,
     )

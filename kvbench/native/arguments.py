@@ -32,7 +32,7 @@ def place(name: str, value: object, count: int = 1 << 63) -> int:
 
 
 def real(name: str, value: Any) -> float:
-    """A number that a double holds."""
+    """As a double."""
     try:
         return float(value)
     except (TypeError, ValueError, OverflowError):

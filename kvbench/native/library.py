@@ -219,10 +219,11 @@ class Library:
         return "piece" in dict(self.ffi.typeof("kvb_probe").fields)
 
     def refuse_no_loads(self) -> None:
-        """A library of before ran nothing beside a run."""
+        """Older libraries cannot run a load beside a run."""
         if not hasattr(self.lib, "kvb_run_beside"):
             raise Unsupported(
-                f"{self.path.name} is older than runs beside a load", "leave out what asks for one"
+                f"{self.path.name} is too old to do a run beside a load",
+                "leave out chase and neighbour",
             )
 
     def refuse_no_pieces(self) -> None:

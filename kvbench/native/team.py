@@ -87,8 +87,8 @@ class Series(Task):
 @dataclass(frozen=True, slots=True)
 class Load:
     """What a team does while another one runs: passes over its tasks, round robin, `ahead` of them
-    before that run begins. pause: after each unit its thread waits so many times as long as the
-    unit took.
+    before that run begins. pause: after each unit of work a thread waits so many times as long as
+    the unit took.
     """
 
     team: "Team"
@@ -97,7 +97,7 @@ class Load:
     pause: float = 0.0
 
     def gbps(self, times: Times) -> float:
-        """That it moved while those times were taken. All tasks move as much."""
+        """What it moved while those times were taken. All its tasks move equally many bytes."""
         moved = self.tasks[0].traffic().bytes_compulsory
         return gbps(moved * times.load_passes, times.load_seconds)
 

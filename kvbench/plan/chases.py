@@ -1,4 +1,4 @@
-"""Points beside which a thread chases pointers: their CPUs, and what is no such point."""
+"""Points beside which a thread chases pointers: their CPUs, and which points can have no chase."""
 
 from kvbench.machine.placement import paid
 from kvbench.model import DEFAULTS, OURS, Machine, Needs, Point
@@ -17,18 +17,18 @@ _LACKS = {
 
 
 def unchased(point: Point, needed: Needs) -> str:
-    """Why no thread chases beside it; "" where one does."""
+    """Why no thread can chase beside it; "" where one can."""
     if point.op not in _OPS:
-        return f"a chase is beside {' or '.join(_OPS)}, not beside {point.op}"
+        return f"a chase runs beside {' or '.join(_OPS)}, not beside {point.op}"
     if point.engine != OURS:
-        return "a chase is beside our kernels, not beside a peer's"
+        return "a chase runs beside our kernels, not beside a peer's"
     if point.residency != DEFAULTS["residency"]:
-        return f"a chase is beside what comes from memory: not {point.residency}"
+        return f"a chase needs residency {DEFAULTS['residency']}, not {point.residency}"
     if point.between:
-        return "nothing is read between passes beside a chase: ask for between=0"
+        return "beside a chase nothing is read between passes: ask for between=0"
     if needed.walked < needed.far:  # few may stay in caches
         layers = counted(needed.slices, "layer")
-        return f"a chase is beside what comes from memory: not {layers} in turn"
+        return f"a chase runs beside reads from memory, and {layers} in turn may stay in caches"
     return ""
 
 
@@ -55,10 +55,10 @@ def _lacking(machine: Machine, threads: int, where: str) -> tuple[str, str]:
     if len(own) < 2:
         return CPUS, f"a chase takes a CPU of its own, and {counted(len(own), 'CPU')} is allowed"
     if where == REMOTE and len({cpu.node for cpu in own}) < 2:
-        return NO_NODE, "a chase on another NUMA node, and the CPUs are all of one"
+        return NO_NODE, "a chase on another NUMA node needs two, and all CPUs are of one"
     if where == SIBLING and len({cpu.core for cpu in own}) == len(own):
-        return NO_SIBLING, "a chase on an SMT sibling, and each CPU is a core of its own"
+        return NO_SIBLING, "a chase on an SMT sibling needs one, and each CPU is a core of its own"
     if (least := paid(machine, threads + 1)) <= threads:
-        what = f"a chase beside {counted(threads, 'thread')} takes one more CPU"
-        return CPUS, f"{what} than the quota pays for, {least}"
+        what = f"a chase beside {counted(threads, 'thread')} takes {threads + 1} CPUs"
+        return CPUS, f"{what}, and the quota pays for {least}"
     return CPUS, f"beside {counted(threads, 'thread')} {_LACKS[where]} is free for a chase"

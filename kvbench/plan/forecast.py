@@ -36,7 +36,7 @@ _CORES = 4  # points of a family, at least, whose core roofs share the time of a
 PEER = 1.5  # seconds to begin a peer's process, to fill its store and to verify it
 # samples of a chase in a round: idle and spinning, before and after, and beside each load
 _CHASES = 4 + len(LOADS) * len(SHARES)
-LINK = 0.45 * GB  # bytes/s that are linked into a cycle
+LINK = 0.45 * GB  # bytes of a cycle that are linked in a second
 EVICTED = 2.0  # by the wall: the untimed sweeps take as long as what lies between them
 # seconds that any visit is given, and bytes/s at which one may still prepare
 _PATIENCE, _FILLED = 60.0, 0.02 * GB
@@ -191,7 +191,7 @@ def _samples(visited: Visited, plan: Plan, needs: Mapping[Point, Needs]) -> floa
 
 
 def _chased(needed: Needs, plan: Plan) -> float:
-    """Seconds of the chase's samples in a round; as many are untimed, in which loads begin."""
+    """Seconds of the chase's samples in a round. Loads take as long again to begin, untimed."""
     return _CHASES * max(SECONDS, plan.sample_time) if needed.chain else 0.0
 
 
@@ -226,6 +226,6 @@ def _filling(needs: Mapping[Point, Needs]) -> dict[tuple[object, ...], float]:
 
 
 def _linking(needs: Mapping[Point, Needs]) -> float:
-    """Seconds, once for each thread that chases."""
+    """Seconds in which cycles are linked: once for each thread that chases."""
     found = {(p.chase, p.cpus, p.pages): needed.chain for p, needed in needs.items()}
     return sum(found.values()) / LINK

@@ -70,8 +70,8 @@ def _of_step(step: Point, far: int) -> Needs:
 
 
 def chain_bytes(machine: Machine, point: Point) -> int:
-    """Of the cycle that a thread chases beside it: neither its caches nor the point's help with so
-    much. 0 where none chases.
+    """Size of the cycle that a thread chases beside the point: too large for its caches and for the
+    point's. 0 where none chases.
     """
     if point.chase == NONE:
         return 0

@@ -111,7 +111,7 @@ def _latencies(machine: Machine, scope: Scope, cpus: tuple[int, ...]) -> list[Pr
 
 
 def latencies(machine: Machine, cpu: int, isa: str, pages: str, far: int) -> Iterator[Probe]:
-    """Of loads of one CPU: in the middle of L2 and of L3, and in so many bytes of memory."""
+    """Probes of latency on one CPU: in the middle of L2 and of L3, and in `far` bytes of memory."""
     steps = _octaves(_LEAST / 2, far, _FINE)
     found = grouped((classify(machine, (cpu,), count).word, count) for count in steps)
     middle = [own[len(own) // 2] for word, own in found.items() if word in ("L2", "L3")]

@@ -1,8 +1,8 @@
 """What a sweep measures beside its points, in the same run.
 
 Witnesses: probes that points are held against: reads and copies of the same footprints, CPUs, pages
-and tier; of memory by fewer of the threads, too; what computes, and the clock; loads of each level
-by a thread that chases. Contrasts: which points are timed in the same rounds, one set for each
+and tier; of memory by fewer of the threads, too; what computes, and the clock; the latency of each
+level where a thread chases. Contrasts: which points are timed in the same rounds, one set for each
 question that a suite's points ask side by side.
 """
 

@@ -154,8 +154,8 @@ def _drafting(found: Speculation) -> list[str]:
 
 
 def _chased(found: Latency) -> list[str]:
-    """ns at GB/s, by load and share; of plain reads and copies beside the first point alone, of
-    those with the chase at one place.
+    """ns at GB/s, by load and share. Plain reads and copies are shown once for each place of the
+    chase: those in the rounds of its first point.
     """
     first = {place.chase: place.point for place in reversed(found.places)}
     rows = [

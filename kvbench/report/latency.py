@@ -1,4 +1,4 @@
-"""Tables of what a load of memory takes beside a KV scan."""
+"""Tables of the latency of memory beside a KV scan."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -19,13 +19,13 @@ def chases(found: Answers) -> Sheet:
         "beside": ("place", str),
         "idle, ns": told("idle"),
         "times idle": answered("busy", narrow),
-        "over plain reads": answered("alike", narrow),
-        "than plain reads": ("alike", lambda answer: words("latency", "verdict", answer)),
+        "times plain reads": answered("alike", narrow),
+        "against plain reads": ("alike", lambda answer: words("latency", "verdict", answer)),
         "% of its rate alone": answered("slowed", lambda found: narrow(found).replace("%", "")),
         **plain("threads"),
         "context": ("context", "{:,}".format),
         "chase on CPU": ("cpu", str),
-        "its cycle": ("bytes", size),
+        "cycle": ("bytes", size),
     }
     title, about = texts("chases")
     return sheet("chases", title, about, columns, [_row(own, place) for place in own.places])
@@ -56,7 +56,7 @@ def loaded(found: Answers) -> Sheet:
 
 
 def idle(found: Answers) -> Sheet:
-    """Of a chase alone."""
+    """Latency without a load."""
     columns: Columns = {
         **plain("chase"),
         "on CPU": ("cpu", str),

@@ -29,7 +29,7 @@ from kvbench.units import counted, cpu_text, size
 _BAR = 40  # characters, for the highest rate
 _LONG = 160  # characters of a fact; --json has all of it
 _BYTES = frozenset({"l1d", "l2", "l3", "memory", "memory_limit", "page_bytes"})
-# heads of columns: of latency half of the steps take no longer, or 95 % of them
+# heads of columns. ns: the median of steps; 95 % within: so many steps take no longer
 _HEADS = "load", "of its rate", "GB/s", "ns (95 % interval)", "95 % within", "x idle"
 _LOAD, _SHARE, _RATE, _NS, _TAIL, _TIMES = _HEADS
 _OPS = ("read", "write", "write_nt", "copy", "copy_nt", "triad", "latency")
@@ -207,7 +207,7 @@ def _capacities(profile: MachineProfile) -> Iterator[str]:
 
 
 def _loaded(profile: MachineProfile) -> Iterator[str]:
-    """Plain reads and copies stand there once, as beside the first decode."""
+    """Plain reads and copies are shown once: those in the rounds of the first decode."""
     if not profile.idle:
         return
     first, hypervisor = profile.idle[0], profile.topology.facts.get("hypervisor")

@@ -81,7 +81,7 @@ class Score(Printed):
     longer: Annotated[tuple[Longer, ...], about("the second line")]
     idle: Annotated[
         tuple[IdleRow, ...],
-        about("idle latency of memory, beside the kernel of 16 bits; no part of the score"),
+        about("idle latency of memory, in the rounds of the 16-bit kernel; no part of the score"),
     ]
     loaded: Annotated[
         tuple[LoadedRow, ...], about("latency of memory beside loads; no part of the score")

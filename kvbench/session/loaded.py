@@ -1,5 +1,5 @@
-"""Decodes beside which a thread chases, as suite `latency` has them, for those who measure them
-beside other things: the profile of a machine, and a score.
+"""The decodes of suite `latency`, beside which a thread chases, for other commands that measure
+them: the profile of a machine, and a score.
 """
 
 from dataclasses import replace
@@ -16,8 +16,8 @@ _CHASE = f"chase={NODE}"
 
 
 def decodes(machine: Machine, memory: int, threads: str, quick: bool, **asked: Any) -> Sweep:
-    """Without its witnesses. memory: bytes that a point may take. `quick`: that of f16 alone.
-    `asked`: of Options. BadArgument where there is none.
+    """Without the suite's witnesses. memory: bytes that a point may take. quick: only the decode of
+    f16. asked: fields of Options. BadArgument where no decode can have a chase.
     """
     axes = _CHASE, f"threads={threads}", *(["dtype=f16"] if quick else [])
     options = Options(SUITE, axes=axes, **asked)
@@ -33,7 +33,7 @@ def decodes(machine: Machine, memory: int, threads: str, quick: bool, **asked: A
 
 
 def of_kernel(kernel: str, launches: int, asked: dict[str, Any]) -> Options:
-    """What asks for that of one kernel of the library."""
+    """Options that ask for the decode of one kernel of the library."""
     _, variant, layout, dtype, _ = kernel.split(".")
     axes = _CHASE, f"variant={variant}", f"layout={layout}", f"dtype={dtype}"
     return Options(SUITE, axes=axes, only=(f"{kernel}/*",), launches=launches, **asked)

@@ -5,7 +5,7 @@ candidates  each kernel of each width in one launch, those near the fastest in a
 the score   these alone, base and tuned, in launches of their own: that they were picked is no part
             of their numbers
 the longer  the same on more tokens, in a folder of the run
-the loaded  the latency of memory beside the one of 16 bits, in another folder
+the loaded  the latency of memory beside the kernel of 16 bits, in another folder
 """
 
 import os
@@ -31,7 +31,7 @@ from kvbench.store.run import is_vacant
 _FASTER = 1.02  # times, by which a candidate must be faster than those named before it
 # times the fastest: who is nearer is timed again; launches that this makes, about
 _HEAT, _NEARLY = 1.3, 1.4
-UNCHASED = BadArgument, Refused  # what is raised where no thread can chase beside a kernel
+UNCHASED = BadArgument, Refused  # raised where no thread can chase beside a kernel
 # how candidates are timed
 _BRIEF: dict[str, Any] = {"axes": ("layers=0",), "launches": 1, "samples": 3, "sample_time": 0.015}
 
@@ -152,8 +152,8 @@ def begin_longer(first: Session) -> Session:
 
 
 def begin_loaded(first: Session) -> Session:
-    """Of the kernel of 16 bits that another one measures; or what is left of it. One of UNCHASED
-    where there is no core for a chase, or no memory.
+    """With the kernel of 16 bits that `first` measured; or what is left of such a run. One of
+    UNCHASED where there is no core for a chase, or no memory.
     """
     folder = first.directory.path / names.LOADED
     if (folder / names.MANIFEST).exists():
@@ -188,7 +188,7 @@ def _longer(asked: dict[str, Any], kernels: Sequence[str] = ("*",)) -> Options:
 
 
 def _loaded(asked: dict[str, Any], kernel: str = "decode.flash.head.f16.*") -> Options:
-    """Without plug-ins: none is beside a chase."""
+    """Without plug-ins: a score measures none beside a chase."""
     own = {name: value for name, value in asked.items() if name != "plugin"}
     return of_kernel(kernel, LOADED_LAUNCHES, own)
 

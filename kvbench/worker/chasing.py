@@ -1,8 +1,7 @@
 """A chase beside a point: one more thread, on a CPU of its own, whose every load waits for the one
 before; and what the point's threads do meanwhile. See model/chases.py.
 
-Copies write over the memory that no cache holds: all else that is sampled beside them reads that,
-and no more.
+Copies overwrite the memory that no cache holds; all other programs of a round only read it.
 """
 
 import math
@@ -37,15 +36,15 @@ from kvbench.worker.loop import Program
 from kvbench.worker.probing import PASS_BYTES
 
 LOADS = 4096  # of a step
-_CACHES = 1 / 4  # of memory that no cache holds: as much as all caches hold
-# bytes for each thread that spins, which fit any L1; and how often it reads them in a pass, which
+_CACHES = 1 / 4  # of the memory that no cache holds: as many bytes as all caches hold
+# bytes for each thread that spins, which fit any L1; and how often a pass reads them, so that it
 # takes about 0.1 ms
 _NEAR, _TURNS = 16 << 10, 2048
 _FIRST, _LAST = -1, 1  # places in a round
 _LACKS = {
     NODE: ("the point leaves no core of its NUMA nodes free for a chase", "fewer --threads"),
-    REMOTE: ("no other NUMA node has a core that may chase", "chase on node"),
-    SIBLING: ("no core of the point has an SMT sibling that may chase", "chase on node"),
+    REMOTE: ("no other NUMA node has a core that may chase", "use chase node"),
+    SIBLING: ("no core of the point has an SMT sibling that may chase", "use chase node"),
 }
 
 
@@ -62,7 +61,7 @@ def cpus_of(visited: Visited, machine: Machine) -> tuple[int, ...]:
 
 
 def refuse_chase(point: Point, needed: Needs) -> None:
-    """Beside which no thread can chase."""
+    """A point beside which no thread can chase."""
     if why := unchased(point, needed):
         raise Unsupported(why, "leave out chase")
 
@@ -106,7 +105,7 @@ class Chasing:
         )
 
     def _load(self, tasks: Sequence[Task], share: int) -> Load:
-        """With caches full of its bytes before a sample begins."""
+        """It runs ahead until caches are full of its bytes."""
         each = tasks[0].traffic().bytes_compulsory
         ahead = max(1, math.ceil(_CACHES * self._bench.far.whole.size / each))
         return Load(self._bench.team, tuple(tasks), ahead, pause(share))

@@ -41,7 +41,7 @@ def families(visited: Iterable[Visited]) -> list[list[Visited]]:
 
 
 def _line(visited: Visited) -> Visited:
-    """That all of a family have in common."""
+    """What all points of a family have in common."""
     return alone_of(visited) if isinstance(visited, Point) and not is_chased(visited) else visited
 
 

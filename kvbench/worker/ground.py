@@ -81,7 +81,7 @@ class Ground(Closing):
         return whole, arena.inspect()
 
     def spare(self) -> None:
-        """Give back what nobody walks now, and what is made anew where it is asked for again."""
+        """Give back the cycle, which nobody walks now: who asks for it next gets a new one."""
         if held := self._held.pop("cycle", None):
             held[0].close()
 

@@ -124,7 +124,7 @@ class _Visitor(Closing):
     def _refuse_chased(self, point: Point) -> None:
         """Before any memory is taken."""
         if self._contest or self._sides:
-            raise Unsupported("no thread chases beside the two of a duel", "leave out chase")
+            raise Unsupported("a duel measures no chase beside its two sides", "leave out chase")
         refuse_chase(point, self._needs(point))
 
     def _met(self, point: Point, watch: Callable[[], Disturbed]) -> Record:

@@ -30,7 +30,10 @@ from kvbench.native import Load, Task
 # it
 QUIET = 0.25
 
-STEPS = (0.5, 0.95)  # of a chase: so many take no longer than what is told
+STEPS = (0.5, 0.95)  # shares of a chase's steps that take no longer than what is told
+# first steps of a sample of a chase, which do not count: meanwhile others had the caches that hold
+# what translates its addresses
+COLD = 2
 _TIMINGS = 3  # of which the least counts: a busy moment does not spoil them all
 _SHORT = 1 / 8  # of a sample, at least, is a timing
 
@@ -60,13 +63,13 @@ class Program:
     quiet: that pass is the first of the run, which also wakes the threads; the lower quartile
         stands for the others.
     memory: what its slices lie in, by a number of its own. load: what another team does meanwhile.
-    loads: of a pass, where that is a step of a chase.
+    loads: loads in a pass, where a pass is a step of a chase; else 0. COLD steps more come first.
     every: how many rounds have one sample of it. sample_time: seconds of a sample,
-        where they are not those of the others. sharers: so many programs have the time of one
+        where it differs from the others. sharers: so many programs have the time of one
         sample together. brief: it is as short as was asked for, or one pass, however long those of
         the others are.
-    like: the name of another, whose number of passes it has; no time is meant for a chase then, as
-        its steps take longer beside a load. then: sampled right after it. place:
+    like: the name of another, whose number of passes it has. A chase then has no intended time: its
+        steps take longer beside a load. then: sampled right after it. place:
         in a round, among those of the same one in any order.
     """
 
@@ -92,6 +95,10 @@ class Program:
 
     def timed(self, before: Timed, tasks: Sequence[Timed], passes: int) -> Times:
         """So many passes over the tasks, after an untimed one over that before."""
+        if self.loads:
+            times = self.timing(tasks, COLD + passes)
+            steps = times.pass_seconds[COLD:]
+            return replace(times, seconds=sum(steps), pass_seconds=steps)
         if not self.quiet:
             if self.warm:
                 self._run(before)

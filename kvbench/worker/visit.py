@@ -27,7 +27,7 @@ from kvbench.worker.tuning import Tuner
 
 PATIENCE = 60.0  # seconds that a plug-in may take, beside those of its samples and of its memory
 FAILURES = (KvbenchError, MemoryError)  # of one point: others get their chance
-# of a round, whose time a plug-in may take: several times as many as there are
+# samples of a round, for the time that a plug-in may take: several times as many as there are
 _SAMPLES, _CHASES = 40, 100
 _PREPARED = 40e6  # bytes of memory a second, at the least, that are filled and checked
 

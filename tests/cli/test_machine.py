@@ -156,9 +156,12 @@ def test_latency_beside_loads_is_printed(made_up, capsys):
     assert rows[2:4] == ["none 100 (100..100) 150", "spin in L1 100"]
     assert "read 100% 20.4 160 (160..160) 240 1.60" in rows
     assert "decode f16 75% 11.7 134 (134..134) 201 1.34" in rows
-    assert "(beside one core, not saturated) latency is 1.54x" in rows[-3]
-    assert rows[-2].startswith("Beside a decode of f16 it is 1.00x (1.00 to 1.00) that beside")
-    assert rows[-1] == "The chase leaves the decode of f16 0.94x (0.94 to 0.94) of its rate."
+    assert rows[-3] == (
+        "Latency is 1.54x (1.54 to 1.54) idle at 90% of the read bandwidth (beside one core, not"
+        " saturated)."
+    )
+    assert rows[-2].startswith("Beside a decode of f16 latency is 1.00x (1.00 to 1.00) that beside")
+    assert rows[-1] == "Beside the chase the decode of f16 has 0.94x (0.94 to 0.94) its own rate."
 
 
 @pytest.mark.parametrize("asked", [("--threads", "2"), ("--cpus", "0-1", "--threads", "2")])

@@ -203,7 +203,7 @@ static void check_series(float *out)
     kvb_task_free(whole);
 }
 
-/* A load is no load any more after a run that was refused behind its checks. */
+/* After a run that was refused late, the tasks of the load are marked no longer. */
 static void check_refused(float *out)
 {
     kvb_task *task = decode("flash", 1, out, NULL, false);

@@ -49,16 +49,20 @@ def test_threads_are_as_asked(sweep):
     [
         (ONE, "node", (CPUS, "a chase takes a CPU of its own, and 1 CPU is allowed")),
         (ONE, "remote", (CPUS, "a chase takes a CPU of its own, and 1 CPU is allowed")),
-        (TWO, "remote", (NO_NODE, "a chase on another NUMA node, and the CPUs are all of one")),
+        (
+            TWO,
+            "remote",
+            (NO_NODE, "a chase on another NUMA node needs two, and all CPUs are of one"),
+        ),
         (
             TWO,
             "sibling",
-            (NO_SIBLING, "a chase on an SMT sibling, and each CPU is a core of its own"),
+            (NO_SIBLING, "a chase on an SMT sibling needs one, and each CPU is a core of its own"),
         ),
         (
             PAID,
             "node",
-            (CPUS, "a chase beside 1 thread takes one more CPU than the quota pays for, 1"),
+            (CPUS, "a chase beside 1 thread takes 2 CPUs, and the quota pays for 1"),
         ),
     ],
 )
@@ -69,13 +73,16 @@ def test_no_cpu_is_left(sweep, machine, chase, reason):
 @pytest.mark.parametrize(
     ("axes", "detail"),
     [
-        ('op = "bulk"', "a chase is beside decode or append, not beside bulk"),
-        ('op = "step"\nlayers = 2', "a chase is beside decode or append, not beside step"),
-        ('residency = "hot"', "a chase is beside what comes from memory: not hot"),
-        ('residency = "evicted"', "a chase is beside what comes from memory: not evicted"),
-        ("layers = 2", "a chase is beside what comes from memory: not 2 layers in turn"),
-        ('between = "64m"', "nothing is read between passes beside a chase: ask for between=0"),
-        ('engine = "numpy"\ndtype = "f32"', "a chase is beside our kernels, not beside a peer's"),
+        ('op = "bulk"', "a chase runs beside decode or append, not beside bulk"),
+        ('op = "step"\nlayers = 2', "a chase runs beside decode or append, not beside step"),
+        ('residency = "hot"', "a chase needs residency rotate, not hot"),
+        ('residency = "evicted"', "a chase needs residency rotate, not evicted"),
+        (
+            "layers = 2",
+            "a chase runs beside reads from memory, and 2 layers in turn may stay in caches",
+        ),
+        ('between = "64m"', "beside a chase nothing is read between passes: ask for between=0"),
+        ('engine = "numpy"\ndtype = "f32"', "a chase runs beside our kernels, not beside a peer's"),
     ],
 )
 def test_what_nobody_chases_beside(sweep, axes, detail):
@@ -96,7 +103,7 @@ def test_its_memory_is_beyond_all_caches(sweep):
 
 
 def test_caches_of_the_one_that_chases_count_too(sweep):
-    """The load has small ones."""
+    """The CPUs of the load have small caches."""
     caches = tuple(
         replace(cache, size=8 * MIB) if cache.level == 3 and 0 in cache.cpus else cache
         for cache in SERVER.caches
@@ -106,7 +113,7 @@ def test_caches_of_the_one_that_chases_count_too(sweep):
 
 
 def test_loads_of_each_level_are_ceilings(sweep):
-    """By the CPU that chases; those of memory have as many bytes."""
+    """By the CPU that chases; the probe of memory is as large as the cycle."""
     found = sweep('chase = "node"\ndtype = ["f16", "i8"]', SERVER)
     probes = [each for each in found.plan.points if each.op == "latency"]
     levels = [classify(SERVER, (3,), probe.bytes).word for probe in probes]

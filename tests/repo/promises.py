@@ -343,7 +343,7 @@ IN_DEPTH = {
         (
             r"Latency of memory beside a load: CPU \d+ chases",
             r"\n  decode f16 +100% ",
-            r"latency is [\d.]+x \(",
+            r"Latency is [\d.]+x \(",
         ),
         how=scored,
     ),

@@ -1,4 +1,4 @@
-"""What a load of memory takes beside scans that were never measured: latency follows a formula."""
+"""Latency of memory beside scans that were never measured: it follows a formula."""
 
 from kvbench.analysis.answers.answer import Answer, Basis, Figure, Held, State, Unit
 from kvbench.analysis.answers.latency import Curve, Idle, Latency, Place, Step

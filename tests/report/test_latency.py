@@ -1,4 +1,4 @@
-"""What a KV scan costs its neighbours, and they it, as a page shows it: of latency that was never
+"""What a KV scan costs its neighbours, as a page shows it: of latency that was never
 measured.
 """
 
@@ -31,7 +31,7 @@ POINTS = [
     replace(DECODE, dtype="i8", chase="node"),
     replace(STORE, op="append", chase="node"),
 ]
-TOLD = "At 90% of its read bandwidth latency is 2.07x idle; a decode of f16 costs as much as plain"
+TOLD = "Latency of memory is 2.07x idle at 90% of its read bandwidth; a decode of f16 costs as much"
 UNTESTED = Answer.untested("latency", Reason.TOO_FEW)
 
 
@@ -52,27 +52,27 @@ def test_the_first_tile_is_the_answer(found):
     tile = tiles(found.answers)[0]
     assert (tile.title, tile.value) == ("Loaded latency", "2.07x idle")
     assert tile.detail == (
-        "at 90% of its read bandwidth latency is 2.07x (2.05 to 2.09) the idle 108 ns; a decode of"
-        " f16 costs its neighbours as much as plain reads of the same rate: 1.00x (0.99 to 1.01)"
-        " their latency. 15 threads, llama-3-8b, 4,096 tokens"
+        "latency of memory is 2.07x (2.05 to 2.09) the idle 108 ns at 90% of its read bandwidth. A"
+        " decode of f16 costs its neighbours as much as plain reads of the same rate: latency is"
+        " 1.00x (0.99 to 1.01) as long. 15 threads, llama-3-8b, 4,096 tokens"
     )
 
 
 @pytest.mark.parametrize(
     ("state", "value", "title", "sentence"),
     [
-        (State.LEVEL, 1.0, "; a decode of f16 costs as much as plain reads", "; a decode of f16"
-         " costs its neighbours as much as plain reads of the same rate: 1.00x (0.98 to 1.02) their"
-         " latency;"),
-        (State.DECIDED, 1.2, "; a decode of f16 costs more than plain reads", "; a decode of f16"
-         " costs its neighbours more than plain reads of the same rate: 1.20x (1.18 to 1.22) their"
-         " latency;"),
-        (State.DECIDED, 0.8, "; a decode of f16 costs less than plain reads", "; a decode of f16"
-         " costs its neighbours less than plain reads of the same rate: 0.80x (0.78 to 0.82) their"
-         " latency;"),
-        (State.OPEN, 1.1, "latency is 2.07x idle", "; whether a decode of f16 costs its neighbours"
-         " more than plain reads of the same rate is not clear: 1.10x (1.08 to 1.12) their"
-         " latency;"),
+        (State.LEVEL, 1.0, "; a decode of f16 costs as much as plain reads", ". A decode of f16"
+         " costs its neighbours as much as plain reads of the same rate: latency is 1.00x (0.98 to"
+         " 1.02) as long;"),
+        (State.DECIDED, 1.2, "; a decode of f16 costs more than plain reads", ". A decode of f16"
+         " costs its neighbours more than plain reads of the same rate: latency is 1.20x (1.18 to"
+         " 1.22) as long;"),
+        (State.DECIDED, 0.8, "; a decode of f16 costs less than plain reads", ". A decode of f16"
+         " costs its neighbours less than plain reads of the same rate: latency is 0.80x (0.78 to"
+         " 0.82) as long;"),
+        (State.OPEN, 1.1, "2.07x idle at 90% of its read bandwidth", ". Whether a decode of f16"
+         " costs its neighbours more than plain reads of the same rate is not clear: latency is"
+         " 1.10x (1.08 to 1.12) as long;"),
     ],
 )  # fmt: skip
 def test_what_a_scan_costs_has_words_for_each_state(found, state, value, title, sentence):
@@ -86,58 +86,60 @@ def test_what_a_scan_costs_has_words_for_each_state(found, state, value, title, 
 
 
 @pytest.mark.parametrize(
-    ("busy", "value", "title", "words"),
+    ("busy", "value", "title", "words", "end"),
     [
-        (chasing.answered("busy", 1.01, Unit.LENGTH, "", State.LEVEL), "1.01x idle", "At 90%",
-         "latency is level with the idle 108 ns: 1.01x (0.99 to 1.03)"),
-        (chasing.answered("busy", 1.1, Unit.LENGTH, "", State.OPEN), "not decided", "Latency of",
-         "latency is 1.10x (1.08 to 1.12) the idle 108 ns, not decided whether longer"),
+        (chasing.answered("busy", 1.01, Unit.LENGTH, "", State.LEVEL), "1.01x idle", "is 1.01x",
+         "level with the idle 108 ns, 1.01x (0.99 to 1.03),", ""),
+        (chasing.answered("busy", 1.1, Unit.LENGTH, "", State.OPEN), "not decided", "against the",
+         "1.10x (1.08 to 1.12) the idle 108 ns", "; whether that is longer is not decided"),
         (chasing.answered("busy", 1.1, Unit.LENGTH).because(State.DECIDED, Reason.DRIFTS),
-         "1.10x idle", "At 90%", "latency is 1.10x (1.08 to 1.12) the idle 108 ns, but the idle"
-         " latency drifts"),
-        (UNTESTED, "not decided", "Latency of memory against the GB/s",
-         "latency is not known (too few launches); idle it is 108 ns"),
+         "1.10x idle", "is 1.10x", "1.10x (1.08 to 1.12) the idle 108 ns",
+         ", but the idle latency drifts"),
+        (UNTESTED, "not decided", "against the GB/s", "108 ns idle, and not known",
+         ": too few launches"),
     ],
 )  # fmt: skip
-def test_whether_latency_rises_has_words_for_each_state(found, busy, value, title, words):
+def test_whether_latency_rises_has_words_for_each_state(found, busy, value, title, words, end):
     own = with_(found.answers.latency, busy=busy)
-    assert said("latency", "title", own).startswith(title)
+    assert said("latency", "title", own).startswith(f"Latency of memory {title}")
     assert tiles(replace(found.answers, latency=own))[0].value == value
-    assert f"At 90% of its read bandwidth {words} (15 threads" in said(
-        "latency", "sentence", own, False
+    where = "(15 threads, llama-3-8b, 4,096 tokens)"
+    assert said("latency", "sentence", own, False).startswith(
+        f"Latency of memory is {words} at 90% of its read bandwidth {where}{end}."
     )
 
 
 @pytest.mark.parametrize(
     ("state", "value", "words"),
     [
-        (State.LEVEL, 1.0, "costs the scan nothing that shows: it keeps 100% of its rate (98 to"),
-        (State.DECIDED, 0.9, "Beside the chase the scan has 90% of its rate (88 to 92% of it)."),
-        (State.OPEN, 0.95, "the scan has 95% of its rate (93 to 97% of it): not decided."),
+        (State.LEVEL, 1.0, "100% of its rate (98 to 102% of it): no cost shows."),
+        (State.DECIDED, 0.9, "90% of its rate (88 to 92% of it)."),
+        (State.OPEN, 0.95, "95% of its rate (93 to 97% of it): whether that is a cost is not"),
     ],
 )
 def test_what_the_chase_costs_the_scan(found, state, value, words):
     slowed = chasing.answered("slowed", value, Unit.SHARE, "", state)
     own = with_(found.answers.latency, slowed=slowed)
-    assert words in said("latency", "sentence", own, False)
+    told = f"Beside the chase a decode of f16 has {words}"
+    assert told in said("latency", "sentence", own, False)
     own = with_(own, slowed=UNTESTED, alike=UNTESTED)
     text = said("latency", "sentence", own, False)
-    assert "; a decode of f16 is not held against plain reads (too few launches);" in text
-    assert "the scan" not in text
+    assert ". A decode of f16 is not compared with plain reads (too few launches);" in text
+    assert "Beside the chase" not in text
 
 
 def test_few_cores_and_virtual_machines_are_told():
     own = chasing.found(1)
     assert said("latency", "title", own).startswith(
-        "Beside one core, not saturated, latency is 1.01x idle; a decode of f16 costs as much"
+        "Latency of memory is 1.01x idle (beside one core, not saturated); a decode of f16 costs as"
     )
     two = replace(own, places=tuple(replace(each, threads=2) for each in own.places))
-    assert "bandwidth (beside 2 cores, not saturated) latency" in said(
+    assert "bandwidth (beside 2 cores, not saturated; 2 threads, llama-3-8b" in said(
         "latency", "sentence", two, False
     )
     for name in ("about", "sentence"):
         texts = [said("latency", name, own, virtual) for virtual in (True, False)]
-        assert ["steal and neighbours are in it." in text for text in texts] == [True, False]
+        assert ["steal and the traffic of other guests." in text for text in texts] == [True, False]
     assert "do not saturate memory" in said("latency", "about", own, False)
 
 
@@ -148,21 +150,24 @@ def test_other_places_of_the_chase_have_sentences_of_their_own():
     own = replace(own, places=(*own.places, *others))
     text = said("latency", "sentence", own, False)
     assert (
-        " From another NUMA node, at 90% of the read bandwidth, latency is 2.07x (2.05 to 2.09) the"
-        " idle 108 ns (15 threads, llama-3-8b, 4,096 tokens); a decode of f16 costs its neighbours"
-        " more than plain reads of the same rate: 1.20x (1.19 to 1.21) their latency; decode i8:"
-        " more, 1.20x (1.19 to 1.21). From an SMT sibling of a core that works, at 90% of the read"
-        " bandwidth, latency is not known (too few launches); idle it is 108 ns (15 threads, "
+        " With the chase on another NUMA node, latency of memory is 2.07x (2.05 to 2.09) the idle"
+        " 108 ns at 90% of its read bandwidth (15 threads, llama-3-8b, 4,096 tokens). A decode of"
+        " f16 costs its neighbours more than plain reads of the same rate: latency is 1.20x (1.19"
+        " to 1.21) as long; decode i8: more, 1.20x (1.19 to 1.21). With the chase on an SMT sibling"
+        " of a core that works, latency of memory is 108 ns idle, and not known at 90% of its read"
+        " bandwidth (15 threads, llama-3-8b, 4,096 tokens): too few launches. A decode"
     ) in text
     heads = [said("latency", "beside", own, place, place.curves[n]) for n, place in
              ((0, far), (2, far), (2, own.places[1]), (1, own.first))]  # fmt: skip
     assert heads == [
-        "plain reads, from another NUMA node", "decode f16, from another NUMA node", "decode i8",
+        "plain reads, chase on another NUMA node",
+        "decode f16, chase on another NUMA node",
+        "decode i8",
         "plain copies",
     ]  # fmt: skip
     alone = replace(own, places=(far,))
-    assert said("latency", "sentence", alone, False).startswith("From another NUMA node, at 90%")
-    assert "the idle 108 ns, from another NUMA node; a decode" in said("latency", "tile", alone)
+    assert said("latency", "sentence", alone, False).startswith("With the chase on another NUMA")
+    assert "bandwidth, chase on another NUMA node. A decode" in said("latency", "tile", alone)
 
 
 def test_latency_that_falls_is_told():
@@ -170,7 +175,7 @@ def test_latency_that_falls_is_told():
     curves = own.first.curves
     own = with_(own, curves=(replace(curves[0], falls=(50, 75)), *curves[1:]))
     assert (
-        "Beside plain reads latency falls where it should rise, at 50 and 75% of their rate (decode"
+        "Latency beside plain reads falls where it should rise, at 50 and 75% of their rate (decode"
         " f16)."
     ) in said("latency", "sentence", own, False)
 
@@ -194,7 +199,7 @@ def test_the_figure_has_a_panel_for_each_point(found):
     words = [each.partition("</text>")[0].rpartition(">")[2] for each in text.split("<text")]
     once = {"plain reads", "plain copies", "thin: 95% of the steps take no longer"}
     thrice = {
-        "at 90% of the reads: 2.07x idle",
+        "at 90% of plain reads: 2.07x idle",
         "idle 108 ns, others spin: 97.2",
         "L3, idle 14.2 ns",
     }

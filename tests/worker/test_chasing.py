@@ -23,7 +23,7 @@ from kvbench.worker import chasing, ground
 from kvbench.worker.chasing import Chasing, cpus_of
 from kvbench.worker.ground import Ground
 from kvbench.worker.launch import launch
-from kvbench.worker.loop import rounds
+from kvbench.worker.loop import COLD, rounds
 from tests import made_run
 from tests.made_job import CPU, bench, job
 from tests.processes import gone
@@ -71,7 +71,7 @@ def visits(points, **how):
 
 
 class Played:
-    """A team that writes down what runs beside what."""
+    """A team that records what runs beside what."""
 
     def __init__(self):
         self.ran = []
@@ -102,7 +102,7 @@ def test_a_round_begins_and_ends_with_the_chase_alone_and_beside_spinning(chased
         assert sorted(names[:2]) == OUTER[0] and sorted(names[-2:]) == OUTER[1]
         assert sorted(names[2:-2]) == sorted([*LOADED, "fma"])
     assert len({tuple(s.program for s in samples if s.round == n) for n in range(6)}) == 6
-    steps = [1e-7 * (1 + step) for step in range(40)]
+    steps = [1e-7 * (1 + step) for step in range(COLD, COLD + 40)]
     for sample, load in zip(samples, team.ran, strict=True):
         if sample.program in CHASES:
             assert sample.latency == pytest.approx((steps[20], steps[38]))
@@ -194,9 +194,9 @@ def test_all_busy_cpus_are_watched():
         ({"chase": "remote"}, "no other NUMA node has a core that may chase"),
         ({"chase": "sibling"}, "no core of the point has an SMT sibling that may chase"),
         ({"op": "bulk", "variant": "plain"}, "beside decode or append, not beside bulk"),
-        ({"residency": "evicted"}, "beside what comes from memory: not evicted"),
-        ({"between": 64}, "nothing is read between passes beside a chase"),
-        ({"shape": replace(DECODE.shape, layers=3)}, "beside what comes from memory: not 3 layers"),
+        ({"residency": "evicted"}, "needs residency rotate, not evicted"),
+        ({"between": 64}, "beside a chase nothing is read between passes"),
+        ({"shape": replace(DECODE.shape, layers=3)}, "and 3 layers in turn may stay in caches"),
         ({"engine": "openvino", "schedule": "auto"}, "beside our kernels, not beside a peer's"),
     ],
 )

@@ -5,7 +5,7 @@ import pytest
 from kvbench.machine.allowance import Disturbed
 from kvbench.model import Times
 from kvbench.worker import loop
-from kvbench.worker.loop import Program, rounds
+from kvbench.worker.loop import COLD, Program, rounds
 
 
 class Team:
@@ -121,6 +121,19 @@ def test_steps_of_a_chase_are_as_many_beside_a_load_however_long_they_take():
     assert {sample.passes for sample in found} == {33}
     assert not any(sample.off for sample in found)
     assert {sample.latency for sample in found} == {(1.5e-4, 1.5e-4), (1e-3, 1e-3)}
+
+
+def test_first_steps_of_a_chase_do_not_count():
+    """They find caches that others had meanwhile."""
+
+    class Cold:
+        def run(self, *tasks, passes, between):
+            steps = (9.0, 8.0, *range(1, passes - COLD + 1))
+            return Times(sum(steps), steps, (1.0,), (), 0, 0)
+
+    (found,) = rounds([Program("idle", Cold(), ("x",), loads=2)], 1, 1.0, 0, {"idle": 20})
+    assert (found.passes, found.seconds) == (20, 210.0)
+    assert found.pass_seconds == tuple(range(1, 21)) and found.latency == (5.5, 10.0)
 
 
 def test_a_quiet_program_is_worth_its_lower_quartile():

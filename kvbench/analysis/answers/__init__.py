@@ -45,7 +45,7 @@ class Answers:
         Mixed, about("which formats of K and V, at which error; and what is done to scores")
     ]
     latency: Annotated[
-        Latency, about("what a load of memory takes beside a scan, and what that costs the scan")
+        Latency, about("latency of memory beside a scan, and what measuring it costs the scan")
     ]
     servers: Annotated[Servers, about("a model of servers with other bandwidth a core")]
     trust: Annotated[Trust, about("how far to trust the run")]

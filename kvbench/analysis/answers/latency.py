@@ -1,4 +1,4 @@
-"""What a load of memory takes beside a KV scan, and what that costs the scan: answers of points
+"""The latency of memory beside a KV scan, and what measuring it costs the scan: answers of points
 beside which a thread chases.
 """
 
@@ -23,7 +23,7 @@ from kvbench.model.annotated import about
 from kvbench.model.chases import CHASES, LOADS, OWN, SHARES
 from kvbench.native import default_library
 
-_DRIFT = 1.1  # times, either way: beyond it the idle latency is not one
+_DRIFT = 1.1  # times, either way: beyond it the idle latency is no single number
 _LEVELS = ("L2", "L3", "DRAM")
 
 
@@ -32,10 +32,10 @@ class Step:
     """A chase beside a load that is paced to a share of its rate."""
 
     share: Annotated[int, about("%: of its rate without waits, that the load is paced to")]
-    load: Annotated[Figure, about("GB/s that the load moved meanwhile")]
+    load: Annotated[Figure, about("GB/s that the load moved meanwhile; of an append: stored")]
     gbps: Annotated[Figure, about("GB/s that load and chase moved together")]
-    ns: Annotated[Figure, about("ns of a load of the chase: half of its steps take no longer")]
-    tail: Annotated[Figure, about("ns of a load of the chase: 95 % of its steps take no longer")]
+    ns: Annotated[Figure, about("ns: latency; half of the steps of the chase take no longer")]
+    tail: Annotated[Figure, about("ns: latency; 95 % of the steps of the chase take no longer")]
     times: Annotated[Figure, about("times as long as idle, in the same rounds")]
 
 
@@ -45,7 +45,9 @@ class Curve:
 
     load: Annotated[str, about("read or copy, plain ones of memory; or the op of the point")]
     steps: Annotated[tuple[Step, ...], about("by the share of its rate")]
-    falls: Annotated[tuple[int, ...], about("%: shares whose latency is surely below that before")]
+    falls: Annotated[
+        tuple[int, ...], about("%: shares whose latency is surely below that of the share before")
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,27 +65,27 @@ class Place:
     chase: Annotated[str, about("where the chase runs: node, remote or sibling")]
     cpu: Annotated[int, about("the CPU that chases")]
     bytes: Annotated[int, about("bytes of its random cycle")]
-    few: Annotated[bool, about("whether so few cores move memory that they do not saturate it")]
-    idle: Annotated[Figure, about("ns of a load while the others sleep")]
-    spin: Annotated[Figure, about("ns of a load while the others spin in L1")]
-    spins: Annotated[bool, about("whether that is surely another time than the idle one")]
-    moved: Annotated[Figure, about("GB/s that the idle chase moves, 64 bytes a load")]
+    few: Annotated[bool, about("whether the cores are too few to saturate memory")]
+    idle: Annotated[Figure, about("ns: latency while the others sleep")]
+    spin: Annotated[Figure, about("ns: latency while the others spin in L1")]
+    spins: Annotated[bool, about("whether that surely differs from the idle latency")]
+    moved: Annotated[Figure, about("GB/s that the idle chase moves, 64 bytes an access")]
     drift: Annotated[
-        Figure, about("times as long: the idle latency after a round over that before it")
+        Figure, about("times as long: idle latency at the end of a round over that at its start")
     ]
     curves: Annotated[tuple[Curve, ...], about("plain reads, plain copies, and the point itself")]
     busy: Annotated[
         Answer,
         about(
-            "times as long as idle, where plain reads move 90 % of what they can beside a chase:"
-            " facts.gbps, with the chase"
+            "times as long as idle, where plain reads move 90 % of what they can beside a chase."
+            " facts.gbps: what they and the chase move there"
         ),
     ]
     alike: Annotated[
         Answer,
         about(
-            "times as long beside the point as beside plain reads that move as much: facts.gbps,"
-            " the most that both can, with the chase"
+            "times as long beside the point as beside plain reads of the same GB/s. facts.gbps:"
+            " those, the most that both can move, with the chase"
         ),
     ]
     slowed: Annotated[
@@ -93,21 +95,19 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """Of a chase whose cycle lies in that level, by probes of their own: the middle one by its
-    bytes.
-    """
+    """Of a chase whose cycle lies in that level, from separate probes: that of the middle size."""
 
     level: Annotated[str, about("L2, L3 or DRAM")]
     cpu: Annotated[int, about("the CPU that chases")]
     bytes: Annotated[int, about("bytes of the cycle")]
-    ns: Annotated[Figure, about("ns of a load")]
+    ns: Annotated[Figure, about("ns: latency")]
 
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """`places`: decodes of the usual dtype by the page's model first, with the chase on a free core
-    of their node. `idle`: of the CPU that chases beside the first, where that was probed; else of
-    the first that was.
+    """`places`: first the decodes of the usual dtype by the page's model, with the chase on a free
+    core of their node. `idle`: of the CPU that chases beside the first place, where it was probed;
+    else of the first CPU that was.
     """
 
     places: Annotated[tuple[Place, ...], about("points beside which a thread chases")] = ()
@@ -115,7 +115,7 @@ class Latency:
 
     @property
     def first(self) -> Place:
-        """Which the first screen is about."""
+        """The one that the first screen is about."""
         return self.places[0]
 
 
@@ -135,7 +135,7 @@ def latency(tables: Tables, page: Workload) -> Latency:
 
 
 def _order(place: Place, page: Workload) -> tuple[object, ...]:
-    """By what is asked for, in which no measurement has a say."""
+    """By what was asked for, whatever was measured."""
     dtypes = default_library().words("dtype")
     unlike = place.op != DEFAULTS["op"], place.model != page.model
     usual = (getattr(place, name) != DEFAULTS[name] for name in ("dtype", "layout"))
@@ -199,7 +199,7 @@ def _figure(found: Estimate, unit: Unit) -> Figure:
 
 
 def _answers(found: Chased, row: Row, judged: Judged) -> tuple[Answer, Answer, Answer]:
-    """busy, alike and slowed. Of a suspect point nothing is said of its rate, nor at its rate."""
+    """busy, alike and slowed. Of a suspect point nothing is said that rests on its rate."""
     name, suspect = row["name"], pd.notna(row["suspect"]) and bool(row["suspect"])
     busy = _told(judged[name, pairs.IDLE], "busy", gbps=found.busy.gbps.median)
     if _drifts(found.drift):
@@ -216,7 +216,7 @@ def _answers(found: Chased, row: Row, judged: Judged) -> tuple[Answer, Answer, A
 
 
 def _told(row: Row, question: str, **facts: float) -> Answer:
-    """Of latencies how many times as long the one is, of rates their share."""
+    """Latencies as times as long, rates as a share."""
     rates = row["base"] == pairs.UNCHASED
     found = pairs.answer(row, question, row["dtype"], turned=not rates)
     unit = Unit.SHARE if rates else Unit.LENGTH
@@ -225,7 +225,7 @@ def _told(row: Row, question: str, **facts: float) -> Answer:
 
 
 def _drifts(drift: Estimate) -> bool:
-    """Whether it surely is another after a round."""
+    """Whether it surely differs at the end of a round."""
     return enough(drift.launches) and (drift.low > _DRIFT or drift.high < 1 / _DRIFT)
 
 

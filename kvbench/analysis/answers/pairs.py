@@ -3,7 +3,7 @@
 Eight kinds of pairs are timed in the same rounds: points of a set, a decode in L3 beside the same
 from memory, points with other bytes between their passes, several queries a step beside one, sinks
 and the like beside scores as they are, a step and its parts beside each part alone, chases beside
-other loads, and schedules beside `off`. Those of schedules rest on the rounds of one visit, all
+loads, and schedules beside `off`. Those of schedules rest on the rounds of one visit, all
 others on launches.
 """
 
@@ -36,9 +36,9 @@ SCORES, PLAIN = "scores", "plain"  # and that of what is done to scores, and its
 OFF = "off"  # the base of the last; that of the first is FAR
 WHOLE, PART = "step", "part of a step"  # factors of a step
 ALL_ALONE = "all parts alone"  # the base of the first; of the other it is one
-CHASE = "chase"  # the factor of what a chase says, and its bases: latency while the others sleep,
-IDLE, AS_MUCH = "idle", "reads of as much"  # and beside plain reads that move as much;
-UNCHASED = "unchased"  # and the point's rate without one
+# the factor of a point with a chase, and its bases: latency while the others sleep, latency beside
+# plain reads of the same GB/s, and the point's rate without the chase
+CHASE, IDLE, AS_MUCH, UNCHASED = "chase", "idle", "reads of as much", "unchased"
 LEVEL, OPEN, NOT_TESTED = State.LEVEL.value, State.OPEN.value, State.NOT_TESTED.value  # words
 _NEAR = ("L3", "most of L3")  # levels beside FAR
 _OTHERS = ("group", "threads")  # factors of points with several heads or threads
@@ -200,8 +200,8 @@ def alone_of(part: str) -> str:
 
 
 def _of_chases(records: Iterable[Record], rows: dict[str, Row], most: int) -> Iterator[Row]:
-    """A load of the chase beside others, over one that is idle or beside plain reads; and the point
-    beside a chase, over the point alone.
+    """Latency beside a load, over the idle one and over that beside plain reads; and the point's
+    rate beside a chase, over its rate without one.
     """
     for found in chased(by_point(records)):
         row = rows.get(found.point.name)

@@ -203,7 +203,7 @@ class Profile:
     ] = None
     neighbour_gbps: Annotated[_Known, about("GB/s: what the neighbour read meanwhile")] = None
     latencies: Annotated[
-        dict[str, SeenOnce] | UnsetType, about("of a chase beside it, by the program's name")
+        dict[str, SeenOnce] | UnsetType, about("what a chase beside it measured, by program")
     ] = UNSET
     thread_skew: Annotated[
         float, about("share of the mean, by which the slowest thread worked longer")

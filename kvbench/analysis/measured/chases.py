@@ -1,6 +1,5 @@
-"""What a chase beside a point saw: the latency of memory while the point, or plain reads or copies,
-moved so many GB/s. All that is divided is of the same rounds, and all that is joined of the same
-launch.
+"""What a chase beside a point measured: the latency of memory while the point, or plain reads or
+copies, moved so many GB/s. Every ratio is of the same rounds; every curve is of the same launch.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,15 +31,17 @@ from kvbench.units import gbps
 LINE = 64  # bytes that a load of the chase moves
 NS = 1e-9  # seconds
 MOST = 0.9  # of what plain reads move beside a chase: where its latency is told
-_TWICE = (IDLE, SPIN)  # at the begin of a round and at its end
+_TWICE = (IDLE, SPIN)  # sampled at the beginning of a round and at its end
 _LOADED = tuple(loaded(load, share) for load in LOADS for share in SHARES)
+_OWN = tuple(loaded(OWN, share) for share in SHARES)
+_STORES = "append"  # the op of a point that stores
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A chase beside one load, over launches. ns: of half of its steps at most; tail: of 95 % of
-    them. load: GB/s that the load moved; gbps: with the chase's own, a line a load. times: ns over
-    that of the idle chase, of the same rounds.
+    """A chase beside one load, over launches. ns: latency; half of the steps take no longer. tail:
+    95 % of them take no longer. load: GB/s, see moved(); gbps: those and the chase's own, a line an
+    access. times: ns over that of the idle chase, in the same rounds.
     """
 
     ns: Estimate
@@ -56,7 +57,7 @@ class SeenOnce:
 
     ns: Annotated[float, about("ns: a load of the chase, which half of its steps do not exceed")]
     tail: Annotated[float, about("ns: a load of the chase, which 95 % of its steps do not exceed")]
-    load: Annotated[float, about("GB/s: what others moved meanwhile")]
+    load: Annotated[float, about("GB/s: what others moved meanwhile; an append: what it stored")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +70,14 @@ class At:
 
 @dataclass(frozen=True, slots=True)
 class Chased:
-    """A point beside which a thread chases. rounds: that have all programs. idle: while the point's
-    CPUs sleep. spin: while they spin in L1. drift: the idle chase at the end of a round over that
-    at its begin. loads: by load and share, as in model/chases.py.
+    """A point beside which a thread chases. rounds: number of those that have all programs. idle:
+    while the point's CPUs sleep. spin: while they spin in L1. drift: idle latency at the end of a
+    round over that at its beginning. loads: by load and share, as in model/chases.py.
 
-    busy: latency over the idle one where plain reads move MOST of what they can. alike: latency
-    beside the point over that beside plain reads that move as much: the lower of what both can.
-    slowed: the point's rate beside the chase over its rate without one. Of a launch each is joined
-    by straight lines.
+    busy: latency where plain reads move MOST of what they can, over the idle one. alike: latency
+    beside the point over that beside plain reads of the same GB/s: the most that both can move.
+    slowed: the point's rate beside the chase over its rate without one. Between the shares of a
+    launch latency is read off straight lines.
     """
 
     point: Point
@@ -96,8 +97,8 @@ class Chased:
         return len({core.get(cpu, cpu) for cpu in (self.chase.cpu, *self.point.cpus)}) < MANY
 
     def falls(self, load: str) -> tuple[int, ...]:
-        """Shares where latency is surely below that of the share before, the first below the idle
-        one: corrected over all shares of the load.
+        """Shares whose latency is surely below that of the share before it; the first share is
+        compared with the idle latency. Corrected over all shares of the load.
         """
         steps = [self.idle, *(self.loads[load, share] for share in SHARES)]
         found = [
@@ -113,7 +114,7 @@ class Chased:
 
 
 def chased(visits: Mapping[Point, Sequence[Record]]) -> Iterator[Chased]:
-    """`visits`: by point. Of those with a chase that have a round with all of its programs."""
+    """Points with a chase that have a round with all of its programs. `visits`: by point."""
     for point, records in visits.items():
         launches = [found for own in _launches(records) if (found := _Launch.of(own))]
         chase = next((record.chase for record in records if record.chase), None)
@@ -124,16 +125,27 @@ def chased(visits: Mapping[Point, Sequence[Record]]) -> Iterator[Chased]:
 def latencies(visit: Record) -> dict[str, SeenOnce]:
     """By program; of one visit."""
     taken = grouped((sample.program, sample) for sample in visit.samples if sample.latency)
-    return {name: _once(own) for name, own in taken.items()}
+    return {name: _once(visit, own) for name, own in taken.items()}
 
 
-def _once(samples: Sequence[Sample]) -> SeenOnce:
+def _once(visit: Record, samples: Sequence[Sample]) -> SeenOnce:
     ns, tail = (median(sample.latency[place] for sample in samples) / NS for place in range(2))
-    return SeenOnce(ns, tail, median(sample.load for sample in samples))
+    return SeenOnce(ns, tail, median(moved(visit, sample) for sample in samples))
+
+
+def moved(visit: Record, sample: Sample) -> float:
+    """GB/s of the load, from memory or to it: of an append what it stores. That comes from rows of
+    float32, the same in every pass of a layer, which stay in caches.
+    """
+    stores = isinstance(visit.point, Point) and visit.point.op == _STORES
+    if not stores or sample.program not in _OWN:
+        return sample.load
+    own = visit.traffic[OWN]
+    return sample.load * (own.bytes_kv + own.bytes_scales) / own.bytes_compulsory
 
 
 def _launches(records: Iterable[Record]) -> Iterable[list[Record]]:
-    """Parts of a launch are one."""
+    """Parts of a launch count as one launch."""
     return grouped((record.launch, record) for record in records if record.chase).values()
 
 
@@ -207,12 +219,12 @@ class _Launch:
         return cls(steps, drift, slowed, len(whole))
 
     def busy(self) -> tuple[float, float]:
-        """Times, and GB/s."""
+        """Times as long as idle, and at which GB/s."""
         rate = MOST * self._most(READ)
         return self._ns(READ, rate) / self.steps[IDLE].ns, rate
 
     def alike(self) -> tuple[float, float]:
-        """Likewise."""
+        """Times as long as beside plain reads, and at which GB/s."""
         both = min(self._most(READ), self._most(OWN))
         return self._ns(OWN, both) / self._ns(READ, both), both
 
@@ -220,7 +232,7 @@ class _Launch:
         return max(self.steps[loaded(load, share)].gbps for share in SHARES)
 
     def _ns(self, load: str, rate: float) -> float:
-        """Latency beside a load where all together move so much. Steps of one rate are one."""
+        """Latency where load and chase move `rate`. Steps of one rate are averaged."""
         steps = [self.steps[IDLE], *(self.steps[loaded(load, share)] for share in SHARES)]
         by_rate = grouped((step.gbps, step.ns) for step in steps)
         rates = sorted(by_rate)
@@ -260,13 +272,14 @@ class _Round:
         return self._samples[loaded(OWN, SHARES[-1])].load / gbps(count, self._samples[OWN].each)
 
     def step(self, program: str) -> _Step:
-        """What is asked twice is the mean of both."""
+        """What a round samples twice is the mean of both."""
         idle, _ = self._twice(IDLE)
         if program in _TWICE:
             ns, tail = self._twice(program)
             return _Step(ns / NS, tail / NS, 0.0, ns / idle)
         ns, tail = self._latency(program)
-        return _Step(ns / NS, tail / NS, self._samples[program].load, ns / idle)
+        load = moved(self._record, self._samples[program])
+        return _Step(ns / NS, tail / NS, load, ns / idle)
 
     def _twice(self, kind: str) -> tuple[float, float]:
         first, last = self._latency(kind), self._latency(_after(kind))

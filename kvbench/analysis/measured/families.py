@@ -47,9 +47,8 @@ def by_scores(points: Iterable[Point]) -> dict[Point, tuple[Point, ...]]:
 
 def undisturbed(points: pd.DataFrame) -> pd.DataFrame:
     """Of the table of points: without those between whose passes other bytes are read, without
-    those of several queries a step, and without those beside which a thread chases, where others
-    are there. Where all are chased they are those of the first kind, for each leaves other CPUs to
-    the point.
+    those of several queries a step, and without those beside which a thread chases. Where all have
+    a chase, those of the first kind of chase stay: each kind leaves the point other CPUs.
     """
     alone = (points["between"] == 0) | (points["op"] == STEP)
     kinds = set(points["chase"])

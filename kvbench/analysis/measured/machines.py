@@ -1,5 +1,5 @@
 """The profile of a machine: who it is, whether it is fit to be measured, what its own probes
-reached, and what a load of memory takes beside a decode.
+reached, and the latency of memory beside a decode.
 """
 
 from collections import Counter
@@ -63,28 +63,26 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True)
 class IdleRow:
-    """A chase beside a decode, while the CPUs of that sleep; and what follows from all of its
-    loads.
-    """
+    """A chase while the CPUs of the decode beside it sleep; and what all its loads together say."""
 
     point: Annotated[str, about("the decode that the chase is beside, by its name")]
-    kernel: Annotated[str, about("of that: op.variant.layout.dtype.isa")]
+    kernel: Annotated[str, about("of the decode: op.variant.layout.dtype.isa")]
     threads: Annotated[int, about("that decode, read or copy")]
-    few: Annotated[bool, about("whether so few cores work that they do not saturate memory")]
+    few: Annotated[bool, about("whether the cores are too few to saturate memory")]
     cpu: Annotated[int, about("the CPU that chases")]
     bytes: Annotated[int, about("bytes of its random cycle")]
     huge: Annotated[float, about("share of it that really is on huge pages")]
-    ns: Annotated[float, about("ns: of a load; half of the steps take no longer")]
+    ns: Annotated[float, about("ns: latency; half of the steps take no longer")]
     low: Annotated[float, about("ns: lower end of its interval")]
     high: Annotated[float, about("ns: upper end of its interval")]
-    tail: Annotated[float, about("ns: of a load; 95 % of the steps take no longer")]
-    spin: Annotated[float, about("ns: of a load while the others spin in L1")]
+    tail: Annotated[float, about("ns: latency; 95 % of the steps take no longer")]
+    spin: Annotated[float, about("ns: latency while the others spin in L1")]
     busy: Annotated[
         Ratio,
-        about("to the idle latency, where plain reads move 90 % of what they can beside it"),
+        about("latency where plain reads move 90 % of what they can beside it, over the idle one"),
     ]
     alike: Annotated[
-        Ratio, about("latency beside the decode over that beside plain reads that move as much")
+        Ratio, about("latency beside the decode over that beside plain reads of the same GB/s")
     ]
     slowed: Annotated[Ratio, about("rate of the decode beside the chase over that without one")]
 
@@ -97,17 +95,17 @@ class LoadedRow:
     load: Annotated[str, about("read or copy, plain ones of memory; or the kernel of the decode")]
     share: Annotated[int, about("%: of its rate without waits, that the load is paced to")]
     gbps: Annotated[float, about("GB/s: of load and chase together")]
-    ns: Annotated[float, about("ns: of a load of the chase; half of its steps take no longer")]
+    ns: Annotated[float, about("ns: latency; half of the steps of the chase take no longer")]
     low: Annotated[float, about("ns: lower end of its interval")]
     high: Annotated[float, about("ns: upper end of its interval")]
-    tail: Annotated[float, about("ns: of a load of the chase; 95 % of its steps take no longer")]
-    times: Annotated[float, about("ratio to the idle latency of the same rounds: of ns")]
+    tail: Annotated[float, about("ns: latency; 95 % of the steps of the chase take no longer")]
+    times: Annotated[float, about("ratio: ns over the idle latency of the same rounds")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineProfile:
     """Who a machine is and what it can do. With --identify nothing is measured: preflight and
-    ceilings are empty. Without --loaded idle and loaded are, too.
+    ceilings are empty. Without --loaded idle and loaded are empty, too.
     """
 
     version: Annotated[
@@ -201,7 +199,7 @@ def ceiling_row(ceiling: Ceiling) -> CeilingRow:
 def beside_loads(
     records: Iterable[Record], machine: Machine
 ) -> tuple[tuple[IdleRow, ...], tuple[LoadedRow, ...]]:
-    """Of the points beside which a thread chases, in the order of their first visits."""
+    """Of points beside which a thread chases, in the order of their first visits."""
     visits = grouped((r.point, r) for r in records if isinstance(r.point, Point))
     found = list(chased(visits))
     idle = tuple(_idle(each, machine) for each in found)

@@ -1,4 +1,4 @@
-"""Latency of memory against the GB/s that a load beside it moves: by place, load and share."""
+"""Latency of memory against the GB/s that are moved meanwhile: by place, load and share."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,7 +11,7 @@ from kvbench.analysis.means.findings import Findings
 from kvbench.analysis.shown.usual import enclosed, places
 from kvbench.model.chases import IDLE, SPIN
 
-BUSY = "busy"  # the load of a row that tells `busy` of its place
+BUSY = "busy"  # stands for the load in the row of a place's `busy`
 L3 = "L3"
 _SAME = ("op", "dtype", "layout", "variant", "chase", "model", "context", "threads")
 _FIGURES = ("load", "gbps", "ns", "tail", "times")

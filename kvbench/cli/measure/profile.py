@@ -383,7 +383,7 @@ def _longer(facts: Any) -> list[str]:
 
 
 def _chase(facts: Any) -> list[str]:
-    """What a load of memory takes beside the point, and beside plain reads and copies."""
+    """The latency of memory beside the point, and beside plain reads and copies."""
     from kvbench.model.chases import IDLE, LOADS, SHARES, SPIN, loaded
 
     if facts.latencies is UNSET:
@@ -391,7 +391,7 @@ def _chase(facts: Any) -> list[str]:
     labels = {IDLE: "alone", SPIN: "beside threads that spin in L1"}
     for load, what in zip(LOADS, ("plain reads", "plain copies", facts.point.op), strict=True):
         labels |= {loaded(load, share): f"beside {what}, paced to {share}%" for share in SHARES}
-    where = f"latency of memory, {facts.point.chase}"
+    where = f"latency of memory, chase: {facts.point.chase}"
     lines = ["", f"  {where:<46}{'ns':>8}   {'95% of steps':<16}GB/s meanwhile"]
     for name, label in labels.items():
         seen = facts.latencies[name]

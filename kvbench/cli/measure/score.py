@@ -164,7 +164,7 @@ def _begun(asked: dict[str, Any], out: Path | None) -> Any:
 
 
 def _finished(begun: Any) -> None:
-    """With its longer and its loaded part, and sealed."""
+    """With its longer and its loaded part; then sealed."""
     from kvbench.session import scoring
     from kvbench.submission import seal
 
@@ -179,7 +179,7 @@ def _finished(begun: Any) -> None:
 
 
 def _follow_loaded(begun: Any) -> None:
-    """The score is as valid without it."""
+    """Where it cannot be measured, the score is valid all the same."""
     from kvbench.session import scoring
 
     try:

@@ -31,8 +31,8 @@ _AGAIN = "then measure again"
     "--loaded",
     is_flag=True,
     help=(
-        "Also the latency of memory beside decodes, reads and copies of all cores but one: a minute"
-        " and a half more."
+        "Also measure the latency of memory from one core while the others of its NUMA node decode,"
+        " read and copy: a minute and a half more."
     ),
 )
 @click.option("--identify", is_flag=True, help="Describe the machine without measuring it.")
@@ -49,8 +49,9 @@ def command(**asked: Any) -> int:
     """Measure what this machine can do: bandwidth, latency, peaks of products, and clock.
 
     Reads, stores and copies are measured in every cache level and in memory, with up to --threads
-    threads. A sweep measures its own ceilings; it does not use these. With --loaded, --threads
-    threads work while one more, on a core of its own, chases pointers; all leaves it one.
+    threads. A sweep measures its own ceilings; it does not use these. With --loaded, one more
+    thread chases pointers on a core of its own while --threads threads work. --threads all leaves
+    it a core.
     """
     from kvbench.analysis.measured.machines import profile
     from kvbench.machine import describe
@@ -145,8 +146,8 @@ def _probes(machine: Any, cpus: tuple[int, ...], memory: int, asked: dict[str, A
 def _with_decodes(
     plan: Any, machine: Any, memory: int, asked: dict[str, Any]
 ) -> tuple[Any, dict[Any, Any], str]:
-    """The plan with decodes beside which a thread chases, what these need, and a few words on them
-    and on the time of all.
+    """The plan with decodes that have a chase beside them; what those need; and a few words on them
+    and on how long the whole plan takes.
     """
     from dataclasses import replace
 

@@ -1,5 +1,5 @@
-"""Latency of memory against the GB/s that a load beside it moves: a panel for each point beside
-which a thread chases, a line for each load.
+"""Latency of memory against the GB/s that are moved meanwhile: a panel for each point with a chase,
+a line for each load.
 """
 
 from typing import Any
@@ -67,7 +67,7 @@ def _draw(table: pd.DataFrame, found: Latency, look: Look) -> Canvas:
         name, away = said("latency", "named", found, place), said("latency", "away", place)
         axes.set_title(f"{name}\n{away}".strip(), fontsize=9.5)
         if number % columns == 0:
-            axes.set_ylabel("ns of a load (less is better)")
+            axes.set_ylabel("latency, ns (less is better)")
         if number + columns >= len(places):
             axes.set_xlabel("GB/s, load and chase")
             axes.tick_params(labelbottom=True)
@@ -107,7 +107,7 @@ def _panel(axes: Axes, rows: pd.DataFrame, lines: dict[str, dict[str, Any]]) -> 
 
 
 def _levels(axes: Axes, rows: pd.DataFrame) -> None:
-    """Horizontal lines; the curves lie above those of memory, so that their name stands below."""
+    """Horizontal lines. The name of memory's stands below it, for the curves lie above."""
     for row in rows.itertuples():
         axes.axhline(row.ns, color=FAINT, lw=1.1, ls=_LEVELS[row.load], zorder=1)
     found, top = dict(zip(rows["load"], rows["ns"])), axes.get_ylim()[1]
@@ -122,13 +122,13 @@ def _levels(axes: Axes, rows: pd.DataFrame) -> None:
 
 
 def _name(axes: Axes, height: float, text: str) -> None:
-    """At the left, where few GB/s are moved. `height`: in panels."""
+    """At the left, where few GB/s are moved. `height`: share of the panel's."""
     written = axes.text(0.02, height, text, transform=axes.transAxes, va="center", fontsize=8.5)
     written.set_in_layout(False)
 
 
 def _curve(axes: Axes, idle: Any, own: pd.DataFrame, line: dict[str, Any]) -> None:
-    """From the idle chase on."""
+    """From the idle latency on."""
     across = [idle.gbps, *own["gbps"]]
     axes.plot(across, [idle.ns, *own["ns"]], **(line | {"marker": ""}))
     axes.plot(own["gbps"], own["ns_p95"], **(line | _TAIL))

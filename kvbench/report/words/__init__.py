@@ -81,6 +81,7 @@ def _templates(topic: str) -> Any:
         "named": lambda name, names: names.get(name, name),
     }
     words.filters["share"] = lambda part, digits=0: f"{part:.{digits}%}"
+    words.filters["capital"] = lambda text: text[:1].upper() + text[1:]
     words.filters["in"] = lambda name, names: names[name]
     # on a scale of logarithms
     words.filters["moved"] = lambda change: f"{math.expm1(float(change)):+.1%}"

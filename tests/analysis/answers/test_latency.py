@@ -57,7 +57,7 @@ def place(found, host=MACHINE):
 
 
 def planted(host, load, ns=1.0, own=1.0):
-    """Of a launch: GB/s of load and chase together, and ns, from the idle chase on."""
+    """A launch's curve: GB/s of load and chase together, and ns; the idle latency comes first."""
     moved = [0.0, *(host.most[load] * share / 100 for share in SHARES)]
     waits = [host.idle * (1 + host.drift) / 2, *(host.latency[load](each) for each in moved[1:])]
     faster = own if load == OWN else 1.0
@@ -116,7 +116,7 @@ def test_twice_as_steep():
 
 
 def test_where_the_point_moves_more_than_reads_these_say_how_much():
-    """And NumPy how long the point's take there."""
+    """NumPy says how long the point's loads take there."""
     host = Host(
         latency={"read": STEEP, "copy": STEEP, OWN: line(90.0, 5.0)},
         most={"read": 33.0, "copy": 30.0, OWN: 39.0},
@@ -169,7 +169,7 @@ def test_whether_a_load_takes_another_time_while_the_others_spin(spin, differs):
 
 
 def test_steps_out_of_order_are_joined_by_their_rate():
-    """Reads without waits move less than those that wait, and chases take longest there."""
+    """Reads without waits move less than reads that wait, and latency is longest there."""
     found = changed(records(), "loaded_read.100", load=25.0, latency=(400e-9, 500e-9))
     rates, waits = planted(Host(), "read")
     rates, waits = [*rates[:-1], 25.0 + 64 / 400.0], [*waits[:-1], 400.0]
@@ -208,7 +208,7 @@ def test_steps_of_one_rate_are_their_mean():
     ],
 )
 def test_few_cores(host, cpus, cpu, few):
-    """The sibling of a core is none of its own."""
+    """An SMT sibling is not a core of its own."""
     own = records(launches=1, rounds=1, point=replace(CHASED, cpus=cpus))
     own = [replace(each, chase=replace(CHASE, cpu=cpu)) for each in own]
     assert place(own, host).few is few
@@ -264,7 +264,7 @@ WHOLE = replace(DECODE, cpus=(0, 1, 2, 3))
 
 
 def plain(launches=10):
-    """A decode and a store of all cores, and none is chased."""
+    """A decode and a store on all cores, without a chase."""
     for launch in range(launches):
         yield visit(launch, {"point": [20.0], "twin": [21.0], "memory": [22.0]}, WHOLE, flops=1e9)
         yield visit(launch, {"point": [9.0], "copy": [10.0]}, replace(STORE, cpus=(0, 1, 2, 3)))
@@ -335,7 +335,7 @@ def test_programs_of_the_chase_have_no_rate():
 def test_points_are_compared_and_curves_are_not():
     found = compared(records(), records(Host(latency=dict.fromkeys(LOADS, FLAT))))
     assert [row.name for row in found.points] == [CHASED.name]
-    said = "only their own time is compared: the latency of that thread is not"
+    said = "only their own time is compared, not the latency that the chase measured"
     assert any(said in note for note in found.notes)
     others = compared(list(plain()), list(plain()))
     assert not any("latency" in note for note in others.notes)
@@ -358,7 +358,7 @@ LEVELS = (256 * KIB, 512 * KIB, 8 * MIB, 12 * MIB, 16 * MIB, 256 * MIB)
 
 
 def test_idle_latency_by_level():
-    """Of the CPU that chases, the middle footprint; of two the smaller."""
+    """On the CPU that chases: the middle footprint; of two, the smaller."""
     probes = [
         *latencies(0, LEVELS, (1, 1, 2, 2, 2, 3)),
         *latencies(3, LEVELS, (4.0, 5.0, 20.0, 25.0, 30.0, 100.0)),

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from kvbench.analysis.measured.chases import chased
+from kvbench.analysis.measured.chases import chased, latencies
 from kvbench.analysis.measured.rates import by_point
 from kvbench.model.chases import LOADS
 from tests.analysis.answers.chasing import (
+    ALONE,
     CHASED,
     FLAT,
     STEEP,
@@ -39,7 +40,7 @@ def test_shares_whose_latency_falls(ns, falls):
 
 
 def test_a_load_may_take_less_than_the_idle_one():
-    """As where caches and memory slow down while nothing is asked of them."""
+    """As on machines whose caches and memory slow down while idle."""
     found = changed(records(), "loaded_copy.25", latency=(80e-9, 1.0))
     assert measured(found).falls("copy") == (25,)
 
@@ -68,7 +69,7 @@ def test_noise_falls_in_one_curve_of_twenty():
 
 @pytest.mark.parametrize("program", ["loaded_copy.50", "idle_after", "point", "spin"])
 def test_only_whole_rounds_count(program):
-    """Round 1 is far off, and lacks a program."""
+    """Round 1 is far off, and lacks a program: it does not count."""
     off = [replace(each, samples=tuple(map(_off, each.samples))) for each in records(rounds=2)]
     found, loud = measured([without(each, program, 1) for each in off]), measured(off)
     assert (found.rounds, loud.rounds) == (10, 20)
@@ -101,3 +102,22 @@ def test_a_launch_without_a_whole_round_is_none():
 def test_visits_that_failed_count_for_nothing():
     bad = [replace(each, samples=(), traffic={}, error="no") for each in records()[:3]]
     assert measured([*bad, *records()[3:]]).idle.ns.launches == 7
+
+
+def test_an_append_moves_what_it_stores():
+    """Of 12 bytes that a pass counts, 8 are of sources, which stay in caches."""
+    point = replace(CHASED, op="append", variant="-")
+    found = [
+        replace(each, traffic=each.traffic | {"point": replace(of, bytes_kv=of.bytes_kv / 3)})
+        for each in records(point=point)
+        for of in (each.traffic["point"],)
+    ]
+    own = measured(found)
+    assert own.loads["point", 50].load.median == pytest.approx(19.0 / 3)
+    assert own.loads["point", 50].gbps.median == pytest.approx(19.0 / 3 + 64 / STEEP(19.0))
+    assert own.loads["read", 50].load.median == pytest.approx(20.0)
+    assert own.alike.gbps.median == pytest.approx(38.0 / 3 + 64 / STEEP(38.0))
+    assert own.slowed.median == pytest.approx(38.0 / ALONE)
+    once = latencies(found[0])
+    assert once["loaded_point.50"].load == pytest.approx(19.0 / 3)
+    assert once["loaded_copy.50"].load == pytest.approx(18.0)

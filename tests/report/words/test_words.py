@@ -116,13 +116,14 @@ SENTENCES = {
         "A step yields its accepted drafts, and one token more.",
     ],
     "latency": [
-        "At 90% of its read bandwidth latency is 2.07x (2.05 to 2.09) the idle 108 ns (15 threads,"
-        " llama-3-8b, 4,096 tokens); a decode of f16 costs its neighbours as much as plain reads of"
-        " the same rate: 1.00x (0.99 to 1.01) their latency; decode i8: not clear, 1.02x (1.01 to"
-        " 1.04); append f16: more, 1.20x (1.19 to 1.21).",
-        "The chase costs the scan nothing that shows: it keeps 99% of its rate (98 to 100% of it).",
-        "Idle, a load takes 3.1 ns from L2, 14.2 ns from L3 and 108 ns from memory.",
-        "On a virtual machine steal and neighbours are in it.",
+        "Latency of memory is 2.07x (2.05 to 2.09) the idle 108 ns at 90% of its read bandwidth (15"
+        " threads, llama-3-8b, 4,096 tokens).",
+        "A decode of f16 costs its neighbours as much as plain reads of the same rate: latency is"
+        " 1.00x (0.99 to 1.01) as long; decode i8: not clear, 1.02x (1.01 to 1.04); append f16:"
+        " more, 1.20x (1.19 to 1.21).",
+        "Beside the chase a decode of f16 has 99% of its rate (98 to 100% of it): no cost shows.",
+        "Idle latency is 3.1 ns from L2, 14.2 ns from L3 and 108 ns from memory.",
+        "On a virtual machine these figures include steal and the traffic of other guests.",
     ],
     "serve": [
         "Padding 16 requests to the longest makes a step 1.37x (1.31 to 1.42) as long (f16, head).",
