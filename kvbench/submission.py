@@ -87,7 +87,8 @@ def _changed(path: Path, then: Seal) -> list[str]:
 
 def _scored(path: Path, *more: Breach, archived: bool = False) -> Score:
     run = load(path)
-    beside = {name: load(path / name) for name in _BESIDE if (path / name / MANIFEST).is_file()}
+    begun = [name for name in _BESIDE if _is_begun(path / name)]
+    beside = {name: load(path / name) for name in begun}
     for each in (run, *beside.values()) if archived else ():
         _refuse_more(each)
     longer, loaded = (beside[name].records if name in beside else () for name in _BESIDE)
@@ -97,6 +98,11 @@ def _scored(path: Path, *more: Breach, archived: bool = False) -> Score:
         raise BadRun(
             f"{path}: no score can be made of it: {error!r}", "name a run of kvbench score"
         ) from None
+
+
+def _is_begun(path: Path) -> bool:
+    """Whether there is a run. Of one that was killed as it began there is no machine yet."""
+    return all((path / name).is_file() for name in (MANIFEST, MACHINE))
 
 
 def _digests(path: Path) -> dict[str, str]:

@@ -51,13 +51,6 @@ def loaded(load: str, share: int) -> str:
     return f"{LOADED}_{load}.{share}"
 
 
-def of_loaded(program: str) -> tuple[str, int] | None:
-    """Load and share of a program of that name; None for any other program."""
-    kind, _, rest = program.partition("_")
-    load, _, share = rest.partition(".")
-    return (load, int(share)) if kind == LOADED else None
-
-
 def of_chase(program: str) -> bool:
     """Whether it times the chase, not a program that moves bytes."""
     return Role.of(program).kind in (IDLE, SPIN, LOADED)

@@ -105,6 +105,18 @@ def test_an_interrupted_one_goes_on(still, tmp_path, capsys):
     assert found["state"] == "valid" and found["idle"][0]["ns"] == pytest.approx(IDLE_NS)
 
 
+@pytest.mark.parametrize("part", ["longer", "loaded"])
+def test_killed_as_a_part_began_it_says_how_to_go_on(part, tmp_path, capsys):
+    """Before that has met its machine."""
+    run = made.run(tmp_path / "run", loaded=True, suite="score", options={"seed": 1})
+    (run / "score.json").unlink()
+    (run / part / "machine.json").unlink()
+    (run / part / "journal.jsonl").write_text("")
+    assert call("score", str(run)) == 3
+    out = capsys.readouterr().out
+    assert "it is not finished: kvbench score --resume" in out
+
+
 def test_where_no_core_is_left_to_chase_a_score_is_as_valid(still, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("kvbench.plan.site.chaser", lambda *asked: None)
     path = tmp_path / "run"
