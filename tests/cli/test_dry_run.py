@@ -170,7 +170,7 @@ def test_one_forecast_a_suite(listed, capsys, suite, word):
 def test_every_reason_why_there_are_no_points_is_told(capsys):
     code, out, err = dry_run(capsys, "latency", "--axis", "residency=hot")
     assert (code, out) == (2, "") and len(err.splitlines()) == 1
-    assert "invalid combination: a chase is beside what comes from memory: not hot" in err
+    assert "invalid combination: a chase needs residency rotate, not hot" in err
     assert "no such NUMA node: a chase on another NUMA node" in err
 
 

@@ -64,8 +64,8 @@ def test_latency_beside_the_kernel_of_16_bits_is_no_part_of_it(valid, tmp_path):
     found, without = scored(valid), scored(made.run(tmp_path / "run"))
     said = paragraphs("score", "lines", found)[5]
     assert said == (
-        "latency of memory: 100 ns idle (100 to 100), 145 ns beside decode f16 at 15.4 GB/s,"
-        " 1.45x; beside one core, not saturated"
+        "latency of memory: 100 ns idle (100 to 100), 145 beside decode f16 at 15.4 GB/s, 1.45x;"
+        " beside one core, not saturated"
     )
     assert replace(found, idle=(), loaded=()) == without and not without.idle
     alone = replace(without, threads=1)
