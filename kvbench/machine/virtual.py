@@ -67,8 +67,9 @@ def hypervisor(files: Files) -> Fact:
     )
 
 
-def is_virtual(found: Fact) -> bool:
-    return found.value not in (None, "none")
+def is_virtual(found: Fact | None) -> bool:
+    """Whether the fact `hypervisor` names one. A machine without that fact counts as bare metal."""
+    return found is not None and found.value not in (None, "none")
 
 
 def _by_kernel(files: Files) -> str:

@@ -17,6 +17,7 @@ from kvbench.analysis.measured.machines import (
     usual_pages,
 )
 from kvbench.grouping import grouped
+from kvbench.machine.virtual import is_virtual
 from kvbench.model import COMPUTE, PLAIN, Fact, Machine
 from kvbench.model.point import FLOPS
 from kvbench.regime import dram_bytes
@@ -210,13 +211,12 @@ def _loaded(profile: MachineProfile) -> Iterator[str]:
     """Plain reads and copies are shown once: those in the rounds of the first decode."""
     if not profile.idle:
         return
-    first, hypervisor = profile.idle[0], profile.topology.facts.get("hypervisor")
+    first, virtual = profile.idle[0], is_virtual(profile.topology.facts.get("hypervisor"))
     own = {row.kernel for row in profile.idle}
     rows = [row for row in profile.loaded if row.point == first.point or row.load in own]
     table = pd.DataFrame([*_idle_cells(first), *map(_loaded_cells, rows)])
     yield from ("", words("loaded", "title", first))
     yield from (f"  {line}" for line in ruled(table, [Column(name, name) for name in _HEADS]))
-    virtual = bool(hypervisor and hypervisor.value not in (None, "none"))
     yield from (f"  {line}" for line in paragraphs("loaded", "sentence", profile.idle, virtual))
 
 

@@ -21,7 +21,6 @@ from kvbench.analysis.answers.trust import Trust, trust
 from kvbench.analysis.answers.workload import Workload, workload
 from kvbench.analysis.measured.columns import machine_name
 from kvbench.machine.virtual import is_virtual
-from kvbench.model import Machine
 from kvbench.model.annotated import about
 
 
@@ -61,7 +60,7 @@ def answers(tables: Tables) -> Answers:
     memory = read.memory.figure.value if read.memory.figure else None
     return Answers(
         machine=machine_name(tables.machine),
-        virtual=_virtual(tables.machine),
+        virtual=is_virtual(tables.machine.facts.get("hypervisor")),
         workload=page,
         decodes=found,
         reads=read,
@@ -77,8 +76,3 @@ def answers(tables: Tables) -> Answers:
         servers=servers(found, page, memory),
         trust=trust(tables),
     )
-
-
-def _virtual(machine: Machine) -> bool:
-    hypervisor = machine.facts.get("hypervisor")
-    return hypervisor is not None and is_virtual(hypervisor)

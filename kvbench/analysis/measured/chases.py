@@ -196,7 +196,7 @@ def _seen(steps: Sequence[_Step]) -> Seen:
 
 @dataclass(frozen=True, slots=True)
 class _Launch:
-    """steps: by program; those of idle and spin are of the begin and the end of rounds together."""
+    """steps: by program. Those of idle and spin are means of the two samples in a round."""
 
     steps: Mapping[str, _Step]
     drift: float
