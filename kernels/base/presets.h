@@ -62,8 +62,8 @@ typedef struct kvb_preset {
     /* bytes of K in a block, and as many of V. They are prefetched while the block before is read.
      * block_paged: blocks of pages in any place; block_whole: blocks whose rows are read whole */
     int32_t block, block_paged, block_whole;
-    /* bytes of a block if heads are inside a token, the variant is dot, and there are at most four
-     * query rows: then a core is least busy. 0 = as `block` */
+    /* bytes of a block if heads are inside a token, the variant is dot, its QK half can read rows
+     * whole, and there are at most four query rows: then a core is least busy. 0 = as `block` */
     int32_t block_light;
     /* blocks of at least 2 * LANES tokens, if heads are inside a token and LANES tokens do not fill
      * a block */

@@ -45,7 +45,7 @@ enum { SCALE_F32, SCALE_F16, SCALES };
 enum { ISA_SCALAR, ISA_AVX2, ISA_AVX512, ISA_NEON, ISA_SVE256, ISA_SVE512, ISAS };
 enum { PAGES_BASE, PAGES_THP, PAGES_HUGE, PAGES };
 
-/* LINE: bytes of a cache line. TILE: most tokens of a tile. Q_ROWS: most query rows in one call of a
+/* LINE: bytes of a cache line. TILE: most tokens of a tile. Q_ROWS: most query rows in a call of a
  * stage. LANES: tokens of a transposed block; tiles are padded to a multiple of it. DIM_MAX:
  * most elements of a row. */
 enum { LINE = 64, TILE = 1024, Q_ROWS = 8, LANES = 16, DIM_MAX = 1024 };

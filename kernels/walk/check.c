@@ -1,10 +1,11 @@
-/* What the arguments of a decode must be. */
+/* Checks the arguments of a decode. */
 #include <math.h>
 
 #include "tier/tier.h"
 #include "walk/plan.h"
 
-/* A tier may lack a half, and a CPU the instructions for it: nothing else is run in its place. */
+/* Refuse a half that the tier lacks, or whose instructions this CPU lacks. No other half replaces
+ * it. */
 static int32_t check_half(const kvb_decode *a, int32_t plane)
 {
     const int32_t way = kvb_way_of(a->variant, kvb_plane_of(a->cache, plane)->dtype);
@@ -18,7 +19,8 @@ static int32_t check_half(const kvb_decode *a, int32_t plane)
     return KVB_OK;
 }
 
-/* A variant takes a pair of dtypes where it takes both, and is made of two halves. */
+/* Refuse dtypes that the variant lacks. It takes a pair of dtypes if it has both and is made of
+ * halves. */
 static int32_t check_dtypes(const kvb_decode *a)
 {
     const kvb_cache *c = a->cache;
@@ -38,7 +40,7 @@ static int32_t check_dtypes(const kvb_decode *a)
     return KVB_OK;
 }
 
-/* What is done to scores, and a sink's: numbers. */
+/* Check softcap, sinks and slopes. */
 static int32_t check_scores(const kvb_decode *a)
 {
     if (!(a->softcap >= 0.0f && a->softcap < INFINITY))
@@ -55,7 +57,8 @@ static int32_t check_scores(const kvb_decode *a)
     return KVB_OK;
 }
 
-/* A plug-in's kernel is called for units of flash, of K and V alike. */
+/* Check the arguments for a plug-in's kernel: it gets units of flash, with K and V of one format.
+ */
 static int32_t check_foreign(const kvb_decode *a)
 {
     const kvb_plane *k = &a->cache->k, *v = &a->cache->v;
@@ -74,7 +77,7 @@ static int32_t check_foreign(const kvb_decode *a)
     return KVB_OK;
 }
 
-/* What sequences hold, of what is attended to. */
+/* Check that the cache still holds all tokens that are attended to. */
 static int32_t check_tokens(const kvb_decode *a)
 {
     const kvb_cache *c = a->cache;

@@ -1,6 +1,6 @@
 #include "walk/queries.h"
 
-/* All but the `count` lowest of the bits that are set. */
+/* Clear the `count` lowest bits that are set. */
 static uint32_t without_lowest(uint32_t word, int64_t count)
 {
     for (; count > 0 && word; count--)
@@ -20,7 +20,7 @@ kvb_seen kvb_seen_in_tree(const kvb_decode *a, int64_t seq, int64_t query)
         return seen;
     seen.newest = seen.end - kvb_queries_of(a, seq);
     seen.word = a->tree[seq * kvb_queries(a) + query];
-    if (seen.newest < 0) /* bits of tokens that there are not */
+    if (seen.newest < 0) /* bits of tokens that do not exist */
         seen.word &= (uint32_t)(UINT64_MAX << -seen.newest);
     seen.word &= lowest_bits(seen.end - seen.newest);
     const int64_t left_out = a->window ? at_least(0, kvb_tokens_seen(&seen) - a->window) : 0;
