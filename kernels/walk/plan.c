@@ -26,8 +26,8 @@ static int64_t scans_per_seq(const kvb_decode *a)
            (a->variant == VARIANT_PERHEAD ? kvb_q_rows(a) : 1);
 }
 
-/* Move a cut to a grid, or to an end of the scan of `tokens` tokens if a piece would be shorter
- * than UNIT_MIN. */
+/* Move a cut in a scan of `tokens` tokens to the grid, or so that no piece is shorter than
+ * UNIT_MIN. If it becomes 0 or `tokens`, there is no cut. */
 static int64_t snap(int64_t cut, int64_t tokens, int64_t grid)
 {
     if (tokens < 2 * UNIT_MIN)
