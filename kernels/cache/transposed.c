@@ -1,8 +1,8 @@
 /* Planes in blocks of LANES tokens, each as long as its rows would be.
  *
- * K is a matrix [cells of a row][tokens]: a loaded vector holds one cell of each token. V of
- * block16 is in quads, [16 codes of a row][4 tokens]: a loaded vector holds 16 codes of four tokens.
- * So 16 codes of a block are four lines in both planes, a square:
+ * K is a matrix [cells of a row][tokens]: a loaded vector has one cell of each token. V of block16
+ * is in quads, [16 codes of a row][4 tokens]: a loaded vector has 16 codes of four tokens. So 16
+ * codes of a block are four lines in both planes, a square:
  *
  *   K, line c    | t0: 4 codes | t1: 4 codes | ... | t15 |      codes 4 c to 4 c + 3 of each token
  *   V, line t/4  | code 0: 4 tokens | code 1: ... | 15 |        tokens t to t + 3 of each code

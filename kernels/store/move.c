@@ -1,4 +1,4 @@
-/* A cache grown in place: its stretches move up, the last of them first. */
+/* repack: grow a cache in place. Its stretches move to higher addresses, the last one first. */
 #include <string.h>
 
 #include "cache/touched.h"
@@ -10,7 +10,7 @@ typedef struct repack_task {
     const kvb_tier *tier;
 } repack_task;
 
-/* The planes follow one another as kvb_cache_bind lays them. */
+/* Whether the planes follow each other as kvb_cache_bind places them. */
 static bool in_one_block(const kvb_cache *c)
 {
     return c->v.rows == c->k.rows + c->k.bytes && c->k.scales == c->v.rows + c->v.bytes &&
@@ -48,8 +48,9 @@ static int32_t check_pair(const kvb_cache *from, const kvb_cache *to)
     return KVB_OK;
 }
 
-/* So many bytes to where they may overlap, no further down: from the last part to the first, each
- * as long as the way that it moves, so that no part is written over before it has moved. */
+/* Move `bytes` bytes to the same or a higher address; the two places may overlap. They move in
+ * parts that are as long as the move, the last part first. So no part is overwritten before it has
+ * moved. / */
 static void move_up(const kvb_tier *tier, uint8_t *to, const uint8_t *from, int64_t bytes)
 {
     const int64_t way = to - from;
@@ -62,13 +63,13 @@ static void move_up(const kvb_tier *tier, uint8_t *to, const uint8_t *from, int6
         }
 }
 
-/* Rows of a plane, or its scales: those of sequence and head `i` lie `stride` bytes apart. */
+/* The rows of a plane, or its scales. Those of sequence and head i begin at i * stride. */
 typedef struct moved {
     uint8_t *to;
     const uint8_t *from;
     int64_t to_stride, from_stride;
-    int64_t row, block; /* bytes of one, and how many move together */
-    double payload;     /* of `row` */
+    int64_t row, block; /* bytes of a row or scale, and how many of them move together */
+    double payload;     /* bytes of `row` without padding */
 } moved;
 
 enum { MOVED = 2 * PLANES };
@@ -95,7 +96,7 @@ static moved rows_of(const kvb_plane *from, const kvb_plane *to)
                    .payload = kvb_row_size(from)};
 }
 
-/* In the order in which they move: the last of all first. */
+/* List what moves, in the order of moving: the last one in memory first. */
 static void moved_of(const kvb_cache *from, const kvb_cache *to, moved all[MOVED])
 {
     all[0] = scales_of(&from->v, &to->v);
@@ -104,14 +105,15 @@ static void moved_of(const kvb_cache *from, const kvb_cache *to, moved all[MOVED
     all[3] = rows_of(&from->k, &to->k);
 }
 
-/* Bytes that move of sequence and head `i`: live rows, or the blocks that they lie in. */
+/* Return the bytes that move for sequence and head i: those of its live rows, or of their blocks.
+ */
 static int64_t stretch(const kvb_cache *c, const moved *p, int64_t i)
 {
     return round_up(c->lengths[i / c->kv_heads], p->block) * p->row;
 }
 
-/* No stretch moves down, and the last of all goes first: so none is written over before it has
- * moved. */
+/* Move all stretches. None moves to a lower address, and the last one moves first, so none is
+ * overwritten before it has moved. */
 static void repack(kvb_task *base, int32_t thread, void *scratch)
 {
     const repack_task *task = (const repack_task *)base;
@@ -127,8 +129,8 @@ static void repack(kvb_task *base, int32_t thread, void *scratch)
     memmove(task->to->lengths, c->lengths, (size_t)c->batch * sizeof *c->lengths);
 }
 
-/* What is read and written, each counted by itself: payload; padding of rows and blocks is in
- * `issued`; lines as if each stretch began on one. What stays where it is counts nowhere. */
+/* Count what is read and written, both: `compulsory` is without padding, `issued` with it. Each
+ * stretch counts lines as if it began on a line. Stretches that stay in place do not count. */
 static kvb_traffic traffic_of(const kvb_cache *c, const kvb_cache *to)
 {
     kvb_traffic t = {0};
@@ -148,7 +150,7 @@ static kvb_traffic traffic_of(const kvb_cache *c, const kvb_cache *to)
     return t;
 }
 
-/* Its rows are where they lay when a run began. */
+/* Refuse a run that stores tokens before a repack: it must find the rows as the run began. */
 static int32_t ready(const kvb_task *base, int64_t grown)
 {
     const repack_task *task = (const repack_task *)base;
