@@ -1,4 +1,4 @@
-/* Tasks done one after the other, as one pass of a task. run.c does them. */
+/* A series: tasks that one pass does one after the other. pass.c does them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +47,7 @@ static int32_t check_parts(kvb_task *const *tasks, const int32_t *kinds, int32_t
     return KVB_OK;
 }
 
-/* Of all parts together. */
+/* Add up the traffic of all parts. */
 static void count_traffic(kvb_task *task)
 {
     kvb_traffic *all = &task->traffic;
