@@ -22,9 +22,9 @@ enum { PACK = 32, HALF = PACK / 2, CODES = 2 /* bytes of the scale before them *
  *
  * inverse   = 1 / scale, before the scale is rounded; 0 where that is not finite (a block of zeros,
  *             or of nothing above about 2^-121)
- * A scale that would round to an infinite f16 becomes +-65504, also in `inverse`. So Inf, and values
- * beyond such a scale, saturate, as far as their neighbours allow. A NaN counts as 0. Each step is
- * one float32 operation. Zeros fill the last block of a row. */
+ * A scale that would round to an infinite f16 becomes +-65504, also in `inverse`. So Inf, and
+ * values beyond such a scale, saturate, as far as their neighbours allow. A NaN counts as 0. Each
+ * step is one float32 operation. Zeros fill the last block of a row. */
 
 static float at_most_by(float x, float most) { return x > most ? most : x < -most ? -most : x; }
 

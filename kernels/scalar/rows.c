@@ -73,8 +73,8 @@ uint16_t kvb_scalar_bf16(float x)
 /* ---- floats of 8 bits ---------------------------------------------------------------------------
  *
  * A sign, an exponent and a fraction; base/formats.h has their bits, and which codes are Inf and
- * NaN. Values beyond the largest finite one, and Inf, become that value. Every NaN becomes 0x7f with
- * its sign. A float32 is rounded once, not through f16. */
+ * NaN. Values beyond the largest finite one, and Inf, become that value. Every NaN becomes 0x7f
+ * with its sign. A float32 is rounded once, not through f16. */
 
 static uint8_t float8(const kvb_format *f, float x)
 {
