@@ -1,5 +1,5 @@
-/* PV of whole rows in address order, for 1 and 2 query rows: rows too long for sums in registers, or
- * of several KV heads in turn. Plain dtypes, all tiers. The sums of all of D are in L1, and are
+/* PV of whole rows in address order, for 1 and 2 query rows: rows too long for sums in registers,
+ * or of several KV heads in turn. Plain dtypes, all tiers. The sums of all of D are in L1, and are
  * loaded and stored for each row.
  *
  *   rows     | h0 t0 | h1 t0 | h0 t1 | h1 t1 | ...   in memory, here of two KV heads
