@@ -32,7 +32,7 @@ static int32_t fail_dtype(const kvb_cache *c, int32_t unknown, int32_t plane)
         if (kvb_layout_has(c->layout, dtype, plane))
             at += snprintf(has + at, sizeof has - (size_t)at, "%s%s", at ? ", " : "",
                            kvb_word("dtype", dtype));
-    return kvb_fail(KVB_BAD_ARGUMENT, "dtype %s is none of the layout %s, which has: %s",
+    return kvb_fail(KVB_BAD_ARGUMENT, "dtype %s is not in the layout %s, which has: %s",
                     kvb_word("dtype", unknown), kvb_word("layout", c->layout), has);
 }
 
@@ -45,10 +45,10 @@ static int32_t check_planes(const kvb_cache *c)
     TRY(kvb_check_word("scale", c->v.scale, SCALES));
     TRY(kvb_check_range("v_in_k", c->v_in_k, 0, 1));
     if (c->v.channel)
-        return kvb_fail(KVB_BAD_ARGUMENT, "v.channel is not null; channels have scales in K alone");
+        return kvb_fail(KVB_BAD_ARGUMENT, "v.channel is not null; only K has scales of channels");
     if (c->v_in_k || c->v_offset)
         return kvb_fail(KVB_UNSUPPORTED,
-                        "%s is not 0; there are no kernels yet for V inside rows of K",
+                        "%s is not 0; no kernel supports V inside rows of K",
                         c->v_in_k ? "v_in_k" : "v_offset");
     return KVB_OK;
 }

@@ -145,7 +145,7 @@ static int32_t ready(const kvb_task *base, int64_t grown)
         return code;
     return most_rooms(task) <= task->rooms
                ? KVB_OK
-               : kvb_fail(KVB_BAD_ARGUMENT, "capacity of the cache changed its tiles");
+               : kvb_fail(KVB_BAD_ARGUMENT, "capacity changed, and the task has too few tiles for it");
 }
 
 static void dispose(kvb_task *base)

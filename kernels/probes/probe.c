@@ -202,14 +202,14 @@ static int32_t ready(const kvb_task *base, int64_t grown)
     if (in_chain(&probe->args, probe->at) && in_chain(&probe->args, next_of(probe->at)))
         return KVB_OK;
     return kvb_fail(KVB_BAD_ARGUMENT,
-                    "a is no chain any more: it was written over since the task was planned");
+                    "a is not a chain any more: it was overwritten after the task was planned");
 }
 
 /* Check `piece`. It may be larger than the buffer, but no thread's start may overflow. */
 static int32_t check_piece(const kvb_probe *a)
 {
     if (a->piece && (a->op != OP_READ || a->steps))
-        return kvb_fail(KVB_BAD_ARGUMENT, "piece is %lld: only a read without steps has one",
+        return kvb_fail(KVB_BAD_ARGUMENT, "piece is %lld; only a read without steps has a piece",
                         (long long)a->piece);
     TRY(kvb_check_range("piece", a->piece, 0, bytes_max / THREADS_MAX));
     return kvb_check_lines("piece", a->piece);

@@ -55,7 +55,7 @@ static int32_t check_load(const kvb_team *team, const kvb_load *load)
     const kvb_passes job = all_of(load);
     TRY(kvb_run_check(load->team, &job));
     if (load->team == team)
-        return kvb_fail(KVB_BAD_ARGUMENT, "its team is that of the run");
+        return kvb_fail(KVB_BAD_ARGUMENT, "team is also that of the run");
     TRY(kvb_check_range("ahead", load->ahead, 1, PASSES_MOST));
     if (!(load->pause >= 0.0 && load->pause <= 1000.0))
         return kvb_fail(KVB_BAD_ARGUMENT, "pause is %g; allowed is 0 to 1000", load->pause);
@@ -70,8 +70,7 @@ static int32_t check_load_ready(const kvb_load *load)
         if (load->tasks[i] && load->tasks[i]->advance && !load->tasks[i]->cache->ring)
             return kvb_fail(
                 KVB_BAD_ARGUMENT,
-                "tasks[%d] adds tokens in every pass, and its cache is no ring, which has "
-                "room for any number",
+                "tasks[%d] adds tokens in every pass; its cache must be a ring",
                 i);
     return kvb_run_ready(load->team, &job);
 }
@@ -90,9 +89,9 @@ static int32_t check_apart(const kvb_passes *job)
 {
     for (int32_t i = 0; i < job->count; i++)
         if (is_loaded(job->tasks[i]))
-            return kvb_fail(KVB_BAD_ARGUMENT, "tasks[%d] is one of the load, too", i);
+            return kvb_fail(KVB_BAD_ARGUMENT, "tasks[%d] is also a task of the load", i);
     return job->between && is_loaded(job->between)
-               ? kvb_fail(KVB_BAD_ARGUMENT, "between is one of the load, too")
+               ? kvb_fail(KVB_BAD_ARGUMENT, "between is also a task of the load")
                : KVB_OK;
 }
 

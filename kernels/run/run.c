@@ -83,11 +83,11 @@ static int32_t check_tasks(const kvb_team *team, const kvb_passes *job)
     }
     if (series && stages)
         return kvb_fail(KVB_BAD_ARGUMENT,
-                        "tasks: one is a series and one counts stages, and both have shares");
+                        "tasks: a series and a task that counts stages cannot run together");
     if (!job->between)
         return KVB_OK;
     TRY(check_task(team, job->between, "between"));
-    return job->between->series ? kvb_fail(KVB_BAD_ARGUMENT, "between is a series") : KVB_OK;
+    return job->between->series ? kvb_fail(KVB_BAD_ARGUMENT, "between is a series; it must be a single task") : KVB_OK;
 }
 
 /* Return how many of the first `passes` passes are of tasks[i]. */
@@ -131,7 +131,7 @@ static int32_t check_ready(const kvb_passes *job, const kvb_task *task, int64_t 
 {
     if (task->cache && !kvb_same_rows(task->cache, &task->shape))
         return kvb_fail(KVB_BAD_ARGUMENT,
-                        "cache was planned anew since the task was, for another shape");
+                        "cache was planned for another shape after the task was planned");
     for (int32_t i = 0; i < task->length; i++)
         TRY(check_ready(job, task->series[i], most, passes, betweens));
     if (!task->ready || !task->ready(task, most))

@@ -25,9 +25,9 @@ static int32_t check_part(const char *name, const kvb_task *part, int32_t kind, 
                         : part->series ? "is a series"
                                        : NULL;
     if (wrong)
-        return kvb_fail(KVB_BAD_ARGUMENT, "%s %s: no such task can stand in a series", name, wrong);
+        return kvb_fail(KVB_BAD_ARGUMENT, "%s %s; a series cannot contain it", name, wrong);
     if (kind < 0 || kind >= KINDS)
-        return kvb_fail(KVB_BAD_ARGUMENT, "the kind of %s is %d, not 0 to %d", name, kind,
+        return kvb_fail(KVB_BAD_ARGUMENT, "the kind of %s is %d; allowed is 0 to %d", name, kind,
                         KINDS - 1);
     return KVB_OK;
 }

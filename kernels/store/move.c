@@ -26,17 +26,17 @@ static int32_t check_pair(const kvb_cache *from, const kvb_cache *to)
                         "to: layout, inner, dtypes, scales, channels, ring, batch, kv_heads, "
                         "head_dim and v_dim must be those of from");
     if (!kvb_layouts[from->layout].whole)
-        return kvb_fail(KVB_BAD_ARGUMENT, "layout: repack moves whole heads, which %s has not",
+        return kvb_fail(KVB_BAD_ARGUMENT, "layout is %s; repack needs contiguous heads",
                         kvb_word("layout", from->layout));
     if (kvb_tensor(from->k.tensor) != kvb_tensor(to->k.tensor) ||
         kvb_tensor(from->v.tensor) != kvb_tensor(to->v.tensor))
-        return kvb_fail(KVB_BAD_ARGUMENT, "to: k_tensor and v_tensor must be those of from");
+        return kvb_fail(KVB_BAD_ARGUMENT, "to: k.tensor and v.tensor must be those of from");
     if (to->capacity < from->capacity)
         return kvb_fail(KVB_BAD_ARGUMENT, "to: capacity %lld is below %lld, that of from",
                         (long long)to->capacity, (long long)from->capacity);
     if (to->k.head_stride < from->k.head_stride || to->v.head_stride < from->v.head_stride)
         return kvb_fail(
-            KVB_BAD_ARGUMENT, "to: pad %lld lets rows move down; it must be at least %lld",
+            KVB_BAD_ARGUMENT, "to: pad %lld moves rows to lower addresses; it must be at least %lld",
             (long long)to->pad, (long long)(from->k.head_stride - (to->k.head_stride - to->pad)));
     if (from->k.rows != to->k.rows || !in_one_block(from) || !in_one_block(to))
         return kvb_fail(KVB_BAD_ARGUMENT, "to: must be bound to the memory of from");
@@ -155,7 +155,7 @@ static int32_t ready(const kvb_task *base, int64_t grown)
 {
     const repack_task *task = (const repack_task *)base;
     if (grown)
-        return kvb_fail(KVB_BAD_ARGUMENT, "lengths: the run stores tokens in front of a repack");
+        return kvb_fail(KVB_BAD_ARGUMENT, "lengths: the run stores tokens before a repack");
     return check_pair(task->from, task->to);
 }
 
@@ -168,8 +168,8 @@ int32_t kvb_task_repack(const kvb_cache *from, const kvb_cache *to, int32_t isa,
     TRY(kvb_check_given("task", out));
     if (threads > 1)
         return kvb_fail(KVB_UNSUPPORTED,
-                        "threads is %d: each stretch moves to where another one "
-                        "lay, so one thread moves them in turn",
+                        "threads is %d; repack needs one thread, because each stretch moves to "
+                        "where another one was",
                         threads);
     repack_task *task = kvb_task_new(sizeof *task, from, threads);
     if (!task)

@@ -187,12 +187,12 @@ int32_t kvb_plan_ready(const kvb_decode *a, int32_t threads, int64_t grown, cons
         const kvb_seen seen = kvb_seen_by(a, i / kvb_queries(a), i % kvb_queries(a));
         if (plan->firsts[i] != seen.first || plan->ends[i] != seen.end)
             return kvb_fail(KVB_BAD_ARGUMENT,
-                            "lengths changed since the task was planned, or ends or tree");
+                            "lengths changed after the task was planned, or ends or tree did");
     }
     if (grown)
         return kvb_fail(
             KVB_BAD_ARGUMENT,
-            "lengths grow by %lld in this run, and the task is planned for those of now",
+            "lengths grow by %lld in this run; the task is planned for the present lengths",
             (long long)grown);
     return KVB_OK;
 }

@@ -54,19 +54,19 @@ static void check_parts(kvb_task *good, kvb_task *other, kvb_task *adds, kvb_tas
     wrong(SERIES(2, 0), "threads is 0; allowed is 1 to 1024");
     wrong(SERIES(2, 2), "tasks[0] is planned for 1 threads, the series for 2");
     kinds[1] = 3;
-    wrong(SERIES(2, 1), "the kind of tasks[1] is 3, not 0 to 2");
+    wrong(SERIES(2, 1), "the kind of tasks[1] is 3; allowed is 0 to 2");
     kinds[1] = -1;
-    wrong(SERIES(2, 1), "the kind of tasks[1] is -1, not 0 to 2");
+    wrong(SERIES(2, 1), "the kind of tasks[1] is -1; allowed is 0 to 2");
     kinds[1] = 2, tasks[1] = NULL;
     wrong(SERIES(2, 1), "tasks[1] is null");
     tasks[1] = other;
     wrong(SERIES(2, 1), "tasks[1] is planned for 3 threads, the series for 1");
     tasks[1] = adds;
-    wrong(SERIES(2, 1), "tasks[1] adds tokens: no such task can stand in a series");
+    wrong(SERIES(2, 1), "tasks[1] adds tokens; a series cannot contain it");
     tasks[1] = stages;
-    wrong(SERIES(2, 1), "tasks[1] counts stages: no such task can stand in a series");
+    wrong(SERIES(2, 1), "tasks[1] counts stages; a series cannot contain it");
     tasks[1] = series_of(good, good, 1);
-    wrong(SERIES(2, 1), "tasks[1] is a series: no such task can stand in a series");
+    wrong(SERIES(2, 1), "tasks[1] is a series; a series cannot contain it");
     kvb_task_free(tasks[1]);
     expect(series == untouched, "a refused series was handed out");
 }
@@ -76,9 +76,9 @@ static void check_places(kvb_task *good, kvb_task *stages)
 {
     uint32_t sum = 7;
     kvb_task *series = series_of(good, good, 1), *const mixed[] = {stages, series};
-    wrong(run(&good, 1, 1, series), "between is a series");
+    wrong(run(&good, 1, 1, series), "between is a series; it must be a single task");
     wrong(run(mixed, 2, 2, NULL),
-          "tasks: one is a series and one counts stages, and both have shares");
+          "tasks: a series and a task that counts stages cannot run together");
     wrong(run_tasks(&series, 1, 1, NULL, 2),
           "tasks[0] is planned for 1 threads, but the team has 2");
     expect(!run(&series, 1, 3, good), "a read before each series: %s", kvb_message());

@@ -49,9 +49,9 @@ def refused(raw, name, call, code="KVB_BAD_ARGUMENT"):
 
 def test_a_layout_refuses_what_it_has_not(raw):
     transposed = {"batch": 1, "kv_heads": 2, "head_dim": 24, "capacity": 40}
-    message = "dtype e4m3 is none of the layout blockt, which has: f32, f16, bf16, i8"
+    message = "dtype e4m3 is not in the layout blockt, which has: f32, f16, bf16, i8"
     refused(raw, message, lambda: Bound(raw, Shape("blockt", "e4m3", **transposed), [3]))
-    message = "dtype f16 is none of the layout block16, which has: i8, e4m3, e5m2, q8_0, q4_0"
+    message = "dtype f16 is not in the layout block16, which has: i8, e4m3, e5m2, q8_0, q4_0"
     pair = Shape("block16", "i8", v_dtype="f16", **transposed)
     refused(raw, message, lambda: Bound(raw, pair, [3]))
     with Bound(raw, Shape("blockt", "f16", **transposed), [3]) as bound:
