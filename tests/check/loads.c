@@ -1,4 +1,4 @@
-/* What a run beside a load refuses: nothing has run then, and nothing is handed out. */
+/* What a run beside a load refuses. Then nothing has run, and no output is set. */
 #include <math.h>
 #include <stdio.h>
 
@@ -10,7 +10,7 @@ static void wrong(int32_t code, const char *words)
            code, code ? kvb_message() : "");
 }
 
-/* A load whose own fields are wrong. */
+/* A load with wrong fields. */
 static void check_fields(kvb_task *mine, const kvb_load *good)
 {
     kvb_load load = *good;
@@ -38,7 +38,7 @@ static void check_fields(kvb_task *mine, const kvb_load *good)
     }
 }
 
-/* Tasks that no load can have, and those of a run that no load can be beside. */
+/* Tasks that a load cannot have, and tasks of a run that cannot have a load beside them. */
 static void check_tasks(kvb_task *mine, kvb_task *full, kvb_task *too_long, kvb_load *good)
 {
     kvb_load load = *good;
@@ -67,7 +67,7 @@ static kvb_task *read_of(void)
     return task;
 }
 
-/* A task of both, by itself or in a series: two teams would write to one state. */
+/* A task that is in both, by itself or in a series: two teams would write one state. */
 static void check_shared(kvb_task *mine)
 {
     kvb_team *other;
