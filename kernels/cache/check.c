@@ -47,8 +47,7 @@ static int32_t check_planes(const kvb_cache *c)
     if (c->v.channel)
         return kvb_fail(KVB_BAD_ARGUMENT, "v.channel is not null; only K has scales of channels");
     if (c->v_in_k || c->v_offset)
-        return kvb_fail(KVB_UNSUPPORTED,
-                        "%s is not 0; no kernel supports V inside rows of K",
+        return kvb_fail(KVB_UNSUPPORTED, "%s is not 0; no kernel supports V inside rows of K",
                         c->v_in_k ? "v_in_k" : "v_offset");
     return KVB_OK;
 }

@@ -145,7 +145,8 @@ static int32_t ready(const kvb_task *base, int64_t grown)
         return code;
     return most_rooms(task) <= task->rooms
                ? KVB_OK
-               : kvb_fail(KVB_BAD_ARGUMENT, "capacity changed, and the task has too few tiles for it");
+               : kvb_fail(KVB_BAD_ARGUMENT,
+                          "capacity changed, and the task has too few tiles for it");
 }
 
 static void dispose(kvb_task *base)

@@ -68,10 +68,8 @@ static int32_t check_load_ready(const kvb_load *load)
     const kvb_passes job = all_of(load);
     for (int32_t i = 0; i < load->count; i++)
         if (load->tasks[i] && load->tasks[i]->advance && !load->tasks[i]->cache->ring)
-            return kvb_fail(
-                KVB_BAD_ARGUMENT,
-                "tasks[%d] adds tokens in every pass; its cache must be a ring",
-                i);
+            return kvb_fail(KVB_BAD_ARGUMENT,
+                            "tasks[%d] adds tokens in every pass; its cache must be a ring", i);
     return kvb_run_ready(load->team, &job);
 }
 

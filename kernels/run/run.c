@@ -87,7 +87,9 @@ static int32_t check_tasks(const kvb_team *team, const kvb_passes *job)
     if (!job->between)
         return KVB_OK;
     TRY(check_task(team, job->between, "between"));
-    return job->between->series ? kvb_fail(KVB_BAD_ARGUMENT, "between is a series; it must be a single task") : KVB_OK;
+    return job->between->series
+               ? kvb_fail(KVB_BAD_ARGUMENT, "between is a series; it must be a single task")
+               : KVB_OK;
 }
 
 /* Return how many of the first `passes` passes are of tasks[i]. */

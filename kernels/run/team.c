@@ -146,8 +146,8 @@ static int32_t check_cpus(const int32_t *cpus, int32_t threads, bool *crowded)
     for (int32_t i = 0; cpus && i < threads; i++) {
         if (cpus[i] < 0 || cpus[i] >= CPU_LIMIT ||
             !CPU_ISSET_S((size_t)cpus[i], sizeof allowed, allowed))
-            return kvb_fail(KVB_BAD_ARGUMENT,
-                            "cpus[%d]: this process may not use CPU %d", i, cpus[i]);
+            return kvb_fail(KVB_BAD_ARGUMENT, "cpus[%d]: this process may not use CPU %d", i,
+                            cpus[i]);
         *crowded |= CPU_ISSET_S((size_t)cpus[i], sizeof taken, taken) != 0;
         CPU_SET_S((size_t)cpus[i], sizeof taken, taken);
     }

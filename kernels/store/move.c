@@ -35,9 +35,10 @@ static int32_t check_pair(const kvb_cache *from, const kvb_cache *to)
         return kvb_fail(KVB_BAD_ARGUMENT, "to: capacity %lld is below %lld, that of from",
                         (long long)to->capacity, (long long)from->capacity);
     if (to->k.head_stride < from->k.head_stride || to->v.head_stride < from->v.head_stride)
-        return kvb_fail(
-            KVB_BAD_ARGUMENT, "to: pad %lld moves rows to lower addresses; it must be at least %lld",
-            (long long)to->pad, (long long)(from->k.head_stride - (to->k.head_stride - to->pad)));
+        return kvb_fail(KVB_BAD_ARGUMENT,
+                        "to: pad %lld moves rows to lower addresses; it must be at least %lld",
+                        (long long)to->pad,
+                        (long long)(from->k.head_stride - (to->k.head_stride - to->pad)));
     if (from->k.rows != to->k.rows || !in_one_block(from) || !in_one_block(to))
         return kvb_fail(KVB_BAD_ARGUMENT, "to: must be bound to the memory of from");
     for (int64_t seq = 0; seq < from->batch; seq++)

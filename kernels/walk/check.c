@@ -113,13 +113,11 @@ int32_t kvb_check_decode(const kvb_decode *a, int32_t threads)
                         (long long)a->q_heads, (long long)c->kv_heads);
     TRY(kvb_check_queries(a));
     if (a->picked || a->picks)
-        return kvb_fail(KVB_UNSUPPORTED,
-                        "picked is not null; no kernel supports picked tokens");
+        return kvb_fail(KVB_UNSUPPORTED, "picked is not null; no kernel supports picked tokens");
     TRY(kvb_check_range("window", a->window, 0, tokens_max));
     TRY(kvb_check_range("kept", a->kept, 0, tokens_max));
     if (a->kept && !a->window)
-        return kvb_fail(KVB_BAD_ARGUMENT,
-                        "kept is %lld and window is 0; kept needs a window",
+        return kvb_fail(KVB_BAD_ARGUMENT, "kept is %lld and window is 0; kept needs a window",
                         (long long)a->kept);
     TRY(check_scores(a));
     TRY(kvb_check_word("variant", a->variant, VARIANTS));

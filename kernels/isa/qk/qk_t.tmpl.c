@@ -5,8 +5,7 @@
 
 #define VECTORS (LANES / VL)                       /* vectors for one cell of a block's tokens */
 #define OF_LINE (ELEMENTS * LINE / (LANES * CELL)) /* elements of a token in a line of a block */
-#define CELLS_AT(at) \
-    ((at) / ELEMENTS * (LANES * CELL)) /* offset of the cell with this element */
+#define CELLS_AT(at) ((at) / ELEMENTS * (LANES * CELL)) /* offset of the cell with this element */
 
 /* Do one cell of all tokens of one block or two: `keep` elements, from the `in`-th after `q` on. */
 INLINE void CAT(qkt_cell_, DTYPE)(vf *acc, const uint8_t *const *k, int64_t at, const float *q,
